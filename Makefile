@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+# nhca: kernel module, rdma-core provider, and the tests of both. `make help` lists the targets.
+
+KVERSION ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KVERSION)/build
+BUILD ?= $(CURDIR)/build
+DRIVER := drivers/infiniband/sw/nhca
+LAB := tools/testing/lab/lab
+
+# Empty: userspace/Makefile looks for the source of the rdma-core in use.
+RDMA_CORE_SRC ?=
+DESTDIR ?=
+
+# One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
+# front, because make sees no $(MAKE) in them and would keep its job server to itself.
+KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
+USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
+
+PROGRAMS := $(patsubst tools/testing/selftests/%.c,$(BUILD)/selftests/%,\
+	$(wildcard tools/testing/selftests/*.c))
+
+.PHONY: all module provider install selftests deps demo check check-long kunit style clean distclean help
+
+all: module provider	## the module and the provider (default)
+
+module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tree
+	+$(KBUILD_CALL) modules
+
+provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
+	+$(USERSPACE_CALL) all
+
+install: | root	## module, module index and provider on this machine (root)
+	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= modules_install
+	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
+	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
+
+selftests: $(PROGRAMS)	## the test programs in C
+
+deps:	## Debian packages that building and testing need (root or sudo)
+	@tools/testing/deps
+
+demo: deps	## two guests, nhca0 on each, three well-known programs between them
+	@tools/testing/demo
+
+check: deps	## every test of 45 minutes or less in all; ends with "N passed, N failed, N skipped"
+	@tools/testing/check
+
+check-long: deps	## the same and the tests that take longer
+	@tools/testing/check --tier long
+
+kunit: deps	## KUnit suites, on user-mode Linux
+	@tools/testing/kunit/run
+
+style:	## checkpatch --strict over the sources
+	@tools/testing/style
+
+clean:	## what was compiled from this checkout
+	rm -rf $(BUILD)/userspace $(BUILD)/selftests $(BUILD)/lab/builds
+	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
+		-o -name modules.order -o -name Module.symvers \) -delete
+
+distclean: clean	## everything that is not source, guest images included
+	rm -rf $(BUILD)
+
+help:	## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+$(BUILD)/selftests/%: tools/testing/selftests/%.c $(wildcard tools/testing/selftests/*.h include/uapi/rdma/*.h)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra -Iinclude/uapi -Iuserspace/libnhca -o $@ $< -libverbs -lrdmacm -lpthread
+
+.PHONY: kernel-headers root
+kernel-headers:
+	@test -e $(KDIR)/Makefile || { echo "make: $(KDIR) is no kernel build tree:" \
+		"install linux-headers-$(KVERSION), or give KDIR=" >&2; exit 1; }
+root:
+	@test "$$(id -u)" = 0 || { echo "make: installing needs root: sudo make install" >&2; exit 1; }
