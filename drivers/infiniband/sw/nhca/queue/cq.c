@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues: producing, the completion event and overflow.
+ */
+#include <linux/ktime.h>
+
+#include "cq.h"
+
+/* entries in use; what user space says is bounded by the caller */
+static u32 cq_used(const struct nhca_cq *cq)
+{
+	/* pairs with the release of the consumer: it has read those entries */
+	u32 cons = cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
+
+	return cq->prod - cons;
+}
+
+/* An unsuccessful completion counts as solicited (IBTA 11.4.2.2). */
+static bool cq_disarm(struct nhca_cq *cq, const struct nhca_cqe *cqe, bool solicited)
+{
+	if (!cq->armed || cq->dying)
+		return false;
+	if (cq->armed == IB_CQ_SOLICITED && !solicited && cqe->status == IB_WC_SUCCESS)
+		return false;
+	cq->armed = 0;
+	return true;
+}
+
+static void cq_overrun(struct nhca_cq *cq)
+{
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.element.cq = &cq->ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
+{
+	struct nhca_cqe *slot;
+	unsigned long flags;
+	bool fire;
+
+	cqe->timestamp = ktime_get_raw_ns();
+	if (cq->user)
+		cqe->kernel = 0;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	/*
+	 * A consumer index that cannot be makes the ring look full: a hostile
+	 * consumer loses its own completions.
+	 */
+	if (unlikely(cq_used(cq) >= nhca_ring_entries(&cq->ring))) {
+		fire = !cq->overflown && !cq->dying;
+		cq->overflown = true;
+		spin_unlock_irqrestore(&cq->lock, flags);
+		if (fire)
+			cq_overrun(cq);
+		return -ENOSPC;
+	}
+
+	slot = nhca_ring_slot(&cq->ring, cq->prod);
+	*slot = *cqe;
+	cq->prod++;
+	/* the consumer that sees the index sees the entry */
+	smp_store_release(&cq->ring.hdr->prod, cq->prod);
+	fire = cq_disarm(cq, cqe, solicited);
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (fire && cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	return 0;
+}
+
+void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
+{
+	struct nhca_cqe *from, *to;
+	unsigned long flags;
+	u32 i, kept;
+
+	if (cq->user)
+		return;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	kept = cq->cons;
+	for (i = cq->cons; i != cq->prod; i++) {
+		from = nhca_ring_slot(&cq->ring, i);
+		if (from->kernel == (uintptr_t)ibqp)
+			continue;
+		to = nhca_ring_slot(&cq->ring, kept++);
+		if (to != from)
+			*to = *from;
+	}
+	cq->prod = kept;
+	/* as in nhca_cq_post() */
+	smp_store_release(&cq->ring.hdr->prod, kept);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}

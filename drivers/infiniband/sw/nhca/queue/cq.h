@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Completion queues: the ring, its arming and its overflow.
+ */
+#ifndef NHCA_CQ_H
+#define NHCA_CQ_H
+
+#include "../nhca.h"
+#include "ring.h"
+
+/**
+ * struct nhca_cq - a completion queue
+ * @ibcq:   the core's part
+ * @lock:   irqsave; protects everything below and the producing of entries
+ * @ring:   of struct nhca_cqe; for kernel consumers not mapped, and
+ *          nhca_cqe.kernel then holds the struct ib_qp pointer
+ * @prod:   entries produced; the truth of which hdr->prod is the copy
+ * @cons:   kernel consumers only: entries polled
+ * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
+ * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
+ * @user:   user space consumes
+ * @dying:  being destroyed: no more events
+ */
+struct nhca_cq {
+	struct ib_cq ibcq;
+	spinlock_t lock;	/* irqsave; all below */
+	struct nhca_ring ring;
+	u32 prod;
+	u32 cons;
+	u8 armed;
+	bool overflown;
+	bool user;
+	bool dying;
+};
+
+static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct nhca_cq, ibcq);
+}
+
+/**
+ * nhca_cq_post - add a completion and raise the event if the CQ is armed for it
+ * @cq: the CQ
+ * @cqe: the completion; @cqe->kernel holds the ib_qp pointer (cleared for user
+ *       rings) and @cqe->timestamp is set here
+ * @solicited: the completion counts as solicited (or is an error)
+ *
+ * Calls comp_handler and event_handler with the CQ's lock released.
+ * Context: any; callers may hold a QP's send or receive lock.
+ * Return: 0, or -ENOSPC if the CQ is full: the caller moves its QP to error
+ * (IBTA 11.6.3.1: CQ overrun affects the QPs that use it).
+ */
+int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
+
+/**
+ * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed
+ * from a kernel consumer's CQ, so that no wc->qp dangles; nothing for user CQs
+ * Context: any.
+ */
+void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
+
+#endif /* NHCA_CQ_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A ring of fixed-size entries shared with one consumer or producer, in user
+ * space or in the kernel.  The address of an entry follows from base, stride,
+ * index and wrap, as in the reference's WQE ring hardware assist
+ * (reference/wqe-ring.txt).
+ */
+#ifndef NHCA_RING_H
+#define NHCA_RING_H
+
+#include <rdma/ib_verbs.h>
+#include <rdma/nhca-abi.h>
+
+/**
+ * struct nhca_ring - the kernel's view of one ring
+ * @hdr:     the shared header, at the start of @base's allocation
+ * @base:    slot 0
+ * @stride:  bytes from slot to slot
+ * @mask:    number of slots - 1
+ * @entry:   the mmap entry that owns the memory; NULL for a kernel ring, whose
+ *           memory the ring owns
+ *
+ * The index that the kernel owns lives beside the ring in its user's struct,
+ * never only in @hdr: what is in @hdr is for the other side to read.
+ */
+struct nhca_ring {
+	struct nhca_ring_hdr *hdr;
+	void *base;
+	u32 stride;
+	u32 mask;
+	struct rdma_user_mmap_entry *entry;
+};
+
+/**
+ * nhca_ring_slot - address of entry @index (free-running, any u32)
+ * Context: any.
+ */
+static inline void *nhca_ring_slot(const struct nhca_ring *r, u32 index)
+{
+	return r->base + (size_t)(index & r->mask) * r->stride;
+}
+
+static inline u32 nhca_ring_entries(const struct nhca_ring *r)
+{
+	return r->mask + 1;
+}
+
+/**
+ * nhca_ring_produced - entries that the other side has produced beyond @cons
+ * @r: a ring that the kernel consumes
+ * @cons: the kernel's own consumer index
+ *
+ * Return: 0 to the number of slots, or -EPROTO if the producer index is not
+ * possible (only hostile or broken user space does that).
+ * Context: any.  Orders the caller's reads of entries behind the index.
+ */
+static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
+{
+	/* pairs with the producer's release behind its entries */
+	u32 n = smp_load_acquire(&r->hdr->prod) - cons;
+
+	return likely(n <= nhca_ring_entries(r)) ? (int)n : -EPROTO;
+}
+
+/**
+ * nhca_ring_release - tell the producer that entries before @cons are free
+ * Context: any.
+ */
+static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
+{
+	/* our reads of the entries are over before the producer sees this */
+	smp_store_release(&r->hdr->cons, cons);
+}
+
+struct nhca_ucontext {
+	struct ib_ucontext ibuc;
+};
+
+static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct nhca_ucontext, ibuc);
+}
+
+/**
+ * nhca_ring_alloc - allocate a ring
+ * @r: filled in
+ * @entries: at least 1; rounded up to a power of two
+ * @stride: bytes, a multiple of 16
+ * @uc: the user context that may map it; NULL for a kernel ring
+ * @info: for user rings, what the provider needs to map it; may be NULL if @uc is
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EINVAL (size overflow), -ENOMEM.
+ */
+int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride,
+		    struct nhca_ucontext *uc, struct nhca_ring_info *info);
+
+/**
+ * nhca_ring_free - give back what nhca_ring_alloc() took; a zeroed ring is fine
+ * A mapping that user space still has stays valid and goes nowhere.
+ * Context: process, may sleep.
+ */
+void nhca_ring_free(struct nhca_ring *r);
+
+/**
+ * nhca_shared_alloc - zeroed memory of the kernel's that user space can map: rings, and
+ * device memory
+ * @uc:    the user context that may map it
+ * @size:  bytes, a multiple of PAGE_SIZE
+ * @entry: owns the memory; rdma_user_mmap_entry_remove() gives it back, and what is
+ *         still mapped then goes with the mapping
+ *
+ * Context: process, may sleep.
+ * Return: the memory, from vmalloc_user(), or NULL.
+ */
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size,
+			struct rdma_user_mmap_entry **entry);
+
+/**
+ * nhca_mmap - ib_device_ops.mmap: maps what nhca_shared_alloc() made
+ * nhca_mmap_free - ib_device_ops.mmap_free
+ * Context: process.
+ */
+int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
+
+#endif /* NHCA_RING_H */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive work queues: taking requests that user space or the kernel posted.
+ */
+#include <linux/string.h>
+
+#include "../nhca.h"
+#include "rwq.h"
+
+int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge,
+		  struct nhca_ucontext *uc, struct nhca_ring_info *info)
+{
+	int err;
+
+	if (max_sge > NHCA_MAX_SGE)
+		return -EINVAL;
+
+	memset(q, 0, sizeof(*q));
+	spin_lock_init(&q->lock);
+	err = nhca_ring_alloc(&q->ring, max(max_wr, 1U),
+			      sizeof(struct nhca_recv_wqe) + max_sge * sizeof(struct nhca_sge),
+			      uc, info);
+	if (err)
+		return err;
+	q->max_wr = nhca_ring_entries(&q->ring);
+	q->max_sge = max_sge;
+	return 0;
+}
+
+void nhca_rwq_free(struct nhca_rwq *q)
+{
+	nhca_ring_free(&q->ring);
+}
+
+/* The sum of lengths of a request whose elements nobody else can change. */
+static int rwr_check(struct nhca_rwr *rwr)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < rwr->num_sge; i++) {
+		if (rwr->sge[i].length > NHCA_MAX_MSG_SIZE)
+			return -EINVAL;
+		sum += rwr->sge[i].length;
+	}
+	rwr->length = min_t(u64, sum, U32_MAX);
+	return 0;
+}
+
+int nhca_rwq_take(struct nhca_rwq *q, struct nhca_rwr *rwr)
+{
+	const struct nhca_recv_wqe *wqe;
+	unsigned long flags;
+	u32 num_sge;
+	int n;
+
+	rwr->length = 0;
+	rwr->num_sge = 0;
+
+	spin_lock_irqsave(&q->lock, flags);
+	n = nhca_ring_produced(&q->ring, q->cons);
+	if (unlikely(n <= 0)) {
+		spin_unlock_irqrestore(&q->lock, flags);
+		return n ? -EPROTO : -ENOENT;
+	}
+
+	/* user space may write here at any time: each field is read once */
+	wqe = nhca_ring_slot(&q->ring, q->cons);
+	rwr->wr_id = READ_ONCE(wqe->wr_id);
+	num_sge = READ_ONCE(wqe->num_sge);
+	if (likely(num_sge <= q->max_sge)) {
+		memcpy(rwr->sge, wqe->sge, num_sge * sizeof(rwr->sge[0]));
+		rwr->num_sge = num_sge;
+	}
+	nhca_ring_release(&q->ring, ++q->cons);
+	/* also keeps the compiler from looking at the ring instead of the copy */
+	spin_unlock_irqrestore(&q->lock, flags);
+
+	if (unlikely(num_sge > q->max_sge))
+		return -EINVAL;
+	return rwr_check(rwr);
+}
+
+int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr)
+{
+	struct nhca_recv_wqe *wqe;
+	unsigned long flags;
+	int err = 0, i;
+
+	if (wr->num_sge < 0 || wr->num_sge > q->max_sge)
+		return -EINVAL;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (q->prod - q->cons >= nhca_ring_entries(&q->ring)) {
+		err = -ENOMEM;
+		goto out;
+	}
+	wqe = nhca_ring_slot(&q->ring, q->prod);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	wqe->reserved = 0;
+	for (i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i].addr = wr->sg_list[i].addr;
+		wqe->sge[i].length = wr->sg_list[i].length;
+		wqe->sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	/* the taker reads the index through the ring, as it does from users */
+	smp_store_release(&q->ring.hdr->prod, ++q->prod);
+out:
+	spin_unlock_irqrestore(&q->lock, flags);
+	return err;
+}
+
+void nhca_rwq_drop(struct nhca_rwq *q)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	WRITE_ONCE(q->ring.hdr->flags, 0);
+	q->cons = READ_ONCE(q->ring.hdr->prod);
+	nhca_ring_release(&q->ring, q->cons);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+u32 nhca_rwq_level(struct nhca_rwq *q)
+{
+	unsigned long flags;
+	int n;
+
+	spin_lock_irqsave(&q->lock, flags);
+	n = nhca_ring_produced(&q->ring, q->cons);
+	spin_unlock_irqrestore(&q->lock, flags);
+	return max(n, 0);
+}

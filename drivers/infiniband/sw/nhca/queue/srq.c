@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues: what an SRQ adds to its receive queue.
+ */
+#include "srq.h"
+
+static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.element.srq = &srq->ibsrq,
+		.event = type,
+	};
+
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
+
+/* Is the limit event due?  Disarms it (once for each arming). */
+static bool srq_below_limit(struct nhca_srq *srq)
+{
+	unsigned long flags;
+	bool due = false;
+	int n;
+
+	/* the common case: not armed */
+	if (!READ_ONCE(srq->limit))
+		return false;
+
+	spin_lock_irqsave(&srq->wq.lock, flags);
+	n = nhca_ring_produced(&srq->wq.ring, srq->wq.cons);
+	if (n >= 0 && (u32)n < srq->limit) {
+		WRITE_ONCE(srq->limit, 0);
+		due = true;
+	}
+	spin_unlock_irqrestore(&srq->wq.lock, flags);
+	return due;
+}
+
+/* Is this the first time that user space broke the ring? */
+static bool srq_breaks(struct nhca_srq *srq)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&srq->wq.lock, flags);
+	first = !srq->broken;
+	srq->broken = true;
+	spin_unlock_irqrestore(&srq->wq.lock, flags);
+	return first;
+}
+
+int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr)
+{
+	int err = nhca_rwq_take(&srq->wq, rwr);
+
+	if (unlikely(err == -EPROTO)) {
+		if (srq_breaks(srq))
+			srq_event(srq, IB_EVENT_SRQ_ERR);
+	} else if (srq_below_limit(srq)) {
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	}
+	return err;
+}
