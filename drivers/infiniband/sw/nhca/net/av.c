@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Address vectors: what a consumer's address handle attribute means to IP.
+ */
+#include <linux/etherdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "net.h"
+
+static int nhca_gid_ifindex(const struct ib_gid_attr *sgid)
+{
+	struct net_device *ndev;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(sgid->ndev);
+	if (ndev)
+		ifindex = ndev->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+static bool nhca_addr_is_mcast(const struct in6_addr *a)
+{
+	if (ipv6_addr_v4mapped(a))
+		return ipv4_is_multicast(a->s6_addr32[3]);
+	return ipv6_addr_is_multicast(a);
+}
+
+struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
+			       gfp_t gfp)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	const struct ib_gid_attr *sgid = grh->sgid_attr;
+	struct nhca_av *av;
+	int err;
+
+	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !sgid)
+		return ERR_PTR(-EINVAL);
+	if (sgid->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return ERR_PTR(-EINVAL);
+
+	av = kzalloc(sizeof(*av), gfp);
+	if (!av)
+		return ERR_PTR(-ENOMEM);
+
+	refcount_set(&av->ref, 1);
+	memcpy(&av->saddr, &sgid->gid, sizeof(av->saddr));
+	memcpy(&av->daddr, &grh->dgid, sizeof(av->daddr));
+	av->v4 = ipv6_addr_v4mapped(&av->saddr);
+	av->mcast = nhca_addr_is_mcast(&av->daddr);
+	av->ifindex = nhca_gid_ifindex(sgid);
+	av->tclass = grh->traffic_class;
+	av->hop_limit = grh->hop_limit;
+	av->flow_label = grh->flow_label;
+	av->sgid_index = grh->sgid_index;
+	av->sl = rdma_ah_get_sl(attr);
+	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		ether_addr_copy(av->dmac, attr->roce.dmac);
+
+	err = -EINVAL;
+	if (!av->ifindex || av->v4 != ipv6_addr_v4mapped(&av->daddr))
+		goto err_free;
+
+	err = dst_cache_init(&av->cache, gfp);
+	if (err)
+		goto err_free;
+	return av;
+
+err_free:
+	kfree(av);
+	return ERR_PTR(err);
+}
+
+static void nhca_av_free(struct rcu_head *rcu)
+{
+	struct nhca_av *av = container_of(rcu, struct nhca_av, rcu);
+
+	dst_cache_destroy(&av->cache);
+	kfree(av);
+}
+
+void nhca_av_put(struct nhca_av *av)
+{
+	if (av && refcount_dec_and_test(&av->ref))
+		call_rcu(&av->rcu, nhca_av_free);
+}
+
+void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr)
+{
+	union ib_gid dgid;
+
+	memset(attr, 0, sizeof(*attr));
+	memcpy(&dgid, &av->daddr, sizeof(dgid));
+	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_sl(attr, av->sl);
+	rdma_ah_set_port_num(attr, NHCA_PORT);
+	rdma_ah_set_grh(attr, &dgid, av->flow_label, av->sgid_index, av->hop_limit, av->tclass);
+	rdma_ah_set_ah_flags(attr, IB_AH_GRH);
+	ether_addr_copy(attr->roce.dmac, av->dmac);
+}
+
+u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn)
+{
+	return rdma_get_udp_sport(flow_label, lqpn, rqpn);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How many packets the network stack holds, of one QP and of one device.  Who
+ * has too many there pauses, and the skb destructor wakes it: queues stay short,
+ * so that timeouts mean loss and not our own waiting line.
+ */
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#include "net.h"
+#include "flow.h"
+#include "../memory/lend.h"
+
+/* packets of one QP in the stack at which it pauses, and at which it goes on */
+#define NHCA_FLOW_HIGH		64
+#define NHCA_FLOW_LOW		32
+/* the same for all QPs of a device together */
+#define NHCA_TXQ_HIGH		256
+#define NHCA_TXQ_LOW		128
+/*
+ * Flows that one freed packet lets go on, and how many of them are those with answers to
+ * send: a peer's patience with its READ is short, while our requests do not age before
+ * they have left.
+ */
+#define NHCA_TXQ_WAKE		4
+#define NHCA_TXQ_WAKE_ANSWERS	3
+
+/**
+ * struct nhca_txq - what the stack holds of one device
+ * @ref:      the device and its flows
+ * @inflight: packets in the stack
+ * @lock:     irqsave; writers of the two below
+ * @waiting:  flows that wait for @inflight to fall, first come first served: to send
+ *            requests [0], answers [1]
+ * @turns:    flows that were let go on
+ */
+struct nhca_txq {
+	refcount_t ref;
+	atomic_t inflight;
+	/* the list of waiters */
+	spinlock_t lock;
+	struct list_head waiting[2];
+	u32 turns;
+};
+
+/**
+ * struct nhca_flow - outlives its QP until the last packet is freed
+ * @ref:      the QP and each packet in the stack
+ * @inflight: packets in the stack
+ * @blocked:  the QP waits to be kicked when @inflight falls
+ * @txq:      of its device
+ * @wait:     in nhca_txq.waiting of the same index, under its lock; empty if not
+ * @kick:     runs the QP's engines; NULL after nhca_flow_close()
+ * @arg:      for @kick
+ */
+struct nhca_flow {
+	refcount_t ref;
+	atomic_t inflight;
+	int blocked;
+	struct nhca_txq *txq;
+	struct list_head wait[2];
+	void (*kick)(void *arg);
+	void *arg;
+};
+
+/* flows that exist: the module stays until the stack has given back all packets */
+static atomic_t nhca_flows = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
+
+struct nhca_txq *nhca_txq_create(void)
+{
+	struct nhca_txq *q = kzalloc(sizeof(*q), GFP_KERNEL);
+
+	if (!q)
+		return NULL;
+	refcount_set(&q->ref, 1);
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->waiting[false]);
+	INIT_LIST_HEAD(&q->waiting[true]);
+	return q;
+}
+
+void nhca_txq_put(struct nhca_txq *q)
+{
+	if (q && refcount_dec_and_test(&q->ref))
+		kfree(q);
+}
+
+struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg)
+{
+	struct nhca_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+
+	if (!flow)
+		return NULL;
+	refcount_set(&flow->ref, 1);
+	INIT_LIST_HEAD(&flow->wait[false]);
+	INIT_LIST_HEAD(&flow->wait[true]);
+	refcount_inc(&q->ref);
+	flow->txq = q;
+	flow->kick = kick;
+	flow->arg = arg;
+	atomic_inc(&nhca_flows);
+	return flow;
+}
+
+static void nhca_flow_put(struct nhca_flow *flow)
+{
+	if (!refcount_dec_and_test(&flow->ref))
+		return;
+	nhca_txq_put(flow->txq);
+	kfree(flow);
+	if (atomic_dec_and_test(&nhca_flows))
+		wake_up(&nhca_flows_gone);
+}
+
+void nhca_flow_close(struct nhca_flow *flow)
+{
+	unsigned long flags;
+
+	WRITE_ONCE(flow->kick, NULL);
+	spin_lock_irqsave(&flow->txq->lock, flags);
+	list_del_init(&flow->wait[false]);
+	list_del_init(&flow->wait[true]);
+	spin_unlock_irqrestore(&flow->txq->lock, flags);
+	nhca_flow_put(flow);
+}
+
+unsigned int nhca_flow_inflight(const struct nhca_flow *flow)
+{
+	return atomic_read(&flow->inflight);
+}
+
+bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
+{
+	u32 now = READ_ONCE(flow->txq->turns);
+	bool moved = now != *turns;
+
+	*turns = now;
+	return moved && !list_empty_careful(&flow->wait[false]);
+}
+
+static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
+{
+	unsigned long flags;
+	bool blocked;
+
+	if (likely(atomic_read(&q->inflight) < NHCA_TXQ_HIGH))
+		return false;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (list_empty(&flow->wait[answer]))
+		list_add_tail(&flow->wait[answer], &q->waiting[answer]);
+	/* pairs with atomic_dec_return() in nhca_txq_release(), which then looks at the lists */
+	smp_mb();
+	blocked = atomic_read(&q->inflight) > NHCA_TXQ_LOW;
+	if (!blocked)
+		list_del_init(&flow->wait[answer]);
+	spin_unlock_irqrestore(&q->lock, flags);
+	return blocked;
+}
+
+bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
+{
+	if (unlikely(atomic_read(&flow->inflight) >= NHCA_FLOW_HIGH)) {
+		WRITE_ONCE(flow->blocked, 1);
+		/* pairs with atomic_dec_return() in nhca_flow_release() */
+		smp_mb();
+		if (atomic_read(&flow->inflight) > NHCA_FLOW_LOW)
+			return true;
+		WRITE_ONCE(flow->blocked, 0);
+	}
+	return nhca_txq_blocked(flow->txq, flow, answer);
+}
+
+/* Context: RCU read side, so that who closed the flow can wait for a kick that runs. */
+static void nhca_flow_run(struct nhca_flow *flow)
+{
+	void (*kick)(void *arg) = READ_ONCE(flow->kick);
+
+	if (kick)
+		kick(flow->arg);
+}
+
+/* Let at most @max flows of a line go on.  Lock held.  Return: how many. */
+static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int max)
+{
+	struct nhca_flow *flow, *next;
+	unsigned int n = 0;
+
+	list_for_each_entry_safe(flow, next, &q->waiting[answer], wait[answer]) {
+		if (n == max)
+			break;
+		n++;
+		list_del_init(&flow->wait[answer]);
+		WRITE_ONCE(q->turns, q->turns + 1);
+		nhca_flow_run(flow);
+	}
+	return n;
+}
+
+static void nhca_txq_release(struct nhca_txq *q)
+{
+	int left = atomic_dec_return(&q->inflight);
+	unsigned long flags;
+	unsigned int n;
+
+	if (left > NHCA_TXQ_LOW || (list_empty_careful(&q->waiting[true]) &&
+				    list_empty_careful(&q->waiting[false])))
+		return;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (left) {
+		n = nhca_txq_wake(q, true, NHCA_TXQ_WAKE_ANSWERS);
+		nhca_txq_wake(q, false, NHCA_TXQ_WAKE - n);
+	} else {
+		/* the last packet wakes all: nobody else would */
+		nhca_txq_wake(q, true, UINT_MAX);
+		nhca_txq_wake(q, false, UINT_MAX);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/*
+ * The destructor's argument: the flow, and in the low bits the packet's loan + 1, or 0
+ * if none of its payload rides by reference.
+ */
+#define NHCA_FLOW_LOAN	3UL
+
+static void nhca_flow_release(struct sk_buff *skb)
+{
+	unsigned long arg = (unsigned long)skb_shinfo(skb)->destructor_arg;
+	struct nhca_flow *flow = (struct nhca_flow *)(arg & ~NHCA_FLOW_LOAN);
+
+	if (arg & NHCA_FLOW_LOAN)
+		nhca_lend_return((arg & NHCA_FLOW_LOAN) - 1);
+	rcu_read_lock();
+	if (atomic_dec_return(&flow->inflight) <= NHCA_FLOW_LOW &&
+	    READ_ONCE(flow->blocked) && xchg(&flow->blocked, 0))
+		nhca_flow_run(flow);
+	nhca_txq_release(flow->txq);
+	rcu_read_unlock();
+	nhca_flow_put(flow);
+}
+
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan)
+{
+	refcount_inc(&flow->ref);
+	atomic_inc(&flow->inflight);
+	atomic_inc(&flow->txq->inflight);
+	/* no zero-copy callback: the argument is ours alone, as in xdp sockets */
+	skb_shinfo(skb)->destructor_arg = (void *)((unsigned long)flow | (loan + 1));
+	skb->destructor = nhca_flow_release;
+}
+
+void nhca_flow_drain(void)
+{
+	wait_event(nhca_flows_gone, !atomic_read(&nhca_flows));
+	/* the destructor that woke us is out of our text, too */
+	synchronize_rcu();
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The network side: one pair of UDP sockets a network namespace, the table of
+ * addresses that nhca devices answer to, and packets in and out.
+ */
+#ifndef NHCA_NET_H
+#define NHCA_NET_H
+
+#include <linux/skbuff.h>
+#include <linux/in6.h>
+#include <net/dst_cache.h>
+
+#include "../nhca.h"
+#include "../wire/bth.h"
+
+struct nhca_fault;
+struct nhca_flow;
+struct nhca_iter;
+struct nhca_net;
+
+/* ---- sockets.c: namespaces, sockets and addresses ---- */
+
+/**
+ * nhca_net_get - the namespace's sockets, made if this is its first device
+ * @net: namespace of the netdev
+ * Context: process, sleeps (RTNL may be held).
+ * Return: counted reference or ERR_PTR: -EADDRINUSE if somebody (rdma_rxe)
+ * has UDP port 4791.
+ */
+struct nhca_net *nhca_net_get(struct net *net);
+void nhca_net_put(struct nhca_net *nn);
+
+struct net *nhca_net_ns(const struct nhca_net *nn);
+
+/**
+ * nhca_addr_add - @dev answers to @gid on netdev @ifindex
+ * nhca_addr_del - no longer
+ * Called from ib_device_ops.add_gid / del_gid for RoCEv2 GIDs.
+ * Context: process.  Return: 0 or -ENOMEM.
+ */
+int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
+void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
+
+/**
+ * nhca_addr_find - which device answers to a destination address
+ * @addr: IPv4-mapped or IPv6, as in a GID
+ * @iif: interface that the packet came in by; decides if several devices have
+ *       the address, otherwise any will do (loopback arrives on lo)
+ * Context: RCU read side.
+ */
+struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr,
+				int iif);
+
+/**
+ * nhca_addr_is - does @dev answer to @addr?
+ * Context: RCU read side.
+ */
+bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
+		  const struct in6_addr *addr);
+
+/**
+ * nhca_net_dev - the device whose netdev, or the netdev below its VLANs, has @iif
+ * For multicast.  Context: RCU read side.
+ */
+struct nhca_dev *nhca_net_dev(struct nhca_net *nn, int iif);
+void nhca_net_dev_add(struct nhca_net *nn, struct nhca_dev *dev);
+void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev);
+
+int nhca_net_init(void);
+/* waits until the stack has given back every packet */
+void nhca_net_exit(void);
+
+/* ---- av.c: where packets go ---- */
+
+/**
+ * struct nhca_av - an address vector: everything needed to reach a peer
+ * @ref:     users: AH, QP, send engine
+ * @rcu:     freed behind it
+ * @pd:      AHs: the protection domain that may use it
+ * @id:      AHs: number in nhca_dev.ah_ids
+ * @saddr, @daddr: IPv4-mapped or IPv6
+ * @ifindex: netdev of the source GID
+ * @v4:      both addresses are IPv4
+ * @mcast:   @daddr is multicast
+ * @tclass, @hop_limit, @flow_label: for the IP header
+ * @sl:      service level, becomes skb->priority
+ * @sgid_index: of the source GID
+ * @dmac:    as the consumer resolved it; the neighbour table decides, this
+ *           answers ibv_query_qp()
+ * @cache:   routes, per CPU
+ */
+struct nhca_av {
+	refcount_t ref;
+	struct rcu_head rcu;
+	struct ib_pd *pd;
+	u32 id;
+	struct in6_addr saddr;
+	struct in6_addr daddr;
+	int ifindex;
+	bool v4;
+	bool mcast;
+	u8 tclass;
+	u8 hop_limit;
+	u8 sl;
+	u8 sgid_index;
+	u32 flow_label;
+	u8 dmac[ETH_ALEN];
+	struct dst_cache cache;
+};
+
+/**
+ * nhca_av_create - check and copy an address handle attribute
+ * Context: process or atomic, by @gfp.
+ * Return: the AV with one reference; ERR_PTR: -EINVAL (no GRH, not a RoCEv2
+ * GID, address family mismatch), -ENOMEM.
+ */
+struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
+			       gfp_t gfp);
+void nhca_av_put(struct nhca_av *av);
+/* what ibv_query_qp()/query_ah give back; not sgid_attr */
+void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr);
+
+/**
+ * struct nhca_ah - an address handle
+ * @ibah: the core's part
+ * @av:   what it means; the AH's reference
+ */
+struct nhca_ah {
+	struct ib_ah ibah;
+	struct nhca_av *av;
+};
+
+static inline struct nhca_ah *to_nhca_ah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct nhca_ah, ibah);
+}
+
+/* the number of an AH in nhca_dev.ah_ids, as nhca_send_wqe.ud.ah_id has it */
+static inline u32 nhca_ah_id(struct ib_ah *ibah)
+{
+	return to_nhca_ah(ibah)->av->id;
+}
+
+/**
+ * nhca_flow_sport - UDP source port for a flow (IBTA A17: entropy), 0xc000-0xffff
+ */
+u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn);
+
+/* ---- flow.c: packets that the stack has not given back ---- */
+
+/**
+ * nhca_txq_create - the account of a device; NULL without memory; process
+ * nhca_txq_put - drop the device's reference; NULL is fine; any context
+ */
+struct nhca_txq *nhca_txq_create(void);
+void nhca_txq_put(struct nhca_txq *q);
+
+/**
+ * nhca_flow_create - the account of a QP
+ * @q: its device's
+ * @kick: called when a blocked flow has room: in softirq or any context that
+ *        frees an skb; only schedules
+ * @arg: for @kick
+ * Context: process.  Return: the flow or NULL.
+ */
+struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg);
+
+/* no kick begins afterwards; callers wait for those that run with synchronize_rcu() */
+void nhca_flow_close(struct nhca_flow *flow);
+
+/**
+ * nhca_flow_blocked - has the QP, or its device, too much in the stack?
+ * If so the flow will be kicked when there is room.
+ * @answer: it wants to send what a peer waits for, which goes before requests
+ * Context: BH disabled.
+ */
+bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
+
+/* packets of the QP that are still in the stack of this host */
+unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
+
+/**
+ * nhca_flow_in_line - does the QP wait for the device's room, and does the line move?
+ * @flow:  the QP's
+ * @turns: flows that the device has let go on, at the last call and now
+ *
+ * Context: any.
+ * Return: true if nhca_flow_blocked() has sent @flow to the end of the line, and others
+ * got their turn since the last call.
+ */
+bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
+
+/* ---- xmit.c ---- */
+
+/**
+ * struct nhca_tx - one packet to send
+ * @dev, @av, @flow: who, where to, on whose account
+ * @sport:   UDP source port, host order
+ * @hdr:     headers; pad is filled in here
+ * @it:      payload source, or NULL
+ * @payload: bytes from @it
+ * @copy:    copy the payload even if it could ride by reference: for data
+ *           that the consumer may change before the stack has sent it
+ *           (UC, UD), and for retransmissions (a source that changes under us
+ *           would fail its ICRC for ever)
+ * @fault:   where to wait if the payload is not in memory, or NULL
+ * @ahead:   bytes of the message that will follow @payload in the same buffer
+ */
+struct nhca_tx {
+	struct nhca_dev *dev;
+	struct nhca_av *av;
+	struct nhca_flow *flow;
+	u16 sport;
+	struct nhca_hdr *hdr;
+	struct nhca_iter *it;
+	u32 payload;
+	bool copy;
+	struct nhca_fault *fault;
+	u32 ahead;
+};
+
+/**
+ * nhca_xmit - build and send one packet
+ *
+ * Payload of more than NHCA_COPY_BREAK bytes goes by page reference.
+ * Context: BH disabled, RCU read side; not in a live section: the payload is read in one
+ * of its own.
+ * Return: 0 if the stack took it (it may still drop it); -EACCES if @it refused (a local
+ * protection error); -EAGAIN: @fault waits for the payload; -ENOMEM, -EHOSTUNREACH,
+ * -ENETDOWN for what may pass: the packet counts as lost on the wire.
+ */
+int nhca_xmit(struct nhca_tx *tx);
+
+#define NHCA_COPY_BREAK		256
+
+/* ---- recv.c ---- */
+
+/**
+ * struct nhca_rx - one received packet, decoded
+ * @nn:      namespace it came in by
+ * @dev:     device, once known (transport sets it)
+ * @skb:     the (batch) buffer
+ * @off:     where the packet's payload (behind the headers) begins in @skb
+ * @payload: bytes of payload, without pad
+ * @hdr:     headers
+ * @saddr, @daddr: IPv4-mapped or IPv6
+ * @v4, @mcast: what they are
+ * @iif:     incoming interface
+ * @ce:      ECN congestion experienced
+ * @iph:     IP header, for the GRH of UD
+ * @udp_off: where the packet's BTH begins in @skb, @udp_len its UDP payload length
+ * @index:   the packet's place in its batch (IPv4 identification counts up)
+ */
+struct nhca_rx {
+	struct nhca_net *nn;
+	struct nhca_dev *dev;
+	struct sk_buff *skb;
+	u32 off;
+	u32 payload;
+	struct nhca_hdr hdr;
+	struct in6_addr saddr;
+	struct in6_addr daddr;
+	bool v4;
+	bool mcast;
+	bool ce;
+	int iif;
+	const void *iph;
+	u32 udp_off;
+	u32 udp_len;
+	u16 index;
+};
+
+/**
+ * nhca_rx_icrc_ok - verify the packet's ICRC
+ * Context: softirq.
+ */
+bool nhca_rx_icrc_ok(const struct nhca_rx *rx);
+
+/**
+ * nhca_rx_copy - copy payload bytes to memory
+ * @from: first payload byte
+ * Context: live section.  Return: 0, or as nhca_iter_next().
+ */
+int nhca_rx_copy(const struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it);
+
+#endif /* NHCA_NET_H */

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What nhca keeps for each network namespace: a pair of UDP sockets on the
+ * RoCEv2 port, the addresses that nhca devices answer to, and the devices.
+ */
+#include <linux/etherdevice.h>
+#include <linux/hash.h>
+#include <linux/mutex.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <linux/sockptr.h>
+#include <linux/udp.h>
+#include <linux/wait.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/udp_tunnel.h>
+#include <rdma/ib_addr.h>
+
+#include "net.h"
+#include "flow.h"
+#include "sockets.h"
+#include "xmit.h"
+
+/*
+ * A sender has its window in flight whether or not anybody listens here; what
+ * the socket drops comes again after a timeout.  So the queue is far larger
+ * than a socket's usual share.
+ */
+#define NHCA_RCVBUF		(16 << 20)
+#define NHCA_ADDR_BITS		7
+
+/**
+ * struct nhca_addr - one address that a device answers to
+ * @node:    in nhca_net.addrs; RCU readers
+ * @rcu:     freed behind it
+ * @addr:    IPv4-mapped or IPv6
+ * @dev:     the device; its GID table owns the entry
+ * @ifindex: netdev that has the address: the device's own or a VLAN above it
+ * @refs:    GIDs that say the same; under nhca_net.lock
+ */
+struct nhca_addr {
+	struct hlist_node node;
+	struct rcu_head rcu;
+	struct in6_addr addr;
+	struct nhca_dev *dev;
+	int ifindex;
+	unsigned int refs;
+};
+
+/**
+ * struct nhca_net - nhca's part of a network namespace
+ * @net:   the namespace; lives longer, see nhca_net_ns_exit()
+ * @users: devices; under nhca_net_mutex
+ * @sk4:   the IPv4 socket, open while there are @users
+ * @sk6:   the IPv6 socket, likewise; none if the host has no IPv6
+ * @lock:  writers of @addrs and @devs
+ * @devs:  by nhca_dev.list, the newest first; RCU readers
+ * @addrs: by hash of the address; RCU readers
+ */
+struct nhca_net {
+	struct net *net;
+	unsigned int users;
+	struct nhca_sock sk4;
+	struct nhca_sock sk6;
+	spinlock_t lock;	/* writers of the two below */
+	struct list_head devs;
+	struct hlist_head addrs[1 << NHCA_ADDR_BITS];
+};
+
+static unsigned int nhca_net_id __read_mostly;
+
+/*
+ * Global, not one for each namespace: the last nhca_net_put() allows the
+ * struct nhca_net to be freed, with a lock in it even before it was unlocked.
+ */
+static DEFINE_MUTEX(nhca_net_mutex);
+static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);
+
+/* ---- sockets ---- */
+
+static void nhca_sock_close(struct nhca_sock *ns)
+{
+	struct socket *sock = ns->sock;
+
+	if (!sock)
+		return;
+
+	write_lock_bh(&sock->sk->sk_callback_lock);
+	rcu_assign_sk_user_data(sock->sk, NULL);
+	write_unlock_bh(&sock->sk->sk_callback_lock);
+	/* who has still seen @ns is done with it afterwards */
+	synchronize_rcu();
+	kernel_sock_shutdown(sock, SHUT_RDWR);
+	sock_release(sock);
+	ns->sock = NULL;
+}
+
+static void nhca_sock_start(struct nhca_sock *ns)
+{
+	struct sock *sk = ns->sock->sk;
+
+	lock_sock(sk);
+	/* no sysctl bounds what the kernel gives itself */
+	sk->sk_userlocks |= SOCK_RCVBUF_LOCK;
+	WRITE_ONCE(sk->sk_rcvbuf, NHCA_RCVBUF);
+	sk->sk_allocation = GFP_ATOMIC;
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	/* whatever net.core.busy_read says: nhca_sk_data_ready() must not spin for more */
+	WRITE_ONCE(sk->sk_ll_usec, 0);
+#endif
+	release_sock(sk);
+
+	write_lock_bh(&sk->sk_callback_lock);
+	rcu_assign_sk_user_data(sk, ns);
+	WRITE_ONCE(sk->sk_data_ready, nhca_sk_data_ready);
+	write_unlock_bh(&sk->sk_callback_lock);
+
+	/* what came between bind() and now has called nobody */
+	rcu_read_lock();
+	nhca_sk_data_ready(sk);
+	rcu_read_unlock();
+}
+
+/*
+ * The socket stays an ordinary one: for an encapsulation socket the stack cuts
+ * every GRO batch into packets before anybody sees it (since 6.9).
+ */
+static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family)
+{
+	struct udp_port_cfg cfg = {
+		.family = family,
+		.local_udp_port = htons(NHCA_ROCE_UDP_PORT),
+		/* a RoCEv2 sender may leave the checksum out: there is the ICRC */
+		.use_udp6_rx_checksums = 0,
+		.ipv6_v6only = family == AF_INET6,
+	};
+	struct socket *sock;
+	int one = 1;
+	int err;
+
+	err = udp_sock_create(nn->net, &cfg, &sock);
+	if (err)
+		return err;
+
+	err = sock->ops->setsockopt(sock, SOL_UDP, UDP_GRO, KERNEL_SOCKPTR(&one), sizeof(one));
+	if (err) {
+		kernel_sock_shutdown(sock, SHUT_RDWR);
+		sock_release(sock);
+		return err;
+	}
+
+	ns->nn = nn;
+	ns->sock = sock;
+	atomic_set(&ns->ready, 0);
+	nhca_sock_start(ns);
+	return 0;
+}
+
+static int nhca_net_open(struct nhca_net *nn)
+{
+	int err;
+
+	err = nhca_sock_open(nn, &nn->sk4, AF_INET);
+	if (err)
+		return err;
+
+	err = nhca_sock_open(nn, &nn->sk6, AF_INET6);
+	/* IPv6 is not built, or was disabled at boot */
+	if (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT)
+		err = 0;
+	if (err)
+		nhca_sock_close(&nn->sk4);
+	return err;
+}
+
+struct nhca_net *nhca_net_get(struct net *net)
+{
+	struct nhca_net *nn = net_generic(net, nhca_net_id);
+	int err = 0;
+
+	mutex_lock(&nhca_net_mutex);
+	if (!nn->users)
+		err = nhca_net_open(nn);
+	if (!err)
+		WRITE_ONCE(nn->users, nn->users + 1);
+	mutex_unlock(&nhca_net_mutex);
+	return err ? ERR_PTR(err) : nn;
+}
+
+void nhca_net_put(struct nhca_net *nn)
+{
+	mutex_lock(&nhca_net_mutex);
+	if (nn->users == 1) {
+		nhca_sock_close(&nn->sk6);
+		nhca_sock_close(&nn->sk4);
+	}
+	/* the namespace may go from here on; pairs with nhca_net_ns_exit() */
+	smp_store_release(&nn->users, nn->users - 1);
+	mutex_unlock(&nhca_net_mutex);
+	wake_up_all(&nhca_net_idle);
+}
+
+struct net *nhca_net_ns(const struct nhca_net *nn)
+{
+	return nn->net;
+}
+
+/* ---- addresses ---- */
+
+static struct hlist_head *nhca_addr_bucket(struct nhca_net *nn, const struct in6_addr *addr)
+{
+	return &nn->addrs[hash_32(ipv6_addr_hash(addr), NHCA_ADDR_BITS)];
+}
+
+/* nn->lock held */
+static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct nhca_dev *dev,
+					 const struct in6_addr *addr, int ifindex)
+{
+	struct nhca_addr *a;
+
+	hlist_for_each_entry(a, bucket, node)
+		if (a->dev == dev && a->ifindex == ifindex && ipv6_addr_equal(&a->addr, addr))
+			return a;
+	return NULL;
+}
+
+int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
+{
+	struct nhca_net *nn = dev->nn;
+	struct nhca_addr *new, *old;
+	struct hlist_head *bucket;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	memcpy(&new->addr, gid->raw, sizeof(new->addr));
+	new->dev = dev;
+	new->ifindex = ifindex;
+	new->refs = 1;
+
+	bucket = nhca_addr_bucket(nn, &new->addr);
+	spin_lock_bh(&nn->lock);
+	old = nhca_addr_entry(bucket, dev, &new->addr, ifindex);
+	if (old)
+		old->refs++;
+	else
+		hlist_add_head_rcu(&new->node, bucket);
+	spin_unlock_bh(&nn->lock);
+
+	if (old)
+		kfree(new);
+	return 0;
+}
+
+void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
+{
+	struct nhca_net *nn = dev->nn;
+	struct in6_addr addr;
+	struct nhca_addr *a;
+
+	memcpy(&addr, gid->raw, sizeof(addr));
+	spin_lock_bh(&nn->lock);
+	a = nhca_addr_entry(nhca_addr_bucket(nn, &addr), dev, &addr, ifindex);
+	if (!WARN_ON_ONCE(!a) && !--a->refs) {
+		hlist_del_rcu(&a->node);
+		kfree_rcu(a, rcu);
+	}
+	spin_unlock_bh(&nn->lock);
+}
+
+struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr, int iif)
+{
+	struct nhca_dev *any = NULL;
+	struct nhca_addr *a;
+
+	hlist_for_each_entry_rcu(a, nhca_addr_bucket(nn, addr), node) {
+		if (!ipv6_addr_equal(&a->addr, addr))
+			continue;
+		if (a->ifindex == iif)
+			return a->dev;
+		if (!any)
+			any = a->dev;
+	}
+	return any;
+}
+
+bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct in6_addr *addr)
+{
+	struct nhca_addr *a;
+
+	hlist_for_each_entry_rcu(a, nhca_addr_bucket(nn, addr), node)
+		if (a->dev == dev && ipv6_addr_equal(&a->addr, addr))
+			return true;
+	return false;
+}
+
+/* ---- devices ---- */
+
+struct nhca_dev *nhca_net_dev(struct nhca_net *nn, int iif)
+{
+	struct net_device *ndev, *real;
+	struct nhca_dev *dev;
+
+	ndev = dev_get_by_index_rcu(nn->net, iif);
+	if (!ndev)
+		return NULL;
+	real = rdma_vlan_dev_real_dev(ndev);
+	if (real)
+		ndev = real;
+
+	list_for_each_entry_rcu(dev, &nn->devs, list)
+		if (dev->netdev == ndev)
+			return dev;
+	return NULL;
+}
+
+void nhca_net_dev_add(struct nhca_net *nn, struct nhca_dev *dev)
+{
+	spin_lock_bh(&nn->lock);
+	list_add_rcu(&dev->list, &nn->devs);
+	spin_unlock_bh(&nn->lock);
+}
+
+/* The caller waits for readers before it frees the device. */
+void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev)
+{
+	spin_lock_bh(&nn->lock);
+	list_del_rcu(&dev->list);
+	spin_unlock_bh(&nn->lock);
+}
+
+/* ---- namespaces ---- */
+
+static int __net_init nhca_net_ns_init(struct net *net)
+{
+	struct nhca_net *nn = net_generic(net, nhca_net_id);
+	unsigned int i;
+
+	nn->net = net;
+	spin_lock_init(&nn->lock);
+	INIT_LIST_HEAD(&nn->devs);
+	for (i = 0; i < ARRAY_SIZE(nn->addrs); i++)
+		INIT_HLIST_HEAD(&nn->addrs[i]);
+	return 0;
+}
+
+/*
+ * Runs after the namespace's netdevs have been unregistered or moved back to
+ * the initial namespace (subsys operations exit after device operations).  In
+ * both cases main.c has queued the unregistration of the nhca devices on them;
+ * it may still be under way.
+ */
+static void __net_exit nhca_net_ns_exit(struct net *net)
+{
+	struct nhca_net *nn = net_generic(net, nhca_net_id);
+
+	/* pairs with the release in nhca_net_put(), after which it is done with @nn */
+	wait_event(nhca_net_idle, !smp_load_acquire(&nn->users));
+}
+
+static struct pernet_operations nhca_net_ops = {
+	.init = nhca_net_ns_init,
+	.exit = nhca_net_ns_exit,
+	.id = &nhca_net_id,
+	.size = sizeof(struct nhca_net),
+};
+
+int nhca_net_init(void)
+{
+	return register_pernet_subsys(&nhca_net_ops);
+}
+
+void nhca_net_exit(void)
+{
+	nhca_flow_drain();
+	nhca_xmit_exit();
+	unregister_pernet_subsys(&nhca_net_ops);
+	/* address vectors are freed by a callback of ours */
+	rcu_barrier();
+}
