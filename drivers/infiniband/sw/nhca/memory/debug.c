@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the memory room knows, for people: files in the module's debugfs directory, and
+ * what `rdma resource show mr -dd` says beyond the core's.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include <rdma/restrack.h>
+#include <net/netlink.h>
+
+#include "mr.h"
+#include "debug.h"
+
+static int tables_show(struct seq_file *m, void *unused)
+{
+	struct nhca_tce_usage u;
+	unsigned int t;
+
+	seq_puts(m, "table page_size ranges entries leaf_kib\n");
+	for (t = 0; t < NHCA_TCE_TABLES; t++) {
+		nhca_tce_usage(t, &u);
+		if (u.shift)
+			seq_printf(m, "%5u %9lu %6llu %7llu %8llu\n", t, BIT(u.shift),
+				   u.ranges, u.entries,
+				   u.leaves * NHCA_TCE_LEAF_SIZE * sizeof(u64) >> 10);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(tables);
+
+static const char * const mkey_types[] = {
+	[NHCA_MKEY_MR] = "region",
+	[NHCA_MKEY_MW1] = "window-1",
+	[NHCA_MKEY_MW2A] = "window-2A",
+	[NHCA_MKEY_MW2B] = "window-2B",
+};
+
+static void key_show(struct nhca_mkey *mk, void *arg)
+{
+	struct seq_file *m = arg;
+
+	spin_lock_bh(&mk->lock);
+	seq_printf(m, "%08x %-9s %-6s", mk->key, mkey_types[mk->type],
+		   mk->valid ? "open" : "closed");
+	seq_printf(m, " %s pd %u", dev_name(&mk->pd->device->dev), mk->pd->res.id);
+	if (mk->valid)
+		seq_printf(m, " va %#llx length %llu access %#x", mk->va, mk->length,
+			   mk->access);
+	if (mk->valid && (mk->type == NHCA_MKEY_MW2A || mk->type == NHCA_MKEY_MW2B))
+		seq_printf(m, " qp %#x", mk->qpn);
+	spin_unlock_bh(&mk->lock);
+	seq_putc(m, '\n');
+}
+
+static int keys_show(struct seq_file *m, void *unused)
+{
+	nhca_mkey_walk(key_show, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(keys);
+
+static void hold_show(const struct nhca_hold *h, void *arg)
+{
+	seq_printf(arg, "%08x qp %#x pd %u %s\n", h->key, h->qpn, h->pd->res.id,
+		   nhca_hold_valid(h) ? "valid" : "revoked");
+}
+
+static int holds_show(struct seq_file *m, void *unused)
+{
+	nhca_rkm_walk(hold_show, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(holds);
+
+static const char * const mr_kinds[] = {
+	[NHCA_MR_TCE] = "tce",
+	[NHCA_MR_ALL] = "all",
+	[NHCA_MR_LIST] = "list",
+	[NHCA_MR_ODP] = "on-demand",
+};
+
+int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	struct nlattr *table;
+
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_put_driver_string(msg, "kind", mr_kinds[mr->kind]) ||
+	    rdma_nl_put_driver_string(msg, "key", READ_ONCE(mr->mkey.valid) ? "open" : "closed") ||
+	    rdma_nl_put_driver_u64_hex(msg, "access", mr->mkey.access) ||
+	    rdma_nl_put_driver_u64_hex(msg, "pvo", mr->pvo) ||
+	    rdma_nl_put_driver_u64(msg, "tces", mr->tces.count) ||
+	    rdma_nl_put_driver_u64(msg, "page_size", mr->tces.count ? BIT(mr->tces.shift) : 0) ||
+	    rdma_nl_put_driver_u32(msg, "windows", atomic_read(&mr->windows))) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
+void nhca_memory_debug_init(struct dentry *dir)
+{
+	/* they go with the directory */
+	debugfs_create_file("tables", 0400, dir, NULL, &tables_fops);
+	debugfs_create_file("keys", 0400, dir, NULL, &keys_fops);
+	debugfs_create_file("holds", 0400, dir, NULL, &holds_fops);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fast registration: regions of kernel memory that a consumer maps with ib_map_mr_sg()
+ * and the send engine opens with IB_WR_REG_MR, again and again.
+ *
+ * Pages of the CPU's size go to the region's range of TCEs, which gets another key with
+ * each mapping.  What does not begin and end with such pages goes to a list.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "mr.h"
+
+#define NHCA_ACCESS_REMOTE_MODIFY	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define NHCA_ACCESS_FAST		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+					 NHCA_ACCESS_REMOTE_MODIFY | IB_ACCESS_OPTIONAL)
+
+struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps)
+{
+	const struct nhca_owner owner = {
+		.kind = NHCA_OWNER_PD,
+		.id = (uintptr_t)pd,
+	};
+	struct nhca_mr *mr;
+	int err;
+
+	mr = nhca_mr_alloc(dev, pd, 0);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->max_pieces = max_sg;
+	if (gaps) {
+		mr->ibmr.type = IB_MR_TYPE_SG_GAPS;
+		mr->kind = NHCA_MR_LIST;
+		mr->pieces = kvmalloc_array(max_sg, sizeof(*mr->pieces), GFP_KERNEL);
+		err = mr->pieces ? 0 : -ENOMEM;
+	} else {
+		mr->ibmr.type = IB_MR_TYPE_MEM_REG;
+		mr->kind = NHCA_MR_TCE;
+		err = nhca_range_alloc(&mr->tces, PAGE_SHIFT, max_sg, &owner);
+		if (err)
+			mr->tces.count = 0;
+	}
+	if (err) {
+		nhca_mr_free(mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
+}
+
+/* DMA addresses of this device are the kernel's own; a wrong one is found here */
+static bool fast_addr_valid(u64 addr)
+{
+	return addr == (unsigned long)addr && virt_addr_valid((void *)(unsigned long)addr);
+}
+
+/* For ib_sg_to_pages(): a page of PAGE_SIZE. */
+static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+
+	if (mr->npieces == mr->max_pieces)
+		return -ENOMEM;
+	if (!fast_addr_valid(addr))
+		return -EINVAL;
+	nhca_range_set(&mr->tces, mr->npieces++,
+		       page_to_pfn(virt_to_page((void *)(unsigned long)addr)),
+		       NHCA_TCE_READ | NHCA_TCE_WRITE);
+	return 0;
+}
+
+/* For ib_sg_to_pages(): a page of another size. */
+static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	u64 offset = ibmr->iova & (ibmr->page_size - 1);
+	u32 i = mr->npieces;
+
+	if (i == mr->max_pieces)
+		return -ENOMEM;
+	/* of the first page only what the region has is looked at */
+	if (!i)
+		addr += offset;
+	if (!fast_addr_valid(addr))
+		return -EINVAL;
+	mr->pieces[i].addr = addr;
+	mr->pieces[i].off = i ? (u64)i * ibmr->page_size - offset : 0;
+	mr->npieces++;
+	return 0;
+}
+
+/* As ib_sg_to_pages(), for elements that begin and end anywhere. */
+static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nents,
+			 unsigned int *sg_offset)
+{
+	u64 skip = sg_offset ? *sg_offset : 0, addr, len;
+	struct scatterlist *sg;
+	int i;
+
+	if (sg_nents <= 0 || skip > sg_dma_len(sgl))
+		return -EINVAL;
+	mr->ibmr.iova = sg_dma_address(sgl) + skip;
+	mr->ibmr.length = 0;
+	for_each_sg(sgl, sg, sg_nents, i) {
+		addr = sg_dma_address(sg) + skip;
+		len = sg_dma_len(sg) - skip;
+		skip = 0;
+		if (!len)
+			continue;
+		if (mr->npieces == mr->max_pieces)
+			break;
+		if (!fast_addr_valid(addr) || !fast_addr_valid(addr + len - 1))
+			return -EINVAL;
+		mr->pieces[mr->npieces].off = mr->ibmr.length;
+		mr->pieces[mr->npieces].addr = addr;
+		mr->npieces++;
+		mr->ibmr.length += len;
+	}
+	if (sg_offset)
+		*sg_offset = 0;
+	return i;
+}
+
+static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nents,
+			  unsigned int *sg_offset)
+{
+	u32 size = mr->ibmr.page_size;
+	int n;
+
+	if (size == PAGE_SIZE) {
+		mr->kind = NHCA_MR_TCE;
+		n = ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_tce);
+		if (mr->npieces)
+			mr->pvo = nhca_range_pvo(&mr->tces) + (mr->ibmr.iova & ~PAGE_MASK);
+		return n;
+	}
+	if (!is_power_of_2(size))
+		return -EINVAL;
+	if (!mr->pieces) {
+		/* few do this, so not each region has the list from the beginning */
+		mr->pieces = kmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
+					   GFP_ATOMIC | __GFP_NOWARN);
+		if (!mr->pieces)
+			return -ENOMEM;
+	}
+	mr->kind = NHCA_MR_LIST;
+	return ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_piece);
+}
+
+/* What was mapped before is gone: its TCEs, and the key that found them. */
+static void fast_unmap(struct nhca_mr *mr)
+{
+	if (mr->pvo) {
+		nhca_range_clear(&mr->tces, 0, mr->npieces);
+		nhca_range_rekey(&mr->tces);
+		mr->pvo = 0;
+	}
+	mr->npieces = 0;
+	mr->ibmr.length = 0;
+}
+
+int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		     unsigned int *sg_offset)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	unsigned long flags;
+	int n = -EINVAL;
+
+	if (!nhca_mr_is_fast(mr))
+		return -EINVAL;
+	/* consumers map with interrupts disabled, too */
+	spin_lock_irqsave(&mr->mkey.lock, flags);
+	if (mr->mkey.valid)
+		goto unlock;
+	fast_unmap(mr);
+	if (ibmr->type == IB_MR_TYPE_SG_GAPS)
+		n = fast_map_gaps(mr, sg, sg_nents, sg_offset);
+	else
+		n = fast_map_pages(mr, sg, sg_nents, sg_offset);
+	if (n < 0)
+		fast_unmap(mr);
+unlock:
+	spin_unlock_irqrestore(&mr->mkey.lock, flags);
+	return n;
+}
+
+/* @mr's lock held; Return: 0 if IB_WR_REG_MR may open it so. */
+static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, u32 key,
+		      int access)
+{
+	u64 length = mr->ibmr.length;
+
+	if (mr->mkey.pd != party->pd || mr->mkey.valid)
+		return -EINVAL;
+	/* the variant is the consumer's, the index is not */
+	if ((key ^ mr->mkey.key) >> 8)
+		return -EINVAL;
+	if (access & ~NHCA_ACCESS_FAST)
+		return -EINVAL;
+	/* IBTA 10.6.3: who may be written from afar may be written from here */
+	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	/* the consumer may have moved the IOVA */
+	if (!mr->npieces || !length || mr->ibmr.iova + length - 1 < mr->ibmr.iova)
+		return -EINVAL;
+	return 0;
+}
+
+int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
+{
+	struct nhca_mkey *mk = nhca_mkey_get(lkey);
+	struct nhca_mr *mr;
+	int err = -EINVAL;
+
+	if (!mk)
+		return err;
+	if (mk->type != NHCA_MKEY_MR || !nhca_mr_is_fast(mk->mr))
+		goto put;
+	mr = mk->mr;
+	spin_lock(&mk->lock);
+	err = fast_check(mr, party, key, access);
+	if (!err) {
+		mk->access = access;
+		mk->va = mr->ibmr.iova;
+		mk->length = mr->ibmr.length;
+		nhca_mkey_open(mk, key);
+	}
+	spin_unlock(&mk->lock);
+put:
+	nhca_mkey_put(mk);
+	return err;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From keys and addresses to bytes.
+ */
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "mr.h"
+
+void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
+		    const struct nhca_sge *sge, u32 num_sge, u32 skip, int access)
+{
+	/* also steps over empty elements, whose keys nobody looks at */
+	while (num_sge && skip >= sge->length) {
+		skip -= sge->length;
+		sge++;
+		num_sge--;
+	}
+	*it = (struct nhca_iter) {
+		.party = party,
+		.sge = sge,
+		.left_sges = num_sge,
+		.skip = skip,
+		.access = access,
+	};
+}
+
+int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey, u64 va,
+		  u32 len, int access)
+{
+	*it = (struct nhca_iter) { .access = access, .left = len };
+	if (!len)
+		return 0;
+	it->mr = nhca_mkey_check(party, rkey, va, len, access, &it->at);
+	return it->mr ? 0 : -EACCES;
+}
+
+void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u32 len,
+		    bool write)
+{
+	*it = (struct nhca_iter) {
+		.hold = h,
+		.at = off,
+		.left = len,
+		.access = write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ,
+	};
+}
+
+void nhca_iter_bytes(struct nhca_iter *it, const void *bytes)
+{
+	*it = (struct nhca_iter) { .bytes = bytes };
+}
+
+static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
+{
+	const void *p = it->bytes + it->at;
+
+	seg->page = virt_to_page(p);
+	seg->off = offset_in_page(p);
+	seg->len = min_t(u32, max, PAGE_SIZE - seg->off);
+	it->at += seg->len;
+}
+
+/* The next SGE that has bytes: ask its key. */
+static int iter_next_sge(struct nhca_iter *it)
+{
+	const struct nhca_sge *sge;
+
+	for (;;) {
+		if (!it->left_sges)
+			return -ENODATA;
+		it->left_sges--;
+		sge = it->sge++;
+		if (sge->length)
+			break;
+	}
+	it->mr = nhca_mkey_check(it->party, sge->lkey, sge->addr, sge->length, it->access,
+				 &it->at);
+	if (!it->mr)
+		return -EACCES;
+	it->at += it->skip;
+	it->left = sge->length - it->skip;
+	it->skip = 0;
+	return 0;
+}
+
+int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
+{
+	int err;
+
+	if (it->bytes) {
+		iter_next_bytes(it, max, seg);
+		return 0;
+	}
+	if (!it->left) {
+		err = iter_next_sge(it);
+		if (err)
+			return err;
+	} else if (it->hold) {
+		if (unlikely(!nhca_hold_valid(it->hold)))
+			return -EACCES;
+		it->mr = it->hold->mr;
+		it->at += it->hold->off;
+		it->hold = NULL;
+	}
+	err = nhca_mr_seg(it->mr, it->at, min(max, it->left), nhca_iter_writes(it), seg);
+	if (err)
+		return err;
+	it->at += seg->len;
+	it->left -= seg->len;
+	return 0;
+}
+
+int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
+{
+	struct nhca_seg seg;
+	int err;
+
+	while (len) {
+		err = nhca_iter_next(it, len, &seg);
+		if (err)
+			return err;
+		memcpy(nhca_seg_addr(&seg), src, seg.len);
+		src += seg.len;
+		len -= seg.len;
+	}
+	return 0;
+}
+
+int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len)
+{
+	struct nhca_seg seg;
+	int err;
+
+	while (len) {
+		err = nhca_iter_next(it, len, &seg);
+		if (err)
+			return err;
+		memcpy(dst, nhca_seg_addr(&seg), seg.len);
+		dst += seg.len;
+		len -= seg.len;
+	}
+	return 0;
+}
+
+bool nhca_iter_lend(const struct nhca_iter *it)
+{
+	struct nhca_mr *mr = it->mr;
+
+	if (!mr || !mr->lend)
+		return false;
+	/* written once: the line stays shared */
+	if (!READ_ONCE(mr->lent))
+		WRITE_ONCE(mr->lent, true);
+	return true;
+}
+
+int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
+		u64 compare_add, u64 swap, u64 *orig)
+{
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	atomic64_t *where;
+	int err;
+
+	err = nhca_iter_key(&it, party, rkey, va, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
+	if (err)
+		return err;
+	err = nhca_iter_next(&it, sizeof(u64), &seg);
+	if (err)
+		return err;
+	/* a region may begin at an odd place in memory and at 0 for its users */
+	if (!IS_ALIGNED(seg.off, sizeof(u64)) || seg.len != sizeof(u64))
+		return -EACCES;
+
+	where = nhca_seg_addr(&seg);
+	if (cas)
+		*orig = atomic64_cmpxchg(where, compare_add, swap);
+	else
+		*orig = atomic64_fetch_add(compare_add, where);
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The live-task view and the snapshot view: who touches registered memory now,
+ * and waiting until all who did have let go (reference: snapshot interface).
+ *
+ * A live section is the short stretch of code between looking at a key and the
+ * last byte that moves by it: one packet's copy at most.  It is a leaf: inside it
+ * nothing sleeps, no lock of another room is taken and no packet leaves.  That is
+ * why an invalidation can wait for the sections of other CPUs where it stands, in
+ * softirq, too: nobody in a section ever waits for anybody.
+ */
+#ifndef NHCA_LIVE_H
+#define NHCA_LIVE_H
+
+#include <linux/cache.h>
+#include <linux/lockdep.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+
+/**
+ * struct nhca_live - one CPU's entry in the live-task view
+ * @seq:   odd while the CPU is in a section; written by that CPU only
+ * @depth: sections nest (a test's around the code's own); that CPU only
+ * @view:  this CPU's snapshot view: one word for each CPU, what its @seq was when the
+ *         snapshot was taken; 0 once it has let go; owned by this CPU
+ */
+struct nhca_live {
+	u32 seq;
+	u32 depth;
+	u32 *view;
+} ____cacheline_aligned_in_smp;
+
+DECLARE_PER_CPU_SHARED_ALIGNED(struct nhca_live, nhca_live);
+
+/* a lock taken in a section and held across nhca_live_wait() is a deadlock: lockdep sees it */
+extern struct lockdep_map nhca_live_map;
+
+/**
+ * nhca_live_enter - begin to touch memory
+ * Context: BH disabled; not in hard interrupts.  Disables preemption.
+ *
+ * Whoever closed a key before this began is seen by every look at that key in the
+ * section: pairs with the barrier in nhca_live_wait().
+ */
+static inline void nhca_live_enter(void)
+{
+	struct nhca_live *l;
+
+	preempt_disable();
+	lock_map_acquire_read(&nhca_live_map);
+	l = this_cpu_ptr(&nhca_live);
+	if (!l->depth++) {
+		/* release: this value, too, tells others that the section before has ended */
+		smp_store_release(&l->seq, l->seq + 1);
+		/* the section is announced before it looks at any key */
+		smp_mb();
+	}
+}
+
+/* The section's last byte has moved when others see that it has ended. */
+static inline void nhca_live_exit(void)
+{
+	struct nhca_live *l = this_cpu_ptr(&nhca_live);
+
+	if (!--l->depth)
+		/* pairs with the acquires of nhca_live_snapshot() and nhca_live_left() */
+		smp_store_release(&l->seq, l->seq + 1);
+	lock_map_release(&nhca_live_map);
+	preempt_enable();
+}
+
+/**
+ * nhca_live_wait - take a snapshot of the live tasks and wait until it is empty
+ *
+ * What was written before the call (a key's valid bit) is seen by every section
+ * that begins after the snapshot; every section that had begun has ended on
+ * return.  Sections that begin later are not waited for, and none is ever held up.
+ * Takes as long as the longest of them: the copy of a packet.
+ * Context: process or softirq, any lock that no section takes; not in a section.
+ */
+void nhca_live_wait(void);
+
+/**
+ * nhca_live_snapshot - take a snapshot; nhca_live_wait() and tests
+ * @view: one word for each possible CPU, of the caller's
+ * @but:  a CPU that is left out, or -1
+ * Return: how many CPUs are in a section.
+ */
+unsigned int nhca_live_snapshot(u32 *view, int but);
+
+/**
+ * nhca_live_left - clear from a snapshot who has let go
+ * Return: how many are left; 0: the snapshot is empty.
+ */
+unsigned int nhca_live_left(u32 *view);
+
+/* module load: -ENOMEM; unload */
+int nhca_live_init(void);
+void nhca_live_exit_module(void);
+
+#endif /* NHCA_LIVE_H */

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory regions: making them, what lies behind them, and their end.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+
+#include "dmabuf.h"
+#include "lend.h"
+#include "mr.h"
+#include "odp.h"
+
+/* page size classes, as a bitmap of sizes */
+#define NHCA_PAGE_SIZES	(PAGE_SIZE | PMD_SIZE | PUD_SIZE)
+
+struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access)
+{
+	struct nhca_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ibmr.device = &dev->ibdev;
+	mr->ibmr.pd = pd;
+	mr->mkey.type = NHCA_MKEY_MR;
+	mr->mkey.pd = pd;
+	mr->mkey.access = access;
+	mr->mkey.mr = mr;
+	err = nhca_mkey_add(&mr->mkey);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->ibmr.lkey = mr->mkey.key;
+	mr->ibmr.rkey = mr->mkey.key;
+	return mr;
+}
+
+void nhca_mr_free(struct nhca_mr *mr)
+{
+	/* the reference on its table entry ends here; nobody copies to or from it any more */
+	nhca_mkey_del(&mr->mkey);
+	if (READ_ONCE(mr->lent))
+		nhca_lend_wait();
+	if (mr->tces.count)
+		nhca_range_free(&mr->tces);
+	kvfree(mr->pieces);
+	nhca_odp_put(mr->odp);
+	nhca_dmabuf_free(mr->dmabuf);
+	/* takes NULL, and marks pages dirty if they could be written */
+	ib_umem_release(mr->umem);
+	kfree(mr);
+}
+
+void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length)
+{
+	struct nhca_mkey *mk = &mr->mkey;
+
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
+	spin_lock_bh(&mk->lock);
+	mk->va = iova;
+	mk->length = length;
+	nhca_mkey_open(mk, mk->key);
+	spin_unlock_bh(&mk->lock);
+}
+
+/* A range of @count entries for @mr, whose first byte is at @offset of the first. */
+static int mr_range(struct nhca_mr *mr, unsigned int shift, u64 count, u64 offset)
+{
+	const struct nhca_owner owner = {
+		.kind = NHCA_OWNER_PD,
+		.id = (uintptr_t)mr->mkey.pd,
+	};
+	int err;
+
+	err = nhca_range_alloc(&mr->tces, shift, count, &owner);
+	if (err) {
+		mr->tces.count = 0;
+		return err;
+	}
+	mr->kind = NHCA_MR_TCE;
+	mr->pvo = nhca_range_pvo(&mr->tces) + offset;
+	return 0;
+}
+
+int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 offset,
+		      bool writable)
+{
+	u64 flags = NHCA_TCE_READ | (writable ? NHCA_TCE_WRITE : 0);
+	u64 i;
+	int err;
+
+	err = mr_range(mr, PAGE_SHIFT, npages, offset);
+	if (err)
+		return err;
+	for (i = 0; i < npages; i++)
+		nhca_range_set(&mr->tces, i, page_to_pfn(pages[i]), flags);
+	return 0;
+}
+
+int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u64 length,
+		    unsigned int shift, bool writable)
+{
+	u64 flags = NHCA_TCE_READ | (writable ? NHCA_TCE_WRITE : 0);
+	u64 size = BIT_ULL(shift), offset = start & (size - 1);
+	/* where in the range the pages of the element begin, in bytes; and what is there */
+	u64 at = offset & PAGE_MASK, end, i;
+	struct scatterlist *sg;
+	phys_addr_t base;
+	int err, n;
+
+	err = mr_range(mr, shift, (offset + length + size - 1) >> shift, offset);
+	if (err)
+		return err;
+	for_each_sgtable_sg(sgt, sg, n) {
+		/* where the range would begin, perhaps below 0: borders of both meet */
+		base = page_to_phys(sg_page(sg)) - at;
+		end = at + sg->length;
+		if (!IS_ALIGNED(base, size) || (end - 1) >> shift >= mr->tces.count)
+			return -EINVAL;
+		for (i = at >> shift; i <= (end - 1) >> shift; i++)
+			nhca_range_set(&mr->tces, i, (base + (i << shift)) >> shift, flags);
+		at = end;
+		cond_resched();
+	}
+	return at < offset + length ? -EINVAL : 0;
+}
+
+/*
+ * May the buffer be mapped by entries of @size, given that the kernel's addresses of
+ * its pages allow it?  Page frames must be aligned as those addresses are, and each entry's
+ * must be one page to the kernel, too: nothing else is mapped before and behind the
+ * buffer, and one reference holds all that a packet may take of it.
+ */
+static bool mr_size_fits(struct ib_umem *umem, unsigned long size)
+{
+	struct sg_table *sgt = &umem->sgt_append.sgt;
+	phys_addr_t at = page_to_phys(sg_page(sgt->sgl)), end;
+	struct scatterlist *sg;
+	int n;
+
+	if ((at ^ umem->address) & PAGE_MASK & (size - 1))
+		return false;
+	for_each_sgtable_sg(sgt, sg, n) {
+		at = page_to_phys(sg_page(sg));
+		end = at + sg->length;
+		for (; at < end; at = ALIGN_DOWN(at, size) + size)
+			if (folio_size(page_folio(pfn_to_page(PHYS_PFN(at)))) < size)
+				return false;
+	}
+	return true;
+}
+
+/* The largest page size class that the kernel backs the whole buffer by. */
+static unsigned int mr_page_shift(struct ib_umem *umem)
+{
+	unsigned long sizes = NHCA_PAGE_SIZES, size;
+
+	/* huge pages make long elements: that there are none is seen without a walk */
+	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
+		return PAGE_SHIFT;
+	for (;;) {
+		/* with the buffer's own address as IOVA, which is what @umem counts pages by */
+		size = ib_umem_find_best_pgsz(umem, sizes, umem->address);
+		if (size <= PAGE_SIZE)
+			return PAGE_SHIFT;
+		if (mr_size_fits(umem, size))
+			return ilog2(size);
+		sizes &= size - 1;
+	}
+}
+
+struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
+			   u64 length, u64 iova, int access)
+{
+	struct ib_umem *umem;
+	struct nhca_mr *mr;
+	int err;
+
+	if (access & IB_ZERO_BASED)
+		iova = 0;
+	/* neither end may wrap, and nothing may be beyond what this CPU can address */
+	if (!length || iova + length - 1 < iova || start + length - 1 < start)
+		return ERR_PTR(-EINVAL);
+	if (start != (unsigned long)start || length != (size_t)length)
+		return ERR_PTR(-EINVAL);
+
+	mr = nhca_mr_alloc(dev, pd, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->ibmr.type = IB_MR_TYPE_USER;
+	mr->lend = true;
+
+	/* checks the rest of the addresses, and RLIMIT_MEMLOCK */
+	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	if (IS_ERR(umem)) {
+		err = PTR_ERR(umem);
+		goto err_free;
+	}
+	mr->umem = umem;
+	err = nhca_mr_map_sgt(mr, &umem->sgt_append.sgt, start, length, mr_page_shift(umem),
+			      umem->writable);
+	if (err)
+		goto err_free;
+	nhca_mr_start(mr, iova, length);
+	return &mr->ibmr;
+
+err_free:
+	nhca_mr_free(mr);
+	return ERR_PTR(err);
+}
+
+int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *iova,
+		      int *access)
+{
+	const struct nhca_mr *mr = container_of_const(ibmr, struct nhca_mr, ibmr);
+
+	*access = mr->mkey.access;
+	*iova = mr->mkey.va;
+	*length = mr->mkey.length;
+	if (!mr->umem)
+		return -EOPNOTSUPP;
+	*start = mr->umem->address;
+	return 0;
+}
+
+/*
+ * Under its key's lock a region with windows is found and left alone, or closed so that
+ * none can be bound: IBTA 10.6.7.2.6.
+ */
+static int mr_close(struct nhca_mr *mr)
+{
+	lockdep_assert_held(&mr->mkey.lock);
+	/* the last window has let go of the region when it is counted no more */
+	if (atomic_read_acquire(&mr->windows))
+		return -EBUSY;
+	nhca_mkey_close(&mr->mkey);
+	return 0;
+}
+
+int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	struct nhca_mkey *mk = &mr->mkey;
+	bool lent;
+	int err;
+
+	if (!mr->umem)
+		return -EOPNOTSUPP;
+	if (ib_access_writable(access) && !mr->umem->writable)
+		return -EPERM;
+
+	/*
+	 * Closed in between: no packet meets the new rights with the old domain.
+	 * What comes now is refused, as on hardware.
+	 */
+	spin_lock_bh(&mk->lock);
+	err = mr_close(mr);
+	if (err) {
+		spin_unlock_bh(&mk->lock);
+		return err;
+	}
+	lent = mr->lent;
+	mr->lent = false;
+	mk->access = access;
+	mk->pd = pd;
+	mr->tces.owner.id = (uintptr_t)pd;
+	nhca_mkey_open(mk, mk->key);
+	spin_unlock_bh(&mk->lock);
+
+	/* what left by the old rights */
+	if (lent)
+		nhca_lend_wait();
+	return 0;
+}
+
+struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
+{
+	struct nhca_mr *mr;
+
+	/* all of kernel memory is nothing for a process */
+	if (pd->uobject)
+		return ERR_PTR(-EPERM);
+
+	mr = nhca_mr_alloc(dev, pd, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->ibmr.type = IB_MR_TYPE_DMA;
+	mr->kind = NHCA_MR_ALL;
+	mr->lend = true;
+	nhca_mr_start(mr, 0, U64_MAX);
+	return &mr->ibmr;
+}
+
+int nhca_mr_close(struct ib_mr *ibmr)
+{
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	int err;
+
+	spin_lock_bh(&mr->mkey.lock);
+	err = mr_close(mr);
+	spin_unlock_bh(&mr->mkey.lock);
+	return err;
+}
+
+int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
+{
+	int err;
+
+	err = nhca_mr_close(ibmr);
+	if (!err)
+		nhca_mr_free(to_nhca_mr(ibmr));
+	return err;
+}
+
+/* A kernel consumer's wrong address must cost a completion, not the host. */
+static int seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
+{
+	if (unlikely(addr != (unsigned long)addr ||
+		     !virt_addr_valid((void *)(unsigned long)addr)))
+		return -EACCES;
+	seg->page = virt_to_page((void *)(unsigned long)addr);
+	seg->off = addr & ~PAGE_MASK;
+	seg->len = len;
+	return 0;
+}
+
+/* the last piece that begins at or before @off; the first begins at 0 */
+static u32 mr_piece(const struct nhca_mr *mr, u64 off)
+{
+	u32 low = 0, high = mr->npieces, mid;
+
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (mr->pieces[mid].off <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int seg_list(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg *seg)
+{
+	u32 i = mr_piece(mr, off);
+	const struct nhca_piece *p = &mr->pieces[i];
+	u64 end = mr->mkey.length;
+
+	if (i + 1 < mr->npieces)
+		end = p[1].off;
+	return seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
+}
+
+int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	if (unlikely(mr->kind != NHCA_MR_TCE)) {
+		if (mr->kind == NHCA_MR_ODP)
+			return nhca_odp_seg(mr->odp, off, max, write, seg);
+		if (mr->kind == NHCA_MR_LIST)
+			return seg_list(mr, off, max, seg);
+		/* where the region begins is where addresses begin */
+		return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
+	}
+
+	return nhca_pvo_seg(mr->pvo + off, max, write, seg);
+}

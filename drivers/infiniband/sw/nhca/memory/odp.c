@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * On-demand paging.
+ *
+ * A region is cut into chunks of address space, as large as a page table of the lowest
+ * level maps.  A chunk comes when something in it is wanted: it has its own range of
+ * TCEs and its own interval notifier, and goes again some time after its last page.
+ * So a region may be as large as the address space (an implicit one is), and costs what
+ * of it is in use.  The TCEs are the only list of pages that there is; that, and that
+ * the device keeps account of dirty pages itself, is why this does not build on the
+ * core's ib_umem_odp, which wants 8 to 16 bytes for every page that could be.
+ *
+ * Pages are not counted.  They are good as long as the notifier has not been called;
+ * when it has returned no TCE leads to them and no live section that found one is left.
+ * It takes a spinlock only, so it also works where it must not sleep.
+ */
+#include <linux/bitmap.h>
+#include <linux/hmm.h>
+#include <linux/jiffies.h>
+#include <linux/memcontrol.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/refcount.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "mr.h"
+#include "odp.h"
+
+#define ODP_CHUNK_SHIFT	PMD_SHIFT
+#define ODP_CHUNK_SIZE	BIT(ODP_CHUNK_SHIFT)
+#define ODP_CHUNK_PAGES	BIT(ODP_CHUNK_SHIFT - PAGE_SHIFT)
+
+/* pages that are asked for at a time: their list is on the stack */
+#define ODP_BATCH	64
+
+/* at registration, what the process has of the region is looked up, up to this size */
+#define ODP_PRESENT_MAX	SZ_64M
+
+/* chunks without pages are taken away after this time */
+#define ODP_REAP_DELAY	HZ
+
+#define ODP_EMPTY	XA_MARK_1
+
+/**
+ * struct nhca_odp - an on-demand region's memory
+ * @ref:     the region, and faults under way
+ * @id:      see nhca_odp_id()
+ * @mm:      whose memory; counted, which does not keep the memory
+ * @start:   the region's first byte there
+ * @length:  bytes; with @start it does not wrap
+ * @writable: the region has a right to write
+ * @owner:   of its TCEs
+ * @first:   number of the chunk that @start is in
+ * @chunks:  by number - @first; changed under @lock; ODP_EMPTY: perhaps without pages
+ * @lock:    chunks coming and going; their users
+ * @reap:    takes chunks away
+ */
+struct nhca_odp {
+	refcount_t ref;
+	u64 id;
+	struct mm_struct *mm;
+	u64 start;
+	u64 length;
+	bool writable;
+	struct nhca_owner owner;
+	unsigned long first;
+	struct xarray chunks;
+	/* chunks coming and going */
+	struct mutex lock;
+	struct delayed_work reap;
+};
+
+/**
+ * struct odp_chunk - a chunk
+ * @notifier: tells when pages go
+ * @odp:      whose
+ * @index:    in the array
+ * @base:     its address
+ * @tces:     one for each page
+ * @pvo:      of @base
+ * @users:    faults under way in it; nhca_odp.lock
+ * @lock:     writers of TCEs, and all below
+ * @present:  TCEs that are set
+ * @writable: those through which a page may have become dirty
+ */
+struct odp_chunk {
+	struct mmu_interval_notifier notifier;
+	struct nhca_odp *odp;
+	unsigned long index;
+	unsigned long base;
+	struct nhca_range tces;
+	u64 pvo;
+	unsigned int users;
+	/* writers of TCEs */
+	spinlock_t lock;
+	unsigned int present;
+	DECLARE_BITMAP(writable, ODP_CHUNK_PAGES);
+};
+
+static atomic64_t odp_ids;
+
+/* ---- the data path ---- */
+
+int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	unsigned long va = odp->start + off;
+	struct odp_chunk *chunk;
+
+	/* it goes only after sections that may have found it have ended */
+	chunk = xa_load(&odp->chunks, (va >> ODP_CHUNK_SHIFT) - odp->first);
+	if (!chunk)
+		return -EAGAIN;
+	if (nhca_pvo_seg(chunk->pvo + (va - chunk->base), max, write, seg))
+		return -EAGAIN;
+	return 0;
+}
+
+/* ---- pages ---- */
+
+static u64 chunk_tce(const struct odp_chunk *chunk, unsigned int i)
+{
+	unsigned int shift;
+
+	return nhca_tce_find(chunk->pvo + ((u64)i << PAGE_SHIFT), &shift);
+}
+
+static unsigned long tce_pfn(u64 tce)
+{
+	return (tce & NHCA_PVO_OFFSET_MASK) >> NHCA_TCE_PFN_SHIFT;
+}
+
+/*
+ * Pages @from to @to - 1 go: nobody may use them any more, then wait for those who do, and
+ * only then say that they are dirty, which holds for the last byte that was written.
+ */
+static void chunk_clear(struct odp_chunk *chunk, unsigned int from, unsigned int to)
+{
+	unsigned int i;
+	u64 tce;
+
+	lockdep_assert_held(&chunk->lock);
+	for (i = from; i < to; i++) {
+		tce = chunk_tce(chunk, i);
+		if (tce)
+			nhca_range_set(&chunk->tces, i, tce_pfn(tce), 0);
+	}
+	nhca_live_wait();
+	for (i = from; i < to; i++) {
+		tce = chunk_tce(chunk, i);
+		if (!tce)
+			continue;
+		if (test_and_clear_bit(i, chunk->writable))
+			set_page_dirty(pfn_to_page(tce_pfn(tce)));
+		nhca_range_clear(&chunk->tces, i, 1);
+		chunk->present--;
+	}
+}
+
+/* As hmm_range_fault() gave them.  Return: 0, -EFAULT: it is not memory. */
+static int chunk_set(struct odp_chunk *chunk, unsigned int first, const unsigned long *pfns,
+		     unsigned int n)
+{
+	struct page *page;
+	unsigned int i;
+	u64 flags;
+
+	lockdep_assert_held(&chunk->lock);
+	for (i = 0; i < n; i++) {
+		if (!(pfns[i] & HMM_PFN_VALID))
+			continue;
+		page = hmm_pfn_to_page(pfns[i]);
+		/* memory of a PCI device: not to be touched by a CPU that has not asked */
+		if (is_pci_p2pdma_page(page))
+			return -EFAULT;
+		flags = NHCA_TCE_READ;
+		if (chunk->odp->writable && (pfns[i] & HMM_PFN_WRITE)) {
+			flags |= NHCA_TCE_WRITE;
+			set_bit(first + i, chunk->writable);
+		}
+		if (!chunk_tce(chunk, first + i))
+			chunk->present++;
+		nhca_range_set(&chunk->tces, first + i, page_to_pfn(page), flags);
+	}
+	return 0;
+}
+
+static void odp_reap_later(struct nhca_odp *odp, unsigned long index)
+{
+	xa_set_mark(&odp->chunks, index, ODP_EMPTY);
+	queue_delayed_work(nhca_fault_wq, &odp->reap, ODP_REAP_DELAY);
+}
+
+/*
+ * The notifier: pages of @range are about to go, or to change their rights.  It runs
+ * while reclaim waits for it: no memory is asked for, nothing but a spinlock is taken.
+ */
+static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
+			     const struct mmu_notifier_range *range, unsigned long cur_seq)
+{
+	struct odp_chunk *chunk = container_of(notifier, struct odp_chunk, notifier);
+	unsigned long from = max(range->start, chunk->base) - chunk->base;
+	unsigned long to = min(range->end - 1, chunk->base + (ODP_CHUNK_SIZE - 1)) - chunk->base;
+	bool gone;
+
+	spin_lock(&chunk->lock);
+	mmu_interval_set_seq(notifier, cur_seq);
+	gone = chunk->present;
+	if (gone)
+		chunk_clear(chunk, from >> PAGE_SHIFT, (to >> PAGE_SHIFT) + 1);
+	gone &= !chunk->present;
+	spin_unlock(&chunk->lock);
+
+	/* whoever takes the chunk away waits for the notifier */
+	if (gone)
+		odp_reap_later(chunk->odp, chunk->index);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops chunk_notifier_ops = {
+	.invalidate = chunk_invalidate,
+};
+
+/* ---- chunks ---- */
+
+static struct odp_chunk *chunk_create(struct nhca_odp *odp, unsigned long index)
+{
+	struct odp_chunk *chunk;
+	int err;
+
+	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&chunk->lock);
+	chunk->odp = odp;
+	chunk->index = index;
+	chunk->base = (odp->first + index) << ODP_CHUNK_SHIFT;
+	err = nhca_range_alloc(&chunk->tces, PAGE_SHIFT, ODP_CHUNK_PAGES, &odp->owner);
+	if (err)
+		goto err_free;
+	chunk->pvo = nhca_range_pvo(&chunk->tces);
+	err = mmu_interval_notifier_insert(&chunk->notifier, odp->mm, chunk->base,
+					   ODP_CHUNK_SIZE, &chunk_notifier_ops);
+	if (err)
+		goto err_range;
+	err = xa_insert(&odp->chunks, index, chunk, GFP_KERNEL_ACCOUNT);
+	if (err)
+		goto err_notifier;
+	return chunk;
+
+err_notifier:
+	mmu_interval_notifier_remove(&chunk->notifier);
+err_range:
+	nhca_range_free(&chunk->tces);
+err_free:
+	kfree(chunk);
+	return ERR_PTR(err);
+}
+
+/* nhca_odp.lock held */
+static void chunk_destroy(struct odp_chunk *chunk)
+{
+	xa_erase(&chunk->odp->chunks, chunk->index);
+	/* from here on nobody finds it */
+	nhca_live_wait();
+	/* before the notifier goes, without which nobody would know that they are there */
+	spin_lock(&chunk->lock);
+	if (chunk->present)
+		chunk_clear(chunk, 0, ODP_CHUNK_PAGES);
+	spin_unlock(&chunk->lock);
+	mmu_interval_notifier_remove(&chunk->notifier);
+	nhca_range_free(&chunk->tces);
+	kfree(chunk);
+}
+
+static void odp_reap(struct work_struct *work)
+{
+	struct nhca_odp *odp = container_of(to_delayed_work(work), struct nhca_odp, reap);
+	struct odp_chunk *chunk;
+	unsigned long index;
+
+	mutex_lock(&odp->lock);
+	xa_for_each_marked(&odp->chunks, index, chunk, ODP_EMPTY) {
+		xa_clear_mark(&odp->chunks, index, ODP_EMPTY);
+		/* pages come with users only */
+		if (!chunk->users && !READ_ONCE(chunk->present))
+			chunk_destroy(chunk);
+		cond_resched();
+	}
+	mutex_unlock(&odp->lock);
+}
+
+/* the chunk that @va is in; memory of the process is there */
+static struct odp_chunk *chunk_get(struct nhca_odp *odp, unsigned long va)
+{
+	unsigned long index = (va >> ODP_CHUNK_SHIFT) - odp->first;
+	struct odp_chunk *chunk;
+
+	mutex_lock(&odp->lock);
+	chunk = xa_load(&odp->chunks, index);
+	if (!chunk)
+		chunk = chunk_create(odp, index);
+	if (!IS_ERR(chunk))
+		chunk->users++;
+	mutex_unlock(&odp->lock);
+	return chunk;
+}
+
+static void chunk_put(struct odp_chunk *chunk)
+{
+	struct nhca_odp *odp = chunk->odp;
+
+	mutex_lock(&odp->lock);
+	if (!--chunk->users && !READ_ONCE(chunk->present))
+		odp_reap_later(odp, chunk->index);
+	mutex_unlock(&odp->lock);
+}
+
+/* ---- faults ---- */
+
+/*
+ * Pages @start to @end - 1, at most ODP_BATCH, of a chunk.
+ * Return: 0, or as nhca_odp_fault().
+ */
+static int chunk_fault_batch(struct odp_chunk *chunk, unsigned long start, unsigned long end,
+			     enum nhca_odp_mode mode)
+{
+	unsigned long timeout = jiffies + msecs_to_jiffies(HMM_RANGE_DEFAULT_TIMEOUT);
+	struct mm_struct *mm = chunk->odp->mm;
+	unsigned long pfns[ODP_BATCH];
+	struct hmm_range range = {
+		.notifier = &chunk->notifier,
+		.start = start,
+		.end = end,
+		.hmm_pfns = pfns,
+	};
+	int err;
+
+	if (mode != NHCA_ODP_PRESENT)
+		range.default_flags = HMM_PFN_REQ_FAULT;
+	if (mode == NHCA_ODP_WRITE)
+		range.default_flags |= HMM_PFN_REQ_WRITE;
+
+	do {
+		memset(pfns, 0, sizeof(pfns));
+		range.notifier_seq = mmu_interval_read_begin(&chunk->notifier);
+		mmap_read_lock(mm);
+		err = hmm_range_fault(&range);
+		mmap_read_unlock(mm);
+		if (err && err != -EBUSY)
+			return err == -ENOMEM ? err : -EFAULT;
+		if (err)
+			continue;
+
+		spin_lock(&chunk->lock);
+		if (mmu_interval_read_retry(&chunk->notifier, range.notifier_seq))
+			err = -EBUSY;
+		else
+			err = chunk_set(chunk, (start - chunk->base) >> PAGE_SHIFT, pfns,
+					(end - start) >> PAGE_SHIFT);
+		spin_unlock(&chunk->lock);
+	} while (err == -EBUSY && time_before(jiffies, timeout));
+	return err;
+}
+
+/*
+ * Bytes from @va to @end - 1, of one chunk.
+ * Return: bytes from @va on that were dealt with, or an error if there are none.
+ */
+static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long end,
+		       enum nhca_odp_mode mode)
+{
+	unsigned long at = va & PAGE_MASK, next;
+	int err = 0;
+
+	while (at < end) {
+		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
+		err = chunk_fault_batch(chunk, at, next, mode);
+		if (err && next - at > PAGE_SIZE) {
+			/* one of them is bad: perhaps not the first, which is waited for */
+			next = at + PAGE_SIZE;
+			err = chunk_fault_batch(chunk, at, next, mode);
+		}
+		if (err)
+			break;
+		at = next;
+		cond_resched();
+	}
+	return at > va ? min(at, end) - va : err;
+}
+
+static s64 odp_fault(struct nhca_odp *odp, unsigned long va, unsigned long end,
+		     enum nhca_odp_mode mode)
+{
+	unsigned long at = va, next;
+	struct odp_chunk *chunk;
+	s64 n = 0;
+
+	while (at < end) {
+		/* the last byte, since the next chunk may begin at 0 */
+		next = min(end - 1, at | (ODP_CHUNK_SIZE - 1)) + 1;
+		chunk = chunk_get(odp, at);
+		if (IS_ERR(chunk)) {
+			n = PTR_ERR(chunk);
+			break;
+		}
+		n = chunk_fault(chunk, at, next, mode);
+		chunk_put(chunk);
+		if (n > 0)
+			at += n;
+		if (at != next)
+			break;
+	}
+	return at > va ? at - va : n;
+}
+
+s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode)
+{
+	struct mem_cgroup *memcg, *old;
+	u64 va;
+	s64 n;
+
+	if (!len || off >= odp->length)
+		return -EFAULT;
+	len = min(len, odp->length - off);
+	va = odp->start + off;
+	if (!access_ok((void __user *)(unsigned long)va, len))
+		return -EFAULT;
+	if (!mmget_not_zero(odp->mm))
+		return -EFAULT;
+	/* whose pages they are pays for what leads to them */
+	memcg = get_mem_cgroup_from_mm(odp->mm);
+	old = set_active_memcg(memcg);
+	n = odp_fault(odp, va, va + len, mode);
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
+	/* the last one takes the address space apart, with our notifiers in it: not here */
+	mmput_async(odp->mm);
+	return n;
+}
+
+/* ---- regions ---- */
+
+static struct nhca_odp *odp_create(struct ib_pd *pd, u64 start, u64 length, int access)
+{
+	struct nhca_odp *odp = kzalloc(sizeof(*odp), GFP_KERNEL_ACCOUNT);
+
+	if (!odp)
+		return NULL;
+	refcount_set(&odp->ref, 1);
+	odp->id = atomic64_inc_return(&odp_ids);
+	odp->mm = current->mm;
+	mmgrab(odp->mm);
+	odp->start = start;
+	odp->length = length;
+	odp->writable = ib_access_writable(access);
+	odp->owner.kind = NHCA_OWNER_PD;
+	odp->owner.id = (uintptr_t)pd;
+	odp->first = start >> ODP_CHUNK_SHIFT;
+	xa_init(&odp->chunks);
+	mutex_init(&odp->lock);
+	INIT_DELAYED_WORK(&odp->reap, odp_reap);
+	return odp;
+}
+
+struct nhca_odp *nhca_odp_get(struct nhca_odp *odp)
+{
+	refcount_inc(&odp->ref);
+	return odp;
+}
+
+void nhca_odp_put(struct nhca_odp *odp)
+{
+	struct odp_chunk *chunk;
+	unsigned long index;
+
+	if (!odp || !refcount_dec_and_test(&odp->ref))
+		return;
+	mutex_lock(&odp->lock);
+	xa_for_each(&odp->chunks, index, chunk) {
+		chunk_destroy(chunk);
+		cond_resched();
+	}
+	mutex_unlock(&odp->lock);
+	/* with the last notifier has gone who could queue it */
+	cancel_delayed_work_sync(&odp->reap);
+	xa_destroy(&odp->chunks);
+	mmdrop(odp->mm);
+	kfree(odp);
+}
+
+u64 nhca_odp_id(const struct nhca_odp *odp)
+{
+	return odp->id;
+}
+
+struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
+			  u64 iova, int access)
+{
+	bool implicit = !start && length >= SIZE_MAX;
+	struct nhca_mr *mr;
+
+	if (access & IB_ZERO_BASED)
+		iova = 0;
+	if (implicit) {
+		/* addresses are those of the process */
+		if (iova || (access & IB_ACCESS_HUGETLB))
+			return ERR_PTR(-EINVAL);
+		length = U64_MAX;
+	} else {
+		if (!length || iova + length - 1 < iova)
+			return ERR_PTR(-EINVAL);
+		if (start != (unsigned long)start || length != (size_t)length ||
+		    start + length < start)
+			return ERR_PTR(-EINVAL);
+		if (!access_ok((void __user *)(unsigned long)start, length))
+			return ERR_PTR(-EFAULT);
+	}
+
+	mr = nhca_mr_alloc(dev, pd, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->ibmr.type = IB_MR_TYPE_USER;
+	mr->kind = NHCA_MR_ODP;
+	mr->odp = odp_create(pd, start, length, access);
+	if (!mr->odp) {
+		nhca_mr_free(mr);
+		return ERR_PTR(-ENOMEM);
+	}
+	/* a first packet that finds its page need not come twice; if not, it is for later */
+	if (length <= ODP_PRESENT_MAX)
+		nhca_odp_fault(mr->odp, 0, length, NHCA_ODP_PRESENT);
+	nhca_mr_start(mr, iova, length);
+	return &mr->ibmr;
+}
+
+/*
+ * What @lkey names, if bytes @va to @va + @len - 1 of it are to be had.
+ * Return: counted, or ERR_PTR as nhca_mr_prefetch().
+ */
+static struct nhca_odp *odp_of_key(struct ib_pd *pd, u32 lkey, u64 va, u64 len, bool write,
+				   u64 *off)
+{
+	struct nhca_odp *odp = ERR_PTR(-ENOENT);
+	struct nhca_mkey *mk;
+
+	local_bh_disable();
+	mk = nhca_mkey_get(lkey);
+	if (!mk)
+		goto enable;
+	spin_lock(&mk->lock);
+	if (!mk->valid || mk->key != lkey)
+		goto unlock;
+	if (mk->type != NHCA_MKEY_MR || !mk->mr->odp)
+		odp = ERR_PTR(-EINVAL);
+	else if (mk->pd != pd || (write && !mk->mr->odp->writable))
+		odp = ERR_PTR(-EPERM);
+	else if (va < mk->va || len > mk->length || va - mk->va > mk->length - len)
+		odp = ERR_PTR(-EFAULT);
+	else
+		odp = nhca_odp_get(mk->mr->odp);
+	*off = va - mk->va;
+unlock:
+	spin_unlock(&mk->lock);
+	nhca_mkey_put(mk);
+enable:
+	local_bh_enable();
+	return odp;
+}
+
+int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
+		     enum ib_uverbs_advise_mr_advice advice, bool wait)
+{
+	enum nhca_odp_mode mode = NHCA_ODP_READ;
+	struct nhca_odp *odp;
+	u64 off, done = 0;
+	s64 n = 0;
+
+	if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE)
+		mode = NHCA_ODP_WRITE;
+	else if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		mode = NHCA_ODP_PRESENT;
+
+	odp = odp_of_key(pd, lkey, va, len, mode == NHCA_ODP_WRITE, &off);
+	if (IS_ERR(odp))
+		return PTR_ERR(odp);
+	if (!wait && len)
+		n = nhca_fault_queue(odp, off, len, mode);
+	for (; wait && n >= 0 && done < len; done += n) {
+		if (fatal_signal_pending(current))
+			n = -EINTR;
+		else
+			n = nhca_odp_fault(odp, off + done, min(len - done, ODP_CHUNK_SIZE), mode);
+	}
+	nhca_odp_put(odp);
+	return n < 0 ? n : 0;
+}

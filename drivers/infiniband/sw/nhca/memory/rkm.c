@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The remote key manager.
+ *
+ * The lock of a bucket is taken in live sections, where preemption is off, so it is a
+ * raw one; whoever holds it does little: a sweep lays it down after a few holds, sooner if
+ * somebody wants it, and leaves a mark where it stood.  New holds come in at the front,
+ * behind all marks, so that a sweep ends however many come, and sees each hold that was
+ * there when it began exactly once.
+ */
+#include <linux/bug.h>
+#include <linux/cache.h>
+#include <linux/cpumask.h>
+#include <linux/jhash.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/processor.h>
+#include <linux/random.h>
+#include <linux/spinlock.h>
+
+#include "rkm.h"
+
+/* holds that are looked at before the lock is offered to others */
+#define NHCA_RKM_STRIDE		32
+
+struct nhca_bucket {
+	/* the list, and node and valid of the holds on it */
+	raw_spinlock_t lock;
+	struct hlist_head holds;
+} ____cacheline_aligned_in_smp;
+
+/* constant between module load and unload */
+static struct {
+	struct nhca_bucket *bucket;
+	u32 mask;
+	/* users choose 8 bits of a key; they shall not choose a bucket */
+	u32 seed;
+} rkm __read_mostly;
+
+u32 nhca_rkm_bucket(u32 key)
+{
+	return jhash_1word(key, rkm.seed) & rkm.mask;
+}
+
+static struct nhca_bucket *rkm_bucket(u32 key)
+{
+	return &rkm.bucket[nhca_rkm_bucket(key)];
+}
+
+/* A mark is a hold without a domain, so no sweep takes it for one of its own. */
+static bool rkm_is_mark(const struct nhca_hold *h)
+{
+	return !h->pd;
+}
+
+void nhca_rkm_hold(struct nhca_hold *h)
+{
+	struct nhca_bucket *b = rkm_bucket(h->key);
+
+	if (WARN_ON_ONCE(h->held || !h->pd))
+		return;
+	h->held = true;
+	raw_spin_lock_bh(&b->lock);
+	hlist_add_head(&h->node, &b->holds);
+	WRITE_ONCE(h->valid, true);
+	raw_spin_unlock_bh(&b->lock);
+}
+
+/*
+ * The lock is taken even if a sweep has unhashed the hold: that sweep has done with it
+ * when the lock is free, so the caller may then do with it what it likes.  No sweep has
+ * anything to do with a hold that is not held.
+ */
+void nhca_rkm_release(struct nhca_hold *h)
+{
+	struct nhca_bucket *b;
+
+	if (!h->held)
+		return;
+	h->held = false;
+	b = rkm_bucket(h->key);
+	raw_spin_lock_bh(&b->lock);
+	hlist_del_init(&h->node);
+	WRITE_ONCE(h->valid, false);
+	raw_spin_unlock_bh(&b->lock);
+}
+
+/* The next to look at: behind the mark, which is taken up, or the first.  Lock held. */
+static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_hold *mark)
+{
+	struct hlist_node *next = b->holds.first;
+
+	if (!hlist_unhashed(&mark->node)) {
+		next = mark->node.next;
+		hlist_del_init(&mark->node);
+	}
+	return next;
+}
+
+/*
+ * Is it time to lay down the lock, @seen holds after it was taken?  A fair lock then goes
+ * to those who wait for it, before us: the receive side has priority.
+ */
+static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int stride)
+{
+	return seen >= stride || raw_spin_is_contended(&b->lock);
+}
+
+void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key)
+{
+	memset(s, 0, sizeof(*s));
+	s->pd = pd;
+	s->key = key;
+}
+
+bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)
+{
+	struct nhca_bucket *b = rkm_bucket(s->key);
+	struct hlist_node *node, *next;
+	unsigned int seen = 0;
+
+	/*
+	 * The lock is taken even if the bucket is empty: a hold that comes after us sees
+	 * by it that its key is closed.
+	 */
+	raw_spin_lock_bh(&b->lock);
+	for (node = rkm_resume(b, &s->mark); node; node = next) {
+		struct nhca_hold *h = hlist_entry(node, struct nhca_hold, node);
+
+		if (seen && rkm_give_way(b, seen, stride)) {
+			hlist_add_before(&s->mark.node, node);
+			break;
+		}
+		seen++;
+		next = node->next;
+		if (h->pd != s->pd || h->key != s->key)
+			continue;
+		WRITE_ONCE(h->valid, false);
+		hlist_del_init(node);
+		s->revoked++;
+	}
+	raw_spin_unlock_bh(&b->lock);
+	return !node;
+}
+
+unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
+{
+	struct nhca_sweep s;
+
+	if (WARN_ON_ONCE(!pd))
+		return 0;
+	nhca_sweep_start(&s, pd, key);
+	while (!nhca_sweep_step(&s, NHCA_RKM_STRIDE))
+		cpu_relax();
+	return s.revoked;
+}
+
+/* Return: there is more. */
+static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_hold *mark,
+			  void (*fn)(const struct nhca_hold *h, void *arg), void *arg)
+{
+	unsigned int seen = 0;
+	struct hlist_node *node;
+
+	raw_spin_lock_bh(&b->lock);
+	for (node = rkm_resume(b, mark); node; node = node->next) {
+		const struct nhca_hold *h = hlist_entry(node, struct nhca_hold, node);
+
+		if (seen && rkm_give_way(b, seen, NHCA_RKM_STRIDE)) {
+			hlist_add_before(&mark->node, node);
+			break;
+		}
+		seen++;
+		if (!rkm_is_mark(h))
+			fn(h, arg);
+	}
+	raw_spin_unlock_bh(&b->lock);
+	return node;
+}
+
+void nhca_rkm_walk(void (*fn)(const struct nhca_hold *h, void *arg), void *arg)
+{
+	struct nhca_hold mark = {};
+	u32 i;
+
+	for (i = 0; i <= rkm.mask; i++)
+		while (rkm_walk_step(&rkm.bucket[i], &mark, fn, arg))
+			cond_resched();
+}
+
+int nhca_rkm_init(void)
+{
+	/* two CPUs seldom meet in a bucket by chance */
+	u32 n = clamp(roundup_pow_of_two(num_possible_cpus()) * 256UL, 1024UL, 65536UL);
+	u32 i;
+
+	rkm.bucket = kvcalloc(n, sizeof(*rkm.bucket), GFP_KERNEL);
+	if (!rkm.bucket)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		raw_spin_lock_init(&rkm.bucket[i].lock);
+	rkm.mask = n - 1;
+	rkm.seed = get_random_u32();
+	return 0;
+}
+
+void nhca_rkm_exit(void)
+{
+	kvfree(rkm.bucket);
+	rkm.bucket = NULL;
+}

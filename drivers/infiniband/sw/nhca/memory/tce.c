@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The node-global tables of translation control entries.
+ *
+ * Of each table there are two halves.  What translation reads (nhca_tce_tables) is a
+ * directory of leaves and is read without a lock.  What allocation knows (spaces) is
+ * a maple tree of the ranges in use, which finds the first gap that is large enough, and
+ * is changed under one mutex.
+ *
+ * A leaf is there while a range touches it, a directory while the table has a range.
+ * Both go in three steps: nobody finds them any more, nhca_live_wait(), free.  So
+ * nobody has to trust a PVO to look it up: whatever it says leads to an entry, whose key
+ * is compared, or to nothing.
+ */
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/kernel.h>
+#include <linux/maple_tree.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "live.h"
+#include "tce.h"
+
+/* leaves that wait together for the sections that may be reading them */
+#define TCE_BATCH	16
+
+/**
+ * struct tce_space - what allocation knows of a table
+ * @tree:    the ranges in use, and everything behind the table's end, so that gaps are
+ *           what can be had; empty while the table is nobody's
+ * @ranges:  their number
+ * @entries: what they have
+ * @key:     the last key that was given out; goes on when the table changes its class
+ */
+struct tce_space {
+	struct maple_tree tree;
+	u64 ranges;
+	u64 entries;
+	atomic_t key;
+};
+
+struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES] __read_mostly;
+
+static struct tce_space spaces[NHCA_TCE_TABLES];
+
+/* spaces; which class a table is of; directories; taking leaves away that are shared */
+static DEFINE_MUTEX(tce_lock);
+
+static u64 table_entries(unsigned int shift)
+{
+	return BIT_ULL(NHCA_PVO_OFFSET_BITS - shift);
+}
+
+static u64 table_leaves(unsigned int shift)
+{
+	return DIV_ROUND_UP_ULL(table_entries(shift), NHCA_TCE_LEAF_SIZE);
+}
+
+static bool shift_ok(unsigned int shift)
+{
+	return shift == PAGE_SHIFT || shift == PMD_SHIFT ||
+	       (shift == PUD_SHIFT && shift < NHCA_PVO_OFFSET_BITS);
+}
+
+/*
+ * The key that has not been used in the table for longest.  Key 0 is none: an entry in use
+ * is never 0, and neither is a PVO.
+ */
+static u32 next_key(unsigned int table, u32 but)
+{
+	u32 key;
+
+	do {
+		key = (u32)atomic_inc_return(&spaces[table].key) % NHCA_TCE_KEYS;
+	} while (!key || key == but);
+	return key;
+}
+
+static u64 *leaf_of(const struct nhca_range *r, u64 entry)
+{
+	return READ_ONCE(nhca_tce_tables[r->table].leaf[entry >> NHCA_TCE_LEAF_BITS]);
+}
+
+/* Entries @from to @to - 1, which are in one leaf, translate to nothing. */
+static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
+{
+	u64 *leaf = leaf_of(r, from);
+
+	if (!leaf)
+		return;
+	for (; from < to; from++)
+		WRITE_ONCE(leaf[from % NHCA_TCE_LEAF_SIZE], 0);
+}
+
+/* ---- trees ---- */
+
+/* @first to @last are in use.  tce_lock held.  Return: 0, -ENOMEM. */
+static int tree_store(struct maple_tree *tree, u64 first, unsigned long last)
+{
+	MA_STATE(mas, tree, first, last);
+
+	return mas_store_gfp(&mas, xa_mk_value(first), GFP_KERNEL_ACCOUNT);
+}
+
+/* They no longer are.  Joining gaps may need memory, and must not fail for the want of it. */
+static int tree_erase(struct maple_tree *tree, u64 first, unsigned long last)
+{
+	MA_STATE(mas, tree, first, last);
+
+	return mas_store_gfp(&mas, NULL, GFP_KERNEL | __GFP_NOFAIL);
+}
+
+/* Are @first to @last in use, by one who uses no more?  tce_lock held. */
+static bool tree_has(struct maple_tree *tree, u64 first, unsigned long last)
+{
+	MA_STATE(mas, tree, first, first);
+
+	return mas_walk(&mas) == xa_mk_value(first) && mas.last == last;
+}
+
+/* Is any of @first to @last in use?  tce_lock held. */
+static bool tree_touches(struct maple_tree *tree, u64 first, unsigned long last)
+{
+	MA_STATE(mas, tree, first, first);
+
+	return mas_find(&mas, last);
+}
+
+/*
+ * The first @n that are free together, below @end.  tce_lock held.
+ * Return: the first of them, or @end.
+ */
+static u64 tree_gap(struct maple_tree *tree, u64 end, u64 n)
+{
+	MA_STATE(mas, tree, 0, 0);
+
+	return mas_empty_area(&mas, 0, end - 1, n) ? end : mas.index;
+}
+
+/* ---- tables ---- */
+
+/*
+ * The first table that is nobody's becomes one of class @shift.  tce_lock held.
+ * Return: its number, -ENOSPC, -ENOMEM.
+ */
+static int table_take(unsigned int shift)
+{
+	u64 entries = table_entries(shift);
+	struct nhca_tce_table *t;
+	struct tce_space *s;
+	unsigned int i;
+	u64 **dir;
+
+	for (i = 0; i < NHCA_TCE_TABLES && nhca_tce_tables[i].shift; i++)
+		;
+	if (i == NHCA_TCE_TABLES)
+		return -ENOSPC;
+	t = &nhca_tce_tables[i];
+	s = &spaces[i];
+
+	dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);
+	if (!dir)
+		return -ENOMEM;
+	mt_init_flags(&s->tree, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_LOCK_EXTERN);
+	mt_set_external_lock(&s->tree, &tce_lock);
+	if (tree_store(&s->tree, entries, ULONG_MAX)) {
+		kvfree(dir);
+		return -ENOMEM;
+	}
+
+	WRITE_ONCE(t->shift, shift);
+	/* who still counts in pages of the class before must not find this directory */
+	nhca_live_wait();
+	/* readers find it empty */
+	smp_store_release(&t->leaf, dir);
+	return i;
+}
+
+/* The table has no range and can be found no more; all have let go.  tce_lock held. */
+static void table_drop(unsigned int i, u64 **dir)
+{
+	__mt_destroy(&spaces[i].tree);
+	WRITE_ONCE(nhca_tce_tables[i].shift, 0);
+	kvfree(dir);
+}
+
+/*
+ * The first gap of a table for @r->count entries is @r's.  tce_lock held.
+ * Return: 0, -ENOSPC, -ENOMEM.
+ */
+static int table_reserve(unsigned int i, struct nhca_range *r)
+{
+	struct tce_space *s = &spaces[i];
+	u64 end = table_entries(r->shift);
+	u64 first = tree_gap(&s->tree, end, r->count);
+
+	if (first == end)
+		return -ENOSPC;
+	if (tree_store(&s->tree, first, first + r->count - 1))
+		return -ENOMEM;
+	s->ranges++;
+	s->entries += r->count;
+	r->table = i;
+	r->first = first;
+	r->key = next_key(i, 0);
+	return 0;
+}
+
+/* Return: 0, -ENOSPC, -ENOMEM. */
+static int range_reserve(struct nhca_range *r)
+{
+	unsigned int i;
+	int err, table;
+
+	mutex_lock(&tce_lock);
+	for (i = 0; i < NHCA_TCE_TABLES; i++) {
+		if (nhca_tce_tables[i].shift != r->shift)
+			continue;
+		err = table_reserve(i, r);
+		if (err != -ENOSPC)
+			goto unlock;
+	}
+	err = table_take(r->shift);
+	if (err < 0)
+		goto unlock;
+	table = err;
+	err = table_reserve(table, r);
+	if (err) {
+		u64 **dir = nhca_tce_tables[table].leaf;
+
+		WRITE_ONCE(nhca_tce_tables[table].leaf, NULL);
+		nhca_live_wait();
+		table_drop(table, dir);
+	}
+unlock:
+	mutex_unlock(&tce_lock);
+	return err;
+}
+
+/* ---- leaves ---- */
+
+/*
+ * Every entry of a reserved range gets a place.  No lock: while the range is in
+ * the tree the table stays, and nobody takes away a leaf that it touches.  The owner of
+ * a neighbour may bring the leaf that both need at the same time; one is enough.
+ */
+static int range_fill(const struct nhca_range *r)
+{
+	u64 **dir = nhca_tce_tables[r->table].leaf;
+	u64 l, last = (r->first + r->count - 1) >> NHCA_TCE_LEAF_BITS;
+	u64 *leaf;
+
+	/* on-demand regions are large for free; what maps them is not */
+	if (r->count > totalram_pages() / 2 * (PAGE_SIZE / sizeof(*leaf)))
+		return -ENOMEM;
+	for (l = r->first >> NHCA_TCE_LEAF_BITS; l <= last; l++) {
+		if (READ_ONCE(dir[l]))
+			continue;
+		leaf = kvcalloc(NHCA_TCE_LEAF_SIZE, sizeof(*leaf), GFP_KERNEL_ACCOUNT);
+		if (!leaf)
+			return -ENOMEM;
+		/* readers find it empty */
+		if (cmpxchg(&dir[l], NULL, leaf))
+			kvfree(leaf);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Free leaves that were taken out of the directory. */
+static void leaves_free(u64 **leaves, unsigned int n)
+{
+	if (!n)
+		return;
+	nhca_live_wait();
+	while (n--)
+		kvfree(leaves[n]);
+}
+
+/*
+ * Clear a range.  Leaves that are all its own go at once, entries and all, without the
+ * lock: the range still is in the tree, so nobody else can put anything there.
+ */
+static void range_empty(const struct nhca_range *r)
+{
+	u64 **dir = nhca_tce_tables[r->table].leaf;
+	u64 at, next, end = r->first + r->count;
+	u64 *gone[TCE_BATCH], *leaf;
+	unsigned int n = 0;
+
+	for (at = r->first; at < end; at = next) {
+		next = min(end, round_down(at, NHCA_TCE_LEAF_SIZE) + NHCA_TCE_LEAF_SIZE);
+		if (next - at < NHCA_TCE_LEAF_SIZE) {
+			clear_in_leaf(r, at, next);
+			continue;
+		}
+		leaf = xchg(&dir[at >> NHCA_TCE_LEAF_BITS], NULL);
+		/* it never came, if memory was short */
+		if (leaf)
+			gone[n++] = leaf;
+		if (n == TCE_BATCH) {
+			leaves_free(gone, n);
+			n = 0;
+		}
+		cond_resched();
+	}
+	leaves_free(gone, n);
+}
+
+/* Take the leaf of @entry away if no range touches it.  tce_lock held. */
+static u64 *leaf_take(unsigned int table, u64 entry)
+{
+	const struct nhca_tce_table *t = &nhca_tce_tables[table];
+	u64 first = round_down(entry, NHCA_TCE_LEAF_SIZE);
+	u64 end = min(first + NHCA_TCE_LEAF_SIZE, table_entries(t->shift));
+
+	if (tree_touches(&spaces[table].tree, first, end - 1))
+		return NULL;
+	return xchg(&t->leaf[entry >> NHCA_TCE_LEAF_BITS], NULL);
+}
+
+/* ---- ranges ---- */
+
+int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
+		     const struct nhca_owner *owner)
+{
+	int err;
+
+	if (!shift_ok(shift) || !count || count > table_entries(shift))
+		return -EINVAL;
+	r->shift = shift;
+	r->count = count;
+	r->owner = *owner;
+	err = range_reserve(r);
+	if (err)
+		return err;
+	err = range_fill(r);
+	if (err)
+		nhca_range_free(r);
+	return err;
+}
+
+void nhca_range_free(struct nhca_range *r)
+{
+	struct nhca_tce_table *t = &nhca_tce_tables[r->table];
+	struct tce_space *s = &spaces[r->table];
+	u64 last = r->first + r->count - 1;
+	u64 **dir = NULL, *gone[2];
+	bool ours;
+
+	mutex_lock(&tce_lock);
+	ours = t->shift == r->shift && tree_has(&s->tree, r->first, last);
+	mutex_unlock(&tce_lock);
+	/* given back twice? then the entries may be another's */
+	if (WARN_ON(!ours))
+		return;
+
+	range_empty(r);
+
+	mutex_lock(&tce_lock);
+	if (WARN_ON(tree_erase(&s->tree, r->first, last)))
+		goto unlock;
+	s->ranges--;
+	s->entries -= r->count;
+	gone[0] = leaf_take(r->table, r->first);
+	gone[1] = leaf_take(r->table, last);
+	if (!s->ranges) {
+		dir = t->leaf;
+		WRITE_ONCE(t->leaf, NULL);
+	}
+	if (gone[0] || gone[1] || dir)
+		nhca_live_wait();
+	kvfree(gone[0]);
+	kvfree(gone[1]);
+	if (dir)
+		table_drop(r->table, dir);
+unlock:
+	mutex_unlock(&tce_lock);
+	r->count = 0;
+}
+
+void nhca_range_rekey(struct nhca_range *r)
+{
+	r->key = next_key(r->table, r->key);
+}
+
+void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 flags)
+{
+	u64 key = (u64)r->key << NHCA_PVO_KEY_SHIFT | (u64)r->table << NHCA_PVO_OFFSET_BITS;
+	u64 at = r->first + i;
+
+	/* who finds the page finds what was written to it before */
+	smp_store_release(&leaf_of(r, at)[at % NHCA_TCE_LEAF_SIZE],
+			  key | (u64)pfn << NHCA_TCE_PFN_SHIFT | flags);
+}
+
+void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n)
+{
+	u64 at = r->first + i, end = at + n, next;
+
+	for (; at < end; at = next) {
+		next = min(end, round_down(at, NHCA_TCE_LEAF_SIZE) + NHCA_TCE_LEAF_SIZE);
+		clear_in_leaf(r, at, next);
+	}
+}
+
+/* ---- module ---- */
+
+/* Number of leaves.  tce_lock held; others may be adding to it. */
+static u64 table_count_leaves(const struct nhca_tce_table *t)
+{
+	u64 l, leaves = 0;
+
+	for (l = 0; t->leaf && l < table_leaves(t->shift); l++)
+		leaves += !!READ_ONCE(t->leaf[l]);
+	return leaves;
+}
+
+void nhca_tce_usage(unsigned int table, struct nhca_tce_usage *usage)
+{
+	mutex_lock(&tce_lock);
+	usage->shift = nhca_tce_tables[table].shift;
+	usage->ranges = spaces[table].ranges;
+	usage->entries = spaces[table].entries;
+	usage->leaves = table_count_leaves(&nhca_tce_tables[table]);
+	mutex_unlock(&tce_lock);
+}
+
+int nhca_tce_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NHCA_TCE_TABLES; i++)
+		atomic_set(&spaces[i].key, get_random_u32());
+	return 0;
+}
+
+void nhca_tce_exit(void)
+{
+	struct nhca_tce_table *t;
+	unsigned int i;
+	u64 l;
+
+	mutex_lock(&tce_lock);
+	for (i = 0; i < NHCA_TCE_TABLES; i++) {
+		t = &nhca_tce_tables[i];
+		if (!WARN_ON(t->shift))
+			continue;
+		/* a range that nobody gave back; nobody can look it up any more, either */
+		for (l = 0; l < table_leaves(t->shift); l++)
+			kvfree(t->leaf[l]);
+		table_drop(i, t->leaf);
+		t->leaf = NULL;
+		spaces[i].ranges = 0;
+		spaces[i].entries = 0;
+	}
+	mutex_unlock(&tce_lock);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Translation control entries: node-global tables that say which page lies behind
+ * which protocol virtual offset (reference: node global TCE tables, tables I and II).
+ *
+ *   PVO  63..47 key   46..42 table   41..0 offset in bytes from the table's begin
+ *   TCE  63..42 key and table, as in the PVO   41..2 page frame number   1..0 NHCA_TCE_*
+ *
+ * All devices of the host share the tables.  A table holds pages of one size class.
+ * The pages of a region lie together in a table, in a range; a range has its key,
+ * which is another each time.  An entry that is 0 translates to nothing.
+ */
+#ifndef NHCA_TCE_H
+#define NHCA_TCE_H
+
+#include <linux/bits.h>
+#include <linux/mm.h>
+#include <linux/types.h>
+
+#define NHCA_TCE_TABLES		32
+#define NHCA_PVO_OFFSET_BITS	42
+#define NHCA_PVO_KEY_SHIFT	47
+#define NHCA_PVO_OFFSET_MASK	GENMASK_ULL(NHCA_PVO_OFFSET_BITS - 1, 0)
+#define NHCA_TCE_KEYS		BIT(17)
+
+/* may be read; may be written, too */
+#define NHCA_TCE_READ		BIT_ULL(0)
+#define NHCA_TCE_WRITE		BIT_ULL(1)
+#define NHCA_TCE_PFN_SHIFT	2
+
+/* entries in a leaf: what a table grows by; 256 KiB of entries */
+#define NHCA_TCE_LEAF_BITS	15
+#define NHCA_TCE_LEAF_SIZE	BIT(NHCA_TCE_LEAF_BITS)
+
+/**
+ * enum nhca_owner_kind - who a range belongs to
+ * @NHCA_OWNER_PD:  a protection domain: reached through L_Keys and R_Keys
+ * @NHCA_OWNER_JOB: a job: reached by PVO, from every channel of the job
+ */
+enum nhca_owner_kind {
+	NHCA_OWNER_PD,
+	NHCA_OWNER_JOB,
+};
+
+/**
+ * struct nhca_owner - owner of a range
+ * @kind: which of the two
+ * @id:   the address of the struct ib_pd, or the job id
+ */
+struct nhca_owner {
+	enum nhca_owner_kind kind;
+	u64 id;
+};
+
+/**
+ * struct nhca_range - contiguous entries of one table
+ * @table: 0 to NHCA_TCE_TABLES - 1
+ * @shift: page size class: PAGE_SHIFT, PMD_SHIFT or PUD_SHIFT
+ * @key:   17 bits
+ * @first, @count: entries
+ * @owner: whose
+ */
+struct nhca_range {
+	u8 table;
+	u8 shift;
+	u32 key;
+	u64 first;
+	u64 count;
+	struct nhca_owner owner;
+};
+
+/**
+ * struct nhca_tce_table - what translation reads of a table
+ * @shift: page size class, 0 if the table is nobody's; constant while a section can
+ *         find @leaf
+ * @leaf:  directory of leaves, each NHCA_TCE_LEAF_SIZE entries; NULL where no range
+ *         is; constant while a range lies there
+ */
+struct nhca_tce_table {
+	u8 shift;
+	u64 **leaf;
+};
+
+extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
+
+/**
+ * nhca_range_alloc - reserve the first @count entries that are free together
+ * @r:     filled in; its entries are 0, its key is one that has not been used for long
+ * @shift: page size class
+ * @count: 1 or more
+ * First fit, in the first table of the class that has room; a class takes another
+ * table when its tables are full.  Logarithmic in the number of ranges.
+ * Context: process, sleeps.
+ * Return: 0; -EINVAL: no such class or more than a table holds; -ENOSPC: all
+ * tables are full; -ENOMEM, also if its entries would need half of all memory.
+ */
+int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
+		     const struct nhca_owner *owner);
+
+/**
+ * nhca_range_free - clear the entries and give the range back, and memory that nobody
+ * shares with it
+ * @r: its count is 0 afterwards
+ * No section may be using it: the caller has closed what leads here and waited.
+ * Context: process, sleeps.
+ */
+void nhca_range_free(struct nhca_range *r);
+
+/**
+ * nhca_range_rekey - give an empty range another key, so that no PVO of before fits
+ * Context: any that can take a spinlock; the caller owns the range and has cleared it.
+ */
+void nhca_range_rekey(struct nhca_range *r);
+
+/**
+ * nhca_range_set - entry @i translates to page frame @pfn (of the class's size)
+ * @flags: NHCA_TCE_READ and NHCA_TCE_WRITE
+ * Context: any; the caller owns the range and serialises writers of it.
+ */
+void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 flags);
+
+/**
+ * nhca_range_clear - entries @i to @i + @n - 1 translate to nothing; who must know that
+ * nobody uses them any more waits with nhca_live_wait()
+ * Context: as nhca_range_set().
+ */
+void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n);
+
+/* the PVO of the range's first byte */
+static inline u64 nhca_range_pvo(const struct nhca_range *r)
+{
+	return (u64)r->key << NHCA_PVO_KEY_SHIFT | (u64)r->table << NHCA_PVO_OFFSET_BITS |
+	       r->first << r->shift;
+}
+
+/**
+ * nhca_tce_find - the entry behind a PVO: an index, a compare
+ * Context: live section.
+ * Return: the entry, or 0 if the PVO leads to nothing or its key is another.
+ */
+static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
+{
+	const struct nhca_tce_table *t =
+		&nhca_tce_tables[(pvo >> NHCA_PVO_OFFSET_BITS) % NHCA_TCE_TABLES];
+	const u64 *leaf;
+	u64 **dir, i, tce;
+
+	*shift = READ_ONCE(t->shift);
+	i = (pvo & NHCA_PVO_OFFSET_MASK) >> *shift;
+	dir = READ_ONCE(t->leaf);
+	if (unlikely(!dir))
+		return 0;
+	leaf = READ_ONCE(dir[i >> NHCA_TCE_LEAF_BITS]);
+	if (unlikely(!leaf))
+		return 0;
+	tce = READ_ONCE(leaf[i % NHCA_TCE_LEAF_SIZE]);
+	return (tce ^ pvo) >> NHCA_PVO_OFFSET_BITS ? 0 : tce;
+}
+
+/**
+ * struct nhca_tce_usage - for debugfs and tests
+ * @shift:   page size class, 0 if the table is not in use
+ * @ranges, @entries: reserved
+ * @leaves:  allocated, each NHCA_TCE_LEAF_SIZE entries
+ */
+struct nhca_tce_usage {
+	unsigned int shift;
+	u64 ranges;
+	u64 entries;
+	u64 leaves;
+};
+
+/* Context: process. */
+void nhca_tce_usage(unsigned int table, struct nhca_tce_usage *usage);
+
+/* module load: random first key; unload: every range has been given back */
+int nhca_tce_init(void);
+void nhca_tce_exit(void);
+
+#endif /* NHCA_TCE_H */
