@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Responses: acknowledgments, NAKs, READ data and atomic results
+ * (IBTA 9.7.5, 9.7.7).
+ */
+#include "engine.h"
+
+/* RNR NAK timer field to microseconds (table 45); 0 is the longest */
+static const u32 nhca_rnr_usecs[32] = {
+	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
+	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
+	81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+static bool nhca_swr_wants_data(const struct nhca_swr *swr)
+{
+	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
+}
+
+static struct nhca_swr *nhca_sq_head(struct nhca_sq *sq)
+{
+	struct nhca_swr *swr;
+
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	return swr && swr->begun ? swr : NULL;
+}
+
+static void nhca_sq_set_una(struct nhca_qp *qp, u32 psn)
+{
+	if (nhca_psn_diff(psn, qp->sq.una) > 0)
+		nhca_sq_progress(qp, psn);
+}
+
+/* @swr is done, and with it the local operations that have only waited for their turn. */
+static void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	do {
+		if (sq->cur == swr)
+			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
+				  NULL : list_next_entry(swr, list);
+		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		swr = nhca_sq_head(sq);
+	} while (swr && nhca_swr_is_local(swr) && !swr->status);
+}
+
+/*
+ * Everything before @psn has arrived at the peer.  Completes what that
+ * completes.  A READ or atomic among it whose answer is missing is an implied
+ * NAK (9.7.5.1.2): its answer was lost.
+ * Return: false for an implied NAK: una stays there.
+ */
+static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	u32 end;
+
+	while ((swr = nhca_sq_head(sq))) {
+		if (nhca_psn_diff(psn, swr->psn) <= 0)
+			break;
+		if (nhca_swr_wants_data(swr)) {
+			nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
+			return nhca_psn_diff(psn, sq->una) <= 0;
+		}
+		end = nhca_psn_add(swr->psn, swr->npsn);
+		if (nhca_psn_diff(psn, end) < 0) {
+			/* a late answer to what has gone back: no need to send it again */
+			swr->sent = max(swr->sent, nhca_psn_add(psn, -swr->psn));
+			nhca_sq_set_una(qp, psn);
+			return true;
+		}
+		nhca_sq_set_una(qp, end);
+		nhca_ack_done(qp, swr);
+	}
+	return true;
+}
+
+/* A loss was noticed: send again from una, once for each piece of progress. */
+static void nhca_ack_lost(struct nhca_qp *qp)
+{
+	nhca_count(qp->dev, NHCA_CNT_IMPLIED_NAK);
+	if (qp->sq.gone_back)
+		return;
+	nhca_sq_shrink(qp, false);
+	nhca_sq_go_back(qp);
+}
+
+static void nhca_ack_rnr(struct nhca_qp *qp, u8 value)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	nhca_count(qp->dev, NHCA_CNT_RCVD_RNR);
+	/* 7 means without end (11.2.4.2) */
+	if (qp->attr.rnr_retry != 7) {
+		if (!sq->rnr_retries) {
+			nhca_count(qp->dev, NHCA_CNT_RNR_RETRY_EXCEEDED);
+			nhca_sq_fail(qp, IB_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		sq->rnr_retries--;
+	}
+	nhca_sq_go_back(qp);
+	sq->rnr_wait = true;
+	mod_timer(&sq->timer, jiffies + usecs_to_jiffies(nhca_rnr_usecs[value]) + 1);
+}
+
+static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	switch (code) {
+	case NHCA_NAK_PSN_SEQ:
+		nhca_count(qp->dev, NHCA_CNT_RCVD_SEQ_NAK);
+		if (sq->gone_back) {
+			/* the same place again, and nothing acknowledged since */
+			if (!sq->retries) {
+				nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+				nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
+				return;
+			}
+			sq->retries--;
+		}
+		nhca_sq_shrink(qp, false);
+		nhca_sq_go_back(qp);
+		return;
+	case NHCA_NAK_INVALID_REQ:
+		nhca_count(qp->dev, NHCA_CNT_RCVD_INVAL_NAK);
+		nhca_sq_fail(qp, IB_WC_REM_INV_REQ_ERR);
+		return;
+	case NHCA_NAK_REM_ACCESS:
+		nhca_count(qp->dev, NHCA_CNT_RCVD_ACCESS_NAK);
+		nhca_sq_fail(qp, IB_WC_REM_ACCESS_ERR);
+		return;
+	case NHCA_NAK_REM_OP:
+		nhca_count(qp->dev, NHCA_CNT_RCVD_OP_NAK);
+		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
+		return;
+	default:
+		/* reserved codes: as if lost (9.7.5.2.8) */
+		return;
+	}
+}
+
+/*
+ * Is this the end of the READ or atomic at the head, though answers before it are missing?
+ * After such a NAK the peer says nothing more: to ask for them would be in vain.
+ */
+static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
+{
+	const struct nhca_swr *swr = nhca_sq_head(sq);
+
+	return code != NHCA_NAK_PSN_SEQ && code <= NHCA_NAK_REM_OP && swr &&
+	       nhca_swr_wants_data(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
+}
+
+static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	u8 value = h->syndrome & NHCA_AETH_VALUE_MASK;
+
+	switch (h->syndrome & NHCA_AETH_KIND_MASK) {
+	case NHCA_AETH_ACK:
+		if (!nhca_ack_before(qp, nhca_psn_add(h->psn, 1)))
+			nhca_ack_lost(qp);
+		break;
+	case NHCA_AETH_RNR:
+		if (!nhca_ack_before(qp, h->psn))
+			nhca_ack_lost(qp);
+		else if (nhca_sq_head(&qp->sq) && !qp->sq.rnr_wait)
+			nhca_ack_rnr(qp, value);
+		break;
+	case NHCA_AETH_NAK:
+		if (!nhca_ack_before(qp, h->psn) && !nhca_nak_ends(&qp->sq, h->psn, value))
+			nhca_ack_lost(qp);
+		else if (nhca_sq_head(&qp->sq))
+			nhca_ack_nak(qp, value);
+		break;
+	}
+}
+
+/* where byte @off of the answer goes */
+static void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off,
+			    struct nhca_iter *it)
+{
+	nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off,
+		       IB_ACCESS_LOCAL_WRITE);
+}
+
+/*
+ * Where the answer goes is not in memory: it is as if it had been lost, and is asked for
+ * again when the pages are there.
+ */
+static void nhca_ack_put_off(struct nhca_qp *qp)
+{
+	nhca_sq_go_back(qp);
+}
+
+/*
+ * The oldest request is the READ or atomic that this answer is for, and the
+ * answer is the next piece of it.
+ * Return: the request or NULL.
+ */
+static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
+					 bool read)
+{
+	struct nhca_swr *swr;
+
+	if (!nhca_ack_before(qp, h->psn)) {
+		nhca_ack_lost(qp);
+		return NULL;
+	}
+	swr = nhca_sq_head(&qp->sq);
+	if (!swr || !nhca_swr_wants_data(swr) || nhca_swr_is_read(swr) != read ||
+	    nhca_psn_add(swr->psn, swr->got) != h->psn) {
+		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		return NULL;
+	}
+	return swr;
+}
+
+static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	struct nhca_iter it;
+	bool chunk_end;
+	int err = 0;
+	u32 off;
+
+	swr = nhca_ack_expects(qp, h, true);
+	if (!swr)
+		return;
+
+	off = swr->got * qp->mtu;
+	chunk_end = swr->got + 1 == swr->npsn || (swr->got + 1) % NHCA_READ_CHUNK == 0;
+	/* an answer of the wrong shape is not one to this request */
+	if (rx->payload != min(qp->mtu, swr->length - off) ||
+	    !!(h->info->flags & NHCA_OPF_LAST) != chunk_end) {
+		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		return;
+	}
+
+	if (rx->payload) {
+		nhca_swr_target(qp, swr, off, &it);
+		nhca_live_enter();
+		err = nhca_rx_copy(rx, 0, rx->payload, &it);
+		if (err == -EAGAIN)
+			err = nhca_iter_fault(&it, swr->length - off - rx->payload,
+					      sq->fault);
+		nhca_live_exit();
+	}
+	if (err == -EAGAIN) {
+		nhca_ack_put_off(qp);
+		return;
+	}
+	if (err) {
+		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_sq_fail(qp, IB_WC_LOC_PROT_ERR);
+		return;
+	}
+
+	swr->got++;
+	/* a late answer to what has gone back: no need to ask again */
+	if (swr->sent < swr->got)
+		swr->sent = swr->got;
+	if (chunk_end && sq->rd_atomic)
+		sq->rd_atomic--;
+	nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
+	if (swr->got == swr->npsn)
+		nhca_ack_done(qp, swr);
+}
+
+static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	struct nhca_iter it;
+	u64 orig = rx->hdr.orig;
+	int err;
+
+	swr = nhca_ack_expects(qp, &rx->hdr, false);
+	if (!swr)
+		return;
+
+	nhca_swr_target(qp, swr, 0, &it);
+	nhca_live_enter();
+	err = nhca_iter_write(&it, &orig, sizeof(orig));
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, sq->fault);
+	nhca_live_exit();
+	if (err == -EAGAIN) {
+		nhca_ack_put_off(qp);
+		return;
+	}
+	if (err) {
+		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_sq_fail(qp, IB_WC_LOC_PROT_ERR);
+		return;
+	}
+	if (sq->rd_atomic)
+		sq->rd_atomic--;
+	swr->got = 1;
+	swr->sent = 1;
+	nhca_sq_set_una(qp, nhca_psn_add(swr->psn, 1));
+	nhca_ack_done(qp, swr);
+}
+
+void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_sq *sq = &qp->sq;
+	enum ib_qp_state state;
+
+	spin_lock(&sq->lock);
+	state = READ_ONCE(qp->state);
+	if (state != IB_QPS_RTS && state != IB_QPS_SQD)
+		goto out;
+	/* only what has been sent can be answered; what is older than una is a ghost */
+	if (nhca_psn_diff(h->psn, sq->nxt) >= 0 || nhca_psn_diff(h->psn, sq->una) < 0) {
+		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		goto out;
+	}
+
+	if (h->info->flags & NHCA_OPF_READ_RESP)
+		nhca_ack_read(qp, rx);
+	else if (h->opcode == NHCA_OP_ATOMIC_ACK)
+		nhca_ack_atomic(qp, rx);
+	else
+		nhca_ack_aeth(qp, h);
+	set_bit(0, &sq->note);
+out:
+	nhca_sq_unlock(qp);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the receive engine sends: READ responses, atomic results, ACK and NAK, in
+ * the order of their PSNs (IBTA 9.7.5.1).  A long READ answer pauses when the
+ * stack holds enough of it and goes on from the flow's kick.
+ */
+#include "engine.h"
+
+static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
+			    u32 msn)
+{
+	memset(h, 0, sizeof(*h));
+	h->opcode = opcode;
+	h->migreq = true;
+	h->pkey = NHCA_DEFAULT_PKEY;
+	h->qpn = qp->attr.dest_qp_num;
+	h->psn = psn;
+	h->syndrome = NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT;
+	h->msn = msn;
+}
+
+/*
+ * Data that a peer reads is copied: the key that lets it may be closed at any time, by
+ * somebody who cannot wait for the stack to send what it has by reference.
+ */
+static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_iter *it,
+			    u32 payload, u32 ahead)
+{
+	struct nhca_tx tx = {
+		.dev = qp->dev,
+		.av = qp->av,
+		.flow = qp->flow,
+		.sport = qp->sport,
+		.hdr = h,
+		.it = it,
+		.payload = payload,
+		.copy = true,
+		.fault = qp->rq.fault,
+		.ahead = ahead,
+	};
+
+	return nhca_xmit(&tx);
+}
+
+static void nhca_answer_ack(struct nhca_qp *qp, u8 syndrome, u32 psn)
+{
+	struct nhca_hdr h;
+
+	nhca_answer_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
+	h.syndrome = syndrome;
+	/* what the stack cannot take is lost on the wire; the peer asks again */
+	nhca_answer_xmit(qp, &h, NULL, 0, 0);
+}
+
+static u8 nhca_read_opcode(const struct nhca_res *res)
+{
+	bool first = res->sent == res->from;
+	bool last = res->sent + 1 == res->end;
+
+	if (first)
+		return last ? NHCA_OP_READ_RESP_ONLY : NHCA_OP_READ_RESP_FIRST;
+	return last ? NHCA_OP_READ_RESP_LAST : NHCA_OP_READ_RESP_MIDDLE;
+}
+
+void nhca_res_done(struct nhca_res *res)
+{
+	res->busy = false;
+	nhca_hold_close(&res->hold);
+}
+
+/*
+ * One packet of a READ response.  Return: 0; -EACCES if the key is closed by now; -EAGAIN
+ * if what it reads is being faulted in.
+ */
+static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
+{
+	u32 off = res->sent * qp->mtu;
+	u32 payload = min(qp->mtu, res->stop - off);
+	struct nhca_sge sge = {
+		.addr = res->va + off,
+		.length = payload,
+		.lkey = res->rkey,
+	};
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	int err;
+
+	if (res->hold.held)
+		nhca_iter_hold(&it, &res->hold, off, payload, false);
+	else
+		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
+			res->msn);
+	err = nhca_answer_xmit(qp, &h, &it, payload, res->stop - off - payload);
+	if (err == -EACCES || err == -EAGAIN)
+		return err;
+	res->high = max(res->high, ++res->sent);
+	if (res->sent == res->end)
+		nhca_res_done(res);
+	return 0;
+}
+
+static void nhca_answer_atomic(struct nhca_qp *qp, struct nhca_res *res)
+{
+	struct nhca_hdr h;
+
+	nhca_answer_hdr(qp, &h, NHCA_OP_ATOMIC_ACK, res->psn, res->msn);
+	h.orig = res->orig;
+	nhca_answer_xmit(qp, &h, NULL, 0, 0);
+	res->busy = false;
+}
+
+void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	rq->nak_due = true;
+	rq->nak_psn = rq->psn;
+	rq->syndrome = syndrome;
+	rq->fatal = fatal;
+	rq->fatal_event = event;
+}
+
+/*
+ * The key of a READ was closed before it was answered whole: a NAK at the first packet that
+ * the peer cannot have.  At an earlier one, where a duplicate had taken us back to, it would
+ * be a ghost to a peer that has more, and a QP in error says nothing after it.
+ *
+ * A peer that asks again may have everything by now.  Then even this NAK is a ghost, and the
+ * QP has to live on: nothing moves through the key, whoever asks.
+ */
+static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
+{
+	bool replay = res->replay;
+
+	nhca_count(qp->dev, NHCA_CNT_SENT_ACCESS_NAK);
+	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
+			replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
+	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
+	while (qp->rq.res_tail != qp->rq.res_head)
+		nhca_res_done(&qp->rq.res[qp->rq.res_tail++ % qp->rq.nres]);
+}
+
+void nhca_answer_run(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+
+	while (rq->res_tail != rq->res_head) {
+		res = &rq->res[rq->res_tail % rq->nres];
+		if (!res->busy) {
+			rq->res_tail++;
+			continue;
+		}
+		/* whichever it waits for kicks the QP */
+		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
+			return;
+		if (res->opcode != NHCA_OP_READ_REQUEST) {
+			nhca_answer_atomic(qp, res);
+			continue;
+		}
+		switch (nhca_answer_read(qp, res)) {
+		case 0:
+			break;
+		case -EAGAIN:
+			return;
+		default:
+			nhca_answer_revoked(qp, res);
+		}
+	}
+
+	/* an answer to a later PSN acknowledges what came before it */
+	if (rq->nak_due) {
+		rq->nak_due = false;
+		rq->ack_due = false;
+		if (qp->ibqp.qp_type == IB_QPT_RC)
+			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
+		if (rq->fatal)
+			nhca_qp_set_error(qp, rq->fatal_event);
+	} else if (rq->ack_due) {
+		rq->ack_due = false;
+		nhca_answer_ack(qp, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
+				nhca_psn_add(rq->psn, -1));
+	}
+}

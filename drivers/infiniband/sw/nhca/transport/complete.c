@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completions of both queues, and what an error does to them (IBTA 10.8.3.4,
+ * 11.6.2).
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+static const u8 nhca_wc_opcode[] = {
+	[NHCA_WR_RDMA_WRITE] = IB_WC_RDMA_WRITE,
+	[NHCA_WR_RDMA_WRITE_WITH_IMM] = IB_WC_RDMA_WRITE,
+	[NHCA_WR_SEND] = IB_WC_SEND,
+	[NHCA_WR_SEND_WITH_IMM] = IB_WC_SEND,
+	[NHCA_WR_SEND_WITH_INV] = IB_WC_SEND,
+	[NHCA_WR_RDMA_READ] = IB_WC_RDMA_READ,
+	[NHCA_WR_ATOMIC_CMP_AND_SWP] = IB_WC_COMP_SWAP,
+	[NHCA_WR_ATOMIC_FETCH_AND_ADD] = IB_WC_FETCH_ADD,
+	[NHCA_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
+	[NHCA_WR_BIND_MW] = IB_WC_BIND_MW,
+	[NHCA_WR_REG_MR] = IB_WC_REG_MR,
+};
+
+static void nhca_post_cqe(struct nhca_qp *qp, struct ib_cq *ibcq, struct nhca_cqe *cqe,
+			  bool solicited)
+{
+	cqe->qp_num = qp->qpn;
+	cqe->kernel = (uintptr_t)&qp->ibqp;
+	if (nhca_cq_post(to_nhca_cq(ibcq), cqe, solicited || cqe->status)) {
+		nhca_count(qp->dev, NHCA_CNT_CQ_OVERFLOW);
+		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+	}
+}
+
+void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)
+{
+	struct nhca_sq *sq = &qp->sq;
+	bool tell = qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED) ||
+		    status != IB_WC_SUCCESS;
+	u8 opcode = swr->wqe.opcode;
+	struct nhca_cqe cqe = {
+		.wr_id = swr->wqe.wr_id,
+		.status = status,
+		.byte_len = swr->length,
+	};
+
+	if (opcode < ARRAY_SIZE(nhca_wc_opcode))
+		cqe.opcode = nhca_wc_opcode[opcode];
+
+	list_del(&swr->list);
+	if (sq->cur == swr)
+		sq->cur = NULL;
+	kfree(swr);
+
+	/* the slot is free before the consumer can see the completion */
+	nhca_ring_release(&sq->ring, ++sq->cons);
+	if (tell)
+		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
+}
+
+void nhca_sq_flush(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	u32 budget = nhca_ring_entries(&sq->ring);
+	struct nhca_swr *swr;
+
+	sq->rnr_wait = false;
+	sq->rd_atomic = 0;
+	/* user space may post as fast as this flushes: no more than a ring at a time */
+	for (;; budget--) {
+		if (!budget) {
+			tasklet_schedule(&qp->kick);
+			return;
+		}
+		swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+		if (!swr)
+			swr = nhca_sq_take(qp);
+		if (PTR_ERR(swr) == -ENOMEM) {
+			mod_timer(&sq->timer, jiffies + 1);
+			return;
+		}
+		/* a broken ring has nothing that could be flushed */
+		if (IS_ERR_OR_NULL(swr))
+			return;
+		nhca_swr_complete(qp, swr, IB_WC_WR_FLUSH_ERR);
+	}
+}
+
+void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
+{
+	struct nhca_swr *swr;
+
+	swr = list_first_entry(&qp->sq.inflight, struct nhca_swr, list);
+	nhca_swr_complete(qp, swr, status);
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		nhca_qp_set_error(qp, -1);
+	else
+		nhca_qp_set_sqe(qp);
+	nhca_sq_flush(qp);
+}
+
+int nhca_rq_take(struct nhca_qp *qp)
+{
+	struct nhca_srq *srq = nhca_qp_srq(qp);
+	struct nhca_rq *rq = &qp->rq;
+	int err;
+
+	if (rq->have_rwr)
+		return 0;
+	err = srq ? nhca_srq_take(srq, rq->rwr) : nhca_rwq_take(&rq->wq, rq->rwr);
+	if (!err || err == -EINVAL)
+		rq->have_rwr = true;
+	return err;
+}
+
+void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	cqe->wr_id = rq->rwr->wr_id;
+	rq->have_rwr = false;
+	nhca_post_cqe(qp, qp->ibqp.recv_cq, cqe, solicited);
+}
+
+void nhca_rq_flush(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+	u32 budget;
+	int err;
+
+	nhca_rq_let_go(qp);
+	nhca_park_drop(qp);
+	if (!rq->rwr)
+		return;
+
+	if (nhca_qp_srq(qp)) {
+		/* 10.2.9.4.2: what is in the SRQ stays there for others */
+		if (rq->have_rwr) {
+			struct nhca_cqe cqe = {
+				.status = IB_WC_WR_FLUSH_ERR,
+				.opcode = IB_WC_RECV,
+			};
+
+			nhca_rq_complete(qp, &cqe, true);
+		}
+		if (!qp->last_wqe_sent) {
+			qp->last_wqe_sent = true;
+			nhca_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		}
+		return;
+	}
+
+	/* from now on user space rings for what it posts; see NHCA_RING_F_DOORBELL */
+	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_DOORBELL);
+	/* pairs with the producer's full barrier between its index and this flag */
+	smp_mb();
+	/* as in nhca_sq_flush() */
+	for (budget = nhca_ring_entries(&rq->wq.ring); budget; budget--) {
+		struct nhca_cqe cqe = {
+			.status = IB_WC_WR_FLUSH_ERR,
+			.opcode = IB_WC_RECV,
+		};
+
+		err = nhca_rq_take(qp);
+		if (err && err != -EINVAL)
+			return;
+		nhca_rq_complete(qp, &cqe, true);
+	}
+	tasklet_schedule(&qp->kick);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * UD and GSI: one packet a message, addressed by an address handle
+ * (IBTA 9.8.3).
+ */
+#include "../wire/grh.h"
+#include "engine.h"
+
+/* with the top bit a consumer says "the QP's own", as the MAD layer does (10.2.5) */
+#define NHCA_QKEY_OWN	0x80000000
+
+int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	const struct nhca_send_wqe *wqe = &swr->wqe;
+	bool imm = wqe->opcode == NHCA_WR_SEND_WITH_IMM;
+	struct nhca_tx tx = {
+		.dev = qp->dev,
+		.flow = qp->flow,
+		.payload = swr->length,
+		.copy = true,
+		.fault = qp->sq.fault,
+	};
+	struct nhca_hdr h = {
+		.opcode = NHCA_SVC_UD | (imm ? NHCA_OP_SEND_ONLY_IMM : NHCA_OP_SEND_ONLY),
+		.migreq = true,
+		.solicited = wqe->flags & NHCA_SEND_SOLICITED,
+		.pkey = NHCA_DEFAULT_PKEY,
+		.qpn = wqe->ud.remote_qpn & NHCA_QPN_MASK,
+		.psn = swr->psn,
+		.src_qpn = qp->qpn,
+		.imm = (__force __be32)wqe->ex.imm_data,
+	};
+	struct nhca_iter it;
+	struct nhca_av *av;
+
+	av = xa_load(&qp->dev->ah_ids, wqe->ud.ah_id);
+	if (!av || av->pd != nhca_qp_pd(qp))
+		return -EINVAL;
+
+	if (wqe->ud.remote_qkey & NHCA_QKEY_OWN)
+		h.qkey = qp->attr.qkey;
+	else
+		h.qkey = wqe->ud.remote_qkey;
+
+	if (swr->length) {
+		nhca_swr_source(qp, swr, 0, &it);
+		tx.it = &it;
+	}
+	tx.av = av;
+	tx.sport = nhca_flow_sport(av->flow_label, qp->qpn, h.qpn);
+	tx.hdr = &h;
+	return nhca_xmit(&tx);
+}
+
+static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	struct nhca_rwr *rwr = qp->rq.rwr;
+	struct nhca_iter it;
+	u8 grh[NHCA_GRH_LEN];
+	int err;
+
+	if (rx->v4)
+		nhca_grh_fill4(grh, rx->iph);
+	else
+		nhca_grh_fill6(grh, rx->iph);
+	nhca_iter_sges(&it, &qp->party, rwr->sge, rwr->num_sge, 0, IB_ACCESS_LOCAL_WRITE);
+	nhca_live_enter();
+	err = nhca_iter_write(&it, grh, sizeof(grh)) ?:
+	      nhca_rx_copy(rx, 0, rx->payload, &it);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, qp->rq.fault);
+	nhca_live_exit();
+	return err;
+}
+
+bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_cqe cqe = {
+		.status = IB_WC_SUCCESS,
+		.opcode = IB_WC_RECV,
+		.flags = NHCA_WC_GRH,
+		.byte_len = NHCA_GRH_LEN + rx->payload,
+		.src_qp = h->src_qpn,
+		.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6,
+		.vlan_id = 0xffff,
+	};
+
+	switch (nhca_rq_take(qp)) {
+	case 0:
+		break;
+	case -ENOENT:
+		nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+		return true;
+	case -EINVAL:
+		cqe.status = IB_WC_LOC_QP_OP_ERR;
+		goto fail;
+	default:
+		nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+		return true;
+	}
+
+	/*
+	 * A stranger's datagram that does not fit is dropped and its buffer serves the
+	 * next one: an error would let anybody who knows the Q_Key stop the QP.
+	 */
+	if (cqe.byte_len > qp->rq.rwr->length) {
+		nhca_count(qp->dev, NHCA_CNT_RX_BAD_LENGTH);
+		return true;
+	}
+	switch (nhca_datagram_place(qp, rx)) {
+	case 0:
+		break;
+	case -EAGAIN:
+		nhca_park(qp, rx);
+		return false;
+	default:
+		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		cqe.status = IB_WC_LOC_PROT_ERR;
+		goto fail;
+	}
+	if (h->info->flags & NHCA_OPF_IMMDT) {
+		cqe.flags |= NHCA_WC_WITH_IMM;
+		cqe.ex.imm_data = (__force u32)h->imm;
+	}
+	nhca_rq_complete(qp, &cqe, h->solicited);
+	return true;
+
+fail:
+	nhca_rq_complete(qp, &cqe, true);
+	nhca_qp_set_error(qp, -1);
+	return true;
+}
+
+void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	enum ib_qp_state state;
+
+	spin_lock(&qp->rq.lock);
+	state = READ_ONCE(qp->state);
+	if (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD ||
+	    state == IB_QPS_SQE) {
+		if (list_empty(&qp->rq.parked))
+			nhca_datagram_take(qp, rx);
+		else
+			nhca_park(qp, rx);
+	}
+	spin_unlock(&qp->rq.lock);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the transport room tell each other.  Other rooms use qp.h.
+ */
+#ifndef NHCA_ENGINE_H
+#define NHCA_ENGINE_H
+
+#include "qp.h"
+
+/*
+ * PSNs that a QP may have unacknowledged: a congestion window that doubles each
+ * round trip up to where the last loss was, then grows by one, and halves at a
+ * loss.  Go-back-N throws away what arrives behind a loss, so that sending less
+ * is what makes an overrun queue move again.
+ */
+#define NHCA_WINDOW_MIN		4
+#define NHCA_WINDOW_FIRST	16
+#define NHCA_WINDOW_MAX		256
+/*
+ * A READ is asked for in requests of at most so many response packets, so that
+ * the window holds for what the peer sends, too.  Each is one READ on the wire.
+ */
+#define NHCA_READ_CHUNK		32
+/* steps of the send engine before it lets others have the CPU */
+#define NHCA_SQ_BUDGET		1024
+/* passes that a lock holder makes for those who leave notes */
+#define NHCA_SQ_NOTES		8
+
+#define NHCA_GSI_QPN		1
+#define NHCA_GSI_QKEY		0x80010000
+
+static inline bool nhca_is_datagram(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+}
+
+static inline struct ib_pd *nhca_qp_pd(const struct nhca_qp *qp)
+{
+	return qp->ibqp.pd;
+}
+
+/* does the send engine do it by itself, without a packet? */
+static inline bool nhca_swr_is_local(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_LOCAL_INV || swr->wqe.opcode == NHCA_WR_BIND_MW ||
+	       swr->wqe.opcode == NHCA_WR_REG_MR;
+}
+
+static inline bool nhca_swr_is_read(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_RDMA_READ;
+}
+
+static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP ||
+	       swr->wqe.opcode == NHCA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* ---- table.c ---- */
+int nhca_qp_table_add(struct nhca_qp *qp);
+void nhca_qp_table_del(struct nhca_qp *qp);
+
+/* ---- qp.c ---- */
+
+/* raise an asynchronous event on the QP; any context */
+void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
+
+/* the send queue of a UC or UD QP failed: SQE (10.3.1.6); any context */
+void nhca_qp_set_sqe(struct nhca_qp *qp);
+
+/* flush both halves of a QP in error; takes the locks; BH disabled or process */
+void nhca_qp_flush(struct nhca_qp *qp);
+
+/* ---- send.c: all with sq.lock held unless said otherwise ---- */
+
+/*
+ * a pass over the send queue until nothing more can be sent, or it is another's
+ * turn: then the rest runs from nhca_qp.kick; RCU read side
+ */
+void nhca_sq_run(struct nhca_qp *qp);
+
+/* work is waiting: run the engine or leave a note; lock not held, BH disabled or process */
+void nhca_sq_kick(struct nhca_qp *qp);
+
+/* release sq.lock (taken with spin_lock), first doing what was noted meanwhile */
+void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
+
+/* go back to the oldest PSN that is not acknowledged and send again */
+void nhca_sq_go_back(struct nhca_qp *qp);
+
+/* everything before @psn is acknowledged: retry counters, timer, window */
+void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
+
+/* the window after a loss; @stall: nothing moved until a timeout */
+void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
+
+/* an iterator over the request's payload from byte @off */
+void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
+		     struct nhca_iter *it);
+
+/* the local ACK timeout and RNR timer */
+void nhca_sq_timer(struct timer_list *t);
+
+/* ---- take.c: with sq.lock held ---- */
+
+/**
+ * nhca_sq_take - copy the next work request out of the ring and check it
+ * Return: the request, appended to sq.inflight; NULL if none is posted;
+ * ERR_PTR(-ENOMEM) to try later; ERR_PTR(-EPROTO) if the ring is broken.
+ */
+struct nhca_swr *nhca_sq_take(struct nhca_qp *qp);
+
+/* is another request posted behind those taken? */
+bool nhca_sq_more(struct nhca_qp *qp);
+
+/* drop all that is posted or in flight, in silence: for RESET and destruction */
+void nhca_sq_purge(struct nhca_qp *qp);
+
+/* ---- complete.c: with sq.lock (rq.lock) held ---- */
+
+/* retire the oldest request of sq.inflight with @status and free it */
+void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
+		       enum ib_wc_status status);
+
+/*
+ * the oldest request failed: complete it so; RC goes to error, UC and UD to
+ * SQE; the rest is flushed
+ */
+void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
+
+void nhca_sq_flush(struct nhca_qp *qp);
+void nhca_rq_flush(struct nhca_qp *qp);
+
+/* post a receive completion; @cqe's wr_id, qp_num and kernel are filled in from rq.rwr */
+void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
+
+/* get a receive request into rq.rwr; as nhca_rwq_take() */
+int nhca_rq_take(struct nhca_qp *qp);
+
+/* ---- ack.c: a response arrived; lock not held ---- */
+void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* ---- park.c: with rq.lock held ---- */
+
+/* keep a packet until the pages that it needs are there; or lose it */
+void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* those that wait, in their order, as far as they get; RCU read side */
+void nhca_park_run(struct nhca_qp *qp);
+
+/* for RESET, error and destruction */
+void nhca_park_drop(struct nhca_qp *qp);
+
+/* ---- respond.c ---- */
+
+/*
+ * do what a request says; rq.lock held, RCU read side
+ * Return: false if it was parked
+ */
+bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* a request arrived on a connected QP; lock not held */
+void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* let go of every key that an operation in progress uses; rq.lock held */
+void nhca_rq_let_go(struct nhca_qp *qp);
+
+/* ---- local.c: with sq.lock held ---- */
+
+/*
+ * do a local operation; on failure @swr->status is set, and is reported when those before
+ * it are done
+ */
+void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
+
+/* ---- answer.c: with rq.lock held, RCU read side ---- */
+
+/* a READ or atomic is answered: nothing is owed, its key is no longer in use */
+void nhca_res_done(struct nhca_res *res);
+
+/* send what is owed: READ responses, atomic answers, then ACK or NAK */
+void nhca_answer_run(struct nhca_qp *qp);
+
+/* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
+void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
+
+/* ---- datagram.c ---- */
+void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* as nhca_respond_take() */
+bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx);
+int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
+
+#endif /* NHCA_ENGINE_H */

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Work requests that the send engine does by itself: binding windows, opening and
+ * closing keys (IBTA 10.6.7.2, 10.8.4).  Each is whole when it returns; who closes a key
+ * waits here for the live sections of other CPUs.
+ */
+#include "engine.h"
+
+void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	const struct nhca_send_wqe *wqe = &swr->wqe;
+	int err;
+
+	switch (wqe->opcode) {
+	case NHCA_WR_LOCAL_INV:
+		err = nhca_local_inv(&qp->party, wqe->ex.invalidate_rkey, qp->user);
+		break;
+	case NHCA_WR_BIND_MW:
+		err = nhca_mw_bind(&qp->party, wqe);
+		break;
+	case NHCA_WR_REG_MR:
+		err = nhca_reg_fast(&qp->party, wqe->mw.mr_lkey, wqe->mw.new_rkey,
+				    wqe->mw.access);
+		break;
+	default:
+		err = -EINVAL;
+	}
+	/* the specification's Memory Management Operation Error has this name in verbs */
+	if (err)
+		swr->status = IB_WC_MW_BIND_ERR;
+}

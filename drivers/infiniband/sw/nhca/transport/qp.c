@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life and the states of a queue pair (IBTA 10.3).
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
+{
+	struct ib_event ev = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = event,
+	};
+
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}
+
+void nhca_qp_set_error(struct nhca_qp *qp, int event)
+{
+	enum ib_qp_state old = READ_ONCE(qp->state);
+
+	do {
+		if (old == IB_QPS_RESET || old == IB_QPS_ERR)
+			return;
+	} while (!try_cmpxchg(&qp->state, &old, IB_QPS_ERR));
+
+	tasklet_schedule(&qp->kick);
+	if (event >= 0)
+		nhca_qp_event(qp, event);
+}
+
+void nhca_qp_set_sqe(struct nhca_qp *qp)
+{
+	enum ib_qp_state old = READ_ONCE(qp->state);
+
+	do {
+		if (old != IB_QPS_RTS && old != IB_QPS_SQD)
+			return;
+	} while (!try_cmpxchg(&qp->state, &old, IB_QPS_SQE));
+}
+
+void nhca_qp_flush(struct nhca_qp *qp)
+{
+	spin_lock_bh(&qp->rq.lock);
+	if (READ_ONCE(qp->state) == IB_QPS_ERR)
+		nhca_rq_flush(qp);
+	spin_unlock_bh(&qp->rq.lock);
+	nhca_sq_kick(qp);
+}
+
+/* nhca_qp.kick: what could not run where it was noticed */
+static void nhca_qp_kicked(struct tasklet_struct *t)
+{
+	struct nhca_qp *qp = from_tasklet(qp, t, kick);
+
+	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
+		nhca_qp_flush(qp);
+		return;
+	}
+	spin_lock(&qp->rq.lock);
+	rcu_read_lock();
+	switch (READ_ONCE(qp->state)) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		nhca_park_run(qp);
+		nhca_answer_run(qp);
+		break;
+	default:
+		break;
+	}
+	rcu_read_unlock();
+	spin_unlock(&qp->rq.lock);
+	nhca_sq_kick(qp);
+}
+
+static void nhca_flow_kick(void *arg)
+{
+	struct nhca_qp *qp = arg;
+
+	tasklet_schedule(&qp->kick);
+}
+
+void nhca_recv_doorbell(struct nhca_qp *qp)
+{
+	if (READ_ONCE(qp->state) == IB_QPS_ERR)
+		tasklet_schedule(&qp->kick);
+}
+
+/* nothing is known of the way to the peer */
+static void nhca_sq_first_window(struct nhca_sq *sq)
+{
+	sq->window = NHCA_WINDOW_FIRST;
+	sq->threshold = NHCA_WINDOW_MAX;
+	sq->grown = 0;
+	sq->patience = 0;
+	sq->calm = 0;
+	sq->waits = 0;
+}
+
+static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
+			struct nhca_ring_info *info)
+{
+	struct nhca_sq *sq = &qp->sq;
+	u32 space, stride;
+	int err;
+
+	space = max_t(u32, cap->max_send_sge * sizeof(struct nhca_sge), cap->max_inline_data);
+	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
+	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, uc, info);
+	if (err)
+		return err;
+
+	space = stride - sizeof(struct nhca_send_wqe);
+	sq->max_wr = nhca_ring_entries(&sq->ring);
+	sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
+	sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
+	cap->max_send_wr = sq->max_wr;
+	cap->max_send_sge = sq->max_sge;
+	cap->max_inline_data = sq->max_inline;
+
+	spin_lock_init(&sq->lock);
+	spin_lock_init(&sq->post_lock);
+	INIT_LIST_HEAD(&sq->inflight);
+	timer_setup(&sq->timer, nhca_sq_timer, 0);
+	nhca_sq_first_window(sq);
+	return 0;
+}
+
+static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
+			struct nhca_ring_info *info)
+{
+	struct nhca_srq *srq = nhca_qp_srq(qp);
+	struct nhca_rq *rq = &qp->rq;
+	u32 max_sge;
+	int err;
+
+	spin_lock_init(&rq->lock);
+	INIT_LIST_HEAD(&rq->parked);
+	if (srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+		max_sge = srq->wq.max_sge;
+	} else {
+		err = nhca_rwq_init(&rq->wq, max(cap->max_recv_wr, 1U),
+				    max(cap->max_recv_sge, 1U), uc, info);
+		if (err)
+			return err;
+		cap->max_recv_wr = rq->wq.max_wr;
+		cap->max_recv_sge = rq->wq.max_sge;
+		max_sge = rq->wq.max_sge;
+	}
+
+	rq->rwr = kzalloc(struct_size(rq->rwr, sge, max_sge), GFP_KERNEL);
+	if (!rq->rwr) {
+		nhca_rwq_free(&rq->wq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
+		 struct nhca_ucontext *uc, struct nhca_create_qp_resp *resp)
+{
+	int err;
+
+	qp->state = IB_QPS_RESET;
+	qp->mtu = 256;
+	tasklet_setup(&qp->kick, nhca_qp_kicked);
+
+	err = nhca_sq_init(qp, &init->cap, uc, resp ? &resp->sq : NULL);
+	if (err)
+		return err;
+	err = nhca_rq_init(qp, &init->cap, uc, resp ? &resp->rq : NULL);
+	if (err)
+		goto err_sq;
+
+	err = -ENOMEM;
+	qp->flow = nhca_flow_create(qp->dev->txq, nhca_flow_kick, qp);
+	if (!qp->flow)
+		goto err_rq;
+
+	qp->sq.fault = nhca_fault_alloc(nhca_flow_kick, qp);
+	qp->rq.fault = nhca_fault_alloc(nhca_flow_kick, qp);
+	if (!qp->sq.fault || !qp->rq.fault)
+		goto err_fault;
+
+	qp->party.pd = qp->ibqp.pd;
+	err = nhca_qp_table_add(qp);
+	if (err)
+		goto err_fault;
+	qp->ibqp.qp_num = qp->qpn;
+	return 0;
+
+err_fault:
+	nhca_fault_free(qp->sq.fault);
+	nhca_fault_free(qp->rq.fault);
+	nhca_flow_close(qp->flow);
+err_rq:
+	kfree(qp->rq.rwr);
+	nhca_rwq_free(&qp->rq.wq);
+err_sq:
+	nhca_ring_free(&qp->sq.ring);
+	return err;
+}
+
+void nhca_qp_fini(struct nhca_qp *qp)
+{
+	nhca_qp_table_del(qp);
+
+	/* engines look at the state under their lock: none begins after this */
+	spin_lock_bh(&qp->rq.lock);
+	spin_lock(&qp->sq.lock);
+	WRITE_ONCE(qp->state, IB_QPS_RESET);
+	nhca_sq_purge(qp);
+	nhca_rq_let_go(qp);
+	nhca_park_drop(qp);
+	spin_unlock(&qp->sq.lock);
+	spin_unlock_bh(&qp->rq.lock);
+
+	nhca_fault_free(qp->sq.fault);
+	nhca_fault_free(qp->rq.fault);
+	nhca_flow_close(qp->flow);
+	timer_shutdown_sync(&qp->sq.timer);
+	/* packets that had found the QP, and kicks that had found the flow */
+	synchronize_rcu_expedited();
+	tasklet_kill(&qp->kick);
+
+	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
+	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+	nhca_av_put(qp->av);
+	kfree(qp->rq.res);
+	kfree(qp->rq.rwr);
+	nhca_rwq_free(&qp->rq.wq);
+	nhca_ring_free(&qp->sq.ring);
+}
+
+/* Both locks held. */
+static void nhca_qp_to_reset(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	nhca_sq_purge(qp);
+	nhca_sq_first_window(&qp->sq);
+	nhca_rq_let_go(qp);
+	nhca_park_drop(qp);
+	nhca_fault_cancel(qp->sq.fault);
+	nhca_fault_cancel(rq->fault);
+	if (!nhca_qp_srq(qp))
+		nhca_rwq_drop(&rq->wq);
+	rq->have_rwr = false;
+	rq->seq = NHCA_SEQ_IDLE;
+	rq->msn = 0;
+	rq->drop = false;
+	rq->nak_sent = false;
+	rq->ack_due = false;
+	rq->nak_due = false;
+	rq->fatal = false;
+	rq->res_head = 0;
+	rq->res_tail = 0;
+	qp->last_wqe_sent = false;
+	qp->comm_est = false;
+}
+
+/*
+ * The attributes of @mask, both locks held.  @av and @res replace what the QP
+ * has if @mask says so; what is replaced is left in them.
+ */
+static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
+			     struct nhca_av **av, struct nhca_res **res)
+{
+	struct ib_qp_attr *to = &qp->attr;
+
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
+		to->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		to->qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PKEY_INDEX)
+		to->pkey_index = attr->pkey_index;
+	if (mask & IB_QP_PORT)
+		to->port_num = attr->port_num;
+	if (mask & IB_QP_QKEY)
+		WRITE_ONCE(to->qkey, attr->qkey);
+	if (mask & IB_QP_AV)
+		swap(qp->av, *av);
+	if (mask & IB_QP_PATH_MTU) {
+		to->path_mtu = attr->path_mtu;
+		qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
+	}
+	if (mask & IB_QP_TIMEOUT)
+		to->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT) {
+		to->retry_cnt = attr->retry_cnt;
+		qp->sq.retries = attr->retry_cnt;
+	}
+	if (mask & IB_QP_RNR_RETRY) {
+		to->rnr_retry = attr->rnr_retry;
+		qp->sq.rnr_retries = attr->rnr_retry;
+	}
+	if (mask & IB_QP_RQ_PSN) {
+		to->rq_psn = attr->rq_psn & NHCA_PSN_MASK;
+		qp->rq.psn = to->rq_psn;
+	}
+	if (mask & IB_QP_SQ_PSN) {
+		to->sq_psn = attr->sq_psn & NHCA_PSN_MASK;
+		qp->sq.psn = to->sq_psn;
+		qp->sq.una = to->sq_psn;
+		qp->sq.nxt = to->sq_psn;
+	}
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
+		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+		nhca_rq_let_go(qp);
+		swap(qp->rq.res, *res);
+		qp->rq.nres = attr->max_dest_rd_atomic;
+		qp->rq.res_head = 0;
+		qp->rq.res_tail = 0;
+	}
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_DEST_QPN)
+		to->dest_qp_num = attr->dest_qp_num & NHCA_QPN_MASK;
+	if (qp->av)
+		qp->sport = nhca_flow_sport(qp->av->flow_label, qp->qpn, to->dest_qp_num);
+}
+
+int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
+		   const struct ib_qp_attr *attr, int mask)
+{
+	struct nhca_res *res = NULL;
+	struct nhca_av *av = NULL;
+	int err = 0;
+
+	if (mask & IB_QP_AV) {
+		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL);
+		if (IS_ERR(av))
+			return PTR_ERR(av);
+	}
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic) {
+		res = kcalloc(attr->max_dest_rd_atomic, sizeof(*res), GFP_KERNEL);
+		if (!res) {
+			nhca_av_put(av);
+			return -ENOMEM;
+		}
+	}
+
+	spin_lock_bh(&qp->rq.lock);
+	spin_lock(&qp->sq.lock);
+	/* an engine may have met an error since the caller looked */
+	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
+				qp->ibqp.qp_type, mask)) {
+		err = -EINVAL;
+		goto unlock;
+	}
+	nhca_qp_set_attr(qp, attr, mask, &av, &res);
+	if (mask & IB_QP_STATE) {
+		WRITE_ONCE(qp->state, new);
+		if (new == IB_QPS_RESET)
+			nhca_qp_to_reset(qp);
+		qp->sq.draining = new == IB_QPS_SQD;
+	}
+unlock:
+	spin_unlock(&qp->sq.lock);
+	spin_unlock_bh(&qp->rq.lock);
+
+	nhca_av_put(av);
+	kfree(res);
+
+	if (err || !(mask & IB_QP_STATE))
+		return err;
+	if (new == IB_QPS_RESET) {
+		timer_delete_sync(&qp->sq.timer);
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+	} else if (new == IB_QPS_ERR) {
+		nhca_qp_flush(qp);
+	} else {
+		nhca_sq_kick(qp);
+	}
+	return 0;
+}

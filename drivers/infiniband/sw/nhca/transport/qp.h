@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Queue pairs and their two engines: the send engine (requester) and the
+ * receive engine (responder).  verbs/qp.c creates and modifies; packets come
+ * from net/recv.c; everything else about a QP happens behind this header.
+ *
+ * Locks: sq.lock and rq.lock are BH-disabling spinlocks, taken in the order
+ * rq.lock, sq.lock where both are needed (a state change).  CQ, SRQ and RWQ
+ * locks nest inside.  Neither lock is held across anything that sleeps.
+ */
+#ifndef NHCA_QP_H
+#define NHCA_QP_H
+
+#include <linux/interrupt.h>
+#include <linux/mutex.h>
+#include <linux/timer.h>
+
+#include "../nhca.h"
+#include "../memory/memory.h"
+#include "../net/net.h"
+#include "../queue/cq.h"
+#include "../queue/ring.h"
+#include "../queue/rwq.h"
+#include "../queue/srq.h"
+#include "../wire/opseq.h"
+#include "../wire/psn.h"
+
+/**
+ * struct nhca_swr - a send work request that has been copied out of the ring
+ * @list:    in nhca_sq.inflight, in posting order
+ * @length:  bytes of the message
+ * @psn:     first PSN, once @begun
+ * @npsn:    PSNs that it takes (for READ: response packets)
+ * @sent:    PSNs sent, or asked for, so far; goes back on a retry
+ * @high:    the largest @sent ever: what lies below is a retransmission
+ * @got:     READ: PSNs whose data has been placed
+ * @begun:   a PSN range is assigned
+ * @status:  enum ib_wc_status: an error to report when it is the oldest
+ * @wqe:     the checked copy, with its SGEs or inline bytes
+ */
+struct nhca_swr {
+	struct list_head list;
+	u32 length;
+	u32 psn;
+	u32 npsn;
+	u32 sent;
+	u32 high;
+	u32 got;
+	bool begun;
+	u8 status;
+	/* ends in a flexible array: last */
+	struct nhca_send_wqe wqe;
+};
+
+/**
+ * struct nhca_sq - the send queue and the requester's state
+ * @lock:     protects all below but @post_lock's ring side
+ * @post_lock: irqsave; kernel consumers: producing into the ring
+ * @ring:     of struct nhca_send_wqe
+ * @prod:     kernel consumers: entries posted (under @post_lock)
+ * @taken:    entries copied out
+ * @cons:     entries retired (completed or silent)
+ * @max_wr, @max_sge, @max_inline: as granted
+ * @note:     work was left while somebody held @lock; see nhca_sq_unlock()
+ * @inflight: struct nhca_swr that have been copied out and not retired
+ * @cur:      the next of @inflight to send from, or NULL
+ * @psn:      next PSN to give to a new request
+ * @una:      oldest PSN not acknowledged
+ * @nxt:      PSN behind the last one ever sent or asked for
+ * @window:   PSNs that may be unacknowledged; NHCA_WINDOW_*
+ * @threshold: the window up to which it grows by what is acknowledged
+ * @grown:    acknowledged since the window last grew, beyond @threshold
+ * @since_ack: packets sent since the last that asked for an acknowledgment
+ * @rd_atomic: READs and atomics outstanding
+ * @retries, @rnr_retries: left for the oldest request
+ * @rnr_wait: the RNR timer runs; nothing is sent
+ * @gone_back: a go-back to @una is under way: further hints of the same loss are
+ *            ignored until something is acknowledged
+ * @patience: the ACK timeout is stretched by 2^@patience: a timeout adds one,
+ *            NHCA_CALM acknowledgments without one take one away
+ * @calm:     acknowledgments since the last timeout, for @patience
+ * @waits:    timeouts put off because the packets had not left this host
+ * @turns:    of others in the line for the device's room, at the last timeout
+ * @deadline: when the oldest request times out, jiffies; moves with progress
+ * @timer:    local ACK timeout or RNR timer
+ * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
+ * @fault:    where the engine waits for on-demand pages
+ */
+struct nhca_sq {
+	/* everything below but producing */
+	spinlock_t lock;
+	/* producing, for kernel consumers */
+	spinlock_t post_lock;
+	struct nhca_ring ring;
+	u32 prod;
+	u32 taken;
+	u32 cons;
+	u32 max_wr;
+	u32 max_sge;
+	u32 max_inline;
+	unsigned long note;
+	struct list_head inflight;
+	struct nhca_swr *cur;
+	u32 psn;
+	u32 una;
+	u32 nxt;
+	u32 window;
+	u32 threshold;
+	u32 grown;
+	u32 since_ack;
+	u32 rd_atomic;
+	u8 retries;
+	u8 rnr_retries;
+	bool rnr_wait;
+	bool gone_back;
+	bool draining;
+	u8 patience;
+	u8 calm;
+	u8 waits;
+	u32 turns;
+	unsigned long deadline;
+	struct timer_list timer;
+	struct nhca_fault *fault;
+};
+
+/**
+ * struct nhca_res - a responder resource: one READ or atomic, being answered or
+ * remembered for a duplicate (IBTA 9.7.4.1.1)
+ * @psn, @npsn: its PSN range
+ * @opcode: of the request
+ * @busy:   the answer is owed
+ * @hold:   what a READ of several packets has opened, until it is answered; a duplicate
+ *          asks the key anew
+ * @replay: it has been answered before, and a duplicate asked
+ * @va, @rkey, @len: READ
+ * @from, @sent, @end: READ: the answer covers PSN offsets @from to @end,
+ *          @sent is the next
+ * @stop:   READ: bytes up to where the answer goes
+ * @high:   READ: the largest @sent ever
+ * @orig:   atomic: the answer
+ * @msn:    for the answer's AETH
+ */
+struct nhca_res {
+	u32 psn;
+	u32 npsn;
+	u8 opcode;
+	bool busy;
+	bool replay;
+	u32 rkey;
+	struct nhca_hold hold;
+	u64 va;
+	u32 len;
+	u32 from;
+	u32 sent;
+	u32 end;
+	u32 stop;
+	u32 high;
+	u64 orig;
+	u32 msn;
+};
+
+/**
+ * struct nhca_rq - the receive queue and the responder's state
+ * @lock:    protects all below
+ * @wq:      receive ring; unused with an SRQ
+ * @rwr:     the receive request of the message that is arriving
+ * @have_rwr: @rwr is valid
+ * @seq:     opcode sequence
+ * @psn:     expected PSN
+ * @msn:     messages completed
+ * @recv_off: bytes of the arriving message placed
+ * @wr_hold: what the RDMA WRITE that is arriving has opened, if it has several packets
+ * @wr_left: bytes of it that have not come
+ * @wr_len:  its whole length
+ * @drop:    UC: skip to the next message
+ * @nak_sent: a sequence or RNR NAK is out and the expected PSN has not come yet
+ * @ack_due: an acknowledgment of everything before @psn is owed
+ * @syndrome: of a NAK that is owed instead, or 0
+ * @nak_due: the NAK is owed
+ * @nak_psn: its PSN
+ * @fatal:   after that NAK the QP goes to error; nothing more is accepted
+ * @fatal_event: the asynchronous event of that, or -1
+ * @res, @nres: ring of responder resources, entry i at i % @nres
+ * @res_head: entries ever filled
+ * @res_tail: the first that may be busy
+ * @fault:   where the engine waits for on-demand pages
+ * @parked, @nparked: packets that wait for it
+ */
+struct nhca_rq {
+	/* everything below */
+	spinlock_t lock;
+	struct nhca_rwq wq;
+	struct nhca_rwr *rwr;
+	bool have_rwr;
+	enum nhca_opseq seq;
+	u32 psn;
+	u32 msn;
+	u32 recv_off;
+	struct nhca_hold wr_hold;
+	u32 wr_left;
+	u32 wr_len;
+	bool drop;
+	bool nak_sent;
+	bool ack_due;
+	bool nak_due;
+	bool fatal;
+	u8 syndrome;
+	int fatal_event;
+	u32 nak_psn;
+	struct nhca_res *res;
+	u32 nres;
+	u32 res_head;
+	u32 res_tail;
+	struct nhca_fault *fault;
+	struct list_head parked;
+	u32 nparked;
+};
+
+/**
+ * struct nhca_qp - a queue pair
+ * @ibqp:   the core's part
+ * @dev:    its device
+ * @qpn:    number; in the module's table of QPs (all devices share one), but
+ *          GSI is found by its device
+ * @state:  written with both locks held, except that an engine that holds its
+ *          own may move it to an error state; read anywhere with READ_ONCE
+ * @modify: held by verbs/qp.c around a modify: one at a time
+ * @attr:   attributes as set by modify; written with both locks held
+ * @mtu:    path MTU in bytes
+ * @sport:  UDP source port of its packets
+ * @party:  who it is to keys; constant
+ * @sig_all: every send completes visibly
+ * @user:   user space owns the rings
+ * @av:     path of a connected QP; written with both locks held
+ * @flow:   its packets in the stack
+ * @kick:   runs the engines when a post came with interrupts off or the stack
+ *          gave back packets
+ * @sq, @rq: the two halves
+ * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
+ * @comm_est: IB_EVENT_COMM_EST was raised
+ */
+struct nhca_qp {
+	struct ib_qp ibqp;
+	struct nhca_dev *dev;
+	u32 qpn;
+	enum ib_qp_state state;
+	/* one modify at a time */
+	struct mutex modify;
+	struct ib_qp_attr attr;
+	u32 mtu;
+	u16 sport;
+	struct nhca_party party;
+	bool sig_all;
+	bool user;
+	bool last_wqe_sent;
+	bool comm_est;
+	struct nhca_av *av;
+	struct nhca_flow *flow;
+	struct tasklet_struct kick;
+	struct nhca_sq sq;
+	struct nhca_rq rq;
+};
+
+static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct nhca_qp, ibqp);
+}
+
+static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
+{
+	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
+}
+
+/* ---- qp.c: life and state; called by verbs/qp.c in process context ---- */
+
+/**
+ * nhca_qp_init - make the engines of a QP that verbs/qp.c has checked
+ * @qp:   zeroed but for ibqp, dev, user, sig_all, modify and ibqp's pd, CQs, srq and
+ *        qp_type; @init->cap is rounded up to what was granted
+ * @uc:   user context or NULL
+ * @resp: rings to map; NULL for the kernel
+ *
+ * The QP is in RESET and in the table when this returns; qpn is set.
+ * Return: 0, -ENOMEM, -EINVAL, -ENOSPC.
+ */
+int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
+		 struct nhca_ucontext *uc, struct nhca_create_qp_resp *resp);
+
+/**
+ * nhca_qp_fini - undo nhca_qp_init(): no engine runs and no lookup finds the QP
+ * when this returns
+ */
+void nhca_qp_fini(struct nhca_qp *qp);
+
+/**
+ * nhca_qp_modify - apply attributes and a transition that verbs/qp.c has checked
+ * @new:  state to be in
+ * @attr, @mask: as given to ibv_modify_qp(), already within limits
+ * Return: 0, -ENOMEM, -EINVAL (address vector).
+ */
+int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
+		   const struct ib_qp_attr *attr, int mask);
+
+/**
+ * nhca_qp_set_error - move a QP to the error state and flush it
+ * @event: asynchronous event to raise, or -1
+ * The flush itself runs from nhca_qp.kick, or from whoever calls
+ * nhca_qp_flush(), so that this can be called with any lock held.
+ * Context: any.
+ */
+void nhca_qp_set_error(struct nhca_qp *qp, int event);
+
+/**
+ * nhca_qp_find - the QP of a packet; GSI (QPN 1) needs @dev
+ * Context: RCU read side.  Return: QP or NULL.
+ */
+struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
+
+int nhca_qp_table_init(void);
+void nhca_qp_table_exit(void);
+
+/* ---- the send engine ---- */
+
+/**
+ * nhca_send_doorbell - work was posted: run the send engine here, or leave a
+ * note for whoever runs it
+ * Context: any, also with interrupts disabled.
+ */
+void nhca_send_doorbell(struct nhca_qp *qp);
+
+/**
+ * nhca_send_post - post for a kernel consumer (without the doorbell)
+ * Context: any.  Return: 0, -ENOMEM (full), -EINVAL.
+ */
+int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr);
+
+/**
+ * nhca_recv_doorbell - receives were posted to a QP in error: flush them
+ * Context: any.
+ */
+void nhca_recv_doorbell(struct nhca_qp *qp);
+
+/* ---- the border to net/recv.c ---- */
+
+/**
+ * nhca_transport_rx - a decoded packet arrived
+ * Looks up and checks the QP, verifies the ICRC, and hands the packet to the
+ * engine that it is for.
+ * Context: softirq, RCU read side.
+ */
+void nhca_transport_rx(struct nhca_rx *rx);
+
+/* ---- multicast: verbs/mcast.c ---- */
+
+/**
+ * nhca_mcast_deliver - give a multicast UD packet to every QP attached
+ * @fn: called for each
+ * Context: RCU read side.
+ */
+void nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid,
+			struct nhca_rx *rx,
+			void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));
+
+/* drop every attachment of a QP that is being destroyed; process context */
+void nhca_mcast_detach_all(struct nhca_qp *qp);
+
+#endif /* NHCA_QP_H */

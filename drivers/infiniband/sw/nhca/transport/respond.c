@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receive engine for connected QPs: requests in, data to its place, answers
+ * owed (IBTA 9.7.4 for RC, 9.8.2 for UC).
+ */
+#include "engine.h"
+
+enum nhca_verdict {
+	NHCA_TAKEN,		/* executed: the expected PSN moves on */
+	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
+	NHCA_PARKED,		/* waits for its memory, and is executed then */
+	NHCA_FATAL,		/* the QP is going to error */
+};
+
+static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
+{
+	static const enum nhca_counter count[] = {
+		[NHCA_NAK_INVALID_REQ] = NHCA_CNT_SENT_INVAL_NAK,
+		[NHCA_NAK_REM_ACCESS] = NHCA_CNT_SENT_ACCESS_NAK,
+		[NHCA_NAK_REM_OP] = NHCA_CNT_SENT_OP_NAK,
+	};
+
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		nhca_count(qp->dev, count[code]);
+	else if (code != NHCA_NAK_REM_OP)
+		/* UC tells nobody and lives on: the message is dropped (9.8.2.2.6) */
+		return NHCA_HELD;
+	nhca_answer_nak(qp, NHCA_AETH_NAK | code, true, event);
+	return NHCA_FATAL;
+}
+
+static enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp)
+{
+	return nhca_refuse(qp, NHCA_NAK_INVALID_REQ, IB_EVENT_QP_REQ_ERR);
+}
+
+static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
+{
+	return nhca_refuse(qp, NHCA_NAK_REM_ACCESS, IB_EVENT_QP_ACCESS_ERR);
+}
+
+/* The receive request in hand fails with @status, and the QP with it. */
+static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
+					enum nhca_nak code)
+{
+	struct nhca_cqe cqe = { .status = status, .opcode = IB_WC_RECV };
+
+	if (qp->ibqp.qp_type == IB_QPT_RC || code == NHCA_NAK_REM_OP)
+		nhca_rq_complete(qp, &cqe, true);
+	return nhca_refuse(qp, code, -1);
+}
+
+/* The memory of a request is being faulted in: the packet waits for it. */
+static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	nhca_park(qp, rx);
+	return NHCA_PARKED;
+}
+
+/* Make sure that there is a receive request for the message that begins or ends. */
+static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	switch (nhca_rq_take(qp)) {
+	case 0:
+		return NHCA_TAKEN;
+	case -ENOENT:
+		if (qp->ibqp.qp_type == IB_QPT_UC) {
+			nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+			return NHCA_HELD;
+		}
+		nhca_count(qp->dev, NHCA_CNT_SENT_RNR);
+		nhca_answer_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
+		rq->nak_sent = true;
+		return NHCA_HELD;
+	case -EINVAL:
+		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
+	default:
+		nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
+	}
+}
+
+static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 opcode,
+			       u32 len)
+{
+	struct nhca_cqe cqe = {
+		.status = IB_WC_SUCCESS,
+		.opcode = opcode,
+		.byte_len = len,
+	};
+
+	if (h->info->flags & NHCA_OPF_IMMDT) {
+		cqe.flags |= NHCA_WC_WITH_IMM;
+		cqe.ex.imm_data = (__force u32)h->imm;
+	} else if (h->info->flags & NHCA_OPF_IETH) {
+		cqe.flags |= NHCA_WC_WITH_INV;
+		cqe.ex.invalidated_rkey = h->inv_rkey;
+	}
+	nhca_rq_complete(qp, &cqe, h->solicited);
+}
+
+static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	enum nhca_verdict verdict;
+	struct nhca_iter it;
+	int err;
+
+	if (h->info->flags & NHCA_OPF_FIRST) {
+		verdict = nhca_need_recv(qp);
+		if (verdict != NHCA_TAKEN)
+			return verdict;
+		rq->recv_off = 0;
+	}
+	if (rx->payload > rq->rwr->length - rq->recv_off)
+		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
+
+	nhca_iter_sges(&it, &qp->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+		       IB_ACCESS_LOCAL_WRITE);
+	nhca_live_enter();
+	err = nhca_rx_copy(rx, 0, rx->payload, &it);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, rq->fault);
+	nhca_live_exit();
+	if (err == -EAGAIN)
+		return nhca_put_off(qp, rx);
+	if (err) {
+		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
+	}
+	rq->recv_off += rx->payload;
+
+	/* 10.6.5.2: closed before the completion says so; one packet only carries the key */
+	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->party, h->inv_rkey))
+		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_ACCESS);
+	if (h->info->flags & NHCA_OPF_LAST)
+		nhca_complete_recv(qp, h, IB_WC_RECV, rq->recv_off);
+	return NHCA_TAKEN;
+}
+
+/* Does the key of a request open what it asks for, now? */
+static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access)
+{
+	struct nhca_iter it;
+	int err;
+
+	nhca_live_enter();
+	err = nhca_iter_key(&it, &qp->party, h->rkey, h->va, h->dmalen, access);
+	nhca_live_exit();
+	return !err;
+}
+
+/*
+ * Is the write's whole target open?  Checked before its first byte.  What comes in
+ * several packets goes by a hold, as only the first one has the key.
+ */
+static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    h->dmalen > NHCA_MAX_MSG_SIZE)
+		return nhca_refuse_invalid(qp);
+	/* of a UC message that was never finished */
+	nhca_hold_close(&rq->wr_hold);
+	if (!(h->info->flags & NHCA_OPF_LAST)) {
+		if (nhca_hold_open(&rq->wr_hold, &qp->party, h->rkey, h->va, h->dmalen,
+				   IB_ACCESS_REMOTE_WRITE))
+			return nhca_refuse_access(qp);
+	} else if (h->info->flags & NHCA_OPF_IMMDT) {
+		/* a wrong key is a worse error than a missing receive */
+		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE))
+			return nhca_refuse_access(qp);
+	}
+	rq->wr_len = h->dmalen;
+	rq->wr_left = h->dmalen;
+	return NHCA_TAKEN;
+}
+
+static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	bool last = h->info->flags & NHCA_OPF_LAST;
+	bool alone = last && (h->info->flags & NHCA_OPF_FIRST);
+	struct nhca_sge sge = {
+		.addr = h->va,
+		.length = rx->payload,
+		.lkey = h->rkey,
+	};
+	struct nhca_rq *rq = &qp->rq;
+	enum nhca_verdict verdict;
+	struct nhca_iter it;
+	int err;
+
+	if (h->info->flags & NHCA_OPF_FIRST) {
+		verdict = nhca_open_write(qp, h);
+		if (verdict != NHCA_TAKEN)
+			return verdict;
+	}
+	/* the packets of a write add up to what its first one said (9.7.4.1.6) */
+	if (last ? rx->payload != rq->wr_left : rx->payload >= rq->wr_left)
+		return nhca_refuse_invalid(qp);
+	if (h->info->flags & NHCA_OPF_IMMDT) {
+		/* before the data: an RNR NAK promises that nothing was done */
+		verdict = nhca_need_recv(qp);
+		if (verdict != NHCA_TAKEN)
+			return verdict;
+	}
+	/* key or hold are asked in the section in which the bytes move */
+	if (alone)
+		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_WRITE);
+	else
+		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, rx->payload, true);
+	nhca_live_enter();
+	err = nhca_rx_copy(rx, 0, rx->payload, &it);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, rq->wr_left - rx->payload, rq->fault);
+	nhca_live_exit();
+	if (err == -EAGAIN)
+		return nhca_put_off(qp, rx);
+	if (err)
+		return nhca_refuse_access(qp);
+	rq->wr_left -= rx->payload;
+	if (last)
+		nhca_hold_close(&rq->wr_hold);
+
+	if (h->info->flags & NHCA_OPF_IMMDT)
+		nhca_complete_recv(qp, h, IB_WC_RECV_RDMA_WITH_IMM, rq->wr_len);
+	return NHCA_TAKEN;
+}
+
+static struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
+{
+	return &rq->res[i % rq->nres];
+}
+
+/* Return: a fresh responder resource, or NULL if the peer has too many outstanding. */
+static struct nhca_res *nhca_res_new(struct nhca_rq *rq, const struct nhca_hdr *h, u32 npsn)
+{
+	struct nhca_res *res;
+
+	if (!rq->nres)
+		return NULL;
+	/* idle: step back a whole number of rounds, so that the count never wraps */
+	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
+		rq->res_head = rq->nres + rq->res_head % rq->nres;
+		rq->res_tail = rq->res_head;
+	}
+	res = nhca_res_at(rq, rq->res_head);
+	if (rq->res_head >= rq->nres && res->busy)
+		return NULL;
+	/* who is not busy holds nothing */
+	memset(res, 0, sizeof(*res));
+	res->psn = h->psn;
+	res->npsn = npsn;
+	res->opcode = h->opcode;
+	res->busy = true;
+	res->rkey = h->rkey;
+	res->va = h->va;
+	res->len = h->dmalen;
+	res->end = npsn;
+	res->stop = h->dmalen;
+	res->msn = rq->msn + 1;
+	rq->res_head++;
+	return res;
+}
+
+/* the newest request was not executed: nothing that a duplicate could find */
+static void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
+{
+	nhca_res_done(res);
+	res->opcode = 0;
+	rq->res_head--;
+}
+
+void nhca_rq_let_go(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+	u32 i;
+
+	nhca_hold_close(&rq->wr_hold);
+	for (i = 0; i < rq->nres; i++)
+		nhca_res_done(&rq->res[i]);
+	rq->res_tail = rq->res_head;
+}
+
+static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	bool open;
+	u32 npsn;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
+	    h->dmalen > NHCA_MAX_MSG_SIZE)
+		return nhca_refuse_invalid(qp);
+	npsn = nhca_psn_count(h->dmalen, qp->mtu);
+	res = nhca_res_new(rq, h, npsn);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	if (npsn > 1) {
+		open = !nhca_hold_open(&res->hold, &qp->party, h->rkey, h->va, h->dmalen,
+				       IB_ACCESS_REMOTE_READ);
+	} else {
+		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ);
+	}
+	if (!open) {
+		nhca_res_drop(rq, res);
+		return nhca_refuse_access(qp);
+	}
+	rq->psn = nhca_psn_add(rq->psn, npsn - 1);
+	return NHCA_TAKEN;
+}
+
+static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	bool cas = h->opcode == NHCA_OP_CMP_SWAP;
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	u64 orig;
+	int err;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) || (h->va & 7))
+		return nhca_refuse_invalid(qp);
+	res = nhca_res_new(rq, h, 1);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	nhca_live_enter();
+	err = nhca_atomic(&qp->party, h->rkey, h->va, cas, cas ? h->compare : h->swap_add,
+			  h->swap_add, &orig);
+	if (err == -EAGAIN)
+		err = nhca_key_fault(&qp->party, h->rkey, h->va, sizeof(orig),
+				     IB_ACCESS_REMOTE_ATOMIC, rq->fault);
+	nhca_live_exit();
+	if (err) {
+		nhca_res_drop(rq, res);
+		return err == -EAGAIN ? nhca_put_off(qp, rx) : nhca_refuse_access(qp);
+	}
+	res->orig = orig;
+	return NHCA_TAKEN;
+}
+
+static enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_opinfo *info = rx->hdr.info;
+	struct nhca_rq *rq = &qp->rq;
+
+	if (!nhca_opseq_ok(rq->seq, info) ||
+	    !nhca_opseq_len_ok(info, rx->payload, qp->mtu))
+		return nhca_refuse_invalid(qp);
+	if (info->flags & NHCA_OPF_SEND)
+		return nhca_do_send(qp, rx);
+	if (info->flags & NHCA_OPF_WRITE)
+		return nhca_do_write(qp, rx);
+	if (info->flags & NHCA_OPF_READ)
+		return nhca_do_read(qp, rx);
+	return nhca_do_atomic(qp, rx);
+}
+
+static void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	rq->psn = nhca_psn_add(rq->psn, 1);
+	rq->seq = nhca_opseq_next(rq->seq, h->info);
+	rq->nak_sent = false;
+	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
+	/* READs and atomics are acknowledged by their answers */
+	if (h->ackreq && qp->ibqp.qp_type == IB_QPT_RC &&
+	    !(h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC)))
+		rq->ack_due = true;
+	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
+		qp->comm_est = true;
+		nhca_qp_event(qp, IB_EVENT_COMM_EST);
+	}
+}
+
+/* 9.7.4.5.3: answer a READ again, from where the peer asks */
+static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
+			     const struct nhca_hdr *h)
+{
+	u32 skip = nhca_psn_add(h->psn, -res->psn);
+	u32 npsn = nhca_psn_count(h->dmalen, qp->mtu);
+
+	if (h->rkey != res->rkey || h->va != res->va + (u64)skip * qp->mtu ||
+	    npsn > res->npsn - skip || h->dmalen > res->len - skip * qp->mtu)
+		return false;
+	res->from = skip;
+	res->sent = skip;
+	res->end = skip + npsn;
+	res->stop = skip * qp->mtu + h->dmalen;
+	return true;
+}
+
+/*
+ * A duplicate READ or atomic.  A requester that asks again for one will ask
+ * again for all behind it, too: answers to those are no longer owed.
+ */
+static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	u32 i, oldest;
+
+	oldest = rq->res_head > rq->nres ? rq->res_head - rq->nres : 0;
+	for (i = rq->res_head; i-- > oldest; ) {
+		res = nhca_res_at(rq, i);
+		if (res->opcode != h->opcode ||
+		    nhca_psn_add(h->psn, -res->psn) >= res->npsn)
+			continue;
+		if (h->opcode == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
+			return;
+		nhca_res_done(res);
+		res->busy = true;
+		res->replay = true;
+		rq->res_tail = min(rq->res_tail, i);
+		while (++i < rq->res_head)
+			nhca_res_done(nhca_res_at(rq, i));
+		return;
+	}
+}
+
+/* 9.7.4.5: what has been done is not done again */
+static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	nhca_count(qp->dev, NHCA_CNT_DUP_REQUEST);
+	if (h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+		nhca_replay(qp, h);
+	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
+		qp->rq.ack_due = true;
+}
+
+static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	s32 ahead = nhca_psn_diff(h->psn, rq->psn);
+	enum nhca_verdict verdict = NHCA_HELD;
+
+	if (rq->fatal)
+		return verdict;
+	if (ahead < 0) {
+		nhca_duplicate(qp, h);
+	} else if (ahead > 0) {
+		nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+		/* one NAK for each gap (9.7.5.1.4) */
+		if (!rq->nak_sent) {
+			rq->nak_sent = true;
+			nhca_count(qp->dev, NHCA_CNT_SENT_SEQ_NAK);
+			nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
+		}
+	} else {
+		verdict = nhca_execute(qp, rx);
+		if (verdict == NHCA_TAKEN)
+			nhca_accept(qp, h);
+	}
+	nhca_answer_run(qp);
+	return verdict;
+}
+
+/*
+ * UC has no answers: a message of which something is missing or wrong is dropped
+ * whole, and its receive request serves the next one (9.8.2.2.3, 9.8.2.2.5).
+ */
+static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	bool first = h->info->flags & NHCA_OPF_FIRST;
+	enum nhca_verdict verdict = NHCA_HELD;
+
+	if (rq->fatal)
+		return verdict;
+	if (h->psn != rq->psn || first) {
+		if (h->psn != rq->psn)
+			nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+		rq->seq = NHCA_SEQ_IDLE;
+		rq->psn = h->psn;
+		rq->drop = !first;
+	}
+	if (!rq->drop && nhca_opseq_ok(rq->seq, h->info) &&
+	    nhca_opseq_len_ok(h->info, rx->payload, qp->mtu))
+		verdict = nhca_execute(qp, rx);
+	if (verdict == NHCA_TAKEN) {
+		nhca_accept(qp, h);
+	} else if (verdict != NHCA_PARKED) {
+		rq->drop = true;
+		rq->seq = NHCA_SEQ_IDLE;
+		rq->psn = nhca_psn_add(h->psn, 1);
+	}
+	nhca_answer_run(qp);
+	return verdict;
+}
+
+bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		return nhca_respond_rc(qp, rx) != NHCA_PARKED;
+	return nhca_respond_uc(qp, rx) != NHCA_PARKED;
+}
+
+void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	struct nhca_rq *rq = &qp->rq;
+	enum ib_qp_state state;
+
+	spin_lock(&rq->lock);
+	state = READ_ONCE(qp->state);
+	if (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD ||
+	    state == IB_QPS_SQE) {
+		if (list_empty(&rq->parked))
+			nhca_respond_take(qp, rx);
+		else
+			nhca_park(qp, rx);
+	}
+	spin_unlock(&rq->lock);
+}

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The send engine: turns work requests into packets, within the window, and
+ * goes back when something was lost (IBTA 9.7.2, 9.7.5; o9-62 and on).
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+/* shorter local ACK timeouts are stretched: a software peer needs time to run */
+#define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
+/* timeouts in a row that may be put off */
+#define NHCA_WAITS_MAX		8
+/* the timeout doubles at each timeout, so many times */
+#define NHCA_PATIENCE_MAX	5
+/* and halves again after so many acknowledgments in time */
+#define NHCA_CALM		64
+
+static bool nhca_swr_is_write(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_RDMA_WRITE ||
+	       swr->wqe.opcode == NHCA_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static unsigned long nhca_ack_timeout(const struct nhca_qp *qp)
+{
+	/* 4.096 us << timeout */
+	unsigned long t = nsecs_to_jiffies(4096ULL << qp->attr.timeout);
+
+	return (max(t, NHCA_TIMEOUT_MIN) << qp->sq.patience) + 1;
+}
+
+/*
+ * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: since
+ * now, because what is asked first has only now been sent, or sent again.
+ */
+static void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (!qp->attr.timeout)
+		return;
+	if (oldest || !timer_pending(&sq->timer))
+		sq->deadline = jiffies + nhca_ack_timeout(qp);
+	if (!timer_pending(&sq->timer))
+		mod_timer(&sq->timer, sq->deadline);
+}
+
+void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	sq->threshold = max_t(u32, sq->window / 2, NHCA_WINDOW_MIN);
+	sq->window = stall ? NHCA_WINDOW_MIN : sq->threshold;
+	sq->grown = 0;
+}
+
+static void nhca_sq_grow(struct nhca_sq *sq, u32 acked)
+{
+	if (sq->window < sq->threshold) {
+		sq->window += acked;
+	} else {
+		sq->grown += acked;
+		if (sq->grown < sq->window)
+			return;
+		sq->grown = 0;
+		sq->window++;
+	}
+	sq->window = min_t(u32, sq->window, NHCA_WINDOW_MAX);
+}
+
+void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	nhca_sq_grow(sq, nhca_psn_add(psn, -sq->una));
+	sq->una = psn;
+	sq->waits = 0;
+	if (sq->patience && ++sq->calm >= NHCA_CALM) {
+		sq->calm = 0;
+		sq->patience--;
+	}
+	sq->retries = qp->attr.retry_cnt;
+	sq->rnr_retries = qp->attr.rnr_retry;
+	sq->gone_back = false;
+	sq->deadline = jiffies + nhca_ack_timeout(qp);
+}
+
+void nhca_sq_go_back(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	s32 done;
+
+	sq->cur = NULL;
+	sq->rd_atomic = 0;
+	/* the first packet that is sent again asks */
+	sq->since_ack = NHCA_WINDOW_MAX;
+	list_for_each_entry(swr, &sq->inflight, list) {
+		if (!swr->begun) {
+			if (!sq->cur)
+				sq->cur = swr;
+			break;
+		}
+		done = nhca_psn_diff(sq->una, swr->psn);
+		if (nhca_swr_is_read(swr))
+			swr->sent = swr->got;
+		else
+			swr->sent = clamp_t(s32, done, 0, swr->npsn);
+		if (!sq->cur && (swr->sent < swr->npsn || swr->status))
+			sq->cur = swr;
+	}
+	sq->gone_back = true;
+}
+
+/* Return: the PSN that the next packet will have: how far the window is used. */
+static u32 nhca_sq_next_psn(const struct nhca_sq *sq)
+{
+	if (sq->cur && sq->cur->begun)
+		return nhca_psn_add(sq->cur->psn, sq->cur->sent);
+	return sq->psn;
+}
+
+static u32 nhca_sq_used(const struct nhca_sq *sq)
+{
+	return max(nhca_psn_diff(nhca_sq_next_psn(sq), sq->una), 0);
+}
+
+static u32 nhca_sq_room(const struct nhca_sq *sq)
+{
+	u32 used = nhca_sq_used(sq);
+
+	return used < sq->window ? sq->window - used : 0;
+}
+
+/*
+ * Begin a request: give it its PSNs.
+ * Return: false if it has to wait for those before it.
+ */
+static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+	bool rd = nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
+
+	/* 10.8.3.3: the fence waits for READs and atomics before it */
+	if ((swr->wqe.flags & NHCA_SEND_FENCE) && sq->rd_atomic)
+		return false;
+	if (rd && !qp->attr.max_rd_atomic) {
+		swr->status = IB_WC_LOC_QP_OP_ERR;
+		return true;
+	}
+
+	if (nhca_swr_is_local(swr))
+		swr->npsn = 0;
+	else if (nhca_is_datagram(qp) || nhca_swr_is_atomic(swr))
+		swr->npsn = 1;
+	else
+		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
+	if (list_is_first(&swr->list, &sq->inflight)) {
+		/* nothing was outstanding: time counts from now */
+		nhca_sq_progress(qp, sq->psn);
+	}
+	swr->psn = sq->psn;
+	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
+	swr->begun = true;
+	if (nhca_swr_is_local(swr))
+		nhca_local_run(qp, swr);
+	return true;
+}
+
+static u8 nhca_message_opcode(const struct nhca_swr *swr, bool first, bool last)
+{
+	bool write = nhca_swr_is_write(swr);
+
+	if (first && last) {
+		switch (swr->wqe.opcode) {
+		case NHCA_WR_RDMA_WRITE:
+			return NHCA_OP_WRITE_ONLY;
+		case NHCA_WR_RDMA_WRITE_WITH_IMM:
+			return NHCA_OP_WRITE_ONLY_IMM;
+		case NHCA_WR_SEND_WITH_IMM:
+			return NHCA_OP_SEND_ONLY_IMM;
+		case NHCA_WR_SEND_WITH_INV:
+			return NHCA_OP_SEND_ONLY_INV;
+		default:
+			return NHCA_OP_SEND_ONLY;
+		}
+	}
+	if (first)
+		return write ? NHCA_OP_WRITE_FIRST : NHCA_OP_SEND_FIRST;
+	if (!last)
+		return write ? NHCA_OP_WRITE_MIDDLE : NHCA_OP_SEND_MIDDLE;
+	switch (swr->wqe.opcode) {
+	case NHCA_WR_RDMA_WRITE:
+		return NHCA_OP_WRITE_LAST;
+	case NHCA_WR_RDMA_WRITE_WITH_IMM:
+		return NHCA_OP_WRITE_LAST_IMM;
+	case NHCA_WR_SEND_WITH_IMM:
+		return NHCA_OP_SEND_LAST_IMM;
+	case NHCA_WR_SEND_WITH_INV:
+		return NHCA_OP_SEND_LAST_INV;
+	default:
+		return NHCA_OP_SEND_LAST;
+	}
+}
+
+static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
+			 struct nhca_hdr *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->migreq = true;
+	h->pkey = NHCA_DEFAULT_PKEY;
+	h->qpn = qp->attr.dest_qp_num;
+	h->psn = nhca_psn_add(swr->psn, swr->sent);
+}
+
+void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
+		     struct nhca_iter *it)
+{
+	if (swr->wqe.flags & NHCA_SEND_INLINE)
+		nhca_iter_bytes(it, swr->wqe.data + off);
+	else
+		nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off, 0);
+}
+
+static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h,
+			 u32 off, u32 payload)
+{
+	struct nhca_tx tx = {
+		.dev = qp->dev,
+		.av = qp->av,
+		.flow = qp->flow,
+		.sport = qp->sport,
+		.hdr = h,
+		.payload = payload,
+		.copy = qp->ibqp.qp_type != IB_QPT_RC || swr->sent < swr->high,
+		.fault = qp->sq.fault,
+		.ahead = swr->length - off - payload,
+	};
+	struct nhca_iter it;
+
+	if (payload) {
+		nhca_swr_source(qp, swr, off, &it);
+		tx.it = &it;
+	}
+	if (swr->sent < swr->high)
+		nhca_count(qp->dev, NHCA_CNT_RETRANSMIT_PKTS);
+	return nhca_xmit(&tx);
+}
+
+/* Ask to be acknowledged when nothing else will, or when it is time. */
+static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (qp->ibqp.qp_type != IB_QPT_RC)
+		return false;
+	if (++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1 ||
+	    (last && (!nhca_sq_more(qp) || READ_ONCE(qp->state) == IB_QPS_SQD) &&
+	     list_is_last(&swr->list, &sq->inflight))) {
+		sq->since_ack = 0;
+		return true;
+	}
+	return false;
+}
+
+/* One packet of a SEND or WRITE. */
+static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 off = swr->sent * qp->mtu;
+	u32 payload = min(qp->mtu, swr->length - off);
+	bool first = !swr->sent;
+	bool last = swr->sent + 1 == swr->npsn;
+	struct nhca_hdr h;
+	int err;
+
+	nhca_swr_hdr(qp, swr, &h);
+	h.opcode = nhca_message_opcode(swr, first, last) |
+		   (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
+	h.ackreq = nhca_wants_ack(qp, swr, last);
+	h.solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
+	if (nhca_swr_is_write(swr)) {
+		h.va = swr->wqe.rdma.remote_addr;
+		h.rkey = swr->wqe.rdma.rkey;
+		h.dmalen = swr->length;
+	}
+	h.imm = (__force __be32)swr->wqe.ex.imm_data;
+	h.inv_rkey = swr->wqe.ex.invalidate_rkey;
+
+	err = nhca_swr_xmit(qp, swr, &h, off, payload);
+	if (!err)
+		swr->sent++;
+	return err;
+}
+
+/* Ask for the next chunk of a READ. */
+static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 chunk_end = min(swr->npsn, roundup(swr->sent + 1, NHCA_READ_CHUNK));
+	u32 off = swr->sent * qp->mtu;
+	struct nhca_hdr h;
+	int err;
+
+	nhca_swr_hdr(qp, swr, &h);
+	h.opcode = NHCA_OP_READ_REQUEST;
+	h.ackreq = true;
+	h.va = swr->wqe.rdma.remote_addr + off;
+	h.rkey = swr->wqe.rdma.rkey;
+	h.dmalen = min(swr->length - off, (chunk_end - swr->sent) * qp->mtu);
+
+	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
+	if (!err) {
+		swr->sent = chunk_end;
+		qp->sq.rd_atomic++;
+		qp->sq.since_ack = 0;
+	}
+	return err;
+}
+
+static int nhca_send_atomic(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	bool cas = swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP;
+	struct nhca_hdr h;
+	int err;
+
+	nhca_swr_hdr(qp, swr, &h);
+	h.opcode = cas ? NHCA_OP_CMP_SWAP : NHCA_OP_FETCH_ADD;
+	h.ackreq = true;
+	h.va = swr->wqe.atomic.remote_addr;
+	h.rkey = swr->wqe.atomic.rkey;
+	h.swap_add = cas ? swr->wqe.atomic.swap : swr->wqe.atomic.compare_add;
+	h.compare = cas ? swr->wqe.atomic.compare_add : 0;
+
+	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
+	if (!err) {
+		swr->sent = 1;
+		qp->sq.rd_atomic++;
+		qp->sq.since_ack = 0;
+	}
+	return err;
+}
+
+/* May this request put another packet on the wire now? */
+static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	const struct nhca_sq *sq = &qp->sq;
+
+	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault))
+		return false;
+	if (qp->ibqp.qp_type != IB_QPT_RC)
+		return true;
+	if (nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr)) {
+		if (sq->rd_atomic >= qp->attr.max_rd_atomic)
+			return false;
+		/* the answer has to fit the window whole, or be alone in it */
+		return !nhca_sq_used(sq) ||
+		       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
+	}
+	return nhca_sq_room(sq) > 0;
+}
+
+static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+	int err;
+
+	if (nhca_is_datagram(qp)) {
+		err = nhca_datagram_send(qp, swr);
+		if (!err)
+			swr->sent = 1;
+	} else if (nhca_swr_is_read(swr)) {
+		err = nhca_send_read(qp, swr);
+	} else if (nhca_swr_is_atomic(swr)) {
+		err = nhca_send_atomic(qp, swr);
+	} else {
+		err = nhca_send_message(qp, swr);
+	}
+
+	switch (err) {
+	case 0:
+		break;
+	case -EAGAIN:
+		/* until the pages are there; then the engine is kicked */
+		return err;
+	case -EACCES:
+	case -ENODATA:
+		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		swr->status = IB_WC_LOC_PROT_ERR;
+		return err;
+	case -EINVAL:
+		swr->status = IB_WC_LOC_QP_OP_ERR;
+		return err;
+	default:
+		/*
+		 * No memory, route or link: a lost packet.  RC waits for the timer
+		 * as if it had left; UC and UD lose it.
+		 */
+		if (qp->ibqp.qp_type == IB_QPT_RC) {
+			nhca_sq_arm(qp, false);
+			if (!qp->attr.timeout)
+				mod_timer(&sq->timer, jiffies + NHCA_TIMEOUT_MIN);
+			return err;
+		}
+		swr->sent++;
+	}
+
+	swr->high = max(swr->high, swr->sent);
+	if (nhca_psn_diff(nhca_psn_add(swr->psn, swr->sent), sq->nxt) > 0)
+		sq->nxt = nhca_psn_add(swr->psn, swr->sent);
+	return 0;
+}
+
+/* The request has been sent whole: on to the next, which may wait behind it. */
+static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (qp->ibqp.qp_type != IB_QPT_RC) {
+		sq->cur = NULL;
+		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		return;
+	}
+	/* nothing will be acknowledged that could complete it */
+	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
+		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		return;
+	}
+	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
+}
+
+/* SQD (10.3.1.5): everything begun is done, tell the consumer once */
+static void nhca_sq_drained(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	if (!sq->draining || (swr && swr->begun))
+		return;
+	sq->draining = false;
+	if (qp->attr.en_sqd_async_notify)
+		nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
+}
+
+/* Return: the request to send from, or NULL if there is nothing to do now. */
+static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr = sq->cur;
+
+	if (READ_ONCE(qp->state) == IB_QPS_SQD && (!swr || !swr->begun)) {
+		nhca_sq_drained(qp);
+		return NULL;
+	}
+	if (!swr) {
+		swr = nhca_sq_take(qp);
+		if (PTR_ERR(swr) == -EPROTO) {
+			nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+			nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+			return NULL;
+		}
+		if (PTR_ERR(swr) == -ENOMEM) {
+			mod_timer(&sq->timer, jiffies + 1);
+			return NULL;
+		}
+		sq->cur = swr;
+	}
+	return swr;
+}
+
+void nhca_sq_run(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	u32 budget = NHCA_SQ_BUDGET;
+	struct nhca_swr *swr;
+	bool oldest;
+
+	for (;; budget--) {
+		if (!budget) {
+			tasklet_schedule(&qp->kick);
+			return;
+		}
+		switch (READ_ONCE(qp->state)) {
+		case IB_QPS_RTS:
+		case IB_QPS_SQD:
+			break;
+		case IB_QPS_SQE:
+		case IB_QPS_ERR:
+			nhca_sq_flush(qp);
+			return;
+		default:
+			return;
+		}
+		if (sq->rnr_wait)
+			return;
+
+		swr = nhca_sq_current(qp);
+		if (!swr)
+			return;
+		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
+			return;
+		if (swr->status) {
+			/* reported when those before it are done */
+			if (!list_is_first(&swr->list, &sq->inflight))
+				return;
+			nhca_sq_fail(qp, swr->status);
+			continue;
+		}
+		if (swr->sent < swr->npsn) {
+			if (!nhca_may_send(qp, swr))
+				return;
+			oldest = nhca_psn_add(swr->psn, swr->sent) == sq->una;
+			if (nhca_send_one(qp, swr)) {
+				if (swr->status)
+					continue;
+				return;
+			}
+			if (qp->ibqp.qp_type == IB_QPT_RC)
+				nhca_sq_arm(qp, oldest);
+		}
+		if (swr->sent >= swr->npsn)
+			nhca_sq_advance(qp, swr);
+	}
+}
+
+void nhca_sq_unlock(struct nhca_qp *qp)
+	__releases(&qp->sq.lock)
+{
+	struct nhca_sq *sq = &qp->sq;
+	unsigned int notes = 0;
+
+	do {
+		while (test_and_clear_bit(0, &sq->note)) {
+			/* who is held here by others' doorbells passes the work on */
+			if (++notes > NHCA_SQ_NOTES) {
+				tasklet_schedule(&qp->kick);
+				break;
+			}
+			rcu_read_lock();
+			nhca_sq_run(qp);
+			rcu_read_unlock();
+		}
+		spin_unlock(&sq->lock);
+		/* a note left before the unlock is seen here; one left behind it got the lock */
+		smp_mb();
+	} while (notes <= NHCA_SQ_NOTES && test_bit(0, &sq->note) &&
+		 spin_trylock(&sq->lock));
+}
+
+void nhca_sq_kick(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	local_bh_disable();
+	set_bit(0, &sq->note);
+	/* pairs with the barrier behind the unlock in nhca_sq_unlock() */
+	smp_mb__after_atomic();
+	if (spin_trylock(&sq->lock))
+		nhca_sq_unlock(qp);
+	local_bh_enable();
+}
+
+void nhca_send_doorbell(struct nhca_qp *qp)
+{
+	/* a consumer with interrupts off must not enter the network stack */
+	if (irqs_disabled() || in_hardirq())
+		tasklet_schedule(&qp->kick);
+	else
+		nhca_sq_kick(qp);
+}
+
+static void nhca_sq_timed_out(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	bool in_line;
+
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	if (!swr || !swr->begun || swr->status)
+		return;
+	if (time_before(jiffies, sq->deadline)) {
+		mod_timer(&sq->timer, sq->deadline);
+		return;
+	}
+
+	/*
+	 * What waits on our own side is not late: not what has its turn still to come, nor
+	 * what is being faulted in, nor what the stack holds; but a dead link must not hold us
+	 * for ever.
+	 */
+	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
+	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
+		sq->waits += !in_line;
+		sq->deadline = jiffies + nhca_ack_timeout(qp);
+		mod_timer(&sq->timer, sq->deadline);
+		return;
+	}
+
+	nhca_count(qp->dev, NHCA_CNT_TIMEOUT);
+	if (!sq->retries) {
+		nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+		nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	sq->retries--;
+	/* the peer may be slow rather than deaf, or the queues between us full */
+	if (sq->patience < NHCA_PATIENCE_MAX)
+		sq->patience++;
+	sq->calm = 0;
+	sq->deadline = jiffies + nhca_ack_timeout(qp);
+	mod_timer(&sq->timer, sq->deadline);
+	nhca_sq_shrink(qp, true);
+	nhca_sq_go_back(qp);
+}
+
+void nhca_sq_timer(struct timer_list *t)
+{
+	struct nhca_qp *qp = timer_container_of(qp, t, sq.timer);
+	struct nhca_sq *sq = &qp->sq;
+
+	spin_lock(&sq->lock);
+	if (sq->rnr_wait) {
+		sq->rnr_wait = false;
+	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
+		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
+		nhca_sq_timed_out(qp);
+	}
+	set_bit(0, &sq->note);
+	nhca_sq_unlock(qp);
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From the send ring to a checked copy, and from ib_send_wr to the ring.  Past
+ * this file nothing that user space can still change is read.
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+#define NHCA_OPS_DATAGRAM	(BIT(NHCA_WR_SEND) | BIT(NHCA_WR_SEND_WITH_IMM))
+#define NHCA_OPS_LOCAL		(BIT_ULL(NHCA_WR_LOCAL_INV) | BIT_ULL(NHCA_WR_BIND_MW))
+#define NHCA_OPS_KERNEL		BIT_ULL(NHCA_WR_REG_MR)
+#define NHCA_OPS_UC		(NHCA_OPS_DATAGRAM | BIT(NHCA_WR_RDMA_WRITE) | \
+				 BIT(NHCA_WR_RDMA_WRITE_WITH_IMM))
+#define NHCA_OPS_RC		(NHCA_OPS_UC | BIT(NHCA_WR_RDMA_READ) | \
+				 BIT(NHCA_WR_ATOMIC_CMP_AND_SWP) | \
+				 BIT(NHCA_WR_ATOMIC_FETCH_AND_ADD) | \
+				 BIT(NHCA_WR_SEND_WITH_INV))
+#define NHCA_OPS_INLINE		(NHCA_OPS_UC | BIT(NHCA_WR_SEND_WITH_INV))
+#define NHCA_SEND_FLAGS		(NHCA_SEND_FENCE | NHCA_SEND_SIGNALED | \
+				 NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
+
+static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
+{
+	u64 ops = nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
+		  qp->ibqp.qp_type == IB_QPT_UC ? NHCA_OPS_UC | NHCA_OPS_LOCAL :
+		  NHCA_OPS_RC | NHCA_OPS_LOCAL;
+
+	if (!qp->user && !nhca_is_datagram(qp))
+		ops |= NHCA_OPS_KERNEL;
+	return opcode < 64 && (ops & BIT_ULL(opcode));
+}
+
+bool nhca_sq_more(struct nhca_qp *qp)
+{
+	return READ_ONCE(qp->sq.ring.hdr->prod) != qp->sq.taken;
+}
+
+/* Is the header sound?  Decides how much of the slot may be read. */
+static bool nhca_wqe_ok(const struct nhca_qp *qp, const struct nhca_send_wqe *wqe)
+{
+	if (!nhca_op_allowed(qp, wqe->opcode))
+		return false;
+	if (wqe->flags & ~NHCA_SEND_FLAGS)
+		return false;
+	if (wqe->flags & NHCA_SEND_INLINE)
+		return !wqe->num_sge && wqe->inline_len <= qp->sq.max_inline &&
+		       (BIT_ULL(wqe->opcode) & NHCA_OPS_INLINE);
+	return !wqe->inline_len && wqe->num_sge <= qp->sq.max_sge;
+}
+
+/* Return: false if no message may be so long. */
+static bool nhca_swr_length(struct nhca_swr *swr)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (swr->wqe.flags & NHCA_SEND_INLINE) {
+		swr->length = swr->wqe.inline_len;
+		return true;
+	}
+	for (i = 0; i < swr->wqe.num_sge; i++)
+		sum += swr->wqe.sge[i].length;
+	swr->length = sum;
+	return sum <= NHCA_MAX_MSG_SIZE;
+}
+
+/* Is the length one that operation and service allow (11.6.2)? */
+static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	switch (swr->wqe.opcode) {
+	case NHCA_WR_ATOMIC_CMP_AND_SWP:
+	case NHCA_WR_ATOMIC_FETCH_AND_ADD:
+		return swr->length == sizeof(u64);
+	default:
+		return !nhca_is_datagram(qp) ||
+		       swr->length <= READ_ONCE(qp->dev->mtu);
+	}
+}
+
+struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	const struct nhca_send_wqe *slot;
+	struct nhca_send_wqe wqe;
+	struct nhca_swr *swr;
+	size_t extra = 0;
+	bool ok;
+	int n;
+
+	/* slots that are taken and not retired are still in use, too */
+	n = nhca_ring_produced(&sq->ring, sq->cons);
+	if (n < 0 || n < (int)(sq->taken - sq->cons))
+		return ERR_PTR(-EPROTO);
+	if (n == (int)(sq->taken - sq->cons))
+		return NULL;
+
+	slot = nhca_ring_slot(&sq->ring, sq->taken);
+	memcpy(&wqe, slot, sizeof(wqe));
+	/* user space may write on: from here on the copy is all there is */
+	barrier();
+
+	ok = nhca_wqe_ok(qp, &wqe);
+	if (ok)
+		extra = (wqe.flags & NHCA_SEND_INLINE) ? wqe.inline_len :
+			wqe.num_sge * sizeof(struct nhca_sge);
+
+	swr = kzalloc(sizeof(*swr) + extra, GFP_ATOMIC | __GFP_NOWARN);
+	if (!swr)
+		return ERR_PTR(-ENOMEM);
+	swr->wqe = wqe;
+	if (ok) {
+		memcpy(swr->wqe.data, slot->data, extra);
+		if (!nhca_swr_length(swr) || !nhca_swr_ok(qp, swr))
+			swr->status = IB_WC_LOC_LEN_ERR;
+	} else {
+		swr->status = IB_WC_LOC_QP_OP_ERR;
+	}
+
+	sq->taken++;
+	list_add_tail(&swr->list, &sq->inflight);
+	return swr;
+}
+
+void nhca_sq_purge(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr, *next;
+
+	list_for_each_entry_safe(swr, next, &sq->inflight, list) {
+		list_del(&swr->list);
+		kfree(swr);
+	}
+	sq->cur = NULL;
+	sq->taken = READ_ONCE(sq->ring.hdr->prod);
+	sq->cons = sq->taken;
+	sq->rd_atomic = 0;
+	sq->since_ack = 0;
+	sq->rnr_wait = false;
+	sq->gone_back = false;
+	sq->draining = false;
+	nhca_ring_release(&sq->ring, sq->cons);
+}
+
+static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
+			    const struct ib_send_wr *wr)
+{
+	static const u8 opcode[] = {
+		[IB_WR_RDMA_WRITE] = NHCA_WR_RDMA_WRITE,
+		[IB_WR_RDMA_WRITE_WITH_IMM] = NHCA_WR_RDMA_WRITE_WITH_IMM,
+		[IB_WR_SEND] = NHCA_WR_SEND,
+		[IB_WR_SEND_WITH_IMM] = NHCA_WR_SEND_WITH_IMM,
+		[IB_WR_RDMA_READ] = NHCA_WR_RDMA_READ,
+		[IB_WR_ATOMIC_CMP_AND_SWP] = NHCA_WR_ATOMIC_CMP_AND_SWP,
+		[IB_WR_ATOMIC_FETCH_AND_ADD] = NHCA_WR_ATOMIC_FETCH_AND_ADD,
+		[IB_WR_SEND_WITH_INV] = NHCA_WR_SEND_WITH_INV,
+		[IB_WR_LOCAL_INV] = NHCA_WR_LOCAL_INV,
+		[IB_WR_REG_MR] = NHCA_WR_REG_MR,
+	};
+	u32 len = 0;
+	int i;
+
+	if (wr->opcode < 0 || wr->opcode >= ARRAY_SIZE(opcode) ||
+	    opcode[wr->opcode] != wr->opcode || !nhca_op_allowed(qp, wr->opcode))
+		return -EOPNOTSUPP;
+	if (wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
+		return -EINVAL;
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->opcode;
+	if (wr->send_flags & IB_SEND_FENCE)
+		wqe->flags |= NHCA_SEND_FENCE;
+	if (wr->send_flags & IB_SEND_SIGNALED)
+		wqe->flags |= NHCA_SEND_SIGNALED;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		wqe->flags |= NHCA_SEND_SOLICITED;
+	wqe->ex.imm_data = (__force u32)wr->ex.imm_data;
+
+	if (nhca_is_datagram(qp)) {
+		const struct ib_ud_wr *ud = ud_wr(wr);
+
+		wqe->ud.ah_id = nhca_ah_id(ud->ah);
+		wqe->ud.remote_qpn = ud->remote_qpn;
+		wqe->ud.remote_qkey = ud->remote_qkey;
+		wqe->ud.pkey_index = ud->pkey_index;
+	} else if (wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+		   wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
+		const struct ib_atomic_wr *atomic = atomic_wr(wr);
+
+		wqe->atomic.remote_addr = atomic->remote_addr;
+		wqe->atomic.compare_add = atomic->compare_add;
+		wqe->atomic.swap = atomic->swap;
+		wqe->atomic.rkey = atomic->rkey;
+	} else if (wr->opcode == IB_WR_RDMA_WRITE || wr->opcode == IB_WR_RDMA_READ ||
+		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
+		wqe->rdma.rkey = rdma_wr(wr)->rkey;
+	} else if (wr->opcode == IB_WR_REG_MR) {
+		/* the index in the key names the region, whatever its variant is by now */
+		wqe->mw.mr_lkey = reg_wr(wr)->mr->lkey;
+		wqe->mw.new_rkey = reg_wr(wr)->key;
+		wqe->mw.access = reg_wr(wr)->access;
+	}
+
+	if (!(wr->send_flags & IB_SEND_INLINE)) {
+		wqe->num_sge = wr->num_sge;
+		for (i = 0; i < wr->num_sge; i++) {
+			wqe->sge[i].addr = wr->sg_list[i].addr;
+			wqe->sge[i].length = wr->sg_list[i].length;
+			wqe->sge[i].lkey = wr->sg_list[i].lkey;
+		}
+		return 0;
+	}
+
+	/* a kernel consumer's inline data lies at kernel addresses */
+	for (i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length > qp->sq.max_inline - len)
+			return -EINVAL;
+		memcpy(wqe->data + len, (void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		len += wr->sg_list[i].length;
+	}
+	wqe->flags |= NHCA_SEND_INLINE;
+	wqe->inline_len = len;
+	return 0;
+}
+
+int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr)
+{
+	struct nhca_sq *sq = &qp->sq;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&sq->post_lock, flags);
+	if (sq->prod - READ_ONCE(sq->cons) >= sq->max_wr) {
+		err = -ENOMEM;
+	} else {
+		err = nhca_wqe_from_wr(qp, nhca_ring_slot(&sq->ring, sq->prod), wr);
+		if (!err)
+			/* the engine's view of the entry follows its view of the index */
+			smp_store_release(&sq->ring.hdr->prod, ++sq->prod);
+	}
+	spin_unlock_irqrestore(&sq->post_lock, flags);
+	return err;
+}
