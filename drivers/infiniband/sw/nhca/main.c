@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module: rdma link ops, netdev events, and the life of a device.
+ */
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/rtnetlink.h>
+#include <linux/utsname.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/rdma_netlink.h>
+
+#include "nhca.h"
+#include "memory/debug.h"
+#include "memory/memory.h"
+#include "net/net.h"
+#include "observe/debugfs.h"
+#include "transport/qp.h"
+#include "verbs/objects.h"
+#include "verbs/verbs.h"
+#include "wire/icrc.h"
+
+MODULE_DESCRIPTION("Software host channel adapter");
+MODULE_LICENSE("GPL");
+
+/*
+ * More completion vectors than this would only be more names for the same
+ * thing: a completion is raised by the CPU that does the work.
+ */
+#define NHCA_MAX_COMP_VECTORS	64
+
+static const enum rdma_driver_id nhca_driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID;
+
+/* one link add at a time: a netdev carries one nhca device */
+static DEFINE_MUTEX(nhca_link_mutex);
+
+/* ---- port state: RTNL held ---- */
+
+static enum ib_port_state nhca_netdev_state(const struct net_device *ndev)
+{
+	return netif_running(ndev) && netif_carrier_ok(ndev) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+}
+
+/* bytes of path MTU that fit the netdev's, 0 if it is too small for RoCE */
+static u32 nhca_netdev_mtu(const struct net_device *ndev)
+{
+	enum ib_mtu mtu = iboe_get_mtu(ndev->mtu);
+
+	return mtu ? ib_mtu_enum_to_int(mtu) : 0;
+}
+
+static void nhca_port_update(struct nhca_dev *dev)
+{
+	u32 state = nhca_netdev_state(dev->netdev);
+
+	ASSERT_RTNL();
+	if (state == dev->port_state)
+		return;
+
+	WRITE_ONCE(dev->port_state, state);
+	if (state == IB_PORT_ACTIVE) {
+		nhca_dispatch_port_event(dev, IB_EVENT_PORT_ACTIVE);
+	} else {
+		nhca_count(dev, NHCA_CNT_LINK_DOWNED);
+		nhca_dispatch_port_event(dev, IB_EVENT_PORT_ERR);
+	}
+}
+
+static void nhca_mtu_update(struct nhca_dev *dev)
+{
+	u32 mtu = nhca_netdev_mtu(dev->netdev);
+
+	if (!mtu) {
+		mtu = 256;
+		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE, packets will be lost\n",
+			    dev_name(&dev->ibdev.dev), dev->netdev->mtu);
+	}
+	WRITE_ONCE(dev->mtu, mtu);
+}
+
+/*
+ * Since 6.14 the core raises port events by itself, but not for bonds, and not
+ * for a driver that has this op.  Our own notifier raises them on every kernel
+ * and every netdev; whichever of the two is called second finds nothing changed.
+ */
+void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+			    unsigned long event)
+{
+	nhca_port_update(to_nhca_dev(ibdev));
+}
+
+static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event)
+{
+	switch (event) {
+	case NETDEV_UNREGISTER:
+		/* also when the netdev moves to another namespace */
+		ib_unregister_device_queued(&dev->ibdev);
+		break;
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		nhca_port_update(dev);
+		break;
+	case NETDEV_CHANGEMTU:
+		nhca_mtu_update(dev);
+		break;
+	default:
+		/*
+		 * CHANGEADDR: the core exchanges the GIDs; the node GUID names
+		 * the device, and stays for as long as it lives.  CHANGENAME:
+		 * nothing here goes by a netdev's name.
+		 */
+		break;
+	}
+}
+
+static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
+	struct ib_device *ibdev;
+
+	/* only registered devices: nhca_newlink() looks for what was missed */
+	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
+	if (!ibdev)
+		return NOTIFY_DONE;
+
+	nhca_netdev_changed(to_nhca_dev(ibdev), event);
+	ib_device_put(ibdev);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block nhca_netdev_notifier = {
+	.notifier_call = nhca_netdev_event,
+};
+
+/* ---- link add ---- */
+
+static bool nhca_netdev_taken(struct net_device *ndev)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
+
+	if (!ibdev)
+		return false;
+	netdev_err(ndev, "carries %s already\n", dev_name(&ibdev->dev));
+	ib_device_put(ibdev);
+	return true;
+}
+
+/*
+ * Can @ndev carry a device?  rdma_link_ops.newlink gets no extack in any kernel,
+ * so besides the error number the reason can only go to the log.
+ * RTNL held.
+ */
+static int nhca_netdev_check(struct net_device *ndev)
+{
+	if (ndev->flags & IFF_LOOPBACK) {
+		netdev_err(ndev, "nhca needs an Ethernet netdev; two ends on one host also talk on one\n");
+		return -EOPNOTSUPP;
+	}
+	if (ndev->type != ARPHRD_ETHER || ndev->addr_len != ETH_ALEN) {
+		netdev_err(ndev, "nhca needs an Ethernet netdev, this one has ARP hardware type %u\n",
+			   ndev->type);
+		return -EPROTONOSUPPORT;
+	}
+	/* the core takes a VLAN's addresses for GIDs of what is below it, never for its own */
+	if (is_vlan_dev(ndev)) {
+		netdev_err(ndev, "is a VLAN: add the nhca device to %s, which then has the VLAN's addresses as GIDs, too\n",
+			   vlan_dev_real_dev(ndev)->name);
+		return -EPERM;
+	}
+	/* packets arrive on, and addresses belong to, what the port is part of */
+	if (netif_is_lag_port(ndev) || netif_is_bridge_port(ndev)) {
+		netdev_err(ndev, "is a port of %s: add the nhca device to that\n",
+			   netdev_master_upper_dev_get(ndev)->name);
+		return -EBUSY;
+	}
+	if (!nhca_netdev_mtu(ndev)) {
+		netdev_err(ndev, "MTU %u is too small for RoCE\n", ndev->mtu);
+		return -EMSGSIZE;
+	}
+	if (ndev->reg_state != NETREG_REGISTERED)
+		return -ENODEV;
+	return nhca_netdev_taken(ndev) ? -EEXIST : 0;
+}
+
+static struct nhca_net *nhca_dev_net(struct net_device *ndev)
+{
+	struct nhca_net *nn = nhca_net_get(dev_net(ndev));
+
+	if (PTR_ERR(nn) == -EADDRINUSE)
+		netdev_err(ndev, "UDP port %u is taken in this namespace: is a rdma_rxe device there?\n",
+			   NHCA_ROCE_UDP_PORT);
+	else if (IS_ERR(nn))
+		netdev_err(ndev, "no UDP socket on port %u: error %ld\n", NHCA_ROCE_UDP_PORT,
+			   PTR_ERR(nn));
+	return nn;
+}
+
+static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = min_t(u32, num_possible_cpus(), NHCA_MAX_COMP_VECTORS);
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
+	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
+		  init_utsname()->nodename, name);
+	ibdev->driver_def = nhca_uapi_defs;
+	/* doorbells; a list of work requests never comes this way */
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
+				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+}
+
+/* nhca_dealloc_driver() undoes any part of it */
+static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const char *name)
+{
+	struct nhca_net *nn;
+
+	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
+	dev->netdev = ndev;
+	/* kernel consumers make AHs with interrupts disabled */
+	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	dev->ah_next = 1 + (get_random_u32() >> 9);
+	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1);
+	dev->srq_next = 1;
+	INIT_LIST_HEAD(&dev->mcast.groups);
+	nhca_dev_describe(dev, name);
+
+	dev->counters = alloc_percpu(struct nhca_counters);
+	if (!dev->counters)
+		return -ENOMEM;
+	dev->txq = nhca_txq_create();
+	if (!dev->txq)
+		return -ENOMEM;
+
+	nn = nhca_dev_net(ndev);
+	if (IS_ERR(nn))
+		return PTR_ERR(nn);
+	dev->nn = nn;
+	nhca_net_dev_add(nn, dev);
+	return 0;
+}
+
+/*
+ * ib_device_ops.dealloc_driver: the last thing that the core calls, when every
+ * object of the device is gone; or after a link add that failed.
+ */
+void nhca_dealloc_driver(struct ib_device *ibdev)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibdev);
+
+	if (dev->nn) {
+		nhca_net_dev_del(dev->nn, dev);
+		/* the receive path may have found the device by an address or an interface */
+		synchronize_rcu();
+		nhca_net_put(dev->nn);
+	}
+	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids));
+	xa_destroy(&dev->ah_ids);
+	xa_destroy(&dev->srq_ids);
+	free_percpu(dev->counters);
+	nhca_txq_put(dev->txq);
+	netdev_put(dev->netdev, &dev->netdev_tracker);
+}
+
+static int nhca_dev_register(struct nhca_dev *dev, const char *name)
+{
+	struct net_device *ndev = dev->netdev;
+	int err;
+
+	rtnl_lock();
+	err = nhca_netdev_check(ndev);
+	if (!err) {
+		dev->port_state = nhca_netdev_state(ndev);
+		nhca_mtu_update(dev);
+		/* from here on NETDEV_UNREGISTER finds us, once we are registered */
+		err = ib_device_set_netdev(&dev->ibdev, ndev, NHCA_PORT);
+	}
+	rtnl_unlock();
+	if (err)
+		return err;
+
+	return ib_register_device(&dev->ibdev, name, NULL);
+}
+
+/*
+ * Catch up with what happened to the netdev while its device was not yet
+ * registered and the notifier did not find it.
+ * Return: 0, -ENODEV if the netdev was leaving, and its device now has gone.
+ */
+static int nhca_dev_catch_up(struct net_device *ndev, struct net *net)
+{
+	struct ib_device *ibdev;
+	bool leaving;
+
+	rtnl_lock();
+	/* anybody may have deleted the link again by now */
+	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
+	leaving = ndev->reg_state != NETREG_REGISTERED || !net_eq(dev_net(ndev), net);
+	if (ibdev && !leaving) {
+		nhca_port_update(to_nhca_dev(ibdev));
+		nhca_mtu_update(to_nhca_dev(ibdev));
+	}
+	rtnl_unlock();
+
+	if (ibdev && leaving)
+		ib_unregister_device_and_put(ibdev);
+	else if (ibdev)
+		ib_device_put(ibdev);
+	return leaving ? -ENODEV : 0;
+}
+
+static int nhca_add_dev(const char *name, struct net_device *ndev)
+{
+	struct net *net = dev_net(ndev);
+	struct nhca_dev *dev;
+	int err;
+
+	dev = ib_alloc_device_with_net(nhca_dev, ibdev, net);
+	if (!dev)
+		return -ENOMEM;
+	/* with these, ib_dealloc_device() calls nhca_dealloc_driver() */
+	ib_set_device_ops(&dev->ibdev, &nhca_dev_ops);
+	ib_mark_name_assigned_by_user(&dev->ibdev);
+
+	err = nhca_dev_setup(dev, ndev, name);
+	if (!err)
+		err = nhca_dev_register(dev, name);
+	if (err) {
+		ib_dealloc_device(&dev->ibdev);
+		return err;
+	}
+	/* @dev may be gone from here on: the netdev is ours only through the caller */
+	return nhca_dev_catch_up(ndev, net);
+}
+
+static int nhca_newlink(const char *name, struct net_device *ndev)
+{
+	int err;
+
+	mutex_lock(&nhca_link_mutex);
+	/* once before sockets are opened, and once when it counts */
+	rtnl_lock();
+	err = nhca_netdev_check(ndev);
+	rtnl_unlock();
+	if (!err)
+		err = nhca_add_dev(name, ndev);
+	mutex_unlock(&nhca_link_mutex);
+	return err;
+}
+
+/*
+ * No dellink, which 7.x has for sockets that outlive their device: what a device
+ * holds goes with it in nhca_dealloc_driver(), by whichever way it goes.
+ */
+static struct rdma_link_ops nhca_link_ops = {
+	.type = "nhca",
+	.newlink = nhca_newlink,
+};
+
+/* ---- the module ---- */
+
+static int __init nhca_init(void)
+{
+	int err;
+
+	err = nhca_icrc_init();
+	if (err)
+		return err;
+	err = nhca_memory_init();
+	if (err)
+		goto err_icrc;
+	err = nhca_qp_table_init();
+	if (err)
+		goto err_memory;
+	err = nhca_net_init();
+	if (err)
+		goto err_qp_table;
+	err = register_netdevice_notifier(&nhca_netdev_notifier);
+	if (err)
+		goto err_net;
+
+	nhca_memory_debug_init(nhca_debugfs_init());
+	rdma_link_register(&nhca_link_ops);
+	return 0;
+
+err_net:
+	nhca_net_exit();
+err_qp_table:
+	nhca_qp_table_exit();
+err_memory:
+	nhca_memory_exit();
+err_icrc:
+	nhca_icrc_exit();
+	return err;
+}
+
+static void __exit nhca_exit(void)
+{
+	/* no new device, then none at all, then nobody who tells of netdevs */
+	rdma_link_unregister(&nhca_link_ops);
+	ib_unregister_driver(nhca_driver_id);
+	unregister_netdevice_notifier(&nhca_netdev_notifier);
+	nhca_debugfs_exit();
+	nhca_net_exit();
+	nhca_qp_table_exit();
+	nhca_memory_exit();
+	nhca_icrc_exit();
+}
+
+module_init(nhca_init);
+module_exit(nhca_exit);
+
+MODULE_ALIAS_RDMA_LINK("nhca");

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What every room of nhca knows: the device, its limits and its counters.
+ *
+ * Include order follows the arrows of DESIGN: wire knows nothing, queue,
+ * memory and net know wire, transport knows those, verbs knows transport.
+ */
+#ifndef NHCA_H
+#define NHCA_H
+
+#include <linux/types.h>
+#include <linux/netdevice.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/nhca-abi.h>
+
+#include "compat.h"
+#include "observe/counters.h"
+
+/* Limits that ibv_query_device() reports */
+#define NHCA_MAX_QP		0x100000
+#define NHCA_MAX_QP_WR		0x8000
+#define NHCA_MAX_CQ		0x100000
+#define NHCA_MAX_CQE		0x100000
+#define NHCA_MAX_SRQ		0x10000
+#define NHCA_MAX_SRQ_WR		0x8000
+#define NHCA_MAX_PD		0x100000
+#define NHCA_MAX_AH		0x100000
+#define NHCA_MAX_MR		0x100000
+#define NHCA_MAX_MW		0x100000
+/* elements of a fast registration: 16 MiB in small pages */
+#define NHCA_MAX_FAST_SG	4096
+#define NHCA_MAX_MR_SIZE	(~0ULL)
+/* device memory of all processes together: it is never swapped and charged to nobody */
+#define NHCA_MAX_DM_SIZE	(16U << 20)
+#define NHCA_MAX_MSG_SIZE	0x80000000U
+#define NHCA_MAX_RD_ATOM	128
+#define NHCA_MAX_MCAST_GRP	0x2000
+#define NHCA_MAX_MCAST_QP	0x1000
+#define NHCA_MAX_GIDS		1024
+#define NHCA_MAX_PKEYS		1
+#define NHCA_DEFAULT_PKEY	0xffff
+#define NHCA_PORT		1
+
+struct nhca_net;
+struct nhca_qp;
+struct nhca_txq;
+
+/**
+ * struct nhca_dev - one nhca device: an RDMA port on a netdev
+ * @ibdev:    what the RDMA core sees
+ * @netdev:   the Ethernet device below; held from link add until the device
+ *            is deallocated; constant for the life of the device
+ * @netdev_tracker: of that reference
+ * @nn:       the namespace's sockets and address table (net/); constant
+ * @txq:      its packets in the stack (net/flow.c)
+ * @list:     in its namespace's list of devices (net/sockets.c)
+ * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of such objects, for limits and
+ *            debugging
+ * @dm_bytes: device memory in use (verbs/dm.c), at most NHCA_MAX_DM_SIZE
+ * @ah_ids:   xarray of struct nhca_av by AH number; RCU readers
+ * @mcast:    multicast groups (verbs/mcast.c); written under RTNL, RCU readers
+ * @port_state: enum ib_port_state; READ_ONCE by all, written by main.c
+ *            under RTNL
+ * @mtu:      active path MTU in bytes, from the netdev's; as @port_state
+ * @gsi:      the device's QP 1; RCU readers (transport/table.c)
+ * @counters: per CPU
+ */
+struct nhca_dev {
+	struct ib_device ibdev;
+	struct net_device *netdev;
+	netdevice_tracker netdev_tracker;
+	struct nhca_net *nn;
+	struct nhca_txq *txq;
+	struct list_head list;
+	atomic_t pds;
+	atomic_t qps;
+	atomic_t cqs;
+	atomic_t srqs;
+	atomic_t ahs;
+	atomic_t mrs;
+	atomic_t mws;
+	atomic_t dm_bytes;
+	struct xarray ah_ids;
+	u32 ah_next;
+	struct xarray srq_ids;
+	u32 srq_next;
+	struct {
+		struct list_head groups;
+		unsigned int count;
+	} mcast;
+	u32 port_state;
+	u32 mtu;
+	struct nhca_qp __rcu *gsi;
+	struct nhca_counters __percpu *counters;
+};
+
+static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct nhca_dev, ibdev);
+}
+
+static inline void nhca_count(struct nhca_dev *dev, enum nhca_counter which)
+{
+	this_cpu_inc(dev->counters->v[which]);
+}
+
+static inline void nhca_count_add(struct nhca_dev *dev, enum nhca_counter which, u64 n)
+{
+	this_cpu_add(dev->counters->v[which], n);
+}
+
+#endif /* NHCA_H */

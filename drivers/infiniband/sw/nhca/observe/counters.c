@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The counters of a device as the RDMA core shows them. */
+#include <rdma/ib_verbs.h>
+#include "../nhca.h"
+
+static const struct rdma_stat_desc counter_descs[] = {
+	[NHCA_CNT_SENT_PKTS].name		= "sent_pkts",
+	[NHCA_CNT_SENT_BYTES].name		= "sent_bytes",
+	[NHCA_CNT_SEND_ERR].name		= "send_err",
+	[NHCA_CNT_NO_ROUTE].name		= "send_no_route",
+	[NHCA_CNT_RCVD_PKTS].name		= "rcvd_pkts",
+	[NHCA_CNT_RCVD_BYTES].name		= "rcvd_bytes",
+	[NHCA_CNT_RX_TOO_SHORT].name		= "rx_too_short",
+	[NHCA_CNT_RX_BAD_OPCODE].name		= "rx_bad_opcode",
+	[NHCA_CNT_RX_BAD_VERSION].name		= "rx_bad_version",
+	[NHCA_CNT_RX_BAD_LENGTH].name		= "rx_bad_length",
+	[NHCA_CNT_RX_BAD_ICRC].name		= "rx_icrc_encapsulated",
+	[NHCA_CNT_RX_NO_QP].name		= "rx_no_qp",
+	[NHCA_CNT_RX_BAD_STATE].name		= "rx_bad_qp_state",
+	[NHCA_CNT_RX_BAD_ADDR].name		= "rx_bad_addr",
+	[NHCA_CNT_RX_BAD_PKEY].name		= "rx_bad_pkey",
+	[NHCA_CNT_RX_BAD_QKEY].name		= "rx_bad_qkey",
+	[NHCA_CNT_RX_NO_BUFFER].name		= "out_of_buffer",
+	[NHCA_CNT_DUP_REQUEST].name		= "duplicate_request",
+	[NHCA_CNT_OUT_OF_SEQ_REQUEST].name	= "out_of_seq_request",
+	[NHCA_CNT_DUP_RESPONSE].name		= "duplicate_response",
+	[NHCA_CNT_IMPLIED_NAK].name		= "implied_nak_seq_err",
+	[NHCA_CNT_RCVD_RNR].name		= "rcvd_rnr_err",
+	[NHCA_CNT_SENT_RNR].name		= "send_rnr_err",
+	[NHCA_CNT_RCVD_SEQ_NAK].name		= "rcvd_seq_err",
+	[NHCA_CNT_SENT_SEQ_NAK].name		= "send_seq_err",
+	[NHCA_CNT_RCVD_ACCESS_NAK].name		= "req_remote_access_errors",
+	[NHCA_CNT_SENT_ACCESS_NAK].name		= "resp_remote_access_errors",
+	[NHCA_CNT_RCVD_INVAL_NAK].name		= "req_remote_invalid_request",
+	[NHCA_CNT_SENT_INVAL_NAK].name		= "resp_remote_invalid_request",
+	[NHCA_CNT_RCVD_OP_NAK].name		= "req_remote_op_errors",
+	[NHCA_CNT_SENT_OP_NAK].name		= "resp_remote_op_errors",
+	[NHCA_CNT_TIMEOUT].name			= "local_ack_timeout_err",
+	[NHCA_CNT_RETRY_EXCEEDED].name		= "retry_exceeded_err",
+	[NHCA_CNT_RNR_RETRY_EXCEEDED].name	= "retry_rnr_exceeded_err",
+	[NHCA_CNT_RETRANSMIT_PKTS].name		= "retransmit_pkts",
+	[NHCA_CNT_LOCAL_PROT_ERR].name		= "local_prot_err",
+	[NHCA_CNT_CQ_OVERFLOW].name		= "cq_overflow",
+	[NHCA_CNT_BAD_RING].name		= "bad_ring",
+	[NHCA_CNT_CNP_RCVD].name		= "rx_cnp_pkts",
+	[NHCA_CNT_LINK_DOWNED].name		= "link_downed",
+};
+
+struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port)
+{
+	static_assert(ARRAY_SIZE(counter_descs) == NHCA_CNT_MAX);
+
+	return rdma_alloc_hw_stats_struct(counter_descs, NHCA_CNT_MAX,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+int nhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		      u32 port, int index)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibdev);
+	unsigned int i;
+	int cpu;
+
+	if (port != NHCA_PORT)
+		return -EINVAL;
+	memset(stats->value, 0, NHCA_CNT_MAX * sizeof(stats->value[0]));
+	for_each_possible_cpu(cpu) {
+		const struct nhca_counters *c = per_cpu_ptr(dev->counters, cpu);
+
+		for (i = 0; i < NHCA_CNT_MAX; i++)
+			stats->value[i] += READ_ONCE(c->v[i]);
+	}
+	return NHCA_CNT_MAX;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues: making, resizing, polling and arming.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+
+#include "objects.h"
+#include "../queue/cq.h"
+
+/* flags of ib_wc that follow from a completion's fields */
+static int nhca_wc_flags(const struct nhca_cqe *cqe)
+{
+	int flags = 0;
+
+	if (cqe->flags & NHCA_WC_WITH_IMM)
+		flags |= IB_WC_WITH_IMM;
+	if (cqe->flags & NHCA_WC_WITH_INV)
+		flags |= IB_WC_WITH_INVALIDATE;
+	if (!(cqe->flags & NHCA_WC_GRH))
+		return flags;
+
+	/* UD: what of the link layer is known */
+	flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
+	if (!is_zero_ether_addr(cqe->smac))
+		flags |= IB_WC_WITH_SMAC;
+	if (cqe->vlan_id < VLAN_N_VID)
+		flags |= IB_WC_WITH_VLAN;
+	return flags;
+}
+
+static void nhca_wc_fill(struct ib_wc *wc, const struct nhca_cqe *cqe)
+{
+	*wc = (struct ib_wc) {
+		.wr_id = cqe->wr_id,
+		.status = cqe->status,
+		.opcode = cqe->opcode,
+		.vendor_err = cqe->vendor_err,
+		.byte_len = cqe->byte_len,
+		.qp = (struct ib_qp *)(uintptr_t)cqe->kernel,
+		.src_qp = cqe->src_qp,
+		.wc_flags = nhca_wc_flags(cqe),
+		.pkey_index = cqe->pkey_index,
+		.sl = cqe->sl,
+		.port_num = NHCA_PORT,
+		.vlan_id = cqe->vlan_id,
+		.network_hdr_type = cqe->network_hdr_type,
+	};
+	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		wc->ex.invalidate_rkey = cqe->ex.invalidated_rkey;
+	else
+		wc->ex.imm_data = (__force __be32)cqe->ex.imm_data;
+	memcpy(wc->smac, cqe->smac, sizeof(wc->smac));
+}
+
+static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
+			 struct ib_udata *udata)
+{
+	struct nhca_create_cq_resp resp = {};
+	int err;
+
+	spin_lock_init(&cq->lock);
+	cq->user = !!udata;
+	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe),
+			      nhca_udata_uc(udata), udata ? &resp.cq : NULL);
+	if (err)
+		return err;
+
+	if (udata) {
+		err = nhca_respond(udata, &resp, sizeof(resp));
+		if (err) {
+			nhca_ring_free(&cq->ring);
+			return err;
+		}
+	}
+	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
+	return 0;
+}
+
+static int nhca_cq_create(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibcq->device);
+	int err;
+
+	/* every completion has its time; an overrun cannot be ignored */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > NHCA_MAX_CQE)
+		return -EINVAL;
+	if (attr->comp_vector >= dev->ibdev.num_comp_vectors)
+		return -EINVAL;
+	if (!nhca_obj_get(&dev->cqs, NHCA_MAX_CQ))
+		return -ENOMEM;
+
+	err = nhca_cq_setup(to_nhca_cq(ibcq), attr, udata);
+	if (err)
+		nhca_obj_put(&dev->cqs);
+	return err;
+}
+
+#ifdef NHCA_OLD_CREATE_CQ
+int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct ib_udata *udata)
+{
+	return nhca_cq_create(ibcq, attr, udata);
+}
+#else
+int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct uverbs_attr_bundle *attrs)
+{
+	return nhca_cq_create(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
+}
+#endif
+
+int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct nhca_cq *cq = to_nhca_cq(ibcq);
+
+	/* no QP uses it any more (the core counts them), so nobody posts */
+	spin_lock_irq(&cq->lock);
+	cq->dying = true;
+	spin_unlock_irq(&cq->lock);
+	nhca_ring_free(&cq->ring);
+	nhca_obj_put(&to_nhca_dev(ibcq->device)->cqs);
+	return 0;
+}
+
+/*
+ * Move the completions that were not polled to @new and put it in place; the
+ * old ring comes back in @new.  Indices go on where they were: the provider
+ * holds its CQ lock from before the command until it has mapped the new ring.
+ */
+static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *new)
+{
+	u32 cons, i;
+	int err = 0;
+
+	spin_lock_irq(&cq->lock);
+	cons = cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
+	/* also if user space made its index nonsense */
+	if (cq->prod - cons > min(nhca_ring_entries(new), nhca_ring_entries(&cq->ring))) {
+		err = -EINVAL;
+		goto out;
+	}
+
+	for (i = cons; i != cq->prod; i++)
+		memcpy(nhca_ring_slot(new, i), nhca_ring_slot(&cq->ring, i),
+		       sizeof(struct nhca_cqe));
+	new->hdr->cons = cons;
+	new->hdr->prod = cq->prod;
+	swap(cq->ring, *new);
+	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
+out:
+	spin_unlock_irq(&cq->lock);
+	return err;
+}
+
+static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
+{
+	struct nhca_resize_cq_resp resp = {};
+	struct nhca_ring ring;
+	int err;
+
+	if (!cqe || cqe > NHCA_MAX_CQE)
+		return -EINVAL;
+
+	err = nhca_ring_alloc(&ring, cqe, sizeof(struct nhca_cqe), nhca_udata_uc(udata),
+			      udata ? &resp.cq : NULL);
+	if (err)
+		return err;
+
+	/* before the swap: afterwards there is no way back */
+	if (udata)
+		err = nhca_respond(udata, &resp, sizeof(resp));
+	if (!err)
+		err = nhca_cq_swap(cq, &ring);
+	/* the old ring, or the new one if something failed */
+	nhca_ring_free(&ring);
+	return err;
+}
+
+#ifdef NHCA_OLD_RESIZE_CQ
+int nhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	if (cqe < 0)
+		return -EINVAL;
+	return nhca_cq_resize(to_nhca_cq(ibcq), cqe, udata);
+}
+#else
+int nhca_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
+{
+	return nhca_cq_resize(to_nhca_cq(ibcq), cqe, udata);
+}
+#endif
+
+/* Kernel consumers only: uverbs_cmd_mask has no IB_USER_VERBS_CMD_POLL_CQ. */
+int nhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
+{
+	struct nhca_cq *cq = to_nhca_cq(ibcq);
+	unsigned long flags;
+	int n;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	for (n = 0; n < num_entries && cq->cons != cq->prod; n++)
+		nhca_wc_fill(wc++, nhca_ring_slot(&cq->ring, cq->cons++));
+	if (n)
+		nhca_ring_release(&cq->ring, cq->cons);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return n;
+}
+
+int nhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct nhca_cq *cq = to_nhca_cq(ibcq);
+	unsigned long irq;
+	int missed = 0;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
+	if (cq->armed != IB_CQ_NEXT_COMP)
+		cq->armed = flags & IB_CQ_SOLICITED_MASK;
+	/* only kernel consumers ask; cons of a user CQ is not ours to know */
+	if ((flags & IB_CQ_REPORT_MISSED_EVENTS) && !cq->user)
+		missed = cq->cons != cq->prod;
+	spin_unlock_irqrestore(&cq->lock, irq);
+	return missed;
+}

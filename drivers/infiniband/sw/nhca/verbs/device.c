@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device as a whole, and user contexts.
+ */
+#include <linux/string.h>
+
+#include "objects.h"
+#include "../memory/memory.h"
+
+/* no vendor has it; rdma_rxe and siw say the same */
+#define NHCA_VENDOR_ID		0xffffff
+#define NHCA_VENDOR_PART_ID	NHCA_RDMA_DRIVER_ID
+#define NHCA_FW_VER		BIT_ULL(32)
+#define NHCA_FW_STR		"1.0.0"
+
+/*
+ * The longest that a peer should reckon with between a packet and the answer
+ * to it: 4.096 us * 2^15 = 134 ms.  Usually it is microseconds, but
+ * the host's scheduler promises nothing.
+ */
+#define NHCA_ACK_DELAY		15
+
+/* What user memory that is not pinned is good for; IB_ODP_SUPPORT_IMPLICIT: all of it. */
+static void nhca_odp_caps(struct ib_device_attr *attr)
+{
+	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps =
+		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+		IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.ud_odp_caps =
+		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV;
+}
+
+int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		      struct ib_udata *udata)
+{
+	/* 7.x registers a device without udata, older kernels with an empty one */
+	if (udata && (udata->inlen || udata->outlen))
+		return -EINVAL;
+
+	*attr = (struct ib_device_attr) {
+		.fw_ver = NHCA_FW_VER,
+		.sys_image_guid = ibdev->node_guid,
+		.max_mr_size = NHCA_MAX_MR_SIZE,
+		/* pages of a region come from the CPU's page tables as they are */
+		.page_size_cap = PAGE_MASK & U32_MAX,
+		.vendor_id = NHCA_VENDOR_ID,
+		.vendor_part_id = NHCA_VENDOR_PART_ID,
+		.max_qp = NHCA_MAX_QP,
+		.max_qp_wr = NHCA_MAX_QP_WR,
+		.device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR |
+				    IB_DEVICE_BAD_QKEY_CNTR |
+				    IB_DEVICE_UD_AV_PORT_ENFORCE |
+				    IB_DEVICE_CURR_QP_STATE_MOD |
+				    IB_DEVICE_PORT_ACTIVE_EVENT |
+				    IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_RC_RNR_NAK_GEN |
+				    IB_DEVICE_SRQ_RESIZE |
+				    IB_DEVICE_MEM_MGT_EXTENSIONS |
+				    IB_DEVICE_MEM_WINDOW |
+				    nhca_mw_device_cap(),
+		.kernel_cap_flags = IBK_ALLOW_USER_UNREG | IBK_SG_GAPS_REG,
+		.max_send_sge = NHCA_MAX_SGE,
+		.max_recv_sge = NHCA_MAX_SGE,
+		.max_sge_rd = NHCA_MAX_SGE,
+		.max_cq = NHCA_MAX_CQ,
+		.max_cqe = NHCA_MAX_CQE,
+		.max_mr = NHCA_MAX_MR,
+		.max_mw = NHCA_MAX_MW,
+		.max_pd = NHCA_MAX_PD,
+		.max_qp_rd_atom = NHCA_MAX_RD_ATOM,
+		.max_res_rd_atom = NHCA_MAX_QP * NHCA_MAX_RD_ATOM,
+		.max_qp_init_rd_atom = NHCA_MAX_RD_ATOM,
+		/* atomic also with what the CPUs do to the same memory */
+		.atomic_cap = IB_ATOMIC_GLOB,
+		.masked_atomic_cap = IB_ATOMIC_NONE,
+		.max_mcast_grp = NHCA_MAX_MCAST_GRP,
+		.max_mcast_qp_attach = NHCA_MAX_MCAST_QP,
+		.max_total_mcast_qp_attach = NHCA_MAX_MCAST_GRP * NHCA_MAX_MCAST_QP,
+		.max_ah = NHCA_MAX_AH,
+		.max_srq = NHCA_MAX_SRQ,
+		.max_srq_wr = NHCA_MAX_SRQ_WR,
+		.max_srq_sge = NHCA_MAX_SGE,
+		.max_fast_reg_page_list_len = NHCA_MAX_FAST_SG,
+		.max_dm_size = NHCA_MAX_DM_SIZE,
+		.max_pkeys = NHCA_MAX_PKEYS,
+		.local_ca_ack_delay = NHCA_ACK_DELAY,
+		/* completion timestamps: CLOCK_MONOTONIC_RAW in nanoseconds */
+		.timestamp_mask = U64_MAX,
+		.hca_core_clock = USEC_PER_SEC,
+	};
+	nhca_odp_caps(attr);
+	return 0;
+}
+
+int nhca_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify)
+{
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+
+	if (mask & IB_DEVICE_MODIFY_NODE_DESC)
+		memcpy(ibdev->node_desc, modify->node_desc, sizeof(ibdev->node_desc));
+	return 0;
+}
+
+void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	strscpy(str, NHCA_FW_STR, IB_FW_VERSION_NAME_MAX);
+}
+
+int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct nhca_alloc_ucontext_resp resp = {
+		.features = NHCA_FEATURE_LOCAL_OPS,
+	};
+
+	return nhca_respond(udata, &resp, sizeof(resp));
+}
+
+/* The core has destroyed every object of the context. */
+void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+/*
+ * The device goes while processes have it open.  That this exists lets it: the
+ * core destroys their objects and fails their further calls.  A ring that a
+ * process still has mapped is memory of its own by then, with no other side.
+ */
+void nhca_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}

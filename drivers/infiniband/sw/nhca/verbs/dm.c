@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Device memory: arguments, and what the device has of it.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "objects.h"
+#include "../memory/dm.h"
+#include "../memory/memory.h"
+
+#define UVERBS_MODULE_NAME nhca
+#include <rdma/uverbs_named_ioctl.h>
+
+/* Take @size of what the device has. */
+static bool dm_charge(struct nhca_dev *dev, size_t size)
+{
+	int used = atomic_read(&dev->dm_bytes);
+
+	do {
+		if (size > NHCA_MAX_DM_SIZE - used)
+			return false;
+	} while (!atomic_try_cmpxchg(&dev->dm_bytes, &used, used + size));
+	return true;
+}
+
+static void dm_free(struct nhca_dev *dev, struct nhca_dm *dm)
+{
+	if (dm->entry)
+		rdma_user_mmap_entry_remove(dm->entry);
+	atomic_sub(dm->size, &dev->dm_bytes);
+	kfree(dm);
+}
+
+static int dm_respond(const struct nhca_dm *dm, struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_alloc_dm_resp resp = {
+		.offset = rdma_user_mmap_get_offset(dm->entry),
+		.size = dm->size,
+	};
+
+	return uverbs_copy_to(attrs, NHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
+}
+
+struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
+			    struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibdev);
+	struct nhca_dm *dm;
+	int err = -ENOMEM;
+
+	/* attr->alignment is the logarithm; a page is what memory is aligned to */
+	if (!attr->length || attr->alignment > PAGE_SHIFT)
+		return ERR_PTR(-EINVAL);
+	if (attr->length > NHCA_MAX_DM_SIZE)
+		return ERR_PTR(-ENOMEM);
+	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
+	if (!dm)
+		return ERR_PTR(-ENOMEM);
+	dm->size = PAGE_ALIGN(attr->length);
+	if (!dm_charge(dev, dm->size)) {
+		kfree(dm);
+		return ERR_PTR(-ENOMEM);
+	}
+	dm->mem = nhca_shared_alloc(to_nhca_uc(ibuc), dm->size, &dm->entry);
+	if (dm->mem)
+		err = dm_respond(dm, attrs);
+	if (err) {
+		dm_free(dev, dm);
+		return ERR_PTR(err);
+	}
+	return &dm->ibdm;
+}
+
+/* The core has seen to it that there is no region on it. */
+int nhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
+{
+	dm_free(to_nhca_dev(ibdm->device), to_nhca_dm(ibdm));
+	return 0;
+}
+
+struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	struct ib_mr *ibmr;
+	int err;
+
+	/* the core has compared the range with what was allocated, and wants addresses from 0 */
+	err = nhca_check_access(attr->access_flags);
+	if (err)
+		return ERR_PTR(err);
+	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	ibmr = nhca_mr_dm(dev, ibpd, to_nhca_dm(ibdm), attr->offset, attr->length,
+			  attr->access_flags);
+	if (IS_ERR(ibmr))
+		nhca_obj_put(&dev->mrs);
+	return ibmr;
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
+			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_ALLOC_DM_RESP,
+						 UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
+						 UA_MANDATORY));
+
+const struct uapi_definition nhca_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &nhca_dm_alloc),
+	{}
+};

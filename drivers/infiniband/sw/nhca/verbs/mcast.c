@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups: which UD QPs a group's packets go to, and membership of the
+ * device's netdev in the group at the IP layer.
+ *
+ * Writers hold RTNL, which joining needs anyway; nobody who holds RTNL waits
+ * for a verb (the device's unregistration runs from a workqueue).  Readers are
+ * under RCU.
+ */
+#include <linux/igmp.h>
+#include <linux/inetdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+
+#include "objects.h"
+#include "../transport/qp.h"
+
+/**
+ * struct nhca_mcast_qp - a QP's attachment to a group
+ * @list: in nhca_mcast_group.qps
+ * @rcu:  freed behind it
+ * @qp:   the QP, which goes only after its attachments
+ */
+struct nhca_mcast_qp {
+	struct list_head list;
+	struct rcu_head rcu;
+	struct nhca_qp *qp;
+};
+
+/**
+ * struct nhca_mcast_group - a group that a QP of the device is attached to
+ * @list:   in nhca_dev.mcast.groups
+ * @rcu:    freed behind it
+ * @mgid:   IPv4-mapped or IPv6
+ * @in_dev: IPv4: where the group was joined; counted, because leaving must not
+ *          touch another in_device that the netdev may have got since
+ * @qps:    struct nhca_mcast_qp
+ * @count:  of those
+ */
+struct nhca_mcast_group {
+	struct list_head list;
+	struct rcu_head rcu;
+	struct in6_addr mgid;
+	struct in_device *in_dev;
+	struct list_head qps;
+	unsigned int count;
+};
+
+static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	struct in_device *in_dev;
+
+	if (!ipv6_addr_v4mapped(&g->mgid))
+		return IS_ENABLED(CONFIG_IPV6) ? ipv6_dev_mc_inc(dev->netdev, &g->mgid) :
+						 -EAFNOSUPPORT;
+
+	in_dev = __in_dev_get_rtnl(dev->netdev);
+	if (!in_dev)
+		return -ENODEV;
+	in_dev_hold(in_dev);
+	g->in_dev = in_dev;
+	ip_mc_inc_group(in_dev, g->mgid.s6_addr32[3]);
+	return 0;
+}
+
+static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	if (g->in_dev) {
+		/* finds nothing to do if the in_device is dead */
+		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
+		in_dev_put(g->in_dev);
+	} else if (IS_ENABLED(CONFIG_IPV6)) {
+		ipv6_dev_mc_dec(dev->netdev, &g->mgid);
+	}
+}
+
+static struct nhca_mcast_group *nhca_mcast_find(struct nhca_dev *dev,
+						const struct in6_addr *mgid)
+{
+	struct nhca_mcast_group *g;
+
+	list_for_each_entry_rcu(g, &dev->mcast.groups, list, lockdep_rtnl_is_held())
+		if (ipv6_addr_equal(&g->mgid, mgid))
+			return g;
+	return NULL;
+}
+
+static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
+					       const struct nhca_qp *qp)
+{
+	struct nhca_mcast_qp *m;
+
+	list_for_each_entry(m, &g->qps, list)
+		if (m->qp == qp)
+			return m;
+	return NULL;
+}
+
+/* RTNL held */
+static struct nhca_mcast_group *nhca_mcast_open(struct nhca_dev *dev,
+						const struct in6_addr *mgid)
+{
+	struct nhca_mcast_group *g;
+	int err;
+
+	if (dev->mcast.count >= NHCA_MAX_MCAST_GRP)
+		return ERR_PTR(-ENOMEM);
+
+	g = kzalloc(sizeof(*g), GFP_KERNEL);
+	if (!g)
+		return ERR_PTR(-ENOMEM);
+	g->mgid = *mgid;
+	INIT_LIST_HEAD(&g->qps);
+	err = nhca_mcast_join(dev, g);
+	if (err) {
+		kfree(g);
+		return ERR_PTR(err);
+	}
+
+	dev->mcast.count++;
+	list_add_rcu(&g->list, &dev->mcast.groups);
+	return g;
+}
+
+/* RTNL held */
+static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	if (g->count)
+		return;
+
+	list_del_rcu(&g->list);
+	dev->mcast.count--;
+	nhca_mcast_leave(dev, g);
+	kfree_rcu(g, rcu);
+}
+
+/* RTNL held */
+static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
+{
+	struct nhca_dev *dev = qp->dev;
+	struct nhca_mcast_group *g;
+	struct nhca_mcast_qp *m;
+
+	g = nhca_mcast_find(dev, mgid);
+	/* once more is the same as once (IBTA 11.3.1) */
+	if (g && nhca_mcast_member(g, qp))
+		return 0;
+	if (g && g->count >= NHCA_MAX_MCAST_QP)
+		return -ENOMEM;
+
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	m->qp = qp;
+
+	if (!g)
+		g = nhca_mcast_open(dev, mgid);
+	if (IS_ERR(g)) {
+		kfree(m);
+		return PTR_ERR(g);
+	}
+
+	g->count++;
+	list_add_rcu(&m->list, &g->qps);
+	return 0;
+}
+
+/* RTNL held */
+static bool nhca_mcast_detach(struct nhca_qp *qp, struct nhca_mcast_group *g)
+{
+	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
+
+	if (!m)
+		return false;
+	list_del_rcu(&m->list);
+	kfree_rcu(m, rcu);
+	g->count--;
+	nhca_mcast_close_if_empty(qp->dev, g);
+	return true;
+}
+
+int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct in6_addr mgid;
+	int err;
+
+	memcpy(&mgid, gid->raw, sizeof(mgid));
+	rtnl_lock();
+	err = nhca_mcast_attach(to_nhca_qp(ibqp), &mgid);
+	rtnl_unlock();
+	return err;
+}
+
+int nhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	struct nhca_mcast_group *g;
+	struct in6_addr mgid;
+	bool found;
+
+	memcpy(&mgid, gid->raw, sizeof(mgid));
+	rtnl_lock();
+	g = nhca_mcast_find(qp->dev, &mgid);
+	found = g && nhca_mcast_detach(qp, g);
+	rtnl_unlock();
+	return found ? 0 : -EINVAL;
+}
+
+void nhca_mcast_detach_all(struct nhca_qp *qp)
+{
+	struct nhca_mcast_group *g, *next;
+
+	/* the core lets only UD QPs attach, and nobody attaches this one any more */
+	if (qp->ibqp.qp_type != IB_QPT_UD || list_empty(&qp->dev->mcast.groups))
+		return;
+
+	rtnl_lock();
+	list_for_each_entry_safe(g, next, &qp->dev->mcast.groups, list)
+		nhca_mcast_detach(qp, g);
+	rtnl_unlock();
+}
+
+void nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid,
+			struct nhca_rx *rx,
+			void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
+{
+	struct nhca_mcast_group *g = nhca_mcast_find(dev, mgid);
+	struct nhca_mcast_qp *m;
+
+	if (!g)
+		return;
+	list_for_each_entry_rcu(m, &g->qps, list)
+		fn(m->qp, rx);
+}

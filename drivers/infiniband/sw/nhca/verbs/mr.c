@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory regions: arguments only, the work is in memory/.
+ */
+#include "objects.h"
+#include "../memory/memory.h"
+
+#define NHCA_ACCESS_REMOTE_MODIFY	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define NHCA_ACCESS_MR			(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+					 NHCA_ACCESS_REMOTE_MODIFY | IB_ACCESS_MW_BIND | \
+					 IB_ZERO_BASED)
+
+/*
+ * Optional rights are hints that any device may ignore; relaxed ordering, the
+ * only one, means nothing to a CPU that copies.
+ */
+int nhca_check_access(int access)
+{
+	if (access & ~(NHCA_ACCESS_MR | IB_ACCESS_OPTIONAL))
+		return -EOPNOTSUPP;
+	/* IBTA 10.6.3: who may be written from afar may be written from here */
+	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+/* Only memory that is faulted in can say that it may be in huge pages. */
+static int nhca_check_user_access(int access)
+{
+	if (access & IB_ACCESS_ON_DEMAND)
+		access &= ~(IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB);
+	return nhca_check_access(access);
+}
+
+static struct ib_mr *nhca_mr_counted(struct nhca_dev *dev, struct ib_mr *ibmr)
+{
+	if (IS_ERR(ibmr))
+		nhca_obj_put(&dev->mrs);
+	return ibmr;
+}
+
+static struct ib_mr *nhca_reg_user(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				   int access)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	struct ib_mr *ibmr;
+	int err;
+
+	err = nhca_check_user_access(access);
+	if (err)
+		return ERR_PTR(err);
+	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	if (access & IB_ACCESS_ON_DEMAND)
+		ibmr = nhca_mr_odp(dev, ibpd, start, length, iova, access);
+	else
+		ibmr = nhca_mr_user(dev, ibpd, start, length, iova, access);
+	return nhca_mr_counted(dev, ibmr);
+}
+
+#ifdef NHCA_OLD_REG_MR
+struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+			       int access, struct ib_udata *udata)
+{
+	return nhca_reg_user(ibpd, start, length, iova, access);
+}
+#else
+struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+			       int access, struct ib_dmah *dmah, struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return nhca_reg_user(ibpd, start, length, iova, access);
+}
+#endif
+
+static struct ib_mr *nhca_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				     int fd, int access)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	int err;
+
+	err = nhca_check_access(access);
+	if (err)
+		return ERR_PTR(err);
+	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	return nhca_mr_counted(dev, nhca_mr_dmabuf(dev, ibpd, offset, length, iova, fd, access));
+}
+
+#if defined(NHCA_OLD_REG_DMABUF)
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct ib_udata *udata)
+{
+	return nhca_reg_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#elif defined(NHCA_OLD_REG_MR)
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	return nhca_reg_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#else
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct ib_dmah *dmah,
+				      struct uverbs_attr_bundle *attrs)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return nhca_reg_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#endif
+
+/*
+ * A new region takes the place of @old, which the core destroys then.  From here on the
+ * old key is closed, so no window can be bound that would make that fail.
+ */
+static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
+				     u64 length, u64 iova, int access)
+{
+	struct ib_mr *ibmr;
+	int err;
+
+	ibmr = nhca_reg_user(ibpd, start, length, iova, access);
+	if (IS_ERR(ibmr))
+		return ibmr;
+	err = nhca_mr_close(old);
+	if (err) {
+		nhca_dereg_mr(ibmr, NULL);
+		return ERR_PTR(err);
+	}
+	return ibmr;
+}
+
+/*
+ * New rights or another domain keep the keys, as peers that hold them expect.
+ * Another translation is another region, with keys of its own, and the core
+ * destroys the old one: nobody ever sees a half-changed region.  So it is if pages that
+ * were pinned for reading shall be written.
+ */
+struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				 u64 iova, int access, struct ib_pd *ibpd,
+				 struct ib_udata *udata)
+{
+	u64 old_start, old_length, old_iova;
+	int old_access;
+	int known, err;
+
+	if (flags & ~IB_MR_REREG_SUPPORTED)
+		return ERR_PTR(-EOPNOTSUPP);
+
+	known = nhca_mr_user_args(ibmr, &old_start, &old_length, &old_iova, &old_access);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old_access;
+	if (flags & IB_MR_REREG_TRANS)
+		return nhca_mr_replace(ibmr, ibpd, start, length, iova, access);
+	if (known)
+		return ERR_PTR(known);
+
+	err = nhca_check_access(access);
+	if (!err)
+		err = nhca_mr_change(ibmr, ibpd, access);
+	if (err != -EPERM)
+		return err ? ERR_PTR(err) : NULL;
+	return nhca_mr_replace(ibmr, ibpd, old_start, old_length, old_iova, access);
+}
+
+struct ib_mr *nhca_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	int err;
+
+	err = nhca_check_access(access);
+	if (err)
+		return ERR_PTR(err);
+	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	return nhca_mr_counted(dev, nhca_mr_dma(dev, ibpd, access));
+}
+
+struct ib_mr *nhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+
+	if (type != IB_MR_TYPE_MEM_REG && type != IB_MR_TYPE_SG_GAPS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > NHCA_MAX_FAST_SG)
+		return ERR_PTR(-EINVAL);
+	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	return nhca_mr_counted(dev, nhca_mr_fast(dev, ibpd, max_num_sg,
+						 type == IB_MR_TYPE_SG_GAPS));
+}
+
+int nhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset)
+{
+	return nhca_mr_fast_map(ibmr, sg, sg_nents, sg_offset);
+}
+
+int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		   struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs)
+{
+	int err = 0;
+	u32 i;
+
+	switch (advice) {
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH:
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE:
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EINVAL;
+	for (i = 0; i < num_sge && !err; i++)
+		err = nhca_mr_prefetch(ibpd, sg_list[i].lkey, sg_list[i].addr,
+				       sg_list[i].length, advice,
+				       flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+	return err;
+}
+
+int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
+	int err;
+
+	err = nhca_mr_destroy(dev, ibmr);
+	if (!err)
+		nhca_obj_put(&dev->mrs);
+	return err;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory windows: arguments only, the work is in memory/; binding is a work request.
+ */
+#include "objects.h"
+#include "../memory/memory.h"
+
+static struct nhca_mw *to_nhca_mw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct nhca_mw, ibmw);
+}
+
+int nhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibmw->device);
+	int err;
+
+	if (!nhca_obj_get(&dev->mws, NHCA_MAX_MW))
+		return -ENOMEM;
+	err = nhca_mw_init(to_nhca_mw(ibmw), ibmw->pd, ibmw->type);
+	if (err)
+		nhca_obj_put(&dev->mws);
+	return err;
+}
+
+int nhca_dealloc_mw(struct ib_mw *ibmw)
+{
+	nhca_mw_fini(to_nhca_mw(ibmw));
+	nhca_obj_put(&to_nhca_dev(ibmw->device)->mws);
+	return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Private to the verbs room (and main.c for the two ops that it implements):
+ * the entries of nhca_dev_ops, file by file.  What each takes, returns and may
+ * sleep in is said in <rdma/ib_verbs.h>.
+ */
+#ifndef NHCA_VERBS_OBJECTS_H
+#define NHCA_VERBS_OBJECTS_H
+
+#include <linux/atomic.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "../nhca.h"
+#include "../queue/ring.h"
+
+/* one more object of a kind that has a limit; false if there are @max */
+static inline bool nhca_obj_get(atomic_t *count, int max)
+{
+	return atomic_add_unless(count, 1, max);
+}
+
+static inline void nhca_obj_put(atomic_t *count)
+{
+	atomic_dec(count);
+}
+
+/* the user context of a verb, or NULL if the kernel calls */
+static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
+{
+	return rdma_udata_to_drv_context(udata, struct nhca_ucontext, ibuc);
+}
+
+/**
+ * nhca_respond - answer a verb of user space
+ * Return: 0, -EFAULT, -EINVAL if the provider has no room for the answer.
+ */
+static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
+{
+	if (udata->outlen < len)
+		return -EINVAL;
+	return ib_copy_to_udata(udata, resp, len);
+}
+
+/* main.c */
+void nhca_dealloc_driver(struct ib_device *ibdev);
+void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+			    unsigned long event);
+
+/* device.c */
+int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+		      struct ib_udata *udata);
+int nhca_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
+void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str);
+int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void nhca_dealloc_ucontext(struct ib_ucontext *ibuc);
+void nhca_disassociate_ucontext(struct ib_ucontext *ibuc);
+
+/* port.c */
+int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int nhca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable);
+enum rdma_link_layer nhca_get_link_layer(struct ib_device *ibdev, u32 port);
+int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int nhca_add_gid(const struct ib_gid_attr *attr, void **context);
+int nhca_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* pd.c */
+int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* ah.c */
+int nhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		   struct ib_udata *udata);
+int nhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int nhca_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* cq.c */
+#ifdef NHCA_OLD_CREATE_CQ
+int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct ib_udata *udata);
+#else
+int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct uverbs_attr_bundle *attrs);
+#endif
+#ifdef NHCA_OLD_RESIZE_CQ
+int nhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+#else
+int nhca_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
+#endif
+int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int nhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int nhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* srq.c */
+int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		    struct ib_udata *udata);
+int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int nhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
+
+/* qp.c */
+int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		   struct ib_udata *udata);
+int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata);
+int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init);
+int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr);
+
+/* mr.c */
+#ifdef NHCA_OLD_REG_MR
+struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+			       int access, struct ib_udata *udata);
+#else
+struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+			       int access, struct ib_dmah *dmah, struct ib_udata *udata);
+#endif
+#if defined(NHCA_OLD_REG_DMABUF)
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct ib_udata *udata);
+#elif defined(NHCA_OLD_REG_MR)
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct uverbs_attr_bundle *attrs);
+#else
+struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				      int fd, int access, struct ib_dmah *dmah,
+				      struct uverbs_attr_bundle *attrs);
+#endif
+struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				 u64 iova, int access, struct ib_pd *ibpd,
+				 struct ib_udata *udata);
+struct ib_mr *nhca_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *nhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
+int nhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset);
+int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		   struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
+int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+/* may a region have these rights?  Return: 0, -EINVAL, -EOPNOTSUPP. */
+int nhca_check_access(int access);
+
+/* dm.c */
+extern const struct uapi_definition nhca_uapi_defs[];
+struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
+			    struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs);
+int nhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs);
+
+/* mw.c */
+int nhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int nhca_dealloc_mw(struct ib_mw *ibmw);
+
+/* mcast.c */
+int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int nhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+#endif /* NHCA_VERBS_OBJECTS_H */

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The table of verbs.  A verb that is not here answers -EOPNOTSUPP by itself.
+ */
+#include <linux/module.h>
+
+#include "objects.h"
+#include "verbs.h"
+#include "../memory/memory.h"
+#include "../net/net.h"
+#include "../queue/cq.h"
+#include "../transport/qp.h"
+
+const struct ib_device_ops nhca_dev_ops = {
+	.owner = THIS_MODULE,
+	/*
+	 * Outside of the kernel's enum: the core only compares it, and the
+	 * provider's match table names the same number.
+	 */
+	.driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID,
+	.uverbs_abi_ver = NHCA_ABI_VERSION,
+
+	.add_gid = nhca_add_gid,
+	.alloc_hw_port_stats = nhca_alloc_hw_stats,
+	.advise_mr = nhca_advise_mr,
+	.alloc_dm = nhca_alloc_dm,
+	.alloc_mr = nhca_alloc_mr,
+	.alloc_mw = nhca_alloc_mw,
+	.alloc_pd = nhca_alloc_pd,
+	.alloc_ucontext = nhca_alloc_ucontext,
+	.attach_mcast = nhca_attach_mcast,
+	.create_ah = nhca_create_ah,
+	.create_cq = nhca_create_cq,
+	.create_qp = nhca_create_qp,
+	.create_srq = nhca_create_srq,
+	.create_user_ah = nhca_create_ah,
+	.dealloc_dm = nhca_dealloc_dm,
+	.dealloc_driver = nhca_dealloc_driver,
+	.dealloc_mw = nhca_dealloc_mw,
+	.dealloc_pd = nhca_dealloc_pd,
+	.dealloc_ucontext = nhca_dealloc_ucontext,
+	.del_gid = nhca_del_gid,
+	.dereg_mr = nhca_dereg_mr,
+	.destroy_ah = nhca_destroy_ah,
+	.destroy_cq = nhca_destroy_cq,
+	.destroy_qp = nhca_destroy_qp,
+	.destroy_srq = nhca_destroy_srq,
+	.detach_mcast = nhca_detach_mcast,
+	.disassociate_ucontext = nhca_disassociate_ucontext,
+	.fill_res_mr_entry = nhca_fill_res_mr_entry,
+	.get_dev_fw_str = nhca_get_dev_fw_str,
+	.get_dma_mr = nhca_get_dma_mr,
+	.get_hw_stats = nhca_get_hw_stats,
+	.get_link_layer = nhca_get_link_layer,
+	.get_port_immutable = nhca_get_port_immutable,
+	.map_mr_sg = nhca_map_mr_sg,
+	.mmap = nhca_mmap,
+	.mmap_free = nhca_mmap_free,
+	.modify_device = nhca_modify_device,
+	.modify_qp = nhca_modify_qp,
+	.modify_srq = nhca_modify_srq,
+	.poll_cq = nhca_poll_cq,
+	.post_recv = nhca_post_recv,
+	.post_send = nhca_post_send,
+	.post_srq_recv = nhca_post_srq_recv,
+	.query_ah = nhca_query_ah,
+	.query_device = nhca_query_device,
+	.query_pkey = nhca_query_pkey,
+	.query_port = nhca_query_port,
+	.query_qp = nhca_query_qp,
+	.query_srq = nhca_query_srq,
+	.reg_dm_mr = nhca_reg_dm_mr,
+	.reg_user_mr = nhca_reg_user_mr,
+	.reg_user_mr_dmabuf = nhca_reg_user_mr_dmabuf,
+	.req_notify_cq = nhca_req_notify_cq,
+	.rereg_user_mr = nhca_rereg_user_mr,
+#ifdef NHCA_OLD_RESIZE_CQ
+	.resize_cq = nhca_resize_cq,
+#else
+	.resize_user_cq = nhca_resize_cq,
+#endif
+#ifndef NHCA_OLD_PORT_EVENT
+	.report_port_event = nhca_report_port_event,
+#endif
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, nhca_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_cq, nhca_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, nhca_mw, ibmw),
+	INIT_RDMA_OBJ_SIZE(ib_pd, nhca_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, nhca_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, nhca_srq, ibsrq),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, nhca_ucontext, ibuc),
+};

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The port: its attributes, events and GID table.
+ */
+#include <linux/percpu.h>
+#include <rdma/ib_mad.h>
+
+#include "objects.h"
+#include "verbs.h"
+#include "../net/net.h"
+
+static u32 nhca_counter_sum(const struct nhca_dev *dev, enum nhca_counter which)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(dev->counters, cpu)->v[which]);
+	return sum;
+}
+
+static u8 nhca_phys_state(const struct net_device *ndev, enum ib_port_state state)
+{
+	if (state == IB_PORT_ACTIVE)
+		return IB_PORT_PHYS_STATE_LINK_UP;
+	if (netif_running(ndev))
+		return IB_PORT_PHYS_STATE_POLLING;
+	return IB_PORT_PHYS_STATE_DISABLED;
+}
+
+int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibdev);
+
+	/* what is not set here is 0: there is no subnet manager and no LID */
+	attr->state = READ_ONCE(dev->port_state);
+	attr->phys_state = nhca_phys_state(dev->netdev, attr->state);
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->mtu));
+	attr->gid_tbl_len = NHCA_MAX_GIDS;
+	attr->ip_gids = true;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->max_msg_sz = NHCA_MAX_MSG_SIZE;
+	attr->bad_pkey_cntr = nhca_counter_sum(dev, NHCA_CNT_RX_BAD_PKEY);
+	attr->qkey_viol_cntr = nhca_counter_sum(dev, NHCA_CNT_RX_BAD_QKEY);
+	attr->pkey_tbl_len = NHCA_MAX_PKEYS;
+	attr->max_vl_num = 1;
+	return ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
+}
+
+int nhca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable)
+{
+	/* RoCEv2 alone: the core makes no RoCEv1 GIDs */
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->pkey_tbl_len = NHCA_MAX_PKEYS;
+	immutable->gid_tbl_len = NHCA_MAX_GIDS;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+enum rdma_link_layer nhca_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index >= NHCA_MAX_PKEYS)
+		return -EINVAL;
+
+	*pkey = NHCA_DEFAULT_PKEY;
+	return 0;
+}
+
+/*
+ * The context of an entry is the ifindex of its netdev, which attr->ndev may no
+ * longer tell when the entry goes.
+ */
+int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct net_device *ndev;
+	int ifindex;
+	int err;
+
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return -EINVAL;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	ifindex = ndev ? ndev->ifindex : 0;
+	rcu_read_unlock();
+	if (!ifindex)
+		return -ENODEV;
+
+	err = nhca_addr_add(to_nhca_dev(attr->device), &attr->gid, ifindex);
+	if (err)
+		return err;
+	*context = (void *)(uintptr_t)ifindex;
+	return 0;
+}
+
+int nhca_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	int ifindex = (uintptr_t)*context;
+
+	nhca_addr_del(to_nhca_dev(attr->device), &attr->gid, ifindex);
+	*context = NULL;
+	return 0;
+}
+
+void nhca_dispatch_port_event(struct nhca_dev *dev, enum ib_event_type event)
+{
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.element.port_num = NHCA_PORT,
+		.event = event,
+	};
+
+	ib_dispatch_event(&ev);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs: arguments and attributes.  The engines are in transport/.
+ */
+#include <rdma/ib_addr.h>
+
+#include "objects.h"
+#include "../transport/qp.h"
+
+/* FLUSH rights come from consumers that give a QP all there are; no opcode uses them */
+#define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
+			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
+			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \
+			 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL | \
+			 IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB)
+
+/* timeouts and the RNR timer are five bits wide, retry counts three (IBTA 9.7.5, 11.2) */
+#define NHCA_MAX_TIMER	31
+#define NHCA_MAX_RETRY	7
+
+static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+		break;
+	case IB_QPT_GSI:
+		if (init->srq)
+			return -EINVAL;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+
+	if (init->create_flags || init->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (cap->max_send_wr > NHCA_MAX_QP_WR || cap->max_send_sge > NHCA_MAX_SGE ||
+	    cap->max_inline_data > NHCA_MAX_INLINE)
+		return -EINVAL;
+	/* with an SRQ the consumer's own receive queue does not exist */
+	if (!init->srq && (cap->max_recv_wr > NHCA_MAX_QP_WR || cap->max_recv_sge > NHCA_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		   struct ib_udata *udata)
+{
+	struct nhca_create_qp_resp resp = {};
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err;
+
+	err = nhca_qp_check_init(init);
+	if (err)
+		return err;
+
+	mutex_init(&qp->modify);
+	qp->dev = to_nhca_dev(ibqp->device);
+	qp->user = !!udata;
+	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
+		return -ENOMEM;
+	err = nhca_qp_init(qp, init, nhca_udata_uc(udata), udata ? &resp : NULL);
+	if (err)
+		goto err_count;
+
+	if (udata) {
+		err = nhca_respond(udata, &resp, sizeof(resp));
+		if (err)
+			goto err_fini;
+	}
+	return 0;
+
+err_fini:
+	nhca_qp_fini(qp);
+err_count:
+	nhca_obj_put(&qp->dev->qps);
+	return err;
+}
+
+/* Timers, counters and depths are within their ranges? */
+static bool nhca_qp_ranges_ok(const struct ib_qp_attr *attr, int mask)
+{
+	if ((mask & IB_QP_TIMEOUT) && attr->timeout > NHCA_MAX_TIMER)
+		return false;
+	if ((mask & IB_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > NHCA_MAX_TIMER)
+		return false;
+	if ((mask & IB_QP_RETRY_CNT) && attr->retry_cnt > NHCA_MAX_RETRY)
+		return false;
+	if ((mask & IB_QP_RNR_RETRY) && attr->rnr_retry > NHCA_MAX_RETRY)
+		return false;
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > NHCA_MAX_RD_ATOM)
+		return false;
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > NHCA_MAX_RD_ATOM)
+		return false;
+	if ((mask & IB_QP_DEST_QPN) && attr->dest_qp_num > NHCA_QPN_MASK)
+		return false;
+	if ((mask & IB_QP_RQ_PSN) && attr->rq_psn > NHCA_PSN_MASK)
+		return false;
+	if ((mask & IB_QP_SQ_PSN) && attr->sq_psn > NHCA_PSN_MASK)
+		return false;
+	return true;
+}
+
+/* The path MTU must not exceed what the port can carry now (IBTA 11.2). */
+static bool nhca_qp_mtu_ok(const struct nhca_dev *dev, enum ib_mtu mtu)
+{
+	return mtu >= IB_MTU_256 && mtu <= IB_MTU_4096 &&
+	       ib_mtu_enum_to_int(mtu) <= READ_ONCE(dev->mtu);
+}
+
+/* The path of a connected QP; net/av.c checks the addresses. */
+static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+
+	return ah->type == RDMA_AH_ATTR_TYPE_ROCE &&
+	       (rdma_ah_get_ah_flags(ah) & IB_AH_GRH) &&
+	       rdma_ah_get_port_num(ah) == NHCA_PORT &&
+	       !rdma_is_multicast_addr((struct in6_addr *)grh->dgid.raw);
+}
+
+static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	/* no automatic path migration, no resizing: neither is in device_cap_flags */
+	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
+		return -EOPNOTSUPP;
+	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
+		return -EOPNOTSUPP;
+
+	if ((mask & IB_QP_PORT) && attr->port_num != NHCA_PORT)
+		return -EINVAL;
+	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index >= NHCA_MAX_PKEYS)
+		return -EINVAL;
+	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~NHCA_QP_ACCESS))
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MTU) && !nhca_qp_mtu_ok(qp->dev, attr->path_mtu))
+		return -EINVAL;
+	if ((mask & IB_QP_AV) && !nhca_qp_path_ok(&attr->ah_attr))
+		return -EINVAL;
+	return nhca_qp_ranges_ok(attr, mask) ? 0 : -EINVAL;
+}
+
+/* qp->modify held */
+static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state cur = READ_ONCE(qp->state);
+	enum ib_qp_state new = mask & IB_QP_STATE ? attr->qp_state : cur;
+	int err;
+
+	/* the consumer's belief must be true, or its transition is another one */
+	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
+		return -EINVAL;
+	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask))
+		return -EINVAL;
+	err = nhca_qp_check_attr(qp, attr, mask);
+	if (err)
+		return err;
+	return nhca_qp_modify(qp, new, attr, mask);
+}
+
+int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+
+	/* two threads of a process may modify one QP at the same time */
+	mutex_lock(&qp->modify);
+	err = nhca_qp_apply(qp, attr, mask);
+	mutex_unlock(&qp->modify);
+	return err;
+}
+
+static void nhca_qp_cap(const struct nhca_qp *qp, struct ib_qp_cap *cap)
+{
+	*cap = (struct ib_qp_cap) {
+		.max_send_wr = qp->sq.max_wr,
+		.max_send_sge = qp->sq.max_sge,
+		.max_inline_data = qp->sq.max_inline,
+	};
+	if (!qp->ibqp.srq) {
+		cap->max_recv_wr = qp->rq.wq.max_wr;
+		cap->max_recv_sge = qp->rq.wq.max_sge;
+	}
+}
+
+int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+
+	/* attributes change with both locks held, so either keeps them still */
+	spin_lock_bh(&qp->rq.lock);
+	*attr = qp->attr;
+	attr->qp_state = READ_ONCE(qp->state);
+	attr->cur_qp_state = attr->qp_state;
+	attr->rq_psn = qp->rq.psn;
+	attr->sq_psn = READ_ONCE(qp->sq.psn);
+	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->sq.draining);
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	if (qp->av)
+		nhca_av_to_attr(qp->av, &attr->ah_attr);
+	else
+		memset(&attr->ah_attr, 0, sizeof(attr->ah_attr));
+	memset(&attr->alt_ah_attr, 0, sizeof(attr->alt_ah_attr));
+	nhca_qp_cap(qp, &attr->cap);
+	spin_unlock_bh(&qp->rq.lock);
+
+	*init = (struct ib_qp_init_attr) {
+		.event_handler = ibqp->event_handler,
+		.qp_context = ibqp->qp_context,
+		.send_cq = ibqp->send_cq,
+		.recv_cq = ibqp->recv_cq,
+		.srq = ibqp->srq,
+		.cap = attr->cap,
+		.sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = ibqp->qp_type,
+		.port_num = NHCA_PORT,
+	};
+	return 0;
+}
+
+int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+
+	nhca_mcast_detach_all(qp);
+	nhca_qp_fini(qp);
+	nhca_mw_qp_gone(&qp->party);
+	nhca_obj_put(&qp->dev->qps);
+	mutex_destroy(&qp->modify);
+	return 0;
+}
+
+int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err = 0;
+
+	/* user space posts into its ring; this is only the doorbell */
+	if (qp->user) {
+		*bad_wr = wr;
+		if (wr)
+			return -EINVAL;
+		nhca_send_doorbell(qp);
+		return 0;
+	}
+
+	/* IBTA 10.3.1: an immediate error before RTS; SQD, SQE and ERR accept */
+	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+
+	for (; wr; wr = wr->next) {
+		err = nhca_send_post(qp, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	nhca_send_doorbell(qp);
+	return err;
+}
+
+static int nhca_post_recv_list(struct nhca_qp *qp, const struct ib_recv_wr *wr,
+			       const struct ib_recv_wr **bad_wr)
+{
+	int err;
+
+	/* IBTA 10.3.1: every state but RESET accepts */
+	if (READ_ONCE(qp->state) == IB_QPS_RESET || qp->ibqp.srq) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+
+	for (; wr; wr = wr->next) {
+		err = nhca_rwq_post(&qp->rq.wq, wr);
+		if (err) {
+			*bad_wr = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err;
+
+	if (qp->user) {
+		*bad_wr = wr;
+		if (wr)
+			return -EINVAL;
+		nhca_recv_doorbell(qp);
+		return 0;
+	}
+
+	err = nhca_post_recv_list(qp, wr, bad_wr);
+	/*
+	 * Read behind the ring's lock: a flush that did not see what was just
+	 * posted took that lock earlier, with the state already set.
+	 */
+	if (READ_ONCE(qp->state) == IB_QPS_ERR)
+		nhca_recv_doorbell(qp);
+	return err;
+}

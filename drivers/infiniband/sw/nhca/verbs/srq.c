@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues: making, resizing and posting.
+ */
+#include "objects.h"
+#include "../queue/srq.h"
+
+static const struct xa_limit nhca_srq_range = XA_LIMIT(1, (1 << 24) - 1);
+
+static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct nhca_dev *dev = srq->dev;
+	struct nhca_create_srq_resp resp = {};
+	int err;
+
+	err = nhca_rwq_init(&srq->wq, attr->max_wr, attr->max_sge,
+			    nhca_udata_uc(udata), udata ? &resp.rq : NULL);
+	if (err)
+		return err;
+
+	err = xa_alloc_cyclic(&dev->srq_ids, &srq->srqn, srq, nhca_srq_range,
+			      &dev->srq_next, GFP_KERNEL);
+	if (err < 0)
+		goto err_wq;
+
+	if (udata) {
+		resp.srqn = srq->srqn;
+		err = nhca_respond(udata, &resp, sizeof(resp));
+		if (err)
+			goto err_id;
+	}
+
+	attr->max_wr = srq->wq.max_wr;
+	attr->max_sge = srq->wq.max_sge;
+	return 0;
+
+err_id:
+	xa_erase(&dev->srq_ids, srq->srqn);
+err_wq:
+	nhca_rwq_free(&srq->wq);
+	return err;
+}
+
+int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct nhca_dev *dev = to_nhca_dev(ibsrq->device);
+	struct nhca_srq *srq = to_nhca_srq(ibsrq);
+	int err;
+
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	/* the limit is not an attribute of creation: it is not armed */
+	if (!init->attr.max_wr || init->attr.max_wr > NHCA_MAX_SRQ_WR ||
+	    init->attr.max_sge > NHCA_MAX_SGE)
+		return -EINVAL;
+	if (!nhca_obj_get(&dev->srqs, NHCA_MAX_SRQ))
+		return -ENOMEM;
+
+	srq->dev = dev;
+	srq->user = !!udata;
+	err = nhca_srq_setup(srq, &init->attr, udata);
+	if (err)
+		nhca_obj_put(&dev->srqs);
+	return err;
+}
+
+/*
+ * Move what is posted to @new and put its ring in place; the old ring comes
+ * back in @new.  Indices go on where they were: the provider holds its SRQ lock
+ * from before the command until it has mapped the new ring.
+ */
+static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_rwq *new, u32 limit, bool set_limit)
+{
+	struct nhca_rwq *wq = &srq->wq;
+	int err = 0;
+	int n, i;
+
+	spin_lock_irq(&wq->lock);
+	n = nhca_ring_produced(&wq->ring, wq->cons);
+	if (n < 0 || n > nhca_ring_entries(&new->ring)) {
+		err = -EINVAL;
+		goto out;
+	}
+
+	/* user space may scribble meanwhile: nhca_rwq_take() trusts the new ring no more */
+	for (i = 0; i < n; i++)
+		memcpy(nhca_ring_slot(&new->ring, wq->cons + i),
+		       nhca_ring_slot(&wq->ring, wq->cons + i), wq->ring.stride);
+	new->ring.hdr->cons = wq->cons;
+	new->ring.hdr->prod = wq->cons + n;
+	swap(wq->ring, new->ring);
+	wq->max_wr = new->max_wr;
+	if (set_limit)
+		WRITE_ONCE(srq->limit, limit);
+out:
+	spin_unlock_irq(&wq->lock);
+	return err;
+}
+
+/* tell the provider of the new ring, at the address that its command names */
+static int nhca_srq_respond(struct ib_udata *udata, const struct nhca_ring_info *info)
+{
+	struct nhca_modify_srq_cmd cmd;
+	int err;
+
+	if (udata->inlen < sizeof(cmd))
+		return -EINVAL;
+	err = ib_copy_from_udata(&cmd, udata, sizeof(cmd));
+	if (err)
+		return err;
+	return copy_to_user(u64_to_user_ptr(cmd.ring_info_addr), info, sizeof(*info)) ?
+		-EFAULT : 0;
+}
+
+static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
+			   bool set_limit, struct ib_udata *udata)
+{
+	struct nhca_ring_info info = {};
+	struct nhca_rwq new;
+	int err;
+
+	err = nhca_rwq_init(&new, attr->max_wr, srq->wq.max_sge, nhca_udata_uc(udata),
+			    udata ? &info : NULL);
+	if (err)
+		return err;
+
+	/* before the swap: afterwards there is no way back */
+	if (udata)
+		err = nhca_srq_respond(udata, &info);
+	if (!err)
+		err = nhca_srq_swap(srq, &new, attr->srq_limit, set_limit);
+	/* the old ring, or the new one if something failed */
+	nhca_rwq_free(&new);
+	return err;
+}
+
+int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct nhca_srq *srq = to_nhca_srq(ibsrq);
+	u32 max_wr = mask & IB_SRQ_MAX_WR ? attr->max_wr : srq->wq.max_wr;
+
+	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	if (!max_wr || max_wr > NHCA_MAX_SRQ_WR)
+		return -EINVAL;
+	if ((mask & IB_SRQ_LIMIT) && attr->srq_limit > max_wr)
+		return -EINVAL;
+
+	if (mask & IB_SRQ_MAX_WR)
+		return nhca_srq_resize(srq, attr, mask & IB_SRQ_LIMIT, udata);
+
+	if (mask & IB_SRQ_LIMIT) {
+		spin_lock_irq(&srq->wq.lock);
+		WRITE_ONCE(srq->limit, attr->srq_limit);
+		spin_unlock_irq(&srq->wq.lock);
+	}
+	return 0;
+}
+
+int nhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct nhca_srq *srq = to_nhca_srq(ibsrq);
+
+	spin_lock_irq(&srq->wq.lock);
+	attr->max_wr = srq->wq.max_wr;
+	attr->max_sge = srq->wq.max_sge;
+	attr->srq_limit = srq->limit;
+	spin_unlock_irq(&srq->wq.lock);
+	return 0;
+}
+
+int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct nhca_srq *srq = to_nhca_srq(ibsrq);
+
+	/* no QP uses it any more: the core counts them */
+	xa_erase(&srq->dev->srq_ids, srq->srqn);
+	nhca_rwq_free(&srq->wq);
+	nhca_obj_put(&srq->dev->srqs);
+	return 0;
+}
+
+int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
+{
+	struct nhca_srq *srq = to_nhca_srq(ibsrq);
+	int err = 0;
+
+	/* user space posts into its ring; a doorbell has nothing to add */
+	if (srq->user) {
+		*bad_wr = wr;
+		return wr ? -EINVAL : 0;
+	}
+
+	for (; wr; wr = wr->next) {
+		err = nhca_rwq_post(&srq->wq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	return err;
+}
