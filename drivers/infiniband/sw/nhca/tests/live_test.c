@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The live-task view, snapshots of it, and what waiting for one promises. */
+#include <kunit/test.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+
+#include "../compat.h"
+#include "../memory/live.h"
+#include "threads.h"
+
+#define LIVE_ROUNDS	100
+#define LIVE_CLOSES	100000
+#define LIVE_TIME	(2 * HZ)
+#define LIVE_POISON	0xa5
+#define LIVE_BYTES	64
+
+static u32 *live_view(struct kunit *test)
+{
+	u32 *view = kunit_kcalloc(test, nr_cpu_ids, sizeof(*view), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, view);
+	return view;
+}
+
+static bool live_view_is_empty(const u32 *view)
+{
+	return !memchr_inv(view, 0, nr_cpu_ids * sizeof(*view));
+}
+
+/* ---- one CPU and a snapshot ---- */
+
+static void live_snapshot_is_empty_when_nobody_is_live(struct kunit *test)
+{
+	u32 *view = live_view(test);
+
+	memset(view, 0xff, nr_cpu_ids * sizeof(*view));
+	KUNIT_EXPECT_EQ(test, nhca_live_snapshot(view, -1), 0);
+	KUNIT_EXPECT_TRUE(test, live_view_is_empty(view));
+	KUNIT_EXPECT_EQ(test, nhca_live_left(view), 0);
+	nhca_live_wait();
+}
+
+static void live_snapshot_has_who_began_before(struct kunit *test)
+{
+	unsigned int live, left, after, cpu;
+	u32 *view = live_view(test), word;
+
+	local_bh_disable();
+	nhca_live_enter();
+	cpu = smp_processor_id();
+	live = nhca_live_snapshot(view, -1);
+	left = nhca_live_left(view);
+	word = view[cpu];
+	nhca_live_exit();
+	after = nhca_live_left(view);
+	local_bh_enable();
+
+	KUNIT_EXPECT_EQ(test, live, 1);
+	KUNIT_EXPECT_EQ(test, word & 1, 1);
+	KUNIT_EXPECT_EQ(test, left, 1);
+	KUNIT_EXPECT_EQ(test, after, 0);
+	KUNIT_EXPECT_TRUE(test, live_view_is_empty(view));
+}
+
+static void live_snapshot_has_not_who_begins_after(struct kunit *test)
+{
+	unsigned int live, left, again;
+	u32 *view = live_view(test);
+
+	local_bh_disable();
+	nhca_live_snapshot(view, -1);
+	nhca_live_enter();
+	left = nhca_live_left(view);
+	nhca_live_exit();
+
+	/* and not the same CPU's next section for the one that was live */
+	nhca_live_enter();
+	live = nhca_live_snapshot(view, -1);
+	nhca_live_exit();
+	nhca_live_enter();
+	again = nhca_live_left(view);
+	nhca_live_exit();
+	local_bh_enable();
+
+	KUNIT_EXPECT_EQ(test, left, 0);
+	KUNIT_EXPECT_EQ(test, live, 1);
+	KUNIT_EXPECT_EQ(test, again, 0);
+}
+
+static void live_sections_nest(struct kunit *test)
+{
+	unsigned int outer, inner, still, left, gone;
+	u32 *view = live_view(test);
+
+	local_bh_disable();
+	nhca_live_enter();
+	outer = nhca_live_snapshot(view, -1);
+	nhca_live_enter();
+	inner = nhca_live_left(view);
+	nhca_live_exit();
+	still = nhca_live_left(view);
+	nhca_live_exit();
+	left = nhca_live_left(view);
+	gone = nhca_live_snapshot(view, -1);
+	local_bh_enable();
+
+	KUNIT_EXPECT_EQ(test, outer, 1);
+	KUNIT_EXPECT_EQ(test, inner, 1);
+	KUNIT_EXPECT_EQ(test, still, 1);
+	KUNIT_EXPECT_EQ(test, left, 0);
+	KUNIT_EXPECT_EQ(test, gone, 0);
+}
+
+static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
+{
+	u32 *view = live_view(test);
+	unsigned int live;
+
+	local_bh_disable();
+	nhca_live_enter();
+	live = nhca_live_snapshot(view, smp_processor_id());
+	nhca_live_exit();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, live, 0);
+	KUNIT_EXPECT_TRUE(test, live_view_is_empty(view));
+}
+
+static void live_seq_wraps(struct kunit *test)
+{
+	u32 *view = live_view(test), word[2];
+	unsigned int live[2], left[2], i;
+
+	local_bh_disable();
+	preempt_disable();
+	this_cpu_write(nhca_live.seq, U32_MAX - 1);
+	for (i = 0; i < 2; i++) {
+		nhca_live_enter();
+		live[i] = nhca_live_snapshot(view, -1);
+		word[i] = view[smp_processor_id()];
+		nhca_live_exit();
+		left[i] = nhca_live_left(view);
+	}
+	preempt_enable();
+	local_bh_enable();
+
+	KUNIT_EXPECT_EQ(test, word[0], U32_MAX);
+	KUNIT_EXPECT_EQ(test, word[1], 1);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, live[i], 1);
+		KUNIT_EXPECT_EQ(test, left[i], 0);
+	}
+}
+
+/* ---- two CPUs ---- */
+
+/**
+ * struct live_pair - one thread in sections, one that waits
+ * @waiter: the waiting one's CPU
+ * @turn:  the waiter asks for this round
+ * @begun: the holder is in the first section of this round
+ * @done:  the waiter has waited in this round
+ * @data:  the last thing that the first section did, plain
+ * @early: rounds in which the wait ended before the section
+ * @late:  rounds in which the wait did not end while a section that began after it lasted
+ */
+struct live_pair {
+	int waiter;
+	int turn;
+	int begun;
+	int done;
+	int data;
+	int early;
+	int late;
+};
+
+/* Has the waiter a snapshot of the section that we are in? */
+static bool live_am_in_snapshot(const struct live_pair *p)
+{
+	const u32 *view = per_cpu(nhca_live.view, p->waiter);
+	u32 word;
+
+	/* the view is its owner's, who need not expect others to look */
+	word = data_race(READ_ONCE(view[smp_processor_id()]));
+	return word == this_cpu_read(nhca_live.seq);
+}
+
+static void live_holder_round(struct live_pair *p, int r)
+{
+	unsigned int us;
+
+	nhca_live_enter();
+	/* pairs with live_waiter(): it waits for this section, not for the one before */
+	smp_store_release(&p->begun, r);
+	for (us = 0; us < 500000 && !live_am_in_snapshot(p); us++)
+		udelay(1);
+	/* the wait that has begun is to last as long as this does */
+	udelay(r % 8 * 25);
+	p->data = r;
+	nhca_live_exit();
+
+	/* this section begins while the other waits; it ends when the other has done so */
+	nhca_live_enter();
+	for (us = 0; us < 500000 && READ_ONCE(p->done) != r; us++)
+		udelay(1);
+	if (READ_ONCE(p->done) != r)
+		WRITE_ONCE(p->late, p->late + 1);
+	nhca_live_exit();
+}
+
+static int live_holder(void *arg)
+{
+	struct live_pair *p = arg;
+	int r;
+
+	for (r = 1; r <= LIVE_ROUNDS; r++) {
+		while (READ_ONCE(p->turn) != r) {
+			if (kthread_should_stop())
+				return 0;
+			cpu_relax();
+			cond_resched();
+		}
+		local_bh_disable();
+		live_holder_round(p, r);
+		local_bh_enable();
+	}
+	return 0;
+}
+
+static long live_waiter(void *arg)
+{
+	struct live_pair *p = arg;
+	int r;
+
+	for (r = 1; r <= LIVE_ROUNDS && !p->early && !READ_ONCE(p->late); r++) {
+		WRITE_ONCE(p->turn, r);
+		/* pairs with live_holder_round() */
+		while (smp_load_acquire(&p->begun) != r)
+			cpu_relax();
+		nhca_live_wait();
+		/* a data race if the section has not ended: KCSAN sees it, too */
+		if (p->data != r)
+			p->early++;
+		WRITE_ONCE(p->done, r);
+		cond_resched();
+	}
+	return r - 1;
+}
+
+static void live_wait_is_for_who_began_before_only(struct kunit *test)
+{
+	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask);
+	struct task_struct *holder;
+	struct live_pair *p;
+
+	if (b >= nr_cpu_ids)
+		kunit_skip(test, "needs two CPUs");
+	p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->waiter = a;
+	holder = test_thread_start(live_holder, p, b);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(holder));
+	KUNIT_EXPECT_EQ(test, work_on_cpu(a, live_waiter, p), LIVE_ROUNDS);
+	test_thread_stop(holder);
+	KUNIT_EXPECT_EQ(test, p->early, 0);
+	KUNIT_EXPECT_EQ(test, p->late, 0);
+}
+
+/* ---- all CPUs ---- */
+
+/**
+ * struct live_worker - a thread that writes as long as a flag allows
+ * @race:  whose
+ * @task:  it
+ * @looks: sections in which it found the flag set
+ * @bytes: what it writes to, plain
+ */
+struct live_worker {
+	struct live_race *race;
+	struct task_struct *task;
+	unsigned long looks;
+	u8 bytes[LIVE_BYTES];
+} ____cacheline_aligned;
+
+/**
+ * struct live_race - workers on all CPUs against one who closes
+ * @open:   the flag: a key's valid bit
+ * @timer:  waits as well, from softirq, in between and on top of others' waits
+ * @waits:  how often it did
+ * @dirty:  closes that found bytes written since the one before
+ * @broken: closes after which bytes were written
+ * @n:      workers
+ * @worker: they
+ */
+struct live_race {
+	bool open;
+	struct timer_list timer;
+	unsigned long waits;
+	unsigned long dirty;
+	unsigned long broken;
+	unsigned int n;
+	struct live_worker worker[];
+};
+
+/* let others run, if there is no other CPU for them */
+static void live_let_run(void)
+{
+	if (num_online_cpus() == 1)
+		schedule();
+	else
+		cond_resched();
+}
+
+/* the same after a close: they stop where they are when we wake up */
+static void live_let_use(unsigned int round)
+{
+	ndelay(round % 32 * 100);
+	if (num_online_cpus() == 1 && !(round % 1024))
+		schedule_timeout_uninterruptible(1);
+	live_let_run();
+}
+
+static int live_worker_run(void *arg)
+{
+	struct live_worker *w = arg;
+	unsigned int n = 0;
+
+	while (!kthread_should_stop()) {
+		local_bh_disable();
+		nhca_live_enter();
+		if (READ_ONCE(w->race->open)) {
+			/* the wider the gap between the look and the bytes, the better */
+			ndelay(n % 8 * 100);
+			memset(w->bytes, n, sizeof(w->bytes));
+			w->looks++;
+		}
+		nhca_live_exit();
+		/* others close keys, too */
+		if (!(++n % 64))
+			nhca_live_wait();
+		local_bh_enable();
+		live_let_run();
+	}
+	return 0;
+}
+
+static void live_race_timer(struct timer_list *t)
+{
+	struct live_race *race = timer_container_of(race, t, timer);
+
+	nhca_live_wait();
+	race->waits++;
+	mod_timer(t, jiffies + 1);
+}
+
+static void live_race_close(struct live_race *race, unsigned int round)
+{
+	bool dirty = false, broken = false;
+	unsigned int i;
+
+	WRITE_ONCE(race->open, false);
+	nhca_live_wait();
+	/* the memory is ours again: all of this is a data race if the promise is broken */
+	for (i = 0; i < race->n; i++) {
+		u8 *bytes = race->worker[i].bytes;
+
+		dirty |= !!memchr_inv(bytes, LIVE_POISON, LIVE_BYTES);
+		memset(bytes, LIVE_POISON, LIVE_BYTES);
+	}
+	ndelay(round % 16 * 100);
+	for (i = 0; i < race->n; i++)
+		broken |= !!memchr_inv(race->worker[i].bytes, LIVE_POISON, LIVE_BYTES);
+	race->dirty += dirty;
+	race->broken += broken;
+	/* the bytes are others' again; pairs with the look in live_worker_run() */
+	smp_store_release(&race->open, true);
+}
+
+static void live_nothing_is_written_after_a_wait(struct kunit *test)
+{
+	unsigned long end = jiffies + LIVE_TIME, looks = 0;
+	unsigned int cpu, i, round;
+	struct live_race *race;
+
+	race = kunit_kzalloc(test, struct_size(race, worker, num_online_cpus()), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, race);
+	timer_setup(&race->timer, live_race_timer, 0);
+	mod_timer(&race->timer, jiffies + 1);
+	for_each_online_cpu(cpu) {
+		struct live_worker *w = &race->worker[race->n];
+
+		w->race = race;
+		memset(w->bytes, LIVE_POISON, LIVE_BYTES);
+		w->task = test_thread_start(live_worker_run, w, cpu);
+		KUNIT_EXPECT_FALSE(test, IS_ERR(w->task));
+		race->n++;
+	}
+
+	for (round = 0; round < LIVE_CLOSES && time_before(jiffies, end); round++) {
+		live_race_close(race, round);
+		live_let_use(round);
+	}
+
+	for (i = 0; i < race->n; i++) {
+		test_thread_stop(race->worker[i].task);
+		looks += race->worker[i].looks;
+	}
+	timer_shutdown_sync(&race->timer);
+	kunit_info(test, "%u closes, %lu of them of memory in use; %lu writes, %lu waits in softirq",
+		   round, race->dirty, looks, race->waits);
+	KUNIT_EXPECT_EQ(test, race->broken, 0);
+	KUNIT_EXPECT_GT(test, race->dirty, 0);
+	KUNIT_EXPECT_GT(test, race->waits, 0);
+}
+
+static struct kunit_case live_cases[] = {
+	KUNIT_CASE(live_snapshot_is_empty_when_nobody_is_live),
+	KUNIT_CASE(live_snapshot_has_who_began_before),
+	KUNIT_CASE(live_snapshot_has_not_who_begins_after),
+	KUNIT_CASE(live_sections_nest),
+	KUNIT_CASE(live_snapshot_leaves_own_cpu_out),
+	KUNIT_CASE(live_seq_wraps),
+	KUNIT_CASE(live_wait_is_for_who_began_before_only),
+	KUNIT_CASE(live_nothing_is_written_after_a_wait),
+	{}
+};
+
+static struct kunit_suite live_suite = {
+	.name = "nhca_live",
+	.test_cases = live_cases,
+};
+
+kunit_test_suite(live_suite);

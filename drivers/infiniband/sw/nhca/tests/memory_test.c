@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: keys, ranges and the iterators over regions.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "regions.h"
+
+#define PAGES		5
+
+/*
+ * Regions over pages of our own, in an order that is not that of memory; a
+ * page before and one after each region show what was touched besides.
+ */
+struct region {
+	struct nhca_mr *mr;
+	struct page *pages[PAGES];
+	u32 offset;
+	u32 key;
+};
+
+static struct region *region_make(struct kunit *test, struct fixture *f, u64 iova, u64 length,
+				  u32 offset, int access)
+{
+	struct region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	int i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	KUNIT_ASSERT_LE(test, offset + length, PAGES * PAGE_SIZE);
+	for (i = 0; i < PAGES; i++) {
+		/* backwards, so that neighbours in the region are none in memory */
+		j = PAGES - 1 - i;
+		r->pages[j] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		KUNIT_ASSERT_NOT_NULL(test, r->pages[j]);
+	}
+	r->mr = nhca_mr_alloc(f->dev, f->party.pd, access);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(r->mr));
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(r->mr, r->pages, PAGES, offset, true), 0);
+	nhca_mr_start(r->mr, iova, length);
+	r->offset = offset;
+	r->key = r->mr->ibmr.lkey;
+	return r;
+}
+
+static void region_free(struct region *r)
+{
+	int i;
+
+	nhca_mr_free(r->mr);
+	for (i = 0; i < PAGES; i++)
+		__free_page(r->pages[i]);
+}
+
+/* byte @i of the region, found without the code under test */
+static u8 *region_byte(struct region *r, u64 i)
+{
+	i += r->offset;
+	return (u8 *)page_address(r->pages[i / PAGE_SIZE]) + i % PAGE_SIZE;
+}
+
+static u64 region_zeroes(struct region *r)
+{
+	u64 n = 0;
+	int i, j;
+
+	for (i = 0; i < PAGES; i++)
+		for (j = 0; j < PAGE_SIZE; j++)
+			n += !((u8 *)page_address(r->pages[i]))[j];
+	return n;
+}
+
+/* Does remote key @key grant these bytes? */
+static int try_key(const struct nhca_party *party, u32 key, u64 va, u32 len, int access)
+{
+	struct nhca_iter it;
+	int err;
+
+	enter();
+	err = nhca_iter_key(&it, party, key, va, len, access);
+	leave();
+	return err;
+}
+
+/* The same by one local SGE, to the end. */
+static int try_sge(const struct nhca_party *party, u32 key, u64 va, u32 len, int access)
+{
+	struct nhca_sge sge = { .addr = va, .length = len, .lkey = key };
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	int err;
+
+	enter();
+	nhca_iter_sges(&it, party, &sge, 1, 0, access);
+	do {
+		err = nhca_iter_next(&it, U32_MAX, &seg);
+	} while (!err);
+	leave();
+	return err == -ENODATA ? 0 : err;
+}
+
+static void range_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	const u64 iova = 0x7f0000001234ULL;
+	const u32 len = 3 * PAGE_SIZE;
+	const struct {
+		u64 va;
+		u32 len;
+		int err;
+	} cases[] = {
+		{ iova, 1, 0 },
+		{ iova, len, 0 },
+		{ iova + len - 1, 1, 0 },
+		{ iova + 1, len - 1, 0 },
+		{ iova, len + 1, -EACCES },
+		{ iova + 1, len, -EACCES },
+		{ iova + len, 1, -EACCES },
+		{ iova - 1, 1, -EACCES },
+		{ iova - 1, 2, -EACCES },
+		{ iova - 1, len + 2, -EACCES },
+		{ iova, U32_MAX, -EACCES },
+		{ 0, 1, -EACCES },
+		{ 0, U32_MAX, -EACCES },
+		{ U64_MAX, 1, -EACCES },
+		/* ends that wrap into the region */
+		{ U64_MAX, 2, -EACCES },
+		{ U64_MAX - 100, U32_MAX, -EACCES },
+		{ iova + (1ULL << 32), 1, -EACCES },
+		{ iova + (1ULL << 63), 1, -EACCES },
+	};
+	struct region *r = region_make(test, f, iova, len, 0x234, ALL_ACCESS);
+	u32 key = r->key;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, try_key(&f->party, key, cases[i].va, cases[i].len,
+						  IB_ACCESS_REMOTE_WRITE),
+				    cases[i].err, "key, case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, try_sge(&f->party, key, cases[i].va, cases[i].len,
+						  IB_ACCESS_LOCAL_WRITE),
+				    cases[i].err, "sge, case %d", i);
+	}
+	region_free(r);
+}
+
+/* Regions at both ends of the address space: sums that may not wrap. */
+static void edge_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *top = region_make(test, f, -(u64)PAGE_SIZE, PAGE_SIZE, 0, ALL_ACCESS);
+	struct region *zero = region_make(test, f, 0, PAGE_SIZE, 0, ALL_ACCESS);
+
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, U64_MAX, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, U64_MAX, 2, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, -(u64)PAGE_SIZE, PAGE_SIZE, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, 0, 1, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, 0, PAGE_SIZE, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, U64_MAX, 1, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, U64_MAX, 2, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, PAGE_SIZE, 1, 0), -EACCES);
+	region_free(top);
+	region_free(zero);
+}
+
+static void access_test(struct kunit *test)
+{
+	static const int bits[] = { IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ,
+				    IB_ACCESS_REMOTE_WRITE, IB_ACCESS_REMOTE_ATOMIC };
+	struct fixture *f = test->priv;
+	int granted, mask, wanted;
+	struct region *r;
+
+	for (mask = 0; mask < 16; mask++) {
+		granted = 0;
+		for (wanted = 0; wanted < 4; wanted++)
+			if (mask & BIT(wanted))
+				granted |= bits[wanted];
+		r = region_make(test, f, 0x1000, 64, 0, granted);
+		for (wanted = 0; wanted < 4; wanted++)
+			KUNIT_EXPECT_EQ_MSG(test,
+					    try_key(&f->party, r->key, 0x1000, 8, bits[wanted]),
+					    granted & bits[wanted] ? 0 : -EACCES,
+					    "%#x of %#x", bits[wanted], granted);
+		/* reading locally is always allowed */
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8, 0), 0);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8,
+					      IB_ACCESS_LOCAL_WRITE),
+				granted & IB_ACCESS_LOCAL_WRITE ? 0 : -EACCES);
+		region_free(r);
+	}
+}
+
+static void key_test(struct kunit *test)
+{
+	const struct nhca_party nobody = {};
+	struct fixture *f = test->priv;
+	struct region *r = region_make(test, f, 0x1000, 64, 0, ALL_ACCESS);
+	u32 key = r->key, variant, last;
+	int i;
+
+	KUNIT_EXPECT_GE(test, key, 256);
+	KUNIT_EXPECT_EQ(test, r->mr->ibmr.lkey, key);
+	KUNIT_EXPECT_EQ(test, r->mr->ibmr.rkey, key);
+
+	/* right index, wrong variant */
+	for (variant = 1; variant < 256; variant++)
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key ^ variant, 0x1000, 8, 0), -EACCES);
+	/* wrong index */
+	for (i = 8; i < 32; i++)
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key ^ BIT(i), 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, 0, 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, U32_MAX, 0x1000, 8, 0), -EACCES);
+
+	/* somebody else's protection domain */
+	KUNIT_EXPECT_EQ(test, try_key(&f->other, key, 0x1000, 8, IB_ACCESS_REMOTE_READ),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->other, key, 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&nobody, key, 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, key, 0x1000, 8, 0), 0);
+
+	/* the key of a region that went opens nothing, and does not come back soon */
+	for (i = 0; i < 50; i++) {
+		last = r->key;
+		region_free(r);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, last, 0x1000, 8, 0), -EACCES);
+		r = region_make(test, f, 0x1000, 64, 0, ALL_ACCESS);
+		KUNIT_EXPECT_NE(test, r->key, last);
+		KUNIT_EXPECT_NE(test, r->key, key);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key, 0x1000, 8, 0), -EACCES);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8, 0), 0);
+	}
+	region_free(r);
+}
+
+/* Zero bytes touch nothing and need no key. */
+static void zero_length_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *r = region_make(test, f, 0x1000, 64, 0, ALL_ACCESS);
+	struct nhca_sge sges[] = {
+		{ .addr = 0xbad, .length = 0, .lkey = 0 },
+		{ .addr = 0x1000, .length = 3, .lkey = r->key },
+		{ .addr = U64_MAX, .length = 0, .lkey = U32_MAX },
+		{ .addr = 0x1008, .length = 2, .lkey = r->key },
+		{ .addr = 0, .length = 0, .lkey = 0 },
+	};
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	u8 out[5];
+
+	enter();
+	KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, 0xbad, U64_MAX, 0,
+					    IB_ACCESS_REMOTE_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
+	nhca_iter_sges(&it, &f->party, NULL, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 0), 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 1), -ENODATA);
+
+	memcpy(region_byte(r, 0), "abc", 3);
+	memcpy(region_byte(r, 8), "de", 2);
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), 0, 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 5), 0);
+	KUNIT_EXPECT_MEMEQ(test, out, "abcde", 5);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
+	leave();
+	region_free(r);
+}
+
+/*
+ * Every start and length around page borders: the segments of a walk lie in one
+ * page each, follow each other, and are all there is.
+ */
+static void segment_test(struct kunit *test)
+{
+	static const u32 maxes[] = { 1, 7, 64, 4096, 100000 };
+	struct fixture *f = test->priv;
+	const u64 iova = 0x5555000000ULL + 0x123;
+	const u32 length = 4 * PAGE_SIZE;
+	struct region *r = region_make(test, f, iova, length, 0x123, ALL_ACCESS);
+	u32 start, len, done, m, i;
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	int err;
+
+	for (m = 0; m < ARRAY_SIZE(maxes); m++) {
+		for (i = 0; i < 40; i++) {
+			start = (i * 977) % (2 * PAGE_SIZE);
+			len = min_t(u32, 1 + (i * 3571) % (3 * PAGE_SIZE), length - start);
+			done = 0;
+			enter();
+			KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, r->key,
+							    iova + start, len,
+							    IB_ACCESS_REMOTE_READ), 0);
+			while (!(err = nhca_iter_next(&it, maxes[m], &seg))) {
+				KUNIT_EXPECT_GT(test, seg.len, 0);
+				KUNIT_EXPECT_LE(test, seg.len, maxes[m]);
+				KUNIT_EXPECT_LE(test, seg.off + seg.len, PAGE_SIZE);
+				KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg),
+						    (void *)region_byte(r, start + done));
+				done += seg.len;
+			}
+			leave();
+			KUNIT_EXPECT_EQ(test, err, -ENODATA);
+			KUNIT_EXPECT_EQ(test, done, len);
+		}
+	}
+	region_free(r);
+}
+
+/* Lists over several regions, from every place in the list. */
+static void gather_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *a = region_make(test, f, 0x10000, 6000, 0xff0, ALL_ACCESS);
+	struct region *b = region_make(test, f, 0x10000, 100, 8, ALL_ACCESS);
+	const struct nhca_sge sges[] = {
+		{ .addr = 0x10000 + 5, .length = 13, .lkey = a->key },
+		{ .addr = 0x10000 + 90, .length = 10, .lkey = b->key },
+		{ .addr = 0, .length = 0, .lkey = 1 },
+		{ .addr = 0x10000 + 10, .length = 5000, .lkey = a->key },
+		{ .addr = 0x10000, .length = 1, .lkey = b->key },
+	};
+	const u32 total = 13 + 10 + 5000 + 1;
+	u8 *flat = kunit_kzalloc(test, total, GFP_KERNEL);
+	u8 *out = kunit_kzalloc(test, total, GFP_KERNEL);
+	struct region *of[] = { a, b, a, a, b };
+	struct nhca_iter it, copy;
+	struct nhca_seg seg;
+	u32 i, j, n, skip;
+
+	KUNIT_ASSERT_TRUE(test, flat && out);
+	for (i = 0; i < 6000; i++)
+		*region_byte(a, i) = i * 31 + i / 256 + 1;
+	for (i = 0; i < 100; i++)
+		*region_byte(b, i) = 200 - i;
+	for (i = 0, n = 0; i < ARRAY_SIZE(sges); i++)
+		for (j = 0; j < sges[i].length; j++)
+			flat[n++] = *region_byte(of[i], sges[i].addr - 0x10000 + j);
+	KUNIT_ASSERT_EQ(test, n, total);
+
+	for (skip = 0; skip <= total; skip++) {
+		enter();
+		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, 0);
+		/* two reads, the second from a copy of the iterator */
+		n = (total - skip) / 3;
+		KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, n), 0);
+		copy = it;
+		KUNIT_EXPECT_EQ(test, nhca_iter_read(&copy, out + n, total - skip - n), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
+		KUNIT_EXPECT_EQ(test, nhca_iter_next(&copy, 1, &seg), -ENODATA);
+		leave();
+	}
+	enter();
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), total + 1, 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), U32_MAX, 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
+	leave();
+	region_free(a);
+	region_free(b);
+}
+
+/* Writing puts each byte in its place and touches no other. */
+static void scatter_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *a = region_make(test, f, 0x10000, 9000, 0x800, ALL_ACCESS);
+	struct region *b = region_make(test, f, 0x10000, 64, 0, IB_ACCESS_REMOTE_READ);
+	struct nhca_sge sges[] = {
+		{ .addr = 0x10000 + 100, .length = 3000, .lkey = a->key },
+		{ .addr = 0x10000 + 4000, .length = 5000, .lkey = a->key },
+		{ .addr = 0x10000, .length = 64, .lkey = b->key },
+	};
+	u8 *src = kunit_kzalloc(test, 8000, GFP_KERNEL);
+	struct nhca_iter it;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, src);
+	for (i = 0; i < 8000; i++)
+		src[i] = 1 + i % 255;
+	enter();
+	nhca_iter_sges(&it, &f->party, sges, 3, 10, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 7990), 0);
+	for (i = 0; i < 2990; i++)
+		KUNIT_EXPECT_EQ(test, *region_byte(a, 110 + i), src[i]);
+	for (i = 0; i < 5000; i++)
+		KUNIT_EXPECT_EQ(test, *region_byte(a, 4000 + i), src[2990 + i]);
+	KUNIT_EXPECT_EQ(test, region_zeroes(a), PAGES * PAGE_SIZE - 7990);
+	/* the third element may not be written */
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 1), -EACCES);
+	leave();
+	KUNIT_EXPECT_EQ(test, region_zeroes(b), PAGES * PAGE_SIZE);
+	region_free(a);
+	region_free(b);
+}
+
+static void atomic_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *r = region_make(test, f, 0x1000, 4096, 0, ALL_ACCESS);
+	struct region *odd = region_make(test, f, 0, 4096, 4, ALL_ACCESS);
+	struct region *ro = region_make(test, f, 0x1000, 4096, 0, IB_ACCESS_REMOTE_WRITE);
+	u64 *at = (u64 *)region_byte(r, 4088), orig = 0;
+	u64 va = 0x1000 + 4088;
+
+	enter();
+	*at = 0x123456789abcdef0ULL;
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, false,
+					  U64_MAX, 0, &orig), 0);
+	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdef0ULL);
+	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
+	/* the comparison fails: nothing is written */
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, true, 1, 2, &orig), 0);
+	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
+	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, true,
+					  0x123456789abcdeefULL, 42, &orig), 0);
+	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
+	KUNIT_EXPECT_EQ(test, *at, 42);
+
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va + 8, true, 1, 2, &orig),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key ^ 1, va, true, 42, 2, &orig),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->other, r->key, va, true, 42, 2, &orig),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, ro->key, va, false, 1, 0, &orig),
+			-EACCES);
+	/* aligned for the peer, not in memory */
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, odd->key, 0, false, 1, 0, &orig),
+			-EACCES);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, odd->key, 4088, false, 1, 0, &orig),
+			-EACCES);
+	leave();
+	KUNIT_EXPECT_EQ(test, *at, 42);
+	KUNIT_EXPECT_EQ(test, region_zeroes(odd), PAGES * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, region_zeroes(ro), PAGES * PAGE_SIZE);
+	region_free(r);
+	region_free(odd);
+	region_free(ro);
+}
+
+/* What a hold opened goes on, in any order, until the key is closed. */
+static void hold_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct region *r = region_make(test, f, 0x10000, 9000, 0x800, ALL_ACCESS);
+	struct nhca_hold h = {}, empty = {};
+	struct nhca_iter it;
+	int i, err[4];
+	u8 out[8];
+
+	for (i = 0; i < 9000; i++)
+		*region_byte(r, i) = i * 31 + i / 256;
+	local_bh_disable();
+	err[0] = nhca_hold_open(&h, &f->party, r->key, 0x10000 + 1000, 8001,
+				IB_ACCESS_REMOTE_READ);
+	err[1] = nhca_hold_open(&h, &f->party, r->key ^ 1, 0x10000, 1, IB_ACCESS_REMOTE_READ);
+	err[2] = nhca_hold_open(&h, &f->other, r->key, 0x10000, 1, IB_ACCESS_REMOTE_READ);
+	err[3] = nhca_hold_open(&empty, &f->party, 0xbad, 0, 0, IB_ACCESS_REMOTE_WRITE);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, err[0], -EACCES);
+	KUNIT_EXPECT_EQ(test, err[1], -EACCES);
+	KUNIT_EXPECT_EQ(test, err[2], -EACCES);
+	KUNIT_EXPECT_EQ(test, err[3], 0);
+
+	local_bh_disable();
+	err[0] = nhca_hold_open(&h, &f->party, r->key, 0x10000 + 1000, 8000,
+				IB_ACCESS_REMOTE_READ);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, err[0], 0);
+	for (i = 0; i < 8000 - 8; i += 997) {
+		enter();
+		nhca_iter_hold(&it, &h, i, 8, false);
+		err[0] = nhca_iter_read(&it, out, 8);
+		err[1] = nhca_iter_read(&it, out, 1);
+		leave();
+		KUNIT_EXPECT_EQ(test, err[0], 0);
+		KUNIT_EXPECT_EQ(test, err[1], -ENODATA);
+		KUNIT_EXPECT_EQ(test, out[0], *region_byte(r, 1000 + i));
+	}
+
+	KUNIT_EXPECT_EQ(test, nhca_mr_close(&r->mr->ibmr), 0);
+	enter();
+	nhca_iter_hold(&it, &h, 0, 8, false);
+	err[0] = nhca_iter_read(&it, out, 8);
+	leave();
+	KUNIT_EXPECT_EQ(test, err[0], -EACCES);
+	local_bh_disable();
+	nhca_hold_close(&h);
+	nhca_hold_close(&empty);
+	local_bh_enable();
+	region_free(r);
+}
+
+static void kernel_region_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct ib_uobject *uobject = kunit_kzalloc(test, sizeof(*uobject), GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, 3 * PAGE_SIZE, GFP_KERNEL);
+	void *far = vmalloc(PAGE_SIZE);
+	struct nhca_sge sge;
+	struct nhca_iter it;
+	struct ib_mr *ibmr;
+
+	KUNIT_ASSERT_TRUE(test, uobject && buf && far);
+	/* not for a process */
+	f->other.pd->uobject = uobject;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_mr_dma(f->dev, f->other.pd, 0)), -EPERM);
+
+	ibmr = nhca_mr_dma(f->dev, f->party.pd, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	sge.addr = (uintptr_t)buf + 77;
+	sge.length = 2 * PAGE_SIZE;
+	sge.lkey = ibmr->lkey;
+	enter();
+	nhca_iter_sges(&it, &f->party, &sge, 1, PAGE_SIZE - 3, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, "kernel", 6), 0);
+	leave();
+	KUNIT_EXPECT_MEMEQ(test, buf + 77 + PAGE_SIZE - 3, "kernel", 6);
+	KUNIT_EXPECT_EQ(test, buf[77 + PAGE_SIZE - 4] | buf[77 + PAGE_SIZE + 3], 0);
+
+	/* its key is its PD's only, and grants what it grants */
+	KUNIT_EXPECT_EQ(test, try_sge(&f->other, ibmr->lkey, sge.addr, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_key(&f->party, ibmr->rkey, sge.addr, 8, IB_ACCESS_REMOTE_READ),
+			-EACCES);
+	/* addresses that are none */
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, (uintptr_t)far, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, 0, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, U64_MAX, 8, 0), -EACCES);
+
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->party, sge.lkey, sge.addr, 8, 0), -EACCES);
+	vfree(far);
+}
+
+/* The kernel's own bytes: no key, across pages. */
+static void bytes_test(struct kunit *test)
+{
+	u8 *buf = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	u8 *out = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	int i;
+
+	KUNIT_ASSERT_TRUE(test, buf && out);
+	for (i = 0; i < 2 * PAGE_SIZE; i++)
+		buf[i] = i * 7 + i / 256;
+	nhca_iter_bytes(&it, buf + 100);
+	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 10, &seg), 0);
+	KUNIT_EXPECT_EQ(test, seg.len, 10);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), (void *)buf + 100);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, PAGE_SIZE + 50), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(out, buf + 110, PAGE_SIZE + 50), 0);
+}
+
+static struct kunit_case memory_cases[] = {
+	KUNIT_CASE(range_test),
+	KUNIT_CASE(edge_test),
+	KUNIT_CASE(access_test),
+	KUNIT_CASE(key_test),
+	KUNIT_CASE(zero_length_test),
+	KUNIT_CASE(segment_test),
+	KUNIT_CASE(gather_test),
+	KUNIT_CASE(scatter_test),
+	KUNIT_CASE(atomic_test),
+	KUNIT_CASE(hold_test),
+	KUNIT_CASE(kernel_region_test),
+	KUNIT_CASE(bytes_test),
+	{}
+};
+
+static struct kunit_suite memory_suite = {
+	.name = "nhca_memory",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = memory_cases,
+};
+
+kunit_test_suite(memory_suite);

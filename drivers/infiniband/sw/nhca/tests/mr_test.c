@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: regions: what is behind them, and their life.
+ */
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <rdma/ib_umem.h>
+
+#include "regions.h"
+#include "../verbs/objects.h"
+
+static struct nhca_mr *mr_make(struct kunit *test, struct fixture *f, int access)
+{
+	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->party.pd, access);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	return mr;
+}
+
+/* Pages of 4 KiB: where each seg ends, and who may write. */
+static void page_class_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = mr_make(test, f, READ_ACCESS);
+	struct nhca_seg seg;
+	int err;
+
+	/* the pages need not lie together, and the last entry is empty */
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, f->pages, NPAGES, 100, false), 0);
+	nhca_mr_start(mr, 0x5000, 5 * PAGE_SIZE);
+	nhca_range_clear(&mr->tces, 5, 1);
+	KUNIT_EXPECT_EQ(test, mr->tces.shift, PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, mr->tces.count, NPAGES);
+	KUNIT_EXPECT_EQ(test, mr->pvo, nhca_range_pvo(&mr->tces) + 100);
+
+	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, U32_MAX, false, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[0]);
+	KUNIT_EXPECT_EQ(test, seg.off, 100);
+	KUNIT_EXPECT_EQ(test, seg.len, PAGE_SIZE - 100);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, PAGE_SIZE - 101, 7, false, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[0]);
+	KUNIT_EXPECT_EQ(test, seg.off, PAGE_SIZE - 1);
+	KUNIT_EXPECT_EQ(test, seg.len, 1);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, PAGE_SIZE - 100, 7, false, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[1]);
+	KUNIT_EXPECT_EQ(test, seg.off, 0);
+	KUNIT_EXPECT_EQ(test, seg.len, 7);
+
+	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, 1, true, &seg), -EACCES);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, 5 * PAGE_SIZE - 100, 1, false, &seg), -EACCES);
+	/* no right and no region makes up for a PVO that is wrong by a bit of its key */
+	enter();
+	err = nhca_pvo_seg(mr->pvo ^ BIT_ULL(NHCA_PVO_KEY_SHIFT), 1, false, &seg);
+	leave();
+	KUNIT_EXPECT_EQ(test, err, -EACCES);
+	nhca_mr_free(mr);
+}
+
+/* Two huge pages as the kernel would give them for a buffer that begins at @start. */
+static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 length)
+{
+	struct fixture *f = test->priv;
+	const u64 offset = start & (PMD_SIZE - 1);
+	const u64 skip = offset & PAGE_MASK, first = PMD_SIZE - skip;
+	const u64 rest = PAGE_ALIGN(offset + length) - PMD_SIZE;
+	struct nhca_mr *mr = mr_make(test, f, ALL_ACCESS);
+	struct scatterlist sg[3];
+	struct sg_table sgt = { .sgl = sg, .nents = 3, .orig_nents = 3 };
+	struct nhca_seg seg;
+
+	/* the second element ends and the third begins inside of a huge page */
+	sg_init_table(sg, 3);
+	sg_set_page(&sg[0], huge[0] + (skip >> PAGE_SHIFT), first, 0);
+	sg_set_page(&sg[1], huge[1], PAGE_SIZE, 0);
+	sg_set_page(&sg[2], huge[1] + 1, rest - PAGE_SIZE, 0);
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_sgt(mr, &sgt, start, length, PMD_SHIFT, true), 0);
+	nhca_mr_start(mr, 0, length);
+	KUNIT_EXPECT_EQ(test, mr->tces.shift, PMD_SHIFT);
+	KUNIT_EXPECT_EQ(test, mr->tces.count, 2);
+
+	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, U32_MAX, true, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[0]) + offset);
+	KUNIT_EXPECT_LT(test, seg.off, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, seg.len, PMD_SIZE - offset);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, PMD_SIZE - offset - 1, 100, true, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[0]) + PMD_SIZE - 1);
+	KUNIT_EXPECT_EQ(test, seg.len, 1);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, PMD_SIZE - offset, 100, true, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[1]));
+	KUNIT_EXPECT_EQ(test, seg.len, 100);
+	KUNIT_EXPECT_EQ(test, seg_at(mr, length - 1, 1, true, &seg), 0);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg),
+			    page_address(huge[1]) + offset + length - 1 - PMD_SIZE);
+	nhca_mr_free(mr);
+}
+
+static void huge_class_test(struct kunit *test)
+{
+	const unsigned int order = PMD_SHIFT - PAGE_SHIFT;
+	struct fixture *f = test->priv;
+	struct page *huge[2] = {};
+	struct scatterlist sg;
+	struct sg_table sgt = { .sgl = &sg, .nents = 1, .orig_nents = 1 };
+	struct nhca_mr *mr;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		huge[i] = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN, order);
+	if (!huge[0] || !huge[1]) {
+		for (i = 0; i < 2; i++)
+			if (huge[i])
+				__free_pages(huge[i], order);
+		kunit_skip(test, "no huge pages");
+	}
+	huge_case(test, huge, 5 * PMD_SIZE, 2 * PMD_SIZE);
+	huge_case(test, huge, 5 * PMD_SIZE, PMD_SIZE + PAGE_SIZE + 1);
+	huge_case(test, huge, 5 * PMD_SIZE + 3 * PAGE_SIZE, PMD_SIZE);
+	huge_case(test, huge, 6 * PMD_SIZE - 1, 2 + PAGE_SIZE);
+	huge_case(test, huge, PMD_SIZE + 0x123, 2 * PMD_SIZE - 0x123);
+
+	/* memory that is not aligned like the addresses, too much of it, too little */
+	sg_init_table(&sg, 1);
+	sg_set_page(&sg, huge[0] + 1, PMD_SIZE - PAGE_SIZE, 0);
+	mr = mr_make(test, f, ALL_ACCESS);
+	KUNIT_EXPECT_EQ(test, nhca_mr_map_sgt(mr, &sgt, PMD_SIZE, PAGE_SIZE, PMD_SHIFT, true),
+			-EINVAL);
+	nhca_mr_free(mr);
+	sg_set_page(&sg, huge[0], PMD_SIZE, 0);
+	mr = mr_make(test, f, ALL_ACCESS);
+	KUNIT_EXPECT_EQ(test, nhca_mr_map_sgt(mr, &sgt, 0, PMD_SIZE + 1, PMD_SHIFT, true),
+			-EINVAL);
+	nhca_mr_free(mr);
+	mr = mr_make(test, f, ALL_ACCESS);
+	KUNIT_EXPECT_EQ(test, nhca_mr_map_sgt(mr, &sgt, 0, PAGE_SIZE, PAGE_SHIFT, true), -EINVAL);
+	nhca_mr_free(mr);
+	for (i = 0; i < 2; i++)
+		__free_pages(huge[i], order);
+}
+
+static void user_args_test(struct kunit *test)
+{
+	static const struct {
+		u64 start, length, iova;
+	} bad[] = {
+		{ 0x1000, 0, 0x1000 },
+		{ 0x1001, 0, 0x1001 },
+		{ 0, 0, 0 },
+		{ 0x1000, 2, U64_MAX },
+		{ 0x1000, U64_MAX, 2 },
+		{ U64_MAX, 2, 0x1000 },
+		{ 0x1000, U64_MAX, 0 },
+		{ -(u64)PAGE_SIZE, PAGE_SIZE + 1, 0 },
+	};
+	struct fixture *f = test->priv;
+	struct ib_mr *ibmr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		ibmr = nhca_mr_user(f->dev, f->party.pd, bad[i].start, bad[i].length,
+				    bad[i].iova, ALL_ACCESS);
+		KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(ibmr), -EINVAL, "case %d", i);
+	}
+}
+
+/* Rights and domain change in place, and nothing happens to a region with windows. */
+static void change_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct ib_umem umem = { .address = 0x7000, .length = 100 };
+	struct nhca_mr *mr = mr_make(test, f, READ_ACCESS);
+	u32 key = mr->mkey.key;
+	u64 start, length, iova;
+	int access;
+
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, f->pages, 1, 0, false), 0);
+	nhca_mr_start(mr, 0x1000, 100);
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, 0), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, nhca_mr_user_args(&mr->ibmr, &start, &length, &iova, &access),
+			-EOPNOTSUPP);
+	mr->umem = &umem;
+	KUNIT_EXPECT_EQ(test, nhca_mr_user_args(&mr->ibmr, &start, &length, &iova, &access), 0);
+	KUNIT_EXPECT_EQ(test, start, 0x7000);
+	KUNIT_EXPECT_EQ(test, length, 100);
+	KUNIT_EXPECT_EQ(test, iova, 0x1000);
+	KUNIT_EXPECT_EQ(test, access, READ_ACCESS);
+
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->party.pd, ALL_ACCESS), -EPERM);
+	atomic_inc(&mr->windows);
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, nhca_mr_close(&mr->ibmr), -EBUSY);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), '0');
+	atomic_dec(&mr->windows);
+
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, READ_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->other, key, 0x1000), '0');
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, 0), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->other, key, 0x1000), -EACCES);
+	umem.writable = 1;
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->party.pd, ALL_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), '0');
+	KUNIT_EXPECT_EQ(test, mr->ibmr.lkey, key);
+	KUNIT_EXPECT_EQ(test, mr->mkey.key, key);
+
+	mr->umem = NULL;
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), -EACCES);
+}
+
+/* What the verb says of arguments, and that it counts. */
+static void alloc_mr_test(struct kunit *test)
+{
+	static const enum ib_mr_type types[] = {
+		IB_MR_TYPE_DM, IB_MR_TYPE_USER, IB_MR_TYPE_DMA, IB_MR_TYPE_INTEGRITY,
+	};
+	struct fixture *f = test->priv;
+	struct ib_pd *pd = f->party.pd;
+	struct ib_mr *a, *b;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, types[i], 1)),
+				-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 0)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
+							    NHCA_MAX_FAST_SG + 1)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 0);
+	a = nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, NHCA_MAX_FAST_SG);
+	b = nhca_alloc_mr(pd, IB_MR_TYPE_SG_GAPS, NHCA_MAX_FAST_SG);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(a) || IS_ERR(b));
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 2);
+	atomic_set(&f->dev->mrs, NHCA_MAX_MR);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1)), -ENOMEM);
+	atomic_set(&f->dev->mrs, 2);
+
+	atomic_inc(&to_nhca_mr(a)->windows);
+	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(a, NULL), -EBUSY);
+	atomic_dec(&to_nhca_mr(a)->windows);
+	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(a, NULL), 0);
+	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(b, NULL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 0);
+}
+
+static struct kunit_case mr_cases[] = {
+	KUNIT_CASE(page_class_test),
+	KUNIT_CASE(huge_class_test),
+	KUNIT_CASE(user_args_test),
+	KUNIT_CASE(change_test),
+	KUNIT_CASE(alloc_mr_test),
+	{}
+};
+
+static struct kunit_suite mr_suite = {
+	.name = "nhca_mr",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = mr_cases,
+};
+
+kunit_test_suite(mr_suite);

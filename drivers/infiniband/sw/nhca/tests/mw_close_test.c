@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: memory windows that move and end, and invalidating keys by work requests.
+ */
+#include "mw_fixture.h"
+
+/* ---- moving and closing ---- */
+
+static bool hold(struct fixture *f, struct nhca_hold *h, u32 key, u64 va)
+{
+	int err;
+
+	memset(h, 0, sizeof(*h));
+	local_bh_disable();
+	err = nhca_hold_open(h, &f->qp, key, va, 64, IB_ACCESS_REMOTE_WRITE);
+	local_bh_enable();
+	return !err;
+}
+
+/* Was the hold revoked?  Ends it. */
+static bool revoked(struct nhca_hold *h)
+{
+	struct nhca_iter it;
+	struct nhca_seg seg;
+	bool gone;
+	int err;
+
+	local_bh_disable();
+	nhca_live_enter();
+	gone = !nhca_hold_valid(h);
+	nhca_iter_hold(&it, h, 0, 64, true);
+	err = nhca_iter_next(&it, 64, &seg);
+	nhca_live_exit();
+	nhca_hold_close(h);
+	local_bh_enable();
+	return gone && err == -EACCES;
+}
+
+static void move_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *a = region(test, f->pd, BINDABLE), *b = region(test, f->pd, BINDABLE);
+	struct nhca_mw *mw = window(test, NHCA_MKEY_MW1);
+	const struct {
+		struct nhca_mr *mr;
+		u64 at, len;
+	} steps[] = {
+		{ a, IOVA, LENGTH },
+		/* shrink, move, grow; to another region and back; to nothing, twice */
+		{ a, IOVA, 64 },
+		{ a, IOVA + PAGE_SIZE, 64 },
+		{ a, IOVA, LENGTH },
+		{ b, IOVA, 64 },
+		{ a, IOVA, 64 },
+		{ NULL, 0, 0 },
+		{ NULL, 0, 0 },
+		{ b, IOVA + PAGE_SIZE, 64 },
+		/* no bytes of a region, which is not looked at */
+		{ b, 1, 0 },
+		{ a, IOVA, 64 },
+	};
+	u32 old = mw->mkey.key;
+	u64 old_at = IOVA, off;
+	struct nhca_hold h;
+	bool held = false;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		KUNIT_ASSERT_EQ(test, bind(f, mw, steps[i].mr, steps[i].at, steps[i].len, REMOTE),
+				0);
+		KUNIT_EXPECT_EQ(test, mw->mkey.key, next_key(old));
+		KUNIT_EXPECT_FALSE(test, opens(&f->qp, old, old_at, 1, REMOTE));
+		if (held)
+			KUNIT_EXPECT_TRUE(test, revoked(&h));
+		held = false;
+		old = mw->mkey.key;
+		KUNIT_EXPECT_EQ(test, atomic_read(&a->windows), steps[i].mr == a && steps[i].len);
+		KUNIT_EXPECT_EQ(test, atomic_read(&b->windows), steps[i].mr == b && steps[i].len);
+		if (!steps[i].len) {
+			KUNIT_EXPECT_FALSE(test, opens(&f->qp, old, IOVA, 1, REMOTE));
+			KUNIT_EXPECT_FALSE(test, opens(&f->qp, old, IOVA, 0, REMOTE));
+			continue;
+		}
+		old_at = steps[i].at;
+		KUNIT_EXPECT_PTR_EQ(test, reach(&f->qp, old, old_at, steps[i].len, REMOTE, &off),
+				    steps[i].mr);
+		KUNIT_EXPECT_EQ(test, off, old_at - IOVA);
+		KUNIT_EXPECT_FALSE(test, opens(&f->qp, old, old_at, steps[i].len + 1, REMOTE));
+		held = hold(f, &h, old, old_at);
+		KUNIT_EXPECT_TRUE(test, held);
+	}
+	if (held)
+		KUNIT_EXPECT_FALSE(test, revoked(&h));
+}
+
+/* A window that is closed leaves holds on other keys alone, also on its region's. */
+static void others_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = region(test, f->pd, BINDABLE | REMOTE);
+	struct nhca_mw *mw = window(test, NHCA_MKEY_MW2B), *other = window(test, NHCA_MKEY_MW2B);
+	struct nhca_hold h[3];
+
+	KUNIT_ASSERT_EQ(test, bind(f, mw, mr, IOVA, 64, REMOTE), 0);
+	KUNIT_ASSERT_EQ(test, bind(f, other, mr, IOVA, 64, REMOTE), 0);
+	KUNIT_ASSERT_TRUE(test, hold(f, &h[0], mw->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, hold(f, &h[1], other->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, hold(f, &h[2], mr->mkey.key, IOVA));
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, mw->mkey.key, true), 0);
+	KUNIT_EXPECT_TRUE(test, revoked(&h[0]));
+	KUNIT_EXPECT_FALSE(test, revoked(&h[1]));
+	KUNIT_EXPECT_FALSE(test, revoked(&h[2]));
+	KUNIT_EXPECT_TRUE(test, opens(&f->qp, other->mkey.key, IOVA, 64, REMOTE));
+}
+
+static int inv(bool remote, const struct nhca_party *party, u32 key)
+{
+	return remote ? remote_inv(party, key) : local_inv(party, key, true);
+}
+
+static void invalidate_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
+	struct nhca_send_wqe wqe;
+	struct nhca_mw *mw;
+	struct nhca_hold h;
+	int t, remote;
+	u32 key;
+
+	for (t = 0; t < ARRAY_SIZE(types); t++) {
+		for (remote = 0; remote < 2; remote++) {
+			mw = window(test, types[t]);
+			KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, mw->mkey.key), -EINVAL);
+			KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, 64, REMOTE), 0);
+			key = mw->mkey.key;
+			KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key ^ 1), -EINVAL);
+			KUNIT_EXPECT_EQ(test, inv(remote, &f->sibling, key), -EINVAL);
+			KUNIT_EXPECT_EQ(test, inv(remote, &f->stranger, key), -EINVAL);
+			if (types[t] != NHCA_MKEY_MW2A)
+				KUNIT_EXPECT_EQ(test, inv(remote, &f->twin, key), -EINVAL);
+			KUNIT_EXPECT_TRUE(test, opens(&f->qp, key, IOVA, 64, REMOTE));
+			KUNIT_EXPECT_TRUE(test, hold(f, &h, key, IOVA));
+			KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
+			if (types[t] == NHCA_MKEY_MW1) {
+				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
+				KUNIT_EXPECT_TRUE(test, opens(&f->qp, key, IOVA, 64, REMOTE));
+				KUNIT_EXPECT_FALSE(test, revoked(&h));
+			} else {
+				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), 0);
+				KUNIT_EXPECT_FALSE(test, opens(&f->qp, key, IOVA, 64, REMOTE));
+				KUNIT_EXPECT_TRUE(test, revoked(&h));
+				KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
+				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
+				/* and again, by another QP, that knows its first key only */
+				wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
+				wqe.mw.mw_rkey = mw->ibmw.rkey;
+				KUNIT_EXPECT_EQ(test, bind_as(&f->sibling, &wqe), 0);
+				KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 64,
+							       REMOTE));
+				KUNIT_EXPECT_TRUE(test, opens(&f->sibling, mw->mkey.key, IOVA, 64,
+							      REMOTE));
+			}
+			window_free(f, mw);
+			KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, 0, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, U32_MAX), -EINVAL);
+}
+
+static void regions_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *user = region(test, f->pd, BINDABLE | REMOTE);
+	struct nhca_mr *fast = fast_region(test, f->pd, BINDABLE | IB_ACCESS_REMOTE_READ);
+	struct nhca_mr *near = fast_region(test, f->pd, BINDABLE);
+	struct nhca_mw *mw = window(test, NHCA_MKEY_MW2B);
+	struct nhca_hold h;
+
+	/* not what a user registered, by nobody */
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, user->mkey.key, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, user->mkey.key, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, user->mkey.key), -EINVAL);
+	KUNIT_EXPECT_TRUE(test, opens(&f->qp, user->mkey.key, IOVA, 64, REMOTE));
+
+	/* not by others, not while a window is on it */
+	KUNIT_EXPECT_EQ(test, local_inv(&f->stranger, fast->mkey.key, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->twin, fast->mkey.key), -EINVAL);
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key ^ 1, false), -EINVAL);
+	KUNIT_ASSERT_EQ(test, bind(f, mw, fast, IOVA, 64, REMOTE), 0);
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, fast->mkey.key), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, mw->mkey.key), 0);
+	KUNIT_EXPECT_TRUE(test, opens(&f->sibling, fast->mkey.key, IOVA, 64,
+				      IB_ACCESS_REMOTE_READ));
+	/* by any QP of the domain, once */
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->sibling, fast->mkey.key), 0);
+	KUNIT_EXPECT_FALSE(test, opens(&f->qp, fast->mkey.key, IOVA, 64, IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, bind(f, mw, fast, IOVA, 64, REMOTE), -EINVAL);
+
+	/* a peer closes only what is open to peers */
+	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, near->mkey.key), -EINVAL);
+	KUNIT_EXPECT_TRUE(test, opens(&f->qp, near->mkey.key, IOVA, 64, IB_ACCESS_LOCAL_WRITE));
+	KUNIT_EXPECT_EQ(test, local_inv(&f->sibling, near->mkey.key, false), 0);
+	KUNIT_EXPECT_FALSE(test, opens(&f->qp, near->mkey.key, IOVA, 64, 0));
+	KUNIT_EXPECT_TRUE(test, hold(f, &h, user->mkey.key, IOVA));
+	KUNIT_EXPECT_FALSE(test, revoked(&h));
+}
+
+/* ---- the ends of what belongs together ---- */
+
+static void ends_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = region(test, f->pd, BINDABLE | REMOTE);
+	struct nhca_mw *mw[4];
+	struct nhca_send_wqe wqe;
+	struct nhca_hold h, h2;
+	u32 key;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		mw[i] = window(test, types[i]);
+		KUNIT_ASSERT_EQ(test, bind(f, mw[i], mr, IOVA, 64, REMOTE), 0);
+	}
+	mw[3] = window(test, NHCA_MKEY_MW2B);
+	wqe = bind_wqe(mw[3], mr, IOVA, 64, REMOTE);
+	KUNIT_ASSERT_EQ(test, bind_as(&f->sibling, &wqe), 0);
+
+	/* the region: not as long as a window is on it */
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mr->mkey.key, IOVA, 64, REMOTE));
+	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));
+
+	/* a QP: the type 2 windows that it bound, and no others */
+	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[1]->mkey.key, IOVA));
+	nhca_mw_qp_gone(&f->qp);
+	KUNIT_EXPECT_TRUE(test, revoked(&h));
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, opens(i < 3 ? &f->qp : &f->sibling, mw[i]->mkey.key, IOVA, 64,
+					    REMOTE), i == 0 || i == 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 2);
+	nhca_mw_qp_gone(&f->qp);
+	nhca_mw_qp_gone(&f->stranger);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 2);
+	KUNIT_EXPECT_EQ(test, bind(f, mw[2], mr, IOVA, 64, REMOTE), 0);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
+
+	/* a window: its binding */
+	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[0]->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, hold(f, &h2, mr->mkey.key, IOVA));
+	key = mw[0]->mkey.key;
+	for (i = 0; i < 4; i++)
+		window_free(f, mw[i]);
+	KUNIT_EXPECT_TRUE(test, revoked(&h));
+	KUNIT_EXPECT_FALSE(test, revoked(&h2));
+	KUNIT_EXPECT_FALSE(test, opens(&f->qp, key, IOVA, 64, REMOTE));
+	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, key, true), -EINVAL);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), 0);
+	f->mrs[0] = NULL;
+}
+
+static struct kunit_case mw_close_cases[] = {
+	KUNIT_CASE(move_test),
+	KUNIT_CASE(others_test),
+	KUNIT_CASE(invalidate_test),
+	KUNIT_CASE(regions_test),
+	KUNIT_CASE(ends_test),
+	{}
+};
+
+static struct kunit_suite mw_close_suite = {
+	.name = "nhca-mw-close",
+	.init = mw_test_init,
+	.exit = mw_test_exit,
+	.test_cases = mw_close_cases,
+};
+
+kunit_test_suite(mw_close_suite);

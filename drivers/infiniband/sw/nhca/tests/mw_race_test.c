@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: windows that are bound and closed while others use their keys, on all CPUs.
+ *
+ * The promise is what is checked: from the moment a key is closed the owner has its
+ * memory for itself.
+ */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/random.h>
+#include <linux/string.h>
+
+#include "mw_fixture.h"
+#include "threads.h"
+
+#define OWNERS		6
+#define BINDERS		2
+#define RACE_MS		2000
+#define CHUNK		512
+
+/* what is in a page while it may be seen and written, and what is in it otherwise */
+#define PUBLIC		0x55
+#define WRITTEN		0xaa
+#define SECRET		0x5e
+
+struct race {
+	struct fixture *f;
+	struct owner *owners;
+	u32 nowners;
+	atomic_t seen;		/* secrets that a peer read */
+	atomic_t touched;	/* bytes of the owner's that somebody wrote */
+	atomic_t moved;		/* pieces that moved as they should */
+	atomic_t refused;	/* pieces refused */
+	atomic_t wrong;		/* calls that should have succeeded, or not */
+};
+
+/* Binds its window to one of two pages of its own, of one of two regions */
+struct owner {
+	struct race *race;
+	struct task_struct *task;
+	struct nhca_mw *mw;
+	struct nhca_mr *mr[2];
+	u8 *page[2];
+	u64 va[2];
+	u32 key;
+	u64 key_va;
+	unsigned int rounds;
+};
+
+/* at once, a little later, or when others of this CPU have had their turn */
+static void dawdle(void)
+{
+	switch (get_random_u32_below(8)) {
+	case 0 ... 2:
+		break;
+	case 3 ... 5:
+		udelay(get_random_u32_below(30));
+		break;
+	case 6:
+		cond_resched();
+		break;
+	default:
+		usleep_range(1, 20);
+	}
+}
+
+static void owner_expect(struct owner *o, int err)
+{
+	if (err)
+		atomic_inc(&o->race->wrong);
+}
+
+/* The key is closed: nobody but us sees or changes the page. */
+static void owner_alone(struct owner *o, int i)
+{
+	memset(o->page[i], SECRET, PAGE_SIZE);
+	dawdle();
+	if (memchr_inv(o->page[i], SECRET, PAGE_SIZE))
+		atomic_inc(&o->race->touched);
+	memset(o->page[i], PUBLIC, PAGE_SIZE);
+}
+
+static void owner_bind(struct owner *o, int i)
+{
+	struct fixture *f = o->race->f;
+
+	owner_expect(o, bind(f, o->mw, o->mr[i], o->va[i], PAGE_SIZE, REMOTE));
+	WRITE_ONCE(o->key_va, o->va[i]);
+	WRITE_ONCE(o->key, o->mw->mkey.key);
+	dawdle();
+}
+
+static void owner_close(struct owner *o)
+{
+	struct fixture *f = o->race->f;
+	u32 key = o->mw->mkey.key;
+
+	if (o->mw->mkey.type == NHCA_MKEY_MW1)
+		owner_expect(o, bind(f, o->mw, NULL, 0, 0, 0));
+	else if (get_random_u32_below(2))
+		owner_expect(o, local_inv(&f->qp, key, true));
+	else
+		owner_expect(o, remote_inv(&f->qp, key));
+}
+
+static int owner_run(void *arg)
+{
+	struct owner *o = arg;
+
+	while (!kthread_should_stop()) {
+		int i = get_random_u32_below(2);
+
+		owner_bind(o, i);
+		if (o->mw->mkey.type == NHCA_MKEY_MW1) {
+			/* a move closes, too */
+			owner_bind(o, !i);
+			owner_alone(o, i);
+			i = !i;
+		}
+		owner_close(o);
+		owner_alone(o, i);
+		o->rounds++;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* One piece by key or hold, in a section.  Return: 0 if it moved. */
+static int peer_piece(struct race *r, struct nhca_hold *h, u32 key, u64 va, u32 off, bool write)
+{
+	u8 buf[CHUNK];
+	struct nhca_iter it;
+	int err = 0;
+
+	memset(buf, WRITTEN, sizeof(buf));
+	nhca_live_enter();
+	if (h)
+		nhca_iter_hold(&it, h, off, sizeof(buf), write);
+	else
+		err = nhca_iter_key(&it, &r->f->qp, key, va + off, sizeof(buf),
+				    write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ);
+	if (!err)
+		err = write ? nhca_iter_write(&it, buf, sizeof(buf)) :
+			      nhca_iter_read(&it, buf, sizeof(buf));
+	nhca_live_exit();
+	if (err) {
+		atomic_inc(&r->refused);
+		return err;
+	}
+	atomic_inc(&r->moved);
+	if (!write && memchr(buf, SECRET, sizeof(buf)))
+		atomic_inc(&r->seen);
+	return 0;
+}
+
+/* A message of several pieces, between which the owner may do as it likes */
+static void peer_message(struct race *r, u32 key, u64 va, bool write)
+{
+	struct nhca_hold h = {};
+	u32 off;
+
+	local_bh_disable();
+	if (nhca_hold_open(&h, &r->f->qp, key, va, PAGE_SIZE,
+			   write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ)) {
+		local_bh_enable();
+		return;
+	}
+	for (off = 0; off < PAGE_SIZE; off += CHUNK) {
+		if (peer_piece(r, &h, 0, 0, off, write))
+			break;
+		/* the next packet comes later; nothing but the hold is kept meanwhile */
+		local_bh_enable();
+		dawdle();
+		local_bh_disable();
+	}
+	nhca_hold_close(&h);
+	local_bh_enable();
+}
+
+static int peer_run(void *arg)
+{
+	struct race *r = arg;
+
+	while (!kthread_should_stop()) {
+		struct owner *o = &r->owners[get_random_u32_below(r->nowners)];
+		bool write = get_random_u32_below(2);
+		u32 key = READ_ONCE(o->key), off;
+		u64 va = READ_ONCE(o->key_va);
+
+		/* also by a key that is old by now */
+		dawdle();
+		if (get_random_u32_below(2)) {
+			peer_message(r, key, va, write);
+		} else {
+			off = get_random_u32_below(PAGE_SIZE - CHUNK);
+			local_bh_disable();
+			peer_piece(r, NULL, key, va, off, write);
+			local_bh_enable();
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A peer on each CPU as long as the race lasts */
+static void race_with_peers(struct kunit *test, struct race *r, unsigned int ms)
+{
+	struct task_struct **peer;
+	int cpu;
+
+	peer = kunit_kcalloc(test, nr_cpu_ids, sizeof(*peer), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, peer);
+	for_each_online_cpu(cpu)
+		peer[cpu] = test_thread_start(peer_run, r, cpu);
+	msleep(ms);
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		test_thread_stop(peer[cpu]);
+}
+
+static void expect_promise(struct kunit *test, struct race *r)
+{
+	KUNIT_EXPECT_EQ(test, atomic_read(&r->seen), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&r->touched), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&r->wrong), 0);
+	/* or nothing was tried */
+	KUNIT_EXPECT_GT(test, atomic_read(&r->moved), 100);
+	KUNIT_EXPECT_GT(test, atomic_read(&r->refused), 100);
+	kunit_info(test, "%d pieces moved, %d refused\n", atomic_read(&r->moved),
+		   atomic_read(&r->refused));
+}
+
+static void race_init(struct kunit *test, struct race *r, struct owner *owners, int n)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr[4];
+	int i, j, k = 0;
+
+	r->f = f;
+	r->owners = owners;
+	r->nowners = n;
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		mr[i] = region(test, f->pd, BINDABLE | REMOTE);
+	for (i = 0; i < n; i++) {
+		owners[i].race = r;
+		owners[i].mw = window(test, types[i % ARRAY_SIZE(types)]);
+		for (j = 0; j < 2; j++, k++) {
+			owners[i].mr[j] = mr[k % ARRAY_SIZE(mr)];
+			owners[i].va[j] = IOVA + k / ARRAY_SIZE(mr) * PAGE_SIZE;
+			owners[i].page[j] = page_address(f->pages[k % ARRAY_SIZE(mr) * PAGES +
+								  k / ARRAY_SIZE(mr)]);
+			memset(owners[i].page[j], PUBLIC, PAGE_SIZE);
+		}
+	}
+}
+
+static void race_test(struct kunit *test)
+{
+	struct owner *owners = kunit_kcalloc(test, OWNERS, sizeof(*owners), GFP_KERNEL);
+	struct race *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct fixture *f = test->priv;
+	int i, cpu = -1;
+
+	KUNIT_ASSERT_TRUE(test, owners && r);
+	race_init(test, r, owners, OWNERS);
+	for (i = 0; i < OWNERS; i++) {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		owners[i].task = test_thread_start(owner_run, &owners[i], cpu);
+	}
+	race_with_peers(test, r, RACE_MS);
+	for (i = 0; i < OWNERS; i++)
+		test_thread_stop(owners[i].task);
+
+	expect_promise(test, r);
+	for (i = 0; i < OWNERS; i++)
+		KUNIT_EXPECT_GT(test, owners[i].rounds, 10);
+	for (i = 0; i < f->nmrs; i++)
+		KUNIT_EXPECT_EQ(test, atomic_read(&f->mrs[i]->windows), 0);
+}
+
+/*
+ * A region that comes and goes while windows are bound to it: each bind either keeps it
+ * there or fails.
+ */
+struct dereg {
+	struct race race;
+	/* few, or there is always one bound */
+	struct owner owners[BINDERS];
+	struct page *pages[PAGES];
+	u32 lkey;
+	atomic_t bound, unbound;
+};
+
+static int binder_run(void *arg)
+{
+	struct owner *o = arg;
+	struct dereg *d = container_of(o->race, struct dereg, race);
+	struct fixture *f = o->race->f;
+	struct nhca_send_wqe wqe;
+	u64 va = o->va[0];
+
+	while (!kthread_should_stop()) {
+		wqe = bind_wqe(o->mw, NULL, va, PAGE_SIZE, REMOTE);
+		wqe.mw.mr_lkey = READ_ONCE(d->lkey);
+		if (bind_as(&f->qp, &wqe)) {
+			atomic_inc(&d->unbound);
+		} else {
+			WRITE_ONCE(o->key_va, va);
+			WRITE_ONCE(o->key, o->mw->mkey.key);
+			atomic_inc(&d->bound);
+			dawdle();
+			/* it is our window that keeps the region */
+			if (!opens(&f->qp, o->mw->mkey.key, va, PAGE_SIZE, REMOTE))
+				atomic_inc(&o->race->wrong);
+			owner_close(o);
+		}
+		dawdle();
+		cond_resched();
+	}
+	return 0;
+}
+
+static void dereg_make(struct kunit *test, struct dereg *d)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->pd, BINDABLE | REMOTE);
+	int i;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	f->mrs[0] = mr;
+	f->nmrs = 1;
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, d->pages, PAGES, 0, true), 0);
+	for (i = 0; i < PAGES; i++)
+		memset(page_address(d->pages[i]), PUBLIC, PAGE_SIZE);
+	nhca_mr_start(mr, IOVA, LENGTH);
+	WRITE_ONCE(d->lkey, mr->ibmr.lkey);
+}
+
+/* Deregister, as soon as no window is in the way; then the memory is ours. */
+static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
+{
+	struct fixture *f = test->priv;
+	int i, err;
+
+	while ((err = nhca_mr_destroy(f->dev, &f->mrs[0]->ibmr)) == -EBUSY) {
+		++*busy;
+		dawdle();
+	}
+	KUNIT_EXPECT_EQ(test, err, 0);
+	f->mrs[0] = NULL;
+	for (i = 0; i < PAGES; i++)
+		memset(page_address(d->pages[i]), SECRET, PAGE_SIZE);
+	/* everybody has a go at what is not there */
+	usleep_range(1, 20);
+	for (i = 0; i < PAGES; i++)
+		if (memchr_inv(page_address(d->pages[i]), SECRET, PAGE_SIZE))
+			atomic_inc(&d->race.touched);
+}
+
+static void dereg_race_test(struct kunit *test)
+{
+	struct dereg *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct fixture *f = test->priv;
+	struct task_struct **peer;
+	unsigned int busy = 0, gone = 0;
+	unsigned long end;
+	int i, cpu = -1;
+
+	peer = kunit_kcalloc(test, nr_cpu_ids, sizeof(*peer), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, d && peer);
+	for (i = 0; i < PAGES; i++) {
+		d->pages[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, d->pages[i]);
+		f->pages[f->npages++] = d->pages[i];
+	}
+	d->race.f = f;
+	d->race.owners = d->owners;
+	d->race.nowners = BINDERS;
+	for (i = 0; i < BINDERS; i++) {
+		d->owners[i].race = &d->race;
+		d->owners[i].mw = window(test, types[2 * i]);
+		d->owners[i].va[0] = IOVA + i % PAGES * PAGE_SIZE;
+	}
+	dereg_make(test, d);
+	for (i = 0; i < BINDERS; i++) {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		d->owners[i].task = test_thread_start(binder_run, &d->owners[i], cpu);
+	}
+	for_each_online_cpu(cpu)
+		peer[cpu] = test_thread_start(peer_run, &d->race, cpu);
+
+	for (end = jiffies + msecs_to_jiffies(RACE_MS); time_before(jiffies, end); gone++) {
+		dereg_gone(test, d, &busy);
+		dereg_make(test, d);
+		dawdle();
+		cond_resched();
+	}
+
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		test_thread_stop(peer[cpu]);
+	for (i = 0; i < BINDERS; i++)
+		test_thread_stop(d->owners[i].task);
+	expect_promise(test, &d->race);
+	KUNIT_EXPECT_GT(test, busy, 3);
+	KUNIT_EXPECT_GT(test, gone, 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&d->bound), 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&d->unbound), 3);
+	kunit_info(test, "%u regions gone, %u times busy, %d binds, %d refused\n", gone, busy,
+		   atomic_read(&d->bound), atomic_read(&d->unbound));
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->mrs[0]->windows), 0);
+}
+
+static struct kunit_case mw_race_cases[] = {
+	KUNIT_CASE(race_test),
+	KUNIT_CASE(dereg_race_test),
+	{}
+};
+
+static struct kunit_suite mw_race_suite = {
+	.name = "nhca-mw-race",
+	.init = mw_test_init,
+	.exit = mw_test_exit,
+	.test_cases = mw_race_cases,
+};
+
+kunit_test_suite(mw_race_suite);

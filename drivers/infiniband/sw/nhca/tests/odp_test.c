@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: on-demand paging, on an address space of the test's own.
+ */
+#include <linux/completion.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/uaccess.h>
+
+#include "regions.h"
+#include "../memory/odp.h"
+
+#define ODP_PAGES	1024UL
+#define ODP_SIZE	(ODP_PAGES * PAGE_SIZE)
+
+/* User memory that is not there yet; it goes with the test's address space. */
+static unsigned long user_memory(struct kunit *test, unsigned long prot)
+{
+	unsigned long addr;
+
+	addr = kunit_vm_mmap(test, NULL, 0, ODP_SIZE, prot, MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE_MSG(test, addr, 0, "no user memory");
+	KUNIT_ASSERT_LT_MSG(test, addr, (unsigned long)TASK_SIZE, "no user memory");
+	return addr;
+}
+
+static struct ib_mr *odp_make(struct kunit *test, u64 start, u64 length, u64 iova)
+{
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = nhca_mr_odp(f->dev, f->party.pd, start, length, iova, ALL_ACCESS);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	return mr;
+}
+
+static s64 fault(struct ib_mr *mr, u64 off, u64 len, enum nhca_odp_mode mode)
+{
+	return nhca_odp_fault(to_nhca_mr(mr)->odp, off, len, mode);
+}
+
+/* Write one byte by @key.  Return: 0 or an error. */
+static int poke(const struct nhca_party *party, u32 key, u64 va, u8 byte)
+{
+	struct nhca_iter it;
+	int err;
+
+	enter();
+	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_WRITE);
+	if (!err)
+		err = nhca_iter_write(&it, &byte, 1);
+	leave();
+	return err;
+}
+
+/* Pages come when they are wanted, as they are wanted, and go when they go. */
+static void life_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	const u64 iova = 0x10000000, at = 600 * PAGE_SIZE;
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = odp_make(test, addr, ODP_SIZE, iova);
+	u32 key = mr->rkey;
+	u8 byte = 0;
+
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_PRESENT), 1);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+
+	/* for reading: the zero page, which nobody may write */
+	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), 1);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at, 7), -EAGAIN);
+
+	/* for writing; what the one side writes the other reads */
+	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_WRITE), 1);
+	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at, 7), 0);
+	KUNIT_EXPECT_EQ(test, get_user(byte, (u8 __user *)(addr + at)), 0);
+	KUNIT_EXPECT_EQ(test, byte, 7);
+	KUNIT_EXPECT_EQ(test, put_user((u8)9, (u8 __user *)(addr + at)), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), 9);
+	/* and no page beside it */
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at - 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
+
+	KUNIT_EXPECT_EQ(test, vm_munmap(addr + at, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), -EFAULT);
+	/* what can be had up to there is */
+	KUNIT_EXPECT_EQ(test, fault(mr, at - PAGE_SIZE, 2 * PAGE_SIZE, NHCA_ODP_WRITE),
+			(s64)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at - 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, key, iova + at - 1), -EACCES);
+}
+
+/* What is there at registration is translated to at once. */
+static void present_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	struct fixture *f = test->priv;
+	struct ib_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, put_user((u8)5, (u8 __user *)(addr + 3 * PAGE_SIZE)), 0);
+	mr = odp_make(test, addr, ODP_SIZE, addr);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + 3 * PAGE_SIZE), 5);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + 4 * PAGE_SIZE), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
+static void implicit_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct ib_mr *mr;
+	unsigned long addr;
+
+	/* an address space has to be there, and memory comes later */
+	user_memory(test, PROT_READ);
+	mr = odp_make(test, 0, U64_MAX, 0);
+	addr = user_memory(test, PROT_READ | PROT_WRITE);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fault(mr, addr, ODP_SIZE, NHCA_ODP_WRITE), (s64)ODP_SIZE);
+	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr + ODP_SIZE - 1, 3), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + ODP_SIZE - 1), 3);
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fault(mr, U64_MAX - 1, 1, NHCA_ODP_READ), -EFAULT);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
+static void arguments_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ);
+	struct fixture *f = test->priv;
+	struct ib_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, 0, U64_MAX, 8, 0)),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, 0, 0, 0)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, -addr, 0, 0)),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, 8, -4ULL, 0)),
+			-EINVAL);
+	/* what the process may not write the adapter may not either */
+	mr = odp_make(test, addr, ODP_SIZE, addr);
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), 1);
+	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fault(mr, ODP_SIZE, 1, NHCA_ODP_READ), -EFAULT);
+	KUNIT_EXPECT_EQ(test, fault(mr, ODP_SIZE - 1, 100, NHCA_ODP_READ), 1);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
+static void resume(void *arg)
+{
+	complete(arg);
+}
+
+/* As an engine does: ask, be told, try again; and get to know that there is nothing. */
+static int ask(const struct nhca_party *party, u32 key, u64 va, struct nhca_fault *fault)
+{
+	struct nhca_iter it;
+	u8 byte;
+	int err;
+
+	enter();
+	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_READ);
+	if (!err)
+		err = nhca_iter_read(&it, &byte, 1);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, fault);
+	leave();
+	return err;
+}
+
+static void fault_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = odp_make(test, addr, ODP_SIZE, addr);
+	struct nhca_fault *fault = nhca_fault_alloc(resume, &done);
+
+	KUNIT_ASSERT_NOT_NULL(test, fault);
+	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
+	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
+	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
+	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), 0);
+
+	KUNIT_EXPECT_EQ(test, vm_munmap(addr, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
+	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EACCES);
+	/* it is said once: the next request is another one */
+	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+
+	/* nobody is told any more, and the region does not wait for anybody */
+	nhca_fault_cancel(fault);
+	nhca_fault_free(fault);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
+static struct kunit_case odp_cases[] = {
+	KUNIT_CASE(life_test),
+	KUNIT_CASE(present_test),
+	KUNIT_CASE(implicit_test),
+	KUNIT_CASE(arguments_test),
+	KUNIT_CASE(fault_test),
+	{}
+};
+
+static struct kunit_suite odp_suite = {
+	.name = "nhca_odp",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = odp_cases,
+};
+
+kunit_test_suite(odp_suite);

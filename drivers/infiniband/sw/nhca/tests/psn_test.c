@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packet sequence numbers around the circle. */
+#include <kunit/test.h>
+#include "../wire/psn.h"
+
+static const u32 psn_bases[] = {
+	0, 1, 2, 0x123456, 0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0xfffffe, 0xffffff,
+};
+
+static void psn_add_wraps(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, 0), 0);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(5, 7), 12);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 1), 0);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 0xffffff), 0xfffffe);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0x800000, 0x800000), 0);
+	/* One back is the whole circle but one forward, in 24 bits and in 32 */
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, NHCA_PSN_MASK), 0xffffff);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, (u32)-1), 0xffffff);
+	KUNIT_EXPECT_EQ(test, nhca_psn_add(3, (u32)-5), 0xfffffe);
+}
+
+static void psn_diff_is_signed_distance(struct kunit *test)
+{
+	static const s32 distances[] = {
+		0, 1, 2, 100, 0x7ffffe, 0x7fffff,
+		-1, -2, -100, -0x7fffff, -0x800000,
+	};
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(psn_bases); i++) {
+		u32 base = psn_bases[i];
+
+		for (j = 0; j < ARRAY_SIZE(distances); j++) {
+			s32 d = distances[j];
+
+			KUNIT_EXPECT_EQ_MSG(test, nhca_psn_diff(nhca_psn_add(base, d), base), d,
+					    "base %#x distance %d", base, d);
+		}
+	}
+}
+
+static void psn_diff_half_circle(struct kunit *test)
+{
+	/* Exactly opposite counts as behind, from either side */
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x800000, 0), -0x800000);
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0, 0x800000), -0x800000);
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x7fffff, 0), 0x7fffff);
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0, 0x7fffff), -0x7fffff);
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0, 0xffffff), 1);
+	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0xffffff, 0), -1);
+}
+
+static void psn_diff_turns_with_the_circle(struct kunit *test)
+{
+	int i, j;
+	u32 turn;
+
+	for (i = 0; i < ARRAY_SIZE(psn_bases); i++) {
+		for (j = 0; j < ARRAY_SIZE(psn_bases); j++) {
+			u32 a = psn_bases[i], b = psn_bases[j];
+			s32 d = nhca_psn_diff(a, b);
+
+			KUNIT_EXPECT_GE(test, d, -0x800000);
+			KUNIT_EXPECT_LE(test, d, 0x7fffff);
+			for (turn = 0; turn < 0x1000000; turn += 0x10001)
+				KUNIT_ASSERT_EQ_MSG(test, d,
+						    nhca_psn_diff(nhca_psn_add(a, turn),
+								  nhca_psn_add(b, turn)),
+						    "a %#x b %#x turned by %#x", a, b, turn);
+		}
+	}
+}
+
+static void psn_count_of_message(struct kunit *test)
+{
+	u32 mtu;
+
+	for (mtu = 256; mtu <= 4096; mtu *= 2) {
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(0, mtu), 1);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(1, mtu), 1);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(mtu - 1, mtu), 1);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(mtu, mtu), 1);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(mtu + 1, mtu), 2);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(2 * mtu, mtu), 2);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(7 * mtu + 1, mtu), 8);
+		/* The longest message there is: 2^31 bytes */
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(1U << 31, mtu), (1U << 31) / mtu);
+		KUNIT_EXPECT_EQ(test, nhca_psn_count((1U << 31) - 1, mtu), (1U << 31) / mtu);
+		/* No 32-bit length overflows on the way */
+		KUNIT_EXPECT_EQ(test, nhca_psn_count(U32_MAX, mtu), (1ULL << 32) / mtu);
+	}
+}
+
+static struct kunit_case psn_cases[] = {
+	KUNIT_CASE(psn_add_wraps),
+	KUNIT_CASE(psn_diff_is_signed_distance),
+	KUNIT_CASE(psn_diff_half_circle),
+	KUNIT_CASE(psn_diff_turns_with_the_circle),
+	KUNIT_CASE(psn_count_of_message),
+	{}
+};
+
+static struct kunit_suite psn_suite = {
+	.name = "nhca_psn",
+	.test_cases = psn_cases,
+};
+
+kunit_test_suite(psn_suite);

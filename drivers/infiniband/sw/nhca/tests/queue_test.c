@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: rings and completion queues.
+ */
+#include <kunit/test.h>
+#include <linux/slab.h>
+
+#include "../queue/cq.h"
+#include "../queue/ring.h"
+
+#define MAX_ENTRIES	65536
+#define MAX_STRIDE	1088
+#define STRIDE_STEP	16
+
+/* ---- rings ---- */
+
+/*
+ * Walk over the ring from index @start with a cursor that knows nothing of
+ * masks: it goes one stride on and back to the base after the last slot.
+ * Return: slots that differ.
+ */
+static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 first_slot)
+{
+	unsigned long entries = nhca_ring_entries(r), slot = first_slot, bad = 0;
+	char *cursor = (char *)r->base + slot * r->stride;
+	u32 i;
+
+	for (i = 0; i < steps; i++) {
+		if (nhca_ring_slot(r, start + i) != cursor)
+			bad++;
+		cursor += r->stride;
+		if (++slot == entries) {
+			slot = 0;
+			cursor = r->base;
+		}
+	}
+	return bad;
+}
+
+static void ring_slot_test(struct kunit *test)
+{
+	struct nhca_ring r = { .base = (void *)0x10000 };
+	u32 entries, stride;
+
+	for (entries = 1; entries <= MAX_ENTRIES; entries *= 2) {
+		for (stride = STRIDE_STEP; stride <= MAX_STRIDE; stride += STRIDE_STEP) {
+			r.stride = stride;
+			r.mask = entries - 1;
+			KUNIT_ASSERT_EQ(test, nhca_ring_entries(&r), entries);
+			/* one round and one slot more, from the bottom */
+			KUNIT_ASSERT_EQ_MSG(test, walk(&r, 0, entries + 1, 0), 0,
+					    "%u entries of %u", entries, stride);
+			/* through the wrap of the index at 2^32, a whole number of rounds on */
+			KUNIT_ASSERT_EQ_MSG(test, walk(&r, -entries, entries + 2, 0), 0,
+					    "%u entries of %u at the wrap", entries, stride);
+			/* through the sign bit */
+			KUNIT_ASSERT_EQ_MSG(test, walk(&r, BIT(31) - 1, 3, entries - 1), 0,
+					    "%u entries of %u at 2^31", entries, stride);
+		}
+	}
+}
+
+static void ring_alloc_test(struct kunit *test)
+{
+	struct nhca_ring r;
+	u32 entries, stride;
+
+	for (entries = 1; entries <= 4096; entries *= 2) {
+		for (stride = STRIDE_STEP; stride <= MAX_STRIDE; stride += STRIDE_STEP) {
+			KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&r, entries, stride, NULL, NULL), 0);
+			KUNIT_EXPECT_EQ(test, nhca_ring_entries(&r), entries);
+			KUNIT_EXPECT_EQ(test, r.stride, stride);
+			KUNIT_EXPECT_NULL(test, r.entry);
+			KUNIT_EXPECT_PTR_EQ(test, r.base, (void *)r.hdr + NHCA_RING_HDR_SIZE);
+			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
+			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, 0), 0);
+			/* KASAN watches the ends */
+			memset(nhca_ring_slot(&r, 0), 0x5a, stride);
+			memset(nhca_ring_slot(&r, entries - 1), 0x5a, stride);
+			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
+			nhca_ring_free(&r);
+			KUNIT_EXPECT_NULL(test, r.hdr);
+		}
+	}
+	/* a zeroed ring may be freed */
+	nhca_ring_free(&r);
+}
+
+static void ring_alloc_sizes_test(struct kunit *test)
+{
+	static const struct {
+		u32 entries, stride;
+		int err;
+		u32 granted;
+	} cases[] = {
+		{ 1, 16, 0, 1 },
+		{ 2, 16, 0, 2 },
+		{ 3, 16, 0, 4 },
+		{ 5, 64, 0, 8 },
+		{ 1025, 64, 0, 2048 },
+		{ 0, 16, -EINVAL },
+		{ 1, 0, -EINVAL },
+		{ 1, 8, -EINVAL },
+		{ 1, 24, -EINVAL },
+		{ 1, 17, -EINVAL },
+		{ 0x80000000, 16, -EINVAL },
+		{ 0x80000001, 16, -EINVAL },
+		{ 0xffffffff, 16, -EINVAL },
+		/* 2^32 bytes in all: a product of 32 bits would be 0 */
+		{ 0x10000000, 16, -EINVAL },
+		{ 0x00400000, 1024, -EINVAL },
+		/* just above what a signed int counts, for the header */
+		{ 0x08000000, 16, -EINVAL },
+		{ 16, 0xfffffff0, -EINVAL },
+	};
+	struct nhca_ring r = {};
+	int i, err;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		err = nhca_ring_alloc(&r, cases[i].entries, cases[i].stride, NULL, NULL);
+		KUNIT_EXPECT_EQ_MSG(test, err, cases[i].err, "%u entries of %u",
+				    cases[i].entries, cases[i].stride);
+		if (cases[i].err)
+			continue;
+		KUNIT_EXPECT_EQ(test, nhca_ring_entries(&r), cases[i].granted);
+		nhca_ring_free(&r);
+	}
+}
+
+static void ring_produced_test(struct kunit *test)
+{
+	static const u32 at[] = { 0, 1, 0x7ffffffe, 0x80000000, 0xfffffff0, 0xffffffff };
+	struct nhca_ring r;
+	u32 entries, n;
+	int i;
+
+	for (entries = 1; entries <= 256; entries *= 2) {
+		KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&r, entries, 16, NULL, NULL), 0);
+		for (i = 0; i < ARRAY_SIZE(at); i++) {
+			for (n = 0; n <= entries; n++) {
+				r.hdr->prod = at[i] + n;
+				KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), n);
+			}
+			/* one too many, far ahead, behind */
+			r.hdr->prod = at[i] + entries + 1;
+			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
+			r.hdr->prod = at[i] + 0x7fffffff;
+			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
+			r.hdr->prod = at[i] + 0x80000000;
+			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
+			r.hdr->prod = at[i] - 1;
+			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
+
+			nhca_ring_release(&r, at[i]);
+			KUNIT_EXPECT_EQ(test, r.hdr->cons, at[i]);
+		}
+		nhca_ring_free(&r);
+	}
+}
+
+/* ---- completion queues ---- */
+
+struct cq_fixture {
+	struct nhca_cq cq;
+	unsigned int comp_events;
+	unsigned int err_events;
+	enum ib_event_type last_event;
+	/* a handler that polls, as kernel consumers do */
+	bool poll_in_handler;
+	unsigned int polled_in_handler;
+};
+
+static bool cq_poll_one(struct nhca_cq *cq, struct nhca_cqe *cqe)
+{
+	unsigned long flags;
+	bool got;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	got = cq->cons != cq->prod;
+	if (got)
+		*cqe = *(struct nhca_cqe *)nhca_ring_slot(&cq->ring, cq->cons++);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return got;
+}
+
+static void on_completion(struct ib_cq *ibcq, void *context)
+{
+	struct cq_fixture *f = context;
+	struct nhca_cqe cqe;
+
+	f->comp_events++;
+	while (f->poll_in_handler && cq_poll_one(&f->cq, &cqe))
+		f->polled_in_handler++;
+}
+
+static void on_cq_event(struct ib_event *event, void *context)
+{
+	struct cq_fixture *f = context;
+
+	f->err_events++;
+	f->last_event = event->event;
+}
+
+static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bool user)
+{
+	struct cq_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	spin_lock_init(&f->cq.lock);
+	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&f->cq.ring, entries, sizeof(struct nhca_cqe),
+					      NULL, NULL), 0);
+	f->cq.ibcq.comp_handler = on_completion;
+	f->cq.ibcq.event_handler = on_cq_event;
+	f->cq.ibcq.cq_context = f;
+	f->cq.user = user;
+	f->cq.prod = start;
+	f->cq.cons = start;
+	f->cq.ring.hdr->prod = start;
+	f->cq.ring.hdr->cons = start;
+	return f;
+}
+
+static void cq_done(struct cq_fixture *f)
+{
+	nhca_ring_free(&f->cq.ring);
+}
+
+static int post(struct cq_fixture *f, u64 wr_id, enum ib_wc_status status, bool solicited,
+		struct ib_qp *qp)
+{
+	struct nhca_cqe cqe = {
+		.wr_id = wr_id,
+		.status = status,
+		.qp_num = wr_id + 7,
+		.kernel = (uintptr_t)qp,
+	};
+
+	return nhca_cq_post(&f->cq, &cqe, solicited);
+}
+
+static void cq_order_test(struct kunit *test)
+{
+	static const u32 starts[] = { 0, 0xfffffff9, 0x7ffffffd };
+	struct cq_fixture *f;
+	struct nhca_cqe cqe;
+	u64 posted, polled, stamp;
+	u32 burst;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		f = cq_make(test, 8, starts[i], false);
+		posted = 0;
+		polled = 0;
+		stamp = 0;
+		for (burst = 1; burst <= 8; burst++) {
+			while (posted - polled < burst)
+				KUNIT_ASSERT_EQ(test, post(f, posted++, 0, false, NULL), 0);
+			KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, starts[i] + (u32)posted);
+			while (cq_poll_one(&f->cq, &cqe)) {
+				KUNIT_EXPECT_EQ(test, cqe.wr_id, polled);
+				KUNIT_EXPECT_EQ(test, cqe.qp_num, polled + 7);
+				KUNIT_EXPECT_GE(test, cqe.timestamp, stamp);
+				stamp = cqe.timestamp;
+				polled++;
+			}
+			KUNIT_EXPECT_EQ(test, polled, posted);
+		}
+		KUNIT_EXPECT_NE(test, stamp, 0);
+		KUNIT_EXPECT_EQ(test, f->comp_events + f->err_events, 0);
+		cq_done(f);
+	}
+}
+
+static void cq_overflow_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 4, 0xfffffffe, false);
+	struct nhca_cqe cqe;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, post(f, i, 0, false, NULL), 0);
+	KUNIT_EXPECT_FALSE(test, f->cq.overflown);
+	for (i = 4; i < 10; i++) {
+		KUNIT_EXPECT_EQ(test, post(f, i, 0, false, NULL), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, f->err_events, 1);
+	}
+	KUNIT_EXPECT_EQ(test, f->last_event, IB_EVENT_CQ_ERR);
+	KUNIT_EXPECT_TRUE(test, f->cq.overflown);
+	/* what was there is there, in order */
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+		KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
+	}
+	KUNIT_EXPECT_FALSE(test, cq_poll_one(&f->cq, &cqe));
+	/* overrun again: no second event */
+	for (i = 0; i < 5; i++)
+		post(f, i, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->err_events, 1);
+	cq_done(f);
+}
+
+static void cq_hostile_consumer_test(struct kunit *test)
+{
+	static const u32 behind[] = { 4, 5, 0x7fffffff, 0x80000000, 0xffffffff };
+	struct cq_fixture *f;
+	struct nhca_cqe *slot;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(behind); i++) {
+		f = cq_make(test, 4, 100, true);
+		f->cq.ring.hdr->cons = 100 - behind[i];
+		KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, NULL), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, f->err_events, 1);
+		/* nothing moved, and what user space wrote was left alone */
+		KUNIT_EXPECT_EQ(test, f->cq.prod, 100);
+		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, 100);
+		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->cons, 100 - behind[i]);
+		cq_done(f);
+	}
+
+	/* user space's copy of prod is not the truth; kernel pointers stay here */
+	f = cq_make(test, 4, 100, true);
+	f->cq.ring.hdr->prod = 0xdeadbeef;
+	KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, (struct ib_qp *)f), 0);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, 101);
+	slot = nhca_ring_slot(&f->cq.ring, 100);
+	KUNIT_EXPECT_EQ(test, slot->wr_id, 1);
+	KUNIT_EXPECT_EQ(test, slot->kernel, 0);
+	cq_done(f);
+}
+
+static void cq_arm_test(struct kunit *test)
+{
+	static const struct {
+		u8 armed;
+		enum ib_wc_status status;
+		bool solicited;
+		bool fires;
+	} cases[] = {
+		{ 0, IB_WC_SUCCESS, false, false },
+		{ 0, IB_WC_SUCCESS, true, false },
+		{ 0, IB_WC_WR_FLUSH_ERR, false, false },
+		{ IB_CQ_NEXT_COMP, IB_WC_SUCCESS, false, true },
+		{ IB_CQ_NEXT_COMP, IB_WC_SUCCESS, true, true },
+		{ IB_CQ_SOLICITED, IB_WC_SUCCESS, false, false },
+		{ IB_CQ_SOLICITED, IB_WC_SUCCESS, true, true },
+		{ IB_CQ_SOLICITED, IB_WC_WR_FLUSH_ERR, false, true },
+	};
+	struct cq_fixture *f;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		f = cq_make(test, 8, 0, false);
+		f->cq.armed = cases[i].armed;
+		post(f, 1, cases[i].status, cases[i].solicited, NULL);
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, cases[i].fires, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->cq.armed, cases[i].armed * !cases[i].fires,
+				    "case %d", i);
+		/* one event for one arming */
+		post(f, 2, IB_WC_SUCCESS, true, NULL);
+		post(f, 3, IB_WC_SUCCESS, true, NULL);
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, !!cases[i].armed, "case %d", i);
+		cq_done(f);
+	}
+}
+
+static void cq_handler_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 4, 0, false);
+
+	/* the handler may poll: the lock is free */
+	f->poll_in_handler = true;
+	f->cq.armed = IB_CQ_NEXT_COMP;
+	post(f, 1, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->polled_in_handler, 1);
+
+	/* being destroyed: no event of either kind */
+	f->cq.dying = true;
+	f->cq.armed = IB_CQ_NEXT_COMP;
+	while (!post(f, 1, 0, false, NULL))
+		;
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, f->err_events, 0);
+	cq_done(f);
+
+	/* consumers without handlers */
+	f = cq_make(test, 1, 0, false);
+	f->cq.ibcq.comp_handler = NULL;
+	f->cq.ibcq.event_handler = NULL;
+	f->cq.armed = IB_CQ_NEXT_COMP;
+	KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, NULL), 0);
+	KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, NULL), -ENOSPC);
+	cq_done(f);
+}
+
+/* Every way of mixing two QPs' entries in a ring of 8, across the wrap. */
+static void cq_forget_test(struct kunit *test)
+{
+	struct ib_qp *gone, *stays;
+	struct cq_fixture *f;
+	struct nhca_cqe cqe;
+	u32 mix, i;
+
+	gone = kunit_kzalloc(test, sizeof(*gone), GFP_KERNEL);
+	stays = kunit_kzalloc(test, sizeof(*stays), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, gone);
+	KUNIT_ASSERT_NOT_NULL(test, stays);
+
+	f = cq_make(test, 8, 0xfffffffb, false);
+	for (mix = 0; mix < 256; mix++) {
+		for (i = 0; i < 8; i++)
+			KUNIT_ASSERT_EQ(test, post(f, i, 0, false, mix & BIT(i) ? gone : stays), 0);
+		nhca_cq_forget_qp(&f->cq, gone);
+		KUNIT_EXPECT_EQ(test, f->cq.prod - f->cq.cons, 8 - hweight8(mix));
+		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, f->cq.prod);
+		for (i = 0; i < 8; i++) {
+			if (mix & BIT(i))
+				continue;
+			KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+			KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
+			KUNIT_EXPECT_EQ(test, cqe.kernel, (uintptr_t)stays);
+		}
+		KUNIT_EXPECT_FALSE(test, cq_poll_one(&f->cq, &cqe));
+	}
+	cq_done(f);
+
+	/* a user ring is nobody's to rewrite */
+	f = cq_make(test, 8, 0, true);
+	post(f, 1, 0, false, NULL);
+	nhca_cq_forget_qp(&f->cq, NULL);
+	KUNIT_EXPECT_EQ(test, f->cq.prod, 1);
+	cq_done(f);
+}
+
+static struct kunit_case queue_cases[] = {
+	KUNIT_CASE(ring_slot_test),
+	KUNIT_CASE(ring_alloc_test),
+	KUNIT_CASE(ring_alloc_sizes_test),
+	KUNIT_CASE(ring_produced_test),
+	KUNIT_CASE(cq_order_test),
+	KUNIT_CASE(cq_overflow_test),
+	KUNIT_CASE(cq_hostile_consumer_test),
+	KUNIT_CASE(cq_arm_test),
+	KUNIT_CASE(cq_handler_test),
+	KUNIT_CASE(cq_forget_test),
+	{}
+};
+
+static struct kunit_suite queue_suite = {
+	.name = "nhca_queue",
+	.test_cases = queue_cases,
+};
+
+kunit_test_suite(queue_suite);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For suites about regions: a device and domains to have them on, and short ways to ask.
+ */
+#ifndef NHCA_TEST_REGIONS_H
+#define NHCA_TEST_REGIONS_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+
+#include "../memory/mr.h"
+
+#define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
+			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+#define READ_ACCESS	IB_ACCESS_REMOTE_READ
+#define NPAGES		6
+
+/**
+ * struct fixture - of each test
+ * @dev:   has no driver behind it
+ * @party, @other: of two protection domains
+ * @pages: filled with a digit each
+ */
+struct fixture {
+	struct nhca_dev *dev;
+	struct nhca_party party, other;
+	struct page *pages[NPAGES];
+};
+
+/* begin and end a live section, as softirqs do */
+static inline void enter(void)
+{
+	local_bh_disable();
+	nhca_live_enter();
+}
+
+static inline void leave(void)
+{
+	nhca_live_exit();
+	local_bh_enable();
+}
+
+static inline int fixture_init(struct kunit *test)
+{
+	struct fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	test->priv = f;
+	f->dev = kunit_kzalloc(test, sizeof(*f->dev), GFP_KERNEL);
+	f->party.pd = kunit_kzalloc(test, sizeof(*f->party.pd), GFP_KERNEL);
+	f->other.pd = kunit_kzalloc(test, sizeof(*f->other.pd), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, f->dev && f->party.pd && f->other.pd);
+	f->party.pd->device = &f->dev->ibdev;
+	f->other.pd->device = &f->dev->ibdev;
+	for (i = 0; i < NPAGES; i++) {
+		f->pages[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, f->pages[i]);
+		memset(page_address(f->pages[i]), '0' + i, PAGE_SIZE);
+	}
+	return 0;
+}
+
+static inline void fixture_exit(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	int i;
+
+	for (i = 0; f && i < NPAGES; i++)
+		if (f->pages[i])
+			__free_page(f->pages[i]);
+}
+
+/* One byte by @key, or an error. */
+static inline int peek(const struct nhca_party *party, u32 key, u64 va)
+{
+	struct nhca_iter it;
+	u8 byte;
+	int err;
+
+	enter();
+	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_READ);
+	if (!err)
+		err = nhca_iter_read(&it, &byte, 1);
+	leave();
+	return err ? err : byte;
+}
+
+static inline int seg_at(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	int err;
+
+	enter();
+	err = nhca_mr_seg(mr, off, max, write, seg);
+	leave();
+	return err;
+}
+
+#endif /* NHCA_TEST_REGIONS_H */

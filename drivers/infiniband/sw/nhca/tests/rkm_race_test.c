@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The remote key manager: threads that open, use and close keys at once. */
+#include <kunit/test.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "../memory/live.h"
+#include "../memory/rkm.h"
+#include "threads.h"
+
+#define RACE_TIME	(2 * HZ)
+#define RACE_CLOSES	100000
+#define RACE_KEYS	2
+#define RACE_BYTES	32
+#define RACE_POISON	0x5a
+#define RACE_QPN	0xac000000
+#define RACE_HOLDS	20000
+#define RACE_SWEEPS	50
+#define RACE_OPS	16
+
+static struct ib_pd race_pd;
+
+/* @n keys of one bucket */
+static void race_keys(u32 *key, unsigned int n)
+{
+	unsigned int i;
+
+	key[0] = get_random_u32();
+	for (i = 1; i < n; i++) {
+		key[i] = key[i - 1];
+		do {
+			key[i]++;
+		} while (nhca_rkm_bucket(key[i]) != nhca_rkm_bucket(key[0]));
+	}
+}
+
+static void race_count(const struct nhca_hold *h, void *arg)
+{
+	unsigned int *n = arg;
+
+	if (h->qpn == RACE_QPN)
+		(*n)++;
+}
+
+static void race_expect_no_hold(struct kunit *test)
+{
+	unsigned int n = 0;
+
+	nhca_rkm_walk(race_count, &n);
+	KUNIT_EXPECT_EQ(test, n, 0);
+}
+
+/* ---- the promise ---- */
+
+/**
+ * struct race_worker - a receive engine
+ * @race:    whose
+ * @task:    it
+ * @hold:    of the operation it is at
+ * @late:    holds that came after the key was closed, and noticed
+ * @stopped: operations that were revoked on their way
+ * @bytes:   what each key opens to it, plain
+ */
+struct race_worker {
+	struct race *race;
+	struct task_struct *task;
+	struct nhca_hold hold;
+	unsigned long late;
+	unsigned long stopped;
+	u8 bytes[RACE_KEYS][RACE_BYTES];
+} ____cacheline_aligned;
+
+/**
+ * struct race - receive engines against one who closes keys
+ * @key:     the keys, both of one bucket
+ * @open:    their valid bits
+ * @revoked: by sweeps
+ * @dirty:   closes that found bytes written since the one before
+ * @broken:  closes after which bytes were written
+ * @n:       workers
+ * @worker:  they
+ */
+struct race {
+	u32 key[RACE_KEYS];
+	bool open[RACE_KEYS];
+	unsigned long revoked;
+	unsigned long dirty;
+	unsigned long broken;
+	unsigned int n;
+	struct race_worker worker[];
+};
+
+/* let others run, if there is no other CPU for them */
+static void race_let_run(void)
+{
+	if (num_online_cpus() == 1)
+		schedule();
+	else
+		cond_resched();
+}
+
+/* the same after a close: they stop where they are when we wake up */
+static void race_let_use(unsigned int round)
+{
+	ndelay(round % 32 * 100);
+	if (num_online_cpus() == 1 && !(round % 1024))
+		schedule_timeout_uninterruptible(1);
+	race_let_run();
+}
+
+/* The first packet of a message.  BH disabled. */
+static bool race_open(struct race_worker *w, unsigned int k)
+{
+	bool held;
+
+	nhca_live_enter();
+	held = READ_ONCE(w->race->open[k]);
+	if (held) {
+		nhca_rkm_hold(&w->hold);
+		held = READ_ONCE(w->race->open[k]);
+		if (!held) {
+			nhca_rkm_release(&w->hold);
+			w->late++;
+		}
+	}
+	nhca_live_exit();
+	return held;
+}
+
+/* Any packet: by the hold alone.  BH disabled.  Return: the operation may go on. */
+static bool race_packet(struct race_worker *w, unsigned int k, unsigned int n)
+{
+	bool valid;
+
+	nhca_live_enter();
+	valid = nhca_hold_valid(&w->hold);
+	if (valid) {
+		ndelay(n % 4 * 100);
+		memset(w->bytes[k], n, RACE_BYTES);
+	}
+	nhca_live_exit();
+	return valid;
+}
+
+static int race_worker_run(void *arg)
+{
+	struct race_worker *w = arg;
+	unsigned int n = 0, k, packets;
+
+	w->hold.pd = &race_pd;
+	w->hold.qpn = RACE_QPN;
+	while (!kthread_should_stop()) {
+		k = n++ % RACE_KEYS;
+		w->hold.key = w->race->key[k];
+		local_bh_disable();
+		if (race_open(w, k)) {
+			for (packets = n % 7; packets; packets--) {
+				if (!race_packet(w, k, n)) {
+					w->stopped++;
+					break;
+				}
+				local_bh_enable();
+				race_let_run();
+				local_bh_disable();
+			}
+			nhca_rkm_release(&w->hold);
+		}
+		local_bh_enable();
+		race_let_run();
+	}
+	return 0;
+}
+
+static void race_close(struct race *race, unsigned int round)
+{
+	bool dirty = false, broken = false;
+	unsigned int i, k = round / 3 % RACE_KEYS;
+
+	WRITE_ONCE(race->open[k], false);
+	race->revoked += nhca_rkm_sweep(&race_pd, race->key[k]);
+	nhca_live_wait();
+	/* the memory is ours again: all of this is a data race if the promise is broken */
+	for (i = 0; i < race->n; i++) {
+		u8 *bytes = race->worker[i].bytes[k];
+
+		dirty |= !!memchr_inv(bytes, RACE_POISON, RACE_BYTES);
+		memset(bytes, RACE_POISON, RACE_BYTES);
+	}
+	ndelay(round % 16 * 100);
+	race_let_run();
+	for (i = 0; i < race->n; i++)
+		broken |= !!memchr_inv(race->worker[i].bytes[k], RACE_POISON, RACE_BYTES);
+	race->dirty += dirty;
+	race->broken += broken;
+	/* the bytes are others' again; pairs with the looks in race_open() */
+	smp_store_release(&race->open[k], true);
+}
+
+static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
+{
+	unsigned long end = jiffies + RACE_TIME, stopped = 0, late = 0;
+	unsigned int cpu, i, round;
+	struct race *race;
+
+	/* two a CPU, so that they meet where there is but one */
+	race = kunit_kzalloc(test, struct_size(race, worker, 2 * num_online_cpus()), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, race);
+	race_keys(race->key, RACE_KEYS);
+	for_each_online_cpu(cpu) {
+		for (i = 0; i < 2; i++) {
+			struct race_worker *w = &race->worker[race->n];
+
+			w->race = race;
+			memset(w->bytes, RACE_POISON, sizeof(w->bytes));
+			w->task = test_thread_start(race_worker_run, w, cpu);
+			KUNIT_EXPECT_FALSE(test, IS_ERR(w->task));
+			race->n++;
+		}
+	}
+
+	for (round = 0; round < RACE_CLOSES && time_before(jiffies, end); round++) {
+		race_close(race, round);
+		race_let_use(round);
+	}
+
+	for (i = 0; i < race->n; i++) {
+		test_thread_stop(race->worker[i].task);
+		stopped += race->worker[i].stopped;
+		late += race->worker[i].late;
+	}
+	kunit_info(test, "%u closes, %lu of memory in use; %lu holds revoked, %lu noticed, %lu late",
+		   round, race->dirty, race->revoked, stopped, late);
+	KUNIT_EXPECT_EQ(test, race->broken, 0);
+	KUNIT_EXPECT_GT(test, race->dirty, 0);
+	KUNIT_EXPECT_GT(test, race->revoked, 0);
+	KUNIT_EXPECT_GT(test, stopped, 0);
+	/* who goes on by a revoked hold has had one */
+	KUNIT_EXPECT_GE(test, race->revoked, stopped);
+	race_expect_no_hold(test);
+}
+
+/* ---- the receive side has priority ---- */
+
+/**
+ * struct race_long - sweeps of a long bucket, and a receive engine that needs it
+ * @key:   [0] is held @n times, the receive engine's [1] is of the same bucket
+ * @holds: of [0]; the last is the first looked at
+ * @n:     how many
+ * @sweep: number of the sweep that is under way, or 0
+ * @ops:   what the receive engine has done from begin to end in the middle of sweeps
+ * @wrong: sweeps that did not revoke every hold
+ */
+struct race_long {
+	u32 key[2];
+	struct nhca_hold *holds;
+	unsigned int n;
+	unsigned int sweep;
+	unsigned int ops;
+	unsigned int wrong;
+};
+
+/* Return: the sweep that has looked at the first hold and not at the last yet, or 0. */
+static unsigned int race_middle(const struct race_long *l)
+{
+	unsigned int sweep;
+
+	/* pairs with race_sweep(): all are held when it begins */
+	sweep = smp_load_acquire(&l->sweep);
+	if (!sweep || nhca_hold_valid(&l->holds[l->n - 1]) || !nhca_hold_valid(&l->holds[0]))
+		return 0;
+	/* it is this sweep that they tell of */
+	smp_rmb();
+	return READ_ONCE(l->sweep) == sweep ? sweep : 0;
+}
+
+static int race_receive(void *arg)
+{
+	struct nhca_hold h = { .pd = &race_pd, .qpn = RACE_QPN };
+	struct race_long *l = arg;
+	unsigned int before;
+
+	h.key = l->key[1];
+	while (!kthread_should_stop()) {
+		before = race_middle(l);
+		local_bh_disable();
+		nhca_rkm_hold(&h);
+		nhca_rkm_release(&h);
+		local_bh_enable();
+		if (before && race_middle(l) == before)
+			WRITE_ONCE(l->ops, l->ops + 1);
+		cond_resched();
+	}
+	return 0;
+}
+
+static long race_sweep(void *arg)
+{
+	struct race_long *l = arg;
+	unsigned int i, s;
+
+	for (s = 1; s <= RACE_SWEEPS && READ_ONCE(l->ops) < RACE_OPS; s++) {
+		for (i = 0; i < l->n; i++) {
+			local_bh_disable();
+			nhca_rkm_hold(&l->holds[i]);
+			local_bh_enable();
+		}
+		/* pairs with race_middle() */
+		smp_store_release(&l->sweep, s);
+		l->wrong += nhca_rkm_sweep(&race_pd, l->key[0]) != l->n;
+		WRITE_ONCE(l->sweep, 0);
+		for (i = 0; i < l->n; i++) {
+			local_bh_disable();
+			nhca_rkm_release(&l->holds[i]);
+			local_bh_enable();
+		}
+		cond_resched();
+	}
+	return s - 1;
+}
+
+/*
+ * A sweep that kept the lock would let nobody in from its first hold to its last.  The
+ * other CPU may be elsewhere for the length of a sweep, so there are many.
+ */
+static void rkm_receive_side_gets_in_first(struct kunit *test)
+{
+	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask), i;
+	struct race_long l = { .n = RACE_HOLDS };
+	struct task_struct *receiver;
+	long sweeps;
+
+	if (b >= nr_cpu_ids)
+		kunit_skip(test, "needs two CPUs");
+	l.holds = kvcalloc(l.n, sizeof(*l.holds), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, l.holds);
+	race_keys(l.key, 2);
+	for (i = 0; i < l.n; i++) {
+		l.holds[i].pd = &race_pd;
+		l.holds[i].key = l.key[0];
+		l.holds[i].qpn = RACE_QPN;
+	}
+	receiver = test_thread_start(race_receive, &l, b);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(receiver));
+	sweeps = work_on_cpu(a, race_sweep, &l);
+	test_thread_stop(receiver);
+	race_expect_no_hold(test);
+	kvfree(l.holds);
+	kunit_info(test, "%u operations in the middle of %ld sweeps", l.ops, sweeps);
+	KUNIT_EXPECT_GE(test, l.ops, RACE_OPS);
+	KUNIT_EXPECT_EQ(test, l.wrong, 0);
+}
+
+/* On one CPU, too: between the steps of a sweep of a long bucket it comes and goes. */
+static void rkm_long_sweep_loses_nothing(struct kunit *test)
+{
+	struct nhca_hold h = { .pd = &race_pd, .qpn = RACE_QPN };
+	struct race_long l = { .n = RACE_HOLDS };
+	unsigned int i, steps = 0, released = 0;
+	struct nhca_sweep sweep;
+	bool valid = false;
+
+	l.holds = kvcalloc(l.n, sizeof(*l.holds), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, l.holds);
+	race_keys(l.key, 2);
+	h.key = l.key[1];
+	local_bh_disable();
+	for (i = 0; i < l.n; i++) {
+		/* one of three is another's */
+		l.holds[i] = (struct nhca_hold){
+			.pd = &race_pd, .key = l.key[!(i % 3)], .qpn = RACE_QPN,
+		};
+		nhca_rkm_hold(&l.holds[i]);
+	}
+	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
+	while (!nhca_sweep_step(&sweep, 32)) {
+		/* the last held is the first looked at: this one's turn comes at the end */
+		if (nhca_hold_valid(&l.holds[steps]) && steps % 3) {
+			nhca_rkm_release(&l.holds[steps]);
+			released++;
+		}
+		steps++;
+		nhca_rkm_release(&h);
+		nhca_rkm_hold(&h);
+	}
+	nhca_rkm_release(&h);
+	for (i = 0; i < l.n; i++) {
+		valid |= nhca_hold_valid(&l.holds[i]) != !(i % 3);
+		nhca_rkm_release(&l.holds[i]);
+	}
+	local_bh_enable();
+	kvfree(l.holds);
+	/* each step looked at 32, whatever came and went */
+	KUNIT_EXPECT_GE(test, steps, (RACE_HOLDS - released) / 32 - 1);
+	KUNIT_EXPECT_LE(test, steps, RACE_HOLDS / 32);
+	KUNIT_EXPECT_GT(test, released, 300);
+	KUNIT_EXPECT_FALSE(test, valid);
+	KUNIT_EXPECT_EQ(test, sweep.revoked + released, RACE_HOLDS - DIV_ROUND_UP(RACE_HOLDS, 3));
+	race_expect_no_hold(test);
+}
+
+static struct kunit_case race_cases[] = {
+	KUNIT_CASE(rkm_long_sweep_loses_nothing),
+	KUNIT_CASE(rkm_receive_side_gets_in_first),
+	KUNIT_CASE(rkm_nothing_moves_by_a_revoked_hold),
+	{}
+};
+
+static struct kunit_suite race_suite = {
+	.name = "nhca_rkm_race",
+	.test_cases = race_cases,
+};
+
+kunit_test_suite(race_suite);

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The remote key manager: the reference's timing diagrams step by step, and random
+ * histories beside a model of the reference's manager.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <rdma/ib_verbs.h>
+
+#include "../memory/rkm.h"
+
+#define RKM_PDS		3
+#define RKM_QPS		16
+/* keys of a QP: one write and three reads, as the reference has it */
+#define RKM_SLOTS	4
+#define RKM_KEYS	24
+#define RKM_HISTORY	120000
+/* of the test's QPs: no real one has it, for QPNs have 24 bits */
+#define RKM_QPN		0xab000000
+
+struct rkm_qp {
+	struct ib_pd *pd;
+	struct nhca_hold slot[RKM_SLOTS];
+};
+
+/* static: a failed assertion leaves holds and a mark in their bucket until rkm_exit_test() */
+static struct ib_pd rkm_pd[RKM_PDS];
+static struct rkm_qp rkm_qp[RKM_QPS];
+static struct nhca_sweep rkm_sweep;
+/* [0] is what the figures sweep; the first half is in one bucket */
+static u32 rkm_key[RKM_KEYS];
+
+static void rkm_hold(struct rkm_qp *qp, unsigned int slot, u32 key)
+{
+	struct nhca_hold *h = &qp->slot[slot];
+
+	h->pd = qp->pd;
+	h->key = key;
+	h->qpn = RKM_QPN | (qp - rkm_qp);
+	local_bh_disable();
+	nhca_rkm_hold(h);
+	local_bh_enable();
+}
+
+static void rkm_release(struct rkm_qp *qp, unsigned int slot)
+{
+	local_bh_disable();
+	nhca_rkm_release(&qp->slot[slot]);
+	local_bh_enable();
+}
+
+static int rkm_init_test(struct kunit *test)
+{
+	u32 key = get_random_u32();
+	int i;
+
+	memset(rkm_qp, 0, sizeof(rkm_qp));
+	memset(&rkm_sweep, 0, sizeof(rkm_sweep));
+	for (i = 0; i < RKM_QPS; i++)
+		rkm_qp[i].pd = &rkm_pd[0];
+	rkm_key[0] = key;
+	for (i = 1; i < RKM_KEYS; i++) {
+		do {
+			key++;
+		} while (i < RKM_KEYS / 2 && nhca_rkm_bucket(key) != nhca_rkm_bucket(rkm_key[0]));
+		rkm_key[i] = key;
+	}
+	return 0;
+}
+
+static void rkm_exit_test(struct kunit *test)
+{
+	int q, s;
+
+	while (!hlist_unhashed(&rkm_sweep.mark.node))
+		nhca_sweep_step(&rkm_sweep, UINT_MAX);
+	for (q = 0; q < RKM_QPS; q++)
+		for (s = 0; s < RKM_SLOTS; s++)
+			rkm_release(&rkm_qp[q], s);
+}
+
+/* ---- the figures ---- */
+
+/*
+ * Lay out QPs as the reference's memory has them: @keys[q][s] is the number of the key in
+ * slot s of QP q.  What is held last is looked at first.
+ */
+static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
+{
+	int q, s;
+
+	for (q = qps - 1; q >= 0; q--)
+		for (s = RKM_SLOTS - 1; s >= 0; s--)
+			rkm_hold(&rkm_qp[q], s, rkm_key[keys[q][s]]);
+}
+
+static struct nhca_hold *rkm_nth(unsigned int i)
+{
+	return &rkm_qp[i / RKM_SLOTS].slot[i % RKM_SLOTS];
+}
+
+/* The sweep is under way, and it stands before slot number @i, QP after QP. */
+static void rkm_expect_at(struct kunit *test, unsigned int i)
+{
+	KUNIT_ASSERT_FALSE_MSG(test, hlist_unhashed(&rkm_sweep.mark.node), "before %u", i);
+	KUNIT_EXPECT_PTR_EQ_MSG(test, rkm_sweep.mark.node.next, &rkm_nth(i)->node, "before %u", i);
+}
+
+static void rkm_expect_idle(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, hlist_unhashed(&rkm_sweep.mark.node));
+}
+
+/* One step: slot number @i is looked at and nothing else. */
+static void rkm_step(struct kunit *test, unsigned int i, bool match, bool last)
+{
+	unsigned int revoked = rkm_sweep.revoked;
+	struct nhca_hold *h = rkm_nth(i);
+
+	KUNIT_EXPECT_TRUE_MSG(test, nhca_hold_valid(h), "slot %u before the sweep was there", i);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_sweep_step(&rkm_sweep, 1), last, "slot %u", i);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_hold_valid(h), !match, "slot %u", i);
+	KUNIT_EXPECT_EQ_MSG(test, hlist_unhashed(&h->node), match, "slot %u", i);
+	KUNIT_EXPECT_EQ_MSG(test, rkm_sweep.revoked, revoked + match, "slot %u", i);
+	if (last)
+		rkm_expect_idle(test);
+}
+
+static void rkm_expect_valid(struct kunit *test, unsigned int from, unsigned int to, bool valid)
+{
+	unsigned int i;
+
+	for (i = from; i < to; i++)
+		KUNIT_EXPECT_EQ_MSG(test, nhca_hold_valid(rkm_nth(i)), valid, "slot %u", i);
+}
+
+/* FIG. 13: the domain matches, no key does; on from QP 0 to QP 1 and QP 2 */
+static void rkm_fig13_normal_operation(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 }, { 9, 10, 11, 1 } };
+	unsigned int i;
+
+	rkm_lay(3, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	rkm_expect_idle(test);
+	for (i = 0; i < 11; i++) {
+		rkm_step(test, i, false, false);
+		rkm_expect_at(test, i + 1);
+	}
+	rkm_step(test, 11, false, true);
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 0);
+	rkm_expect_valid(test, 0, 12, true);
+}
+
+/* FIG. 14: the last two keys of the last QP, done, idle; the next one begins with QP 0 */
+static void rkm_fig14_completion(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
+
+	rkm_lay(2, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	/* "in the middle of processing VI Max" */
+	KUNIT_EXPECT_FALSE(test, nhca_sweep_step(&rkm_sweep, 6));
+	rkm_expect_at(test, 6);
+	/* Rkey 2, Rkey 3, done */
+	rkm_step(test, 6, false, false);
+	rkm_expect_at(test, 7);
+	rkm_step(test, 7, false, true);
+
+	/* idle: the receive side alone is active */
+	rkm_release(&rkm_qp[1], 3);
+	rkm_expect_idle(test);
+	rkm_expect_valid(test, 0, 7, true);
+
+	/* rolled over */
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[1]);
+	rkm_step(test, 0, true, false);
+	rkm_expect_at(test, 1);
+	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, UINT_MAX));
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
+	/* and an end with nothing left to look at is an end, too */
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 0);
+}
+
+/* FIG. 15: QP 0 is of another domain: passed over, equal keys and all; QP 1 is not */
+static void rkm_fig15_pd_mismatch(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = { { 0, 0, 0, 0 }, { 1, 2, 0, 3 } };
+	unsigned int i;
+
+	rkm_qp[0].pd = &rkm_pd[1];
+	rkm_lay(2, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	for (i = 0; i < 6; i++) {
+		rkm_step(test, i, false, false);
+		rkm_expect_at(test, i + 1);
+	}
+	rkm_step(test, 6, true, false);
+	rkm_expect_at(test, 7);
+	rkm_step(test, 7, false, true);
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
+	rkm_expect_valid(test, 0, 6, true);
+
+	/* the other domain's turn: it has lost nothing */
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[1], rkm_key[0]), 4);
+	rkm_expect_valid(test, 0, 4, false);
+	rkm_expect_valid(test, 4, 6, true);
+}
+
+/* FIG. 16: all keys of QP 0 match, each valid bit is cleared; so does the first of QP 1 */
+static void rkm_fig16_several_keys_match(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = { { 0, 0, 0, 0 }, { 0, 1, 2, 3 } };
+	unsigned int i;
+
+	rkm_lay(2, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	for (i = 0; i < 5; i++) {
+		rkm_step(test, i, true, false);
+		rkm_expect_at(test, i + 1);
+		rkm_expect_valid(test, 0, i + 1, false);
+		rkm_expect_valid(test, i + 1, 8, true);
+	}
+	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, UINT_MAX));
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 5);
+	rkm_expect_idle(test);
+	rkm_expect_valid(test, 5, 8, true);
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
+}
+
+/*
+ * FIG. 17: keys 0 and 3 of QP 0 match, 1 and 2 do not; wherever the manager wants to go on,
+ * the receive engine reads or writes first.
+ */
+static void rkm_fig17_receive_side_in_between(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = {
+		{ 0, 1, 2, 0 }, { 0, 0, 1, 0 }, { 0, 1, 0, 2 },
+	};
+
+	rkm_lay(3, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	/* #3: it reads while we start */
+	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	/* #7, #9: key 0 matches */
+	rkm_step(test, 0, true, false);
+	rkm_expect_at(test, 1);
+	/* #8: it writes what was just revoked: the next operation of that slot */
+	rkm_release(&rkm_qp[0], 0);
+	rkm_hold(&rkm_qp[0], 0, rkm_key[3]);
+	rkm_expect_at(test, 1);
+	/* #10: key 1 does not match; it reads behind us and before us */
+	rkm_step(test, 1, false, false);
+	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[2]));
+	/* it writes the very slot that is next, before we read it: we read another next */
+	rkm_release(&rkm_qp[0], 2);
+	rkm_expect_at(test, 3);
+	rkm_hold(&rkm_qp[0], 2, rkm_key[2]);
+	rkm_expect_at(test, 3);
+	/* #14, #16: key 3 matches; then it reads and writes the slot itself */
+	rkm_step(test, 3, true, false);
+	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[3]));
+	rkm_release(&rkm_qp[0], 3);
+	rkm_hold(&rkm_qp[0], 3, rkm_key[4]);
+	/* #17: the next QP; an operation on the key ends before we come: not ours to revoke */
+	rkm_expect_at(test, 4);
+	rkm_release(&rkm_qp[1], 0);
+	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[1].slot[0]));
+	rkm_expect_at(test, 5);
+	rkm_step(test, 5, true, false);
+	/* it writes a slot that matched with a key that does not, ahead of us */
+	rkm_release(&rkm_qp[1], 3);
+	rkm_hold(&rkm_qp[1], 3, rkm_key[5]);
+	rkm_step(test, 6, false, false);
+	rkm_expect_at(test, 8);
+	/* it opens the closed key after all: behind us, so its own look at the key tells it */
+	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
+	rkm_expect_at(test, 8);
+	rkm_release(&rkm_qp[1], 0);
+	/* all that is left ends while we wait: nothing to look at, and done */
+	rkm_step(test, 8, true, false);
+	rkm_release(&rkm_qp[2], 1);
+	rkm_release(&rkm_qp[2], 2);
+	rkm_release(&rkm_qp[2], 3);
+	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
+	rkm_expect_idle(test);
+
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 4);
+	/* what was opened meanwhile with other keys is all there */
+	rkm_expect_valid(test, 0, 4, true);
+	rkm_expect_valid(test, 6, 8, true);
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
+}
+
+/* Two sweeps of one bucket at once: each passes over the other's mark. */
+static void rkm_sweeps_pass_each_other(struct kunit *test)
+{
+	static const u8 keys[][RKM_SLOTS] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
+	unsigned int other;
+
+	rkm_lay(2, keys);
+	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
+	rkm_step(test, 0, true, false);
+	other = nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]);
+	KUNIT_EXPECT_EQ(test, other, 4);
+	/* the same key as well: what one has revoked the other does not count */
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 3);
+	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
+	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
+	rkm_expect_valid(test, 0, 8, false);
+}
+
+static void rkm_release_is_fine_without_hold(struct kunit *test)
+{
+	rkm_release(&rkm_qp[0], 0);
+	rkm_hold(&rkm_qp[0], 0, rkm_key[0]);
+	rkm_release(&rkm_qp[0], 0);
+	rkm_release(&rkm_qp[0], 0);
+	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	rkm_hold(&rkm_qp[0], 0, rkm_key[0]);
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 1);
+	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	rkm_release(&rkm_qp[0], 0);
+	rkm_hold(&rkm_qp[0], 0, rkm_key[1]);
+	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 1);
+}
+
+/* ---- the reference's manager, and random histories ---- */
+
+/**
+ * struct rkm_model - the reference's key memory, FIG. 10
+ * @pd:    of each QP
+ * @valid: of each of its keys
+ * @key:   the keys
+ */
+static struct rkm_model {
+	unsigned int pd[RKM_QPS];
+	bool valid[RKM_QPS][RKM_SLOTS];
+	u32 key[RKM_QPS][RKM_SLOTS];
+} rkm_model;
+
+/* FIG. 12, as it stands */
+static unsigned int rkm_model_sweep(unsigned int pd, u32 key)
+{
+	unsigned int q, s, revoked = 0;
+
+	for (q = 0; q < RKM_QPS; q++) {
+		if (rkm_model.pd[q] != pd)
+			continue;
+		for (s = 0; s < RKM_SLOTS; s++) {
+			if (!rkm_model.valid[q][s] || rkm_model.key[q][s] != key)
+				continue;
+			rkm_model.valid[q][s] = false;
+			revoked++;
+		}
+	}
+	return revoked;
+}
+
+static unsigned int rkm_model_count(void)
+{
+	unsigned int q, s, n = 0;
+
+	for (q = 0; q < RKM_QPS; q++)
+		for (s = 0; s < RKM_SLOTS; s++)
+			n += rkm_model.valid[q][s];
+	return n;
+}
+
+/**
+ * struct rkm_history - where a random history is
+ * @rnd:     decides
+ * @pd:      what is being swept step by step, its number; nobody holds it anew
+ * @key:     the same
+ * @under_way: it is
+ * @revoked: by that sweep, as the slots tell
+ * @steps:   so far
+ * @sweeps:  done
+ * @total:   holds revoked by them
+ */
+struct rkm_history {
+	struct rnd_state rnd;
+	unsigned int pd;
+	unsigned int key;
+	bool under_way;
+	unsigned int revoked;
+	unsigned int steps;
+	unsigned int sweeps;
+	unsigned long total;
+};
+
+static unsigned int rkm_rnd(struct rkm_history *hi, unsigned int n)
+{
+	return prandom_u32_state(&hi->rnd) % n;
+}
+
+static void rkm_do_release(unsigned int q, unsigned int s)
+{
+	rkm_release(&rkm_qp[q], s);
+	rkm_model.valid[q][s] = false;
+}
+
+static void rkm_do_slot(struct rkm_history *hi)
+{
+	unsigned int q = rkm_rnd(hi, RKM_QPS), s = rkm_rnd(hi, RKM_SLOTS);
+	/* some keys are much more in use than others */
+	unsigned int k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
+
+	rkm_do_release(q, s);
+	if (!rkm_rnd(hi, 4))
+		return;
+	if (hi->under_way && rkm_model.pd[q] == hi->pd && k == hi->key)
+		return;
+	rkm_hold(&rkm_qp[q], s, rkm_key[k]);
+	rkm_model.key[q][s] = rkm_key[k];
+	rkm_model.valid[q][s] = true;
+}
+
+/* The QP goes to another domain; half of the time it opens one of its keys there again. */
+static void rkm_do_move(struct rkm_history *hi)
+{
+	unsigned int q = rkm_rnd(hi, RKM_QPS), pd = rkm_rnd(hi, RKM_PDS), s;
+	bool again = rkm_rnd(hi, 2) && rkm_model.valid[q][0];
+	u32 key = rkm_model.key[q][0];
+
+	for (s = 0; s < RKM_SLOTS; s++)
+		rkm_do_release(q, s);
+	rkm_model.pd[q] = pd;
+	rkm_qp[q].pd = &rkm_pd[pd];
+	if (!again || (hi->under_way && pd == hi->pd && key == rkm_key[hi->key]))
+		return;
+	rkm_hold(&rkm_qp[q], 0, key);
+	rkm_model.key[q][0] = key;
+	rkm_model.valid[q][0] = true;
+}
+
+/* A whole sweep: the same number as the model's, at once. */
+static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
+{
+	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
+	unsigned int want, got;
+
+	/* that would take away from the one that is under way */
+	if (hi->under_way && pd == hi->pd && k == hi->key)
+		return true;
+	want = rkm_model_sweep(pd, rkm_key[k]);
+	got = nhca_rkm_sweep(&rkm_pd[pd], rkm_key[k]);
+	KUNIT_EXPECT_EQ_MSG(test, got, want, "step %u", hi->steps);
+	hi->sweeps++;
+	hi->total += got;
+	return got == want;
+}
+
+/*
+ * A step of the sweep that is under way.  What it revokes is taken over into the model slot
+ * by slot, if it is of the swept domain and key; at the end the model's own sweep finds
+ * nothing to do, and the count is that of the slots.
+ */
+static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
+{
+	unsigned int q, s;
+	bool done, ok;
+
+	if (!hi->under_way) {
+		hi->pd = rkm_rnd(hi, RKM_PDS);
+		hi->key = rkm_rnd(hi, RKM_KEYS / 4);
+		hi->revoked = 0;
+		hi->under_way = true;
+		nhca_sweep_start(&rkm_sweep, &rkm_pd[hi->pd], rkm_key[hi->key]);
+	}
+	done = nhca_sweep_step(&rkm_sweep, 1 + rkm_rnd(hi, 5));
+	for (q = 0; q < RKM_QPS; q++) {
+		if (rkm_model.pd[q] != hi->pd)
+			continue;
+		for (s = 0; s < RKM_SLOTS; s++) {
+			if (!rkm_model.valid[q][s] || rkm_model.key[q][s] != rkm_key[hi->key] ||
+			    nhca_hold_valid(&rkm_qp[q].slot[s]))
+				continue;
+			rkm_model.valid[q][s] = false;
+			hi->revoked++;
+		}
+	}
+	if (!done)
+		return true;
+	hi->under_way = false;
+	hi->sweeps++;
+	hi->total += hi->revoked;
+	ok = rkm_sweep.revoked == hi->revoked && !rkm_model_sweep(hi->pd, rkm_key[hi->key]);
+	KUNIT_EXPECT_TRUE_MSG(test, ok, "step %u: %u revoked, %u counted, or some left",
+			      hi->steps, hi->revoked, rkm_sweep.revoked);
+	return ok;
+}
+
+static bool rkm_as_model(struct kunit *test, const struct rkm_history *hi)
+{
+	unsigned int q, s;
+
+	for (q = 0; q < RKM_QPS; q++) {
+		for (s = 0; s < RKM_SLOTS; s++) {
+			const struct nhca_hold *h = &rkm_qp[q].slot[s];
+
+			if (nhca_hold_valid(h) == rkm_model.valid[q][s] &&
+			    hlist_unhashed(&h->node) != rkm_model.valid[q][s])
+				continue;
+			KUNIT_FAIL(test, "step %u: QP %u key %u: valid %d, model %d", hi->steps,
+				   q, s, nhca_hold_valid(h), rkm_model.valid[q][s]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void rkm_count(const struct nhca_hold *h, void *arg)
+{
+	unsigned int *n = arg;
+
+	if ((h->qpn & ~(RKM_QPS - 1)) == RKM_QPN)
+		(*n)++;
+}
+
+static void rkm_random_histories_are_as_the_reference(struct kunit *test)
+{
+	u32 seed = get_random_u32();
+	struct rkm_history hi = {};
+	unsigned int n;
+	bool ok = true;
+
+	kunit_info(test, "seed %#x", seed);
+	prandom_seed_state(&hi.rnd, seed);
+	memset(&rkm_model, 0, sizeof(rkm_model));
+	for (hi.steps = 0; ok && hi.steps < RKM_HISTORY; hi.steps++) {
+		switch (rkm_rnd(&hi, 16)) {
+		case 0:
+			rkm_do_move(&hi);
+			break;
+		case 1:
+		case 2:
+			ok = rkm_do_sweep(test, &hi);
+			break;
+		case 3:
+		case 4:
+		case 5:
+			ok = rkm_do_step(test, &hi);
+			break;
+		default:
+			rkm_do_slot(&hi);
+		}
+		ok = rkm_as_model(test, &hi) && ok;
+		if (!(hi.steps % 1024)) {
+			n = 0;
+			nhca_rkm_walk(rkm_count, &n);
+			KUNIT_EXPECT_EQ_MSG(test, n, rkm_model_count(), "step %u", hi.steps);
+		}
+	}
+	kunit_info(test, "%u steps, %u sweeps revoked %lu", hi.steps, hi.sweeps, hi.total);
+	KUNIT_EXPECT_EQ(test, hi.steps, RKM_HISTORY);
+	KUNIT_EXPECT_GT(test, hi.total, 1000);
+}
+
+static struct kunit_case rkm_cases[] = {
+	KUNIT_CASE(rkm_fig13_normal_operation),
+	KUNIT_CASE(rkm_fig14_completion),
+	KUNIT_CASE(rkm_fig15_pd_mismatch),
+	KUNIT_CASE(rkm_fig16_several_keys_match),
+	KUNIT_CASE(rkm_fig17_receive_side_in_between),
+	KUNIT_CASE(rkm_sweeps_pass_each_other),
+	KUNIT_CASE(rkm_release_is_fine_without_hold),
+	KUNIT_CASE(rkm_random_histories_are_as_the_reference),
+	{}
+};
+
+static struct kunit_suite rkm_suite = {
+	.name = "nhca_rkm",
+	.init = rkm_init_test,
+	.exit = rkm_exit_test,
+	.test_cases = rkm_cases,
+};
+
+kunit_test_suite(rkm_suite);

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: receive queues and shared receive queues.
+ */
+#include <kunit/test.h>
+#include <linux/slab.h>
+
+#include "../queue/rwq.h"
+#include "../queue/srq.h"
+
+#define RWQ_SGES	4
+
+struct rwr_room {
+	struct nhca_rwr *rwr;
+	struct nhca_sge *canary;	/* one element past the room */
+};
+
+static struct rwr_room rwr_make(struct kunit *test, u32 max_sge)
+{
+	struct rwr_room room;
+
+	room.rwr = kunit_kzalloc(test, struct_size(room.rwr, sge, max_sge + 1), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, room.rwr);
+	room.canary = &room.rwr->sge[max_sge];
+	memset(room.canary, 0xc5, sizeof(*room.canary));
+	return room;
+}
+
+static bool canary_lives(const struct rwr_room *room)
+{
+	return room->canary->addr == 0xc5c5c5c5c5c5c5c5ULL &&
+	       room->canary->length == 0xc5c5c5c5 && room->canary->lkey == 0xc5c5c5c5;
+}
+
+static void rwq_start_at(struct nhca_rwq *q, u32 start)
+{
+	q->cons = start;
+	q->prod = start;
+	q->ring.hdr->prod = start;
+	q->ring.hdr->cons = start;
+}
+
+/* What user space does: entry at @index, without publishing it. */
+static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, u32 num_sge)
+{
+	struct nhca_recv_wqe *wqe = nhca_ring_slot(&q->ring, index);
+	u32 i;
+
+	memset(wqe, 0xee, q->ring.stride);
+	wqe->wr_id = wr_id;
+	wqe->num_sge = num_sge;
+	for (i = 0; i < min(num_sge, q->max_sge); i++) {
+		wqe->sge[i].addr = wr_id * 100 + i;
+		wqe->sge[i].length = 1000 + i;
+		wqe->sge[i].lkey = i;
+	}
+	return wqe;
+}
+
+static void rwq_take_test(struct kunit *test)
+{
+	static const u32 starts[] = { 0, 0xfffffffa, 0x7ffffffe };
+	struct rwr_room room = rwr_make(test, RWQ_SGES);
+	struct nhca_rwq q;
+	u32 i, s, n, index;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 8, RWQ_SGES, NULL, NULL), 0);
+	KUNIT_EXPECT_GE(test, q.max_wr, 8);
+	KUNIT_EXPECT_EQ(test, q.max_sge, RWQ_SGES);
+	for (s = 0; s < ARRAY_SIZE(starts); s++) {
+		rwq_start_at(&q, starts[s]);
+		for (i = 0; i < 20; i++) {
+			index = starts[s] + i;
+			n = i % (RWQ_SGES + 1);
+			KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -ENOENT);
+			rwq_fill(&q, index, i, n);
+			smp_store_release(&q.ring.hdr->prod, index + 1);	/* as user space */
+			KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 1);
+			KUNIT_ASSERT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, i);
+			KUNIT_EXPECT_EQ(test, room.rwr->num_sge, n);
+			KUNIT_EXPECT_EQ(test, room.rwr->length, n * 1000 + n * (n - 1) / 2);
+			if (n)
+				KUNIT_EXPECT_EQ(test, room.rwr->sge[n - 1].addr, i * 100 + n - 1);
+			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
+			KUNIT_EXPECT_TRUE(test, canary_lives(&room));
+		}
+	}
+	nhca_rwq_free(&q);
+}
+
+static void rwq_broken_entry_test(struct kunit *test)
+{
+	static const u32 num_sges[] = { RWQ_SGES + 1, 32, 33, 255, 256, 0x10000000, 0x10000001,
+					0x7fffffff, 0x80000000, 0xffffffff };
+	static const u32 lengths[] = { 0x80000001, 0xffffffff };
+	struct rwr_room room = rwr_make(test, RWQ_SGES);
+	struct nhca_recv_wqe *wqe;
+	struct nhca_rwq q;
+	u32 i, at, index = 0xfffffff8;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL, NULL), 0);
+	rwq_start_at(&q, index);
+	for (i = 0; i < ARRAY_SIZE(num_sges); i++, index++) {
+		rwq_fill(&q, index, 77 + i, num_sges[i]);
+		q.ring.hdr->prod = index + 1;
+		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EINVAL);
+		KUNIT_EXPECT_EQ(test, room.rwr->wr_id, 77 + i);
+		KUNIT_EXPECT_LE(test, room.rwr->num_sge, RWQ_SGES);
+		/* consumed: the next one is not held up */
+		KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
+		KUNIT_EXPECT_TRUE(test, canary_lives(&room));
+	}
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		for (at = 0; at < RWQ_SGES; at++, index++) {
+			wqe = rwq_fill(&q, index, at, RWQ_SGES);
+			wqe->sge[at].length = lengths[i];
+			q.ring.hdr->prod = index + 1;
+			KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EINVAL);
+			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, at);
+			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
+		}
+	}
+	/* 2^31 in one element is the longest there is; a sum beyond u32 stays there */
+	wqe = rwq_fill(&q, index, 5, 1);
+	wqe->sge[0].length = 0x80000000;
+	q.ring.hdr->prod = ++index;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, room.rwr->length, 0x80000000);
+	wqe = rwq_fill(&q, index, 5, 2);
+	wqe->sge[0].length = 0x80000000;
+	wqe->sge[1].length = 0x80000000;
+	q.ring.hdr->prod = ++index;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, room.rwr->length, U32_MAX);
+	nhca_rwq_free(&q);
+}
+
+static void rwq_hostile_index_test(struct kunit *test)
+{
+	static const u32 ahead[] = { 5, 0x7fffffff, 0x80000000, 0xffffffff };
+	struct rwr_room room = rwr_make(test, RWQ_SGES);
+	struct nhca_rwq q;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL, NULL), 0);
+	rwq_start_at(&q, 0xfffffffe);
+	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
+		q.ring.hdr->prod = 0xfffffffe + ahead[i];
+		/* user space's idea of cons means nothing */
+		q.ring.hdr->cons = q.ring.hdr->prod - 1;
+		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EPROTO);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 0);
+		KUNIT_EXPECT_EQ(test, q.cons, 0xfffffffe);
+	}
+	nhca_rwq_free(&q);
+}
+
+static void rwq_post_test(struct kunit *test)
+{
+	struct ib_sge sges[RWQ_SGES + 1] = {
+		{ .addr = 1, .length = 10, .lkey = 100 }, { .addr = 2, .length = 20, .lkey = 200 },
+		{ .addr = 3, .length = 30, .lkey = 300 }, { .addr = 4, .length = 40, .lkey = 400 },
+	};
+	struct ib_recv_wr wr = { .sg_list = sges, .num_sge = RWQ_SGES };
+	struct rwr_room room = rwr_make(test, RWQ_SGES);
+	struct nhca_rwq q;
+	u32 i, round, posted;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 3, RWQ_SGES, NULL, NULL), 0);
+	rwq_start_at(&q, 0xfffffffd);
+
+	wr.num_sge = RWQ_SGES + 1;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), -EINVAL);
+	wr.num_sge = -1;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 0);
+
+	wr.num_sge = RWQ_SGES;
+	for (round = 0; round < 4; round++) {
+		posted = 0;
+		for (;; posted++) {
+			wr.wr_id = round * 1000 + posted;
+			if (nhca_rwq_post(&q, &wr))
+				break;
+		}
+		KUNIT_EXPECT_EQ(test, posted, q.max_wr);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), -ENOMEM);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), posted);
+		for (i = 0; i < posted; i++) {
+			KUNIT_ASSERT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, round * 1000 + i);
+			KUNIT_EXPECT_EQ(test, room.rwr->length, 100);
+			KUNIT_EXPECT_EQ(test, room.rwr->sge[3].addr, 4);
+			KUNIT_EXPECT_EQ(test, room.rwr->sge[3].lkey, 400);
+		}
+		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -ENOENT);
+	}
+	nhca_rwq_free(&q);
+
+	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL, NULL), -EINVAL);
+	/* no element at all is a request, too */
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL, NULL), 0);
+	wr.num_sge = 0;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, room.rwr->length, 0);
+	nhca_rwq_free(&q);
+}
+
+/* ---- shared receive queues ---- */
+
+struct srq_fixture {
+	struct nhca_srq srq;
+	unsigned int limit_events;
+	unsigned int err_events;
+};
+
+static void on_srq_event(struct ib_event *event, void *context)
+{
+	struct srq_fixture *f = context;
+
+	if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
+		f->limit_events++;
+	if (event->event == IB_EVENT_SRQ_ERR)
+		f->err_events++;
+}
+
+static void srq_test(struct kunit *test)
+{
+	struct srq_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct rwr_room room = rwr_make(test, 1);
+	struct ib_recv_wr wr = {};
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&f->srq.wq, 8, 1, NULL, NULL), 0);
+	f->srq.ibsrq.event_handler = on_srq_event;
+	f->srq.ibsrq.srq_context = f;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
+	f->srq.limit = 6;
+	/* 7 and 6 are left: not below the limit */
+	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
+	/* 5 are */
+	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
+	KUNIT_EXPECT_EQ(test, f->srq.limit, 0);
+	/* once for each arming */
+	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
+	f->srq.limit = 4;
+	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
+
+	/* an index that cannot be: one error event, however often it is seen */
+	f->srq.wq.ring.hdr->prod += 100;
+	f->srq.limit = 4;
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), -EPROTO);
+		KUNIT_EXPECT_EQ(test, f->err_events, 1);
+	}
+	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
+	nhca_rwq_free(&f->srq.wq);
+}
+
+static struct kunit_case rwq_cases[] = {
+	KUNIT_CASE(rwq_take_test),
+	KUNIT_CASE(rwq_broken_entry_test),
+	KUNIT_CASE(rwq_hostile_index_test),
+	KUNIT_CASE(rwq_post_test),
+	KUNIT_CASE(srq_test),
+	{}
+};
+
+static struct kunit_suite rwq_suite = {
+	.name = "nhca_rwq",
+	.test_cases = rwq_cases,
+};
+
+kunit_test_suite(rwq_suite);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Threads of tests, each on a CPU of its own. */
+#ifndef NHCA_TEST_THREADS_H
+#define NHCA_TEST_THREADS_H
+
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+
+/* @fn may return whenever it likes.  Return: the thread, for test_thread_stop(), or ERR_PTR. */
+static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)
+{
+	struct task_struct *t = kthread_create(fn, arg, "nhca_test/%d", cpu);
+
+	if (IS_ERR(t))
+		return t;
+	kthread_bind(t, cpu);
+	get_task_struct(t);
+	wake_up_process(t);
+	return t;
+}
+
+static inline void test_thread_stop(struct task_struct *t)
+{
+	if (IS_ERR_OR_NULL(t))
+		return;
+	kthread_stop(t);
+	put_task_struct(t);
+}
+
+#endif /* NHCA_TEST_THREADS_H */
