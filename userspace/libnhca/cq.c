@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Completion queues: life, resize, and ibv_poll_cq().
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nhca.h"
+
+static struct nhca_cq *create_cq(struct ibv_context *context, int cqe,
+				 struct ibv_comp_channel *channel,
+				 int comp_vector)
+{
+	struct nhca_ucreate_cq_resp resp = {};
+	struct nhca_cq *cq;
+	int ret;
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+
+	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector,
+				&cq->vcq.cq, NULL, 0, &resp.ibv_resp,
+				sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	/* The CQ's own name: the response struct has a member of the same. */
+	ret = nhca_ring_map(&cq->ring, context, &resp.drv_payload.cq,
+			    sizeof(struct nhca_cqe));
+	if (!ret && !cq->ring.hdr)
+		ret = EPROTO;
+	if (ret)
+		goto err_destroy;
+
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	cq->cons = nhca_load(&cq->ring.hdr->cons);
+	return cq;
+
+err_destroy:
+	nhca_ring_unmap(&cq->ring);
+	ibv_cmd_destroy_cq(&cq->vcq.cq);
+err_free:
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct nhca_cq *cq = create_cq(context, cqe, channel, comp_vector);
+
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr)
+{
+	uint32_t flags = 0;
+	struct nhca_cq *cq;
+
+	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS))
+		goto err_unsupported;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		flags = attr->flags;
+	/* The kernel never loses an entry in silence, so no IGNORE_OVERRUN. */
+	if (!check_comp_mask(flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+		goto err_unsupported;
+	if (nhca_cq_check_wc_flags(attr->wc_flags))
+		goto err_unsupported;
+
+	/* Every CQE has a timestamp: there is nothing to ask the kernel for. */
+	cq = create_cq(context, attr->cqe, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+
+	cq->single = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	nhca_cq_set_ops(cq, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+
+err_unsupported:
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct nhca_uresize_cq_resp resp = {};
+	struct nhca_cq *cq = to_ncq(ibcq);
+	struct ibv_resize_cq cmd = {};
+	struct nhca_ring ring;
+	int ret;
+
+	/*
+	 * The kernel moves what is not consumed to a new ring.  Nobody may
+	 * consume from the old one between that and our change of rings, or
+	 * would see the same entry twice.
+	 */
+	nhca_cq_lock(cq);
+	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp));
+	if (ret)
+		goto out;
+
+	ret = nhca_ring_map(&ring, ibcq->context, &resp.drv_payload.cq,
+			    sizeof(struct nhca_cqe));
+	if (!ret && !ring.hdr)
+		ret = EPROTO;
+	if (ret) {
+		verbs_err(verbs_get_ctx(ibcq->context),
+			  "CQ %u cannot be polled any more: its new ring does not map (%d)\n",
+			  ibcq->handle, ret);
+		goto out;
+	}
+
+	nhca_ring_unmap(&cq->ring);
+	cq->ring = ring;
+	cq->cons = nhca_load(&ring.hdr->cons);
+out:
+	nhca_cq_unlock(cq);
+	return ret;
+}
+
+int nhca_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct nhca_cq *cq = to_ncq(ibcq);
+	int ret;
+
+	ret = ibv_cmd_destroy_cq(ibcq);
+	if (ret)
+		return ret;
+
+	nhca_ring_unmap(&cq->ring);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+/*
+ * Drop the completions of a QP that was reset or destroyed.  What lies between
+ * the indices is ours until we give it back, so that the entries to keep can
+ * move up to where the kernel goes on.
+ */
+void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn)
+{
+	const struct nhca_cqe *cqe;
+	uint32_t from, to;
+
+	nhca_cq_lock(cq);
+	to = nhca_load(&cq->ring.hdr->prod);
+	/* Whoever wrote over the ring shall not wait here for 2^32 entries. */
+	if (to - cq->cons > cq->ring.entries)
+		to = cq->cons;
+	for (from = to; from != cq->cons;) {
+		cqe = nhca_slot(&cq->ring, --from);
+		if (cqe->qp_num == qpn)
+			continue;
+		if (--to != from)
+			memcpy(nhca_slot(&cq->ring, to), cqe, sizeof(*cqe));
+	}
+	if (to != cq->cons) {
+		cq->cons = to;
+		nhca_store(&cq->ring.hdr->cons, to);
+	}
+	nhca_cq_unlock(cq);
+}
+
+static void cqe_to_wc(const struct nhca_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->wr_id = cqe->wr_id;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = cqe->vendor_err;
+	wc->byte_len = cqe->byte_len;
+	if (cqe->flags & NHCA_WC_WITH_INV)
+		wc->invalidated_rkey = cqe->ex.invalidated_rkey;
+	else
+		wc->imm_data = (__force __be32)cqe->ex.imm_data;
+	wc->qp_num = cqe->qp_num;
+	wc->src_qp = cqe->src_qp;
+	wc->wc_flags = cqe->flags;
+	wc->pkey_index = cqe->pkey_index;
+	wc->slid = 0;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+}
+
+int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct nhca_cq *cq = to_ncq(ibcq);
+	uint32_t ready;
+	int i;
+
+	nhca_cq_lock(cq);
+	ready = nhca_load(&cq->ring.hdr->prod) - cq->cons;
+	for (i = 0; i < num_entries && i < ready; i++)
+		cqe_to_wc(nhca_slot(&cq->ring, cq->cons + i), &wc[i]);
+	if (i > 0) {
+		cq->cons += i;
+		nhca_store(&cq->ring.hdr->cons, cq->cons);
+	}
+	nhca_cq_unlock(cq);
+	return i;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Finding nhca devices, opening them, and what they say about themselves.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "nhca.h"
+
+static int nhca_query_device_ex(struct ibv_context *context,
+				const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr,
+				size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t version;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+
+	version = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%u.%u.%u", (unsigned int)(version >> 32) & 0xffff,
+		 (unsigned int)(version >> 16) & 0xffff,
+		 (unsigned int)version & 0xffff);
+	return 0;
+}
+
+static int nhca_query_port(struct ibv_context *context, uint8_t port,
+			   struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+uint64_t nhca_raw_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* The clock of completion timestamps; hca_core_clock says how fast it runs. */
+static int nhca_query_rt_values(struct ibv_context *context,
+				struct ibv_values_ex *values)
+{
+	if (!check_comp_mask(values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
+		/* Ticks as one number, as all providers give them. */
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec = nhca_raw_clock();
+	}
+	return 0;
+}
+
+static void nhca_free_context(struct ibv_context *context);
+
+static const struct verbs_context_ops nhca_context_ops = {
+	.advise_mr = ibv_cmd_advise_mr,
+	.alloc_dm = nhca_alloc_dm,
+	.alloc_mw = nhca_alloc_mw,
+	.alloc_pd = nhca_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = nhca_bind_mw,
+	.create_ah = nhca_create_ah,
+	.create_cq = nhca_create_cq,
+	.create_cq_ex = nhca_create_cq_ex,
+	.create_qp = nhca_create_qp,
+	.create_qp_ex = nhca_create_qp_ex,
+	.create_srq = nhca_create_srq,
+	.dealloc_mw = nhca_dealloc_mw,
+	.dealloc_pd = nhca_dealloc_pd,
+	.dereg_mr = nhca_dereg_mr,
+	.destroy_ah = nhca_destroy_ah,
+	.destroy_cq = nhca_destroy_cq,
+	.destroy_qp = nhca_destroy_qp,
+	.destroy_srq = nhca_destroy_srq,
+	.detach_mcast = ibv_cmd_detach_mcast,
+	.free_context = nhca_free_context,
+	.free_dm = nhca_free_dm,
+	.get_srq_num = nhca_get_srq_num,
+	.modify_qp = nhca_modify_qp,
+	.modify_srq = nhca_modify_srq,
+	.poll_cq = nhca_poll_cq,
+	.post_recv = nhca_post_recv,
+	.post_send = nhca_post_send,
+	.post_srq_recv = nhca_post_srq_recv,
+	.query_device_ex = nhca_query_device_ex,
+	.query_port = nhca_query_port,
+	.query_qp = nhca_query_qp,
+	.query_rt_values = nhca_query_rt_values,
+	.query_srq = nhca_query_srq,
+	.reg_dm_mr = nhca_reg_dm_mr,
+	.reg_dmabuf_mr = nhca_reg_dmabuf_mr,
+	.reg_mr = nhca_reg_mr,
+	.req_notify_cq = ibv_cmd_req_notify_cq,
+	.rereg_mr = nhca_rereg_mr,
+	.resize_cq = nhca_resize_cq,
+};
+
+static struct verbs_context *nhca_alloc_context(struct ibv_device *ibdev,
+						int cmd_fd, void *private_data)
+{
+	struct nhca_uget_context_resp resp = {};
+	struct ibv_get_context cmd = {};
+	struct nhca_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
+					   NHCA_RDMA_DRIVER_ID);
+	if (!ctx)
+		return NULL;
+
+	if (nhca_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
+				 sizeof(resp))) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		return NULL;
+	}
+
+	ctx->features = resp.features;
+	verbs_set_ops(&ctx->vctx, &nhca_context_ops);
+	return &ctx->vctx;
+}
+
+static void nhca_free_context(struct ibv_context *context)
+{
+	struct nhca_context *ctx = to_nctx(context);
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_device *nhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void nhca_uninit_device(struct verbs_device *vdev)
+{
+	free(vdev);
+}
+
+static const struct verbs_match_ent nhca_match_table[] = {
+	VERBS_DRIVER_ID(NHCA_RDMA_DRIVER_ID),
+	/* For a libibverbs that cannot ask the kernel for driver ids */
+	VERBS_NAME_MATCH("nhca", NULL),
+	{},
+};
+
+/* Anybody may rename a device to nhca0: the driver id, where it is known, decides. */
+static bool nhca_match_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return sysfs_dev->match &&
+	       (sysfs_dev->driver_id == RDMA_DRIVER_UNKNOWN ||
+		sysfs_dev->driver_id == NHCA_RDMA_DRIVER_ID);
+}
+
+static const struct verbs_device_ops nhca_dev_ops = {
+	.name = "nhca",
+	.match_min_abi_version = NHCA_ABI_VERSION,
+	.match_max_abi_version = NHCA_ABI_VERSION,
+	.match_table = nhca_match_table,
+	.match_device = nhca_match_device,
+	.alloc_device = nhca_alloc_device,
+	.uninit_device = nhca_uninit_device,
+	.alloc_context = nhca_alloc_context,
+};
+PROVIDER_DRIVER(nhca, nhca_dev_ops);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the kernel driver adds to the commands of uverbs, in the form that
+ * libibverbs wants it.
+ */
+#ifndef NHCA_PROVIDER_ABI_H
+#define NHCA_PROVIDER_ABI_H
+
+#include <infiniband/kern-abi.h>
+#include <rdma/nhca-abi.h>
+#include <kernel-abi/nhca-abi.h>
+
+DECLARE_DRV_CMD(nhca_uget_context, IB_USER_VERBS_CMD_GET_CONTEXT,
+		empty, nhca_alloc_ucontext_resp);
+DECLARE_DRV_CMD(nhca_ucreate_ah, IB_USER_VERBS_CMD_CREATE_AH,
+		empty, nhca_create_ah_resp);
+DECLARE_DRV_CMD(nhca_ucreate_cq, IB_USER_VERBS_CMD_CREATE_CQ,
+		empty, nhca_create_cq_resp);
+DECLARE_DRV_CMD(nhca_uresize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
+		empty, nhca_resize_cq_resp);
+DECLARE_DRV_CMD(nhca_ucreate_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
+		empty, nhca_create_srq_resp);
+DECLARE_DRV_CMD(nhca_umodify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
+		nhca_modify_srq_cmd, empty);
+DECLARE_DRV_CMD(nhca_ucreate_qp, IB_USER_VERBS_CMD_CREATE_QP,
+		empty, nhca_create_qp_resp);
+
+static_assert(sizeof(struct nhca_ring_hdr) == NHCA_RING_HDR_SIZE, "ring header");
+static_assert(sizeof(struct nhca_send_wqe) == 64, "send WQE");
+static_assert(sizeof(struct nhca_recv_wqe) == 16, "receive WQE");
+static_assert(sizeof(struct nhca_cqe) == 64, "CQE");
+
+#endif /* NHCA_PROVIDER_ABI_H */

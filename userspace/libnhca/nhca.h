@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The nhca provider: rings that are shared with the kernel, and the verbs
+ * objects around them.
+ */
+#ifndef NHCA_PROVIDER_H
+#define NHCA_PROVIDER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+
+#include "nhca-abi.h"
+
+/* What newer releases of rdma-core want to know, and we have nothing to say to */
+#if NHCA_RDMA_CORE < 54
+#define nhca_cmd_reg_dmabuf_mr ibv_cmd_reg_dmabuf_mr
+#else
+#define nhca_cmd_reg_dmabuf_mr(...) ibv_cmd_reg_dmabuf_mr(__VA_ARGS__, NULL)
+#endif
+#if NHCA_RDMA_CORE < 57
+#define nhca_cmd_get_context ibv_cmd_get_context
+#else
+#define nhca_cmd_get_context(vctx, cmd, size, ...) \
+	ibv_cmd_get_context(vctx, cmd, size, NULL, __VA_ARGS__)
+#endif
+
+/**
+ * struct nhca_context - an open device
+ * @vctx:     libibverbs' part
+ * @features: NHCA_FEATURE_*, as the kernel said
+ */
+struct nhca_context {
+	struct verbs_context vctx;
+	uint32_t features;
+};
+
+/**
+ * struct nhca_ring - a ring as it is mapped here
+ * @hdr:     the shared header and the start of the mapping; NULL: no ring
+ * @slots:   slot 0
+ * @size:    bytes mapped
+ * @entries: number of slots, a power of two
+ * @stride:  bytes from slot to slot
+ */
+struct nhca_ring {
+	struct nhca_ring_hdr *hdr;
+	char *slots;
+	size_t size;
+	uint32_t entries;
+	uint32_t stride;
+};
+
+/**
+ * struct nhca_wq - a ring that we produce into: SQ, RQ or SRQ
+ * @ring:    the ring
+ * @lock:    protects all below and the producing of entries
+ * @prod:    entries published
+ * @cons:    where the kernel stood when we last looked
+ * @max_wr:  as granted; may be less than @ring.entries
+ * @max_sge: as granted
+ */
+struct nhca_wq {
+	struct nhca_ring ring;
+	pthread_spinlock_t lock;
+	uint32_t prod;
+	uint32_t cons;
+	uint32_t max_wr;
+	uint32_t max_sge;
+};
+
+/**
+ * struct nhca_cq - a completion queue
+ * @vcq:    libibverbs' part
+ * @ring:   of struct nhca_cqe
+ * @lock:   protects all below and the consuming of entries; held from
+ *          ibv_start_poll() to ibv_end_poll(), and over a resize
+ * @single: the application promised to use one thread
+ * @cons:   entries consumed
+ * @prod:   extended polling: where the kernel stood when we last looked
+ * @cqe:    extended polling: the current entry, number @cons
+ * @wall:   extended polling: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns
+ * @have_wall: @wall was taken since ibv_start_poll()
+ *
+ * Entries of a QP that was reset or destroyed are taken out of the ring; see
+ * nhca_cq_forget_qp().
+ */
+struct nhca_cq {
+	struct verbs_cq vcq;
+	struct nhca_ring ring;
+	pthread_spinlock_t lock;
+	bool single;
+	uint32_t cons;
+	uint32_t prod;
+	const struct nhca_cqe *cqe;
+	int64_t wall;
+	bool have_wall;
+};
+
+struct nhca_srq {
+	struct verbs_srq vsrq;
+	struct nhca_wq wq;
+	uint32_t srqn;
+};
+
+/**
+ * struct nhca_qp - a queue pair
+ * @vqp:        libibverbs' part
+ * @sq, @rq:    its queues; @rq.ring is empty if it has an SRQ
+ * @max_inline: bytes, as granted
+ * @ops:        bit n: it may post IBV_WR_* number n
+ * @wr_next:    ibv_qp_ex: next entry to build; between ibv_wr_start() and its
+ *              end, under @sq.lock
+ * @wr_wqe:     ibv_qp_ex: the entry being built, or NULL
+ * @wr_err:     ibv_qp_ex: the first thing that went wrong
+ */
+struct nhca_qp {
+	struct verbs_qp vqp;
+	struct nhca_wq sq;
+	struct nhca_wq rq;
+	uint32_t max_inline;
+	uint32_t ops;
+	uint32_t wr_next;
+	struct nhca_send_wqe *wr_wqe;
+	int wr_err;
+};
+
+struct nhca_ah {
+	struct ibv_ah ah;
+	uint32_t id;
+};
+
+static inline struct nhca_context *to_nctx(struct ibv_context *context)
+{
+	return container_of(context, struct nhca_context, vctx.context);
+}
+
+static inline struct nhca_cq *to_ncq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct nhca_cq, vcq.cq);
+}
+
+static inline struct nhca_cq *to_ncq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct nhca_cq, vcq.cq_ex);
+}
+
+static inline struct nhca_srq *to_nsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct nhca_srq, vsrq.srq);
+}
+
+static inline struct nhca_qp *to_nqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct nhca_qp, vqp.qp);
+}
+
+static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct nhca_qp, vqp.qp_ex);
+}
+
+static inline struct nhca_ah *to_nah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct nhca_ah, ah);
+}
+
+/* ---- ring.c ---- */
+
+/* The indices of a ring are written by one side each; see rdma/nhca-abi.h */
+static inline uint32_t nhca_load(const __u32 *index)
+{
+	return atomic_load_explicit((const _Atomic(__u32) *)index,
+				    memory_order_acquire);
+}
+
+static inline void nhca_store(__u32 *index, uint32_t value)
+{
+	atomic_store_explicit((_Atomic(__u32) *)index, value,
+			      memory_order_release);
+}
+
+/* Entry number @index; free-running, any uint32_t */
+static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
+{
+	return ring->slots +
+	       (size_t)(index & (ring->entries - 1)) * ring->stride;
+}
+
+/*
+ * Map what the kernel made.  @entry: bytes of an entry at least.  An @info of
+ * zeros gives an empty ring.  Returns 0 or an errno.
+ */
+int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
+		  const struct nhca_ring_info *info, size_t entry);
+void nhca_ring_unmap(struct nhca_ring *ring);
+
+/*
+ * @wqe: fixed bytes of an entry, @data: of what may follow.  The lock is made
+ * even if the ring is empty.
+ */
+int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,
+		 const struct nhca_ring_info *info, size_t wqe, size_t data,
+		 uint32_t max_wr, uint32_t max_sge);
+void nhca_wq_fini(struct nhca_wq *wq);
+
+/* Look where both indices stand: after the kernel has made or emptied the ring */
+void nhca_wq_sync(struct nhca_wq *wq);
+
+/* Is there no room for entry number @next?  Under the lock. */
+static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
+{
+	if (next - wq->cons < wq->max_wr)
+		return false;
+	if (!wq->ring.hdr)
+		return true;
+	wq->cons = nhca_load(&wq->ring.hdr->cons);
+	return next - wq->cons >= wq->max_wr;
+}
+
+/* Hand the entries before number @next to the kernel.  Under the lock. */
+static inline void nhca_wq_publish(struct nhca_wq *wq, uint32_t next)
+{
+	wq->prod = next;
+	nhca_store(&wq->ring.hdr->prod, next);
+}
+
+/* ---- pd.c, mr.c, dm.c, ah.c ---- */
+
+struct ibv_pd *nhca_alloc_pd(struct ibv_context *context);
+int nhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *nhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t hca_va, int access);
+struct ibv_mr *nhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access);
+int nhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access);
+int nhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_dm *nhca_alloc_dm(struct ibv_context *context,
+			     struct ibv_alloc_dm_attr *attr);
+int nhca_free_dm(struct ibv_dm *ibdm);
+struct ibv_mr *nhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,
+			      uint64_t dm_offset, size_t length,
+			      unsigned int access);
+struct ibv_mw *nhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int nhca_dealloc_mw(struct ibv_mw *mw);
+struct ibv_ah *nhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int nhca_destroy_ah(struct ibv_ah *ah);
+
+/* ---- cq.c, cq_ex.c ---- */
+
+struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector);
+struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr);
+int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int nhca_destroy_cq(struct ibv_cq *ibcq);
+void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
+int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+uint64_t nhca_raw_clock(void);
+
+static inline void nhca_cq_lock(struct nhca_cq *cq)
+{
+	if (!cq->single)
+		pthread_spin_lock(&cq->lock);
+}
+
+static inline void nhca_cq_unlock(struct nhca_cq *cq)
+{
+	if (!cq->single)
+		pthread_spin_unlock(&cq->lock);
+}
+
+/* EOPNOTSUPP if @wc_flags asks for what a CQE does not hold, else 0 */
+int nhca_cq_check_wc_flags(uint64_t wc_flags);
+void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags);
+
+/* ---- srq.c ---- */
+
+struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr);
+int nhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask);
+int nhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int nhca_destroy_srq(struct ibv_srq *ibsrq);
+int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
+
+/* ---- qp.c ---- */
+
+struct ibv_qp *nhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr);
+int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr);
+int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		   int attr_mask);
+int nhca_destroy_qp(struct ibv_qp *ibqp);
+
+/* ---- post.c ---- */
+
+int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr);
+int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr);
+int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
+int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *mw_bind);
+
+/* The operation of a BIND_MW: @rkey is what @mw's key will be. */
+void nhca_put_bind(struct nhca_send_wqe *wqe, const struct ibv_mw *mw,
+		   uint32_t rkey, const struct ibv_mw_bind_info *info);
+
+/* Tell the kernel that an SQ has new entries.  Returns 0 or an errno. */
+int nhca_sq_doorbell(struct ibv_qp *ibqp);
+
+/* What a QP of this kind may post: see nhca_qp.ops */
+uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
+
+/* ---- wr.c: ibv_qp_ex ---- */
+
+/* Bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n up to SEND_WITH_INV. */
+void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
+
+#endif /* NHCA_PROVIDER_H */

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * ibv_post_send(), ibv_post_recv(), ibv_post_srq_recv() and the doorbells.
+ *
+ * What is checked here saves the application a trip to the error state; the
+ * kernel checks all of it again.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <util/compiler.h>
+
+#include "nhca.h"
+
+#define OP(x) (1u << IBV_WR_ ## x)
+
+/* The operations that move or name memory at the peer, or at home */
+#define SENDS	(OP(SEND) | OP(SEND_WITH_IMM))
+#define WRITES	(OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM))
+#define ATOMICS	(OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
+#define LOCALS	(OP(LOCAL_INV) | OP(BIND_MW))
+
+#define UC_OPS	(SENDS | WRITES)
+#define RC_OPS	(UC_OPS | ATOMICS | OP(RDMA_READ) | OP(SEND_WITH_INV))
+#define INLINE_OPS (SENDS | WRITES | OP(SEND_WITH_INV))
+
+/* The provider's numbers are the kernel's numbers are the ABI's numbers. */
+static_assert((int)IBV_WR_LOCAL_INV == NHCA_WR_LOCAL_INV &&
+	      (int)IBV_WR_BIND_MW == NHCA_WR_BIND_MW &&
+	      (int)IBV_WR_SEND_WITH_INV == NHCA_WR_SEND_WITH_INV, "opcodes");
+static_assert((int)IBV_SEND_FENCE == NHCA_SEND_FENCE &&
+	      (int)IBV_SEND_SIGNALED == NHCA_SEND_SIGNALED &&
+	      (int)IBV_SEND_SOLICITED == NHCA_SEND_SOLICITED &&
+	      (int)IBV_SEND_INLINE == NHCA_SEND_INLINE, "send flags");
+static_assert((int)IBV_WC_GRH == NHCA_WC_GRH &&
+	      (int)IBV_WC_WITH_IMM == NHCA_WC_WITH_IMM &&
+	      (int)IBV_WC_WITH_INV == NHCA_WC_WITH_INV, "WC flags");
+static_assert(sizeof(struct ibv_sge) == sizeof(struct nhca_sge), "SGE");
+
+uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features)
+{
+	uint32_t locals = features & NHCA_FEATURE_LOCAL_OPS ? LOCALS : 0;
+
+	switch (type) {
+	case IBV_QPT_RC:
+		return RC_OPS | locals;
+	case IBV_QPT_UC:
+		return UC_OPS | locals;
+	default:
+		return SENDS;
+	}
+}
+
+/* One of the POST commands, without a work request: they are in the ring. */
+static int doorbell(struct ibv_context *context, uint32_t command,
+		    uint32_t handle, uint32_t wqe_size)
+{
+	struct ib_uverbs_post_send_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct {
+			__aligned_u64 response;
+			__u32 handle;
+			__u32 wr_count;
+			__u32 sge_count;
+			__u32 wqe_size;
+		} post;
+	} cmd = {
+		.hdr = {
+			.command = command,
+			.in_words = sizeof(cmd) / 4,
+			.out_words = sizeof(resp) / 4,
+		},
+		.post = {
+			.response = (uintptr_t)&resp,
+			.handle = handle,
+			/* the kernel wants its own size even for none */
+			.wqe_size = wqe_size,
+		},
+	};
+	ssize_t n;
+
+	static_assert(sizeof(cmd.post) == sizeof(struct ib_uverbs_post_send) &&
+		      sizeof(cmd.post) == sizeof(struct ib_uverbs_post_recv) &&
+		      sizeof(cmd.post) == sizeof(struct ib_uverbs_post_srq_recv),
+		      "the three commands have one layout");
+
+	do {
+		n = write(context->cmd_fd, &cmd, sizeof(cmd));
+	} while (n < 0 && errno == EINTR);
+	return n == sizeof(cmd) ? 0 : n < 0 ? errno : EIO;
+}
+
+int nhca_sq_doorbell(struct ibv_qp *ibqp)
+{
+	return doorbell(ibqp->context, IB_USER_VERBS_CMD_POST_SEND,
+			ibqp->handle, sizeof(struct ib_uverbs_send_wr));
+}
+
+/*
+ * Receives need no doorbell but in the error state.  The barrier: either we
+ * see the flag, or the kernel, which sets it and then looks, sees the entries.
+ */
+static bool wants_doorbell(struct nhca_wq *wq)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return nhca_load(&wq->ring.hdr->flags) & NHCA_RING_F_DOORBELL;
+}
+
+static int put_inline(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
+		      const struct ibv_send_wr *wr)
+{
+	uint32_t len = 0;
+	int i;
+
+	if (!(INLINE_OPS & (1u << wr->opcode)))
+		return EINVAL;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > qp->max_inline - len)
+			return EINVAL;
+		memcpy(wqe->data + len, (void *)(uintptr_t)sge->addr,
+		       sge->length);
+		len += sge->length;
+	}
+	wqe->inline_len = len;
+	return 0;
+}
+
+static int put_sges(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
+		    const struct ibv_send_wr *wr)
+{
+	int i;
+
+	if (wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i].addr = wr->sg_list[i].addr;
+		wqe->sge[i].length = wr->sg_list[i].length;
+		wqe->sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	wqe->num_sge = wr->num_sge;
+	return 0;
+}
+
+void nhca_put_bind(struct nhca_send_wqe *wqe, const struct ibv_mw *mw,
+		   uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	wqe->mw.addr = info->addr;
+	wqe->mw.length = info->length;
+	wqe->mw.mr_lkey = info->mr ? info->mr->lkey : 0;
+	wqe->mw.mw_rkey = mw->rkey;
+	wqe->mw.new_rkey = rkey;
+	wqe->mw.access = info->mw_access_flags;
+}
+
+static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
+			 const struct ibv_send_wr *wr, enum ibv_mw_type binds)
+{
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD) {
+		if (!wr->wr.ud.ah)
+			return EINVAL;
+		wqe->ud.ah_id = to_nah(wr->wr.ud.ah)->id;
+		wqe->ud.remote_qpn = wr->wr.ud.remote_qpn;
+		wqe->ud.remote_qkey = wr->wr.ud.remote_qkey;
+	}
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+		wqe->ex.imm_data = (__force __u32)wr->imm_data;
+		break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wqe->ex.imm_data = (__force __u32)wr->imm_data;
+		SWITCH_FALLTHROUGH;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rdma.rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->atomic.remote_addr = wr->wr.atomic.remote_addr;
+		wqe->atomic.compare_add = wr->wr.atomic.compare_add;
+		wqe->atomic.swap = wr->wr.atomic.swap;
+		wqe->atomic.rkey = wr->wr.atomic.rkey;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wqe->ex.invalidate_rkey = wr->invalidate_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		if (!wr->bind_mw.mw || wr->bind_mw.mw->type != binds)
+			return EINVAL;
+		nhca_put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			      &wr->bind_mw.bind_info);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
+		    const struct ibv_send_wr *wr, enum ibv_mw_type binds)
+{
+	int ret;
+
+	if ((unsigned int)wr->opcode > IBV_WR_SEND_WITH_INV ||
+	    !(qp->ops & (1u << wr->opcode)) ||
+	    (wr->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+				IBV_SEND_SOLICITED | IBV_SEND_INLINE)) ||
+	    wr->num_sge < 0)
+		return EINVAL;
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->opcode;
+	wqe->flags = wr->send_flags;
+	ret = put_operation(qp, wqe, wr, binds);
+	if (ret)
+		return ret;
+
+	/* These two take no data, and callers need not clear what they do not use. */
+	if (LOCALS & (1u << wr->opcode)) {
+		wqe->flags &= ~NHCA_SEND_INLINE;
+		return 0;
+	}
+	return wr->send_flags & IBV_SEND_INLINE ? put_inline(qp, wqe, wr) :
+						  put_sges(qp, wqe, wr);
+}
+
+/* @binds: the windows that BIND_MW is for */
+static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		      struct ibv_send_wr **bad_wr, enum ibv_mw_type binds)
+{
+	struct nhca_qp *qp = to_nqp(ibqp);
+	struct ibv_send_wr *first = wr;
+	struct nhca_wq *sq = &qp->sq;
+	uint32_t next;
+	int ret = 0;
+	int err;
+
+	/* IBTA 10.3.1: no sends before the QP is ready to send */
+	if (ibqp->state < IBV_QPS_RTS) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	pthread_spin_lock(&sq->lock);
+	for (next = sq->prod; wr; wr = wr->next, next++) {
+		if (nhca_wq_full(sq, next)) {
+			ret = ENOMEM;
+			break;
+		}
+		ret = put_send(qp, nhca_slot(&sq->ring, next), wr, binds);
+		if (ret)
+			break;
+	}
+	if (next == sq->prod) {
+		pthread_spin_unlock(&sq->lock);
+		goto out;
+	}
+	nhca_wq_publish(sq, next);
+	pthread_spin_unlock(&sq->lock);
+
+	/* One system call for the list; what could not be posted comes second. */
+	err = nhca_sq_doorbell(ibqp);
+	if (err) {
+		wr = first;
+		ret = err;
+	}
+out:
+	if (ret)
+		*bad_wr = wr;
+	return ret;
+}
+
+/* IBTA 10.6.7.2: a type 1 window has its keys from us, by ibv_bind_mw() */
+int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr)
+{
+	return post_sends(ibqp, wr, bad_wr, IBV_MW_TYPE_2);
+}
+
+/* Returns 0 or an errno, with *@bad_wr set */
+static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr, bool *ring)
+{
+	struct nhca_recv_wqe *wqe;
+	uint32_t next;
+	int ret = 0;
+	int i;
+
+	*ring = false;
+	pthread_spin_lock(&wq->lock);
+	for (next = wq->prod; wr; wr = wr->next, next++) {
+		if (nhca_wq_full(wq, next)) {
+			ret = ENOMEM;
+			break;
+		}
+		if (wr->num_sge < 0 || wr->num_sge > wq->max_sge) {
+			ret = EINVAL;
+			break;
+		}
+		wqe = nhca_slot(&wq->ring, next);
+		wqe->wr_id = wr->wr_id;
+		wqe->num_sge = wr->num_sge;
+		wqe->reserved = 0;
+		for (i = 0; i < wr->num_sge; i++) {
+			wqe->sge[i].addr = wr->sg_list[i].addr;
+			wqe->sge[i].length = wr->sg_list[i].length;
+			wqe->sge[i].lkey = wr->sg_list[i].lkey;
+		}
+	}
+	if (next != wq->prod) {
+		nhca_wq_publish(wq, next);
+		*ring = wants_doorbell(wq);
+	}
+	pthread_spin_unlock(&wq->lock);
+	if (ret)
+		*bad_wr = wr;
+	return ret;
+}
+
+int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr)
+{
+	bool ring;
+	int ret;
+	int err;
+
+	/* IBTA 10.3.1: no receives before the QP is initialized */
+	if (ibqp->srq || ibqp->state == IBV_QPS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	ret = put_recvs(&to_nqp(ibqp)->rq, wr, bad_wr, &ring);
+	if (ring) {
+		err = doorbell(ibqp->context, IB_USER_VERBS_CMD_POST_RECV,
+			       ibqp->handle, sizeof(struct ib_uverbs_recv_wr));
+		if (err) {
+			*bad_wr = wr;
+			ret = err;
+		}
+	}
+	return ret;
+}
+
+int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	bool ring;
+	int ret;
+	int err;
+
+	ret = put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
+	if (ring) {
+		err = doorbell(ibsrq->context, IB_USER_VERBS_CMD_POST_SRQ_RECV,
+			       ibsrq->handle, sizeof(struct ib_uverbs_recv_wr));
+		if (err) {
+			*bad_wr = wr;
+			ret = err;
+		}
+	}
+	return ret;
+}
+
+int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *mw_bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = mw_bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = mw_bind->send_flags,
+		.bind_mw.mw = mw,
+		.bind_mw.rkey = ibv_inc_rkey(mw->rkey),
+		.bind_mw.bind_info = mw_bind->bind_info,
+	};
+	struct ibv_send_wr *bad_wr;
+	int ret;
+
+	/* IBTA 11.2.8.2: zero-based addresses are for type 2 windows */
+	if (mw_bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED)
+		return EINVAL;
+
+	ret = post_sends(ibqp, &wr, &bad_wr, IBV_MW_TYPE_1);
+	if (!ret)
+		mw->rkey = wr.bind_mw.rkey;
+	return ret;
+}

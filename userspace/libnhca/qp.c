@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: life and state.  Posting is in post.c and wr.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/minmax.h>
+
+#include "nhca.h"
+
+static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
+{
+	uint32_t ops = nhca_send_ops(attr->qp_type, features);
+
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_QP_INIT_ATTR_PD |
+				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
+				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+		return EINVAL;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
+
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		break;
+	default:
+		return EOPNOTSUPP;
+	}
+
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    !check_comp_mask(attr->send_ops_flags, ops))
+		return EOPNOTSUPP;
+	return 0;
+}
+
+struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t features = to_nctx(context)->features;
+	struct ibv_qp_init_attr_ex kernel_attr = *attr;
+	struct nhca_ucreate_qp_resp resp = {};
+	struct ibv_qp_cap *cap = &kernel_attr.cap;
+	struct ibv_create_qp cmd;
+	struct nhca_qp *qp;
+	int ret;
+
+	ret = check_attr(attr, features);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &kernel_attr, &cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	/* Inline data takes the place of the scatter/gather list. */
+	ret = nhca_wq_init(&qp->sq, context, &resp.drv_payload.sq,
+			   sizeof(struct nhca_send_wqe),
+			   max_t(size_t, cap->max_inline_data,
+				 cap->max_send_sge * sizeof(struct nhca_sge)),
+			   cap->max_send_wr, cap->max_send_sge);
+	if (ret)
+		goto err_destroy;
+
+	ret = nhca_wq_init(&qp->rq, context, &resp.drv_payload.rq,
+			   sizeof(struct nhca_recv_wqe),
+			   cap->max_recv_sge * sizeof(struct nhca_sge),
+			   cap->max_recv_wr, cap->max_recv_sge);
+	if (ret)
+		goto err_sq;
+
+	qp->max_inline = cap->max_inline_data;
+	qp->ops = nhca_send_ops(attr->qp_type, features);
+	attr->cap = *cap;
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		nhca_wr_set_ops(qp, attr->send_ops_flags);
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	}
+	return &qp->vqp.qp;
+
+err_sq:
+	nhca_wq_fini(&qp->sq);
+err_destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+err_free:
+	free(qp);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_qp *nhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = nhca_create_qp_ex(pd->context, &ex);
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd;
+
+	return ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+				sizeof(cmd));
+}
+
+static void forget_completions(struct ibv_qp *ibqp)
+{
+	nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq != ibqp->recv_cq)
+		nhca_cq_forget_qp(to_ncq(ibqp->send_cq), ibqp->qp_num);
+}
+
+int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct nhca_qp *qp = to_nqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+		/* The kernel has emptied both rings and completes no more. */
+		forget_completions(ibqp);
+		pthread_spin_lock(&qp->rq.lock);
+		nhca_wq_sync(&qp->rq);
+		pthread_spin_unlock(&qp->rq.lock);
+		pthread_spin_lock(&qp->sq.lock);
+		nhca_wq_sync(&qp->sq);
+		pthread_spin_unlock(&qp->sq.lock);
+	}
+	return 0;
+}
+
+int nhca_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct nhca_qp *qp = to_nqp(ibqp);
+	int ret;
+
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (ret)
+		return ret;
+	forget_completions(ibqp);
+
+	nhca_wq_fini(&qp->sq);
+	nhca_wq_fini(&qp->rq);
+	free(qp);
+	return 0;
+}

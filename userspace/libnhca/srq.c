@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Shared receive queues: life and resize.  Posting is in post.c.  There is no
+ * create_srq_ex: libibverbs itself makes basic SRQs of it, and refuses others.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nhca.h"
+
+struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct nhca_ucreate_srq_resp resp = {};
+	struct ibv_create_srq cmd;
+	struct nhca_srq *srq;
+	int ret;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+
+	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	ret = nhca_wq_init(&srq->wq, pd->context, &resp.drv_payload.rq,
+			   sizeof(struct nhca_recv_wqe),
+			   attr->attr.max_sge * sizeof(struct nhca_sge),
+			   attr->attr.max_wr, attr->attr.max_sge);
+	if (ret)
+		goto err_destroy;
+
+	srq->srqn = resp.drv_payload.srqn;
+	return &srq->vsrq.srq;
+
+err_destroy:
+	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+err_free:
+	free(srq);
+	errno = ret;
+	return NULL;
+}
+
+static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
+		  int attr_mask)
+{
+	struct nhca_ring_info info = {};
+	struct nhca_umodify_srq cmd = {
+		.drv_payload.ring_info_addr = (uintptr_t)&info,
+	};
+	struct nhca_ring ring;
+	int ret;
+
+	/*
+	 * The kernel moves what it has not taken to a new ring.  Nobody may
+	 * post to the old one between that and our change of rings.
+	 */
+	pthread_spin_lock(&srq->wq.lock);
+	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
+				 sizeof(cmd));
+	if (ret)
+		goto out;
+
+	ret = nhca_ring_map(&ring, srq->vsrq.srq.context, &info,
+			    sizeof(struct nhca_recv_wqe) +
+				    srq->wq.max_sge * sizeof(struct nhca_sge));
+	if (!ret && !ring.hdr)
+		ret = EPROTO;
+	if (ret) {
+		verbs_err(verbs_get_ctx(srq->vsrq.srq.context),
+			  "SRQ %u takes no more requests: its new ring does not map (%d)\n",
+			  srq->srqn, ret);
+		srq->wq.max_wr = 0;
+		goto out;
+	}
+
+	nhca_ring_unmap(&srq->wq.ring);
+	srq->wq.ring = ring;
+	srq->wq.max_wr = ring.entries;
+	nhca_wq_sync(&srq->wq);
+out:
+	pthread_spin_unlock(&srq->wq.lock);
+	return ret;
+}
+
+int nhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	if (attr_mask & IBV_SRQ_MAX_WR)
+		return resize(to_nsrq(ibsrq), attr, attr_mask);
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int nhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int nhca_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct nhca_srq *srq = to_nsrq(ibsrq);
+	int ret;
+
+	ret = ibv_cmd_destroy_srq(ibsrq);
+	if (ret)
+		return ret;
+
+	nhca_wq_fini(&srq->wq);
+	free(srq);
+	return 0;
+}
+
+int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	*srq_num = to_nsrq(ibsrq)->srqn;
+	return 0;
+}

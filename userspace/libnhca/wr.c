@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The ibv_qp_ex way to post sends: requests are built in the ring's slots
+ * behind the producer index.  The kernel does not look there, so giving up is
+ * nothing more than not moving the index.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nhca.h"
+
+static void wr_fail(struct nhca_qp *qp, int err)
+{
+	if (!qp->wr_err)
+		qp->wr_err = err;
+	qp->wr_wqe = NULL;
+}
+
+static void wr_start(struct ibv_qp_ex *ibqp)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+
+	pthread_spin_lock(&qp->sq.lock);
+	qp->wr_next = qp->sq.prod;
+	qp->wr_wqe = NULL;
+	/* IBTA 10.3.1: no sends before the QP is ready to send */
+	qp->wr_err = ibqp->qp_base.state < IBV_QPS_RTS ? EINVAL : 0;
+}
+
+static void wr_abort(struct ibv_qp_ex *ibqp)
+{
+	pthread_spin_unlock(&to_nqp_ex(ibqp)->sq.lock);
+}
+
+static int wr_complete(struct ibv_qp_ex *ibqp)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	int err = qp->wr_err;
+	bool posted = false;
+
+	if (!err && qp->wr_next != qp->sq.prod) {
+		nhca_wq_publish(&qp->sq, qp->wr_next);
+		posted = true;
+	}
+	pthread_spin_unlock(&qp->sq.lock);
+
+	return posted ? nhca_sq_doorbell(&ibqp->qp_base) : err;
+}
+
+/* The next slot with the common part filled in; NULL if something went wrong */
+static struct nhca_send_wqe *wr_begin(struct ibv_qp_ex *ibqp,
+				      enum ibv_wr_opcode opcode)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	struct nhca_send_wqe *wqe;
+
+	if (qp->wr_err)
+		return NULL;
+	if (nhca_wq_full(&qp->sq, qp->wr_next)) {
+		wr_fail(qp, ENOMEM);
+		return NULL;
+	}
+	/* IBV_SEND_INLINE is not for the caller to say: setters do. */
+	if (ibqp->wr_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+			       IBV_SEND_SOLICITED | IBV_SEND_INLINE)) {
+		wr_fail(qp, EINVAL);
+		return NULL;
+	}
+
+	wqe = nhca_slot(&qp->sq.ring, qp->wr_next++);
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = ibqp->wr_id;
+	wqe->opcode = opcode;
+	wqe->flags = ibqp->wr_flags & ~IBV_SEND_INLINE;
+	qp->wr_wqe = wqe;
+	return wqe;
+}
+
+static void wr_send(struct ibv_qp_ex *ibqp)
+{
+	wr_begin(ibqp, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, IBV_WR_SEND_WITH_IMM);
+
+	if (wqe)
+		wqe->ex.imm_data = (__force __u32)imm_data;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, IBV_WR_SEND_WITH_INV);
+
+	if (wqe)
+		wqe->ex.invalidate_rkey = invalidate_rkey;
+}
+
+static struct nhca_send_wqe *wr_rdma(struct ibv_qp_ex *ibqp,
+				     enum ibv_wr_opcode opcode, uint32_t rkey,
+				     uint64_t remote_addr)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, opcode);
+
+	if (wqe) {
+		wqe->rdma.remote_addr = remote_addr;
+		wqe->rdma.rkey = rkey;
+	}
+	return wqe;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			 uint64_t remote_addr)
+{
+	wr_rdma(ibqp, IBV_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			  uint64_t remote_addr)
+{
+	wr_rdma(ibqp, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			      uint64_t remote_addr, __be32 imm_data)
+{
+	struct nhca_send_wqe *wqe;
+
+	wqe = wr_rdma(ibqp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
+	if (wqe)
+		wqe->ex.imm_data = (__force __u32)imm_data;
+}
+
+static void wr_atomic(struct ibv_qp_ex *ibqp, enum ibv_wr_opcode opcode,
+		      uint32_t rkey, uint64_t remote_addr, uint64_t compare_add,
+		      uint64_t swap)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, opcode);
+
+	if (wqe) {
+		wqe->atomic.remote_addr = remote_addr;
+		wqe->atomic.compare_add = compare_add;
+		wqe->atomic.swap = swap;
+		wqe->atomic.rkey = rkey;
+	}
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			      uint64_t remote_addr, uint64_t compare,
+			      uint64_t swap)
+{
+	wr_atomic(ibqp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare,
+		  swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				uint64_t remote_addr, uint64_t add)
+{
+	wr_atomic(ibqp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, IBV_WR_LOCAL_INV);
+
+	if (wqe)
+		wqe->ex.invalidate_rkey = invalidate_rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct nhca_send_wqe *wqe = wr_begin(ibqp, IBV_WR_BIND_MW);
+
+	if (!wqe)
+		return;
+	if (mw->type != IBV_MW_TYPE_2)
+		wr_fail(to_nqp_ex(ibqp), EINVAL);
+	else
+		nhca_put_bind(wqe, mw, rkey, info);
+}
+
+/* The request that setters are for; NULL if something went wrong */
+static struct nhca_send_wqe *wr_current(struct nhca_qp *qp)
+{
+	if (!qp->wr_wqe)
+		wr_fail(qp, EINVAL);
+	return qp->wr_wqe;
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+			   uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct nhca_send_wqe *wqe = wr_current(to_nqp_ex(ibqp));
+
+	if (wqe) {
+		wqe->ud.ah_id = to_nah(ah)->id;
+		wqe->ud.remote_qpn = remote_qpn;
+		wqe->ud.remote_qkey = remote_qkey;
+	}
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
+		       uint32_t length)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	struct nhca_send_wqe *wqe = wr_current(qp);
+
+	if (!wqe)
+		return;
+	if (!qp->sq.max_sge) {
+		wr_fail(qp, EINVAL);
+		return;
+	}
+	wqe->sge[0].addr = addr;
+	wqe->sge[0].length = length;
+	wqe->sge[0].lkey = lkey;
+	wqe->num_sge = 1;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+			    const struct ibv_sge *sg_list)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	struct nhca_send_wqe *wqe = wr_current(qp);
+	size_t i;
+
+	if (!wqe)
+		return;
+	if (num_sge > qp->sq.max_sge) {
+		wr_fail(qp, EINVAL);
+		return;
+	}
+	for (i = 0; i < num_sge; i++) {
+		wqe->sge[i].addr = sg_list[i].addr;
+		wqe->sge[i].length = sg_list[i].length;
+		wqe->sge[i].lkey = sg_list[i].lkey;
+	}
+	wqe->num_sge = num_sge;
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
+				    const struct ibv_data_buf *buf_list)
+{
+	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	struct nhca_send_wqe *wqe = wr_current(qp);
+	uint32_t len = 0;
+	size_t i;
+
+	if (!wqe)
+		return;
+	for (i = 0; i < num_buf; i++) {
+		if (buf_list[i].length > qp->max_inline - len) {
+			wr_fail(qp, EINVAL);
+			return;
+		}
+		memcpy(wqe->data + len, buf_list[i].addr, buf_list[i].length);
+		len += buf_list[i].length;
+	}
+	wqe->inline_len = len;
+	wqe->flags |= NHCA_SEND_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
+			       size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ibqp, 1, &buf);
+}
+
+static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV &&
+	      IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE &&
+	      IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND &&
+	      IBV_QP_EX_WITH_BIND_MW == 1 << IBV_WR_BIND_MW, "ops and opcodes");
+
+void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
+{
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (ex->qp_base.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+
+	if (ops & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = wr_send;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = wr_send_imm;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = wr_send_inv;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = wr_rdma_write;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	if (ops & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = wr_rdma_read;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (ops & IBV_QP_EX_WITH_LOCAL_INV)
+		ex->wr_local_inv = wr_local_inv;
+	if (ops & IBV_QP_EX_WITH_BIND_MW)
+		ex->wr_bind_mw = wr_bind_mw;
+}
