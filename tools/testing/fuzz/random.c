@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random packets from a fixed seed, for compilers without libFuzzer: half
+ * noise, half a header that is nearly right.
+ *
+ * usage: random PACKETS SECONDS, whichever ends first
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "bth.h"
+#include "wire.h"
+
+#define PACKET_MAX	128
+
+static u64 seed = 0x2545f4914f6cdd1dULL;
+
+/* xorshift64* */
+static u32 draw(u32 below)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return (u32)((seed * 0x2545f4914f6cdd1dULL) >> 32) % below;
+}
+
+static size_t noise(u8 *p)
+{
+	size_t size = draw(PACKET_MAX + 1), i;
+
+	for (i = 0; i < size; i++)
+		p[i] = draw(256);
+	return size;
+}
+
+/* An opcode that exists, version 0, a length that may fit, then a few bits turned */
+static size_t nearly_right(u8 *p)
+{
+	const struct nhca_opinfo *info;
+	size_t size, i;
+	u32 flips;
+
+	for (i = 0; i < PACKET_MAX; i++)
+		p[i] = draw(256);
+	do {
+		p[0] = draw(256);
+		info = nhca_opinfo(p[0]);
+	} while (!info);
+	p[1] &= 0xf0;
+	/* Without payload there is nothing to pad, but a peer may say so */
+	if (!(info->flags & NHCA_OPF_PAYLOAD) && draw(8))
+		p[1] &= 0xcf;
+	size = info->hdr_len + NHCA_ICRC_LEN;
+	if (info->flags & NHCA_OPF_PAYLOAD)
+		size += 4 * draw(9);
+	for (flips = draw(4); flips > 1; flips--)
+		p[draw(size)] ^= 1 << draw(8);
+	if (!draw(4))
+		size = size + draw(9) - 4;
+	return size;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long packets, done, results[NHCA_DECODE_LENGTH + 1] = {}, taken[256] = {};
+	unsigned long long accepted = 0, bytes = 0;
+	u8 packet[PACKET_MAX + 8];
+	time_t end;
+	int i, err;
+
+	if (argc != 3)
+		return 2;
+	packets = strtoul(argv[1], NULL, 0);
+	end = time(NULL) + strtoul(argv[2], NULL, 0);
+	for (done = 0; done < packets && (done % 1024 || time(NULL) < end); done++) {
+		size_t size = draw(2) ? noise(packet) : nearly_right(packet);
+
+		err = fuzz_packet(packet, size);
+		results[err]++;
+		if (err == NHCA_DECODE_OK)
+			taken[packet[0]]++;
+		accepted += fuzz_opcodes(packet, size);
+		bytes += size;
+	}
+	printf("%lu packets: %lu accepted, %lu short, %lu opcode, %lu version, %lu length\n", done,
+	       results[NHCA_DECODE_OK], results[NHCA_DECODE_SHORT], results[NHCA_DECODE_OPCODE],
+	       results[NHCA_DECODE_VERSION], results[NHCA_DECODE_LENGTH]);
+	printf("%llu opcodes: %llu accepted\n", bytes, accepted);
+
+	/* A run that never saw some answer, or some opcode accepted, has shown nothing */
+	for (i = 0; i <= NHCA_DECODE_LENGTH; i++) {
+		if (!results[i]) {
+			fprintf(stderr, "BROKEN: no packet got the answer %d\n", i);
+			return 1;
+		}
+	}
+	for (i = 0; i < 256; i++) {
+		if (nhca_opinfo(i) && !taken[i]) {
+			fprintf(stderr, "BROKEN: no packet of opcode %#x was accepted\n", i);
+			return 1;
+		}
+	}
+	return accepted ? 0 : 1;
+}

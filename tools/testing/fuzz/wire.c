@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What must hold for the wire decoder and the opcode sequence whatever bytes
+ * come: the entry point of libFuzzer, and of the driver in random.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bth.h"
+#include "opseq.h"
+#include "wire.h"
+
+#define MUST(condition) do {						\
+	if (!(condition)) {						\
+		fprintf(stderr, "BROKEN: %s (line %d)\n", #condition, __LINE__); \
+		abort();						\
+	}								\
+} while (0)
+
+/* Reserved bits, which a decoder forgets: BTH byte 8, DETH byte 4, a CNP's last 16 bytes */
+static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
+{
+	p[8] &= 0x80;
+	if (info->flags & NHCA_OPF_DETH)
+		p[NHCA_BTH_LEN + 4] = 0;
+	if (p[0] == NHCA_OPCODE_CNP)
+		memset(p + NHCA_BTH_LEN, 0, 16);
+}
+
+static void check_accepted(const struct nhca_hdr *h, const u8 *packet, size_t size)
+{
+	const struct nhca_opinfo *info = h->info;
+	u8 *want, *have;
+
+	MUST(info && info == nhca_opinfo(h->opcode) && info->flags);
+	MUST(info->hdr_len >= NHCA_BTH_LEN && info->hdr_len <= NHCA_HDRS_MAX);
+	MUST(h->opcode == packet[0]);
+	MUST(h->pad < 4 && h->notice < 64);
+	MUST(h->qpn <= NHCA_QPN_MASK && h->psn <= NHCA_PSN_MASK);
+	MUST(nhca_hdr_payload(h, size) <= size);
+	MUST(info->hdr_len + nhca_hdr_payload(h, size) + h->pad + NHCA_ICRC_LEN == size);
+	MUST(info->flags & NHCA_OPF_PAYLOAD || nhca_hdr_payload(h, size) == 0);
+
+	/* Encoding gives the same bytes again, in a buffer that has no room for one more */
+	want = malloc(info->hdr_len);
+	have = malloc(info->hdr_len);
+	MUST(want && have);
+	memcpy(want, packet, info->hdr_len);
+	clear_reserved(info, want);
+	memset(have, 0xa5, info->hdr_len);
+	MUST(nhca_hdr_encode(h, have) == info->hdr_len);
+	MUST(!memcmp(want, have, info->hdr_len));
+	free(want);
+	free(have);
+}
+
+int fuzz_packet(const u8 *data, size_t size)
+{
+	size_t avail = size < NHCA_HDRS_MAX ? size : NHCA_HDRS_MAX, cut;
+	enum nhca_decode_err err, cut_err;
+	struct nhca_hdr h, again;
+	u8 *p;
+
+	/* A buffer of exactly the bytes that the decoder was promised */
+	p = malloc(avail);
+	MUST(p || !avail);
+	if (avail)
+		memcpy(p, data, avail);
+	memset(&h, 0xa5, sizeof(h));
+	err = nhca_hdr_decode(&h, p, avail, size);
+	free(p);
+	MUST(err >= NHCA_DECODE_OK && err <= NHCA_DECODE_LENGTH);
+	if (err == NHCA_DECODE_OK)
+		check_accepted(&h, data, size);
+
+	/* Fewer bytes at hand: the same answer, or that they are too few */
+	for (cut = 0; cut < avail; cut++) {
+		p = malloc(cut);
+		MUST(p || !cut);
+		if (cut)
+			memcpy(p, data, cut);
+		cut_err = nhca_hdr_decode(&again, p, cut, size);
+		free(p);
+		MUST(cut_err == NHCA_DECODE_SHORT || cut_err == err);
+		if (err == NHCA_DECODE_OK)
+			MUST((cut_err == NHCA_DECODE_OK) == (cut >= h.info->hdr_len));
+	}
+	return err;
+}
+
+size_t fuzz_opcodes(const u8 *data, size_t size)
+{
+	enum nhca_opseq state = NHCA_SEQ_IDLE, next;
+	size_t i, accepted = 0;
+
+	for (i = 0; i < size; i++) {
+		const struct nhca_opinfo *info = nhca_opinfo(data[i]);
+		u32 mtu = 256 << data[i] % 5;
+
+		if (!info)
+			continue;
+		MUST(!nhca_opseq_len_ok(info, mtu + 1, mtu));
+		MUST(nhca_opseq_len_ok(info, info->flags & NHCA_OPF_PAYLOAD ? mtu : 0, mtu));
+		if (!nhca_opseq_ok(state, info))
+			continue;
+		accepted++;
+		next = nhca_opseq_next(state, info);
+		MUST(info->flags & NHCA_OPF_REQUEST);
+		MUST(next == NHCA_SEQ_IDLE || next == NHCA_SEQ_SEND || next == NHCA_SEQ_WRITE);
+		MUST((next == NHCA_SEQ_IDLE) == !!(info->flags & NHCA_OPF_LAST));
+		MUST((state == NHCA_SEQ_IDLE) == !!(info->flags & NHCA_OPF_FIRST));
+		MUST(next != NHCA_SEQ_SEND || info->flags & NHCA_OPF_SEND);
+		MUST(next != NHCA_SEQ_WRITE || info->flags & NHCA_OPF_WRITE);
+		state = next;
+	}
+	return accepted;
+}
+
+/* libFuzzer looks for a name that is not in kernel style */
+int fuzz_one_input(const u8 *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
+int fuzz_one_input(const u8 *data, size_t size)
+{
+	fuzz_packet(data, size);
+	fuzz_opcodes(data, size);
+	return 0;
+}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Module, provider and test programs, built inside a release's root tree with its own compiler.
+
+Sources are copied into build/lab/builds/<release>/src, so that one checkout serves several
+releases; make works there incrementally. What `make install` writes becomes the payload that
+guests unpack over their root."""
+
+import hashlib
+import os
+import shutil
+
+import chroot
+import paths
+import say
+import sources
+
+# What module and provider are made of, and what test programs are made of.
+DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace"]
+PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests"]
+SKIPPED = {"__pycache__", "build", ".git"}
+PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".a", ".so", ".symvers", ".order", ".pyc", ".sh")
+
+
+def _files(parts):
+    """Source files under the named parts, as paths relative to the checkout."""
+    for part in parts:
+        top = paths.ROOT / part
+        if top.is_file():
+            yield part
+        for folder, inside, names in os.walk(top):
+            inside[:] = sorted(set(inside) - SKIPPED)
+            for name in sorted(names):
+                if not name.endswith(PRODUCTS[:-1]):
+                    yield os.path.relpath(os.path.join(folder, name), paths.ROOT)
+
+
+def _digest(names):
+    whole = hashlib.sha256()
+    for name in names:
+        whole.update(name.encode() + b"\0")
+        whole.update(hashlib.sha256((paths.ROOT / name).read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def _copy(names, target):
+    """Bring target up to date with the checkout; files that are the same keep their time for make."""
+    manifest = target / ".lab-manifest"
+    before = set(manifest.read_text().splitlines()) if manifest.is_file() else set()
+    for name in before - set(names):
+        (target / name).unlink(missing_ok=True)
+    for name in names:
+        source, copy = paths.ROOT / name, target / name
+        data = source.read_bytes()
+        if copy.is_file() and copy.read_bytes() == data:
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(data)
+        shutil.copymode(source, copy)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text("\n".join(names))
+
+
+class Builder:
+    """Builds for one image and one kernel (the image's own, or a debug kernel with its tree)."""
+
+    def __init__(self, image, kernel=None):
+        self.image = image
+        self.kernel = kernel
+        self.version = kernel.version if kernel else image.kernel
+        name = image.release + (f"-{kernel.name}" if kernel else "")
+        self.folder = paths.BUILDS / name
+        self.name = name
+        # Not the --packages layer: what is built must not depend on it.
+        self.layers = image.built_in
+        self.trees = [layer / "root" for layer in self.layers] + ([kernel.tree] if kernel else [])
+        self.binds = dict(kernel.binds) if kernel else {}
+
+    def _fixed(self):
+        keys = [(layer / "key").read_text() for layer in self.layers]
+        return f"{keys} {self.version} {self.kernel.key if self.kernel else ''}"
+
+    def _cached(self, what, names, make):
+        """Payload folder for these sources, made by make(new folder) unless it is there already."""
+        digest = hashlib.sha256(f"{self._fixed()} {_digest(names)}".encode()).hexdigest()[:16]
+        with paths.lock(f"build-{self.name}-{what}"):
+            final = self.folder / f"{what}-{digest}"
+            if final.is_dir():
+                return final
+            temporary = paths.fresh(self.folder / f"{what}.tmp")
+            (temporary / "payload").mkdir()
+            make(temporary)
+            paths.replace(temporary, final)
+            # Guests copy payloads at start, so older ones are of no use; keep a few for switching back.
+            old = sorted(self.folder.glob(f"{what}-*"), key=lambda path: path.stat().st_mtime)
+            for path in old[:-4]:
+                shutil.rmtree(path, ignore_errors=True)
+            return final
+
+    def _chroot(self, what, command, upper, log, binds):
+        return chroot.run(f"{what} for {self.name}", self.trees, upper, {**self.binds, **binds}, command,
+                          paths.STATE / f"logs/{log}-{self.name}.log")
+
+    def driver(self):
+        """Payload with module, provider and depmod's files, as `make install` leaves them."""
+        if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
+            raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
+                               "use --driver rxe")
+        core = sources.rdma_core()
+        names = list(_files(DRIVER_PARTS))
+
+        def make(target):
+            _copy(names, self.folder / "src")
+            jobs = f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
+                   "RDMA_CORE_SRC=/rdma-core"
+            command = f"{jobs} W=1 module && {jobs} provider && {jobs} install"
+            self._chroot("building module and provider", command, target / "payload", "build",
+                         {"/src": self.folder / "src", "/rdma-core": core})
+            self._show_warnings("build")
+
+        return self._cached("driver", names, make)
+
+    def _show_warnings(self, log):
+        path = paths.STATE / f"logs/{log}-{self.name}.log"
+        for line in path.read_text(errors="replace").splitlines():
+            if "warning:" in line:
+                say.note(f"  {line.strip()}")
+
+    def programs(self):
+        """Payload with the compiled test programs. One that does not compile is missing, loudly."""
+        names = [name for name in _files(PROGRAM_PARTS)
+                 if not name.startswith("tools/") or name.endswith((".c", ".h"))]
+
+        def make(target):
+            inside = target / "payload/usr/local/bin"
+            inside.mkdir(parents=True)
+            # Debian's package of rdma-core's own tests puts them under /usr/share/doc.
+            shutil.copytree(sources.rdma_core() / "tests",
+                            target / "payload/usr/local/share/rdma-core-tests",
+                            ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
+            if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
+                return
+            _copy(names, paths.fresh(self.folder / "programs"))
+            command = "cd /programs && make -k selftests BUILD=/programs/build || true"
+            self._chroot("compiling the test programs", command, None, "selftests",
+                         {"/programs": self.folder / "programs"})
+            log = paths.STATE / f"logs/selftests-{self.name}.log"
+            for line in log.read_text(errors="replace").splitlines():
+                if "error" in line.lower() or "warning" in line:
+                    say.note(f"  {line.strip()}")
+            for program in (self.folder / "programs/build/selftests").glob("*"):
+                shutil.copy(program, inside)
+
+        return self._cached("programs", names, make)
+
+    def strict(self):
+        """Build everything afresh with W=1 and sparse; returns the lines that should not be there."""
+        core = sources.rdma_core()
+        names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
+        with paths.lock(f"strict-{self.name}"):
+            source = paths.fresh(self.folder / "strict")
+            _copy(names, source)
+            jobs = f"make -C /strict -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
+                   "RDMA_CORE_SRC=/rdma-core"
+            command = f"{jobs} W=1 C=2 module && {jobs} provider && {jobs} selftests"
+            self._chroot("building strictly (W=1, sparse)", command, None, "strict",
+                         {"/strict": source, "/rdma-core": core})
+            log = paths.STATE / f"logs/strict-{self.name}.log"
+            return [line for line in log.read_text(errors="replace").splitlines()
+                    if is_complaint(line)]
+
+
+# Lines of a build that are complaints of compiler, sparse, modpost or objtool about this project.
+HARMLESS = ("the compiler differs from the one used to build the kernel",
+            "Skipping BTF generation")
+
+
+def is_complaint(line):
+    lowered = line.lower()
+    if any(text in line for text in HARMLESS):
+        return False
+    return any(word in lowered for word in ("warning:", "error:", "sparse:")) or \
+        line.startswith("WARNING")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of the lab."""
+
+import argparse
+import shutil
+import signal
+import sys
+
+import build
+import image
+import kernel
+import paths
+import run
+import say
+import shell
+import sources
+
+EXAMPLES = """examples:
+  lab run --driver rxe -- -c 'ibv_devinfo; barrier; ping -c 1 $PEER_IP'
+  lab run --driver 1=nhca,2=rxe --netem 'loss 1%' -- tools/testing/selftests/pingpong.sh
+  lab shell --nodes 2
+Documentation/lab.rst says more."""
+
+
+def _add_options(parser):
+    add = parser.add_argument
+    add("--release", default="trixie", choices=image.RELEASES, help="Debian release (trixie)")
+    add("--nodes", type=int, default=2, metavar="N", help="number of guests (2)")
+    add("--cpus", type=int, default=1, metavar="N", help="virtual CPUs of each guest (1)")
+    add("--memory", type=int, default=1024, metavar="MIB", help="memory of each guest (1024)")
+    add("--driver", default="nhca", metavar="D",
+        help="nhca, rxe, siw, none (nhca installed, not loaded), or one a node: 1=nhca,2=rxe (nhca)")
+    add("--packages", default="", metavar="A,B", help="extra Debian packages in the image")
+    add("--clock", choices=("real", "instructions"), default="real",
+        help="instructions: one emulated CPU, one nanosecond an instruction")
+    add("--netem", metavar="SPEC", help="impairment on every node's netdev, such as 'loss 1%%'")
+    add("--mtu", type=int, default=1500, metavar="N", help="Ethernet MTU (1500)")
+    add("--kernel", default="stock", choices=("stock", *kernel.NAMES), help="kernel of the guests (stock)")
+    add("--append", default="", metavar="ARGS", help="more for the guests' kernel command line")
+    add("--env", action="append", default=[], metavar="NAME=VALUE",
+        help="one more variable for the script; may be repeated")
+    add("--quiet", action="store_true", help="no progress lines")
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="lab", epilog=EXAMPLES, description="Guests for testing nhca.",
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    one = commands.add_parser("run", help="run a script on every node of a fresh set of guests",
+                              usage="lab run [options] -- SCRIPT [ARGS] | -c 'COMMANDS' [ARGS]")
+    _add_options(one)
+    one.add_argument("--timeout", type=int, default=300, metavar="S",
+                     help="seconds that the script may take (300)")
+    one.add_argument("--result", metavar="FILE", help="write the verdict of each node there, as JSON")
+    one = commands.add_parser("shell", help="a prompt on each node")
+    _add_options(one)
+    one = commands.add_parser("attach", help="a prompt on another node of a running lab shell")
+    one.add_argument("node", type=int)
+    one = commands.add_parser("image", help="make a release's image now")
+    one.add_argument("release", choices=image.RELEASES)
+    one.add_argument("--fresh", action="store_true", help="even if there is one")
+    one.add_argument("--packages", default="", metavar="A,B")
+    one = commands.add_parser("build", help="build module, provider and test programs for a release")
+    one.add_argument("release", choices=image.RELEASES)
+    one.add_argument("--strict", action="store_true",
+                     help="build afresh with W=1 and sparse, fail on any warning")
+    one = commands.add_parser("kernel", help="make a kernel of our own")
+    one.add_argument("name", choices=kernel.NAMES)
+    one = commands.add_parser("source", help="fetch a source from Debian, print its folder")
+    one.add_argument("name", choices=("rdma-core", "linux"))
+    commands.add_parser("clean", help="remove what the lab made, images included")
+    return top
+
+
+def main(words):
+    # Scripts have options of their own: everything behind -- is theirs.
+    command, behind = words, []
+    if "--" in words:
+        at = words.index("--")
+        command, behind = words[:at], words[at + 1:]
+    options = parser().parse_args(command)
+    say.quiet = getattr(options, "quiet", False)
+    # A terminated lab ends its guests like an interrupted one.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    try:
+        return _dispatch(options, behind)
+    except say.LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("lab: interrupted", file=sys.stderr)
+        return 130
+
+
+def _dispatch(options, behind):
+    if options.command in ("run", "shell"):
+        options.packages = [name for name in options.packages.split(",") if name]
+        options.shell = options.command == "shell"
+        if not 1 <= options.nodes <= 16:
+            raise say.LabError("--nodes takes 1 to 16")
+        if options.clock == "instructions" and options.cpus != 1:
+            raise say.LabError("--clock instructions means one CPU")
+    if options.command == "run":
+        if not behind or (behind[0] == "-c" and len(behind) < 2):
+            raise say.LabError("what to run is missing: lab run [options] -- SCRIPT, or -- -c 'commands'")
+        inline = behind[0] == "-c"
+        options.inline = behind[1] if inline else None
+        options.script = behind[0]
+        options.arguments = behind[2:] if inline else behind[1:]
+        return run.script_run(options)
+    if options.command == "shell":
+        return shell.serve(options)
+    if options.command == "attach":
+        return shell.attach_latest(options.node)
+    if options.command == "image":
+        image.ensure(options.release, options.packages.split(",") if options.packages else (),
+                     options.fresh)
+    elif options.command == "build":
+        return _build(options)
+    elif options.command == "kernel":
+        print(kernel.make(options.name).version)
+    elif options.command == "source":
+        print(sources.rdma_core() if options.name == "rdma-core" else sources.linux())
+    elif options.command == "clean":
+        shutil.rmtree(paths.STATE, ignore_errors=True)
+    return 0
+
+
+def _build(options):
+    builder = build.Builder(image.ensure(options.release))
+    if not options.strict:
+        print(builder.programs())
+        print(builder.driver())
+        return 0
+    complaints = builder.strict()
+    for line in complaints:
+        print(line)
+    print(f"lab: {options.release} ({builder.version}): "
+          f"{len(complaints)} warning{'s' * (len(complaints) != 1)}")
+    return 1 if complaints else 0

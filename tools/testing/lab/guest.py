@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One guest: its QEMU process and the files through which host and guest talk.
+
+Folder of a run (shared with the guests by 9p): ctl/ holds env.N, the script, barriers and
+status.N; node<N>/ is $LAB_OUT; console.N is the kernel log and output.N what the script printed."""
+
+import os
+import signal
+import subprocess
+import time
+
+import paths
+import say
+
+
+class Guest:
+    def __init__(self, number, run):
+        self.number = number
+        self.run = run                      # the run's folder
+        self.console = run / f"console.{number}"
+        self.output = run / f"output.{number}"
+        self.status_file = run / f"ctl/status.{number}"
+        self.ready_file = run / f"ctl/ready.{number}"
+        self.error_file = run / f"ctl/error.{number}"
+        self.process = None
+        self.started = None
+
+    def command(self, kernel, initrd, disks, accel, network, options):
+        """The whole QEMU command; paths inside the run are relative because unix sockets are short."""
+        words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+                 "-no-reboot", "-machine", "q35", "-m", str(options.memory), "-smp",
+                 str(options.cpus), *accel, "-kernel", str(kernel), "-initrd", str(initrd),
+                 "-append", f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 mitigations=off audit=0 "
+                            f"apparmor=0 loglevel=8 nmi_watchdog=0 rdinit=/init "
+                            f"lab.node={self.number} {options.append}".strip(),
+                 "-serial", f"file:{self.console.name}", "-device", "virtio-rng-pci",
+                 "-device", "virtio-serial-pci",
+                 "-chardev", f"file,id=out,path={self.output.name}",
+                 "-device", "virtserialport,chardev=out,name=script"]
+        if options.shell:
+            words += ["-chardev", f"socket,id=tty,path=tty.{self.number},server=on,wait=off",
+                      "-device", "virtconsole,chardev=tty"]
+        for index, disk in enumerate(disks):
+            words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on",
+                      "-device", f"virtio-blk-pci,drive=disk{index}"]
+        for tag, folder, mode in (("run", ".", ""), ("testing", paths.TESTING, ",readonly=on")):
+            words += ["-fsdev", f"local,id={tag},path={folder},security_model=none{mode}",
+                      "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+        return words + network
+
+    def start(self, command):
+        self.console.touch()
+        self.output.touch()
+        self.started = time.monotonic()
+        with open(self.run / f"qemu.{self.number}", "wb") as log:
+            # A session of its own: ctrl-C goes to the lab, which then ends the guests in order.
+            self.process = subprocess.Popen(command, cwd=self.run, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, start_new_session=True,
+                                            preexec_fn=_die_with_parent)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def status(self):
+        """Exit status of the script, None while it runs; a dead guest counts as 124."""
+        try:
+            return int(self.status_file.read_text())
+        except (OSError, ValueError):
+            return None
+
+    def complaint(self):
+        """Why QEMU or the guest's init gave up, in their own words."""
+        for path in (self.error_file, self.run / f"qemu.{self.number}"):
+            if path.is_file() and path.stat().st_size:
+                lines = path.read_text(errors="replace").splitlines()
+                # QEMU also warns; a hub without a cable is what a single node has.
+                said = " ".join(line for line in lines if ": warning: " not in line)
+                if said:
+                    return said
+        return ""
+
+    def declare_dead(self, why):
+        """Barriers of the other nodes look for a status file: give them one."""
+        if not self.status_file.exists():
+            self.error_file.write_text(why + "\n")
+            self.status_file.write_text("124\n")
+
+    def stop(self):
+        if not self.alive():
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _die_with_parent():
+    """Ask the kernel to kill QEMU when the lab dies, even by SIGKILL."""
+    import ctypes  # noqa: PLC0415 - only the child needs it
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def wait_for(condition, seconds, why):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise say.LabError(why)
+        time.sleep(0.05)
+
+
+def prune(keep):
+    """Keep the logs of the last runs only; one that is still running is newer than those."""
+    if not paths.RUNS.is_dir():
+        return
+    import shutil  # noqa: PLC0415
+    runs = sorted((path for path in paths.RUNS.iterdir() if path.is_dir() and not path.is_symlink()),
+                  key=lambda path: path.stat().st_mtime)
+    for path in runs[:-keep]:
+        if not os.path.exists(path / "alive") or not _running(path / "alive"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _running(path):
+    try:
+        os.kill(int(path.read_text()), 0)
+        return True
+    except (OSError, ValueError):
+        return False

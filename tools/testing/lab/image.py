@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guest images: a Debian root tree made with mmdebstrap, and the same as an ext4 disk.
+
+The tree is kept beside the disk because module and provider are built in it (see chroot.py).
+Extra packages become a thin second layer over the release's image."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+
+import chroot
+import paths
+import say
+import sources
+
+PACKAGES = """
+    linux-image-amd64 linux-headers-amd64 kmod udev mount iproute2 iputils-ping ethtool nftables
+    ibverbs-utils rdmacm-utils perftest ibverbs-providers libibverbs-dev librdmacm-dev
+    gcc libc6-dev make cmake ninja-build pkg-config libnl-3-dev libnl-route-3-dev libudev-dev
+    sparse python3 python3-pyverbs tcpdump tshark iperf3 procps psmisc strace
+    busybox-static zstd xz-utils ca-certificates
+""".split()
+
+# The kernel of trixie-backports with the userland of trixie.
+RELEASES = {
+    "bookworm": ("bookworm", {}),
+    "trixie": ("trixie", {}),
+    "backports": ("trixie", {"linux-image-amd64": "trixie-backports",
+                             "linux-headers-amd64": "trixie-backports"}),
+}
+# bookworm's rdma-core (44) has no source to be had any more; its guests run the one that we build for.
+OWN_RDMA_CORE = {"bookworm"}
+# Part of the cache key: raise it when the recipe below changes what an image holds.
+RECIPE = 1
+NO_DOCS = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/info/*"]
+
+
+@dataclasses.dataclass
+class Image:
+    """Layers from the lowest up; each is a folder with root/ (tree) and root.img (disk)."""
+    release: str
+    layers: list
+
+    @property
+    def built_in(self):
+        """The layers that every guest of the release has."""
+        return self.layers[:2] if self.release in OWN_RDMA_CORE else self.layers[:1]
+
+    @property
+    def trees(self):
+        return [layer / "root" for layer in self.layers]
+
+    @property
+    def disks(self):
+        return [layer / "root.img" for layer in self.layers]
+
+    @property
+    def kernel(self):
+        """Version of the newest kernel that has headers to build against."""
+        # Not path.exists(): bookworm's links are absolute, good inside the tree only.
+        versions = sorted(path.name for path in (self.trees[0] / "lib/modules").iterdir()
+                          if os.path.lexists(path / "build"))
+        if not versions:
+            raise say.LabError(f"the {self.release} image has no kernel headers")
+        return versions[-1]
+
+    @property
+    def key(self):
+        return hashlib.sha256("".join((layer / "key").read_text()
+                                      for layer in self.layers).encode()).hexdigest()[:12]
+
+
+def _key(parts):
+    return hashlib.sha256(json.dumps([RECIPE, *parts]).encode()).hexdigest()
+
+
+def _ready(folder, key):
+    return (folder / "key").is_file() and (folder / "key").read_text() == key
+
+
+def make_disk(tree, disk):
+    """An ext4 file just large enough; guests share it read-only, so no journal."""
+    used = int(subprocess.run(["du", "-sxk", tree], capture_output=True, text=True,
+                              check=True).stdout.split()[0])
+    inodes = sum(len(dirs) + len(files) for _, dirs, files in os.walk(tree))
+    size = used * 5 // 4 + 65536
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0",
+                    "-N", str(inodes * 5 // 4 + 1024), "-d", tree, disk, f"{size}k"], check=True,
+                   stdout=subprocess.DEVNULL,
+                   env={**os.environ, "PATH": paths.search_path()})
+
+
+def ensure(release, packages=(), fresh=False):
+    """The image of a release, with extra packages if asked; made when it is not in the cache."""
+    if release not in RELEASES:
+        raise say.LabError(f"unknown release {release}; there are {', '.join(RELEASES)}")
+    paths.need_root()
+    paths.need_tools()
+    layers = [_base(release, fresh)]
+    if release in OWN_RDMA_CORE:
+        layers.append(_rdma_core_layer(release, layers[0]))
+    extra = sorted(set(packages) - set(PACKAGES))
+    if extra:
+        layers.append(_package_layer(release, layers, extra))
+    return Image(release, layers)
+
+
+def _base(release, fresh):
+    suite, pins = RELEASES[release]
+    key = _key([release, PACKAGES])
+    folder = paths.IMAGES / release
+    if _ready(folder, key) and not fresh:
+        return folder       # without the lock: who is making another one holds it for minutes
+    with paths.lock(f"image-{release}"):
+        if _ready(folder, key) and not fresh:
+            return folder
+        mirror = sources.mirror()
+        names = [name + ("/" + pins[name] if name in pins else "") for name in PACKAGES]
+        lines = [f"deb {mirror} {suite} main"]
+        lines += [f"deb {mirror} {extra} main" for extra in sorted(set(pins.values()))]
+        temporary = paths.fresh(paths.IMAGES / f"{release}.tmp")
+        command = ["mmdebstrap", "--mode=root", "--variant=apt", "--include=" + ",".join(names),
+                   "--aptopt=APT::Install-Recommends \"false\""]
+        command += [f"--aptopt={option}" for option in sources.proxy_options()]
+        command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCS]
+        command += [suite, str(temporary / "root"), *lines]
+        # INITRD=No: the lab boots with its own initramfs; making Debian's costs half a minute.
+        say.run_logged(f"making the {release} image from {mirror} (one to four minutes)", command,
+                       paths.STATE / f"logs/image-{release}.log",
+                       env={**os.environ, "INITRD": "No", "PATH": paths.search_path()})
+        make_disk(temporary / "root", temporary / "root.img")
+        (temporary / "key").write_text(key)
+        paths.replace(temporary, folder)
+        return folder
+
+
+def _layer(name, below, parts, fill):
+    """A layer over others: fill(root) writes its tree, unless the cache has it."""
+    key = _key([[(layer / "key").read_text() for layer in below], *parts])
+    folder = paths.IMAGES / f"{name}+{key[:12]}"
+    with paths.lock(folder.name):
+        if _ready(folder, key):
+            return folder
+        temporary = paths.fresh(paths.IMAGES / f"{folder.name}.tmp")
+        (temporary / "root").mkdir()
+        fill(temporary / "root", paths.STATE / f"logs/image-{folder.name}.log")
+        make_disk(temporary / "root", temporary / "root.img")
+        (temporary / "key").write_text(key)
+        paths.replace(temporary, folder)
+        return folder
+
+
+def _package_layer(release, below, packages):
+    def fill(root, log):
+        install = ("apt-get update && DEBIAN_FRONTEND=noninteractive INITRD=No apt-get install -y "
+                   "--no-install-recommends " + " ".join(packages) +
+                   " && apt-get clean && rm -rf /var/lib/apt/lists/*")
+        chroot.run(f"adding to the {release} image: {' '.join(packages)}",
+                   [layer / "root" for layer in below], root, {}, install, log, network=True)
+
+    return _layer(release, below, packages, fill)
+
+
+def _rdma_core_layer(release, base):
+    """Libraries, providers and programs of the rdma-core source, over the release's own."""
+    source = sources.rdma_core()
+
+    def fill(root, log):
+        # Debian's folders, so that programs and headers of the release are replaced one for one.
+        build = """
+            cmake -S /rdma-core -B /tmp/build -GNinja -DCMAKE_BUILD_TYPE=Release -DNO_PYVERBS=1 \
+                -DNO_MAN_PAGES=1 -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc \
+                -DCMAKE_INSTALL_LIBDIR=lib/$(gcc -print-multiarch) -DCMAKE_INSTALL_RUNDIR=/run \
+                -DCMAKE_INSTALL_LIBEXECDIR=/usr/lib -DCMAKE_INSTALL_SHAREDSTATEDIR=/var/lib \
+                -DCMAKE_INSTALL_UDEV_RULESDIR=/usr/lib/udev/rules.d \
+                -DCMAKE_INSTALL_SYSTEMD_SERVICEDIR=/usr/lib/systemd/system
+            ninja -C /tmp/build
+            DESTDIR= ninja -C /tmp/build install > /dev/null
+            ldconfig"""
+        chroot.run(f"building {source.name} for the {release} image (some minutes)",
+                   [base / "root"], root, {"/rdma-core": source}, build, log)
+
+    return _layer(release, [base], [source.name], fill)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads a guest's kernel log and says what in it no healthy kernel prints."""
+
+import re
+
+# A line of the console: "[   12.345678] text", with "[ T123] " or "[ C0] " after it where the
+# kernel was built to say who speaks.
+STAMP = r"^\s*(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? "
+
+BAD = re.compile("|".join([
+    STAMP + r"(?:BUG|WARNING|UBSAN|KASAN|KCSAN|KFENCE|KMSAN)\b",
+    r"\bBUG: ",
+    r"\bWARNING: (?:CPU|possible|suspicious|inconsistent|bad unlock|held lock|Nested lock|lock held|"
+    r"at |stack|refcount)",
+    r"\bkernel BUG at\b",
+    r"\bOops\b",
+    r"Kernel panic",
+    r"general protection fault",
+    r"Unable to handle kernel",
+    r"unable to handle",
+    r"divide error:",
+    r"possible (?:circular|recursive|irq lock|deadlock)",
+    STAMP + r"INFO: (?:possible|task|rcu|suspicious|lockdep|trying to register non-static)",
+    r"INFO: task .* blocked for more than",
+    r"inconsistent lock state",
+    r"suspicious RCU",
+    r"bad unlock balance",
+    r"held lock freed",
+    r"soft lockup",
+    r"hard LOCKUP",
+    r"rcu: INFO:|rcu.*(?:self-detected stall|detected stalls|expedited stalls)",
+    r"refcount_t:",
+    r"unregister_netdevice: waiting",
+    r"kmemleak: (?!Kernel memory leak detector|Automatic memory scanning|$)",
+    r"ODEBUG:",
+    # A kernel that looks for such things says at boot that it does.
+    r"(?<!double-/)use-after-free|out-of-bounds",
+    r"=============================================================================",
+    r"Slab .* objects? remaining|Objects remaining in",
+    r"scheduling while atomic|sleeping function called from invalid context",
+    r"list_(?:add|del) corruption",
+    r"DEADLOCK",
+    r"Call Trace:",
+    r"stack-protector|Stack guard page|double fault",
+    r"nobody cared",
+    r"segfault at .* in lib(?:ibverbs|rdmacm|nhca)",
+    r"lab: guest cannot start",
+]))
+
+CONTEXT = 30
+
+
+def offences(text):
+    """Groups of log lines, one a report: the line before it, then the report. Empty: a clean log."""
+    lines = text.splitlines()
+    groups = []
+    last = -CONTEXT
+    for number, line in enumerate(lines):
+        if not BAD.search(line):
+            continue
+        # One splat matches many times over: what follows closely is the same report.
+        if number - last >= CONTEXT or not groups:
+            groups.append([])
+            groups[-1].extend(lines[max(0, number - 1):number + CONTEXT])
+        last = number
+    return groups

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernels of our own (kernels/NAME.config), built from trixie's kernel source in trixie's tree.
+
+A kernel is one more disk layer under the guests' root, with /boot and /lib/modules. Its build
+tree stays in build/lab/kernels, so that module builds against it."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+
+import chroot
+import image
+import paths
+import say
+import sources
+
+CONFIGS = paths.LAB / "kernels"
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.config") if path.stem != "base")
+TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio"]
+# A kernel with checkers needs more than a stock one.
+MEMORY = 2048
+
+
+@dataclasses.dataclass
+class Kernel:
+    name: str
+    version: str
+    key: str
+    folder: pathlib.Path
+    # Build tree and source, where `make` in the chroot finds them.
+    binds: dict
+
+    @property
+    def tree(self):
+        return self.folder / "root"
+
+    @property
+    def disk(self):
+        return self.folder / "root.img"
+
+    @property
+    def modules(self):
+        return self.tree / "usr/lib/modules" / self.version
+
+
+def named(name, release):
+    """The kernel for `--kernel NAME`; None is the release's own."""
+    if name == "stock":
+        return None
+    if release == "bookworm":
+        raise say.LabError(f"--kernel {name} goes with trixie or backports")
+    return make(name)
+
+
+def make(name):
+    """A kernel from the cache, or built now: ten to thirty minutes on two CPUs."""
+    source = sources.linux()
+    texts = [(CONFIGS / f"{part}.config").read_text() for part in ("base", name)]
+    key = hashlib.sha256("\n".join([str(source), *texts]).encode()).hexdigest()[:16]
+    folder = paths.KERNELS / name
+    objects = paths.KERNELS / f"{name}.build"
+    with paths.lock(f"kernel-{name}"):
+        if not (folder / "key").is_file() or (folder / "key").read_text() != key:
+            _build(name, source, texts, objects, folder, key)
+        version = (folder / "version").read_text()
+        return Kernel(name, version, key, folder,
+                      {"/lab-kernel/linux": source, "/lab-kernel/build": objects})
+
+
+def _build(name, source, texts, objects, folder, key):
+    base = image.ensure("trixie", TOOLS)
+    objects.mkdir(parents=True, exist_ok=True)
+    (objects / "lab.config").write_text("\n".join(texts))
+    temporary = paths.fresh(paths.KERNELS / f"{name}.tmp")
+    (temporary / "root").mkdir()
+    log = paths.STATE / f"logs/kernel-{name}.log"
+    binds = {"/lab-kernel/linux": source, "/lab-kernel/build": objects,
+             "/lab-kernel/root": temporary / "root"}
+    configure = """
+        cd /lab-kernel/linux
+        make O=/lab-kernel/build x86_64_defconfig kvm_guest.config
+        cd /lab-kernel/build
+        ../linux/scripts/kconfig/merge_config.sh -m -O . .config lab.config
+        make olddefconfig"""
+    chroot.run(f"configuring kernel {name}", base.trees, None, binds, configure,
+               paths.STATE / f"logs/kernel-{name}-config.log")
+    _verify(name, objects / ".config", objects / "lab.config")
+    build = f"""
+        cd /lab-kernel/build
+        make -j{os.cpu_count()} bzImage modules
+        version=$(cat include/config/kernel.release)
+        make modules_install INSTALL_MOD_PATH=/lab-kernel/root/usr
+        mkdir -p /lab-kernel/root/boot
+        cp arch/x86/boot/bzImage /lab-kernel/root/boot/vmlinuz-$version"""
+    chroot.run(f"building kernel {name} (ten to thirty minutes)", base.trees, None, binds, build, log)
+    (temporary / "version").write_text((objects / "include/config/kernel.release").read_text().strip())
+    image.make_disk(temporary / "root", temporary / "root.img")
+    (temporary / "key").write_text(key)
+    paths.replace(temporary, folder)
+
+
+def _verify(name, config, wanted):
+    """Kconfig drops what it cannot have without a word: say it."""
+    have = set(config.read_text().splitlines())
+    lost = [line for line in wanted.read_text().splitlines()
+            if line.startswith("CONFIG_") and line not in have]
+    if lost:
+        raise say.LabError(f"kernel {name} cannot have {', '.join(lost)}; see {config}")

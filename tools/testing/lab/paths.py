@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the lab keeps things, locks on them, and which host tools it needs."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+import time
+
+import say
+
+LAB = pathlib.Path(__file__).resolve().parent
+TESTING = LAB.parent
+ROOT = TESTING.parent.parent
+BUILD = pathlib.Path(os.environ.get("NHCA_BUILD") or ROOT / "build").resolve()
+STATE = BUILD / "lab"
+IMAGES = STATE / "images"
+KERNELS = STATE / "kernels"
+BUILDS = STATE / "builds"
+RUNS = STATE / "runs"
+SOURCES = BUILD / "src"
+
+
+def search_path():
+    """Debian's root tools live in sbin, which a plain su leaves out of PATH."""
+    return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def missing_packages():
+    """Debian packages that this machine lacks; `make deps` reads the same table."""
+    table = (LAB / "host-packages").read_text().splitlines()
+    pairs = [line.split() for line in table if line and not line.startswith("#")]
+    return sorted({package for program, package in pairs
+                   if not shutil.which(program, path=search_path())})
+
+
+def need_tools():
+    missing = missing_packages()
+    if missing:
+        raise say.LabError("these Debian packages are missing: " + " ".join(missing) +
+                           " (`make deps` installs them)")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise say.LabError("this needs root (image trees and chroot builds); run it with sudo")
+
+
+@contextlib.contextmanager
+def lock(name):
+    """One process at a time makes a given cached thing; others wait for it and then find it made."""
+    folder = STATE / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w", encoding="ascii") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say.note(f"another lab is making {name}; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def slot():
+    """A place among the runs of this machine: as many at a time as there are CPUs.
+
+    Emulated guests that starve time out and prove nothing, so it is better to wait. LAB_SLOTS
+    gives another number."""
+    places = int(os.environ.get("LAB_SLOTS") or os.cpu_count())
+    told = False
+    with contextlib.ExitStack() as stack:
+        while True:
+            for number in range(places):
+                # Machine-wide on purpose: checkouts share the CPUs.
+                handle = open(f"/run/lock/nhca-lab.{number}", "w", encoding="ascii")
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    handle.close()
+                    continue
+                stack.enter_context(handle)
+                yield
+                return
+            if not told:
+                say.note(f"{places} other runs are going on; waiting for one to end")
+                told = True
+            time.sleep(0.5)
+
+
+def fresh(folder):
+    """An empty folder of this name, whatever an interrupted run left there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def replace(temporary, final):
+    """Put a finished folder in its place in one step, so that nobody ever sees half of it."""
+    old = final.with_name(final.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if final.exists():
+        final.rename(old)
+    temporary.rename(final)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run: guests up, script on every node, output streamed, logs judged, guests down."""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import sys
+import time
+
+import accel
+import build
+import guest
+import image
+import initramfs
+import judge
+import kernel
+import network
+import paths
+import say
+
+KEEP_RUNS = 20
+BOOT_SECONDS = 240
+SHOWN_LOG_LINES = 60
+
+
+def drivers(text, nodes):
+    """"nhca", or "1=nhca,2=rxe": the driver of each node."""
+    known = ("nhca", "rxe", "siw", "none")
+    chosen = {}
+    for part in text.split(","):
+        number, equals, name = part.partition("=")
+        if not equals:
+            number, name = None, part
+        if name not in known:
+            raise say.LabError(f"unknown driver {name}; there are {', '.join(known)}")
+        if number is None:
+            chosen = {node: name for node in range(1, nodes + 1)}
+        elif not number.isdigit() or not 1 <= int(number) <= nodes:
+            raise say.LabError(f"--driver {part}: there is no node {number}")
+        else:
+            chosen[int(number)] = name
+    missing = [node for node in range(1, nodes + 1) if node not in chosen]
+    if missing:
+        raise say.LabError(f"--driver {text} says nothing about node {missing[0]}")
+    return chosen
+
+
+class Lab:
+    """The guests of one run. Use as a context manager: leaving it ends every QEMU."""
+
+    def __init__(self, options):
+        self.options = options
+        self.guests = []
+        self.folder = None
+        self.drivers = drivers(options.driver, options.nodes)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for one in self.guests:
+            one.stop()
+        if self.folder:
+            for path in [self.folder / "initrd", self.folder / "alive",
+                         *self.folder.glob("cable.*"), *self.folder.glob("tty.*")]:
+                path.unlink(missing_ok=True)
+
+    def prepare(self):
+        """Everything that can be cached: image, kernel, builds, KVM answer."""
+        options = self.options
+        paths.need_root()
+        paths.need_tools()
+        self.image = image.ensure(options.release, options.packages)
+        self.kernel = kernel.named(options.kernel, options.release)
+        if self.kernel:
+            options.memory = max(options.memory, kernel.MEMORY)
+        self.disks = self.image.disks + ([self.kernel.disk] if self.kernel else [])
+        builder = build.Builder(self.image, self.kernel)
+        self.version = builder.version
+        payloads = [builder.programs()]
+        # A node without a device still has the module: its script may load it itself.
+        if {"nhca", "none"} & set(self.drivers.values()):
+            payloads.append(builder.driver())
+        self.kvm = options.clock != "instructions" and accel.choose(self.image)
+        self._make_folder()
+        self._make_initrd(payloads)
+
+    def _make_folder(self):
+        paths.RUNS.mkdir(parents=True, exist_ok=True)
+        guest.prune(KEEP_RUNS)
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for attempt in range(100):
+            folder = paths.RUNS / (stamp + (f"-{attempt}" if attempt else ""))
+            try:
+                folder.mkdir()
+                break
+            except FileExistsError:
+                continue
+        self.folder = folder
+        (folder / "alive").write_text(str(os.getpid()))
+        (folder / "ctl").mkdir()
+        latest = paths.RUNS / "latest"
+        latest.unlink(missing_ok=True)
+        latest.symlink_to(folder.name)
+
+    def _make_initrd(self, payloads):
+        disks = [f"vd{chr(ord('a') + index)}" for index in range(len(self.disks))]
+        modules = self.kernel.modules if self.kernel else \
+            self.image.trees[0] / "lib/modules" / self.version
+        key = self.image.key + (f"-{self.kernel.key}" if self.kernel else "")
+        base = initramfs.base(self.image, key, modules, self.version, disks)
+        own = self.folder / "own/payload"
+        for source, target in (("init", "lab/init"), ("barrier", "usr/local/bin/barrier")):
+            (own / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(paths.LAB / "guest" / source, own / target)
+        initrd = self.folder / "initrd"
+        initramfs.payload([*payloads, self.folder / "own"], initrd)
+        shutil.rmtree(self.folder / "own")
+        with open(initrd, "ab") as sink, open(base, "rb") as source:
+            shutil.copyfileobj(source, sink)
+
+    def _write_environment(self, node):
+        values = network.environment(node, self.options.nodes, self.drivers[node])
+        values["LAB_NETEM"] = self.options.netem or ""
+        values["LAB_SHELL"] = "1" if self.options.shell else ""
+        values["LAB_EMULATED"] = "" if self.kvm else "1"
+        values["LAB_RELEASE"] = self.options.release
+        for pair in self.options.env:
+            name, _, value = pair.partition("=")
+            values[name] = value
+        text = "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items())
+        (self.folder / f"ctl/env.{node}").write_text(text)
+
+    def give_script(self, script, inline, arguments):
+        control = self.folder / "ctl"
+        if inline is not None:
+            (control / "script").write_text(f"#!/bin/bash\n{inline}\n")
+        else:
+            data = pathlib.Path(script).read_bytes()
+            if not data.startswith((b"#!", b"\x7fELF")):
+                data = b"#!/bin/bash\n" + data
+            (control / "script").write_bytes(data)
+        (control / "script").chmod(0o755)
+        (control / "arguments").write_bytes(b"".join(word.encode() + b"\0" for word in arguments))
+
+    def boot(self):
+        options = self.options
+        flags = accel.flags(self.kvm, options.clock)
+        say.note(f"booting {options.nodes} guest{'s' * (options.nodes > 1)} "
+                 f"({options.release}, {self.version}, {'KVM' if self.kvm else 'emulated'}, "
+                 f"{options.driver}); logs in {self.folder}")
+        tree = self.kernel.tree if self.kernel else self.image.trees[0]
+        for number in range(1, options.nodes + 1):
+            (self.folder / f"node{number}").mkdir()
+            self._write_environment(number)
+            one = guest.Guest(number, self.folder)
+            self.guests.append(one)
+            one.start(one.command(initramfs.kernel_file(tree, self.version),
+                                  self.folder / "initrd", self.disks, flags,
+                                  network.devices(number, options.nodes, options.mtu), options))
+            if number == 1:
+                # The others plug into node 1's sockets.
+                cables = [self.folder / network.socket_name(other)
+                          for other in range(2, options.nodes + 1)]
+                guest.wait_for(lambda: all(path.exists() for path in cables) or not one.alive(),
+                               10, "node 1 did not open its network sockets")
+            if not one.alive():
+                raise say.LabError(f"QEMU of node {number} ended at once: {one.complaint()}")
+
+
+class Streams:
+    """Copies what the nodes' scripts print to our stdout, each line with its node in front."""
+
+    def __init__(self, guests):
+        self.files = [(one, open(one.output, "rb")) for one in guests]
+        self.rest = {one.number: b"" for one in guests}
+
+    def pump(self, final=False):
+        for one, handle in self.files:
+            data = self.rest[one.number] + handle.read()
+            lines = data.split(b"\n")
+            self.rest[one.number] = lines.pop()
+            if final and self.rest[one.number]:
+                lines.append(self.rest[one.number])
+                self.rest[one.number] = b""
+            for line in lines:
+                sys.stdout.buffer.write(b"%d| %s\n" % (one.number, line.rstrip(b"\r")))
+        sys.stdout.buffer.flush()
+
+
+def wait(lab, script_seconds):
+    """Until every node has a status. Returns {node: why} for what went wrong without the script."""
+    streams = Streams(lab.guests)
+    reached = {}
+    failures = {}
+    while True:
+        streams.pump()
+        now = time.monotonic()
+        waiting = 0
+        for one in lab.guests:
+            if one.number not in reached and one.ready_file.exists():
+                reached[one.number] = now
+                say.note(f"node {one.number} reached its script "
+                         f"{now - one.started:.0f} s after power-on")
+            if one.status() is not None:
+                continue
+            why = None
+            if not one.alive():
+                why = "the guest died" if one.number in reached else "the guest died while booting"
+            elif one.number in reached and now - reached[one.number] > script_seconds:
+                why = f"timeout: the script ran longer than {script_seconds} s"
+            elif one.number not in reached and now - one.started > BOOT_SECONDS:
+                why = f"the guest did not reach its script within {BOOT_SECONDS} s"
+            if why:
+                said = one.complaint()
+                failures[one.number] = why + (f" ({said})" if said else "")
+                one.declare_dead(why)
+            else:
+                waiting += 1
+        if not waiting:
+            break
+        time.sleep(0.05)
+    streams.pump(final=True)
+    return failures
+
+
+def verdict(lab, failures):
+    """Prints what went wrong on each node; the exit status of the run.
+
+    result.json in the run's folder says the same to programs."""
+    bad = False
+    result = {"folder": str(lab.folder), "nodes": {}}
+    for one in lab.guests:
+        status = one.status()
+        mine = result["nodes"][one.number] = {"status": status, "why": failures.get(one.number)}
+        if one.number in failures:
+            bad = True
+            print(f"lab: node {one.number} failed: {failures[one.number]}", file=sys.stderr)
+            tail = say.last_lines(one.console, 12)
+            print("".join(f"    {line}\n" for line in tail), end="", file=sys.stderr)
+        elif status:
+            bad = True
+            said = one.complaint()
+            if status == 125 and said:
+                mine["why"] = said.removeprefix(f"lab: node {one.number}: ")
+            print(f"lab: node {one.number} failed: " +
+                  (mine["why"] or f"the script's status is {status}"), file=sys.stderr)
+        groups = judge.offences(one.console.read_text(errors="replace"))
+        mine["reports"] = [group[0] if len(group) < 2 else group[1] for group in groups]
+        for group in groups[:3]:
+            bad = True
+            print(f"lab: node {one.number} failed: its kernel log holds a report:", file=sys.stderr)
+            print("".join(f"    {line}\n" for line in group[:SHOWN_LOG_LINES]), end="",
+                  file=sys.stderr)
+        if len(groups) > 3:
+            print(f"    ... and {len(groups) - 3} more, see {one.console}", file=sys.stderr)
+    (lab.folder / "result.json").write_text(json.dumps(result))
+    if bad:
+        print(f"lab: logs are in {lab.folder}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def script_run(options):
+    """`lab run`."""
+    if options.inline is None and not pathlib.Path(options.script).is_file():
+        raise say.LabError(f"there is no script {options.script} "
+                           "(for inline commands: -- -c 'commands')")
+    with Lab(options) as lab:
+        lab.prepare()
+        lab.give_script(options.script, options.inline, options.arguments)
+        with paths.slot():
+            lab.boot()
+            failures = wait(lab, options.timeout)
+            for one in lab.guests:
+                one.stop()
+        status = verdict(lab, failures)
+        if options.result:
+            shutil.copy(lab.folder / "result.json", options.result)
+        say.note(f"{'failed' if status else 'passed'}; files of the run: {lab.folder}")
+        return status

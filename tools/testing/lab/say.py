@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the lab tells a person: progress with elapsed time, and errors in one sentence."""
+
+import os
+import subprocess
+import sys
+import time
+
+START = time.monotonic()
+HEARTBEAT = 10.0
+quiet = False
+
+
+class LabError(Exception):
+    """Something a person has to know; the text is the whole message."""
+
+
+def note(text):
+    """One progress line on stderr, stamped with the seconds since the lab started."""
+    if not quiet:
+        print(f"lab: [{time.monotonic() - START:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+def last_lines(path, count):
+    try:
+        with open(path, "rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 65536))
+            return log.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def run_logged(what, argv, log, **popen):
+    """Run a command that may take long: output into a log file, a heartbeat line every ten seconds.
+
+    Raises LabError with the end of the log when the command fails."""
+    begun = time.monotonic()
+    beat = begun
+    note(what)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as sink:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sink,
+                                 stderr=subprocess.STDOUT, **popen)
+        try:
+            while True:
+                try:
+                    status = child.wait(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
+                if time.monotonic() - beat >= HEARTBEAT:
+                    beat = time.monotonic()
+                    tail = last_lines(log, 1)
+                    note(f"  ... {tail[0].strip()[:100] if tail else what}")
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+    took = time.monotonic() - begun
+    if status:
+        tail = "\n    ".join(last_lines(log, 25))
+        raise LabError(f"{what} failed (status {status}); the whole log is {log}:\n    {tail}")
+    if took > 3:
+        note(f"  done: {what} ({took:.0f} s)")
+    return took
