@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: rdma_cm connections opened and closed by the thousand, data verified, leave nothing behind
+# tier: check
+# lab: --nodes 2 --timeout 240 --env CONNECTIONS=300
+# lab long: --nodes 2 --timeout 3600 --env CONNECTIONS=10000
+# tier long: long
+# lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240 --env CONNECTIONS=100
+# lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 240 --env CONNECTIONS=100
+# tier interop-server: long
+# tier interop-client: long
+# lab debug: --nodes 2 --kernel debug --timeout 1200 --env CONNECTIONS=200
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+connections=${CONNECTIONS:-300}
+limit=$((connections > 1000 ? connections / 3 : 180))
+
+churn() {
+	local name=$1 count=$2 ip=$3
+	pair "$name" "cm_churn -s -n $count $ip" "cm_churn -n $count -t 4 $ip" "$limit"
+}
+
+# The first connections make what stays for good: caches, modules, ports of rdma_cm.
+churn "warm-up, IPv4" 20 "$IP_1"
+churn "warm-up, IPv6" 20 "$IP6_1"
+
+before=$(resources "$RDMA_DEV")
+kmemleak_mark
+memory_mark
+barrier marked
+churn "$connections connections, IPv4" "$connections" "$IP_1"
+churn "$((connections / 10)) connections, IPv6" "$((connections / 10))" "$IP6_1"
+
+resources_check "rdma res show is as before on node $NODE" "$RDMA_DEV" "$before"
+# One object lost with every fourth connection, as by one kind of ending, would show.
+memory_check "memory in use and references to the module are as before on node $NODE" $((connections / 5))
+kmemleak_check "kmemleak has nothing to say on node $NODE"
+tasks_check "no task hangs on node $NODE"
+barrier end 240

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that is not pinned pages of the process: device memory, on-demand paging and
+ * dma-bufs.  Both ends in this process; see verbs_test.h for the results that it prints.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <linux/dma-buf.h>
+#include <linux/udmabuf.h>
+
+#include "dm_odp.h"
+
+/* ---- on-demand paging ---- */
+
+/* a buffer at each end and a region, or the same, over them */
+struct sides {
+	uint8_t *a, *b;
+	size_t size;
+	struct ibv_mr *amr, *bmr;
+};
+
+static bool sides_make(struct sides *s, size_t size, bool implicit)
+{
+	s->size = size;
+	s->a = anonymous(size);
+	s->b = anonymous(size);
+	REQUIRE(s->a && s->b, "no memory");
+	if (implicit) {
+		s->amr = ibv_reg_mr(dev.pd, NULL, SIZE_MAX, ACCESS | OD);
+		s->bmr = s->amr;
+	} else {
+		s->amr = ibv_reg_mr(dev.pd, s->a, size, ACCESS | OD);
+		s->bmr = ibv_reg_mr(dev.pd, s->b, size, ACCESS | OD);
+	}
+	REQUIRE(s->amr && s->bmr, "ibv_reg_mr: %m");
+	return true;
+}
+
+static bool sides_free(struct sides *s)
+{
+	VERB(ibv_dereg_mr(s->amr));
+	if (s->bmr != s->amr)
+		VERB(ibv_dereg_mr(s->bmr));
+	munmap(s->a, s->size);
+	munmap(s->b, s->size);
+	return true;
+}
+
+/* Every operation once over @len bytes, each time with pages that are gone at both ends. */
+static bool every_operation(struct pair *p, struct sides *s, uint32_t len)
+{
+	struct at a = at(s->a + 24, s->amr), b = at(s->b + 40, s->bmr);
+	static uint32_t seed;
+
+	fill(s->a + 24, len, ++seed);
+	madvise(s->b, s->size, MADV_DONTNEED);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, a, b, len, "write") || !filled(s->b + 40, len, seed))
+		return false;
+	madvise(s->a, s->size, MADV_DONTNEED);
+	fill(s->b + 40, len, ++seed);
+	if (!rdma(p, IBV_WR_RDMA_READ, a, b, len, "read") || !filled(s->a + 24, len, seed))
+		return false;
+	madvise(s->b, s->size, MADV_DONTNEED);
+	fill(s->a + 24, len, ++seed);
+	if (!message(p, a, b, len) || !filled(s->b + 40, len, seed))
+		return false;
+	madvise(s->a, s->size, MADV_DONTNEED);
+	madvise(s->b, s->size, MADV_DONTNEED);
+	/* from nothing to nothing: zeros */
+	s->b[40] = 1;
+	if (!message(p, a, b, len))
+		return false;
+	REQUIRE(!s->b[40] && !s->b[40 + len - 1], "a page that was not there was not zero");
+	madvise(s->a, s->size, MADV_DONTNEED);
+	madvise(s->b, s->size, MADV_DONTNEED);
+	if (!atomic(p, IBV_WR_ATOMIC_FETCH_AND_ADD, a, b, 5, 0))
+		return false;
+	madvise(s->a, s->size, MADV_DONTNEED);
+	if (!atomic(p, IBV_WR_ATOMIC_CMP_AND_SWP, a, b, 5, 9))
+		return false;
+	REQUIRE(*(uint64_t *)(s->a + 24) == 5 && *(uint64_t *)(s->b + 40) == 9,
+		"atomics made %lu and left %lu", (unsigned long)*(uint64_t *)(s->a + 24),
+		(unsigned long)*(uint64_t *)(s->b + 40));
+	return true;
+}
+
+static bool odp_operations(struct pair *p, bool implicit)
+{
+	static const uint32_t len[] = { 8, 1000, 4096, 10000, 300000, 3000000 };
+	struct sides s;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){}) ||
+	    !sides_make(&s, 4 << 20, implicit))
+		return false;
+	for (size_t i = 0; i < sizeof(len) / sizeof(*len); i++)
+		if (!every_operation(p, &s, len[i]))
+			return false;
+	return sides_free(&s);
+}
+
+static bool odp_explicit(struct pair *p)
+{
+	return odp_operations(p, false);
+}
+
+static bool odp_implicit(struct pair *p)
+{
+	return odp_operations(p, true);
+}
+
+/* Memory changes under a region: what comes later meets what is there then. */
+static bool odp_changes(struct pair *p)
+{
+	const size_t size = 64 * PAGE;
+	uint8_t *buf, *other, *moved;
+	struct ibv_mr *mr, *all;
+	struct at local, there;
+	int status;
+	pid_t pid;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){ .size = size }))
+		return false;
+	local = at(p->a.buf, p->a.mr);
+	buf = anonymous(size);
+	REQUIRE(buf, "no memory");
+	mr = ibv_reg_mr(dev.pd, buf, size, ACCESS | OD);
+	all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX, ACCESS | OD);
+	REQUIRE(mr && all, "ibv_reg_mr: %m");
+	there = at(buf, mr);
+
+	/* other memory at the same place */
+	fill(p->a.buf, size, 1);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, there, size, "write") || !filled(buf, size, 1))
+		return false;
+	REQUIRE(mmap(buf, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		     -1, 0) == buf, "mmap: %m");
+	REQUIRE(!buf[0] && !buf[size - 1], "new memory is not zero");
+	fill(p->a.buf, size, 2);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, there, size, "write to new memory") ||
+	    !filled(buf, size, 2))
+		return false;
+
+	/* after a fork the child keeps what it has, and the parent sees what is written */
+	pid = fork();
+	REQUIRE(pid >= 0, "fork: %m");
+	if (!pid) {
+		sleep(1);
+		_exit(!filled(buf, size, 2));
+	}
+	fill(p->a.buf, size, 3);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, there, size, "write after fork") ||
+	    !filled(buf, size, 3))
+		return false;
+	REQUIRE(waitpid(pid, &status, 0) == pid && !status, "the child's memory was written");
+
+	/* to disk, if there is swap, and back */
+	madvise(buf, size, MADV_PAGEOUT);
+	memset(p->a.buf, 0, size);
+	if (!rdma(p, IBV_WR_RDMA_READ, local, there, size, "read what was paged out") ||
+	    !filled(p->a.buf, size, 3))
+		return false;
+
+	/* moved away: the region stays where it is, and has no memory */
+	other = anonymous(size);
+	REQUIRE(other, "no memory");
+	moved = mremap(buf, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, other);
+	REQUIRE(moved == other, "mremap: %m");
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, there, 1, IBV_WC_REM_ACCESS_ERR,
+		       "a write where nothing is any more"))
+		return false;
+	if (!rdma_ends(p, IBV_WR_RDMA_READ, local, there, 1, IBV_WC_REM_ACCESS_ERR,
+		       "a read where nothing is any more"))
+		return false;
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, there, at(p->b.buf, p->b.mr), 1, IBV_WC_LOC_PROT_ERR,
+		       "a write of nothing"))
+		return false;
+	if (!rdma_ends(p, IBV_WR_RDMA_READ, there, at(p->b.buf, p->b.mr), 1, IBV_WC_LOC_PROT_ERR,
+		       "a read to nothing"))
+		return false;
+	fill(p->a.buf, size, 4);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, at(moved, all), size, "write where it moved") ||
+	    !filled(moved, size, 4))
+		return false;
+
+	/* what may not be written is not */
+	mprotect(moved, size, PROT_READ);
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, at(moved, all), 1, IBV_WC_REM_ACCESS_ERR,
+		       "a write to what may only be read"))
+		return false;
+	memset(p->a.buf, 0, size);
+	if (!rdma(p, IBV_WR_RDMA_READ, local, at(moved, all), size, "read of what may be read") ||
+	    !filled(p->a.buf, size, 4))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	VERB(ibv_dereg_mr(all));
+	munmap(moved, size);
+	return true;
+}
+
+/* What was written to a file's pages gets into the file. */
+static bool odp_file(struct pair *p)
+{
+	const size_t size = 32 * PAGE;
+	char name[] = "/var/tmp/dm_odp.XXXXXX";
+	uint8_t *map, *out = malloc(size);
+	struct ibv_mr *mr;
+	int fd;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){ .size = size }))
+		return false;
+	fd = mkstemp(name);
+	REQUIRE(fd >= 0 && out, "%s: %m", name);
+	unlink(name);
+	REQUIRE(!ftruncate(fd, size), "ftruncate: %m");
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REQUIRE(map != MAP_FAILED, "mmap: %m");
+	mr = ibv_reg_mr(dev.pd, map, size, ACCESS | OD);
+	REQUIRE(mr, "ibv_reg_mr: %m");
+	for (int round = 1; round < 5; round++) {
+		fill(p->a.buf, size, round);
+		if (!rdma(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(map, mr), size, "write"))
+			return false;
+		/* out of memory and in again */
+		fsync(fd);
+		madvise(map, size, MADV_PAGEOUT);
+		posix_fadvise(fd, 0, size, POSIX_FADV_DONTNEED);
+		REQUIRE(pread(fd, out, size, 0) == (ssize_t)size, "pread: %m");
+		if (!filled(out, size, round))
+			return false;
+	}
+	VERB(ibv_dereg_mr(mr));
+	munmap(map, size);
+	close(fd);
+	free(out);
+	return true;
+}
+
+static bool advise(struct ibv_pd *pd, enum ib_uverbs_advise_mr_advice advice, uint32_t flags,
+		   struct at what, uint32_t len, uint32_t lkey, int want)
+{
+	struct ibv_sge sge = { what.addr, len, lkey };
+	int got = ibv_advise_mr(pd, advice, flags, &sge, 1);
+
+	REQUIRE(got == want, "advice %d of %u bytes: %s instead of %s", advice, len, strerror(got),
+		strerror(want));
+	return true;
+}
+
+static bool in_memory(const uint8_t *p, size_t size)
+{
+	unsigned char *there = calloc(1, size / PAGE);
+	bool all = !mincore((void *)p, size, there);
+
+	for (size_t i = 0; i < size / PAGE; i++)
+		all &= there[i] & 1;
+	free(there);
+	return all;
+}
+
+static bool odp_prefetch(struct pair *p)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
+	const size_t size = 1 << 20;
+	struct ibv_mr *mr, *ro, *all;
+	uint8_t *buf;
+	struct at b;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){}))
+		return false;
+	REQUIRE(pd, "ibv_alloc_pd: %m");
+	buf = anonymous(size);
+	REQUIRE(buf, "no memory");
+	mr = ibv_reg_mr(dev.pd, buf, size, ACCESS | OD);
+	ro = ibv_reg_mr(dev.pd, buf, size, OD);
+	all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX, ACCESS | OD);
+	REQUIRE(mr && ro && all, "ibv_reg_mr: %m");
+	b = at(buf, mr);
+
+	if (!advise(dev.pd, PREFETCH_PRESENT, FLUSH, b, size, mr->lkey, 0))
+		return false;
+	REQUIRE(!in_memory(buf, size), "what was only looked up was faulted in");
+	if (!advise(dev.pd, PREFETCH_WRITE, FLUSH, b, size, mr->lkey, 0))
+		return false;
+	REQUIRE(in_memory(buf, size), "what was prefetched is not there");
+	madvise(buf, size, MADV_DONTNEED);
+	if (!advise(dev.pd, PREFETCH, FLUSH, b, size, all->lkey, 0) ||
+	    !advise(dev.pd, PREFETCH, 0, b, size, ro->lkey, 0) ||
+	    !advise(dev.pd, PREFETCH_WRITE, 0, b, size, all->lkey, 0) ||
+	    !advise(dev.pd, PREFETCH_PRESENT, 0, b, size, mr->lkey, 0))
+		return false;
+
+	/* ibv_advise_mr(3) */
+	if (!advise(dev.pd, PREFETCH, FLUSH, b, 8, p->a.mr->lkey, EINVAL) ||
+	    !advise(dev.pd, PREFETCH, FLUSH, b, 8, mr->lkey ^ 1, ENOENT) ||
+	    !advise(dev.pd, PREFETCH, FLUSH, b, size + 1, mr->lkey, EFAULT) ||
+	    !advise(dev.pd, PREFETCH_WRITE, FLUSH, b, 8, ro->lkey, EPERM) ||
+	    !advise(pd, PREFETCH, FLUSH, b, 8, mr->lkey, EPERM) ||
+	    !advise(dev.pd, PREFETCH, FLUSH, at(NULL, all), 8, all->lkey, EFAULT))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	VERB(ibv_dereg_mr(ro));
+	VERB(ibv_dereg_mr(all));
+	VERB(ibv_dealloc_pd(pd));
+	munmap(buf, size);
+	return true;
+}
+
+/* More than the machine has, of which little is used. */
+static bool odp_big(struct pair *p)
+{
+	struct ibv_mr *mr;
+	long pinned, rss;
+	uint8_t *big;
+	uint64_t off;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){}))
+		return false;
+	pinned = status_kb("VmPin:");
+	big = anonymous(BIG);
+	REQUIRE(big, "no %lu GiB of address space: %m", BIG >> 30);
+	mr = ibv_reg_mr(dev.pd, big, BIG, ACCESS | OD);
+	REQUIRE(mr, "ibv_reg_mr: %m");
+	for (uint64_t i = 0; i < 200; i++) {
+		off = i == 199 ? BIG - 3000 : i * (BIG / 200) + i * 1111;
+		fill(p->a.buf, 3000, i);
+		if (!rdma(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(big + off, mr), 3000,
+			  "write") || !filled(big + off, 3000, i))
+			return false;
+	}
+	REQUIRE(status_kb("VmPin:") == pinned, "pages are pinned");
+	rss = status_kb("VmRSS:");
+	REQUIRE(rss < 500000, "%ld kB for 200 pages", rss);
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(big + BIG - 1, mr), 2,
+		       IBV_WC_REM_ACCESS_ERR, "a write beyond the end"))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	munmap(big, BIG);
+	return true;
+}
+
+static bool odp_arguments(struct pair *p)
+{
+	uint8_t *buf = anonymous(2 * PAGE);
+	struct ibv_mr *mr;
+
+	(void)p;
+	if (!odp_there())
+		return false;
+	REQUIRE(buf, "no memory");
+	REQUIRE(!ibv_reg_mr_iova(dev.pd, NULL, SIZE_MAX, PAGE, LW | OD),
+		"an implicit region that does not begin at 0");
+	REQUIRE(!ibv_reg_mr(dev.pd, NULL, SIZE_MAX, LW), "all memory, pinned");
+	REQUIRE(!ibv_reg_mr(dev.pd, buf, 0, LW | OD), "a region of no bytes");
+	REQUIRE(!ibv_reg_mr(dev.pd, buf, SIZE_MAX - PAGE, LW | OD), "a region around the end");
+	REQUIRE(!ibv_reg_mr(dev.pd, (void *)(UINTPTR_MAX << 48), PAGE, LW | OD),
+		"a region of the kernel's");
+	REQUIRE(!ibv_reg_mr(dev.pd, buf, PAGE, IBV_ACCESS_REMOTE_WRITE | OD),
+		"remote without local write");
+	/* nothing needs to be there when it is registered */
+	munmap(buf, 2 * PAGE);
+	mr = ibv_reg_mr(dev.pd, buf, 2 * PAGE, ACCESS | OD);
+	REQUIRE(mr, "ibv_reg_mr: %m");
+	VERB(ibv_dereg_mr(mr));
+	return true;
+}
+
+/* A datagram that finds no page is lost, the next one is not. */
+static bool odp_datagrams(struct pair *p)
+{
+	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1,
+				  .grh = { .dgid = dev.gid, .sgid_index = dev.gid_index,
+					   .hop_limit = 64 } };
+	struct ibv_recv_wr rwr = { .wr_id = 5, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr wr = { .wr_id = 6, .opcode = IBV_WR_SEND, .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	const uint32_t len = 1024;
+	struct completion c;
+	struct ibv_sge in, out;
+	struct sides s;
+	int tries, lost = 0;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){ .type = IBV_QPT_UD }) ||
+	    !sides_make(&s, 4 * PAGE, false))
+		return false;
+	p->ah = ibv_create_ah(dev.pd, &ah);
+	REQUIRE(p->ah, "ibv_create_ah: %m");
+	wr.wr.ud.ah = p->ah;
+	wr.wr.ud.remote_qpn = p->b.qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	out = (struct ibv_sge){ (uintptr_t)s.a + PAGE - 100, len, s.amr->lkey };
+	in = (struct ibv_sge){ (uintptr_t)s.b + PAGE - 200, len + GRH, s.bmr->lkey };
+	wr.sg_list = &out;
+	rwr.sg_list = &in;
+	for (int round = 0; round < 20; round++) {
+		madvise(s.b, s.size, MADV_DONTNEED);
+		VERB(ibv_post_recv(p->b.qp, &rwr, &bad_recv));
+		for (tries = 0; tries < 50; tries++) {
+			if (round % 2)
+				madvise(s.a, s.size, MADV_DONTNEED);
+			else
+				fill(s.a + PAGE - 100, len, round);
+			VERB(ibv_post_send(p->a.qp, &wr, &bad));
+			if (!wait_for(p->a.cq, 6, IBV_WC_SEND, &c))
+				return false;
+			usleep(2000);
+			if (poll_one(p->b.cq, &c))
+				break;
+			lost++;
+		}
+		REQUIRE(tries < 50, "no datagram came");
+		REQUIRE(c.status == IBV_WC_SUCCESS && c.byte_len == len + GRH, "%s, %u bytes",
+			ibv_wc_status_str(c.status), c.byte_len);
+		if (round % 2 == 0 && !filled(s.b + PAGE - 200 + GRH, len, round))
+			return false;
+	}
+	REQUIRE(lost <= 100, "%d datagrams were lost for 20", lost);
+	return sides_free(&s);
+}
+
+/* ---- traffic while memory changes ---- */
+
+static atomic_bool storm_over;
+
+static void *storm(void *arg)
+{
+	struct sides *s = arg;
+	unsigned int i = 0;
+	pid_t pid;
+
+	while (!storm_over) {
+		/* nothing of this changes what is in memory */
+		madvise(s->a, s->size, MADV_PAGEOUT);
+		madvise(s->b, s->size, MADV_PAGEOUT);
+		mprotect(s->b, s->size, PROT_READ | PROT_WRITE | PROT_EXEC);
+		mprotect(s->b, s->size, PROT_READ | PROT_WRITE);
+		if (i++ % 16 == 0) {
+			pid = fork();
+			if (!pid)
+				_exit(0);
+			if (pid > 0)
+				waitpid(pid, NULL, 0);
+		}
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static bool odp_storm(struct pair *p)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + 10 * 1000000000ULL;
+	pthread_t thread;
+	bool good = true;
+	struct sides s;
+	uint32_t n = 0;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){}) || !sides_make(&s, 1 << 20, false))
+		return false;
+	REQUIRE(!pthread_create(&thread, NULL, storm, &s), "no thread");
+	while (good && now_ns(CLOCK_MONOTONIC) < end) {
+		size_t off = n * 7919 % (s.size - 20000);
+
+		fill(s.a + off, 20000, ++n);
+		if (n % 4 == 1)
+			good = message(p, at(s.a + off, s.amr), at(s.b + off, s.bmr), 20000);
+		else
+			good = rdma(p, IBV_WR_RDMA_WRITE, at(s.a + off, s.amr),
+				    at(s.b + off, s.bmr), 20000, "write");
+		if (!good || !filled(s.b + off, 20000, n)) {
+			good = false;
+			break;
+		}
+		fill(s.b + off, 20000, ++n);
+		good = rdma(p, IBV_WR_RDMA_READ, at(s.a + off, s.amr), at(s.b + off, s.bmr), 20000,
+			    "read") && filled(s.a + off, 20000, n);
+	}
+	storm_over = true;
+	pthread_join(thread, NULL);
+	if (!good)
+		return false;
+	printf("# %u operations\n", n);
+	/* each has found its end: how many they were is the machine's business */
+	REQUIRE(n > 2, "only %u operations", n);
+	return sides_free(&s);
+}
+
+/* ---- dma-bufs ---- */
+
+/* Pages of a memfd, which is mapped at *@map, as a dma-buf; -1: no such thing here */
+static int dmabuf_make(size_t size, uint8_t **map)
+{
+	int mem = memfd_create("dm_odp", MFD_ALLOW_SEALING), udmabuf, fd;
+	struct udmabuf_create create = { .memfd = mem, .flags = UDMABUF_FLAGS_CLOEXEC,
+					 .size = size };
+
+	if (mem < 0 || ftruncate(mem, size) || fcntl(mem, F_ADD_SEALS, F_SEAL_SHRINK))
+		return -1;
+	*map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
+	udmabuf = open("/dev/udmabuf", O_RDWR);
+	fd = udmabuf < 0 || *map == MAP_FAILED ? -1 : ioctl(udmabuf, UDMABUF_CREATE, &create);
+	close(udmabuf);
+	close(mem);
+	return fd;
+}
+
+static bool dmabuf(struct pair *p)
+{
+	const size_t size = 64 * PAGE;
+	struct ibv_mr *mr;
+	struct at local;
+	uint8_t *map;
+	int fd;
+
+	if (!make_pair(p, (struct pair_opts){ .size = size }))
+		return false;
+	local = at(p->a.buf, p->a.mr);
+	fd = dmabuf_make(size, &map);
+	if (fd < 0) {
+		skipped = true;
+		return fail("no dma-buf of a memfd to be had");
+	}
+	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, size + 1, 0, fd, ACCESS), "beyond its end");
+	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, 0, 0, fd, ACCESS), "no bytes");
+	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, size, 0, 0, ACCESS), "what is not a dma-buf");
+	mr = ibv_reg_dmabuf_mr(dev.pd, PAGE + 100, 50 * PAGE, 0x10000 + 100, fd, ACCESS);
+	if (!mr && errno == EOPNOTSUPP)
+		return missing("ibv_reg_dmabuf_mr");
+	REQUIRE(mr, "ibv_reg_dmabuf_mr: %m");
+	/* it stays without its file */
+	close(fd);
+
+	fill(p->a.buf, 50 * PAGE, 1);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, (struct at){ 0x10000 + 100, mr }, 50 * PAGE,
+		  "write to a dma-buf") || !filled(map + PAGE + 100, 50 * PAGE, 1))
+		return false;
+	fill(map + PAGE + 100, 50 * PAGE, 2);
+	if (!rdma(p, IBV_WR_RDMA_READ, local, (struct at){ 0x10000 + 100, mr }, 50 * PAGE,
+		  "read from a dma-buf") || !filled(p->a.buf, 50 * PAGE, 2))
+		return false;
+	if (!message(p, (struct at){ 0x10000 + 100, mr }, at(p->b.buf, p->b.mr), 9999) ||
+	    !filled(p->b.buf, 9999, 2))
+		return false;
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, (struct at){ 0x10000 + 99, mr }, 2,
+		       IBV_WC_REM_ACCESS_ERR, "a write before the region"))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	munmap(map, size);
+	return true;
+}
+
+static const struct test tests[] = {
+	{ "dm: copy", dm_copy, false },
+	{ "dm: regions, atomics", dm_region, false },
+	{ "dm: the limit", dm_limit, false },
+	{ "odp: arguments", odp_arguments, false },
+	{ "odp: explicit", odp_explicit, false },
+	{ "odp: implicit", odp_implicit, true },
+	{ "odp: memory changes", odp_changes, true },
+	{ "odp: pages of a file", odp_file, true },
+	{ "odp: prefetch", odp_prefetch, true },
+	{ "odp: 64 GiB", odp_big, true },
+	{ "odp: datagrams", odp_datagrams, true },
+	{ "odp: memory changes under traffic", odp_storm, true },
+	{ "dma-buf", dmabuf, true },
+};
+
+int main(int argc, char **argv)
+{
+	return run_tests(tests, sizeof(tests) / sizeof(*tests), argc > 1 ? argv[1] : NULL);
+}

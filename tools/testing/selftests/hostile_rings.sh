@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: whatever a process does to its rings, only its own QPs suffer, and they go to the error state
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 400
+# lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1200 --env SEEDS=3
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+gid=$(gid_index) || {
+	notok "GID of this node's IPv4 address" "none in the table of $RDMA_DEV"
+	exit
+}
+
+before=$(resources "$RDMA_DEV")
+# What stays for good is made by the first.
+hostile_wqes "$RDMA_DEV" "$gid" > "$LIB_TMP/first"
+resources_are "$RDMA_DEV" "$before"
+kmemleak_mark
+memory_mark
+hostile_rings "$RDMA_DEV" "$gid" "${SEEDS:-10}" || LIB_FAILED=1
+hostile_wqes "$RDMA_DEV" "$gid" || LIB_FAILED=1
+resources_check "rdma res show is as before" "$RDMA_DEV" "$before"
+# Each attack makes its QPs anew: hundreds.
+memory_check "memory in use is as before" 50
+kmemleak_check "kmemleak has nothing to say"

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Checks the invariant CRC of every RoCEv2 packet of a pcap file, by itself and against tshark.
+
+    icrc.py check FILE TSHARK-FIELDS    prints "N packets, B bad"; status 0 if N > 0 and B is 0.
+                                        TSHARK-FIELDS is what `tshark -T fields -e frame.number
+                                        -e infiniband.invariant.crc` said about the same file. It
+                                        takes a payload of two bytes for a raw packet's EtherType
+                                        if such an EtherType exists, and shows no ICRC then: one
+                                        packet in a hundred may be without.
+    icrc.py damage FILE COPY            COPY is FILE with one bit of one packet's payload turned
+    icrc.py cut FILE COPY               COPY is FILE with one packet cut inside its BTH"""
+
+import struct
+import sys
+import zlib
+
+PORT = 4791
+BTH = 12
+
+
+def packets(data):
+    """(offset of the record, offset and length of its bytes) for each packet of a pcap file."""
+    magic = data[:4]
+    order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">"}.get(magic)
+    if not order:
+        raise SystemExit("icrc: this is no pcap file")
+    at = 24
+    while at + 16 <= len(data):
+        _, _, held, full = struct.unpack_from(order + "IIII", data, at)
+        if at + 16 + held > len(data):
+            break                       # tcpdump was still writing it
+        if held != full:
+            raise SystemExit("icrc: the capture has cut its packets")
+        yield at, at + 16, held
+        at += 16 + held
+
+
+def roce(data, at, length):
+    """(offset of the IP header, of the UDP header, end of the datagram), or None if it is none."""
+    kind, = struct.unpack_from("!H", data, at + 12)
+    network = at + 14
+    if kind == 0x8100:
+        kind, = struct.unpack_from("!H", data, at + 16)
+        network = at + 18
+    if kind == 0x0800 and data[network + 9] == 17:
+        udp = network + (data[network] & 15) * 4
+    elif kind == 0x86dd and data[network + 6] == 17:
+        udp = network + 40
+    else:
+        return None
+    port, size = struct.unpack_from("!HH", data, udp + 2)
+    if port != PORT or udp + size > at + length:
+        return None
+    return network, udp, udp + size
+
+
+def icrc(data, network, udp, end):
+    """What the invariant CRC has to be: fields that may change on the way count as ones."""
+    header = bytearray(data[network:udp + 8 + BTH])
+    bth = udp + 8 - network
+    if header[0] >> 4 == 4:
+        header[1] = header[8] = header[10] = header[11] = 0xff
+    else:
+        header[0] |= 0x0f
+        header[1] = header[2] = header[3] = header[7] = 0xff
+    header[bth - 2] = header[bth - 1] = 0xff
+    header[bth + 4] = 0xff
+    crc = zlib.crc32(b"\xff" * 8)
+    crc = zlib.crc32(header, crc)
+    return zlib.crc32(data[udp + 8 + BTH:end - 4], crc)
+
+
+def check(name, fields):
+    with open(name, "rb") as source:
+        data = source.read()
+    decoded = {}
+    with open(fields, encoding="ascii") as source:
+        for line in source:
+            number, _, text = line.strip().partition("\t")
+            if text:
+                decoded[int(number)] = int(text.split(",")[0], 16)
+    seen = bad = unseen = 0
+    for number, (_, at, length) in enumerate(packets(data), 1):
+        found = roce(data, at, length)
+        if not found:
+            continue
+        network, udp, end = found
+        seen += 1
+        want = struct.pack("<I", icrc(data, network, udp, end))
+        have = data[end - 4:end]
+        # tshark shows the four bytes as one big-endian number.
+        shown = decoded.get(number)
+        if shown is None:
+            unseen += 1
+            shown = int.from_bytes(have, "big")
+        if want != have or shown != int.from_bytes(have, "big"):
+            bad += 1
+            if bad <= 5:
+                print(f"packet {number}: ICRC {have.hex()}, must be {want.hex()}, "
+                      f"tshark decodes {shown:08x}; BTH "
+                      f"{data[udp + 8:udp + 8 + BTH].hex()}, {end - udp} bytes of UDP")
+    if decoded and unseen * 100 > seen:
+        print(f"tshark shows no ICRC for {unseen} packets of {seen}")
+        bad += unseen
+    print(f"{seen} packets, {bad} bad")
+    return 0 if seen and not bad else 1
+
+
+def change(name, copy, cut):
+    with open(name, "rb") as source:
+        data = bytearray(source.read())
+    for _, at, length in packets(bytes(data)):
+        found = roce(data, at, length)
+        if found and found[2] - found[1] > 8 + BTH + 4 + 16:
+            network, udp, end = found
+            break
+    else:
+        raise SystemExit("icrc: no packet that is long enough")
+    if cut:
+        # The lengths agree with each other: only the BTH is too short.
+        struct.pack_into("!H", data, udp + 4, 8 + 6)
+        if data[network] >> 4 == 4:
+            struct.pack_into("!H", data, network + 2, udp - network + 8 + 6)
+        else:
+            struct.pack_into("!H", data, network + 4, 8 + 6)
+    else:
+        data[end - 8] ^= 1
+    with open(copy, "wb") as target:
+        target.write(data)
+    return 0
+
+
+def main():
+    if len(sys.argv) != 4 or sys.argv[1] not in ("check", "damage", "cut"):
+        raise SystemExit(__doc__)
+    if sys.argv[1] == "check":
+        return check(*sys.argv[2:])
+    return change(*sys.argv[2:], sys.argv[1] == "cut")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

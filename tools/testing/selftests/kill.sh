@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: SIGKILL of either end amid a transfer: the other ends by itself, the module unloads, no leak
+# tier: check
+# lab: --nodes 2 --timeout 400 --env KILLS=6
+# lab long: --nodes 2 --timeout 5400 --env KILLS=100
+# tier long: long
+# lab debug: --nodes 2 --kernel debug --timeout 1200 --env KILLS=5
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+kills=${KILLS:-6}
+# Transfers that nobody ends, with both ends to be told of the other's end: by TCP or by rdma_cm.
+tools=(ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events)
+
+# The command of one end; the client gets the server's address.
+command_of() {
+	local tool=$1 server=$2 gid perftest
+	gid=$(gid_index) || return 1
+	perftest="-d $RDMA_DEV -x $gid -F $server"
+	case $tool in
+	ib_write_bw) echo "ib_write_bw -D 600 -q 4 -s 65536 $perftest" ;;
+	ib_read_bw_events) echo "ib_read_bw -n 5000000 -e -s 4096 $perftest" ;;
+	ib_read_bw) echo "ib_read_bw -D 600 -s 262144 $perftest" ;;
+	# Both sides send, so that either notices, and every byte is checked.
+	verify_xfer) echo "verify_xfer -d $RDMA_DEV -g $gid -b -e -q 8 -w 8 -s 20000 -L 600 -P 25 $server" ;;
+	rping)
+		if [ -n "$server" ]; then
+			echo "rping -c -a $server -S 30000 -C 100000000 -V"
+		else
+			echo "rping -s -a $MY_IP -S 30000 -C 100000000 -V"
+		fi ;;
+	esac
+}
+
+packets_sent() {
+	cat "/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters/sent_pkts"
+}
+
+# True as soon as data flows.
+flows() {
+	local before deadline=$((SECONDS + 30))
+	before=$(packets_sent)
+	while [ $SECONDS -le $deadline ]; do
+		[ $(($(packets_sent) - before)) -gt 200 ] && return 0
+		kill -0 "$1" 2> /dev/null || return 1
+		sleep 0.1
+	done
+	return 1
+}
+
+start() {
+	setsid bash -c "exec $1" > "$LIB_TMP/job" 2>&1 < /dev/null &
+	JOB=$!
+}
+
+# One end is killed while data flows, the other one has 30 s to notice.
+kill_one() {
+	local tool=$1 victim=$2 round=$3 tries command
+	command=$(command_of "$tool" "$([ "$NODE" = 2 ] && echo "$IP_1")") || return 1
+	if [ "$NODE" = 1 ]; then
+		start "$command"
+		for tries in $(seq 100); do
+			listens $JOB && break
+			sleep 0.1
+		done
+	fi
+	barrier "listens-$round" 180 || return 1
+	[ "$NODE" = 2 ] && start "$command"
+	if ! flows $JOB; then
+		notok "$name" "no data flows: $command"
+		kill -KILL $JOB
+		wait $JOB
+		show_tail "$LIB_TMP/job"
+		return 1
+	fi
+	barrier "flows-$round" 180 || return 1
+	if [ "$NODE" = "$victim" ]; then
+		sleep "0.$((RANDOM % 10))"
+		if ! kill -KILL $JOB; then
+			wait $JOB
+			notok "$name" "this end had ended with status $? before it was killed"
+			show_tail "$LIB_TMP/job"
+			return 1
+		fi
+	fi
+	if ! ended $JOB 30; then
+		if [ "$NODE" = "$victim" ]; then
+			notok "$name" "the killed process is there after 30 s"
+		else
+			notok "$name" "30 s after the other's death this end still waits"
+			show_tail "$LIB_TMP/job"
+		fi
+		sed 's/^/#   /' "/proc/$JOB/stack"
+		kill -KILL $JOB
+		return 1
+	fi
+	# To rping it is no error.
+	if [ "$NODE" != "$victim" ] && [ $JOB_STATUS = 0 ] && [ "$tool" != rping ]; then
+		notok "$name" "this end takes the other's death for success"
+		show_tail "$LIB_TMP/job"
+		return 1
+	fi
+}
+
+resources=$(resources "$RDMA_DEV")
+kmemleak_mark
+for round in $(seq 0 "$kills"); do
+	tool=${tools[$((round / 2 % ${#tools[@]}))]}
+	victim=$((round % 2 + 1))
+	[ $victim = 1 ] && role=server || role=client
+	name="kill $round, node $NODE: $tool, its $role is killed, module reloaded"
+	kill_one "$tool" $victim "$round" && good=1 || good=
+	# Round 0 makes what stays for good.
+	reload "$name" "$resources" && [ -n "$good" ] && [ "$round" != 0 ] && ok "$name"
+	barrier "round-$round" 180 || exit 1
+	[ "$round" = 0 ] && memory_mark
+done
+
+gid=$(gid_index)
+pingpong="ibv_rc_pingpong -d $RDMA_DEV -g $gid -c"
+pair "afterwards data flows" "$pingpong" "$pingpong $IP_1"
+memory_check "memory in use is as before on node $NODE" $((kills / 2))
+kmemleak_check "kmemleak has nothing to say on node $NODE"
+tasks_check "no task hangs on node $NODE"
+barrier end 240

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What a test script in a guest uses: . "$LAB_SRC/selftests/lib.sh"
+#
+#   ok NAME | notok NAME WHY | skip NAME WHY	a result, read by tools/testing/check
+#   run NAME COMMAND...				ok if the command succeeds, else notok with its last lines
+#   pair NAME SERVER CLIENT [SECONDS]		server on node 1, client on node 2 (both here if one node)
+#   gid_index [IP]				index of the RoCEv2 GID of this node's (or that) address
+#   leak_snapshot / leak_check NAME		slab objects and module references are back where they were
+#   barrier [NAME] [SECONDS]			every node has come here (a command of the lab)
+#
+# A script that saw a notok exits with 1, whatever its last command said.
+
+RUN_TIMEOUT=${RUN_TIMEOUT:-60}
+PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
+SHOWN_LINES=${SHOWN_LINES:-15}
+LIB_TMP=$(mktemp -d)
+LIB_FAILED=
+LIB_PAIRS=0
+
+ok() {
+	echo "ok - $1"
+}
+
+notok() {
+	LIB_FAILED=1
+	echo "not ok - $1: ${2:-failed}"
+}
+
+skip() {
+	echo "skip - $1: ${2:-}"
+}
+
+lib_exit() {
+	local status=$?
+	rm -rf "$LIB_TMP"
+	[ $status = 0 ] && [ -n "$LIB_FAILED" ] && status=1
+	exit $status
+}
+trap lib_exit EXIT
+
+# The end of a captured output, marked so that it is not taken for results.
+show_tail() {
+	tail -n "$SHOWN_LINES" "$1" | sed 's/^/#   /'
+}
+
+# timeout's own statuses in words.
+status_text() {
+	case $1 in
+	124) echo "no end after $2 s" ;;
+	137) echo "killed (no end after $2 s, or out of memory)" ;;
+	*) echo "status $1" ;;
+	esac
+}
+
+run() {
+	local name=$1 status
+	shift
+	timeout -k 5 "$RUN_TIMEOUT" "$@" > "$LIB_TMP/run" 2>&1 < /dev/null
+	status=$?
+	if [ $status = 0 ]; then
+		ok "$name"
+		return 0
+	fi
+	notok "$name" "$(status_text $status "$RUN_TIMEOUT"): $*"
+	show_tail "$LIB_TMP/run"
+	return 1
+}
+
+# An address as the kernel prints it in the GID table.
+gid_text() {
+	local ip=$1 head tail words out= group
+	if [[ $ip == *.* ]]; then
+		# shellcheck disable=SC2046,SC2086 # four words
+		printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n' $(IFS=.; echo $ip)
+		return
+	fi
+	head=${ip%%::*} tail=
+	[[ $ip == *::* ]] && tail=${ip#*::}
+	IFS=: read -ra words <<< "$head"
+	IFS=: read -ra rest <<< "$tail"
+	while [ $((${#words[@]} + ${#rest[@]})) -lt 8 ]; do
+		words+=(0)
+	done
+	for group in "${words[@]}" "${rest[@]}"; do
+		out+=$(printf ':%04x' "0x$group")
+	done
+	echo "${out:1}"
+}
+
+gid_index() {
+	local mine=IP_$NODE wanted index port=/sys/class/infiniband/$RDMA_DEV/ports/1
+	wanted=$(gid_text "${1:-${!mine}}")
+	for index in $(seq 0 255); do
+		[ -e "$port/gids/$index" ] || break
+		if [ "$(cat "$port/gids/$index")" = "$wanted" ] &&
+			[ "$(cat "$port/gid_attrs/types/$index" 2> /dev/null)" = "RoCE v2" ]; then
+			echo "$index"
+			return 0
+		fi
+	done
+	echo "lib: $RDMA_DEV has no RoCEv2 GID for ${1:-${!mine}}" >&2
+	return 1
+}
+
+# Does any process of this session listen, on TCP or through rdma_cm?
+listens() {
+	local pid inodes
+	for pid in $(pgrep -s "$1"); do
+		inodes=$(find "/proc/$pid/fd" -lname 'socket:*' -printf '%l\n' 2> /dev/null |
+			tr -dc '0-9\n' | paste -sd'|')
+		[ -n "$inodes" ] && awk -v inodes="^($inodes)\$" \
+			'$4 == "0A" && $10 ~ inodes { found = 1 } END { exit !found }' \
+			"/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" && return 0
+		rdma res show cm_id pid "$pid" 2> /dev/null | grep -q 'state LISTEN' && return 0
+	done
+	return 1
+}
+
+# Start the server in a session of its own; true as soon as it listens, false if it ended before.
+server_start() {
+	local command=$1 tries
+	setsid timeout -k 5 "$2" bash -c "$command" > "$LIB_TMP/server" 2>&1 < /dev/null &
+	SERVER=$!
+	for tries in $(seq 50); do
+		kill -0 $SERVER 2> /dev/null || return 1
+		listens $SERVER && return 0
+		sleep 0.1
+	done
+	# It may talk in a way that listens() does not know: let the client try.
+	return 0
+}
+
+# The server must end by itself with success soon after the client; $1 is the flag of a failed client.
+server_finish() {
+	local name=$1 flag=$2 limit=$3 status tries
+	for tries in $(seq 100); do
+		kill -0 $SERVER 2> /dev/null || break
+		[ -e "$flag" ] && break
+		sleep 0.1
+	done
+	if kill -0 $SERVER 2> /dev/null; then
+		# The builtin: a foreground command would let bash report the death of its job.
+		kill -KILL -- -$SERVER
+		wait $SERVER 2> /dev/null
+		pkill -KILL -s $SERVER
+		if [ -e "$flag" ]; then
+			notok "$name" "the client failed while the server waited"
+		else
+			notok "$name" "the server did not end within 10 s of its client"
+		fi
+		show_tail "$LIB_TMP/server"
+		return 1
+	fi
+	wait $SERVER
+	status=$?
+	[ $status = 0 ] && return 0
+	notok "$name" "server: $(status_text $status "$limit")"
+	show_tail "$LIB_TMP/server"
+	return 1
+}
+
+client_run() {
+	local name=$1 flag=$2 command=$3 limit=$4 status
+	timeout -k 5 "$limit" bash -c "$command" > "$LIB_TMP/client" 2>&1 < /dev/null
+	status=$?
+	[ $status = 0 ] && return 0
+	: > "$flag"
+	notok "$name" "client: $(status_text $status "$limit")"
+	show_tail "$LIB_TMP/client"
+	return 1
+}
+
+pair() {
+	local name=$1 server=$2 client=$3 limit=${4:-$PAIR_TIMEOUT} flag good=1
+	LIB_PAIRS=$((LIB_PAIRS + 1))
+	flag=$LAB_CTL/pair.$LIB_PAIRS
+	if [ "$NODE" = 1 ]; then
+		# The server waits for its client first, and that may take its time to start.
+		if ! server_start "$server" $((limit + 30)); then
+			: > "$flag.server"
+			notok "$name" "the server ended before its client came"
+			show_tail "$LIB_TMP/server"
+		fi
+	fi
+	[ "$NODES" = 1 ] || barrier "pair-$LIB_PAIRS-ready" || exit 1
+	if [ -e "$flag.server" ]; then
+		good=
+	else
+		if [ "$NODE" = 2 ] || [ "$NODES" = 1 ]; then
+			client_run "$name" "$flag" "$client" "$limit" || good=
+		fi
+		# Node 1 watches its server only when the client is done, at most $limit later.
+		[ "$NODES" = 1 ] || barrier "pair-$LIB_PAIRS-done" $((limit + 60)) || exit 1
+		if [ "$NODE" = 1 ]; then
+			server_finish "$name" "$flag" $((limit + 30)) || good=
+		fi
+	fi
+	[ "$NODES" = 1 ] || barrier "pair-$LIB_PAIRS-end" || exit 1
+	if [ -n "$good" ] && [ "$NODE" -le 2 ]; then
+		ok "$name"
+	fi
+	[ -n "$good" ]
+}
+
+# One line for each nhca slab cache (objects in use) and for the module's references.
+leak_state() {
+	awk '$1 ~ /^nhca/ { print $1, $2 }' /proc/slabinfo
+	[ -e /sys/module/nhca/refcnt ] && echo "references $(cat /sys/module/nhca/refcnt)"
+}
+
+leak_snapshot() {
+	leak_state > "$LIB_TMP/leaks"
+}
+
+leak_check() {
+	local tries
+	# Objects freed by RCU or by a work item come back a little later.
+	for tries in $(seq 50); do
+		leak_state > "$LIB_TMP/leaks.now"
+		cmp -s "$LIB_TMP/leaks" "$LIB_TMP/leaks.now" && {
+			ok "$1"
+			return 0
+		}
+		[ -w /sys/kernel/slab ] && for cache in /sys/kernel/slab/nhca*/shrink; do
+			[ -w "$cache" ] && echo 1 > "$cache"
+		done
+		sleep 0.2
+	done
+	notok "$1" "slab objects or module references are not back where they were"
+	diff "$LIB_TMP/leaks" "$LIB_TMP/leaks.now" | sed 's/^/#   /'
+	return 1
+}

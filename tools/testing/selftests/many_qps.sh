@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: many RC queue pairs at once all move verified data and leave nothing behind
+# tier: check
+# lab: --nodes 2 --timeout 240 --env QPS=100
+# lab long: --nodes 2 --timeout 1800 --env QPS=1000 --env ACK_TIMEOUT=18
+# tier long: long
+# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --env QPS=200
+# tier loss: long
+# lab debug: --nodes 2 --kernel debug --timeout 1800 --env QPS=100 --env ACK_TIMEOUT=18
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+qps=${QPS:-100}
+limit=$((qps > 100 ? 600 : 100))
+# Emulated, or under checkers, the bytes of so many others take longer than a QP's whole patience at
+# the default timeout of 67 ms: there is no link so slow with so many QPs.
+patience=${ACK_TIMEOUT:+-T $ACK_TIMEOUT}
+
+gid=$(gid_index) || exit 1
+transfer() {
+	local name=$1 count=$2 command
+	shift 2
+	command="verify_xfer -d $RDMA_DEV -g $gid -q $count $patience $*"
+	pair "$name" "$command" "$command $IP_1" "$limit"
+}
+
+# What stays for good is made by the first.
+transfer "warm-up" 10 -n 10 -s 4096 -w 4
+before=$(resources "$RDMA_DEV")
+kmemleak_mark
+memory_mark
+barrier marked
+
+transfer "$qps RC queue pairs, both ways, all operations" "$qps" -m mixed -b -n 8 -s 8192 -w 4
+transfer "$qps RC queue pairs, messages of many packets, with events" "$qps" -m write_imm -e -n 4 -s 30000 -w 2
+transfer "$qps RC queue pairs, reads" "$qps" -m read -n 4 -s 16384 -w 2
+
+resources_check "rdma res show is as before on node $NODE" "$RDMA_DEV" "$before"
+# Three transfers: one object lost with each queue pair of one of them would show.
+memory_check "memory in use and references to the module are as before on node $NODE" $((qps / 2))
+kmemleak_check "kmemleak has nothing to say on node $NODE"
+tasks_check "no task hangs on node $NODE"
+barrier end 240

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: bad arguments of regions, and keys that do not fit, end with the errno or status of the specification
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 200
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+# an unprivileged process takes part
+chmod 666 /dev/infiniband/uverbs*
+leak_snapshot
+memory_mark
+mr_errors || LIB_FAILED=1
+leak_check "slab objects and module references are back"
+memory_check "no page stays pinned" 50

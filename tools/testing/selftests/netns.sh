@@ -1,0 +1,233 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: devices of one host and of several network namespaces, shared and exclusive, talk and go
+# tier: check
+# lab: --nodes 1 --timeout 400
+# lab backports: --nodes 1 --release backports --timeout 400
+# tier backports: long
+# lab debug: --nodes 1 --kernel debug --timeout 900
+# tier debug: long
+# device.sh has what happens to single devices; here they carry traffic.
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+# veth A B with an address each, 10.96.$1.1 and .2, in the namespaces $2 and $3 ("" is ours).
+cable() {
+	local subnet=$1 left=$2 right=$3
+	ip link add "v${subnet}l" type veth peer name "v${subnet}r" || return
+	place "v${subnet}l" "$left" "10.96.$subnet.1" "fd96:$subnet::1"
+	place "v${subnet}r" "$right" "10.96.$subnet.2" "fd96:$subnet::2"
+}
+
+place() {
+	local netdev=$1 space=$2 in=
+	[ -n "$space" ] && ip link set "$netdev" netns "$space" && in="-n $space"
+	# shellcheck disable=SC2086 # two words or none
+	ip $in link set "$netdev" up && ip $in addr add "$3/24" dev "$netdev" &&
+		ip $in -6 addr add "$4/64" dev "$netdev" nodad
+}
+
+# in SPACE COMMAND...: there, or here if it has no name
+in_space() {
+	local space=$1
+	shift
+	if [ -n "$space" ]; then
+		ip netns exec "$space" "$@"
+	else
+		"$@"
+	fi
+}
+
+prefix() {
+	[ -n "$1" ] && echo "ip netns exec $1 "
+}
+
+spaces() {
+	local space
+	for space in "$@"; do
+		ip netns add "$space" && ip -n "$space" link set lo up || return
+	done
+}
+
+# add DEV NETDEV SPACE IP...: also where a new device begins in the initial namespace
+add() {
+	local dev=$1 netdev=$2 space=$3 tries
+	shift 3
+	in_space "$space" rdma link add "$dev" type "$LAB_DRIVER" netdev "$netdev" || return
+	for tries in $(seq 50); do
+		in_space "$space" rdma dev show "$dev" > /dev/null 2>&1 && break
+		# Exclusive, and before 7.0: it is ours, until we give it away.
+		rdma dev set "$dev" netns "$space" 2> /dev/null
+		sleep 0.1
+	done
+	if [ -e "/sys/class/infiniband/$dev" ]; then
+		device_ready "$dev" "$@"
+	fi
+}
+
+# talk NAME DEV1 SPACE1 IP1 DEV2 SPACE2 IP2 [HOST]: verified transfers between 2 and 1, datagrams, and
+# rdma_cm. HOST is what programs that speak TCP over IPv4 only meet at.
+talk() {
+	local name=$1 dev1=$2 space1=$3 ip1=$4 dev2=$5 space2=$6 ip2=$7 host=${8:-$4} gid1 gid2 from=
+	# On one host rdma_cm takes the device of the destination for both ends.
+	[ "$space1" = "$space2" ] || from="-I $ip2"
+	gid1=$(gid_in "$space1" "$dev1" "$ip1") && gid2=$(gid_in "$space2" "$dev2" "$ip2") || {
+		notok "$name" "no GID"
+		return
+	}
+	pair "$name: verified transfers" \
+		"$(prefix "$space1")verify_xfer -d $dev1 -g $gid1 -q 4 -n 200 -s 20000 -b" \
+		"$(prefix "$space2")verify_xfer -d $dev2 -g $gid2 -q 4 -n 200 -s 20000 -b $ip1"
+	pair "$name: datagrams" \
+		"$(prefix "$space1")ibv_ud_pingpong -d $dev1 -g $gid1 -n 100 -s 1024" \
+		"$(prefix "$space2")ibv_ud_pingpong -d $dev2 -g $gid2 -n 100 -s 1024 $host"
+	pair "$name: rdma_cm" \
+		"$(prefix "$space1")rping -s -a $ip1 -C 20 -v -V" \
+		"$(prefix "$space2")rping -c -a $ip1 $from -C 20 -v -V"
+}
+
+# sysfs shows what belongs to the namespace in which it was mounted.
+gid_in() {
+	local space=$1 dev=$2 ip=$3
+	if [ -z "$space" ] || [ -e "/sys/class/infiniband/$dev" ]; then
+		gid_of "$dev" "$ip"
+	else
+		# ip netns exec mounts it anew
+		ip netns exec "$space" env RDMA_DEV="$dev" bash -c \
+			'trap - EXIT; . "$0"; gid_index "$1"' "$LAB_SRC/selftests/lib.sh" "$ip"
+	fi
+}
+
+sockets() {
+	in_space "$1" ss -Huln 'sport = :4791' | wc -l
+}
+
+sockets_are() {
+	local name=$1 space=$2 wanted=$3 tries
+	for tries in $(seq 50); do
+		[ "$(sockets "$space")" = "$wanted" ] && break
+		sleep 0.1
+	done
+	if [ "$(sockets "$space")" = "$wanted" ]; then
+		ok "$name"
+	else
+		notok "$name" "$(sockets "$space") sockets on port 4791, not $wanted"
+	fi
+}
+
+gone() {
+	if device_gone "$2"; then
+		ok "$1"
+	else
+		notok "$1" "$2 is still there"
+	fi
+}
+
+# ---- one namespace ----
+
+kmemleak_mark
+talk "one device with itself" "$RDMA_DEV" "" "$MY_IP" "$RDMA_DEV" "" "$MY_IP"
+talk "one device with itself, IPv6" "$RDMA_DEV" "" "$MY_IP6" "$RDMA_DEV" "" "$MY_IP6" "$MY_IP"
+
+cable 1 "" "" && add nhca_1l v1l "" 10.96.1.1 && add nhca_1r v1r "" 10.96.1.2 ||
+	notok "two devices of one namespace" "they cannot be made"
+# ARP between two addresses of one host: the RDMA core resolves as if the other one were elsewhere.
+sysctl -qw net.ipv4.conf.v1l.accept_local=1 net.ipv4.conf.v1r.accept_local=1
+talk "two devices of one namespace" nhca_1l "" 10.96.1.1 nhca_1r "" 10.96.1.2
+talk "two devices of one namespace, IPv6" nhca_1l "" fd96:1::1 nhca_1r "" fd96:1::2 10.96.1.1
+sockets_are "three devices, one socket for each family" "" 2
+
+# ---- shared: every namespace sees every device ----
+
+spaces red blue && cable 2 red blue && add nhca_2l v2l red 10.96.2.1 && add nhca_2r v2r blue 10.96.2.2 ||
+	notok "devices in two namespaces" "they cannot be made"
+talk "two namespaces, shared" nhca_2l red 10.96.2.1 nhca_2r blue 10.96.2.2
+talk "two namespaces, shared, IPv6" nhca_2l red fd96:2::1 nhca_2r blue fd96:2::2 10.96.2.1
+sockets_are "a namespace has its own sockets" red 2
+
+# The namespace loses its name while a transfer runs in it: it lives on until that ends.
+gid=$(gid_of nhca_2l 10.96.2.1)
+gid_r=$(gid_of nhca_2r 10.96.2.2)
+ip netns exec red setsid verify_xfer -d nhca_2l -g "$gid" -L 600 -P 20 -b > "$LIB_TMP/red" 2>&1 < /dev/null &
+red=$!
+sleep 2
+ip netns exec blue setsid verify_xfer -d nhca_2r -g "$gid_r" -L 600 -P 20 -b 10.96.2.1 > "$LIB_TMP/blue" 2>&1 < /dev/null &
+blue=$!
+sleep 2
+if kill -0 $red && kill -0 $blue; then
+	ip netns del red
+	sleep 1
+	kill -KILL $red
+	gone "a namespace deleted under traffic takes its device along" nhca_2l
+	if ended $blue 40; then
+		ok "its peer notices"
+	else
+		notok "its peer notices" "it still runs"
+		kill -KILL $blue
+	fi
+else
+	notok "a namespace deleted under traffic takes its device along" "no traffic"
+	show_tail "$LIB_TMP/red"
+	show_tail "$LIB_TMP/blue"
+fi
+ip netns del blue
+gone "a namespace deleted takes its device along" nhca_2r
+
+# ---- the module goes from several namespaces at once ----
+
+spaces red blue && cable 3 red blue && add nhca_3l v3l red 10.96.3.1 && add nhca_3r v3r blue 10.96.3.2 ||
+	notok "devices in two namespaces again" "they cannot be made"
+if module_remove; then
+	ok "the module goes with devices in three namespaces"
+	sockets_are "no socket left in a namespace" red 0
+	sockets_are "no socket left here" "" 0
+else
+	notok "the module goes with devices in three namespaces"
+fi
+module_insert
+ip netns del red
+ip netns del blue
+ip link del v1l
+
+# ---- exclusive: a device belongs to one namespace ----
+
+exclusive=
+for tries in $(seq 50); do
+	# possible as soon as no other namespace is left
+	rdma system set netns exclusive 2> "$LIB_TMP/exclusive" && exclusive=1 && break
+	sleep 0.2
+done
+if [ -n "$exclusive" ]; then
+	spaces red blue && cable 4 red blue && add nhca_4l v4l red 10.96.4.1 && add nhca_4r v4r blue 10.96.4.2 ||
+		notok "devices in two namespaces, exclusive" "they cannot be made"
+	if [ -n "$(ip netns exec red rdma dev show | grep nhca_4r)$(ip netns exec blue rdma dev show | grep nhca_4l)" ]; then
+		notok "exclusive: a namespace sees its own device only" "$(ip netns exec red rdma dev show | paste -sd,)"
+	else
+		ok "exclusive: a namespace sees its own device only"
+	fi
+	# rdma_cm's listeners in red are not seen from here.
+	eval "lib_$(declare -f listens)"
+	listens() {
+		lib_listens "$1" || ip netns exec red rdma res show cm_id | grep -q 'state LISTEN'
+	}
+	talk "two namespaces, exclusive" nhca_4l red 10.96.4.1 nhca_4r blue 10.96.4.2
+	ip netns del red
+	ip netns del blue
+	for tries in $(seq 50); do
+		rdma system set netns shared 2> "$LIB_TMP/exclusive" && break
+		sleep 0.2
+	done
+	gone "exclusive: a namespace deleted takes its device along" nhca_4l
+	gone "exclusive: and its peer's" nhca_4r
+else
+	notok "rdma system set netns exclusive" "$(tail -n 1 "$LIB_TMP/exclusive")"
+fi
+
+if module_remove; then
+	ok "the module goes in the end"
+else
+	notok "the module goes in the end"
+fi
+kmemleak_check "kmemleak has nothing to say"
+tasks_check "no task hangs"

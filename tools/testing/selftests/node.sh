@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# More for test scripts, behind lib.sh: . "$LAB_SRC/selftests/node.sh"
+# What makes, removes and inspects devices, and what says that nothing is left behind.
+#
+#   device_add DEV NETDEV [IP...]	rdma link add; returns when it is active and has those GIDs
+#   device_ready DEV [IP...]		wait for that
+#   device_gone DEV [SECONDS]		wait until the device has vanished
+#   gid_of DEV IP			gid_index of another device
+#   module_remove / module_insert	rmmod, modprobe of the driver under test
+#   reload NAME RESOURCES	$RDMA_DEV has these, the module goes with it and both come again; else notok
+#   resources DEV			numbers of its qp, cq, mr, pd, ctx ... as `rdma res` shows them
+#   memory_mark / memory_check NAME OBJECTS	no cache has grown by more objects; no page stays
+#					pinned, no area of vmalloc and no reference to the module is left
+#   kmemleak_mark / kmemleak_check NAME	if the kernel has it
+#   tasks_check NAME			no task hangs in the kernel
+#   log_mark / log_has REGEX		the kernel log since then
+#   ended PID SECONDS			wait for the end of a background job, status in JOB_STATUS
+
+case $LAB_DRIVER in
+rxe) DRIVER_MODULE=rdma_rxe ;;
+*) DRIVER_MODULE=$LAB_DRIVER ;;
+esac
+mine=IP_$NODE mine6=IP6_$NODE
+MY_IP=${!mine} MY_IP6=${!mine6}
+
+gid_of() {
+	local RDMA_DEV=$1
+	gid_index "$2"
+}
+
+has_gid() {
+	grep -qsx "$(gid_text "$2")" "/sys/class/infiniband/$1/ports/1/gids/"{?,??}
+}
+
+device_ready() {
+	local dev=$1 deadline=$((SECONDS + 20)) ip missing
+	shift
+	while [ $SECONDS -le $deadline ]; do
+		missing=
+		grep -qs ACTIVE "/sys/class/infiniband/$dev/ports/1/state" || missing=' active port'
+		for ip in "$@"; do
+			has_gid "$dev" "$ip" || missing+=" GID of $ip"
+		done
+		[ -z "$missing" ] && break
+		sleep 0.1
+	done
+	# Programs open the node that udev names.
+	udevadm settle --timeout=10
+	[ -z "$missing" ] && return 0
+	echo "# $dev after 20 s still without:$missing"
+	return 1
+}
+
+device_add() {
+	local dev=$1 netdev=$2
+	shift 2
+	rdma link add "$dev" type "$LAB_DRIVER" netdev "$netdev" 2>&1 | sed 's/^/#   /'
+	[ "${PIPESTATUS[0]}" = 0 ] && device_ready "$dev" "$@"
+}
+
+device_gone() {
+	local deadline=$((SECONDS + ${2:-20}))
+	while [ $SECONDS -le $deadline ]; do
+		[ -e "/sys/class/infiniband/$1" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+module_remove() {
+	local tries
+	# The kernel closes what a killed process had open a moment after its end.
+	for tries in $(seq 50); do
+		rmmod "$DRIVER_MODULE" 2> "$LIB_TMP/rmmod" && return 0
+		sleep 0.2
+	done
+	show_tail "$LIB_TMP/rmmod"
+	rdma res show | sed 's/^/#   /'
+	return 1
+}
+
+module_insert() {
+	modprobe "$DRIVER_MODULE"
+}
+
+reload() {
+	local name=$1 wanted=$2
+	if ! resources_are "$RDMA_DEV" "$wanted"; then
+		notok "$name" "resources: was '$wanted', is '$(resources "$RDMA_DEV")'"
+	elif ! module_remove; then
+		notok "$name" "the module cannot be removed"
+	elif ! module_insert || ! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"; then
+		notok "$name" "no device after the module came back"
+	else
+		return 0
+	fi
+	return 1
+}
+
+resources() {
+	rdma res show "$1" | sed 's/^[0-9]*: //'
+}
+
+# Wait up to 10 s until the device has as many resources as that text says.
+resources_are() {
+	local tries
+	[ -n "$2" ] || return 1
+	for tries in $(seq 50); do
+		[ "$(resources "$1")" = "$2" ] && return 0
+		sleep 0.2
+	done
+	return 1
+}
+
+resources_check() {
+	if resources_are "$2" "$3"; then
+		ok "$1"
+	else
+		notok "$1" "was '$3', is '$(resources "$2")'"
+		rdma res show qp link "$2/" | sed 's/^/#   /'
+		return 1
+	fi
+}
+
+# Objects in use of each slab cache that a driver's memory comes from, with the objects of one slab;
+# references to the module, its areas of vmalloc, and pages pinned. A CPU's own slabs count as used
+# up whatever is in them: shrinking takes them away, all but the one that comes back with the next
+# allocation.
+memory_state() {
+	local cache
+	for cache in /sys/kernel/slab/{kmalloc,nhca}*; do
+		[ -w "$cache/cpu_partial" ] && echo 0 > "$cache/cpu_partial"
+		[ -w "$cache/shrink" ] && echo 1 > "$cache/shrink"
+	done 2> /dev/null
+	awk '$1 ~ /^(kmalloc|nhca)/ { print $1, $2, $5 }' /proc/slabinfo
+	[ -e "/sys/module/$DRIVER_MODULE/refcnt" ] &&
+		echo "module-references $(cat "/sys/module/$DRIVER_MODULE/refcnt")"
+	echo "vmalloc-areas $(grep -c "\[$DRIVER_MODULE\]" /proc/vmallocinfo)"
+	awk '/^nr_foll_pin_acquired/ { n += $2 } /^nr_foll_pin_released/ { n -= $2 }
+		END { print "pinned-pages", n + 0 }' /proc/vmstat
+}
+
+memory_mark() {
+	# What was freed before, but not yet given back, would hide what is lost from now on.
+	sleep 2
+	memory_state > "$LIB_TMP/memory"
+}
+
+memory_grown() {
+	awk -v bound="$1" -v cpus="$(nproc)" 'NR == FNR { was[$1] = $2; next }
+		{ limit = $3 ? bound + $3 * cpus : 0 }
+		$2 - was[$1] > limit { print $1 ": " was[$1] + 0 " -> " $2 }' \
+		"$LIB_TMP/memory" "$LIB_TMP/memory.now"
+}
+
+memory_check() {
+	local tries grown
+	# What waits for RCU, a work item or rdma_cm's time-wait comes back a little later.
+	for tries in $(seq 20); do
+		memory_state > "$LIB_TMP/memory.now"
+		grown=$(memory_grown "$2")
+		[ -z "$grown" ] && break
+		sleep 1
+	done
+	if [ -z "$grown" ]; then
+		ok "$1"
+	else
+		notok "$1" "more than $2 objects in use since the start: $(echo "$grown" | paste -sd,)"
+		return 1
+	fi
+}
+
+kmemleak_mark() {
+	[ -w /sys/kernel/debug/kmemleak ] || return 0
+	echo scan > /sys/kernel/debug/kmemleak
+	echo clear > /sys/kernel/debug/kmemleak
+}
+
+kmemleak_check() {
+	[ -w /sys/kernel/debug/kmemleak ] || return 0
+	# An object is reported when two scans found no reference, and not in its first 5 seconds.
+	echo scan > /sys/kernel/debug/kmemleak
+	sleep 6
+	echo scan > /sys/kernel/debug/kmemleak
+	cat /sys/kernel/debug/kmemleak > "$LIB_TMP/kmemleak"
+	if [ -s "$LIB_TMP/kmemleak" ]; then
+		notok "$1" "$(grep -c '^unreferenced' "$LIB_TMP/kmemleak") objects without a reference"
+		SHOWN_LINES=60 show_tail "$LIB_TMP/kmemleak"
+		return 1
+	fi
+	ok "$1"
+}
+
+hung_tasks() {
+	ps -eo pid=,stat=,wchan=,comm= | awk '$2 ~ /^D/'
+}
+
+# A task may sleep uninterruptibly for a moment; 20 s are no moment.
+tasks_check() {
+	local deadline=$((SECONDS + 20)) left
+	while [ $SECONDS -le $deadline ]; do
+		left=$(hung_tasks)
+		if [ -z "$left" ]; then
+			ok "$1"
+			return 0
+		fi
+		sleep 0.5
+	done
+	notok "$1" "$(echo "$left" | awk '{ print $4 "(" $1 ") in " $3 }' | paste -sd,)"
+	for pid in $(echo "$left" | awk '{ print $1 }'); do
+		sed "s/^/#   $pid: /" "/proc/$pid/stack"
+	done
+	return 1
+}
+
+LOG_MARKS=0
+log_mark() {
+	LOG_MARKS=$((LOG_MARKS + 1))
+	echo "selftest: mark $LOG_MARKS" > /dev/kmsg
+}
+
+log_since() {
+	dmesg | sed "1,/selftest: mark $LOG_MARKS\$/d"
+}
+
+log_has() {
+	log_since | grep -Eq "$1"
+}
+
+ended() {
+	local deadline=$((SECONDS + $2))
+	while [ $SECONDS -le $deadline ]; do
+		if ! kill -0 "$1" 2> /dev/null; then
+			wait "$1" 2> /dev/null
+			JOB_STATUS=$?
+			return 0
+		fi
+		sleep 0.1
+	done
+	JOB_STATUS=
+	return 1
+}

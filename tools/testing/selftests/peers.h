@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What programs about keys share: random numbers, dying with words, queue pairs
+ * that are connected by hand and brought back after an error, and two processes
+ * that meet on a TCP socket beside them.  For programs of one file.
+ */
+#ifndef PEERS_H
+#define PEERS_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define PATIENCE_S	60	/* nothing that is awaited takes that long */
+#define REMOTE_ACCESS	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+			 IBV_ACCESS_REMOTE_ATOMIC)
+
+/* what both sides have to agree on, and how to reach each other */
+struct hello {
+	union ibv_gid gid;
+	uint32_t mtu, rd_atomic;
+	uint64_t seed;
+};
+
+static const char *program = "?", *device_name, *peer_host, *peer_port = "18600";
+static int gid_index;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_device_attr device;
+static struct hello mine, theirs;
+static int sock = -1;
+
+__attribute__((format(printf, 1, 2), noreturn, unused))
+static void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	printf("not ok - %s%s: ", program, peer_host ? " (client)" : "");
+	vprintf(format, args);
+	putchar('\n');
+	va_end(args);
+	exit(1);
+}
+
+#define must(what) do {									\
+	if (!(what))									\
+		die("%s:%d: %s: %s", __func__, __LINE__, #what, strerror(errno));	\
+} while (0)
+
+/* for verbs that return an errno */
+#define verb(call) do {									\
+	int verb_ret = (call);								\
+	if (verb_ret)									\
+		die("%s:%d: %s: %s", __func__, __LINE__, #call,				\
+		    strerror(verb_ret > 0 ? verb_ret : errno));				\
+} while (0)
+
+__attribute__((unused)) static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static uint64_t rnd_state = 1;
+
+/* splitmix64: repeats for a seed */
+__attribute__((unused)) static uint64_t rnd(void)
+{
+	return mix(rnd_state += 0x9e3779b97f4a7c15ULL);
+}
+
+/* ---- the socket ---- */
+
+__attribute__((unused)) static void sock_open(void)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_family = peer_host ? AF_UNSPEC : AF_INET6,
+				  .ai_flags = peer_host ? 0 : AI_PASSIVE };
+	uint64_t end = now_ns() + 20000000000ULL;
+	int one = 1, error, listener;
+	struct addrinfo *list;
+
+	error = getaddrinfo(peer_host, peer_port, &hints, &list);
+	if (error)
+		die("%s: %s", peer_host, gai_strerror(error));
+	if (peer_host) {
+		do {
+			sock = socket(list->ai_family, SOCK_STREAM, 0);
+			must(sock >= 0);
+			error = connect(sock, list->ai_addr, list->ai_addrlen);
+			if (error) {
+				close(sock);
+				usleep(100000);
+			}
+		} while (error && now_ns() < end);
+		if (error)
+			die("cannot connect to %s: %s", peer_host, strerror(errno));
+	} else {
+		listener = socket(list->ai_family, SOCK_STREAM, 0);
+		must(listener >= 0);
+		must(!setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+		must(!bind(listener, list->ai_addr, list->ai_addrlen));
+		must(!listen(listener, 1));
+		sock = accept(listener, NULL, NULL);
+		must(sock >= 0);
+		close(listener);
+	}
+	freeaddrinfo(list);
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+__attribute__((unused)) static void tell(const void *ours, size_t size)
+{
+	if (write(sock, ours, size) != (ssize_t)size)
+		die("the other side is gone");
+}
+
+__attribute__((unused)) static void hear(void *other, size_t size)
+{
+	size_t done = 0;
+	ssize_t step;
+
+	while (done < size) {
+		step = read(sock, (char *)other + done, size - done);
+		if (step <= 0)
+			die("the other side is gone");
+		done += step;
+	}
+}
+
+__attribute__((unused)) static void exchange(const void *ours, void *other, size_t size)
+{
+	/* small enough for the socket's buffers on both sides */
+	tell(ours, size);
+	hear(other, size);
+}
+
+__attribute__((unused)) static void meet(uint32_t where)
+{
+	uint32_t other;
+
+	exchange(&where, &other, sizeof(where));
+	if (other != where)
+		die("at step %u, the other side at %u", where, other);
+}
+
+/* has the other side ended? */
+__attribute__((unused)) static bool abandoned(void)
+{
+	char byte;
+
+	return recv(sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* ---- the device ---- */
+
+/* One's own address is the peer's until hello() says otherwise. */
+__attribute__((unused)) static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+	int i;
+
+	must(list);
+	for (i = 0; list[i]; i++)
+		if (!device_name || !strcmp(ibv_get_device_name(list[i]), device_name))
+			break;
+	if (!list[i])
+		die("no RDMA device %s", device_name ?: "at all");
+	context = ibv_open_device(list[i]);
+	must(context);
+	ibv_free_device_list(list);
+	verb(ibv_query_port(context, 1, &port));
+	verb(ibv_query_device(context, &device));
+	verb(ibv_query_gid(context, 1, gid_index, &mine.gid));
+	mine.mtu = port.active_mtu;
+	mine.rd_atomic = device.max_qp_rd_atom < 16 ? device.max_qp_rd_atom : 16;
+	pd = ibv_alloc_pd(context);
+	must(pd);
+	theirs = mine;
+}
+
+__attribute__((unused)) static void say_hello(void)
+{
+	exchange(&mine, &theirs, sizeof(mine));
+	if (theirs.seed != mine.seed)
+		die("the other side was started with other options");
+	if (theirs.mtu < mine.mtu)
+		mine.mtu = theirs.mtu;
+	if (theirs.rd_atomic < mine.rd_atomic)
+		mine.rd_atomic = theirs.rd_atomic;
+}
+
+__attribute__((unused)) static struct ibv_qp *qp_make(enum ibv_qp_type type, struct ibv_cq *send_cq,
+						      struct ibv_cq *recv_cq, uint32_t send_wr,
+						      uint32_t recv_wr)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = type, .send_cq = send_cq, .recv_cq = recv_cq,
+		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr, .max_send_sge = 1,
+			 .max_recv_sge = 1, .max_inline_data = 64 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	if (!qp)
+		die("cannot create a QP: %s", strerror(errno));
+	return qp;
+}
+
+__attribute__((unused)) static void qp_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+		.qp_access_flags = qp->qp_type == IBV_QPT_RC ? REMOTE_ACCESS :
+				   IBV_ACCESS_REMOTE_WRITE };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			   IBV_QP_ACCESS_FLAGS));
+}
+
+/* from INIT to ready to send; RC and UC */
+__attribute__((unused)) static void qp_connect(struct ibv_qp *qp, uint32_t peer_qpn,
+					       uint32_t rq_psn, uint32_t sq_psn)
+{
+	bool rc = qp->qp_type == IBV_QPT_RC;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = mine.mtu,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = theirs.gid,
+			     .sgid_index = gid_index, .hop_limit = 64 } },
+		.dest_qp_num = peer_qpn, .rq_psn = rq_psn, .sq_psn = sq_psn,
+		.max_dest_rd_atomic = mine.rd_atomic, .max_rd_atomic = mine.rd_atomic,
+		.min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			   (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+	attr.qp_state = IBV_QPS_RTS;
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
+			   (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				 IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+}
+
+/* to RESET, and from there to INIT: out of any state, receives forgotten */
+__attribute__((unused)) static void qp_again(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	qp_init(qp);
+}
+
+/* spins: for what must be seen at once */
+__attribute__((unused)) static struct ibv_wc wait_wc(struct ibv_cq *cq, const char *what)
+{
+	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint32_t spins = 0;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, &wc)))
+		if (++spins % 1024 == 0 && now_ns() > end)
+			die("%s: no completion within %d s", what, PATIENCE_S);
+	must(n == 1);
+	return wc;
+}
+
+__attribute__((unused)) static void wait_success(struct ibv_cq *cq, const char *what)
+{
+	struct ibv_wc wc = wait_wc(cq, what);
+
+	if (wc.status)
+		die("%s: %s", what, ibv_wc_status_str(wc.status));
+}
+
+/* pages of their own, touched */
+__attribute__((unused)) static void *pages(size_t size)
+{
+	void *p;
+
+	must(!posix_memalign(&p, 4096, size));
+	memset(p, 0, size);
+	return p;
+}
+
+/* Is every byte of these @byte?  Returns the first that is not, or -1. */
+__attribute__((unused)) static long differs(const uint8_t *p, size_t size, uint8_t byte)
+{
+	size_t i;
+
+	/* each is what the one before it is */
+	if (p[0] == byte && !memcmp(p, p + 1, size - 1))
+		return -1;
+	for (i = 0; i < size && p[i] == byte; i++)
+		;
+	/* it was another when memcmp looked */
+	return i < size ? (long)i : (long)size - 1;
+}
+
+#endif /* PEERS_H */

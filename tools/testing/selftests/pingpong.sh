@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: the ping-pong programs of libibverbs run, polling and with events, data checked
+# tier: check
+# lab: --nodes 2 --timeout 240
+# lab one-host: --nodes 1 --timeout 240
+# lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240
+# tier interop-server: long
+# lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 240
+# tier interop-client: long
+# lab debug: --nodes 2 --kernel debug --timeout 600 --env COUNT=100
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+
+gid=$(gid_index) || {
+	notok "GID of this node's IPv4 address" "none in the table of $RDMA_DEV"
+	exit
+}
+
+pingpong() {
+	local name=$1 command="ibv_$2 -d $RDMA_DEV -g $gid"
+	pair "$name" "$command" "$command $IP_1"
+}
+
+for transport in rc uc srq; do
+	for mode in '' -e; do
+		for check in '' -c; do
+			pingpong "$transport${mode:+ $mode}${check:+ $check}" \
+				"${transport}_pingpong -n ${COUNT:-500} $mode $check"
+		done
+	done
+done
+# Datagrams: this program has no retry, so give it room for all that may be on its way.
+for mode in '' -e; do
+	pingpong "ud${mode:+ $mode}" "ud_pingpong -n ${COUNT:-500} -s 1024 $mode"
+done

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * promise: options, what both sides know, and the messages beside the test's own.
+ * For one program of one file.
+ */
+#ifndef PROMISE_H
+#define PROMISE_H
+
+#include <getopt.h>
+
+#include "peers.h"
+
+#define SLOTS		4	/* messages of a lane on their way */
+#define AROUND		4096	/* bytes on each side of a window, which it may shift over */
+#define TOP		0x80
+#define CONTROL		0xffffffu
+#define SHOWN		5
+
+enum mode { MW1, MW2, SEND_INV, DEREG, REREG, MODES };
+static const char * const mode_names[MODES] = {
+	"type1", "type2", "send_inv", "dereg", "rereg"
+};
+
+static struct {
+	enum mode mode;
+	uint32_t modes;		/* bits of those that are to be tried */
+	bool writes, reads, early, all_cpus;
+	uint32_t rounds, size, lanes;
+} opt = { .modes = 1, .writes = true, .rounds = 1000, .size = 65536, .lanes = 8, .all_cpus = true };
+
+/* ---- options ---- */
+
+__attribute__((noreturn))
+static void usage(int status)
+{
+	fputs("usage: promise [options] [HOST]\n"
+	      "  -d DEVICE  -g GID-INDEX  -p TCP-PORT\n"
+	      "  -m type1|type2|send_inv|dereg|rereg|all   how keys are invalidated (type1)\n"
+	      "  -R          the peer reads, instead of writing\n"
+	      "  -B          one after the other\n"
+	      "  -n N        invalidations in total (1000)\n"
+	      "  -s BYTES    of each message (65536)\n"
+	      "  -q N        queue pairs, each with its key (8)\n"
+	      "  -r SEED     of what is random\n"
+	      "  -c          leave it to the scheduler on which CPU the owner runs\n"
+	      "  -x          take the memory too early, which must be seen\n",
+	      status ? stderr : stdout);
+	exit(status);
+}
+
+static void parse(int argc, char **argv)
+{
+	int letter, i;
+
+	while ((letter = getopt(argc, argv, "d:g:p:m:RBn:s:q:r:cxh")) != -1)
+		switch (letter) {
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'p':
+			peer_port = optarg;
+			break;
+		case 'm':
+			for (i = 0; i < MODES && strcmp(optarg, mode_names[i]); i++)
+				;
+			opt.modes = 1 << i;
+			if (!strcmp(optarg, "all"))
+				opt.modes--;
+			else if (i == MODES)
+				usage(2);
+			break;
+		case 'B':
+			opt.reads = true;
+			break;
+		case 'R':
+			opt.reads = true;
+			opt.writes = false;
+			break;
+		case 'n':
+			opt.rounds = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			opt.size = strtoul(optarg, NULL, 0);
+			break;
+		case 'q':
+			opt.lanes = atoi(optarg);
+			break;
+		case 'r':
+			mine.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'c':
+			opt.all_cpus = false;
+			break;
+		case 'x':
+			opt.early = true;
+			break;
+		default:
+			usage(letter == 'h' ? 0 : 2);
+		}
+	if (optind < argc)
+		peer_host = argv[optind++];
+	if (optind < argc || !opt.lanes || opt.rounds < opt.lanes || !opt.size ||
+	    opt.size > 1u << 28)
+		usage(2);
+}
+
+/* ---- what there is ---- */
+
+enum state { OPEN, CLOSED, CHECKED, DONE };
+enum kind { GO, READY, STOP };
+
+struct message {
+	uint32_t kind, lane, key, size, round;
+	uint32_t fill;		/* GO, reads: what every byte is */
+	uint32_t completed;	/* READY: messages in this round */
+	uint64_t addr;
+};
+
+/* what each side has seen */
+struct totals {
+	uint64_t rounds, bytes, messages, middle, refused, torn;
+	uint64_t wrong_status, seen, flushed;
+	uint64_t spurious;	/* errors of the peer while the key was open */
+};
+
+struct lane {
+	struct ibv_qp *qp;
+	uint32_t peer_qpn, round;
+	uint8_t *buf;
+	/* the owner's */
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint8_t *half, *start;
+	uint32_t key, number;
+	uint8_t fill, first;
+	enum state state;
+	/* the last invalidation was a bind that opened the next key, on this */
+	uint8_t *next_half, *next_start;
+	bool moving;		/* bytes have come */
+	uint64_t due;
+	/* the peer's */
+	struct message go;
+	uint32_t posted, completed, flying, inv_at;
+	bool error;
+	struct ibv_mr *slots;
+};
+
+static struct lane *lanes;
+static uint64_t span = 4000000;	/* ns, about how long a key is open */
+static struct ibv_qp *control, *spare;
+static struct ibv_cq *control_cq, *work_cq, *inv_cq;
+static uint8_t *inbox;
+static struct ibv_mr *inbox_mr;
+static struct totals ours, other;
+static size_t half_size;
+static uint32_t done_lanes, shown;
+static bool stopped;
+
+/*
+ * rdma_rxe's provider wants a region even for a bind of no bytes, and tells of an
+ * invalidation by the kernel's flag instead of the verbs'.
+ */
+static bool rxe;
+
+static uint32_t psn(bool of_owner, uint32_t lane, uint32_t round)
+{
+	return mix(mine.seed + ((uint64_t)lane << 33 | round * 2ULL | of_owner)) & 0xffffff;
+}
+
+static void violation(const char *what, uint32_t l, long at, uint8_t byte)
+{
+	ours.seen++;
+	if (shown++ < SHOWN)
+		printf("# lane %u round %u: %s: byte %ld of %u is %02x\n", l, lanes[l].round, what,
+		       at, opt.size, byte);
+}
+
+/* ---- control messages ---- */
+
+static void post_inbox(uint32_t i)
+{
+	struct ibv_sge sge = { (uintptr_t)inbox + i * 64, 64, inbox_mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	verb(ibv_post_recv(control, &wr, &bad));
+}
+
+static void say(const struct message *m)
+{
+	struct ibv_sge sge = { (uintptr_t)m, sizeof(*m), 0 };
+	struct ibv_send_wr wr = { .wr_id = CONTROL, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED }, *bad;
+
+	verb(ibv_post_send(control, &wr, &bad));
+}
+
+static bool next_message(struct message *m)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(control_cq, 1, &wc) == 1) {
+		if (wc.status)
+			die("control: %s", ibv_wc_status_str(wc.status));
+		if (wc.opcode != IBV_WC_RECV)
+			continue;
+		memcpy(m, inbox + wc.wr_id * 64, sizeof(*m));
+		post_inbox(wc.wr_id);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the end ---- */
+
+static int verdict(double seconds)
+{
+	const struct totals *owner = peer_host ? &other : &ours;
+	const struct totals *peer = peer_host ? &ours : &other;
+	uint64_t middle = opt.reads ? peer->middle : owner->middle;
+	uint64_t seen = owner->seen + peer->seen;
+	const char *bad = NULL;
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s, %s of %u bytes%s", mode_names[opt.mode],
+		 opt.reads ? "reads" : "writes", opt.size,
+		 opt.early ? ", memory taken too early" : "");
+	printf("# %" PRIu64 " invalidations, %" PRIu64 " caught a message in the middle, %" PRIu64
+	       " with bytes after the completion; %" PRIu64 " refused, %" PRIu64
+	       " wrong statuses, %" PRIu64 " too early; %" PRIu64 " whole messages, %" PRIu64
+	       " torn, %" PRIu64 " bytes compared, %.0f us a round\n", owner->rounds, middle, seen,
+	       peer->refused, peer->wrong_status, owner->spurious, peer->messages, peer->torn,
+	       owner->bytes + peer->bytes,
+	       seconds * 1e6 / (owner->rounds ?: 1));
+	if (opt.early && !seen)
+		bad = "memory was taken too early, and nobody noticed: the test sees nothing";
+	else if (!opt.early && seen)
+		bad = "bytes moved through a key after its invalidation had completed";
+	else if (peer->refused + peer->wrong_status < owner->rounds)
+		bad = "invalidations without an error of the peer";
+	else if (owner->spurious)
+		bad = "errors of the peer while the key was open";
+	else if (owner->flushed)
+		bad = "invalidations that did not succeed";
+	else if (peer->wrong_status)
+		bad = "errors of the peer that are no remote access errors";
+	else if (!opt.early && peer->torn)
+		bad = "READs brought bytes that were never there";
+	else if (!opt.early && !middle && opt.size >= 4096 &&
+		 (opt.reads ? owner->rounds >= 200 : opt.mode != SEND_INV))
+		bad = "no invalidation caught a message in the middle";
+	if (bad)
+		printf("not ok - %s: %s\n", name, bad);
+	else
+		printf("ok - %s\n", name);
+	return bad ? 1 : 0;
+}
+
+#endif /* PROMISE_H */

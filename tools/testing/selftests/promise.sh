@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: when an invalidation completes, nothing moves through the old key any more
+# tier: check
+# lab: --nodes 2 --cpus 2 --timeout 300
+# lab long: --nodes 2 --cpus 2 --timeout 172800 --env COUNT=500
+# tier long: long
+# lab rxe: --nodes 2 --cpus 2 --driver rxe --timeout 3600 --env COUNT=1
+# tier rxe: long
+# lab debug: --nodes 2 --cpus 2 --kernel debug --timeout 7200 --env COUNT=1
+# tier debug: long
+
+. "$LAB_SRC/selftests/traffic.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+# Another driver is there to be compared: what it gets wrong is reported, and fails nothing.
+if [ "$LAB_DRIVER" != nhca ]; then
+	notok() {
+		echo "skip - $1: $LAB_DRIVER: ${2:-failed}"
+		sed -n 's/^not ok - /#   /p' "$LIB_TMP/server" "$LIB_TMP/client" 2> /dev/null
+	}
+fi
+
+# A queue that drops now and then turns an access error into one of retries: the peer's queue
+# pair has stopped answering when it is asked again.
+tc qdisc replace dev "$NETDEV" root pfifo limit 10000
+
+count=${COUNT:-0}
+limit=$((120 + count * 1000))
+
+keys() {
+	local command
+	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
+	command="promise -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT -r ${SEED:-$TRAFFIC_PORT} $*"
+	pair "$PREFIX$*" "$command" "$command $IP_1" $limit
+	[ "$NODE" = 2 ] || sed -n "s/^ok - /&$PREFIX/p; /^# [0-9]/p" "$LIB_TMP/server"
+}
+
+everything() {
+	# The test of the test: memory taken before the completion is seen to change.
+	keys -x -m type1 -n 32 -q 4 -B
+	if [ "$count" = 0 ]; then
+		keys -m all -n 48 -B
+		keys -m type1 -n 80 -s 64 -q 16
+		return
+	fi
+	keys -m all -n $((80 * count)) -s 65536 -B
+	keys -m all -n $((80 * count)) -s 8000 -B
+	# Small messages on many queue pairs, and some that take long
+	keys -m type1 -n $((120 * count)) -s 64 -q 16 -B
+	keys -m type2 -n $((40 * count)) -s 1000000 -q 2 -B
+	keys -m dereg -n $((40 * count)) -s 300000 -q 4 -B
+}
+
+# COUNT=500: 1,000,000 invalidations
+leak_snapshot
+everything
+# Type 2 windows were 2B; 2A has other rules about domains.
+if [ "$LAB_DRIVER" = nhca ] && [ "$count" != 0 ]; then
+	barrier 2A-begins
+	if ! rdma link del "$RDMA_DEV" || ! module_remove || ! modprobe nhca mw_type=2A ||
+		! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"; then
+		notok "2A: module loaded anew" "see above"
+	fi
+	TRAFFIC_GID=$(gid_index)
+	barrier 2A-loaded
+	PREFIX="2A: "
+	keys -m type2 -n $((80 * count)) -s 65536 -B
+	keys -m send_inv -n $((80 * count)) -s 8000 -B
+fi
+leak_check "slab objects and module references are back on node $NODE"

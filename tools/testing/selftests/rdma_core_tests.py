@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs rdma-core's own tests (rdma-core's tests/, with pyverbs) on one device.
+
+    rdma_core_tests.py FOLDER --dev DEVICE --gid INDEX [-- MODULE...]
+
+Each module runs in a child, which tells of every test as it begins and ends: a test that takes the
+interpreter down, or never ends, is an error, and the module goes on behind it. One line a module:
+
+    MODULE passed skipped failed errors
+      skipped|failed|error TEST: why
+
+A module that cannot be imported counts as one error."""
+
+import importlib.machinery
+import os
+import select
+import signal
+import sys
+import unittest
+
+TEST_SECONDS = 120
+
+
+class Telling(unittest.TestResult):
+    """Writes one line for each test that begins, and for each that ends."""
+
+    def __init__(self, pipe):
+        super().__init__()
+        self.pipe = pipe
+        self.said = set()
+
+    def tell(self, verdict, test, why=""):
+        # A failed test may fail once more while it cleans up.
+        if verdict != "start" and test.id() in self.said:
+            return
+        if verdict != "start":
+            self.said.add(test.id())
+        why = " ".join(str(why).split())[:300]
+        os.write(self.pipe, f"{verdict}\t{test.id()}\t{why}\n".encode())
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.tell("start", test)
+
+    def addSuccess(self, test):
+        self.tell("passed", test)
+
+    def addSkip(self, test, reason):
+        self.tell("skipped", test, reason)
+
+    def addFailure(self, test, err):
+        self.tell("failed", test, f"{err[0].__name__}: {err[1]}")
+
+    def addError(self, test, err):
+        self.tell("error", test, f"{err[0].__name__}: {err[1]}")
+
+    def addSubTest(self, test, subtest, err):
+        if err:
+            self.tell("failed", test, f"{subtest}: {err[1]}")
+
+
+def load(folder):
+    """The package `tests`, as rdma-core's run_tests.py loads it; its option parser too."""
+    sys.path.insert(0, folder)
+    loader = importlib.machinery.SourceFileLoader("tests", os.path.join(folder, "__init__.py"))
+    package = loader.load_module()
+    from args_parser import parser  # noqa: PLC0415 - it is in the folder
+    parser.parse_args()
+    return package
+
+
+def tests_of(suite):
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from tests_of(one)
+        else:
+            yield one
+
+
+def run_child(tests):
+    """Runs tests in a child. Returns ({test id: (verdict, why)}, id of the test it died in)."""
+    mine, its = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(mine)
+        os.setsid()
+        unittest.TestSuite(tests).run(Telling(its))
+        # Not sys.exit(): what libraries do at exit has no test of its own.
+        os._exit(0)
+    os.close(its)
+    results, running, rest, why = {}, None, b"", None
+    while True:
+        if not select.select([mine], [], [], TEST_SECONDS)[0]:
+            why = f"no end after {TEST_SECONDS} s"
+            os.killpg(child, signal.SIGKILL)
+            break
+        data = os.read(mine, 65536)
+        if not data:
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            verdict, name, reason = line.decode(errors="replace").split("\t", 2)
+            if verdict == "start":
+                running = name
+            else:
+                results[name] = (verdict, reason)
+                if name == running:
+                    running = None
+    os.close(mine)
+    status = os.waitpid(child, 0)[1]
+    try:
+        # Tests fork; what they left behind must not disturb the next ones.
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if running:
+        results[running] = ("error", why or f"the interpreter died: wait status {status:#x}")
+    return results, bool(running)
+
+
+def run_module(tests):
+    results = {}
+    while tests:
+        new, died = run_child(tests)
+        results.update(new)
+        tests = [test for test in tests if test.id() not in results]
+        if tests and not died and not new:
+            # A class or module whose set-up failed reports no test of its own.
+            for test in tests:
+                results[test.id()] = ("error", "it did not run")
+            break
+    return results
+
+
+def main():
+    folder = sys.argv.pop(1)
+    package = load(folder)
+    wanted = sys.argv[1:]
+    if wanted[:1] == ["--"]:
+        wanted = wanted[1:]
+    loader = unittest.TestLoader()
+    for module in package.__test_modules__:
+        name = module.__name__.rpartition(".")[2]
+        if wanted and name not in wanted:
+            continue
+        results = run_module(list(tests_of(loader.loadTestsFromModule(module))))
+        counts = {word: sum(1 for verdict, _ in results.values() if verdict == word)
+                  for word in ("passed", "skipped", "failed", "error")}
+        print(name, *counts.values())
+        for test, (verdict, why) in results.items():
+            if verdict != "passed":
+                print(f"  {verdict} {test.partition('.')[2]}: {why}")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * verify_xfer: options, what each message holds, memory, and the socket beside
+ * the RDMA connection.  For one program of one file.
+ */
+#ifndef XFER_H
+#define XFER_H
+
+#include <endian.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define GRH		40	/* what UD receives put before the message */
+#define GUARD		32	/* bytes behind a message that nobody may write */
+#define GUARD_BYTE	0xa5
+#define INLINE		64
+
+enum op { SEND, WRITE, WRITE_IMM, READ, ATOMIC, MIXED, OPS };
+static const char * const op_names[OPS] = {
+	"send", "write", "write_imm", "read", "atomic", "mixed"
+};
+
+static struct {
+	const char *device, *host, *port;
+	enum ibv_qp_type type;
+	enum op op;
+	int gid, mtu, retry, timeout, patience, linger;
+	uint32_t qps, messages, window, size;
+	bool both, events, fixed, drain;
+} opt = {
+	.port = "18600", .type = IBV_QPT_RC, .op = MIXED, .retry = 7, .timeout = 14,
+	.patience = 60, .qps = 1, .messages = 100, .window = 16, .size = 65536,
+};
+
+/* memory of one purpose: one slot for each QP and place in the window */
+struct area {
+	uint8_t *base;
+	struct ibv_mr *mr;
+};
+
+struct flow {
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+	uint32_t peer_qpn, peer_psn, psn;
+	uint32_t signalled, received;	/* completions seen in this round */
+	uint32_t signals, receives;	/* those that this round must bring (RC) */
+	uint32_t before_drain;		/* signals of those that may complete in SQD */
+	uint32_t posted;		/* receives in the queue */
+	uint64_t sum;			/* what the peer's counter must hold */
+	uint64_t peer_sum;		/* what our counter must hold */
+};
+
+/* what each side tells the other; both are machines of one kind */
+struct hello {
+	uint32_t qps, messages, window, size, type, op, both, fixed, mtu, rd_atomic;
+	uint64_t in_addr, out_addr, counter_addr;
+	uint32_t in_rkey, out_rkey, counter_rkey;
+	union ibv_gid gid;
+};
+
+struct hello_qp {
+	uint32_t qpn, psn;
+};
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_comp_channel *channel;
+static struct area in, out, from, got, counters, fetched;
+static struct hello mine, theirs;
+static struct flow *flows;
+static uint32_t slots, stride;
+static int sock = -1;
+static bool active, passive;	/* this side starts operations; answers them */
+static uint64_t delivered, lost, moved, sent;
+static uint32_t round_first, round_count, drains;
+
+__attribute__((format(printf, 1, 2), noreturn))
+static void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "verify_xfer %s: ", opt.host ? "client" : "server");
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+#define must(what) do { if (!(what)) die("%s: %s", #what, strerror(errno)); } while (0)
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* ---- what message k of flow q is, the same on both sides ---- */
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+/* from_client tells the two directions apart when both sides send */
+static uint64_t seed(bool from_client, uint32_t q, uint32_t k)
+{
+	return mix(((uint64_t)q << 32 | k) * 2 + from_client + 0x9e3779b97f4a7c15ULL);
+}
+
+static uint32_t size_of(bool from_client, uint32_t q, uint32_t k)
+{
+	uint64_t dice = seed(from_client, q, k);
+
+	if (opt.fixed || k % 4 == 0)
+		return opt.size;
+	/* small ones, which may be inline, as often as any others */
+	return k % 4 == 1 ? dice % (opt.size < INLINE ? opt.size + 1 : INLINE + 1) :
+			    dice % (opt.size + 1);
+}
+
+static enum op op_of(uint32_t k)
+{
+	return opt.op == MIXED ? (enum op)(k % MIXED) : opt.op;
+}
+
+static uint64_t addend(uint32_t q, uint32_t k)
+{
+	return mix(q ^ ((uint64_t)k << 40)) | 1;
+}
+
+static bool takes_receive(uint32_t k)
+{
+	return op_of(k) == SEND || op_of(k) == WRITE_IMM;
+}
+
+static uint64_t word(uint64_t base, uint32_t index)
+{
+	return htole64(base ^ (index + 1) * 0x9e3779b97f4a7c15ULL);
+}
+
+static void fill(uint8_t *at, uint64_t base, uint32_t size)
+{
+	uint64_t value;
+	uint32_t i;
+
+	for (i = 0; i < size / 8; i++) {
+		value = word(base, i);
+		memcpy(at + i * 8, &value, 8);
+	}
+	value = word(base, i);
+	memcpy(at + i * 8, &value, size % 8);
+}
+
+static void check(const char *what, uint32_t q, uint32_t k, const uint8_t *at, uint64_t base,
+		  uint32_t size)
+{
+	uint64_t value;
+	uint32_t i, part;
+
+	for (i = 0; i * 8 < size; i++) {
+		value = word(base, i);
+		part = size - i * 8 < 8 ? size - i * 8 : 8;
+		if (!memcmp(at + i * 8, &value, part))
+			continue;
+		for (part = 0; at[i * 8 + part] == ((uint8_t *)&value)[part]; part++)
+			;
+		die("%s: QP %u message %u: byte %u of %u is %02x, not %02x", what, q, k,
+		    i * 8 + part, size, at[i * 8 + part], ((uint8_t *)&value)[part]);
+	}
+	moved += size;
+}
+
+static void check_guard(const char *what, uint32_t q, uint32_t k, const uint8_t *at)
+{
+	int i;
+
+	for (i = 0; i < GUARD; i++)
+		if (at[i] != GUARD_BYTE)
+			die("%s: QP %u message %u: byte %d behind its end was written (%02x)",
+			    what, q, k, i, at[i]);
+}
+
+/*
+ * UC, WRITE without a completion on this side: any part of the message may be
+ * missing, and a packet of an earlier round may come late; nothing else may.
+ */
+static void check_partial(uint32_t q, uint32_t k, const uint8_t *at, uint32_t size)
+{
+	uint64_t value, expected;
+	uint32_t i, part, old;
+	bool whole = true;
+
+	for (i = 0; i * 8 < size; i++) {
+		value = 0;
+		part = size - i * 8 < 8 ? size - i * 8 : 8;
+		memcpy(&value, at + i * 8, part);
+		expected = word(seed(!opt.host, q, k), i);
+		if (!memcmp(&value, &expected, part))
+			continue;
+		whole = false;
+		for (old = k; value && old >= opt.window; ) {
+			old -= opt.window;
+			expected = word(seed(!opt.host, q, old), i);
+			if (!memcmp(&value, &expected, part))
+				value = 0;
+		}
+		if (value)
+			die("write: QP %u message %u: word %u of %u bytes is neither new nor old",
+			    q, k, i, size);
+	}
+	if (whole)
+		moved += size;
+	*(whole ? &delivered : &lost) += 1;
+}
+
+/* ---- memory ---- */
+
+static void area_make(struct area *area, size_t size, int access)
+{
+	void *base;
+
+	must(!posix_memalign(&base, 4096, size));
+	memset(base, 0, size);
+	area->base = base;
+	area->mr = ibv_reg_mr(pd, base, size, access);
+	if (!area->mr)
+		die("cannot register %zu bytes: %s", size, strerror(errno));
+}
+
+static uint64_t place(uint32_t q, uint32_t slot)
+{
+	return ((uint64_t)q * slots + slot) * stride;
+}
+
+static bool uses(enum op op)
+{
+	return opt.op == op || opt.op == MIXED;
+}
+
+static void make_memory(void)
+{
+	size_t all = (size_t)opt.qps * slots * stride;
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (active && (uses(SEND) || uses(WRITE) || uses(WRITE_IMM)))
+		area_make(&from, all, 0);
+	if (active && uses(READ))
+		area_make(&got, all, access);
+	if (active && uses(ATOMIC))
+		area_make(&fetched, (size_t)opt.qps * opt.window * 8, access);
+	if (passive && (uses(SEND) || uses(WRITE) || uses(WRITE_IMM))) {
+		area_make(&in, all, access | IBV_ACCESS_REMOTE_WRITE);
+		mine.in_addr = (uintptr_t)in.base;
+		mine.in_rkey = in.mr->rkey;
+	}
+	if (passive && uses(READ)) {
+		area_make(&out, all, IBV_ACCESS_REMOTE_READ);
+		mine.out_addr = (uintptr_t)out.base;
+		mine.out_rkey = out.mr->rkey;
+	}
+	if (passive && uses(ATOMIC)) {
+		area_make(&counters, (size_t)opt.qps * 8, access | IBV_ACCESS_REMOTE_ATOMIC);
+		mine.counter_addr = (uintptr_t)counters.base;
+		mine.counter_rkey = counters.mr->rkey;
+	}
+}
+
+/* ---- the socket beside the RDMA connection ---- */
+
+static void sock_open(void)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_family = opt.host ? AF_UNSPEC : AF_INET6,
+				  .ai_flags = opt.host ? 0 : AI_PASSIVE };
+	/* The other side may be busy with its half of a round. */
+	struct timeval patience = { .tv_sec = opt.patience * 5 };
+	struct addrinfo *list;
+	double end = now() + 10;
+	int one = 1, error, listener;
+
+	error = getaddrinfo(opt.host, opt.port, &hints, &list);
+	if (error)
+		die("%s: %s", opt.host, gai_strerror(error));
+	if (opt.host) {
+		do {
+			must((sock = socket(list->ai_family, SOCK_STREAM, 0)) >= 0);
+			error = connect(sock, list->ai_addr, list->ai_addrlen);
+			if (error) {
+				close(sock);
+				usleep(100000);
+			}
+		} while (error && now() < end);
+		if (error)
+			die("cannot connect to %s: %s", opt.host, strerror(errno));
+	} else {
+		must((listener = socket(list->ai_family, SOCK_STREAM, 0)) >= 0);
+		must(!setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+		must(!bind(listener, list->ai_addr, list->ai_addrlen));
+		must(!listen(listener, 1));
+		must((sock = accept(listener, NULL, NULL)) >= 0);
+		close(listener);
+	}
+	freeaddrinfo(list);
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	must(!setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+}
+
+static void exchange(const void *ours, void *other, size_t size)
+{
+	size_t done = 0;
+	ssize_t step;
+
+	/* small enough for the socket's buffers on both sides */
+	if (write(sock, ours, size) != (ssize_t)size)
+		die("the other side is gone");
+	while (done < size) {
+		step = read(sock, (char *)other + done, size - done);
+		if (step < 0)
+			die("no word from the other side: %s", strerror(errno));
+		if (!step)
+			die("the other side is gone");
+		done += step;
+	}
+}
+
+static void meet(uint32_t where)
+{
+	uint32_t other;
+
+	exchange(&where, &other, sizeof(where));
+	if (other != where)
+		die("at step %u, the other side at %u", where, other);
+}
+
+/* ---- options ---- */
+
+static const char usage_text[] =
+	"usage: verify_xfer [options] [HOST]\n"
+	"  -d DEVICE  -g GID-INDEX  -p TCP-PORT\n"
+	"  -t rc|uc|ud         transport (rc)\n"
+	"  -m send|write|write_imm|read|atomic|mixed   operations (mixed: all of them in turn)\n"
+	"  -s BYTES            largest message (65536); sizes vary below it\n"
+	"  -f                  every message has that size, and one SGE\n"
+	"  -n N                messages on each QP (100)\n"
+	"  -q N                queue pairs (1)\n"
+	"  -w N                messages posted at once on each QP (16)\n"
+	"  -b                  both sides send\n"
+	"  -e                  completion events instead of polling\n"
+	"  -D                  drain: this side's send queues go to SQD and back in each round\n"
+	"  -M BYTES            path MTU\n"
+	"  -T TIMEOUT  -r RETRIES   local ACK timeout (14) and retry count (7)\n"
+	"  -P SECONDS          patience without any progress (60)\n"
+	"  -L SECONDS          go on with new rounds for that long, whatever -n says\n";
+
+__attribute__((noreturn))
+static void usage(int status)
+{
+	fputs(usage_text, status ? stderr : stdout);
+	exit(status);
+}
+
+static void parse(int argc, char **argv)
+{
+	int letter, i;
+
+	while ((letter = getopt(argc, argv, "d:g:p:t:m:s:fn:q:w:beDM:T:r:P:L:h")) != -1)
+		switch (letter) {
+		case 'd':
+			opt.device = optarg;
+			break;
+		case 'g':
+			opt.gid = atoi(optarg);
+			break;
+		case 'p':
+			opt.port = optarg;
+			break;
+		case 't':
+			opt.type = !strcmp(optarg, "ud") ? IBV_QPT_UD :
+				   !strcmp(optarg, "uc") ? IBV_QPT_UC : IBV_QPT_RC;
+			if (opt.type == IBV_QPT_RC && strcmp(optarg, "rc"))
+				usage(2);
+			break;
+		case 'm':
+			for (i = 0; i < OPS && strcmp(optarg, op_names[i]); i++)
+				;
+			if (i == OPS)
+				usage(2);
+			opt.op = i;
+			break;
+		case 's':
+			opt.size = strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			opt.fixed = true;
+			break;
+		case 'n':
+			opt.messages = atoi(optarg);
+			break;
+		case 'q':
+			opt.qps = atoi(optarg);
+			break;
+		case 'w':
+			opt.window = atoi(optarg);
+			break;
+		case 'b':
+			opt.both = true;
+			break;
+		case 'e':
+			opt.events = true;
+			break;
+		case 'D':
+			opt.drain = true;
+			break;
+		case 'M':
+			opt.mtu = __builtin_ctz(atoi(optarg) | 1 << 30) - 7;
+			break;
+		case 'T':
+			opt.timeout = atoi(optarg);
+			break;
+		case 'r':
+			opt.retry = atoi(optarg);
+			break;
+		case 'P':
+			opt.patience = atoi(optarg);
+			break;
+		case 'L':
+			opt.linger = atoi(optarg);
+			break;
+		case 'h':
+			usage(0);
+		default:
+			usage(2);
+		}
+	if (optind < argc)
+		opt.host = argv[optind++];
+	if (optind < argc || !opt.qps || !opt.messages || !opt.window || opt.size > 1u << 30)
+		usage(2);
+	if (opt.type == IBV_QPT_UD && opt.op != SEND)
+		die("UD has nothing but -m send");
+	if (opt.type == IBV_QPT_UC && opt.op >= READ)
+		die("UC has nothing but -m send, write and write_imm");
+}
+
+#endif
