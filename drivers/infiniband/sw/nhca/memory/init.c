@@ -2,6 +2,7 @@
 /*
  * The parts of the memory room, in the order in which they need each other.
  */
+#include "lend.h"
 #include "live.h"
 #include "memory.h"
 #include "odp.h"
@@ -15,9 +16,12 @@ int nhca_memory_init(void)
 	err = nhca_live_init();
 	if (err)
 		return err;
-	err = nhca_tce_init();
+	err = nhca_lend_init();
 	if (err)
 		goto err_live;
+	err = nhca_tce_init();
+	if (err)
+		goto err_lend;
 	err = nhca_rkm_init();
 	if (err)
 		goto err_tce;
@@ -35,6 +39,8 @@ err_rkm:
 	nhca_rkm_exit();
 err_tce:
 	nhca_tce_exit();
+err_lend:
+	nhca_lend_exit();
 err_live:
 	nhca_live_exit_module();
 	return err;
@@ -46,5 +52,6 @@ void nhca_memory_exit(void)
 	nhca_mkey_exit();
 	nhca_rkm_exit();
 	nhca_tce_exit();
+	nhca_lend_exit();
 	nhca_live_exit_module();
 }

@@ -12,6 +12,8 @@
 #ifndef NHCA_LEND_H
 #define NHCA_LEND_H
 
+#include <linux/types.h>
+
 /**
  * nhca_lend - begin a loan
  * Context: live section, any CPU.  Return: the loan, 0 or 1.
@@ -24,8 +26,20 @@ void nhca_lend_return(int loan);
 /**
  * nhca_lend_wait - wait until every loan that is out has come back
  * Later ones are not waited for.  Keys that lead to the pages have been closed.
- * Context: process, sleeps; as long as the stack keeps a packet.
+ *
+ * A netdev whose transmit queue stands still keeps packets for ever, and no process may
+ * live on for that: after a second the wait is given up, and until something has come
+ * back the next ones are a jiffy long.  The packets' references keep the pages then;
+ * what leaves late is data of requests that their owner posted and did not wait for.
+ *
+ * Context: process, sleeps.  Return: false if it was given up.
  */
-void nhca_lend_wait(void);
+bool nhca_lend_wait(void);
+
+/* module init; process context.  Return: 0 or -ENOMEM. */
+int nhca_lend_init(void);
+
+/* module exit, behind the last packet; process context, sleeps */
+void nhca_lend_exit(void);
 
 #endif /* NHCA_LEND_H */

@@ -385,8 +385,8 @@ static inline struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *p
 int nhca_mr_close(struct ib_mr *ibmr);
 
 /**
- * nhca_mr_destroy - close the key, wait for live sections and for pages lent to the
- * stack, unpin, free
+ * nhca_mr_destroy - close the key, wait for live sections and, as long as the netdev
+ * sends, for pages lent to the stack, unpin, free
  * Return: 0; -EBUSY if windows are bound to it.
  */
 int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);
