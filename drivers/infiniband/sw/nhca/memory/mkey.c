@@ -134,9 +134,10 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	nhca_live_wait();
 	kvfree(chunk);
 
-	/* who had found it may be opening or closing it */
-	if (!refcount_dec_and_test(&mk->ref))
-		wait_var_event(&mk->ref, !refcount_read(&mk->ref));
+	/* closed, and nobody had found it who could open it again */
+	if (refcount_dec_and_test(&mk->ref) && !mk->valid)
+		return;
+	wait_var_event(&mk->ref, !refcount_read(&mk->ref));
 	spin_lock_bh(&mk->lock);
 	nhca_mkey_close(mk);
 	spin_unlock_bh(&mk->lock);
@@ -151,14 +152,20 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant)
 	smp_store_release(&mk->valid, true);
 }
 
-void nhca_mkey_close(struct nhca_mkey *mk)
+bool nhca_mkey_shut(struct nhca_mkey *mk)
 {
 	lockdep_assert_held(&mk->lock);
 	if (!mk->valid)
-		return;
+		return false;
 	WRITE_ONCE(mk->valid, false);
 	nhca_rkm_sweep(mk->pd, mk->key);
-	nhca_live_wait();
+	return true;
+}
+
+void nhca_mkey_close(struct nhca_mkey *mk)
+{
+	if (nhca_mkey_shut(mk))
+		nhca_live_wait();
 }
 
 /* Context: live section. */

@@ -103,6 +103,13 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant);
 void nhca_mkey_close(struct nhca_mkey *mk);
 
 /**
+ * nhca_mkey_shut - nhca_mkey_close() without its end: who calls this waits with
+ * nhca_live_wait(), once for whatever else it takes away
+ * Context: @mk->lock held.  Return: false if the key was closed.
+ */
+bool nhca_mkey_shut(struct nhca_mkey *mk);
+
+/**
  * nhca_mkey_get - what has the index of @key, open or not, whatever the variant
  * Context: BH disabled; not for long: nhca_mkey_del() waits for the reference.
  * Return: a counted reference or NULL.

@@ -229,16 +229,16 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 }
 
 /*
- * Under its key's lock a region with windows is found and left alone, or closed so that
- * none can be bound: IBTA 10.6.7.2.6.
+ * Under its key's lock a region with windows is found and left alone, or shut so that
+ * none can be bound: IBTA 10.6.7.2.6.  The caller waits for live sections.
  */
-static int mr_close(struct nhca_mr *mr)
+static int mr_shut(struct nhca_mr *mr)
 {
 	lockdep_assert_held(&mr->mkey.lock);
 	/* the last window has let go of the region when it is counted no more */
 	if (atomic_read_acquire(&mr->windows))
 		return -EBUSY;
-	nhca_mkey_close(&mr->mkey);
+	nhca_mkey_shut(&mr->mkey);
 	return 0;
 }
 
@@ -259,11 +259,12 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	 * What comes now is refused, as on hardware.
 	 */
 	spin_lock_bh(&mk->lock);
-	err = mr_close(mr);
+	err = mr_shut(mr);
 	if (err) {
 		spin_unlock_bh(&mk->lock);
 		return err;
 	}
+	nhca_live_wait();
 	lent = mr->lent;
 	mr->lent = false;
 	mk->access = access;
@@ -296,24 +297,33 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
 	return &mr->ibmr;
 }
 
-int nhca_mr_close(struct ib_mr *ibmr)
+static int mr_shut_locked(struct nhca_mr *mr)
 {
-	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	int err;
 
 	spin_lock_bh(&mr->mkey.lock);
-	err = mr_close(mr);
+	err = mr_shut(mr);
 	spin_unlock_bh(&mr->mkey.lock);
+	return err;
+}
+
+int nhca_mr_close(struct ib_mr *ibmr)
+{
+	int err = mr_shut_locked(to_nhca_mr(ibmr));
+
+	if (!err)
+		nhca_live_wait();
 	return err;
 }
 
 int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 {
-	int err;
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	int err = mr_shut_locked(mr);
 
-	err = nhca_mr_close(ibmr);
+	/* which waits, once for all */
 	if (!err)
-		nhca_mr_free(to_nhca_mr(ibmr));
+		nhca_mr_free(mr);
 	return err;
 }
 

@@ -4,8 +4,7 @@
  *
  * Of each table there are two halves.  What translation reads (nhca_tce_tables) is a
  * directory of leaves and is read without a lock.  What allocation knows (spaces) is
- * a maple tree of the ranges in use, which finds the first gap that is large enough, and
- * is changed under one mutex.
+ * which entries are free, and is changed under one mutex.
  *
  * A leaf is there while a range touches it, a directory while the table has a range.
  * Both go in three steps: nobody finds them any more, nhca_live_wait(), free.  So
@@ -15,14 +14,13 @@
 #include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/kernel.h>
-#include <linux/maple_tree.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
+#include "gaps.h"
 #include "live.h"
 #include "tce.h"
 
@@ -31,14 +29,13 @@
 
 /**
  * struct tce_space - what allocation knows of a table
- * @tree:    the ranges in use, and everything behind the table's end, so that gaps are
- *           what can be had; empty while the table is nobody's
+ * @gaps:    the entries that are free; none while the table is nobody's
  * @ranges:  their number
  * @entries: what they have
  * @key:     the last key that was given out; goes on when the table changes its class
  */
 struct tce_space {
-	struct maple_tree tree;
+	struct nhca_gaps gaps;
 	u64 ranges;
 	u64 entries;
 	atomic_t key;
@@ -97,51 +94,6 @@ static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
 		WRITE_ONCE(leaf[from % NHCA_TCE_LEAF_SIZE], 0);
 }
 
-/* ---- trees ---- */
-
-/* @first to @last are in use.  tce_lock held.  Return: 0, -ENOMEM. */
-static int tree_store(struct maple_tree *tree, u64 first, unsigned long last)
-{
-	MA_STATE(mas, tree, first, last);
-
-	return mas_store_gfp(&mas, xa_mk_value(first), GFP_KERNEL_ACCOUNT);
-}
-
-/* They no longer are.  Joining gaps may need memory, and must not fail for the want of it. */
-static int tree_erase(struct maple_tree *tree, u64 first, unsigned long last)
-{
-	MA_STATE(mas, tree, first, last);
-
-	return mas_store_gfp(&mas, NULL, GFP_KERNEL | __GFP_NOFAIL);
-}
-
-/* Are @first to @last in use, by one who uses no more?  tce_lock held. */
-static bool tree_has(struct maple_tree *tree, u64 first, unsigned long last)
-{
-	MA_STATE(mas, tree, first, first);
-
-	return mas_walk(&mas) == xa_mk_value(first) && mas.last == last;
-}
-
-/* Is any of @first to @last in use?  tce_lock held. */
-static bool tree_touches(struct maple_tree *tree, u64 first, unsigned long last)
-{
-	MA_STATE(mas, tree, first, first);
-
-	return mas_find(&mas, last);
-}
-
-/*
- * The first @n that are free together, below @end.  tce_lock held.
- * Return: the first of them, or @end.
- */
-static u64 tree_gap(struct maple_tree *tree, u64 end, u64 n)
-{
-	MA_STATE(mas, tree, 0, 0);
-
-	return mas_empty_area(&mas, 0, end - 1, n) ? end : mas.index;
-}
-
 /* ---- tables ---- */
 
 /*
@@ -150,9 +102,7 @@ static u64 tree_gap(struct maple_tree *tree, u64 end, u64 n)
  */
 static int table_take(unsigned int shift)
 {
-	u64 entries = table_entries(shift);
 	struct nhca_tce_table *t;
-	struct tce_space *s;
 	unsigned int i;
 	u64 **dir;
 
@@ -161,14 +111,11 @@ static int table_take(unsigned int shift)
 	if (i == NHCA_TCE_TABLES)
 		return -ENOSPC;
 	t = &nhca_tce_tables[i];
-	s = &spaces[i];
 
 	dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);
 	if (!dir)
 		return -ENOMEM;
-	mt_init_flags(&s->tree, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_LOCK_EXTERN);
-	mt_set_external_lock(&s->tree, &tce_lock);
-	if (tree_store(&s->tree, entries, ULONG_MAX)) {
+	if (nhca_gaps_init(&spaces[i].gaps, table_entries(shift))) {
 		kvfree(dir);
 		return -ENOMEM;
 	}
@@ -184,69 +131,52 @@ static int table_take(unsigned int shift)
 /* The table has no range and can be found no more; all have let go.  tce_lock held. */
 static void table_drop(unsigned int i, u64 **dir)
 {
-	__mt_destroy(&spaces[i].tree);
+	nhca_gaps_destroy(&spaces[i].gaps);
 	WRITE_ONCE(nhca_tce_tables[i].shift, 0);
 	kvfree(dir);
 }
 
 /*
  * The first gap of a table for @r->count entries is @r's.  tce_lock held.
- * Return: 0, -ENOSPC, -ENOMEM.
+ * Return: false if there is none.
  */
-static int table_reserve(unsigned int i, struct nhca_range *r)
+static bool table_reserve(unsigned int i, struct nhca_range *r)
 {
 	struct tce_space *s = &spaces[i];
-	u64 end = table_entries(r->shift);
-	u64 first = tree_gap(&s->tree, end, r->count);
 
-	if (first == end)
-		return -ENOSPC;
-	if (tree_store(&s->tree, first, first + r->count - 1))
-		return -ENOMEM;
+	if (!nhca_gaps_take(&s->gaps, r->count, &r->first))
+		return false;
 	s->ranges++;
 	s->entries += r->count;
 	r->table = i;
-	r->first = first;
 	r->key = next_key(i, 0);
-	return 0;
+	return true;
 }
 
 /* Return: 0, -ENOSPC, -ENOMEM. */
 static int range_reserve(struct nhca_range *r)
 {
 	unsigned int i;
-	int err, table;
+	int table = 0;
 
 	mutex_lock(&tce_lock);
-	for (i = 0; i < NHCA_TCE_TABLES; i++) {
-		if (nhca_tce_tables[i].shift != r->shift)
-			continue;
-		err = table_reserve(i, r);
-		if (err != -ENOSPC)
+	for (i = 0; i < NHCA_TCE_TABLES; i++)
+		if (nhca_tce_tables[i].shift == r->shift && table_reserve(i, r))
 			goto unlock;
-	}
-	err = table_take(r->shift);
-	if (err < 0)
-		goto unlock;
-	table = err;
-	err = table_reserve(table, r);
-	if (err) {
-		u64 **dir = nhca_tce_tables[table].leaf;
-
-		WRITE_ONCE(nhca_tce_tables[table].leaf, NULL);
-		nhca_live_wait();
-		table_drop(table, dir);
-	}
+	table = table_take(r->shift);
+	/* all of it is free, and it is as large as any range may be */
+	if (table >= 0)
+		table_reserve(table, r);
 unlock:
 	mutex_unlock(&tce_lock);
-	return err;
+	return min(table, 0);
 }
 
 /* ---- leaves ---- */
 
 /*
- * Every entry of a reserved range gets a place.  No lock: while the range is in
- * the tree the table stays, and nobody takes away a leaf that it touches.  The owner of
+ * Every entry of a reserved range gets a place.  No lock: while the range is
+ * reserved the table stays, and nobody takes away a leaf that it touches.  The owner of
  * a neighbour may bring the leaf that both need at the same time; one is enough.
  */
 static int range_fill(const struct nhca_range *r)
@@ -284,7 +214,7 @@ static void leaves_free(u64 **leaves, unsigned int n)
 
 /*
  * Clear a range.  Leaves that are all its own go at once, entries and all, without the
- * lock: the range still is in the tree, so nobody else can put anything there.
+ * lock: the range still is reserved, so nobody else can put anything there.
  */
 static void range_empty(const struct nhca_range *r)
 {
@@ -312,14 +242,14 @@ static void range_empty(const struct nhca_range *r)
 	leaves_free(gone, n);
 }
 
-/* Take the leaf of @entry away if no range touches it.  tce_lock held. */
-static u64 *leaf_take(unsigned int table, u64 entry)
+/* Take the leaf of @entry away if all of it is free, in a gap.  tce_lock held. */
+static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 {
 	const struct nhca_tce_table *t = &nhca_tce_tables[table];
 	u64 first = round_down(entry, NHCA_TCE_LEAF_SIZE);
 	u64 end = min(first + NHCA_TCE_LEAF_SIZE, table_entries(t->shift));
 
-	if (tree_touches(&spaces[table].tree, first, end - 1))
+	if (first < gap_first || end > gap_end)
 		return NULL;
 	return xchg(&t->leaf[entry >> NHCA_TCE_LEAF_BITS], NULL);
 }
@@ -350,25 +280,24 @@ void nhca_range_free(struct nhca_range *r)
 	struct nhca_tce_table *t = &nhca_tce_tables[r->table];
 	struct tce_space *s = &spaces[r->table];
 	u64 last = r->first + r->count - 1;
-	u64 **dir = NULL, *gone[2];
-	bool ours;
+	u64 **dir = NULL, *gone[2] = {}, from, to;
 
-	mutex_lock(&tce_lock);
-	ours = t->shift == r->shift && tree_has(&s->tree, r->first, last);
-	mutex_unlock(&tce_lock);
 	/* given back twice? then the entries may be another's */
-	if (WARN_ON(!ours))
+	if (WARN_ON(!r->count))
 		return;
-
 	range_empty(r);
 
 	mutex_lock(&tce_lock);
-	if (WARN_ON(tree_erase(&s->tree, r->first, last)))
+	if (WARN_ON(t->shift != r->shift ||
+		    !nhca_gaps_give(&s->gaps, r->first, r->count, &from, &to)))
 		goto unlock;
 	s->ranges--;
 	s->entries -= r->count;
-	gone[0] = leaf_take(r->table, r->first);
-	gone[1] = leaf_take(r->table, last);
+	/* less is not a leaf */
+	if (to - from < NHCA_TCE_LEAF_SIZE && to < table_entries(r->shift))
+		goto unlock;
+	gone[0] = leaf_take(r->table, r->first, from, to);
+	gone[1] = leaf_take(r->table, last, from, to);
 	if (!s->ranges) {
 		dir = t->leaf;
 		WRITE_ONCE(t->leaf, NULL);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Gaps of a table, first fit.  The maple tree does the same by ranges in use, and a
+ * third of the time and memory of a small region were its nodes: it stores a slot for
+ * each range where this has a node for each gap, and most regions leave none.
+ */
+#include <linux/kernel.h>
+#include <linux/rbtree_augmented.h>
+#include <linux/slab.h>
+
+#include "gaps.h"
+
+/**
+ * struct gap - free entries with no free ones beside them
+ * @node:    in nhca_gaps.root, by @first
+ * @first:   they begin here
+ * @end:     and end before this
+ * @largest: number of entries of the largest gap at or below this node
+ */
+struct gap {
+	struct rb_node node;
+	u64 first;
+	u64 end;
+	u64 largest;
+};
+
+static u64 gap_size(const struct gap *gap)
+{
+	return gap->end - gap->first;
+}
+
+RB_DECLARE_CALLBACKS_MAX(static, gap_callbacks, struct gap, node, u64, largest, gap_size)
+
+static struct gap *gap_of(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct gap, node);
+}
+
+static u64 largest_below(struct rb_node *node)
+{
+	struct gap *gap = gap_of(node);
+
+	return gap ? gap->largest : 0;
+}
+
+/* Its borders have moved, its place in the tree has not. */
+static void gap_resized(struct gap *gap)
+{
+	gap_callbacks_propagate(&gap->node, NULL);
+}
+
+static void gap_remove(struct nhca_gaps *g, struct gap *gap)
+{
+	rb_erase_augmented(&gap->node, &g->root, &gap_callbacks);
+	kfree(gap);
+}
+
+static void gap_insert(struct nhca_gaps *g, struct gap *gap)
+{
+	struct rb_node **link = &g->root.rb_node, *parent = NULL;
+
+	gap->largest = gap_size(gap);
+	while (*link) {
+		struct gap *at = gap_of(*link);
+
+		parent = *link;
+		at->largest = max(at->largest, gap->largest);
+		link = gap->first < at->first ? &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&gap->node, parent, link);
+	rb_insert_augmented(&gap->node, &g->root, &gap_callbacks);
+}
+
+int nhca_gaps_init(struct nhca_gaps *g, u64 end)
+{
+	struct gap *gap = kmalloc(sizeof(*gap), GFP_KERNEL_ACCOUNT);
+
+	g->root = RB_ROOT;
+	if (!gap)
+		return -ENOMEM;
+	gap->first = 0;
+	gap->end = end;
+	gap_insert(g, gap);
+	return 0;
+}
+
+void nhca_gaps_destroy(struct nhca_gaps *g)
+{
+	struct gap *gap, *next;
+
+	rbtree_postorder_for_each_entry_safe(gap, next, &g->root, node)
+		kfree(gap);
+	g->root = RB_ROOT;
+}
+
+bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first)
+{
+	struct gap *gap = gap_of(g->root.rb_node);
+
+	if (!gap || gap->largest < n)
+		return false;
+	/* a large enough one is at or below @gap */
+	while (largest_below(gap->node.rb_left) >= n || gap_size(gap) < n)
+		if (largest_below(gap->node.rb_left) >= n)
+			gap = gap_of(gap->node.rb_left);
+		else
+			gap = gap_of(gap->node.rb_right);
+
+	*first = gap->first;
+	gap->first += n;
+	if (gap->first == gap->end)
+		gap_remove(g, gap);
+	else
+		gap_resized(gap);
+	return true;
+}
+
+/* The last gap that begins before @end, and the one behind it. */
+static struct gap *gap_before(struct nhca_gaps *g, u64 end, struct gap **behind)
+{
+	struct rb_node *node = g->root.rb_node;
+	struct gap *before = NULL;
+
+	*behind = NULL;
+	while (node) {
+		struct gap *gap = gap_of(node);
+
+		if (gap->first < end) {
+			before = gap;
+			node = node->rb_right;
+		} else {
+			*behind = gap;
+			node = node->rb_left;
+		}
+	}
+	return before;
+}
+
+bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
+{
+	u64 end = first + n;
+	struct gap *before, *behind, *gap;
+
+	before = gap_before(g, end, &behind);
+	if (before && before->end > first)
+		return false;
+
+	if (before && before->end == first) {
+		gap = before;
+		if (behind && behind->first == end) {
+			end = behind->end;
+			/* first: the tree is turned around by what it knows of its nodes */
+			gap_remove(g, behind);
+		}
+		gap->end = end;
+		gap_resized(gap);
+	} else if (behind && behind->first == end) {
+		gap = behind;
+		gap->first = first;
+		gap_resized(gap);
+	} else {
+		gap = kmalloc(sizeof(*gap), GFP_KERNEL | __GFP_NOFAIL);
+		gap->first = first;
+		gap->end = end;
+		gap_insert(g, gap);
+	}
+	*from = gap->first;
+	*to = gap->end;
+	return true;
+}

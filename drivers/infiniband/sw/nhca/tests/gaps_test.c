@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: gaps of a table.  That the first fit is found is for tce_many_test.c, which
+ * compares with a bitmap.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../memory/gaps.h"
+
+#define END	4096
+
+static struct nhca_gaps *gaps_make(struct kunit *test)
+{
+	struct nhca_gaps *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	KUNIT_ASSERT_EQ(test, nhca_gaps_init(g, END), 0);
+	return g;
+}
+
+static u64 take(struct nhca_gaps *g, u64 n)
+{
+	u64 first;
+
+	return nhca_gaps_take(g, n, &first) ? first : U64_MAX;
+}
+
+static void gaps_all_test(struct kunit *test)
+{
+	struct nhca_gaps *g = gaps_make(test);
+	u64 from, to;
+
+	KUNIT_EXPECT_EQ(test, take(g, END + 1), U64_MAX);
+	KUNIT_EXPECT_EQ(test, take(g, END), 0);
+	KUNIT_EXPECT_EQ(test, take(g, 1), U64_MAX);
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 0, END, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 0);
+	KUNIT_EXPECT_EQ(test, to, END);
+	nhca_gaps_destroy(g);
+}
+
+/* A gap reaches as far as there is room, on both sides of what came back. */
+static void gaps_join_test(struct kunit *test)
+{
+	struct nhca_gaps *g = gaps_make(test);
+	u64 from, to;
+
+	KUNIT_ASSERT_EQ(test, take(g, END), 0);
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 10, 10, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 10);
+	KUNIT_EXPECT_EQ(test, to, 20);
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 30, 10, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 30);
+	/* to the one before, to the one behind, to both */
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 20, 2, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 10);
+	KUNIT_EXPECT_EQ(test, to, 22);
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 28, 2, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 28);
+	KUNIT_EXPECT_EQ(test, to, 40);
+	KUNIT_EXPECT_EQ(test, take(g, 13), U64_MAX);
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 22, 6, &from, &to));
+	KUNIT_EXPECT_EQ(test, from, 10);
+	KUNIT_EXPECT_EQ(test, to, 40);
+	KUNIT_EXPECT_EQ(test, take(g, 30), 10);
+	nhca_gaps_destroy(g);
+}
+
+/* What is free is not given back again, not even a part of it. */
+static void gaps_twice_test(struct kunit *test)
+{
+	struct nhca_gaps *g = gaps_make(test);
+	u64 from, to;
+
+	KUNIT_ASSERT_EQ(test, take(g, 100), 0);
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 99, 2, &from, &to));
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 100, 1, &from, &to));
+	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 50, 10, &from, &to));
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 50, 1, &from, &to));
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 59, 1, &from, &to));
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 40, 30, &from, &to));
+	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 0, END, &from, &to));
+	KUNIT_EXPECT_EQ(test, take(g, 10), 50);
+	KUNIT_EXPECT_EQ(test, take(g, 1), 100);
+	nhca_gaps_destroy(g);
+}
+
+/* Every other entry, in any order: as many gaps as there can be, and then one again. */
+static void gaps_many_test(struct kunit *test)
+{
+	struct nhca_gaps *g = gaps_make(test);
+	u32 *order = kunit_kcalloc(test, END, sizeof(*order), GFP_KERNEL);
+	struct rnd_state rnd;
+	u32 i, j, bad = 0;
+	u64 from, to;
+
+	KUNIT_ASSERT_NOT_NULL(test, order);
+	prandom_seed_state(&rnd, 20261121);
+	for (i = 0; i < END; i++) {
+		j = prandom_u32_state(&rnd) % (i + 1);
+		order[i] = order[j];
+		order[j] = i;
+	}
+	KUNIT_ASSERT_EQ(test, take(g, END), 0);
+	for (i = 0; i < END; i++)
+		if (order[i] % 2)
+			bad += !nhca_gaps_give(g, order[i], 1, &from, &to) || to - from != 1;
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	KUNIT_EXPECT_EQ(test, take(g, 2), U64_MAX);
+	for (i = 0; i < END; i++)
+		if (order[i] % 2 == 0)
+			bad += !nhca_gaps_give(g, order[i], 1, &from, &to);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	KUNIT_EXPECT_EQ(test, to - from, END);
+	KUNIT_EXPECT_EQ(test, take(g, END), 0);
+	nhca_gaps_destroy(g);
+}
+
+static struct kunit_case nhca_gaps_cases[] = {
+	KUNIT_CASE(gaps_all_test),
+	KUNIT_CASE(gaps_join_test),
+	KUNIT_CASE(gaps_twice_test),
+	KUNIT_CASE(gaps_many_test),
+	{}
+};
+
+static struct kunit_suite nhca_gaps_suite = {
+	.name = "nhca_gaps",
+	.test_cases = nhca_gaps_cases,
+};
+
+kunit_test_suite(nhca_gaps_suite);
