@@ -9,11 +9,14 @@ LAB := tools/testing/lab/lab
 
 # Empty: userspace/Makefile looks for the source of the rdma-core in use.
 RDMA_CORE_SRC ?=
+# y: the module has its KUnit suites, for a kernel that has KUnit
+KUNIT ?=
 DESTDIR ?=
 
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
-KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
+KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m \
+	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y)
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
 PROGRAMS := $(patsubst tools/testing/selftests/%.c,$(BUILD)/selftests/%,\

@@ -97,10 +97,12 @@ class Builder:
             return final
 
     def _chroot(self, what, command, upper, log, binds):
+        if self.kernel:
+            command = f"export ARCH={self.kernel.arch}; {command}"
         return chroot.run(f"{what} for {self.name}", self.trees, upper, {**self.binds, **binds}, command,
                           paths.STATE / f"logs/{log}-{self.name}.log")
 
-    def driver(self):
+    def driver(self, kunit=False):
         """Payload with module, provider and depmod's files, as `make install` leaves them."""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
             raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
@@ -108,16 +110,19 @@ class Builder:
         core = sources.rdma_core()
         names = list(_files(DRIVER_PARTS))
 
+        name = "kunit" if kunit else "driver"
+        source = self.folder / ("src-kunit" if kunit else "src")
+
         def make(target):
-            _copy(names, self.folder / "src")
+            _copy(names, source)
             jobs = f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
-                   "RDMA_CORE_SRC=/rdma-core"
+                   f"RDMA_CORE_SRC=/rdma-core KUNIT={'y' if kunit else ''}"
             command = f"{jobs} W=1 module && {jobs} provider && {jobs} install"
             self._chroot("building module and provider", command, target / "payload", "build",
-                         {"/src": self.folder / "src", "/rdma-core": core})
+                         {"/src": source, "/rdma-core": core})
             self._show_warnings("build")
 
-        return self._cached("driver", names, make)
+        return self._cached(name, names, make)
 
     def _show_warnings(self, log):
         path = paths.STATE / f"logs/{log}-{self.name}.log"

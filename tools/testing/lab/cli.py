@@ -14,6 +14,7 @@ import run
 import say
 import shell
 import sources
+import uml
 
 EXAMPLES = """examples:
   lab run --driver rxe -- -c 'ibv_devinfo; barrier; ping -c 1 $PEER_IP'
@@ -35,7 +36,11 @@ def _add_options(parser):
         help="instructions: one emulated CPU, one nanosecond an instruction")
     add("--netem", metavar="SPEC", help="impairment on every node's netdev, such as 'loss 1%%'")
     add("--mtu", type=int, default=1500, metavar="N", help="Ethernet MTU (1500)")
+    add("--machine", default="qemu", choices=("qemu", "uml"),
+        help="uml: guests are user-mode Linux processes, at native speed where there is no KVM (qemu)")
     add("--kernel", default="stock", choices=("stock", *kernel.NAMES), help="kernel of the guests (stock)")
+    add("--kunit", action="store_true",
+        help="the module has its KUnit suites; with a kernel of our own")
     add("--append", default="", metavar="ARGS", help="more for the guests' kernel command line")
     add("--env", action="append", default=[], metavar="NAME=VALUE",
         help="one more variable for the script; may be repeated")
@@ -99,8 +104,12 @@ def _dispatch(options, behind):
         options.shell = options.command == "shell"
         if not 1 <= options.nodes <= 16:
             raise say.LabError("--nodes takes 1 to 16")
+        if options.kunit and options.kernel == "stock":
+            raise say.LabError("stock kernels have no KUnit: --kunit goes with --kernel debug or kcsan")
         if options.clock == "instructions" and options.cpus != 1:
             raise say.LabError("--clock instructions means one CPU")
+        if options.machine == "uml":
+            uml.check(options)
     if options.command == "run":
         if not behind or (behind[0] == "-c" and len(behind) < 2):
             raise say.LabError("what to run is missing: lab run [options] -- SCRIPT, or -- -c 'commands'")

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import paths
+import question
 import say
 
 
@@ -24,6 +25,7 @@ class Guest:
         self.error_file = run / f"ctl/error.{number}"
         self.process = None
         self.started = None
+        self.judged = None                  # bytes of the console before the lab asked questions
 
     def command(self, kernel, initrd, disks, accel, network, options):
         """The whole QEMU command; paths inside the run are relative because unix sockets are short."""
@@ -31,24 +33,30 @@ class Guest:
                  "-no-reboot", "-machine", "q35", "-m", str(options.memory), "-smp",
                  str(options.cpus), *accel, "-kernel", str(kernel), "-initrd", str(initrd),
                  "-append", f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 mitigations=off audit=0 "
-                            f"apparmor=0 loglevel=8 nmi_watchdog=0 rdinit=/init "
+                            f"apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init "
                             f"lab.node={self.number} {options.append}".strip(),
-                 "-serial", f"file:{self.console.name}", "-device", "virtio-rng-pci",
-                 "-device", "virtio-serial-pci",
+                 "-chardev", f"socket,id=console,path=serial.{self.number}.sock,server=on,wait=off,"
+                             f"logfile={self.console.name}",
+                 "-serial", "chardev:console",
+                 "-monitor", f"unix:monitor.{self.number}.sock,server=on,wait=off",
+                 "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
                  "-chardev", f"file,id=out,path={self.output.name}",
                  "-device", "virtserialport,chardev=out,name=script"]
         if options.shell:
             words += ["-chardev", f"socket,id=tty,path=tty.{self.number},server=on,wait=off",
                       "-device", "virtconsole,chardev=tty"]
         for index, disk in enumerate(disks):
-            words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on",
+            # Nobody writes to it, and user-mode guests lock what they read.
+            words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on,"
+                                "file.locking=off",
                       "-device", f"virtio-blk-pci,drive=disk{index}"]
         for tag, folder, mode in (("run", ".", ""), ("testing", paths.TESTING, ",readonly=on")):
             words += ["-fsdev", f"local,id={tag},path={folder},security_model=none{mode}",
                       "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
         return words + network
 
-    def start(self, command):
+    def start(self, command, sockets):
+        """Boot; QEMU inherits these sockets under their numbers here."""
         self.console.touch()
         self.output.touch()
         self.started = time.monotonic()
@@ -56,6 +64,7 @@ class Guest:
             # A session of its own: ctrl-C goes to the lab, which then ends the guests in order.
             self.process = subprocess.Popen(command, cwd=self.run, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True,
+                                            pass_fds=[one.fileno() for one in sockets],
                                             preexec_fn=_die_with_parent)
 
     def alive(self):
@@ -79,6 +88,14 @@ class Guest:
                     return said
         return ""
 
+    def ask(self):
+        """Let a guest that does not end say what it is doing."""
+        question.ask(self)
+
+    def log(self):
+        """The kernel log as far as the guest wrote it by itself."""
+        return self.console.read_bytes()[:self.judged].decode(errors="replace")
+
     def declare_dead(self, why):
         """Barriers of the other nodes look for a status file: give them one."""
         if not self.status_file.exists():
@@ -100,14 +117,6 @@ def _die_with_parent():
     """Ask the kernel to kill QEMU when the lab dies, even by SIGKILL."""
     import ctypes  # noqa: PLC0415 - only the child needs it
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def wait_for(condition, seconds, why):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise say.LabError(why)
-        time.sleep(0.05)
 
 
 def prune(keep):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels of our own (kernels/NAME.config), built from trixie's kernel source in trixie's tree.
+"""Kernels of our own (kernels/NAME.config), built from Debian's kernel source in trixie's tree.
 
 A kernel is one more disk layer under the guests' root, with /boot and /lib/modules. Its build
-tree stays in build/lab/kernels, so that module builds against it."""
+tree stays in build/lab/kernels, so that module builds against it. The kernel called uml is no choice of
+`--kernel`: it is the user-mode Linux that `--machine uml` runs as a process."""
 
 import dataclasses
 import hashlib
@@ -16,10 +17,28 @@ import say
 import sources
 
 CONFIGS = paths.LAB / "kernels"
-NAMES = sorted(path.stem for path in CONFIGS.glob("*.config") if path.stem != "base")
+USER_MODE = "uml"
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.config") if path.stem not in ("base", USER_MODE))
 TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio"]
 # A kernel with checkers needs more than a stock one.
 MEMORY = 2048
+
+
+@dataclasses.dataclass
+class Recipe:
+    """What differs between the architectures that kernels are built for."""
+    arch: str
+    release: str            # whose source
+    configs: tuple          # what stands before the kernel's own fragment
+    begin: str              # make targets of the configuration that the fragments change
+    target: str
+    image: str              # what `make TARGET` leaves, in the build tree
+
+
+GUEST = Recipe("x86", "trixie", ("base",), "x86_64_defconfig kvm_guest.config", "bzImage",
+               "arch/x86/boot/bzImage")
+# User-mode Linux has more than one CPU, and system calls without ptrace, in newer kernels only.
+PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux")
 
 
 @dataclasses.dataclass
@@ -30,6 +49,8 @@ class Kernel:
     folder: pathlib.Path
     # Build tree and source, where `make` in the chroot finds them.
     binds: dict
+    # Module builds have to know.
+    arch: str
 
     @property
     def tree(self):
@@ -55,20 +76,21 @@ def named(name, release):
 
 def make(name):
     """A kernel from the cache, or built now: ten to thirty minutes on two CPUs."""
-    source = sources.linux()
-    texts = [(CONFIGS / f"{part}.config").read_text() for part in ("base", name)]
+    recipe = PROCESS if name == USER_MODE else GUEST
+    source = sources.linux(recipe.release)
+    texts = [(CONFIGS / f"{part}.config").read_text() for part in (*recipe.configs, name)]
     key = hashlib.sha256("\n".join([str(source), *texts]).encode()).hexdigest()[:16]
     folder = paths.KERNELS / name
     objects = paths.KERNELS / f"{name}.build"
     with paths.lock(f"kernel-{name}"):
         if not (folder / "key").is_file() or (folder / "key").read_text() != key:
-            _build(name, source, texts, objects, folder, key)
+            _build(name, recipe, source, texts, objects, folder, key)
         version = (folder / "version").read_text()
         return Kernel(name, version, key, folder,
-                      {"/lab-kernel/linux": source, "/lab-kernel/build": objects})
+                      {"/lab-kernel/linux": source, "/lab-kernel/build": objects}, recipe.arch)
 
 
-def _build(name, source, texts, objects, folder, key):
+def _build(name, recipe, source, texts, objects, folder, key):
     base = image.ensure("trixie", TOOLS)
     objects.mkdir(parents=True, exist_ok=True)
     (objects / "lab.config").write_text("\n".join(texts))
@@ -77,9 +99,10 @@ def _build(name, source, texts, objects, folder, key):
     log = paths.STATE / f"logs/kernel-{name}.log"
     binds = {"/lab-kernel/linux": source, "/lab-kernel/build": objects,
              "/lab-kernel/root": temporary / "root"}
-    configure = """
+    configure = f"""
+        export ARCH={recipe.arch}
         cd /lab-kernel/linux
-        make O=/lab-kernel/build x86_64_defconfig kvm_guest.config
+        make O=/lab-kernel/build {recipe.begin}
         cd /lab-kernel/build
         ../linux/scripts/kconfig/merge_config.sh -m -O . .config lab.config
         make olddefconfig"""
@@ -87,13 +110,15 @@ def _build(name, source, texts, objects, folder, key):
                paths.STATE / f"logs/kernel-{name}-config.log")
     _verify(name, objects / ".config", objects / "lab.config")
     build = f"""
+        export ARCH={recipe.arch}
         cd /lab-kernel/build
-        make -j{os.cpu_count()} bzImage modules
+        make -j{os.cpu_count()} {recipe.target} modules
         version=$(cat include/config/kernel.release)
         make modules_install INSTALL_MOD_PATH=/lab-kernel/root/usr
         mkdir -p /lab-kernel/root/boot
-        cp arch/x86/boot/bzImage /lab-kernel/root/boot/vmlinuz-$version"""
-    chroot.run(f"building kernel {name} (ten to thirty minutes)", base.trees, None, binds, build, log)
+        cp {recipe.image} /lab-kernel/root/boot/vmlinuz-$version"""
+    took = "five minutes" if recipe is PROCESS else "ten to thirty minutes"
+    chroot.run(f"building kernel {name} ({took})", base.trees, None, binds, build, log)
     (temporary / "version").write_text((objects / "include/config/kernel.release").read_text().strip())
     image.make_disk(temporary / "root", temporary / "root.img")
     (temporary / "key").write_text(key)

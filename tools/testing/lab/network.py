@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Addresses and the Ethernet between the guests.
 
-Node 1 holds a hub; every other node is a cable into it. QEMU's stream netdev over a unix socket
-keeps frames whole and in order and pushes back when the receiver is slow, so what a test loses it
-lost by its own netem."""
+Node 1 holds a hub; every other node is a cable into it. A cable is a pair of connected unix sockets:
+frames stay whole and in order, and a slow receiver pushes back, so what a test loses it lost by its
+own netem. The lab makes the pair, because QEMU (7.2) leaves the socket that it accepts itself
+blocking: a guest whose peer has no driver for its card would stand still."""
+
+import socket
 
 NETDEV = "eth0"
 HUB = 0
@@ -24,24 +27,37 @@ def environment(node, nodes, driver):
     return values
 
 
-def socket_name(cable):
-    return f"cable.{cable}"
+def cables(nodes):
+    """{node: (end at node 1, end at the node)}, for each node but the first."""
+    ends = {node: socket.socketpair() for node in range(2, nodes + 1)}
+    for pair in ends.values():
+        for end in pair:
+            end.setblocking(False)
+    return ends
 
 
-def devices(node, nodes, mtu):
+def plugs(node, ends):
+    """The ends that this node's QEMU inherits."""
+    return [pair[0] for pair in ends.values()] if node == 1 else [ends[node][1]]
+
+
+def mac(node):
+    return f"52:54:00:77:00:{node:02x}"
+
+
+def _stream(name, end):
+    return f"stream,id={name},server=off,addr.type=fd,addr.str={end.fileno()}"
+
+
+def devices(node, nodes, mtu, ends):
     """QEMU options for this node's network card and its cables."""
-    card = f"virtio-net-pci,netdev=net,mac=52:54:00:77:00:{node:02x},host_mtu={mtu},romfile="
+    card = f"virtio-net-pci,netdev=net,mac={mac(node)},host_mtu={mtu},romfile="
     if nodes == 1:
         return ["-netdev", f"hubport,id=net,hubid={HUB}", "-device", card]
-    if node > 1:
-        return ["-netdev", f"stream,id=net,server=off,addr.type=unix,addr.path={socket_name(node)}",
-                "-device", card]
-    if nodes == 2:
-        return ["-netdev", f"stream,id=net,server=on,addr.type=unix,addr.path={socket_name(2)}",
-                "-device", card]
+    if node > 1 or nodes == 2:
+        return ["-netdev", _stream("net", plugs(node, ends)[0]), "-device", card]
     words = ["-netdev", f"hubport,id=net,hubid={HUB}", "-device", card]
-    for other in range(2, nodes + 1):
-        words += ["-netdev", f"stream,id=cable{other},server=on,addr.type=unix,"
-                             f"addr.path={socket_name(other)}",
+    for other, (end, _) in ends.items():
+        words += ["-netdev", _stream(f"cable{other}", end),
                   "-netdev", f"hubport,id=port{other},hubid={HUB},netdev=cable{other}"]
     return words

@@ -18,7 +18,9 @@ import judge
 import kernel
 import network
 import paths
+import question
 import say
+import uml
 
 KEEP_RUNS = 20
 BOOT_SECONDS = 240
@@ -48,7 +50,7 @@ def drivers(text, nodes):
 
 
 class Lab:
-    """The guests of one run. Use as a context manager: leaving it ends every QEMU."""
+    """The guests of one run. Use as a context manager: leaving it ends them all."""
 
     def __init__(self, options):
         self.options = options
@@ -64,7 +66,7 @@ class Lab:
             one.stop()
         if self.folder:
             for path in [self.folder / "initrd", self.folder / "alive",
-                         *self.folder.glob("cable.*"), *self.folder.glob("tty.*")]:
+                         *self.folder.glob("tty.*"), *self.folder.glob("*.sock")]:
                 path.unlink(missing_ok=True)
 
     def prepare(self):
@@ -73,8 +75,10 @@ class Lab:
         paths.need_root()
         paths.need_tools()
         self.image = image.ensure(options.release, options.packages)
-        self.kernel = kernel.named(options.kernel, options.release)
-        if self.kernel:
+        self.user_mode = options.machine == "uml"
+        self.kernel = uml.ensure_kernel() if self.user_mode else \
+            kernel.named(options.kernel, options.release)
+        if self.kernel and not self.user_mode:
             options.memory = max(options.memory, kernel.MEMORY)
         self.disks = self.image.disks + ([self.kernel.disk] if self.kernel else [])
         builder = build.Builder(self.image, self.kernel)
@@ -82,8 +86,8 @@ class Lab:
         payloads = [builder.programs()]
         # A node without a device still has the module: its script may load it itself.
         if {"nhca", "none"} & set(self.drivers.values()):
-            payloads.append(builder.driver())
-        self.kvm = options.clock != "instructions" and accel.choose(self.image)
+            payloads.append(builder.driver(options.kunit))
+        self.kvm = not self.user_mode and options.clock != "instructions" and accel.choose(self.image)
         self._make_folder()
         self._make_initrd(payloads)
 
@@ -106,7 +110,8 @@ class Lab:
         latest.symlink_to(folder.name)
 
     def _make_initrd(self, payloads):
-        disks = [f"vd{chr(ord('a') + index)}" for index in range(len(self.disks))]
+        disks = uml.disks(len(self.disks)) if self.user_mode else \
+            [f"vd{chr(ord('a') + index)}" for index in range(len(self.disks))]
         modules = self.kernel.modules if self.kernel else \
             self.image.trees[0] / "lib/modules" / self.version
         key = self.image.key + (f"-{self.kernel.key}" if self.kernel else "")
@@ -125,6 +130,7 @@ class Lab:
         values = network.environment(node, self.options.nodes, self.drivers[node])
         values["LAB_NETEM"] = self.options.netem or ""
         values["LAB_SHELL"] = "1" if self.options.shell else ""
+        values["LAB_MHZ"] = uml.megahertz() if self.user_mode else ""
         values["LAB_EMULATED"] = "" if self.kvm else "1"
         values["LAB_RELEASE"] = self.options.release
         for pair in self.options.env:
@@ -147,27 +153,33 @@ class Lab:
 
     def boot(self):
         options = self.options
-        flags = accel.flags(self.kvm, options.clock)
+        how = "user-mode" if self.user_mode else "KVM" if self.kvm else "emulated"
         say.note(f"booting {options.nodes} guest{'s' * (options.nodes > 1)} "
-                 f"({options.release}, {self.version}, {'KVM' if self.kvm else 'emulated'}, "
+                 f"({options.release}, {self.version}, {how}, "
                  f"{options.driver}); logs in {self.folder}")
         tree = self.kernel.tree if self.kernel else self.image.trees[0]
+        made = initramfs.kernel_file(tree, self.version)
+        initrd = self.folder / "initrd"
+        ends = (uml if self.user_mode else network).cables(options.nodes)
         for number in range(1, options.nodes + 1):
             (self.folder / f"node{number}").mkdir()
             self._write_environment(number)
-            one = guest.Guest(number, self.folder)
+            one = (uml if self.user_mode else guest).Guest(number, self.folder)
             self.guests.append(one)
-            one.start(one.command(initramfs.kernel_file(tree, self.version),
-                                  self.folder / "initrd", self.disks, flags,
-                                  network.devices(number, options.nodes, options.mtu), options))
-            if number == 1:
-                # The others plug into node 1's sockets.
-                cables = [self.folder / network.socket_name(other)
-                          for other in range(2, options.nodes + 1)]
-                guest.wait_for(lambda: all(path.exists() for path in cables) or not one.alive(),
-                               10, "node 1 did not open its network sockets")
+            plugs = network.plugs(number, ends)
+            if self.user_mode:
+                command = one.command(self.image.trees[0], made, initrd, self.disks, plugs[0], options)
+            else:
+                command = one.command(made, initrd, self.disks, accel.flags(self.kvm, options.clock),
+                                      network.devices(number, options.nodes, options.mtu, ends), options)
+            one.start(command, plugs)
             if not one.alive():
-                raise say.LabError(f"QEMU of node {number} ended at once: {one.complaint()}")
+                raise say.LabError(f"node {number} ended at once: {one.complaint()}")
+        if self.user_mode and options.nodes == 1:
+            self.guests[0].drain(ends[2][1])
+        # Each guest holds its own ends: one that ends pulls the plug.
+        for end in [end for pair in ends.values() for end in pair]:
+            end.close()
 
 
 class Streams:
@@ -216,6 +228,9 @@ def wait(lab, script_seconds):
             if why:
                 said = one.complaint()
                 failures[one.number] = why + (f" ({said})" if said else "")
+                if one.alive():
+                    one.judged = one.console.stat().st_size
+                    one.ask()
                 one.declare_dead(why)
             else:
                 waiting += 1
@@ -238,7 +253,9 @@ def verdict(lab, failures):
         if one.number in failures:
             bad = True
             print(f"lab: node {one.number} failed: {failures[one.number]}", file=sys.stderr)
-            tail = say.last_lines(one.console, 12)
+            tail = one.log().splitlines()[-12:]
+            if one.judged is not None:
+                tail += question.summary(one, one.judged)
             print("".join(f"    {line}\n" for line in tail), end="", file=sys.stderr)
         elif status:
             bad = True
@@ -247,7 +264,7 @@ def verdict(lab, failures):
                 mine["why"] = said.removeprefix(f"lab: node {one.number}: ")
             print(f"lab: node {one.number} failed: " +
                   (mine["why"] or f"the script's status is {status}"), file=sys.stderr)
-        groups = judge.offences(one.console.read_text(errors="replace"))
+        groups = judge.offences(one.log())
         mine["reports"] = [group[0] if len(group) < 2 else group[1] for group in groups]
         for group in groups[:3]:
             bad = True

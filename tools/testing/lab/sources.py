@@ -49,13 +49,13 @@ def proxy_options():
             if re.match(r"Acquire::(http|https)::Proxy\b", line)]
 
 
-def _private_apt():
-    """An apt state of our own, so that reading trixie's index changes nothing on the machine."""
-    base = paths.BUILD / "apt"
+def _private_apt(suite="trixie"):
+    """An apt state of our own, so that reading a suite's index changes nothing on the machine."""
+    base = paths.BUILD / ("apt" if suite == "trixie" else f"apt-{suite}")
     for folder in ("lists/partial", "cache/archives/partial", "etc/preferences.d"):
         (base / folder).mkdir(parents=True, exist_ok=True)
     (base / "etc/sources.list").write_text(
-        f"deb {mirror()} trixie main\ndeb-src {mirror()} trixie main\n", encoding="ascii")
+        f"deb {mirror()} {suite} main\ndeb-src {mirror()} {suite} main\n", encoding="ascii")
     conf = base / "apt.conf"
     conf.write_text(f'Dir::State "{base}";\nDir::State::lists "{base}/lists";\n'
                     'Dir::State::status "/var/lib/dpkg/status";\n'
@@ -64,17 +64,22 @@ def _private_apt():
     return ["apt-get", "-c", str(conf)]
 
 
-def linux():
-    """The unpacked source of trixie's kernel in build/src: for checkpatch, KUnit and debug kernels."""
-    version = "6.12"
-    final = paths.SOURCES / f"linux-{version}"
+def linux(release="trixie"):
+    """The unpacked source of a release's kernel in build/src.
+
+    trixie's is for checkpatch, KUnit and debug kernels; the one of backports, whichever was the newest
+    when it was fetched, for user-mode guests."""
+    prefix = "linux-" if release == "trixie" else f"linux-{release}-"
     with paths.lock("linux-source"):
-        if (final / "Makefile").is_file():
-            return final
-        apt = _private_apt()
+        ready = sorted(paths.SOURCES.glob(f"{prefix}[0-9]*/Makefile"))
+        if ready:
+            return ready[-1].parent
+        apt = _private_apt("trixie" if release == "trixie" else f"trixie-{release}")
         log = paths.STATE / "logs"
         downloads = paths.fresh(paths.BUILD / "downloads/linux.tmp")
         say.run_logged("reading Debian's package index", [*apt, "update"], log / "apt-update.log")
+        version = _newest_linux(apt)
+        final = paths.SOURCES / f"{prefix}{version}"
         say.run_logged(f"fetching linux-source-{version} (150 MB)",
                        [*apt, "download", f"linux-source-{version}"], log / "linux.log", cwd=downloads)
         package = next(downloads.glob("*.deb"))
@@ -86,6 +91,16 @@ def linux():
         paths.replace(temporary, final)
         paths.fresh(downloads).rmdir()
         return final
+
+
+def _newest_linux(apt):
+    """The newest version that the index has a linux-source package of."""
+    names = subprocess.run(["apt-cache", *apt[1:], "pkgnames", "linux-source-"], capture_output=True,
+                           text=True, check=True).stdout
+    found = re.findall(r"(?m)^linux-source-(\d+)\.(\d+)$", names)
+    if not found:
+        raise say.LabError(f"{mirror()} has no linux-source package")
+    return "{}.{}".format(*max((int(major), int(minor)) for major, minor in found))
 
 
 def rdma_core():

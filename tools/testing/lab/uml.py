@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests of `--machine uml`: a user-mode Linux each, which runs at the speed of the machine.
+
+A guest is a process of the host that brings its own kernel, so that a test of millions of rounds needs
+no KVM. It runs in mount and pid namespaces of its own, in a root of little more than the image's /usr:
+the kernel finds the C library that it was linked with, its hostfs reaches nothing but what 9p gives
+to other guests, and its helper processes all end with it."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import guest
+import kernel
+import network
+import paths
+import question
+import say
+
+NODES = 2
+# The vector driver never asks the stack to wait: what finds its queue full it drops. So a cable holds more
+# than there can be on its way, and the queue what comes while the host lets a processor wait.
+CABLE_BYTES = 64 << 20
+DEPTH = 1024
+SO_SNDBUFFORCE = 32
+# magic, version, length and text of a request to the management console
+MCONSOLE = struct.Struct("=3I512s")
+ANSWER_SECONDS = 5
+
+SCRIPT = """
+set -e
+ulimit -c 0
+mount -t tmpfs -o mode=755,size=100% tmpfs {top}
+cd {top}
+mkdir usr dev proc tmp run testing disks
+ln -s usr/bin usr/sbin usr/lib usr/lib64 .
+mount --bind -o ro {tree}/usr usr
+mount --bind /dev dev
+mount -t proc proc proc
+mount --bind {run} run
+mount --bind -o ro {testing} testing
+{disks}
+touch linux
+mount --bind {kernel} linux
+# Not exec: the first process of a pid namespace is deaf to some of the signals that a kernel sends itself.
+chroot . /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp /linux {words} || exit $?
+"""
+
+
+def check(options):
+    """Says what these guests cannot do, before anything is made."""
+    refused = {
+        f"more than {NODES} nodes": options.nodes > NODES,
+        "lab shell": options.shell,
+        f"--release {options.release}": options.release != "trixie",
+        f"--kernel {options.kernel}": options.kernel != "stock",
+        f"--clock {options.clock}": options.clock != "real",
+    }
+    for what, asked in refused.items():
+        if asked:
+            raise say.LabError(f"--machine uml does not go with {what}")
+
+
+def ensure_kernel():
+    return kernel.make(kernel.USER_MODE)
+
+
+def disks(count):
+    """What the guest calls its disks."""
+    return [f"ubd{chr(ord('a') + index)}" for index in range(count)]
+
+
+def megahertz():
+    """What the machine's processors say of their speed; perftest turns cycles into time with it."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as text:
+        found = re.search(r"(?m)^cpu MHz\s*: (\S+)", text.read())
+    return found.group(1) if found else ""
+
+
+def cables(nodes):
+    """As network.cables(), of sockets that keep frames apart; a single node's cable ends at nobody."""
+    ends = {}
+    for node in range(2, max(nodes, 2) + 1):
+        ends[node] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in ends[node]:
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, CABLE_BYTES)
+    return ends
+
+
+class Guest(guest.Guest):
+    def __init__(self, number, run):
+        super().__init__(number, run)
+        self.readers = []
+
+    def command(self, tree, made, initrd, layers, cable, options):
+        """The whole command: namespaces around a shell that arranges the root, around the kernel."""
+        self.plugs = [self._reader(self.console), self._reader(self.output)]
+        console, output = (plug.fileno() for plug in self.plugs)
+        names = disks(len(layers))
+        words = [f"mem={options.memory}M", f"ncpus={options.cpus}", "seccomp=on",
+                 f"umid=node{self.number}", "uml_dir=/run/uml",
+                 "con=null", "ssl=null", f"con0=fd:{console}", f"con1=fd:{output}",
+                 *(f"ubd{index}r=/disks/{name}" for index, name in enumerate(names)),
+                 f"initrd=/run/{initrd.name}", "rdinit=/init", "root=/dev/ram0",
+                 f"vec0:transport=fd,fd={cable.fileno()},depth={DEPTH},mtu={options.mtu},"
+                 f"mac={network.mac(self.number)}",
+                 "panic=-1", "loglevel=8", "sysrq_always_enabled", "lab.machine=uml",
+                 f"lab.node={self.number}", *shlex.split(options.append)]
+        mounts = [f"touch disks/{name}; mount --bind -o ro {shlex.quote(str(layer))} disks/{name}"
+                  for name, layer in zip(names, layers)]
+        top = paths.STATE / "tmp/uml"
+        top.mkdir(parents=True, exist_ok=True)
+        script = SCRIPT.format(
+            top=shlex.quote(str(top)), tree=shlex.quote(str(tree)), run=shlex.quote(str(self.run)),
+            testing=shlex.quote(str(paths.TESTING)), kernel=shlex.quote(str(made)),
+            disks="\n".join(mounts), words=shlex.join(words))
+        # The kernel dies with the first process of its namespace, and that with the lab.
+        return ["unshare", "--mount", "--propagation", "private", "--pid", "--fork",
+                "--kill-child=SIGKILL", "sh", "-c", script]
+
+    def drain(self, end):
+        """What a single node sends goes nowhere; left in the socket it would hold the card up."""
+        end.setblocking(True)
+        self.readers.append(subprocess.Popen(["cat"], stdin=end, stdout=subprocess.DEVNULL,
+                                             start_new_session=True))
+
+    def _reader(self, path):
+        """One end of a socket whose other end goes into a file; a file itself is no console."""
+        ours, theirs = socket.socketpair()
+        with open(path, "wb") as sink:
+            self.readers.append(subprocess.Popen(["cat"], stdin=ours, stdout=sink,
+                                                 start_new_session=True))
+        ours.close()
+        return theirs
+
+    def start(self, command, sockets):
+        super().start(command, [*self.plugs, *sockets])
+        for plug in self.plugs:
+            plug.close()
+
+    def complaint(self):
+        """The init's own words, or how a process that is gone ended: it talks while it is well, too."""
+        if self.error_file.is_file():
+            return super().complaint()
+        return " ".join(say.last_lines(self.run / f"qemu.{self.number}", 1)) if not self.alive() else ""
+
+    def ask(self):
+        """As question.ask(), through user-mode Linux' management console."""
+        path = self.run / f"uml/node{self.number}/mconsole"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+            # It answers to an address: one that the host makes up.
+            wire.bind("")
+            wire.settimeout(ANSWER_SECONDS)
+            # Names of unix sockets are short, folders are not.
+            here = os.open(path.parent, os.O_PATH)
+            try:
+                for key in question.KEYS:
+                    text = f"sysrq {key}".encode()
+                    wire.sendto(MCONSOLE.pack(0xcafebabe, 2, len(text), text),
+                                f"/proc/self/fd/{here}/mconsole")
+                    wire.recv(4096)
+            except OSError:
+                return
+            finally:
+                os.close(here)
+
+    def stop(self):
+        """There is nothing to write back, and power-off with several CPUs may crash."""
+        if self.alive():
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        for reader in self.readers:
+            try:
+                reader.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                reader.kill()
+                reader.wait()
+        self.readers = []
