@@ -7,6 +7,8 @@
 # tier nodes: long
 # lab long: --nodes 1 --cpus 2 --timeout 86400 --env STEPS=5000000
 # tier long: long
+# lab million: --machine uml --nodes 1 --cpus 2 --timeout 7200 --env STEPS=5000000
+# tier million: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600 --env STEPS=20000
 # tier debug: long
 

@@ -5,6 +5,8 @@
 # lab: --nodes 2 --cpus 2 --timeout 300 --env GUESSES=200000
 # lab long: --nodes 2 --cpus 2 --timeout 20000 --env GUESSES=10000000
 # tier long: long
+# lab million: --machine uml --nodes 2 --cpus 2 --timeout 7200 --env GUESSES=10000000
+# tier million: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"

@@ -5,6 +5,8 @@
 # lab: --nodes 2 --cpus 2 --timeout 300
 # lab long: --nodes 2 --cpus 2 --timeout 172800 --env COUNT=500
 # tier long: long
+# lab million: --machine uml --nodes 2 --cpus 2 --timeout 14400 --env MANY=1000000
+# tier million: long
 # lab rxe: --nodes 2 --cpus 2 --driver rxe --timeout 3600 --env COUNT=1
 # tier rxe: long
 # lab debug: --nodes 2 --cpus 2 --kernel debug --timeout 7200 --env COUNT=1
@@ -26,7 +28,8 @@ fi
 tc qdisc replace dev "$NETDEV" root pfifo limit 10000
 
 count=${COUNT:-0}
-limit=$((120 + count * 1000))
+many=${MANY:-0}
+limit=$((120 + count * 1000 + many / 100))
 
 keys() {
 	local command
@@ -34,6 +37,19 @@ keys() {
 	command="promise -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT -r ${SEED:-$TRAFFIC_PORT} $*"
 	pair "$PREFIX$*" "$command" "$command $IP_1" $limit
 	[ "$NODE" = 2 ] || sed -n "s/^ok - /&$PREFIX/p; /^# [0-9]/p" "$LIB_TMP/server"
+}
+
+# As many invalidations as that, with short messages, because a round takes as long as its messages. Few
+# READs for a SEND that invalidates: it comes behind their answers and catches none in the middle.
+as_many() {
+	local mode
+	keys -x -m type1 -n 32 -q 4 -B
+	for mode in type1 type2 dereg rereg; do
+		keys -m $mode -n $((many / 10)) -s 8000 -B
+	done
+	keys -m send_inv -n $((many / 20)) -s 8000
+	keys -m send_inv -n 160 -s 8000 -R
+	keys -m type1 -n $((many * 3 / 100)) -s 64 -q 16 -B
 }
 
 everything() {
@@ -54,9 +70,13 @@ everything() {
 
 # COUNT=500: 1,000,000 invalidations
 leak_snapshot
-everything
+if [ "$many" = 0 ]; then
+	everything
+else
+	as_many
+fi
 # Type 2 windows were 2B; 2A has other rules about domains.
-if [ "$LAB_DRIVER" = nhca ] && [ "$count" != 0 ]; then
+if [ "$LAB_DRIVER" = nhca ] && [ "$count$many" != 00 ]; then
 	barrier 2A-begins
 	if ! rdma link del "$RDMA_DEV" || ! module_remove || ! modprobe nhca mw_type=2A ||
 		! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"; then
@@ -65,7 +85,13 @@ if [ "$LAB_DRIVER" = nhca ] && [ "$count" != 0 ]; then
 	TRAFFIC_GID=$(gid_index)
 	barrier 2A-loaded
 	PREFIX="2A: "
-	keys -m type2 -n $((80 * count)) -s 65536 -B
-	keys -m send_inv -n $((80 * count)) -s 8000 -B
+	if [ "$many" = 0 ]; then
+		keys -m type2 -n $((80 * count)) -s 65536 -B
+		keys -m send_inv -n $((80 * count)) -s 8000 -B
+	else
+		keys -m type2 -n $((many / 25)) -s 8000 -B
+		keys -m send_inv -n $((many / 100)) -s 8000
+		keys -m send_inv -n 160 -s 8000 -R
+	fi
 fi
 leak_check "slab objects and module references are back on node $NODE"

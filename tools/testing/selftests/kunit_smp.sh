@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: the KUnit suites pass on several CPUs, where threads race in earnest, and no checker has anything to say
+# tier: long
+# lab: --nodes 1 --cpus 2 --kernel debug --kunit --driver none --timeout 1500
+# lab kcsan: --nodes 1 --cpus 2 --kernel kcsan --kunit --driver none --timeout 1500
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+results=/sys/kernel/debug/kunit
+
+if ! modprobe kunit enable=1 || ! modprobe "$DRIVER_MODULE"; then
+	notok "the module loads" "see the kernel log"
+	exit
+fi
+suites=0
+for suite in "$results"/nhca*; do
+	[ -e "$suite/results" ] || continue
+	suites=$((suites + 1))
+	name=$(basename "$suite")
+	# a test: "    ok 1 NAME" or "    ok 2 NAME # SKIP why"; a suite's own line is not indented
+	sed -nE "s/^    ok [0-9]+ (\S+) # SKIP ?(.*)/skip - $name.\1: \2/p; t
+		s/^    ok [0-9]+ (\S+).*/ok - $name.\1/p
+		s/^    not ok [0-9]+ (\S+).*/not ok - $name.\1: see the kernel log/p" "$suite/results"
+	if grep -q '^not ok' "$suite/results"; then
+		LIB_FAILED=1
+	fi
+done
+if [ $suites -ge 15 ]; then
+	ok "$suites suites ran"
+else
+	notok "all suites ran" "$suites have results"
+fi
+if rmmod "$DRIVER_MODULE"; then
+	ok "the module goes"
+else
+	notok "the module goes"
+fi
