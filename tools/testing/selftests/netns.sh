@@ -47,6 +47,9 @@ spaces() {
 	local space
 	for space in "$@"; do
 		ip netns add "$space" && ip -n "$space" link set lo up || return
+		# A TCP socket of a killed program, whose peer's namespace has gone, keeps its own one for as
+		# long as it repeats its FIN: 100 s with the kernel's 8 retries.
+		ip netns exec "$space" sysctl -qw net.ipv4.tcp_orphan_retries=1 || return
 	done
 }
 
@@ -124,6 +127,20 @@ gone() {
 	fi
 }
 
+# Who may still keep a namespace: processes, sockets without one, and what the kernel takes down.
+spaces_left() {
+	local task
+	lsns -t net 2>&1 | sed 's/^/#   /'
+	# TCP's orphans are counted for all namespaces together.
+	sed 's/^/#   /' /proc/net/sockstat
+	for task in /proc/[0-9]*; do
+		if grep -qs 'cleanup_net\|nhca' "$task/stack"; then
+			echo "#   $(cat "$task/comm"):"
+			sed 's/^/#     /' "$task/stack"
+		fi
+	done
+}
+
 # ---- one namespace ----
 
 kmemleak_mark
@@ -193,12 +210,13 @@ ip link del v1l
 # ---- exclusive: a device belongs to one namespace ----
 
 exclusive=
-for tries in $(seq 50); do
-	# possible as soon as no other namespace is left
+for tries in $(seq 100); do
+	# possible as soon as no other namespace is left; the kernel takes them down behind our back
 	rdma system set netns exclusive 2> "$LIB_TMP/exclusive" && exclusive=1 && break
 	sleep 0.2
 done
 if [ -n "$exclusive" ]; then
+	echo "# exclusive at try $tries"
 	spaces red blue && cable 4 red blue && add nhca_4l v4l red 10.96.4.1 && add nhca_4r v4r blue 10.96.4.2 ||
 		notok "devices in two namespaces, exclusive" "they cannot be made"
 	if [ -n "$(ip netns exec red rdma dev show | grep nhca_4r)$(ip netns exec blue rdma dev show | grep nhca_4l)" ]; then
@@ -214,7 +232,7 @@ if [ -n "$exclusive" ]; then
 	talk "two namespaces, exclusive" nhca_4l red 10.96.4.1 nhca_4r blue 10.96.4.2
 	ip netns del red
 	ip netns del blue
-	for tries in $(seq 50); do
+	for tries in $(seq 100); do
 		rdma system set netns shared 2> "$LIB_TMP/exclusive" && break
 		sleep 0.2
 	done
@@ -222,6 +240,7 @@ if [ -n "$exclusive" ]; then
 	gone "exclusive: and its peer's" nhca_4r
 else
 	notok "rdma system set netns exclusive" "$(tail -n 1 "$LIB_TMP/exclusive")"
+	spaces_left
 fi
 
 if module_remove; then
