@@ -5,6 +5,8 @@
 # lab: --nodes 2 --timeout 240 --env CONNECTIONS=300
 # lab long: --nodes 2 --timeout 3600 --env CONNECTIONS=10000
 # tier long: long
+# lab uml: --machine uml --nodes 2 --timeout 5400 --env CONNECTIONS=10000
+# tier uml: long
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240 --env CONNECTIONS=100
 # lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 240 --env CONNECTIONS=100
 # tier interop-server: long

@@ -5,6 +5,8 @@
 # lab: --nodes 2 --timeout 400 --env KILLS=6
 # lab long: --nodes 2 --timeout 5400 --env KILLS=100
 # tier long: long
+# lab uml: --machine uml --nodes 2 --timeout 5400 --env KILLS=100
+# tier uml: long
 # lab debug: --nodes 2 --kernel debug --timeout 1200 --env KILLS=5
 # tier debug: long
 

@@ -5,6 +5,8 @@
 # lab: --nodes 2 --timeout 240 --env QPS=100
 # lab long: --nodes 2 --timeout 1800 --env QPS=1000 --env ACK_TIMEOUT=18
 # tier long: long
+# lab uml: --machine uml --nodes 2 --timeout 5400 --env QPS=1000 --env ACK_TIMEOUT=18
+# tier uml: long
 # lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --env QPS=200
 # tier loss: long
 # lab debug: --nodes 2 --kernel debug --timeout 1800 --env QPS=100 --env ACK_TIMEOUT=18

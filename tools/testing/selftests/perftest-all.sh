@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: every perftest tool runs with every size (-a): RC, UC and UD, 1 and 16 QPs, polling and -e
 # tier: long
-# lab: --nodes 2 --timeout 7200
-# lab mtu-4200: --nodes 2 --mtu 4200 --timeout 7200
-# lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 14400
-# lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 14400
+# lab: --machine uml --nodes 2 --timeout 7200
+# lab mtu-4200: --machine uml --nodes 2 --mtu 4200 --timeout 7200
+# lab interop-server: --machine uml --nodes 2 --driver 1=nhca,2=rxe --timeout 7200
+# lab interop-client: --machine uml --nodes 2 --driver 1=rxe,2=nhca --timeout 7200
+# lab emulated: --nodes 2 --timeout 14400
 
 . "$LAB_SRC/selftests/traffic.sh"
 
@@ -38,7 +39,13 @@ for transport in RC UC; do
 done
 perf write_lat -a -n 5
 perf write_lat -c UC -a -n 5
+# With rdma_cm perftest connects twice, and its client the second time before its server listens again,
+# if the guest is fast enough, whatever the driver.
 for tool in write_bw read_bw send_bw atomic_bw write_lat read_lat send_lat atomic_lat; do
-	perf $tool -R -n 20
+	if [ "$LAB_MACHINE" = uml ]; then
+		skip "$tool -R" "perftest's client may come before its server"
+	else
+		perf $tool -R -n 20
+	fi
 done
 exit 0
