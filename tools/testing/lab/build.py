@@ -158,17 +158,20 @@ class Builder:
         return self._cached("programs", names, make)
 
     def strict(self):
-        """Build everything afresh with W=1 and sparse; returns the lines that should not be there."""
+        """Build everything afresh with W=1 and sparse; returns the lines that should not be there.
+
+        In the place where driver() builds, which then finds the work done: the same files with the same
+        options, only not looked at by sparse."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
-        with paths.lock(f"strict-{self.name}"):
-            source = paths.fresh(self.folder / "strict")
+        with paths.lock(f"build-{self.name}-driver"):
+            source = paths.fresh(self.folder / "src")
             _copy(names, source)
-            jobs = f"make -C /strict -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
+            jobs = f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
                    "RDMA_CORE_SRC=/rdma-core"
-            command = f"{jobs} W=1 C=2 module && {jobs} provider && {jobs} selftests"
+            command = f"{jobs} W=1 C=2 KUNIT= module && {jobs} KUNIT= provider && {jobs} selftests"
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
-                         {"/strict": source, "/rdma-core": core})
+                         {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"
             return [line for line in log.read_text(errors="replace").splitlines()
                     if is_complaint(line)]
