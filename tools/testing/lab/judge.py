@@ -49,10 +49,43 @@ BAD = re.compile("|".join([
 
 CONTEXT = 30
 
+RACE = re.compile(r"BUG: KCSAN: ")
+RACE_ENDS = re.compile(r"={66}$")
+RACE_SIDE = re.compile(STAMP + r"(?:race at unknown origin, with )?(?:read|write)[^:]* of \d+ bytes by ")
+# how many calls lie between the driver and a helper of the kernel that touches the driver's data
+RACE_DEPTH = 3
+
+
+def _is_ours(race):
+    """Is it the driver, or a helper that it has called, that touches memory there?"""
+    for number, line in enumerate(race):
+        if RACE_SIDE.search(line):
+            if any("[nhca" in frame for frame in race[number + 1:number + 1 + RACE_DEPTH]):
+                return True
+    return False
+
+
+def _without_foreign_races(lines):
+    """Drops KCSAN's reports about others than the driver: the kernel and its virtual hardware have
+    plenty, and they are for others to mend."""
+    kept, race = [], None
+    for line in lines:
+        if race is None and RACE.search(line):
+            race = []
+        if race is None:
+            kept.append(line)
+            continue
+        race.append(line)
+        if RACE_ENDS.search(line):
+            if _is_ours(race):
+                kept.extend(race)
+            race = None
+    return kept + (race or [])
+
 
 def offences(text):
     """Groups of log lines, one a report: the line before it, then the report. Empty: a clean log."""
-    lines = text.splitlines()
+    lines = _without_foreign_races(text.splitlines())
     groups = []
     last = -CONTEXT
     for number, line in enumerate(lines):

@@ -9,6 +9,8 @@
 # tier long: long
 # lab million: --machine uml --nodes 1 --cpus 2 --timeout 7200 --env STEPS=5000000
 # tier million: long
+# lab kcsan: --nodes 1 --cpus 2 --kernel kcsan --timeout 1800 --env STEPS=3000
+# tier kcsan: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600 --env STEPS=20000
 # tier debug: long
 
