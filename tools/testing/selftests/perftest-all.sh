@@ -5,8 +5,10 @@
 # lab: --machine uml --nodes 2 --timeout 7200
 # lab mtu-4200: --machine uml --nodes 2 --mtu 4200 --timeout 7200
 # lab interop-server: --machine uml --nodes 2 --driver 1=nhca,2=rxe --timeout 7200
-# lab interop-client: --machine uml --nodes 2 --driver 1=rxe,2=nhca --timeout 7200
+# lab interop-client: --machine uml --nodes 2 --driver 1=rxe,2=nhca --memory 6144 --timeout 7200
 # lab emulated: --nodes 2 --timeout 14400
+
+# As the server of UC, rdma_rxe queues whatever it has not yet worked off, which is more than a gigabyte here.
 
 . "$LAB_SRC/selftests/traffic.sh"
 
