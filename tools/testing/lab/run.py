@@ -129,7 +129,6 @@ class Lab:
     def _write_environment(self, node):
         values = network.environment(node, self.options.nodes, self.drivers[node])
         values["LAB_NETEM"] = self.options.netem or ""
-        values["LAB_MACHINE"] = self.options.machine
         values["LAB_SHELL"] = "1" if self.options.shell else ""
         values["LAB_MHZ"] = uml.megahertz() if self.user_mode else ""
         values["LAB_EMULATED"] = "" if self.kvm else "1"

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: every perftest tool connects by rdma_cm (-R)
+# tier: long
+# lab: --nodes 2 --timeout 600
+# lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 600
+# lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 600
+
+# Not on user-mode guests: perftest connects twice, and they are so fast that its client comes the second
+# time before its server listens again, whatever the driver.
+
+. "$LAB_SRC/selftests/traffic.sh"
+
+for tool in write_bw read_bw send_bw atomic_bw write_lat read_lat send_lat atomic_lat; do
+	perf $tool -R -n 20
+done
+exit 0
