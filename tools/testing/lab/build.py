@@ -102,6 +102,11 @@ class Builder:
         return chroot.run(f"{what} for {self.name}", self.trees, upper, {**self.binds, **binds}, command,
                           paths.STATE / f"logs/{log}-{self.name}.log")
 
+    def _make(self, kunit=""):
+        """The call of make in the chroot, but for its targets; the same call finds the same objects good."""
+        return f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
+               f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
+
     def driver(self, kunit=False):
         """Payload with module, provider and depmod's files, as `make install` leaves them."""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
@@ -115,8 +120,7 @@ class Builder:
 
         def make(target):
             _copy(names, source)
-            jobs = f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
-                   f"RDMA_CORE_SRC=/rdma-core KUNIT={'y' if kunit else ''}"
+            jobs = self._make("y" if kunit else "")
             command = f"{jobs} W=1 module && {jobs} provider && {jobs} install"
             self._chroot("building module and provider", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
@@ -167,9 +171,8 @@ class Builder:
         with paths.lock(f"build-{self.name}-driver"):
             source = paths.fresh(self.folder / "src")
             _copy(names, source)
-            jobs = f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
-                   "RDMA_CORE_SRC=/rdma-core"
-            command = f"{jobs} W=1 C=2 KUNIT= module && {jobs} KUNIT= provider && {jobs} selftests"
+            jobs = self._make()
+            command = f"{jobs} W=1 C=2 module && {jobs} provider && {jobs} selftests"
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
                          {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"

@@ -51,18 +51,15 @@ CONTEXT = 30
 
 RACE = re.compile(r"BUG: KCSAN: ")
 RACE_ENDS = re.compile(r"={66}$")
-RACE_SIDE = re.compile(STAMP + r"(?:race at unknown origin, with )?(?:read|write)[^:]* of \d+ bytes by ")
-# how many calls lie between the driver and a helper of the kernel that touches the driver's data
+RACE_SIDE = re.compile(r" of \d+ bytes by ")
+# The frames of a side's stack that are looked at: what touches the memory, and who called it.
 RACE_DEPTH = 3
 
 
 def _is_ours(race):
     """Is it the driver, or a helper that it has called, that touches memory there?"""
-    for number, line in enumerate(race):
-        if RACE_SIDE.search(line):
-            if any("[nhca" in frame for frame in race[number + 1:number + 1 + RACE_DEPTH]):
-                return True
-    return False
+    sides = [number + 1 for number, line in enumerate(race) if RACE_SIDE.search(line)]
+    return any("[nhca" in frame for side in sides for frame in race[side:side + RACE_DEPTH])
 
 
 def _without_foreign_races(lines):

@@ -127,6 +127,16 @@ gone() {
 	fi
 }
 
+# Possible as soon as no other namespace is left; the kernel takes them down behind our back.
+sharing() {
+	local tries
+	for tries in $(seq 50); do
+		rdma system set netns "$1" 2> "$LIB_TMP/sharing" && return 0
+		sleep 0.2
+	done
+	return 1
+}
+
 # Who may still keep a namespace: processes, sockets without one, and what the kernel takes down.
 spaces_left() {
 	local task
@@ -209,14 +219,7 @@ ip link del v1l
 
 # ---- exclusive: a device belongs to one namespace ----
 
-exclusive=
-for tries in $(seq 100); do
-	# possible as soon as no other namespace is left; the kernel takes them down behind our back
-	rdma system set netns exclusive 2> "$LIB_TMP/exclusive" && exclusive=1 && break
-	sleep 0.2
-done
-if [ -n "$exclusive" ]; then
-	echo "# exclusive at try $tries"
+if sharing exclusive; then
 	spaces red blue && cable 4 red blue && add nhca_4l v4l red 10.96.4.1 && add nhca_4r v4r blue 10.96.4.2 ||
 		notok "devices in two namespaces, exclusive" "they cannot be made"
 	if [ -n "$(ip netns exec red rdma dev show | grep nhca_4r)$(ip netns exec blue rdma dev show | grep nhca_4l)" ]; then
@@ -232,14 +235,11 @@ if [ -n "$exclusive" ]; then
 	talk "two namespaces, exclusive" nhca_4l red 10.96.4.1 nhca_4r blue 10.96.4.2
 	ip netns del red
 	ip netns del blue
-	for tries in $(seq 100); do
-		rdma system set netns shared 2> "$LIB_TMP/exclusive" && break
-		sleep 0.2
-	done
+	sharing shared
 	gone "exclusive: a namespace deleted takes its device along" nhca_4l
 	gone "exclusive: and its peer's" nhca_4r
 else
-	notok "rdma system set netns exclusive" "$(tail -n 1 "$LIB_TMP/exclusive")"
+	notok "rdma system set netns exclusive" "$(tail -n 1 "$LIB_TMP/sharing")"
 	spaces_left
 fi
 
