@@ -70,7 +70,7 @@ def linux(release="trixie"):
     trixie's is for checkpatch, KUnit and debug kernels; the one of backports, whichever was the newest
     when it was fetched, for user-mode guests."""
     prefix = "linux-" if release == "trixie" else f"linux-{release}-"
-    with paths.lock("linux-source"):
+    with paths.lock("sources"):
         ready = sorted(paths.SOURCES.glob(f"{prefix}[0-9]*/Makefile"))
         if ready:
             return ready[-1].parent
@@ -105,7 +105,7 @@ def _newest_linux(apt):
 
 def rdma_core():
     """The unpacked source of trixie's rdma-core in build/src; fetched and verified at the first call."""
-    with paths.lock("rdma-core"):
+    with paths.lock("sources"):
         ready = sorted(paths.SOURCES.glob("rdma-core-[0-9]*/CMakeLists.txt"))
         if ready:
             return ready[-1].parent
