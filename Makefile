@@ -19,8 +19,8 @@ KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
 	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y)
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
-PROGRAMS := $(patsubst tools/testing/selftests/%.c,$(BUILD)/selftests/%,\
-	$(wildcard tools/testing/selftests/*.c))
+PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
+	$(notdir $(wildcard tools/testing/selftests/*.c tools/testing/bench/*.c)))
 
 .PHONY: all module provider install selftests deps demo check check-long kunit style clean distclean help
 
@@ -68,9 +68,10 @@ distclean: clean	## everything that is not source, guest images included
 help:	## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-$(BUILD)/selftests/%: tools/testing/selftests/%.c $(wildcard tools/testing/selftests/*.h include/uapi/rdma/*.h)
+vpath %.c tools/testing/selftests tools/testing/bench
+$(BUILD)/selftests/%: %.c $(wildcard tools/testing/selftests/*.h include/uapi/rdma/*.h)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -Wall -Wextra -Iinclude/uapi -Iuserspace/libnhca -o $@ $< -libverbs -lrdmacm -lpthread
+	$(CC) -O2 -g -Wall -Wextra -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< -libverbs -lrdmacm -lpthread
 
 .PHONY: kernel-headers root
 kernel-headers:

@@ -16,7 +16,8 @@ import sources
 
 # What module and provider are made of, and what test programs are made of.
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace"]
-PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests"]
+PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
+                 "tools/testing/bench"]
 SKIPPED = {"__pycache__", "build", ".git"}
 PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".a", ".so", ".symvers", ".order", ".pyc", ".sh")
 

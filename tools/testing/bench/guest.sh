@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the benchmark's scripts in guests share: . "$LAB_SRC/bench/guest.sh"
+#
+#   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
+#				that knows no namespaces, and for "loop", one device that is both
+#   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
+#   bench_tcp NAME		one stream of iperf3 between the namespaces
+#
+# A measurement that fails prints `bench-failed NAME: why`, and the benchmark says so.
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+BENCH_PORT=18700
+BENCH_MTU=${BENCH_MTU:-9000}
+
+bench_failed() {
+	echo "bench-failed $1: $2"
+	LIB_FAILED=1
+}
+
+# Two namespaces with a cable between them.
+bench_cable() {
+	local space n=0
+	for space in left right; do
+		ip netns add $space && ip -n $space link set lo up || return
+	done
+	ip link add vleft type veth peer name vright || return
+	for space in left right; do
+		n=$((n + 1))
+		ip link set v$space netns $space
+		ip -n $space link set v$space mtu "$BENCH_MTU" up
+		ip -n $space addr add 10.97.0.$n/24 dev v$space
+	done
+}
+
+bench_driver() {
+	LAB_DRIVER=$1
+	case $1 in
+	rxe) DRIVER_MODULE=rdma_rxe ;;
+	*) DRIVER_MODULE=$1 ;;
+	esac
+	modprobe "$DRIVER_MODULE"
+}
+
+# BENCH_DEV_1, BENCH_DEV_2 and where they are
+bench_ends() {
+	local how=$1
+	if [ "$how" = veth ]; then
+		ip netns exec left rdma link add bench1 type "$LAB_DRIVER" netdev vleft &&
+			ip netns exec right rdma link add bench2 type "$LAB_DRIVER" netdev vright || return
+		BENCH_DEV_1=bench1 BENCH_DEV_2=bench2
+		BENCH_IN_1="ip netns exec left" BENCH_IN_2="ip netns exec right"
+		BENCH_HOST=10.97.0.1
+		device_ready bench1 10.97.0.1 && device_ready bench2 10.97.0.2 || return
+		BENCH_GID_1=$(gid_of bench1 10.97.0.1) BENCH_GID_2=$(gid_of bench2 10.97.0.2)
+	else
+		ip link add loop0 type dummy && ip link set loop0 mtu "$BENCH_MTU" up &&
+			ip addr add 10.98.0.1/24 dev loop0
+		device_add bench1 loop0 10.98.0.1 || return
+		BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_IN_1='' BENCH_IN_2=''
+		BENCH_HOST=10.98.0.1
+		BENCH_GID_1=$(gid_of bench1 10.98.0.1) BENCH_GID_2=$BENCH_GID_1
+	fi
+}
+
+bench_ends_gone() {
+	local dev
+	for dev in bench1 bench2; do
+		[ -e /sys/class/infiniband/$dev ] && rdma link del $dev
+	done
+	ip link del loop0 2> /dev/null
+	module_remove
+}
+
+bench_load() {
+	local name=$1 server pid
+	shift
+	BENCH_PORT=$((BENCH_PORT + 1))
+	# shellcheck disable=SC2086 # words
+	$BENCH_IN_1 load -d $BENCH_DEV_1 -g $BENCH_GID_1 -p $BENCH_PORT "$@" > "$LIB_TMP/server" 2>&1 &
+	server=$!
+	# shellcheck disable=SC2086
+	if timeout 300 $BENCH_IN_2 load -d $BENCH_DEV_2 -g $BENCH_GID_2 -p $BENCH_PORT "$@" $BENCH_HOST \
+		> "$LIB_TMP/client" 2>&1; then
+		sed -n "s/^{/bench $name {/p" "$LIB_TMP/client"
+		wait $server
+	else
+		kill $server 2> /dev/null
+		wait $server 2> /dev/null
+		bench_failed "$name" "$(cat "$LIB_TMP/client" "$LIB_TMP/server" | tail -n 2 | tr '\n' ' ')"
+	fi
+}
+
+bench_tcp() {
+	local name=$1 seconds=${2:-2} server
+	ip netns exec left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
+	server=$!
+	sleep 0.5
+	if ip netns exec right iperf3 -c 10.97.0.1 -t "$seconds" -l 64K -J > "$LIB_TMP/client" 2>&1; then
+		python3 -c 'import json, sys
+rate = json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"]
+print("bench", sys.argv[1], json.dumps({"mode": "stream", "op": "tcp", "size": 65536,
+      "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(65536 * 8e9 / rate, 1)}))' \
+			"$name" < "$LIB_TMP/client"
+	else
+		bench_failed "$name" "$(tail -n 1 "$LIB_TMP/client")"
+	fi
+	kill $server 2> /dev/null
+	wait $server 2> /dev/null
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * load: a stream or a ping-pong of one kind of message, for the benchmark.
+ *
+ *   load -d DEV -g GID [options]		the passive end
+ *   load -d DEV -g GID [options] HOST		the active end; prints what it measured as JSON
+ *
+ *   -m stream|pingpong	 messages one after another, or each answered (stream)
+ *   -o write|read|send	 what a message is (write); a ping-pong is of sends
+ *   -s BYTES -n COUNT	 of a message, and how many (64 KiB, 1000)
+ *   -q QPS -k DEPTH	 queue pairs that take turns, and messages outstanding on each (1, 32)
+ *   -l LIST		 work requests a post, of which the last is signaled (1)
+ *   -w COUNT		 messages before the clock starts (COUNT / 10)
+ *   -b			 poll without pause, where others sleep until an event
+ *   -p PORT		 of the socket at which the ends meet
+ *
+ * Both ends take the same options.  Who sends has to know what was received: the passive end
+ * returns credit with every quarter of its receive queue, so that no RNR NAK is measured.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+
+#include "peers.h"
+
+#define QPS_MAX		1024
+#define LIST_MAX	64
+#define RECEIVES	256		/* of each queue pair */
+#define SLOTS		16		/* of memory that messages take in turn */
+
+enum op { WRITE, READ, SEND };
+
+static const char * const op_names[] = { "write", "read", "send" };
+
+static struct options {
+	enum op op;
+	bool pingpong, polls;
+	uint32_t size, count, warm, qps, depth, list;
+} o = { .op = WRITE, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1, .depth = 32,
+	.list = 1 };
+
+/* what the other end needs to know of a queue pair, and of the memory */
+struct address {
+	uint32_t qpn, rkey;
+	uint64_t va;
+};
+
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *send_cq, *recv_cq;
+static struct ibv_qp *qps[QPS_MAX];
+static struct address remote[QPS_MAX];
+static uint32_t outstanding[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX];
+static uint8_t *memory;
+static struct ibv_mr *mr;
+
+/* ---- completions ---- */
+
+/* Sleep until there may be one; both queues tell the same channel. */
+static void doze(void)
+{
+	struct ibv_cq *which;
+	void *context;
+
+	must(!ibv_get_cq_event(channel, &which, &context));
+	ibv_ack_cq_events(which, 1);
+	verb(ibv_req_notify_cq(which, 0));
+}
+
+/* Up to @room completions of either queue, at least one. */
+static int wait_any(struct ibv_wc *wc, int room)
+{
+	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint32_t spins = 0;
+	int n, i;
+
+	for (;;) {
+		n = ibv_poll_cq(recv_cq, room, wc);
+		must(n >= 0);
+		if (n < room) {
+			i = ibv_poll_cq(send_cq, room - n, wc + n);
+			must(i >= 0);
+			n += i;
+		}
+		if (n)
+			break;
+		if (!o.polls)
+			doze();
+		else if (++spins % 4096 == 0 && now_ns() > end)
+			die("no completion within %d s", PATIENCE_S);
+	}
+	for (i = 0; i < n; i++)
+		if (wc[i].status)
+			die("%s: %s", op_names[o.op], ibv_wc_status_str(wc[i].status));
+	return n;
+}
+
+/* ---- posting ---- */
+
+static uint8_t *slot(uint32_t number)
+{
+	return memory + (size_t)(number % SLOTS) * o.size;
+}
+
+static void post_receives(uint32_t q, uint32_t count)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, o.size, mr->lkey };
+	struct ibv_recv_wr wr[LIST_MAX], *bad;
+	uint32_t n, i;
+
+	for (; count; count -= n) {
+		n = count < LIST_MAX ? count : LIST_MAX;
+		for (i = 0; i < n; i++)
+			wr[i] = (struct ibv_recv_wr){ .wr_id = q, .sg_list = &sge, .num_sge = 1,
+						      .next = i + 1 < n ? &wr[i + 1] : NULL };
+		verb(ibv_post_recv(qps[q], wr, &bad));
+	}
+}
+
+/* A post of @count messages on queue pair @q; its completion is one. */
+static void post_list(uint32_t q, uint32_t count, uint32_t number)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_SEND };
+	struct ibv_send_wr wr[LIST_MAX], *bad;
+	struct ibv_sge sge[LIST_MAX];
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		sge[i] = (struct ibv_sge){ (uintptr_t)slot(number + i), o.size, mr->lkey };
+		wr[i] = (struct ibv_send_wr){
+			.wr_id = (uint64_t)count << 32 | q, .sg_list = &sge[i], .num_sge = 1,
+			.opcode = opcodes[o.op], .next = i + 1 < count ? &wr[i + 1] : NULL,
+			.send_flags = i + 1 < count ? 0 : IBV_SEND_SIGNALED,
+			.wr.rdma = { remote[q].va + (slot(number + i) - memory), remote[q].rkey },
+		};
+	}
+	verb(ibv_post_send(qps[q], wr, &bad));
+}
+
+/* ---- streams ---- */
+
+/* the active end: @count messages, the queue pairs in turn */
+static void stream(uint32_t count)
+{
+	uint32_t posted = 0, done = 0, q = 0, idle = 0, n;
+	struct ibv_wc wc[64];
+	int got, i;
+
+	while (done < count) {
+		/* whoever has room, until nobody has */
+		for (idle = 0; posted < count && idle < o.qps; q = (q + 1) % o.qps) {
+			n = count - posted < o.list ? count - posted : o.list;
+			if (outstanding[q] + n > o.depth || (o.op == SEND && credit[q] < n)) {
+				idle++;
+				continue;
+			}
+			idle = 0;
+			post_list(q, n, posted);
+			outstanding[q] += n;
+			credit[q] -= o.op == SEND ? n : 0;
+			posted += n;
+		}
+		got = wait_any(wc, 64);
+		for (i = 0; i < got; i++) {
+			n = wc[i].wr_id >> 32;
+			if (wc[i].opcode & IBV_WC_RECV) {
+				credit[wc[i].wr_id] += ntohl(wc[i].imm_data);
+				post_receives(wc[i].wr_id, 1);
+			} else {
+				outstanding[(uint32_t)wc[i].wr_id] -= n;
+				done += n;
+			}
+		}
+	}
+}
+
+static void give_credit(uint32_t q)
+{
+	struct ibv_send_wr wr = { .wr_id = q, .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(owed[q]), .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	post_receives(q, owed[q]);
+	verb(ibv_post_send(qps[q], &wr, &bad));
+	owed[q] = 0;
+}
+
+/* the passive end of sends: until @count have come */
+static void sink(uint32_t count)
+{
+	struct ibv_wc wc[64];
+	uint32_t done = 0;
+	int got, i;
+
+	while (done < count) {
+		got = wait_any(wc, 64);
+		for (i = 0; i < got; i++) {
+			if (!(wc[i].opcode & IBV_WC_RECV))
+				continue;
+			done++;
+			if (++owed[wc[i].wr_id] == RECEIVES / 4)
+				give_credit(wc[i].wr_id);
+		}
+	}
+}
+
+static void print_stream(uint64_t ns)
+{
+	printf("{\"mode\": \"stream\", \"op\": \"%s\", \"size\": %u, \"qps\": %u, \"list\": %u, "
+	       "\"polls\": %s, \"messages\": %u, \"ns\": %" PRIu64 ", \"ns_per_message\": %.1f, "
+	       "\"MiB_per_s\": %.2f}\n", op_names[o.op], o.size, o.qps, o.list,
+	       o.polls ? "true" : "false", o.count, ns, (double)ns / o.count,
+	       (double)o.size * o.count / 1048576 / (ns / 1e9));
+}
+
+static void stream_run(void)
+{
+	uint64_t begun;
+
+	if (!peer_host) {
+		if (o.op == SEND) {
+			sink(o.warm);
+			meet(2);
+			sink(o.count);
+		} else {
+			meet(2);
+		}
+		meet(3);
+		return;
+	}
+	stream(o.warm);
+	meet(2);
+	begun = now_ns();
+	stream(o.count);
+	print_stream(now_ns() - begun);
+	meet(3);
+}
+
+/* ---- ping-pong ---- */
+
+static void await_receive(void)
+{
+	struct ibv_wc wc[4];
+	bool there = false;
+	int got, i;
+
+	while (!there) {
+		got = wait_any(wc, 4);
+		for (i = 0; i < got; i++)
+			there |= !!(wc[i].opcode & IBV_WC_RECV);
+	}
+	post_receives(0, 1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void pingpong_run(void)
+{
+	uint64_t *ns = calloc(o.count, sizeof(*ns)), begun;
+	uint32_t i;
+
+	must(ns);
+	for (i = 0; i < o.warm + o.count; i++) {
+		begun = now_ns();
+		if (peer_host)
+			post_list(0, 1, 0);
+		await_receive();
+		if (!peer_host)
+			post_list(0, 1, 0);
+		else if (i >= o.warm)
+			ns[i - o.warm] = (now_ns() - begun) / 2;
+	}
+	if (peer_host) {
+		qsort(ns, o.count, sizeof(*ns), by_size);
+		printf("{\"mode\": \"pingpong\", \"op\": \"send\", \"size\": %u, \"qps\": 1, "
+		       "\"polls\": %s, \"messages\": %u, \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64
+		       ", \"p999_ns\": %" PRIu64 "}\n", o.size, o.polls ? "true" : "false", o.count,
+		       ns[o.count / 2], ns[o.count - 1 - o.count / 100],
+		       ns[o.count - 1 - o.count / 1000]);
+	}
+	meet(3);
+	free(ns);
+}
+
+/* ---- both ends ---- */
+
+static void prepare(void)
+{
+	struct address mine_at[QPS_MAX];
+	uint32_t q;
+
+	channel = ibv_create_comp_channel(context);
+	must(channel);
+	send_cq = ibv_create_cq(context, o.qps * (o.depth + 8) + 64, NULL, channel, 0);
+	recv_cq = ibv_create_cq(context, o.qps * RECEIVES + 64, NULL, channel, 0);
+	if (!send_cq || !recv_cq)
+		die("cannot create a CQ: %s", strerror(errno));
+	verb(ibv_req_notify_cq(send_cq, 0));
+	verb(ibv_req_notify_cq(recv_cq, 0));
+	memory = pages((size_t)SLOTS * o.size);
+	mr = ibv_reg_mr(pd, memory, (size_t)SLOTS * o.size, IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS);
+	must(mr);
+	for (q = 0; q < o.qps; q++) {
+		qps[q] = qp_make(IBV_QPT_RC, send_cq, recv_cq, o.depth + 8, RECEIVES);
+		qp_init(qps[q]);
+		mine_at[q] = (struct address){ qps[q]->qp_num, mr->rkey, (uintptr_t)memory };
+		credit[q] = RECEIVES;
+	}
+	say_hello();
+	exchange(mine_at, remote, o.qps * sizeof(mine_at[0]));
+	for (q = 0; q < o.qps; q++) {
+		qp_connect(qps[q], remote[q].qpn, 1, 1);
+		post_receives(q, RECEIVES);
+	}
+	meet(1);
+}
+
+static enum op op_named(const char *name)
+{
+	int i;
+
+	for (i = WRITE; i <= SEND; i++)
+		if (!strcmp(name, op_names[i]))
+			return i;
+	fprintf(stderr, "load: no operation %s\n", name);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	int letter;
+
+	program = "load";
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((letter = getopt(argc, argv, "bd:g:k:l:m:n:o:p:q:s:w:")) != -1)
+		switch (letter) {
+		case 'b':
+			o.polls = true;
+			break;
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'k':
+			o.depth = strtoul(optarg, NULL, 0);
+			break;
+		case 'l':
+			o.list = strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			o.pingpong = !strcmp(optarg, "pingpong");
+			break;
+		case 'n':
+			o.count = strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			o.op = op_named(optarg);
+			break;
+		case 'p':
+			peer_port = optarg;
+			break;
+		case 'q':
+			o.qps = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			o.size = strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			o.warm = strtoul(optarg, NULL, 0);
+			break;
+		default:
+			return 2;
+		}
+	peer_host = argv[optind];
+	if (o.pingpong)
+		o.op = SEND;
+	if (o.warm == UINT32_MAX)
+		o.warm = o.count / 10 + o.list;
+	if (!o.size || !o.count || !o.qps || o.qps > QPS_MAX || !o.list || o.list > LIST_MAX ||
+	    o.list > o.depth) {
+		fprintf(stderr, "load: 1 to %d queue pairs, lists of 1 to %d and no longer than -k\n",
+			QPS_MAX, LIST_MAX);
+		return 2;
+	}
+	mine.seed = mix(o.size) ^ mix(o.count + 1) ^ mix(o.qps + 2) ^ mix(o.op + 3);
+	open_device();
+	sock_open();
+	prepare();
+	if (o.pingpong)
+		pingpong_run();
+	else
+		stream_run();
+	return 0;
+}
