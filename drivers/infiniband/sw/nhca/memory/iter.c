@@ -112,6 +112,15 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	return 0;
 }
 
+/* A whole page has faster ways than any bytes have. */
+static void iter_copy(void *dst, const void *src, u32 len)
+{
+	if (len == PAGE_SIZE && PAGE_ALIGNED(dst) && PAGE_ALIGNED(src))
+		copy_page(dst, (void *)src);
+	else
+		memcpy(dst, src, len);
+}
+
 int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
 {
 	struct nhca_seg seg;
@@ -121,7 +130,7 @@ int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
 		err = nhca_iter_next(it, len, &seg);
 		if (err)
 			return err;
-		memcpy(nhca_seg_addr(&seg), src, seg.len);
+		iter_copy(nhca_seg_addr(&seg), src, seg.len);
 		src += seg.len;
 		len -= seg.len;
 	}
@@ -137,9 +146,28 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len)
 		err = nhca_iter_next(it, len, &seg);
 		if (err)
 			return err;
-		memcpy(dst, nhca_seg_addr(&seg), seg.len);
+		iter_copy(dst, nhca_seg_addr(&seg), seg.len);
 		dst += seg.len;
 		len -= seg.len;
+	}
+	return 0;
+}
+
+int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *from_err)
+{
+	struct nhca_seg seg;
+	int err;
+
+	for (; len; len -= seg.len) {
+		err = nhca_iter_next(from, len, &seg);
+		if (err) {
+			if (from_err)
+				*from_err = err;
+			return err == -EAGAIN ? -EIO : err;
+		}
+		err = nhca_iter_write(to, nhca_seg_addr(&seg), seg.len);
+		if (err)
+			return err;
 	}
 	return 0;
 }

@@ -131,6 +131,14 @@ void nhca_iter_bytes(struct nhca_iter *it, const void *bytes);
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
 
 /**
+ * nhca_iter_copy - copy @len bytes from what one iterator walks to what another does
+ * @from_err: if not NULL: what was wrong with @from, if that was it
+ * Context: live section.
+ * Return: 0; as nhca_iter_next() of @to, which can be told from @from_err; an error of @from.
+ */
+int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *from_err);
+
+/**
  * nhca_iter_write - copy @len bytes from @src to where the iterator stands
  * nhca_iter_read - the other way
  * Return: 0 or as nhca_iter_next().

@@ -12,11 +12,13 @@
 
 #include "../nhca.h"
 #include "../wire/bth.h"
+#include "cursor.h"
 
 struct nhca_fault;
 struct nhca_flow;
 struct nhca_iter;
 struct nhca_net;
+struct nhca_qp;
 
 /* ---- sockets.c: namespaces, sockets and addresses ---- */
 
@@ -192,8 +194,11 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
 
 /* ---- xmit.c ---- */
 
+struct nhca_burst;
+
 /**
  * struct nhca_tx - one packet to send
+ * @burst:   where it may wait for those behind it, or NULL
  * @dev, @av, @flow: who, where to, on whose account
  * @sport:   UDP source port, host order
  * @hdr:     headers; pad is filled in here
@@ -203,10 +208,13 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
  *           that the consumer may change before the stack has sent it
  *           (UC, UD), and for retransmissions (a source that changes under us
  *           would fail its ICRC for ever)
+ * @sum:     with a UDP checksum, which the peer verifies: with it packets may travel in batches,
+ *           and do without an ICRC if @hdr says so (NHCA_NOTICE_BARE)
  * @fault:   where to wait if the payload is not in memory, or NULL
  * @ahead:   bytes of the message that will follow @payload in the same buffer
  */
 struct nhca_tx {
+	struct nhca_burst *burst;
 	struct nhca_dev *dev;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
@@ -215,12 +223,13 @@ struct nhca_tx {
 	struct nhca_iter *it;
 	u32 payload;
 	bool copy;
+	bool sum;
 	struct nhca_fault *fault;
 	u32 ahead;
 };
 
 /**
- * nhca_xmit - build and send one packet
+ * nhca_xmit - build and send one packet, or have it wait in @tx->burst
  *
  * Payload of more than NHCA_COPY_BREAK bytes goes by page reference.
  * Context: BH disabled, RCU read side; not in a live section: the payload is read in one
@@ -250,6 +259,12 @@ int nhca_xmit(struct nhca_tx *tx);
  * @iph:     IP header, for the GRH of UD
  * @udp_off: where the packet's BTH begins in @skb, @udp_len its UDP payload length
  * @index:   the packet's place in its batch (IPv4 identification counts up)
+ * @at:      where in @skb the packet was last read
+ * @src:     instead of @skb: where the payload comes from, on the same host; and then
+ * @src_err: it could not be read
+ * @bth:     of the packet before, if it had no other headers; else NULL
+ * @qp, @held, @passed: the transport room's: the QP of the packet before, the lock of it that is
+ *           still held, and whether the packet was let in
  */
 struct nhca_rx {
 	struct nhca_net *nn;
@@ -268,6 +283,14 @@ struct nhca_rx {
 	u32 udp_off;
 	u32 udp_len;
 	u16 index;
+	struct nhca_cursor at;
+	struct nhca_iter *src;
+	int src_err;
+	const u8 *bth;
+	struct nhca_qp *qp;
+	/* one of @qp's, or NULL */
+	spinlock_t *held;
+	bool passed;
 };
 
 /**
@@ -277,10 +300,22 @@ struct nhca_rx {
 bool nhca_rx_icrc_ok(const struct nhca_rx *rx);
 
 /**
+ * nhca_rx_sum_ok - did the packet come with a UDP checksum, which holds, or from this host?
+ * Context: softirq.
+ */
+bool nhca_rx_sum_ok(const struct nhca_rx *rx);
+
+/**
+ * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?
+ * Context: softirq.
+ */
+bool nhca_rx_is_ours(const struct nhca_rx *rx);
+
+/**
  * nhca_rx_copy - copy payload bytes to memory
  * @from: first payload byte
  * Context: live section.  Return: 0, or as nhca_iter_next().
  */
-int nhca_rx_copy(const struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it);
+int nhca_rx_copy(struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it);
 
 #endif /* NHCA_NET_H */

@@ -11,9 +11,12 @@
 
 #include "net.h"
 #include "sockets.h"
+#include "xmit.h"
 #include "../memory/memory.h"
 #include "../transport/qp.h"
+#include "../wire/compat.h"
 #include "../wire/icrc.h"
+#include "../wire/psn.h"
 
 static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
 {
@@ -58,7 +61,44 @@ static bool nhca_rx_addresses(struct nhca_rx *rx)
 	return true;
 }
 
-static void nhca_rx_packet(struct nhca_rx *rx)
+/*
+ * The packet's headers, where they are or in @buf: a batch that was built of pieces has them
+ * together, but no more than them.
+ * @avail: how many bytes are wanted, and are there
+ */
+static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *buf)
+{
+	const struct nhca_opinfo *info;
+	const u8 *p;
+	u32 len;
+
+	p = nhca_cursor_at(&rx->at, rx->udp_off, &len);
+	if (likely(p)) {
+		if (len >= *avail)
+			return p;
+		info = nhca_opinfo(p[0]);
+		if (info && len >= info->hdr_len) {
+			*avail = len;
+			return p;
+		}
+	}
+	return skb_copy_bits(rx->skb, rx->udp_off, buf, *avail) ? NULL : buf;
+}
+
+/*
+ * Is this the packet before with the next PSN, and perhaps another wish to be acknowledged?
+ * Then its headers are those, too.
+ */
+static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p, unsigned int udp_len)
+{
+	const u8 ackreq = 0x80;
+
+	return rx->bth && udp_len == rx->udp_len && !memcmp(p, rx->bth, 8) &&
+	       !((p[8] ^ rx->bth[8]) & ~ackreq) &&
+	       get_unaligned_be24(p + 9) == nhca_psn_add(rx->hdr.psn, 1);
+}
+
+static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 {
 	static const enum nhca_counter why[] = {
 		[NHCA_DECODE_SHORT] = NHCA_CNT_RX_TOO_SHORT,
@@ -66,16 +106,26 @@ static void nhca_rx_packet(struct nhca_rx *rx)
 		[NHCA_DECODE_VERSION] = NHCA_CNT_RX_BAD_VERSION,
 		[NHCA_DECODE_LENGTH] = NHCA_CNT_RX_BAD_LENGTH,
 	};
-	unsigned int avail = min_t(u32, rx->udp_len, NHCA_HDRS_MAX);
+	unsigned int avail = min_t(u32, udp_len, NHCA_HDRS_MAX);
 	u8 buf[NHCA_HDRS_MAX];
 	enum nhca_decode_err err;
 	const u8 *p;
 
-	rx->dev = NULL;
-	p = skb_header_pointer(rx->skb, rx->udp_off, avail, buf);
+	p = nhca_rx_headers(rx, &avail, buf);
 	if (!p)
 		return;
+	if (avail >= NHCA_BTH_LEN && nhca_rx_alike(rx, p, udp_len)) {
+		rx->bth = p;
+		rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
+		rx->hdr.ackreq = p[8] & 0x80;
+		rx->off = rx->udp_off + NHCA_BTH_LEN;
+		nhca_transport_again(rx);
+		return;
+	}
 
+	rx->dev = NULL;
+	rx->bth = NULL;
+	rx->udp_len = udp_len;
 	err = nhca_hdr_decode(&rx->hdr, p, avail, rx->udp_len);
 	if (err) {
 		nhca_rx_count(rx, why[err]);
@@ -83,6 +133,9 @@ static void nhca_rx_packet(struct nhca_rx *rx)
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
 	rx->payload = nhca_hdr_payload(&rx->hdr, rx->udp_len);
+	/* the next one is compared with it, as long as it stays where it is */
+	if (p != buf && rx->hdr.info->hdr_len == NHCA_BTH_LEN)
+		rx->bth = p;
 	nhca_transport_rx(rx);
 }
 
@@ -99,13 +152,14 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
 	if (!skb->len)
 		nhca_rx_count(&rx, NHCA_CNT_RX_TOO_SHORT);
 
+	nhca_cursor_init(&rx.at, skb);
 	/* of QPs and addresses */
 	rcu_read_lock();
 	for (off = 0; off < skb->len; off += seg, rx.index++) {
 		rx.udp_off = off;
-		rx.udp_len = min(seg, skb->len - off);
-		nhca_rx_packet(&rx);
+		nhca_rx_packet(&rx, min(seg, skb->len - off));
 	}
+	nhca_transport_rx_end(&rx);
 	rcu_read_unlock();
 }
 
@@ -178,61 +232,68 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx)
 	return rx->v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
 }
 
-/*
- * The next run of bytes of a sequence that ends after @len: skb_seq_read() gives
- * whole buffers, also beyond the end that it was told.
- */
-static unsigned int nhca_seq_read(struct skb_seq_state *st, unsigned int done,
-				  unsigned int len, const u8 **data)
-{
-	if (done == len) {
-		skb_abort_seq_read(st);
-		return 0;
-	}
-	return min(skb_seq_read(done, data, st), len - done);
-}
-
 bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
 {
 	u32 end = rx->udp_off + rx->udp_len - NHCA_ICRC_LEN;
-	u32 begin = rx->udp_off + NHCA_BTH_LEN;
-	struct skb_seq_state st;
-	unsigned int done = 0;
-	unsigned int n;
+	u32 off = rx->udp_off + NHCA_BTH_LEN;
+	struct nhca_cursor at = rx->at;
 	const u8 *data;
 	__le32 icrc;
-	u32 crc;
+	u32 crc, n;
 
 	crc = nhca_rx_icrc_start(rx);
-	skb_prepare_seq_read(rx->skb, begin, end, &st);
-	while ((n = nhca_seq_read(&st, done, end - begin, &data)) != 0) {
+	for (; off < end; off += n) {
+		data = nhca_cursor_at(&at, off, &n);
+		if (!data)
+			return false;
+		n = min(n, end - off);
 		crc = nhca_icrc_more(crc, data, n);
-		done += n;
 	}
 	if (skb_copy_bits(rx->skb, end, &icrc, sizeof(icrc)))
 		return false;
 	return icrc == nhca_icrc_finish(crc);
 }
 
-int nhca_rx_copy(const struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it)
+bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
-	struct skb_seq_state st;
-	unsigned int done = 0;
-	unsigned int n;
+	/*
+	 * The stack verified it when the packet was taken from the socket.  What this host sent
+	 * itself has only begun its checksum, with a sum of addresses that is never 0, and its
+	 * bytes have been nowhere.
+	 */
+	return udp_hdr(rx->skb)->check;
+}
+
+bool nhca_rx_is_ours(const struct nhca_rx *rx)
+{
+	u8 summed = rx->skb->ip_summed;
+	__le32 mark;
+
+	/* a NIC has seen it: it has been on a wire */
+	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
+		return false;
+	return !skb_copy_bits(rx->skb, rx->udp_off + rx->udp_len - NHCA_ICRC_LEN, &mark,
+			      sizeof(mark)) &&
+	       mark == nhca_host_mark;
+}
+
+int nhca_rx_copy(struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it)
+{
+	u32 off = rx->off + from;
 	const u8 *data;
+	u32 n;
 	int err;
 
-	if (!len)
-		return 0;
-
-	skb_prepare_seq_read(rx->skb, rx->off + from, rx->off + from + len, &st);
-	while ((n = nhca_seq_read(&st, done, len, &data)) != 0) {
+	if (rx->src)
+		return nhca_iter_copy(it, rx->src, len, &rx->src_err);
+	for (; len; off += n, len -= n) {
+		data = nhca_cursor_at(&rx->at, off, &n);
+		if (!data)
+			return -EFAULT;
+		n = min(n, len);
 		err = nhca_iter_write(it, data, n);
-		if (err) {
-			skb_abort_seq_read(&st);
+		if (err)
 			return err;
-		}
-		done += n;
 	}
-	return done == len ? 0 : -EFAULT;
+	return 0;
 }

@@ -365,9 +365,17 @@ static struct pernet_operations nhca_net_ops = {
 	.size = sizeof(struct nhca_net),
 };
 
-int nhca_net_init(void)
+int __init nhca_net_init(void)
 {
-	return register_pernet_subsys(&nhca_net_ops);
+	int err;
+
+	err = nhca_xmit_init();
+	if (err)
+		return err;
+	err = register_pernet_subsys(&nhca_net_ops);
+	if (err)
+		nhca_xmit_exit();
+	return err;
 }
 
 void nhca_net_exit(void)

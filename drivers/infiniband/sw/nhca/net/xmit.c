@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One packet out: route, headers, payload by reference or copy, ICRC, and into
- * the stack.
+ * One packet out: route, headers, payload by reference or copy, ICRC and checksum, and
+ * into the stack.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/percpu.h>
+#include <linux/random.h>
 #include <linux/udp.h>
 #include <net/ip.h>
+#include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/route.h>
+#include <net/udp.h>
 
 #include "net.h"
+#include "burst.h"
 #include "flow.h"
 #include "xmit.h"
 #include "../memory/lend.h"
@@ -25,9 +29,14 @@
 
 /*
  * Where copied payloads and the few bytes behind a referenced payload live:
- * pages shared by many packets, one run per CPU.  Used with BH disabled.
+ * pages shared by many packets, one run per CPU; and one of which only whole pages are taken,
+ * because what is copied page to page is copied fast.  Used with BH disabled.
  */
 static DEFINE_PER_CPU(struct page_frag, nhca_tx_frag);
+static DEFINE_PER_CPU(struct page_frag, nhca_tx_pages);
+
+__le32 nhca_host_mark __ro_after_init;
+struct page *nhca_mark_page __ro_after_init;
 
 static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sport)
 {
@@ -90,10 +99,14 @@ static struct dst_entry *nhca_route6(struct net *net, struct nhca_av *av, u16 sp
 }
 #endif
 
-/* Context: BH disabled.  Return: room for @len (at most a page) bytes, or NULL. */
-static void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
+struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport)
 {
-	struct page_frag *pf = this_cpu_ptr(&nhca_tx_frag);
+	return av->v4 ? nhca_route4(net, av, sport) : nhca_route6(net, av, sport);
+}
+
+void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
+{
+	struct page_frag *pf = this_cpu_ptr(len == PAGE_SIZE ? &nhca_tx_pages : &nhca_tx_frag);
 	void *p;
 
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
@@ -102,7 +115,7 @@ static void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *o
 	*off = pf->offset;
 	p = page_address(pf->page) + pf->offset;
 	get_page(pf->page);
-	pf->offset += ALIGN(len, 8);
+	pf->offset += len;
 	return p;
 }
 
@@ -129,12 +142,38 @@ static void nhca_add_lent(struct sk_buff *skb, const struct nhca_seg *seg)
 	}
 }
 
+/**
+ * struct nhca_seal - what proves that a packet is as it was sent
+ * @crc:  running ICRC
+ * @csum: running UDP checksum over the first @off bytes behind the UDP header
+ * @off:  bytes so far
+ * @icrc: the ICRC is wanted
+ * @sum:  the checksum is wanted
+ */
+struct nhca_seal {
+	u32 crc;
+	__wsum csum;
+	u32 off;
+	bool icrc;
+	bool sum;
+};
+
+static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
+{
+	if (seal->icrc)
+		seal->crc = nhca_icrc_more(seal->crc, p, len);
+	if (seal->sum)
+		seal->csum = csum_block_add(seal->csum, csum_partial(p, len, 0), seal->off);
+	seal->off += len;
+}
+
 /*
- * Add payload by reference and run the CRC over it.  Pages that may not carry a
+ * Add payload by reference and seal it.  Pages that may not carry a
  * reference (slab, or memory that can be taken away at once) and payloads in more
  * pieces than an skb holds are copied into a fragment of our own, from there on.
  */
-static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, u32 *crc, int *loan)
+static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+			    int *loan)
 {
 	u32 left = tx->payload;
 	struct nhca_seg seg;
@@ -160,7 +199,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, u32 *crc, i
 			if (*loan < 0)
 				*loan = nhca_lend();
 			nhca_add_lent(skb, &seg);
-			*crc = nhca_icrc_more(*crc, nhca_seg_addr(&seg), seg.len);
+			nhca_seal_more(seal, nhca_seg_addr(&seg), seg.len);
 			continue;
 		}
 		p = nhca_frag_get(seg.len, &page, &off);
@@ -168,9 +207,9 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, u32 *crc, i
 			return -ENOMEM;
 		memcpy(p, nhca_seg_addr(&seg), seg.len);
 		nhca_add_frag(skb, page, off, seg.len);
-		*crc = nhca_icrc_more(*crc, p, seg.len);
+		nhca_seal_more(seal, p, seg.len);
 	}
-	/* what lies in a consumer's page may change after the CRC and before the wire */
+	/* what lies in a consumer's page may change after it was sealed and before the wire */
 	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 
 	if (left) {
@@ -181,12 +220,13 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, u32 *crc, i
 		err = nhca_iter_read(tx->it, p, left);
 		if (err)
 			return err;
-		*crc = nhca_icrc_more(*crc, p, left);
+		nhca_seal_more(seal, p, left);
 	}
 	return 0;
 }
 
-static void nhca_push_ip4(struct sk_buff *skb, const struct nhca_av *av, struct net *net)
+static void nhca_push_ip4(struct sk_buff *skb, const struct nhca_av *av, struct net *net,
+			  unsigned int idents)
 {
 	struct iphdr *iph = skb_push(skb, sizeof(*iph));
 
@@ -202,7 +242,7 @@ static void nhca_push_ip4(struct sk_buff *skb, const struct nhca_av *av, struct 
 	iph->saddr = av->saddr.s6_addr32[3];
 	iph->daddr = av->daddr.s6_addr32[3];
 	/* chosen here, not by the stack: it is under the ICRC */
-	__ip_select_ident(net, iph, 1);
+	__ip_select_ident(net, iph, idents);
 }
 
 static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
@@ -218,57 +258,107 @@ static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
 	ip6h->daddr = av->daddr;
 }
 
-/*
- * Headers into a fresh skb whose data will be @udp_len bytes of UDP payload.
- * Return: the BTH; *@crc covers everything up to the end of the BTH.
- */
-static u8 *nhca_build_headers(struct sk_buff *skb, struct nhca_tx *tx, struct net *net,
-			      unsigned int udp_len, u32 *crc)
+struct sk_buff *nhca_headers(struct net *net, struct nhca_av *av, struct dst_entry *dst,
+			     u16 sport, unsigned int room, unsigned int idents)
 {
-	struct nhca_av *av = tx->av;
-	unsigned int hdr_len = tx->hdr->info->hdr_len;
+	unsigned int headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+				sizeof(struct ipv6hdr) + sizeof(struct udphdr);
 	struct udphdr *uh;
-	u8 *bth;
+	struct sk_buff *skb;
 
-	bth = skb_put(skb, hdr_len);
-	nhca_hdr_encode(tx->hdr, bth);
+	skb = alloc_skb(headroom + room, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb) {
+		dst_release(dst);
+		return NULL;
+	}
+	skb_reserve(skb, headroom);
+	skb_dst_set(skb, dst);
 
 	uh = skb_push(skb, sizeof(*uh));
 	skb_reset_transport_header(skb);
-	uh->source = htons(tx->sport);
+	uh->source = htons(sport);
 	uh->dest = htons(NHCA_ROCE_UDP_PORT);
-	uh->len = htons(sizeof(*uh) + udp_len);
+	uh->len = 0;
 	uh->check = 0;
-
-	if (av->v4) {
-		nhca_push_ip4(skb, av, net);
-		/* as ip_local_out() will set it */
-		ip_hdr(skb)->tot_len = htons(sizeof(struct iphdr) + sizeof(*uh) + udp_len);
-		*crc = nhca_icrc_start4(skb->data);
-	} else {
+	if (av->v4)
+		nhca_push_ip4(skb, av, net, idents);
+	else
 		nhca_push_ip6(skb, av);
-		ipv6_hdr(skb)->payload_len = htons(sizeof(*uh) + udp_len);
-		*crc = nhca_icrc_start6(skb->data);
+	skb->priority = av->sl;
+	return skb;
+}
+
+u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *bth, unsigned int udp_len,
+		   unsigned int index)
+{
+	unsigned int ip_len = skb_network_header_len(skb);
+	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
+	struct udphdr *uh = (struct udphdr *)(buf + ip_len);
+
+	memcpy(buf, skb_network_header(skb), ip_len + sizeof(*uh));
+	memcpy(uh + 1, bth, NHCA_BTH_LEN);
+	uh->len = htons(sizeof(*uh) + udp_len);
+	if (ip_len == sizeof(struct iphdr)) {
+		struct iphdr *iph = (struct iphdr *)buf;
+
+		/* as ip_local_out(), and GSO, will set them */
+		iph->tot_len = htons(ip_len + sizeof(*uh) + udp_len);
+		iph->id = htons(ntohs(iph->id) + index);
+		return nhca_icrc_start4(buf);
 	}
-	*crc = nhca_icrc_more(*crc, bth + NHCA_BTH_LEN, hdr_len - NHCA_BTH_LEN);
-	return bth;
+	((struct ipv6hdr *)buf)->payload_len = uh->len;
+	return nhca_icrc_start6(buf);
+}
+
+void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av)
+{
+	struct udphdr *uh = udp_hdr(skb);
+	unsigned int len = ntohs(uh->len);
+
+	uh->check = av->v4 ? ~udp_v4_check(len, av->saddr.s6_addr32[3], av->daddr.s6_addr32[3], 0) :
+			     ~udp_v6_check(len, &av->saddr, &av->daddr, 0);
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+}
+
+/* The checksum by ourselves: @csum is of what lies behind the UDP header. */
+static void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
+{
+	struct udphdr *uh = udp_hdr(skb);
+	unsigned int len = ntohs(uh->len);
+
+	csum = csum_partial(uh, sizeof(*uh), csum);
+	if (av->v4)
+		uh->check = udp_v4_check(len, av->saddr.s6_addr32[3], av->daddr.s6_addr32[3], csum);
+	else
+		uh->check = udp_v6_check(len, &av->saddr, &av->daddr, csum);
+	if (!uh->check)
+		uh->check = CSUM_MANGLED_0;
 }
 
 /* Context: live section: here the payload is read, or lent. */
-static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct net *net, bool linear,
+static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
 		      int *loan)
 {
 	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
-	unsigned int udp_len = tx->hdr->info->hdr_len + tx->payload + tail_len;
+	unsigned int hdr_len = tx->hdr->info->hdr_len;
 	unsigned int off;
 	struct page *page;
-	__le32 icrc;
+	__le32 icrc = nhca_host_mark;
 	void *tail;
 	void *p;
-	u32 crc;
 	int err;
 
-	nhca_build_headers(skb, tx, net, udp_len, &crc);
+	p = skb_put(skb, hdr_len);
+	nhca_hdr_encode(tx->hdr, p);
+	if (seal->icrc) {
+		seal->crc = nhca_icrc_head(skb, p, hdr_len + tx->payload + tail_len, 0);
+		seal->crc = nhca_icrc_more(seal->crc, p + NHCA_BTH_LEN, hdr_len - NHCA_BTH_LEN);
+	}
+	if (seal->sum)
+		seal->csum = csum_partial(p, hdr_len, 0);
+	seal->off = hdr_len;
 
 	if (linear) {
 		if (tx->payload) {
@@ -276,11 +366,11 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct net *net, 
 			err = nhca_iter_read(tx->it, p, tx->payload);
 			if (err)
 				return err;
-			crc = nhca_icrc_more(crc, p, tx->payload);
+			nhca_seal_more(seal, p, tx->payload);
 		}
 		tail = skb_put(skb, tail_len);
 	} else {
-		err = nhca_add_payload(skb, tx, &crc, loan);
+		err = nhca_add_payload(skb, tx, seal, loan);
 		if (err)
 			return err;
 		tail = nhca_frag_get(tail_len, &page, &off);
@@ -290,18 +380,39 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct net *net, 
 	}
 
 	memset(tail, 0, tx->hdr->pad);
-	crc = nhca_icrc_more(crc, tail, tx->hdr->pad);
-	icrc = nhca_icrc_finish(crc);
+	if (seal->icrc)
+		icrc = nhca_icrc_finish(nhca_icrc_more(seal->crc, tail, tx->hdr->pad));
 	memcpy(tail + tx->hdr->pad, &icrc, sizeof(icrc));
+	if (seal->sum)
+		seal->csum = csum_block_add(seal->csum, csum_partial(tail, tail_len, 0), seal->off);
 	return 0;
 }
 
-int nhca_xmit(struct nhca_tx *tx)
+void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
+	       struct sk_buff *skb, int loan, u32 packets, u32 payload)
+{
+	struct net *net = nhca_net_ns(dev->nn);
+	int err;
+
+	nhca_flow_charge(flow, skb, loan);
+	nhca_count_add(dev, NHCA_CNT_SENT_PKTS, packets);
+	nhca_count_add(dev, NHCA_CNT_SENT_BYTES, payload);
+
+	if (av->v4)
+		err = ip_local_out(net, NULL, skb);
+	else
+		err = ip6_local_out(net, NULL, skb);
+	if (unlikely(net_xmit_eval(err)))
+		nhca_count(dev, NHCA_CNT_SEND_ERR);
+}
+
+/* One packet, one skb. */
+static int nhca_xmit_alone(struct nhca_tx *tx)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
-	struct nhca_av *av = tx->av;
 	bool linear = tx->payload <= NHCA_COPY_BREAK;
-	unsigned int headroom, room;
+	unsigned int hdr_len = tx->hdr->info->hdr_len;
+	struct nhca_seal seal = { .icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE) };
 	struct dst_entry *dst;
 	struct sk_buff *skb;
 	int loan = -1;
@@ -309,32 +420,19 @@ int nhca_xmit(struct nhca_tx *tx)
 
 	if (unlikely(!netif_running(tx->dev->netdev)))
 		return -ENETDOWN;
-
-	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
-	tx->hdr->pad = -tx->payload & 3;
-
-	dst = av->v4 ? nhca_route4(net, av, tx->sport) : nhca_route6(net, av, tx->sport);
+	dst = nhca_route(net, tx->av, tx->sport);
 	if (IS_ERR(dst)) {
 		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
-
-	headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len +
-		   sizeof(struct ipv6hdr) + sizeof(struct udphdr);
-	room = tx->hdr->info->hdr_len;
-	if (linear)
-		room += tx->payload + NHCA_TAIL_MAX;
-
-	skb = alloc_skb(headroom + room, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb) {
-		dst_release(dst);
+	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
+	skb = nhca_headers(net, tx->av, dst, tx->sport,
+			   hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
+	if (!skb)
 		return -ENOMEM;
-	}
-	skb_reserve(skb, headroom);
-	skb_dst_set(skb, dst);
 
 	nhca_live_enter();
-	err = nhca_build(skb, tx, net, linear, &loan);
+	err = nhca_build(skb, tx, &seal, linear, &loan);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(tx->it, tx->ahead, tx->fault);
 	nhca_live_exit();
@@ -345,29 +443,57 @@ int nhca_xmit(struct nhca_tx *tx)
 		return err;
 	}
 
-	skb->priority = av->sl;
-	nhca_flow_charge(tx->flow, skb, loan);
-	nhca_count(tx->dev, NHCA_CNT_SENT_PKTS);
-	nhca_count_add(tx->dev, NHCA_CNT_SENT_BYTES, tx->payload);
-
-	if (av->v4)
-		err = ip_local_out(net, NULL, skb);
-	else
-		err = ip6_local_out(net, NULL, skb);
-	if (unlikely(net_xmit_eval(err)))
-		nhca_count(tx->dev, NHCA_CNT_SEND_ERR);
+	udp_hdr(skb)->len = htons(skb->len - skb_network_header_len(skb));
+	if (seal.sum)
+		nhca_sum_here(skb, tx->av, seal.csum);
+	else if (tx->sum)
+		nhca_sum_below(skb, tx->av);
+	nhca_send(tx->dev, tx->av, tx->flow, skb, loan, 1, tx->payload);
 	return 0;
+}
+
+int nhca_xmit(struct nhca_tx *tx)
+{
+	int err;
+
+	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
+	tx->hdr->pad = -tx->payload & 3;
+	if (tx->burst) {
+		if (tx->sum) {
+			err = nhca_burst_add(tx);
+			if (err != -EOPNOTSUPP)
+				return err;
+		}
+		/* what came before it goes before it */
+		nhca_burst_flush(tx->burst);
+	}
+	return nhca_xmit_alone(tx);
+}
+
+int __init nhca_xmit_init(void)
+{
+	nhca_mark_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!nhca_mark_page)
+		return -ENOMEM;
+	nhca_host_mark = (__force __le32)get_random_u32();
+	memcpy(page_address(nhca_mark_page), &nhca_host_mark, sizeof(nhca_host_mark));
+	return 0;
+}
+
+static void nhca_frag_free(struct page_frag *pf)
+{
+	if (pf->page)
+		put_page(pf->page);
+	pf->page = NULL;
 }
 
 void nhca_xmit_exit(void)
 {
-	struct page_frag *pf;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		pf = per_cpu_ptr(&nhca_tx_frag, cpu);
-		if (pf->page)
-			put_page(pf->page);
-		pf->page = NULL;
+		nhca_frag_free(per_cpu_ptr(&nhca_tx_frag, cpu));
+		nhca_frag_free(per_cpu_ptr(&nhca_tx_pages, cpu));
 	}
+	put_page(nhca_mark_page);
 }

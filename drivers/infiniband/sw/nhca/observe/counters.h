@@ -15,6 +15,7 @@ enum nhca_counter {
 	NHCA_CNT_NO_ROUTE,
 	NHCA_CNT_RCVD_PKTS,
 	NHCA_CNT_RCVD_BYTES,
+	NHCA_CNT_SAME_HOST_BYTES,	/* moved without packets */
 	NHCA_CNT_RX_TOO_SHORT,		/* no room for BTH or the opcode's headers */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
 	NHCA_CNT_RX_BAD_VERSION,	/* BTH transport version is not 0 */
@@ -40,6 +41,7 @@ enum nhca_counter {
 	NHCA_CNT_SENT_INVAL_NAK,
 	NHCA_CNT_RCVD_OP_NAK,
 	NHCA_CNT_SENT_OP_NAK,
+	NHCA_CNT_PROBE,			/* sent again on suspicion, before the local ACK timeout */
 	NHCA_CNT_TIMEOUT,		/* local ACK timeouts */
 	NHCA_CNT_RETRY_EXCEEDED,
 	NHCA_CNT_RNR_RETRY_EXCEEDED,

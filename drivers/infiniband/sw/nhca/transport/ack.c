@@ -31,8 +31,7 @@ static void nhca_sq_set_una(struct nhca_qp *qp, u32 psn)
 		nhca_sq_progress(qp, psn);
 }
 
-/* @swr is done, and with it the local operations that have only waited for their turn. */
-static void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
+void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
@@ -179,9 +178,7 @@ static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
 	}
 }
 
-/* where byte @off of the answer goes */
-static void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off,
-			    struct nhca_iter *it)
+void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it)
 {
 	nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off,
 		       IB_ACCESS_LOCAL_WRITE);
@@ -311,16 +308,14 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_sq *sq = &qp->sq;
-	enum ib_qp_state state;
+	enum ib_qp_state state = READ_ONCE(qp->state);
 
-	spin_lock(&sq->lock);
-	state = READ_ONCE(qp->state);
 	if (state != IB_QPS_RTS && state != IB_QPS_SQD)
-		goto out;
+		return;
 	/* only what has been sent can be answered; what is older than una is a ghost */
 	if (nhca_psn_diff(h->psn, sq->nxt) >= 0 || nhca_psn_diff(h->psn, sq->una) < 0) {
 		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
-		goto out;
+		return;
 	}
 
 	if (h->info->flags & NHCA_OPF_READ_RESP)
@@ -329,7 +324,6 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_ack_atomic(qp, rx);
 	else
 		nhca_ack_aeth(qp, h);
+	/* whoever unlocks sends what may go now */
 	set_bit(0, &sq->note);
-out:
-	nhca_sq_unlock(qp);
 }

@@ -15,6 +15,7 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = psn;
+	h->notice = nhca_notice(qp);
 	h->syndrome = NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT;
 	h->msn = msn;
 }
@@ -27,6 +28,7 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_
 			    u32 payload, u32 ahead)
 {
 	struct nhca_tx tx = {
+		.burst = qp->rq.burst,
 		.dev = qp->dev,
 		.av = qp->av,
 		.flow = qp->flow,
@@ -35,6 +37,7 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_
 		.it = it,
 		.payload = payload,
 		.copy = true,
+		.sum = nhca_peer_agreed(qp) || (h->notice & NHCA_NOTICE_BARE),
 		.fault = qp->rq.fault,
 		.ahead = ahead,
 	};
@@ -141,7 +144,7 @@ static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
 		nhca_res_done(&qp->rq.res[qp->rq.res_tail++ % qp->rq.nres]);
 }
 
-void nhca_answer_run(struct nhca_qp *qp)
+static void nhca_answer_pass(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
@@ -182,4 +185,14 @@ void nhca_answer_run(struct nhca_qp *qp)
 		nhca_answer_ack(qp, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
 				nhca_psn_add(rq->psn, -1));
 	}
+}
+
+void nhca_answer_run(struct nhca_qp *qp)
+{
+	struct nhca_burst burst = {};
+
+	qp->rq.burst = &burst;
+	nhca_answer_pass(qp);
+	qp->rq.burst = NULL;
+	nhca_burst_flush(&burst);
 }

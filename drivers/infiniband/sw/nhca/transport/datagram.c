@@ -135,16 +135,13 @@ fail:
 
 void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	enum ib_qp_state state;
+	enum ib_qp_state state = READ_ONCE(qp->state);
 
-	spin_lock(&qp->rq.lock);
-	state = READ_ONCE(qp->state);
-	if (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD ||
-	    state == IB_QPS_SQE) {
-		if (list_empty(&qp->rq.parked))
-			nhca_datagram_take(qp, rx);
-		else
-			nhca_park(qp, rx);
-	}
-	spin_unlock(&qp->rq.lock);
+	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
+	    state != IB_QPS_SQE)
+		return;
+	if (list_empty(&qp->rq.parked))
+		nhca_datagram_take(qp, rx);
+	else
+		nhca_park(qp, rx);
 }

@@ -5,6 +5,7 @@
 #ifndef NHCA_ENGINE_H
 #define NHCA_ENGINE_H
 
+#include "../net/burst.h"
 #include "qp.h"
 
 /*
@@ -86,6 +87,19 @@ void nhca_sq_kick(struct nhca_qp *qp);
 /* release sq.lock (taken with spin_lock), first doing what was noted meanwhile */
 void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 
+/* an iterator over the request's payload from byte @off */
+void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
+		     struct nhca_iter *it);
+
+/* headers of a SEND or WRITE, from @swr->sent on; without info and ackreq */
+void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
+		      struct nhca_hdr *h);
+
+/* ---- retry.c: with sq.lock held ---- */
+
+/* shorter local ACK timeouts are stretched: a software peer needs time to run */
+#define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
+
 /* go back to the oldest PSN that is not acknowledged and send again */
 void nhca_sq_go_back(struct nhca_qp *qp);
 
@@ -95,9 +109,11 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
 /* the window after a loss; @stall: nothing moved until a timeout */
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
 
-/* an iterator over the request's payload from byte @off */
-void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
-		     struct nhca_iter *it);
+/* the timer runs while something is unacknowledged; @oldest: which has only now been sent */
+void nhca_sq_arm(struct nhca_qp *qp, bool oldest);
+
+/* a packet that asks to be acknowledged is about to leave, for the first time */
+void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
 
 /* the local ACK timeout and RNR timer */
 void nhca_sq_timer(struct timer_list *t);
@@ -138,8 +154,47 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
 /* get a receive request into rq.rwr; as nhca_rwq_take() */
 int nhca_rq_take(struct nhca_qp *qp);
 
-/* ---- ack.c: a response arrived; lock not held ---- */
+/* ---- rx.c ---- */
+
+/* NHCA_NOTICE_*: what a packet to the peer of a connected QP says; any context */
+u8 nhca_notice(const struct nhca_qp *qp);
+
+/* does the peer say that it is nhca, and has heard that we are?  Then it verifies UDP checksums */
+static inline bool nhca_peer_agreed(const struct nhca_qp *qp)
+{
+	return READ_ONCE(qp->peer) & NHCA_NOTICE_SEEN;
+}
+
+/* beside NHCA_NOTICE_* in nhca_qp.peer: its packets have the mark of this host */
+#define NHCA_PEER_IS_HERE	BIT(7)
+
+static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
+{
+	return READ_ONCE(qp->peer) & NHCA_PEER_IS_HERE;
+}
+
+/* ---- loop.c ---- */
+
+/**
+ * nhca_loop_step - do a part of a request without packets, if both QPs are in this kernel
+ * sq.lock held, RCU read side
+ * Return: how many PSNs that was; then @swr may have been completed.  0: by packets.
+ */
+int nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
+
+/* has nobody switched it off? */
+bool nhca_loop_wanted(void);
+
+/* ---- ack.c: sq.lock held ---- */
+
+/* a response arrived */
 void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* @swr, the oldest, is done, and with it the local operations that waited for their turn */
+void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
+
+/* where byte @off of the answer to @swr goes */
+void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
 /* ---- park.c: with rq.lock held ---- */
 
@@ -154,13 +209,26 @@ void nhca_park_drop(struct nhca_qp *qp);
 
 /* ---- respond.c ---- */
 
+enum nhca_verdict {
+	NHCA_TAKEN,		/* executed: the expected PSN moves on */
+	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
+	NHCA_PARKED,		/* waits for its memory, and is executed then */
+	NHCA_FATAL,		/* the QP is going to error */
+};
+
+/* do what a request with the expected PSN says; rq.lock held, RCU read side */
+enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* it has been executed, and took @npsn PSNs; rq.lock held */
+void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
+
 /*
  * do what a request says; rq.lock held, RCU read side
  * Return: false if it was parked
  */
 bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/* a request arrived on a connected QP; lock not held */
+/* a request arrived on a connected QP; rq.lock held; what it owes waits for nhca_answer_run() */
 void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* let go of every key that an operation in progress uses; rq.lock held */
@@ -185,7 +253,7 @@ void nhca_answer_run(struct nhca_qp *qp);
 /* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
 void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
-/* ---- datagram.c ---- */
+/* ---- datagram.c; rq.lock held for what arrives ---- */
 void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* as nhca_respond_take() */

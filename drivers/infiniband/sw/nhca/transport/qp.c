@@ -264,6 +264,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->res_tail = 0;
 	qp->last_wqe_sent = false;
 	qp->comm_est = false;
+	WRITE_ONCE(qp->peer, 0);
 }
 
 /*
@@ -323,6 +324,8 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 	}
 	if (mask & IB_QP_MIN_RNR_TIMER)
 		to->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & (IB_QP_AV | IB_QP_DEST_QPN))
+		WRITE_ONCE(qp->peer, 0);
 	if (mask & IB_QP_DEST_QPN)
 		to->dest_qp_num = attr->dest_qp_num & NHCA_QPN_MASK;
 	if (qp->av)

@@ -79,12 +79,18 @@ struct nhca_swr {
  * @patience: the ACK timeout is stretched by 2^@patience: a timeout adds one,
  *            NHCA_CALM acknowledgments without one take one away
  * @calm:     acknowledgments since the last timeout, for @patience
+ * @rtt:      microseconds from a packet that asked to its acknowledgment, smoothed, times 8;
+ *            0: none has been measured
+ * @rtt_dev:  how far they lie from it, smoothed, times 4
+ * @rtt_psn:  the packet that is being measured, from @rtt_begun, ktime in ns; 0: none
+ * @probes:   the oldest request was sent again on suspicion, so many times
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
  * @deadline: when the oldest request times out, jiffies; moves with progress
  * @timer:    local ACK timeout or RNR timer
  * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
  * @fault:    where the engine waits for on-demand pages
+ * @burst:    packets of the pass that is under way, which leave at its end
  */
 struct nhca_sq {
 	/* everything below but producing */
@@ -116,11 +122,17 @@ struct nhca_sq {
 	bool draining;
 	u8 patience;
 	u8 calm;
+	u8 probes;
 	u8 waits;
+	u32 rtt;
+	u32 rtt_dev;
+	u32 rtt_psn;
+	u64 rtt_begun;
 	u32 turns;
 	unsigned long deadline;
 	struct timer_list timer;
 	struct nhca_fault *fault;
+	struct nhca_burst *burst;
 };
 
 /**
@@ -184,6 +196,7 @@ struct nhca_res {
  * @res_head: entries ever filled
  * @res_tail: the first that may be busy
  * @fault:   where the engine waits for on-demand pages
+ * @burst:   as in struct nhca_sq, of answers
  * @parked, @nparked: packets that wait for it
  */
 struct nhca_rq {
@@ -212,6 +225,7 @@ struct nhca_rq {
 	u32 res_head;
 	u32 res_tail;
 	struct nhca_fault *fault;
+	struct nhca_burst *burst;
 	struct list_head parked;
 	u32 nparked;
 };
@@ -238,6 +252,8 @@ struct nhca_rq {
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
+ * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
+ *          or may have become another; READ_ONCE, the newest packet wins
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
@@ -254,6 +270,7 @@ struct nhca_qp {
 	bool user;
 	bool last_wqe_sent;
 	bool comm_est;
+	u8 peer;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	struct tasklet_struct kick;
@@ -344,11 +361,24 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
 
 /**
  * nhca_transport_rx - a decoded packet arrived
- * Looks up and checks the QP, verifies the ICRC, and hands the packet to the
+ * Looks up and checks the QP, verifies that the packet is intact, and hands the packet to the
  * engine that it is for.
- * Context: softirq, RCU read side.
+ * A lock of the QP may stay held, for the packets behind it in the same batch.
+ * Context: softirq, RCU read side; @rx is the one of the batch.
  */
 void nhca_transport_rx(struct nhca_rx *rx);
+
+/**
+ * nhca_transport_again - as nhca_transport_rx(), for a packet whose headers are those of the one
+ * before in the batch, but for PSN and acknowledge request
+ */
+void nhca_transport_again(struct nhca_rx *rx);
+
+/**
+ * nhca_transport_rx_end - the batch has ended: answers go out, nothing stays held
+ * Context: as nhca_transport_rx(), in the same RCU read side.
+ */
+void nhca_transport_rx_end(struct nhca_rx *rx);
 
 /* ---- multicast: verbs/mcast.c ---- */
 

@@ -5,13 +5,6 @@
  */
 #include "engine.h"
 
-enum nhca_verdict {
-	NHCA_TAKEN,		/* executed: the expected PSN moves on */
-	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
-	NHCA_PARKED,		/* waits for its memory, and is executed then */
-	NHCA_FATAL,		/* the QP is going to error */
-};
-
 static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
 {
 	static const enum nhca_counter count[] = {
@@ -50,9 +43,14 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 	return nhca_refuse(qp, code, -1);
 }
 
-/* The memory of a request is being faulted in: the packet waits for it. */
+/*
+ * The memory of a request is being faulted in: the packet waits for it.  What is no packet comes
+ * again as one.
+ */
 static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	if (rx->src)
+		return NHCA_HELD;
 	nhca_park(qp, rx);
 	return NHCA_PARKED;
 }
@@ -127,6 +125,8 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_live_exit();
 	if (err == -EAGAIN)
 		return nhca_put_off(qp, rx);
+	if (rx->src_err)
+		return NHCA_HELD;
 	if (err) {
 		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
 		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
@@ -221,6 +221,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_live_exit();
 	if (err == -EAGAIN)
 		return nhca_put_off(qp, rx);
+	if (rx->src_err)
+		return NHCA_HELD;
 	if (err)
 		return nhca_refuse_access(qp);
 	rq->wr_left -= rx->payload;
@@ -345,13 +347,14 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_TAKEN;
 }
 
-static enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
+enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_opinfo *info = rx->hdr.info;
 	struct nhca_rq *rq = &qp->rq;
 
+	/* what is no packet may stand for several */
 	if (!nhca_opseq_ok(rq->seq, info) ||
-	    !nhca_opseq_len_ok(info, rx->payload, qp->mtu))
+	    (!rx->src && !nhca_opseq_len_ok(info, rx->payload, qp->mtu)))
 		return nhca_refuse_invalid(qp);
 	if (info->flags & NHCA_OPF_SEND)
 		return nhca_do_send(qp, rx);
@@ -362,13 +365,18 @@ static enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 	return nhca_do_atomic(qp, rx);
 }
 
-static void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h)
+void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
 	struct nhca_rq *rq = &qp->rq;
 
-	rq->psn = nhca_psn_add(rq->psn, 1);
+	rq->psn = nhca_psn_add(rq->psn, npsn);
 	rq->seq = nhca_opseq_next(rq->seq, h->info);
 	rq->nak_sent = false;
+	/* what was missing came in the same batch: the peer need not go back for it */
+	if (rq->nak_due && !rq->fatal) {
+		rq->nak_due = false;
+		rq->ack_due = true;
+	}
 	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC))
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
 	/* READs and atomics are acknowledged by their answers */
@@ -458,9 +466,8 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	} else {
 		verdict = nhca_execute(qp, rx);
 		if (verdict == NHCA_TAKEN)
-			nhca_accept(qp, h);
+			nhca_accept(qp, h, 1);
 	}
-	nhca_answer_run(qp);
 	return verdict;
 }
 
@@ -488,13 +495,12 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	    nhca_opseq_len_ok(h->info, rx->payload, qp->mtu))
 		verdict = nhca_execute(qp, rx);
 	if (verdict == NHCA_TAKEN) {
-		nhca_accept(qp, h);
+		nhca_accept(qp, h, 1);
 	} else if (verdict != NHCA_PARKED) {
 		rq->drop = true;
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = nhca_psn_add(h->psn, 1);
 	}
-	nhca_answer_run(qp);
 	return verdict;
 }
 
@@ -507,17 +513,13 @@ bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 
 void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	struct nhca_rq *rq = &qp->rq;
-	enum ib_qp_state state;
+	enum ib_qp_state state = READ_ONCE(qp->state);
 
-	spin_lock(&rq->lock);
-	state = READ_ONCE(qp->state);
-	if (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD ||
-	    state == IB_QPS_SQE) {
-		if (list_empty(&rq->parked))
-			nhca_respond_take(qp, rx);
-		else
-			nhca_park(qp, rx);
-	}
-	spin_unlock(&rq->lock);
+	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
+	    state != IB_QPS_SQE)
+		return;
+	if (list_empty(&qp->rq.parked))
+		nhca_respond_take(qp, rx);
+	else
+		nhca_park(qp, rx);
 }

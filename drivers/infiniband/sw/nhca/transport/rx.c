@@ -2,8 +2,17 @@
 /*
  * From a decoded packet to the engine that it is for: the one place where a
  * packet's right to reach a QP is decided (IBTA 9.6.1, A17.9.3).
+ *
+ * A batch of packets for one QP costs one look-up, one lock and one answer: the lock
+ * stays with the batch until a packet for somebody else comes, or the end.
  */
+#include <linux/moduleparam.h>
+
 #include "engine.h"
+
+static bool nhca_insist_icrc;
+module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
+MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
 
 #define NHCA_MCAST_QPN	0xffffff
 
@@ -86,6 +95,88 @@ static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct 
 	return NHCA_CNT_MAX;
 }
 
+/* ---- the in-band notice ---- */
+
+u8 nhca_notice(const struct nhca_qp *qp)
+{
+	u8 peer = READ_ONCE(qp->peer);
+	u8 notice = NHCA_NOTICE_HERE;
+
+	if (peer & NHCA_NOTICE_HERE)
+		notice |= NHCA_NOTICE_SEEN;
+	if (READ_ONCE(nhca_insist_icrc))
+		return notice;
+	notice |= NHCA_NOTICE_TAKES_BARE;
+	/* the peer has heard us, so that the bits come through both ways */
+	if ((peer & NHCA_NOTICE_SEEN) && (peer & NHCA_NOTICE_TAKES_BARE))
+		notice |= NHCA_NOTICE_BARE;
+	return notice;
+}
+
+/* What the peer says holds from now on; written only when it is news. */
+static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	u8 notice = rx->hdr.notice;
+	u8 old = READ_ONCE(qp->peer);
+	u8 peer = 0;
+
+	if ((notice & NHCA_NOTICE_HERE) && !(notice & NHCA_NOTICE_FOREIGN))
+		peer = notice & (NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE);
+	if (peer && (notice & NHCA_NOTICE_BARE) &&
+	    ((old & NHCA_PEER_IS_HERE) || nhca_rx_is_ours(rx)))
+		peer |= NHCA_PEER_IS_HERE;
+	if (old != peer)
+		WRITE_ONCE(qp->peer, peer);
+}
+
+/*
+ * Is the packet as it was sent?  Nothing of it is believed before.  The bits that say that it has
+ * no ICRC are not under the ICRC: who has changed them has not changed the packet.
+ */
+static bool nhca_rx_intact(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
+
+	if ((rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_is_datagram(qp) &&
+	    !READ_ONCE(nhca_insist_icrc) && nhca_rx_sum_ok(rx))
+		return true;
+	return nhca_rx_icrc_ok(rx);
+}
+
+/* ---- a batch and its lock ---- */
+
+/* The answers of those packets that came since the lock was taken, then the lock. */
+static void nhca_rx_release(struct nhca_rx *rx)
+{
+	struct nhca_qp *qp = rx->qp;
+	spinlock_t *lock = rx->held;
+
+	if (!lock)
+		return;
+	rx->held = NULL;
+	/* for sparse: taken in nhca_rx_hold() */
+	__acquire(lock);
+	if (lock == &qp->sq.lock) {
+		nhca_sq_unlock(qp);
+	} else {
+		if (!nhca_is_datagram(qp))
+			nhca_answer_run(qp);
+		spin_unlock(lock);
+	}
+}
+
+/* @lock is one of @qp's, and is held until nhca_rx_release(). */
+static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *lock)
+{
+	if (rx->held == lock)
+		return;
+	nhca_rx_release(rx);
+	spin_lock(lock);
+	rx->qp = qp;
+	rx->held = lock;
+	__release(lock);
+}
+
 static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	enum nhca_counter why;
@@ -100,12 +191,20 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	}
 
-	if (nhca_is_datagram(qp))
+	if (nhca_is_datagram(qp)) {
+		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		nhca_datagram_rx(qp, rx);
-	else if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
+		return;
+	}
+	nhca_notice_heard(qp, rx);
+	rx->passed = true;
+	if (rx->hdr.info->flags & NHCA_OPF_REQUEST) {
+		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		nhca_respond_rx(qp, rx);
-	else
+	} else {
+		nhca_rx_hold(rx, qp, &qp->sq.lock);
 		nhca_ack_rx(qp, rx);
+	}
 }
 
 static void nhca_rx_multicast(struct nhca_rx *rx)
@@ -121,37 +220,74 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 	nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
 }
 
-void nhca_transport_rx(struct nhca_rx *rx)
+/* Return: the QP that the packet names, or NULL, which has been counted. */
+static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
 {
 	struct nhca_dev *dev = NULL;
 	struct nhca_qp *qp;
 
+	if (rx->hdr.qpn == NHCA_GSI_QPN)
+		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+	else if (rx->qp && rx->qp->qpn == rx->hdr.qpn)
+		/* as the packet before */
+		return rx->qp;
+	qp = nhca_qp_find(dev, rx->hdr.qpn);
+	if (qp)
+		return qp;
+	if (!dev)
+		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+	if (dev)
+		nhca_count(dev, NHCA_CNT_RX_NO_QP);
+	return NULL;
+}
+
+void nhca_transport_rx(struct nhca_rx *rx)
+{
+	struct nhca_qp *qp;
+
+	rx->passed = false;
 	if (rx->mcast) {
 		if (rx->hdr.qpn == NHCA_MCAST_QPN)
 			nhca_rx_multicast(rx);
 		return;
 	}
 
-	if (rx->hdr.qpn == NHCA_GSI_QPN)
-		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
-	qp = nhca_qp_find(dev, rx->hdr.qpn);
-	if (!qp) {
-		if (!dev)
-			dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
-		if (dev)
-			nhca_count(dev, NHCA_CNT_RX_NO_QP);
+	qp = nhca_rx_qp(rx);
+	if (!qp)
 		return;
-	}
-
-	/* before anything of the packet is believed */
-	if (!nhca_rx_icrc_ok(rx)) {
+	if (!nhca_rx_intact(qp, rx)) {
 		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-
 	if (rx->hdr.opcode == NHCA_OPCODE_CNP) {
 		nhca_count(qp->dev, NHCA_CNT_CNP_RCVD);
 		return;
 	}
 	nhca_rx_deliver(qp, rx);
+}
+
+void nhca_transport_again(struct nhca_rx *rx)
+{
+	struct nhca_qp *qp = rx->qp;
+
+	/* what let that one in lets in this one: the lock that it took is still held */
+	if (!rx->passed || !rx->held) {
+		nhca_transport_rx(rx);
+		return;
+	}
+	if (!nhca_rx_intact(qp, rx)) {
+		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
+		return;
+	}
+	nhca_count(qp->dev, NHCA_CNT_RCVD_PKTS);
+	nhca_count_add(qp->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
+		nhca_respond_rx(qp, rx);
+	else
+		nhca_ack_rx(qp, rx);
+}
+
+void nhca_transport_rx_end(struct nhca_rx *rx)
+{
+	nhca_rx_release(rx);
 }

@@ -7,110 +7,10 @@
 
 #include "engine.h"
 
-/* shorter local ACK timeouts are stretched: a software peer needs time to run */
-#define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
-/* timeouts in a row that may be put off */
-#define NHCA_WAITS_MAX		8
-/* the timeout doubles at each timeout, so many times */
-#define NHCA_PATIENCE_MAX	5
-/* and halves again after so many acknowledgments in time */
-#define NHCA_CALM		64
-
 static bool nhca_swr_is_write(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_RDMA_WRITE ||
 	       swr->wqe.opcode == NHCA_WR_RDMA_WRITE_WITH_IMM;
-}
-
-static unsigned long nhca_ack_timeout(const struct nhca_qp *qp)
-{
-	/* 4.096 us << timeout */
-	unsigned long t = nsecs_to_jiffies(4096ULL << qp->attr.timeout);
-
-	return (max(t, NHCA_TIMEOUT_MIN) << qp->sq.patience) + 1;
-}
-
-/*
- * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: since
- * now, because what is asked first has only now been sent, or sent again.
- */
-static void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
-{
-	struct nhca_sq *sq = &qp->sq;
-
-	if (!qp->attr.timeout)
-		return;
-	if (oldest || !timer_pending(&sq->timer))
-		sq->deadline = jiffies + nhca_ack_timeout(qp);
-	if (!timer_pending(&sq->timer))
-		mod_timer(&sq->timer, sq->deadline);
-}
-
-void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
-{
-	struct nhca_sq *sq = &qp->sq;
-
-	sq->threshold = max_t(u32, sq->window / 2, NHCA_WINDOW_MIN);
-	sq->window = stall ? NHCA_WINDOW_MIN : sq->threshold;
-	sq->grown = 0;
-}
-
-static void nhca_sq_grow(struct nhca_sq *sq, u32 acked)
-{
-	if (sq->window < sq->threshold) {
-		sq->window += acked;
-	} else {
-		sq->grown += acked;
-		if (sq->grown < sq->window)
-			return;
-		sq->grown = 0;
-		sq->window++;
-	}
-	sq->window = min_t(u32, sq->window, NHCA_WINDOW_MAX);
-}
-
-void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
-{
-	struct nhca_sq *sq = &qp->sq;
-
-	nhca_sq_grow(sq, nhca_psn_add(psn, -sq->una));
-	sq->una = psn;
-	sq->waits = 0;
-	if (sq->patience && ++sq->calm >= NHCA_CALM) {
-		sq->calm = 0;
-		sq->patience--;
-	}
-	sq->retries = qp->attr.retry_cnt;
-	sq->rnr_retries = qp->attr.rnr_retry;
-	sq->gone_back = false;
-	sq->deadline = jiffies + nhca_ack_timeout(qp);
-}
-
-void nhca_sq_go_back(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr;
-	s32 done;
-
-	sq->cur = NULL;
-	sq->rd_atomic = 0;
-	/* the first packet that is sent again asks */
-	sq->since_ack = NHCA_WINDOW_MAX;
-	list_for_each_entry(swr, &sq->inflight, list) {
-		if (!swr->begun) {
-			if (!sq->cur)
-				sq->cur = swr;
-			break;
-		}
-		done = nhca_psn_diff(sq->una, swr->psn);
-		if (nhca_swr_is_read(swr))
-			swr->sent = swr->got;
-		else
-			swr->sent = clamp_t(s32, done, 0, swr->npsn);
-		if (!sq->cur && (swr->sent < swr->npsn || swr->status))
-			sq->cur = swr;
-	}
-	sq->gone_back = true;
 }
 
 /* Return: the PSN that the next packet will have: how far the window is used. */
@@ -163,8 +63,11 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
-	if (nhca_swr_is_local(swr))
+	if (nhca_swr_is_local(swr)) {
+		/* what it closes may lie in what waits */
+		nhca_burst_flush(sq->burst);
 		nhca_local_run(qp, swr);
+	}
 	return true;
 }
 
@@ -212,6 +115,23 @@ static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
+	h->notice = nhca_notice(qp);
+}
+
+void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
+		      struct nhca_hdr *h)
+{
+	nhca_swr_hdr(qp, swr, h);
+	h->opcode = nhca_message_opcode(swr, first, last) |
+		    (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
+	h->solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
+	if (nhca_swr_is_write(swr)) {
+		h->va = swr->wqe.rdma.remote_addr;
+		h->rkey = swr->wqe.rdma.rkey;
+		h->dmalen = swr->length;
+	}
+	h->imm = (__force __be32)swr->wqe.ex.imm_data;
+	h->inv_rkey = swr->wqe.ex.invalidate_rkey;
 }
 
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
@@ -223,10 +143,12 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 		nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off, 0);
 }
 
-static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h,
-			 u32 off, u32 payload)
+/* What @h and @payload bytes from @off of the message make; @it is where they come from. */
+static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
+			u32 payload, struct nhca_tx *tx, struct nhca_iter *it)
 {
-	struct nhca_tx tx = {
+	*tx = (struct nhca_tx) {
+		.burst = qp->sq.burst,
 		.dev = qp->dev,
 		.av = qp->av,
 		.flow = qp->flow,
@@ -234,15 +156,23 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 		.hdr = h,
 		.payload = payload,
 		.copy = qp->ibqp.qp_type != IB_QPT_RC || swr->sent < swr->high,
+		.sum = nhca_peer_agreed(qp) || (h->notice & NHCA_NOTICE_BARE),
 		.fault = qp->sq.fault,
 		.ahead = swr->length - off - payload,
 	};
-	struct nhca_iter it;
-
 	if (payload) {
-		nhca_swr_source(qp, swr, off, &it);
-		tx.it = &it;
+		nhca_swr_source(qp, swr, off, it);
+		tx->it = it;
 	}
+}
+
+static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h,
+			 u32 off, u32 payload)
+{
+	struct nhca_iter it;
+	struct nhca_tx tx;
+
+	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
 		nhca_count(qp->dev, NHCA_CNT_RETRANSMIT_PKTS);
 	return nhca_xmit(&tx);
@@ -264,7 +194,33 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 	return false;
 }
 
-/* One packet of a SEND or WRITE. */
+/*
+ * The middle of a long SEND or WRITE, as many packets at once as there are between its first and
+ * its last, and none of which asks to be acknowledged.
+ * Return: how many were sent, which may be none.
+ */
+static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h)
+{
+	struct nhca_sq *sq = &qp->sq;
+	u32 off = swr->sent * qp->mtu;
+	u32 quarter = sq->window / 4;
+	u32 count = swr->npsn - 1 - swr->sent;
+	struct nhca_iter it;
+	struct nhca_tx tx;
+
+	if (!(h->notice & NHCA_NOTICE_BARE) || qp->mtu <= NHCA_COPY_BREAK ||
+	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
+		return 0;
+	count = min3(count, quarter - 1 - sq->since_ack, max(nhca_sq_room(sq), 1U) - 1);
+	if (count < 2)
+		return 0;
+	nhca_swr_tx(qp, swr, h, off, qp->mtu, &tx, &it);
+	count = nhca_burst_run(&tx, count);
+	sq->since_ack += count;
+	return count;
+}
+
+/* One packet of a SEND or WRITE, or several if they are alike. */
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 off = swr->sent * qp->mtu;
@@ -272,20 +228,19 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	bool first = !swr->sent;
 	bool last = swr->sent + 1 == swr->npsn;
 	struct nhca_hdr h;
+	u32 sent;
 	int err;
 
-	nhca_swr_hdr(qp, swr, &h);
-	h.opcode = nhca_message_opcode(swr, first, last) |
-		   (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
-	h.ackreq = nhca_wants_ack(qp, swr, last);
-	h.solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
-	if (nhca_swr_is_write(swr)) {
-		h.va = swr->wqe.rdma.remote_addr;
-		h.rkey = swr->wqe.rdma.rkey;
-		h.dmalen = swr->length;
+	nhca_message_hdr(qp, swr, first, last, &h);
+	if (!first && !last && qp->ibqp.qp_type == IB_QPT_RC) {
+		sent = nhca_send_middle(qp, swr, &h);
+		swr->sent += sent;
+		if (sent)
+			return 0;
 	}
-	h.imm = (__force __be32)swr->wqe.ex.imm_data;
-	h.inv_rkey = swr->wqe.ex.invalidate_rkey;
+	h.ackreq = nhca_wants_ack(qp, swr, last);
+	if (h.ackreq && swr->sent >= swr->high)
+		nhca_rtt_begin(&qp->sq, h.psn);
 
 	err = nhca_swr_xmit(qp, swr, &h, off, payload);
 	if (!err)
@@ -307,6 +262,8 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	h.va = swr->wqe.rdma.remote_addr + off;
 	h.rkey = swr->wqe.rdma.rkey;
 	h.dmalen = min(swr->length - off, (chunk_end - swr->sent) * qp->mtu);
+	if (swr->sent >= swr->high)
+		nhca_rtt_begin(&qp->sq, h.psn);
 
 	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
 	if (!err) {
@@ -468,15 +425,16 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 	return swr;
 }
 
-void nhca_sq_run(struct nhca_qp *qp)
+static void nhca_sq_pass(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
-	u32 budget = NHCA_SQ_BUDGET;
+	int budget = NHCA_SQ_BUDGET;
 	struct nhca_swr *swr;
 	bool oldest;
+	int done;
 
 	for (;; budget--) {
-		if (!budget) {
+		if (budget <= 0) {
 			tasklet_schedule(&qp->kick);
 			return;
 		}
@@ -507,6 +465,12 @@ void nhca_sq_run(struct nhca_qp *qp)
 			continue;
 		}
 		if (swr->sent < swr->npsn) {
+			done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
+			if (done) {
+				/* bytes take as long as without it */
+				budget -= done;
+				continue;
+			}
 			if (!nhca_may_send(qp, swr))
 				return;
 			oldest = nhca_psn_add(swr->psn, swr->sent) == sq->una;
@@ -521,6 +485,16 @@ void nhca_sq_run(struct nhca_qp *qp)
 		if (swr->sent >= swr->npsn)
 			nhca_sq_advance(qp, swr);
 	}
+}
+
+void nhca_sq_run(struct nhca_qp *qp)
+{
+	struct nhca_burst burst = {};
+
+	qp->sq.burst = &burst;
+	nhca_sq_pass(qp);
+	qp->sq.burst = NULL;
+	nhca_burst_flush(&burst);
 }
 
 void nhca_sq_unlock(struct nhca_qp *qp)
@@ -567,64 +541,4 @@ void nhca_send_doorbell(struct nhca_qp *qp)
 		tasklet_schedule(&qp->kick);
 	else
 		nhca_sq_kick(qp);
-}
-
-static void nhca_sq_timed_out(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr;
-	bool in_line;
-
-	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
-	if (!swr || !swr->begun || swr->status)
-		return;
-	if (time_before(jiffies, sq->deadline)) {
-		mod_timer(&sq->timer, sq->deadline);
-		return;
-	}
-
-	/*
-	 * What waits on our own side is not late: not what has its turn still to come, nor
-	 * what is being faulted in, nor what the stack holds; but a dead link must not hold us
-	 * for ever.
-	 */
-	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
-	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
-		sq->waits += !in_line;
-		sq->deadline = jiffies + nhca_ack_timeout(qp);
-		mod_timer(&sq->timer, sq->deadline);
-		return;
-	}
-
-	nhca_count(qp->dev, NHCA_CNT_TIMEOUT);
-	if (!sq->retries) {
-		nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
-		nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
-		return;
-	}
-	sq->retries--;
-	/* the peer may be slow rather than deaf, or the queues between us full */
-	if (sq->patience < NHCA_PATIENCE_MAX)
-		sq->patience++;
-	sq->calm = 0;
-	sq->deadline = jiffies + nhca_ack_timeout(qp);
-	mod_timer(&sq->timer, sq->deadline);
-	nhca_sq_shrink(qp, true);
-	nhca_sq_go_back(qp);
-}
-
-void nhca_sq_timer(struct timer_list *t)
-{
-	struct nhca_qp *qp = timer_container_of(qp, t, sq.timer);
-	struct nhca_sq *sq = &qp->sq;
-
-	spin_lock(&sq->lock);
-	if (sq->rnr_wait) {
-		sq->rnr_wait = false;
-	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
-		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
-		nhca_sq_timed_out(qp);
-	}
-	set_bit(0, &sq->note);
-	nhca_sq_unlock(qp);
 }

@@ -126,6 +126,16 @@ enum nhca_nak {
 	NHCA_NAK_INVALID_RD	= 4,
 };
 
+/*
+ * What nhca ends tell each other in the six bits of BTH byte 4 beside FECN and BECN, which are
+ * reserved, outside the ICRC, sent as 0 and ignored by others (9.2, A17.3.3).
+ */
+#define NHCA_NOTICE_HERE	BIT(0)	/* this is an nhca */
+#define NHCA_NOTICE_SEEN	BIT(1)	/* and has seen, on this connection, that you are */
+#define NHCA_NOTICE_TAKES_BARE	BIT(2)	/* and takes packets without an ICRC */
+#define NHCA_NOTICE_BARE	BIT(3)	/* this one has none; its UDP checksum holds */
+#define NHCA_NOTICE_FOREIGN	0x30	/* never set by us: with these it is not our notice */
+
 /**
  * struct nhca_hdr - a packet's headers, decoded; also what is encoded
  * @info:     the opcode's row

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Packets that leave together.
+ *
+ * Only towards a peer that verifies UDP checksums, because GSO gives every packet one, and only
+ * through a netdev that takes batches as they are.  In software the stack would cut them up
+ * before they have left, and the pages on loan would be back too early.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/mm.h>
+#include <linux/udp.h>
+
+#include "net.h"
+#include "burst.h"
+#include "xmit.h"
+#include "../memory/lend.h"
+#include "../memory/memory.h"
+#include "../wire/compat.h"
+#include "../wire/icrc.h"
+
+/* packets of a batch: what UDP sockets of every kernel allow themselves */
+#define NHCA_BURST_PACKETS	64
+/* bytes behind the UDP header: IP's lengths have 16 bits */
+#define NHCA_BURST_BYTES	(65535 - (int)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
+/* pieces of a packet: more are copied together */
+#define NHCA_PIECES		8
+
+/**
+ * struct nhca_piece - bytes of a packet that lie together in a page
+ * @page: with a reference
+ * @off:  where in it
+ * @len:  bytes
+ */
+struct nhca_piece {
+	struct page *page;
+	u32 off;
+	u32 len;
+};
+
+/**
+ * struct nhca_pieces - a packet, before it is added
+ * @p:    pieces, in their order
+ * @n:    how many
+ * @crc:  so far
+ * @icrc: the packet has one
+ */
+struct nhca_pieces {
+	struct nhca_piece p[NHCA_PIECES];
+	u32 n;
+	u32 crc;
+	bool icrc;
+};
+
+static u32 nhca_tx_bytes(const struct nhca_tx *tx)
+{
+	return tx->hdr->info->hdr_len + tx->payload + tx->hdr->pad + NHCA_ICRC_LEN;
+}
+
+/* Return: room for @len bytes as the next piece, or NULL. */
+static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
+{
+	struct nhca_piece *piece = &ps->p[ps->n];
+	void *p = nhca_frag_get(len, &piece->page, &piece->off);
+
+	if (p) {
+		piece->len = len;
+		ps->n++;
+	}
+	return p;
+}
+
+static void nhca_pieces_drop(struct nhca_pieces *ps)
+{
+	while (ps->n)
+		put_page(ps->p[--ps->n].page);
+}
+
+static void nhca_pieces_crc(struct nhca_pieces *ps, const void *p, u32 len)
+{
+	if (ps->icrc)
+		ps->crc = nhca_icrc_more(ps->crc, p, len);
+}
+
+/* BTH and extended headers into @p. */
+static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
+{
+	const struct nhca_burst *b = tx->burst;
+	u32 len = nhca_hdr_encode(tx->hdr, p);
+
+	if (!ps->icrc)
+		return;
+	ps->crc = nhca_icrc_head(b->skb, p, nhca_tx_bytes(tx), b->packets);
+	nhca_pieces_crc(ps, p + NHCA_BTH_LEN, len - NHCA_BTH_LEN);
+}
+
+/* Pad and ICRC into @p. */
+static void nhca_piece_tail(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
+{
+	__le32 icrc = nhca_host_mark;
+
+	memset(p, 0, tx->hdr->pad);
+	if (ps->icrc) {
+		nhca_pieces_crc(ps, p, tx->hdr->pad);
+		icrc = nhca_icrc_finish(ps->crc);
+	}
+	memcpy(p + tx->hdr->pad, &icrc, sizeof(icrc));
+}
+
+/* The next bytes of the payload, by reference. */
+static void nhca_piece_lend(struct nhca_pieces *ps, const struct nhca_seg *seg)
+{
+	struct page *page = seg->page;
+	u32 left = seg->len;
+	u32 off = seg->off;
+	u32 n;
+
+	for (; left; left -= n, off = 0, page++) {
+		n = min_t(u32, left, PAGE_SIZE - off);
+		get_page(page);
+		ps->p[ps->n++] = (struct nhca_piece) { page, off, n };
+	}
+}
+
+/*
+ * The payload by reference, as far as it may and there are pieces for it: one is kept for what
+ * has to be copied, and one for the tail.  Return: bytes that are left, or an error.
+ */
+static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	struct nhca_burst *b = tx->burst;
+	u32 left = tx->payload;
+	struct nhca_seg seg;
+	void *p;
+	int err;
+
+	/* bytes of at most a page may lie on two */
+	while (left && ps->n + 4 <= NHCA_PIECES) {
+		err = nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg);
+		if (err)
+			return err;
+		left -= seg.len;
+		nhca_pieces_crc(ps, nhca_seg_addr(&seg), seg.len);
+		if (sendpage_ok(seg.page) && nhca_iter_lend(it)) {
+			if (b->loan < 0)
+				b->loan = nhca_lend();
+			nhca_piece_lend(ps, &seg);
+			continue;
+		}
+		p = nhca_piece_new(ps, seg.len);
+		if (!p)
+			return -ENOMEM;
+		memcpy(p, nhca_seg_addr(&seg), seg.len);
+	}
+	return left;
+}
+
+/* Context: live section.  Return: 0, or as nhca_xmit(); then nothing is held. */
+static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
+	u32 hdr_len = tx->hdr->info->hdr_len;
+	int left = tx->payload;
+	int err = -ENOMEM;
+	u8 *p;
+
+	ps->n = 0;
+	ps->icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE);
+
+	if (tx->payload <= NHCA_COPY_BREAK) {
+		p = nhca_piece_new(ps, hdr_len + tx->payload + tail_len);
+		if (!p)
+			return -ENOMEM;
+		nhca_piece_header(ps, tx, p);
+		err = left ? nhca_iter_read(it, p + hdr_len, left) : 0;
+		if (err)
+			goto drop;
+		nhca_pieces_crc(ps, p + hdr_len, left);
+		nhca_piece_tail(ps, tx, p + hdr_len + left);
+		return 0;
+	}
+
+	p = nhca_piece_new(ps, hdr_len);
+	if (!p)
+		return -ENOMEM;
+	nhca_piece_header(ps, tx, p);
+	if (!tx->copy) {
+		left = nhca_pieces_lend(ps, tx, it);
+		if (left < 0) {
+			err = left;
+			goto drop;
+		}
+	}
+	if (left) {
+		p = nhca_piece_new(ps, left);
+		if (!p)
+			goto drop;
+		err = nhca_iter_read(it, p, left);
+		if (err)
+			goto drop;
+		nhca_pieces_crc(ps, p, left);
+		err = -ENOMEM;
+	}
+	p = nhca_piece_new(ps, tail_len);
+	if (!p)
+		goto drop;
+	nhca_piece_tail(ps, tx, p);
+	return 0;
+
+drop:
+	nhca_pieces_drop(ps);
+	return err;
+}
+
+static void nhca_burst_grow(struct nhca_burst *b, u32 bytes)
+{
+	b->skb->len += bytes;
+	b->skb->data_len += bytes;
+	b->skb->truesize += bytes;
+	if (b->last == b->skb)
+		return;
+	b->last->len += bytes;
+	b->last->data_len += bytes;
+	b->last->truesize += bytes;
+}
+
+/* Return: is there room for @n fragments, in an skb behind the others if need be? */
+static bool nhca_burst_room(struct nhca_burst *b, u32 n)
+{
+	struct sk_buff *more;
+
+	if (skb_shinfo(b->last)->nr_frags + n <= MAX_SKB_FRAGS)
+		return true;
+	if (!b->lists)
+		return false;
+	more = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!more)
+		return false;
+	if (b->last == b->skb)
+		skb_shinfo(b->skb)->frag_list = more;
+	else
+		b->last->next = more;
+	b->skb->truesize += more->truesize;
+	b->last = more;
+	return true;
+}
+
+/* One piece more; there is room.  Its reference goes to the skb.  The caller adds up lengths. */
+static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piece)
+{
+	struct skb_shared_info *info = skb_shinfo(b->last);
+
+	/* the tail of one packet and the header of the next lie together */
+	if (skb_can_coalesce(b->last, info->nr_frags, piece->page, piece->off)) {
+		skb_frag_size_add(&info->frags[info->nr_frags - 1], piece->len);
+		put_page(piece->page);
+	} else {
+		skb_fill_page_desc(b->last, info->nr_frags, piece->page, piece->off, piece->len);
+	}
+}
+
+/* The pieces' references go to the skb. */
+static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps)
+{
+	u32 bytes = 0, i;
+
+	for (i = 0; i < ps->n; i++) {
+		nhca_burst_piece(b, &ps->p[i]);
+		bytes += ps->p[i].len;
+	}
+	/* what lies in a consumer's page may change before it is on the wire */
+	skb_shinfo(b->last)->flags |= SKBFL_SHARED_FRAG;
+	nhca_burst_grow(b, bytes);
+	b->len += bytes;
+}
+
+static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
+{
+	struct net *net = nhca_net_ns(tx->dev->nn);
+	const netdev_features_t needed = NETIF_F_SG | NETIF_F_GSO_UDP_L4;
+	netdev_features_t features;
+	struct dst_entry *dst;
+
+	if (unlikely(!netif_running(tx->dev->netdev)))
+		return -ENETDOWN;
+	dst = nhca_route(net, tx->av, tx->sport);
+	if (IS_ERR(dst)) {
+		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
+		return -EHOSTUNREACH;
+	}
+	features = dst->dev->features;
+	if ((features & needed) != needed || !nhca_can_sum(dst, tx->av->v4) ||
+	    dst->header_len) {
+		dst_release(dst);
+		b->alone = true;
+		return -EOPNOTSUPP;
+	}
+	b->skb = nhca_headers(net, tx->av, dst, tx->sport, 0, NHCA_BURST_PACKETS);
+	if (!b->skb)
+		return -ENOMEM;
+	b->last = b->skb;
+	b->dev = tx->dev;
+	b->av = tx->av;
+	b->flow = tx->flow;
+	b->sport = tx->sport;
+	b->seg = nhca_tx_bytes(tx);
+	b->len = 0;
+	b->packets = 0;
+	b->payload = 0;
+	b->loan = -1;
+	b->ended = false;
+	b->lists = features & NETIF_F_FRAGLIST;
+	return 0;
+}
+
+static bool nhca_burst_takes(const struct nhca_burst *b, u32 bytes)
+{
+	return !b->ended && bytes <= b->seg && b->packets < NHCA_BURST_PACKETS &&
+	       b->len + bytes <= NHCA_BURST_BYTES;
+}
+
+/* Forget the skb, in which there is no packet. */
+static void nhca_burst_cancel(struct nhca_burst *b)
+{
+	if (b->loan >= 0)
+		nhca_lend_return(b->loan);
+	kfree_skb(b->skb);
+	b->skb = NULL;
+}
+
+int nhca_burst_add(struct nhca_tx *tx)
+{
+	struct nhca_burst *b = tx->burst;
+	u32 bytes = nhca_tx_bytes(tx);
+	struct nhca_pieces ps;
+	struct nhca_iter it;
+	bool room;
+	int err;
+
+	if (b->alone)
+		return -EOPNOTSUPP;
+	for (;;) {
+		if (b->skb && !nhca_burst_takes(b, bytes))
+			nhca_burst_flush(b);
+		if (!b->skb) {
+			err = nhca_burst_begin(b, tx);
+			if (err)
+				return err;
+		}
+
+		if (tx->it)
+			it = *tx->it;
+		nhca_live_enter();
+		err = nhca_pieces_gather(&ps, tx, &it);
+		if (err == -EAGAIN)
+			err = nhca_iter_fault(&it, tx->ahead, tx->fault);
+		room = !err && nhca_burst_room(b, ps.n);
+		if (room)
+			nhca_burst_append(b, &ps);
+		nhca_live_exit();
+
+		if (err) {
+			if (!b->packets)
+				nhca_burst_cancel(b);
+			return err;
+		}
+		if (room)
+			break;
+		/* as the first one of another batch there is room for it */
+		nhca_pieces_drop(&ps);
+		if (WARN_ON_ONCE(!b->packets)) {
+			nhca_burst_cancel(b);
+			return -ENOMEM;
+		}
+		nhca_burst_flush(b);
+	}
+	b->packets++;
+	b->payload += tx->payload;
+	b->ended = bytes < b->seg;
+	return 0;
+}
+
+/*
+ * The payload of a packet of a run into @ps, behind its first piece.
+ * Return: false if not all of it can be lent; then @ps has the first piece only.
+ */
+static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struct nhca_iter *it,
+			     u32 left)
+{
+	struct nhca_seg seg;
+
+	for (; left; left -= seg.len) {
+		/* two pages, and the tail */
+		if (ps->n + 3 > NHCA_PIECES ||
+		    nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
+		    !sendpage_ok(seg.page) || !nhca_iter_lend(it)) {
+			while (ps->n > 1)
+				put_page(ps->p[--ps->n].page);
+			return false;
+		}
+		if (b->loan < 0)
+			b->loan = nhca_lend();
+		nhca_piece_lend(ps, &seg);
+	}
+	return true;
+}
+
+/*
+ * Context: live section.  Between the payloads of two packets there are twelve bytes that follow
+ * from those before the first, and the host's mark.
+ */
+static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
+{
+	u32 psn = tx->hdr->psn, n = 0, ahead = 0;
+	u8 bth[NHCA_ICRC_LEN + NHCA_BTH_LEN] = {};
+	struct nhca_pieces ps;
+	u8 *p;
+
+	memcpy(bth, &nhca_host_mark, sizeof(nhca_host_mark));
+	nhca_hdr_encode(tx->hdr, bth + NHCA_ICRC_LEN);
+	for (; n < count; n++, psn++) {
+		ps.n = 0;
+		p = nhca_piece_new(&ps, ahead + NHCA_BTH_LEN);
+		if (!p)
+			break;
+		if (!nhca_run_payload(b, &ps, tx->it, tx->payload) ||
+		    !nhca_burst_room(b, ps.n + 1)) {
+			nhca_pieces_drop(&ps);
+			break;
+		}
+		put_unaligned_be24(psn, bth + sizeof(bth) - 3);
+		memcpy(p, bth + NHCA_ICRC_LEN - ahead, ahead + NHCA_BTH_LEN);
+		nhca_burst_append(b, &ps);
+		ahead = NHCA_ICRC_LEN;
+	}
+	if (n) {
+		/* nothing can fail here: there is room for it, and the page is always there */
+		get_page(nhca_mark_page);
+		ps.p[0] = (struct nhca_piece) { nhca_mark_page, 0, NHCA_ICRC_LEN };
+		ps.n = 1;
+		nhca_burst_append(b, &ps);
+	}
+	return n;
+}
+
+u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
+{
+	struct nhca_burst *b = tx->burst;
+	u32 bytes, n;
+
+	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
+	bytes = nhca_tx_bytes(tx);
+	if (b->alone)
+		return 0;
+	if (b->skb && !nhca_burst_takes(b, bytes))
+		nhca_burst_flush(b);
+	if (!b->skb && nhca_burst_begin(b, tx))
+		return 0;
+	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_BURST_BYTES - b->len) / bytes);
+	/* behind longer ones there is room for one */
+	if (bytes < b->seg)
+		count = 1;
+
+	nhca_live_enter();
+	n = nhca_run_gather(b, tx, count);
+	nhca_live_exit();
+
+	if (!n && !b->packets)
+		nhca_burst_cancel(b);
+	b->packets += n;
+	b->payload += n * tx->payload;
+	b->ended = n && bytes < b->seg;
+	return n;
+}
+
+void nhca_burst_flush(struct nhca_burst *b)
+{
+	struct sk_buff *skb = b->skb;
+	struct skb_shared_info *info;
+
+	if (!skb)
+		return;
+	b->skb = NULL;
+	if (b->packets > 1) {
+		info = skb_shinfo(skb);
+		info->gso_type = SKB_GSO_UDP_L4;
+		info->gso_size = b->seg;
+		info->gso_segs = b->packets;
+	}
+	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
+	nhca_sum_below(skb, b->av);
+	nhca_send(b->dev, b->av, b->flow, skb, b->loan, b->packets, b->payload);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Packets to one peer that leave together, as one UDP GSO skb: headers and payload in turn,
+ * the payload by page reference.
+ */
+#ifndef NHCA_NET_BURST_H
+#define NHCA_NET_BURST_H
+
+#include <linux/types.h>
+
+struct nhca_tx;
+struct sk_buff;
+
+/**
+ * struct nhca_burst - packets that wait for those behind them
+ * @skb:     headers of IP and UDP, then the packets; NULL: none
+ * @last:    @skb, or the last of its frag_list: where fragments are added
+ * @dev, @av, @flow, @sport: of the first packet, and so of all
+ * @seg:     bytes of each packet behind its UDP header; the last may have fewer
+ * @len:     bytes of all
+ * @packets: how many
+ * @payload: bytes of payload in them, for the counters
+ * @loan:    for pages that are lent, or -1
+ * @ended:   nothing fits behind the last packet, because it is a shorter one
+ * @lists:   the netdev takes skbs behind an skb
+ * @alone:   the netdev takes no batches: do not ask again
+ *
+ * On the stack of a pass over one half of one QP, zeroed, and flushed at its end: the QP's
+ * lock protects it.  Fields are private to the net room.
+ */
+struct nhca_burst {
+	struct sk_buff *skb;
+	struct sk_buff *last;
+	struct nhca_dev *dev;
+	struct nhca_av *av;
+	struct nhca_flow *flow;
+	u32 seg;
+	u32 len;
+	u32 packets;
+	u32 payload;
+	int loan;
+	u16 sport;
+	bool ended;
+	bool lists;
+	bool alone;
+};
+
+/**
+ * nhca_burst_add - put a packet behind those that wait, or begin with it
+ * Context, errors: as nhca_xmit(); -EOPNOTSUPP: the packet has to go alone.
+ */
+int nhca_burst_add(struct nhca_tx *tx);
+
+/**
+ * nhca_burst_run - put packets behind those that wait which differ in their PSN only
+ * @tx:    the first of them; each next one has the PSN and the payload behind it; headers of BTH
+ *         alone, payload by reference, and no ICRC
+ * @count: how many there are
+ *
+ * Context: as nhca_xmit().  In one live section: nothing is copied.
+ * Return: how many were taken, perhaps fewer than @count, or none: then nhca_xmit() knows why.
+ */
+u32 nhca_burst_run(struct nhca_tx *tx, u32 count);
+
+/**
+ * nhca_burst_flush - send what waits
+ * Context: BH disabled, RCU read side; not in a live section.
+ */
+void nhca_burst_flush(struct nhca_burst *b);
+
+#endif /* NHCA_NET_BURST_H */

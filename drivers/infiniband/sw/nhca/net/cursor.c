@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A place in a batch.
+ */
+#include "cursor.h"
+
+static void nhca_cursor_linear(struct nhca_cursor *c)
+{
+	c->frag = -1;
+	c->data = c->skb->data;
+	c->len = skb_headlen(c->skb);
+}
+
+void nhca_cursor_init(struct nhca_cursor *c, const struct sk_buff *skb)
+{
+	c->head = skb;
+	c->skb = skb;
+	c->start = 0;
+	nhca_cursor_linear(c);
+}
+
+/* Return: false at the end. */
+static bool nhca_cursor_next(struct nhca_cursor *c)
+{
+	const struct skb_shared_info *info = skb_shinfo(c->skb);
+	const struct sk_buff *next;
+
+	if (c->frag + 1 < (int)info->nr_frags) {
+		c->start += c->len;
+		c->frag++;
+		/* no highmem: a device has no DMA addresses but these */
+		c->data = skb_frag_address(&info->frags[c->frag]);
+		c->len = skb_frag_size(&info->frags[c->frag]);
+		return true;
+	}
+	next = c->skb == c->head ? info->frag_list : c->skb->next;
+	if (!next)
+		return false;
+	c->start += c->len;
+	c->skb = next;
+	nhca_cursor_linear(c);
+	return true;
+}
+
+const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
+{
+	if (unlikely(off < c->start))
+		nhca_cursor_init(c, c->head);
+	while (off - c->start >= c->len)
+		if (!nhca_cursor_next(c))
+			return NULL;
+	*len = c->len - (off - c->start);
+	return c->data + (off - c->start);
+}

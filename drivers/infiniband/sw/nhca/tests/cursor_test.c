@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: reading a batch from front to back, whatever it is built of.
+ */
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/skbuff.h>
+
+#include "../net/cursor.h"
+
+static u8 byte_at(u32 off)
+{
+	return off * 7 + (off >> 8);
+}
+
+/* @len more bytes as a fragment of @skb, which is @head or one behind it */
+static void add_frag(struct kunit *test, struct sk_buff *head, struct sk_buff *skb, u32 len)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	u32 off = 13, i;
+	u8 *p;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	p = page_address(page);
+	for (i = 0; i < len; i++)
+		p[off + i] = byte_at(head->len + i);
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, off, len, len);
+	if (skb != head) {
+		head->len += len;
+		head->data_len += len;
+		head->truesize += len;
+	}
+}
+
+static void add_linear(struct sk_buff *skb, u32 from, u32 len)
+{
+	u8 *p = skb_put(skb, len);
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		p[i] = byte_at(from + i);
+}
+
+/* linear bytes, fragments, an skb without linear bytes behind it, and one with */
+static struct sk_buff *batch(struct kunit *test, u32 linear)
+{
+	struct sk_buff *skb = alloc_skb(128, GFP_KERNEL);
+	struct sk_buff *second = alloc_skb(0, GFP_KERNEL);
+	struct sk_buff *third = alloc_skb(128, GFP_KERNEL);
+
+	KUNIT_ASSERT_TRUE(test, skb && second && third);
+	add_linear(skb, 0, linear);
+	add_frag(test, skb, skb, 16);
+	add_frag(test, skb, skb, 100);
+	add_frag(test, skb, second, 1);
+	add_frag(test, skb, second, 200);
+	add_linear(third, skb->len, 77);
+	skb->len += 77;
+	skb->data_len += 77;
+	add_frag(test, skb, third, 30);
+	skb_shinfo(skb)->frag_list = second;
+	second->next = third;
+	return skb;
+}
+
+/* Each byte is where it was put, whatever steps the reader takes. */
+static void every_step_test(struct kunit *test)
+{
+	u32 linear, step, off, len, i;
+	struct nhca_cursor c;
+	struct sk_buff *skb;
+	const u8 *p;
+
+	for (linear = 0; linear <= 64; linear += 64) {
+		skb = batch(test, linear);
+		for (step = 1; step < 150; step += 7) {
+			nhca_cursor_init(&c, skb);
+			for (off = 0; off < skb->len; off += step) {
+				p = nhca_cursor_at(&c, off, &len);
+				KUNIT_ASSERT_NOT_NULL(test, p);
+				KUNIT_ASSERT_GE(test, len, 1);
+				KUNIT_ASSERT_LE(test, off + len, skb->len);
+				for (i = 0; i < len; i++)
+					KUNIT_ASSERT_EQ(test, p[i], byte_at(off + i));
+			}
+			KUNIT_EXPECT_NULL(test, nhca_cursor_at(&c, skb->len, &len));
+		}
+		kfree_skb(skb);
+	}
+}
+
+/* A copy stays where it was, and going back is possible. */
+static void back_test(struct kunit *test)
+{
+	struct nhca_cursor c, copy;
+	struct sk_buff *skb;
+	const u8 *p;
+	u32 len;
+
+	skb = batch(test, 64);
+	nhca_cursor_init(&c, skb);
+	KUNIT_ASSERT_NOT_NULL(test, nhca_cursor_at(&c, 300, &len));
+	copy = c;
+	KUNIT_ASSERT_NOT_NULL(test, nhca_cursor_at(&c, 420, &len));
+	p = nhca_cursor_at(&copy, 301, &len);
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	KUNIT_EXPECT_EQ(test, *p, byte_at(301));
+	p = nhca_cursor_at(&c, 3, &len);
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	KUNIT_EXPECT_EQ(test, *p, byte_at(3));
+	KUNIT_EXPECT_EQ(test, len, 61);
+	kfree_skb(skb);
+}
+
+/* Nothing has no bytes. */
+static void empty_test(struct kunit *test)
+{
+	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);
+	struct nhca_cursor c;
+	u32 len;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	nhca_cursor_init(&c, skb);
+	KUNIT_EXPECT_NULL(test, nhca_cursor_at(&c, 0, &len));
+	kfree_skb(skb);
+}
+
+static struct kunit_case nhca_cursor_cases[] = {
+	KUNIT_CASE(every_step_test),
+	KUNIT_CASE(back_test),
+	KUNIT_CASE(empty_test),
+	{}
+};
+
+static struct kunit_suite nhca_cursor_suite = {
+	.name = "nhca_cursor",
+	.test_cases = nhca_cursor_cases,
+};
+
+kunit_test_suite(nhca_cursor_suite);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The same-host path: when both queue pairs of an RC connection live in this kernel, bytes go from
+ * region to region, and no packet exists.
+ *
+ * A step takes the place of as many packets of the message as the peer would take next, and leaves
+ * both sides as if those had come and been acknowledged: PSNs, the opcode sequence, what is open.
+ * So any step may be done by packets instead, and is, whenever something is not as plain as
+ * it mostly is: packets on their way, a lock that is not free, memory that is not there, an answer
+ * other than yes.
+ *
+ * Packets come first, too: the path opens when some have gone both ways, through all that routes
+ * and filters them, and one has come with the mark of this very host (wire.rst).
+ */
+#include <linux/moduleparam.h>
+
+#include "engine.h"
+
+/*
+ * Bytes of a step, which is one live section: who closes a key waits no longer than for these.
+ * A page at a time would have them cost twice as much in looking keys up.
+ */
+#define NHCA_LOOP_BYTES	(32 << 10)
+
+static bool nhca_same_host = true;
+module_param_named(same_host, nhca_same_host, bool, 0644);
+MODULE_PARM_DESC(same_host, "Copy between queue pairs of one host without packets");
+
+bool nhca_loop_wanted(void)
+{
+	return READ_ONCE(nhca_same_host);
+}
+
+static bool nhca_loop_up(const struct nhca_qp *qp)
+{
+	return netif_running(qp->dev->netdev) &&
+	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
+}
+
+/* Are these two connected to each other?  Both halves' locks that protect it are held. */
+static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
+{
+	return peer->ibqp.qp_type == IB_QPT_RC && peer->attr.dest_qp_num == qp->qpn && peer->av &&
+	       ipv6_addr_equal(&peer->av->daddr, &qp->av->saddr) &&
+	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
+}
+
+/* Would the peer take the packet with @psn as the next one, and at once? */
+static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
+{
+	const struct nhca_rq *rq = &peer->rq;
+	enum ib_qp_state state = READ_ONCE(peer->state);
+
+	return (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD) &&
+	       rq->psn == psn && !rq->fatal && !rq->nak_due && rq->res_tail == rq->res_head &&
+	       list_empty(&rq->parked) && !nhca_fault_waiting(rq->fault);
+}
+
+/*
+ * Return: the peer, its rq.lock held; NULL if this is not for us.  Never waits for the lock: who
+ * has it may be waiting for ours.
+ */
+static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp, u32 psn)
+{
+	struct nhca_qp *peer;
+
+	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
+	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
+		return NULL;
+	if (nhca_loop_mirrors(qp, peer) && nhca_loop_takes(peer, psn)) {
+		/* for sparse: released in nhca_loop_unlock() */
+		__release(&peer->rq.lock);
+		return peer;
+	}
+	spin_unlock(&peer->rq.lock);
+	return NULL;
+}
+
+static void nhca_loop_unlock(struct nhca_qp *peer)
+{
+	__acquire(&peer->rq.lock);
+	spin_unlock(&peer->rq.lock);
+}
+
+static u32 nhca_loop_bytes(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 npsn)
+{
+	return min(swr->length - swr->sent * qp->mtu, npsn * qp->mtu);
+}
+
+/* The step's packets have been taken: as their acknowledgment would. */
+static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	swr->sent += npsn;
+	swr->high = max(swr->high, swr->sent);
+	if (nhca_swr_is_read(swr))
+		swr->got = swr->sent;
+	sq->nxt = nhca_psn_add(swr->psn, swr->sent);
+	nhca_sq_progress(qp, sq->nxt);
+	if (swr->sent == swr->npsn)
+		nhca_ack_done(qp, swr);
+}
+
+/*
+ * The peer has said no, or not yet, and owes an answer: it says so in a packet, to a request whose
+ * packets have been sent.
+ */
+static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	swr->sent = swr->npsn;
+	swr->high = swr->npsn;
+	sq->nxt = nhca_psn_add(swr->psn, swr->npsn);
+	nhca_sq_arm(qp, true);
+	nhca_answer_run(peer);
+}
+
+/* SEND and WRITE.  Return: as nhca_loop_step(). */
+static int nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer,
+			     u32 npsn)
+{
+	bool last = swr->sent + npsn == swr->npsn;
+	struct nhca_hdr h;
+	struct nhca_iter it;
+	struct nhca_rx rx = {
+		.dev = peer->dev,
+		.src = &it,
+		.payload = nhca_loop_bytes(qp, swr, npsn),
+	};
+	enum nhca_verdict verdict;
+
+	nhca_message_hdr(qp, swr, !swr->sent, last, &h);
+	h.info = nhca_opinfo(h.opcode);
+	rx.hdr = h;
+	nhca_swr_source(qp, swr, swr->sent * qp->mtu, &it);
+
+	verdict = nhca_execute(peer, &rx);
+	if (verdict == NHCA_TAKEN) {
+		nhca_accept(peer, &h, npsn);
+		peer->rq.ack_due = false;
+		nhca_loop_done(qp, swr, npsn);
+		return npsn;
+	}
+	if (verdict == NHCA_HELD && !peer->rq.nak_due)
+		/* a source that is not there, or not ours, fails in the same way as a packet's */
+		return 0;
+	nhca_loop_refused(qp, swr, peer);
+	return npsn;
+}
+
+/* READ.  What is not open, or not there, is for packets to find out. */
+static int nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
+{
+	u32 off = swr->sent * qp->mtu;
+	u32 len = nhca_loop_bytes(qp, swr, npsn);
+	struct nhca_sge sge = {
+		.addr = swr->wqe.rdma.remote_addr + off,
+		.length = len,
+		.lkey = swr->wqe.rdma.rkey,
+	};
+	struct nhca_iter from, to;
+	int err;
+
+	if (!(peer->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) || !peer->rq.nres ||
+	    peer->rq.seq != NHCA_SEQ_IDLE)
+		return 0;
+	nhca_iter_sges(&from, &peer->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+	nhca_swr_target(qp, swr, off, &to);
+	nhca_live_enter();
+	err = nhca_iter_copy(&to, &from, len, NULL);
+	nhca_live_exit();
+	if (err)
+		return 0;
+	peer->rq.psn = nhca_psn_add(peer->rq.psn, npsn);
+	if (swr->sent + npsn == swr->npsn)
+		peer->rq.msn = nhca_psn_add(peer->rq.msn, 1);
+	nhca_loop_done(qp, swr, npsn);
+	return npsn;
+}
+
+int nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 psn = nhca_psn_add(swr->psn, swr->sent);
+	struct nhca_qp *peer;
+	u32 npsn;
+	int done;
+
+	/* nothing is under way, in whatever direction, that could be overtaken */
+	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !nhca_loop_wanted())
+		return 0;
+	peer = nhca_loop_lock(qp, psn);
+	if (!peer)
+		return 0;
+	npsn = min(swr->npsn - swr->sent, max_t(u32, NHCA_LOOP_BYTES / qp->mtu, 1));
+	nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, nhca_loop_bytes(qp, swr, npsn));
+	if (nhca_swr_is_read(swr))
+		done = nhca_loop_read(qp, swr, peer, npsn);
+	else
+		done = nhca_loop_message(qp, swr, peer, npsn);
+	nhca_loop_unlock(peer);
+	return done;
+}

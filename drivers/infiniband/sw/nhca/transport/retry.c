@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the send engine waits for, and what it does when that does not come: round trips, the
+ * window, timers, going back (IBTA 9.7.5, 9.7.6).
+ */
+#include <linux/ktime.h>
+#include <linux/math64.h>
+
+#include "engine.h"
+
+/* timeouts in a row that may be put off */
+#define NHCA_WAITS_MAX		8
+/* the timeout doubles at each timeout, so many times */
+#define NHCA_PATIENCE_MAX	5
+/* and halves again after so many acknowledgments in time */
+#define NHCA_CALM		64
+/* times that what seems lost is sent again before the timeout says that it is */
+#define NHCA_PROBES_MAX		3
+/* not before this: a peer in software may have to wait for its turn to run */
+#define NHCA_PROBE_MIN		msecs_to_jiffies(10)
+
+static unsigned long nhca_ack_timeout(const struct nhca_qp *qp)
+{
+	/* 4.096 us << timeout */
+	unsigned long t = nsecs_to_jiffies(4096ULL << qp->attr.timeout);
+
+	return (max(t, NHCA_TIMEOUT_MIN) << qp->sq.patience) + 1;
+}
+
+/*
+ * How long to wait for the next acknowledgment: as long as they have taken so far and some more,
+ * doubled with each probe; when those are used up, or while nothing is known, the timeout.
+ */
+static unsigned long nhca_sq_patience(const struct nhca_qp *qp)
+{
+	const struct nhca_sq *sq = &qp->sq;
+	unsigned long timeout = nhca_ack_timeout(qp);
+	unsigned long usual;
+
+	if (!sq->rtt || sq->probes >= NHCA_PROBES_MAX)
+		return timeout;
+	usual = max(usecs_to_jiffies((sq->rtt >> 3) + sq->rtt_dev), NHCA_PROBE_MIN);
+	return min(timeout, (usual << sq->probes) + 1);
+}
+
+void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
+{
+	if (sq->rtt_begun)
+		return;
+	sq->rtt_psn = psn;
+	sq->rtt_begun = ktime_get_ns();
+}
+
+/* Everything before @psn is acknowledged (RFC 6298, in the shape of TCP's). */
+static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
+{
+	u32 us;
+	s32 off;
+
+	if (!sq->rtt_begun || nhca_psn_diff(psn, sq->rtt_psn) <= 0)
+		return;
+	us = clamp_t(u64, div_u64(ktime_get_ns() - sq->rtt_begun, NSEC_PER_USEC), 1, USEC_PER_SEC);
+	sq->rtt_begun = 0;
+	if (!sq->rtt) {
+		sq->rtt = us << 3;
+		sq->rtt_dev = us << 1;
+		return;
+	}
+	off = us - (sq->rtt >> 3);
+	sq->rtt = max_t(s32, sq->rtt + off, 1);
+	sq->rtt_dev += abs(off) - (sq->rtt_dev >> 2);
+}
+
+/*
+ * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: since
+ * now, because what is asked first has only now been sent, or sent again.
+ */
+void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (!qp->attr.timeout)
+		return;
+	if (oldest || !timer_pending(&sq->timer))
+		sq->deadline = jiffies + nhca_sq_patience(qp);
+	if (!timer_pending(&sq->timer) || time_before(sq->deadline, sq->timer.expires))
+		mod_timer(&sq->timer, sq->deadline);
+}
+
+void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	sq->threshold = max_t(u32, sq->window / 2, NHCA_WINDOW_MIN);
+	sq->window = stall ? NHCA_WINDOW_MIN : sq->threshold;
+	sq->grown = 0;
+}
+
+static void nhca_sq_grow(struct nhca_sq *sq, u32 acked)
+{
+	if (sq->window < sq->threshold) {
+		sq->window += acked;
+	} else {
+		sq->grown += acked;
+		if (sq->grown < sq->window)
+			return;
+		sq->grown = 0;
+		sq->window++;
+	}
+	sq->window = min_t(u32, sq->window, NHCA_WINDOW_MAX);
+}
+
+void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	nhca_sq_grow(sq, nhca_psn_add(psn, -sq->una));
+	nhca_rtt_end(sq, psn);
+	sq->una = psn;
+	sq->waits = 0;
+	sq->probes = 0;
+	if (sq->patience && ++sq->calm >= NHCA_CALM) {
+		sq->calm = 0;
+		sq->patience--;
+	}
+	sq->retries = qp->attr.retry_cnt;
+	sq->rnr_retries = qp->attr.rnr_retry;
+	sq->gone_back = false;
+	sq->deadline = jiffies + nhca_sq_patience(qp);
+}
+
+void nhca_sq_go_back(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	s32 done;
+
+	sq->cur = NULL;
+	sq->rd_atomic = 0;
+	/* whichever copy is answered, nobody could tell (Karn) */
+	sq->rtt_begun = 0;
+	/* the first packet that is sent again asks */
+	sq->since_ack = NHCA_WINDOW_MAX;
+	list_for_each_entry(swr, &sq->inflight, list) {
+		if (!swr->begun) {
+			if (!sq->cur)
+				sq->cur = swr;
+			break;
+		}
+		done = nhca_psn_diff(sq->una, swr->psn);
+		if (nhca_swr_is_read(swr))
+			swr->sent = swr->got;
+		else
+			swr->sent = clamp_t(s32, done, 0, swr->npsn);
+		if (!sq->cur && (swr->sent < swr->npsn || swr->status))
+			sq->cur = swr;
+	}
+	sq->gone_back = true;
+}
+
+static void nhca_sq_timed_out(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	bool in_line;
+
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	if (!swr || !swr->begun || swr->status)
+		return;
+	if (time_before(jiffies, sq->deadline)) {
+		mod_timer(&sq->timer, sq->deadline);
+		return;
+	}
+
+	/*
+	 * What waits on our own side is not late: not what has its turn still to come, nor
+	 * what is being faulted in, nor what the stack holds; but a dead link must not hold us
+	 * for ever.
+	 */
+	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
+	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
+		sq->waits += !in_line;
+		sq->deadline = jiffies + nhca_ack_timeout(qp);
+		mod_timer(&sq->timer, sq->deadline);
+		return;
+	}
+
+	/*
+	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
+	 * was lost, and nobody will say so.
+	 */
+	if (sq->rtt && sq->probes < NHCA_PROBES_MAX) {
+		nhca_count(qp->dev, NHCA_CNT_PROBE);
+		nhca_sq_shrink(qp, sq->probes++);
+		sq->deadline = jiffies + nhca_sq_patience(qp);
+		mod_timer(&sq->timer, sq->deadline);
+		nhca_sq_go_back(qp);
+		return;
+	}
+
+	nhca_count(qp->dev, NHCA_CNT_TIMEOUT);
+	if (!sq->retries) {
+		nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+		nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	sq->retries--;
+	/* the peer may be slow rather than deaf, or the queues between us full */
+	if (sq->patience < NHCA_PATIENCE_MAX)
+		sq->patience++;
+	sq->calm = 0;
+	/* or no longer who it was, or behind something that changes bits: ask again who is there */
+	WRITE_ONCE(qp->peer, 0);
+	sq->deadline = jiffies + nhca_ack_timeout(qp);
+	mod_timer(&sq->timer, sq->deadline);
+	nhca_sq_shrink(qp, true);
+	nhca_sq_go_back(qp);
+}
+
+void nhca_sq_timer(struct timer_list *t)
+{
+	struct nhca_qp *qp = timer_container_of(qp, t, sq.timer);
+	struct nhca_sq *sq = &qp->sq;
+
+	spin_lock(&sq->lock);
+	if (sq->rnr_wait) {
+		sq->rnr_wait = false;
+	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
+		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
+		nhca_sq_timed_out(qp);
+	}
+	set_bit(0, &sq->note);
+	nhca_sq_unlock(qp);
+}
