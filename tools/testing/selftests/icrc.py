@@ -6,6 +6,9 @@
                                         TSHARK-FIELDS is what `tshark -T fields -e frame.number
                                         -e infiniband.invariant.crc` said about the same file;
                                         empty: tshark was not asked
+    icrc.py notice FILE bare|whole      packets between nhca ends: every ICRC is good, and every UDP
+                                        checksum of a packet that says it has none; bare: most
+                                        say so, whole: none does
     icrc.py damage FILE COPY            COPY is FILE with one bit of one packet's payload turned
     icrc.py cut FILE COPY               COPY is FILE with one packet cut inside its BTH"""
 
@@ -103,6 +106,42 @@ def check(name, fields):
     return 0 if seen and not bad else 1
 
 
+def checksum(data, network, udp, end):
+    """The sum that is 0xffff if the UDP checksum is good."""
+    addresses = data[network + 12:network + 20] if data[network] >> 4 == 4 else \
+        data[network + 8:network + 40]
+    covered = addresses + struct.pack("!HH", 17, end - udp) + data[udp:end]
+    covered += b"\0" * (len(covered) % 2)
+    total = sum(struct.unpack(f"!{len(covered) // 2}H", covered))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total
+
+
+BARE = 8        # among the six bits of BTH byte 4 (Documentation/wire.rst)
+
+
+def notice(name, wanted):
+    with open(name, "rb") as source:
+        data = source.read()
+    seen = bare = bad = 0
+    for _, at, length in packets(data):
+        found = roce(data, at, length)
+        if not found:
+            continue
+        network, udp, end = found
+        seen += 1
+        if data[udp + 8 + 4] & BARE:
+            bare += 1
+            good = data[udp + 6:udp + 8] != b"\0\0" and checksum(data, network, udp, end) == 0xffff
+        else:
+            good = data[end - 4:end] == struct.pack("<I", icrc(data, network, udp, end))
+        bad += not good
+    print(f"{seen} packets, {bare} without an ICRC, {bad} bad")
+    enough = bare > seen * 0.8 if wanted == "bare" else not bare
+    return 0 if seen > 100 and not bad and enough else 1
+
+
 def change(name, copy, cut):
     with open(name, "rb") as source:
         data = bytearray(source.read())
@@ -128,10 +167,12 @@ def change(name, copy, cut):
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("check", "damage", "cut"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("check", "notice", "damage", "cut"):
         raise SystemExit(__doc__)
     if sys.argv[1] == "check":
         return check(*sys.argv[2:])
+    if sys.argv[1] == "notice":
+        return notice(*sys.argv[2:])
     return change(*sys.argv[2:], sys.argv[1] == "cut")
 
 

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: two nhca ends that have noticed each other leave the ICRC out and have a UDP checksum instead; who insists on the ICRC gets it
+# tier: check
+# lab: --nodes 2 --timeout 240
+# interop.sh shows that a peer which is not nhca sees plain RoCEv2.
+
+. "$LAB_SRC/selftests/traffic.sh"
+
+PCAP=$LIB_TMP/pcap
+SWITCH=/sys/module/nhca/parameters/insist_icrc
+
+# What this node sends; what comes in is seen joined to batches.
+capture() {
+	local tries
+	tcpdump -i "$NETDEV" -s 0 -B 16384 -U -Z root -Q out -w "$PCAP" udp port 4791 \
+		2> "$LIB_TMP/tcpdump" &
+	TCPDUMP=$!
+	for tries in $(seq 100); do
+		grep -q 'listening on' "$LIB_TMP/tcpdump" && break
+		sleep 0.1
+	done
+	barrier
+}
+
+# judge NAME bare|whole: each packet proves its bytes; with or without an ICRC
+judge() {
+	local name=$1 wanted=$2 found
+	barrier
+	sleep 0.5
+	kill $TCPDUMP
+	wait $TCPDUMP 2> /dev/null
+	found=$(python3 "$LAB_SRC/selftests/icrc.py" notice "$PCAP" "$wanted" 2>&1)
+	if [ $? = 0 ]; then
+		ok "$name, sent by node $NODE"
+		echo "#   $found"
+	else
+		notok "$name, sent by node $NODE" "$found"
+	fi
+}
+
+capture
+xfer -q 4 -n 48 -s 65536 -b
+judge "without an ICRC, with a UDP checksum" bare
+
+# One end insists: then neither leaves it out.
+[ "$NODE" = 1 ] && echo Y > $SWITCH
+capture
+xfer -q 4 -n 48 -s 65536 -b
+judge "an ICRC in every packet" whole
+[ "$NODE" = 1 ] && echo N > $SWITCH
+exit 0
