@@ -5,7 +5,7 @@
 #   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
 #				that knows no namespaces, and for "loop", one device that is both
 #   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
-#   bench_tcp NAME		one stream of iperf3 between the namespaces
+#   bench_tcp NAME [SECONDS]	one stream of iperf3 between the namespaces, or nodes
 #
 # A measurement that fails prints `bench-failed NAME: why`, and the benchmark says so.
 
@@ -74,39 +74,53 @@ bench_ends_gone() {
 	module_remove
 }
 
+# With one node both ends are here; with two, the passive one is node 1.
 bench_load() {
-	local name=$1 server pid
+	local name=$1 ok=
 	shift
 	BENCH_PORT=$((BENCH_PORT + 1))
-	# shellcheck disable=SC2086 # words
-	$BENCH_IN_1 load -d $BENCH_DEV_1 -g $BENCH_GID_1 -p $BENCH_PORT "$@" > "$LIB_TMP/server" 2>&1 &
-	server=$!
-	# shellcheck disable=SC2086
-	if timeout 300 $BENCH_IN_2 load -d $BENCH_DEV_2 -g $BENCH_GID_2 -p $BENCH_PORT "$@" $BENCH_HOST \
-		> "$LIB_TMP/client" 2>&1; then
+	set -- -p $BENCH_PORT "$@"
+	if [ "$NODE" = 1 ]; then
+		# shellcheck disable=SC2086 # words
+		$BENCH_IN_1 timeout 300 load -d $BENCH_DEV_1 -g $BENCH_GID_1 "$@" > "$LIB_TMP/server" 2>&1 &
+	fi
+	if [ "$NODE" = "$NODES" ]; then
+		# shellcheck disable=SC2086
+		timeout 300 $BENCH_IN_2 load -d $BENCH_DEV_2 -g $BENCH_GID_2 "$@" $BENCH_HOST \
+			> "$LIB_TMP/client" 2>&1 && ok=1
 		sed -n "s/^{/bench $name {/p" "$LIB_TMP/client"
-		wait $server
-	else
-		kill $server 2> /dev/null
-		wait $server 2> /dev/null
-		bench_failed "$name" "$(cat "$LIB_TMP/client" "$LIB_TMP/server" | tail -n 2 | tr '\n' ' ')"
+		[ -n "$ok" ] || bench_failed "$name" "$(tail -n 2 "$LIB_TMP/client" | tr '\n' ' ')"
+	fi
+	[ "$NODES" = 1 ] || barrier
+	if [ "$NODE" = 1 ]; then
+		[ "$NODES" = 1 ] && [ -n "$ok" ] || kill %% 2> /dev/null
+		wait
 	fi
 }
 
+# bench_tcp NAME [SECONDS]
 bench_tcp() {
-	local name=$1 seconds=${2:-2} server
-	ip netns exec left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
-	server=$!
-	sleep 0.5
-	if ip netns exec right iperf3 -c 10.97.0.1 -t "$seconds" -l 64K -J > "$LIB_TMP/client" 2>&1; then
-		python3 -c 'import json, sys
+	local name=$1 seconds=${2:-2} server= host=$IP_1 left= right=
+	if [ "$NODES" = 1 ]; then
+		left='ip netns exec left' right='ip netns exec right' host=10.97.0.1
+	fi
+	if [ "$NODE" = 1 ]; then
+		$left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
+		server=$!
+		sleep 0.5
+	fi
+	[ "$NODES" = 1 ] || barrier
+	if [ "$NODE" = "$NODES" ]; then
+		if $right iperf3 -c "$host" -t "$seconds" -l 64K -J > "$LIB_TMP/client" 2>&1; then
+			python3 -c 'import json, sys
 rate = json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"]
 print("bench", sys.argv[1], json.dumps({"mode": "stream", "op": "tcp", "size": 65536,
       "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(65536 * 8e9 / rate, 1)}))' \
-			"$name" < "$LIB_TMP/client"
-	else
-		bench_failed "$name" "$(tail -n 1 "$LIB_TMP/client")"
+				"$name" < "$LIB_TMP/client"
+		else
+			bench_failed "$name" "$(tail -n 1 "$LIB_TMP/client")"
+		fi
 	fi
-	kill $server 2> /dev/null
-	wait $server 2> /dev/null
+	[ "$NODES" = 1 ] || barrier
+	[ -z "$server" ] || { kill $server 2> /dev/null; wait $server 2> /dev/null; }
 }

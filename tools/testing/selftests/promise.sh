@@ -3,6 +3,7 @@
 # promise: when an invalidation completes, nothing moves through the old key any more
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 300
+# lab one-host: --nodes 1 --cpus 2 --timeout 300
 # lab long: --nodes 2 --cpus 2 --timeout 172800 --env COUNT=500
 # tier long: long
 # lab million: --machine uml --nodes 2 --cpus 2 --timeout 14400 --env MANY=1000000

@@ -5,6 +5,7 @@
  * type 2 windows are, 2A or 2B; it begins the name of each result.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 

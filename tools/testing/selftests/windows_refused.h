@@ -452,6 +452,21 @@ static bool in_order(struct pair *p)
 	return true;
 }
 
+/* A long message, posted by another CPU: a post may return when all of it has moved. */
+struct long_write {
+	struct pair *p;
+	uint32_t rkey, len;
+	bool posted;
+};
+
+static void *write_long(void *arg)
+{
+	struct long_write *w = arg;
+
+	w->posted = access_remote(w->p, WRITE, w->rkey, (uintptr_t)w->p->b.buf, w->len);
+	return NULL;
+}
+
 /* The owner closes while a long message arrives, and has its memory for itself at once. */
 static bool promise(struct pair *p)
 {
@@ -463,21 +478,25 @@ static bool promise(struct pair *p)
 		return false;
 	for (int i = 0; i < 300; i++) {
 		struct ibv_mw *mw = new_window(both[i % 2]);
+		struct long_write write = { .p = p, .len = len };
 		struct completion c;
+		pthread_t writer;
 
 		if (!mw || !bind_to(p, mw, 0, len, REMOTE))
 			return false;
+		write.rkey = mw->rkey;
 		memset(p->a.buf, i | 1, len);
 		memset(p->b.buf, 0, len);
-		if (!access_remote(p, WRITE, mw->rkey, (uintptr_t)p->b.buf, len))
-			return false;
+		if (pthread_create(&writer, NULL, write_long, &write))
+			return fail("no thread");
 		for (uint64_t end = now_ns(CLOCK_MONOTONIC) + rand() % 1000000;
 		     now_ns(CLOCK_MONOTONIC) < end;)
 			;
 		if (!close_window(p, mw))
 			return false;
 		memset(p->b.buf, 0xfe, len);
-		if (!wait_any(p->a.cq, &c))
+		pthread_join(writer, NULL);
+		if (!write.posted || !wait_any(p->a.cq, &c))
 			return false;
 		REQUIRE(c.status == IBV_WC_SUCCESS || c.status == IBV_WC_REM_ACCESS_ERR, "%s",
 			ibv_wc_status_str(c.status));

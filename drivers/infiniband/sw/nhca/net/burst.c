@@ -3,8 +3,9 @@
  * Packets that leave together.
  *
  * Only towards a peer that verifies UDP checksums, because GSO gives every packet one, and only
- * through a netdev that takes batches as they are.  In software the stack would cut them up
- * before they have left, and the pages on loan would be back too early.
+ * through a netdev that takes batches as they are, or one that takes no fragments at all: then the
+ * stack copies the payload when it cuts a batch up.  In between, with fragments and without
+ * UDP GSO, it would cut up by reference, and pages on loan would be back before they have left.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -274,11 +275,20 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 	b->len += bytes;
 }
 
+/* May the stack have batches for this way? */
+static bool nhca_burst_may(const struct nhca_av *av, const struct dst_entry *dst)
+{
+	netdev_features_t features = dst->dev->features;
+
+	if (dst->header_len)
+		return false;
+	return !(features & NETIF_F_SG) ||
+	       ((features & NETIF_F_GSO_UDP_L4) && nhca_can_sum(dst, av->v4));
+}
+
 static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
-	const netdev_features_t needed = NETIF_F_SG | NETIF_F_GSO_UDP_L4;
-	netdev_features_t features;
 	struct dst_entry *dst;
 
 	if (unlikely(!netif_running(tx->dev->netdev)))
@@ -288,9 +298,9 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
-	features = dst->dev->features;
-	if ((features & needed) != needed || !nhca_can_sum(dst, tx->av->v4) ||
-	    dst->header_len) {
+	/* what is cut up in software need not be of one piece */
+	b->lists = (dst->dev->features & NETIF_F_FRAGLIST) || !(dst->dev->features & NETIF_F_SG);
+	if (!nhca_burst_may(tx->av, dst)) {
 		dst_release(dst);
 		b->alone = true;
 		return -EOPNOTSUPP;
@@ -309,7 +319,6 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	b->payload = 0;
 	b->loan = -1;
 	b->ended = false;
-	b->lists = features & NETIF_F_FRAGLIST;
 	return 0;
 }
 

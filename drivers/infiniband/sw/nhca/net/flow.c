@@ -150,7 +150,7 @@ static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool an
 	spin_lock_irqsave(&q->lock, flags);
 	if (list_empty(&flow->wait[answer]))
 		list_add_tail(&flow->wait[answer], &q->waiting[answer]);
-	/* pairs with atomic_dec_return() in nhca_txq_release(), which then looks at the lists */
+	/* pairs with atomic_sub_return() in nhca_txq_release(), which then looks at the lists */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > NHCA_TXQ_LOW;
 	if (!blocked)
@@ -163,7 +163,7 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 {
 	if (unlikely(atomic_read(&flow->inflight) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
-		/* pairs with atomic_dec_return() in nhca_flow_release() */
+		/* pairs with atomic_sub_return() in nhca_flow_release() */
 		smp_mb();
 		if (atomic_read(&flow->inflight) > NHCA_FLOW_LOW)
 			return true;
@@ -198,9 +198,9 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 	return n;
 }
 
-static void nhca_txq_release(struct nhca_txq *q)
+static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 {
-	int left = atomic_dec_return(&q->inflight);
+	int left = atomic_sub_return(packets, &q->inflight);
 	unsigned long flags;
 	unsigned int n;
 
@@ -220,35 +220,70 @@ static void nhca_txq_release(struct nhca_txq *q)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-/*
- * The destructor's argument: the flow, and in the low bits the packet's loan + 1, or 0
- * if none of its payload rides by reference.
+/**
+ * struct nhca_charge - what a batch is charged with
+ * @flow:    to whom
+ * @packets: how many
+ * @loan:    as in nhca_flow_charge()
  */
-#define NHCA_FLOW_LOAN	3UL
+struct nhca_charge {
+	struct nhca_flow *flow;
+	unsigned int packets;
+	int loan;
+};
+
+/*
+ * The destructor's argument: of a packet its flow, and in the low bits its loan + 1, or 0 if none
+ * of its payload rides by reference; of a batch its charge, and in the low bits NHCA_FLOW_BATCH.
+ */
+#define NHCA_FLOW_BITS	3UL
+#define NHCA_FLOW_BATCH	3UL
 
 static void nhca_flow_release(struct sk_buff *skb)
 {
 	unsigned long arg = (unsigned long)skb_shinfo(skb)->destructor_arg;
-	struct nhca_flow *flow = (struct nhca_flow *)(arg & ~NHCA_FLOW_LOAN);
+	void *pointer = (void *)(arg & ~NHCA_FLOW_BITS);
+	struct nhca_charge charge = {
+		.flow = pointer,
+		.packets = 1,
+		.loan = (arg & NHCA_FLOW_BITS) - 1,
+	};
 
-	if (arg & NHCA_FLOW_LOAN)
-		nhca_lend_return((arg & NHCA_FLOW_LOAN) - 1);
+	if ((arg & NHCA_FLOW_BITS) == NHCA_FLOW_BATCH) {
+		charge = *(struct nhca_charge *)pointer;
+		kfree(pointer);
+	}
+	if (charge.loan >= 0)
+		nhca_lend_return(charge.loan);
 	rcu_read_lock();
-	if (atomic_dec_return(&flow->inflight) <= NHCA_FLOW_LOW &&
-	    READ_ONCE(flow->blocked) && xchg(&flow->blocked, 0))
-		nhca_flow_run(flow);
-	nhca_txq_release(flow->txq);
+	if (atomic_sub_return(charge.packets, &charge.flow->inflight) <= NHCA_FLOW_LOW &&
+	    READ_ONCE(charge.flow->blocked) && xchg(&charge.flow->blocked, 0))
+		nhca_flow_run(charge.flow);
+	nhca_txq_release(charge.flow->txq, charge.packets);
 	rcu_read_unlock();
-	nhca_flow_put(flow);
+	nhca_flow_put(charge.flow);
 }
 
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan)
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan, unsigned int packets)
 {
+	unsigned long arg = (unsigned long)flow | (loan + 1);
+	struct nhca_charge *charge;
+
+	if (packets > 1) {
+		charge = kmalloc(sizeof(*charge), GFP_ATOMIC | __GFP_NOWARN);
+		if (charge) {
+			*charge = (struct nhca_charge) { flow, packets, loan };
+			arg = (unsigned long)charge | NHCA_FLOW_BATCH;
+		} else {
+			/* for once a batch counts as one */
+			packets = 1;
+		}
+	}
 	refcount_inc(&flow->ref);
-	atomic_inc(&flow->inflight);
-	atomic_inc(&flow->txq->inflight);
+	atomic_add(packets, &flow->inflight);
+	atomic_add(packets, &flow->txq->inflight);
 	/* no zero-copy callback: the argument is ours alone, as in xdp sockets */
-	skb_shinfo(skb)->destructor_arg = (void *)((unsigned long)flow | (loan + 1));
+	skb_shinfo(skb)->destructor_arg = (void *)arg;
 	skb->destructor = nhca_flow_release;
 }
 

@@ -9,10 +9,10 @@ struct nhca_flow;
 struct sk_buff;
 
 /*
- * count @skb against @flow until it is freed or orphaned; any context
+ * count the @packets of @skb against @flow until it is freed or orphaned; any context
  * @loan: of its pages (memory/lend.h), returned then; -1 if there is none
  */
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan);
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan, unsigned int packets);
 
 /* wait until no flow exists: every QP is gone and every packet given back; process */
 void nhca_flow_drain(void);

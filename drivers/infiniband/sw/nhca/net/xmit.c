@@ -394,7 +394,7 @@ void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
 	struct net *net = nhca_net_ns(dev->nn);
 	int err;
 
-	nhca_flow_charge(flow, skb, loan);
+	nhca_flow_charge(flow, skb, loan, packets);
 	nhca_count_add(dev, NHCA_CNT_SENT_PKTS, packets);
 	nhca_count_add(dev, NHCA_CNT_SENT_BYTES, payload);
 
@@ -410,12 +410,12 @@ void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
 static int nhca_xmit_alone(struct nhca_tx *tx)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
-	bool linear = tx->payload <= NHCA_COPY_BREAK;
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
 	struct nhca_seal seal = { .icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE) };
 	struct dst_entry *dst;
 	struct sk_buff *skb;
 	int loan = -1;
+	bool linear;
 	int err;
 
 	if (unlikely(!netif_running(tx->dev->netdev)))
@@ -426,6 +426,8 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 		return -EHOSTUNREACH;
 	}
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
+	/* a netdev that takes no fragments would have them copied together */
+	linear = tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG);
 	skb = nhca_headers(net, tx->av, dst, tx->sport,
 			   hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
 	if (!skb)
