@@ -22,7 +22,7 @@ USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUI
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard tools/testing/selftests/*.c tools/testing/bench/*.c)))
 
-.PHONY: all module provider install selftests deps demo check check-long kunit style clean distclean help
+.PHONY: all module provider install selftests deps demo check check-long kunit bench style clean distclean help
 
 all: module provider	## the module and the provider (default)
 
@@ -53,6 +53,9 @@ check-long: deps	## the same and the tests that take longer
 
 kunit: deps	## KUnit suites, on user-mode Linux
 	@tools/testing/kunit/run
+
+bench: deps	## nhca beside rdma_rxe and TCP, measured in guests
+	@tools/testing/bench/bench run
 
 style:	## checkpatch --strict over the sources
 	@tools/testing/style

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Two guests with a CPU each and an Ethernet link: bandwidth, latency and loss, in each adapter, each
 # with the other as its peer, and in TCP.
-# bench: --nodes 2 --driver nhca --timeout 3000
+# bench: --nodes 2 --mtu 4200 --driver nhca --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
 

@@ -50,7 +50,7 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 	list_del(&swr->list);
 	if (sq->cur == swr)
 		sq->cur = NULL;
-	kfree(swr);
+	nhca_swr_free(sq, swr);
 
 	/* the slot is free before the consumer can see the completion */
 	nhca_ring_release(&sq->ring, ++sq->cons);

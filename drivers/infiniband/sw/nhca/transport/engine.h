@@ -100,6 +100,9 @@ void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool
 /* shorter local ACK timeouts are stretched: a software peer needs time to run */
 #define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
 
+/* the timeout field of ibv_qp_attr in jiffies, stretched to NHCA_TIMEOUT_MIN; any context */
+unsigned long nhca_timeout_jiffies(u8 timeout);
+
 /* go back to the oldest PSN that is not acknowledged and send again */
 void nhca_sq_go_back(struct nhca_qp *qp);
 
@@ -126,6 +129,9 @@ void nhca_sq_timer(struct timer_list *t);
  * ERR_PTR(-ENOMEM) to try later; ERR_PTR(-EPROTO) if the ring is broken.
  */
 struct nhca_swr *nhca_sq_take(struct nhca_qp *qp);
+
+/* give one back that is in no list any more */
+void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
 
 /* is another request posted behind those taken? */
 bool nhca_sq_more(struct nhca_qp *qp);
@@ -180,7 +186,10 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  * sq.lock held, RCU read side
  * Return: how many PSNs that was; then @swr may have been completed.  0: by packets.
  */
-int nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
+u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
+
+/* let go of the peer that a step has taken; sq.lock held */
+void nhca_loop_end(struct nhca_qp *qp);
 
 /* has nobody switched it off? */
 bool nhca_loop_wanted(void);

@@ -21,6 +21,8 @@
  * A page at a time would have them cost twice as much in looking keys up.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
+/* after so many PSNs whoever else wants the peer's lock gets it */
+#define NHCA_LOOP_HELD	32
 
 static bool nhca_same_host = true;
 module_param_named(same_host, nhca_same_host, bool, 0644);
@@ -58,26 +60,35 @@ static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 
 /*
  * Return: the peer, its rq.lock held; NULL if this is not for us.  Never waits for the lock: who
- * has it may be waiting for ours.
+ * has it may be waiting for ours.  It stays held, for the next step, until the pass ends.
  */
-static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp, u32 psn)
+static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 {
-	struct nhca_qp *peer;
+	struct nhca_qp *peer = qp->sq.loop;
 
+	if (peer)
+		return peer;
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
 	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return NULL;
-	if (nhca_loop_mirrors(qp, peer) && nhca_loop_takes(peer, psn)) {
-		/* for sparse: released in nhca_loop_unlock() */
-		__release(&peer->rq.lock);
-		return peer;
+	if (!nhca_loop_mirrors(qp, peer)) {
+		spin_unlock(&peer->rq.lock);
+		return NULL;
 	}
-	spin_unlock(&peer->rq.lock);
-	return NULL;
+	/* for sparse: released in nhca_loop_end() */
+	__release(&peer->rq.lock);
+	qp->sq.loop = peer;
+	return peer;
 }
 
-static void nhca_loop_unlock(struct nhca_qp *peer)
+void nhca_loop_end(struct nhca_qp *qp)
 {
+	struct nhca_qp *peer = qp->sq.loop;
+
+	if (!peer)
+		return;
+	qp->sq.loop = NULL;
+	qp->sq.loop_held = 0;
 	__acquire(&peer->rq.lock);
 	spin_unlock(&peer->rq.lock);
 }
@@ -118,27 +129,26 @@ static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct n
 }
 
 /* SEND and WRITE.  Return: as nhca_loop_step(). */
-static int nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer,
+static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer,
 			     u32 npsn)
 {
 	bool last = swr->sent + npsn == swr->npsn;
-	struct nhca_hdr h;
 	struct nhca_iter it;
-	struct nhca_rx rx = {
-		.dev = peer->dev,
-		.src = &it,
-		.payload = nhca_loop_bytes(qp, swr, npsn),
-	};
+	struct nhca_rx rx;
 	enum nhca_verdict verdict;
 
-	nhca_message_hdr(qp, swr, !swr->sent, last, &h);
-	h.info = nhca_opinfo(h.opcode);
-	rx.hdr = h;
+	/* of the others nobody asks who has no skb */
+	rx.dev = peer->dev;
+	rx.src = &it;
+	rx.src_err = 0;
+	rx.payload = nhca_loop_bytes(qp, swr, npsn);
+	nhca_message_hdr(qp, swr, !swr->sent, last, &rx.hdr);
+	rx.hdr.info = nhca_opinfo(rx.hdr.opcode);
 	nhca_swr_source(qp, swr, swr->sent * qp->mtu, &it);
 
 	verdict = nhca_execute(peer, &rx);
 	if (verdict == NHCA_TAKEN) {
-		nhca_accept(peer, &h, npsn);
+		nhca_accept(peer, &rx.hdr, npsn);
 		peer->rq.ack_due = false;
 		nhca_loop_done(qp, swr, npsn);
 		return npsn;
@@ -151,7 +161,7 @@ static int nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 }
 
 /* READ.  What is not open, or not there, is for packets to find out. */
-static int nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
+static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
 {
 	u32 off = swr->sent * qp->mtu;
 	u32 len = nhca_loop_bytes(qp, swr, npsn);
@@ -180,25 +190,26 @@ static int nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 	return npsn;
 }
 
-int nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
+u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
 	struct nhca_qp *peer;
 	u32 npsn;
-	int done;
 
 	/* nothing is under way, in whatever direction, that could be overtaken */
 	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !nhca_loop_wanted())
 		return 0;
-	peer = nhca_loop_lock(qp, psn);
-	if (!peer)
+	peer = nhca_loop_lock(qp);
+	if (!peer || !nhca_loop_takes(peer, psn))
 		return 0;
 	npsn = min(swr->npsn - swr->sent, max_t(u32, NHCA_LOOP_BYTES / qp->mtu, 1));
 	nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, nhca_loop_bytes(qp, swr, npsn));
 	if (nhca_swr_is_read(swr))
-		done = nhca_loop_read(qp, swr, peer, npsn);
+		npsn = nhca_loop_read(qp, swr, peer, npsn);
 	else
-		done = nhca_loop_message(qp, swr, peer, npsn);
-	nhca_loop_unlock(peer);
-	return done;
+		npsn = nhca_loop_message(qp, swr, peer, npsn);
+	qp->sq.loop_held += npsn;
+	if (qp->sq.loop_held >= NHCA_LOOP_HELD)
+		nhca_loop_end(qp);
+	return npsn;
 }

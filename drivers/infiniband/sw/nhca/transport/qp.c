@@ -100,6 +100,10 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->patience = 0;
 	sq->calm = 0;
 	sq->waits = 0;
+	sq->probes = 0;
+	sq->rtt = 0;
+	sq->rtt_begun = 0;
+	sq->usual = 0;
 }
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
@@ -235,6 +239,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_av_put(qp->av);
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
+	kfree(qp->sq.spare);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
 }
@@ -292,8 +297,10 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 		to->path_mtu = attr->path_mtu;
 		qp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
 	}
-	if (mask & IB_QP_TIMEOUT)
+	if (mask & IB_QP_TIMEOUT) {
 		to->timeout = attr->timeout;
+		qp->sq.timeout = nhca_timeout_jiffies(attr->timeout);
+	}
 	if (mask & IB_QP_RETRY_CNT) {
 		to->retry_cnt = attr->retry_cnt;
 		qp->sq.retries = attr->retry_cnt;

@@ -63,6 +63,7 @@ struct nhca_swr {
  * @max_wr, @max_sge, @max_inline: as granted
  * @note:     work was left while somebody held @lock; see nhca_sq_unlock()
  * @inflight: struct nhca_swr that have been copied out and not retired
+ * @spare:    one that was retired, with room for any request; or NULL
  * @cur:      the next of @inflight to send from, or NULL
  * @psn:      next PSN to give to a new request
  * @una:      oldest PSN not acknowledged
@@ -86,11 +87,15 @@ struct nhca_swr {
  * @probes:   the oldest request was sent again on suspicion, so many times
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
- * @deadline: when the oldest request times out, jiffies; moves with progress
+ * @since:    jiffies; when something was last heard, or the oldest packet sent
+ * @timeout:  the local ACK timeout of the attributes in jiffies, not below NHCA_TIMEOUT_MIN
+ * @usual:    what acknowledgments have taken, and some more, in jiffies; 0: not known
  * @timer:    local ACK timeout or RNR timer
  * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
  * @fault:    where the engine waits for on-demand pages
  * @burst:    packets of the pass that is under way, which leave at its end
+ * @loop:     the peer, if it is of this host and the pass holds its rq.lock; see loop.c
+ * @loop_held: PSNs since it was taken
  */
 struct nhca_sq {
 	/* everything below but producing */
@@ -106,6 +111,7 @@ struct nhca_sq {
 	u32 max_inline;
 	unsigned long note;
 	struct list_head inflight;
+	struct nhca_swr *spare;
 	struct nhca_swr *cur;
 	u32 psn;
 	u32 una;
@@ -129,10 +135,14 @@ struct nhca_sq {
 	u32 rtt_psn;
 	u64 rtt_begun;
 	u32 turns;
-	unsigned long deadline;
+	unsigned long since;
+	unsigned long timeout;
+	unsigned long usual;
 	struct timer_list timer;
 	struct nhca_fault *fault;
 	struct nhca_burst *burst;
+	struct nhca_qp *loop;
+	u32 loop_held;
 };
 
 /**

@@ -19,28 +19,23 @@
 /* not before this: a peer in software may have to wait for its turn to run */
 #define NHCA_PROBE_MIN		msecs_to_jiffies(10)
 
-static unsigned long nhca_ack_timeout(const struct nhca_qp *qp)
+unsigned long nhca_timeout_jiffies(u8 timeout)
 {
 	/* 4.096 us << timeout */
-	unsigned long t = nsecs_to_jiffies(4096ULL << qp->attr.timeout);
-
-	return (max(t, NHCA_TIMEOUT_MIN) << qp->sq.patience) + 1;
+	return max(nsecs_to_jiffies(4096ULL << timeout), NHCA_TIMEOUT_MIN);
 }
 
 /*
  * How long to wait for the next acknowledgment: as long as they have taken so far and some more,
  * doubled with each probe; when those are used up, or while nothing is known, the timeout.
  */
-static unsigned long nhca_sq_patience(const struct nhca_qp *qp)
+static unsigned long nhca_sq_patience(const struct nhca_sq *sq)
 {
-	const struct nhca_sq *sq = &qp->sq;
-	unsigned long timeout = nhca_ack_timeout(qp);
-	unsigned long usual;
+	unsigned long timeout = (sq->timeout << sq->patience) + 1;
 
-	if (!sq->rtt || sq->probes >= NHCA_PROBES_MAX)
+	if (!sq->usual || sq->probes >= NHCA_PROBES_MAX)
 		return timeout;
-	usual = max(usecs_to_jiffies((sq->rtt >> 3) + sq->rtt_dev), NHCA_PROBE_MIN);
-	return min(timeout, (usual << sq->probes) + 1);
+	return min(timeout, (sq->usual << sq->probes) + 1);
 }
 
 void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
@@ -64,11 +59,12 @@ static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 	if (!sq->rtt) {
 		sq->rtt = us << 3;
 		sq->rtt_dev = us << 1;
-		return;
+	} else {
+		off = us - (sq->rtt >> 3);
+		sq->rtt = max_t(s32, sq->rtt + off, 1);
+		sq->rtt_dev += abs(off) - (sq->rtt_dev >> 2);
 	}
-	off = us - (sq->rtt >> 3);
-	sq->rtt = max_t(s32, sq->rtt + off, 1);
-	sq->rtt_dev += abs(off) - (sq->rtt_dev >> 2);
+	sq->usual = max(usecs_to_jiffies((sq->rtt >> 3) + sq->rtt_dev), NHCA_PROBE_MIN);
 }
 
 /*
@@ -78,13 +74,22 @@ static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 {
 	struct nhca_sq *sq = &qp->sq;
+	bool pending = timer_pending(&sq->timer);
+	unsigned long deadline;
 
-	if (!qp->attr.timeout)
+	if (!qp->attr.timeout || (pending && !oldest))
 		return;
-	if (oldest || !timer_pending(&sq->timer))
-		sq->deadline = jiffies + nhca_sq_patience(qp);
-	if (!timer_pending(&sq->timer) || time_before(sq->deadline, sq->timer.expires))
-		mod_timer(&sq->timer, sq->deadline);
+	sq->since = jiffies;
+	deadline = sq->since + nhca_sq_patience(sq);
+	if (!pending || time_before(deadline, sq->timer.expires))
+		mod_timer(&sq->timer, deadline);
+}
+
+/* something was heard, or done: what is asked next counts from now */
+static void nhca_sq_wait_anew(struct nhca_sq *sq)
+{
+	sq->since = jiffies;
+	mod_timer(&sq->timer, sq->since + nhca_sq_patience(sq));
 }
 
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
@@ -126,7 +131,7 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	sq->retries = qp->attr.retry_cnt;
 	sq->rnr_retries = qp->attr.rnr_retry;
 	sq->gone_back = false;
-	sq->deadline = jiffies + nhca_sq_patience(qp);
+	sq->since = jiffies;
 }
 
 void nhca_sq_go_back(struct nhca_qp *qp)
@@ -161,14 +166,15 @@ void nhca_sq_go_back(struct nhca_qp *qp)
 static void nhca_sq_timed_out(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
+	unsigned long deadline = sq->since + nhca_sq_patience(sq);
 	struct nhca_swr *swr;
 	bool in_line;
 
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
 	if (!swr || !swr->begun || swr->status)
 		return;
-	if (time_before(jiffies, sq->deadline)) {
-		mod_timer(&sq->timer, sq->deadline);
+	if (time_before(jiffies, deadline)) {
+		mod_timer(&sq->timer, deadline);
 		return;
 	}
 
@@ -180,8 +186,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
 	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
 		sq->waits += !in_line;
-		sq->deadline = jiffies + nhca_ack_timeout(qp);
-		mod_timer(&sq->timer, sq->deadline);
+		nhca_sq_wait_anew(sq);
 		return;
 	}
 
@@ -189,11 +194,10 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
 	 * was lost, and nobody will say so.
 	 */
-	if (sq->rtt && sq->probes < NHCA_PROBES_MAX) {
+	if (sq->usual && sq->probes < NHCA_PROBES_MAX) {
 		nhca_count(qp->dev, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->probes++);
-		sq->deadline = jiffies + nhca_sq_patience(qp);
-		mod_timer(&sq->timer, sq->deadline);
+		nhca_sq_wait_anew(sq);
 		nhca_sq_go_back(qp);
 		return;
 	}
@@ -211,8 +215,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	sq->calm = 0;
 	/* or no longer who it was, or behind something that changes bits: ask again who is there */
 	WRITE_ONCE(qp->peer, 0);
-	sq->deadline = jiffies + nhca_ack_timeout(qp);
-	mod_timer(&sq->timer, sq->deadline);
+	nhca_sq_wait_anew(sq);
 	nhca_sq_shrink(qp, true);
 	nhca_sq_go_back(qp);
 }

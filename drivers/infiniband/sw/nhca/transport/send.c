@@ -64,7 +64,8 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
 	if (nhca_swr_is_local(swr)) {
-		/* what it closes may lie in what waits */
+		/* what it closes may lie in what waits, and it may wait itself */
+		nhca_loop_end(qp);
 		nhca_burst_flush(sq->burst);
 		nhca_local_run(qp, swr);
 	}
@@ -431,7 +432,7 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 	int budget = NHCA_SQ_BUDGET;
 	struct nhca_swr *swr;
 	bool oldest;
-	int done;
+	u32 done;
 
 	for (;; budget--) {
 		if (budget <= 0) {
@@ -471,6 +472,7 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 				budget -= done;
 				continue;
 			}
+			nhca_loop_end(qp);
 			if (!nhca_may_send(qp, swr))
 				return;
 			oldest = nhca_psn_add(swr->psn, swr->sent) == sq->una;
@@ -493,6 +495,7 @@ void nhca_sq_run(struct nhca_qp *qp)
 
 	qp->sq.burst = &burst;
 	nhca_sq_pass(qp);
+	nhca_loop_end(qp);
 	qp->sq.burst = NULL;
 	nhca_burst_flush(&burst);
 }

@@ -78,6 +78,32 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 	}
 }
 
+/* Return: a request with room for any SGEs and inline bytes, zeroed but for those; or NULL. */
+static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
+{
+	struct nhca_swr *swr = sq->spare;
+	size_t extra;
+
+	if (swr) {
+		sq->spare = NULL;
+	} else {
+		/* as large as any, because it may serve another */
+		extra = max_t(size_t, sq->max_sge * sizeof(struct nhca_sge), sq->max_inline);
+		swr = kmalloc(sizeof(*swr) + extra, GFP_ATOMIC | __GFP_NOWARN);
+	}
+	if (swr)
+		memset(swr, 0, sizeof(*swr));
+	return swr;
+}
+
+void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr)
+{
+	if (sq->spare)
+		kfree(swr);
+	else
+		sq->spare = swr;
+}
+
 struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -105,7 +131,7 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 		extra = (wqe.flags & NHCA_SEND_INLINE) ? wqe.inline_len :
 			wqe.num_sge * sizeof(struct nhca_sge);
 
-	swr = kzalloc(sizeof(*swr) + extra, GFP_ATOMIC | __GFP_NOWARN);
+	swr = nhca_swr_new(sq);
 	if (!swr)
 		return ERR_PTR(-ENOMEM);
 	swr->wqe = wqe;
@@ -129,7 +155,7 @@ void nhca_sq_purge(struct nhca_qp *qp)
 
 	list_for_each_entry_safe(swr, next, &sq->inflight, list) {
 		list_del(&swr->list);
-		kfree(swr);
+		nhca_swr_free(sq, swr);
 	}
 	sq->cur = NULL;
 	sq->taken = READ_ONCE(sq->ring.hdr->prod);
