@@ -5,7 +5,8 @@
  *   load -d DEV -g GID [options]		the passive end
  *   load -d DEV -g GID [options] HOST		the active end; prints what it measured as JSON
  *
- *   -m stream|pingpong	 messages one after another, or each answered (stream)
+ *   -m stream|pingpong|idle  messages one after another, or each answered (stream); idle queue pairs
+ *			 stay until a line comes in on standard input
  *   -o write|read|send	 what a message is (write); a ping-pong is of sends
  *   -s BYTES -n COUNT	 of a message, and how many (64 KiB, 1000)
  *   -q QPS -k DEPTH	 queue pairs that take turns, and messages outstanding on each (1, 32)
@@ -34,7 +35,7 @@ static const char * const op_names[] = { "write", "read", "send" };
 
 static struct options {
 	enum op op;
-	bool pingpong, polls;
+	bool pingpong, idle, polls;
 	uint32_t size, count, warm, qps, depth, list;
 } o = { .op = WRITE, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1, .depth = 32,
 	.list = 1 };
@@ -49,7 +50,8 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qps[QPS_MAX];
 static struct address remote[QPS_MAX];
-static uint32_t outstanding[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX];
+static uint32_t outstanding[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
+static double jain;		/* of the queue pairs' shares, halfway */
 static uint8_t *memory;
 static struct ibv_mr *mr;
 
@@ -139,6 +141,19 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number)
 
 /* ---- streams ---- */
 
+/* Jain's index: 1 if all have had the same, 1 / QPs if one has had all */
+static double fairness(void)
+{
+	double sum = 0, squares = 0;
+	uint32_t q;
+
+	for (q = 0; q < o.qps; q++) {
+		sum += done_of[q];
+		squares += (double)done_of[q] * done_of[q];
+	}
+	return squares ? sum * sum / squares / o.qps : 0;
+}
+
 /* the active end: @count messages, the queue pairs in turn */
 static void stream(uint32_t count)
 {
@@ -146,6 +161,8 @@ static void stream(uint32_t count)
 	struct ibv_wc wc[64];
 	int got, i;
 
+	memset(done_of, 0, sizeof(done_of));
+	jain = 0;
 	while (done < count) {
 		/* whoever has room, until nobody has */
 		for (idle = 0; posted < count && idle < o.qps; q = (q + 1) % o.qps) {
@@ -168,9 +185,12 @@ static void stream(uint32_t count)
 				post_receives(wc[i].wr_id, 1);
 			} else {
 				outstanding[(uint32_t)wc[i].wr_id] -= n;
+				done_of[(uint32_t)wc[i].wr_id] += n;
 				done += n;
 			}
 		}
+		if (!jain && done >= count / 2)
+			jain = fairness();
 	}
 }
 
@@ -207,9 +227,9 @@ static void print_stream(uint64_t ns)
 {
 	printf("{\"mode\": \"stream\", \"op\": \"%s\", \"size\": %u, \"qps\": %u, \"list\": %u, "
 	       "\"polls\": %s, \"messages\": %u, \"ns\": %" PRIu64 ", \"ns_per_message\": %.1f, "
-	       "\"MiB_per_s\": %.2f}\n", op_names[o.op], o.size, o.qps, o.list,
+	       "\"MiB_per_s\": %.2f, \"jain\": %.3f}\n", op_names[o.op], o.size, o.qps, o.list,
 	       o.polls ? "true" : "false", o.count, ns, (double)ns / o.count,
-	       (double)o.size * o.count / 1048576 / (ns / 1e9));
+	       (double)o.size * o.count / 1048576 / (ns / 1e9), jain);
 }
 
 static void stream_run(void)
@@ -359,6 +379,7 @@ int main(int argc, char **argv)
 			break;
 		case 'm':
 			o.pingpong = !strcmp(optarg, "pingpong");
+			o.idle = !strcmp(optarg, "idle");
 			break;
 		case 'n':
 			o.count = strtoul(optarg, NULL, 0);
@@ -396,9 +417,13 @@ int main(int argc, char **argv)
 	open_device();
 	sock_open();
 	prepare();
-	if (o.pingpong)
+	if (o.idle) {
+		puts("ready");
+		getchar();
+	} else if (o.pingpong) {
 		pingpong_run();
-	else
+	} else {
 		stream_run();
+	}
 	return 0;
 }

@@ -54,6 +54,30 @@ if [ -z "$DRIVERS" ]; then
 	done
 fi
 bench_tcp "tcp 65536" 3
+
+# One link, nhca and TCP at the same time.
+if [[ " ${DRIVERS:-nhca rxe} " == *" nhca "* ]]; then
+	here nhca
+	[ "$NODE" = 1 ] && iperf3 -s -1 > /dev/null 2>&1 &
+	barrier
+	if [ "$NODE" = 2 ]; then
+		sleep 0.5
+		iperf3 -c "$IP_1" -t 12 -l 64K -J > "$LIB_TMP/tcp" 2>&1 &
+		sleep 2
+	fi
+	bench_load "nhca-beside-tcp write 65536" -o write -s 65536 -n "${STREAM:-600}"
+	if [ "$NODE" = 2 ]; then
+		wait
+		python3 -c 'import json, sys
+rates = [one["sum"]["bits_per_second"] for one in json.load(sys.stdin)["intervals"]]
+# while both sent: from the third second to where TCP had the link for itself again
+print("bench tcp-beside-nhca 65536", json.dumps({"mode": "stream", "op": "tcp", "size": 65536,
+      "MiB_per_s": round(min(rates[3:7]) / 8 / 1048576, 2),
+      "ns_per_message": round(65536 * 8e9 / max(min(rates[3:7]), 1), 1)}))' < "$LIB_TMP/tcp"
+	fi
+	barrier
+	wait
+fi
 lossy 5
 bench_tcp "tcp 65536 loss 5%" 5
 exit 0
