@@ -91,7 +91,7 @@ void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
 		     struct nhca_iter *it);
 
-/* headers of a SEND or WRITE, from @swr->sent on; without info and ackreq */
+/* what says of a SEND or WRITE what it is, from @swr->sent on: no addresses, no PSN */
 void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
 		      struct nhca_hdr *h);
 

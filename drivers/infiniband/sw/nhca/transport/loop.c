@@ -137,13 +137,12 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 	struct nhca_rx rx;
 	enum nhca_verdict verdict;
 
-	/* of the others nobody asks who has no skb */
+	/* of other fields, and other headers, nobody asks who has no skb */
 	rx.dev = peer->dev;
 	rx.src = &it;
 	rx.src_err = 0;
 	rx.payload = nhca_loop_bytes(qp, swr, npsn);
 	nhca_message_hdr(qp, swr, !swr->sent, last, &rx.hdr);
-	rx.hdr.info = nhca_opinfo(rx.hdr.opcode);
 	nhca_swr_source(qp, swr, swr->sent * qp->mtu, &it);
 
 	verdict = nhca_execute(peer, &rx);

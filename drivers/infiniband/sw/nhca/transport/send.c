@@ -58,7 +58,9 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
 	if (list_is_first(&swr->list, &sq->inflight)) {
 		/* nothing was outstanding: time counts from now */
-		nhca_sq_progress(qp, sq->psn);
+		sq->since = jiffies;
+		if (sq->una != sq->psn)
+			nhca_sq_progress(qp, sq->psn);
 	}
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
@@ -122,9 +124,10 @@ static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
 void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
 		      struct nhca_hdr *h)
 {
-	nhca_swr_hdr(qp, swr, h);
 	h->opcode = nhca_message_opcode(swr, first, last) |
 		    (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
+	h->info = nhca_opinfo(h->opcode);
+	h->ackreq = false;
 	h->solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
 	if (nhca_swr_is_write(swr)) {
 		h->va = swr->wqe.rdma.remote_addr;
@@ -232,6 +235,7 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 sent;
 	int err;
 
+	nhca_swr_hdr(qp, swr, &h);
 	nhca_message_hdr(qp, swr, first, last, &h);
 	if (!first && !last && qp->ibqp.qp_type == IB_QPT_RC) {
 		sent = nhca_send_middle(qp, swr, &h);
