@@ -37,15 +37,17 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 	struct nhca_sq *sq = &qp->sq;
 	bool tell = qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED) ||
 		    status != IB_WC_SUCCESS;
-	u8 opcode = swr->wqe.opcode;
-	struct nhca_cqe cqe = {
-		.wr_id = swr->wqe.wr_id,
-		.status = status,
-		.byte_len = swr->length,
-	};
+	struct nhca_cqe cqe;
 
-	if (opcode < ARRAY_SIZE(nhca_wc_opcode))
-		cqe.opcode = nhca_wc_opcode[opcode];
+	if (tell) {
+		cqe = (struct nhca_cqe) {
+			.wr_id = swr->wqe.wr_id,
+			.status = status,
+			.byte_len = swr->length,
+		};
+		if (swr->wqe.opcode < ARRAY_SIZE(nhca_wc_opcode))
+			cqe.opcode = nhca_wc_opcode[swr->wqe.opcode];
+	}
 
 	list_del(&swr->list);
 	if (sq->cur == swr)

@@ -39,7 +39,7 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
 }
 
-/* Are these two connected to each other?  Both halves' locks that protect it are held. */
+/* Are these two connected to each other?  The locks of the halves that say so are held. */
 static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
 	return peer->ibqp.qp_type == IB_QPT_RC && peer->attr.dest_qp_num == qp->qpn && peer->av &&
@@ -193,7 +193,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
 	struct nhca_qp *peer;
-	u32 npsn;
+	u32 npsn, bytes;
 
 	/* nothing is under way, in whatever direction, that could be overtaken */
 	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !nhca_loop_wanted())
@@ -202,11 +202,13 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!peer || !nhca_loop_takes(peer, psn))
 		return 0;
 	npsn = min(swr->npsn - swr->sent, max_t(u32, NHCA_LOOP_BYTES / qp->mtu, 1));
-	nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, nhca_loop_bytes(qp, swr, npsn));
+	bytes = nhca_loop_bytes(qp, swr, npsn);
 	if (nhca_swr_is_read(swr))
 		npsn = nhca_loop_read(qp, swr, peer, npsn);
 	else
 		npsn = nhca_loop_message(qp, swr, peer, npsn);
+	if (npsn)
+		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, bytes);
 	qp->sq.loop_held += npsn;
 	if (qp->sq.loop_held >= NHCA_LOOP_HELD)
 		nhca_loop_end(qp);

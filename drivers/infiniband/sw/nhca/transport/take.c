@@ -78,7 +78,7 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 	}
 }
 
-/* Return: a request with room for any SGEs and inline bytes, zeroed but for those; or NULL. */
+/* Return: a request with room for any SGEs and inline bytes, zeroed but for its WQE; or NULL. */
 static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 {
 	struct nhca_swr *swr = sq->spare;
@@ -92,7 +92,7 @@ static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 		swr = kmalloc(sizeof(*swr) + extra, GFP_ATOMIC | __GFP_NOWARN);
 	}
 	if (swr)
-		memset(swr, 0, sizeof(*swr));
+		memset(swr, 0, offsetof(struct nhca_swr, wqe));
 	return swr;
 }
 
