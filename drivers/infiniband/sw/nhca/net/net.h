@@ -263,8 +263,8 @@ int nhca_xmit(struct nhca_tx *tx);
  * @src:     instead of @skb: where the payload comes from, on the same host; and then
  * @src_err: it could not be read
  * @bth:     of the packet before, if it had no other headers; else NULL
- * @qp, @held, @passed: the transport room's: the QP of the packet before, the lock of it that is
- *           still held, and whether the packet was let in
+ * @qp, @held, @passed, @marked: the transport room's: the QP of the packet before, the lock of it
+ *           that is still held, whether the packet was let in, and whether one was marked (ECN)
  */
 struct nhca_rx {
 	struct nhca_net *nn;
@@ -291,6 +291,7 @@ struct nhca_rx {
 	/* one of @qp's, or NULL */
 	spinlock_t *held;
 	bool passed;
+	bool marked;
 };
 
 /**

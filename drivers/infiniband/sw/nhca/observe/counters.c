@@ -45,6 +45,8 @@ static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_CQ_OVERFLOW].name		= "cq_overflow",
 	[NHCA_CNT_BAD_RING].name		= "bad_ring",
 	[NHCA_CNT_CNP_RCVD].name		= "rx_cnp_pkts",
+	[NHCA_CNT_CNP_SENT].name		= "tx_cnp_pkts",
+	[NHCA_CNT_RX_ECN_MARKED].name		= "rx_ecn_marked_pkts",
 	[NHCA_CNT_LINK_DOWNED].name		= "link_downed",
 };
 

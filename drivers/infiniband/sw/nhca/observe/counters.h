@@ -50,6 +50,8 @@ enum nhca_counter {
 	NHCA_CNT_CQ_OVERFLOW,
 	NHCA_CNT_BAD_RING,		/* user space broke a ring's rules */
 	NHCA_CNT_CNP_RCVD,
+	NHCA_CNT_CNP_SENT,
+	NHCA_CNT_RX_ECN_MARKED,
 	NHCA_CNT_LINK_DOWNED,
 	NHCA_CNT_MAX
 };

@@ -55,6 +55,31 @@ static void nhca_answer_ack(struct nhca_qp *qp, u8 syndrome, u32 psn)
 	nhca_answer_xmit(qp, &h, NULL, 0, 0);
 }
 
+void nhca_answer_cnp(struct nhca_qp *qp)
+{
+	struct nhca_hdr h = {
+		.opcode = NHCA_OPCODE_CNP,
+		.migreq = true,
+		.becn = true,
+		.pkey = NHCA_DEFAULT_PKEY,
+		.qpn = qp->attr.dest_qp_num,
+	};
+	struct nhca_tx tx = {
+		.dev = qp->dev,
+		.av = qp->av,
+		.flow = qp->flow,
+		.sport = qp->sport,
+		.hdr = &h,
+		.copy = true,
+	};
+
+	if (time_before(jiffies, qp->cnp_sent + 1))
+		return;
+	qp->cnp_sent = jiffies;
+	if (!nhca_xmit(&tx))
+		nhca_count(qp->dev, NHCA_CNT_CNP_SENT);
+}
+
 static u8 nhca_read_opcode(const struct nhca_res *res)
 {
 	bool first = res->sent == res->from;

@@ -112,6 +112,9 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
 /* the window after a loss; @stall: nothing moved until a timeout */
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
 
+/* the peer says that our packets meet congestion */
+void nhca_sq_congested(struct nhca_qp *qp);
+
 /* the timer runs while something is unacknowledged; @oldest: which has only now been sent */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest);
 
@@ -258,6 +261,12 @@ void nhca_res_done(struct nhca_res *res);
 
 /* send what is owed: READ responses, atomic answers, then ACK or NAK */
 void nhca_answer_run(struct nhca_qp *qp);
+
+/*
+ * tell the peer that its packets met congestion (A17.9), but not more often than every jiffy; one
+ * of the QP's locks held
+ */
+void nhca_answer_cnp(struct nhca_qp *qp);
 
 /* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
 void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);

@@ -104,6 +104,8 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->rtt = 0;
 	sq->rtt_begun = 0;
 	sq->usual = 0;
+	/* long ago, whatever jiffies began with */
+	sq->cnp_at = jiffies - HZ;
 }
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
@@ -174,6 +176,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
 
 	qp->state = IB_QPS_RESET;
 	qp->mtu = 256;
+	qp->cnp_sent = jiffies - HZ;
 	tasklet_setup(&qp->kick, nhca_qp_kicked);
 
 	err = nhca_sq_init(qp, &init->cap, uc, resp ? &resp->sq : NULL);

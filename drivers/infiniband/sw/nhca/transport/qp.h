@@ -84,6 +84,7 @@ struct nhca_swr {
  *            0: none has been measured
  * @rtt_dev:  how far they lie from it, smoothed, times 4
  * @rtt_psn:  the packet that is being measured, from @rtt_begun, ktime in ns; 0: none
+ * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
  * @probes:   the oldest request was sent again on suspicion, so many times
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
@@ -135,6 +136,7 @@ struct nhca_sq {
 	u32 rtt_psn;
 	u64 rtt_begun;
 	u32 turns;
+	unsigned long cnp_at;
 	unsigned long since;
 	unsigned long timeout;
 	unsigned long usual;
@@ -264,6 +266,7 @@ struct nhca_rq {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
  *          or may have become another; READ_ONCE, the newest packet wins
+ * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
@@ -281,6 +284,7 @@ struct nhca_qp {
 	bool last_wqe_sent;
 	bool comm_est;
 	u8 peer;
+	unsigned long cnp_sent;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	struct tasklet_struct kick;

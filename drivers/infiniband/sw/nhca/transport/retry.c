@@ -101,6 +101,17 @@ void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
 	sq->grown = 0;
 }
 
+void nhca_sq_congested(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	/* one answer to what one full queue has made of several packets */
+	if (time_before(jiffies, sq->cnp_at + max(sq->usual, 2UL)))
+		return;
+	sq->cnp_at = jiffies;
+	nhca_sq_shrink(qp, false);
+}
+
 static void nhca_sq_grow(struct nhca_sq *sq, u32 acked)
 {
 	if (sq->window < sq->threshold) {

@@ -154,6 +154,10 @@ static void nhca_rx_release(struct nhca_rx *rx)
 	if (!lock)
 		return;
 	rx->held = NULL;
+	if (rx->marked) {
+		rx->marked = false;
+		nhca_answer_cnp(qp);
+	}
 	/* for sparse: taken in nhca_rx_hold() */
 	__acquire(lock);
 	if (lock == &qp->sq.lock) {
@@ -205,6 +209,21 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_rx_hold(rx, qp, &qp->sq.lock);
 		nhca_ack_rx(qp, rx);
 	}
+	/* all packets of a batch have the same mark */
+	if (rx->ce) {
+		nhca_count(qp->dev, NHCA_CNT_RX_ECN_MARKED);
+		rx->marked = true;
+	}
+}
+
+/* Congestion notification (A17.9): the peer of a connected QP has had marked packets from it. */
+static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	nhca_count(qp->dev, NHCA_CNT_CNP_RCVD);
+	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
+		return;
+	nhca_rx_hold(rx, qp, &qp->sq.lock);
+	nhca_sq_congested(qp);
 }
 
 static void nhca_rx_multicast(struct nhca_rx *rx)
@@ -260,7 +279,7 @@ void nhca_transport_rx(struct nhca_rx *rx)
 		return;
 	}
 	if (rx->hdr.opcode == NHCA_OPCODE_CNP) {
-		nhca_count(qp->dev, NHCA_CNT_CNP_RCVD);
+		nhca_rx_cnp(qp, rx);
 		return;
 	}
 	nhca_rx_deliver(qp, rx);

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: who gets marked packets tells the sender, and the sender slows down instead of losing packets
+# tier: check
+# lab: --nodes 2 --timeout 240
+
+. "$LAB_SRC/selftests/traffic.sh"
+
+modprobe sch_netem
+
+counter() {
+	rdma statistic show link "$RDMA_DEV/1" -j | grep -o "\"$1\":[0-9]*" | cut -d: -f2
+}
+
+# more NAME COUNTER BEFORE: it has grown
+more() {
+	local now
+	now=$(counter "$2")
+	if [ "$now" -gt "$3" ]; then
+		ok "$1"
+		echo "#   $2: $((now - $3))"
+	else
+		notok "$1" "$2 is $now as before"
+	fi
+}
+
+# What would be lost is marked, if the packet says that it may be (ECT).
+[ "$NODE" = 2 ] && tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 10% ecn
+barrier
+marked=$(counter rx_ecn_marked_pkts) told=$(counter tx_cnp_pkts) heard=$(counter rx_cnp_pkts)
+again=$(counter retransmit_pkts)
+perf write_bw -s 65536 -n 100 --tclass=2
+if [ "$NODE" = 1 ]; then
+	more "marked packets are counted" rx_ecn_marked_pkts "$marked"
+	more "and the sender is told" tx_cnp_pkts "$told"
+else
+	more "the sender hears" rx_cnp_pkts "$heard"
+	if [ "$(counter retransmit_pkts)" -le $((again + 20)) ]; then
+		ok "nothing is sent again"
+	else
+		notok "nothing is sent again" "$(($(counter retransmit_pkts) - again)) packets"
+	fi
+fi
+
+# Nobody marks what does not say so.
+barrier
+[ "$NODE" = 2 ] && tc qdisc del dev "$NETDEV" root
+barrier
+marked=$(counter rx_ecn_marked_pkts)
+perf write_bw -s 65536 -n 50
+if [ "$NODE" = 1 ]; then
+	if [ "$(counter rx_ecn_marked_pkts)" = "$marked" ]; then
+		ok "an open road has no marks"
+	else
+		notok "an open road has no marks" "$(($(counter rx_ecn_marked_pkts) - marked))"
+	fi
+fi
+exit 0
