@@ -276,8 +276,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 }
 
 /*
- * The attributes of @mask, both locks held.  @av and @res replace what the QP
- * has if @mask says so; what is replaced is left in them.
+ * The attributes of @mask, both locks held.  @av replaces what the QP has if @mask says so; what
+ * is replaced is left in @av and @res.
  */
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     struct nhca_av **av, struct nhca_res **res)
@@ -327,6 +327,7 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 		nhca_rq_let_go(qp);
+		/* the first READ or atomic makes new ones: most queue pairs never see any */
 		swap(qp->rq.res, *res);
 		qp->rq.nres = attr->max_dest_rd_atomic;
 		qp->rq.res_head = 0;
@@ -353,13 +354,6 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL);
 		if (IS_ERR(av))
 			return PTR_ERR(av);
-	}
-	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic) {
-		res = kcalloc(attr->max_dest_rd_atomic, sizeof(*res), GFP_KERNEL);
-		if (!res) {
-			nhca_av_put(av);
-			return -ENOMEM;
-		}
 	}
 
 	spin_lock_bh(&qp->rq.lock);

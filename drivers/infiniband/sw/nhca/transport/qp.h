@@ -204,7 +204,7 @@ struct nhca_res {
  * @nak_psn: its PSN
  * @fatal:   after that NAK the QP goes to error; nothing more is accepted
  * @fatal_event: the asynchronous event of that, or -1
- * @res, @nres: ring of responder resources, entry i at i % @nres
+ * @res, @nres: ring of responder resources, entry i at i % @nres; NULL before the first is wanted
  * @res_head: entries ever filled
  * @res_tail: the first that may be busy
  * @fault:   where the engine waits for on-demand pages

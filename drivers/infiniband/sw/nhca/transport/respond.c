@@ -3,6 +3,8 @@
  * The receive engine for connected QPs: requests in, data to its place, answers
  * owed (IBTA 9.7.4 for RC, 9.8.2 for UC).
  */
+#include <linux/slab.h>
+
 #include "engine.h"
 
 static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
@@ -239,6 +241,14 @@ static struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 	return &rq->res[i % rq->nres];
 }
 
+/* Return: false without memory. */
+static bool nhca_res_there(struct nhca_rq *rq)
+{
+	if (!rq->res && rq->nres)
+		rq->res = kcalloc(rq->nres, sizeof(*rq->res), GFP_ATOMIC | __GFP_NOWARN);
+	return rq->res || !rq->nres;
+}
+
 /* Return: a fresh responder resource, or NULL if the peer has too many outstanding. */
 static struct nhca_res *nhca_res_new(struct nhca_rq *rq, const struct nhca_hdr *h, u32 npsn)
 {
@@ -284,7 +294,7 @@ void nhca_rq_let_go(struct nhca_qp *qp)
 	u32 i;
 
 	nhca_hold_close(&rq->wr_hold);
-	for (i = 0; i < rq->nres; i++)
+	for (i = 0; rq->res && i < rq->nres; i++)
 		nhca_res_done(&rq->res[i]);
 	rq->res_tail = rq->res_head;
 }
@@ -300,6 +310,9 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
+	/* as if it had been lost */
+	if (!nhca_res_there(rq))
+		return NHCA_HELD;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
 	res = nhca_res_new(rq, h, npsn);
 	if (!res)
@@ -329,6 +342,8 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) || (h->va & 7))
 		return nhca_refuse_invalid(qp);
+	if (!nhca_res_there(rq))
+		return NHCA_HELD;
 	res = nhca_res_new(rq, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
