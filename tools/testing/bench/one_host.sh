@@ -61,16 +61,18 @@ for who in ${DRIVERS:-nhca rxe}; do
 	bench_driver "$who" || exit 1
 	if [ "$who" = nhca ]; then
 		bench_ends veth || exit 1
+		# First: what was freed before would be used again.
+		[ -n "$QUICK" ] || idle "nhca"
 		same_host N
 		measure "nhca-veth"
-		[ -n "$QUICK" ] || { many "nhca-veth"; idle "nhca"; }
+		[ -n "$QUICK" ] || many "nhca-veth"
 		same_host Y
 		measure "nhca-same-host"
 		bench_load "nhca-same-host write 1048576" -o write -s 1048576 -n 100 -k 4
 	else
 		bench_ends loop || exit 1
-		measure "$who-loop"
 		[ -n "$QUICK" ] || idle "$who"
+		measure "$who-loop"
 	fi
 	bench_ends_gone
 done
