@@ -312,7 +312,6 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	b->dev = tx->dev;
 	b->av = tx->av;
 	b->flow = tx->flow;
-	b->sport = tx->sport;
 	b->seg = nhca_tx_bytes(tx);
 	b->len = 0;
 	b->packets = 0;

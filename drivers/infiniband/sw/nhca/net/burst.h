@@ -15,7 +15,7 @@ struct sk_buff;
  * struct nhca_burst - packets that wait for those behind them
  * @skb:     headers of IP and UDP, then the packets; NULL: none
  * @last:    @skb, or the last of its frag_list: where fragments are added
- * @dev, @av, @flow, @sport: of the first packet, and so of all
+ * @dev, @av, @flow: of the first packet, and so of all
  * @seg:     bytes of each packet behind its UDP header; the last may have fewer
  * @len:     bytes of all
  * @packets: how many
@@ -39,7 +39,6 @@ struct nhca_burst {
 	u32 packets;
 	u32 payload;
 	int loan;
-	u16 sport;
 	bool ended;
 	bool lists;
 	bool alone;

@@ -37,7 +37,7 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_
 		.it = it,
 		.payload = payload,
 		.copy = true,
-		.sum = nhca_peer_agreed(qp) || (h->notice & NHCA_NOTICE_BARE),
+		.sum = nhca_wants_sum(qp, h),
 		.fault = qp->rq.fault,
 		.ahead = ahead,
 	};

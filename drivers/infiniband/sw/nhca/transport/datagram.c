@@ -132,16 +132,3 @@ fail:
 	nhca_qp_set_error(qp, -1);
 	return true;
 }
-
-void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx)
-{
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
-	    state != IB_QPS_SQE)
-		return;
-	if (list_empty(&qp->rq.parked))
-		nhca_datagram_take(qp, rx);
-	else
-		nhca_park(qp, rx);
-}

@@ -168,10 +168,13 @@ int nhca_rq_take(struct nhca_qp *qp);
 /* NHCA_NOTICE_*: what a packet to the peer of a connected QP says; any context */
 u8 nhca_notice(const struct nhca_qp *qp);
 
-/* does the peer say that it is nhca, and has heard that we are?  Then it verifies UDP checksums */
-static inline bool nhca_peer_agreed(const struct nhca_qp *qp)
+/*
+ * Does a packet with these headers get a UDP checksum?  A peer that says that it is nhca, and has
+ * heard that we are, verifies it; what has no ICRC needs it, whatever the peer has said since.
+ */
+static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	return READ_ONCE(qp->peer) & NHCA_NOTICE_SEEN;
+	return (READ_ONCE(qp->peer) & NHCA_NOTICE_SEEN) || (h->notice & NHCA_NOTICE_BARE);
 }
 
 /* beside NHCA_NOTICE_* in nhca_qp.peer: its packets have the mark of this host */
@@ -194,9 +197,6 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
 /* let go of the peer that a step has taken; sq.lock held */
 void nhca_loop_end(struct nhca_qp *qp);
 
-/* has nobody switched it off? */
-bool nhca_loop_wanted(void);
-
 /* ---- ack.c: sq.lock held ---- */
 
 /* a response arrived */
@@ -209,6 +209,12 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
 /* ---- park.c: with rq.lock held ---- */
+
+/*
+ * a request or datagram arrived: it is its turn, or it waits behind others; RCU read side; what a
+ * connected QP then owes waits for nhca_answer_run()
+ */
+void nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* keep a packet until the pages that it needs are there; or lose it */
 void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx);
@@ -240,9 +246,6 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
  */
 bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/* a request arrived on a connected QP; rq.lock held; what it owes waits for nhca_answer_run() */
-void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx);
-
 /* let go of every key that an operation in progress uses; rq.lock held */
 void nhca_rq_let_go(struct nhca_qp *qp);
 
@@ -271,8 +274,7 @@ void nhca_answer_cnp(struct nhca_qp *qp);
 /* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
 void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
-/* ---- datagram.c; rq.lock held for what arrives ---- */
-void nhca_datagram_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+/* ---- datagram.c ---- */
 
 /* as nhca_respond_take() */
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx);

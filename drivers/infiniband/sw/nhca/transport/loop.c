@@ -28,11 +28,6 @@ static bool nhca_same_host = true;
 module_param_named(same_host, nhca_same_host, bool, 0644);
 MODULE_PARM_DESC(same_host, "Copy between queue pairs of one host without packets");
 
-bool nhca_loop_wanted(void)
-{
-	return READ_ONCE(nhca_same_host);
-}
-
 static bool nhca_loop_up(const struct nhca_qp *qp)
 {
 	return netif_running(qp->dev->netdev) &&
@@ -196,7 +191,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 npsn, bytes;
 
 	/* nothing is under way, in whatever direction, that could be overtaken */
-	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !nhca_loop_wanted())
+	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;
 	peer = nhca_loop_lock(qp);
 	if (!peer || !nhca_loop_takes(peer, psn))

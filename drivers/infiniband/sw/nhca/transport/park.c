@@ -54,14 +54,32 @@ static void nhca_park_free(struct nhca_rq *rq, struct nhca_parked *p)
 	kfree(p);
 }
 
+/* Return: false if it was parked. */
+static bool nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	return nhca_is_datagram(qp) ? nhca_datagram_take(qp, rx) : nhca_respond_take(qp, rx);
+}
+
+void nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
+	    state != IB_QPS_SQE)
+		return;
+	if (list_empty(&qp->rq.parked))
+		nhca_request_take(qp, rx);
+	else
+		nhca_park(qp, rx);
+}
+
 void nhca_park_run(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_parked *p;
 
 	while ((p = nhca_park_first(rq)) && !nhca_fault_waiting(rq->fault)) {
-		if (nhca_is_datagram(qp) ? nhca_datagram_take(qp, &p->rx) :
-					   nhca_respond_take(qp, &p->rx))
+		if (nhca_request_take(qp, &p->rx))
 			nhca_park_free(rq, p);
 	}
 }

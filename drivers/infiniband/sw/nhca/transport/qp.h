@@ -83,7 +83,8 @@ struct nhca_swr {
  * @rtt:      microseconds from a packet that asked to its acknowledgment, smoothed, times 8;
  *            0: none has been measured
  * @rtt_dev:  how far they lie from it, smoothed, times 4
- * @rtt_psn:  the packet that is being measured, from @rtt_begun, ktime in ns; 0: none
+ * @rtt_psn:  the packet that is being measured
+ * @rtt_begun: since when, ktime in ns; 0: none is
  * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
  * @probes:   the oldest request was sent again on suspicion, so many times
  * @waits:    timeouts put off because the packets had not left this host

@@ -525,16 +525,3 @@ bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_respond_rc(qp, rx) != NHCA_PARKED;
 	return nhca_respond_uc(qp, rx) != NHCA_PARKED;
 }
-
-void nhca_respond_rx(struct nhca_qp *qp, struct nhca_rx *rx)
-{
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
-	    state != IB_QPS_SQE)
-		return;
-	if (list_empty(&qp->rq.parked))
-		nhca_respond_take(qp, rx);
-	else
-		nhca_park(qp, rx);
-}

@@ -197,14 +197,14 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (nhca_is_datagram(qp)) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
-		nhca_datagram_rx(qp, rx);
+		nhca_request_rx(qp, rx);
 		return;
 	}
 	nhca_notice_heard(qp, rx);
 	rx->passed = true;
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
-		nhca_respond_rx(qp, rx);
+		nhca_request_rx(qp, rx);
 	} else {
 		nhca_rx_hold(rx, qp, &qp->sq.lock);
 		nhca_ack_rx(qp, rx);
@@ -301,7 +301,7 @@ void nhca_transport_again(struct nhca_rx *rx)
 	nhca_count(qp->dev, NHCA_CNT_RCVD_PKTS);
 	nhca_count_add(qp->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
-		nhca_respond_rx(qp, rx);
+		nhca_request_rx(qp, rx);
 	else
 		nhca_ack_rx(qp, rx);
 }

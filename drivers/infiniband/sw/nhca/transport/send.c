@@ -160,7 +160,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 		.hdr = h,
 		.payload = payload,
 		.copy = qp->ibqp.qp_type != IB_QPT_RC || swr->sent < swr->high,
-		.sum = nhca_peer_agreed(qp) || (h->notice & NHCA_NOTICE_BARE),
+		.sum = nhca_wants_sum(qp, h),
 		.fault = qp->sq.fault,
 		.ahead = swr->length - off - payload,
 	};
