@@ -282,7 +282,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     struct nhca_av **av, struct nhca_res **res)
 {
-	struct ib_qp_attr *to = &qp->attr;
+	struct nhca_qp_attr *to = &qp->attr;
 
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		to->en_sqd_async_notify = attr->en_sqd_async_notify;
@@ -312,15 +312,12 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 		to->rnr_retry = attr->rnr_retry;
 		qp->sq.rnr_retries = attr->rnr_retry;
 	}
-	if (mask & IB_QP_RQ_PSN) {
-		to->rq_psn = attr->rq_psn & NHCA_PSN_MASK;
-		qp->rq.psn = to->rq_psn;
-	}
+	if (mask & IB_QP_RQ_PSN)
+		qp->rq.psn = attr->rq_psn & NHCA_PSN_MASK;
 	if (mask & IB_QP_SQ_PSN) {
-		to->sq_psn = attr->sq_psn & NHCA_PSN_MASK;
-		qp->sq.psn = to->sq_psn;
-		qp->sq.una = to->sq_psn;
-		qp->sq.nxt = to->sq_psn;
+		qp->sq.psn = attr->sq_psn & NHCA_PSN_MASK;
+		qp->sq.una = qp->sq.psn;
+		qp->sq.nxt = qp->sq.psn;
 	}
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = attr->max_rd_atomic;

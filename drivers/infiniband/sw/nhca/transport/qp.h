@@ -136,7 +136,6 @@ struct nhca_sq {
 	u32 rtt_dev;
 	u32 rtt_psn;
 	u64 rtt_begun;
-	u32 turns;
 	unsigned long cnp_at;
 	unsigned long since;
 	unsigned long timeout;
@@ -146,6 +145,7 @@ struct nhca_sq {
 	struct nhca_burst *burst;
 	struct nhca_qp *loop;
 	u32 loop_held;
+	u32 turns;
 };
 
 /**
@@ -215,16 +215,16 @@ struct nhca_res {
 struct nhca_rq {
 	/* everything below */
 	spinlock_t lock;
+	enum nhca_opseq seq;
 	struct nhca_rwq wq;
 	struct nhca_rwr *rwr;
-	bool have_rwr;
-	enum nhca_opseq seq;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;
 	struct nhca_hold wr_hold;
 	u32 wr_left;
 	u32 wr_len;
+	bool have_rwr;
 	bool drop;
 	bool nak_sent;
 	bool ack_due;
@@ -237,10 +237,30 @@ struct nhca_rq {
 	u32 nres;
 	u32 res_head;
 	u32 res_tail;
+	u32 nparked;
 	struct nhca_fault *fault;
 	struct nhca_burst *burst;
 	struct list_head parked;
-	u32 nparked;
+};
+
+/**
+ * struct nhca_qp_attr - what ibv_modify_qp() has set, as struct ib_qp_attr has it
+ * Of that the rest is known otherwise, and there may be very many QPs.
+ */
+struct nhca_qp_attr {
+	u32 qkey;
+	u32 dest_qp_num;
+	int qp_access_flags;
+	u16 pkey_index;
+	u8 port_num;
+	u8 path_mtu;
+	u8 timeout;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 min_rnr_timer;
+	u8 max_rd_atomic;
+	u8 max_dest_rd_atomic;
+	u8 en_sqd_async_notify;
 };
 
 /**
@@ -252,10 +272,10 @@ struct nhca_rq {
  * @state:  written with both locks held, except that an engine that holds its
  *          own may move it to an error state; read anywhere with READ_ONCE
  * @modify: held by verbs/qp.c around a modify: one at a time
+ * @party:  who it is to keys; constant
  * @attr:   attributes as set by modify; written with both locks held
  * @mtu:    path MTU in bytes
  * @sport:  UDP source port of its packets
- * @party:  who it is to keys; constant
  * @sig_all: every send completes visibly
  * @user:   user space owns the rings
  * @av:     path of a connected QP; written with both locks held
@@ -276,10 +296,10 @@ struct nhca_qp {
 	enum ib_qp_state state;
 	/* one modify at a time */
 	struct mutex modify;
-	struct ib_qp_attr attr;
+	struct nhca_party party;
+	struct nhca_qp_attr attr;
 	u32 mtu;
 	u16 sport;
-	struct nhca_party party;
 	bool sig_all;
 	bool user;
 	bool last_wqe_sent;

@@ -197,21 +197,33 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	const struct nhca_qp_attr *from = &qp->attr;
 
 	/* attributes change with both locks held, so either keeps them still */
 	spin_lock_bh(&qp->rq.lock);
-	*attr = qp->attr;
-	attr->qp_state = READ_ONCE(qp->state);
+	*attr = (struct ib_qp_attr) {
+		.qp_state = READ_ONCE(qp->state),
+		.path_mtu = from->path_mtu,
+		.path_mig_state = IB_MIG_MIGRATED,
+		.qkey = from->qkey,
+		.rq_psn = qp->rq.psn,
+		.sq_psn = READ_ONCE(qp->sq.psn),
+		.dest_qp_num = from->dest_qp_num,
+		.qp_access_flags = from->qp_access_flags,
+		.pkey_index = from->pkey_index,
+		.en_sqd_async_notify = from->en_sqd_async_notify,
+		.max_rd_atomic = from->max_rd_atomic,
+		.max_dest_rd_atomic = from->max_dest_rd_atomic,
+		.min_rnr_timer = from->min_rnr_timer,
+		.port_num = from->port_num,
+		.timeout = from->timeout,
+		.retry_cnt = from->retry_cnt,
+		.rnr_retry = from->rnr_retry,
+	};
 	attr->cur_qp_state = attr->qp_state;
-	attr->rq_psn = qp->rq.psn;
-	attr->sq_psn = READ_ONCE(qp->sq.psn);
 	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->sq.draining);
-	attr->path_mig_state = IB_MIG_MIGRATED;
 	if (qp->av)
 		nhca_av_to_attr(qp->av, &attr->ah_attr);
-	else
-		memset(&attr->ah_attr, 0, sizeof(attr->ah_attr));
-	memset(&attr->alt_ah_attr, 0, sizeof(attr->alt_ah_attr));
 	nhca_qp_cap(qp, &attr->cap);
 	spin_unlock_bh(&qp->rq.lock);
 
