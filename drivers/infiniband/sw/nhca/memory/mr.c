@@ -365,16 +365,12 @@ static int seg_list(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg 
 	return seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
 }
 
-int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
-	if (unlikely(mr->kind != NHCA_MR_TCE)) {
-		if (mr->kind == NHCA_MR_ODP)
-			return nhca_odp_seg(mr->odp, off, max, write, seg);
-		if (mr->kind == NHCA_MR_LIST)
-			return seg_list(mr, off, max, seg);
-		/* where the region begins is where addresses begin */
-		return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
-	}
-
-	return nhca_pvo_seg(mr->pvo + off, max, write, seg);
+	if (mr->kind == NHCA_MR_ODP)
+		return nhca_odp_seg(mr->odp, off, max, write, seg);
+	if (mr->kind == NHCA_MR_LIST)
+		return seg_list(mr, off, max, seg);
+	/* where the region begins is where addresses begin */
+	return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
 }

@@ -89,18 +89,11 @@ static inline bool nhca_mr_is_fast(const struct nhca_mr *mr)
 	return mr->max_pieces;
 }
 
-/**
- * nhca_mr_seg - the bytes that lie together from byte @off of the region, at most @max
- * @off:   inside the range that nhca_mkey_check() granted
- * @write: they will be written
- * Context: live section.
- * Return: 0; -EACCES if there is no memory; -EAGAIN if an on-demand page has to be
- * faulted in first.
- */
-int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
+/* nhca_mr_seg() where the bytes are not behind the region's own TCEs */
+int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
 
 /**
- * nhca_pvo_seg - the same for what lies behind a PVO, of one page
+ * nhca_pvo_seg - what lies behind a PVO, of one page, at most @max bytes
  * Context: live section.
  * Return: 0; -EACCES if its TCE is not there or grants less.
  */
@@ -119,6 +112,22 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
 	seg->off = in & ~PAGE_MASK;
 	seg->len = min_t(u64, max, BIT_ULL(shift) - in);
 	return 0;
+}
+
+/**
+ * nhca_mr_seg - the bytes that lie together from byte @off of the region, at most @max
+ * @off:   inside the range that nhca_mkey_check() granted
+ * @write: they will be written
+ * Context: live section.
+ * Return: 0; -EACCES if there is no memory; -EAGAIN if an on-demand page has to be
+ * faulted in first.
+ */
+static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
+			      struct nhca_seg *seg)
+{
+	if (likely(mr->kind == NHCA_MR_TCE))
+		return nhca_pvo_seg(mr->pvo + off, max, write, seg);
+	return nhca_mr_seg_other(mr, off, max, write, seg);
 }
 
 /* does the iterator write where it stands? */

@@ -225,6 +225,14 @@ static void nhca_burst_grow(struct nhca_burst *b, u32 bytes)
 	b->last->truesize += bytes;
 }
 
+/* From here on fragments go to @skb. */
+static void nhca_burst_behind(struct nhca_burst *b, struct sk_buff *skb)
+{
+	b->last = skb;
+	/* what lies in a consumer's page may change before it is on the wire */
+	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
+}
+
 /* Return: is there room for @n fragments, in an skb behind the others if need be? */
 static bool nhca_burst_room(struct nhca_burst *b, u32 n)
 {
@@ -242,7 +250,7 @@ static bool nhca_burst_room(struct nhca_burst *b, u32 n)
 	else
 		b->last->next = more;
 	b->skb->truesize += more->truesize;
-	b->last = more;
+	nhca_burst_behind(b, more);
 	return true;
 }
 
@@ -269,8 +277,6 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 		nhca_burst_piece(b, &ps->p[i]);
 		bytes += ps->p[i].len;
 	}
-	/* what lies in a consumer's page may change before it is on the wire */
-	skb_shinfo(b->last)->flags |= SKBFL_SHARED_FRAG;
 	nhca_burst_grow(b, bytes);
 	b->len += bytes;
 }
@@ -305,10 +311,10 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		b->alone = true;
 		return -EOPNOTSUPP;
 	}
-	b->skb = nhca_headers(net, tx->av, dst, tx->sport, 0, NHCA_BURST_PACKETS);
+	b->skb = nhca_headers(tx->av, dst, tx->sport, 0, NHCA_BURST_PACKETS);
 	if (!b->skb)
 		return -ENOMEM;
-	b->last = b->skb;
+	nhca_burst_behind(b, b->skb);
 	b->dev = tx->dev;
 	b->av = tx->av;
 	b->flow = tx->flow;
@@ -413,40 +419,62 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struc
 	return true;
 }
 
+/* One packet of a run: @ps, which do not lie together with what came before. */
+static void nhca_run_append(struct nhca_burst *b, const struct nhca_pieces *ps, u32 bytes)
+{
+	struct skb_shared_info *info = skb_shinfo(b->last);
+	u32 i;
+
+	for (i = 0; i < ps->n; i++)
+		__skb_fill_page_desc_noacc(info, info->nr_frags++, ps->p[i].page, ps->p[i].off,
+					   ps->p[i].len);
+	nhca_burst_grow(b, bytes);
+}
+
 /*
- * Context: live section.  Between the payloads of two packets there are twelve bytes that follow
- * from those before the first, and the host's mark.
+ * Context: live section.  Between the payloads of two packets there are the host's mark and
+ * twelve bytes that follow from those before the first; for all packets they lie together.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
-	u32 psn = tx->hdr->psn, n = 0, ahead = 0;
-	u8 bth[NHCA_ICRC_LEN + NHCA_BTH_LEN] = {};
+	u8 between[NHCA_ICRC_LEN + NHCA_BTH_LEN] = {};
+	/* the first one has nothing behind which there would be a mark */
+	u32 skip = NHCA_ICRC_LEN;
+	struct nhca_piece hdr;
 	struct nhca_pieces ps;
+	u32 n;
 	u8 *p;
 
-	memcpy(bth, &nhca_host_mark, sizeof(nhca_host_mark));
-	nhca_hdr_encode(tx->hdr, bth + NHCA_ICRC_LEN);
-	for (; n < count; n++, psn++) {
-		ps.n = 0;
-		p = nhca_piece_new(&ps, ahead + NHCA_BTH_LEN);
-		if (!p)
-			break;
+	p = nhca_frag_get(count * sizeof(between), &hdr.page, &hdr.off);
+	if (!p)
+		return 0;
+	memcpy(between, &nhca_host_mark, sizeof(nhca_host_mark));
+	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
+	for (n = 0; n < count; n++) {
+		hdr.len = sizeof(between) - skip;
+		get_page(hdr.page);
+		ps.p[0] = (struct nhca_piece) { hdr.page, hdr.off + skip, hdr.len };
+		ps.n = 1;
 		if (!nhca_run_payload(b, &ps, tx->it, tx->payload) ||
 		    !nhca_burst_room(b, ps.n + 1)) {
 			nhca_pieces_drop(&ps);
 			break;
 		}
-		put_unaligned_be24(psn, bth + sizeof(bth) - 3);
-		memcpy(p, bth + NHCA_ICRC_LEN - ahead, ahead + NHCA_BTH_LEN);
-		nhca_burst_append(b, &ps);
-		ahead = NHCA_ICRC_LEN;
+		memcpy(p, between, sizeof(between));
+		put_unaligned_be24(tx->hdr->psn + n, p + sizeof(between) - 3);
+		nhca_run_append(b, &ps, hdr.len + tx->payload);
+		hdr.off += sizeof(between);
+		p += sizeof(between);
+		skip = 0;
 	}
+	put_page(hdr.page);
 	if (n) {
 		/* nothing can fail here: there is room for it, and the page is always there */
 		get_page(nhca_mark_page);
 		ps.p[0] = (struct nhca_piece) { nhca_mark_page, 0, NHCA_ICRC_LEN };
 		ps.n = 1;
-		nhca_burst_append(b, &ps);
+		nhca_run_append(b, &ps, NHCA_ICRC_LEN);
+		b->len += n * nhca_tx_bytes(tx);
 	}
 	return n;
 }

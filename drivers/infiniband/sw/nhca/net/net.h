@@ -89,6 +89,7 @@ void nhca_net_exit(void);
  * @sgid_index: of the source GID
  * @dmac:    as the consumer resolved it; the neighbour table decides, this
  *           answers ibv_query_qp()
+ * @ident:   IPv4 identification of the next packet
  * @cache:   routes, per CPU
  */
 struct nhca_av {
@@ -107,6 +108,7 @@ struct nhca_av {
 	u8 sgid_index;
 	u32 flow_label;
 	u8 dmac[ETH_ALEN];
+	u16 ident;
 	struct dst_cache cache;
 };
 

@@ -225,10 +225,10 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-static void nhca_push_ip4(struct sk_buff *skb, const struct nhca_av *av, struct net *net,
-			  unsigned int idents)
+static void nhca_push_ip4(struct sk_buff *skb, struct nhca_av *av, unsigned int idents)
 {
 	struct iphdr *iph = skb_push(skb, sizeof(*iph));
+	u16 ident = READ_ONCE(av->ident);
 
 	skb_reset_network_header(skb);
 	iph->version = 4;
@@ -241,8 +241,12 @@ static void nhca_push_ip4(struct sk_buff *skb, const struct nhca_av *av, struct 
 	iph->check = 0;
 	iph->saddr = av->saddr.s6_addr32[3];
 	iph->daddr = av->daddr.s6_addr32[3];
-	/* chosen here, not by the stack: it is under the ICRC */
-	__ip_select_ident(net, iph, idents);
+	/*
+	 * Chosen here, not by the stack: it is under the ICRC.  What is never fragmented may have
+	 * any, also one that another CPU has just taken (RFC 6864).
+	 */
+	iph->id = htons(ident);
+	WRITE_ONCE(av->ident, ident + idents);
 }
 
 static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
@@ -258,8 +262,8 @@ static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
 	ip6h->daddr = av->daddr;
 }
 
-struct sk_buff *nhca_headers(struct net *net, struct nhca_av *av, struct dst_entry *dst,
-			     u16 sport, unsigned int room, unsigned int idents)
+struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 sport,
+			     unsigned int room, unsigned int idents)
 {
 	unsigned int headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len +
 				sizeof(struct ipv6hdr) + sizeof(struct udphdr);
@@ -281,7 +285,7 @@ struct sk_buff *nhca_headers(struct net *net, struct nhca_av *av, struct dst_ent
 	uh->len = 0;
 	uh->check = 0;
 	if (av->v4)
-		nhca_push_ip4(skb, av, net, idents);
+		nhca_push_ip4(skb, av, idents);
 	else
 		nhca_push_ip6(skb, av);
 	skb->priority = av->sl;
@@ -428,7 +432,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
 	/* a netdev that takes no fragments would have them copied together */
 	linear = tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG);
-	skb = nhca_headers(net, tx->av, dst, tx->sport,
+	skb = nhca_headers(tx->av, dst, tx->sport,
 			   hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
 	if (!skb)
 		return -ENOMEM;

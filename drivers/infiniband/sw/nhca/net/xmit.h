@@ -33,8 +33,8 @@ struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport);
  * @idents: IPv4 identifications to set aside
  * Context: BH disabled.  Return: the skb, which has taken over @dst, or NULL.
  */
-struct sk_buff *nhca_headers(struct net *net, struct nhca_av *av, struct dst_entry *dst,
-			     u16 sport, unsigned int room, unsigned int idents);
+struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 sport,
+			     unsigned int room, unsigned int idents);
 
 /**
  * nhca_frag_get - memory for bytes that an skb carries as a fragment
