@@ -315,10 +315,19 @@ bool nhca_rx_sum_ok(const struct nhca_rx *rx);
 bool nhca_rx_is_ours(const struct nhca_rx *rx);
 
 /**
- * nhca_rx_copy - copy payload bytes to memory
- * @from: first payload byte
+ * nhca_rx_copy - copy the payload to memory
  * Context: live section.  Return: 0, or as nhca_iter_next().
  */
-int nhca_rx_copy(struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it);
+int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
+
+/**
+ * nhca_rx_copy_alike - copy to memory the payloads of the packets behind this one in its batch
+ * that differ from it in their PSN, which counts up, and perhaps in their wish to be acknowledged
+ * @rx:  a packet with @bth; on return the last one that was copied
+ * @max: how many there may be
+ * Context: live section.
+ * Return: how many there were, up to the first that is different or could not be copied whole.
+ */
+u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
 
 #endif /* NHCA_NET_H */

@@ -86,16 +86,24 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
 }
 
 /*
- * Is this the packet before with the next PSN, and perhaps another wish to be acknowledged?
- * Then its headers are those, too.
+ * Is what begins with the BTH @p the packet before with the next PSN, and perhaps another wish to
+ * be acknowledged?  Then its headers are those, too, if it is as long.
  */
-static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p, unsigned int udp_len)
+static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
 	const u8 ackreq = 0x80;
 
-	return rx->bth && udp_len == rx->udp_len && !memcmp(p, rx->bth, 8) &&
-	       !((p[8] ^ rx->bth[8]) & ~ackreq) &&
+	return !memcmp(p, rx->bth, 8) && !((p[8] ^ rx->bth[8]) & ~ackreq) &&
 	       get_unaligned_be24(p + 9) == nhca_psn_add(rx->hdr.psn, 1);
+}
+
+/* The packet at @udp_off is alike and begins with the BTH @p. */
+static void nhca_rx_step(struct nhca_rx *rx, const u8 *p)
+{
+	rx->bth = p;
+	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
+	rx->hdr.ackreq = p[8] & 0x80;
+	rx->off = rx->udp_off + NHCA_BTH_LEN;
 }
 
 static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
@@ -114,11 +122,8 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	p = nhca_rx_headers(rx, &avail, buf);
 	if (!p)
 		return;
-	if (avail >= NHCA_BTH_LEN && nhca_rx_alike(rx, p, udp_len)) {
-		rx->bth = p;
-		rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
-		rx->hdr.ackreq = p[8] & 0x80;
-		rx->off = rx->udp_off + NHCA_BTH_LEN;
+	if (avail >= NHCA_BTH_LEN && rx->bth && udp_len == rx->udp_len && nhca_rx_alike(rx, p)) {
+		nhca_rx_step(rx, p);
 		nhca_transport_again(rx);
 		return;
 	}
@@ -143,7 +148,6 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
 {
 	struct nhca_rx rx = { .nn = nn, .skb = skb };
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
-	u32 off;
 
 	if (!nhca_rx_addresses(&rx)) {
 		nhca_rx_count(&rx, NHCA_CNT_RX_BAD_LENGTH);
@@ -155,10 +159,8 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
 	nhca_cursor_init(&rx.at, skb);
 	/* of QPs and addresses */
 	rcu_read_lock();
-	for (off = 0; off < skb->len; off += seg, rx.index++) {
-		rx.udp_off = off;
-		nhca_rx_packet(&rx, min(seg, skb->len - off));
-	}
+	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++)
+		nhca_rx_packet(&rx, min(seg, skb->len - rx.udp_off));
 	nhca_transport_rx_end(&rx);
 	rcu_read_unlock();
 }
@@ -277,15 +279,13 @@ bool nhca_rx_is_ours(const struct nhca_rx *rx)
 	       mark == nhca_host_mark;
 }
 
-int nhca_rx_copy(struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it)
+/* Copy what lies at @off of the skb. */
+static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_iter *it)
 {
-	u32 off = rx->off + from;
 	const u8 *data;
 	u32 n;
 	int err;
 
-	if (rx->src)
-		return nhca_iter_copy(it, rx->src, len, &rx->src_err);
 	for (; len; off += n, len -= n) {
 		data = nhca_cursor_at(&rx->at, off, &n);
 		if (!data)
@@ -296,4 +296,31 @@ int nhca_rx_copy(struct nhca_rx *rx, u32 from, u32 len, struct nhca_iter *it)
 			return err;
 	}
 	return 0;
+}
+
+int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
+{
+	if (rx->src)
+		return nhca_iter_copy(it, rx->src, rx->payload, &rx->src_err);
+	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
+}
+
+u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
+{
+	u32 n, next, avail;
+	const u8 *p;
+
+	for (n = 0; n < max && !rx->hdr.ackreq; n++) {
+		next = rx->udp_off + rx->udp_len;
+		if (next + rx->udp_len > rx->skb->len)
+			break;
+		p = nhca_cursor_at(&rx->at, next, &avail);
+		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p) ||
+		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
+			break;
+		rx->udp_off = next;
+		rx->index++;
+		nhca_rx_step(rx, p);
+	}
+	return n;
 }

@@ -242,7 +242,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->payload) {
 		nhca_swr_target(qp, swr, off, &it);
 		nhca_live_enter();
-		err = nhca_rx_copy(rx, 0, rx->payload, &it);
+		err = nhca_rx_copy(rx, &it);
 		if (err == -EAGAIN)
 			err = nhca_iter_fault(&it, swr->length - off - rx->payload,
 					      sq->fault);

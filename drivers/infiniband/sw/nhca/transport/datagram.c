@@ -66,7 +66,7 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_iter_sges(&it, &qp->party, rwr->sge, rwr->num_sge, 0, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	err = nhca_iter_write(&it, grh, sizeof(grh)) ?:
-	      nhca_rx_copy(rx, 0, rx->payload, &it);
+	      nhca_rx_copy(rx, &it);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(&it, 0, qp->rq.fault);
 	nhca_live_exit();

@@ -246,6 +246,13 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
  */
 bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
+/*
+ * behind a packet from the middle of a SEND or WRITE that was just taken: all those of its batch
+ * that continue it; rq.lock held, RCU read side
+ * Return: how many; @rx is the last of them
+ */
+u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
+
 /* let go of every key that an operation in progress uses; rq.lock held */
 void nhca_rq_let_go(struct nhca_qp *qp);
 

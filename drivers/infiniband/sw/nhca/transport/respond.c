@@ -121,7 +121,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_iter_sges(&it, &qp->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
-	err = nhca_rx_copy(rx, 0, rx->payload, &it);
+	err = nhca_rx_copy(rx, &it);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(&it, 0, rq->fault);
 	nhca_live_exit();
@@ -217,7 +217,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	else
 		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, rx->payload, true);
 	nhca_live_enter();
-	err = nhca_rx_copy(rx, 0, rx->payload, &it);
+	err = nhca_rx_copy(rx, &it);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(&it, rq->wr_left - rx->payload, rq->fault);
 	nhca_live_exit();
@@ -234,6 +234,39 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (h->info->flags & NHCA_OPF_IMMDT)
 		nhca_complete_recv(qp, h, IB_WC_RECV_RDMA_WITH_IMM, rq->wr_len);
 	return NHCA_TAKEN;
+}
+
+/*
+ * Packets from the middle of a message, which continue the one that @rx is: their bytes to their
+ * place.  Return: how many that was; the next one is not like them, or what is wrong with it is
+ * found when it comes alone.
+ */
+static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	bool write = rx->hdr.info->flags & NHCA_OPF_WRITE;
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_iter it;
+	u32 n;
+
+	if (rx->payload != qp->mtu || !nhca_opseq_ok(rq->seq, rx->hdr.info))
+		return 0;
+	/* at least a byte is left for the last packet */
+	if (write) {
+		n = (rq->wr_left - 1) / qp->mtu;
+		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, n * qp->mtu, true);
+	} else {
+		n = (rq->rwr->length - rq->recv_off) / qp->mtu;
+		nhca_iter_sges(&it, &qp->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+			       IB_ACCESS_LOCAL_WRITE);
+	}
+	nhca_live_enter();
+	n = nhca_rx_copy_alike(rx, n, &it);
+	nhca_live_exit();
+	if (write)
+		rq->wr_left -= n * qp->mtu;
+	else
+		rq->recv_off += n * qp->mtu;
+	return n;
 }
 
 static struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
@@ -524,4 +557,18 @@ bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (qp->ibqp.qp_type == IB_QPT_RC)
 		return nhca_respond_rc(qp, rx) != NHCA_PARKED;
 	return nhca_respond_uc(qp, rx) != NHCA_PARKED;
+}
+
+u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	struct nhca_rq *rq = &qp->rq;
+	u32 n;
+
+	/* the one before was not taken, or things have changed with it */
+	if (rq->fatal || nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
+		return 0;
+	n = nhca_execute_middle(qp, rx);
+	if (n)
+		nhca_accept(qp, &rx->hdr, n);
+	return n;
 }

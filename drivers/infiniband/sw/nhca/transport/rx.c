@@ -181,13 +181,30 @@ static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *loc
 	__release(lock);
 }
 
+static void nhca_rx_count(const struct nhca_rx *rx, u32 packets)
+{
+	nhca_count_add(rx->dev, NHCA_CNT_RCVD_PKTS, packets);
+	nhca_count_add(rx->dev, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+}
+
+/*
+ * A request that was let in, and if it is from the middle of a message those behind it that
+ * continue it.  They are as intact as it is where the checksum of the whole batch says so.
+ */
+static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	nhca_request_rx(qp, rx);
+	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
+	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked))
+		nhca_rx_count(rx, nhca_respond_middle(qp, rx));
+}
+
 static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	enum nhca_counter why;
 
 	rx->dev = qp->dev;
-	nhca_count(rx->dev, NHCA_CNT_RCVD_PKTS);
-	nhca_count_add(rx->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	nhca_rx_count(rx, 1);
 
 	why = nhca_rx_refusal(qp, rx);
 	if (why != NHCA_CNT_MAX) {
@@ -204,7 +221,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	rx->passed = true;
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
-		nhca_request_rx(qp, rx);
+		nhca_rx_request(qp, rx);
 	} else {
 		nhca_rx_hold(rx, qp, &qp->sq.lock);
 		nhca_ack_rx(qp, rx);
@@ -298,10 +315,9 @@ void nhca_transport_again(struct nhca_rx *rx)
 		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	nhca_count(qp->dev, NHCA_CNT_RCVD_PKTS);
-	nhca_count_add(qp->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	nhca_rx_count(rx, 1);
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
-		nhca_request_rx(qp, rx);
+		nhca_rx_request(qp, rx);
 	else
 		nhca_ack_rx(qp, rx);
 }
