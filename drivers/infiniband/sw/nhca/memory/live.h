@@ -4,8 +4,8 @@
  * and waiting until all who did have let go (reference: snapshot interface).
  *
  * A live section is the short stretch of code between looking at a key and the
- * last byte that moves by it: one packet's copy, or that of the 32 KiB which are moved at
- * once between queue pairs of one host.  It is a leaf: inside it
+ * last byte that moves by it: the copy of a packet, or of the 64 KiB at most that a batch
+ * has or that are moved at once between queue pairs of one host.  It is a leaf: inside it
  * nothing sleeps, no lock of another room is taken and no packet leaves.  That is
  * why an invalidation can wait for the sections of other CPUs where it stands, in
  * softirq, too: nobody in a section ever waits for anybody.
@@ -76,7 +76,7 @@ static inline void nhca_live_exit(void)
  * What was written before the call (a key's valid bit) is seen by every section
  * that begins after the snapshot; every section that had begun has ended on
  * return.  Sections that begin later are not waited for, and none is ever held up.
- * Takes as long as the longest of them: a copy of 32 KiB.
+ * Takes as long as the longest of them: a copy of 64 KiB.
  * Context: process or softirq, any lock that no section takes; not in a section.
  */
 void nhca_live_wait(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What nhca keeps for each network namespace: a pair of UDP sockets on the
- * RoCEv2 port, the addresses that nhca devices answer to, and the devices.
+ * What nhca keeps for each network namespace: UDP sockets on the RoCEv2 port, the
+ * addresses that nhca devices answer to, and the devices.
  */
 #include <linux/etherdevice.h>
 #include <linux/hash.h>
@@ -13,7 +13,7 @@
 #include <linux/wait.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
-#include <net/udp_tunnel.h>
+#include <net/sock.h>
 #include <rdma/ib_addr.h>
 
 #include "net.h"
@@ -27,6 +27,8 @@
  * than a socket's usual share.
  */
 #define NHCA_RCVBUF		(16 << 20)
+/* of each family, at most; there are no more than CPUs */
+#define NHCA_SOCKS		16
 #define NHCA_ADDR_BITS		7
 
 /**
@@ -51,8 +53,9 @@ struct nhca_addr {
  * struct nhca_net - nhca's part of a network namespace
  * @net:   the namespace; lives longer, see nhca_net_ns_exit()
  * @users: devices; under nhca_net_mutex
- * @sk4:   the IPv4 socket, open while there are @users
- * @sk6:   the IPv6 socket, likewise; none if the host has no IPv6
+ * @socks: the sockets, open while there are @users: those of IPv4, then, if the host has
+ *         it, those of IPv6
+ * @nsocks: how many are open
  * @lock:  writers of @addrs and @devs
  * @devs:  by nhca_dev.list, the newest first; RCU readers
  * @addrs: by hash of the address; RCU readers
@@ -60,8 +63,8 @@ struct nhca_addr {
 struct nhca_net {
 	struct net *net;
 	unsigned int users;
-	struct nhca_sock sk4;
-	struct nhca_sock sk6;
+	struct nhca_sock *socks;
+	unsigned int nsocks;
 	spinlock_t lock;	/* writers of the two below */
 	struct list_head devs;
 	struct hlist_head addrs[1 << NHCA_ADDR_BITS];
@@ -78,21 +81,13 @@ static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);
 
 /* ---- sockets ---- */
 
-static void nhca_sock_close(struct nhca_sock *ns)
+static void nhca_sock_mute(struct nhca_sock *ns)
 {
-	struct socket *sock = ns->sock;
+	struct sock *sk = ns->sock->sk;
 
-	if (!sock)
-		return;
-
-	write_lock_bh(&sock->sk->sk_callback_lock);
-	rcu_assign_sk_user_data(sock->sk, NULL);
-	write_unlock_bh(&sock->sk->sk_callback_lock);
-	/* who has still seen @ns is done with it afterwards */
-	synchronize_rcu();
-	kernel_sock_shutdown(sock, SHUT_RDWR);
-	sock_release(sock);
-	ns->sock = NULL;
+	write_lock_bh(&sk->sk_callback_lock);
+	rcu_assign_sk_user_data(sk, NULL);
+	write_unlock_bh(&sk->sk_callback_lock);
 }
 
 static void nhca_sock_start(struct nhca_sock *ns)
@@ -121,30 +116,60 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	rcu_read_unlock();
 }
 
+static int nhca_sock_bind(struct socket *sock, sa_family_t family)
+{
+	struct sockaddr_in6 in6 = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(NHCA_ROCE_UDP_PORT),
+	};
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_port = htons(NHCA_ROCE_UDP_PORT),
+	};
+
+	if (family == AF_INET)
+		return kernel_bind(sock, (void *)&in, sizeof(in));
+	return kernel_bind(sock, (void *)&in6, sizeof(in6));
+}
+
+static int nhca_sock_option(struct socket *sock, int level, int name)
+{
+	int one = 1;
+
+	return sock->ops->setsockopt(sock, level, name, KERNEL_SOCKPTR(&one), sizeof(one));
+}
+
 /*
  * The socket stays an ordinary one: for an encapsulation socket the stack cuts
- * every GRO batch into packets before anybody sees it (since 6.9).
+ * every GRO batch into packets before anybody sees it (since 6.9).  udp_sock_create() binds
+ * its sockets before anybody could have them share the port.
+ *
+ * @shared: the port is, with sockets of ours (SO_REUSEPORT).  The stack gives all packets of a
+ *          flow to one of them, and so of a QP, by its source port: they keep their order, and
+ *          flows of several sockets are taken at once, on several CPUs.
  */
-static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family)
+static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family,
+			  bool shared)
 {
-	struct udp_port_cfg cfg = {
-		.family = family,
-		.local_udp_port = htons(NHCA_ROCE_UDP_PORT),
-		/* a RoCEv2 sender may leave the checksum out: there is the ICRC */
-		.use_udp6_rx_checksums = 0,
-		.ipv6_v6only = family == AF_INET6,
-	};
 	struct socket *sock;
-	int one = 1;
 	int err;
 
-	err = udp_sock_create(nn->net, &cfg, &sock);
+	err = sock_create_kern(nn->net, family, SOCK_DGRAM, IPPROTO_UDP, &sock);
 	if (err)
 		return err;
 
-	err = sock->ops->setsockopt(sock, SOL_UDP, UDP_GRO, KERNEL_SOCKPTR(&one), sizeof(one));
+	if (family == AF_INET6) {
+		err = nhca_sock_option(sock, SOL_IPV6, IPV6_V6ONLY);
+		/* a RoCEv2 sender may leave the checksum out: there is the ICRC */
+		err = err ?: nhca_sock_option(sock, SOL_UDP, UDP_NO_CHECK6_RX);
+	}
+	err = err ?: nhca_sock_option(sock, SOL_UDP, UDP_GRO);
+	if (!err) {
+		if (shared)
+			sock_set_reuseport(sock->sk);
+		err = nhca_sock_bind(sock, family);
+	}
 	if (err) {
-		kernel_sock_shutdown(sock, SHUT_RDWR);
 		sock_release(sock);
 		return err;
 	}
@@ -156,21 +181,43 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	return 0;
 }
 
+static void nhca_net_close(struct nhca_net *nn)
+{
+	unsigned int i;
+
+	for (i = 0; i < nn->nsocks; i++)
+		nhca_sock_mute(&nn->socks[i]);
+	/* who has still seen them is done with them afterwards */
+	synchronize_rcu();
+	for (i = 0; i < nn->nsocks; i++) {
+		kernel_sock_shutdown(nn->socks[i].sock, SHUT_RDWR);
+		sock_release(nn->socks[i].sock);
+	}
+	kfree(nn->socks);
+}
+
 static int nhca_net_open(struct nhca_net *nn)
 {
+	static const sa_family_t families[] = { AF_INET, AF_INET6 };
+	unsigned int each = min(num_online_cpus(), NHCA_SOCKS);
+	sa_family_t family;
 	int err;
 
-	err = nhca_sock_open(nn, &nn->sk4, AF_INET);
-	if (err)
-		return err;
-
-	err = nhca_sock_open(nn, &nn->sk6, AF_INET6);
-	/* IPv6 is not built, or was disabled at boot */
-	if (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT)
-		err = 0;
-	if (err)
-		nhca_sock_close(&nn->sk4);
-	return err;
+	nn->socks = kcalloc(2 * each, sizeof(*nn->socks), GFP_KERNEL);
+	if (!nn->socks)
+		return -ENOMEM;
+	for (nn->nsocks = 0; nn->nsocks < 2 * each; nn->nsocks++) {
+		family = families[nn->nsocks / each];
+		err = nhca_sock_open(nn, &nn->socks[nn->nsocks], family, each > 1);
+		/* IPv6 is not built, or was disabled at boot */
+		if (family == AF_INET6 && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT))
+			return 0;
+		if (err) {
+			nhca_net_close(nn);
+			return err;
+		}
+	}
+	return 0;
 }
 
 struct nhca_net *nhca_net_get(struct net *net)
@@ -190,10 +237,8 @@ struct nhca_net *nhca_net_get(struct net *net)
 void nhca_net_put(struct nhca_net *nn)
 {
 	mutex_lock(&nhca_net_mutex);
-	if (nn->users == 1) {
-		nhca_sock_close(&nn->sk6);
-		nhca_sock_close(&nn->sk4);
-	}
+	if (nn->users == 1)
+		nhca_net_close(nn);
 	/* the namespace may go from here on; pairs with nhca_net_ns_exit() */
 	smp_store_release(&nn->users, nn->users - 1);
 	mutex_unlock(&nhca_net_mutex);

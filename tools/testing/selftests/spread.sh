@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: with several CPUs a namespace has several sockets, and queue pairs are spread over them
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 240
+# lab four: --nodes 1 --cpus 4 --timeout 300
+# tier four: long
+
+. "$LAB_SRC/selftests/traffic.sh"
+
+TRACING=/sys/kernel/tracing
+CPUS=$(nproc)
+
+# Port 4791 is 12B7.
+sockets() {
+	awk '$2 ~ /:12B7$/' "/proc/net/$1" | wc -l
+}
+
+for family in udp udp6; do
+	if [ "$(sockets $family)" = "$CPUS" ]; then
+		ok "$family: a socket for each CPU"
+	else
+		notok "$family: a socket for each CPU" "$(sockets $family) for $CPUS"
+	fi
+done
+
+# Who is called for packets, while 16 queue pairs send; they go by packets, through lo.
+echo N > /sys/module/nhca/parameters/same_host
+mountpoint -q $TRACING || mount -t tracefs none $TRACING
+echo 'p:taken nhca_sk_data_ready sk=%di' > $TRACING/kprobe_events
+echo 1 > $TRACING/events/kprobes/taken/enable
+xfer -q 16 -n 48 -s 20000 -b
+echo 0 > $TRACING/events/kprobes/taken/enable
+grep -o 'sk=0x[0-9a-f]*' $TRACING/trace | sort | uniq -c > "$LIB_TMP/taken"
+echo > $TRACING/kprobe_events
+if [ "$(wc -l < "$LIB_TMP/taken")" = "$CPUS" ]; then
+	ok "each of them gets packets"
+else
+	notok "each of them gets packets" "calls of each: $(tr -s ' \n' ' ' < "$LIB_TMP/taken")"
+fi
+
+rdma link del "$RDMA_DEV"
+if [ "$(sockets udp)$(sockets udp6)" = 00 ]; then
+	ok "they go with the last device"
+else
+	notok "they go with the last device" "$(sockets udp) and $(sockets udp6) are left"
+fi
+exit 0
