@@ -44,6 +44,12 @@ struct nhca_burst {
 	bool alone;
 };
 
+/* does nothing wait in it? */
+static inline bool nhca_burst_empty(const struct nhca_burst *b)
+{
+	return !b->skb;
+}
+
 /**
  * nhca_burst_add - put a packet behind those that wait, or begin with it
  * Context, errors: as nhca_xmit(); -EOPNOTSUPP: the packet has to go alone.

@@ -24,11 +24,11 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
  * Data that a peer reads is copied: the key that lets it may be closed at any time, by
  * somebody who cannot wait for the stack to send what it has by reference.
  */
-static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_iter *it,
-			    u32 payload, u32 ahead)
+static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
+			    struct nhca_iter *it, u32 payload, u32 ahead)
 {
 	struct nhca_tx tx = {
-		.burst = qp->rq.burst,
+		.burst = burst,
 		.dev = qp->dev,
 		.av = qp->av,
 		.flow = qp->flow,
@@ -47,12 +47,16 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_hdr *h, struct nhca_
 
 static void nhca_answer_ack(struct nhca_qp *qp, u8 syndrome, u32 psn)
 {
+	struct nhca_burst *burst = qp->rq.burst;
 	struct nhca_hdr h;
 
 	nhca_answer_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
+	/* nothing comes behind it; if nothing waits before it, either, it leaves faster alone */
+	if (nhca_burst_empty(burst))
+		burst = NULL;
 	/* what the stack cannot take is lost on the wire; the peer asks again */
-	nhca_answer_xmit(qp, &h, NULL, 0, 0);
+	nhca_answer_xmit(qp, burst, &h, NULL, 0, 0);
 }
 
 void nhca_answer_cnp(struct nhca_qp *qp)
@@ -119,7 +123,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
 	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
 			res->msn);
-	err = nhca_answer_xmit(qp, &h, &it, payload, res->stop - off - payload);
+	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
 	if (err == -EACCES || err == -EAGAIN)
 		return err;
 	res->high = max(res->high, ++res->sent);
@@ -134,7 +138,7 @@ static void nhca_answer_atomic(struct nhca_qp *qp, struct nhca_res *res)
 
 	nhca_answer_hdr(qp, &h, NHCA_OP_ATOMIC_ACK, res->psn, res->msn);
 	h.orig = res->orig;
-	nhca_answer_xmit(qp, &h, NULL, 0, 0);
+	nhca_answer_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
 	res->busy = false;
 }
 
