@@ -162,6 +162,36 @@ class Builder:
 
         return self._cached("programs", names, make)
 
+    def module(self, name):
+        """Payload with one module more: siw, from the kernel's source, or a folder of the checkout.
+
+        No module index knows it, so modprobe is told what to do for it."""
+        if name == "siw":
+            if self.image.release == "bookworm":
+                raise say.LabError("siw goes with trixie or backports")
+            source = sources.linux(self.image.release) / "drivers/infiniband/sw/siw"
+        else:
+            source = paths.ROOT / name
+            if not source.is_dir():
+                raise say.LabError(f"--modules: there is no folder {source}")
+        stem = source.name
+
+        def make(target):
+            work = self.folder / f"module-{stem}"
+            shutil.copytree(source, paths.fresh(work), dirs_exist_ok=True)
+            place = f"/usr/local/lib/modules/{stem}.ko"
+            command = f"""
+                make -C /lib/modules/{self.version}/build M=/module CONFIG_RDMA_SIW=m modules
+                mkdir -p {os.path.dirname(place)}
+                strip --strip-debug -o {place} /module/{stem}.ko
+                needs=$(modinfo -F depends {place} | tr , ' ')
+                echo "install {stem} ${{needs:+modprobe -a $needs && }}insmod {place}" \
+                    > /etc/modprobe.d/lab-{stem}.conf"""
+            self._chroot(f"building module {stem}", command, target / "payload", f"module-{stem}",
+                         {"/module": work})
+
+        return self._cached(f"module-{stem}", list(_files([os.path.relpath(source, paths.ROOT)])), make)
+
     def strict(self):
         """Build everything afresh with W=1 and sparse; returns the lines that should not be there.
 

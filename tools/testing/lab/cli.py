@@ -32,6 +32,8 @@ def _add_options(parser):
     add("--driver", default="nhca", metavar="D",
         help="nhca, rxe, siw, none (nhca installed, not loaded), or one a node: 1=nhca,2=rxe (nhca)")
     add("--packages", default="", metavar="A,B", help="extra Debian packages in the image")
+    add("--modules", default="", metavar="A,B",
+        help="more modules: siw, from the kernel's source, or a folder of the checkout")
     add("--clock", choices=("real", "instructions"), default="real",
         help="instructions: one emulated CPU, one nanosecond an instruction")
     add("--netem", metavar="SPEC", help="impairment on every node's netdev, such as 'loss 1%%'")
@@ -101,6 +103,7 @@ def main(words):
 def _dispatch(options, behind):
     if options.command in ("run", "shell"):
         options.packages = [name for name in options.packages.split(",") if name]
+        options.modules = [name for name in options.modules.split(",") if name]
         options.shell = options.command == "shell"
         if not 1 <= options.nodes <= 16:
             raise say.LabError("--nodes takes 1 to 16")

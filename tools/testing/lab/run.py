@@ -87,6 +87,10 @@ class Lab:
         # A node without a device still has the module: its script may load it itself.
         if {"nhca", "none"} & set(self.drivers.values()):
             payloads.append(builder.driver(options.kunit))
+        modules = {*options.modules, *({"siw"} & set(self.drivers.values()))}
+        if self.kernel:
+            modules.discard("siw")      # the lab's own kernels have it, Debian's have not
+        payloads += [builder.module(name) for name in sorted(modules)]
         self.kvm = not self.user_mode and options.clock != "instructions" and accel.choose(self.image)
         self._make_folder()
         self._make_initrd(payloads)
