@@ -72,7 +72,7 @@ help:	## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 vpath %.c tools/testing/selftests tools/testing/bench
-$(BUILD)/selftests/%: %.c $(wildcard tools/testing/selftests/*.h include/uapi/rdma/*.h)
+$(BUILD)/selftests/%: %.c $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< -libverbs -lrdmacm -lpthread
 

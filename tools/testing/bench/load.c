@@ -5,8 +5,10 @@
  *   load -d DEV -g GID [options]		the passive end
  *   load -d DEV -g GID [options] HOST		the active end; prints what it measured as JSON
  *
- *   -m stream|pingpong|idle  messages one after another, or each answered (stream); idle queue pairs
- *			 stay until a line comes in on standard input
+ *   -m stream|pingpong|alone|idle  messages one after another, or each answered (stream);
+ *			 alone is a ping-pong of one process with itself, which has no other
+ *			 end; idle queue pairs stay until a line comes in on standard input
+ *   -t rc|uc|ud	 type of the queue pairs (rc); messages of uc and ud are sends
  *   -o write|read|send	 what a message is (write); a ping-pong is of sends
  *   -s BYTES -n COUNT	 of a message, and how many (64 KiB, 1000)
  *   -q QPS -k DEPTH	 queue pairs that take turns, and messages outstanding on each (1, 32)
@@ -16,17 +18,19 @@
  *   -p PORT		 of the socket at which the ends meet
  *
  * Both ends take the same options.  Who sends has to know what was received: the passive end
- * returns credit with every quarter of its receive queue, so that no RNR NAK is measured.
+ * returns credit with every quarter of its receive queue, so that no RNR NAK is measured, and sends
+ * that nobody acknowledges count when credit for them has come back.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <sched.h>
 
-#include "peers.h"
+#include "connect.h"
 
 #define QPS_MAX		1024
 #define LIST_MAX	64
-#define RECEIVES	256		/* of each queue pair */
+#define RECEIVES	256		/* of each queue pair that has any to take */
+#define CREDIT		(RECEIVES / 4)	/* that comes back at a time */
 #define SLOTS		16		/* of memory that messages take in turn */
 
 enum op { WRITE, READ, SEND };
@@ -35,10 +39,12 @@ static const char * const op_names[] = { "write", "read", "send" };
 
 static struct options {
 	enum op op;
-	bool pingpong, idle, polls;
+	enum ibv_qp_type type;
+	bool pingpong, alone, idle, polls;
 	uint32_t size, count, warm, qps, depth, list;
-} o = { .op = WRITE, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1, .depth = 32,
-	.list = 1 };
+} o = { .op = WRITE, .type = IBV_QPT_RC, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1,
+	.depth = 32, .list = 1 };
+static const char *type_name = "rc";
 
 /* what the other end needs to know of a queue pair, and of the memory */
 struct address {
@@ -50,6 +56,7 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qps[QPS_MAX];
 static struct address remote[QPS_MAX];
+static uint32_t receives;	/* of each queue pair */
 static uint32_t outstanding[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
 static double jain;		/* of the queue pairs' shares, halfway */
 static uint8_t *memory;
@@ -105,7 +112,7 @@ static uint8_t *slot(uint32_t number)
 
 static void post_receives(uint32_t q, uint32_t count)
 {
-	struct ibv_sge sge = { (uintptr_t)memory, o.size, mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)memory, o.size + GRH, mr->lkey };
 	struct ibv_recv_wr wr[LIST_MAX], *bad;
 	uint32_t n, i;
 
@@ -115,6 +122,19 @@ static void post_receives(uint32_t q, uint32_t count)
 			wr[i] = (struct ibv_recv_wr){ .wr_id = q, .sg_list = &sge, .num_sge = 1,
 						      .next = i + 1 < n ? &wr[i + 1] : NULL };
 		verb(ibv_post_recv(qps[q], wr, &bad));
+	}
+}
+
+/* Where a work request of queue pair @q goes, and there to @at. */
+static void aim(struct ibv_send_wr *wr, uint32_t q, uint64_t at)
+{
+	if (o.type == IBV_QPT_UD) {
+		wr->wr.ud.ah = peer_ah;
+		wr->wr.ud.remote_qpn = remote[q].qpn;
+		wr->wr.ud.remote_qkey = QKEY;
+	} else {
+		wr->wr.rdma.remote_addr = remote[q].va + at;
+		wr->wr.rdma.rkey = remote[q].rkey;
 	}
 }
 
@@ -133,8 +153,8 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number)
 			.wr_id = (uint64_t)count << 32 | q, .sg_list = &sge[i], .num_sge = 1,
 			.opcode = opcodes[o.op], .next = i + 1 < count ? &wr[i + 1] : NULL,
 			.send_flags = i + 1 < count ? 0 : IBV_SEND_SIGNALED,
-			.wr.rdma = { remote[q].va + (slot(number + i) - memory), remote[q].rkey },
 		};
+		aim(&wr[i], q, slot(number + i) - memory);
 	}
 	verb(ibv_post_send(qps[q], wr, &bad));
 }
@@ -154,6 +174,18 @@ static double fairness(void)
 	return squares ? sum * sum / squares / o.qps : 0;
 }
 
+/* Have sends that nobody acknowledges come, but for those that the other end owes credit for? */
+static bool all_came(void)
+{
+	uint32_t q;
+
+	if (o.type == IBV_QPT_RC)
+		return true;
+	for (q = 0; q < o.qps && credit[q] > RECEIVES - CREDIT; q++)
+		;
+	return q == o.qps;
+}
+
 /* the active end: @count messages, the queue pairs in turn */
 static void stream(uint32_t count)
 {
@@ -163,7 +195,7 @@ static void stream(uint32_t count)
 
 	memset(done_of, 0, sizeof(done_of));
 	jain = 0;
-	while (done < count) {
+	while (done < count || !all_came()) {
 		/* whoever has room, until nobody has */
 		for (idle = 0; posted < count && idle < o.qps; q = (q + 1) % o.qps) {
 			n = count - posted < o.list ? count - posted : o.list;
@@ -181,7 +213,7 @@ static void stream(uint32_t count)
 		for (i = 0; i < got; i++) {
 			n = wc[i].wr_id >> 32;
 			if (wc[i].opcode & IBV_WC_RECV) {
-				credit[wc[i].wr_id] += ntohl(wc[i].imm_data);
+				credit[wc[i].wr_id] += CREDIT;
 				post_receives(wc[i].wr_id, 1);
 			} else {
 				outstanding[(uint32_t)wc[i].wr_id] -= n;
@@ -196,10 +228,11 @@ static void stream(uint32_t count)
 
 static void give_credit(uint32_t q)
 {
-	struct ibv_send_wr wr = { .wr_id = q, .opcode = IBV_WR_SEND_WITH_IMM,
-				  .imm_data = htonl(owed[q]), .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = q, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 
-	post_receives(q, owed[q]);
+	aim(&wr, q, 0);
+	post_receives(q, CREDIT);
 	verb(ibv_post_send(qps[q], &wr, &bad));
 	owed[q] = 0;
 }
@@ -217,7 +250,7 @@ static void sink(uint32_t count)
 			if (!(wc[i].opcode & IBV_WC_RECV))
 				continue;
 			done++;
-			if (++owed[wc[i].wr_id] == RECEIVES / 4)
+			if (++owed[wc[i].wr_id] == CREDIT)
 				give_credit(wc[i].wr_id);
 		}
 	}
@@ -225,11 +258,11 @@ static void sink(uint32_t count)
 
 static void print_stream(uint64_t ns)
 {
-	printf("{\"mode\": \"stream\", \"op\": \"%s\", \"size\": %u, \"qps\": %u, \"list\": %u, "
-	       "\"polls\": %s, \"messages\": %u, \"ns\": %" PRIu64 ", \"ns_per_message\": %.1f, "
-	       "\"MiB_per_s\": %.2f, \"jain\": %.3f}\n", op_names[o.op], o.size, o.qps, o.list,
-	       o.polls ? "true" : "false", o.count, ns, (double)ns / o.count,
-	       (double)o.size * o.count / 1048576 / (ns / 1e9), jain);
+	printf("{\"mode\": \"stream\", \"type\": \"%s\", \"op\": \"%s\", \"size\": %u, "
+	       "\"qps\": %u, \"list\": %u, \"polls\": %s, \"messages\": %u, \"ns\": %" PRIu64 ", "
+	       "\"ns_per_message\": %.1f, \"MiB_per_s\": %.2f, \"jain\": %.3f}\n",
+	       type_name, op_names[o.op], o.size, o.qps, o.list, o.polls ? "true" : "false", o.count,
+	       ns, (double)ns / o.count, (double)o.size * o.count / 1048576 / (ns / 1e9), jain);
 }
 
 static void stream_run(void)
@@ -270,9 +303,11 @@ static void await_receive(void)
 	while (!there) {
 		got = wait_any(wc, 4);
 		for (i = 0; i < got; i++)
-			there |= !!(wc[i].opcode & IBV_WC_RECV);
+			if (wc[i].opcode & IBV_WC_RECV) {
+				post_receives(wc[i].wr_id, 1);
+				there = true;
+			}
 	}
-	post_receives(0, 1);
 }
 
 static int by_size(const void *a, const void *b)
@@ -285,28 +320,33 @@ static int by_size(const void *a, const void *b)
 static void pingpong_run(void)
 {
 	uint64_t *ns = calloc(o.count, sizeof(*ns)), begun;
+	bool begins = peer_host || o.alone;
 	uint32_t i;
 
 	must(ns);
 	for (i = 0; i < o.warm + o.count; i++) {
 		begun = now_ns();
-		if (peer_host)
+		if (begins)
 			post_list(0, 1, 0);
 		await_receive();
 		if (!peer_host)
-			post_list(0, 1, 0);
-		else if (i >= o.warm)
+			post_list(o.alone, 1, 0);
+		if (o.alone)
+			await_receive();
+		if (begins && i >= o.warm)
 			ns[i - o.warm] = (now_ns() - begun) / 2;
 	}
-	if (peer_host) {
+	if (begins) {
 		qsort(ns, o.count, sizeof(*ns), by_size);
-		printf("{\"mode\": \"pingpong\", \"op\": \"send\", \"size\": %u, \"qps\": 1, "
-		       "\"polls\": %s, \"messages\": %u, \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64
-		       ", \"p999_ns\": %" PRIu64 "}\n", o.size, o.polls ? "true" : "false", o.count,
+		printf("{\"mode\": \"pingpong\", \"type\": \"%s\", \"op\": \"send\", \"size\": %u, "
+		       "\"qps\": 1, \"polls\": %s, \"messages\": %u, \"p50_ns\": %" PRIu64
+		       ", \"p99_ns\": %" PRIu64 ", \"p999_ns\": %" PRIu64 "}\n", type_name, o.size,
+		       o.polls ? "true" : "false", o.count,
 		       ns[o.count / 2], ns[o.count - 1 - o.count / 100],
 		       ns[o.count - 1 - o.count / 1000]);
 	}
-	meet(3);
+	if (!o.alone)
+		meet(3);
 	free(ns);
 }
 
@@ -320,38 +360,67 @@ static void prepare(void)
 	channel = ibv_create_comp_channel(context);
 	must(channel);
 	send_cq = ibv_create_cq(context, o.qps * (o.depth + 8) + 64, NULL, channel, 0);
-	recv_cq = ibv_create_cq(context, o.qps * RECEIVES + 64, NULL, channel, 0);
+	receives = o.op == SEND || o.idle ? RECEIVES : 1;
+	recv_cq = ibv_create_cq(context, o.qps * receives + 64, NULL, channel, 0);
 	if (!send_cq || !recv_cq)
 		die("cannot create a CQ: %s", strerror(errno));
 	verb(ibv_req_notify_cq(send_cq, 0));
 	verb(ibv_req_notify_cq(recv_cq, 0));
-	memory = pages((size_t)SLOTS * o.size);
-	mr = ibv_reg_mr(pd, memory, (size_t)SLOTS * o.size, IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS);
+	memory = pages((size_t)SLOTS * o.size + GRH);
+	mr = ibv_reg_mr(pd, memory, (size_t)SLOTS * o.size + GRH,
+			IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS);
 	must(mr);
 	for (q = 0; q < o.qps; q++) {
-		qps[q] = qp_make(IBV_QPT_RC, send_cq, recv_cq, o.depth + 8, RECEIVES);
-		qp_init(qps[q]);
+		qps[q] = qp_make(o.type, send_cq, recv_cq, o.depth + 8, receives);
+		end_init(qps[q]);
 		mine_at[q] = (struct address){ qps[q]->qp_num, mr->rkey, (uintptr_t)memory };
-		credit[q] = RECEIVES;
+		credit[q] = receives;
 	}
-	say_hello();
-	exchange(mine_at, remote, o.qps * sizeof(mine_at[0]));
+	if (o.alone) {
+		remote[0] = mine_at[1];
+		remote[1] = mine_at[0];
+	} else {
+		say_hello();
+		exchange(mine_at, remote, o.qps * sizeof(mine_at[0]));
+		if (is_iwarp())
+			iwarp_meet();
+	}
 	for (q = 0; q < o.qps; q++) {
-		qp_connect(qps[q], remote[q].qpn, 1, 1);
-		post_receives(q, RECEIVES);
+		post_receives(q, receives);
+		end_connect(qps[q], remote[q].qpn);
 	}
-	meet(1);
+	if (!o.alone)
+		meet(1);
 }
 
-static enum op op_named(const char *name)
+static int one_of(const char *name, const char * const *names, int count)
 {
 	int i;
 
-	for (i = WRITE; i <= SEND; i++)
-		if (!strcmp(name, op_names[i]))
+	for (i = 0; i < count; i++)
+		if (!strcmp(name, names[i]))
 			return i;
-	fprintf(stderr, "load: no operation %s\n", name);
+	fprintf(stderr, "load: what is %s?\n", name);
 	exit(2);
+}
+
+static void mode_set(const char *name)
+{
+	static const char * const modes[] = { "stream", "pingpong", "alone", "idle" };
+	int mode = one_of(name, modes, 4);
+
+	o.pingpong = mode == 1 || mode == 2;
+	o.alone = mode == 2;
+	o.idle = mode == 3;
+}
+
+static void type_set(const char *name)
+{
+	static const char * const types[] = { "rc", "uc", "ud" };
+	static const enum ibv_qp_type values[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
+	o.type = values[one_of(name, types, 3)];
+	type_name = name;
 }
 
 int main(int argc, char **argv)
@@ -360,7 +429,7 @@ int main(int argc, char **argv)
 
 	program = "load";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((letter = getopt(argc, argv, "bd:g:k:l:m:n:o:p:q:s:w:")) != -1)
+	while ((letter = getopt(argc, argv, "bd:g:k:l:m:n:o:p:q:s:t:w:")) != -1)
 		switch (letter) {
 		case 'b':
 			o.polls = true;
@@ -378,14 +447,13 @@ int main(int argc, char **argv)
 			o.list = strtoul(optarg, NULL, 0);
 			break;
 		case 'm':
-			o.pingpong = !strcmp(optarg, "pingpong");
-			o.idle = !strcmp(optarg, "idle");
+			mode_set(optarg);
 			break;
 		case 'n':
 			o.count = strtoul(optarg, NULL, 0);
 			break;
 		case 'o':
-			o.op = op_named(optarg);
+			o.op = one_of(optarg, op_names, 3);
 			break;
 		case 'p':
 			peer_port = optarg;
@@ -396,6 +464,9 @@ int main(int argc, char **argv)
 		case 's':
 			o.size = strtoul(optarg, NULL, 0);
 			break;
+		case 't':
+			type_set(optarg);
+			break;
 		case 'w':
 			o.warm = strtoul(optarg, NULL, 0);
 			break;
@@ -403,8 +474,10 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	peer_host = argv[optind];
-	if (o.pingpong)
+	if (o.pingpong || o.type != IBV_QPT_RC)
 		o.op = SEND;
+	if (o.alone)
+		o.qps = 2;
 	if (o.warm == UINT32_MAX)
 		o.warm = o.count / 10 + o.list;
 	if (!o.size || !o.count || !o.qps || o.qps > QPS_MAX || !o.list || o.list > LIST_MAX ||
@@ -415,7 +488,10 @@ int main(int argc, char **argv)
 	}
 	mine.seed = mix(o.size) ^ mix(o.count + 1) ^ mix(o.qps + 2) ^ mix(o.op + 3);
 	open_device();
-	sock_open();
+	if (o.alone && is_iwarp())
+		die("iWARP needs two ends");
+	if (!o.alone)
+		sock_open();
 	prepare();
 	if (o.idle) {
 		puts("ready");

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How load's queue pairs find each other: RC and UC by hand, UD by an address handle, and those of
+ * iWARP, whose connections are TCP's, by rdma_cm.  With peers.h, for one program of one file.
+ */
+#ifndef CONNECT_H
+#define CONNECT_H
+
+#include <rdma/rdma_cma.h>
+
+#include "peers.h"
+
+#define QKEY		0x11111111
+#define GRH		40		/* bytes that a UD receive has before the message */
+#define IWARP_PORTS	1000		/* from the meeting's port to that of rdma_cm */
+
+static struct ibv_ah *peer_ah;		/* of UD */
+static struct rdma_cm_id *listener;	/* of iWARP's passive end */
+static struct sockaddr_storage iwarp_at;
+
+static bool is_iwarp(void)
+{
+	return context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static void ud_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			   IBV_QP_QKEY));
+}
+
+static void ud_connect(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	struct ibv_ah_attr path = { .is_global = 1, .port_num = 1,
+		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = 1;
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	if (!peer_ah)
+		peer_ah = ibv_create_ah(pd, &path);
+	must(peer_ah);
+}
+
+/* Both ends: where the passive one listens, which is where the socket has led to. */
+static void iwarp_meet(void)
+{
+	socklen_t len = sizeof(iwarp_at);
+	in_port_t *port = &((struct sockaddr_in *)&iwarp_at)->sin_port;	/* as in sockaddr_in6 */
+
+	if (peer_host) {
+		must(!getpeername(sock, (struct sockaddr *)&iwarp_at, &len));
+		*port = htons(ntohs(*port) + IWARP_PORTS);
+		tell(&iwarp_at, sizeof(iwarp_at));
+		meet(100);
+		return;
+	}
+	hear(&iwarp_at, sizeof(iwarp_at));
+	must(!rdma_create_id(NULL, &listener, NULL, RDMA_PS_TCP));
+	must(!rdma_bind_addr(listener, (struct sockaddr *)&iwarp_at));
+	must(!rdma_listen(listener, 128));
+	meet(100);
+}
+
+/*
+ * The ends' queue pairs come in the same order; what each made stays to the end.  rdma_cm may pick a
+ * port that TCP has not forgotten yet: then another.
+ */
+static void iwarp_connect(struct ibv_qp *qp)
+{
+	struct rdma_conn_param param = { .qp_num = qp->qp_num, .initiator_depth = mine.rd_atomic,
+					 .responder_resources = mine.rd_atomic };
+	struct rdma_cm_id *id;
+	int tries, ret = -1;
+
+	if (!peer_host) {
+		must(!rdma_get_request(listener, &id));
+		must(!rdma_accept(id, &param));
+		return;
+	}
+	for (tries = 0; ret && tries < 20; tries++) {
+		must(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+		must(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&iwarp_at, 5000));
+		must(!rdma_resolve_route(id, 5000));
+		ret = rdma_connect(id, &param);
+		if (ret && errno == EADDRINUSE)
+			rdma_destroy_id(id);
+		else
+			must(!ret);
+	}
+	must(!ret);
+}
+
+/* Before receives are posted. */
+static void end_init(struct ibv_qp *qp)
+{
+	if (qp->qp_type == IBV_QPT_UD)
+		ud_init(qp);
+	else
+		qp_init(qp);
+}
+
+/* To that queue pair of the other end, ready to send. */
+static void end_connect(struct ibv_qp *qp, uint32_t peer_qpn)
+{
+	if (is_iwarp())
+		iwarp_connect(qp);
+	else if (qp->qp_type == IBV_QPT_UD)
+		ud_connect(qp);
+	else
+		qp_connect(qp, peer_qpn, 1, 1);
+}
+
+#endif /* CONNECT_H */
