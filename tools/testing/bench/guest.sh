@@ -5,7 +5,8 @@
 #   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
 #				that knows no namespaces, and for "loop", one device that is both
 #   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
-#   bench_tcp NAME [SECONDS]	one stream of iperf3 between the namespaces, or nodes
+#   bench_alone NAME OPTIONS...	a ping-pong of one process with itself
+#   bench_tcp NAME [SECONDS] [SIZE]	one stream of iperf3 between the namespaces, or nodes
 #
 # A measurement that fails prints `bench-failed NAME: why`, and the benchmark says so.
 
@@ -44,6 +45,15 @@ bench_driver() {
 	modprobe "$DRIVER_MODULE"
 }
 
+# The address that a device has a GID of. siw has none, and needs none.
+bench_address() {
+	[ "$LAB_DRIVER" = siw ] || echo "$1"
+}
+
+bench_gid() {
+	if [ "$LAB_DRIVER" = siw ]; then echo 0; else gid_of "$1" "$2"; fi
+}
+
 # BENCH_DEV_1, BENCH_DEV_2 and where they are
 bench_ends() {
 	local how=$1
@@ -53,8 +63,10 @@ bench_ends() {
 		BENCH_DEV_1=bench1 BENCH_DEV_2=bench2
 		BENCH_IN_1="ip netns exec left" BENCH_IN_2="ip netns exec right"
 		BENCH_HOST=10.97.0.1
-		device_ready bench1 10.97.0.1 && device_ready bench2 10.97.0.2 || return
-		BENCH_GID_1=$(gid_of bench1 10.97.0.1) BENCH_GID_2=$(gid_of bench2 10.97.0.2)
+		# shellcheck disable=SC2046 # an address or nothing
+		device_ready bench1 $(bench_address 10.97.0.1) &&
+			device_ready bench2 $(bench_address 10.97.0.2) || return
+		BENCH_GID_1=$(bench_gid bench1 10.97.0.1) BENCH_GID_2=$(bench_gid bench2 10.97.0.2)
 	else
 		ip link add loop0 type dummy && ip link set loop0 mtu "$BENCH_MTU" up &&
 			ip addr add 10.98.0.1/24 dev loop0
@@ -72,6 +84,18 @@ bench_ends_gone() {
 	done
 	ip link del loop0 2> /dev/null
 	module_remove
+}
+
+bench_alone() {
+	local name=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	if $BENCH_IN_1 timeout 300 load -m alone -d $BENCH_DEV_1 -g $BENCH_GID_1 "$@" \
+		> "$LIB_TMP/client" 2>&1; then
+		sed -n "s/^{/bench $name {/p" "$LIB_TMP/client"
+	else
+		bench_failed "$name" "$(tail -n 2 "$LIB_TMP/client" | tr '\n' ' ')"
+	fi
 }
 
 # With one node both ends are here; with two, the passive one is node 1.
@@ -98,9 +122,8 @@ bench_load() {
 	fi
 }
 
-# bench_tcp NAME [SECONDS]
 bench_tcp() {
-	local name=$1 seconds=${2:-2} server= host=$IP_1 left= right=
+	local name=$1 seconds=${2:-2} size=${3:-65536} server= host=$IP_1 left= right=
 	if [ "$NODES" = 1 ]; then
 		left='ip netns exec left' right='ip netns exec right' host=10.97.0.1
 	fi
@@ -111,12 +134,13 @@ bench_tcp() {
 	fi
 	[ "$NODES" = 1 ] || barrier
 	if [ "$NODE" = "$NODES" ]; then
-		if $right iperf3 -c "$host" -t "$seconds" -l 64K -J > "$LIB_TMP/client" 2>&1; then
+		if $right iperf3 -c "$host" -t "$seconds" -l "$size" -J > "$LIB_TMP/client" 2>&1; then
 			python3 -c 'import json, sys
 rate = json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"]
-print("bench", sys.argv[1], json.dumps({"mode": "stream", "op": "tcp", "size": 65536,
-      "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(65536 * 8e9 / rate, 1)}))' \
-				"$name" < "$LIB_TMP/client"
+size = int(sys.argv[2])
+print("bench", sys.argv[1], json.dumps({"mode": "stream", "op": "tcp", "size": size,
+      "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(size * 8e9 / rate, 1)}))' \
+				"$name" "$size" < "$LIB_TMP/client"
 		else
 			bench_failed "$name" "$(tail -n 1 "$LIB_TMP/client")"
 		fi

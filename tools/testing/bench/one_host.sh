@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # One guest, one CPU: what a message costs, both ends of it, in each adapter and in TCP.
-# bench: --nodes 1 --driver nhca --clock instructions --memory 3072 --timeout 3000
+# bench: --nodes 1 --driver nhca --modules siw,tools/testing/bench/pagecopy
+# bench: --clock instructions --memory 3072 --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
 
@@ -19,11 +20,50 @@ same_host() {
 	echo "$1" > /sys/module/nhca/parameters/same_host
 }
 
-# 1,000 queue pairs taking turns, and 16 that share alike.
+# Queue pairs taking turns, all with as much to do.
 many() {
+	local who=$1 qps
+	for qps in 4 16 64 256 1000; do
+		bench_load "$who write 65536 qps $qps" -o write -s 65536 -q $qps -k 2 \
+			-n $((qps < 200 ? 800 : 4 * qps)) -w $((qps < 50 ? 200 : 4 * qps))
+	done
+}
+
+# What measure() leaves out: the other sizes.
+sizes() {
+	local who=$1 size
+	for size in 2 64 512 4096 16384 262144 1048576 8388608; do
+		bench_load "$who write $size" -o write -s $size -k $((size < 1048576 ? 32 : 4)) \
+			-n $((size < 65536 ? 1500 : 100000000 / size))
+	done
+	for size in 2 4096 65536 1048576; do
+		bench_load "$who latency $size" -m pingpong -s $size -n $((size < 65536 ? 300 : 50))
+	done
+}
+
+# The unreliable types, whose messages are sends here. UD's are no longer than a packet.
+unreliable() {
 	local who=$1
-	bench_load "$who write 65536 qps 1000" -o write -s 65536 -q 1000 -k 2 -n 4000 -w 1000
-	bench_load "$who write 65536 qps 16" -o write -s 65536 -q 16 -k 8 -n 800
+	bench_load "$who uc-send 65536" -t uc -s 65536 -n 400
+	bench_load "$who uc-send 64 list 32" -t uc -s 64 -l 32 -k 128 -n 8000
+	bench_load "$who ud-send 4096" -t ud -s 4096 -n 2000
+	bench_load "$who ud-send 64 list 32" -t ud -s 64 -l 32 -k 128 -n 8000
+}
+
+# One process that polls on the only CPU: what waits for another task waits for the scheduler.
+polling() {
+	bench_alone "$1 latency 64 polling" -s 64 -n 200 -b
+}
+
+# The kernel's own copies of as many pages as a WRITE of 1 MiB has.
+copies() {
+	local what ns
+	modprobe pagecopy || return
+	for what in memcpy copy_page; do
+		ns=$(dmesg | sed -n "s/.*pagecopy: .*\\<$what \\([0-9]*\\).*/\\1/p" | tail -n 1)
+		echo "bench $what 1048576 {\"mode\": \"copy\", \"size\": 1048576, \"ns_per_message\": $ns," \
+			"\"MiB_per_s\": $((1000000000 / ns))}"
+	done
 }
 
 slab() {
@@ -32,7 +72,7 @@ slab() {
 
 # What an idle queue pair costs the kernel beyond its rings, which are no slab memory.
 idle() {
-	local who=$1 qps=1000 before after server client
+	local qps=1000 before after server client
 	BENCH_PORT=$((BENCH_PORT + 1))
 	mkfifo "$LIB_TMP/hold.1" "$LIB_TMP/hold.2"
 	before=$(slab)
@@ -51,29 +91,57 @@ idle() {
 	exec 7>&- 8>&-
 	wait $server $client
 	rm "$LIB_TMP/hold.1" "$LIB_TMP/hold.2"
-	echo "bench $who idle {\"mode\": \"idle\", \"qps\": $((2 * qps))," \
+	echo "bench nhca idle {\"mode\": \"idle\", \"qps\": $((2 * qps))," \
 		"\"bytes_per_qp\": $(((after - before) * 1024 / (2 * qps)))}"
 }
 
 bench_cable || exit 1
 device_gone "$RDMA_DEV" || rdma link del "$RDMA_DEV"
-for who in ${DRIVERS:-nhca rxe}; do
+everything() {
+	measure "$1"
+	[ -n "$QUICK" ] && return
+	sizes "$1"
+	many "$1"
+	[ "$LAB_DRIVER" = siw ] || unreliable "$1"
+}
+
+for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_driver "$who" || exit 1
-	if [ "$who" = nhca ]; then
+	case $who in
+	nhca)
 		bench_ends veth || exit 1
 		# First: what was freed before would be used again.
-		[ -n "$QUICK" ] || idle "nhca"
+		[ -n "$QUICK" ] || idle
 		same_host N
-		measure "nhca-veth"
-		[ -n "$QUICK" ] || many "nhca-veth"
+		everything "nhca-veth"
 		same_host Y
-		measure "nhca-same-host"
-		bench_load "nhca-same-host write 1048576" -o write -s 1048576 -n 100 -k 4
-	else
+		everything "nhca-same-host"
+		if [ -n "$QUICK" ]; then
+			bench_load "nhca-same-host write 1048576" -o write -s 1048576 -n 100 -k 4
+		else
+			rdma link del bench1 && rdma link del bench2
+			bench_ends loop || exit 1
+			same_host N
+			polling "nhca-loop"
+		fi
+		;;
+	rxe)
 		bench_ends loop || exit 1
-		[ -n "$QUICK" ] || idle "$who"
-		measure "$who-loop"
-	fi
+		everything "rxe-loop"
+		[ -n "$QUICK" ] || polling "rxe-loop"
+		;;
+	siw)
+		bench_ends veth || exit 1
+		everything "siw-veth"
+		;;
+	esac
 	bench_ends_gone
 done
 bench_tcp "tcp-veth 65536"
+if [ -z "$QUICK" ]; then
+	for size in 64 512 4096 16384 262144 1048576; do
+		bench_tcp "tcp-veth $size" 1 "$size"
+	done
+	copies
+fi
+exit 0

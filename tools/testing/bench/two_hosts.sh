@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Two guests with a CPU each and an Ethernet link: bandwidth, latency and loss, in each adapter, each
-# with the other as its peer, and in TCP.
-# bench: --nodes 2 --mtu 4200 --driver nhca --timeout 3000
+# with the other as its peer, and in TCP; and who gets how much of a link that is too small.
+# bench: --nodes 2 --mtu 4200 --driver nhca --modules siw --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
 
-modprobe sch_netem
+LOSSES="0.1 1 5"
+modprobe -a sch_netem sch_tbf ifb
 
 lossy() {
 	if [ "$1" = 0 ]; then
@@ -25,25 +26,80 @@ here() {
 	done
 	module_remove 2> /dev/null
 	bench_driver "$1" || return
-	device_add bench1 "$NETDEV" "$MY_IP" || return
+	# shellcheck disable=SC2046 # an address or nothing
+	device_add bench1 "$NETDEV" $(bench_address "$MY_IP") || return
 	BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_HOST=$IP_1
-	BENCH_GID_1=$(gid_of bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
+	BENCH_GID_1=$(bench_gid bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
 	barrier
 }
 
 measure() {
-	local who=$1
+	local who=$1 loss
 	bench_load "$who write 65536" -o write -s 65536 -n "${STREAM:-800}"
 	bench_load "$who read 65536" -o read -s 65536 -n "${STREAM:-800}"
 	bench_load "$who send 64 list 32" -o send -s 64 -l 32 -k 128 -n "${RATE:-8000}"
 	bench_load "$who latency 64" -m pingpong -s 64 -n "${LATENCY:-500}"
-	bench_load "$who latency 64 polling" -m pingpong -s 64 -n "${LATENCY_POLLING:-40}" -b
-	lossy 5
-	bench_load "$who write 65536 loss 5%" -o write -s 65536 -n "${LOSSY:-100}"
+	bench_load "$who latency 64 polling" -m pingpong -s 64 -n "${LATENCY:-500}" -b
+	for loss in $LOSSES; do
+		lossy "$loss"
+		bench_load "$who write 65536 loss $loss%" -o write -s 65536 -n "${LOSSY:-100}"
+	done
 	lossy 0
 }
 
-for who in ${DRIVERS:-nhca rxe}; do
+# A link of 20 Mbit/s with a buffer of 50 ms behind the one that the guests have: what node 1 takes goes
+# through a queue that no sender sees. It is slow so that the link sets the pace and not the processors.
+narrow() {
+	if [ "$NODE" = 1 ]; then
+		ip link add narrow type ifb && ip link set narrow mtu 4200 up &&
+			tc qdisc add dev narrow root tbf rate 20mbit burst 16k latency 50ms &&
+			tc qdisc add dev "$NETDEV" ingress &&
+			tc filter add dev "$NETDEV" parent ffff: matchall \
+				action mirred egress redirect dev narrow
+	fi
+	barrier
+}
+
+wide() {
+	[ "$NODE" != 1 ] || { tc qdisc del dev "$NETDEV" ingress; ip link del narrow; }
+	barrier
+}
+
+# The mean of what TCP had in the whole seconds between two times, of the output of iperf3 -J.
+tcp_between() {
+	python3 -c 'import json, sys
+name, begun, first, last = sys.argv[1], *map(float, sys.argv[2:])
+rates = [one["sum"]["bits_per_second"] for one in json.load(sys.stdin)["intervals"]
+         if first <= begun + one["sum"]["start"] and begun + one["sum"]["end"] <= last]
+rate = max(sum(rates) / len(rates), 1)
+print("bench", name, json.dumps({"mode": "stream", "op": "tcp", "size": 65536, "seconds": len(rates),
+      "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(65536 * 8e9 / rate, 1)}))' "$@" ||
+		bench_failed "$1" "nothing of iperf3's falls into that time"
+}
+
+beside_tcp() {
+	local begun first
+	[ "$NODE" = 1 ] && iperf3 -s -1 > /dev/null 2>&1 &
+	barrier
+	if [ "$NODE" = 2 ]; then
+		sleep 0.5
+		begun=$(date +%s.%N)
+		iperf3 -c "$IP_1" -t 24 -l 64K -J > "$LIB_TMP/tcp" 2>&1 &
+		sleep 4
+	fi
+	barrier
+	first=$(date +%s.%N)
+	bench_load "nhca-beside-tcp write 65536" -o write -s 65536 -n 200
+	if [ "$NODE" = 2 ]; then
+		set -- "$(date +%s.%N)"
+		wait
+		tcp_between "tcp-beside-nhca 65536" "$begun" "$first" "$1" < "$LIB_TMP/tcp"
+	fi
+	barrier
+	wait
+}
+
+for who in ${DRIVERS:-nhca rxe siw}; do
 	here "$who" && measure "$who"
 done
 if [ -z "$DRIVERS" ]; then
@@ -54,30 +110,16 @@ if [ -z "$DRIVERS" ]; then
 	done
 fi
 bench_tcp "tcp 65536" 3
-
-# One link, nhca and TCP at the same time.
-if [[ " ${DRIVERS:-nhca rxe} " == *" nhca "* ]]; then
+for loss in $LOSSES; do
+	lossy "$loss"
+	bench_tcp "tcp 65536 loss $loss%" 5
+done
+lossy 0
+if [[ " ${DRIVERS:-nhca} " == *" nhca "* ]]; then
 	here nhca
-	[ "$NODE" = 1 ] && iperf3 -s -1 > /dev/null 2>&1 &
-	barrier
-	if [ "$NODE" = 2 ]; then
-		sleep 0.5
-		iperf3 -c "$IP_1" -t 12 -l 64K -J > "$LIB_TMP/tcp" 2>&1 &
-		sleep 2
-	fi
-	bench_load "nhca-beside-tcp write 65536" -o write -s 65536 -n "${STREAM:-600}"
-	if [ "$NODE" = 2 ]; then
-		wait
-		python3 -c 'import json, sys
-rates = [one["sum"]["bits_per_second"] for one in json.load(sys.stdin)["intervals"]]
-# while both sent: from the third second to where TCP had the link for itself again
-print("bench tcp-beside-nhca 65536", json.dumps({"mode": "stream", "op": "tcp", "size": 65536,
-      "MiB_per_s": round(min(rates[3:7]) / 8 / 1048576, 2),
-      "ns_per_message": round(65536 * 8e9 / max(min(rates[3:7]), 1), 1)}))' < "$LIB_TMP/tcp"
-	fi
-	barrier
-	wait
+	narrow
+	bench_load "nhca-narrow write 65536 qps 16" -o write -s 65536 -q 16 -k 4 -n 320 -w 64
+	beside_tcp
+	wide
 fi
-lossy 5
-bench_tcp "tcp 65536 loss 5%" 5
 exit 0
