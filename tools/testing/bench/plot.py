@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""SVG pictures of what the benchmark measured.
+
+Lines where a series of sizes, queue pairs or losses was measured, one line an adapter; for all else a
+picture of bars, one bar an adapter. The first word of a measurement's name is the adapter."""
+
+import re
+import shutil
+import subprocess
+
+BEGIN = """set terminal svg size 900,480 dynamic
+set output '{svg}'
+set title '{title}'
+set ylabel '{label}'
+"""
+BARS = BEGIN + """set style data histograms
+set style fill solid 0.8
+set boxwidth 0.8
+set yrange [0:*]
+set xtics rotate by -25
+plot '-' using 2:xtic(1) notitle
+{rows}
+e
+"""
+LINES = BEGIN + """set xlabel '{across}'
+set key outside
+set grid
+{axes}
+plot {lines}
+{rows}
+"""
+LOG = "set logscale xy"
+LOG_X = "set logscale x\nset yrange [0:*]"
+LINEAR = "set yrange [0:*]"
+
+
+def can():
+    return shutil.which("gnuplot")
+
+
+def _plain(one):
+    return one.get("qps", 1) == 1 and one.get("list", 1) == 1 and "loss" not in one
+
+
+def _stream(one):
+    """A stream of WRITEs, or TCP's."""
+    return one.get("mode") == "stream" and one.get("op") in ("write", "tcp")
+
+
+def _of_64_kib(one):
+    return _stream(one) and one["size"] == 65536
+
+
+def _rate(one):
+    return one["MiB_per_s"]
+
+
+# (file, title, label, label across, axes, whose, place across, {suffix of the line: value})
+SERIES = (
+    ("sizes-bandwidth", "WRITE, one queue pair", "MiB/s", "bytes a message", LOG,
+     lambda one: _stream(one) and _plain(one), lambda one: one["size"], {"": _rate}),
+    ("sizes-rate", "WRITE, one queue pair", "messages a second", "bytes a message", LOG,
+     lambda one: _stream(one) and _plain(one), lambda one: one["size"],
+     {"": lambda one: 1e9 / one["ns_per_message"]}),
+    ("sizes-cost", "WRITE, one queue pair, both ends", "instructions a byte", "bytes a message", LOG,
+     lambda one: _stream(one) and _plain(one) and "instructions_per_byte" in one,
+     lambda one: one["size"], {"": lambda one: one["instructions_per_byte"]}),
+    ("sizes-latency", "SEND, half a round trip", "us", "bytes a message", LOG,
+     lambda one: one.get("mode") == "pingpong" and not one["polls"], lambda one: one["size"],
+     {" p50": lambda one: one["p50_ns"] / 1000, " p99.9": lambda one: one["p999_ns"] / 1000}),
+    ("qps", "WRITE 64 KiB, queue pairs in turn", "MiB/s", "queue pairs", LOG_X,
+     lambda one: _of_64_kib(one) and one["op"] != "tcp" and "loss" not in one,
+     lambda one: one["qps"], {"": _rate}),
+    ("loss", "64 KiB, packets lost", "MiB/s", "per cent", LINEAR,
+     lambda one: _of_64_kib(one) and one.get("qps", 1) == 1, lambda one: one.get("loss", 0),
+     {"": _rate}),
+)
+
+
+def _draw(text, svg):
+    subprocess.run(["gnuplot"], input=text, text=True, check=True)
+    return svg
+
+
+def _lines(found, folder):
+    for file, title, label, across, axes, theirs, place, values in SERIES:
+        lines = {}
+        for name, one in found.items():
+            if "failed" in one or not theirs(one):
+                continue
+            for suffix, value in values.items():
+                lines.setdefault(name.split()[0] + suffix, {})[place(one)] = value(one)
+        lines = {name: points for name, points in lines.items() if len(points) > 2}
+        if not lines:
+            continue
+        svg = folder / f"{file}.svg"
+        rows = "\n".join("".join(f"{x} {points[x]:.4f}\n" for x in sorted(points)) + "e"
+                         for points in lines.values())
+        yield _draw(LINES.format(svg=svg, title=title, label=label, across=across, axes=axes, rows=rows,
+                                 lines=", ".join(f"'-' using 1:2 with linespoints title '{name}'"
+                                                 for name in lines)), svg)
+
+
+def _bars(found, folder):
+    kinds = {}
+    for name, one in found.items():
+        adapter, _, what = name.partition(" ")
+        if _stream(one):
+            continue
+        if "p50_ns" in one:
+            label, amount = "us (p50)", one["p50_ns"] / 1000
+        elif one.get("mode") != "stream":
+            continue
+        elif one["size"] >= 4096:
+            label, amount = "MiB/s", one["MiB_per_s"]
+        else:
+            label, amount = "thousand messages a second", 1e6 / one["ns_per_message"]
+        where = "one host" if "instructions_per_message" in one else "two guests"
+        kinds.setdefault((f"{what}, {where}", label), []).append(f'"{adapter}" {amount:.2f}')
+    for (title, label), rows in kinds.items():
+        svg = folder / (re.sub(r"\W+", "-", title) + ".svg")
+        yield _draw(BARS.format(svg=svg, title=title, label=label, rows="\n".join(rows)), svg)
+
+
+def draw(found, folder):
+    """The files made, of {measurement: its JSON}."""
+    yield from _lines(found, folder)
+    yield from _bars(found, folder)
