@@ -24,6 +24,8 @@ same_host() {
 many() {
 	local who=$1 qps
 	for qps in 4 16 64 256 1000; do
+		# libsiw takes a ring that is to be mapped at 0x90000 for an error; 256 of these meet that.
+		[ "$LAB_DRIVER:$qps" = siw:256 ] && continue
 		bench_load "$who write 65536 qps $qps" -o write -s 65536 -q $qps -k 2 \
 			-n $((qps < 200 ? 800 : 4 * qps)) -w $((qps < 50 ? 200 : 4 * qps))
 	done
