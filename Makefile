@@ -54,7 +54,7 @@ check-long: deps	## the same and the tests that take longer
 kunit: deps	## KUnit suites, on user-mode Linux
 	@tools/testing/kunit/run
 
-bench: deps	## nhca beside rdma_rxe and TCP, measured in guests
+bench: deps	## nhca beside rdma_rxe, siw and TCP, measured in guests
 	@tools/testing/bench/bench run
 
 style:	## checkpatch --strict over the sources
