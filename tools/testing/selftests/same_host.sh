@@ -50,6 +50,21 @@ for way in YES NO; do
 	moved "same_host=$way: that way is taken" $way all_kinds
 done
 
+# UC hears of its peer only from what that sends.
+unreliable() {
+	xfer -t uc -m send -b -s 40000 -n 48
+	xfer -t uc -m write -b -s 40000 -n 48
+}
+datagrams() {
+	xfer -t ud -m send -s 1024 -q 4 -n 256 -b
+}
+for way in YES NO; do
+	switch ${way:0:1}
+	PREFIX="same_host=$way: "
+	moved "same_host=$way: that way is taken by UC" $way unreliable
+	moved "same_host=$way: that way is taken by UD" $way datagrams
+done
+
 # Back and forth, in the middle of messages.
 PREFIX='changing ways: '
 (

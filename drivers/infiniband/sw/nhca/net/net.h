@@ -121,6 +121,15 @@ struct nhca_av {
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
 void nhca_av_put(struct nhca_av *av);
+
+/**
+ * nhca_av_header - the IP header that a packet this way arrives with
+ * @len: bytes behind the UDP header
+ * @p:   room for a struct ipv6hdr
+ * Context: any.  In xmit.c.
+ */
+void nhca_av_header(const struct nhca_av *av, u32 len, void *p);
+
 /* what ibv_query_qp()/query_ah give back; not sgid_attr */
 void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr);
 

@@ -225,22 +225,54 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
+/* all but what is of one packet: lengths, identification and checksum */
+static void nhca_fill_ip4(struct iphdr *iph, const struct nhca_av *av)
+{
+	*iph = (struct iphdr) {
+		.version = 4,
+		.ihl = sizeof(*iph) / 4,
+		.tos = av->tclass,
+		.frag_off = htons(IP_DF),
+		.ttl = av->hop_limit ?: NHCA_DEFAULT_TTL,
+		.protocol = IPPROTO_UDP,
+		.saddr = av->saddr.s6_addr32[3],
+		.daddr = av->daddr.s6_addr32[3],
+	};
+}
+
+static void nhca_fill_ip6(struct ipv6hdr *ip6h, const struct nhca_av *av)
+{
+	ip6_flow_hdr(ip6h, av->tclass, htonl(av->flow_label & 0xfffff));
+	ip6h->payload_len = 0;
+	ip6h->nexthdr = IPPROTO_UDP;
+	ip6h->hop_limit = av->hop_limit ?: NHCA_DEFAULT_TTL;
+	ip6h->saddr = av->saddr;
+	ip6h->daddr = av->daddr;
+}
+
+void nhca_av_header(const struct nhca_av *av, u32 len, void *p)
+{
+	struct ipv6hdr *ip6h = p;
+	struct iphdr *iph = p;
+
+	len += sizeof(struct udphdr);
+	if (av->v4) {
+		nhca_fill_ip4(iph, av);
+		iph->tot_len = htons(sizeof(*iph) + len);
+		ip_send_check(iph);
+	} else {
+		nhca_fill_ip6(ip6h, av);
+		ip6h->payload_len = htons(len);
+	}
+}
+
 static void nhca_push_ip4(struct sk_buff *skb, struct nhca_av *av, unsigned int idents)
 {
 	struct iphdr *iph = skb_push(skb, sizeof(*iph));
 	u16 ident = READ_ONCE(av->ident);
 
 	skb_reset_network_header(skb);
-	iph->version = 4;
-	iph->ihl = sizeof(*iph) / 4;
-	iph->tos = av->tclass;
-	iph->tot_len = 0;
-	iph->frag_off = htons(IP_DF);
-	iph->ttl = av->hop_limit ?: NHCA_DEFAULT_TTL;
-	iph->protocol = IPPROTO_UDP;
-	iph->check = 0;
-	iph->saddr = av->saddr.s6_addr32[3];
-	iph->daddr = av->daddr.s6_addr32[3];
+	nhca_fill_ip4(iph, av);
 	/*
 	 * Chosen here, not by the stack: it is under the ICRC.  What is never fragmented may have
 	 * any, also one that another CPU has just taken (RFC 6864).
@@ -254,12 +286,7 @@ static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
 	struct ipv6hdr *ip6h = skb_push(skb, sizeof(*ip6h));
 
 	skb_reset_network_header(skb);
-	ip6_flow_hdr(ip6h, av->tclass, htonl(av->flow_label & 0xfffff));
-	ip6h->payload_len = 0;
-	ip6h->nexthdr = IPPROTO_UDP;
-	ip6h->hop_limit = av->hop_limit ?: NHCA_DEFAULT_TTL;
-	ip6h->saddr = av->saddr;
-	ip6h->daddr = av->daddr;
+	nhca_fill_ip6(ip6h, av);
 }
 
 struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 sport,

@@ -42,6 +42,8 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	else
 		h.qkey = wqe->ud.remote_qkey;
 
+	if (nhca_loop_datagram(qp, swr, av, &h))
+		return 0;
 	if (swr->length) {
 		nhca_swr_source(qp, swr, 0, &it);
 		tx.it = &it;
@@ -113,9 +115,13 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 	case 0:
 		break;
 	case -EAGAIN:
-		nhca_park(qp, rx);
+		if (!rx->src)
+			nhca_park(qp, rx);
 		return false;
 	default:
+		/* the sender's own fault, which it finds when it makes a packet */
+		if (rx->src_err)
+			return false;
 		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
 		cqe.status = IB_WC_LOC_PROT_ERR;
 		goto fail;

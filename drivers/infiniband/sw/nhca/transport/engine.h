@@ -165,6 +165,9 @@ int nhca_rq_take(struct nhca_qp *qp);
 
 /* ---- rx.c ---- */
 
+/* may what @rx says reach this QP? */
+bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx);
+
 /* NHCA_NOTICE_*: what a packet to the peer of a connected QP says; any context */
 u8 nhca_notice(const struct nhca_qp *qp);
 
@@ -196,6 +199,15 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* let go of the peer that a step has taken; sq.lock held */
 void nhca_loop_end(struct nhca_qp *qp);
+
+/**
+ * nhca_loop_datagram - give a datagram to a QP of this host without a packet
+ * @h: its headers, as the packet would have them
+ * sq.lock held, RCU read side
+ * Return: false if it has to go as a packet.
+ */
+bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
+			const struct nhca_hdr *h);
 
 /* ---- ack.c: sq.lock held ---- */
 
@@ -283,7 +295,10 @@ void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
 /* ---- datagram.c ---- */
 
-/* as nhca_respond_take() */
+/*
+ * as nhca_respond_take(); what is no packet is never parked, and false says that it has to come as
+ * one
+ */
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx);
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The same-host path: when both queue pairs of an RC connection live in this kernel, bytes go from
- * region to region, and no packet exists.
+ * The same-host path: when both queue pairs live in this kernel, bytes go from region to region,
+ * and no packet exists.
  *
- * A step takes the place of as many packets of the message as the peer would take next, and leaves
- * both sides as if those had come and been acknowledged: PSNs, the opcode sequence, what is open.
- * So any step may be done by packets instead, and is, whenever something is not as plain as
- * it mostly is: packets on their way, a lock that is not free, memory that is not there, an answer
- * other than yes.
+ * Of a connection, a step takes the place of as many packets of the message as the peer would take
+ * next, and leaves both sides as if those had come and been acknowledged: PSNs, the opcode
+ * sequence, what is open.  So any step may be done by packets instead, and is, whenever something
+ * is not as plain as it mostly is: packets on their way, a lock that is not free, memory that is
+ * not there, an answer other than yes.
  *
  * Packets come first, too: the path opens when some have gone both ways, through all that routes
- * and filters them, and one has come with the mark of this very host (wire.rst).
+ * and filters them, and one has come with the mark of this very host (wire.rst).  A UD QP hears
+ * the like from the interface: what came through lo is of this network namespace.
  */
 #include <linux/moduleparam.h>
 
@@ -37,9 +38,16 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 /* Are these two connected to each other?  The locks of the halves that say so are held. */
 static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
-	return peer->ibqp.qp_type == IB_QPT_RC && peer->attr.dest_qp_num == qp->qpn && peer->av &&
+	return peer->ibqp.qp_type == qp->ibqp.qp_type &&
+	       peer->attr.dest_qp_num == qp->qpn && peer->av &&
 	       ipv6_addr_equal(&peer->av->daddr, &qp->av->saddr) &&
 	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
+}
+
+/* Would what comes now wait for something that came before it? */
+static bool nhca_loop_waits(const struct nhca_rq *rq)
+{
+	return !list_empty(&rq->parked) || nhca_fault_waiting(rq->fault);
 }
 
 /* Would the peer take the packet with @psn as the next one, and at once? */
@@ -49,8 +57,8 @@ static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 	enum ib_qp_state state = READ_ONCE(peer->state);
 
 	return (state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD) &&
-	       rq->psn == psn && !rq->fatal && !rq->nak_due && rq->res_tail == rq->res_head &&
-	       list_empty(&rq->parked) && !nhca_fault_waiting(rq->fault);
+	       rq->psn == psn && !rq->fatal && !rq->nak_due && !rq->drop &&
+	       rq->res_tail == rq->res_head && !nhca_loop_waits(rq);
 }
 
 /*
@@ -119,7 +127,8 @@ static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct n
 	swr->sent = swr->npsn;
 	swr->high = swr->npsn;
 	sq->nxt = nhca_psn_add(swr->psn, swr->npsn);
-	nhca_sq_arm(qp, true);
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		nhca_sq_arm(qp, true);
 	nhca_answer_run(peer);
 }
 
@@ -208,4 +217,40 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (qp->sq.loop_held >= NHCA_LOOP_HELD)
 		nhca_loop_end(qp);
 	return npsn;
+}
+
+bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
+			const struct nhca_hdr *h)
+{
+	struct nhca_iter it;
+	struct ipv6hdr ip;
+	struct nhca_rx rx = {
+		.nn = qp->dev->nn,
+		.hdr = *h,
+		.saddr = av->saddr,
+		.daddr = av->daddr,
+		.v4 = av->v4,
+		.iph = &ip,
+		.payload = swr->length,
+		.src = &it,
+	};
+	struct nhca_qp *peer;
+	bool taken = false;
+
+	if (av->mcast || !READ_ONCE(nhca_same_host))
+		return false;
+	peer = nhca_qp_find(NULL, h->qpn);
+	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||
+	    !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
+		return false;
+	rx.dev = peer->dev;
+	rx.hdr.info = nhca_opinfo(h->opcode);
+	nhca_av_header(av, rx.hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &ip);
+	nhca_swr_source(qp, swr, 0, &it);
+	if (nhca_rx_fits(peer, &rx) && !nhca_loop_waits(&peer->rq))
+		taken = nhca_datagram_take(peer, &rx);
+	spin_unlock(&peer->rq.lock);
+	if (taken)
+		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, swr->length);
+	return taken;
 }

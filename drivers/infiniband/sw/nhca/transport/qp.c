@@ -273,6 +273,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	qp->last_wqe_sent = false;
 	qp->comm_est = false;
 	WRITE_ONCE(qp->peer, 0);
+	WRITE_ONCE(qp->heard, 0);
 }
 
 /*

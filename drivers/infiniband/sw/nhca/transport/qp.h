@@ -287,6 +287,7 @@ struct nhca_qp_attr {
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
  *          or may have become another; READ_ONCE, the newest packet wins
+ * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
  * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
@@ -305,6 +306,7 @@ struct nhca_qp {
 	bool last_wqe_sent;
 	bool comm_est;
 	u8 peer;
+	u32 heard;
 	unsigned long cnp_sent;
 	struct nhca_av *av;
 	struct nhca_flow *flow;

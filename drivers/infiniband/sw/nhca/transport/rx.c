@@ -7,6 +7,7 @@
  * stays with the batch until a packet for somebody else comes, or the end.
  */
 #include <linux/moduleparam.h>
+#include <net/flow.h>
 
 #include "engine.h"
 
@@ -93,6 +94,11 @@ static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct 
 	if (nhca_is_datagram(qp) && !nhca_qkey_fits(qp, h->qkey))
 		return NHCA_CNT_RX_BAD_QKEY;
 	return NHCA_CNT_MAX;
+}
+
+bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	return nhca_rx_refusal(qp, rx) == NHCA_CNT_MAX;
 }
 
 /* ---- the in-band notice ---- */
@@ -213,6 +219,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 
 	if (nhca_is_datagram(qp)) {
+		if (rx->iif == LOOPBACK_IFINDEX && READ_ONCE(qp->heard) != rx->hdr.src_qpn)
+			WRITE_ONCE(qp->heard, rx->hdr.src_qpn);
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		nhca_request_rx(qp, rx);
 		return;
