@@ -11,7 +11,7 @@
 #include "bth.h"
 #include "wire.h"
 
-#define PACKET_MAX	128
+#define PACKET_MAX	160
 
 static u64 seed = 0x2545f4914f6cdd1dULL;
 
@@ -31,6 +31,23 @@ static size_t noise(u8 *p)
 	for (i = 0; i < size; i++)
 		p[i] = draw(256);
 	return size;
+}
+
+/* Lengths that may agree, for packets of a transfer */
+static void rxeth(u8 *p, size_t payload)
+{
+	struct nhca_rxeth x;
+	u32 before = draw(4);
+
+	nhca_rxeth_decode(&x, p[0], p + NHCA_BTH_LEN);
+	x.version = 0;
+	x.status %= p[0] == NHCA_RX_NOTICE ? 1 : NHCA_RX_ST_MAX;
+	x.length = payload;
+	x.segment = 64 + 4 * draw(9);
+	x.offset = p[0] == NHCA_RX_WRITE || p[0] == NHCA_RX_READ_DATA || p[0] == NHCA_RX_STATUS ||
+		   p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
+	x.total = x.offset + (p[0] == NHCA_RX_STATUS ? payload * 8 * x.segment : payload);
+	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }
 
 /* An opcode that exists, version 0, a length that may fit, then a few bits turned */
@@ -53,6 +70,11 @@ static size_t nearly_right(u8 *p)
 	size = info->hdr_len + NHCA_ICRC_LEN;
 	if (info->flags & NHCA_OPF_PAYLOAD)
 		size += 4 * draw(9);
+	if (info->flags & NHCA_OPF_RXETH) {
+		size_t behind = size - info->hdr_len - NHCA_ICRC_LEN, pad = p[1] >> 4 & 3;
+
+		rxeth(p, behind > pad ? behind - pad : 0);
+	}
 	for (flips = draw(4); flips > 1; flips--)
 		p[draw(size)] ^= 1 << draw(8);
 	if (!draw(4))

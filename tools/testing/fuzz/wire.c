@@ -25,6 +25,33 @@ static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 		p[NHCA_BTH_LEN + 4] = 0;
 	if (p[0] == NHCA_OPCODE_CNP)
 		memset(p + NHCA_BTH_LEN, 0, 16);
+	if (info->flags & NHCA_OPF_RXETH)
+		p[NHCA_BTH_LEN + 40] &= 0xf3;
+	if (p[0] == NHCA_RX_NOTICE || p[0] == NHCA_RX_STATUS)
+		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 1, 0, 3);
+}
+
+/* What the receive engine indexes and copies by, without looking at it again */
+static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload)
+{
+	u32 packets, index;
+
+	MUST(x->version == NHCA_RXETH_VERSION && x->notify <= NHCA_RX_NOTIFY_MASK);
+	MUST(x->src_channel <= NHCA_QPN_MASK && x->length == payload);
+	MUST(x->total <= NHCA_RCXT_MAX_LEN && x->offset + x->length <= NHCA_RCXT_MAX_LEN);
+	if (opcode == NHCA_RX_PACKET) {
+		MUST(x->length <= NHCA_RX_MAX_PACKET);
+		return;
+	}
+	MUST(x->segment && x->offset % x->segment == 0);
+	packets = nhca_rcxt_packets(x->total, x->segment);
+	index = x->offset / x->segment;
+	MUST(packets && packets <= NHCA_RCXT_MAX_PACKETS && index < packets);
+	if (opcode == NHCA_RX_STATUS)
+		MUST(x->length <= NHCA_RX_MAX_PACKET && index / 8 + x->length <= packets / 8 + 1);
+	else
+		MUST(x->offset + x->length <= x->total);
+	MUST(x->status < NHCA_RX_ST_MAX);
 }
 
 static void check_accepted(const struct nhca_hdr *h, const u8 *packet, size_t size)
@@ -40,6 +67,8 @@ static void check_accepted(const struct nhca_hdr *h, const u8 *packet, size_t si
 	MUST(nhca_hdr_payload(h, size) <= size);
 	MUST(info->hdr_len + nhca_hdr_payload(h, size) + h->pad + NHCA_ICRC_LEN == size);
 	MUST(info->flags & NHCA_OPF_PAYLOAD || nhca_hdr_payload(h, size) == 0);
+	if (info->flags & NHCA_OPF_RXETH)
+		check_transfer(&h->rx, h->opcode, nhca_hdr_payload(h, size));
 
 	/* Encoding gives the same bytes again, in a buffer that has no room for one more */
 	want = malloc(info->hdr_len);

@@ -45,6 +45,13 @@
 		.hdr_len = NHCA_BTH_LEN + (extended), \
 	}
 
+#define RX_ROW(kind, text, what, extended) \
+	[NHCA_RX_##kind] = { \
+		.name = "rCxt " text, \
+		.flags = NHCA_OPF_RXETH | F_ONLY | (what), \
+		.hdr_len = NHCA_BTH_LEN + NHCA_RXETH_LEN + (extended), \
+	}
+
 /*
  * IBTA table 38.  A READ request and an atomic are a message of one packet:
  * they begin and end it.
@@ -112,6 +119,14 @@ static const struct nhca_opinfo opcodes[256] = {
 	ROW(UD, SEND_ONLY_IMM, "SEND Only with Immediate",
 	    F_SEND | F_ONLY | F_DETH | F_IMMDT, NHCA_DETH_LEN + NHCA_IMMDT_LEN),
 
+	RX_ROW(PACKET, "Packet", NHCA_OPF_PAYLOAD, 0),
+	RX_ROW(WRITE, "RDMA WRITE", NHCA_OPF_PAYLOAD, 0),
+	RX_ROW(READ_REQUEST, "RDMA READ Request", 0, NHCA_RX_READ_LEN),
+	RX_ROW(READ_DATA, "RDMA READ data", NHCA_OPF_PAYLOAD, 0),
+	RX_ROW(NOTICE, "Notice", 0, NHCA_RX_STATUS_LEN),
+	RX_ROW(PROBE, "Probe", 0, 0),
+	RX_ROW(STATUS, "Status", NHCA_OPF_PAYLOAD, NHCA_RX_STATUS_LEN),
+
 	[NHCA_OPCODE_CNP] = {
 		.name = "CNP",
 		.flags = F_ONLY,
@@ -170,6 +185,13 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 		return NHCA_DECODE_LENGTH;
 
 	p += NHCA_BTH_LEN;
+	if (flags & NHCA_OPF_RXETH) {
+		nhca_rxeth_decode(&h->rx, h->opcode, p);
+		if (h->rx.version != NHCA_RXETH_VERSION)
+			return NHCA_DECODE_VERSION;
+		return nhca_rxeth_fits(&h->rx, h->opcode, nhca_hdr_payload(h, len)) ?
+		       NHCA_DECODE_OK : NHCA_DECODE_LENGTH;
+	}
 	if (flags & NHCA_OPF_DETH) {
 		h->qkey = get_unaligned_be32(p);
 		h->src_qpn = get_unaligned_be24(p + 5);
@@ -223,6 +245,8 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p)
 	put_unaligned_be24(h->psn, p + 9);
 
 	p += NHCA_BTH_LEN;
+	if (flags & NHCA_OPF_RXETH)
+		return NHCA_BTH_LEN + nhca_rxeth_encode(&h->rx, h->opcode, p);
 	if (flags & NHCA_OPF_DETH) {
 		put_unaligned_be32(h->qkey, p);
 		p[4] = 0;

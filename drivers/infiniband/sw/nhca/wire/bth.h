@@ -11,6 +11,8 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
+#include "rcxt.h"
+
 #define NHCA_BTH_LEN		12
 #define NHCA_DETH_LEN		8
 #define NHCA_RETH_LEN		16
@@ -21,7 +23,7 @@
 #define NHCA_IETH_LEN		4
 #define NHCA_ICRC_LEN		4
 /* BTH and the longest run of extended headers that an opcode has */
-#define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_ATOMIC_ETH_LEN)
+#define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
 #define NHCA_GRH_LEN		40
 #define NHCA_ROCE_UDP_PORT	4791
 
@@ -39,7 +41,7 @@ enum nhca_service {
 	NHCA_SVC_UD	= 0x60,
 	NHCA_SVC_CNP	= 0x80,
 	NHCA_SVC_XRC	= 0xa0,
-	NHCA_SVC_MFR	= 0xc0,		/* manufacturer's: rCxt datagrams */
+	NHCA_SVC_MFR	= 0xc0,		/* manufacturer's: rCxt datagrams, enum nhca_rx_opcode */
 	NHCA_SVC_MASK	= 0xe0,
 };
 
@@ -91,6 +93,7 @@ enum nhca_op {
 #define NHCA_OPF_IMMDT		BIT(15)
 #define NHCA_OPF_IETH		BIT(16)
 #define NHCA_OPF_MIDDLE		BIT(17)	/* neither first nor last: a full path MTU */
+#define NHCA_OPF_RXETH		BIT(18)	/* for a channel; rcxt.h says what it carries */
 
 /**
  * struct nhca_opinfo - one row of the opcode table
@@ -155,6 +158,7 @@ enum nhca_nak {
  * @orig:     AtomicAckETH
  * @imm:      ImmDt, big endian as in the packet
  * @inv_rkey: IETH
+ * @rx:       RXETH
  */
 struct nhca_hdr {
 	const struct nhca_opinfo *info;
@@ -181,14 +185,17 @@ struct nhca_hdr {
 	u64 orig;
 	__be32 imm;
 	u32 inv_rkey;
+	struct nhca_rxeth rx;
 };
 
 enum nhca_decode_err {
 	NHCA_DECODE_OK = 0,
 	NHCA_DECODE_SHORT,	/* fewer bytes than the headers need */
 	NHCA_DECODE_OPCODE,	/* unknown opcode */
-	NHCA_DECODE_VERSION,	/* transport version is not 0 */
-	NHCA_DECODE_LENGTH,	/* no room for pad and ICRC, or payload where none may be */
+	NHCA_DECODE_VERSION,	/* transport version, or that of the RXETH, is not 0 */
+	NHCA_DECODE_LENGTH,	/* no room for pad and ICRC, payload where none may be, or lengths
+				 * in the RXETH that cannot be
+				 */
 };
 
 /**

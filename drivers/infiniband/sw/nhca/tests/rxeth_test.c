@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the RXETH: each field's place on the wire, and which lengths are refused, against a
+ * reference that cuts the transfer up packet by packet.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include "../wire/bth.h"
+
+/* Made by hand from the figure in Documentation/rcxt.rst; each field has bytes of its own. */
+static const u8 rxeth_bytes[NHCA_RXETH_LEN + 8] = {
+	0x11, 0x12, 0x13, 0x14,				/* channel key */
+	0x21, 0x22, 0x23, 0x24,				/* job id */
+	0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44,	/* rCxt: index, key */
+	0x51, 0x52, 0x53, 0x54,				/* tid */
+	0x00, 0x61, 0x62, 0x63,				/* total */
+	0x00, 0x71, 0x72, 0x73,				/* offset */
+	0x81, 0x82, 0x91, 0x92,				/* length, segment */
+	0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8,	/* PVO */
+	0x02, 0xb1, 0xb2, 0xb3,				/* version, notify; source channel */
+	0xc1, 0xc2, 0xc3, 0xc4,				/* its key */
+	0xd1, 0xd2, 0xd3, 0xd4, 0xe1, 0xe2, 0xe3, 0xe4,	/* its rCxt */
+	0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8,	/* cookie */
+	0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x04,	/* what is behind */
+};
+
+static void rxeth_known_bytes(struct kunit *test)
+{
+	static const u8 opcodes[] = {
+		NHCA_RX_PACKET, NHCA_RX_WRITE, NHCA_RX_READ_REQUEST, NHCA_RX_READ_DATA,
+		NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS,
+	};
+	u8 p[sizeof(rxeth_bytes)];
+	struct nhca_rxeth x;
+	unsigned int len;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		bool status = opcodes[i] == NHCA_RX_NOTICE || opcodes[i] == NHCA_RX_STATUS;
+		bool read = opcodes[i] == NHCA_RX_READ_REQUEST;
+
+		memset(&x, 0xa5, sizeof(x));
+		nhca_rxeth_decode(&x, opcodes[i], rxeth_bytes);
+		KUNIT_EXPECT_EQ(test, x.key, 0x11121314);
+		KUNIT_EXPECT_EQ(test, x.job, 0x21222324);
+		KUNIT_EXPECT_EQ(test, x.rcxt.index, 0x31323334);
+		KUNIT_EXPECT_EQ(test, x.rcxt.key, 0x41424344);
+		KUNIT_EXPECT_EQ(test, x.tid, 0x51525354);
+		KUNIT_EXPECT_EQ(test, x.total, 0x616263);
+		KUNIT_EXPECT_EQ(test, x.offset, 0x717273);
+		KUNIT_EXPECT_EQ(test, x.length, 0x8182);
+		KUNIT_EXPECT_EQ(test, x.segment, 0x9192);
+		KUNIT_EXPECT_EQ(test, x.pvo, 0xa1a2a3a4a5a6a7a8ULL);
+		KUNIT_EXPECT_EQ(test, x.version, 0);
+		KUNIT_EXPECT_EQ(test, x.notify, NHCA_RX_NOTIFY_TARGET);
+		KUNIT_EXPECT_EQ(test, x.src_channel, 0xb1b2b3);
+		KUNIT_EXPECT_EQ(test, x.src_key, 0xc1c2c3c4);
+		KUNIT_EXPECT_EQ(test, x.src_rcxt.index, 0xd1d2d3d4);
+		KUNIT_EXPECT_EQ(test, x.src_rcxt.key, 0xe1e2e3e4);
+		KUNIT_EXPECT_EQ(test, x.cookie, 0xf1f2f3f4f5f6f7f8ULL);
+		KUNIT_EXPECT_EQ(test, x.status, status ? 3 : 0);
+		KUNIT_EXPECT_EQ(test, x.have, status ? 0x00010204 : 0);
+		KUNIT_EXPECT_EQ(test, x.reply_pvo, read ? 0x0300000000010204ULL : 0);
+
+		memset(p, 0xa5, sizeof(p));
+		len = nhca_rxeth_encode(&x, opcodes[i], p);
+		KUNIT_EXPECT_EQ(test, len, status || read ? 72 : 64);
+		KUNIT_EXPECT_EQ(test, NHCA_BTH_LEN + len,
+				(unsigned int)nhca_opinfo(opcodes[i])->hdr_len);
+		KUNIT_EXPECT_EQ(test, memcmp(p, rxeth_bytes, len), 0);
+	}
+}
+
+/* The version's own answer, whatever else is there: another version may mean other lengths. */
+static void rxeth_other_version(struct kunit *test)
+{
+	struct nhca_hdr in = { .opcode = NHCA_RX_PROBE, .rx.segment = 64 }, out;
+	u8 p[NHCA_HDRS_MAX];
+	unsigned int len;
+
+	for (in.rx.version = 0; in.rx.version < 16; in.rx.version++) {
+		len = nhca_hdr_encode(&in, p);
+		KUNIT_EXPECT_EQ(test, nhca_hdr_decode(&out, p, len, len + 4),
+				in.rx.version ? NHCA_DECODE_VERSION : NHCA_DECODE_OK);
+	}
+}
+
+/* Is this one of the packets that a sender makes of the transfer?  By making them all. */
+static bool reference_is_packet(u32 total, u32 segment, u32 offset, u32 length)
+{
+	u32 at = 0, n = 0, len;
+
+	if (segment < 64 || segment > 65532 || segment & 3 || total > 16 << 20)
+		return false;
+	do {
+		len = min(segment, total - at);
+		if (at == offset && len == length)
+			return (total + segment - 1) / segment <= 16384;
+		at += len;
+		n++;
+	} while (at < total && n <= 16384);
+	return false;
+}
+
+static u32 draw(struct rnd_state *rnd, u32 below)
+{
+	return prandom_u32_state(rnd) % below;
+}
+
+/* A value near one of the borders, or anywhere. */
+static u32 draw_near(struct rnd_state *rnd, u32 border)
+{
+	switch (draw(rnd, 4)) {
+	case 0:
+		return border;
+	case 1:
+		return border + draw(rnd, 9) - 4;
+	case 2:
+		return draw(rnd, border + 1);
+	default:
+		return prandom_u32_state(rnd);
+	}
+}
+
+static void rxeth_payload_lengths(struct kunit *test)
+{
+	static const u32 segments[] = { 64, 1024, 1028, 4096, 65532 };
+	u32 taken = 0, refused = 0, n;
+	struct rnd_state rnd;
+	struct nhca_rxeth x;
+	bool want;
+
+	prandom_seed_state(&rnd, 0xc1);
+	for (n = 0; n < 40000; n++) {
+		x = (struct nhca_rxeth) {};
+		x.segment = draw(&rnd, 8) ? segments[draw(&rnd, ARRAY_SIZE(segments))] :
+					    draw_near(&rnd, 64);
+		x.total = draw(&rnd, 8) ? draw(&rnd, 40) * max(x.segment, 1) / 8 :
+					  draw_near(&rnd, NHCA_RCXT_MAX_LEN);
+		x.offset = draw(&rnd, 8) ? draw(&rnd, 6) * x.segment : draw_near(&rnd, x.total);
+		x.length = draw(&rnd, 4) && x.offset <= x.total ?
+			   min_t(u32, x.segment, x.total - x.offset) :
+			   draw_near(&rnd, x.segment);
+		want = reference_is_packet(x.total, x.segment, x.offset, x.length);
+		taken += want;
+		refused += !want;
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE, x.length), want,
+				    "total %u segment %u offset %u length %u", x.total,
+				    x.segment, x.offset, x.length);
+		KUNIT_EXPECT_EQ(test, nhca_rxeth_fits(&x, NHCA_RX_READ_DATA, x.length), want);
+		/* the packet has other bytes than its header says */
+		KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE, x.length + 1));
+		if (x.length)
+			KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE,
+								 x.length - 1));
+	}
+	KUNIT_EXPECT_GT(test, taken, 10000);
+	KUNIT_EXPECT_GT(test, refused, 10000);
+}
+
+static void rxeth_other_lengths(struct kunit *test)
+{
+	/* 3 packets: 1024, 1024, 100 */
+	struct nhca_rxeth x = { .total = 2148, .segment = 1024 };
+
+	/* packet mode: all in one, and it fits a frame */
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
+	x.length = 1984;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1984));
+	x.total = 1984;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1984));
+	x.offset = 1;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1984));
+	x = (struct nhca_rxeth) { .total = 1985, .length = 1985 };
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1985));
+	x = (struct nhca_rxeth) {};
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
+
+	/* requests and notices: of a transfer that can be, from its begin, without payload */
+	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024 };
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));
+	x.offset = 1024;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));
+	x.offset = 3072;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));
+	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1020 };
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
+	x.segment = 1024;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
+	x.status = NHCA_RX_ST_PARTIAL;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
+
+	/* a status: no more bits than packets that are left: 16384, 8, 9 */
+	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1984));
+	x.length = 1985;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1985));
+	x.length = 1;
+	x.offset = NHCA_RCXT_MAX_LEN - 8 * 1024;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1));
+	x.length = 2;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 2));
+	x.offset -= 1024;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 2));
+	x.status = NHCA_RX_ST_MAX;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 2));
+}
+
+/* Reserved opcodes are known to nobody: they are dropped as any unknown one. */
+static void rxeth_reserved_opcodes(struct kunit *test)
+{
+	static const u8 reserved[] = {
+		NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_WRITE, NHCA_RX_BROADCAST_WRITE,
+		NHCA_RX_HALF_WRITE, NHCA_RX_HALF_REQUEST, NHCA_RX_HALF_DATA, NHCA_RX_CONDITION,
+	};
+	u8 p[NHCA_HDRS_MAX] = {};
+	struct nhca_hdr h;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(reserved); i++) {
+		p[0] = reserved[i];
+		KUNIT_EXPECT_EQ(test, reserved[i] & NHCA_SVC_MASK, NHCA_SVC_MFR);
+		KUNIT_EXPECT_EQ(test, nhca_hdr_decode(&h, p, sizeof(p), 1024),
+				NHCA_DECODE_OPCODE);
+	}
+}
+
+static struct kunit_case rxeth_cases[] = {
+	KUNIT_CASE(rxeth_known_bytes),
+	KUNIT_CASE(rxeth_other_version),
+	KUNIT_CASE(rxeth_payload_lengths),
+	KUNIT_CASE(rxeth_other_lengths),
+	KUNIT_CASE(rxeth_reserved_opcodes),
+	{}
+};
+
+static struct kunit_suite rxeth_suite = {
+	.name = "nhca_rxeth",
+	.test_cases = rxeth_cases,
+};
+
+kunit_test_suite(rxeth_suite);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Decoding, encoding and checking of the RXETH.
+ */
+#include <linux/string.h>
+#include "compat.h"
+#include "rcxt.h"
+
+#define RXETH_VERSION_SHIFT	4	/* byte 40; then two reserved bits */
+
+static bool has_status(u8 opcode)
+{
+	return opcode == NHCA_RX_NOTICE || opcode == NHCA_RX_STATUS;
+}
+
+void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
+{
+	*x = (struct nhca_rxeth) {
+		.key = get_unaligned_be32(p),
+		.job = get_unaligned_be32(p + 4),
+		.rcxt.index = get_unaligned_be32(p + 8),
+		.rcxt.key = get_unaligned_be32(p + 12),
+		.tid = get_unaligned_be32(p + 16),
+		.total = get_unaligned_be32(p + 20),
+		.offset = get_unaligned_be32(p + 24),
+		.length = get_unaligned_be16(p + 28),
+		.segment = get_unaligned_be16(p + 30),
+		.pvo = get_unaligned_be64(p + 32),
+		.version = p[40] >> RXETH_VERSION_SHIFT,
+		.notify = p[40] & NHCA_RX_NOTIFY_MASK,
+		.src_channel = get_unaligned_be24(p + 41),
+		.src_key = get_unaligned_be32(p + 44),
+		.src_rcxt.index = get_unaligned_be32(p + 48),
+		.src_rcxt.key = get_unaligned_be32(p + 52),
+		.cookie = get_unaligned_be64(p + 56),
+	};
+	p += NHCA_RXETH_LEN;
+	if (opcode == NHCA_RX_READ_REQUEST) {
+		x->reply_pvo = get_unaligned_be64(p);
+	} else if (has_status(opcode)) {
+		x->status = p[0];
+		x->have = get_unaligned_be32(p + 4);
+	}
+}
+
+unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
+{
+	put_unaligned_be32(x->key, p);
+	put_unaligned_be32(x->job, p + 4);
+	put_unaligned_be32(x->rcxt.index, p + 8);
+	put_unaligned_be32(x->rcxt.key, p + 12);
+	put_unaligned_be32(x->tid, p + 16);
+	put_unaligned_be32(x->total, p + 20);
+	put_unaligned_be32(x->offset, p + 24);
+	put_unaligned_be16(x->length, p + 28);
+	put_unaligned_be16(x->segment, p + 30);
+	put_unaligned_be64(x->pvo, p + 32);
+	p[40] = x->version << RXETH_VERSION_SHIFT | (x->notify & NHCA_RX_NOTIFY_MASK);
+	put_unaligned_be24(x->src_channel, p + 41);
+	put_unaligned_be32(x->src_key, p + 44);
+	put_unaligned_be32(x->src_rcxt.index, p + 48);
+	put_unaligned_be32(x->src_rcxt.key, p + 52);
+	put_unaligned_be64(x->cookie, p + 56);
+	p += NHCA_RXETH_LEN;
+	if (opcode == NHCA_RX_READ_REQUEST) {
+		put_unaligned_be64(x->reply_pvo, p);
+		return NHCA_RXETH_LEN + NHCA_RX_READ_LEN;
+	}
+	if (has_status(opcode)) {
+		memset(p, 0, 4);
+		p[0] = x->status;
+		put_unaligned_be32(x->have, p + 4);
+		return NHCA_RXETH_LEN + NHCA_RX_STATUS_LEN;
+	}
+	return NHCA_RXETH_LEN;
+}
+
+/* Does a packet of the transfer begin at the offset? */
+static bool offset_ok(const struct nhca_rxeth *x)
+{
+	return !(x->offset % x->segment) && (x->offset < x->total || !x->offset);
+}
+
+bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload)
+{
+	u32 left;
+
+	if (x->length != payload)
+		return false;
+	if (opcode == NHCA_RX_PACKET)
+		return x->length <= NHCA_RX_MAX_PACKET && x->total == x->length && !x->offset;
+	if (!nhca_rcxt_sizes_ok(x->total, x->segment) || !offset_ok(x))
+		return false;
+
+	switch (opcode) {
+	case NHCA_RX_WRITE:
+	case NHCA_RX_READ_DATA:
+		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
+	case NHCA_RX_STATUS:
+		/* a bit for each packet from @offset on, as many as fit */
+		left = nhca_rcxt_packets(x->total - x->offset, x->segment);
+		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
+		       x->length <= (left + 7) / 8;
+	case NHCA_RX_NOTICE:
+		return x->status == NHCA_RX_ST_DONE && !x->offset;
+	case NHCA_RX_READ_REQUEST:
+		return !x->offset;
+	default:
+		return true;
+	}
+}
