@@ -2,6 +2,7 @@
 /*
  * The parts of the memory room, in the order in which they need each other.
  */
+#include "job.h"
 #include "lend.h"
 #include "live.h"
 #include "memory.h"
@@ -51,6 +52,7 @@ void nhca_memory_exit(void)
 	nhca_fault_exit();
 	nhca_mkey_exit();
 	nhca_rkm_exit();
+	nhca_job_exit();
 	nhca_tce_exit();
 	nhca_lend_exit();
 	nhca_live_exit_module();

@@ -47,6 +47,11 @@ void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u3
 	};
 }
 
+void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u32 len, int access)
+{
+	*it = (struct nhca_iter) { .job = job, .at = pvo, .left = len, .access = access };
+}
+
 void nhca_iter_bytes(struct nhca_iter *it, const void *bytes)
 {
 	*it = (struct nhca_iter) { .bytes = bytes };
@@ -85,6 +90,23 @@ static int iter_next_sge(struct nhca_iter *it)
 	return 0;
 }
 
+/* The first time in a live section for all the bytes, then page by page. */
+static int iter_next_pvo(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
+{
+	int err;
+
+	if (!it->left)
+		return -ENODATA;
+	if (!it->mem && nhca_pvo_check(it->job, it->at, it->left, it->access, &it->mem))
+		return -EACCES;
+	err = nhca_pvo_seg(it->at, min(max, it->left), nhca_iter_writes(it), seg);
+	if (err)
+		return err;
+	it->at += seg->len;
+	it->left -= seg->len;
+	return 0;
+}
+
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
 	int err;
@@ -93,6 +115,8 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 		iter_next_bytes(it, max, seg);
 		return 0;
 	}
+	if (it->job)
+		return iter_next_pvo(it, max, seg);
 	if (!it->left) {
 		err = iter_next_sge(it);
 		if (err)
@@ -175,12 +199,17 @@ int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *f
 bool nhca_iter_lend(const struct nhca_iter *it)
 {
 	struct nhca_mr *mr = it->mr;
+	bool *lent;
 
-	if (!mr || !mr->lend)
+	if (it->mem)
+		lent = &it->mem->lent;
+	else if (mr && mr->lend)
+		lent = &mr->lent;
+	else
 		return false;
 	/* written once: the line stays shared */
-	if (!READ_ONCE(mr->lent))
-		WRITE_ONCE(mr->lent, true);
+	if (!READ_ONCE(*lent))
+		WRITE_ONCE(*lent, true);
 	return true;
 }
 

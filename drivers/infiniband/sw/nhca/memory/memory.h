@@ -12,6 +12,7 @@
 #define NHCA_MEMORY_H
 
 #include "../nhca.h"
+#include "job.h"
 #include "live.h"
 #include "mkey.h"
 #include "rkm.h"
@@ -50,17 +51,19 @@ static inline void *nhca_seg_addr(const struct nhca_seg *s)
 
 /**
  * struct nhca_iter - walks the bytes that a list of SGEs, one remote
- * key/address/length, or a hold names, or bytes of the kernel's own
+ * key/address/length, a hold, or a PVO names, or bytes of the kernel's own
  *
- * Init with nhca_iter_sges(), nhca_iter_key(), nhca_iter_hold() or nhca_iter_bytes(), then
- * nhca_iter_next() until all is done, in one live section, in which keys and holds are
- * asked.  May be copied.  Fields are private.
+ * Init with nhca_iter_sges(), nhca_iter_key(), nhca_iter_hold(), nhca_iter_pvo() or
+ * nhca_iter_bytes(), then nhca_iter_next() until all is done, in one live section, in which
+ * keys, holds and PVOs are asked.  May be copied.  Fields are private.
  */
 struct nhca_iter {
 	const struct nhca_party *party;
 	const struct nhca_sge *sge;
 	const struct nhca_hold *hold;
 	const void *bytes;
+	const struct nhca_job *job;
+	struct nhca_job_mem *mem;
 	struct nhca_mr *mr;
 	u64 at;
 	u32 left_sges;
@@ -120,6 +123,14 @@ void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u3
  * Context: any; @bytes has to stay as long as what nhca_iter_next() gave is used.
  */
 void nhca_iter_bytes(struct nhca_iter *it, const void *bytes);
+
+/**
+ * nhca_iter_pvo - @len bytes of job memory from @pvo on
+ * @access: as for nhca_pvo_check(), which is asked about all of them before the first is given out
+ * Context: any; @job has to stay until the iterator is done.
+ */
+void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u32 len,
+		   int access);
 
 /**
  * nhca_iter_next - the next bytes, at most @max, that lie together

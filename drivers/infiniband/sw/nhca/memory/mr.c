@@ -2,19 +2,15 @@
 /*
  * Memory regions: making them, what lies behind them, and their end.
  */
-#include <linux/log2.h>
 #include <linux/mm.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "dmabuf.h"
 #include "lend.h"
+#include "map.h"
 #include "mr.h"
 #include "odp.h"
-
-/* page size classes, as a bitmap of sizes */
-#define NHCA_PAGE_SIZES	(PAGE_SIZE | PMD_SIZE | PUD_SIZE)
 
 struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access)
 {
@@ -105,73 +101,11 @@ int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 o
 int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u64 length,
 		    unsigned int shift, bool writable)
 {
-	u64 flags = NHCA_TCE_READ | (writable ? NHCA_TCE_WRITE : 0);
-	u64 size = BIT_ULL(shift), offset = start & (size - 1);
-	/* where in the range the pages of the element begin, in bytes; and what is there */
-	u64 at = offset & PAGE_MASK, end, i;
-	struct scatterlist *sg;
-	phys_addr_t base;
-	int err, n;
+	u64 offset = start & (BIT_ULL(shift) - 1);
+	int err;
 
-	err = mr_range(mr, shift, (offset + length + size - 1) >> shift, offset);
-	if (err)
-		return err;
-	for_each_sgtable_sg(sgt, sg, n) {
-		/* where the range would begin, perhaps below 0: borders of both meet */
-		base = page_to_phys(sg_page(sg)) - at;
-		end = at + sg->length;
-		if (!IS_ALIGNED(base, size) || (end - 1) >> shift >= mr->tces.count)
-			return -EINVAL;
-		for (i = at >> shift; i <= (end - 1) >> shift; i++)
-			nhca_range_set(&mr->tces, i, (base + (i << shift)) >> shift, flags);
-		at = end;
-		cond_resched();
-	}
-	return at < offset + length ? -EINVAL : 0;
-}
-
-/*
- * May the buffer be mapped by entries of @size, given that the kernel's addresses of
- * its pages allow it?  Page frames must be aligned as those addresses are, and each entry's
- * must be one page to the kernel, too: nothing else is mapped before and behind the
- * buffer, and one reference holds all that a packet may take of it.
- */
-static bool mr_size_fits(struct ib_umem *umem, unsigned long size)
-{
-	struct sg_table *sgt = &umem->sgt_append.sgt;
-	phys_addr_t at = page_to_phys(sg_page(sgt->sgl)), end;
-	struct scatterlist *sg;
-	int n;
-
-	if ((at ^ umem->address) & PAGE_MASK & (size - 1))
-		return false;
-	for_each_sgtable_sg(sgt, sg, n) {
-		at = page_to_phys(sg_page(sg));
-		end = at + sg->length;
-		for (; at < end; at = ALIGN_DOWN(at, size) + size)
-			if (folio_size(page_folio(pfn_to_page(PHYS_PFN(at)))) < size)
-				return false;
-	}
-	return true;
-}
-
-/* The largest page size class that the kernel backs the whole buffer by. */
-static unsigned int mr_page_shift(struct ib_umem *umem)
-{
-	unsigned long sizes = NHCA_PAGE_SIZES, size;
-
-	/* huge pages make long elements: that there are none is seen without a walk */
-	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
-		return PAGE_SHIFT;
-	for (;;) {
-		/* with the buffer's own address as IOVA, which is what @umem counts pages by */
-		size = ib_umem_find_best_pgsz(umem, sizes, umem->address);
-		if (size <= PAGE_SIZE)
-			return PAGE_SHIFT;
-		if (mr_size_fits(umem, size))
-			return ilog2(size);
-		sizes &= size - 1;
-	}
+	err = mr_range(mr, shift, (offset + length + BIT_ULL(shift) - 1) >> shift, offset);
+	return err ?: nhca_map_sgt(&mr->tces, sgt, start, length, writable);
 }
 
 struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
@@ -202,7 +136,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 		goto err_free;
 	}
 	mr->umem = umem;
-	err = nhca_mr_map_sgt(mr, &umem->sgt_append.sgt, start, length, mr_page_shift(umem),
+	err = nhca_mr_map_sgt(mr, &umem->sgt_append.sgt, start, length, nhca_map_shift(umem),
 			      umem->writable);
 	if (err)
 		goto err_free;

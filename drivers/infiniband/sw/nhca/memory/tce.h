@@ -45,7 +45,8 @@ enum nhca_owner_kind {
 /**
  * struct nhca_owner - owner of a range
  * @kind: which of the two
- * @id:   the address of the struct ib_pd, or the job id
+ * @id:   the address of the struct ib_pd, or of the struct nhca_job: of the object, because
+ *        a job id is a number that another network namespace may have, too
  */
 struct nhca_owner {
 	enum nhca_owner_kind kind;
@@ -131,6 +132,27 @@ static inline u64 nhca_range_pvo(const struct nhca_range *r)
 {
 	return (u64)r->key << NHCA_PVO_KEY_SHIFT | (u64)r->table << NHCA_PVO_OFFSET_BITS |
 	       r->first << r->shift;
+}
+
+/*
+ * What a PVO names beside the place: key and table.  Of all bits but the offset's, so that it is
+ * what an entry of the range has in them, too.
+ */
+static inline u32 nhca_pvo_name(u64 pvo)
+{
+	return pvo >> NHCA_PVO_OFFSET_BITS;
+}
+
+/**
+ * nhca_pvo_add - the PVO of the byte @bytes further on
+ * Peers reckon with PVOs, too: that is what they are for (reference: PVO format).
+ * Return: the PVO, or 0, which is none, if the table ends before.
+ */
+static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
+{
+	if (bytes > NHCA_PVO_OFFSET_MASK - (pvo & NHCA_PVO_OFFSET_MASK))
+		return 0;
+	return pvo + bytes;
 }
 
 /**

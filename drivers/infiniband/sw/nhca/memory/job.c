@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs, their memory, and whether a PVO opens it.
+ *
+ * Regions are in a table by what their PVO has in front of the offset: key and table number
+ * (22 bits), so that no two regions of jobs have the same name at a time.
+ */
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_umem.h>
+
+#include "../nhca.h"
+#include "job.h"
+#include "lend.h"
+#include "live.h"
+#include "map.h"
+
+/* jobs, their users, and the last handle of a region */
+static DEFINE_MUTEX(job_lock);
+static LIST_HEAD(jobs);
+
+/* struct nhca_job_mem by nhca_pvo_name(); written under job_lock, read in live sections */
+static DEFINE_XARRAY(job_mems);
+
+/* ---- jobs ---- */
+
+static struct nhca_job *job_find(struct net *net, u32 id)
+{
+	struct nhca_job *job;
+
+	list_for_each_entry(job, &jobs, list)
+		if (job->id == id && net_eq(job->net, net))
+			return job;
+	return NULL;
+}
+
+static struct nhca_job *job_new(struct net *net, u32 id)
+{
+	struct nhca_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+
+	if (!job)
+		return ERR_PTR(-ENOMEM);
+	job->id = id;
+	job->uid = current_euid();
+	job->net = get_net(net);
+	list_add(&job->list, &jobs);
+	return job;
+}
+
+struct nhca_job *nhca_job_get(struct net *net, u32 id)
+{
+	struct nhca_job *job;
+
+	if (!id)
+		return ERR_PTR(-EINVAL);
+	mutex_lock(&job_lock);
+	job = job_find(net, id);
+	if (!job)
+		job = job_new(net, id);
+	else if (!uid_eq(job->uid, current_euid()))
+		job = ERR_PTR(-EPERM);
+	if (!IS_ERR(job))
+		job->users++;
+	mutex_unlock(&job_lock);
+	return job;
+}
+
+/* one more user of a job that the caller uses, and so may */
+static void job_share(struct nhca_job *job)
+{
+	mutex_lock(&job_lock);
+	job->users++;
+	mutex_unlock(&job_lock);
+}
+
+void nhca_job_put(struct nhca_job *job)
+{
+	bool last;
+
+	if (!job)
+		return;
+	mutex_lock(&job_lock);
+	last = !--job->users;
+	if (last)
+		list_del(&job->list);
+	mutex_unlock(&job_lock);
+	if (!last)
+		return;
+	put_net(job->net);
+	kfree(job);
+}
+
+/* ---- regions ---- */
+
+/*
+ * Give it a name that no other region of a job has.  Before its entries are set: they have
+ * the key in them.  It opens nothing before mem_show().
+ */
+static int mem_name(struct nhca_job_mem *mem, u64 offset)
+{
+	u32 tries;
+	int err;
+
+	for (tries = 0; tries < NHCA_TCE_KEYS; tries++) {
+		mem->pvo = nhca_range_pvo(&mem->tces) + offset;
+		/* reserved: found to be taken by this function, and by nobody else */
+		err = xa_insert(&job_mems, nhca_pvo_name(mem->pvo), NULL, GFP_KERNEL_ACCOUNT);
+		if (err != -EBUSY)
+			return err;
+		nhca_range_rekey(&mem->tces);
+	}
+	return -ENOSPC;
+}
+
+/* Only rights that job memory has; and who lets peers write writes (IBTA 10.6.3.1). */
+static bool rights_ok(int access)
+{
+	if (access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE))
+		return false;
+	return !(access & IB_ACCESS_REMOTE_WRITE) || access & IB_ACCESS_LOCAL_WRITE;
+}
+
+/* A region of @job's with a range for its bytes, that nobody finds. */
+static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u64 offset,
+				    u64 length, int access)
+{
+	const struct nhca_owner owner = { .kind = NHCA_OWNER_JOB, .id = (uintptr_t)job };
+	struct nhca_job_mem *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	err = nhca_range_alloc(&mem->tces, shift, (offset + length + BIT_ULL(shift) - 1) >> shift,
+			       &owner);
+	if (err)
+		goto err_free;
+	err = mem_name(mem, offset);
+	if (err)
+		goto err_range;
+	refcount_set(&mem->ref, 1);
+	mem->length = length;
+	mem->access = access;
+	mem->job = job;
+	job_share(job);
+	return mem;
+
+err_range:
+	nhca_range_free(&mem->tces);
+err_free:
+	kfree(mem);
+	return ERR_PTR(err);
+}
+
+/* Nobody finds it any more: wait for those who have, and give everything back. */
+static void mem_free(struct nhca_job_mem *mem)
+{
+	nhca_live_wait();
+	if (READ_ONCE(mem->lent))
+		nhca_lend_wait();
+	nhca_range_free(&mem->tces);
+	ib_umem_release(mem->umem);
+	if (mem->dev)
+		put_device(&mem->dev->ibdev.dev);
+	nhca_job_put(mem->job);
+	kfree(mem);
+}
+
+/* The region is complete: PVOs may find it.  The place in the table is reserved. */
+static void mem_show(struct nhca_job_mem *mem)
+{
+	xa_store(&job_mems, nhca_pvo_name(mem->pvo), mem, GFP_KERNEL);
+}
+
+struct nhca_job_mem *nhca_job_mem_pages(struct nhca_job *job, struct page **pages, u64 npages,
+					u32 offset, u64 length, int access)
+{
+	u64 flags = NHCA_TCE_READ | (ib_access_writable(access) ? NHCA_TCE_WRITE : 0);
+	struct nhca_job_mem *mem;
+	u64 i;
+
+	if (!rights_ok(access) || !length || offset >= PAGE_SIZE ||
+	    length > npages * PAGE_SIZE - offset)
+		return ERR_PTR(-EINVAL);
+	mem = mem_new(job, PAGE_SHIFT, offset, length, access);
+	if (IS_ERR(mem))
+		return mem;
+	for (i = 0; i < mem->tces.count; i++)
+		nhca_range_set(&mem->tces, i, page_to_pfn(pages[i]), flags);
+	mem_show(mem);
+	return mem;
+}
+
+struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
+				       u64 length, int access)
+{
+	struct nhca_job_mem *mem;
+	struct ib_umem *umem;
+	unsigned int shift;
+	int err;
+
+	if (!rights_ok(access) || !length || start + length - 1 < start ||
+	    start != (unsigned long)start || length != (size_t)length)
+		return ERR_PTR(-EINVAL);
+	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	shift = nhca_map_shift(umem);
+	mem = mem_new(job, shift, start & (BIT_ULL(shift) - 1), length, access);
+	if (IS_ERR(mem)) {
+		ib_umem_release(umem);
+		return mem;
+	}
+	/* releasing the pages looks at the device, which may have been unregistered by then */
+	get_device(&dev->ibdev.dev);
+	mem->dev = dev;
+	mem->umem = umem;
+	err = nhca_map_sgt(&mem->tces, &umem->sgt_append.sgt, start, length,
+			   umem->writable);
+	if (err) {
+		nhca_job_mem_put(mem);
+		return ERR_PTR(err);
+	}
+	mem_show(mem);
+	return mem;
+}
+
+struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo)
+{
+	struct nhca_job_mem *mem;
+
+	mutex_lock(&job_lock);
+	mem = xa_load(&job_mems, nhca_pvo_name(pvo));
+	if (!mem || mem->job != job || mem->pvo != pvo || !refcount_inc_not_zero(&mem->ref))
+		mem = ERR_PTR(-ENOENT);
+	mutex_unlock(&job_lock);
+	return mem;
+}
+
+void nhca_job_mem_put(struct nhca_job_mem *mem)
+{
+	bool last;
+
+	/* against nhca_job_mem_open(), which finds it until it is out of the table */
+	mutex_lock(&job_lock);
+	last = refcount_dec_and_test(&mem->ref);
+	if (last)
+		xa_erase(&job_mems, nhca_pvo_name(mem->pvo));
+	mutex_unlock(&job_lock);
+	if (last)
+		mem_free(mem);
+}
+
+/* ---- what packets ask ---- */
+
+enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 len, int access,
+				     struct nhca_job_mem **found)
+{
+	u64 want = NHCA_TCE_READ | (ib_access_writable(access) ? NHCA_TCE_WRITE : 0);
+	struct nhca_job_mem *mem;
+	u64 at, end, off;
+	unsigned int shift;
+
+	*found = NULL;
+	if (!len)
+		return NHCA_PVO_OK;
+	mem = xa_load(&job_mems, nhca_pvo_name(pvo));
+	if (!mem)
+		return NHCA_PVO_KEY;
+	if (mem->job != job)
+		return NHCA_PVO_JOB;
+	/* key and table are the same, so that this is a difference of places */
+	off = pvo - mem->pvo;
+	if (pvo < mem->pvo || off >= mem->length || len > mem->length - off)
+		return NHCA_PVO_RANGE;
+	if (access & ~mem->access)
+		return NHCA_PVO_ACCESS;
+	for (at = pvo, end = pvo + len; at < end; at = round_up(at + 1, BIT_ULL(shift)))
+		if ((nhca_tce_find(at, &shift) & want) != want)
+			return NHCA_PVO_PAGE;
+	*found = mem;
+	return NHCA_PVO_OK;
+}
+
+void nhca_job_exit(void)
+{
+	WARN_ON(!list_empty(&jobs));
+	WARN_ON(!xa_empty(&job_mems));
+	xa_destroy(&job_mems);
+}

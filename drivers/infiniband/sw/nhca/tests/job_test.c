@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: whose a job is, and which PVOs open its memory: random histories of regions of several
+ * jobs, each PVO judged by a loop over an array of what is registered.
+ */
+#include <kunit/test.h>
+#include <linux/bottom_half.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/prandom.h>
+#include <net/net_namespace.h>
+
+#include "../memory/mr.h"
+
+#define JOBS		3
+#define REGIONS		12
+#define PAGES		4
+#define STEPS		60000
+
+/**
+ * struct region - as registered, for the model
+ * @mem:  NULL: not registered
+ * @job, @offset, @length, @access: what it was registered with
+ * @hole: a page of it that has no entry, or -1
+ * @pvo:  of its first byte, kept after its end: a stale PVO
+ */
+struct region {
+	struct nhca_job_mem *mem;
+	u32 job;
+	u32 offset;
+	u64 length;
+	int access;
+	int hole;
+	u64 pvo;
+};
+
+struct job_fixture {
+	struct nhca_job *jobs[JOBS];
+	struct page *pages[PAGES];
+	struct region regions[REGIONS];
+	struct rnd_state rnd;
+	u32 verdicts[NHCA_PVO_PAGE + 1];
+	u32 crossed;
+};
+
+static const int accesses[] = {
+	0, IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ, IB_ACCESS_LOCAL_WRITE |
+	IB_ACCESS_REMOTE_WRITE, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+	IB_ACCESS_REMOTE_READ,
+};
+
+/* what may be asked */
+static const int asks[] = {
+	0, IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE,
+};
+
+static u32 draw(struct job_fixture *f, u32 below)
+{
+	return prandom_u32_state(&f->rnd) % below;
+}
+
+static void enter(void)
+{
+	local_bh_disable();
+	nhca_live_enter();
+}
+
+static void leave(void)
+{
+	nhca_live_exit();
+	local_bh_enable();
+}
+
+static struct job_fixture *job_setup(struct kunit *test)
+{
+	struct job_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	prandom_seed_state(&f->rnd, 22);
+	for (i = 0; i < JOBS; i++) {
+		f->jobs[i] = nhca_job_get(&init_net, 100 + i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(f->jobs[i]));
+	}
+	for (i = 0; i < PAGES; i++) {
+		f->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		KUNIT_ASSERT_NOT_NULL(test, f->pages[i]);
+	}
+	return f;
+}
+
+static void region_close(struct region *r)
+{
+	if (r->mem)
+		nhca_job_mem_put(r->mem);
+	r->mem = NULL;
+}
+
+static void job_teardown(struct job_fixture *f)
+{
+	u32 i;
+
+	for (i = 0; i < REGIONS; i++)
+		region_close(&f->regions[i]);
+	for (i = 0; i < JOBS; i++)
+		nhca_job_put(f->jobs[i]);
+	for (i = 0; i < PAGES; i++)
+		__free_page(f->pages[i]);
+}
+
+static void region_open(struct kunit *test, struct job_fixture *f, struct region *r)
+{
+	u32 npages = 1 + draw(f, PAGES);
+
+	*r = (struct region) {
+		.job = draw(f, JOBS),
+		.offset = draw(f, 2) ? draw(f, PAGE_SIZE) : 0,
+		.access = accesses[draw(f, ARRAY_SIZE(accesses))],
+		.hole = -1,
+	};
+	r->length = draw(f, 2) ? npages * PAGE_SIZE - r->offset :
+				 1 + draw(f, npages * PAGE_SIZE - r->offset);
+	r->mem = nhca_job_mem_pages(f->jobs[r->job], f->pages, npages, r->offset, r->length,
+				    r->access);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(r->mem));
+	r->pvo = r->mem->pvo;
+	KUNIT_ASSERT_EQ(test, r->pvo & ~PAGE_MASK, r->offset);
+	if (!draw(f, 6)) {
+		r->hole = draw(f, r->mem->tces.count);
+		nhca_range_clear(&r->mem->tces, r->hole, 1);
+	}
+}
+
+/* By looking at every region and, in it, at the page of every byte. */
+static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64 pvo, u32 len,
+					     int access, struct nhca_job_mem **mem)
+{
+	struct region *r;
+	u32 i, byte;
+
+	*mem = NULL;
+	if (!len)
+		return NHCA_PVO_OK;
+	for (i = 0; i < REGIONS; i++) {
+		r = &f->regions[i];
+		/* 17 bits of key and 5 of table */
+		if (!r->mem || r->pvo >> 47 != pvo >> 47 || (r->pvo >> 42 & 31) != (pvo >> 42 & 31))
+			continue;
+		if (r->job != job)
+			return NHCA_PVO_JOB;
+		if (pvo < r->pvo || pvo + len > r->pvo + r->length)
+			return NHCA_PVO_RANGE;
+		if (access && !(r->access & access))
+			return NHCA_PVO_ACCESS;
+		for (byte = 0; byte < len; byte++)
+			if ((r->offset + (pvo - r->pvo) + byte) / PAGE_SIZE == r->hole)
+				return NHCA_PVO_PAGE;
+		*mem = r->mem;
+		return NHCA_PVO_OK;
+	}
+	return NHCA_PVO_KEY;
+}
+
+/* A PVO of a region that is or was, and what a peer or an attacker may make of it. */
+static void step_check(struct kunit *test, struct job_fixture *f)
+{
+	struct region *r = &f->regions[draw(f, REGIONS)];
+	u32 len = draw(f, 3) ? 1 + draw(f, 4096) : draw(f, 65), job = r->job;
+	int access = asks[draw(f, ARRAY_SIZE(asks))];
+	struct nhca_job_mem *mem, *want_mem;
+	enum nhca_pvo_verdict have, want;
+	u64 pvo = r->pvo, at = 0;
+
+	if (!pvo)
+		return;
+	if (r->length > 1)
+		at = draw(f, r->length);
+	/* near the end, so that it fits just, or just not */
+	if (!draw(f, 3))
+		at = r->length - min_t(u64, r->length, len) + draw(f, 3);
+	pvo = nhca_pvo_add(pvo, at);
+	KUNIT_ASSERT_EQ(test, pvo, r->pvo + at);
+	switch (draw(f, 12)) {
+	case 0:		/* another key */
+		pvo ^= BIT_ULL(47 + draw(f, 17));
+		break;
+	case 1:		/* another table */
+		pvo ^= BIT_ULL(42 + draw(f, 5));
+		break;
+	case 2:		/* another place */
+		pvo ^= BIT_ULL(draw(f, 42));
+		break;
+	case 3:		/* another job */
+		job = draw(f, JOBS);
+		break;
+	case 4:		/* before the region */
+		pvo = r->pvo - 1;
+		break;
+	}
+	want = reference_check(f, job, pvo, len, access, &want_mem);
+	enter();
+	have = nhca_pvo_check(f->jobs[job], pvo, len, access, &mem);
+	leave();
+	KUNIT_ASSERT_EQ_MSG(test, have, want, "pvo %llx (region %llx, %llu bytes) len %u", pvo,
+			    r->pvo, r->length, len);
+	KUNIT_ASSERT_PTR_EQ(test, mem, want_mem);
+	f->verdicts[want]++;
+	f->crossed += !want && len && (pvo ^ (pvo + len - 1)) >> PAGE_SHIFT;
+}
+
+static void job_pvo_history(struct kunit *test)
+{
+	struct job_fixture *f = job_setup(test);
+	struct region *r;
+	u32 step, i;
+
+	for (step = 0; step < STEPS; step++) {
+		if (draw(f, 40)) {
+			step_check(test, f);
+			continue;
+		}
+		r = &f->regions[draw(f, REGIONS)];
+		if (r->mem)
+			region_close(r);
+		else
+			region_open(test, f, r);
+	}
+	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 100, "verdict %u", i);
+	KUNIT_EXPECT_GT(test, f->crossed, 500);
+	job_teardown(f);
+}
+
+/* Names are unique even when the table's keys come round to one that is in use. */
+static void job_mem_names_differ(struct kunit *test)
+{
+	struct job_fixture *f = job_setup(test);
+	struct nhca_job_mem *a, *b;
+	struct nhca_range r;
+	u32 name, i;
+
+	a = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(a));
+	name = nhca_pvo_name(a->pvo);
+	/* spend all keys but the one that @a has: the next is it */
+	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r, PAGE_SHIFT, 1, &a->tces.owner), 0);
+	KUNIT_ASSERT_EQ(test, r.table, a->tces.table);
+	for (i = 0; (r.key + 1) % NHCA_TCE_KEYS != a->tces.key; i++) {
+		KUNIT_ASSERT_LT(test, i, NHCA_TCE_KEYS);
+		nhca_range_rekey(&r);
+	}
+	b = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	KUNIT_EXPECT_EQ(test, nhca_pvo_name(a->pvo), name);
+	KUNIT_EXPECT_NE(test, nhca_pvo_name(b->pvo), name);
+	nhca_job_mem_put(a);
+	nhca_job_mem_put(b);
+	nhca_range_free(&r);
+	job_teardown(f);
+}
+
+static void job_mem_bad_arguments(struct kunit *test)
+{
+	struct job_fixture *f = job_setup(test);
+	struct nhca_job *job = f->jobs[0];
+
+	/* no bytes, more than the pages have, a begin beyond the first, and rights that are none */
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 1, 0, 0, 0),
+			    ERR_PTR(-EINVAL));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 2, 1, 2 * PAGE_SIZE, 0),
+			    ERR_PTR(-EINVAL));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 2, PAGE_SIZE, 1, 0),
+			    ERR_PTR(-EINVAL));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 1, 0, 1,
+						     IB_ACCESS_REMOTE_WRITE), ERR_PTR(-EINVAL));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 1, 0, 1,
+						     IB_ACCESS_REMOTE_ATOMIC), ERR_PTR(-EINVAL));
+	KUNIT_EXPECT_EQ(test, nhca_pvo_add(NHCA_PVO_OFFSET_MASK, 1), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pvo_add(5ULL << 47, NHCA_PVO_OFFSET_MASK),
+			5ULL << 47 | NHCA_PVO_OFFSET_MASK);
+	KUNIT_EXPECT_EQ(test, nhca_pvo_add(5ULL << 47 | 1, NHCA_PVO_OFFSET_MASK), 0);
+	job_teardown(f);
+}
+
+/* The bytes that an iterator writes are those that the pages have, borders and all. */
+static void job_mem_bytes(struct kunit *test)
+{
+	struct job_fixture *f = job_setup(test);
+	u8 *in = kunit_kmalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	u8 *out = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	const int rw = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+	struct nhca_job_mem *mem;
+	struct nhca_iter it;
+	u32 i, off;
+
+	KUNIT_ASSERT_TRUE(test, in && out);
+	prandom_bytes_state(&f->rnd, in, 2 * PAGE_SIZE);
+	mem = nhca_job_mem_pages(f->jobs[1], f->pages, 3, 100, 2 * PAGE_SIZE, rw);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
+
+	enter();
+	nhca_iter_pvo(&it, f->jobs[1], mem->pvo, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_WRITE);
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, in, 2 * PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, in, 1), -ENODATA);
+	nhca_iter_pvo(&it, f->jobs[1], mem->pvo, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 2 * PAGE_SIZE), 0);
+	/* one byte too many: not even the first is written */
+	nhca_iter_pvo(&it, f->jobs[1], mem->pvo + 1, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_WRITE);
+	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, out, 1), -EACCES);
+	nhca_iter_pvo(&it, f->jobs[0], mem->pvo, 1, 0);
+	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 1), -EACCES);
+	KUNIT_EXPECT_FALSE(test, nhca_iter_lend(&it));
+	leave();
+	KUNIT_EXPECT_EQ(test, memcmp(in, out, 2 * PAGE_SIZE), 0);
+	for (i = 0; i < 3 * PAGE_SIZE; i++) {
+		off = i - 100;
+		KUNIT_ASSERT_EQ(test, ((u8 *)page_address(f->pages[i / PAGE_SIZE]))[i % PAGE_SIZE],
+				off < 2 * PAGE_SIZE ? in[off] : 0);
+	}
+	nhca_job_mem_put(mem);
+	job_teardown(f);
+}
+
+/* A second handle keeps a region; only its own job gets one, and only by its first byte. */
+static void job_mem_handles(struct kunit *test)
+{
+	struct job_fixture *f = job_setup(test);
+	struct nhca_job_mem *mem, *again, *found;
+	u64 pvo;
+
+	mem = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 8, 16, IB_ACCESS_REMOTE_READ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
+	pvo = mem->pvo;
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_open(f->jobs[1], pvo), ERR_PTR(-ENOENT));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_open(f->jobs[0], pvo + 1), ERR_PTR(-ENOENT));
+	again = nhca_job_mem_open(f->jobs[0], pvo);
+	KUNIT_ASSERT_PTR_EQ(test, again, mem);
+	nhca_job_mem_put(mem);
+	enter();
+	KUNIT_EXPECT_EQ(test, nhca_pvo_check(f->jobs[0], pvo, 16, 0, &found), NHCA_PVO_OK);
+	leave();
+	nhca_job_mem_put(again);
+	enter();
+	KUNIT_EXPECT_EQ(test, nhca_pvo_check(f->jobs[0], pvo, 16, 0, &found), NHCA_PVO_KEY);
+	leave();
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_open(f->jobs[0], pvo), ERR_PTR(-ENOENT));
+	job_teardown(f);
+}
+
+static void job_belongs_to_user(struct kunit *test)
+{
+	struct nhca_job *job, *same, *theirs;
+	const struct cred *mine;
+	struct cred *other;
+
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_get(&init_net, 0), ERR_PTR(-EINVAL));
+	job = nhca_job_get(&init_net, 7);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(job));
+	same = nhca_job_get(&init_net, 7);
+	KUNIT_EXPECT_PTR_EQ(test, same, job);
+
+	/* all capabilities, and yet another user */
+	other = prepare_creds();
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->euid = KUIDT_INIT(4711);
+	mine = override_creds(other);
+	KUNIT_EXPECT_TRUE(test, capable(CAP_NET_ADMIN));
+	theirs = nhca_job_get(&init_net, 7);
+	KUNIT_EXPECT_PTR_EQ(test, theirs, ERR_PTR(-EPERM));
+	nhca_job_put(same);
+	theirs = nhca_job_get(&init_net, 7);
+	KUNIT_EXPECT_PTR_EQ(test, theirs, ERR_PTR(-EPERM));
+	/* nobody uses it any more: now it is theirs */
+	nhca_job_put(job);
+	theirs = nhca_job_get(&init_net, 7);
+	revert_creds(mine);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(theirs));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_get(&init_net, 7), ERR_PTR(-EPERM));
+	nhca_job_put(theirs);
+	put_cred(other);
+	nhca_job_put(NULL);
+}
+
+static struct kunit_case job_cases[] = {
+	KUNIT_CASE(job_pvo_history),
+	KUNIT_CASE(job_mem_names_differ),
+	KUNIT_CASE(job_mem_bad_arguments),
+	KUNIT_CASE(job_mem_bytes),
+	KUNIT_CASE(job_mem_handles),
+	KUNIT_CASE(job_belongs_to_user),
+	{}
+};
+
+static struct kunit_suite job_suite = {
+	.name = "nhca_job",
+	.test_cases = job_cases,
+};
+
+kunit_test_suite(job_suite);
