@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tid rules, the bitmap of a transfer, and its end.
+ */
+#include <linux/bitmap.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "tid.h"
+
+static u32 packets_of(const struct nhca_rcxt *rc)
+{
+	return nhca_rcxt_packets(rc->total, rc->segment);
+}
+
+static bool sizes_agree(const struct nhca_rcxt *rc, u32 total, u32 segment)
+{
+	return rc->total == total && rc->segment == segment;
+}
+
+/* ---- the bitmap ---- */
+
+static unsigned long *rcxt_map(struct nhca_rcxt *rc)
+{
+	return rc->map_kept ? rc->map : rc->bits;
+}
+
+static long map_size(u32 packets)
+{
+	return BITS_TO_LONGS(packets) * sizeof(unsigned long);
+}
+
+static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, u32 packets)
+{
+	long size = map_size(packets);
+	unsigned long *map = NULL;
+
+	if (atomic_long_add_return(size, &pool->map_bytes) <= pool->map_limit)
+		map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+	if (!map)
+		atomic_long_sub(size, &pool->map_bytes);
+	return map;
+}
+
+static void map_free(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc)
+{
+	if (!rc->map_kept)
+		return;
+	kfree(rc->map);
+	atomic_long_sub(map_size(packets_of(rc)), &pool->map_bytes);
+	rc->map_kept = false;
+}
+
+/* ---- begin and end of a transfer ---- */
+
+void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_rcxt_state state)
+{
+	map_free(pool, rc);
+	rc->state = state;
+}
+
+/* A transfer begins; the one before has no bitmap any more. */
+static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
+		  u32 segment, u8 notify)
+{
+	rc->state = state;
+	rc->tid = tid;
+	rc->total = total;
+	rc->segment = segment;
+	rc->notify = notify;
+	rc->noticed = false;
+}
+
+/* Return: false, and nothing has changed, if there is no memory for the bitmap. */
+static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+			  enum nhca_rcxt_state state, u32 tid, u32 total, u32 segment, u8 notify,
+			  u64 pvo)
+{
+	u32 packets = nhca_rcxt_packets(total, segment);
+	unsigned long *map = NULL;
+
+	if (packets > NHCA_RCXT_FEW) {
+		map = map_alloc(pool, packets);
+		if (!map)
+			return false;
+	}
+	map_free(pool, rc);
+	begin(rc, state, tid, total, segment, notify);
+	rc->missing = packets;
+	rc->pvo = pvo;
+	rc->map_kept = map;
+	if (map)
+		rc->map = map;
+	else
+		memset(rc->bits, 0, sizeof(rc->bits));
+	return true;
+}
+
+/* ---- payload ---- */
+
+static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const struct nhca_rxeth *x,
+					    bool read)
+{
+	switch (rc->state) {
+	case NHCA_RCXT_READING:
+	case NHCA_RCXT_SINKING:
+		break;
+	case NHCA_RCXT_DONE:
+		return NHCA_RCXT_DUPLICATE;
+	case NHCA_RCXT_VIOLATED:
+		return NHCA_RCXT_DEAD;
+	case NHCA_RCXT_IDLE:
+		return NHCA_RCXT_STALE;
+	default:
+		return NHCA_RCXT_BUSY;
+	}
+	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_SINKING) ||
+	    x->pvo - x->offset != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+		return NHCA_RCXT_MISMATCH;
+	return NHCA_RCXT_TAKE;
+}
+
+static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+					     const struct nhca_rxeth *x, bool read)
+{
+	if (read)
+		return NHCA_RCXT_UNASKED;
+	switch (rc->state) {
+	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_READING:
+	case NHCA_RCXT_ANSWERING:
+		return NHCA_RCXT_BUSY;
+	}
+	/* its bytes could overtake those of the new one */
+	if (rc->copies)
+		return NHCA_RCXT_WAIT;
+	if (!begin_receive(pool, rc, NHCA_RCXT_SINKING, x->tid, x->total, x->segment, x->notify,
+			   x->pvo - x->offset))
+		return NHCA_RCXT_NO_MAP;
+	return NHCA_RCXT_TAKE;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+					 const struct nhca_rxeth *x, bool read)
+{
+	enum nhca_rcxt_verdict verdict;
+
+	if (x->tid < rc->tid)
+		return NHCA_RCXT_STALE;
+	if (x->tid == rc->tid)
+		verdict = payload_equal(rc, x, read);
+	else
+		verdict = payload_higher(pool, rc, x, read);
+	if (verdict)
+		return verdict;
+
+	if (__test_and_set_bit(x->offset / rc->segment, rcxt_map(rc)))
+		return NHCA_RCXT_DUPLICATE;
+	rc->missing--;
+	rc->copies++;
+	return NHCA_RCXT_TAKE;
+}
+
+bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
+{
+	rc->copies--;
+	/* cancelled, or refused before */
+	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_SINKING)
+		return false;
+	if (!ok) {
+		nhca_rcxt_end(pool, rc, NHCA_RCXT_VIOLATED);
+		return false;
+	}
+	if (rc->missing || rc->copies)
+		return false;
+	nhca_rcxt_end(pool, rc, NHCA_RCXT_DONE);
+	return true;
+}
+
+/* ---- requests, notices, probes ---- */
+
+enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	switch (rc->state) {
+	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_READING:
+	case NHCA_RCXT_SINKING:
+	case NHCA_RCXT_ANSWERING:
+		return NHCA_RCXT_BUSY;
+	}
+	if (rc->copies)
+		return NHCA_RCXT_BUSY;
+	if (x->tid <= rc->tid)
+		return NHCA_RCXT_STALE;
+	begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
+	return NHCA_RCXT_TAKE;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	u8 wanted = NHCA_RX_NOTIFY_INITIATOR;
+
+	if (x->tid < rc->tid)
+		return NHCA_RCXT_STALE;
+	if (x->tid > rc->tid)
+		return NHCA_RCXT_UNASKED;
+	switch (rc->state) {
+	case NHCA_RCXT_ANSWERING:
+	case NHCA_RCXT_ANSWERED:
+		wanted = NHCA_RX_NOTIFY_TARGET;
+		break;
+	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_WAITING:
+		break;
+	case NHCA_RCXT_DONE:
+		return NHCA_RCXT_DUPLICATE;
+	default:
+		return NHCA_RCXT_UNASKED;
+	}
+	if (!(rc->notify & wanted))
+		return NHCA_RCXT_UNASKED;
+	if (!sizes_agree(rc, x->total, x->segment))
+		return NHCA_RCXT_MISMATCH;
+	if (rc->noticed)
+		return NHCA_RCXT_DUPLICATE;
+	/* the last packets, which the peer did not need, are still being sent */
+	rc->noticed = true;
+	if (rc->state == NHCA_RCXT_WAITING || rc->state == NHCA_RCXT_ANSWERED)
+		rc->state = NHCA_RCXT_DONE;
+	return NHCA_RCXT_TAKE;
+}
+
+enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u8 *map,
+				     u32 room, u32 *len, u32 *have)
+{
+	u32 packets, first, last, bit;
+
+	*len = 0;
+	*have = 0;
+	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
+		return NHCA_RX_ST_NONE;
+	packets = packets_of(rc);
+	switch (rc->state) {
+	case NHCA_RCXT_DONE:
+		*have = packets;
+		return NHCA_RX_ST_DONE;
+	case NHCA_RCXT_VIOLATED:
+		return NHCA_RX_ST_VIOLATED;
+	case NHCA_RCXT_READING:
+	case NHCA_RCXT_SINKING:
+		break;
+	default:
+		return NHCA_RX_ST_NONE;
+	}
+
+	first = x->offset / rc->segment;
+	*len = min(room, DIV_ROUND_UP(packets - first, 8));
+	*have = packets - rc->missing;
+	last = min(packets, first + *len * 8);
+	memset(map, 0, *len);
+	bit = first;
+	for_each_set_bit_from(bit, rcxt_map(rc), last)
+		map[(bit - first) / 8] |= 1 << (bit - first) % 8;
+	return NHCA_RX_ST_PARTIAL;
+}
+
+/* ---- the channel's own work ---- */
+
+/* May the channel begin a transfer with this tid? */
+static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
+{
+	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_SENDING || rc->state == NHCA_RCXT_ANSWERING)
+		return -EBUSY;
+	return rc->copies ? -EAGAIN : 0;
+}
+
+int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			  u32 segment, u8 notify, u64 cookie)
+{
+	int err = may_begin(rc, tid, total, segment);
+
+	if (err)
+		return err;
+	map_free(pool, rc);
+	begin(rc, NHCA_RCXT_SENDING, tid, total, segment, notify);
+	rc->cookie = cookie;
+	return 0;
+}
+
+int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
+{
+	if (tid != rc->tid || !sizes_agree(rc, total, segment))
+		return -EINVAL;
+	switch (rc->state) {
+	case NHCA_RCXT_WAITING:
+		rc->state = NHCA_RCXT_SENDING;
+		return 0;
+	case NHCA_RCXT_SENDING:
+		return -EBUSY;
+	case NHCA_RCXT_DONE:
+		return -EALREADY;
+	default:
+		return -EINVAL;
+	}
+}
+
+int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			 u32 segment, u8 notify, u64 pvo, u64 cookie)
+{
+	int err = may_begin(rc, tid, total, segment);
+
+	if (err)
+		return err;
+	if (!begin_receive(pool, rc, NHCA_RCXT_READING, tid, total, segment, notify, pvo))
+		return -ENOMEM;
+	rc->cookie = cookie;
+	return 0;
+}
+
+void nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
+{
+	bool answer = rc->state == NHCA_RCXT_ANSWERING;
+	u8 wanted = answer ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
+
+	if (!nhca_rcxt_sends(rc, tid))
+		return;
+	if (rc->noticed)
+		rc->state = NHCA_RCXT_DONE;
+	else if (rc->notify & wanted)
+		rc->state = answer ? NHCA_RCXT_ANSWERED : NHCA_RCXT_WAITING;
+	else
+		rc->state = NHCA_RCXT_IDLE;
+}
+
+int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid)
+{
+	if (tid < rc->tid)
+		return -EINVAL;
+	if (tid == rc->tid && rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	nhca_rcxt_end(pool, rc, NHCA_RCXT_IDLE);
+	rc->tid = tid;
+	return 0;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the pool of rCxts against a queue in a plain array.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../rcxt/pool.h"
+#include "../rcxt/tid.h"
+
+#define CHANNELS	5
+#define SIZE		257
+#define STEPS		40000
+
+/**
+ * struct model - what a pool is, without lists in it
+ * @queue:  indices of the free ones, in the order in which they will be handed out
+ * @free:   their number
+ * @owner:  of each, 0: nobody
+ * @key:    of each: the last one that it had, or begins behind
+ * @recoveries: as the pool's
+ */
+struct model {
+	u32 queue[SIZE];
+	u32 free;
+	u32 owner[SIZE];
+	u32 key[SIZE];
+	u16 recoveries;
+};
+
+struct pool_fixture {
+	struct nhca_rcxt_pool pool;
+	struct nhca_rcxt_list lists[CHANNELS];
+	struct model model;
+	struct rnd_state rnd;
+	struct nhca_rcxt_id ids[SIZE];
+};
+
+static u32 draw(struct rnd_state *rnd, u32 below)
+{
+	return prandom_u32_state(rnd) % below;
+}
+
+/* channels have QPNs that are no indices */
+static u32 qpn(u32 channel)
+{
+	return 0x1000 + channel;
+}
+
+static struct pool_fixture *pool_setup(struct kunit *test)
+{
+	struct pool_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	prandom_seed_state(&f->rnd, 100000);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&f->pool, SIZE), 0);
+	for (i = 0; i < CHANNELS; i++)
+		f->lists[i] = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
+	for (i = 0; i < SIZE; i++) {
+		f->model.queue[i] = i;
+		f->model.key[i] = f->pool.rcxts[i].key;
+	}
+	f->model.free = SIZE;
+	f->model.recoveries = f->pool.recoveries;
+	return f;
+}
+
+static struct nhca_rcxt_id model_id(const struct model *m, u32 index)
+{
+	return (struct nhca_rcxt_id) { index, m->key[index] };
+}
+
+static void step_acquire(struct kunit *test, struct pool_fixture *f)
+{
+	u32 channel = draw(&f->rnd, CHANNELS), count = draw(&f->rnd, 12), i, index;
+	struct model *m = &f->model;
+	int err;
+
+	/* now and then as many as there are, or one more */
+	if (!draw(&f->rnd, 60))
+		count = m->free + draw(&f->rnd, 2);
+	count = min_t(u32, count, SIZE);
+	err = nhca_rcxt_acquire(&f->pool, qpn(channel), &f->lists[channel], count, f->ids);
+	KUNIT_ASSERT_EQ(test, err, count > m->free ? -ENOSPC : 0);
+	if (err)
+		return;
+	for (i = 0; i < count; i++) {
+		index = m->queue[i];
+		m->owner[index] = qpn(channel);
+		m->key[index] = m->recoveries << 16 | ((m->key[index] + 1) & 0xffff);
+		KUNIT_ASSERT_EQ(test, f->ids[i].index, index);
+		KUNIT_ASSERT_EQ(test, f->ids[i].key, m->key[index]);
+		KUNIT_ASSERT_EQ(test, f->pool.rcxts[index].tid, 0);
+		KUNIT_ASSERT_EQ(test, (int)f->pool.rcxts[index].state, NHCA_RCXT_IDLE);
+	}
+	m->free -= count;
+	memmove(m->queue, m->queue + count, m->free * sizeof(*m->queue));
+}
+
+static void release(struct kunit *test, struct pool_fixture *f, u32 index)
+{
+	struct model *m = &f->model;
+	struct nhca_rcxt_id id = model_id(m, index);
+	u32 channel = m->owner[index] - qpn(0);
+	struct nhca_rcxt *rc;
+
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_find(&f->pool, qpn(channel), &id, &rc), NHCA_RCXT_FOUND);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_index(&f->pool, rc), index);
+	nhca_rcxt_release(&f->pool, &f->lists[channel], rc);
+	KUNIT_ASSERT_NE(test, nhca_rcxt_find(&f->pool, qpn(channel), &id, &rc), NHCA_RCXT_FOUND);
+	m->owner[index] = 0;
+	m->queue[m->free++] = index;
+}
+
+static void release_all(struct kunit *test, struct pool_fixture *f)
+{
+	u32 i;
+
+	for (i = 0; i < CHANNELS; i++)
+		while (f->lists[i].first != NHCA_RCXT_NONE)
+			release(test, f, f->lists[i].first);
+}
+
+/* What the channels' lists and the pool say, and what the array does. */
+static void compare(struct kunit *test, struct pool_fixture *f)
+{
+	u32 held = 0, i, n, at;
+
+	KUNIT_ASSERT_EQ(test, f->pool.free, f->model.free);
+	for (i = 0; i < CHANNELS; i++) {
+		for (n = 0, at = f->lists[i].first; at != NHCA_RCXT_NONE;
+		     at = f->pool.rcxts[at].next, n++)
+			KUNIT_ASSERT_EQ(test, f->model.owner[at], qpn(i));
+		KUNIT_ASSERT_EQ(test, f->lists[i].count, n);
+		held += n;
+	}
+	KUNIT_ASSERT_EQ(test, held + f->model.free, SIZE);
+}
+
+/* Any id of any channel: found if all of it is right, else what is wrong first. */
+static void step_find(struct kunit *test, struct pool_fixture *f)
+{
+	u32 channel = draw(&f->rnd, CHANNELS), index = draw(&f->rnd, SIZE + 2);
+	enum nhca_rcxt_lookup want = NHCA_RCXT_FOUND;
+	struct nhca_rcxt_id id = { .index = index };
+	struct model *m = &f->model;
+	struct nhca_rcxt *rc;
+
+	if (index >= SIZE) {
+		want = NHCA_RCXT_NO_INDEX;
+	} else {
+		id.key = m->key[index];
+		switch (draw(&f->rnd, 4)) {
+		case 0:
+			id.key ^= 1 << draw(&f->rnd, 32);
+			break;
+		case 1:
+			if (m->owner[index])
+				channel = m->owner[index] - qpn(0);
+		}
+		if (m->owner[index] != qpn(channel))
+			want = NHCA_RCXT_NOT_OURS;
+		else if (id.key != m->key[index])
+			want = NHCA_RCXT_OLD_KEY;
+	}
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_find(&f->pool, qpn(channel), &id, &rc), want);
+	KUNIT_ASSERT_PTR_EQ(test, rc, want ? NULL : &f->pool.rcxts[index]);
+}
+
+static void rcxt_pool_history(struct kunit *test)
+{
+	struct pool_fixture *f = pool_setup(test);
+	u32 step, index;
+
+	for (step = 0; step < STEPS; step++) {
+		switch (draw(&f->rnd, 8)) {
+		case 0:
+			step_acquire(test, f);
+			break;
+		case 1: case 2: case 3:
+			index = draw(&f->rnd, SIZE);
+			if (f->model.owner[index])
+				release(test, f, index);
+			break;
+		default:
+			step_find(test, f);
+		}
+		if (!draw(&f->rnd, 2000)) {
+			release_all(test, f);
+			f->model.recoveries++;
+			KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_recover(&f->pool),
+					f->model.recoveries);
+		}
+		if (!(step % 64))
+			compare(test, f);
+	}
+	release_all(test, f);
+	compare(test, f);
+	nhca_rcxt_pool_destroy(&f->pool);
+}
+
+/* An rCxt rests until all others have been handed out, and an old id opens nothing then. */
+static void rcxt_pool_rests_longest(struct kunit *test)
+{
+	struct pool_fixture *f = pool_setup(test);
+	struct nhca_rcxt_id first, id;
+	struct nhca_rcxt *rc;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &f->lists[0], 1, &first), 0);
+	nhca_rcxt_release(&f->pool, &f->lists[0], &f->pool.rcxts[first.index]);
+	for (i = 0; i < SIZE - 1; i++) {
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &f->lists[0], 1, &id), 0);
+		KUNIT_EXPECT_NE(test, id.index, first.index);
+		nhca_rcxt_release(&f->pool, &f->lists[0], &f->pool.rcxts[id.index]);
+	}
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &f->lists[0], 1, &id), 0);
+	KUNIT_EXPECT_EQ(test, id.index, first.index);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_find(&f->pool, 7, &first, &rc), NHCA_RCXT_OLD_KEY);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_find(&f->pool, 7, &id, &rc), NHCA_RCXT_FOUND);
+	nhca_rcxt_release(&f->pool, &f->lists[0], rc);
+	nhca_rcxt_pool_destroy(&f->pool);
+}
+
+static void rcxt_pool_default_size(struct kunit *test)
+{
+	struct nhca_rcxt_list list = NHCA_RCXT_LIST_INIT;
+	struct nhca_rcxt_pool pool;
+	struct nhca_rcxt_id *ids;
+
+	KUNIT_EXPECT_LE(test, sizeof(struct nhca_rcxt), 64);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_pool_init(&pool, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_pool_init(&pool, NHCA_RCXT_MAX + 1), -EINVAL);
+	ids = kvcalloc(NHCA_RCXT_DEFAULT, sizeof(*ids), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&pool, NHCA_RCXT_DEFAULT), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&pool, 1, &list, NHCA_RCXT_DEFAULT, ids), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&pool, 1, &list, 1, ids), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, list.count, NHCA_RCXT_DEFAULT);
+	while (list.first != NHCA_RCXT_NONE)
+		nhca_rcxt_release(&pool, &list, &pool.rcxts[list.first]);
+	KUNIT_EXPECT_EQ(test, pool.free, NHCA_RCXT_DEFAULT);
+	nhca_rcxt_pool_destroy(&pool);
+	kvfree(ids);
+}
+
+static struct kunit_case rcxt_pool_cases[] = {
+	KUNIT_CASE(rcxt_pool_history),
+	KUNIT_CASE(rcxt_pool_rests_longest),
+	KUNIT_CASE(rcxt_pool_default_size),
+	{}
+};
+
+static struct kunit_suite rcxt_pool_suite = {
+	.name = "nhca_rcxt_pool",
+	.test_cases = rcxt_pool_cases,
+};
+
+kunit_test_suite(rcxt_pool_suite);

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: tid rules and completion: random histories of what can happen to an rCxt, each answer
+ * compared with that of a model that has an array where the driver has a bitmap.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../rcxt/tid.h"
+
+#define STEPS		150000
+#define MAX_PACKETS	200
+#define BASE		0x123450000000ULL
+
+/**
+ * struct model - an rCxt, told rather than computed
+ * @what: whose transfer the tid belongs to; NOTHING: to none that is of interest any more
+ * @got:  which packets have come
+ * @copying: packets that came and are not in place
+ * @in_place: packets that are
+ * @sent, @told, @complete, @refused: what has become of it
+ */
+struct model {
+	enum { NOTHING, OWN_WRITE, OWN_READ, PEER_WRITE, PEER_READ } what;
+	u32 tid;
+	u32 total;
+	u32 segment;
+	u8 notify;
+	u64 base;
+	bool got[MAX_PACKETS];
+	u32 copying;
+	u32 in_place;
+	bool sent;
+	bool told;
+	bool complete;
+	bool refused;
+};
+
+struct tid_fixture {
+	struct nhca_rcxt_pool pool;
+	struct nhca_rcxt_list list;
+	struct nhca_rcxt *rc;
+	struct model m;
+	struct rnd_state rnd;
+	u32 verdicts[NHCA_RCXT_NO_MAP + 1];
+	u32 completions;
+	u32 notices;
+	u32 statuses[NHCA_RX_ST_MAX];
+};
+
+static u32 draw(struct tid_fixture *f, u32 below)
+{
+	return prandom_u32_state(&f->rnd) % below;
+}
+
+static struct tid_fixture *tid_setup(struct kunit *test)
+{
+	struct tid_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct nhca_rcxt_id id;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	prandom_seed_state(&f->rnd, 8023417);
+	f->list = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&f->pool, 3), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 0x1234, &f->list, 1, &id), 0);
+	f->rc = &f->pool.rcxts[id.index];
+	return f;
+}
+
+static void tid_teardown(struct kunit *test, struct tid_fixture *f)
+{
+	nhca_rcxt_release(&f->pool, &f->list, f->rc);
+	/* wherever the history ended, no bitmap stays behind */
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
+	nhca_rcxt_pool_destroy(&f->pool);
+}
+
+static u32 model_packets(const struct model *m)
+{
+	return m->total ? DIV_ROUND_UP(m->total, m->segment) : 1;
+}
+
+static void model_begin(struct model *m, int what, u32 tid, u32 total, u32 segment, u8 notify)
+{
+	u32 copying = m->copying;
+
+	*m = (struct model) {
+		.what = what, .tid = tid, .total = total, .segment = segment,
+		.notify = notify, .copying = copying,
+	};
+}
+
+/* is a peer's packet kept from beginning something new? */
+static bool model_in_use(const struct model *m)
+{
+	switch (m->what) {
+	case OWN_WRITE: case OWN_READ:
+		return !m->complete && !m->refused;
+	case PEER_READ:
+		return !m->sent;
+	default:
+		return false;
+	}
+}
+
+static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_rxeth *x, bool read,
+					    bool memory)
+{
+	u32 index;
+
+	if (x->tid < m->tid)
+		return NHCA_RCXT_STALE;
+	if (x->tid == m->tid) {
+		if (m->what == NOTHING)
+			return NHCA_RCXT_STALE;
+		if (m->complete)
+			return NHCA_RCXT_DUPLICATE;
+		if (m->refused)
+			return NHCA_RCXT_DEAD;
+		if (m->what == OWN_WRITE || m->what == PEER_READ)
+			return NHCA_RCXT_BUSY;
+		if (m->what != (read ? OWN_READ : PEER_WRITE) || x->total != m->total ||
+		    x->segment != m->segment || x->pvo != m->base + x->offset)
+			return NHCA_RCXT_MISMATCH;
+	} else {
+		if (read)
+			return NHCA_RCXT_UNASKED;
+		if (model_in_use(m))
+			return NHCA_RCXT_BUSY;
+		if (m->copying)
+			return NHCA_RCXT_WAIT;
+		if (!memory && x->total > 64 * x->segment)
+			return NHCA_RCXT_NO_MAP;
+		model_begin(m, PEER_WRITE, x->tid, x->total, x->segment, x->notify);
+		m->base = x->pvo - x->offset;
+	}
+	index = x->offset / m->segment;
+	if (m->got[index])
+		return NHCA_RCXT_DUPLICATE;
+	m->got[index] = true;
+	m->copying++;
+	return NHCA_RCXT_TAKE;
+}
+
+/* Return: is the transfer complete now, and was not before? */
+static bool model_copied(struct model *m, bool ok)
+{
+	m->copying--;
+	if ((m->what != OWN_READ && m->what != PEER_WRITE) || m->refused)
+		return false;
+	if (!ok) {
+		m->refused = true;
+		return false;
+	}
+	m->in_place++;
+	m->complete = m->in_place == model_packets(m);
+	return m->complete;
+}
+
+static enum nhca_rcxt_verdict model_request(struct model *m, const struct nhca_rxeth *x)
+{
+	if (model_in_use(m) || m->copying ||
+	    (m->what == PEER_WRITE && !m->complete && !m->refused))
+		return NHCA_RCXT_BUSY;
+	if (x->tid <= m->tid)
+		return NHCA_RCXT_STALE;
+	model_begin(m, PEER_READ, x->tid, x->total, x->segment, x->notify);
+	return NHCA_RCXT_TAKE;
+}
+
+static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rxeth *x)
+{
+	u8 side = m->what == PEER_READ ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
+
+	if (x->tid != m->tid)
+		return x->tid < m->tid ? NHCA_RCXT_STALE : NHCA_RCXT_UNASKED;
+	if (m->complete)
+		return NHCA_RCXT_DUPLICATE;
+	if ((m->what != OWN_WRITE && m->what != PEER_READ) || !(m->notify & side))
+		return NHCA_RCXT_UNASKED;
+	if (x->total != m->total || x->segment != m->segment)
+		return NHCA_RCXT_MISMATCH;
+	if (m->told)
+		return NHCA_RCXT_DUPLICATE;
+	m->told = true;
+	m->complete = m->sent;
+	return NHCA_RCXT_TAKE;
+}
+
+static void model_sent(struct model *m)
+{
+	u8 side = m->what == PEER_READ ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
+
+	if (m->sent || (m->what != OWN_WRITE && m->what != PEER_READ))
+		return;
+	m->sent = true;
+	m->complete = m->told;
+	if (!(m->notify & side))
+		m->what = NOTHING;
+}
+
+static int model_may_begin(const struct model *m, u32 tid)
+{
+	if (tid <= m->tid)
+		return -EINVAL;
+	if ((m->what == OWN_WRITE || m->what == PEER_READ) && !m->sent)
+		return -EBUSY;
+	return m->copying ? -EAGAIN : 0;
+}
+
+static int model_again(struct model *m, u32 tid)
+{
+	if (tid != m->tid)
+		return -EINVAL;
+	if (m->complete)
+		return -EALREADY;
+	if (m->what != OWN_WRITE)
+		return -EINVAL;
+	if (!m->sent)
+		return -EBUSY;
+	m->sent = false;
+	return 0;
+}
+
+static int model_cancel(struct model *m, u32 tid)
+{
+	if (tid < m->tid)
+		return -EINVAL;
+	if (tid == m->tid && m->complete)
+		return -EALREADY;
+	m->what = NOTHING;
+	m->complete = false;
+	m->tid = tid;
+	return 0;
+}
+
+static enum nhca_rx_status model_status(const struct model *m, const struct nhca_rxeth *x)
+{
+	if (x->tid != m->tid || x->total != m->total || x->segment != m->segment)
+		return NHCA_RX_ST_NONE;
+	if (m->complete)
+		return NHCA_RX_ST_DONE;
+	if (m->refused)
+		return m->what == NOTHING ? NHCA_RX_ST_NONE : NHCA_RX_ST_VIOLATED;
+	return m->what == OWN_READ || m->what == PEER_WRITE ? NHCA_RX_ST_PARTIAL : NHCA_RX_ST_NONE;
+}
+
+/* ---- what may happen ---- */
+
+/* A packet that passes nhca_rxeth_fits(): mostly of the transfer that is under way. */
+static struct nhca_rxeth draw_packet(struct tid_fixture *f)
+{
+	static const u32 tids[] = { 0, 0, 0, 0, 0, 0, 1, -1, 7, -3 };
+	static const u32 counts[] = { 1, 2, 5, 63, 64, 65, MAX_PACKETS };
+	struct nhca_rxeth x = {
+		.tid = f->m.tid + tids[draw(f, ARRAY_SIZE(tids))],
+		.total = f->m.total,
+		.segment = f->m.segment,
+		.notify = draw(f, 4),
+	};
+	u64 base = f->m.base;
+
+	/* a tid is compared as a number: nothing wraps */
+	if (x.tid > f->m.tid + 10)
+		x.tid = 0;
+	if (x.tid > f->m.tid || !x.segment || !draw(f, 30)) {
+		x.segment = 64 + 4 * draw(f, 3);
+		x.total = counts[draw(f, ARRAY_SIZE(counts))] * x.segment - draw(f, x.segment);
+		if (!draw(f, 8))
+			x.total = 0;
+		base = BASE + draw(f, 1 << 20);
+	} else if (!draw(f, 30)) {
+		base++;
+	}
+	x.offset = draw(f, nhca_rcxt_packets(x.total, x.segment)) * x.segment;
+	x.length = nhca_rcxt_packet_len(x.total, x.segment, x.offset);
+	x.pvo = base + x.offset;
+	return x;
+}
+
+static void expect_verdict(struct kunit *test, struct tid_fixture *f, const char *what,
+			   enum nhca_rcxt_verdict have, enum nhca_rcxt_verdict want)
+{
+	KUNIT_ASSERT_EQ_MSG(test, have, want, "%s: state %u tid %u", what, f->rc->state,
+			    f->rc->tid);
+	f->verdicts[want]++;
+}
+
+static void step_payload(struct kunit *test, struct tid_fixture *f)
+{
+	struct nhca_rxeth x = draw_packet(f);
+	bool memory = draw(f, 5), read = f->m.what == OWN_READ;
+	enum nhca_rcxt_verdict want;
+
+	if (!draw(f, 20))
+		read = !read;
+	want = model_payload(&f->m, &x, read, memory);
+	f->pool.map_limit = memory ? NHCA_RCXT_MAP_LIMIT : 0;
+	expect_verdict(test, f, "payload", nhca_rcxt_payload(&f->pool, f->rc, &x, read), want);
+	f->pool.map_limit = NHCA_RCXT_MAP_LIMIT;
+}
+
+static void step_copied(struct kunit *test, struct tid_fixture *f)
+{
+	bool ok = draw(f, 300), complete;
+
+	if (!f->m.copying)
+		return;
+	complete = model_copied(&f->m, ok);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_copied(&f->pool, f->rc, ok), complete);
+	f->completions += complete;
+}
+
+static void step_peer(struct kunit *test, struct tid_fixture *f)
+{
+	struct nhca_rxeth x = draw_packet(f);
+
+	if (draw(f, 2)) {
+		expect_verdict(test, f, "request", nhca_rcxt_request(f->rc, &x),
+			       model_request(&f->m, &x));
+	} else {
+		enum nhca_rcxt_verdict want = model_notice(&f->m, &x);
+
+		expect_verdict(test, f, "notice", nhca_rcxt_notice(f->rc, &x), want);
+		f->notices += !want;
+	}
+}
+
+static void step_own(struct kunit *test, struct tid_fixture *f)
+{
+	struct nhca_rxeth x = draw_packet(f);
+	u32 tid = x.tid;
+	int want;
+
+	if (draw(f, 2)) {
+		want = model_may_begin(&f->m, tid);
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_write(&f->pool, f->rc, tid, x.total,
+							    x.segment, x.notify, tid), want);
+		if (!want)
+			model_begin(&f->m, OWN_WRITE, tid, x.total, x.segment, x.notify);
+	} else {
+		want = model_may_begin(&f->m, tid);
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, tid, x.total, x.segment,
+							   x.notify, BASE, tid), want);
+		if (!want) {
+			model_begin(&f->m, OWN_READ, tid, x.total, x.segment, x.notify);
+			f->m.base = BASE;
+		}
+	}
+	if (!want) {
+		KUNIT_ASSERT_EQ(test, f->rc->cookie, tid);
+		/* how it cannot be cut is not how it begins */
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_write(&f->pool, f->rc, tid + 1,
+							    NHCA_RCXT_MAX_LEN + 1, 65532, 0, 0),
+				-EINVAL);
+	}
+}
+
+static void step_send(struct kunit *test, struct tid_fixture *f)
+{
+	u32 tid = f->m.tid + !draw(f, 10);
+	bool sends = tid == f->m.tid && !f->m.sent &&
+		     (f->m.what == OWN_WRITE || f->m.what == PEER_READ);
+
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_sends(f->rc, tid), sends);
+	if (draw(f, 3)) {
+		nhca_rcxt_sent(f->rc, tid);
+		if (tid == f->m.tid)
+			model_sent(&f->m);
+	} else if (f->m.segment) {
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_again(f->rc, tid, f->m.total,
+							    f->m.segment), model_again(&f->m, tid));
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_again(f->rc, f->m.tid, f->m.total + 1,
+							    f->m.segment), -EINVAL);
+	}
+}
+
+static void step_cancel(struct kunit *test, struct tid_fixture *f)
+{
+	u32 tid = f->m.tid + draw(f, 3) - 1;
+
+	if (f->m.tid)
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_cancel(&f->pool, f->rc, tid),
+				model_cancel(&f->m, tid));
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_quiet(f->rc), !f->m.copying);
+}
+
+static void step_status(struct kunit *test, struct tid_fixture *f)
+{
+	struct nhca_rxeth x = draw_packet(f);
+	u32 room = 1 + draw(f, 40), len, have, i, first = x.offset / x.segment, came = 0;
+	enum nhca_rx_status status;
+	u8 map[41];
+
+	memset(map, 0xa5, sizeof(map));
+	status = nhca_rcxt_status(f->rc, &x, map, room, &len, &have);
+	f->statuses[status]++;
+	KUNIT_ASSERT_EQ(test, status, model_status(&f->m, &x));
+	KUNIT_ASSERT_EQ(test, map[status == NHCA_RX_ST_PARTIAL ? len : 0], 0xa5);
+	if (status != NHCA_RX_ST_PARTIAL) {
+		KUNIT_ASSERT_EQ(test, len, 0);
+		KUNIT_ASSERT_EQ(test, have, status ? 0 : model_packets(&f->m));
+		return;
+	}
+	for (i = 0; i < model_packets(&f->m); i++) {
+		came += f->m.got[i];
+		if (i >= first && i - first < len * 8)
+			KUNIT_ASSERT_EQ(test, map[(i - first) / 8] >> (i - first) % 8 & 1,
+					f->m.got[i]);
+	}
+	KUNIT_ASSERT_EQ(test, have, came);
+	KUNIT_ASSERT_EQ(test, len, min(room, (model_packets(&f->m) - first + 7) / 8));
+	for (i = model_packets(&f->m); i - first < len * 8; i++)
+		KUNIT_ASSERT_EQ(test, map[(i - first) / 8] >> (i - first) % 8 & 1, 0);
+	/* what is said goes into a packet */
+	x.length = len;
+	KUNIT_ASSERT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, len));
+}
+
+static void rcxt_tid_history(struct kunit *test)
+{
+	struct tid_fixture *f = tid_setup(test);
+	u32 step, i;
+
+	for (step = 0; step < STEPS; step++) {
+		switch (draw(f, 40)) {
+		case 0:
+			step_own(test, f);
+			break;
+		case 1: case 2:
+			step_send(test, f);
+			break;
+		case 3: case 4:
+			step_peer(test, f);
+			break;
+		case 5: case 6:
+			step_status(test, f);
+			break;
+		case 7:
+			if (!draw(f, 8))
+				step_cancel(test, f);
+			break;
+		case 8: case 9: case 10: case 11: case 12: case 13: case 14: case 15: case 16:
+		case 17: case 18: case 19: case 20: case 21: case 22:
+			step_copied(test, f);
+			break;
+		default:
+			step_payload(test, f);
+		}
+		KUNIT_ASSERT_EQ(test, f->rc->tid, f->m.tid);
+		KUNIT_ASSERT_EQ(test, (u32)f->rc->copies, f->m.copying);
+	}
+	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "verdict %u", i);
+	for (i = 0; i < ARRAY_SIZE(f->statuses); i++)
+		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "status %u", i);
+	KUNIT_EXPECT_GT(test, f->completions, 100);
+	KUNIT_EXPECT_GT(test, f->notices, 50);
+	while (f->m.copying)
+		step_copied(test, f);
+	tid_teardown(test, f);
+}
+
+/* ---- the promise, by bytes ---- */
+
+#define SEGMENT		64u
+#define TRANSFERS	300
+
+/* engines that copy at a time */
+#define ENGINES		8u
+
+/*
+ * Transfers one after the other, every packet sent two to four times, in any order, among
+ * packets of the transfers before; up to eight engines copy at a time, in any order.  Each packet
+ * of each transfer lands once, and its transfer completes once, when it is all there.
+ */
+static void rcxt_tid_lands_once(struct kunit *test)
+{
+	struct tid_fixture *f = tid_setup(test);
+	u32 tid, n, i, sent, landed, copying = 0;
+	u8 *seen = kunit_kzalloc(test, NHCA_RCXT_MAX_PACKETS, GFP_KERNEL);
+	struct nhca_rxeth x = {};
+	bool done;
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	for (tid = 1; tid <= TRANSFERS; tid++) {
+		/* small ones, and now and then the largest that there is */
+		n = tid % 100 ? 1 + draw(f, 150) : NHCA_RCXT_MAX_PACKETS;
+		memset(seen, 0, n);
+		for (sent = 0, landed = 0, done = false; !done; sent++) {
+			KUNIT_ASSERT_LT(test, sent, 100 * n + 1000);
+			x.tid = draw(f, 10) ? tid : tid - 1;
+			x.segment = SEGMENT;
+			x.total = n * SEGMENT - tid % SEGMENT;
+			/* mostly a sweep, so that the last one does not take for ever */
+			i = draw(f, 3) ? sent % n : draw(f, n);
+			x.offset = i * SEGMENT;
+			x.pvo = BASE + x.offset;
+			if (!nhca_rcxt_payload(&f->pool, f->rc, &x, false)) {
+				KUNIT_ASSERT_EQ(test, x.tid, tid);
+				KUNIT_ASSERT_EQ(test, seen[i], 0);
+				seen[i] = 1;
+				copying++;
+			}
+			/* an engine ends: for certain when all are at work, or nothing is left */
+			if (!copying || (copying < ENGINES && landed + copying < n && draw(f, 4)))
+				continue;
+			done = nhca_rcxt_copied(&f->pool, f->rc, true);
+			copying--;
+			landed++;
+			KUNIT_ASSERT_EQ(test, done, landed == n);
+		}
+		KUNIT_ASSERT_EQ(test, copying, 0);
+		KUNIT_ASSERT_NULL(test, memchr_inv(seen, 1, n));
+		/* all of it once more */
+		x.tid = tid;
+		for (i = 0; i < n; i++) {
+			x.offset = i * SEGMENT;
+			x.pvo = BASE + x.offset;
+			KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false),
+					NHCA_RCXT_DUPLICATE);
+		}
+	}
+	tid_teardown(test, f);
+}
+
+/* A newer tid in the middle: it waits for copies of the older one, which then never completes. */
+static void rcxt_tid_newer_in_the_middle(struct kunit *test)
+{
+	struct nhca_rxeth x = { .tid = 5, .total = 4096, .segment = 1024, .pvo = BASE };
+	struct tid_fixture *f = tid_setup(test);
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		x.offset = i * 1024;
+		x.pvo = BASE + x.offset;
+		KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false),
+				NHCA_RCXT_TAKE);
+	}
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
+	x.tid = 6;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_WAIT);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_WAIT);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, f->rc->missing, 3);
+	/* the last one of the older transfer */
+	x.tid = 5;
+	x.offset = 3072;
+	x.pvo = BASE + x.offset;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_STALE);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
+	tid_teardown(test, f);
+}
+
+static struct kunit_case rcxt_tid_cases[] = {
+	KUNIT_CASE(rcxt_tid_history),
+	KUNIT_CASE(rcxt_tid_lands_once),
+	KUNIT_CASE(rcxt_tid_newer_in_the_middle),
+	{}
+};
+
+static struct kunit_suite rcxt_tid_suite = {
+	.name = "nhca_rcxt_tid",
+	.test_cases = rcxt_tid_cases,
+};
+
+kunit_test_suite(rcxt_tid_suite);
