@@ -12,7 +12,7 @@
 
 #include <linux/stddef.h>
 #include <linux/types.h>
-#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/nhca_user_ioctl_cmds.h>
 
 #define NHCA_ABI_VERSION	1
 
@@ -78,6 +78,12 @@ enum nhca_wr_opcode {
 	NHCA_WR_SEND_WITH_INV		= 9,
 	/* kernel consumers only */
 	NHCA_WR_REG_MR			= 32,
+	/* channels only: see struct nhca_rcxt_wr */
+	NHCA_WR_CH_PACKET		= 64,
+	NHCA_WR_CH_WRITE		= 65,
+	NHCA_WR_CH_READ			= 66,
+	NHCA_WR_CH_CANCEL		= 67,
+	NHCA_WR_CH_PROBE		= 68,
 };
 
 /* nhca_send_wqe.flags: the values of enum ib_send_flags / ibv_send_flags */
@@ -85,6 +91,56 @@ enum nhca_wr_opcode {
 #define NHCA_SEND_SIGNALED	(1u << 1)
 #define NHCA_SEND_SOLICITED	(1u << 2)
 #define NHCA_SEND_INLINE	(1u << 3)
+
+/* nhca_rcxt_wr.notify: who is told when all bytes of the transfer are in place */
+#define NHCA_NOTIFY_INITIATOR	(1u << 0)
+#define NHCA_NOTIFY_TARGET	(1u << 1)
+
+/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE: packets of a transfer that were sent before */
+#define NHCA_RCXT_WR_AGAIN	(1u << 0)
+
+/* Bytes of a transfer, and packets; nhca_rcxt_wr.segment is a multiple of 4 from 64 to 65532 */
+#define NHCA_MAX_TRANSFER	(16u << 20)
+#define NHCA_MAX_TRANSFER_PACKETS	16384
+
+/**
+ * struct nhca_rcxt_wr - a channel's work request, where others have SGEs; not in
+ * NHCA_WR_CH_PACKET
+ * @local_pvo:  write: where the transfer's bytes are; read: where they go; job memory of this
+ *         host
+ * @remote_pvo: the same on the peer's host
+ * @tid:     of the transfer.  Higher than any before on both rCxts; with NHCA_RCXT_WR_AGAIN,
+ *           NHCA_WR_CH_PROBE: that of the transfer; NHCA_WR_CH_CANCEL: that, or a higher one, to
+ *           refuse what may come up to it
+ * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
+ * @offset:  write: where in the transfer sending begins, a multiple of @segment, 0 without
+ *           NHCA_RCXT_WR_AGAIN; probe: of the first packet to be told of
+ * @length:  write: bytes to send from there, @total without NHCA_RCXT_WR_AGAIN
+ * @segment: bytes in each packet but the last; at most nhca_channel_info.segment, and what the
+ *           peer can receive; 0: nhca_channel_info.segment (not for NHCA_RCXT_WR_AGAIN and
+ *           probes)
+ * @notify:  NHCA_NOTIFY_*
+ * @flags:   NHCA_RCXT_WR_*
+ * @reserved: 0
+ *
+ * Write: nhca_send_wqe.chan.local_rcxt waits for the notice; the work request is done when its
+ * last packet has been sent.  Read: local_rcxt takes the payload; done when the request has been
+ * sent. Cancel: of @local_rcxt and @tid only; done when no byte of the transfer lands, or leaves,
+ * any more.  Probe: a frame NHCA_FRAME_STATUS comes, unless a packet is lost.
+ * NHCA_WR_CH_PACKET: SGEs or inline data of at most NHCA_FRAME_DATA bytes.
+ */
+struct nhca_rcxt_wr {
+	__aligned_u64 local_pvo;
+	__aligned_u64 remote_pvo;
+	__u32 tid;
+	__u32 total;
+	__u32 offset;
+	__u32 length;
+	__u32 segment;
+	__u8 notify;
+	__u8 flags;
+	__u16 reserved;
+};
 
 /**
  * struct nhca_send_wqe - one send work request, as posted
@@ -98,6 +154,9 @@ enum nhca_wr_opcode {
  * @atomic:    atomics
  * @ud:        UD and GSI: address handle by number, never by address
  * @mw:        BIND_MW
+ * @chan:      channels: the peer's address handle, its channel's QPN and key; cookie, for the
+ *             peer's program; rCxts of both sides, as NHCA_RCXT_ID() has them
+ * @rcxt:      NHCA_WR_CH_* but NHCA_WR_CH_PACKET: one; num_sge is 0
  */
 struct nhca_send_wqe {
 	__aligned_u64 wr_id;
@@ -137,11 +196,21 @@ struct nhca_send_wqe {
 			__u32 new_rkey;
 			__u32 access;
 		} mw;
+		struct {
+			__u32 ah_id;
+			__u32 remote_qpn;
+			__u32 remote_key;
+			__u32 reserved;
+			__aligned_u64 cookie;
+			__aligned_u64 local_rcxt;
+			__aligned_u64 remote_rcxt;
+		} chan;
 		__u8 op_space[40];
 	};
 	union {
 		__DECLARE_FLEX_ARRAY(struct nhca_sge, sge);
 		__DECLARE_FLEX_ARRAY(__u8, data);
+		__DECLARE_FLEX_ARRAY(struct nhca_rcxt_wr, rcxt);
 	};
 };
 
@@ -163,6 +232,27 @@ struct nhca_recv_wqe {
 #define NHCA_WC_WITH_INV	(1u << 3)
 
 /**
+ * enum nhca_channel_wc - nhca_cqe.opcode of channels
+ * @NHCA_WC_CH_POSTED: send CQ: the engine is done with a signaled work request
+ * @NHCA_WC_CH_WRITE:  send CQ: a write of ours is in place at the peer
+ * @NHCA_WC_CH_READ:   send CQ: a read of ours is in place here
+ * @NHCA_WC_CH_FRAME:  receive CQ: nhca_cqe.chan.frame is the free-running index of a frame
+ * @NHCA_WC_CH_WRITTEN: receive CQ: a peer's write is in place here (NHCA_NOTIFY_TARGET)
+ * @NHCA_WC_CH_HAS_READ: receive CQ: a peer's read is in place there (NHCA_NOTIFY_TARGET)
+ *
+ * wr_id is that of the work request on the send CQ, the peer's cookie on the receive CQ.  A
+ * transfer that is refused or lost has no completion: only time tells, or a probe.
+ */
+enum nhca_channel_wc {
+	NHCA_WC_CH_POSTED	= 0xc0,
+	NHCA_WC_CH_WRITE	= 0xc1,
+	NHCA_WC_CH_READ		= 0xc2,
+	NHCA_WC_CH_FRAME	= 0xc3,
+	NHCA_WC_CH_WRITTEN	= 0xc4,
+	NHCA_WC_CH_HAS_READ	= 0xc5,
+};
+
+/**
  * struct nhca_cqe - one work completion
  * @wr_id:       of the work request
  * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds
@@ -174,12 +264,13 @@ struct nhca_recv_wqe {
  * @byte_len:    bytes received or read
  * @ex:          immediate data (big endian) or invalidated R_Key
  * @qp_num:      local QP
- * @src_qp:      UD: source QP
+ * @src_qp:      UD: source QP; channels: the peer's channel
  * @pkey_index:  GSI: P_Key index
  * @sl:          UD: service level
  * @network_hdr_type: UD: enum rdma_network_type
  * @smac:        UD: source MAC, zero if not known
  * @vlan_id:     UD: VLAN, 0xffff for none
+ * @chan:        channels: rCxt of this side, tid, frame; 0 if the completion has none
  * @kernel:      zero; private to the kernel in rings that are not mapped
  */
 struct nhca_cqe {
@@ -196,12 +287,22 @@ struct nhca_cqe {
 	} ex;
 	__u32 qp_num;
 	__u32 src_qp;
-	__u16 pkey_index;
-	__u8 sl;
-	__u8 network_hdr_type;
-	__u8 smac[6];
-	__u16 vlan_id;
-	__u32 reserved;
+	union {
+		struct {
+			__u16 pkey_index;
+			__u8 sl;
+			__u8 network_hdr_type;
+			__u8 smac[6];
+			__u16 vlan_id;
+			__u32 reserved;
+		};
+		struct {
+			__u32 rcxt_index;
+			__u32 rcxt_key;
+			__u32 tid;
+			__u32 frame;
+		} chan;
+	};
 	__aligned_u64 kernel;
 };
 
@@ -222,6 +323,8 @@ struct nhca_ring_info {
 
 /* The kernel takes NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW from user space */
 #define NHCA_FEATURE_LOCAL_OPS	(1u << 0)
+/* The kernel has channels */
+#define NHCA_FEATURE_CHANNELS	(1u << 1)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT
@@ -261,11 +364,6 @@ struct nhca_create_ah_resp {
 	__u32 reserved;
 };
 
-/* Driver attribute of UVERBS_METHOD_DM_ALLOC */
-enum nhca_dm_alloc_attrs {
-	NHCA_ATTR_ALLOC_DM_RESP = (1U << UVERBS_ID_NS_SHIFT),
-};
-
 /**
  * struct nhca_alloc_dm_resp - NHCA_ATTR_ALLOC_DM_RESP
  * @offset: for mmap() on the uverbs file
@@ -274,6 +372,224 @@ enum nhca_dm_alloc_attrs {
 struct nhca_alloc_dm_resp {
 	__aligned_u64 offset;
 	__aligned_u64 size;
+};
+
+/* ---- channels: QPs of type IB_QPT_DRIVER; Documentation/rcxt.rst ---- */
+
+/*
+ * An rCxt id as work requests and ioctls have it.  The key is opaque; on the wire both halves are
+ * fields of their own.
+ */
+#define NHCA_RCXT_ID(index, key)	((__u64)(key) << 32 | (index))
+#define NHCA_RCXT_INDEX(id)		((__u32)(id))
+#define NHCA_RCXT_KEY(id)		((__u32)((id) >> 32))
+
+/* A frame of the receive FIFO, and what of it is payload */
+#define NHCA_FRAME_SIZE		2048
+#define NHCA_FRAME_DATA		1984
+
+enum nhca_frame_kind {
+	NHCA_FRAME_PACKET	= 1,
+	NHCA_FRAME_STATUS	= 2,
+};
+
+/* nhca_frame.status: what has become of a transfer at the rCxt that was probed */
+enum nhca_transfer_status {
+	NHCA_TRANSFER_DONE	= 0,
+	NHCA_TRANSFER_PARTIAL	= 1,
+	NHCA_TRANSFER_NONE	= 2,
+	NHCA_TRANSFER_VIOLATED	= 3,
+};
+
+/**
+ * struct nhca_frame - a slot of the receive FIFO
+ * @seq:     index of the frame + 1, modulo 2^32: written last, with release semantics.  Until
+ *           then the frame is not there yet, whatever prod says: several engines fill frames at a
+ *           time
+ * @kind:    enum nhca_frame_kind
+ * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
+ * @length:  bytes of @data
+ * @src_channel, @src_key: the peer's channel
+ * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: of the peer, which was probed, and of this side
+ * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer
+ * @offset:  NHCA_FRAME_STATUS: of the first packet that @data is about
+ * @cookie:  the peer's, or the probe's
+ * @have:    NHCA_FRAME_STATUS: packets of the transfer that have come
+ * @reserved, @reserved2: 0
+ * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 says
+ *           whether packet @offset / @segment + i has come
+ *
+ * The FIFO is a ring like others (struct nhca_ring_hdr): the kernel owns prod, the frames that it
+ * has begun to fill; user space owns cons.  When it is full, frames are dropped and counted.
+ */
+struct nhca_frame {
+	__u32 seq;
+	__u8 kind;
+	__u8 status;
+	__u16 length;
+	__u32 src_channel;
+	__u32 src_key;
+	__aligned_u64 src_rcxt;
+	__aligned_u64 rcxt;
+	__u32 tid;
+	__u32 total;
+	__u32 offset;
+	__u16 segment;
+	__u16 reserved;
+	__aligned_u64 cookie;
+	__u32 have;
+	__u32 reserved2;
+	__u8 data[NHCA_FRAME_DATA];
+};
+
+/**
+ * struct nhca_create_channel_cmd - cmd of create QP, type IB_QPT_DRIVER
+ * @job:     job id, not 0; EPERM if it is another user's
+ * @frames:  slots of the receive FIFO; rounded up to a power of two, at most 32768; 0: none
+ * @quantum: packets that the channel may send before others have their turn; 0: the default
+ * @flags:   0
+ *
+ * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
+ * FIFO, whose slots have room for 128 bytes at least.  There is no receive queue: max_recv_wr and
+ * max_recv_sge are 0.  A channel sends and receives as soon as it is there; the only state that
+ * modify QP takes it to is IB_QPS_ERR.
+ */
+struct nhca_create_channel_cmd {
+	__u32 job;
+	__u32 frames;
+	__u32 quantum;
+	__u32 flags;
+};
+
+/**
+ * struct nhca_create_channel_resp - its answer
+ * @sq:   the send FIFO: a ring of struct nhca_send_wqe
+ * @fifo: the receive FIFO: a ring of struct nhca_frame; zeros if there is none
+ * @key:  of the channel: peers have it on every packet to it
+ * @segment: as nhca_channel_info.segment
+ */
+struct nhca_create_channel_resp {
+	struct nhca_ring_info sq;
+	struct nhca_ring_info fifo;
+	__u32 key;
+	__u32 segment;
+};
+
+/* nhca_channel_modify.mask */
+#define NHCA_CHANNEL_RECV_THRESHOLD	(1u << 0)
+#define NHCA_CHANNEL_SEND_THRESHOLD	(1u << 1)
+#define NHCA_CHANNEL_QUANTUM		(1u << 2)
+
+/**
+ * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
+ * @mask: what is to be changed: NHCA_CHANNEL_*
+ * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ is a solicited
+ *        one, which a CQ that was armed for solicited completions makes an event of; 0: none
+ *        is, but those that a peer's packet asks for; 1 at the beginning
+ * @quantum: as in struct nhca_create_channel_cmd
+ */
+struct nhca_channel_modify {
+	__u32 mask;
+	__u32 recv_threshold;
+	__u32 send_threshold;
+	__u32 quantum;
+};
+
+/**
+ * enum nhca_channel_counter - what a channel counts; NHCA_CH_DROP_*: packets that were dropped,
+ * and why
+ * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or there is none
+ * @NHCA_CH_DROP_CQ:       a CQ is full
+ * @NHCA_CH_DROP_KEY:      wrong channel key
+ * @NHCA_CH_DROP_JOB:      another job
+ * @NHCA_CH_DROP_NO_RCXT:  no such rCxt, or not the channel's
+ * @NHCA_CH_DROP_RCXT_KEY: the rCxt has changed hands, or the device has recovered
+ * @NHCA_CH_DROP_STALE:    tid lower, or cancelled
+ * @NHCA_CH_DROP_DUPLICATE: the packet has come before, or the transfer is complete
+ * @NHCA_CH_DROP_DEAD:     the transfer has been refused by memory protection
+ * @NHCA_CH_DROP_BUSY:     the rCxt is in use
+ * @NHCA_CH_DROP_UNASKED:  payload of a read, or a notice, that nobody waits for
+ * @NHCA_CH_DROP_MISMATCH: not of the transfer that its tid began
+ * @NHCA_CH_DROP_NO_MEMORY: for the transfer's bitmap
+ * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
+ * @NHCA_CH_DROP_PVO_JOB:  PVO: another job's
+ * @NHCA_CH_DROP_PVO_RANGE: PVO: beyond its ends
+ * @NHCA_CH_DROP_PVO_ACCESS: PVO: access that was not granted
+ * @NHCA_CH_DROP_PVO_PAGE: PVO: the memory is being deregistered
+ * @NHCA_CH_DROP_ERROR:    the channel is in the error state
+ * @NHCA_CH_DROP_SEGMENT:  a read request for packets that are too long for this device
+ */
+enum nhca_channel_counter {
+	NHCA_CH_SENT_PACKETS,
+	NHCA_CH_SENT_BYTES,
+	NHCA_CH_RECEIVED_PACKETS,
+	NHCA_CH_RECEIVED_BYTES,
+	NHCA_CH_DROP_FIFO,
+	NHCA_CH_DROP_CQ,
+	NHCA_CH_DROP_KEY,
+	NHCA_CH_DROP_JOB,
+	NHCA_CH_DROP_NO_RCXT,
+	NHCA_CH_DROP_RCXT_KEY,
+	NHCA_CH_DROP_STALE,
+	NHCA_CH_DROP_DUPLICATE,
+	NHCA_CH_DROP_DEAD,
+	NHCA_CH_DROP_BUSY,
+	NHCA_CH_DROP_UNASKED,
+	NHCA_CH_DROP_MISMATCH,
+	NHCA_CH_DROP_NO_MEMORY,
+	NHCA_CH_DROP_PVO_KEY,
+	NHCA_CH_DROP_PVO_JOB,
+	NHCA_CH_DROP_PVO_RANGE,
+	NHCA_CH_DROP_PVO_ACCESS,
+	NHCA_CH_DROP_PVO_PAGE,
+	NHCA_CH_DROP_ERROR,
+	NHCA_CH_DROP_SEGMENT,
+	NHCA_CH_COUNTERS
+};
+
+/* nhca_channel_info.reason: why the channel is in the error state */
+enum nhca_channel_error {
+	NHCA_CH_ERR_NONE	= 0,
+	NHCA_CH_ERR_MODIFIED	= 1,	/* the program wanted it */
+	NHCA_CH_ERR_RING	= 2,	/* broke the rules of the send FIFO's indices */
+	NHCA_CH_ERR_WQE		= 3,	/* a work request that cannot be */
+	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key that does not open the bytes */
+	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create and acquire anew */
+	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev has gone */
+};
+
+/**
+ * struct nhca_channel_info - NHCA_ATTR_CHANNEL_QUERY_RESP
+ * @state:   enum ib_qp_state: IB_QPS_RTS or IB_QPS_ERR
+ * @reason:  enum nhca_channel_error; IB_EVENT_QP_FATAL told of it, but for NHCA_CH_ERR_MODIFIED
+ * @job:     job id
+ * @rcxts:   that the channel has
+ * @segment: payload bytes that a packet of a transfer can have at most on this device, with its
+ *           MTU of now
+ * @recv_threshold, @send_threshold, @quantum: as modified
+ * @violation: the last NHCA_CH_DROP_PVO_* (or NHCA_CH_ERR_LOCAL_PVO: 0); IB_EVENT_QP_ACCESS_ERR
+ *           tells of the first after each query
+ * @violation_channel: the peer's channel
+ * @violation_rcxt, @violation_tid, @violation_pvo: the transfer's, here
+ * @recoveries: recovery count of the device; its start is random
+ * @counters: by enum nhca_channel_counter; what is beyond NHCA_CH_COUNTERS is 0
+ */
+struct nhca_channel_info {
+	__u32 state;
+	__u32 reason;
+	__u32 job;
+	__u32 rcxts;
+	__u32 segment;
+	__u32 recv_threshold;
+	__u32 send_threshold;
+	__u32 quantum;
+	__u32 violation;
+	__u32 violation_channel;
+	__aligned_u64 violation_rcxt;
+	__aligned_u64 violation_pvo;
+	__u32 violation_tid;
+	__u32 recoveries;
+	__aligned_u64 counters[32];
 };
 
 #endif /* RDMA_NHCA_ABI_H */
