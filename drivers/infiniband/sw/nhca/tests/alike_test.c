@@ -86,9 +86,11 @@ static u32 place(struct alike *a, u32 max)
 	u32 n;
 
 	nhca_iter_bytes(&it, a->to);
+	local_bh_disable();
 	nhca_live_enter();
 	n = nhca_rx_copy_alike(&a->rx, max, &it);
 	nhca_live_exit();
+	local_bh_enable();
 	return n;
 }
 
