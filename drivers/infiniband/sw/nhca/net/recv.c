@@ -18,6 +18,9 @@
 #include "../wire/icrc.h"
 #include "../wire/psn.h"
 
+/* the acknowledge request, in byte 8 of the BTH */
+#define NHCA_RX_ACKREQ	0x80
+
 static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
 {
 	struct nhca_dev *dev = rx->dev;
@@ -91,9 +94,7 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
  */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
-	const u8 ackreq = 0x80;
-
-	return !memcmp(p, rx->bth, 8) && !((p[8] ^ rx->bth[8]) & ~ackreq) &&
+	return !memcmp(p, rx->bth, 8) && !((p[8] ^ rx->bth[8]) & ~NHCA_RX_ACKREQ) &&
 	       get_unaligned_be24(p + 9) == nhca_psn_add(rx->hdr.psn, 1);
 }
 
@@ -102,7 +103,7 @@ static void nhca_rx_step(struct nhca_rx *rx, const u8 *p)
 {
 	rx->bth = p;
 	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
-	rx->hdr.ackreq = p[8] & 0x80;
+	rx->hdr.ackreq = p[8] & NHCA_RX_ACKREQ;
 	rx->off = rx->udp_off + NHCA_BTH_LEN;
 }
 
