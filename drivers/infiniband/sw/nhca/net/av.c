@@ -3,7 +3,12 @@
  * Address vectors: what a consumer's address handle attribute means to IP.
  */
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/slab.h>
+#include <net/dsfield.h>
+#include <net/flow.h>
+#include <net/inet_ecn.h>
 #include <rdma/ib_cache.h>
 
 #include "net.h"
@@ -71,6 +76,45 @@ struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *
 err_free:
 	kfree(av);
 	return ERR_PTR(err);
+}
+
+/* The interface that packets come back by: lo has no way to anybody else. */
+static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
+{
+	return rx->iif == LOOPBACK_IFINDEX ? dev->netdev->ifindex : rx->iif;
+}
+
+static u8 nhca_rx_tclass(const struct nhca_rx *rx)
+{
+	u8 tclass = rx->v4 ? ((const struct iphdr *)rx->iph)->tos : ipv6_get_dsfield(rx->iph);
+
+	return tclass & ~INET_ECN_MASK;
+}
+
+struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx)
+{
+	struct nhca_av *av = kzalloc(sizeof(*av), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!av)
+		return NULL;
+	refcount_set(&av->ref, 1);
+	av->saddr = rx->daddr;
+	av->daddr = rx->saddr;
+	av->v4 = rx->v4;
+	av->ifindex = nhca_rx_ifindex(dev, rx);
+	av->tclass = nhca_rx_tclass(rx);
+	if (dst_cache_init(&av->cache, GFP_ATOMIC | __GFP_NOWARN)) {
+		kfree(av);
+		return NULL;
+	}
+	return av;
+}
+
+bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
+		     const struct nhca_rx *rx)
+{
+	return ipv6_addr_equal(&av->daddr, &rx->saddr) && ipv6_addr_equal(&av->saddr, &rx->daddr) &&
+	       av->ifindex == nhca_rx_ifindex(dev, rx) && av->tclass == nhca_rx_tclass(rx);
 }
 
 static void nhca_av_free(struct rcu_head *rcu)

@@ -433,11 +433,12 @@ static void nhca_run_append(struct nhca_burst *b, const struct nhca_pieces *ps, 
 
 /*
  * Context: live section.  Between the payloads of two packets there are the host's mark and
- * twelve bytes that follow from those before the first; for all packets they lie together.
+ * headers that follow from those before the first; for all packets they lie together.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
-	u8 between[NHCA_ICRC_LEN + NHCA_BTH_LEN] = {};
+	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
+	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX];
 	/* the first one has nothing behind which there would be a mark */
 	u32 skip = NHCA_ICRC_LEN;
 	struct nhca_piece hdr;
@@ -445,13 +446,14 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	u32 n;
 	u8 *p;
 
-	p = nhca_frag_get(count * sizeof(between), &hdr.page, &hdr.off);
+	count = min_t(u32, count, PAGE_SIZE / len);
+	p = nhca_frag_get(count * len, &hdr.page, &hdr.off);
 	if (!p)
 		return 0;
 	memcpy(between, &nhca_host_mark, sizeof(nhca_host_mark));
 	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
 	for (n = 0; n < count; n++) {
-		hdr.len = sizeof(between) - skip;
+		hdr.len = len - skip;
 		get_page(hdr.page);
 		ps.p[0] = (struct nhca_piece) { hdr.page, hdr.off + skip, hdr.len };
 		ps.n = 1;
@@ -460,11 +462,11 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 			nhca_pieces_drop(&ps);
 			break;
 		}
-		memcpy(p, between, sizeof(between));
-		put_unaligned_be24(tx->hdr->psn + n, p + sizeof(between) - 3);
+		memcpy(p, between, len);
+		nhca_hdr_step(tx->hdr, n, p + NHCA_ICRC_LEN);
 		nhca_run_append(b, &ps, hdr.len + tx->payload);
-		hdr.off += sizeof(between);
-		p += sizeof(between);
+		hdr.off += len;
+		p += len;
 		skip = 0;
 	}
 	put_page(hdr.page);

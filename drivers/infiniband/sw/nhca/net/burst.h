@@ -57,9 +57,9 @@ static inline bool nhca_burst_empty(const struct nhca_burst *b)
 int nhca_burst_add(struct nhca_tx *tx);
 
 /**
- * nhca_burst_run - put packets behind those that wait which differ in their PSN only
- * @tx:    the first of them; each next one has the PSN and the payload behind it; headers of BTH
- *         alone, payload by reference, and no ICRC
+ * nhca_burst_run - put packets behind those that wait which follow from the first of them
+ * @tx:    that one; each next one has the PSN and the payload behind it, and so the offset and
+ *         the PVO if there is an RXETH; payload by reference, and no ICRC
  * @count: how many there are
  *
  * Context: as nhca_xmit().  In one live section: nothing is copied.

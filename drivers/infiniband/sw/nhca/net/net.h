@@ -19,6 +19,7 @@ struct nhca_flow;
 struct nhca_iter;
 struct nhca_net;
 struct nhca_qp;
+struct nhca_rx;
 
 /* ---- sockets.c: namespaces, sockets and addresses ---- */
 
@@ -121,6 +122,17 @@ struct nhca_av {
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
 void nhca_av_put(struct nhca_av *av);
+
+/**
+ * nhca_av_back - an address vector that leads to where a packet came from, from where it went
+ * @dev: that has the address
+ * Context: softirq.  Return: the AV with one reference; NULL: no memory.
+ */
+struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx);
+
+/* is @av that of the packet? */
+bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
+		     const struct nhca_rx *rx);
 
 /**
  * nhca_av_header - the IP header that a packet this way arrives with
@@ -306,16 +318,17 @@ struct nhca_rx {
 };
 
 /**
- * nhca_rx_icrc_ok - verify the packet's ICRC
- * Context: softirq.
+ * nhca_insists_icrc - shall packets have an ICRC even where peers would do without (insist_icrc)?
+ * Context: any.
  */
-bool nhca_rx_icrc_ok(const struct nhca_rx *rx);
+bool nhca_insists_icrc(void);
 
 /**
- * nhca_rx_sum_ok - did the packet come with a UDP checksum, which holds, or from this host?
+ * nhca_rx_intact - is the packet as it was sent?  Nothing of it is believed before.
+ * @bare: it may do without an ICRC, if its UDP checksum holds and it says so (NHCA_NOTICE_BARE)
  * Context: softirq.
  */
-bool nhca_rx_sum_ok(const struct nhca_rx *rx);
+bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
 
 /**
  * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?

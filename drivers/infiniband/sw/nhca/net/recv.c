@@ -4,6 +4,7 @@
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/moduleparam.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
@@ -13,6 +14,7 @@
 #include "sockets.h"
 #include "xmit.h"
 #include "../memory/memory.h"
+#include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
@@ -20,6 +22,10 @@
 
 /* the acknowledge request, in byte 8 of the BTH */
 #define NHCA_RX_ACKREQ	0x80
+
+static bool nhca_insist_icrc;
+module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
+MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
 
 static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
 {
@@ -142,7 +148,13 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	/* the next one is compared with it, as long as it stays where it is */
 	if (p != buf && rx->hdr.info->hdr_len == NHCA_BTH_LEN)
 		rx->bth = p;
-	nhca_transport_rx(rx);
+	if (rx->hdr.info->flags & NHCA_OPF_RXETH) {
+		/* a channel's: nothing of a QP stays held */
+		nhca_transport_rx_end(rx);
+		nhca_channel_rx(rx);
+	} else {
+		nhca_transport_rx(rx);
+	}
 }
 
 static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
@@ -235,7 +247,7 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx)
 	return rx->v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
 }
 
-bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
+static bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
 {
 	u32 end = rx->udp_off + rx->udp_len - NHCA_ICRC_LEN;
 	u32 off = rx->udp_off + NHCA_BTH_LEN;
@@ -257,7 +269,8 @@ bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
 	return icrc == nhca_icrc_finish(crc);
 }
 
-bool nhca_rx_sum_ok(const struct nhca_rx *rx)
+/* Did the packet come with a UDP checksum, which holds, or from this host? */
+static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
 	 * The stack verified it when the packet was taken from the socket.  What this host sent
@@ -265,6 +278,25 @@ bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 	 * bytes have been nowhere.
 	 */
 	return udp_hdr(rx->skb)->check;
+}
+
+bool nhca_insists_icrc(void)
+{
+	return READ_ONCE(nhca_insist_icrc);
+}
+
+/*
+ * The bits that say that it has no ICRC are not under the ICRC: who has changed them has not
+ * changed the packet.
+ */
+bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
+{
+	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
+
+	if (bare && (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
+	    nhca_rx_sum_ok(rx))
+		return true;
+	return nhca_rx_icrc_ok(rx);
 }
 
 bool nhca_rx_is_ours(const struct nhca_rx *rx)

@@ -71,6 +71,41 @@ static void rxeth_known_bytes(struct kunit *test)
 	}
 }
 
+/* What a run writes into a copy of the first packet's headers is what encoding each would give. */
+static void rxeth_step_is_encode(struct kunit *test)
+{
+	struct nhca_hdr h = {
+		.opcode = NHCA_RX_WRITE,
+		.psn = NHCA_PSN_MASK - 2,
+		.rx = {
+			.key = 0x11121314,
+			.tid = 9,
+			.total = 10 << 20,
+			.offset = 8192,
+			.length = 4096,
+			.segment = 4096,
+			.pvo = 0xfffff000,
+			.cookie = 0x0123456789abcdefULL,
+		},
+	};
+	u8 stepped[NHCA_HDRS_MAX], p[NHCA_HDRS_MAX];
+	struct nhca_hdr first;
+	unsigned int len;
+	u32 n;
+
+	h.info = nhca_opinfo(h.opcode);
+	first = h;
+	for (n = 0; n < 64; n++) {
+		nhca_hdr_encode(&first, stepped);
+		nhca_hdr_step(&first, n, stepped);
+		len = nhca_hdr_encode(&h, p);
+		KUNIT_EXPECT_EQ(test, memcmp(stepped, p, len), 0);
+		h.psn = (h.psn + 1) & NHCA_PSN_MASK;
+		h.rx.offset += 4096;
+		h.rx.pvo += 4096;
+	}
+}
+
 /* The version's own answer, whatever else is there: another version may mean other lengths. */
 static void rxeth_other_version(struct kunit *test)
 {
@@ -231,6 +266,7 @@ static void rxeth_reserved_opcodes(struct kunit *test)
 
 static struct kunit_case rxeth_cases[] = {
 	KUNIT_CASE(rxeth_known_bytes),
+	KUNIT_CASE(rxeth_step_is_encode),
 	KUNIT_CASE(rxeth_other_version),
 	KUNIT_CASE(rxeth_payload_lengths),
 	KUNIT_CASE(rxeth_other_lengths),

@@ -6,14 +6,9 @@
  * A batch of packets for one QP costs one look-up, one lock and one answer: the lock
  * stays with the batch until a packet for somebody else comes, or the end.
  */
-#include <linux/moduleparam.h>
 #include <net/flow.h>
 
 #include "engine.h"
-
-static bool nhca_insist_icrc;
-module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
-MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
 
 #define NHCA_MCAST_QPN	0xffffff
 
@@ -110,7 +105,7 @@ u8 nhca_notice(const struct nhca_qp *qp)
 
 	if (peer & NHCA_NOTICE_HERE)
 		notice |= NHCA_NOTICE_SEEN;
-	if (READ_ONCE(nhca_insist_icrc))
+	if (nhca_insists_icrc())
 		return notice;
 	notice |= NHCA_NOTICE_TAKES_BARE;
 	/* the peer has heard us, so that the bits come through both ways */
@@ -133,20 +128,6 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 		peer |= NHCA_PEER_IS_HERE;
 	if (old != peer)
 		WRITE_ONCE(qp->peer, peer);
-}
-
-/*
- * Is the packet as it was sent?  Nothing of it is believed before.  The bits that say that it has
- * no ICRC are not under the ICRC: who has changed them has not changed the packet.
- */
-static bool nhca_rx_intact(const struct nhca_qp *qp, const struct nhca_rx *rx)
-{
-	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
-
-	if ((rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_is_datagram(qp) &&
-	    !READ_ONCE(nhca_insist_icrc) && nhca_rx_sum_ok(rx))
-		return true;
-	return nhca_rx_icrc_ok(rx);
 }
 
 /* ---- a batch and its lock ---- */
@@ -257,7 +238,7 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 
 	if (!dev || (rx->hdr.opcode & NHCA_SVC_MASK) != NHCA_SVC_UD)
 		return;
-	if (!nhca_rx_icrc_ok(rx)) {
+	if (!nhca_rx_intact(rx, false)) {
 		nhca_count(dev, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
@@ -299,7 +280,7 @@ void nhca_transport_rx(struct nhca_rx *rx)
 	qp = nhca_rx_qp(rx);
 	if (!qp)
 		return;
-	if (!nhca_rx_intact(qp, rx)) {
+	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
 		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
@@ -319,7 +300,7 @@ void nhca_transport_again(struct nhca_rx *rx)
 		nhca_transport_rx(rx);
 		return;
 	}
-	if (!nhca_rx_intact(qp, rx)) {
+	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
 		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}

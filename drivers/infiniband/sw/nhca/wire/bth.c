@@ -285,3 +285,10 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p)
 		memset(p, 0, CNP_RESERVED_LEN);
 	return info->hdr_len;
 }
+
+void nhca_hdr_step(const struct nhca_hdr *h, u32 n, u8 *p)
+{
+	put_unaligned_be24(h->psn + n, p + 9);
+	if (h->info->flags & NHCA_OPF_RXETH)
+		nhca_rxeth_step(&h->rx, n, p + NHCA_BTH_LEN);
+}

@@ -218,6 +218,14 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
  */
 unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p);
 
+/**
+ * nhca_hdr_step - make of a packet's headers those of a later one that follows from it
+ * @h: the packet: a BTH and perhaps an RXETH
+ * @n: how many packets later: as many PSNs, and segments if there is an RXETH
+ * @p: its headers, encoded
+ */
+void nhca_hdr_step(const struct nhca_hdr *h, u32 n, u8 *p);
+
 /* payload bytes of a decoded packet of @len UDP payload bytes */
 static inline unsigned int nhca_hdr_payload(const struct nhca_hdr *h, unsigned int len)
 {

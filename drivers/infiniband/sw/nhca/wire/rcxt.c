@@ -75,6 +75,12 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 	return NHCA_RXETH_LEN;
 }
 
+void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p)
+{
+	put_unaligned_be32(x->offset + n * x->segment, p + 24);
+	put_unaligned_be64(x->pvo + n * x->segment, p + 32);
+}
+
 /* Does a packet of the transfer begin at the offset? */
 static bool offset_ok(const struct nhca_rxeth *x)
 {
