@@ -6,12 +6,14 @@
  *
  * Locks, from the outermost to the innermost; all disable BHs:
  *
- *   a channel's send lock  the send engine: the place in the send FIFO, work requests that are
- *                          being sent, the queue of reads that are being answered
+ *   a device's mutex       channels come and go, acquire rCxts, and the device recovers
  *   rCxt locks             a device has some, an rCxt's is chosen by its index: one rCxt's state.
  *                          Let go of while bytes are copied.  No two at a time
  *   a device's pool lock   the pool, and the channels' lists of the rCxts that they have
  *
+ * and alone: a channel's lock (what the receive engines leave in it), and a device's line of
+ * channels that have something to send.  Who has a channel's turn in that line has its send
+ * engine to himself, without a lock.
  * CQ locks nest inside all of them.  None is taken in a live section, and none is held in one.
  */
 #ifndef NHCA_RCXT_H
@@ -27,9 +29,10 @@ struct nhca_channel;
 
 /**
  * nhca_rcxt_dev_init - the pool of a new device
- * Context: process, sleeps.  Return: 0, -ENOMEM.
+ * @rcxts: its size, 1 to NHCA_RCXT_MAX
+ * Context: process, sleeps.  Return: 0, -ENOMEM, -EINVAL.
  */
-int nhca_rcxt_dev_init(struct nhca_dev *dev);
+int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts);
 
 /* every channel has gone; fine without nhca_rcxt_dev_init(); process, sleeps */
 void nhca_rcxt_dev_exit(struct nhca_dev *dev);
@@ -46,6 +49,9 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * Context: process, sleeps.  Return: the recovery count.
  */
 u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why);
+
+/* The recovery count of now.  Context: any. */
+u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 
 /* ---- a channel: verbs/qp.c and verbs/channel.c; process context, may sleep ---- */
 
@@ -98,6 +104,9 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 /* Return: 0; -EINVAL: a bit of the mask that is none. */
 int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modify *cmd);
 
+/* For ibv_query_qp(), and the resource tracker: arms nothing.  Return: IB_QPS_RTS, IB_QPS_ERR. */
+enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
+
 /* Also arms IB_EVENT_QP_ACCESS_ERR anew.  @info is filled in, all of it. */
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info);
 
@@ -121,14 +130,7 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  */
 void nhca_channel_rx(struct nhca_rx *rx);
 
-/**
- * nhca_channel_rx_end - the batch has ended: notices and answers that it gave rise to leave
- * Context: as nhca_channel_rx(), in the same RCU read side.
- */
-void nhca_channel_rx_end(struct nhca_rx *rx);
-
-/* module load and unload: the table of channels; process */
-int nhca_channel_init(void);
+/* module unload: no channel is left; process */
 void nhca_channel_exit(void);
 
 #endif /* NHCA_RCXT_H */

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What packets give rise to: notices, statuses, and the payload of reads.  They go to where the
+ * packet came from: a peer's address is in no other place, and no channel has only one peer.
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+/*
+ * The way back to the sender of a packet; the last few are kept.
+ * Return: a counted address vector, or NULL.
+ */
+static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	struct nhca_av *av, *old;
+	u32 i;
+
+	spin_lock(&ch->lock);
+	for (i = 0; i < NHCA_CH_WAYS; i++) {
+		av = ch->ways[i];
+		if (av && nhca_av_is_back(av, ch->dev, rx)) {
+			refcount_inc(&av->ref);
+			spin_unlock(&ch->lock);
+			return av;
+		}
+	}
+	spin_unlock(&ch->lock);
+
+	av = nhca_av_back(ch->dev, rx);
+	if (!av)
+		return NULL;
+	refcount_inc(&av->ref);
+	spin_lock(&ch->lock);
+	old = ch->ways[ch->next_way];
+	ch->ways[ch->next_way] = av;
+	ch->next_way = (ch->next_way + 1) % NHCA_CH_WAYS;
+	spin_unlock(&ch->lock);
+	nhca_av_put(old);
+	return av;
+}
+
+/* The RXETH of what goes back to where @x came from, about the same transfer. */
+static void answer_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *x,
+			 struct nhca_rxeth *to)
+{
+	*to = (struct nhca_rxeth) {
+		.notify = x->notify,
+		.src_channel = ch->qpn,
+		.key = x->src_key,
+		.job = x->job,
+		.rcxt = x->src_rcxt,
+		.tid = x->tid,
+		.total = x->total,
+		.segment = x->segment,
+		.src_key = ch->key,
+		.src_rcxt = x->rcxt,
+		.cookie = x->cookie,
+	};
+}
+
+/* One packet back; if it is lost, it is lost. */
+static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
+			struct nhca_iter *it)
+{
+	struct nhca_tx tx = {
+		.dev = ch->dev,
+		.flow = ch->flow,
+		.hdr = h,
+		.it = it,
+		.payload = h->rx.length,
+		.copy = true,
+		.sum = h->notice & NHCA_NOTICE_BARE,
+	};
+
+	tx.av = answer_way(ch, rx);
+	if (!tx.av) {
+		nhca_recv_drop(ch, &rx->hdr.rx, NHCA_CH_DROP_NO_MEMORY);
+		return;
+	}
+	tx.sport = nhca_flow_sport(tx.av->flow_label, ch->qpn, h->qpn);
+	if (!nhca_xmit(&tx)) {
+		nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, 1);
+		nhca_channel_count(ch, NHCA_CH_SENT_BYTES, h->rx.length);
+	}
+	nhca_av_put(tx.av);
+}
+
+void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_hdr h;
+
+	nhca_send_hdr(ch, &h, NHCA_RX_NOTICE, x->src_channel);
+	answer_rxeth(ch, x, &h.rx);
+	h.rx.status = NHCA_RX_ST_DONE;
+	h.rx.have = nhca_rcxt_packets(x->total, x->segment);
+	answer_send(ch, rx, &h, NULL);
+}
+
+void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	u32 room = min(NHCA_RX_MAX_PACKET, nhca_channel_segment(ch->dev));
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	u32 len = 0;
+	u8 *map;
+
+	map = kmalloc(room, GFP_ATOMIC | __GFP_NOWARN);
+	if (!map) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_NO_MEMORY);
+		return;
+	}
+	nhca_send_hdr(ch, &h, NHCA_RX_STATUS, x->src_channel);
+	answer_rxeth(ch, x, &h.rx);
+	h.rx.offset = x->offset;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		h.rx.status = nhca_rcxt_status(rc, x, map, room, &len, &h.rx.have);
+	spin_unlock(lock);
+
+	if (lookup) {
+		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+	} else {
+		h.rx.length = len;
+		nhca_iter_bytes(&it, map);
+		answer_send(ch, rx, &h, len ? &it : NULL);
+	}
+	kfree(map);
+}
+
+/* What the engine needs to answer the read that a packet asks for. */
+static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_sending *s = kmalloc(sizeof(*s), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!s)
+		return NULL;
+	*s = (struct nhca_sending) {
+		.answer = true,
+		.av = answer_way(ch, rx),
+		.local = x->rcxt,
+		.from = x->pvo,
+		.to = x->reply_pvo,
+		.left = nhca_rcxt_packets(x->total, x->segment),
+		.qpn = x->src_channel,
+	};
+	if (!s->av) {
+		kfree(s);
+		return NULL;
+	}
+	s->sport = nhca_flow_sport(s->av->flow_label, ch->qpn, x->src_channel);
+	answer_rxeth(ch, x, &s->rx);
+	return s;
+}
+
+void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_sending *s;
+	struct nhca_rcxt *rc;
+
+	if (x->segment > nhca_channel_segment(ch->dev)) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_SEGMENT);
+		return;
+	}
+	s = answer_new(ch, rx);
+	if (!s) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_NO_MEMORY);
+		return;
+	}
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		verdict = nhca_rcxt_request(rc, x);
+	spin_unlock(lock);
+	if (lookup || verdict) {
+		nhca_recv_drop(ch, x, lookup ? nhca_recv_no_rcxt(lookup) :
+					       nhca_recv_refused(verdict));
+		nhca_av_put(s->av);
+		kfree(s);
+		return;
+	}
+	spin_lock(&ch->lock);
+	list_add_tail(&s->list, &ch->asked);
+	spin_unlock(&ch->lock);
+	/* in the same round of softirqs */
+	nhca_turn_ready(ch, true);
+}

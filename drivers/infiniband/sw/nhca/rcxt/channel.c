@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of channels: their table, their rCxts, errors, and the end (reference: adapter windows
+ * and the LMT).
+ */
+#include <linux/ipv6.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/udp.h>
+
+#include "engine.h"
+
+#define CHANNEL_MAX_FRAMES	32768u
+/* room in a slot of the send FIFO behind the header of a work request */
+#define CHANNEL_MIN_SPACE	64u
+/* rCxts that change hands with the pool's lock held */
+#define CHANNEL_CHUNK		256u
+
+static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
+static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
+
+/* all devices' by QPN; numbers are reserved in the table of QPs; RCU readers */
+static DEFINE_XARRAY(nhca_channels);
+
+struct nhca_channel *nhca_channel_find(u32 qpn)
+{
+	return xa_load(&nhca_channels, qpn);
+}
+
+u32 nhca_channel_segment(const struct nhca_dev *dev)
+{
+	const u32 around = sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN +
+			   NHCA_RXETH_LEN + NHCA_ICRC_LEN;
+	u32 mtu = READ_ONCE(dev->netdev->mtu);
+	u32 room;
+
+	/* RoCE's smallest path MTU is 256, and a packet of that fits (main.c) */
+	room = mtu > around + NHCA_RCXT_MIN_SEGMENT ? mtu - around : NHCA_RCXT_MIN_SEGMENT;
+	room = min(room, NHCA_RCXT_MAX_SEGMENT);
+	return room >= PAGE_SIZE ? round_down(room, PAGE_SIZE) : round_down(room, 4);
+}
+
+/* ---- events, completions, errors ---- */
+
+static void channel_event(struct nhca_channel *ch, enum ib_event_type event)
+{
+	struct ib_event ev = {
+		.device = ch->ibqp->device,
+		.element.qp = ch->ibqp,
+		.event = event,
+	};
+
+	if (ch->ibqp->event_handler)
+		ch->ibqp->event_handler(&ev, ch->ibqp->qp_context);
+}
+
+void nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
+			   bool solicited)
+{
+	struct ib_cq *cq = recv ? ch->ibqp->recv_cq : ch->ibqp->send_cq;
+	u32 threshold = READ_ONCE(ch->threshold[recv]);
+
+	cqe->qp_num = ch->qpn;
+	if (threshold && !((u32)atomic_inc_return(&ch->completed[recv]) % threshold))
+		solicited = true;
+	if (nhca_cq_post(to_nhca_cq(cq), cqe, solicited))
+		nhca_channel_count(ch, NHCA_CH_DROP_CQ, 1);
+}
+
+void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why)
+{
+	if (cmpxchg(&ch->reason, NHCA_CH_ERR_NONE, why) != NHCA_CH_ERR_NONE)
+		return;
+	/* work requests are flushed in the channel's turn */
+	nhca_turn_ready(ch, true);
+	if (why != NHCA_CH_ERR_MODIFIED)
+		channel_event(ch, IB_EVENT_QP_FATAL);
+}
+
+void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
+			   const struct nhca_rcxt_id *local, u64 pvo,
+			   enum nhca_channel_counter why)
+{
+	bool tell;
+
+	spin_lock_bh(&ch->lock);
+	ch->violation.why = why;
+	ch->violation.channel = x->src_channel;
+	ch->violation.rcxt = nhca_rcxt_id64(local);
+	ch->violation.tid = x->tid;
+	ch->violation.pvo = pvo;
+	tell = !ch->told;
+	ch->told = true;
+	spin_unlock_bh(&ch->lock);
+	if (tell)
+		channel_event(ch, IB_EVENT_QP_ACCESS_ERR);
+}
+
+/* the stack has given back packets, or a page is there: in any context */
+static void channel_kick(void *arg)
+{
+	nhca_turn_ready(arg, true);
+}
+
+/* ---- a device ---- */
+
+static void engine_kicked(struct tasklet_struct *t)
+{
+	struct nhca_rcxt_dev *rd = from_tasklet(rd, t, engine);
+
+	rcu_read_lock();
+	nhca_turn_run(rd);
+	rcu_read_unlock();
+}
+
+int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts)
+{
+	struct nhca_rcxt_dev *rd = kzalloc(sizeof(*rd), GFP_KERNEL);
+	int err, i;
+
+	if (!rd)
+		return -ENOMEM;
+	err = nhca_rcxt_pool_init(&rd->pool, rcxts);
+	if (err) {
+		kfree(rd);
+		return err;
+	}
+	rd->dev = dev;
+	spin_lock_init(&rd->lock);
+	for (i = 0; i < NHCA_RCXT_LOCKS; i++)
+		spin_lock_init(&rd->rcxt_locks[i]);
+	mutex_init(&rd->mutex);
+	INIT_LIST_HEAD(&rd->channels);
+	spin_lock_init(&rd->ready_lock);
+	INIT_LIST_HEAD(&rd->ready);
+	tasklet_setup(&rd->engine, engine_kicked);
+	dev->rcxt = rd;
+	return 0;
+}
+
+void nhca_rcxt_dev_exit(struct nhca_dev *dev)
+{
+	struct nhca_rcxt_dev *rd = dev->rcxt;
+
+	if (!rd)
+		return;
+	tasklet_kill(&rd->engine);
+	WARN_ON(!list_empty(&rd->channels));
+	nhca_rcxt_pool_destroy(&rd->pool);
+	mutex_destroy(&rd->mutex);
+	kfree(rd);
+	dev->rcxt = NULL;
+}
+
+/* ---- rCxts ---- */
+
+/*
+ * Take an rCxt back.  First nothing can begin any more, then the engines that copy for it are
+ * waited for: each copies one packet.
+ * Return: false if it is not the channel's.
+ */
+static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	spinlock_t *lock = nhca_rcxt_lock(rd, id);
+	struct nhca_rcxt *rc;
+
+	for (;;) {
+		spin_lock_bh(lock);
+		if (nhca_rcxt_find(&rd->pool, ch->qpn, id, &rc)) {
+			spin_unlock_bh(lock);
+			return false;
+		}
+		/* also one that is complete: no tid is higher */
+		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
+		rc->tid = U32_MAX;
+		if (nhca_rcxt_quiet(rc))
+			break;
+		spin_unlock_bh(lock);
+		cond_resched();
+	}
+	spin_lock(&rd->lock);
+	nhca_rcxt_release(&rd->pool, &ch->rcxts, rc);
+	spin_unlock(&rd->lock);
+	spin_unlock_bh(lock);
+	return true;
+}
+
+static void channel_take_back_all(struct nhca_channel *ch)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	struct nhca_rcxt_id id;
+
+	for (;;) {
+		spin_lock_bh(&rd->lock);
+		id.index = ch->rcxts.first;
+		if (id.index != NHCA_RCXT_NONE)
+			id.key = rd->pool.rcxts[id.index].key;
+		spin_unlock_bh(&rd->lock);
+		if (id.index == NHCA_RCXT_NONE)
+			return;
+		channel_take_back(ch, &id);
+	}
+}
+
+/* Acquire up to CHANNEL_CHUNK.  Return: how many, or an error. */
+static int channel_acquire_some(struct nhca_channel *ch, u64 *ids, u32 count)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	struct nhca_rcxt_id *got;
+	u32 i;
+	int err;
+
+	count = min(count, CHANNEL_CHUNK);
+	got = kmalloc_array(count, sizeof(*got), GFP_KERNEL);
+	if (!got)
+		return -ENOMEM;
+	spin_lock_bh(&rd->lock);
+	err = nhca_rcxt_acquire(&rd->pool, ch->qpn, &ch->rcxts, count, got);
+	spin_unlock_bh(&rd->lock);
+	for (i = 0; !err && i < count; i++)
+		ids[i] = nhca_rcxt_id64(&got[i]);
+	kfree(got);
+	return err ?: count;
+}
+
+int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count)
+{
+	struct nhca_rcxt_id id;
+	int n = 0;
+	u32 have;
+
+	/* a device that recovers takes all of them */
+	mutex_lock(&ch->rd->mutex);
+	if (nhca_channel_failed(ch))
+		n = -EIO;
+	for (have = 0; n >= 0 && have < count; have += n) {
+		n = channel_acquire_some(ch, ids + have, count - have);
+		if (n < 0)
+			break;
+		cond_resched();
+	}
+	while (n < 0 && have--) {
+		id = nhca_rcxt_id_of(ids[have]);
+		channel_take_back(ch, &id);
+	}
+	mutex_unlock(&ch->rd->mutex);
+	return min(n, 0);
+}
+
+static bool channel_has(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, id);
+	struct nhca_rcxt *rc;
+	bool has;
+
+	spin_lock_bh(lock);
+	has = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc);
+	spin_unlock_bh(lock);
+	return has;
+}
+
+int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
+{
+	struct nhca_rcxt_id id;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		id = nhca_rcxt_id_of(ids[i]);
+		if (!channel_has(ch, &id))
+			return -ENOENT;
+	}
+	for (i = 0; i < count; i++) {
+		id = nhca_rcxt_id_of(ids[i]);
+		channel_take_back(ch, &id);
+		cond_resched();
+	}
+	return 0;
+}
+
+u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why)
+{
+	struct nhca_rcxt_dev *rd = dev->rcxt;
+	struct nhca_channel *ch;
+	u32 count;
+
+	mutex_lock(&rd->mutex);
+	list_for_each_entry(ch, &rd->channels, list)
+		nhca_channel_set_error(ch, why);
+	/* engines that had not seen it */
+	synchronize_rcu_expedited();
+	list_for_each_entry(ch, &rd->channels, list)
+		channel_take_back_all(ch);
+	spin_lock_bh(&rd->lock);
+	count = nhca_rcxt_pool_recover(&rd->pool);
+	spin_unlock_bh(&rd->lock);
+	mutex_unlock(&rd->mutex);
+	return count;
+}
+
+u32 nhca_rcxt_recoveries(const struct nhca_dev *dev)
+{
+	return READ_ONCE(dev->rcxt->pool.recoveries);
+}
+
+enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch)
+{
+	return nhca_channel_failed(ch) ? IB_QPS_ERR : IB_QPS_RTS;
+}
+
+/* ---- create, modify, query, destroy ---- */
+
+static u32 channel_quantum(u32 quantum)
+{
+	return quantum ? min_t(u32, quantum, NHCA_CH_QUANTUM_MAX) : NHCA_CH_QUANTUM;
+}
+
+static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 frames,
+			 struct nhca_ucontext *uc, struct nhca_create_channel_resp *resp)
+{
+	u32 space, stride;
+	int err;
+
+	space = max3((u32)(cap->max_send_sge * sizeof(struct nhca_sge)), cap->max_inline_data,
+		     CHANNEL_MIN_SPACE);
+	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
+	err = nhca_ring_alloc(&ch->sq, max(cap->max_send_wr, 1U), stride, uc, &resp->sq);
+	if (err)
+		return err;
+	if (frames) {
+		err = nhca_ring_alloc(&ch->fifo, frames, NHCA_FRAME_SIZE, uc, &resp->fifo);
+		if (err)
+			return err;
+	}
+	ch->wqe = kzalloc(stride, GFP_KERNEL_ACCOUNT);
+	if (!ch->wqe)
+		return -ENOMEM;
+
+	space = stride - sizeof(struct nhca_send_wqe);
+	ch->max_wr = nhca_ring_entries(&ch->sq);
+	ch->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
+	ch->max_inline = min_t(u32, space, NHCA_FRAME_DATA);
+	cap->max_send_wr = ch->max_wr;
+	cap->max_send_sge = ch->max_sge;
+	cap->max_inline_data = ch->max_inline;
+	cap->max_recv_wr = 0;
+	cap->max_recv_sge = 0;
+	return 0;
+}
+
+static int channel_transfers(struct nhca_channel *ch)
+{
+	u32 i;
+
+	ch->writes = kcalloc(NHCA_CH_WRITES, sizeof(*ch->writes), GFP_KERNEL_ACCOUNT);
+	if (!ch->writes)
+		return -ENOMEM;
+	for (i = 0; i < NHCA_CH_WRITES; i++)
+		list_add_tail(&ch->writes[i].list, &ch->free);
+	ch->flow = nhca_flow_create(ch->dev->txq, channel_kick, ch);
+	if (!ch->flow)
+		return -ENOMEM;
+	ch->fault = nhca_fault_alloc(channel_kick, ch);
+	return ch->fault ? 0 : -ENOMEM;
+}
+
+/* Nobody finds it any more, and no engine has it. */
+static void channel_free(struct nhca_channel *ch)
+{
+	u32 i;
+
+	for (i = 0; i < NHCA_CH_WAYS; i++)
+		nhca_av_put(ch->ways[i]);
+	kfree(ch->writes);
+	kfree(ch->wqe);
+	nhca_ring_free(&ch->fifo);
+	nhca_ring_free(&ch->sq);
+	free_percpu(ch->counts);
+	nhca_job_put(ch->job);
+	kfree(ch);
+}
+
+static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, u32 qpn, u32 quantum)
+{
+	ch->ibqp = ibqp;
+	ch->dev = to_nhca_dev(ibqp->device);
+	ch->rd = ch->dev->rcxt;
+	ch->qpn = qpn;
+	ch->key = get_random_u32();
+	ch->party = (struct nhca_party) { .pd = ibqp->pd, .qpn = qpn };
+	ch->rcxts.first = NHCA_RCXT_NONE;
+	ch->quantum = channel_quantum(quantum);
+	ch->threshold[false] = 1;
+	ch->threshold[true] = 1;
+	INIT_LIST_HEAD(&ch->list);
+	INIT_LIST_HEAD(&ch->ready);
+	INIT_LIST_HEAD(&ch->sending);
+	INIT_LIST_HEAD(&ch->free);
+	spin_lock_init(&ch->lock);
+	INIT_LIST_HEAD(&ch->asked);
+}
+
+/* From here on packets find it. */
+static int channel_show(struct nhca_channel *ch)
+{
+	int err;
+
+	mutex_lock(&ch->rd->mutex);
+	err = xa_err(xa_store(&nhca_channels, ch->qpn, ch, GFP_KERNEL_ACCOUNT));
+	if (!err)
+		list_add_tail(&ch->list, &ch->rd->channels);
+	mutex_unlock(&ch->rd->mutex);
+	return err;
+}
+
+struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, u32 qpn, struct ib_qp_cap *cap,
+					 const struct nhca_create_channel_cmd *cmd,
+					 struct nhca_ucontext *uc,
+					 struct nhca_create_channel_resp *resp)
+{
+	struct nhca_channel *ch;
+	int err;
+
+	if (cmd->flags || cmd->frames > CHANNEL_MAX_FRAMES)
+		return ERR_PTR(-EINVAL);
+	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
+	if (!ch)
+		return ERR_PTR(-ENOMEM);
+	channel_init(ch, ibqp, qpn, cmd->quantum);
+	ch->job = nhca_job_get(nhca_net_ns(ch->dev->nn), cmd->job);
+	if (IS_ERR(ch->job)) {
+		err = PTR_ERR(ch->job);
+		kfree(ch);
+		return ERR_PTR(err);
+	}
+	err = -ENOMEM;
+	ch->counts = alloc_percpu_gfp(struct nhca_channel_counts, GFP_KERNEL_ACCOUNT);
+	if (!ch->counts)
+		goto err_free;
+	err = channel_rings(ch, cap, cmd->frames, uc, resp);
+	if (!err)
+		err = channel_transfers(ch);
+	if (!err)
+		err = channel_show(ch);
+	if (err)
+		goto err_flow;
+	resp->key = ch->key;
+	resp->segment = nhca_channel_segment(ch->dev);
+	return ch;
+
+err_flow:
+	nhca_fault_free(ch->fault);
+	if (ch->flow)
+		nhca_flow_close(ch->flow);
+err_free:
+	channel_free(ch);
+	return ERR_PTR(err);
+}
+
+void nhca_channel_destroy(struct nhca_channel *ch)
+{
+	struct nhca_sending *s, *next;
+
+	mutex_lock(&ch->rd->mutex);
+	xa_erase(&nhca_channels, ch->qpn);
+	list_del(&ch->list);
+	mutex_unlock(&ch->rd->mutex);
+	nhca_turn_close(ch);
+	/* packets that had found it, and engines that had its turn: they use the flow */
+	synchronize_rcu_expedited();
+	nhca_fault_free(ch->fault);
+	nhca_flow_close(ch->flow);
+	/* kicks that had found the flow */
+	synchronize_rcu_expedited();
+
+	channel_take_back_all(ch);
+	list_splice_tail_init(&ch->asked, &ch->sending);
+	list_for_each_entry_safe(s, next, &ch->sending, list) {
+		nhca_av_put(s->av);
+		if (s->answer)
+			kfree(s);
+	}
+	channel_free(ch);
+}
+
+int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modify *cmd)
+{
+	const u32 known = NHCA_CHANNEL_RECV_THRESHOLD | NHCA_CHANNEL_SEND_THRESHOLD |
+			  NHCA_CHANNEL_QUANTUM;
+
+	if (cmd->mask & ~known)
+		return -EINVAL;
+	if (cmd->mask & NHCA_CHANNEL_RECV_THRESHOLD)
+		WRITE_ONCE(ch->threshold[true], cmd->recv_threshold);
+	if (cmd->mask & NHCA_CHANNEL_SEND_THRESHOLD)
+		WRITE_ONCE(ch->threshold[false], cmd->send_threshold);
+	if (cmd->mask & NHCA_CHANNEL_QUANTUM)
+		WRITE_ONCE(ch->quantum, channel_quantum(cmd->quantum));
+	return 0;
+}
+
+void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
+{
+	int cpu, i;
+
+	static_assert(ARRAY_SIZE(info->counters) >= NHCA_CH_COUNTERS);
+	*info = (struct nhca_channel_info) {
+		.reason = READ_ONCE(ch->reason),
+		.job = ch->job->id,
+		.rcxts = READ_ONCE(ch->rcxts.count),
+		.segment = nhca_channel_segment(ch->dev),
+		.recv_threshold = READ_ONCE(ch->threshold[true]),
+		.send_threshold = READ_ONCE(ch->threshold[false]),
+		.quantum = READ_ONCE(ch->quantum),
+		.recoveries = nhca_rcxt_recoveries(ch->dev),
+	};
+	info->state = info->reason ? IB_QPS_ERR : IB_QPS_RTS;
+	spin_lock_bh(&ch->lock);
+	ch->told = false;
+	info->violation = ch->violation.why;
+	info->violation_channel = ch->violation.channel;
+	info->violation_rcxt = ch->violation.rcxt;
+	info->violation_tid = ch->violation.tid;
+	info->violation_pvo = ch->violation.pvo;
+	spin_unlock_bh(&ch->lock);
+	for_each_possible_cpu(cpu)
+		for (i = 0; i < NHCA_CH_COUNTERS; i++)
+			info->counters[i] += per_cpu_ptr(ch->counts, cpu)->v[i];
+}
+
+void nhca_channel_exit(void)
+{
+	WARN_ON(!xa_empty(&nhca_channels));
+	xa_destroy(&nhca_channels);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the rcxt room tell each other.  Other rooms use rcxt.h.
+ */
+#ifndef NHCA_RCXT_ENGINE_H
+#define NHCA_RCXT_ENGINE_H
+
+#include <linux/interrupt.h>
+#include <linux/mutex.h>
+
+#include "../memory/job.h"
+#include "../memory/memory.h"
+#include "../net/burst.h"
+#include "../queue/cq.h"
+#include "pool.h"
+#include "rcxt.h"
+#include "tid.h"
+
+/* packets that a channel may send before others have their turn, unless it was told otherwise */
+#define NHCA_CH_QUANTUM		64
+#define NHCA_CH_QUANTUM_MAX	1024
+/* of them, those of one transfer before another of the channel has its turn */
+#define NHCA_CH_STRETCH		64
+/* writes that a channel has taken out of its FIFO and not sent whole */
+#define NHCA_CH_WRITES		32
+/* turns that one engine gives before it lets others have the CPU */
+#define NHCA_CH_TURNS		16
+/* ways to peers that a channel remembers, for notices and answers */
+#define NHCA_CH_WAYS		8
+#define NHCA_RCXT_LOCKS		64
+
+/**
+ * struct nhca_rcxt_dev - the rcxt room's part of a device
+ * @dev:   the device
+ * @lock:  the pool, but for the rCxts themselves
+ * @pool:  of rCxts
+ * @rcxt_locks: an rCxt's is chosen by its index
+ * @mutex: channels come and go, acquire, and the device recovers
+ * @channels: by nhca_channel.list, under @mutex
+ * @ready_lock: irqsave; the two below, and nhca_channel.turn
+ * @ready: channels that have something to send, first come first served
+ * @engine: runs what could not run where it was noticed
+ */
+struct nhca_rcxt_dev {
+	struct nhca_dev *dev;
+	/* the pool */
+	spinlock_t lock;
+	struct nhca_rcxt_pool pool;
+	/* of rCxts */
+	spinlock_t rcxt_locks[NHCA_RCXT_LOCKS];
+	/* channels */
+	struct mutex mutex;
+	struct list_head channels;
+	/* who has something to send */
+	spinlock_t ready_lock;
+	struct list_head ready;
+	struct tasklet_struct engine;
+};
+
+/**
+ * enum nhca_turn - a channel and the send engines
+ * @NHCA_TURN_IDLE:    has nothing to send, or waits for what will kick it
+ * @NHCA_TURN_READY:   in nhca_rcxt_dev.ready
+ * @NHCA_TURN_RUNNING: an engine has it
+ * @NHCA_TURN_AGAIN:   an engine has it, and more has come meanwhile
+ * @NHCA_TURN_CLOSED:  no engine takes it any more
+ */
+enum nhca_turn {
+	NHCA_TURN_IDLE = 0,
+	NHCA_TURN_READY,
+	NHCA_TURN_RUNNING,
+	NHCA_TURN_AGAIN,
+	NHCA_TURN_CLOSED,
+};
+
+/**
+ * struct nhca_sending - a transfer whose packets are being sent
+ * @list:    in nhca_channel.sending or .asked
+ * @answer:  payload of a peer's read, from kmalloc(); else a write of ours, one of
+ *           nhca_channel.writes
+ * @copy:    copy the payload: the program may change it before it has left
+ * @signaled, @wr_id, @index: of the work request; its place in the FIFO
+ * @av:      the way there; counted
+ * @sport:   UDP source port
+ * @local:   rCxt of this side
+ * @from:    PVO of the transfer's first byte on this side
+ * @to:      and on the other
+ * @next:    number of the next packet
+ * @left:    packets to send from there on
+ * @qpn:     the peer's channel
+ * @rx:      what all packets have in common
+ */
+struct nhca_sending {
+	struct list_head list;
+	bool answer;
+	bool copy;
+	bool signaled;
+	u16 sport;
+	u32 index;
+	u64 wr_id;
+	struct nhca_av *av;
+	struct nhca_rcxt_id local;
+	u64 from;
+	u64 to;
+	u32 next;
+	u32 left;
+	u32 qpn;
+	struct nhca_rxeth rx;
+};
+
+struct nhca_channel_counts {
+	u64 v[NHCA_CH_COUNTERS];
+};
+
+/**
+ * struct nhca_channel - a channel
+ * @ibqp, @dev, @rd, @qpn, @key, @job, @party: constant
+ * @list:    in nhca_rcxt_dev.channels
+ * @rcxts:   those that it has; the pool's lock
+ * @reason:  enum nhca_channel_error; not 0: the error state
+ * @turn, @ready: with the send engines: nhca_rcxt_dev.ready_lock
+ * @flow:    its packets in the stack
+ * @fault:   where packet mode waits for on-demand pages
+ * @quantum, @threshold: as modified; [0] of the send CQ, [1] of the receive CQ
+ * @completed: completions so far, for @threshold
+ *
+ * @sq, @taken, @cons: send FIFO: entries that were taken, and that are done
+ * @max_wr, @max_sge, @max_inline: as granted
+ * @wqe:     copy of the work request that is looked at, with room for SGEs and inline bytes
+ * @sending: transfers that take turns
+ * @writes, @free: those of them that are ours
+ * @psn:     of the next packet
+ * @burst:   packets of the turn, which leave at its end, or before one by another way
+ * All these: whoever has its turn (NHCA_TURN_RUNNING).
+ *
+ * @lock:    what follows; short
+ * @asked:   answers that no engine has looked at
+ * @fifo, @fifo_prod: receive FIFO: frames that were begun
+ * @violation: of struct nhca_channel_info; @told: of it
+ * @ways:    to peers that we answer, the oldest of which is replaced; @next_way
+ * @counts:  per CPU
+ */
+struct nhca_channel {
+	struct ib_qp *ibqp;
+	struct nhca_dev *dev;
+	struct nhca_rcxt_dev *rd;
+	u32 qpn;
+	u32 key;
+	struct nhca_job *job;
+	struct nhca_party party;
+	struct list_head list;
+	struct nhca_rcxt_list rcxts;
+	int reason;
+	enum nhca_turn turn;
+	struct list_head ready;
+	struct nhca_flow *flow;
+	struct nhca_fault *fault;
+	u32 quantum;
+	u32 threshold[2];
+	atomic_t completed[2];
+
+	struct nhca_ring sq;
+	u32 taken;
+	u32 cons;
+	u32 max_wr;
+	u32 max_sge;
+	u32 max_inline;
+	struct nhca_send_wqe *wqe;
+	struct list_head sending;
+	struct list_head free;
+	struct nhca_sending *writes;
+	u32 psn;
+	struct nhca_burst *burst;
+
+	/* all below */
+	spinlock_t lock;
+	struct list_head asked;
+	struct nhca_ring fifo;
+	u32 fifo_prod;
+	bool told;
+	struct {
+		u32 why;
+		u32 channel;
+		u64 rcxt;
+		u64 pvo;
+		u32 tid;
+	} violation;
+	struct nhca_av *ways[NHCA_CH_WAYS];
+	u32 next_way;
+	struct nhca_channel_counts __percpu *counts;
+};
+
+static inline u64 nhca_rcxt_id64(const struct nhca_rcxt_id *id)
+{
+	return NHCA_RCXT_ID(id->index, id->key);
+}
+
+static inline struct nhca_rcxt_id nhca_rcxt_id_of(u64 id)
+{
+	return (struct nhca_rcxt_id) { NHCA_RCXT_INDEX(id), NHCA_RCXT_KEY(id) };
+}
+
+/* the lock of whatever rCxt has this index */
+static inline spinlock_t *nhca_rcxt_lock(struct nhca_rcxt_dev *rd, const struct nhca_rcxt_id *id)
+{
+	return &rd->rcxt_locks[id->index % NHCA_RCXT_LOCKS];
+}
+
+static inline bool nhca_channel_failed(const struct nhca_channel *ch)
+{
+	return READ_ONCE(ch->reason);
+}
+
+static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel_counter which,
+				      u64 n)
+{
+	this_cpu_add(ch->counts->v[which], n);
+}
+
+/* ---- channel.c ---- */
+
+/* the channel of a number, RCU read side */
+struct nhca_channel *nhca_channel_find(u32 qpn);
+
+/**
+ * nhca_channel_segment - payload bytes that a packet of a transfer can have at most, with the
+ * netdev's MTU of now and the longer of the two IP headers.  Whole pages, if it has room for one
+ */
+u32 nhca_channel_segment(const struct nhca_dev *dev);
+
+/**
+ * nhca_channel_complete - post a completion
+ * @recv: on the receive CQ
+ * Context: any; no lock that a CQ's nests in.
+ */
+void nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
+			   bool solicited);
+
+/* memory protection refused a peer's packet, or what it asked for; not in a live section */
+void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
+			   const struct nhca_rcxt_id *local, u64 pvo,
+			   enum nhca_channel_counter why);
+
+/* ---- turn.c: which channel sends next ---- */
+
+/* the channel has something to send; @run: and not here.  Any context */
+void nhca_turn_ready(struct nhca_channel *ch, bool schedule);
+
+/* no engine takes it from now on; those that have it are waited for with synchronize_rcu() */
+void nhca_turn_close(struct nhca_channel *ch);
+
+/* give turns to who is ready, a limited number; BH disabled, RCU read side */
+void nhca_turn_run(struct nhca_rcxt_dev *rd);
+
+/* ---- take.c: from the send FIFO; the channel's turn ---- */
+
+enum nhca_taken {
+	NHCA_TAKEN_NONE,	/* nothing is there, or it has to wait */
+	NHCA_TAKEN_DONE,	/* executed without a packet, or begun */
+	NHCA_TAKEN_PACKET,	/* a packet was sent */
+};
+
+/**
+ * nhca_take_next - copy the next work request out of the FIFO, check it, and execute it or
+ * begin to
+ */
+enum nhca_taken nhca_take_next(struct nhca_channel *ch);
+
+/* a write has ended */
+void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
+
+/* complete all there is with IB_WC_WR_FLUSH_ERR; Return: there may be more */
+bool nhca_take_flush(struct nhca_channel *ch);
+
+/* ---- send.c ---- */
+
+/* one turn of the channel's; Return: it has more to send, and nothing else will say so */
+bool nhca_send_turn(struct nhca_channel *ch);
+
+/* end transfers of an rCxt that nothing is sent of any more: cancelled ones.  The channel's turn */
+void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
+
+/* forget a transfer; @status of a write's work request */
+void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
+
+/* what every packet of a channel has in its BTH */
+void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn);
+
+/* ---- answer.c: what a packet gives rise to; softirq, RCU read side, no lock held ---- */
+
+/* tell the other end of a transfer that it is complete */
+void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/* a read request: begin to answer */
+void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/* a probe: say what has come */
+void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/* ---- recv.c ---- */
+
+/* count a packet that is dropped, and tell who traces */
+void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
+		    enum nhca_channel_counter why);
+
+/* why an rCxt was not found, and why a packet was not taken */
+enum nhca_channel_counter nhca_recv_no_rcxt(enum nhca_rcxt_lookup lookup);
+enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict);
+enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict);
+
+#endif /* NHCA_RCXT_ENGINE_H */

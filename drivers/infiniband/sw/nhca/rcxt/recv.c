@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receive engine: from a packet that names a channel to bytes in memory, a frame in the
+ * receive FIFO, or nothing.  Several CPUs may be here for one channel, and for one rCxt.
+ *
+ * What is checked is in Documentation/rcxt.rst, in this order.  What is dropped is dropped in
+ * silence (reference: memory protection model), but counted, and traced.
+ */
+#include "engine.h"
+#include "../observe/trace.h"
+
+void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
+		    enum nhca_channel_counter why)
+{
+	nhca_channel_count(ch, why, 1);
+	trace_nhca_channel_drop(ch->qpn, x, why);
+}
+
+enum nhca_channel_counter nhca_recv_no_rcxt(enum nhca_rcxt_lookup lookup)
+{
+	return lookup == NHCA_RCXT_OLD_KEY ? NHCA_CH_DROP_RCXT_KEY : NHCA_CH_DROP_NO_RCXT;
+}
+
+enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict)
+{
+	switch (verdict) {
+	case NHCA_RCXT_STALE:
+		return NHCA_CH_DROP_STALE;
+	case NHCA_RCXT_DUPLICATE:
+		return NHCA_CH_DROP_DUPLICATE;
+	case NHCA_RCXT_DEAD:
+		return NHCA_CH_DROP_DEAD;
+	case NHCA_RCXT_UNASKED:
+		return NHCA_CH_DROP_UNASKED;
+	case NHCA_RCXT_MISMATCH:
+		return NHCA_CH_DROP_MISMATCH;
+	case NHCA_RCXT_NO_MAP:
+		return NHCA_CH_DROP_NO_MEMORY;
+	default:
+		return NHCA_CH_DROP_BUSY;
+	}
+}
+
+enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict)
+{
+	switch (verdict) {
+	case NHCA_PVO_KEY:
+		return NHCA_CH_DROP_PVO_KEY;
+	case NHCA_PVO_JOB:
+		return NHCA_CH_DROP_PVO_JOB;
+	case NHCA_PVO_RANGE:
+		return NHCA_CH_DROP_PVO_RANGE;
+	case NHCA_PVO_ACCESS:
+		return NHCA_CH_DROP_PVO_ACCESS;
+	default:
+		return NHCA_CH_DROP_PVO_PAGE;
+	}
+}
+
+/* ---- payload of writes and reads ---- */
+
+/* Copy the payload to where its PVO says.  Return: NHCA_CH_COUNTERS, or why not. */
+static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+{
+	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
+	u64 pvo = rx->hdr.rx.pvo;
+	enum nhca_pvo_verdict verdict = NHCA_PVO_OK;
+	struct nhca_job_mem *mem;
+	struct nhca_iter it;
+	int err;
+
+	if (!rx->payload)
+		return NHCA_CH_COUNTERS;
+	nhca_iter_pvo(&it, ch->job, pvo, rx->payload, access);
+	nhca_live_enter();
+	err = nhca_rx_copy(rx, &it);
+	if (unlikely(err))
+		verdict = nhca_pvo_check(ch->job, pvo, rx->payload, access, &mem);
+	nhca_live_exit();
+	if (!err)
+		return NHCA_CH_COUNTERS;
+	/* it may have been closed, or opened, in between */
+	return nhca_recv_pvo(verdict ?: NHCA_PVO_PAGE);
+}
+
+/* All bytes are in place; @rc is a copy. */
+static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
+			  const struct nhca_rcxt *rc, bool read)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	u8 here = read ? NHCA_RX_NOTIFY_INITIATOR : NHCA_RX_NOTIFY_TARGET;
+	struct nhca_cqe cqe = {
+		.wr_id = read ? rc->cookie : x->cookie,
+		.opcode = read ? NHCA_WC_CH_READ : NHCA_WC_CH_WRITTEN,
+		.byte_len = rc->total,
+		.src_qp = x->src_channel,
+		.chan = {
+			.rcxt_index = x->rcxt.index,
+			.rcxt_key = x->rcxt.key,
+			.tid = rc->tid,
+		},
+	};
+
+	if (rc->notify & here)
+		nhca_channel_complete(ch, !read, &cqe, false);
+	if (rc->notify & NHCA_RX_NOTIFY_MASK & ~here)
+		nhca_answer_notice(ch, rx);
+}
+
+static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_rcxt_pool *pool = &ch->rd->pool;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict;
+	enum nhca_channel_counter why;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc, copy;
+	bool complete;
+
+	for (;;) {
+		spin_lock(lock);
+		lookup = nhca_rcxt_find(pool, ch->qpn, &x->rcxt, &rc);
+		verdict = lookup ? NHCA_RCXT_TAKE : nhca_rcxt_payload(pool, rc, x, read);
+		spin_unlock(lock);
+		if (verdict != NHCA_RCXT_WAIT)
+			break;
+		/* another CPU is in the copy of a packet */
+		cpu_relax();
+	}
+	if (lookup) {
+		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+		return;
+	}
+	if (verdict) {
+		nhca_recv_drop(ch, x, nhca_recv_refused(verdict));
+		return;
+	}
+
+	why = recv_place(ch, rx, read);
+
+	/* it is this channel's as long as somebody copies for it */
+	spin_lock(lock);
+	complete = nhca_rcxt_copied(pool, rc, why == NHCA_CH_COUNTERS);
+	if (complete)
+		copy = *rc;
+	spin_unlock(lock);
+
+	if (why != NHCA_CH_COUNTERS) {
+		nhca_recv_drop(ch, x, why);
+		nhca_channel_violated(ch, x, &x->rcxt, x->pvo, why);
+	} else if (complete) {
+		recv_complete(ch, rx, &copy, read);
+	}
+}
+
+/* ---- notices ---- */
+
+static void recv_notice(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	struct nhca_cqe cqe = {
+		.opcode = NHCA_WC_CH_WRITE,
+		.byte_len = x->total,
+		.src_qp = x->src_channel,
+		.chan = {
+			.rcxt_index = x->rcxt.index,
+			.rcxt_key = x->rcxt.key,
+			.tid = x->tid,
+		},
+	};
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+	bool answered = false;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup) {
+		answered = rc->state == NHCA_RCXT_ANSWERING || rc->state == NHCA_RCXT_ANSWERED;
+		cqe.wr_id = rc->cookie;
+		verdict = nhca_rcxt_notice(rc, x);
+	}
+	spin_unlock(lock);
+	if (lookup) {
+		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+		return;
+	}
+	if (verdict) {
+		nhca_recv_drop(ch, x, nhca_recv_refused(verdict));
+		return;
+	}
+	if (answered) {
+		cqe.wr_id = x->cookie;
+		cqe.opcode = NHCA_WC_CH_HAS_READ;
+	}
+	nhca_channel_complete(ch, answered, &cqe, false);
+}
+
+/* ---- the receive FIFO ---- */
+
+/* Return: the place of a frame that is the caller's to fill, or NULL: the FIFO is full. */
+static struct nhca_frame *recv_frame(struct nhca_channel *ch, u32 *index)
+{
+	struct nhca_ring *fifo = &ch->fifo;
+	u32 used;
+
+	if (!fifo->hdr)
+		return NULL;
+	spin_lock(&ch->lock);
+	/* pairs with the program's release: it has read those frames; what cannot be is full */
+	used = ch->fifo_prod - smp_load_acquire(&fifo->hdr->cons);
+	if (used >= nhca_ring_entries(fifo)) {
+		spin_unlock(&ch->lock);
+		return NULL;
+	}
+	*index = ch->fifo_prod++;
+	WRITE_ONCE(fifo->hdr->prod, ch->fifo_prod);
+	spin_unlock(&ch->lock);
+	return nhca_ring_slot(fifo, *index);
+}
+
+static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	bool status = rx->hdr.opcode == NHCA_RX_STATUS;
+	struct nhca_cqe cqe = {
+		.wr_id = x->cookie,
+		.opcode = NHCA_WC_CH_FRAME,
+		.byte_len = x->length,
+		.src_qp = x->src_channel,
+		.chan = {
+			.rcxt_index = x->rcxt.index,
+			.rcxt_key = x->rcxt.key,
+			.tid = x->tid,
+		},
+	};
+	struct nhca_frame *frame;
+	u32 index;
+
+	frame = recv_frame(ch, &index);
+	if (!frame) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_FIFO);
+		return;
+	}
+	frame->kind = status ? NHCA_FRAME_STATUS : NHCA_FRAME_PACKET;
+	frame->status = x->status;
+	frame->length = x->length;
+	frame->src_channel = x->src_channel;
+	frame->src_key = x->src_key;
+	frame->src_rcxt = nhca_rcxt_id64(&x->src_rcxt);
+	frame->rcxt = nhca_rcxt_id64(&x->rcxt);
+	frame->tid = x->tid;
+	frame->total = x->total;
+	frame->offset = x->offset;
+	frame->segment = x->segment;
+	frame->reserved = 0;
+	frame->cookie = x->cookie;
+	frame->have = x->have;
+	frame->reserved2 = 0;
+	/* decoding has seen that they are there, and no more than a frame holds */
+	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
+	/* who sees the number sees the frame */
+	smp_store_release(&frame->seq, index + 1);
+
+	cqe.chan.frame = index;
+	nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited);
+}
+
+/* The answer to a probe of ours: to an rCxt that is still this channel's. */
+static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	spin_unlock(lock);
+	if (lookup)
+		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+	else
+		recv_fifo(ch, rx);
+}
+
+/* ---- the border ---- */
+
+/* Return: is it for the channel?  Else it has been counted. */
+static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+
+	if (rx->mcast || !nhca_addr_is(rx->nn, ch->dev, &rx->daddr)) {
+		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ADDR);
+		return false;
+	}
+	if (!nhca_rx_intact(rx, true)) {
+		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ICRC);
+		return false;
+	}
+	if (nhca_channel_failed(ch)) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_ERROR);
+		return false;
+	}
+	if (x->key != ch->key) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_KEY);
+		return false;
+	}
+	if (x->job != ch->job->id) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_JOB);
+		return false;
+	}
+	return true;
+}
+
+void nhca_channel_rx(struct nhca_rx *rx)
+{
+	struct nhca_channel *ch = nhca_channel_find(rx->hdr.qpn);
+	struct nhca_dev *dev;
+
+	if (!ch) {
+		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+		if (dev)
+			nhca_count(dev, NHCA_CNT_RX_NO_QP);
+		return;
+	}
+	rx->dev = ch->dev;
+	nhca_count(ch->dev, NHCA_CNT_RCVD_PKTS);
+	nhca_count_add(ch->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	if (!recv_admit(ch, rx))
+		return;
+	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, 1);
+	nhca_channel_count(ch, NHCA_CH_RECEIVED_BYTES, rx->payload);
+
+	switch (rx->hdr.opcode) {
+	case NHCA_RX_PACKET:
+		recv_fifo(ch, rx);
+		break;
+	case NHCA_RX_WRITE:
+		recv_payload(ch, rx, false);
+		break;
+	case NHCA_RX_READ_DATA:
+		recv_payload(ch, rx, true);
+		break;
+	case NHCA_RX_NOTICE:
+		recv_notice(ch, rx);
+		break;
+	case NHCA_RX_STATUS:
+		recv_status(ch, rx);
+		break;
+	case NHCA_RX_READ_REQUEST:
+		nhca_answer_read(ch, rx);
+		break;
+	case NHCA_RX_PROBE:
+		nhca_answer_probe(ch, rx);
+		break;
+	}
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The send engine: a channel's turn, in which it takes work requests out of its FIFO and makes
+ * packets of the transfers that are under way, its own writes and its peers' reads alike.
+ *
+ * A packet says all that is needed to place its bytes, so that transfers take turns and nothing
+ * waits for an acknowledgment.  What cannot leave now, for want of memory or a route, counts as
+ * lost on the wire.
+ */
+#include <linux/slab.h>
+
+#include "engine.h"
+
+void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn)
+{
+	memset(h, 0, sizeof(*h));
+	h->opcode = opcode;
+	h->info = nhca_opinfo(opcode);
+	h->migreq = true;
+	h->pkey = NHCA_DEFAULT_PKEY;
+	h->qpn = qpn & NHCA_QPN_MASK;
+	/* who has a channel is nhca, and takes packets without an ICRC */
+	h->notice = NHCA_NOTICE_HERE;
+	if (!nhca_insists_icrc())
+		h->notice |= NHCA_NOTICE_TAKES_BARE | NHCA_NOTICE_BARE;
+}
+
+void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
+{
+	list_del(&s->list);
+	nhca_av_put(s->av);
+	if (s->answer)
+		kfree(s);
+	else
+		nhca_take_done(ch, s, status);
+}
+
+/* Is anything of the transfer (still) to be sent? */
+static bool send_wanted(struct nhca_channel *ch, const struct nhca_sending *s)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
+	struct nhca_rcxt *rc;
+	bool wanted;
+
+	spin_lock_bh(lock);
+	wanted = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
+		 nhca_rcxt_sends(rc, s->rx.tid);
+	spin_unlock_bh(lock);
+	return wanted;
+}
+
+/* The last packet has left, or @refused: memory protection stood in the way. */
+static void send_over(struct nhca_channel *ch, const struct nhca_sending *s, bool refused)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
+	struct nhca_rcxt *rc;
+
+	spin_lock_bh(lock);
+	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
+	    nhca_rcxt_sends(rc, s->rx.tid)) {
+		if (refused)
+			nhca_rcxt_end(&ch->rd->pool, rc, NHCA_RCXT_VIOLATED);
+		else
+			nhca_rcxt_sent(rc, s->rx.tid);
+	}
+	spin_unlock_bh(lock);
+}
+
+/* What the next packet of the transfer is, and those behind it up to @bytes. */
+static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, u32 bytes,
+			 struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it)
+{
+	u32 off = s->next * s->rx.segment;
+
+	nhca_send_hdr(ch, h, s->answer ? NHCA_RX_READ_DATA : NHCA_RX_WRITE, s->qpn);
+	h->psn = ch->psn;
+	h->rx = s->rx;
+	h->rx.offset = off;
+	h->rx.length = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off);
+	h->rx.pvo = s->to + off;
+	nhca_iter_pvo(it, ch->job, s->from + off, bytes,
+		      s->answer ? IB_ACCESS_REMOTE_READ : 0);
+	*tx = (struct nhca_tx) {
+		.burst = ch->burst,
+		.dev = ch->dev,
+		.av = s->av,
+		.flow = ch->flow,
+		.sport = s->sport,
+		.hdr = h,
+		.it = bytes ? it : NULL,
+		.payload = h->rx.length,
+		.copy = s->copy,
+		.sum = h->notice & NHCA_NOTICE_BARE,
+	};
+}
+
+/*
+ * As many packets at once as are alike: of a full segment each.
+ * Return: how many were sent, which may be none.
+ */
+static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 max)
+{
+	u32 off = s->next * s->rx.segment;
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+	u32 count;
+
+	count = min3(max, s->left, (s->rx.total - off) / s->rx.segment);
+	if (count < 2 || s->copy || s->rx.segment <= NHCA_COPY_BREAK)
+		return 0;
+	send_prepare(ch, s, count * s->rx.segment, &tx, &h, &it);
+	if (!(h.notice & NHCA_NOTICE_BARE))
+		return 0;
+	return nhca_burst_run(&tx, count);
+}
+
+/* Return: 0: a packet was sent, or is lost; -EACCES. */
+static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
+{
+	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, s->next * s->rx.segment);
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+
+	send_prepare(ch, s, len, &tx, &h, &it);
+	return nhca_xmit(&tx) == -EACCES ? -EACCES : 0;
+}
+
+/* A write's bytes are not the job's: the program's own error.  A read's: its peer's. */
+static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
+{
+	send_over(ch, s, true);
+	if (s->answer) {
+		nhca_channel_violated(ch, &s->rx, &s->local, s->from, NHCA_CH_DROP_PVO_RANGE);
+		nhca_send_end(ch, s, IB_WC_SUCCESS);
+		return;
+	}
+	nhca_send_end(ch, s, IB_WC_LOC_PROT_ERR);
+	nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
+}
+
+/* packets go together as long as they go the same way */
+static void send_way(struct nhca_channel *ch, const struct nhca_sending *s)
+{
+	if (ch->burst->av != s->av)
+		nhca_burst_flush(ch->burst);
+}
+
+/* @n packets of a transfer were sent, or are lost. */
+static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u32 n)
+{
+	u32 off = s->next * s->rx.segment;
+
+	nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, n);
+	nhca_channel_count(ch, NHCA_CH_SENT_BYTES,
+			   nhca_rcxt_packet_len(s->rx.total, n * s->rx.segment, off));
+}
+
+/* The next packets of a transfer.  Return: how many; 0 if the channel has to wait. */
+static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
+{
+	u32 sent, n;
+
+	send_way(ch, s);
+	for (sent = 0; sent < max && s->left; sent += n) {
+		if (nhca_flow_blocked(ch->flow, s->answer))
+			break;
+		n = send_run(ch, s, max - sent);
+		if (!n) {
+			if (send_one(ch, s)) {
+				send_refused(ch, s);
+				return sent + 1;
+			}
+			n = 1;
+		}
+		send_count(ch, s, n);
+		ch->psn = (ch->psn + n) & NHCA_PSN_MASK;
+		s->next += n;
+		s->left -= n;
+	}
+	if (!s->left) {
+		send_over(ch, s, false);
+		nhca_send_end(ch, s, IB_WC_SUCCESS);
+	}
+	return sent;
+}
+
+/*
+ * One stretch of the transfer that is next.
+ * Return: packets; 0: there is none; -EAGAIN: the channel waits for room in the stack.
+ */
+static int send_next(struct nhca_channel *ch, u32 max)
+{
+	struct nhca_sending *s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
+	u32 sent;
+
+	if (!s)
+		return 0;
+	if (!send_wanted(ch, s)) {
+		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
+		return 1;
+	}
+	list_move_tail(&s->list, &ch->sending);
+	sent = send_stretch(ch, s, min_t(u32, max, NHCA_CH_STRETCH));
+	return sent ? sent : -EAGAIN;
+}
+
+void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_sending *s, *next;
+
+	list_for_each_entry_safe(s, next, &ch->sending, list)
+		if (s->local.index == id->index && !send_wanted(ch, s))
+			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
+}
+
+static void send_asked(struct nhca_channel *ch)
+{
+	if (list_empty_careful(&ch->asked))
+		return;
+	spin_lock_bh(&ch->lock);
+	list_splice_tail_init(&ch->asked, &ch->sending);
+	spin_unlock_bh(&ch->lock);
+}
+
+/*
+ * A work request, a stretch of a transfer, and so on: neither a long transfer nor many small
+ * messages keep the others waiting (reference: packet mode and RDMA interleaved).
+ */
+static bool send_pass(struct nhca_channel *ch)
+{
+	int left = READ_ONCE(ch->quantum);
+	enum nhca_taken taken;
+	int sent;
+
+	while (left > 0) {
+		if (nhca_channel_failed(ch))
+			return true;
+		send_asked(ch);
+		if (nhca_flow_blocked(ch->flow, false) || nhca_fault_waiting(ch->fault))
+			return false;
+		taken = nhca_take_next(ch);
+		if (taken == NHCA_TAKEN_PACKET)
+			left--;
+		sent = send_next(ch, max(left, 1));
+		if (sent < 0)
+			return false;
+		left -= sent;
+		if (taken == NHCA_TAKEN_NONE && !sent)
+			return false;
+	}
+	return true;
+}
+
+bool nhca_send_turn(struct nhca_channel *ch)
+{
+	struct nhca_sending *s, *next;
+	struct nhca_burst burst = {};
+	bool more;
+
+	if (nhca_channel_failed(ch)) {
+		send_asked(ch);
+		list_for_each_entry_safe(s, next, &ch->sending, list)
+			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
+		return nhca_take_flush(ch);
+	}
+	ch->burst = &burst;
+	more = send_pass(ch);
+	ch->burst = NULL;
+	nhca_burst_flush(&burst);
+	return more;
+}

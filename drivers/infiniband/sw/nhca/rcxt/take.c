@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Work requests: from the send FIFO to a checked copy, and what is done with it.  Past this file
+ * nothing that user space can still change is read.
+ *
+ * A work request that cannot be, whatever the peer does, is the program's error and stops the
+ * channel; one that comes too late for its rCxt completes with an error, and the channel goes on:
+ * a peer, too, may have been the reason.
+ */
+#include "engine.h"
+
+#define TAKE_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
+#define TAKE_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
+
+static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
+static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
+static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
+
+/* Entries in front of all that are still being sent are free. */
+static void take_release(struct nhca_channel *ch)
+{
+	struct nhca_sending *s;
+	u32 oldest = ch->taken;
+
+	list_for_each_entry(s, &ch->sending, list)
+		if (!s->answer && (s32)(s->index - oldest) < 0)
+			oldest = s->index;
+	if (oldest == ch->cons)
+		return;
+	ch->cons = oldest;
+	nhca_ring_release(&ch->sq, oldest);
+}
+
+static void take_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
+			  enum ib_wc_status status, int err, const struct nhca_rcxt_id *id,
+			  u32 tid)
+{
+	struct nhca_cqe cqe = {
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = NHCA_WC_CH_POSTED,
+		.vendor_err = -err,
+		.chan = {
+			.rcxt_index = id->index,
+			.rcxt_key = id->key,
+			.tid = tid,
+		},
+	};
+
+	/* the slot is free before the program can see the completion */
+	take_release(ch);
+	if (tell)
+		nhca_channel_complete(ch, false, &cqe, false);
+}
+
+void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
+{
+	/* the program knows of what it has cancelled, or whose rCxt it has released */
+	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
+
+	list_add(&s->list, &ch->free);
+	take_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
+		      s->rx.tid);
+}
+
+/* The work request in ch->wqe has been executed. */
+static enum nhca_taken take_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+	bool rcxt = wqe->opcode != NHCA_WR_CH_PACKET;
+	struct nhca_rcxt_id id = {};
+
+	if (rcxt)
+		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
+	ch->taken++;
+	take_complete(ch, wqe->wr_id, status || wqe->flags & NHCA_SEND_SIGNALED, status, err, &id,
+		      rcxt ? wqe->rcxt[0].tid : 0);
+	return NHCA_TAKEN_DONE;
+}
+
+/* It can never be executed: that is what the channel stops with. */
+static enum nhca_taken take_fail(struct nhca_channel *ch, enum ib_wc_status status,
+				 enum nhca_channel_error why)
+{
+	ch->taken++;
+	/* not an rCxt's: who knows what is in there */
+	take_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
+	nhca_channel_set_error(ch, why);
+	return NHCA_TAKEN_DONE;
+}
+
+/* ---- checks ---- */
+
+static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+{
+	if (wqe->flags & NHCA_SEND_INLINE)
+		return !wqe->num_sge && wqe->inline_len <= ch->max_inline;
+	return !wqe->inline_len && wqe->num_sge <= ch->max_sge;
+}
+
+/* Is the header sound?  Decides how much of the slot is read. */
+static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+{
+	if (wqe->flags & ~TAKE_FLAGS || wqe->reserved || wqe->chan.reserved)
+		return false;
+	switch (wqe->opcode) {
+	case NHCA_WR_CH_PACKET:
+		return take_packet_ok(ch, wqe);
+	case NHCA_WR_CH_WRITE:
+	case NHCA_WR_CH_READ:
+	case NHCA_WR_CH_CANCEL:
+	case NHCA_WR_CH_PROBE:
+		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
+	default:
+		return false;
+	}
+}
+
+/* @len bytes from @pvo on do not leave its table */
+static bool take_pvo_ok(u64 pvo, u32 len)
+{
+	return !len || nhca_pvo_add(pvo, len - 1);
+}
+
+/* Which packets of the transfer are to be sent? */
+static bool take_part_ok(const struct nhca_rcxt_wr *wr)
+{
+	u32 end = wr->offset + wr->length;
+
+	if (!(wr->flags & NHCA_RCXT_WR_AGAIN))
+		return !wr->offset && wr->length == wr->total;
+	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
+	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
+	       (end == wr->total || !(end % wr->segment));
+}
+
+/* A transfer that its work request may begin, go on with, or ask about; sets the default segment */
+static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
+{
+	bool again = wr->flags & NHCA_RCXT_WR_AGAIN;
+
+	if (wr->reserved || !wr->tid || (wr->notify & ~TAKE_NOTIFY) ||
+	    (wr->flags & ~NHCA_RCXT_WR_AGAIN) || (again && opcode != NHCA_WR_CH_WRITE))
+		return false;
+	if (opcode == NHCA_WR_CH_CANCEL)
+		return true;
+	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
+		wr->segment = nhca_channel_segment(ch->dev);
+	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment))
+		return false;
+	if (opcode == NHCA_WR_CH_PROBE)
+		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
+	return (opcode != NHCA_WR_CH_WRITE || take_part_ok(wr)) &&
+	       take_pvo_ok(wr->local_pvo, wr->total) && take_pvo_ok(wr->remote_pvo, wr->total);
+}
+
+/* The address vector of the peer, for as long as the RCU read side, or NULL. */
+static struct nhca_av *take_av(struct nhca_channel *ch)
+{
+	struct nhca_av *av = xa_load(&ch->dev->ah_ids, ch->wqe->chan.ah_id);
+
+	return av && av->pd == ch->party.pd && !av->mcast ? av : NULL;
+}
+
+/* ---- execution; the work request is ch->wqe, checked ---- */
+
+/* What all packets to the peer have in common. */
+static void take_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+
+	*x = (struct nhca_rxeth) {
+		.key = wqe->chan.remote_key,
+		.job = ch->job->id,
+		.src_channel = ch->qpn,
+		.src_key = ch->key,
+		.cookie = wqe->chan.cookie,
+	};
+	if (wqe->opcode == NHCA_WR_CH_PACKET)
+		return;
+	x->rcxt = nhca_rcxt_id_of(wqe->chan.remote_rcxt);
+	x->src_rcxt = nhca_rcxt_id_of(wqe->chan.local_rcxt);
+	x->tid = wqe->rcxt[0].tid;
+	x->total = wqe->rcxt[0].total;
+	x->segment = wqe->rcxt[0].segment;
+	x->notify = wqe->rcxt[0].notify;
+}
+
+/* One packet that is no transfer's payload.  Return: as nhca_xmit(). */
+static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
+		     struct nhca_iter *it)
+{
+	struct nhca_tx tx = {
+		.burst = ch->burst,
+		.dev = ch->dev,
+		.av = av,
+		.flow = ch->flow,
+		.sport = nhca_flow_sport(av->flow_label, ch->qpn, h->qpn),
+		.hdr = h,
+		.it = it,
+		.payload = h->rx.length,
+		.copy = true,
+		.sum = h->notice & NHCA_NOTICE_BARE,
+		.fault = ch->fault,
+	};
+	int err;
+
+	if (ch->burst->av != av)
+		nhca_burst_flush(ch->burst);
+	h->psn = ch->psn;
+	err = nhca_xmit(&tx);
+	if (!err) {
+		ch->psn = (ch->psn + 1) & NHCA_PSN_MASK;
+		nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, 1);
+		nhca_channel_count(ch, NHCA_CH_SENT_BYTES, h->rx.length);
+	}
+	return err;
+}
+
+static enum nhca_taken take_packet(struct nhca_channel *ch, struct nhca_av *av)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+	u64 length = wqe->inline_len;
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	u32 i;
+
+	for (i = 0; i < wqe->num_sge; i++)
+		length += wqe->sge[i].length;
+	if (length > NHCA_RX_MAX_PACKET)
+		return take_fail(ch, IB_WC_LOC_LEN_ERR, NHCA_CH_ERR_WQE);
+	if (length > nhca_channel_segment(ch->dev))
+		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
+
+	nhca_send_hdr(ch, &h, NHCA_RX_PACKET, wqe->chan.remote_qpn);
+	take_rxeth(ch, &h.rx);
+	h.solicited = wqe->flags & NHCA_SEND_SOLICITED;
+	h.rx.total = length;
+	h.rx.length = length;
+	if (wqe->flags & NHCA_SEND_INLINE)
+		nhca_iter_bytes(&it, wqe->data);
+	else
+		nhca_iter_sges(&it, &ch->party, wqe->sge, wqe->num_sge, 0, 0);
+	switch (take_xmit(ch, av, &h, length ? &it : NULL)) {
+	case -EAGAIN:
+		/* the fault kicks the channel, which then reads it anew */
+		return NHCA_TAKEN_NONE;
+	case -EACCES:
+	case -ENODATA:
+		return take_fail(ch, IB_WC_LOC_PROT_ERR, NHCA_CH_ERR_LOCAL_PVO);
+	default:
+		take_end(ch, IB_WC_SUCCESS, 0);
+		return NHCA_TAKEN_PACKET;
+	}
+}
+
+/*
+ * Lock the local rCxt.  Return: the rCxt, or NULL: the channel has no such one; the lock is held.
+ * @again: somebody copies a packet's bytes for it, in a live section, and has to be waited for
+ */
+static struct nhca_rcxt *take_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
+				   bool again)
+	__acquires(nhca_rcxt_lock(ch->rd, id))
+{
+	struct nhca_rcxt *rc;
+
+	if (again)
+		cpu_relax();
+	spin_lock_bh(nhca_rcxt_lock(ch->rd, id));
+	nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc);
+	return rc;
+}
+
+static void take_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+	__releases(nhca_rcxt_lock(ch->rd, id))
+{
+	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
+}
+
+/* The rCxt begins the transfer of ch->wqe.  Return: as nhca_rcxt_begin_*(); -ENOENT. */
+static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_rcxt_pool *pool = &ch->rd->pool;
+	u64 cookie = ch->wqe->wr_id;
+	struct nhca_rcxt *rc;
+	int err = 0;
+
+	do {
+		rc = take_lock(ch, id, err);
+		if (!rc)
+			err = -ENOENT;
+		else if (wr->flags & NHCA_RCXT_WR_AGAIN)
+			err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
+		else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
+			err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment,
+						    wr->notify, cookie);
+		else
+			err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment,
+						   wr->notify, wr->local_pvo, cookie);
+		take_unlock(ch, id);
+	} while (err == -EAGAIN);
+	return err;
+}
+
+/* What a transfer that did not begin comes to. */
+static enum nhca_taken take_late(struct nhca_channel *ch, int err)
+{
+	switch (err) {
+	case -EBUSY:
+		/* a transfer of the rCxt is being sent, in this channel's own turn: after it */
+		return NHCA_TAKEN_NONE;
+	case -EALREADY:
+		/* nothing of it is missing any more */
+		return take_end(ch, IB_WC_SUCCESS, err);
+	case -ENOMEM:
+		return take_end(ch, IB_WC_GENERAL_ERR, err);
+	default:
+		return take_end(ch, IB_WC_LOC_QP_OP_ERR, err);
+	}
+}
+
+static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
+				  const struct nhca_rcxt_id *id)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+	const struct nhca_rcxt_wr *wr = &wqe->rcxt[0];
+	struct nhca_sending *s;
+	int err;
+
+	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
+	if (!s)
+		return NHCA_TAKEN_NONE;
+	if (!refcount_inc_not_zero(&av->ref))
+		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	err = take_begin(ch, id);
+	if (err) {
+		nhca_av_put(av);
+		return take_late(ch, err);
+	}
+	*s = (struct nhca_sending) {
+		.list = s->list,
+		/* without a notice nobody says when the memory may be used again */
+		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
+		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
+		.wr_id = wqe->wr_id,
+		.index = ch->taken++,
+		.av = av,
+		.sport = nhca_flow_sport(av->flow_label, ch->qpn,
+					 wqe->chan.remote_qpn & NHCA_QPN_MASK),
+		.local = *id,
+		.from = wr->local_pvo,
+		.to = wr->remote_pvo,
+		.next = wr->offset / wr->segment,
+		.left = nhca_rcxt_packets(wr->length, wr->segment),
+		.qpn = wqe->chan.remote_qpn,
+	};
+	take_rxeth(ch, &s->rx);
+	list_move_tail(&s->list, &ch->sending);
+	return NHCA_TAKEN_DONE;
+}
+
+static enum nhca_taken take_read(struct nhca_channel *ch, struct nhca_av *av,
+				 const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_hdr h;
+	int err = take_begin(ch, id);
+
+	if (err)
+		return take_late(ch, err);
+	nhca_send_hdr(ch, &h, NHCA_RX_READ_REQUEST, ch->wqe->chan.remote_qpn);
+	take_rxeth(ch, &h.rx);
+	h.rx.pvo = wr->remote_pvo;
+	h.rx.reply_pvo = wr->local_pvo;
+	take_xmit(ch, av, &h, NULL);
+	take_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_TAKEN_PACKET;
+}
+
+static enum nhca_taken take_probe(struct nhca_channel *ch, struct nhca_av *av,
+				  const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt *rc;
+	struct nhca_hdr h;
+
+	/* the answer comes to this rCxt */
+	rc = take_lock(ch, id, false);
+	take_unlock(ch, id);
+	if (!rc)
+		return take_late(ch, -ENOENT);
+	nhca_send_hdr(ch, &h, NHCA_RX_PROBE, ch->wqe->chan.remote_qpn);
+	take_rxeth(ch, &h.rx);
+	h.rx.offset = ch->wqe->rcxt[0].offset;
+	take_xmit(ch, av, &h, NULL);
+	take_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_TAKEN_PACKET;
+}
+
+static enum nhca_taken take_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	u32 tid = ch->wqe->rcxt[0].tid;
+	struct nhca_rcxt *rc;
+	bool quiet;
+	int err;
+
+	rc = take_lock(ch, id, false);
+	err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
+	quiet = err || nhca_rcxt_quiet(rc);
+	take_unlock(ch, id);
+	while (!quiet) {
+		rc = take_lock(ch, id, true);
+		quiet = !rc || nhca_rcxt_quiet(rc);
+		take_unlock(ch, id);
+	}
+	if (err)
+		return take_late(ch, err);
+	/* what was made of it leaves before this is done */
+	nhca_burst_flush(ch->burst);
+	nhca_send_sweep(ch, id);
+	return take_end(ch, IB_WC_SUCCESS, 0);
+}
+
+static enum nhca_taken take_execute(struct nhca_channel *ch)
+{
+	struct nhca_send_wqe *wqe = ch->wqe;
+	struct nhca_rcxt_id id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
+	struct nhca_av *av;
+
+	if (wqe->opcode != NHCA_WR_CH_PACKET && !take_rcxt_ok(ch, wqe->opcode, &wqe->rcxt[0]))
+		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (wqe->opcode == NHCA_WR_CH_CANCEL)
+		return take_cancel(ch, &id);
+	av = take_av(ch);
+	if (!av)
+		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (wqe->opcode == NHCA_WR_CH_PACKET)
+		return take_packet(ch, av);
+	/* the netdev's MTU may have become another since the program asked for it */
+	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) && wqe->opcode != NHCA_WR_CH_PROBE)
+		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
+	switch (wqe->opcode) {
+	case NHCA_WR_CH_WRITE:
+		return take_write(ch, av, &id);
+	case NHCA_WR_CH_READ:
+		return take_read(ch, av, &id);
+	default:
+		return take_probe(ch, av, &id);
+	}
+}
+
+/* Return: entries that wait, or -EPROTO. */
+static int take_waiting(const struct nhca_channel *ch)
+{
+	/* slots that were taken and are not free are still in use, too */
+	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->taken - ch->cons);
+
+	return n < 0 ? -EPROTO : n;
+}
+
+enum nhca_taken nhca_take_next(struct nhca_channel *ch)
+{
+	const struct nhca_send_wqe *slot;
+	struct nhca_send_wqe *wqe = ch->wqe;
+	size_t extra;
+	int n = take_waiting(ch);
+
+	if (n < 0) {
+		nhca_count(ch->dev, NHCA_CNT_BAD_RING);
+		nhca_channel_set_error(ch, NHCA_CH_ERR_RING);
+		return NHCA_TAKEN_NONE;
+	}
+	if (!n)
+		return NHCA_TAKEN_NONE;
+
+	slot = nhca_ring_slot(&ch->sq, ch->taken);
+	memcpy(wqe, slot, sizeof(*wqe));
+	/* user space may write on: from here on the copy is all there is */
+	barrier();
+	if (!take_header_ok(ch, wqe))
+		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (wqe->opcode != NHCA_WR_CH_PACKET)
+		extra = sizeof(wqe->rcxt[0]);
+	else if (wqe->flags & NHCA_SEND_INLINE)
+		extra = wqe->inline_len;
+	else
+		extra = wqe->num_sge * sizeof(wqe->sge[0]);
+	memcpy(wqe->data, slot->data, extra);
+	barrier();
+	return take_execute(ch);
+}
+
+bool nhca_take_flush(struct nhca_channel *ch)
+{
+	const struct nhca_send_wqe *slot;
+	u32 budget = nhca_ring_entries(&ch->sq);
+
+	/* user space may post as fast as this flushes: no more than a ring at a time */
+	for (; budget; budget--) {
+		/* a broken ring has nothing that could be flushed */
+		if (take_waiting(ch) <= 0)
+			return false;
+		slot = nhca_ring_slot(&ch->sq, ch->taken);
+		ch->taken++;
+		take_complete(ch, READ_ONCE(slot->wr_id), true, IB_WC_WR_FLUSH_ERR, 0,
+			      &(struct nhca_rcxt_id) {}, 0);
+	}
+	return true;
+}

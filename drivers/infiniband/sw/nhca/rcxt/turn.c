@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which channel sends next: those of a device that have something to send stand in line, and each
+ * has a quantum of packets before it goes to the end of the line (reference: round robin with
+ * quantum k).  Whoever rings a doorbell serves the line for a while, and so several engines serve
+ * one device; a channel is with one of them at a time.
+ */
+#include "engine.h"
+
+void nhca_turn_ready(struct nhca_channel *ch, bool schedule)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rd->ready_lock, flags);
+	switch (ch->turn) {
+	case NHCA_TURN_IDLE:
+		ch->turn = NHCA_TURN_READY;
+		list_add_tail(&ch->ready, &rd->ready);
+		break;
+	case NHCA_TURN_RUNNING:
+		ch->turn = NHCA_TURN_AGAIN;
+		break;
+	case NHCA_TURN_CLOSED:
+		schedule = false;
+		break;
+	default:
+		break;
+	}
+	spin_unlock_irqrestore(&rd->ready_lock, flags);
+	if (schedule)
+		tasklet_schedule(&rd->engine);
+}
+
+void nhca_turn_close(struct nhca_channel *ch)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rd->ready_lock, flags);
+	ch->turn = NHCA_TURN_CLOSED;
+	list_del_init(&ch->ready);
+	spin_unlock_irqrestore(&rd->ready_lock, flags);
+}
+
+/* Return: the channel whose turn it is, which is the caller's until turn_end(), or NULL. */
+static struct nhca_channel *turn_begin(struct nhca_rcxt_dev *rd)
+{
+	struct nhca_channel *ch;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rd->ready_lock, flags);
+	ch = list_first_entry_or_null(&rd->ready, struct nhca_channel, ready);
+	if (ch) {
+		list_del_init(&ch->ready);
+		ch->turn = NHCA_TURN_RUNNING;
+	}
+	spin_unlock_irqrestore(&rd->ready_lock, flags);
+	return ch;
+}
+
+static void turn_end(struct nhca_channel *ch, bool more)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rd->ready_lock, flags);
+	if (ch->turn == NHCA_TURN_AGAIN || (ch->turn == NHCA_TURN_RUNNING && more)) {
+		ch->turn = NHCA_TURN_READY;
+		list_add_tail(&ch->ready, &rd->ready);
+	} else if (ch->turn == NHCA_TURN_RUNNING) {
+		ch->turn = NHCA_TURN_IDLE;
+	}
+	spin_unlock_irqrestore(&rd->ready_lock, flags);
+}
+
+void nhca_turn_run(struct nhca_rcxt_dev *rd)
+{
+	struct nhca_channel *ch;
+	u32 turns;
+
+	for (turns = 0; turns < NHCA_CH_TURNS; turns++) {
+		ch = turn_begin(rd);
+		if (!ch)
+			return;
+		turn_end(ch, nhca_send_turn(ch));
+	}
+	tasklet_schedule(&rd->engine);
+}
+
+void nhca_channel_doorbell(struct nhca_channel *ch)
+{
+	nhca_turn_ready(ch, false);
+	local_bh_disable();
+	rcu_read_lock();
+	nhca_turn_run(ch->rd);
+	rcu_read_unlock();
+	local_bh_enable();
+}
