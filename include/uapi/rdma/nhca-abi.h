@@ -124,9 +124,18 @@ enum nhca_wr_opcode {
  * @reserved: 0
  *
  * Write: nhca_send_wqe.chan.local_rcxt waits for the notice; the work request is done when its
- * last packet has been sent.  Read: local_rcxt takes the payload; done when the request has been
- * sent. Cancel: of @local_rcxt and @tid only; done when no byte of the transfer lands, or leaves,
- * any more.  Probe: a frame NHCA_FRAME_STATUS comes, unless a packet is lost.
+ * last packet has been sent.  With NHCA_NOTIFY_INITIATOR the payload leaves by reference and the
+ * memory may be used again after NHCA_WC_CH_WRITE, else it is copied and may be used when the work
+ * request is done.  Read: local_rcxt takes the payload; done when the request has been sent.
+ * Cancel: of @local_rcxt and @tid only; done when no byte of the transfer lands, or is sent, any
+ * more; if it was complete already, nhca_cqe.vendor_err is EALREADY.  A write that is cancelled,
+ * or whose rCxt is released, while it is being sent is done with IB_WC_WR_FLUSH_ERR, and nobody is
+ * told unless it is signaled.  Probe: a frame NHCA_FRAME_STATUS comes, unless a packet is lost.
+ *
+ * A work request that cannot be puts the channel into the error state.  One that only comes too
+ * late or too early for its rCxts does not: its completion has an error status, and in
+ * nhca_cqe.vendor_err an errno: EINVAL (tid not higher, other sizes), ENOENT (not the channel's
+ * rCxt), EMSGSIZE (segment, with the MTU of now), ENOMEM.
  * NHCA_WR_CH_PACKET: SGEs or inline data of at most NHCA_FRAME_DATA bytes.
  */
 struct nhca_rcxt_wr {

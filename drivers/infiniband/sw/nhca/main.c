@@ -2,6 +2,7 @@
 /*
  * The module: rdma link ops, netdev events, and the life of a device.
  */
+#include <linux/debugfs.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/module.h>
@@ -18,6 +19,8 @@
 #include "memory/memory.h"
 #include "net/net.h"
 #include "observe/debugfs.h"
+#include "rcxt/pool.h"
+#include "rcxt/rcxt.h"
 #include "transport/qp.h"
 #include "verbs/objects.h"
 #include "verbs/verbs.h"
@@ -25,6 +28,21 @@
 
 MODULE_DESCRIPTION("Software host channel adapter");
 MODULE_LICENSE("GPL");
+
+static unsigned int nhca_rcxts = NHCA_RCXT_DEFAULT;
+
+static int rcxts_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, NHCA_RCXT_MAX);
+}
+
+static const struct kernel_param_ops rcxts_ops = {
+	.set = rcxts_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(rcxts, &rcxts_ops, &nhca_rcxts, 0444);
+MODULE_PARM_DESC(rcxts, "rCxts of each device, 64 bytes each (default 100000, at most 1048576)");
 
 /*
  * More completion vectors than this would only be more names for the same
@@ -97,6 +115,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event)
 	switch (event) {
 	case NETDEV_UNREGISTER:
 		/* also when the netdev moves to another namespace */
+		nhca_recover(dev, NHCA_CH_ERR_DEVICE);
 		ib_unregister_device_queued(&dev->ibdev);
 		break;
 	case NETDEV_UP:
@@ -221,6 +240,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const char *name)
 {
 	struct nhca_net *nn;
+	int err;
 
 	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
 	dev->netdev = ndev;
@@ -238,6 +258,9 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	dev->txq = nhca_txq_create();
 	if (!dev->txq)
 		return -ENOMEM;
+	err = nhca_rcxt_dev_init(dev, nhca_rcxts);
+	if (err)
+		return err;
 
 	nn = nhca_dev_net(ndev);
 	if (IS_ERR(nn))
@@ -255,6 +278,8 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
+	/* waits for who reads or writes there */
+	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
 		/* the receive path may have found the device by an address or an interface */
@@ -264,6 +289,7 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids));
 	xa_destroy(&dev->ah_ids);
 	xa_destroy(&dev->srq_ids);
+	nhca_rcxt_dev_exit(dev);
 	free_percpu(dev->counters);
 	nhca_txq_put(dev->txq);
 	netdev_put(dev->netdev, &dev->netdev_tracker);
@@ -409,6 +435,7 @@ static void __exit nhca_exit(void)
 	unregister_netdevice_notifier(&nhca_netdev_notifier);
 	nhca_debugfs_exit();
 	nhca_net_exit();
+	nhca_channel_exit();
 	nhca_qp_table_exit();
 	nhca_memory_exit();
 	nhca_icrc_exit();

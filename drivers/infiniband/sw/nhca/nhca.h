@@ -43,8 +43,10 @@
 #define NHCA_DEFAULT_PKEY	0xffff
 #define NHCA_PORT		1
 
+struct dentry;
 struct nhca_net;
 struct nhca_qp;
+struct nhca_rcxt_dev;
 struct nhca_txq;
 
 /**
@@ -65,6 +67,8 @@ struct nhca_txq;
  *            under RTNL
  * @mtu:      active path MTU in bytes, from the netdev's; as @port_state
  * @gsi:      the device's QP 1; RCU readers (transport/table.c)
+ * @rcxt:     its channels and the pool of their rCxts (rcxt/); owned
+ * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
  * @counters: per CPU
  */
 struct nhca_dev {
@@ -93,6 +97,8 @@ struct nhca_dev {
 	u32 port_state;
 	u32 mtu;
 	struct nhca_qp __rcu *gsi;
+	struct nhca_rcxt_dev *rcxt;
+	struct dentry *debugfs;
 	struct nhca_counters __percpu *counters;
 };
 

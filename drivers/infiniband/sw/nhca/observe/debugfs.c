@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/nhca: the directory; rooms put their files there.
+ * /sys/kernel/debug/nhca: the directory, and one for each device; rooms put their files there.
  */
 #include <linux/debugfs.h>
 
@@ -12,6 +12,11 @@ struct dentry *nhca_debugfs_init(void)
 {
 	nhca_debugfs = debugfs_create_dir("nhca", NULL);
 	return nhca_debugfs;
+}
+
+struct dentry *nhca_debugfs_dev(const char *name)
+{
+	return debugfs_create_dir(name, nhca_debugfs);
 }
 
 void nhca_debugfs_exit(void)

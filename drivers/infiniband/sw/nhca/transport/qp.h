@@ -263,6 +263,8 @@ struct nhca_qp_attr {
 	u8 en_sqd_async_notify;
 };
 
+struct nhca_channel;
+
 /**
  * struct nhca_qp - a queue pair
  * @ibqp:   the core's part
@@ -288,6 +290,9 @@ struct nhca_qp_attr {
  * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
  *          or may have become another; READ_ONCE, the newest packet wins
  * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
+ * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
+ *          @qpn, @modify, @user and what @sq has been granted mean anything then, and nothing in
+ *          transport/ is called for it
  * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
@@ -310,6 +315,7 @@ struct nhca_qp {
 	unsigned long cnp_sent;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
+	struct nhca_channel *channel;
 	struct tasklet_struct kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
@@ -369,6 +375,15 @@ void nhca_qp_set_error(struct nhca_qp *qp, int event);
  * Context: RCU read side.  Return: QP or NULL.
  */
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
+
+/**
+ * nhca_qpn_reserve - take a number from the table of QPs, by which no QP is found
+ * nhca_qpn_free - give it back
+ * For channels, whose packets look elsewhere.
+ * Context: process, sleeps.  Return: 0, -ENOMEM, -EBUSY (all are taken).
+ */
+int nhca_qpn_reserve(u32 *qpn);
+void nhca_qpn_free(u32 qpn);
 
 int nhca_qp_table_init(void);
 void nhca_qp_table_exit(void);

@@ -14,9 +14,28 @@
 static DEFINE_XARRAY_ALLOC(nhca_qps);
 static u32 nhca_qpn_next;
 
-int nhca_qp_table_add(struct nhca_qp *qp)
+/* @qp: NULL: the number is taken, and found to be nobody's */
+static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
 	struct xa_limit limit = XA_LIMIT(NHCA_QPN_MIN, NHCA_QPN_MASK - 1);
+	int err = xa_alloc_cyclic(&nhca_qps, qpn, qp, limit, &nhca_qpn_next, GFP_KERNEL);
+
+	/* 1: the numbers have come round */
+	return min(err, 0);
+}
+
+int nhca_qpn_reserve(u32 *qpn)
+{
+	return qpn_alloc(qpn, NULL);
+}
+
+void nhca_qpn_free(u32 qpn)
+{
+	xa_erase(&nhca_qps, qpn);
+}
+
+int nhca_qp_table_add(struct nhca_qp *qp)
+{
 	int err;
 
 	if (qp->ibqp.qp_type == IB_QPT_GSI) {
@@ -27,8 +46,8 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 	}
 
 	/* in RESET nobody looks at the number before it is complete */
-	err = xa_alloc_cyclic(&nhca_qps, &qp->qpn, qp, limit, &nhca_qpn_next, GFP_KERNEL);
-	if (err < 0)
+	err = qpn_alloc(&qp->qpn, qp);
+	if (err)
 		return err;
 	qp->party.qpn = qp->qpn;
 	return 0;
@@ -39,7 +58,7 @@ void nhca_qp_table_del(struct nhca_qp *qp)
 	if (qp->ibqp.qp_type == IB_QPT_GSI)
 		RCU_INIT_POINTER(qp->dev->gsi, NULL);
 	else
-		xa_erase(&nhca_qps, qp->qpn);
+		nhca_qpn_free(qp->qpn);
 }
 
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn)

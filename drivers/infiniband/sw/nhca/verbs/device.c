@@ -2,10 +2,18 @@
 /*
  * The device as a whole, and user contexts.
  */
+#include <linux/capability.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 
 #include "objects.h"
+#include "verbs.h"
 #include "../memory/memory.h"
+#include "../net/net.h"
+#include "../rcxt/rcxt.h"
+
+#define UVERBS_MODULE_NAME nhca
+#include <rdma/uverbs_named_ioctl.h>
 
 /* no vendor has it; rdma_rxe and siw say the same */
 #define NHCA_VENDOR_ID		0xffffff
@@ -114,7 +122,7 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct nhca_alloc_ucontext_resp resp = {
-		.features = NHCA_FEATURE_LOCAL_OPS,
+		.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS,
 	};
 
 	return nhca_respond(udata, &resp, sizeof(resp));
@@ -133,3 +141,46 @@ void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 void nhca_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
+
+/* ---- recovery ---- */
+
+u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why)
+{
+	u32 count = nhca_rcxt_recover(dev, why);
+
+	ibdev_info(&dev->ibdev, "recovered, reason: %s; recovery count %u\n",
+		   why == NHCA_CH_ERR_DEVICE ? "its netdev goes" : "asked for", count);
+	return count;
+}
+
+bool nhca_may_recover(const struct nhca_dev *dev)
+{
+	return ns_capable(nhca_net_ns(dev->nn)->user_ns, CAP_NET_ADMIN);
+}
+
+static int UVERBS_HANDLER(NHCA_METHOD_DEVICE_RECOVER)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *ibuc = ib_uverbs_get_ucontext(attrs);
+	struct nhca_dev *dev;
+	u32 count;
+
+	if (IS_ERR(ibuc))
+		return PTR_ERR(ibuc);
+	dev = to_nhca_dev(ibuc->device);
+	if (!nhca_may_recover(dev))
+		return -EPERM;
+	count = nhca_recover(dev, NHCA_CH_ERR_RECOVERED);
+	return uverbs_copy_to(attrs, NHCA_ATTR_DEVICE_RECOVER_RESP_COUNT, &count, sizeof(count));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DEVICE_RECOVER,
+			    UVERBS_ATTR_PTR_OUT(NHCA_ATTR_DEVICE_RECOVER_RESP_COUNT,
+						UVERBS_ATTR_TYPE(u32), UA_MANDATORY));
+
+ADD_UVERBS_METHODS(nhca_device_methods, UVERBS_OBJECT_DEVICE,
+		   &UVERBS_METHOD(NHCA_METHOD_DEVICE_RECOVER));
+
+const struct uapi_definition nhca_device_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &nhca_device_methods),
+	{}
+};

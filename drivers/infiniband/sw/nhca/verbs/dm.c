@@ -104,7 +104,7 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_A
 						 UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
 						 UA_MANDATORY));
 
-const struct uapi_definition nhca_uapi_defs[] = {
+const struct uapi_definition nhca_dm_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &nhca_dm_alloc),
 	{}
 };

@@ -46,7 +46,13 @@ void nhca_dealloc_driver(struct ib_device *ibdev);
 void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			    unsigned long event);
 
+/* debug.c */
+int nhca_enable_driver(struct ib_device *ibdev);
+
 /* device.c */
+extern const struct uapi_definition nhca_device_defs[];
+/* may who asks let the device recover? */
+bool nhca_may_recover(const struct nhca_dev *dev);
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata);
 int nhca_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
@@ -114,6 +120,18 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
+/* channel.c: the same for QPs of type IB_QPT_DRIVER */
+struct nhca_qp;
+extern const struct uapi_definition nhca_channel_defs[];
+int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			struct ib_udata *udata);
+int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask);
+void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr);
+void nhca_destroy_channel(struct nhca_qp *qp);
+
+/* job.c */
+extern const struct uapi_definition nhca_job_defs[];
+
 /* mr.c */
 #ifdef NHCA_OLD_REG_MR
 struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
@@ -147,7 +165,7 @@ int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 int nhca_check_access(int access);
 
 /* dm.c */
-extern const struct uapi_definition nhca_uapi_defs[];
+extern const struct uapi_definition nhca_dm_defs[];
 struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 			    struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs);
 int nhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);

@@ -11,6 +11,14 @@
 #include "../queue/cq.h"
 #include "../transport/qp.h"
 
+const struct uapi_definition nhca_uapi_defs[] = {
+	UAPI_DEF_CHAIN(nhca_device_defs),
+	UAPI_DEF_CHAIN(nhca_channel_defs),
+	UAPI_DEF_CHAIN(nhca_job_defs),
+	UAPI_DEF_CHAIN(nhca_dm_defs),
+	{}
+};
+
 const struct ib_device_ops nhca_dev_ops = {
 	.owner = THIS_MODULE,
 	/*
@@ -47,6 +55,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.destroy_srq = nhca_destroy_srq,
 	.detach_mcast = nhca_detach_mcast,
 	.disassociate_ucontext = nhca_disassociate_ucontext,
+	.enable_driver = nhca_enable_driver,
 	.fill_res_mr_entry = nhca_fill_res_mr_entry,
 	.get_dev_fw_str = nhca_get_dev_fw_str,
 	.get_dma_mr = nhca_get_dma_mr,

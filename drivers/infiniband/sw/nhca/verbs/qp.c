@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs: arguments and attributes.  The engines are in transport/.
+ * Queue pairs: arguments and attributes.  The engines are in transport/; what is different for
+ * channels is in channel.c.
  */
 #include <rdma/ib_addr.h>
 
 #include "objects.h"
+#include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
 /* FLUSH rights come from consumers that give a QP all there are; no opcode uses them */
@@ -54,6 +56,9 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct nhca_create_qp_resp resp = {};
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err;
+
+	if (init->qp_type == IB_QPT_DRIVER)
+		return nhca_create_channel(ibqp, init, udata);
 
 	err = nhca_qp_check_init(init);
 	if (err)
@@ -170,6 +175,8 @@ int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err;
 
+	if (qp->channel)
+		return nhca_modify_channel(qp, attr, mask);
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 
@@ -193,10 +200,8 @@ static void nhca_qp_cap(const struct nhca_qp *qp, struct ib_qp_cap *cap)
 	}
 }
 
-int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		  struct ib_qp_init_attr *init)
+static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	const struct nhca_qp_attr *from = &qp->attr;
 
 	/* attributes change with both locks held, so either keeps them still */
@@ -220,12 +225,23 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		.retry_cnt = from->retry_cnt,
 		.rnr_retry = from->rnr_retry,
 	};
-	attr->cur_qp_state = attr->qp_state;
 	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->sq.draining);
 	if (qp->av)
 		nhca_av_to_attr(qp->av, &attr->ah_attr);
-	nhca_qp_cap(qp, &attr->cap);
 	spin_unlock_bh(&qp->rq.lock);
+}
+
+int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+
+	if (qp->channel)
+		nhca_query_channel(qp, attr);
+	else
+		nhca_qp_to_attr(qp, attr);
+	attr->cur_qp_state = attr->qp_state;
+	nhca_qp_cap(qp, &attr->cap);
 
 	*init = (struct ib_qp_init_attr) {
 		.event_handler = ibqp->event_handler,
@@ -245,6 +261,10 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 
+	if (qp->channel) {
+		nhca_destroy_channel(qp);
+		return 0;
+	}
 	nhca_mcast_detach_all(qp);
 	nhca_qp_fini(qp);
 	nhca_mw_qp_gone(&qp->party);
@@ -264,7 +284,10 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad_wr = wr;
 		if (wr)
 			return -EINVAL;
-		nhca_send_doorbell(qp);
+		if (qp->channel)
+			nhca_channel_doorbell(qp->channel);
+		else
+			nhca_send_doorbell(qp);
 		return 0;
 	}
 
@@ -314,7 +337,8 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	if (qp->user) {
 		*bad_wr = wr;
-		if (wr)
+		/* a channel has no receive queue */
+		if (wr || qp->channel)
 			return -EINVAL;
 		nhca_recv_doorbell(qp);
 		return 0;
