@@ -19,8 +19,9 @@ KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
 	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y)
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
+PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca/examples
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
-	$(notdir $(wildcard tools/testing/selftests/*.c tools/testing/bench/*.c)))
+	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
 .PHONY: all module provider install selftests deps demo check check-long kunit bench style clean distclean help
 
@@ -37,7 +38,7 @@ install: | root	## module, module index and provider on this machine (root)
 	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
 
-selftests: $(PROGRAMS)	## the test programs in C
+selftests: $(PROGRAMS)	## the test programs in C; they link with the provider
 
 deps:	## Debian packages that building and testing need (root or sudo)
 	@tools/testing/deps
@@ -61,7 +62,7 @@ style:	## checkpatch --strict over the sources
 	@tools/testing/style
 
 clean:	## what was compiled from this checkout
-	rm -rf $(BUILD)/userspace $(BUILD)/selftests $(BUILD)/lab/builds
+	rm -rf $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -71,10 +72,17 @@ distclean: clean	## everything that is not source, guest images included
 help:	## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-vpath %.c tools/testing/selftests tools/testing/bench
-$(BUILD)/selftests/%: %.c $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+# The direct verbs are where programs look for them: this checkout's header, and its library if it
+# was built here, else the installed one. Only who calls it needs the library when it runs.
+$(BUILD)/include/infiniband/nhcadv.h: userspace/libnhca/nhcadv.h
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -Wall -Wextra -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< -libverbs -lrdmacm -lpthread
+	cp $< $@
+
+vpath %.c $(PROGRAM_FOLDERS)
+$(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
+		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread
 
 .PHONY: kernel-headers root
 kernel-headers:

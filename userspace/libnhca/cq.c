@@ -174,17 +174,25 @@ static void cqe_to_wc(const struct nhca_cqe *cqe, struct ibv_wc *wc)
 	wc->opcode = cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
+	wc->qp_num = cqe->qp_num;
+	wc->src_qp = cqe->src_qp;
+	wc->wc_flags = cqe->flags;
+	wc->slid = 0;
+	wc->dlid_path_bits = 0;
+
+	if (nhca_cqe_of_channel(cqe)) {
+		wc->invalidated_rkey = cqe->opcode == NHCA_WC_CH_FRAME ?
+				       cqe->chan.frame : cqe->chan.tid;
+		wc->pkey_index = 0;
+		wc->sl = 0;
+		return;
+	}
 	if (cqe->flags & NHCA_WC_WITH_INV)
 		wc->invalidated_rkey = cqe->ex.invalidated_rkey;
 	else
 		wc->imm_data = (__force __be32)cqe->ex.imm_data;
-	wc->qp_num = cqe->qp_num;
-	wc->src_qp = cqe->src_qp;
-	wc->wc_flags = cqe->flags;
 	wc->pkey_index = cqe->pkey_index;
-	wc->slid = 0;
 	wc->sl = cqe->sl;
-	wc->dlid_path_bits = 0;
 }
 
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)

@@ -120,7 +120,9 @@ static uint32_t read_slid(struct ibv_cq_ex *ibcq)
 
 static uint8_t read_sl(struct ibv_cq_ex *ibcq)
 {
-	return to_ncq_ex(ibcq)->cqe->sl;
+	const struct nhca_cqe *cqe = to_ncq_ex(ibcq)->cqe;
+
+	return nhca_cqe_of_channel(cqe) ? 0 : cqe->sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)
@@ -176,6 +178,7 @@ void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags)
 	ex->read_opcode = read_opcode;
 	ex->read_vendor_err = read_vendor_err;
 	ex->read_wc_flags = read_wc_flags;
+	nhca_cq_set_channel_ops(cq);
 
 	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
 		ex->read_byte_len = read_byte_len;

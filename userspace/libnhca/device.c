@@ -165,6 +165,13 @@ static bool nhca_match_device(struct verbs_sysfs_dev *sysfs_dev)
 		sysfs_dev->driver_id == NHCA_RDMA_DRIVER_ID);
 }
 
+static const struct verbs_device_ops nhca_dev_ops;
+
+bool nhca_is_device(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &nhca_dev_ops;
+}
+
 static const struct verbs_device_ops nhca_dev_ops = {
 	.name = "nhca",
 	.match_min_abi_version = NHCA_ABI_VERSION,

@@ -24,10 +24,13 @@ DECLARE_DRV_CMD(nhca_umodify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		nhca_modify_srq_cmd, empty);
 DECLARE_DRV_CMD(nhca_ucreate_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, nhca_create_qp_resp);
+DECLARE_DRV_CMD(nhca_ucreate_channel, IB_USER_VERBS_CMD_CREATE_QP,
+		nhca_create_channel_cmd, nhca_create_channel_resp);
 
 static_assert(sizeof(struct nhca_ring_hdr) == NHCA_RING_HDR_SIZE, "ring header");
 static_assert(sizeof(struct nhca_send_wqe) == 64, "send WQE");
 static_assert(sizeof(struct nhca_recv_wqe) == 16, "receive WQE");
 static_assert(sizeof(struct nhca_cqe) == 64, "CQE");
+static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE, "frame");
 
 #endif /* NHCA_PROVIDER_ABI_H */

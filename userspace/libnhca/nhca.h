@@ -14,6 +14,7 @@
 #include <infiniband/driver.h>
 
 #include "nhca-abi.h"
+#include "nhcadv.h"
 
 /* What newer releases of rdma-core want to know, and we have nothing to say to */
 #if NHCA_RDMA_CORE < 54
@@ -27,6 +28,11 @@
 #define nhca_cmd_get_context(vctx, cmd, size, ...) \
 	ibv_cmd_get_context(vctx, cmd, size, NULL, __VA_ARGS__)
 #endif
+
+/* Limits of channels that rdma/nhca-abi.h has in words */
+#define NHCA_MAX_FRAMES		32768
+#define NHCA_MIN_SEGMENT	64
+#define NHCA_MAX_SEGMENT	65532
 
 /**
  * struct nhca_context - an open device
@@ -75,6 +81,7 @@ struct nhca_wq {
 /**
  * struct nhca_cq - a completion queue
  * @vcq:    libibverbs' part
+ * @dv:     extended polling: what only channels have
  * @ring:   of struct nhca_cqe
  * @lock:   protects all below and the consuming of entries; held from
  *          ibv_start_poll() to ibv_end_poll(), and over a resize
@@ -90,6 +97,7 @@ struct nhca_wq {
  */
 struct nhca_cq {
 	struct verbs_cq vcq;
+	struct nhcadv_cq dv;
 	struct nhca_ring ring;
 	pthread_spinlock_t lock;
 	bool single;
@@ -128,6 +136,34 @@ struct nhca_qp {
 	int wr_err;
 };
 
+/**
+ * struct nhca_fifo - the receive FIFO of a channel
+ * @ring:     of struct nhca_frame, filled by the kernel
+ * @lock:     protects all below
+ * @cons:     frames given back
+ * @released: a bit for each slot: released, but not given back, because one before it is in use
+ */
+struct nhca_fifo {
+	struct nhca_ring ring;
+	pthread_spinlock_t lock;
+	uint32_t cons;
+	uint32_t *released;
+};
+
+/**
+ * struct nhca_channel - a queue pair of type IBV_QPT_DRIVER
+ * @qp:   comes first; it has no RQ
+ * @dv:   how to post
+ * @fifo: the receive FIFO; @fifo.ring is empty if it has none
+ * @key:  what peers have on every packet
+ */
+struct nhca_channel {
+	struct nhca_qp qp;
+	struct nhcadv_qp_ex dv;
+	struct nhca_fifo fifo;
+	uint32_t key;
+};
+
 struct nhca_ah {
 	struct ibv_ah ah;
 	uint32_t id;
@@ -163,10 +199,19 @@ static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct nhca_qp, vqp.qp_ex);
 }
 
+static inline struct nhca_channel *to_nch(struct ibv_qp *qp)
+{
+	return container_of(qp, struct nhca_channel, qp.vqp.qp);
+}
+
 static inline struct nhca_ah *to_nah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct nhca_ah, ah);
 }
+
+/* ---- device.c ---- */
+
+bool nhca_is_device(struct ibv_device *device);
 
 /* ---- ring.c ---- */
 
@@ -276,9 +321,19 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 		pthread_spin_unlock(&cq->lock);
 }
 
+/* Is it of a channel?  Then @cqe->chan is what it has, and nothing of UD. */
+static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
+{
+	return cqe->opcode >= NHCA_WC_CH_POSTED;
+}
+
 /* EOPNOTSUPP if @wc_flags asks for what a CQE does not hold, else 0 */
 int nhca_cq_check_wc_flags(uint64_t wc_flags);
 void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags);
+
+/* ---- cq_channel.c ---- */
+
+void nhca_cq_set_channel_ops(struct nhca_cq *cq);
 
 /* ---- srq.c ---- */
 
@@ -326,5 +381,35 @@ uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
 
 /* Bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n up to SEND_WITH_INV. */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
+
+/* Refuse what was posted since ibv_wr_start() */
+void nhca_wr_fail(struct nhca_qp *qp, int err);
+
+/*
+ * The next slot with the common part filled in, for setters to go on with;
+ * @opcode: NHCA_WR_*.  NULL if something went wrong.
+ */
+struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode);
+
+void nhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+			  const struct ibv_sge *sg_list);
+
+/* ---- channel.c, wr_channel.c, fifo.c: behind nhcadv.h ---- */
+
+/* Can there be channels?  0 or EOPNOTSUPP. */
+int nhca_check_channels(struct ibv_context *context);
+
+/* Is @ibqp a channel?  0 or EOPNOTSUPP. */
+int nhca_check_channel(struct ibv_qp *ibqp);
+
+/* What is not of a queue pair: the caller frees @ch. */
+void nhca_channel_fini(struct nhca_channel *ch);
+
+void nhca_wr_set_channel_ops(struct nhca_channel *ch);
+
+/* Returns 0 or an errno.  nhca_fifo_fini() is fine after a failure, too. */
+int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
+		   const struct nhca_ring_info *info);
+void nhca_fifo_fini(struct nhca_fifo *fifo);
 
 #endif /* NHCA_PROVIDER_H */

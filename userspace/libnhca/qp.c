@@ -172,6 +172,8 @@ int nhca_destroy_qp(struct ibv_qp *ibqp)
 		return ret;
 	forget_completions(ibqp);
 
+	if (ibqp->qp_type == IBV_QPT_DRIVER)
+		nhca_channel_fini(to_nch(ibqp));
 	nhca_wq_fini(&qp->sq);
 	nhca_wq_fini(&qp->rq);
 	free(qp);

@@ -9,7 +9,7 @@
 
 #include "nhca.h"
 
-static void wr_fail(struct nhca_qp *qp, int err)
+void nhca_wr_fail(struct nhca_qp *qp, int err)
 {
 	if (!qp->wr_err)
 		qp->wr_err = err;
@@ -47,23 +47,21 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	return posted ? nhca_sq_doorbell(&ibqp->qp_base) : err;
 }
 
-/* The next slot with the common part filled in; NULL if something went wrong */
-static struct nhca_send_wqe *wr_begin(struct ibv_qp_ex *ibqp,
-				      enum ibv_wr_opcode opcode)
+struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode)
 {
-	struct nhca_qp *qp = to_nqp_ex(ibqp);
+	const struct ibv_qp_ex *ibqp = &qp->vqp.qp_ex;
 	struct nhca_send_wqe *wqe;
 
 	if (qp->wr_err)
 		return NULL;
 	if (nhca_wq_full(&qp->sq, qp->wr_next)) {
-		wr_fail(qp, ENOMEM);
+		nhca_wr_fail(qp, ENOMEM);
 		return NULL;
 	}
 	/* IBV_SEND_INLINE is not for the caller to say: setters do. */
 	if (ibqp->wr_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 			       IBV_SEND_SOLICITED | IBV_SEND_INLINE)) {
-		wr_fail(qp, EINVAL);
+		nhca_wr_fail(qp, EINVAL);
 		return NULL;
 	}
 
@@ -74,6 +72,12 @@ static struct nhca_send_wqe *wr_begin(struct ibv_qp_ex *ibqp,
 	wqe->flags = ibqp->wr_flags & ~IBV_SEND_INLINE;
 	qp->wr_wqe = wqe;
 	return wqe;
+}
+
+static struct nhca_send_wqe *wr_begin(struct ibv_qp_ex *ibqp,
+				      enum ibv_wr_opcode opcode)
+{
+	return nhca_wr_begin(to_nqp_ex(ibqp), opcode);
 }
 
 static void wr_send(struct ibv_qp_ex *ibqp)
@@ -176,7 +180,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 	if (!wqe)
 		return;
 	if (mw->type != IBV_MW_TYPE_2)
-		wr_fail(to_nqp_ex(ibqp), EINVAL);
+		nhca_wr_fail(to_nqp_ex(ibqp), EINVAL);
 	else
 		nhca_put_bind(wqe, mw, rkey, info);
 }
@@ -185,7 +189,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 static struct nhca_send_wqe *wr_current(struct nhca_qp *qp)
 {
 	if (!qp->wr_wqe)
-		wr_fail(qp, EINVAL);
+		nhca_wr_fail(qp, EINVAL);
 	return qp->wr_wqe;
 }
 
@@ -210,7 +214,7 @@ static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
 	if (!wqe)
 		return;
 	if (!qp->sq.max_sge) {
-		wr_fail(qp, EINVAL);
+		nhca_wr_fail(qp, EINVAL);
 		return;
 	}
 	wqe->sge[0].addr = addr;
@@ -219,8 +223,8 @@ static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
 	wqe->num_sge = 1;
 }
 
-static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
-			    const struct ibv_sge *sg_list)
+void nhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+			  const struct ibv_sge *sg_list)
 {
 	struct nhca_qp *qp = to_nqp_ex(ibqp);
 	struct nhca_send_wqe *wqe = wr_current(qp);
@@ -229,7 +233,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 	if (!wqe)
 		return;
 	if (num_sge > qp->sq.max_sge) {
-		wr_fail(qp, EINVAL);
+		nhca_wr_fail(qp, EINVAL);
 		return;
 	}
 	for (i = 0; i < num_sge; i++) {
@@ -252,7 +256,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 		return;
 	for (i = 0; i < num_buf; i++) {
 		if (buf_list[i].length > qp->max_inline - len) {
-			wr_fail(qp, EINVAL);
+			nhca_wr_fail(qp, EINVAL);
 			return;
 		}
 		memcpy(wqe->data + len, buf_list[i].addr, buf_list[i].length);
@@ -283,7 +287,7 @@ void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_set_sge = wr_set_sge;
-	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_sge_list = nhca_wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (ex->qp_base.qp_type == IBV_QPT_UD)

@@ -97,10 +97,11 @@ class Builder:
                 shutil.rmtree(path, ignore_errors=True)
             return final
 
-    def _chroot(self, what, command, upper, log, binds):
+    def _chroot(self, what, command, upper, log, binds, trees=()):
         if self.kernel:
             command = f"export ARCH={self.kernel.arch}; {command}"
-        return chroot.run(f"{what} for {self.name}", self.trees, upper, {**self.binds, **binds}, command,
+        return chroot.run(f"{what} for {self.name}", [*self.trees, *trees], upper,
+                          {**self.binds, **binds}, command,
                           paths.STATE / f"logs/{log}-{self.name}.log")
 
     def _make(self, kunit=""):
@@ -136,7 +137,9 @@ class Builder:
                 say.note(f"  {line.strip()}")
 
     def programs(self):
-        """Payload with the compiled test programs. One that does not compile is missing, loudly."""
+        """Payload with the compiled test programs. One that does not compile is missing, loudly.
+
+        They link with the provider as it is installed; its source is among what they are made of."""
         names = [name for name in _files(PROGRAM_PARTS)
                  if not name.startswith("tools/") or name.endswith((".c", ".h"))]
 
@@ -149,10 +152,11 @@ class Builder:
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
             if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
                 return
+            provider = self.driver() / "payload"
             _copy(names, paths.fresh(self.folder / "programs"))
             command = "cd /programs && make -k selftests BUILD=/programs/build || true"
             self._chroot("compiling the test programs", command, None, "selftests",
-                         {"/programs": self.folder / "programs"})
+                         {"/programs": self.folder / "programs"}, [provider])
             log = paths.STATE / f"logs/selftests-{self.name}.log"
             for line in log.read_text(errors="replace").splitlines():
                 if "error" in line.lower() or "warning" in line:

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The receive FIFO of a channel.  Several of the kernel's engines fill frames at a time, so that
+ * they are there in any order, and threads of the program release them in any order; the kernel
+ * gets slots back in theirs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nhca.h"
+
+#define SAME(member)								\
+	static_assert(offsetof(struct nhcadv_frame, member) ==			\
+		      offsetof(struct nhca_frame, member), "frame: " #member)
+
+static_assert(sizeof(struct nhcadv_frame) == sizeof(struct nhca_frame), "frame");
+SAME(seq);
+SAME(kind);
+SAME(status);
+SAME(length);
+SAME(src_channel);
+SAME(src_key);
+SAME(src_rcxt);
+SAME(rcxt);
+SAME(tid);
+SAME(total);
+SAME(offset);
+SAME(segment);
+SAME(cookie);
+SAME(have);
+SAME(data);
+static_assert((int)NHCADV_FRAME_PACKET == NHCA_FRAME_PACKET &&
+	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS, "kinds of frames");
+static_assert((int)NHCADV_TRANSFER_DONE == NHCA_TRANSFER_DONE &&
+	      (int)NHCADV_TRANSFER_PARTIAL == NHCA_TRANSFER_PARTIAL &&
+	      (int)NHCADV_TRANSFER_NONE == NHCA_TRANSFER_NONE &&
+	      (int)NHCADV_TRANSFER_VIOLATED == NHCA_TRANSFER_VIOLATED, "statuses");
+
+#define BITS 32
+
+int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
+		   const struct nhca_ring_info *info)
+{
+	int ret;
+
+	pthread_spin_init(&fifo->lock, PTHREAD_PROCESS_PRIVATE);
+	ret = nhca_ring_map(&fifo->ring, context, info, sizeof(struct nhca_frame));
+	if (ret || !fifo->ring.hdr)
+		return ret;
+
+	fifo->cons = nhca_load(&fifo->ring.hdr->cons);
+	fifo->released = calloc(fifo->ring.entries / BITS + 1, sizeof(*fifo->released));
+	return fifo->released ? 0 : ENOMEM;
+}
+
+void nhca_fifo_fini(struct nhca_fifo *fifo)
+{
+	free(fifo->released);
+	nhca_ring_unmap(&fifo->ring);
+	pthread_spin_destroy(&fifo->lock);
+}
+
+const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *ibqp, uint32_t index)
+{
+	const struct nhca_ring *ring = &to_nch(ibqp)->fifo.ring;
+	const struct nhcadv_frame *frame;
+
+	if (!ring->hdr)
+		return NULL;
+	frame = nhca_slot(ring, index);
+	return nhca_load(&frame->seq) == index + 1 ? frame : NULL;
+}
+
+/* The slot's bit, in a word of nhca_fifo.released */
+static uint32_t *slot_bit(const struct nhca_fifo *fifo, uint32_t index,
+			  uint32_t *bit)
+{
+	uint32_t slot = index & (fifo->ring.entries - 1);
+
+	*bit = UINT32_C(1) << slot % BITS;
+	return &fifo->released[slot / BITS];
+}
+
+int nhcadv_release_frame(struct ibv_qp *ibqp, uint32_t index)
+{
+	struct nhca_fifo *fifo = &to_nch(ibqp)->fifo;
+	uint32_t *word, bit, cons;
+
+	if (!nhcadv_frame(ibqp, index))
+		return EINVAL;
+
+	pthread_spin_lock(&fifo->lock);
+	cons = fifo->cons;
+	word = slot_bit(fifo, index, &bit);
+	/* What has been given back still looks as it did. */
+	if (index - cons >= fifo->ring.entries || (*word & bit)) {
+		pthread_spin_unlock(&fifo->lock);
+		return EINVAL;
+	}
+	*word |= bit;
+
+	for (;;) {
+		word = slot_bit(fifo, cons, &bit);
+		if (!(*word & bit))
+			break;
+		*word &= ~bit;
+		cons++;
+	}
+	if (cons != fifo->cons) {
+		fifo->cons = cons;
+		nhca_store(&fifo->ring.hdr->cons, cons);
+	}
+	pthread_spin_unlock(&fifo->lock);
+	return 0;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * nhcadv_wr_*(): work requests of channels.  What is checked here saves the channel a trip to the
+ * error state; the kernel checks all of it again.
+ */
+#include <errno.h>
+
+#include "nhca.h"
+
+static_assert((int)NHCADV_NOTIFY_INITIATOR == NHCA_NOTIFY_INITIATOR &&
+	      (int)NHCADV_NOTIFY_TARGET == NHCA_NOTIFY_TARGET, "notify");
+static_assert(sizeof(struct nhca_rcxt_wr) <= 64, "a slot of 128 bytes has room for it");
+
+static struct nhca_channel *to_channel(struct nhcadv_qp_ex *dv)
+{
+	return container_of(dv, struct nhca_channel, dv);
+}
+
+/* @flags: what ibv_qp_ex.wr_flags may have beside IBV_SEND_SIGNALED */
+static struct nhca_send_wqe *begin(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
+				   uint32_t flags)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+
+	if (qp->vqp.qp_ex.wr_flags & ~(flags | IBV_SEND_SIGNALED)) {
+		nhca_wr_fail(qp, EINVAL);
+		return NULL;
+	}
+	return nhca_wr_begin(qp, opcode);
+}
+
+static void put_peer(struct nhca_send_wqe *wqe, const struct nhcadv_peer *peer)
+{
+	wqe->chan.ah_id = to_nah(peer->ah)->id;
+	wqe->chan.remote_qpn = peer->qpn;
+	wqe->chan.remote_key = peer->key;
+}
+
+static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, uint64_t cookie)
+{
+	struct nhca_send_wqe *wqe;
+
+	/* As everywhere, it is the setters that say IBV_SEND_INLINE. */
+	wqe = begin(dv, NHCA_WR_CH_PACKET, IBV_SEND_SOLICITED | IBV_SEND_INLINE);
+	if (wqe) {
+		put_peer(wqe, peer);
+		wqe->chan.cookie = cookie;
+	}
+}
+
+/* A frame has room for so many. */
+static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct ibv_sge *sg_list)
+{
+	uint64_t length = 0;
+	size_t i;
+
+	for (i = 0; i < num_sge; i++)
+		length += sg_list[i].length;
+	if (length > NHCA_FRAME_DATA)
+		nhca_wr_fail(to_nqp_ex(ibqp), EINVAL);
+	else
+		nhca_wr_set_sge_list(ibqp, num_sge, sg_list);
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ibqp, 1, &sge);
+}
+
+static uint32_t packets(uint32_t bytes, uint32_t segment)
+{
+	return bytes / segment + !!(bytes % segment);
+}
+
+static bool transfer_ok(const struct nhcadv_transfer *t)
+{
+	if (!t->tid || t->total > NHCA_MAX_TRANSFER ||
+	    t->notify & ~(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET))
+		return false;
+	return !t->segment || (t->segment % 4 == 0 && t->segment >= NHCA_MIN_SEGMENT &&
+			       t->segment <= NHCA_MAX_SEGMENT &&
+			       packets(t->total, t->segment) <= NHCA_MAX_TRANSFER_PACKETS);
+}
+
+/* Does a packet of the transfer begin there? */
+static bool offset_ok(const struct nhcadv_transfer *t, uint32_t offset)
+{
+	return t->segment && offset % t->segment == 0 && (!offset || offset < t->total);
+}
+
+/* The request is complete: data is none of its own.  NULL if something went wrong. */
+static struct nhca_rcxt_wr *begin_transfer(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
+					   const struct nhcadv_peer *peer,
+					   const struct nhcadv_transfer *t)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+	struct nhca_send_wqe *wqe = begin(dv, opcode, 0);
+
+	if (!wqe)
+		return NULL;
+	if (!transfer_ok(t)) {
+		nhca_wr_fail(qp, EINVAL);
+		return NULL;
+	}
+	put_peer(wqe, peer);
+	wqe->chan.cookie = t->cookie;
+	wqe->chan.local_rcxt = t->local_rcxt;
+	wqe->chan.remote_rcxt = t->remote_rcxt;
+	wqe->rcxt[0] = (struct nhca_rcxt_wr){
+		.local_pvo = t->local_pvo,
+		.remote_pvo = t->remote_pvo,
+		.tid = t->tid,
+		.total = t->total,
+		.segment = t->segment,
+		.notify = t->notify,
+	};
+	qp->wr_wqe = NULL;
+	return wqe->rcxt;
+}
+
+static void wr_write(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		     const struct nhcadv_transfer *transfer)
+{
+	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
+
+	if (wr)
+		wr->length = transfer->total;
+}
+
+static void wr_rewrite(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		       const struct nhcadv_transfer *transfer, uint32_t offset, uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
+
+	if (!wr)
+		return;
+	if (!offset_ok(transfer, offset) || length > transfer->total - offset ||
+	    (!length && transfer->total) ||
+	    (length % transfer->segment && length != transfer->total - offset)) {
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+		return;
+	}
+	wr->offset = offset;
+	wr->length = length;
+	wr->flags = NHCA_RCXT_WR_AGAIN;
+}
+
+static void wr_read(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *transfer)
+{
+	begin_transfer(dv, NHCA_WR_CH_READ, peer, transfer);
+}
+
+static void wr_cancel(struct nhcadv_qp_ex *dv, uint64_t local_rcxt, uint32_t tid)
+{
+	struct nhca_send_wqe *wqe = begin(dv, NHCA_WR_CH_CANCEL, 0);
+
+	if (!wqe)
+		return;
+	wqe->chan.local_rcxt = local_rcxt;
+	wqe->rcxt[0] = (struct nhca_rcxt_wr){ .tid = tid };
+	to_channel(dv)->qp.wr_wqe = NULL;
+}
+
+static void wr_probe(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		     const struct nhcadv_transfer *transfer, uint32_t offset)
+{
+	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_PROBE, peer, transfer);
+
+	if (!wr)
+		return;
+	if (!offset_ok(transfer, offset))
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+	else
+		wr->offset = offset;
+}
+
+void nhca_wr_set_channel_ops(struct nhca_channel *ch)
+{
+	struct ibv_qp_ex *ex = &ch->qp.vqp.qp_ex;
+
+	nhca_wr_set_ops(&ch->qp, 0);
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ch->dv = (struct nhcadv_qp_ex){
+		.wr_packet = wr_packet,
+		.wr_write = wr_write,
+		.wr_rewrite = wr_rewrite,
+		.wr_read = wr_read,
+		.wr_cancel = wr_cancel,
+		.wr_probe = wr_probe,
+	};
+}
+
+struct nhcadv_qp_ex *nhcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ibqp)
+{
+	int ret = nhca_check_channel(&ibqp->qp_base);
+
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	return &to_nch(&ibqp->qp_base)->dv;
+}
