@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: channels do what nhcadv's man pages say: packets, writes, reads, resending, cancel, recovery; and refuse the rest
+# tier: check
+# lab: --nodes 2 --cpus 2 --timeout 400
+# lab one-host: --nodes 1 --cpus 2 --timeout 400
+# lab debug: --nodes 2 --cpus 2 --kernel debug --timeout 1800
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+gid=$(gid_index) || exit 1
+
+# What the other user of the test opens
+chmod 666 /dev/infiniband/uverbs*
+
+run "the example of nhcadv(7)" nhcadv_write "$RDMA_DEV" "$gid"
+
+before=$(resources "$RDMA_DEV")
+leak_snapshot
+command="channel -d $RDMA_DEV -g $gid -p 18800"
+pair "channels, from end to end" "$command" "$command $IP_1" 300
+# Both sides pass each case together: the client's word is enough.
+[ "$NODE" = "$NODES" ] && grep '^ok - \|^# ' "$LIB_TMP/client"
+resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
+leak_check "slab objects and module references are back on node $NODE"
