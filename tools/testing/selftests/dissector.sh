@@ -8,6 +8,8 @@
 . "$LAB_SRC/selftests/lib.sh"
 
 SCRIPT=/usr/local/share/wireshark/nhca.lua
+# tshark looks for files of its own where it is, as whoever runs it
+cd / || exit 1
 
 dissector() {
 	"$LAB_SRC/selftests/dissector.py" "$@"
