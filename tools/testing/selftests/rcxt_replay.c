@@ -10,6 +10,7 @@
  * FILE is a pcap file of the frames as they are on a wire: batches that offload has joined are
  * cut apart, and checksums that were left to the netdev are there.  Both print how many packets
  * it were; recording fails if the kernel had no room for one, replaying if one did not leave.
+ * Before Linux 6.2 batches cannot be recorded: ethtool -K IF tx-udp-segmentation off.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -225,8 +226,8 @@ static void record(const char *netdev, unsigned int seconds)
 			take(frame, got - sizeof(how), &how);
 		else if (over && errno == EAGAIN)
 			break;
-		else if (errno != EINTR && errno != EAGAIN)
-			err(1, "%s", netdev);
+		else if (got >= 0 || (errno != EINTR && errno != EAGAIN))
+			err(1, "%s, packet %" PRIu64, netdev, packets + 1);
 	}
 	if (fclose(file))
 		err(1, "%s", file_name);

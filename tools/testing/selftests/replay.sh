@@ -3,8 +3,6 @@
 # promise: what rcxt_replay records is what was on the wire, and what it replays is what it has recorded
 # tier: check
 # lab: --nodes 1 --driver none --timeout 240
-# lab bookworm: --nodes 1 --driver none --release bookworm --timeout 240
-# tier bookworm: long
 
 . "$LAB_SRC/selftests/lib.sh"
 
