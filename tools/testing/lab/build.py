@@ -17,7 +17,7 @@ import sources
 # What module and provider are made of, and what test programs are made of.
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace"]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
-                 "tools/testing/bench"]
+                 "tools/testing/bench", "tools/wireshark"]
 SKIPPED = {"__pycache__", "build", ".git"}
 PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".a", ".so", ".symvers", ".order", ".pyc", ".sh")
 
@@ -141,7 +141,7 @@ class Builder:
 
         They link with the provider as it is installed; its source is among what they are made of."""
         names = [name for name in _files(PROGRAM_PARTS)
-                 if not name.startswith("tools/") or name.endswith((".c", ".h"))]
+                 if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua"))]
 
         def make(target):
             inside = target / "payload/usr/local/bin"
@@ -150,6 +150,7 @@ class Builder:
             shutil.copytree(sources.rdma_core() / "tests",
                             target / "payload/usr/local/share/rdma-core-tests",
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
+            shutil.copytree(paths.ROOT / "tools/wireshark", target / "payload/usr/local/share/wireshark")
             if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
                 return
             provider = self.driver() / "payload"

@@ -1,0 +1,125 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Does the driver understand rCxt datagrams as an implementation that knows their documentation only?
+
+    agree.py PROGRAM    PROGRAM is agree.c with the driver's wire/
+
+Random packets, good and almost good, are made, judged and taken apart by selftests/rcxt.py; the driver's
+decoder has to come to the same verdicts and fields, and its encoder to the same bytes."""
+
+import dataclasses
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "selftests"))
+import rcxt             # noqa: E402
+from roce import bth    # noqa: E402
+
+COUNT = 40000
+NOT_DECODED = ("reserved", "payload")
+
+
+def number(rnd, bits):
+    """Small and large ones, and those at the edges."""
+    return rnd.choice((0, 1, (1 << bits) - 1, rnd.getrandbits(bits), rnd.getrandbits(bits)))
+
+
+def good(rnd):
+    """A packet that fits."""
+    opcode = rnd.choice(rcxt.KINDS)
+    widths = {"channel": 24, "key": 32, "job": 32, "rcxt": 32, "rcxt_key": 32, "tid": 32, "pvo": 64,
+              "reserved": 2, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
+              "src_rcxt_key": 32, "cookie": 64}
+    fields = {name: number(rnd, bits) for name, bits in widths.items()}
+    if opcode == rcxt.PACKET:
+        payload = bytes(rnd.choice((0, 1, 2, 3, 4, 1983, 1984, rnd.randrange(1985))))
+        return rcxt.Packet(opcode, total=len(payload), payload=payload, **fields)
+    segment = rnd.choice((64, 1024, 4096, 65532, 4 * rnd.randrange(16, 16384)))
+    total = min(rnd.choice((0, 1, segment, segment + 1, rcxt.MAX_TRANSFER,
+                            rnd.randrange(rcxt.MAX_TRANSFER + 1))), segment * rcxt.MAX_PACKETS)
+    count = rcxt.packets(total, segment)
+    offset = segment * rnd.choice((0, count - 1, rnd.randrange(count)))
+    size = 0
+    if opcode in (rcxt.WRITE, rcxt.READ_DATA):
+        size = min(segment, total - offset)
+    elif opcode == rcxt.STATUS:
+        size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
+        fields.update(status=rnd.randrange(4), have=number(rnd, 32))
+    elif opcode == rcxt.NOTICE:
+        fields.update(have=number(rnd, 32))
+    elif opcode == rcxt.READ_REQUEST:
+        fields.update(reply_pvo=number(rnd, 64))
+    if opcode in (rcxt.READ_REQUEST, rcxt.NOTICE):
+        offset = 0
+    return rcxt.Packet(opcode, total=total, offset=offset, segment=segment,
+                       payload=rnd.randbytes(min(size, 4096)) + bytes(max(0, size - 4096)), **fields)
+
+
+def spoilt(rnd, packet):
+    """The same with a field, or the packet's size, a little off."""
+    name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload"))
+    limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf}
+    if name == "payload":
+        size = min(max(0, len(packet.payload) + rnd.choice((-4, -1, 1, 4, 64))), 65535)
+        return dataclasses.replace(packet, payload=bytes(size), length=rnd.choice((packet.length, size)))
+    value = getattr(packet, name) + rnd.choice((-packet.segment, -64, -4, -1, 1, 3, 4, packet.segment,
+                                                1 << 24))
+    if name == "opcode":
+        value = 0xc0 + rnd.randrange(32)
+    return dataclasses.replace(packet, **{name: max(0, min(value, limits.get(name, (1 << 32) - 1)))})
+
+
+def datagrams(rnd):
+    """BTH to ICRC of COUNT packets."""
+    for turn in range(COUNT):
+        packet = good(rnd)
+        if turn % 8 == 7:
+            data = bth(0xc0 + rnd.randrange(32), rnd.getrandbits(24), 0, rnd.randrange(4)) + \
+                rnd.randbytes(rnd.randrange(160))
+            yield data[:rnd.choice((len(data), rnd.randrange(len(data))))]
+            continue
+        if turn % 2:
+            packet = spoilt(rnd, packet)
+        how = {"pad": rnd.randrange(4)} if turn % 16 == 1 else {}
+        if turn % 32 == 3:
+            how["version"] = rnd.randrange(16)
+        data = packet.transport(rnd.getrandbits(24), byte4=rnd.getrandbits(6), **how) + b"icrc"
+        if len(data) < 65536:
+            yield data
+
+
+def expected(data):
+    """The line that the program has to print."""
+    verdict = rcxt.judge(data)
+    if verdict != "ok":
+        return verdict
+    packet = rcxt.parse(data)
+    fields = [str(value) for name, value in dataclasses.asdict(packet).items() if name not in NOT_DECODED]
+    headers = data[:rcxt.BTH] + dataclasses.replace(packet, reserved=0).headers()
+    return " ".join([verdict, *fields, headers.hex()])
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    packets = list(datagrams(random.Random(1)))
+    done = subprocess.run([sys.argv[1]], stdout=subprocess.PIPE, check=True, input=b"".join(
+        struct.pack("<H", len(data)) + data for data in packets))
+    lines = done.stdout.decode().splitlines()
+    wanted = [expected(data) for data in packets]
+    bad = [pair for pair in zip(lines, wanted) if pair[0] != pair[1]]
+    for line, should in bad[:5]:
+        print(f"the driver: {line[:400]}\nrcxt.py:    {should[:400]}")
+    fine = sum(line.startswith("ok") for line in wanted)
+    print(f"{len(packets)} packets, {fine} of them good, {len(bad)} not understood alike")
+    if bad or len(lines) != len(packets) or not COUNT / 4 < fine < COUNT * 3 / 4:
+        print("BROKEN: the driver and the documentation do not agree")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

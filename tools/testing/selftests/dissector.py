@@ -1,0 +1,364 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Captures of rCxt datagrams, and whether what tshark says about one is what was put into it.
+
+    dissector.py build FILE             a capture with packets of each kind, good ones and others
+    dissector.py damage FILE            the same with one bit of one packet's cookie turned
+    dissector.py fields                 the fields to ask tshark for, one a line
+    dissector.py check OUTPUT           OUTPUT is what `tshark -T fields`, with tabs between fields
+                                        and commas in them, said: a result for each packet
+
+Values to expect come from rcxt.py, which was written from the documentation."""
+
+import dataclasses
+import random
+import struct
+import sys
+
+import rcxt
+import roce
+from icrc import checksum
+
+LINKTYPE_RAW = 101
+HERE, SEEN, TAKES_BARE, BARE, FOREIGN = 1, 2, 4, 8, 0x30
+NOTICED = HERE | SEEN | TAKES_BARE
+PSN = 0x3a4b5c
+QPN = 0x123456
+MARK = b"\xde\xad\xbe\xef"
+RANDOM, GUESS = 1000, "random packets"
+SHOWN = 20
+
+# Fields of the RXETH by their names in rcxt.Packet
+PLAIN = {
+    "channel": "channel", "channel.key": "key", "job": "job", "rcxt.index": "rcxt",
+    "rcxt.key": "rcxt_key", "tid": "tid", "total": "total", "offset": "offset", "length": "length",
+    "segment": "segment", "version": "version", "reserved": "reserved", "notify": "notify",
+    "src.channel": "src_channel", "src.channel.key": "src_key", "src.rcxt.index": "src_rcxt",
+    "src.rcxt.key": "src_rcxt_key", "cookie": "cookie",
+}
+PVO = ("", ".key", ".table", ".offset")
+NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".foreign")
+FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
+    "nhca." + name for name in
+    ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "status", "have",
+     *("pvo" + part for part in PVO), *("reply_pvo" + part for part in PVO), "payload", "bitmap",
+     "pad", "icrc", "mark", *("notice" + part for part in NOTICE), "refused"]]
+EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
+           "rx_bad_opcode": "bad_opcode", "rx_bad_length": "bad_length"}
+FIELDS += [f"nhca.{name}.expert" for name in EXPERTS.values()]
+TEXTS = ("nhca.refused", FIELDS[0])
+SOME = object()     # a field with whatever text
+BYTES = ("nhca.payload", "nhca.bitmap", "nhca.pad")
+
+
+@dataclasses.dataclass
+class Frame:
+    """A datagram of the capture: its IP packet, and what is to be seen of it."""
+    name: str
+    packet: bytes
+    head: int               # bytes of it in front of the BTH
+    fields: dict
+    held: int = None        # bytes of it in the capture
+
+
+def is_bare(datagram):
+    return datagram[4] & (BARE | FOREIGN) == BARE
+
+
+def bth_of(datagram):
+    """What Wireshark's own dissector shows of it."""
+    return {"infiniband.bth.destqp": [int.from_bytes(datagram[5:8], "big")],
+            "infiniband.bth.psn": [int.from_bytes(datagram[9:12], "big")]}
+
+
+def notice_of(byte):
+    bits = (byte & 0x3f, byte & HERE, byte & SEEN, byte & TAKES_BARE, byte & BARE)
+    seen = {f"nhca.notice{part}": [int(bool(bit)) if part else bit]
+            for part, bit in zip(NOTICE, bits)}
+    seen["nhca.notice.foreign"] = [byte >> 4 & 3]
+    return seen
+
+
+def pvo_of(name, value):
+    parts = value, value >> 47, value >> 42 & 31, value & (1 << 42) - 1
+    return {f"nhca.{name}{part}": [number] for part, number in zip(PVO, parts)}
+
+
+def fields_of(datagram):
+    """What is to be seen of BTH to ICRC."""
+    verdict = rcxt.judge(datagram)
+    seen = {"nhca.kind": [datagram[0]], "nhca.channel": [int.from_bytes(datagram[5:8], "big")],
+            **bth_of(datagram), **notice_of(datagram[4])}
+    if verdict != "ok":
+        seen["nhca.refused"] = [verdict]
+        seen[f"nhca.{EXPERTS[verdict]}.expert"] = SOME
+    if datagram[1] & 15 or verdict in ("rx_bad_opcode", "rx_too_short"):
+        return seen
+    packet = rcxt.parse(datagram)
+    seen.update({"nhca." + name: [getattr(packet, of)] for name, of in PLAIN.items()})
+    seen["nhca.notify.initiator"] = [packet.notify & rcxt.NOTIFY_INITIATOR]
+    seen["nhca.notify.target"] = [packet.notify >> 1]
+    seen.update(pvo_of("pvo", packet.pvo))
+    if packet.segment:
+        seen["nhca.packet"] = [packet.offset // packet.segment]
+        seen["nhca.packets"] = [rcxt.packets(packet.total, packet.segment)]
+    if packet.opcode == rcxt.READ_REQUEST:
+        seen.update(pvo_of("reply_pvo", packet.reply_pvo))
+    if packet.opcode in (rcxt.NOTICE, rcxt.STATUS):
+        seen["nhca.status"], seen["nhca.have"] = [packet.status], [packet.have]
+    pad = datagram[1] >> 4 & 3
+    behind = len(datagram) - rcxt.BTH - rcxt.RXETH.size - rcxt.BEHIND.get(packet.opcode, 0)
+    if behind < pad + rcxt.ICRC or behind % 4:
+        return seen
+    if packet.payload:
+        seen["nhca.bitmap" if packet.opcode == rcxt.STATUS else "nhca.payload"] = [packet.payload]
+    if pad:
+        seen["nhca.pad"] = [datagram[-rcxt.ICRC - pad:-rcxt.ICRC]]
+    seen["nhca.mark" if is_bare(datagram) else "nhca.icrc"] = \
+        [int.from_bytes(datagram[-rcxt.ICRC:], "big")]
+    return seen
+
+
+class Capture:
+    def __init__(self):
+        self.wires = (roce.Wire4("192.0.2.2", "192.0.2.1"), roce.Wire6("2001:db8::2", "2001:db8::1"))
+        self.frames = []
+
+    def add(self, name, transport):
+        """A frame of one packet, BTH to pad; with a UDP checksum and no ICRC if it says BARE."""
+        wire = self.wires[len(self.frames) % 2]
+        bare = is_bare(transport)
+        packet = bytearray(wire.packet(transport, icrc=MARK if bare else None))
+        if bare:
+            udp = wire.head - 8
+            total = checksum(packet, 0, udp, len(packet))
+            struct.pack_into("!H", packet, udp + 6, 0xffff - total or 0xffff)
+        self.frames.append(Frame(name, bytes(packet), wire.head, fields_of(packet[wire.head:])))
+        return self.frames[-1]
+
+    def packet(self, name, packet, **bth):
+        bth.setdefault("byte4", NOTICED)
+        return self.add(name, packet.transport(PSN, **bth))
+
+    def write(self, path):
+        with open(path, "wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, LINKTYPE_RAW))
+            for at, frame in enumerate(self.frames):
+                held = frame.packet[:frame.held]
+                file.write(struct.pack("<IIII", at // 1000, at % 1000 * 1000, len(held),
+                                       len(frame.packet)) + held)
+
+
+def usual(opcode, **fields):
+    """A packet with another value in each field; one of three of 100 KB and a bit."""
+    begin = {
+        "channel": QPN, "key": 0x80000001, "job": 4000000000, "rcxt": 99999, "rcxt_key": 0xfffe0003,
+        "tid": 0xfffffffe, "total": 100003, "offset": 0, "segment": 40000,
+        "pvo": rcxt.pvo(0x1fffe, 21, 0x3fedcba9876), "notify": rcxt.NOTIFY_TARGET,
+        "src_channel": 0xabcdef, "src_key": 0x12345678, "src_rcxt": 77, "src_rcxt_key": 0x9abcdef0,
+        "cookie": 0xfedcba9876543210,
+    }
+    return rcxt.Packet(opcode, **{**begin, **fields})
+
+
+def small(**fields):
+    return usual(rcxt.WRITE, **{"total": 130, "segment": 64, "payload": bytes(range(64)), **fields})
+
+
+def good(capture):
+    last = bytes(range(256)) * 79
+    capture.packet("packet", usual(rcxt.PACKET, total=5, segment=0, pvo=0, tid=0, rcxt=0, rcxt_key=0,
+                                   payload=b"words", notify=0), solicited=True)
+    capture.packet("packet, longest", usual(rcxt.PACKET, total=1984, segment=0, payload=bytes(1984)))
+    capture.packet("packet, empty", usual(rcxt.PACKET, total=0, segment=0))
+    capture.packet("write", small(notify=3))
+    capture.packet("write, last, pad 2", small(offset=128, payload=b"\1\2"))
+    capture.packet("write, last, pad 3", small(total=129, offset=128, payload=b"\1", notify=0))
+    capture.packet("write of no bytes", small(total=0, payload=b""))
+    capture.packet("write, long", usual(rcxt.WRITE, payload=bytes(40000)))
+    capture.packet("read request", usual(rcxt.READ_REQUEST, notify=1,
+                                         reply_pvo=rcxt.pvo(0x12345, 31, 0x1000)))
+    capture.packet("read data", usual(rcxt.READ_DATA, offset=80000, payload=last[:20003]))
+    capture.packet("notice", usual(rcxt.NOTICE, pvo=0, have=3))
+    capture.packet("probe", usual(rcxt.PROBE, pvo=0, offset=40000))
+    for status in range(4):
+        capture.packet(f"status {status}", usual(
+            rcxt.STATUS, pvo=0, status=status, have=2 if status == 1 else 3 - status,
+            payload=b"\5" if status == 1 else b""))
+    capture.packet("largest transfer", usual(rcxt.PROBE, total=1 << 24, segment=1024,
+                                             offset=(1 << 24) - 1024))
+    capture.packet("reserved bits", small(reserved=3))
+    capture.packet("no ICRC", small(), byte4=NOTICED | BARE)
+    capture.packet("a stranger's bits", small(), byte4=BARE | 0x10)
+    capture.packet("congestion marks are no notice", small(), byte4=0xc0)
+
+
+def wrong(capture):
+    """One thing wrong in each."""
+    for code in (*rcxt.RESERVED, 0xc7, 0xdf):
+        capture.packet(f"opcode {code:#x}", rcxt.Packet(code, QPN))
+    capture.packet("version 1", small(version=1))
+    capture.packet("version 15", small(version=15))
+    capture.packet("version of the BTH", small(), version=1)
+    sizes = {
+        "longer than payload": {"length": 65}, "shorter than payload": {"length": 63},
+        "total too large": {"total": (1 << 24) + 1, "segment": 1028}, "segment 0": {"segment": 0},
+        "segment 60": {"segment": 60}, "segment 66": {"segment": 66}, "segment 65535": {"segment": 65535},
+        "16385 packets": {"total": 16384 * 64 + 1}, "offset inside a packet": {"offset": 4},
+        "offset at the end": {"total": 128, "offset": 128, "payload": b""},
+        "no bytes of some": {"payload": b""}, "some bytes of none": {"total": 0},
+        "offset in no bytes": {"total": 0, "offset": 64, "payload": b""},
+        "whole packet at the end": {"offset": 128},
+    }
+    for name, fields in sizes.items():
+        capture.packet("write, " + name, small(**fields))
+    capture.packet("packet, total", usual(rcxt.PACKET, total=4, payload=b"words"))
+    capture.packet("packet, offset", usual(rcxt.PACKET, total=5, offset=5, payload=b"words"))
+    capture.packet("packet, too long", usual(rcxt.PACKET, total=1985, payload=bytes(1985)))
+    capture.packet("read request, offset", usual(rcxt.READ_REQUEST, offset=40000))
+    capture.packet("read request, length", usual(rcxt.READ_REQUEST, length=4))
+    capture.packet("read request, payload", usual(rcxt.READ_REQUEST, payload=b"four"))
+    capture.packet("notice, offset", usual(rcxt.NOTICE, offset=40000))
+    capture.packet("notice, status", usual(rcxt.NOTICE, status=1))
+    capture.packet("probe, length", usual(rcxt.PROBE, length=1))
+    capture.packet("status 4", usual(rcxt.STATUS, status=4))
+    capture.packet("status, too many bits", usual(rcxt.STATUS, status=1, payload=b"\5\5"))
+    whole = small().transport(PSN)
+    capture.add("headers cut", whole[:rcxt.BTH + rcxt.RXETH.size - 4])
+    capture.add("BTH alone", whole[:rcxt.BTH])
+    capture.add("read request without its PVO",
+                usual(rcxt.READ_REQUEST).transport(PSN)[:rcxt.BTH + rcxt.RXETH.size])
+    capture.add("no whole words", whole[:-1])
+    capture.packet("no room for the pad", usual(rcxt.PROBE), pad=3)
+    capture.packet("pad without payload", usual(rcxt.PACKET, total=0), pad=2)
+
+
+def joined(capture):
+    """Packets that offload has joined to a batch, which it does only to those without an ICRC."""
+    for bits, name in ((NOTICED | BARE, "a batch"), (NOTICED, "bytes behind a packet")):
+        singles = [small(offset=offset, payload=bytes(range(min(64, 130 - offset)))).transport(
+            PSN + offset // 64, byte4=bits) for offset in (0, 64, 128)]
+        frame = capture.add(name, MARK.join(singles))
+        if bits & BARE:
+            each = [fields_of(single + MARK) for single in singles]
+            frame.fields = {key: [value for one in each for value in one.get(key, [])]
+                            for key in each[0] | each[-1]} | bth_of(singles[0])
+
+
+def others(capture):
+    """RoCEv2, where a notice is all that there is to add; and captures that have cut their packets."""
+    send = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN, byte4=HERE | SEEN) + bytes(64)
+    plain = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN) + bytes(64)
+    cnp = roce.bth(roce.CNP, QPN, 0, byte4=0x40) + bytes(16)
+    for name, transport in (("SEND with a notice", send), ("SEND", plain), ("CNP", cnp)):
+        frame = capture.add(name, transport)
+        frame.fields = bth_of(transport) | (notice_of(transport[4]) if transport[4] & 0x3f else {})
+    whole = small().transport(PSN, byte4=NOTICED)
+    for name, held in (("RXETH cut by the capture", 50), ("payload cut by the capture", 100)):
+        frame = capture.add(name, whole)
+        frame.held = frame.head + held
+        if held < rcxt.BTH + rcxt.RXETH.size:
+            frame.fields = {key: value for key, value in frame.fields.items() if "notice" in key or
+                            "bth" in key or key in ("nhca.kind", "nhca.channel")}
+        else:
+            del frame.fields["nhca.payload"], frame.fields["nhca.icrc"]
+
+
+def guessed(capture):
+    """Random bytes behind a BTH, and good packets of which some bits are turned."""
+    rnd = random.Random(1)
+    kinds = [frame.packet[frame.head:-rcxt.ICRC] for frame in capture.frames if frame.name in
+             ("packet", "write", "read request", "read data", "notice", "probe", "status 1")]
+    for turn in range(RANDOM):
+        if turn % 4 == 0:
+            transport = bytearray(roce.bth(0xc0 + rnd.randrange(32), QPN, PSN, rnd.randrange(4)) +
+                                  rnd.randbytes(rnd.randrange(200)))
+        else:
+            transport = bytearray(rnd.choice(kinds))
+            for _ in range(rnd.randrange(1, 4)):
+                at = rnd.choice([1, *range(32, 44), 52, *range(76, 84)])
+                if at < len(transport):
+                    transport[at] ^= 1 << rnd.randrange(8)
+        capture.add(GUESS, bytes(transport))
+
+
+def capture_all():
+    capture = Capture()
+    for part in (good, wrong, joined, others, guessed):
+        part(capture)
+    return capture
+
+
+# ---- what tshark said ----
+
+
+def number(text):
+    """Wireshark 4.0 shows truth as a number."""
+    return {"True": 1, "False": 0}.get(text) if text.isalpha() else int(text, 0)
+
+
+def values(name, text):
+    """What tshark shows of all fields of that name in a frame."""
+    words = [word for word in text.split(",") if word]
+    if name in BYTES:
+        return [bytes.fromhex(word.replace(":", "")) for word in words]
+    return words if name in TEXTS else [number(word) for word in words]
+
+
+def complaint(frame, said):
+    """The first field that is not as it should be, or None."""
+    for name, text in said.items():
+        wanted = frame.fields.get(name, [])
+        if wanted is SOME:
+            if not text:
+                return f"{name}: nothing"
+        elif values(name, text) != wanted:
+            return f"{name}: {text or 'nothing'}, should be {wanted}"
+    return None
+
+
+def check(path):
+    frames = capture_all().frames
+    with open(path, encoding="utf-8") as source:
+        lines = source.read().splitlines()
+    bad = guesses = 0
+    for at, frame in enumerate(frames):
+        words = lines[at].split("\t") if at < len(lines) else []
+        if len(words) != len(FIELDS):
+            why = f"tshark gave {len(words)} fields of {len(FIELDS)}"
+        else:
+            why = complaint(frame, dict(zip(FIELDS, words)))
+        bad += bool(why)
+        if frame.name == GUESS:
+            guesses += not why
+        if why and bad < SHOWN:
+            print(f"not ok - {frame.name}: frame {at + 1}: {why}")
+        elif not why and frame.name != GUESS:
+            print(f"ok - {frame.name}")
+    if guesses == RANDOM:
+        print(f"ok - {GUESS}")
+    print(f"# {len(frames)} frames, {bad} bad")
+    return 1 if bad else 0
+
+
+def main():
+    command, *rest = sys.argv[1:] or [""]
+    if command == "fields":
+        print("\n".join(FIELDS))
+        return 0
+    if command == "check" and len(rest) == 1:
+        return check(*rest)
+    if command not in ("build", "damage") or len(rest) != 1:
+        raise SystemExit(__doc__)
+    capture = capture_all()
+    if command == "damage":
+        frame = next(frame for frame in capture.frames if frame.name == "write")
+        packet = bytearray(frame.packet)
+        packet[frame.head + rcxt.BTH + rcxt.RXETH.size - 1] ^= 1
+        frame.packet = bytes(packet)
+    capture.write(*rest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: Wireshark shows each field of an rCxt datagram as documented, and says which ones nhca drops
+# tier: check
+# lab: --nodes 1 --driver none --timeout 120
+# lab bookworm: --nodes 1 --driver none --release bookworm --timeout 120
+
+. "$LAB_SRC/selftests/lib.sh"
+
+SCRIPT=/usr/local/share/wireshark/nhca.lua
+# tshark looks for files of its own where it is, as whoever runs it
+cd / || exit 1
+
+dissector() {
+	"$LAB_SRC/selftests/dissector.py" "$@"
+}
+
+# What tshark says about the capture on its input; as root it would not load the script.
+decode() {
+	local fields
+	fields=$(dissector fields | sed 's/^/-e /')
+	# shellcheck disable=SC2086 # two words a field
+	setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/nonexistent \
+		tshark -n -X "lua_script:$SCRIPT" -r - -T fields -E separator=/t -E occurrence=a \
+		-E aggregator=, $fields 2> "$LIB_TMP/tshark"
+}
+
+dissector build "$LIB_TMP/pcap" || exit 1
+decode < "$LIB_TMP/pcap" > "$LIB_TMP/fields"
+dissector check "$LIB_TMP/fields" || LIB_FAILED=1
+show_tail "$LIB_TMP/tshark"
+
+# A check that finds nothing must be one that could.
+dissector damage "$LIB_TMP/pcap" || exit 1
+decode < "$LIB_TMP/pcap" > "$LIB_TMP/fields"
+dissector check "$LIB_TMP/fields" | sed 's/^/#   /' > "$LIB_TMP/damaged"
+if [ "$(grep -c 'not ok' "$LIB_TMP/damaged")" = 1 ] &&
+	grep -q 'not ok - write: .* nhca.cookie: 0xfedcba9876543211' "$LIB_TMP/damaged"; then
+	ok "a turned bit is found"
+else
+	notok "a turned bit is found" "$(tail -n 1 "$LIB_TMP/damaged")"
+fi

@@ -1,0 +1,164 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Is what rcxt_forge sends what it says?
+
+    forge.py TARGET_IP TCP_PORT MY_IP NETDEV
+
+Its packets go to a queue pair of qp_target's on another host, and are read as they leave: by the
+documented rules each has the one thing wrong that it is sent for. The other host counts each as what
+it is, and none for its ICRC. Prints "ok - NAME" or "not ok - NAME: why"."""
+
+import collections
+import socket
+import subprocess
+import sys
+
+import rcxt
+from roce import Gone, Lab, Qp, ROCE_PORT, Wrong
+
+ETH_P_ALL, SO_RCVBUFFORCE = 3, 33
+COUNT = 500
+KEY, JOB, RCXT, RCXT_KEY, TID = 0x1234, 77, 4711, 0xfff0001, 40000
+TOTAL, SEGMENT, REGION = 4000, 64, 10000
+PVO = rcxt.pvo(0x1f00, 17, 0x200000000)
+TEMPLATE = {"key": KEY, "job": JOB, "rcxt": RCXT, "rcxt_key": RCXT_KEY, "tid": TID}
+
+
+def pvo_parts(pvo):
+    return pvo >> 47, pvo >> 42 & 31, pvo & (1 << 42) - 1
+
+
+def in_region(packet):
+    size = packet.length if packet.opcode == rcxt.WRITE else packet.total
+    begin = packet.pvo - PVO
+    return 0 <= begin and begin + size <= REGION
+
+
+def only(field):
+    """That field is another one than the template's, all else is as it should be."""
+    def judge(packet):
+        template = {name: 0 if packet.opcode == rcxt.PACKET and name in ("rcxt", "rcxt_key", "tid")
+                    else value for name, value in TEMPLATE.items()}
+        return [name for name, value in template.items() if getattr(packet, name) != value] == [field] \
+            and (packet.opcode == rcxt.PACKET or in_region(packet))
+    return judge
+
+
+def pvo_wrong(part):
+    """That part of the PVO is another one; each packet begins a transfer anew."""
+    def judge(packet):
+        same = [one == other for one, other in zip(pvo_parts(packet.pvo), pvo_parts(PVO))]
+        right = same[:2] == [number != part for number in range(2)] and \
+            (part < 2 or not in_region(packet))
+        return right and packet.tid > TID and all(
+            getattr(packet, name) == value for name, value in TEMPLATE.items() if name != "tid")
+    return judge
+
+
+KINDS = {
+    "good": lambda packet: packet.tid > TID and in_region(packet) and packet.key == KEY,
+    "channel-key": only("key"),
+    "job": only("job"),
+    "rcxt-index": only("rcxt"),
+    "rcxt-key": only("rcxt_key"),
+    "tid": lambda packet: only("tid")(packet) and packet.tid < TID,
+    "pvo-key": pvo_wrong(0),
+    "pvo-table": pvo_wrong(1),
+    "pvo-range": pvo_wrong(2),
+    "lengths": None,
+    "random-rxeth": lambda packet: packet.key != KEY and packet.job != JOB,
+    "random-bytes": None,
+}
+
+
+class Sniffer:
+    """What leaves through a netdev for the target."""
+
+    def __init__(self, wire, netdev):
+        self.wire = wire
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+        self.sock.bind((netdev, ETH_P_ALL))
+
+    def packets(self):
+        """BTH to ICRC of each that has left since the last time."""
+        wire, found = self.wire, []
+        ends = wire.address(wire.me) + wire.address(wire.target)
+        while True:
+            try:
+                data = self.sock.recv(65536, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return found
+            if data[:wire.head - 8].endswith(ends) and \
+                    data[wire.head - 6:wire.head - 4] == ROCE_PORT.to_bytes(2, "big"):
+                found.append(data[wire.head:])
+
+
+def forge(lab, qp, kind, options):
+    words = ["rcxt_forge", "-a", lab.wire.target, "-q", qp.qpn, "-k", KEY, "-j", JOB, "-r", RCXT,
+             "-K", RCXT_KEY, "-t", TID, "-v", PVO, "-l", REGION, "-T", TOTAL, "-s", SEGMENT,
+             "-n", COUNT, *options, kind]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    if done.returncode or f"{kind} {COUNT}" not in done.stdout.splitlines():
+        raise Wrong(f"rcxt_forge: status {done.returncode}: {done.stderr} {done.stdout}")
+
+
+def as_said(lab, sniffer, qp, kind, options, read):
+    """COUNT packets of the kind leave, each as it should be, and are dropped for what they are."""
+    before = lab.target.counters()
+    sniffer.packets()
+    forge(lab, qp, kind, options)
+    lab.fence()
+    after = lab.target.counters()
+    sent = sniffer.packets()
+    if read:
+        if len(sent) != COUNT:
+            raise Wrong(f"{len(sent)} packets have left, {COUNT} were sent")
+        for datagram in sent:
+            verdict = rcxt.judge(datagram)
+            wanted = {"lengths": "rx_bad_length", "random-bytes": verdict}.get(kind, "ok")
+            if verdict != wanted or KINDS[kind] and not KINDS[kind](rcxt.parse(datagram)):
+                raise Wrong(f"{verdict}: {rcxt.parse(datagram)}")
+    risen = {name: after[name] - before[name] for name in after
+             if after[name] != before[name] and name.startswith("rx_")}
+    # No channel has the number of a queue pair.
+    if read:
+        expected = collections.Counter(rcxt.judge(datagram) for datagram in sent)
+        expected["rx_no_qp"] += expected.pop("ok", 0)
+    elif kind == "random-bytes":
+        expected = {name: number for name, number in risen.items() if name != "rx_icrc_encapsulated"}
+    else:
+        expected = {"rx_bad_length" if kind == "lengths" else "rx_no_qp": COUNT}
+    if risen != {name: number for name, number in expected.items() if number}:
+        raise Wrong(f"counters {risen}, expected {dict(expected)}")
+    if sum(risen.values()) != COUNT:
+        raise Wrong(f"{sum(risen.values())} packets were counted, {COUNT} were sent")
+
+
+def main():
+    if len(sys.argv) != 5:
+        raise SystemExit(__doc__)
+    target, port, me, netdev = sys.argv[1:]
+    lab = Lab(target, port, me, netdev)
+    sniffer = Sniffer(lab.wire, netdev)
+    qp = Qp(lab, "UC")
+    failed = 0
+    for name, options, read in (("ICRC", (), True), ("UDP checksum", ("-b",), True),
+                                ("batches", ("-b", "-g", 16), False)):
+        for kind in KINDS:
+            try:
+                as_said(lab, sniffer, qp, kind, options, read)
+                print(f"ok - {kind}, {name}", flush=True)
+            except Wrong as wrong:
+                failed = 1
+                print(f"not ok - {kind}, {name}: {wrong}", flush=True)
+    lab.untouched("forged packets")
+    return failed
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Gone as gone:
+        print(f"not ok - the target is there: {gone}")
+        sys.exit(1)

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: forged rCxt packets get as far as what they are forged for: by the rules, only that is wrong with them
+# tier: check
+# lab: --nodes 2 --timeout 240
+# lab ipv6: --nodes 2 --timeout 240 --env FAMILY=IPv6
+# tier ipv6: long
+
+. "$LAB_SRC/selftests/lib.sh"
+
+port=7492
+target=$IP_1 me=$IP_2
+if [ "$FAMILY" = IPv6 ]; then
+	target=$IP6_1 me=$IP6_2
+fi
+
+case $NODE in
+1)
+	gid=$(gid_index "$target") || {
+		notok "GID of this node's address" "none in the table of $RDMA_DEV"
+		exit
+	}
+	RUN_TIMEOUT=220
+	run "the target served to the end" qp_target "$RDMA_DEV" "$gid" $port
+	;;
+2)
+	"$LAB_SRC/selftests/forge.py" "$target" $port "$me" "$NETDEV" || LIB_FAILED=1
+	# what it can do; a figure for whoever plans a test of millions
+	rcxt_forge -a "$target" -q 17 -n 20000 random-rxeth | tail -n 1
+	rcxt_forge -a "$target" -q 17 -n 20000 -b -g 32 random-rxeth | tail -n 1
+	;;
+esac

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Packets of rCxt datagrams, made and judged by hand.
+
+Written from "Packets" in Documentation/rcxt.rst, and from nothing else, so that somebody could write
+another implementation from that page: tools/testing/fuzz/agree.py holds this beside the driver's."""
+
+import dataclasses
+import struct
+
+from roce import bth
+
+KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS = range(0xc0, 0xc7)
+RESERVED = (0xc8, 0xc9, 0xca, 0xcc, 0xcd, 0xce, 0xd0)
+
+NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
+DONE, PARTIAL, NONE, VIOLATED = range(4)
+
+MAX_TRANSFER = 1 << 24
+MAX_PACKETS = 16384
+MIN_SEGMENT, MAX_SEGMENT = 64, 65532
+MAX_FRAME = 1984
+
+BTH, ICRC = 12, 4
+RXETH = struct.Struct("!7I2HQ4IQ")
+REPLY = struct.Struct("!Q")
+PROGRESS = struct.Struct("!II")
+BEHIND = {READ_REQUEST: REPLY.size, NOTICE: PROGRESS.size, STATUS: PROGRESS.size}
+
+
+def pvo(key, table, offset):
+    """A protocol virtual offset."""
+    return key << 47 | table << 42 | offset
+
+
+def packets(total, segment):
+    """Packets of a transfer; one without payload if it has no bytes."""
+    return -(-total // segment) or 1
+
+
+@dataclasses.dataclass
+class Packet:
+    """The fields of one packet, by the names of the RXETH; length None: that of the payload."""
+    opcode: int
+    channel: int = 0                # BTH: the destination QP
+    key: int = 0
+    job: int = 0
+    rcxt: int = 0
+    rcxt_key: int = 0
+    tid: int = 0
+    total: int = 0
+    offset: int = 0
+    length: int = None
+    segment: int = 0
+    pvo: int = 0
+    version: int = 0
+    reserved: int = 0
+    notify: int = 0
+    src_channel: int = 0
+    src_key: int = 0
+    src_rcxt: int = 0
+    src_rcxt_key: int = 0
+    cookie: int = 0
+    reply_pvo: int = 0              # read request
+    status: int = 0                 # notice, status
+    have: int = 0
+    payload: bytes = b""
+
+    def __post_init__(self):
+        if self.length is None:
+            self.length = len(self.payload)
+
+    def headers(self):
+        """RXETH, and what the opcode has behind it."""
+        flags = self.version << 28 | self.reserved << 26 | self.notify << 24
+        data = RXETH.pack(self.key, self.job, self.rcxt, self.rcxt_key, self.tid, self.total,
+                          self.offset, self.length, self.segment, self.pvo,
+                          flags | self.src_channel, self.src_key, self.src_rcxt,
+                          self.src_rcxt_key, self.cookie)
+        if self.opcode == READ_REQUEST:
+            data += REPLY.pack(self.reply_pvo)
+        elif self.opcode in (NOTICE, STATUS):
+            data += PROGRESS.pack(self.status << 24, self.have)
+        return data
+
+    def transport(self, psn=0, **fields):
+        """BTH to pad; further fields are those of bth()."""
+        pad = fields.pop("pad", -len(self.payload) % 4)
+        return bth(self.opcode, self.channel, psn, pad=pad, ackreq=False, **fields) + \
+            self.headers() + self.payload + bytes(pad)
+
+
+def parse(datagram):
+    """The Packet of BTH to ICRC. The headers have to be there."""
+    opcode = datagram[0]
+    end = BTH + RXETH.size
+    *first, flags, src_key, src_rcxt, src_rcxt_key, cookie = RXETH.unpack(datagram[BTH:end])
+    reply, progress = 0, (0, 0)
+    if opcode == READ_REQUEST:
+        reply, = REPLY.unpack_from(datagram, end)
+    elif opcode in (NOTICE, STATUS):
+        progress = PROGRESS.unpack_from(datagram, end)
+    end += BEHIND.get(opcode, 0)
+    payload = datagram[end:len(datagram) - ICRC - (datagram[1] >> 4 & 3)]
+    return Packet(opcode, int.from_bytes(datagram[5:8], "big"), *first, flags >> 28,
+                  flags >> 26 & 3, flags >> 24 & 3, flags & 0xffffff, src_key, src_rcxt,
+                  src_rcxt_key, cookie, reply, progress[0] >> 24, progress[1], payload)
+
+
+def judge(datagram):
+    """What is wrong with BTH to ICRC: "ok", or the counter of a packet that is dropped for it."""
+    if len(datagram) < BTH:
+        return "rx_too_short"
+    opcode, pad = datagram[0], datagram[1] >> 4 & 3
+    if datagram[1] & 15:
+        return "rx_bad_version"
+    if opcode not in KINDS:
+        return "rx_bad_opcode"
+    headers = BTH + RXETH.size + BEHIND.get(opcode, 0)
+    if len(datagram) < headers:
+        return "rx_too_short"
+    behind = len(datagram) - headers
+    if behind < pad + ICRC or behind % 4:
+        return "rx_bad_length"
+    if opcode not in (PACKET, WRITE, READ_DATA, STATUS) and behind != ICRC:
+        return "rx_bad_length"
+    packet = parse(datagram)
+    if packet.version:
+        return "rx_bad_version"
+    return "ok" if fits(packet) else "rx_bad_length"
+
+
+def fits(packet):
+    """The table of "Lengths"."""
+    length, total, offset, segment = packet.length, packet.total, packet.offset, packet.segment
+    if length != len(packet.payload):
+        return False
+    if packet.opcode == PACKET:
+        return length == total and length <= MAX_FRAME and offset == 0
+    if total > MAX_TRANSFER or not MIN_SEGMENT <= segment <= MAX_SEGMENT or segment % 4 or \
+            packets(total, segment) > MAX_PACKETS:
+        return False
+    if offset % segment or (offset and offset >= total):
+        return False
+    if packet.opcode in (WRITE, READ_DATA):
+        return length == min(segment, total - offset)
+    if packet.opcode == READ_REQUEST:
+        return length == 0 and offset == 0
+    if packet.opcode == NOTICE:
+        return length == 0 and offset == 0 and packet.status == DONE
+    if packet.opcode == STATUS:
+        return packet.status <= VIOLATED and length <= MAX_FRAME and \
+            length <= -(-packets(total - offset, segment) // 8)
+    return length == 0

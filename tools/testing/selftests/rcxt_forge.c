@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rcxt_forge: packets of rCxt datagrams that nobody may send, fast.
+ *
+ *   rcxt_forge -a ADDRESS -q QPN -k KEY -j JOB -r INDEX -K KEY -t TID -v PVO [options] [KIND...]
+ *
+ * The template is a good packet of a write that somebody at ADDRESS would take: channel (QPN and
+ * key), job, rCxt (index and key), PVO of the first of -l bytes that it may write there, a
+ * transfer of -T bytes in packets of -s, and the highest tid that the rCxt has seen.  Each kind
+ * of packet has one thing of that wrong, or all; without KINDs, all that are wrong.  The packets
+ * are those of Documentation/rcxt.rst, with the ICRC that they should have, or (-b) with the
+ * notice bits that say that the UDP checksum holds instead, so that nothing but the forgery can
+ * be what they are dropped for.
+ *
+ * Prints "KIND PACKETS" for each kind, then "# tid N", the highest one used, and the rate.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "roce_out.h"
+
+#define RXETH		64
+#define BEHIND		8
+#define MAX_PAYLOAD	(MAX_PACKET - BTH - RXETH - BEHIND)
+#define MAX_TRANSFER	(1u << 24)
+#define MAX_PACKETS	16384u
+#define MAX_SEGMENT	0xfffcu
+#define STICKY		16	/* packets of one opcode, one behind the other: they can be joined */
+#define NOTICE_BARE	0x0d	/* this is an nhca, which takes packets without ICRC; this is one */
+
+enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, CODES };
+
+#define FIRST_CODE	0xc0
+#define C(code)		(1u << (code))
+#define ANY		(C(CODES) - 1)
+#define OF_RCXT		(ANY & ~C(PACKET))
+
+enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, PVO_KEY, PVO_TABLE, PVO_RANGE,
+	    LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
+
+/* what each is called, and the opcodes for which it matters */
+static const struct {
+	const char *name;
+	unsigned int codes;
+} kinds[KINDS] = {
+	[GOOD] = { "good", C(WRITE) },
+	[CHANNEL_KEY] = { "channel-key", ANY },
+	[JOB] = { "job", ANY },
+	[RCXT_INDEX] = { "rcxt-index", OF_RCXT },
+	[RCXT_KEY] = { "rcxt-key", OF_RCXT },
+	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) },
+	[PVO_KEY] = { "pvo-key", C(WRITE) | C(READ_REQUEST) },
+	[PVO_TABLE] = { "pvo-table", C(WRITE) | C(READ_REQUEST) },
+	[PVO_RANGE] = { "pvo-range", C(WRITE) | C(READ_REQUEST) },
+	[LENGTHS] = { "lengths", C(WRITE) },
+	[RANDOM_RXETH] = { "random-rxeth", ANY },
+	[RANDOM_BYTES] = { "random-bytes", ANY },
+};
+
+/* fields of a packet; the first ones are the template's */
+struct packet {
+	uint32_t qpn, key, job, rcxt, rcxt_key, tid, total, segment;
+	uint64_t pvo;
+	enum code code;
+	uint32_t offset, length, payload;
+	uint32_t notify, src_channel, src_key, src_rcxt, src_rcxt_key;
+	uint64_t cookie, behind;
+	unsigned int pad;
+};
+
+static struct packet template = { .total = 4096, .segment = 64, .notify = 2 };
+static uint64_t region;			/* bytes at template.pvo */
+static uint32_t highest_tid;
+static uint32_t port;
+static uint64_t state = 1, count = 1000;
+
+/* ---- random numbers ---- */
+
+static uint64_t rnd(void)
+{
+	/* splitmix64 */
+	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static uint32_t below(uint32_t limit)
+{
+	return (rnd() >> 32) * limit >> 32;
+}
+
+static void rnd_fill(uint8_t *p, size_t size)
+{
+	uint64_t word;
+
+	for (; size >= sizeof(word); p += sizeof(word), size -= sizeof(word)) {
+		word = rnd();
+		memcpy(p, &word, sizeof(word));
+	}
+	word = rnd();
+	memcpy(p, &word, size);
+}
+
+/* Another number of so many bits: any, one bit off, a neighbour, the other half's neighbour */
+static uint32_t wrong(uint32_t right, unsigned int bits)
+{
+	uint32_t mask = bits < 32 ? (1u << bits) - 1 : ~0u, value;
+
+	do {
+		switch (below(4)) {
+		case 0:
+			value = rnd();
+			break;
+		case 1:
+			value = right ^ 1u << below(bits);
+			break;
+		case 2:
+			value = right + below(65) - 32;
+			break;
+		default:
+			value = right + ((below(17) - 8) << bits / 2);
+		}
+		value &= mask;
+	} while (value == right);
+	return value;
+}
+
+/* ---- packets ---- */
+
+/* A good packet of the template's transfer, or of its channel and rCxt */
+static void fill(struct packet *x, enum code code)
+{
+	uint32_t packets = template.total ? (template.total - 1) / template.segment + 1 : 1;
+
+	*x = template;
+	x->code = code;
+	x->src_channel = below(1 << 24);
+	x->src_key = rnd();
+	x->src_rcxt = below(100000);
+	x->src_rcxt_key = rnd();
+	x->cookie = rnd();
+	switch (code) {
+	case PACKET:
+		x->length = 4 * below(64);
+		x->total = x->length;
+		x->segment = 0;
+		x->rcxt = 0;
+		x->rcxt_key = 0;
+		x->tid = 0;
+		x->pvo = 0;
+		break;
+	case WRITE:
+	case READ_DATA:
+		x->offset = below(packets) * x->segment;
+		x->length = x->total - x->offset < x->segment ? x->total - x->offset : x->segment;
+		x->pvo += x->offset;
+		break;
+	case READ_REQUEST:
+		x->behind = rnd();
+		break;
+	case PROBE:
+		x->offset = below(packets) * x->segment;
+		break;
+	default:
+		x->behind = packets;
+	}
+	x->payload = x->length;
+	x->pad = -x->payload & 3;
+}
+
+static uint64_t pvo_with(uint64_t pvo, unsigned int shift, unsigned int bits)
+{
+	uint64_t mask = ((1ULL << bits) - 1) << shift;
+
+	return (pvo & ~mask) | (uint64_t)wrong((pvo & mask) >> shift, bits) << shift;
+}
+
+/* Bytes of which at least one is not the region's: over its end, beyond, or before it */
+static uint64_t beyond(uint32_t length)
+{
+	const uint64_t mask = (1ULL << 42) - 1;
+	uint64_t end = template.pvo + region, offset;
+
+	switch (below(3)) {
+	case 0:
+		return end - length + 1 + below(length);
+	case 1:
+		offset = template.pvo - 1 - below(length);
+		break;
+	default:
+		offset = end + (rnd() & (mask >> below(42)));
+	}
+	/* the same key and table */
+	offset &= mask;
+	if (offset - (template.pvo & mask) < region)
+		offset = end & mask;
+	return (template.pvo & ~mask) | offset;
+}
+
+/* A length that breaks one rule */
+static void misfit(struct packet *x)
+{
+	uint32_t packets = (x->total - 1) / x->segment + 1;
+
+	switch (below(8)) {
+	case 0:
+		x->length = wrong(x->length, 16);
+		break;
+	case 1:
+		x->total = MAX_TRANSFER + 1 + below(~0u - MAX_TRANSFER);
+		x->segment = MAX_SEGMENT;
+		x->offset = 0;
+		break;
+	case 2:
+		x->segment = below(2) ? below(64) : x->segment + 1 + below(3);
+		break;
+	case 3:
+		x->offset += 1 + below(x->segment - 1);
+		break;
+	case 4:
+		x->offset = (packets + below(1 << 16)) * x->segment;
+		x->pvo = template.pvo + x->offset;
+		break;
+	case 5:
+		x->payload = below(MAX_PAYLOAD / 4) * 4;
+		x->pad = 0;
+		if (x->payload == x->length)
+			x->payload += 4;
+		break;
+	case 6:
+		/* length and payload agree, but not with total and segment */
+		x->length += below(2) && x->length ? -1 : 4;
+		x->payload = x->length;
+		x->pad = -x->payload & 3;
+		break;
+	default:
+		x->segment = 64;
+		x->total = 64 * MAX_PACKETS + 1 + below(MAX_TRANSFER - 64 * MAX_PACKETS);
+		x->offset = below(MAX_PACKETS) * 64;
+		break;
+	}
+}
+
+static void forge(struct packet *x, enum kind kind, enum code code)
+{
+	fill(x, code);
+	switch (kind) {
+	case CHANNEL_KEY:
+		x->key = wrong(x->key, 32);
+		break;
+	case JOB:
+		x->job = wrong(x->job, 32);
+		break;
+	case RCXT_INDEX:
+		x->rcxt = wrong(x->rcxt, 32);
+		break;
+	case RCXT_KEY:
+		x->rcxt_key = wrong(x->rcxt_key, 32);
+		break;
+	case TID:
+		/* lower; 0 is none */
+		x->tid = below(x->tid);
+		break;
+	case PVO_KEY:
+		x->pvo = pvo_with(x->pvo, 47, 17);
+		break;
+	case PVO_TABLE:
+		x->pvo = pvo_with(x->pvo, 42, 5);
+		break;
+	case PVO_RANGE:
+		x->pvo = beyond(x->length ?: x->total);
+		break;
+	case LENGTHS:
+		misfit(x);
+		break;
+	case RANDOM_RXETH:
+		x->key = rnd();
+		x->job = rnd();
+		x->rcxt = below(2) ? below(200000) : rnd();
+		x->rcxt_key = rnd();
+		x->tid = rnd();
+		x->pvo = rnd();
+		break;
+	default:
+		break;
+	}
+	/* A transfer that was refused is no more looked at: each begins anew. */
+	if (kind == GOOD || kind == PVO_KEY || kind == PVO_TABLE || kind == PVO_RANGE)
+		x->tid = ++highest_tid;
+}
+
+static uint8_t *put32(uint8_t *p, uint32_t value)
+{
+	value = htobe32(value);
+	memcpy(p, &value, sizeof(value));
+	return p + sizeof(value);
+}
+
+static uint8_t *put64(uint8_t *p, uint64_t value)
+{
+	return put32(put32(p, value >> 32), value);
+}
+
+static uint8_t *put_bth(uint8_t *p, uint32_t code, const struct packet *x)
+{
+	static uint32_t psn;
+
+	p = put32(p, code << 24 | x->pad << 20 | 0xffff);
+	p = put32(p, (uint32_t)(bare ? NOTICE_BARE : 0) << 24 | x->qpn);
+	return put32(p, psn++ & 0xffffff);
+}
+
+/* Return: bytes from BTH to pad. */
+static size_t encode(const struct packet *x, uint8_t *begin)
+{
+	uint8_t *p = put_bth(begin, FIRST_CODE + x->code, x);
+
+	p = put32(p, x->key);
+	p = put32(p, x->job);
+	p = put32(p, x->rcxt);
+	p = put32(p, x->rcxt_key);
+	p = put32(p, x->tid);
+	p = put32(p, x->total);
+	p = put32(p, x->offset);
+	p = put32(p, x->length << 16 | x->segment);
+	p = put64(p, x->pvo);
+	p = put32(p, x->notify << 24 | x->src_channel);
+	p = put32(p, x->src_key);
+	p = put32(p, x->src_rcxt);
+	p = put32(p, x->src_rcxt_key);
+	p = put64(p, x->cookie);
+	if (x->code == READ_REQUEST || x->code == NOTICE || x->code == STATUS)
+		p = put64(p, x->behind);
+	rnd_fill(p, x->payload);
+	memset(p + x->payload, 0, x->pad);
+	return p + x->payload + x->pad - begin;
+}
+
+static size_t random_bytes(uint8_t *begin)
+{
+	struct packet x = { .qpn = template.qpn, .pad = below(4) };
+	size_t size = 4 * below(64) + (below(8) ? 0 : below(4));
+
+	rnd_fill(put_bth(begin, FIRST_CODE + below(32), &x), size);
+	return BTH + size;
+}
+
+/* ---- sending ---- */
+
+static void send_kind(enum kind kind)
+{
+	unsigned int codes = kinds[kind].codes;
+	enum code code = WRITE;
+	struct packet x;
+	uint8_t *place;
+	uint64_t i;
+
+	for (i = 0; i < count; i++) {
+		if (i % STICKY == 0)
+			do
+				code = below(CODES);
+			while (!(codes & C(code)));
+		place = room();
+		if (kind == RANDOM_BYTES) {
+			post(place, random_bytes(place));
+			continue;
+		}
+		forge(&x, kind, code);
+		post(place, encode(&x, place));
+	}
+	flush();
+	printf("%s %" PRIu64 "\n", kinds[kind].name, count);
+}
+
+/* ---- the command line ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void usage(void)
+{
+	unsigned int kind;
+
+	fputs("usage: rcxt_forge -a ADDRESS -q QPN [options] [KIND...]\n"
+	      "  -k KEY -j JOB       of the channel\n"
+	      "  -r INDEX -K KEY     of its rCxt\n"
+	      "  -t TID              the highest one that it has seen\n"
+	      "  -v PVO -l BYTES     what may be written there\n"
+	      "  -T BYTES -s BYTES   of the transfer, of each packet (4096, 64)\n"
+	      "  -n PACKETS          of each kind (1000)\n"
+	      "  -b                  no ICRC: the UDP checksum holds\n"
+	      "  -g PACKETS          so many in one datagram that is cut apart (UDP GSO); with -b\n"
+	      "  -p PORT -R SEED     source port (any), of the random numbers (1)\n"
+	      "kinds:", stderr);
+	for (kind = 0; kind < KINDS; kind++)
+		fprintf(stderr, " %s", kinds[kind].name);
+	fputs("\n", stderr);
+	exit(2);
+}
+
+static enum kind kind_named(const char *name)
+{
+	unsigned int kind;
+
+	for (kind = 0; kind < KINDS; kind++)
+		if (!strcmp(kinds[kind].name, name))
+			return kind;
+	usage();
+	return KINDS;
+}
+
+/* Options that are a number */
+static bool option(int letter, const char *text)
+{
+	static const struct {
+		char letter;
+		uint32_t *field;
+	} fields[] = {
+		{ 'q', &template.qpn }, { 'k', &template.key }, { 'j', &template.job },
+		{ 'r', &template.rcxt }, { 'K', &template.rcxt_key }, { 't', &template.tid },
+		{ 'T', &template.total }, { 's', &template.segment }, { 'g', &joined },
+		{ 'p', &port },
+	};
+	static const struct {
+		char letter;
+		uint64_t *field;
+	} long_fields[] = {
+		{ 'v', &template.pvo }, { 'l', &region }, { 'n', &count }, { 'R', &state },
+	};
+	uint64_t value = text ? strtoull(text, NULL, 0) : 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (fields[i].letter == letter)
+			*fields[i].field = value;
+	for (i = 0; i < sizeof(long_fields) / sizeof(*long_fields); i++)
+		if (long_fields[i].letter == letter)
+			*long_fields[i].field = value;
+	/* getopt() has said what was none of them */
+	return letter != '?';
+}
+
+int main(int argc, char **argv)
+{
+	const char *address = NULL;
+	uint64_t all = 0;
+	int letter, i;
+	double begun, seconds;
+
+	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bg:p:R:")) != -1)
+		if (letter == 'a')
+			address = optarg;
+		else if (letter == 'b')
+			bare = true;
+		else if (!option(letter, optarg))
+			usage();
+	if (!address || template.qpn - 2 > 0xfffffd || !template.total ||
+	    template.total > MAX_TRANSFER || template.segment < 64 || template.segment % 4 ||
+	    template.segment > MAX_PAYLOAD - 4 || template.total > template.segment * MAX_PACKETS ||
+	    !joined || joined > MAX_JOINED || (joined > 1 && !bare))
+		usage();
+	if (!region)
+		region = template.total;
+	highest_tid = template.tid;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	mark = rnd();
+	out_open(address, port);
+	begun = now();
+	for (i = optind; i < argc; i++, all += count)
+		send_kind(kind_named(argv[i]));
+	if (optind == argc)
+		for (i = GOOD + 1; i < KINDS; i++, all += count)
+			send_kind(i);
+	seconds = now() - begun;
+	printf("# tid %u\n# %" PRIu64 " packets in %.1f s, %.0f a second\n", highest_tid, all,
+	       seconds, all / seconds);
+	return 0;
+}

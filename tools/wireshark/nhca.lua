@@ -1,0 +1,329 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- Wireshark's view of nhca: rCxt datagrams (Documentation/rcxt.rst), and what nhca ends tell each
+-- other in the BTHs of ordinary RoCEv2 packets ("Between nhca ends" in Documentation/wire.rst).
+--
+--     tshark -X lua_script:tools/wireshark/nhca.lua ...
+--
+-- It stands in front of Wireshark's own dissector on UDP port 4791, which goes on to show all BTHs
+-- and all of RoCEv2.  For Wireshark 4.0 (Lua 5.2) and later (Lua 5.4): no operators on bits.
+
+local UDP_PORT = 4791
+local BTH, RXETH, ICRC = 12, 64, 4
+local MAX_TRANSFER, MAX_PACKETS = 16777216, 16384
+local MIN_SEGMENT, MAX_SEGMENT = 64, 65532
+local MAX_FRAME = 1984
+local RXETH_VERSION = 0
+
+local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
+local NOTICE, PROBE, STATUS = 0xc4, 0xc5, 0xc6
+local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
+
+local kinds = {
+	[PACKET] = "Packet", [WRITE] = "Write", [READ_REQUEST] = "Read request",
+	[READ_DATA] = "Read data", [NOTICE] = "Notice", [PROBE] = "Probe", [STATUS] = "Status",
+}
+local reserved = {
+	[0xc8] = "third-party read request", [0xc9] = "third-party write payload",
+	[0xca] = "broadcast write payload", [0xcc] = "half-RDMA write payload",
+	[0xcd] = "half-RDMA read request", [0xce] = "half-RDMA read payload",
+	[0xd0] = "conditional transfers",
+}
+local codes = {}
+for code = FIRST_CODE, LAST_CODE do
+	codes[code] = kinds[code] or "Reserved" .. (reserved[code] and ": " .. reserved[code] or "")
+end
+-- bytes behind the RXETH; which kinds have payload
+local behind = { [READ_REQUEST] = 8, [NOTICE] = 8, [STATUS] = 8 }
+local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
+local DONE, VIOLATED = 0, 3
+local statuses = { [DONE] = "done", [1] = "partial", [2] = "none", [VIOLATED] = "violated" }
+
+local nhca = Proto("nhca", "nhca rCxt Datagram")
+local f = {}
+
+local function field(name, kind, ...)
+	f[name] = ProtoField[kind]("nhca." .. name, ...)
+end
+
+field("kind", "uint8", "Kind", base.HEX, codes)
+field("channel", "uint24", "Channel", base.HEX)
+field("channel.key", "uint32", "Channel key", base.HEX)
+field("job", "uint32", "Job", base.DEC)
+field("rcxt.index", "uint32", "rCxt index", base.DEC)
+field("rcxt.key", "uint32", "rCxt key", base.HEX)
+field("tid", "uint32", "tid", base.DEC)
+field("total", "uint32", "Total", base.DEC, nil, nil, "Bytes of the transfer")
+field("offset", "uint32", "Offset", base.DEC, nil, nil, "Where in the transfer this packet's bytes begin")
+field("length", "uint16", "Length", base.DEC, nil, nil, "Payload bytes of this packet")
+field("segment", "uint16", "Segment", base.DEC, nil, nil, "Payload bytes of each packet but the last")
+field("packet", "uint32", "Packet of the transfer", base.DEC)
+field("packets", "uint32", "Packets of the transfer", base.DEC)
+for name, title in pairs({ pvo = "PVO", reply_pvo = "Reply PVO" }) do
+	field(name, "uint64", title, base.HEX)
+	field(name .. ".key", "uint32", "Key", base.HEX)
+	field(name .. ".table", "uint8", "Table", base.DEC)
+	field(name .. ".offset", "uint64", "Offset", base.HEX)
+end
+field("version", "uint8", "Version", base.DEC, nil, 0xf0)
+field("reserved", "uint8", "Reserved", base.DEC, nil, 0x0c)
+field("notify", "uint8", "Notify", base.HEX, { [0] = "nobody", "initiator", "target", "both" }, 0x03)
+field("notify.initiator", "bool", "Initiator is told", 8, nil, 0x01)
+field("notify.target", "bool", "Target is told", 8, nil, 0x02)
+field("src.channel", "uint24", "Source channel", base.HEX)
+field("src.channel.key", "uint32", "Source channel key", base.HEX)
+field("src.rcxt.index", "uint32", "Source rCxt index", base.DEC)
+field("src.rcxt.key", "uint32", "Source rCxt key", base.HEX)
+field("cookie", "uint64", "Cookie", base.HEX)
+field("status", "uint8", "Status", base.DEC, statuses)
+field("have", "uint32", "Have", base.DEC, nil, nil, "Packets of the transfer that have come")
+field("payload", "bytes", "Payload")
+field("bitmap", "bytes", "Bitmap", base.SPACE, "Packets from offset on; the least significant bit is the first")
+field("pad", "bytes", "Pad")
+field("icrc", "uint32", "Invariant CRC", base.HEX, nil, nil, "As the four bytes lie in the packet; not verified here")
+field("mark", "uint32", "Mark of the sender's host", base.HEX, nil, nil, "In place of the ICRC: the UDP checksum holds")
+field("notice", "uint8", "Notice", base.HEX, nil, 0x3f)
+field("notice.here", "bool", "HERE: this is an nhca", 8, nil, 0x01)
+field("notice.seen", "bool", "SEEN: and has seen that you are", 8, nil, 0x02)
+field("notice.takes_bare", "bool", "TAKES_BARE: and takes packets without an ICRC", 8, nil, 0x04)
+field("notice.bare", "bool", "BARE: this packet has none", 8, nil, 0x08)
+field("notice.foreign", "uint8", "Not a notice of nhca's if set", base.HEX, nil, 0x30)
+field("refused", "string", "Dropped by nhca, as")
+nhca.fields = f
+
+local function complaint(name, text)
+	return ProtoExpert.new("nhca." .. name .. ".expert", text, expert.group.MALFORMED, expert.severity.ERROR)
+end
+local counters = {
+	rx_too_short = complaint("too_short", "Headers are cut"),
+	rx_bad_version = complaint("bad_version", "Unknown version"),
+	rx_bad_opcode = complaint("bad_opcode", "Reserved opcode"),
+	rx_bad_length = complaint("bad_length", "Length that does not fit"),
+}
+nhca.experts = counters
+
+-- Say that an nhca drops the packet, by which counter, and why.
+local function refuse(tree, counter, why)
+	tree:add(f.refused, counter):set_generated()
+	tree:add_proto_expert_info(counters[counter], why)
+end
+
+local notices = { "here", "seen", "takes_bare", "bare", "foreign" }
+
+local function add_notice(tree, byte)
+	local item = tree:add(f.notice, byte)
+	for _, name in ipairs(notices) do
+		item:add(f["notice." .. name], byte)
+	end
+end
+
+-- Is there no ICRC?  Bits that are never set by nhca make the byte somebody else's.
+local function is_bare(byte)
+	return byte:bitfield(4, 1) == 1 and byte:bitfield(2, 2) == 0
+end
+
+-- A protocol virtual offset: 17 bits of key, 5 of table, 42 of offset
+local function add_pvo(tree, name, bytes)
+	local item = tree:add(f[name], bytes)
+	item:add(f[name .. ".key"], bytes(0, 3), bytes:bitfield(0, 17))
+	item:add(f[name .. ".table"], bytes(2, 1), bytes:bitfield(17, 5))
+	item:add(f[name .. ".offset"], bytes(2, 6), bytes:bitfield(22, 42))
+end
+
+local function packets(total, segment)
+	return total == 0 and 1 or math.ceil(total / segment)
+end
+
+-- The rules of "Lengths".  Returns what is wrong, or nil.
+local function misfit(x, payload)
+	if x.length ~= payload then
+		return string.format("length is %d, payload is %d", x.length, payload)
+	end
+	if x.code == PACKET then
+		if x.length > MAX_FRAME then return "longer than a frame" end
+		if x.total ~= x.length then return "total is not length" end
+		return x.offset ~= 0 and "offset is not 0" or nil
+	end
+	if x.total > MAX_TRANSFER then return "total is more than 2^24" end
+	if x.segment < MIN_SEGMENT or x.segment > MAX_SEGMENT or x.segment % 4 ~= 0 then
+		return "segment is not a multiple of 4 from 64 to 65532"
+	end
+	if packets(x.total, x.segment) > MAX_PACKETS then return "more than 16384 packets" end
+	if x.offset % x.segment ~= 0 then return "offset is no multiple of segment" end
+	if x.offset ~= 0 and x.offset >= x.total then return "offset is not less than total" end
+	if x.code == WRITE or x.code == READ_DATA then
+		local due = math.min(x.segment, x.total - x.offset)
+		return x.length ~= due and string.format("length should be %d", due) or nil
+	end
+	if x.code == STATUS then
+		if x.status > VIOLATED then return "unknown status" end
+		if x.length > MAX_FRAME then return "longer than a frame" end
+		local bits = packets(x.total - x.offset, x.segment)
+		return x.length > math.ceil(bits / 8) and "more bits than packets from offset on" or nil
+	end
+	if x.length ~= 0 then return "length is not 0" end
+	if x.code == NOTICE and x.status ~= DONE then return "a notice has status 0" end
+	return x.code ~= PROBE and x.offset ~= 0 and "offset is not 0" or nil
+end
+
+-- RXETH and what the opcode has behind it.  Returns what misfit() looks at.
+local function add_rxeth(tree, code, h)
+	local x = {
+		code = code, tid = h(16, 4):uint(), total = h(20, 4):uint(), offset = h(24, 4):uint(),
+		length = h(28, 2):uint(), segment = h(30, 2):uint(), version = h(40, 1):bitfield(0, 4),
+		rcxt = h(8, 4):uint(),
+	}
+	tree:add(f["channel.key"], h(0, 4))
+	tree:add(f.job, h(4, 4))
+	tree:add(f["rcxt.index"], h(8, 4))
+	tree:add(f["rcxt.key"], h(12, 4))
+	tree:add(f.tid, h(16, 4))
+	tree:add(f.total, h(20, 4))
+	tree:add(f.offset, h(24, 4))
+	tree:add(f.length, h(28, 2))
+	tree:add(f.segment, h(30, 2))
+	if x.segment ~= 0 then
+		x.packet, x.packets = math.floor(x.offset / x.segment), packets(x.total, x.segment)
+		tree:add(f.packet, h(24, 8), x.packet):set_generated()
+		tree:add(f.packets, h(20, 12), x.packets):set_generated()
+	end
+	add_pvo(tree, "pvo", h(32, 8))
+	tree:add(f.version, h(40, 1))
+	tree:add(f.reserved, h(40, 1))
+	local notify = tree:add(f.notify, h(40, 1))
+	notify:add(f["notify.initiator"], h(40, 1))
+	notify:add(f["notify.target"], h(40, 1))
+	tree:add(f["src.channel"], h(41, 3))
+	tree:add(f["src.channel.key"], h(44, 4))
+	tree:add(f["src.rcxt.index"], h(48, 4))
+	tree:add(f["src.rcxt.key"], h(52, 4))
+	tree:add(f.cookie, h(56, 8))
+	if code == READ_REQUEST then
+		add_pvo(tree, "reply_pvo", h(RXETH, 8))
+	elseif code == NOTICE or code == STATUS then
+		x.status, x.have = h(RXETH, 1):uint(), h(RXETH + 4, 4):uint()
+		tree:add(f.status, h(RXETH, 1))
+		tree:add(f.have, h(RXETH + 4, 4))
+	end
+	return x
+end
+
+-- The line in the list of packets
+local function summary(x, channel)
+	local words = { kinds[x.code], string.format("channel=0x%06x", channel) }
+	if x.code == PACKET then
+		table.insert(words, "length=" .. x.length)
+	else
+		table.insert(words, string.format("rCxt=%d tid=%d", x.rcxt, x.tid))
+		if x.packets then
+			table.insert(words, string.format("packet=%d/%d", x.packet, x.packets))
+		end
+		table.insert(words, "total=" .. x.total)
+	end
+	if x.status then
+		table.insert(words, string.format("%s have=%d", statuses[x.status] or "?", x.have))
+	end
+	return table.concat(words, " ")
+end
+
+-- One packet, from its BTH on.  Returns the line for it.
+local function rcxt(tvb, tree)
+	local code, size = tvb(0, 1):uint(), tvb:reported_len()
+	local pad, channel = tvb(1, 1):bitfield(2, 2), tvb(5, 3):uint()
+	tree:add(f.kind, tvb(0, 1))
+	tree:add(f.channel, tvb(5, 3))
+	add_notice(tree, tvb(4, 1))
+
+	if tvb(1, 1):bitfield(4, 4) ~= 0 then
+		refuse(tree, "rx_bad_version", "the BTH's version is not 0")
+		return "BTH of another version"
+	end
+	if not kinds[code] then
+		refuse(tree, "rx_bad_opcode", codes[code])
+		return codes[code]
+	end
+	local headers = BTH + RXETH + (behind[code] or 0)
+	if size < headers then
+		refuse(tree, "rx_too_short", string.format("%d bytes of headers, %d are needed", size, headers))
+		return kinds[code] .. " [cut]"
+	end
+	if tvb:len() < headers then
+		return kinds[code] .. " [not captured]"
+	end
+	local x = add_rxeth(tree, code, tvb(BTH, headers - BTH))
+	local line = summary(x, channel)
+
+	local payload = size - headers - pad - ICRC
+	if payload < 0 or (size - headers) % 4 ~= 0 then
+		refuse(tree, "rx_bad_length", "no room for pad and ICRC, or not whole words")
+		return line
+	end
+	if not has_payload[code] and size ~= headers + ICRC then
+		refuse(tree, "rx_bad_length", "bytes where the opcode has none")
+	elseif x.version ~= RXETH_VERSION then
+		refuse(tree, "rx_bad_version", "the RXETH's version is not 0")
+	else
+		local why = misfit(x, payload)
+		if why then refuse(tree, "rx_bad_length", why) end
+	end
+	if tvb:len() < size then
+		return line
+	end
+	if payload > 0 then
+		tree:add(code == STATUS and f.bitmap or f.payload, tvb(headers, payload))
+	end
+	if pad > 0 then
+		tree:add(f.pad, tvb(headers + payload, pad))
+	end
+	tree:add(is_bare(tvb(4, 1)) and f.mark or f.icrc, tvb(size - ICRC, ICRC))
+	return line
+end
+
+-- Where offload has joined packets to a batch before they were captured, they lie one behind the
+-- other.  Returns the bytes of the first if another one for the same channel follows it, else all.
+local function first_of_batch(tvb)
+	local size, code = tvb:len(), tvb(0, 1):uint()
+	local rest = BTH + RXETH + (behind[code] or 0)
+	if size ~= tvb:reported_len() or not kinds[code] or size < rest + ICRC or not is_bare(tvb(4, 1)) then
+		return size
+	end
+	local length = tvb(BTH + 28, 2):uint()
+	local one = rest + math.ceil(length / 4) * 4 + ICRC
+	if one + rest + ICRC > size or tvb(one, 1):uint() ~= code or
+	   tvb(one + 4, 4):uint() ~= tvb(4, 4):uint() then
+		return size
+	end
+	return one
+end
+
+local table_of_ports = DissectorTable.get("udp.port")
+local before = table_of_ports:get_dissector(UDP_PORT)
+
+function nhca.dissector(tvb, pinfo, tree)
+	if before then
+		before:call(tvb, pinfo, tree)
+	end
+	if tvb:len() < BTH then
+		return
+	end
+	local code, notice = tvb(0, 1):uint(), tvb(4, 1)
+	if code < FIRST_CODE or code > LAST_CODE then
+		-- RoCEv2, and at most a word to another nhca in it
+		if notice:bitfield(2, 6) ~= 0 then
+			add_notice(tree:add(nhca, notice, "nhca Notice"), notice)
+		end
+		return
+	end
+	pinfo.cols.protocol = "rCxt"
+	local at, lines = 0, {}
+	while at < tvb:reported_len() do
+		local left = at == 0 and tvb or tvb(at):tvb()
+		local one = first_of_batch(left)
+		local packet = one < left:len() and left(0, one):tvb() or left
+		table.insert(lines, rcxt(packet, tree:add(nhca, packet())))
+		at = at + packet:reported_len()
+	end
+	pinfo.cols.info = lines[1] .. (#lines > 1 and string.format(" [and %d more]", #lines - 1) or "")
+end
+
+table_of_ports:add(UDP_PORT, nhca)
