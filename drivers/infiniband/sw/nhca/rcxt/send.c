@@ -224,6 +224,14 @@ static void send_asked(struct nhca_channel *ch)
 	spin_unlock_bh(&ch->lock);
 }
 
+/* Work requests wait for room in the stack, and behind a packet whose bytes are being fetched. */
+static enum nhca_taken send_take(struct nhca_channel *ch)
+{
+	if (nhca_flow_blocked(ch->flow, false) || nhca_fault_waiting(ch->fault))
+		return NHCA_TAKEN_NONE;
+	return nhca_take_next(ch);
+}
+
 /*
  * A work request, a stretch of a transfer, and so on: neither a long transfer nor many small
  * messages keep the others waiting (reference: packet mode and RDMA interleaved).
@@ -238,9 +246,7 @@ static bool send_pass(struct nhca_channel *ch)
 		if (nhca_channel_failed(ch))
 			return true;
 		send_asked(ch);
-		if (nhca_flow_blocked(ch->flow, false) || nhca_fault_waiting(ch->fault))
-			return false;
-		taken = nhca_take_next(ch);
+		taken = send_take(ch);
 		if (taken == NHCA_TAKEN_PACKET)
 			left--;
 		sent = send_next(ch, max(left, 1));
