@@ -2,8 +2,8 @@
 """Kernels of our own (kernels/NAME.config), built from Debian's kernel source in trixie's tree.
 
 A kernel is one more disk layer under the guests' root, with /boot and /lib/modules. Its build
-tree stays in build/lab/kernels, so that module builds against it. The kernel called uml is no choice of
-`--kernel`: it is the user-mode Linux that `--machine uml` runs as a process."""
+tree stays in build/lab/kernels, so that module builds against it. The kernels called uml and uml-NAME are
+the user-mode Linux that `--machine uml` runs as a process, and what `--kernel NAME` makes of it."""
 
 import dataclasses
 import hashlib
@@ -18,7 +18,8 @@ import sources
 
 CONFIGS = paths.LAB / "kernels"
 USER_MODE = "uml"
-NAMES = sorted(path.stem for path in CONFIGS.glob("*.config") if path.stem not in ("base", USER_MODE))
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.config")
+               if path.stem != "base" and not path.stem.startswith(USER_MODE))
 TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio"]
 # A kernel with checkers needs more than a stock one.
 MEMORY = 2048
@@ -39,6 +40,8 @@ GUEST = Recipe("x86", "trixie", ("base",), "x86_64_defconfig kvm_guest.config", 
                "arch/x86/boot/bzImage")
 # User-mode Linux has more than one CPU, and system calls without ptrace, in newer kernels only.
 PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux")
+
+PROCESS_CHECKED = dataclasses.replace(PROCESS, configs=(USER_MODE,))
 
 
 @dataclasses.dataclass
@@ -74,9 +77,19 @@ def named(name, release):
     return make(name)
 
 
+def user_mode(name):
+    """The same for guests that are processes."""
+    made = USER_MODE if name == "stock" else f"{USER_MODE}-{name}"
+    if not (CONFIGS / f"{made}.config").is_file():
+        raise say.LabError(f"--kernel {name} does not go with --machine uml")
+    return make(made)
+
+
 def make(name):
     """A kernel from the cache, or built now: ten to thirty minutes on two CPUs."""
-    recipe = PROCESS if name == USER_MODE else GUEST
+    recipe = GUEST
+    if name.startswith(USER_MODE):
+        recipe = PROCESS if name == USER_MODE else PROCESS_CHECKED
     source = sources.linux(recipe.release)
     texts = [(CONFIGS / f"{part}.config").read_text() for part in (*recipe.configs, name)]
     key = hashlib.sha256("\n".join([str(source), *texts]).encode()).hexdigest()[:16]
@@ -117,7 +130,7 @@ def _build(name, recipe, source, texts, objects, folder, key):
         make modules_install INSTALL_MOD_PATH=/lab-kernel/root/usr
         mkdir -p /lab-kernel/root/boot
         cp {recipe.image} /lab-kernel/root/boot/vmlinuz-$version"""
-    took = "five minutes" if recipe is PROCESS else "ten to thirty minutes"
+    took = "five minutes" if recipe is not GUEST else "ten to thirty minutes"
     chroot.run(f"building kernel {name} ({took})", base.trees, None, binds, build, log)
     (temporary / "version").write_text((objects / "include/config/kernel.release").read_text().strip())
     image.make_disk(temporary / "root", temporary / "root.img")
@@ -128,7 +141,9 @@ def _build(name, recipe, source, texts, objects, folder, key):
 def _verify(name, config, wanted):
     """Kconfig drops what it cannot have without a word: say it."""
     have = set(config.read_text().splitlines())
-    lost = [line for line in wanted.read_text().splitlines()
-            if line.startswith("CONFIG_") and line not in have]
+    # what is said last holds
+    last = {line.split("=")[0]: line for line in wanted.read_text().splitlines()
+            if line.startswith("CONFIG_")}
+    lost = [line for line in last.values() if line not in have]
     if lost:
         raise say.LabError(f"kernel {name} cannot have {', '.join(lost)}; see {config}")

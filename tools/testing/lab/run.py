@@ -76,9 +76,9 @@ class Lab:
         paths.need_tools()
         self.image = image.ensure(options.release, options.packages)
         self.user_mode = options.machine == "uml"
-        self.kernel = uml.ensure_kernel() if self.user_mode else \
+        self.kernel = kernel.user_mode(options.kernel) if self.user_mode else \
             kernel.named(options.kernel, options.release)
-        if self.kernel and not self.user_mode:
+        if options.kernel != "stock":
             options.memory = max(options.memory, kernel.MEMORY)
         self.disks = self.image.disks + ([self.kernel.disk] if self.kernel else [])
         builder = build.Builder(self.image, self.kernel)

@@ -16,7 +16,6 @@ import subprocess
 import time
 
 import guest
-import kernel
 import network
 import paths
 import question
@@ -58,16 +57,12 @@ def check(options):
         f"more than {NODES} nodes": options.nodes > NODES,
         "lab shell": options.shell,
         f"--release {options.release}": options.release != "trixie",
-        f"--kernel {options.kernel}": options.kernel != "stock",
+        "--kunit": options.kunit,
         f"--clock {options.clock}": options.clock != "real",
     }
     for what, asked in refused.items():
         if asked:
             raise say.LabError(f"--machine uml does not go with {what}")
-
-
-def ensure_kernel():
-    return kernel.make(kernel.USER_MODE)
 
 
 def disks(count):
