@@ -5,6 +5,7 @@
 #   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
 #				that knows no namespaces, and for "loop", one device that is both
 #   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
+#   bench_transfers NAME OPTIONS...	the same with rCxt datagrams
 #   bench_alone NAME OPTIONS...	a ping-pong of one process with itself
 #   bench_tcp NAME [SECONDS] [SIZE]	one stream of iperf3 between the namespaces, or nodes
 #
@@ -100,17 +101,17 @@ bench_alone() {
 
 # With one node both ends are here; with two, the passive one is node 1.
 bench_load() {
-	local name=$1 ok=
+	local name=$1 ok= program=${BENCH_PROGRAM:-load}
 	shift
 	BENCH_PORT=$((BENCH_PORT + 1))
 	set -- -p $BENCH_PORT "$@"
 	if [ "$NODE" = 1 ]; then
 		# shellcheck disable=SC2086 # words
-		$BENCH_IN_1 timeout 300 load -d $BENCH_DEV_1 -g $BENCH_GID_1 "$@" > "$LIB_TMP/server" 2>&1 &
+		$BENCH_IN_1 timeout 300 $program -d $BENCH_DEV_1 -g $BENCH_GID_1 "$@" > "$LIB_TMP/server" 2>&1 &
 	fi
 	if [ "$NODE" = "$NODES" ]; then
 		# shellcheck disable=SC2086
-		timeout 300 $BENCH_IN_2 load -d $BENCH_DEV_2 -g $BENCH_GID_2 "$@" $BENCH_HOST \
+		timeout 300 $BENCH_IN_2 $program -d $BENCH_DEV_2 -g $BENCH_GID_2 "$@" $BENCH_HOST \
 			> "$LIB_TMP/client" 2>&1 && ok=1
 		sed -n "s/^{/bench $name {/p" "$LIB_TMP/client"
 		[ -n "$ok" ] || bench_failed "$name" "$(tail -n 2 "$LIB_TMP/client" | tr '\n' ' ')"
@@ -120,6 +121,10 @@ bench_load() {
 		[ "$NODES" = 1 ] && [ -n "$ok" ] || kill %% 2> /dev/null
 		wait
 	fi
+}
+
+bench_transfers() {
+	BENCH_PROGRAM=transfers bench_load "$@"
 }
 
 bench_tcp() {

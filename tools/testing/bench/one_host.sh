@@ -52,6 +52,17 @@ unreliable() {
 	bench_load "$who ud-send 64 list 32" -t ud -s 64 -l 32 -k 128 -n 8000
 }
 
+# Channels, which always go by packets.
+channels() {
+	local who=$1 what size
+	for what in write read; do
+		for size in 4096 65536 1048576; do
+			bench_transfers "$who rcxt-$what $size" -o $what -s $size \
+				-n $((size < 65536 ? 1500 : 50000000 / size))
+		done
+	done
+}
+
 # One process that polls on the only CPU: what waits for another task waits for the scheduler.
 polling() {
 	bench_alone "$1 latency 64 polling" -s 64 -n 200 -b
@@ -116,6 +127,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 		[ -n "$QUICK" ] || idle
 		same_host N
 		everything "nhca-veth"
+		[ -n "$QUICK" ] || channels "nhca-veth"
 		same_host Y
 		everything "nhca-same-host"
 		if [ -n "$QUICK" ]; then

@@ -12,9 +12,12 @@
 
 #include "peers.h"
 
+/* programs may have wanted others */
+#ifndef RCXTS
 #define RCXTS		4
 #define MEMORY		(4u << 20)
 #define SEND_WR		16
+#endif
 
 /* what the other side has to know */
 struct address {
@@ -23,7 +26,7 @@ struct address {
 };
 
 struct channel {
-	struct ibv_comp_channel *events;	/* of the receive CQ */
+	struct ibv_comp_channel *events;	/* of both CQs */
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
@@ -73,8 +76,8 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 
 	memset(c, 0, sizeof(*c));
 	must(c->events = ibv_create_comp_channel(context));
-	must(c->scq = ibv_create_cq_ex(context, &attr));
 	attr.channel = c->events;
+	must(c->scq = ibv_create_cq_ex(context, &attr));
 	must(c->rcq = ibv_create_cq_ex(context, &attr));
 	must(c->qp = make_qp(ibv_cq_ex_to_cq(c->scq), ibv_cq_ex_to_cq(c->rcq), of_job, frames));
 	must(c->qpx = ibv_qp_to_qp_ex(c->qp));
@@ -178,6 +181,7 @@ static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64
 	return d;
 }
 
+__attribute__((unused))
 static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			    uint64_t rcxt, uint32_t tid, const char *what)
 {
@@ -188,6 +192,7 @@ static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint
 		    d.tid, rcxt, tid);
 }
 
+__attribute__((unused))
 static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
 {
 	uint64_t end = now_ns() + ms * 1000000ULL;
@@ -200,6 +205,7 @@ static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
 	} while (now_ns() < end);
 }
 
+__attribute__((unused))
 static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					       const char *what)
 {
@@ -217,6 +223,7 @@ static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cooki
 }
 
 /* One of these counters must go up to @by more than @before. */
+__attribute__((unused))
 static void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		       enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other,
 		       uint64_t by, const char *what)
@@ -240,6 +247,7 @@ static void wait_count(struct channel *c, const struct nhcadv_channel_info *befo
 }
 
 /* Reads and acknowledges events until this one comes. */
+__attribute__((unused))
 static void wait_event(enum ibv_event_type type, const char *what)
 {
 	struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
@@ -275,6 +283,7 @@ static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t a
 	};
 }
 
+__attribute__((unused))
 static void post_write(struct channel *c, const struct nhcadv_peer *peer,
 		       const struct nhcadv_transfer *t, uint64_t wr_id, unsigned int flags)
 {
@@ -283,6 +292,7 @@ static void post_write(struct channel *c, const struct nhcadv_peer *peer,
 	verb(ibv_wr_complete(c->qpx));
 }
 
+__attribute__((unused))
 static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint64_t wr_id,
 		       uint32_t offset)
 {
@@ -291,6 +301,7 @@ static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint6
 	verb(ibv_wr_complete(c->qpx));
 }
 
+__attribute__((unused))
 static void post_packet(struct channel *c, const void *data, uint32_t length, uint64_t cookie,
 			unsigned int flags)
 {
@@ -308,6 +319,7 @@ static uint8_t pattern(uint32_t seed, uint32_t i)
 	return mix((uint64_t)seed << 32 | i / 8) >> i % 8 * 8;
 }
 
+__attribute__((unused))
 static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 {
 	uint32_t i;
@@ -317,6 +329,7 @@ static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 }
 
 /* These bytes must be those of @seed, and those around them still be 0. */
+__attribute__((unused))
 static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const char *what)
 {
 	uint32_t i;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * transfers: a stream of rCxt datagrams, for the benchmark.
+ *
+ *   transfers -d DEV -g GID [options]		the passive end
+ *   transfers -d DEV -g GID [options] HOST	the active end; prints what it measured as JSON
+ *
+ *   -o write|read	what a transfer is (write)
+ *   -s BYTES -n COUNT	of a transfer, and how many (1 MiB, 100)
+ *   -k DEPTH		transfers under way (8), each on an rCxt of its own
+ *   -w COUNT		transfers before the clock starts (DEPTH)
+ *   -p PORT		of the socket at which the ends meet
+ *
+ * Both ends take the same options.  A transfer that loses a packet never completes, and this gives
+ * up: it is for links that lose nothing.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+
+#define RCXTS		64
+#define MEMORY		(64u << 20)
+#define SEND_WR		256
+#include "channels.h"
+
+static struct options {
+	bool read;
+	uint32_t size, count, warm, depth;
+} o = { .size = 1 << 20, .count = 100, .warm = UINT32_MAX, .depth = 8 };
+
+static struct channel ch;
+static uint32_t tids[RCXTS];
+
+static void post(uint32_t i)
+{
+	struct nhcadv_transfer t = transfer(&ch, i, i * (MEMORY / RCXTS), o.size,
+					    NHCADV_NOTIFY_INITIATOR);
+
+	t.tid = ++tids[i];
+	start(&ch, i, 0);
+	if (o.read)
+		nhcadv_wr_read(ch.dv, &ch.peer, &t);
+	else
+		nhcadv_wr_write(ch.dv, &ch.peer, &t);
+	verb(ibv_wr_complete(ch.qpx));
+}
+
+/* Sleep until something completes. */
+static struct done next_done(void)
+{
+	struct pollfd fd = { .fd = ch.events->fd, .events = POLLIN };
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ch.scq), *which;
+	struct done d;
+	void *arg;
+
+	while (!poll_done(ch.scq, &d)) {
+		verb(ibv_req_notify_cq(cq, 0));
+		if (poll_done(ch.scq, &d))
+			break;
+		if (poll(&fd, 1, PATIENCE_S * 1000) != 1)
+			die("no completion within %d s", PATIENCE_S);
+		must(!ibv_get_cq_event(ch.events, &which, &arg));
+		ibv_ack_cq_events(which, 1);
+	}
+	if (d.status)
+		die("transfer: %s", ibv_wc_status_str(d.status));
+	return d;
+}
+
+static void run(void)
+{
+	uint32_t posted, done, all = o.warm + o.count;
+	uint64_t begin = 0, took;
+
+	for (posted = 0; posted < o.depth && posted < all; posted++)
+		post(posted);
+	for (done = 0; done < all; done++) {
+		if (done == o.warm)
+			begin = now_ns();
+		if (posted < all) {
+			post(next_done().wr_id);
+			posted++;
+		} else {
+			next_done();
+		}
+	}
+	took = now_ns() - begin;
+	printf("{\"mode\": \"stream\", \"op\": \"rcxt-%s\", \"size\": %u, \"count\": %u, \"depth\": %u, "
+	       "\"MiB_per_s\": %.2f, \"ns_per_message\": %.1f}\n", o.read ? "read" : "write",
+	       o.size, o.count, o.depth, (double)o.size * o.count / took * 1e9 / (1 << 20),
+	       (double)took / o.count);
+}
+
+int main(int argc, char **argv)
+{
+	int letter;
+
+	program = "transfers";
+	job = 4712;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((letter = getopt(argc, argv, "d:g:k:n:o:p:s:w:")) != -1)
+		switch (letter) {
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'k':
+			o.depth = strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			o.count = strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			o.read = !strcmp(optarg, "read");
+			break;
+		case 'p':
+			peer_port = optarg;
+			break;
+		case 's':
+			o.size = strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			o.warm = strtoul(optarg, NULL, 0);
+			break;
+		default:
+			return 2;
+		}
+	peer_host = argv[optind];
+	if (o.warm == UINT32_MAX)
+		o.warm = o.depth;
+	if (!o.depth || o.depth > RCXTS || o.size > MEMORY / RCXTS) {
+		fprintf(stderr, "transfers: 1 to %d under way, of at most %d bytes\n", RCXTS,
+			MEMORY / RCXTS);
+		return 2;
+	}
+	open_device();
+	sock_open();
+	say_hello();
+	channel_open(&ch, 0);
+	channel_meet(&ch);
+	meet(1);
+	if (peer_host)
+		run();
+	meet(2);
+	channel_close(&ch);
+	return 0;
+}
