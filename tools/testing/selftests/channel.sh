@@ -17,6 +17,11 @@ chmod 666 /dev/infiniband/uverbs*
 
 run "the example of nhcadv(7)" nhcadv_write "$RDMA_DEV" "$gid"
 
+tracing=/sys/kernel/tracing
+[ -d $tracing/events ] || mount -t tracefs tracefs $tracing 2> /dev/null
+drops=$tracing/events/nhca/nhca_channel_drop/enable
+[ -e $drops ] && echo 1 > $drops
+
 before=$(resources "$RDMA_DEV")
 leak_snapshot
 command="channel -d $RDMA_DEV -g $gid -p 18800"
@@ -25,3 +30,12 @@ pair "channels, from end to end" "$command" "$command $IP_1" 300
 [ "$NODE" = "$NODES" ] && grep '^ok - \|^# ' "$LIB_TMP/client"
 resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
 leak_check "slab objects and module references are back on node $NODE"
+if [ ! -e $drops ]; then
+	skip "packets that are dropped are traced" "this kernel has no tracepoints"
+elif [ "$NODE" = 1 ]; then
+	# The server's channel drops what the client sends on purpose.
+	for why in fifo stale pvo_range; do
+		run "a packet that is dropped is traced: $why" \
+			grep -q "nhca_channel_drop: channel 0x[0-9a-f]*: $why; from 0x" $tracing/trace
+	done
+fi
