@@ -337,21 +337,27 @@ static void expect_status(struct channel *c, const struct nhcadv_transfer *t, ui
 }
 
 /* Until packets that were sent before it have come, a probe may say less. */
-static void wait_have(const struct nhcadv_transfer *t, uint32_t have)
+static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + ns;
+	const struct nhcadv_frame *f;
 	uint32_t index, now;
 
 	do {
-		const struct nhcadv_frame *f;
-
 		post_probe(&ch, t, 0, 0);
 		f = expect_frame(&ch, t->cookie, &index, "status");
 		now = f->have;
 		verb(nhcadv_release_frame(ch.qp, index));
-		if (now_ns() > end)
-			die("status: %u packets have come instead of %u", now, have);
-	} while (now < have);
+	} while (now < have && now_ns() < end);
+	return now >= have;
+}
+
+static void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_t offset,
+			uint32_t length, unsigned int flags)
+{
+	start(&ch, wr_id, flags);
+	nhcadv_wr_rewrite(ch.dv, &ch.peer, t, offset, length);
+	verb(ibv_wr_complete(ch.qpx));
 }
 
 /* The first try goes to a wrong channel key: nothing of it arrives.  Then it goes in parts. */
@@ -374,10 +380,9 @@ static void resend(void)
 		expect(ch.scq, NHCADV_WC_POSTED, 30, "write with a wrong key");
 		meet(++step);
 		expect_status(&ch, &t, 0, NHCADV_TRANSFER_NONE, 0, 0);
-		start(&ch, 31, 0);
-		nhcadv_wr_rewrite(ch.dv, &ch.peer, &t, third * t.segment, third * t.segment);
-		verb(ibv_wr_complete(ch.qpx));
-		wait_have(&t, third);
+		resend_part(&t, 31, third * t.segment, third * t.segment, 0);
+		if (!have_within(&t, third, PATIENCE_S * 1000000000ULL))
+			die("status: a third of the packets has not come");
 		expect_status(&ch, &t, 0, NHCADV_TRANSFER_PARTIAL, third, 2 * third);
 		expect_status(&ch, &t, (third + 1) * t.segment, NHCADV_TRANSFER_PARTIAL, third,
 			      2 * third);
@@ -401,6 +406,46 @@ static void resend(void)
 	meet(++step);
 	expect_nothing(ch.scq, 0, "a resent write completes once");
 	expect_nothing(ch.rcq, 0, "a resent write completes once");
+}
+
+/*
+ * A part is sent again that the target turns out not to need: when the completion says that all is
+ * in place the memory may go, whatever is still to be sent of it.
+ */
+static void complete_amid_resend(void)
+{
+	struct nhcadv_job_mem *mem;
+	struct nhcadv_transfer t;
+	struct nhcadv_peer wrong;
+	uint8_t *buf;
+
+	clear();
+	t = agree(1, MEMORY, NHCADV_NOTIFY_INITIATOR);
+	if (client) {
+		buf = pages(MEMORY);
+		must(mem = nhcadv_reg_job_mem(context, job, buf, MEMORY, 0));
+		t.local_pvo = mem->pvo;
+		t.remote_pvo = ch.there.pvo;
+		/* as many packets as a transfer may have */
+		t.segment = MEMORY / 16384;
+		wrong = ch.peer;
+		wrong.key ^= 1;
+		post_write(&ch, &wrong, &t, 34, IBV_SEND_SIGNALED);
+		expect(ch.scq, NHCADV_WC_POSTED, 34, "write with a wrong key");
+		/* all but the first packet, and then that one in front of all the others */
+		do {
+			resend_part(&t, 35, t.segment, t.total - t.segment, 0);
+		} while (!have_within(&t, packets_of(&t) - 1, 1000000000));
+		resend_part(&t, 36, 0, t.total, IBV_SEND_SIGNALED);
+		expect_transfer(ch.scq, NHCADV_WC_WRITE, 34, t.local_rcxt, t.tid,
+				"write that is complete");
+		verb(nhcadv_dereg_job_mem(mem));
+		free(buf);
+		expect(ch.scq, NHCADV_WC_POSTED, 36, "rest of a write that is complete");
+		if (channel_info(&ch).reason)
+			die("rest of a write that is complete: reason %u", channel_info(&ch).reason);
+	}
+	meet(++step);
 }
 
 /* Cancelled at the target: what comes up to that tid does not land.  Then in flight. */
@@ -537,6 +582,7 @@ static const struct {
 	{ "ibv_poll_cq() on channels", plain_poll },
 	{ "silent work requests give their slots back", silent },
 	{ "probe of a transfer, resend of a part", resend },
+	{ "a write's memory may go when it is complete, amid a resend", complete_amid_resend },
 	{ "cancel, of what will come and what is in flight", cancel },
 	{ "wrong rCxts and PVOs: nothing lands, and the owner is told", violations },
 	{ "jobs are apart", other_jobs },

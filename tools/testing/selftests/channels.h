@@ -91,6 +91,7 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 				    .segment = info.segment };
 }
 
+__attribute__((unused))
 static void channel_open(struct channel *c, uint32_t frames)
 {
 	channel_make(c, job, frames);
@@ -101,6 +102,7 @@ static void channel_open(struct channel *c, uint32_t frames)
 	c->here.pvo = c->mem->pvo;
 }
 
+__attribute__((unused))
 static void channel_meet(struct channel *c)
 {
 	exchange(&c->here, &c->there, sizeof(c->here));
@@ -114,6 +116,7 @@ static void channel_meet(struct channel *c)
 	}
 }
 
+__attribute__((unused))
 static void channel_close(struct channel *c)
 {
 	verb(ibv_destroy_qp(c->qp));
@@ -158,6 +161,7 @@ static bool poll_done(struct ibv_cq_ex *cq, struct done *d)
 	return true;
 }
 
+__attribute__((unused))
 static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
 {
 	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
@@ -170,6 +174,7 @@ static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
 }
 
 /* The next completion must be this one. */
+__attribute__((unused))
 static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			  const char *what)
 {
@@ -271,6 +276,7 @@ static void start(struct channel *c, uint64_t wr_id, unsigned int flags)
 }
 
 /* The next transfer of rCxt @i at both ends: the same place in both memories, in the largest packets */
+__attribute__((unused))
 static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
 				       uint32_t notify)
 {
@@ -314,6 +320,7 @@ static void post_packet(struct channel *c, const void *data, uint32_t length, ui
 
 /* ---- bytes ---- */
 
+__attribute__((unused))
 static uint8_t pattern(uint32_t seed, uint32_t i)
 {
 	return mix((uint64_t)seed << 32 | i / 8) >> i % 8 * 8;

@@ -462,10 +462,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 {
 	struct nhca_sending *s, *next;
 
-	mutex_lock(&ch->rd->mutex);
 	xa_erase(&nhca_channels, ch->qpn);
-	list_del(&ch->list);
-	mutex_unlock(&ch->rd->mutex);
 	nhca_turn_close(ch);
 	/* packets that had found it, and engines that had its turn: they use the flow */
 	synchronize_rcu_expedited();
@@ -474,7 +471,11 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* kicks that had found the flow */
 	synchronize_rcu_expedited();
 
+	/* a device that recovers knows of every channel that has rCxts */
+	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
+	list_del(&ch->list);
+	mutex_unlock(&ch->rd->mutex);
 	list_splice_tail_init(&ch->asked, &ch->sending);
 	list_for_each_entry_safe(s, next, &ch->sending, list) {
 		nhca_av_put(s->av);

@@ -49,21 +49,32 @@ static bool send_wanted(struct nhca_channel *ch, const struct nhca_sending *s)
 	return wanted;
 }
 
-/* The last packet has left, or @refused: memory protection stood in the way. */
-static void send_over(struct nhca_channel *ch, const struct nhca_sending *s, bool refused)
+/*
+ * The last packet has left, or @refused: memory protection stood in the way.  That is no error if
+ * nothing of the transfer is wanted any more: it was cancelled, its rCxt was released, or the peer
+ * has said that all is in place; then the memory was free to go.
+ * Return: how it has ended.
+ */
+static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_sending *s,
+				   bool refused)
 {
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
+	enum ib_wc_status status = IB_WC_WR_FLUSH_ERR;
 	struct nhca_rcxt *rc;
 
 	spin_lock_bh(lock);
 	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
 	    nhca_rcxt_sends(rc, s->rx.tid)) {
-		if (refused)
+		if (refused && !rc->noticed) {
 			nhca_rcxt_end(&ch->rd->pool, rc, NHCA_RCXT_VIOLATED);
-		else
+			status = IB_WC_LOC_PROT_ERR;
+		} else {
 			nhca_rcxt_sent(rc, s->rx.tid);
+			status = IB_WC_SUCCESS;
+		}
 	}
 	spin_unlock_bh(lock);
+	return status;
 }
 
 /* What the next packet of the transfer is, and those behind it up to @bytes. */
@@ -130,14 +141,14 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 /* A write's bytes are not the job's: the program's own error.  A read's: its peer's. */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
-	send_over(ch, s, true);
-	if (s->answer) {
+	enum ib_wc_status status = send_over(ch, s, true);
+	bool answer = s->answer;
+
+	if (status == IB_WC_LOC_PROT_ERR && answer)
 		nhca_channel_violated(ch, &s->rx, &s->local, s->from, NHCA_CH_DROP_PVO_RANGE);
-		nhca_send_end(ch, s, IB_WC_SUCCESS);
-		return;
-	}
-	nhca_send_end(ch, s, IB_WC_LOC_PROT_ERR);
-	nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
+	nhca_send_end(ch, s, status);
+	if (status == IB_WC_LOC_PROT_ERR && !answer)
+		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
 }
 
 /* packets go together as long as they go the same way */

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: a channel closed under full traffic gives its memory back when no engine uses it; others go on
+# tier: check
+# lab: --nodes 2 --timeout 400 --env ROUNDS=150
+# lab one-host: --nodes 1 --cpus 2 --timeout 400 --env ROUNDS=150
+# lab long: --machine uml --nodes 2 --timeout 3600 --env ROUNDS=10000
+# tier long: long
+# lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600 --env ROUNDS=400
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+rounds=${ROUNDS:-150}
+gid=$(gid_index) || exit 1
+before=$(resources "$RDMA_DEV")
+leak_snapshot
+kmemleak_mark
+
+command="channel_close -d $RDMA_DEV -g $gid -p 18810 -n $rounds"
+pair "channels closed under full traffic, others unaffected" "$command" "$command $IP_1" 3500
+[ "$NODE" = "$NODES" ] && grep '^# ' "$LIB_TMP/client"
+[ "$NODE" = 1 ] && grep '^# ' "$LIB_TMP/server"
+
+# Recovery takes all channels of a device: those that nobody touches are on another.
+if [ "$NODES" = 1 ]; then
+	ip link add calm0 type dummy && ip link set calm0 up && ip addr add 10.98.0.1/24 dev calm0 &&
+		device_add "${LAB_DRIVER}_calm" calm0 10.98.0.1 || notok "a second device" "it cannot be made"
+	calm=$(gid_of "${LAB_DRIVER}_calm" 10.98.0.1)
+	command="channel_close -d $RDMA_DEV -g $gid -p 18811 -n $rounds -R 20 -D ${LAB_DRIVER}_calm -G $calm"
+	pair "and with recoveries, channels of another device unaffected" "$command" "$command $IP_1" 3500
+	grep -h '^# ' "$LIB_TMP"/{client,server}
+	resources_check "all objects are gone from the second device" "${LAB_DRIVER}_calm" \
+		"${before/$RDMA_DEV/${LAB_DRIVER}_calm}"
+	ip link del calm0
+	device_gone "${LAB_DRIVER}_calm" || notok "the second device" "it is still there"
+fi
+
+resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
+leak_check "slab objects and module references are back on node $NODE"
+kmemleak_check "kmemleak has nothing to say on node $NODE"
+tasks_check "no task hangs on node $NODE"

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: a netdev that goes takes its channels along and tells them; shared job memory stays with another device
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=5
+# lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1500 --env ROUNDS=20
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+rounds=${ROUNDS:-5}
+LOST=${LAB_DRIVER}_lost
+# What a device that has gone has taken along needs no destroying.
+export RDMAV_ALLOW_DISASSOCIATE_DESTROY=1
+
+gid=$(gid_index) || exit 1
+before=$(resources "$RDMA_DEV")
+kmemleak_mark
+for round in $(seq 0 "$rounds"); do
+	name="a netdev deleted under the traffic of channels, round $round"
+	ip link add lost0 type dummy && ip link set lost0 up && ip addr add 10.98.1.1/24 dev lost0 &&
+		device_add "$LOST" lost0 10.98.1.1 || notok "$name" "no second device"
+	lost_gid=$(gid_of "$LOST" 10.98.1.1)
+	run "$name" channel_lost -d "$LOST" -g "$lost_gid" -d "$RDMA_DEV" -g "$gid" "ip link del lost0"
+	[ "$round" = "$rounds" ] && grep '^ok - \|^# ' "$LIB_TMP/run"
+	device_gone "$LOST" || notok "$name" "the device is still there"
+	# Round 0 makes what stays for good.
+	[ "$round" = 0 ] && memory_mark
+done
+resources_check "all objects are gone" "$RDMA_DEV" "$before"
+memory_check "memory in use is as before" 4
+if module_remove; then
+	ok "the module goes in the end"
+else
+	notok "the module goes in the end"
+fi
+kmemleak_check "kmemleak has nothing to say"
+tasks_check "no task hangs"

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Channels of one device take turns.  All of them always have writes to send; how many packets
+ * each has sent between two moments is what it got.  Who receives them does not matter, and may be
+ * nobody: nothing is awaited.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+
+#include "channels.h"
+
+#define FRAMES		16
+#define LARGEST		(16u << 20)
+#define MANY		16
+#define WINDOW		60000	/* packets of all channels together */
+
+static struct channel from[MANY], to[MANY];
+static struct nhcadv_job_mem *mem;	/* what all write from, and to */
+static uint8_t *buf;
+static const char *nowhere;	/* packets go there, over a netdev that is slow */
+
+static void open_one(uint32_t i, uint32_t quantum)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
+	struct nhcadv_channel_attr change = { .quantum = quantum };
+
+	channel_make(&from[i], job, FRAMES);
+	channel_make(&to[i], job, FRAMES);
+	verb(nhcadv_acquire_rcxts(from[i].qp, from[i].here.rcxts, RCXTS));
+	verb(nhcadv_acquire_rcxts(to[i].qp, to[i].here.rcxts, RCXTS));
+	verb(nhcadv_modify_channel(from[i].qp, &change, NHCADV_CHANNEL_QUANTUM));
+	from[i].here.pvo = mem->pvo;
+	to[i].here.pvo = mem->pvo;
+	from[i].there = to[i].here;
+	from[i].peer = (struct nhcadv_peer){ .qpn = to[i].here.qpn, .key = to[i].here.key };
+	must(from[i].peer.ah = ibv_create_ah(pd, &attr));
+}
+
+static void open_all(uint32_t n, uint32_t first, uint32_t others)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		open_one(i, i ? others : first);
+}
+
+static void close_all(uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		channel_close(&from[i]);
+		channel_close(&to[i]);
+	}
+}
+
+/* A channel never runs dry: one write is sent while others wait. */
+static void feed(struct channel *c)
+{
+	struct nhcadv_transfer t;
+	struct done d;
+	uint32_t i;
+
+	while (poll_done(c->scq, &d)) {
+		if (d.status)
+			die("a write fails: %s", ibv_wc_status_str(d.status));
+		i = d.wr_id;
+		t = transfer(c, i, 0, LARGEST / 4, 0);
+		post_write(c, &c->peer, &t, i, IBV_SEND_SIGNALED);
+	}
+}
+
+static void feed_first(struct channel *c)
+{
+	struct nhcadv_transfer t;
+	uint32_t i;
+
+	for (i = 0; i < RCXTS; i++) {
+		t = transfer(c, i, 0, LARGEST / 4, 0);
+		post_write(c, &c->peer, &t, i, IBV_SEND_SIGNALED);
+	}
+}
+
+static uint64_t sent(struct channel *c)
+{
+	return channel_info(c).counters[NHCADV_SENT_PACKETS];
+}
+
+/* What each has sent while all together sent WINDOW packets */
+static void measure(uint32_t n, uint64_t *got)
+{
+	uint64_t begin[MANY] = {}, all = 0, end = now_ns() + PATIENCE_S * 1000000000ULL;
+	bool begun = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		feed_first(&from[i]);
+	do {
+		for (i = 0, all = 0; i < n; i++) {
+			feed(&from[i]);
+			got[i] = sent(&from[i]) - begin[i];
+			all += got[i];
+		}
+		/* the first ones had the link for themselves */
+		if (!begun && all > WINDOW / 4) {
+			begun = true;
+			for (i = 0; i < n; i++)
+				begin[i] = sent(&from[i]);
+			all = 0;
+		}
+		if (now_ns() > end)
+			die("%" PRIu64 " packets in %u s", all, PATIENCE_S);
+	} while (!begun || all < WINDOW);
+}
+
+static void quanta(void)
+{
+	uint64_t got[MANY];
+	double ratio;
+
+	open_all(2, 64, 8);
+	measure(2, got);
+	ratio = (double)got[0] / got[1];
+	printf("# quanta of 64 and 8 packets: %" PRIu64 " and %" PRIu64 " packets, 1 to %.2f\n",
+	       got[0], got[1], ratio);
+	/* on a slow link what they have in the stack decides, which is the same for all */
+	if (!nowhere && (ratio < 4 || ratio > 16))
+		die("quanta of 8 to 1 make shares of %.2f to 1", ratio);
+	close_all(2);
+}
+
+static void equal(void)
+{
+	uint64_t got[MANY];
+	double sum = 0, squares = 0, jain;
+	uint32_t i;
+
+	open_all(MANY, 16, 16);
+	measure(MANY, got);
+	for (i = 0; i < MANY; i++) {
+		sum += got[i];
+		squares += (double)got[i] * got[i];
+	}
+	jain = sum * sum / (MANY * squares);
+	printf("# %u channels: Jain's index %.4f\n", MANY, jain);
+	if (jain < 0.9)
+		die("%u channels have shares with Jain's index %.3f", MANY, jain);
+	close_all(MANY);
+}
+
+/* Behind writes of 16 MiB a packet leaves soon, and not when they have left. */
+static void packet_amid(void)
+{
+	struct nhcadv_transfer t;
+	uint64_t before, after, whole;
+	struct done d;
+	uint32_t i;
+
+	/* engines that nothing holds up may have sent them before the next line */
+	if (!nowhere)
+		return;
+	open_all(1, 0, 0);
+	for (i = 0; i < RCXTS; i++) {
+		t = transfer(&from[0], i, 0, LARGEST, 0);
+		post_write(&from[0], &from[0].peer, &t, i + 1, IBV_SEND_SIGNALED);
+	}
+	whole = RCXTS * ((LARGEST + t.segment - 1) / t.segment);
+	before = sent(&from[0]);
+	post_packet(&from[0], "p", 1, 1, IBV_SEND_SIGNALED);
+	d = wait_done(from[0].scq, "packet amid writes");
+	after = sent(&from[0]);
+	printf("# a packet behind %u writes of 16 MiB, posted when %" PRIu64 " of their %" PRIu64
+	       " packets were sent, was known to have left at %" PRIu64 "\n", RCXTS, before, whole,
+	       after);
+	if (d.wr_id)
+		die("packet amid writes: write %" PRIu64 " of 16 MiB is done before it", d.wr_id);
+	if (after - before > whole / 8)
+		die("packet amid writes: it has waited for %" PRIu64 " packets", after - before);
+	close_all(1);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "a packet behind writes of 16 MiB does not wait for them", packet_amid },
+	{ "many channels have equal shares", equal },
+	{ "shares are in proportion to quanta", quanta },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+	int letter;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	program = "channel_turns";
+	job = 4715;
+	while ((letter = getopt(argc, argv, "a:d:g:")) != -1)
+		switch (letter) {
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'a':
+			nowhere = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		default:
+			fputs("usage: channel_turns [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]\n", stderr);
+			return 2;
+		}
+	open_device();
+	if (nowhere) {
+		memset(&theirs.gid, 0, sizeof(theirs.gid));
+		memset(theirs.gid.raw + 10, 0xff, 2);
+		must(inet_pton(AF_INET, nowhere, theirs.gid.raw + 12) == 1);
+	}
+	buf = pages(LARGEST);
+	must(mem = nhcadv_reg_job_mem(context, job, buf, LARGEST, IBV_ACCESS_LOCAL_WRITE |
+				      IBV_ACCESS_REMOTE_WRITE));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cases[i].run();
+		printf("ok - %s\n", cases[i].name);
+	}
+	verb(nhcadv_dereg_job_mem(mem));
+	verb(ibv_dealloc_pd(pd));
+	verb(ibv_close_device(context));
+	return 0;
+}

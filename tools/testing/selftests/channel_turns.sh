@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: channels of a device share it by their quanta, and a packet does not wait for long writes
+# tier: check
+# lab: --nodes 1 --timeout 300
+# lab smp: --nodes 1 --cpus 2 --timeout 300
+# tier smp: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+gid=$(gid_index) || exit 1
+RUN_TIMEOUT=200
+run "channels take turns" channel_turns -d "$RDMA_DEV" -g "$gid"
+grep '^# ' "$LIB_TMP/run"
+
+# A link that is slower than the engines, at whose end there is nobody
+ip link add slow0 type dummy && ip link set slow0 up && ip addr add 10.98.2.1/24 dev slow0 &&
+	ip neigh add 10.98.2.2 lladdr 02:00:00:00:00:02 dev slow0 &&
+	tc qdisc add dev slow0 root tbf rate 300mbit burst 128k limit 4m &&
+	device_add "${LAB_DRIVER}_slow" slow0 10.98.2.1 || notok "a slow link" "it cannot be made"
+gid=$(gid_of "${LAB_DRIVER}_slow" 10.98.2.1)
+run "channels take turns on a slow link" \
+	channel_turns -d "${LAB_DRIVER}_slow" -g "$gid" -a 10.98.2.2
+sed -n '/^# / s/$/, on a slow link/p' "$LIB_TMP/run"

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: 100,000 rCxts in use at a time across 64 channels, for 64 bytes each and what bitmaps need
+# tier: check
+# lab: --machine uml --nodes 2 --timeout 400
+# lab qemu: --nodes 2 --timeout 1200
+# tier qemu: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+count=100000
+gid=$(gid_index) || exit 1
+before=$(resources "$RDMA_DEV")
+
+# Bytes of the pages that pools of rCxts are in.
+pool_bytes() {
+	sed -n '/nhca_rcxt_pool_init/ s/.* pages=\([0-9]*\).*/\1/p' /proc/vmallocinfo |
+		awk '{ n += 4096 * $1 } END { print n + 0 }'
+}
+
+available() {
+	sync
+	echo 3 > /proc/sys/vm/drop_caches
+	awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo
+}
+
+# remake RCXTS: the module with so many, and the device
+remake() {
+	module_remove && modprobe "$DRIVER_MODULE" rcxts="$1" && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"
+}
+
+bytes=$(pool_bytes)
+echo "# pool of a device: $bytes bytes, $((bytes / count)) for each of $count rCxts"
+if [ "$bytes" -ge $((64 * count)) ] && [ "$bytes" -le $((64 * count + 4096)) ]; then
+	ok "an rCxt takes 64 bytes on node $NODE"
+else
+	notok "an rCxt takes 64 bytes on node $NODE" "the pool has $bytes bytes"
+fi
+
+command="many_rcxts -d $RDMA_DEV -g $gid -p 18820 -n $count"
+pair "all rCxts are in use at a time, and each transfer completes once" "$command" "$command $IP_1" 350
+[ "$NODE" = "$NODES" ] && grep '^# ' "$LIB_TMP/client"
+resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
+
+# For the second time: what the module takes once is there.
+for _ in 1 2; do
+	remake 1 || notok "a device with one rCxt on node $NODE" "it cannot be made"
+	one=$(available)
+	remake $count || notok "a device with $count rCxts on node $NODE" "it cannot be made"
+	many=$(available)
+done
+echo "# memory that a device with $count rCxts takes more than one with 1: $((one - many)) KiB," \
+	"$(((one - many) * 1024 / count)) bytes for each"
