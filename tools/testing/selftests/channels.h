@@ -88,7 +88,8 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 				    .segment = info.segment };
 }
 
-__attribute__((unused)) static void channel_open(struct channel *c, uint32_t frames)
+__attribute__((unused))
+static void channel_open(struct channel *c, uint32_t frames)
 {
 	channel_make(c, job, frames);
 	c->buf = pages(MEMORY);
@@ -98,7 +99,8 @@ __attribute__((unused)) static void channel_open(struct channel *c, uint32_t fra
 	c->here.pvo = c->mem->pvo;
 }
 
-__attribute__((unused)) static void channel_meet(struct channel *c)
+__attribute__((unused))
+static void channel_meet(struct channel *c)
 {
 	exchange(&c->here, &c->there, sizeof(c->here));
 	c->peer.qpn = c->there.qpn;
@@ -111,7 +113,8 @@ __attribute__((unused)) static void channel_meet(struct channel *c)
 	}
 }
 
-__attribute__((unused)) static void channel_close(struct channel *c)
+__attribute__((unused))
+static void channel_close(struct channel *c)
 {
 	verb(ibv_destroy_qp(c->qp));
 	verb(ibv_destroy_cq(ibv_cq_ex_to_cq(c->scq)));
@@ -155,7 +158,8 @@ static bool poll_done(struct ibv_cq_ex *cq, struct done *d)
 	return true;
 }
 
-__attribute__((unused)) static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
+__attribute__((unused))
+static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
 {
 	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
 	struct done d;
@@ -167,7 +171,8 @@ __attribute__((unused)) static struct done wait_done(struct ibv_cq_ex *cq, const
 }
 
 /* The next completion must be this one. */
-__attribute__((unused)) static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
+__attribute__((unused))
+static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			  const char *what)
 {
 	struct done d = wait_done(cq, what);
@@ -178,7 +183,8 @@ __attribute__((unused)) static struct done expect(struct ibv_cq_ex *cq, enum nhc
 	return d;
 }
 
-__attribute__((unused)) static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
+__attribute__((unused))
+static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			    uint64_t rcxt, uint32_t tid, const char *what)
 {
 	struct done d = expect(cq, kind, wr_id, what);
@@ -188,7 +194,8 @@ __attribute__((unused)) static void expect_transfer(struct ibv_cq_ex *cq, enum n
 		    d.tid, rcxt, tid);
 }
 
-__attribute__((unused)) static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
+__attribute__((unused))
+static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
 {
 	uint64_t end = now_ns() + ms * 1000000ULL;
 	struct done d;
@@ -200,7 +207,8 @@ __attribute__((unused)) static void expect_nothing(struct ibv_cq_ex *cq, uint32_
 	} while (now_ns() < end);
 }
 
-__attribute__((unused)) static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
+__attribute__((unused))
+static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					       const char *what)
 {
 	struct done d = expect(c->rcq, NHCADV_WC_FRAME, cookie, what);
@@ -217,7 +225,8 @@ __attribute__((unused)) static const struct nhcadv_frame *expect_frame(struct ch
 }
 
 /* One of these counters must go up to @by more than @before. */
-__attribute__((unused)) static void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
+__attribute__((unused))
+static void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		       enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other,
 		       uint64_t by, const char *what)
 {
@@ -240,7 +249,8 @@ __attribute__((unused)) static void wait_count(struct channel *c, const struct n
 }
 
 /* Reads and acknowledges events until this one comes. */
-__attribute__((unused)) static void wait_event(enum ibv_event_type type, const char *what)
+__attribute__((unused))
+static void wait_event(enum ibv_event_type type, const char *what)
 {
 	struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -263,7 +273,8 @@ static void start(struct channel *c, uint64_t wr_id, unsigned int flags)
 }
 
 /* The next transfer of rCxt @i at both ends: the same place in both memories, in the largest packets */
-__attribute__((unused)) static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
+__attribute__((unused))
+static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
 				       uint32_t notify)
 {
 	return (struct nhcadv_transfer){
@@ -275,7 +286,8 @@ __attribute__((unused)) static struct nhcadv_transfer transfer(struct channel *c
 	};
 }
 
-__attribute__((unused)) static void post_write(struct channel *c, const struct nhcadv_peer *peer,
+__attribute__((unused))
+static void post_write(struct channel *c, const struct nhcadv_peer *peer,
 		       const struct nhcadv_transfer *t, uint64_t wr_id, unsigned int flags)
 {
 	start(c, wr_id, flags);
@@ -283,7 +295,8 @@ __attribute__((unused)) static void post_write(struct channel *c, const struct n
 	verb(ibv_wr_complete(c->qpx));
 }
 
-__attribute__((unused)) static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint64_t wr_id,
+__attribute__((unused))
+static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint64_t wr_id,
 		       uint32_t offset)
 {
 	start(c, wr_id, 0);
@@ -291,7 +304,8 @@ __attribute__((unused)) static void post_probe(struct channel *c, const struct n
 	verb(ibv_wr_complete(c->qpx));
 }
 
-__attribute__((unused)) static void post_packet(struct channel *c, const void *data, uint32_t length, uint64_t cookie,
+__attribute__((unused))
+static void post_packet(struct channel *c, const void *data, uint32_t length, uint64_t cookie,
 			unsigned int flags)
 {
 	start(c, 0, flags);
@@ -303,12 +317,14 @@ __attribute__((unused)) static void post_packet(struct channel *c, const void *d
 
 /* ---- bytes ---- */
 
-__attribute__((unused)) static uint8_t pattern(uint32_t seed, uint32_t i)
+__attribute__((unused))
+static uint8_t pattern(uint32_t seed, uint32_t i)
 {
 	return mix((uint64_t)seed << 32 | i / 8) >> i % 8 * 8;
 }
 
-__attribute__((unused)) static void paint(uint8_t *p, uint32_t size, uint32_t seed)
+__attribute__((unused))
+static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 {
 	uint32_t i;
 
@@ -317,7 +333,8 @@ __attribute__((unused)) static void paint(uint8_t *p, uint32_t size, uint32_t se
 }
 
 /* These bytes must be those of @seed, and those around them still be 0. */
-__attribute__((unused)) static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const char *what)
+__attribute__((unused))
+static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const char *what)
 {
 	uint32_t i;
 
