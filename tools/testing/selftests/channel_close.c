@@ -221,7 +221,7 @@ static void *closer(void *arg)
 		do_release, do_unmap, do_unmap, do_unmap_in_use, do_destroy_ah
 	};
 	struct word done = { .slot = SLOTS };
-	uint64_t seed = mix((uintptr_t)&done);
+	uint64_t seed = mix((uintptr_t)&done + !!peer_host);
 	uint32_t i;
 
 	(void)arg;

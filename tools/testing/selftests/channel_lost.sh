@@ -28,6 +28,29 @@ for round in $(seq 0 "$rounds"); do
 	# Round 0 makes what stays for good.
 	[ "$round" = 0 ] && memory_mark
 done
+
+# A device in another namespace, which is deleted; programs that use it are not in there.
+name="a namespace deleted under the traffic of channels from outside takes its device along"
+ip netns add away && ip -n away link set lo up && ip -n away link add away0 type dummy &&
+	ip -n away link set away0 up && ip -n away addr add 10.98.2.1/24 dev away0 &&
+	ip netns exec away rdma link add "$LOST" type "$LAB_DRIVER" netdev away0 &&
+	device_ready "$LOST" 10.98.2.1 || notok "$name" "no device in a namespace"
+command="channel_close -d $LOST -g $(gid_of "$LOST" 10.98.2.1) -p 18840 -n 1000000000"
+server_start "$command" 120
+$command "$IP_1" > "$LIB_TMP/client" 2>&1 &
+client=$!
+sleep 2
+if ! kill -0 $client; then
+	notok "$name" "there is no traffic"
+	show_tail "$LIB_TMP/client"
+elif ip netns del away && device_gone "$LOST"; then
+	ok "$name"
+else
+	notok "$name" "the device is still there"
+fi
+kill -KILL $client -- -$SERVER 2> /dev/null
+ended $client 10 && ended $SERVER 10 || notok "$name" "programs cannot be killed"
+
 resources_check "all objects are gone" "$RDMA_DEV" "$before"
 memory_check "memory in use is as before" 4
 if module_remove; then

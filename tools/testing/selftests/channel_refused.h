@@ -29,6 +29,35 @@ static void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 	expect_nothing(ch.scq, 0, what);
 }
 
+/* A read that the target must not answer for this reason */
+static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
+			 const char *what)
+{
+	struct nhcadv_channel_info before = channel_info(&ch), info;
+	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+
+	clear();
+	if (client) {
+		start(&ch, 51, IBV_SEND_SIGNALED);
+		nhcadv_wr_read(ch.dv, &ch.peer, t);
+		verb(ibv_wr_complete(ch.qpx));
+		expect(ch.scq, NHCADV_WC_POSTED, 51, what);
+	} else {
+		wait_count(&ch, &before, why, why, 1, what);
+		/* which is known a moment later */
+		do {
+			info = channel_info(&ch);
+		} while (info.violation_tid != t->tid && now_ns() < end);
+		if (info.violation != why || info.violation_tid != t->tid ||
+		    info.violation_rcxt != t->remote_rcxt ||
+		    info.violation_channel != ch.there.qpn)
+			die("%s: violation %u of tid %u, channel %#x", what, info.violation,
+			    info.violation_tid, info.violation_channel);
+	}
+	meet(++step);
+	expect_nothing(ch.scq, 0, what);
+}
+
 static struct nhcadv_transfer small(void)
 {
 	return agree(0, 200, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
@@ -84,6 +113,13 @@ static void violations(void)
 	t = small();
 	t.remote_pvo = pvos[1] + OFF;
 	refused(&t, NHCADV_DROP_PVO_KEY, NHCADV_DROP_PVO_KEY, "memory that is closed");
+
+	t = small();
+	t.remote_pvo = pvos[1] + OFF;
+	refused_read(&t, NHCADV_DROP_PVO_KEY, "read of memory that is closed");
+	t = small();
+	t.remote_pvo = ch.there.pvo + MEMORY - t.total + 1;
+	refused_read(&t, NHCADV_DROP_PVO_RANGE, "read beyond the end");
 
 	t = small();
 	if (!client)

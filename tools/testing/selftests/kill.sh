@@ -7,6 +7,7 @@
 # tier long: long
 # lab uml: --machine uml --nodes 2 --timeout 5400 --env KILLS=100
 # tier uml: long
+# lab channels: --machine uml --nodes 2 --timeout 400 --env KILLS=20 --env TOOLS=channel_close
 # lab debug: --nodes 2 --kernel debug --timeout 1200 --env KILLS=5
 # tier debug: long
 
@@ -15,7 +16,7 @@
 
 kills=${KILLS:-6}
 # Transfers that nobody ends, with both ends to be told of the other's end: by TCP or by rdma_cm.
-tools=(ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events)
+read -ra tools <<< "${TOOLS:-ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events}"
 
 # The command of one end; the client gets the server's address.
 command_of() {
@@ -28,6 +29,7 @@ command_of() {
 	ib_read_bw) echo "ib_read_bw -D 600 -s 262144 $perftest" ;;
 	# Both sides send, so that either notices, and every byte is checked.
 	verify_xfer) echo "verify_xfer -d $RDMA_DEV -g $gid -b -e -q 8 -w 8 -s 20000 -L 600 -P 25 $server" ;;
+	channel_close) echo "channel_close -d $RDMA_DEV -g $gid -n 1000000000 $server" ;;
 	rping)
 		if [ -n "$server" ]; then
 			echo "rping -c -a $server -S 30000 -C 100000000 -V"

@@ -13,10 +13,10 @@ count=100000
 gid=$(gid_index) || exit 1
 before=$(resources "$RDMA_DEV")
 
-# Bytes of the pages that pools of rCxts are in.
+# Bytes of the pages that a pool of rCxts is in; the smaller area is vmalloc's list of them.
 pool_bytes() {
-	sed -n '/nhca_rcxt_pool_init/ s/.* pages=\([0-9]*\).*/\1/p' /proc/vmallocinfo |
-		awk '{ n += 4096 * $1 } END { print n + 0 }'
+	sed -n '/nhca_rcxt_pool_init/ s/.* pages=\([0-9]*\).*/\1/p' /proc/vmallocinfo | sort -n |
+		awk '{ n = 4096 * $1 } END { print n + 0 }'
 }
 
 available() {

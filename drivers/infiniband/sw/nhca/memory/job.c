@@ -33,7 +33,7 @@ static struct nhca_job *job_find(struct net *net, u32 id)
 	struct nhca_job *job;
 
 	list_for_each_entry(job, &jobs, list)
-		if (job->id == id && net_eq(job->net, net))
+		if (job->id == id && job->net_cookie == net->net_cookie)
 			return job;
 	return NULL;
 }
@@ -46,7 +46,7 @@ static struct nhca_job *job_new(struct net *net, u32 id)
 		return ERR_PTR(-ENOMEM);
 	job->id = id;
 	job->uid = current_euid();
-	job->net = get_net(net);
+	job->net_cookie = net->net_cookie;
 	list_add(&job->list, &jobs);
 	return job;
 }
@@ -88,10 +88,8 @@ void nhca_job_put(struct nhca_job *job)
 	if (last)
 		list_del(&job->list);
 	mutex_unlock(&job_lock);
-	if (!last)
-		return;
-	put_net(job->net);
-	kfree(job);
+	if (last)
+		kfree(job);
 }
 
 /* ---- regions ---- */

@@ -25,7 +25,8 @@ struct nhca_dev;
  * struct nhca_job - a job on this host
  * @list:  in the table of jobs, under its lock
  * @users: channels and regions; under the same lock
- * @net:   namespace of their devices' netdevs; held
+ * @net_cookie: of the namespace of their devices' netdevs, which is not held: it may go, and
+ *         takes its devices along
  * @id:    as in packets; never 0
  * @uid:   the user who has it, as the kernel counts users: a user namespace's root is not the
  *         host's
@@ -35,7 +36,7 @@ struct nhca_dev;
 struct nhca_job {
 	struct list_head list;
 	unsigned int users;
-	struct net *net;
+	u64 net_cookie;
 	u32 id;
 	kuid_t uid;
 };

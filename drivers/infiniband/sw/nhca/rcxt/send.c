@@ -138,6 +138,37 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 	return nhca_xmit(&tx) == -EACCES ? -EACCES : 0;
 }
 
+/* What a peer wants to read, it may not: of the next packet of the answer. */
+static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
+{
+	u32 off = s->next * s->rx.segment;
+	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off);
+	/* as what asked for it came */
+	struct nhca_rxeth x = {
+		.src_channel = s->qpn,
+		.src_key = s->rx.key,
+		.src_rcxt = s->rx.rcxt,
+		.key = ch->key,
+		.job = s->rx.job,
+		.rcxt = s->local,
+		.tid = s->rx.tid,
+		.total = s->rx.total,
+		.segment = s->rx.segment,
+		.pvo = s->from,
+	};
+	enum nhca_pvo_verdict verdict;
+	enum nhca_channel_counter why;
+	struct nhca_job_mem *mem;
+
+	nhca_live_enter();
+	verdict = nhca_pvo_check(ch->job, s->from + off, len, IB_ACCESS_REMOTE_READ, &mem);
+	nhca_live_exit();
+	/* it may have been closed, or opened, in between */
+	why = nhca_recv_pvo(verdict ?: NHCA_PVO_PAGE);
+	nhca_recv_drop(ch, &x, why);
+	nhca_channel_violated(ch, &x, &s->local, s->from + off, why);
+}
+
 /* A write's bytes are not the job's: the program's own error.  A read's: its peer's. */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
@@ -145,7 +176,7 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 	bool answer = s->answer;
 
 	if (status == IB_WC_LOC_PROT_ERR && answer)
-		nhca_channel_violated(ch, &s->rx, &s->local, s->from, NHCA_CH_DROP_PVO_RANGE);
+		send_violated(ch, s);
 	nhca_send_end(ch, s, status);
 	if (status == IB_WC_LOC_PROT_ERR && !answer)
 		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
