@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 1 --driver none --timeout 120
 # lab bookworm: --nodes 1 --driver none --release bookworm --timeout 120
+# tier bookworm: long
 
 . "$LAB_SRC/selftests/lib.sh"
 

@@ -8,6 +8,7 @@
 # lab uml: --machine uml --nodes 2 --timeout 5400 --env KILLS=100
 # tier uml: long
 # lab channels: --machine uml --nodes 2 --timeout 400 --env KILLS=20 --env TOOLS=channel_close
+# tier channels: long
 # lab debug: --nodes 2 --kernel debug --timeout 1200 --env KILLS=5
 # tier debug: long
 

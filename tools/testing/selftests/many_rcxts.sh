@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # promise: 100,000 rCxts in use at a time across 64 channels, for 64 bytes each and what bitmaps need
-# tier: check
+# tier: long
 # lab: --machine uml --nodes 2 --timeout 400
 # lab qemu: --nodes 2 --timeout 1200
-# tier qemu: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"

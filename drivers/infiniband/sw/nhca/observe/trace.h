@@ -43,38 +43,36 @@
  * @why: NHCA_CH_DROP_*
  */
 TRACE_EVENT(nhca_channel_drop,
-	TP_PROTO(u32 qpn, const struct nhca_rxeth *x, enum nhca_channel_counter why),
-	TP_ARGS(qpn, x, why),
-	TP_STRUCT__entry(
-		__field(u64, pvo)
-		__field(u32, qpn)
-		__field(u32, why)
-		__field(u32, src)
-		__field(u32, job)
-		__field(u32, rcxt)
-		__field(u32, key)
-		__field(u32, tid)
-		__field(u32, total)
-		__field(u32, offset)
-		__field(u32, length)
-	),
-	TP_fast_assign(
-		__entry->pvo = x->pvo;
-		__entry->qpn = qpn;
-		__entry->why = why;
-		__entry->src = x->src_channel;
-		__entry->job = x->job;
-		__entry->rcxt = x->rcxt.index;
-		__entry->key = x->rcxt.key;
-		__entry->tid = x->tid;
-		__entry->total = x->total;
-		__entry->offset = x->offset;
-		__entry->length = x->length;
-	),
-	TP_printk("channel %#x: %s; from %#x job %u rcxt %u key %#x tid %u total %u offset %u length %u pvo %#llx",
-		  __entry->qpn, nhca_show_drop(__entry->why), __entry->src, __entry->job,
-		  __entry->rcxt, __entry->key, __entry->tid, __entry->total, __entry->offset,
-		  __entry->length, __entry->pvo)
+	    TP_PROTO(u32 qpn, const struct nhca_rxeth *x, enum nhca_channel_counter why),
+	    TP_ARGS(qpn, x, why),
+	    TP_STRUCT__entry(__field(u64, pvo)
+			     __field(u32, qpn)
+			     __field(u32, why)
+			     __field(u32, src)
+			     __field(u32, job)
+			     __field(u32, rcxt)
+			     __field(u32, key)
+			     __field(u32, tid)
+			     __field(u32, total)
+			     __field(u32, offset)
+			     __field(u32, length)
+	    ),
+	    TP_fast_assign(__entry->pvo = x->pvo;
+			   __entry->qpn = qpn;
+			   __entry->why = why;
+			   __entry->src = x->src_channel;
+			   __entry->job = x->job;
+			   __entry->rcxt = x->rcxt.index;
+			   __entry->key = x->rcxt.key;
+			   __entry->tid = x->tid;
+			   __entry->total = x->total;
+			   __entry->offset = x->offset;
+			   __entry->length = x->length;
+	    ),
+	    TP_printk("channel %#x: %s; from %#x job %u rcxt %u key %#x tid %u total %u offset %u length %u pvo %#llx",
+		      __entry->qpn, nhca_show_drop(__entry->why), __entry->src, __entry->job,
+		      __entry->rcxt, __entry->key, __entry->tid, __entry->total, __entry->offset,
+		      __entry->length, __entry->pvo)
 );
 
 #endif /* NHCA_TRACE_H */
