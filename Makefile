@@ -74,12 +74,12 @@ help:	## this list
 
 # The direct verbs are where programs look for them: this checkout's header, and its library if it
 # was built here, else the installed one. Only who calls it needs the library when it runs.
-$(BUILD)/include/infiniband/nhcadv.h: userspace/libnhca/nhcadv.h
+$(BUILD)/include/infiniband/%.h: userspace/libnhca/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
 vpath %.c $(PROGRAM_FOLDERS)
-$(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+$(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
 		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread

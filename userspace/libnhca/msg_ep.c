@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: the program's side.  Each function takes the endpoint's lock; who polls or
+ * waits does the work.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <ccan/container_of.h>
+
+#include "msg.h"
+
+#define DEFAULT_LANES	64
+#define DEFAULT_PACKETS	64
+#define DEFAULT_FRAMES	1024
+#define DEFAULT_QUEUE	1024
+#define DEFAULT_DEAD_MS	500
+#define LOOK_AGAIN	(1000 * MS)
+#define EVENTS		32
+/* Events of one port in a pass: others have their turn, and work is given to lanes */
+#define PASS_EVENTS	256
+
+/* ---- completions ---- */
+
+int msg_promise(struct nhcadv_msg_ep *ep)
+{
+	struct nhcadv_msg_completion *ring;
+	uint32_t room = ep->done_room ? 2 * ep->done_room : 64, i;
+
+	if (ep->done_count + ep->done_promised < ep->done_room) {
+		ep->done_promised++;
+		return 0;
+	}
+	ring = calloc(room, sizeof(*ring));
+	if (!ring)
+		return ENOMEM;
+	for (i = 0; i < ep->done_count; i++)
+		ring[i] = ep->done[(ep->done_first + i) % ep->done_room];
+	free(ep->done);
+	ep->done = ring;
+	ep->done_room = room;
+	ep->done_first = 0;
+	ep->done_promised++;
+	return 0;
+}
+
+void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
+		  uint64_t length, uint64_t pvo, void *data)
+{
+	struct nhcadv_msg_ep *ep = peer->ep;
+
+	ep->done[(ep->done_first + ep->done_count++) % ep->done_room] =
+		(struct nhcadv_msg_completion){
+			.kind = kind, .status = status, .id = id,
+			.peer = container_of(peer, struct nhcadv_msg_peer, peer),
+			.context = peer->context, .length = length, .pvo = pvo, .data = data,
+		};
+	ep->done_promised--;
+}
+
+static int take(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, int num)
+{
+	int n;
+
+	for (n = 0; n < num && ep->done_count; n++, ep->done_count--) {
+		wc[n] = ep->done[ep->done_first];
+		ep->done_first = (ep->done_first + 1) % ep->done_room;
+	}
+	return n;
+}
+
+static void data_free(void *data)
+{
+	if (data)
+		free(container_of(data, struct msg_in, data[0]));
+}
+
+/* What was not polled for of a peer that is to go */
+static void forget(struct nhcadv_msg_ep *ep, const struct nhcadv_msg_peer *peer)
+{
+	struct nhcadv_msg_completion *c;
+	uint32_t i, left = 0;
+
+	for (i = 0; i < ep->done_count; i++) {
+		c = &ep->done[(ep->done_first + i) % ep->done_room];
+		if (c->peer == peer)
+			data_free(c->data);
+		else
+			ep->done[(ep->done_first + left++) % ep->done_room] = *c;
+	}
+	ep->done_count = left;
+}
+
+/* ---- a pass ---- */
+
+static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame)
+{
+	uint32_t slot = msg_name_slot(frame->cookie), lane = msg_name_lane(frame->cookie);
+	struct msg_route *route = slot < ep->num_routes ? ep->routes[slot] : NULL;
+
+	if (!route || lane >= ep->lanes || frame->rcxt != route->lanes[lane].local_rcxt)
+		return;
+	if (msg_name_what(frame->cookie) == WHAT_PING)
+		msg_route_heard(route);
+	else if (msg_name_what(frame->cookie) == WHAT_PROBE && route->lanes[lane].nonce &&
+		 route->lanes[lane].nonce == msg_name_number(frame->cookie))
+		msg_lane_status(route, &route->lanes[lane], frame);
+}
+
+static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
+{
+	uint32_t slot = msg_name_slot(event->wr_id), index = msg_name_lane(event->wr_id);
+	enum msg_what what = msg_name_what(event->wr_id);
+	uint32_t number = msg_name_number(event->wr_id);
+	struct msg_route *route;
+	struct msg_lane *lane;
+
+	if (event->kind == PORT_FRAME) {
+		if (event->frame->kind == NHCADV_FRAME_STATUS)
+			status_came(ep, event->frame);
+		else
+			msg_frame_came(ep, event->frame);
+		return;
+	}
+	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
+	/* of a peer that is gone, or of no lane */
+	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING)
+		return;
+	lane = &route->lanes[index];
+	if (event->kind != PORT_POSTED)
+		msg_lane_complete(route, lane, number, event->kind == PORT_READ);
+	else if (what == WHAT_REFUSE)
+		msg_route_refused(route, index, number);
+	else
+		msg_lane_posted(route, lane, event->wr_id);
+}
+
+static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
+{
+	struct msg_peer *peer;
+
+	port_close(port);
+	port->retry = ep->now;
+	list_for_each(&ep->peers, peer, node)
+		msg_peer_lost_port(peer, port);
+}
+
+static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
+{
+	struct port_event events[EVENTS];
+	int i, n, total = 0;
+
+	if (!port->open && ep->now >= port->retry) {
+		port->checked = ep->now;
+		if (port_open(port))
+			port->retry = ep->now + LOOK_AGAIN;
+	}
+	if (!port->open)
+		return;
+	do {
+		n = port_poll(port, events, EVENTS);
+		for (i = 0; i < n; i++) {
+			event_came(ep, &events[i]);
+			if (events[i].frame)
+				port_frame_done(port, &events[i]);
+		}
+		total += n;
+	} while (n && total < PASS_EVENTS);
+	if (ep->now - port->checked >= LOOK_AGAIN)
+		port_check(port);
+	if (port->broken)
+		port_lose(ep, port);
+}
+
+/* Returns when something is due. */
+static uint64_t pass(struct nhcadv_msg_ep *ep)
+{
+	uint64_t next, due;
+	struct msg_peer *peer;
+	uint32_t i;
+
+	ep->now = msg_clock();
+	next = ep->now + LOOK_AGAIN;
+	for (i = 0; i < ep->num_ports; i++)
+		port_pass(ep, ep->ports[i]);
+	list_for_each(&ep->peers, peer, node) {
+		msg_pump(peer);
+		due = msg_peer_timers(peer);
+		if (due < next)
+			next = due;
+	}
+	for (i = 0; i < ep->num_ports; i++)
+		port_flush(ep->ports[i]);
+	return next;
+}
+
+int nhcadv_msg_poll(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, int num)
+{
+	int n;
+
+	pthread_mutex_lock(&ep->lock);
+	pass(ep);
+	n = take(ep, wc, num);
+	pthread_mutex_unlock(&ep->lock);
+	return n;
+}
+
+void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
+{
+	struct msg_in *in = container_of(data, struct msg_in, data[0]);
+	struct msg_peer *peer;
+
+	pthread_mutex_lock(&ep->lock);
+	list_for_each(&ep->peers, peer, node)
+		if (peer->id == in->from)
+			peer->stream.held--;
+	pthread_mutex_unlock(&ep->lock);
+	free(in);
+}
+
+/* ---- sleep ---- */
+
+/* Under the lock.  Returns whether there is reason to sleep. */
+static bool arm(struct nhcadv_msg_ep *ep)
+{
+	struct itimerspec when = {};
+	uint64_t next;
+	uint32_t i;
+
+	for (i = 0; i < ep->num_ports; i++) {
+		port_disarm(ep->ports[i]);
+		port_arm(ep->ports[i]);
+	}
+	next = pass(ep);
+	if (ep->done_count)
+		return false;
+	/* 0 would be no time. */
+	if (!next)
+		next = 1;
+	when.it_value.tv_sec = next / 1000000000;
+	when.it_value.tv_nsec = next % 1000000000;
+	timerfd_settime(ep->timer, TFD_TIMER_ABSTIME, &when, NULL);
+	return true;
+}
+
+int nhcadv_msg_arm(struct nhcadv_msg_ep *ep)
+{
+	int err;
+
+	pthread_mutex_lock(&ep->lock);
+	err = arm(ep) ? 0 : EAGAIN;
+	pthread_mutex_unlock(&ep->lock);
+	return err;
+}
+
+int nhcadv_msg_fd(struct nhcadv_msg_ep *ep)
+{
+	return ep->epoll;
+}
+
+int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms)
+{
+	uint64_t end = timeout_ms < 0 ? NEVER : msg_clock() + timeout_ms * MS, now;
+	struct epoll_event events[NHCADV_MSG_MAX_PATHS + 1];
+	bool asleep;
+
+	for (;;) {
+		pthread_mutex_lock(&ep->lock);
+		pass(ep);
+		asleep = !ep->done_count && arm(ep);
+		pthread_mutex_unlock(&ep->lock);
+		if (!asleep)
+			return 0;
+		now = msg_clock();
+		if (now >= end)
+			return ETIMEDOUT;
+		if (epoll_wait(ep->epoll, events, NHCADV_MSG_MAX_PATHS + 1,
+			       end == NEVER ? -1 : (int)((end - now + MS - 1) / MS)) < 0 &&
+		    errno != EINTR)
+			return errno;
+	}
+}
+
+/* ---- endpoints ---- */
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+	return value ? value : fallback;
+}
+
+static int watch(struct nhcadv_msg_ep *ep, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(ep->epoll, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
+}
+
+static int ep_open(struct nhcadv_msg_ep *ep, const struct nhcadv_msg_ep_attr *attr)
+{
+	struct msg_port *port;
+	uint32_t i;
+	int err;
+
+	ep->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ep->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (ep->epoll < 0 || ep->timer < 0)
+		return errno;
+	err = watch(ep, ep->timer);
+	for (i = 0; i < attr->num_paths && !err; i++) {
+		port = port_create(&attr->paths[i], ep->job,
+				   or_default(attr->frames, DEFAULT_FRAMES));
+		if (!port)
+			return errno;
+		ep->contexts[i] = attr->paths[i].context;
+		ep->ports[ep->num_ports++] = port;
+		err = port_open(port);
+		if (!err)
+			err = watch(ep, port_fd(port));
+	}
+	return err;
+}
+
+static void ep_free(struct nhcadv_msg_ep *ep)
+{
+	uint32_t i;
+
+	for (i = 0; i < ep->num_ports; i++)
+		port_destroy(ep->ports[i]);
+	if (ep->timer >= 0)
+		close(ep->timer);
+	if (ep->epoll >= 0)
+		close(ep->epoll);
+	pthread_mutex_destroy(&ep->lock);
+	free(ep->routes);
+	free(ep->done);
+	free(ep);
+}
+
+struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr)
+{
+	struct nhcadv_msg_ep *ep;
+	int err;
+
+	if (attr->comp_mask || attr->reserved || !attr->num_paths ||
+	    attr->num_paths > NHCADV_MSG_MAX_PATHS || !attr->job ||
+	    attr->lanes > MSG_MAX_LANES || attr->packets > MSG_MAX_PACKETS) {
+		errno = EINVAL;
+		return NULL;
+	}
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return NULL;
+	pthread_mutex_init(&ep->lock, NULL);
+	ep->epoll = -1;
+	ep->timer = -1;
+	ep->id = msg_random();
+	ep->now = msg_clock();
+	ep->job = attr->job;
+	ep->lanes = or_default(attr->lanes, DEFAULT_LANES);
+	ep->packets = or_default(attr->packets, DEFAULT_PACKETS);
+	ep->queue = or_default(attr->queue, DEFAULT_QUEUE);
+	ep->dead = or_default(attr->dead_ms, DEFAULT_DEAD_MS) * MS;
+	list_head_init(&ep->peers);
+	list_head_init(&ep->mems);
+	err = ep_open(ep, attr);
+	if (err) {
+		ep_free(ep);
+		errno = err;
+		return NULL;
+	}
+	return ep;
+}
+
+int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep)
+{
+	struct msg_peer *peer;
+
+	if (!list_empty(&ep->mems))
+		return EBUSY;
+	while ((peer = list_top(&ep->peers, struct msg_peer, node)))
+		nhcadv_msg_disconnect(container_of(peer, struct nhcadv_msg_peer, peer));
+	ep_free(ep);
+	return 0;
+}
+
+int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size)
+{
+	struct msg_address address = { .id = ep->id, .job = ep->job };
+	uint32_t i;
+	int err;
+
+	pthread_mutex_lock(&ep->lock);
+	address.num_paths = ep->num_ports;
+	for (i = 0; i < ep->num_ports; i++) {
+		address.paths[i].gid = ep->ports[i]->gid;
+		address.paths[i].qpn = ep->ports[i]->info.qpn;
+		address.paths[i].key = ep->ports[i]->info.key;
+		address.paths[i].segment = ep->ports[i]->info.segment;
+	}
+	err = msg_address_pack(&address, bytes, size);
+	pthread_mutex_unlock(&ep->lock);
+	return err;
+}
+
+struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
+					   size_t size, void *context)
+{
+	struct msg_address address;
+	struct msg_peer *peer = NULL, *other;
+	int err;
+
+	err = msg_address_unpack(&address, bytes, size);
+	pthread_mutex_lock(&ep->lock);
+	if (!err && address.job != ep->job)
+		err = EINVAL;
+	list_for_each(&ep->peers, other, node)
+		if (!err && other->id == address.id)
+			err = EEXIST;
+	if (!err) {
+		peer = msg_peer_new(ep, &address, context);
+		err = errno;
+	}
+	if (peer) {
+		list_add_tail(&ep->peers, &peer->node);
+		pass(ep);
+	}
+	pthread_mutex_unlock(&ep->lock);
+	if (!peer) {
+		errno = err;
+		return NULL;
+	}
+	return container_of(peer, struct nhcadv_msg_peer, peer);
+}
+
+int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
+{
+	struct nhcadv_msg_ep *ep = pub->peer.ep;
+
+	pthread_mutex_lock(&ep->lock);
+	list_del(&pub->peer.node);
+	ep->done_promised -= msg_peer_promised(&pub->peer);
+	forget(ep, pub);
+	msg_peer_free(&pub->peer);
+	pthread_mutex_unlock(&ep->lock);
+	return 0;
+}
+
+int nhcadv_msg_query(struct nhcadv_msg_peer *pub, uint32_t path, struct nhcadv_msg_stats *stats)
+{
+	struct msg_peer *peer = &pub->peer;
+	struct msg_route *route;
+
+	if (path >= peer->num_routes)
+		return EINVAL;
+	pthread_mutex_lock(&peer->ep->lock);
+	route = peer->routes[path];
+	*stats = route->stats;
+	stats->alive = route->alive;
+	stats->srtt_ns = route->flow.srtt;
+	stats->window = route->flow.window;
+	pthread_mutex_unlock(&peer->ep->lock);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+static void mem_free(struct msg_mem *mem)
+{
+	uint32_t i;
+
+	for (i = 0; i < mem->ep->num_ports; i++)
+		if (mem->handles[i])
+			port_dereg(mem->handles[i]);
+	free(mem);
+}
+
+/* Has an earlier path this device? */
+static bool again(const struct nhcadv_msg_ep *ep, uint32_t path)
+{
+	uint32_t i;
+
+	for (i = 0; i < path && ep->contexts[i] != ep->contexts[path]; i++)
+		;
+	return i < path;
+}
+
+struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, size_t length,
+					  unsigned int access)
+{
+	struct msg_mem *mem = calloc(1, sizeof(*mem));
+	uint32_t i;
+	int err;
+
+	if (!mem)
+		return NULL;
+	mem->ep = ep;
+	for (i = 0; i < ep->num_ports; i++) {
+		if (again(ep, i))
+			continue;
+		mem->handles[i] = i ? port_reg_again(ep->ports[i], mem->handles[0]) :
+				  port_reg(ep->ports[0], ep->job, addr, length, access);
+		if (!mem->handles[i]) {
+			err = errno;
+			mem_free(mem);
+			errno = err;
+			return NULL;
+		}
+	}
+	mem->pub.pvo = mem->handles[0]->pvo;
+	mem->pub.length = length;
+	pthread_mutex_lock(&ep->lock);
+	list_add_tail(&ep->mems, &mem->node);
+	pthread_mutex_unlock(&ep->lock);
+	return &mem->pub;
+}
+
+int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
+{
+	struct msg_mem *mem = container_of(pub, struct msg_mem, pub);
+	struct nhcadv_msg_ep *ep = mem->ep;
+
+	pthread_mutex_lock(&ep->lock);
+	if (mem->users) {
+		pthread_mutex_unlock(&ep->lock);
+		return EBUSY;
+	}
+	list_del(&mem->node);
+	pthread_mutex_unlock(&ep->lock);
+	mem_free(mem);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uint64_t offset,
+		const struct msg_op *what)
+{
+	struct msg_mem *mem = container_of(pub_mem, struct msg_mem, pub);
+	struct msg_peer *peer = &pub->peer;
+	struct nhcadv_msg_ep *ep = peer->ep;
+	struct msg_op *op;
+
+	if (mem->ep != ep || offset > mem->pub.length || what->length > mem->pub.length - offset)
+		return EINVAL;
+	op = malloc(sizeof(*op));
+	if (!op)
+		return ENOMEM;
+	*op = *what;
+	op->peer = peer;
+	op->mem = mem;
+	op->local_pvo = mem->pub.pvo + offset;
+	list_head_init(&op->pieces);
+
+	pthread_mutex_lock(&ep->lock);
+	if (msg_promise(ep)) {
+		pthread_mutex_unlock(&ep->lock);
+		free(op);
+		return ENOMEM;
+	}
+	mem->users++;
+	list_add_tail(&peer->todo, &op->node);
+	ep->now = msg_clock();
+	msg_pump(peer);
+	pthread_mutex_unlock(&ep->lock);
+	return 0;
+}
+
+int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
+		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = { .remote_pvo = remote_pvo, .length = length, .id = id };
+	int err;
+
+	if (flags & ~NHCADV_MSG_NOTIFY)
+		return EINVAL;
+	if (flags & NHCADV_MSG_NOTIFY) {
+		what.notice = calloc(1, sizeof(*what.notice));
+		if (!what.notice)
+			return ENOMEM;
+	}
+	err = post(peer, mem, offset, &what);
+	if (err)
+		free(what.notice);
+	return err;
+}
+
+int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
+		    uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = {
+		.remote_pvo = remote_pvo, .length = length, .id = id, .read = true,
+	};
+
+	return flags ? EINVAL : post(peer, mem, offset, &what);
+}
+
+int nhcadv_msg_send(struct nhcadv_msg_peer *pub, const void *data, size_t length, uint64_t id,
+		    uint32_t flags)
+{
+	struct msg_peer *peer = &pub->peer;
+	int err;
+
+	if (flags || length > NHCADV_MSG_MAX_SEND)
+		return EINVAL;
+	pthread_mutex_lock(&peer->ep->lock);
+	err = msg_stream_send(peer, data, length, id);
+	if (!err) {
+		peer->ep->now = msg_clock();
+		msg_stream_timers(peer);
+	}
+	pthread_mutex_unlock(&peer->ep->lock);
+	return err;
+}
+
+static int cancel_ops(struct list_head *list, uint64_t id)
+{
+	struct msg_op *op, *next;
+	int err = ENOENT, one;
+
+	list_for_each_safe(list, op, next, node) {
+		/* once is enough, also for those that this moves from list to list */
+		if (op->id != id || op->status)
+			continue;
+		one = msg_op_cancel(op);
+		if (err == ENOENT || !one)
+			err = one;
+	}
+	return err;
+}
+
+int nhcadv_msg_cancel(struct nhcadv_msg_peer *pub, uint64_t id)
+{
+	struct msg_peer *peer = &pub->peer;
+	struct nhcadv_msg_ep *ep = peer->ep;
+	int err[3], i, found = ENOENT;
+
+	pthread_mutex_lock(&ep->lock);
+	ep->now = msg_clock();
+	err[0] = cancel_ops(&peer->todo, id);
+	err[1] = cancel_ops(&peer->going, id);
+	err[2] = msg_stream_cancel(peer, id);
+	for (i = 0; i < 3; i++)
+		if (found == ENOENT || !err[i])
+			found = err[i] == ENOENT ? found : err[i];
+	pthread_mutex_unlock(&ep->lock);
+	return found;
+}

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: peers, and the routes to them.
+ *
+ * Each side grants rCxts of its own to the other, for each route, in a packet that is sent until
+ * it is confirmed: when it connects, and again when a device has got another channel.  Grants have
+ * versions; a new one says that the rCxts of the one before are no more.
+ *
+ * A route lives until an answer that the peer's adapter owes (not its program) is overdue for too
+ * long, or its link is down.  Then its transfers go over those that live, and it is probed, until
+ * an answer comes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "msg.h"
+
+#define GRANT_PAUSE	(10 * MS)
+#define GRANT_TRIES	4	/* 160 ms at most */
+#define PING_PAUSE	(20 * MS)
+#define PING_TRIES	5
+#define LOOK_PAUSE	(100 * MS)
+
+/* ---- which routes live ---- */
+
+static bool any_alive(const struct msg_peer *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++)
+		if (peer->routes[i]->alive)
+			return true;
+	return false;
+}
+
+static void redrive_dead(struct msg_peer *peer)
+{
+	uint32_t i;
+
+	if (!any_alive(peer))
+		return;
+	for (i = 0; i < peer->num_routes; i++)
+		if (!peer->routes[i]->alive)
+			msg_lanes_redrive(peer->routes[i]);
+}
+
+static void tell_reachable(struct msg_peer *peer)
+{
+	bool reachable = any_alive(peer);
+
+	if (reachable == peer->reachable || msg_promise(peer->ep))
+		return;
+	peer->reachable = reachable;
+	msg_complete(peer, reachable ? NHCADV_MSG_REACHABLE : NHCADV_MSG_UNREACHABLE, 0, 0, 0, 0,
+		     NULL);
+}
+
+static void route_die(struct msg_route *route)
+{
+	if (!route->alive)
+		return;
+	route->alive = false;
+	route->stats.deaths++;
+	route->silent = NEVER;
+	route->ping = 0;
+	route->ping_tries = 0;
+	tell_reachable(route->peer);
+	/* Without another one they go on asking here. */
+	redrive_dead(route->peer);
+}
+
+void msg_route_heard(struct msg_route *route)
+{
+	route->silent = NEVER;
+	route->ping = NEVER;
+	route->ping_tries = 0;
+	if (route->alive)
+		return;
+	route->alive = true;
+	tell_reachable(route->peer);
+	redrive_dead(route->peer);
+}
+
+void msg_route_asked(struct msg_route *route)
+{
+	if (route->silent == NEVER)
+		route->silent = route->peer->ep->now;
+}
+
+void msg_route_doubt(struct msg_route *route)
+{
+	if (route->ping == NEVER)
+		route->ping = 0;
+}
+
+struct msg_route *msg_route_for_packet(struct msg_peer *peer)
+{
+	bool alive = any_alive(peer);
+	struct msg_route *route;
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		route = peer->routes[peer->packet_turn++ % peer->num_routes];
+		if ((route->alive || !alive) && port_room(route->port, 1))
+			return route;
+	}
+	return NULL;
+}
+
+/* ---- grants ---- */
+
+/* rCxts of this side: for our lanes, and for the peer's */
+static int acquire(struct msg_route *route)
+{
+	uint32_t i, lanes = route->peer->ep->lanes;
+	uint64_t ids[2 * MSG_MAX_LANES];
+	int err;
+
+	err = port_acquire(route->port, ids, 2 * lanes);
+	if (err)
+		return err;
+	for (i = 0; i < lanes; i++)
+		route->lanes[i].local_rcxt = ids[i];
+	memcpy(route->granted, ids + lanes, lanes * sizeof(ids[0]));
+	memset(route->refused, 0, lanes * sizeof(route->refused[0]));
+	route->self.qpn = route->port->info.qpn;
+	route->self.key = route->port->info.key;
+	route->recoveries = route->port->recoveries;
+	route->grant++;
+	route->grant_tries = 0;
+	route->grant_due = 0;
+	return 0;
+}
+
+void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
+{
+	uint32_t i, lanes = route->peer->ep->lanes;
+	struct msg_ah *ah;
+
+	/* It is there: what it has not confirmed it has not heard. */
+	if (route->grant_known != route->grant && route->grant_tries > 1) {
+		route->grant_tries = 0;
+		route->grant_due = 0;
+	}
+	if (route->theirs && (int32_t)(grant->version - route->theirs) <= 0) {
+		msg_send_granted(route);
+		return;
+	}
+	if (memcmp(&grant->gid, &route->gid, sizeof(route->gid))) {
+		ah = port_ah(route->port, &grant->gid);
+		if (!ah)
+			return;
+		port_ah_free(route->dest.ah);
+		route->dest.ah = ah;
+		route->gid = grant->gid;
+	}
+	route->dest.qpn = grant->qpn;
+	route->dest.key = grant->key;
+	route->segment = grant->segment;
+	route->theirs = grant->version;
+	for (i = 0; i < lanes && i < grant->count; i++)
+		msg_lane_new_remote(route, &route->lanes[i], grant->rcxts[i]);
+	msg_send_granted(route);
+	/* A dead one may live again, with another channel. */
+	if (!route->alive)
+		route->ping = 0;
+}
+
+/* The peer has used up an rCxt's tids. */
+static void grant_another(struct msg_route *route, uint32_t lane)
+{
+	uint64_t fresh;
+
+	if (port_acquire(route->port, &fresh, 1))
+		return;
+	port_release(route->port, &route->granted[lane], 1);
+	route->granted[lane] = fresh;
+	route->refused[lane] = 0;
+	route->grant++;
+	route->grant_tries = 0;
+	route->grant_due = 0;
+}
+
+void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
+{
+	struct msg_fence fence = { .lane = lane, .tid = tid, .rcxt = route->granted[lane] };
+
+	if (tid > route->refused[lane])
+		route->refused[lane] = tid;
+	if (tid == UINT32_MAX)
+		grant_another(route, lane);
+	else
+		msg_send_fenced(route, &fence);
+}
+
+void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
+{
+	uint64_t rcxt = route->granted[fence->lane];
+
+	/* An rCxt that is no more takes nothing: but let the peer know by a grant, if there is one. */
+	if (rcxt != fence->rcxt || (fence->tid <= route->refused[fence->lane] &&
+				    fence->tid != UINT32_MAX)) {
+		if (fence->tid != UINT32_MAX)
+			msg_send_fenced(route, fence);
+		else if (rcxt)
+			route->grant_due = 0;
+		return;
+	}
+	if (port_room(route->port, 1) && route->recoveries == route->port->recoveries)
+		port_cancel(route->port, msg_name(route, fence->lane, WHAT_REFUSE, fence->tid),
+			    rcxt, fence->tid);
+}
+
+/* ---- what is due ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t grant_timer(struct msg_route *route)
+{
+	uint64_t now = route->peer->ep->now;
+
+	if (!route->port->open)
+		return NEVER;
+	if (route->recoveries != route->port->recoveries) {
+		if (now < route->grant_due)
+			return route->grant_due;
+		if (acquire(route)) {
+			route->grant_due = now + 1000 * MS;
+			return route->grant_due;
+		}
+	}
+	if (route->grant == route->grant_known)
+		return NEVER;
+	if (now >= route->grant_due) {
+		msg_send_grant(route);
+		route->grant_due = now + (GRANT_PAUSE << earlier(route->grant_tries, GRANT_TRIES));
+		route->grant_tries++;
+	}
+	return route->grant_due;
+}
+
+static void ping(struct msg_route *route)
+{
+	struct nhcadv_transfer t = {
+		.local_rcxt = route->lanes[0].local_rcxt,
+		.remote_rcxt = route->lanes[0].remote_rcxt,
+		.tid = 1, .segment = NHCADV_MSG_MAX_SEND, .notify = NHCADV_NOTIFY_INITIATOR,
+	};
+
+	if (!msg_route_ready(route) || !t.remote_rcxt || !port_room(route->port, 1))
+		return;
+	t.cookie = msg_name(route, 0, WHAT_PING, 0);
+	port_probe(route->port, t.cookie, &route->dest, &t);
+	route->stats.probes++;
+	if (route->alive)
+		msg_route_asked(route);
+}
+
+static uint64_t life_timer(struct msg_route *route)
+{
+	struct nhcadv_msg_ep *ep = route->peer->ep;
+	uint64_t now = ep->now, next = NEVER;
+
+	if (route->alive && route->silent != NEVER) {
+		if (now - route->silent >= ep->dead ||
+		    (now - route->silent >= ep->dead / 4 &&
+		     now - route->port->checked >= LOOK_PAUSE && !port_check(route->port)))
+			route_die(route);
+		else
+			next = now - route->silent < ep->dead / 4 ? route->silent + ep->dead / 4 :
+			       earlier(route->silent + ep->dead, now + LOOK_PAUSE);
+	}
+	if (now >= route->ping) {
+		ping(route);
+		route->ping = now + (PING_PAUSE << earlier(route->ping_tries, PING_TRIES));
+		route->ping_tries++;
+	}
+	return earlier(next, route->ping);
+}
+
+uint64_t msg_peer_timers(struct msg_peer *peer)
+{
+	uint64_t next = NEVER;
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		next = earlier(next, grant_timer(peer->routes[i]));
+		next = earlier(next, life_timer(peer->routes[i]));
+	}
+	next = earlier(next, msg_stream_timers(peer));
+	for (i = 0; i < peer->num_routes; i++)
+		next = earlier(next, msg_lane_timers(peer->routes[i]));
+	return next;
+}
+
+void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port)
+{
+	struct msg_route *route;
+	uint32_t i, l;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		route = peer->routes[i];
+		if (route->port != port)
+			continue;
+		memset(route->granted, 0, peer->ep->lanes * sizeof(route->granted[0]));
+		for (l = 0; l < peer->ep->lanes; l++)
+			msg_lane_lost(route, &route->lanes[l]);
+		route_die(route);
+	}
+}
+
+/* ---- life ---- */
+
+static void route_free(struct msg_route *route)
+{
+	struct nhcadv_msg_ep *ep = route->peer->ep;
+	uint64_t ids[2 * MSG_MAX_LANES];
+	uint32_t i;
+
+	if (route->recoveries && route->recoveries == route->port->recoveries) {
+		for (i = 0; i < ep->lanes; i++) {
+			ids[i] = route->lanes[i].local_rcxt;
+			ids[ep->lanes + i] = route->granted[i];
+		}
+		port_release(route->port, ids, 2 * ep->lanes);
+	}
+	ep->routes[route->slot] = NULL;
+	port_ah_free(route->dest.ah);
+	port_ah_free(route->self.ah);
+	free(route->lanes);
+	free(route->granted);
+	free(route->refused);
+	free(route);
+}
+
+/* In turn: of one that was free for long nothing comes any more. */
+static int route_slot(struct nhcadv_msg_ep *ep, struct msg_route *route)
+{
+	struct msg_route **routes;
+	uint32_t i;
+
+	for (i = 0; i < MSG_MAX_ROUTES; i++) {
+		route->slot = ep->next_slot++ % MSG_MAX_ROUTES;
+		if (route->slot >= ep->num_routes || !ep->routes[route->slot])
+			break;
+	}
+	if (i == MSG_MAX_ROUTES)
+		return ENOSPC;
+	if (route->slot >= ep->num_routes) {
+		routes = realloc(ep->routes, (route->slot + 1) * sizeof(routes[0]));
+		if (!routes)
+			return ENOMEM;
+		ep->routes = routes;
+		ep->num_routes = route->slot + 1;
+	}
+	ep->routes[route->slot] = route;
+	return 0;
+}
+
+static int route_new(struct msg_peer *peer, const struct msg_address *address)
+{
+	uint32_t i, number = peer->num_routes, lanes = peer->ep->lanes;
+	const struct msg_address_path *path = &address->paths[number % address->num_paths];
+	struct nhcadv_msg_ep *ep = peer->ep;
+	struct msg_route *route;
+	uint32_t segment;
+	int err;
+
+	route = calloc(1, sizeof(*route));
+	if (!route)
+		return ENOMEM;
+	route->peer = peer;
+	err = route_slot(ep, route);
+	if (err) {
+		free(route);
+		return err;
+	}
+	peer->routes[peer->num_routes++] = route;
+	route->number = number;
+	route->port = ep->ports[number % ep->num_ports];
+	route->gid = path->gid;
+	route->segment = path->segment;
+	route->dest.qpn = path->qpn;
+	route->dest.key = path->key;
+	route->alive = true;
+	route->silent = NEVER;
+	route->ping = NEVER;
+	route->next = NEVER;
+	list_head_init(&route->free);
+	list_head_init(&route->busy);
+	segment = path->segment < route->port->info.segment ? path->segment :
+		  route->port->info.segment;
+	msg_flow_init(&route->flow, (uint64_t)segment * ep->packets,
+		      (uint64_t)segment * ep->packets * lanes);
+
+	route->lanes = calloc(lanes, sizeof(route->lanes[0]));
+	route->granted = calloc(lanes, sizeof(route->granted[0]));
+	route->refused = calloc(lanes, sizeof(route->refused[0]));
+	route->dest.ah = port_ah(route->port, &path->gid);
+	route->self.ah = port_ah(route->port, &route->port->gid);
+	if (!route->lanes || !route->granted || !route->refused)
+		return ENOMEM;
+	if (!route->dest.ah || !route->self.ah)
+		return errno;
+	for (i = 0; i < lanes; i++)
+		msg_lane_init(route, &route->lanes[i], i);
+	return route->port->open ? acquire(route) : 0;
+}
+
+static void free_ops(struct list_head *list)
+{
+	struct msg_op *op;
+
+	while ((op = list_pop(list, struct msg_op, node)))
+		msg_op_free(op);
+}
+
+uint32_t msg_peer_promised(const struct msg_peer *peer)
+{
+	const struct msg_op *op;
+	uint32_t i, n = peer->stream.queued;
+
+	list_for_each(&peer->todo, op, node)
+		n++;
+	list_for_each(&peer->going, op, node)
+		n++;
+	for (i = 0; i < MSG_STREAM; i++)
+		n += !!peer->stream.early[i];
+	return n;
+}
+
+void msg_peer_free(struct msg_peer *peer)
+{
+	uint32_t i;
+
+	/* Nothing lands here any more when its rCxts are given back. */
+	for (i = 0; i < peer->num_routes; i++)
+		route_free(peer->routes[i]);
+	free(peer->routes);
+	msg_stream_fini(&peer->stream);
+	free_ops(&peer->todo);
+	free_ops(&peer->going);
+	free(peer);
+}
+
+struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
+			      void *context)
+{
+	uint32_t i, n = address->num_paths > ep->num_ports ? address->num_paths : ep->num_ports;
+	struct msg_peer *peer = calloc(1, sizeof(*peer));
+	int err;
+
+	if (!peer)
+		return NULL;
+	peer->ep = ep;
+	peer->id = address->id;
+	peer->context = context;
+	peer->reachable = true;
+	list_head_init(&peer->todo);
+	list_head_init(&peer->going);
+	msg_stream_init(&peer->stream);
+	peer->routes = calloc(n, sizeof(peer->routes[0]));
+	err = peer->routes ? 0 : ENOMEM;
+	for (i = 0; i < n && !err; i++)
+		err = route_new(peer, address);
+	if (err) {
+		msg_peer_free(peer);
+		errno = err;
+		return NULL;
+	}
+	return peer;
+}

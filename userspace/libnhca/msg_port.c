@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: a device and its channel.  See msg_port.h.
+ *
+ * All work requests are signaled, so that there is always known how many of them are in the send
+ * FIFO, and when the packets of one have left.  Those of one pass share a doorbell.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ccan/container_of.h>
+
+#include "msg_port.h"
+
+#define SLOTS	512
+/* The largest packet of msg_wire.c, and what all paths carry */
+#define LARGEST	1152
+/* A transfer has two completions, and status frames have one each; the receive CQ has its own. */
+#define CQES	(4 * SLOTS)
+
+struct verbs_port {
+	struct msg_port port;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *events;
+	struct ibv_cq *scq;
+	struct ibv_cq *rcq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx;
+	struct nhcadv_qp_ex *dv;
+	uint32_t gid_index;
+	uint32_t job;
+	uint32_t frames;
+	bool started;
+};
+
+struct msg_ah {
+	struct ibv_ah *ibv;
+};
+
+static struct verbs_port *to_vp(const struct msg_port *port)
+{
+	return container_of(port, struct verbs_port, port);
+}
+
+uint64_t msg_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+uint64_t msg_random(void)
+{
+	uint64_t r;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = msg_clock() << 20 ^ getpid();
+	return r;
+}
+
+/* ---- life ---- */
+
+struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, uint32_t frames)
+{
+	struct nhcadv_device_attr attr = {};
+	struct verbs_port *vp;
+	int err;
+
+	err = nhcadv_query_device(path->context, &attr);
+	if (!err && !(attr.caps & NHCADV_DEVICE_CHANNELS))
+		err = EOPNOTSUPP;
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	vp = calloc(1, sizeof(*vp));
+	if (!vp)
+		return NULL;
+	vp->context = path->context;
+	vp->gid_index = path->gid_index;
+	vp->job = job;
+	vp->frames = frames;
+	vp->pd = ibv_alloc_pd(vp->context);
+	vp->events = ibv_create_comp_channel(vp->context);
+	if (!vp->pd || !vp->events || ibv_query_gid(vp->context, 1, vp->gid_index, &vp->port.gid) ||
+	    fcntl(vp->events->fd, F_SETFL, fcntl(vp->events->fd, F_GETFL) | O_NONBLOCK))
+		goto fail;
+	vp->scq = ibv_create_cq(vp->context, CQES, NULL, vp->events, 0);
+	vp->rcq = ibv_create_cq(vp->context, frames, NULL, vp->events, 0);
+	if (!vp->scq || !vp->rcq)
+		goto fail;
+	return &vp->port;
+
+fail:
+	err = errno;
+	port_destroy(&vp->port);
+	errno = err;
+	return NULL;
+}
+
+void port_destroy(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	port_close(port);
+	if (vp->scq)
+		ibv_destroy_cq(vp->scq);
+	if (vp->rcq)
+		ibv_destroy_cq(vp->rcq);
+	if (vp->events)
+		ibv_destroy_comp_channel(vp->events);
+	if (vp->pd)
+		ibv_dealloc_pd(vp->pd);
+	free(vp);
+}
+
+int port_open(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_DRIVER, .send_cq = vp->scq, .recv_cq = vp->rcq,
+		.cap = { .max_send_wr = SLOTS, .max_inline_data = LARGEST },
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = vp->pd,
+	};
+	struct nhcadv_channel_init_attr attr = { .job = vp->job, .frames = vp->frames };
+	struct nhcadv_channel_info info = {};
+	int err;
+
+	vp->qp = nhcadv_create_channel(vp->context, &init, &attr);
+	if (!vp->qp)
+		return errno;
+	err = nhcadv_query_channel(vp->qp, &info);
+	if (!err && info.segment < LARGEST)
+		err = EMSGSIZE;
+	if (err) {
+		ibv_destroy_qp(vp->qp);
+		vp->qp = NULL;
+		return err;
+	}
+	vp->qpx = ibv_qp_to_qp_ex(vp->qp);
+	vp->dv = nhcadv_qp_ex_from_ibv_qp_ex(vp->qpx);
+	port->info.qpn = vp->qp->qp_num;
+	port->info.key = info.key;
+	port->info.segment = info.segment;
+	port->posted = 0;
+	port->slots = init.cap.max_send_wr;
+	if (port->slots > SLOTS)
+		port->slots = SLOTS;
+	port->open = true;
+	port->broken = false;
+	port->recoveries++;
+	return 0;
+}
+
+void port_close(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	if (!port->open)
+		return;
+	if (vp->started)
+		ibv_wr_abort(vp->qpx);
+	vp->started = false;
+	/* Completions of it leave the CQs. */
+	ibv_destroy_qp(vp->qp);
+	vp->qp = NULL;
+	port->open = false;
+	port->posted = 0;
+}
+
+bool port_check(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct nhcadv_channel_info info = {};
+	struct ibv_port_attr attr;
+
+	port->checked = msg_clock();
+	if (!port->open)
+		return false;
+	if (nhcadv_query_channel(vp->qp, &info) || info.state != IBV_QPS_RTS) {
+		port->broken = true;
+		return false;
+	}
+	port->info.segment = info.segment;
+	/* GIDs move with the address of the netdev. */
+	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
+}
+
+int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count)
+{
+	return port->open ? nhcadv_acquire_rcxts(to_vp(port)->qp, ids, count) : EIO;
+}
+
+void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count)
+{
+	/* A channel in the error state has none any more. */
+	if (port->open)
+		nhcadv_release_rcxts(to_vp(port)->qp, ids, count);
+}
+
+struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = *gid, .sgid_index = vp->gid_index, .hop_limit = 64 },
+	};
+	struct msg_ah *ah = calloc(1, sizeof(*ah));
+
+	if (!ah)
+		return NULL;
+	ah->ibv = ibv_create_ah(vp->pd, &attr);
+	if (!ah->ibv) {
+		free(ah);
+		return NULL;
+	}
+	return ah;
+}
+
+void port_ah_free(struct msg_ah *ah)
+{
+	if (!ah)
+		return;
+	ibv_destroy_ah(ah->ibv);
+	free(ah);
+}
+
+/* ---- memory ---- */
+
+struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
+				unsigned int access)
+{
+	return nhcadv_reg_job_mem(to_vp(port)->context, job, addr, length, access);
+}
+
+struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv_job_mem *mem)
+{
+	return nhcadv_open_job_mem(to_vp(port)->context, mem->job, mem->pvo);
+}
+
+void port_dereg(struct nhcadv_job_mem *mem)
+{
+	nhcadv_dereg_job_mem(mem);
+}
+
+/* ---- posting ---- */
+
+static struct nhcadv_qp_ex *start(struct msg_port *port, uint64_t wr_id)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	if (!vp->started)
+		ibv_wr_start(vp->qpx);
+	vp->started = true;
+	vp->qpx->wr_id = wr_id;
+	vp->qpx->wr_flags = IBV_SEND_SIGNALED;
+	port->posted++;
+	return vp->dv;
+}
+
+static struct nhcadv_peer to_peer(const struct msg_dest *dest)
+{
+	return (struct nhcadv_peer){ .ah = dest->ah->ibv, .qpn = dest->qpn, .key = dest->key };
+}
+
+void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		const struct nhcadv_transfer *t)
+{
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_write(start(port, wr_id), &peer, t);
+}
+
+void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		  const struct nhcadv_transfer *t, uint32_t offset, uint32_t length)
+{
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_rewrite(start(port, wr_id), &peer, t, offset, length);
+}
+
+void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct nhcadv_transfer *t)
+{
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_read(start(port, wr_id), &peer, t);
+}
+
+void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uint32_t tid)
+{
+	nhcadv_wr_cancel(start(port, wr_id), local_rcxt, tid);
+}
+
+void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		const struct nhcadv_transfer *t)
+{
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_probe(start(port, wr_id), &peer, t, 0);
+}
+
+void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		 const void *header, uint32_t header_length, const void *data, uint32_t length)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct nhcadv_peer peer = to_peer(dest);
+	struct ibv_data_buf parts[] = {
+		{ .addr = (void *)(uintptr_t)header, .length = header_length },
+		{ .addr = (void *)(uintptr_t)data, .length = length },
+	};
+
+	nhcadv_wr_packet(start(port, wr_id), &peer, 0);
+	ibv_wr_set_inline_data_list(vp->qpx, length ? 2 : 1, parts);
+}
+
+void port_flush(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	if (!vp->started)
+		return;
+	vp->started = false;
+	/* There was room: whatever it is, this channel does not do any more what it should. */
+	if (ibv_wr_complete(vp->qpx))
+		port->broken = true;
+}
+
+/* ---- completions ---- */
+
+static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port_event *event)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	event->wr_id = wc->wr_id;
+	event->frame = NULL;
+	if (wc->status != IBV_WC_SUCCESS) {
+		/* Too late for its rCxt, or cancelled; or the channel is in the error state. */
+		event->kind = PORT_POSTED;
+		port->posted--;
+		port->checked = 0;
+		return true;
+	}
+	switch ((int)wc->opcode) {
+	case NHCADV_WC_POSTED:
+		event->kind = PORT_POSTED;
+		port->posted--;
+		return true;
+	case NHCADV_WC_WRITE:
+		event->kind = PORT_WRITE;
+		return true;
+	case NHCADV_WC_READ:
+		event->kind = PORT_READ;
+		return true;
+	case NHCADV_WC_FRAME:
+		event->kind = PORT_FRAME;
+		event->index = wc->invalidated_rkey;
+		event->frame = nhcadv_frame(vp->qp, event->index);
+		return event->frame;
+	}
+	return false;
+}
+
+int port_poll(struct msg_port *port, struct port_event *events, int num)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct ibv_cq *cqs[] = { vp->scq, vp->rcq };
+	struct ibv_wc wc[16];
+	int i, c, n, found = 0;
+
+	if (!port->open)
+		return 0;
+	port_flush(port);
+	for (c = 0; c < 2; c++) {
+		n = ibv_poll_cq(cqs[c], num - found < 16 ? num - found : 16, wc);
+		for (i = 0; i < n; i++)
+			found += to_event(port, &wc[i], &events[found]);
+	}
+	return found;
+}
+
+void port_frame_done(struct msg_port *port, const struct port_event *event)
+{
+	nhcadv_release_frame(to_vp(port)->qp, event->index);
+}
+
+int port_fd(const struct msg_port *port)
+{
+	return to_vp(port)->events->fd;
+}
+
+void port_arm(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+
+	ibv_req_notify_cq(vp->scq, 0);
+	ibv_req_notify_cq(vp->rcq, 0);
+}
+
+void port_disarm(struct msg_port *port)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!ibv_get_cq_event(vp->events, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}

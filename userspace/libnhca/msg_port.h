@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Reliable messages: one way into the network.  All that these know of verbs is behind this; the
+ * simulator in tools/testing/selftests/msg_sim.c has another one.  Under the endpoint's lock.
+ */
+#ifndef NHCA_MSG_PORT_H
+#define NHCA_MSG_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nhcadv.h"
+#include "nhcadv_msg.h"
+
+struct msg_ah;
+
+/* A channel to talk to */
+struct msg_dest {
+	struct msg_ah *ah;
+	uint32_t qpn;
+	uint32_t key;
+};
+
+/**
+ * struct msg_port - a device and its channel
+ * @info:    of the channel
+ * @gid:     of its address
+ * @open:    there is a channel
+ * @broken:  it serves no more: close and open
+ * @posted:  work requests that are not done
+ * @slots:   how many may be
+ * @retry:   when to try to open it again
+ * @checked: when its state was last looked at
+ * @recoveries: how often it was opened
+ */
+struct msg_port {
+	struct {
+		uint32_t qpn;
+		uint32_t key;
+		uint32_t segment;
+	} info;
+	union ibv_gid gid;
+	bool open;
+	bool broken;
+	uint32_t posted;
+	uint32_t slots;
+	uint64_t retry;
+	uint64_t checked;
+	uint32_t recoveries;
+};
+
+enum port_event_kind {
+	PORT_POSTED,	/* a work request is done; all of them say so */
+	PORT_WRITE,	/* a write of ours is in place */
+	PORT_READ,	/* a read of ours is in place */
+	PORT_FRAME,	/* a frame has come */
+};
+
+struct port_event {
+	enum port_event_kind kind;
+	uint64_t wr_id;
+	uint32_t index;
+	const struct nhcadv_frame *frame;
+};
+
+/* NULL and errno; the port has no channel yet. */
+struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, uint32_t frames);
+void port_destroy(struct msg_port *port);
+
+int port_open(struct msg_port *port);
+void port_close(struct msg_port *port);
+
+/* Look whether the channel still serves and what its packets hold; false: the link is down */
+bool port_check(struct msg_port *port);
+
+int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count);
+void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count);
+
+struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid);
+void port_ah_free(struct msg_ah *ah);
+
+struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
+				unsigned int access);
+struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv_job_mem *mem);
+void port_dereg(struct nhcadv_job_mem *mem);
+
+/* Is there room for @n work requests?  Posting without is a bug. */
+static inline bool port_room(const struct msg_port *port, uint32_t n)
+{
+	return port->open && !port->broken && port->slots - port->posted >= n;
+}
+
+void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		const struct nhcadv_transfer *t);
+void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		  const struct nhcadv_transfer *t, uint32_t offset, uint32_t length);
+void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct nhcadv_transfer *t);
+void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uint32_t tid);
+/* The answer has t->cookie. */
+void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		const struct nhcadv_transfer *t);
+void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		 const void *header, uint32_t header_length, const void *data, uint32_t length);
+
+/* What was posted leaves now, at the latest. */
+void port_flush(struct msg_port *port);
+
+/* Sets @broken when it comes upon it. */
+int port_poll(struct msg_port *port, struct port_event *events, int num);
+void port_frame_done(struct msg_port *port, const struct port_event *event);
+
+/* Readable when there is something to poll for, after port_arm() */
+int port_fd(const struct msg_port *port);
+void port_arm(struct msg_port *port);
+/* Take the events out of the file descriptor. */
+void port_disarm(struct msg_port *port);
+
+/* Nanoseconds of a clock that never goes back */
+uint64_t msg_clock(void);
+
+/* Different for each endpoint, of whatever host */
+uint64_t msg_random(void);
+
+#endif /* NHCA_MSG_PORT_H */

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: sends, and notices of writes.
+ *
+ * Packets of packet mode, with numbers.  The peer's library takes each once, hands them out in
+ * order, and says up to where it has them, and which beyond that.  What is overdue, or was
+ * overtaken, is sent again, by the next path.  It is the peer's program that answers, when it
+ * polls: so this has a time of its own, and says nothing about paths.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ccan/container_of.h>
+
+#include "msg.h"
+
+/* Packets sent in vain until the path is asked whether it lives */
+#define DOUBT		2
+#define MOST_TRIES	6
+
+void msg_stream_init(struct msg_stream *stream)
+{
+	*stream = (struct msg_stream){ .due = NEVER };
+	list_head_init(&stream->waiting);
+	list_head_init(&stream->under_way);
+	msg_flow_init(&stream->time, 0, 0);
+}
+
+static void free_all(struct list_head *list)
+{
+	struct msg_out *out;
+
+	while ((out = list_pop(list, struct msg_out, node)))
+		free(out);
+}
+
+void msg_stream_fini(struct msg_stream *stream)
+{
+	unsigned int i;
+
+	free_all(&stream->waiting);
+	free_all(&stream->under_way);
+	for (i = 0; i < MSG_STREAM; i++)
+		free(stream->early[i]);
+}
+
+/* ---- out ---- */
+
+int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id)
+{
+	struct msg_stream *stream = &peer->stream;
+	struct msg_out *out;
+	int err;
+
+	if (stream->queued >= peer->ep->queue)
+		return EAGAIN;
+	out = calloc(1, sizeof(*out) + length);
+	if (!out)
+		return ENOMEM;
+	err = msg_promise(peer->ep);
+	if (err) {
+		free(out);
+		return err;
+	}
+	out->id = id;
+	out->length = length;
+	if (length)
+		memcpy(out->data, data, length);
+	list_add_tail(&stream->waiting, &out->node);
+	stream->queued++;
+	stream->due = 0;
+	return 0;
+}
+
+void msg_stream_notify(struct msg_peer *peer, struct msg_op *op)
+{
+	struct msg_out *out = op->notice;
+
+	op->told = true;
+	op->notice = NULL;
+	out->op = op;
+	out->id = op->id;
+	out->arg = op->length;
+	out->pvo = op->remote_pvo;
+	list_add_tail(&peer->stream.waiting, &out->node);
+	peer->stream.due = 0;
+}
+
+static void out_done(struct msg_peer *peer, struct msg_out *out, int status)
+{
+	list_del(&out->node);
+	if (out->op) {
+		msg_op_finish(out->op);
+	} else {
+		peer->stream.queued--;
+		msg_complete(peer, NHCADV_MSG_SEND, status, out->id, out->length, 0, NULL);
+	}
+	free(out);
+}
+
+int msg_stream_cancel(struct msg_peer *peer, uint64_t id)
+{
+	struct msg_out *out, *next;
+	int err = ENOENT;
+
+	list_for_each(&peer->stream.under_way, out, node)
+		if (!out->op && out->id == id)
+			err = EALREADY;
+	list_for_each_safe(&peer->stream.waiting, out, next, node) {
+		if (out->op || out->id != id)
+			continue;
+		out_done(peer, out, ECANCELED);
+		err = 0;
+	}
+	return err;
+}
+
+static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
+{
+	uint64_t due = now + msg_flow_reordering(&stream->time);
+	struct msg_out *out;
+
+	list_for_each(&stream->under_way, out, node)
+		if (!out->acked && out->sent < when && out->due > due)
+			out->due = due;
+	stream->due = 0;
+}
+
+/*
+ * Has the peer the packet that is @ahead of the next one that it waits for?  What it said may be
+ * old: then packets lie further ahead than it tells of.
+ */
+static bool is_acked(int32_t ahead, uint64_t sack)
+{
+	return ahead < 0 || (ahead > 0 && ahead < MSG_STREAM && (sack >> (ahead - 1) & 1));
+}
+
+void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint64_t sack)
+{
+	struct msg_stream *stream = &peer->stream;
+	uint64_t now = peer->ep->now, newest = 0;
+	struct msg_out *out, *next;
+
+	list_for_each(&stream->under_way, out, node) {
+		if (out->acked || !is_acked(out->seq - ack, sack))
+			continue;
+		out->acked = true;
+		if (!out->tries)
+			msg_flow_sample(&stream->time, now - out->sent);
+		if (out->sent > newest)
+			newest = out->sent;
+	}
+	list_for_each_safe(&stream->under_way, out, next, node) {
+		if (!out->acked)
+			break;
+		out_done(peer, out, 0);
+	}
+	if (newest)
+		overtaken(stream, newest, now);
+}
+
+static bool out_send(struct msg_peer *peer, struct msg_out *out)
+{
+	struct msg_route *route = msg_route_for_packet(peer);
+	uint64_t now = peer->ep->now;
+
+	if (!route || !msg_send_data(route, out)) {
+		out->due = now + 10 * MS;
+		return false;
+	}
+	out->route = route;
+	out->sent = now;
+	out->due = now + msg_flow_overdue(&peer->stream.time, out->tries);
+	return true;
+}
+
+static void send_overdue(struct msg_peer *peer)
+{
+	struct msg_out *out;
+
+	list_for_each(&peer->stream.under_way, out, node) {
+		if (out->acked || out->due > peer->ep->now)
+			continue;
+		if (out->tries < MOST_TRIES)
+			out->tries++;
+		if (out->tries >= DOUBT && out->route)
+			msg_route_doubt(out->route);
+		if (!out_send(peer, out))
+			return;
+	}
+}
+
+static void send_waiting(struct msg_peer *peer)
+{
+	struct msg_stream *stream = &peer->stream;
+	struct msg_out *first, *out;
+
+	while ((out = list_top(&stream->waiting, struct msg_out, node))) {
+		first = list_top(&stream->under_way, struct msg_out, node);
+		if (first && stream->next - first->seq >= MSG_STREAM)
+			return;
+		out->seq = stream->next;
+		if (!out_send(peer, out))
+			return;
+		stream->next++;
+		list_del(&out->node);
+		list_add_tail(&stream->under_way, &out->node);
+	}
+}
+
+uint64_t msg_stream_timers(struct msg_peer *peer)
+{
+	struct msg_stream *stream = &peer->stream;
+	struct msg_out *out;
+
+	if (stream->due <= peer->ep->now) {
+		send_overdue(peer);
+		send_waiting(peer);
+		stream->due = NEVER;
+		list_for_each(&stream->under_way, out, node)
+			if (!out->acked && out->due < stream->due)
+				stream->due = out->due;
+		/* no room, or no path */
+		out = list_top(&stream->waiting, struct msg_out, node);
+		if (out && list_empty(&stream->under_way))
+			stream->due = out->due;
+	}
+	if (stream->ack_due && msg_send_ack(peer))
+		stream->ack_due = false;
+	return stream->due;
+}
+
+/* ---- in ---- */
+
+uint64_t msg_stream_sack(const struct msg_stream *stream)
+{
+	uint64_t sack = 0;
+	uint32_t i;
+
+	for (i = 1; i < MSG_STREAM; i++)
+		if (stream->early[(stream->expected + i) % MSG_STREAM])
+			sack |= UINT64_C(1) << (i - 1);
+	return sack;
+}
+
+static void hand_out(struct msg_peer *peer)
+{
+	struct msg_stream *stream = &peer->stream;
+	struct msg_in *in;
+
+	while ((in = stream->early[stream->expected % MSG_STREAM])) {
+		stream->early[stream->expected % MSG_STREAM] = NULL;
+		stream->expected++;
+		if (!in->written) {
+			msg_complete(peer, NHCADV_MSG_RECEIVED, 0, in->id, in->length, 0,
+				     in->data);
+			continue;
+		}
+		msg_complete(peer, NHCADV_MSG_WRITTEN, 0, in->id, in->arg, in->pvo, NULL);
+		free(in);
+	}
+}
+
+void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
+		     const void *data)
+{
+	struct msg_stream *stream = &peer->stream;
+	struct msg_in **place = &stream->early[seq % MSG_STREAM];
+	struct msg_in *in;
+
+	/* What it has already it has to say again: that may have been lost. */
+	if (seq - stream->expected >= MSG_STREAM || *place) {
+		stream->ack_due = true;
+		return;
+	}
+	/* No room: as if it had not come. */
+	if (!what->written && stream->held >= peer->ep->queue)
+		return;
+	in = malloc(sizeof(*in) + what->length);
+	if (!in || msg_promise(peer->ep)) {
+		free(in);
+		return;
+	}
+	*in = *what;
+	memcpy(in->data, data, what->length);
+	if (!in->written)
+		stream->held++;
+	*place = in;
+	stream->ack_due = true;
+	hand_out(peer);
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: packets to the peer's library, and the address that the program carries.
+ *
+ * All numbers are big endian.  What comes is believed as little as anything from the network: it
+ * is checked here for lengths and numbers; who may send it at all, the adapter has checked by
+ * channel key and job.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "msg.h"
+
+#define VERSION		1
+#define ADDRESS_MAGIC	0x6e6d7367	/* "nmsg" */
+
+enum packet_type {
+	PACKET_DATA	= 1,	/* seq, id; behind it the bytes */
+	PACKET_WRITTEN	= 2,	/* seq, id, arg: length, arg2: PVO */
+	PACKET_ACK	= 3,
+	PACKET_GRANT	= 4,	/* route; behind it struct wire_grant */
+	PACKET_GRANTED	= 5,	/* route, seq: version */
+	PACKET_FENCE	= 6,	/* route, seq: tid, id: lane, arg: rCxt */
+	PACKET_FENCED	= 7,	/* route, and what the fence had */
+};
+
+/* In front of each packet; @ack and @sack are about the stream in the other direction */
+struct wire_header {
+	uint8_t version;
+	uint8_t type;
+	uint16_t route;
+	uint32_t seq;
+	uint64_t from;
+	uint64_t to;
+	uint32_t ack;
+	uint32_t reserved;
+	uint64_t sack;
+	uint64_t id;
+	uint64_t arg;
+	uint64_t arg2;
+};
+
+struct wire_grant {
+	uint8_t gid[16];
+	uint32_t qpn;
+	uint32_t key;
+	uint32_t segment;
+	uint32_t version;
+	uint32_t count;
+	uint32_t reserved;
+	uint64_t rcxts[];
+};
+
+struct wire_address {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t id;
+	uint32_t job;
+	uint32_t num_paths;
+	struct wire_path {
+		uint8_t gid[16];
+		uint32_t qpn;
+		uint32_t key;
+		uint32_t segment;
+		uint32_t reserved;
+	} paths[];
+};
+
+static_assert(sizeof(struct wire_header) == 64, "header");
+static_assert(sizeof(struct wire_grant) == 40, "grant");
+static_assert(sizeof(struct wire_address) + NHCADV_MSG_MAX_PATHS * sizeof(struct wire_path) <=
+	      NHCADV_MSG_MAX_ADDRESS, "address");
+
+/* ---- out ---- */
+
+static void set_header(const struct msg_peer *peer, struct wire_header *h, enum packet_type type,
+		       uint32_t route)
+{
+	*h = (struct wire_header){
+		.version = VERSION,
+		.type = type,
+		.route = htobe16(route),
+		.from = htobe64(peer->ep->id),
+		.to = htobe64(peer->id),
+		.ack = htobe32(peer->stream.expected),
+		.sack = htobe64(msg_stream_sack(&peer->stream)),
+	};
+}
+
+static void put(struct msg_route *route, const struct wire_header *h, const void *data,
+		uint32_t length)
+{
+	port_packet(route->port, msg_name(route, 0, WHAT_PACKET, 0), &route->dest, h, sizeof(*h),
+		    data, length);
+}
+
+bool msg_send_data(struct msg_route *route, const struct msg_out *out)
+{
+	struct wire_header h;
+
+	if (!port_room(route->port, 1))
+		return false;
+	set_header(route->peer, &h, out->op ? PACKET_WRITTEN : PACKET_DATA, 0);
+	h.seq = htobe32(out->seq);
+	h.id = htobe64(out->id);
+	h.arg = htobe64(out->arg);
+	h.arg2 = htobe64(out->pvo);
+	put(route, &h, out->data, out->length);
+	return true;
+}
+
+bool msg_send_ack(struct msg_peer *peer)
+{
+	struct msg_route *route = msg_route_for_packet(peer);
+	struct wire_header h;
+
+	if (!route)
+		return false;
+	set_header(peer, &h, PACKET_ACK, 0);
+	put(route, &h, NULL, 0);
+	return true;
+}
+
+bool msg_send_grant(struct msg_route *route)
+{
+	const struct msg_port *port = route->port;
+	uint32_t i, lanes = route->peer->ep->lanes;
+	uint64_t bytes[sizeof(struct wire_grant) / 8 + MSG_MAX_LANES] = {};
+	struct wire_grant *g = (void *)bytes;
+	struct msg_route *over = NULL;
+	struct wire_header h;
+
+	/* By its own path, or, now and then, by another: this one may be what is broken. */
+	if (route->grant_tries % 2)
+		over = msg_route_for_packet(route->peer);
+	if (!over)
+		over = route;
+	if (!port_room(over->port, 1))
+		return false;
+	memcpy(g->gid, port->gid.raw, sizeof(g->gid));
+	g->qpn = htobe32(port->info.qpn);
+	g->key = htobe32(port->info.key);
+	g->segment = htobe32(port->info.segment);
+	g->version = htobe32(route->grant);
+	g->count = htobe32(lanes);
+	for (i = 0; i < lanes; i++)
+		g->rcxts[i] = htobe64(route->granted[i]);
+	set_header(route->peer, &h, PACKET_GRANT, route->number);
+	put(over, &h, g, sizeof(*g) + lanes * sizeof(g->rcxts[0]));
+	return true;
+}
+
+bool msg_send_granted(struct msg_route *route)
+{
+	struct msg_route *over = msg_route_for_packet(route->peer);
+	struct wire_header h;
+
+	if (!over)
+		return false;
+	set_header(route->peer, &h, PACKET_GRANTED, route->number);
+	h.seq = htobe32(route->theirs);
+	put(over, &h, NULL, 0);
+	return true;
+}
+
+static bool send_fence(struct msg_route *route, enum packet_type type, uint32_t lane,
+		       uint32_t tid, uint64_t rcxt)
+{
+	struct msg_route *over = msg_route_for_packet(route->peer);
+	struct wire_header h;
+
+	if (!over)
+		return false;
+	set_header(route->peer, &h, type, route->number);
+	h.seq = htobe32(tid);
+	h.id = htobe64(lane);
+	h.arg = htobe64(rcxt);
+	put(over, &h, NULL, 0);
+	return true;
+}
+
+bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32_t tid)
+{
+	return send_fence(route, PACKET_FENCE, lane->index, tid, lane->remote_rcxt);
+}
+
+bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence)
+{
+	return send_fence(route, PACKET_FENCED, fence->lane, fence->tid, fence->rcxt);
+}
+
+/* ---- in ---- */
+
+static struct msg_peer *peer_find(struct nhcadv_msg_ep *ep, uint64_t id)
+{
+	struct msg_peer *peer;
+
+	list_for_each(&ep->peers, peer, node)
+		if (peer->id == id)
+			return peer;
+	return NULL;
+}
+
+static void grant_came(struct msg_route *route, const void *data, uint32_t length)
+{
+	uint64_t bytes[sizeof(struct wire_grant) / 8 + MSG_MAX_LANES];
+	const struct wire_grant *w = (void *)bytes;
+	struct msg_grant g = {};
+	uint32_t i;
+
+	if (length < sizeof(*w) || length > sizeof(bytes))
+		return;
+	memcpy(bytes, data, length);
+	g.count = be32toh(w->count);
+	if (g.count > MSG_MAX_LANES || length != sizeof(*w) + g.count * sizeof(w->rcxts[0]))
+		return;
+	memcpy(g.gid.raw, w->gid, sizeof(w->gid));
+	g.qpn = be32toh(w->qpn);
+	g.key = be32toh(w->key);
+	g.segment = be32toh(w->segment);
+	g.version = be32toh(w->version);
+	for (i = 0; i < g.count; i++)
+		g.rcxts[i] = be64toh(w->rcxts[i]);
+	msg_grant_came(route, &g);
+}
+
+static void about_route(struct msg_route *route, const struct wire_header *h, const void *data,
+			uint32_t length)
+{
+	uint32_t lanes = route->peer->ep->lanes;
+	struct msg_fence f = {
+		.tid = be32toh(h->seq),
+		.rcxt = be64toh(h->arg),
+	};
+
+	switch (h->type) {
+	case PACKET_GRANT:
+		grant_came(route, data, length);
+		return;
+	case PACKET_GRANTED:
+		route->grant_known = f.tid;
+		return;
+	}
+	if (be64toh(h->id) >= lanes)
+		return;
+	f.lane = be64toh(h->id);
+	if (h->type == PACKET_FENCE)
+		msg_fence_came(route, &f);
+	else if (h->type == PACKET_FENCED && route->lanes[f.lane].remote_rcxt == f.rcxt)
+		msg_lane_fenced(route, &route->lanes[f.lane], f.tid);
+}
+
+void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame)
+{
+	uint32_t length = frame->length - sizeof(struct wire_header);
+	const uint8_t *data = frame->data + sizeof(struct wire_header);
+	struct msg_in what = {};
+	struct msg_peer *peer;
+	struct wire_header h;
+
+	if (frame->length < sizeof(h))
+		return;
+	memcpy(&h, frame->data, sizeof(h));
+	if (h.version != VERSION || be64toh(h.to) != ep->id)
+		return;
+	peer = peer_find(ep, be64toh(h.from));
+	if (!peer)
+		return;
+	msg_stream_acked(peer, be32toh(h.ack), be64toh(h.sack));
+	switch (h.type) {
+	case PACKET_DATA:
+	case PACKET_WRITTEN:
+		if (length > NHCADV_MSG_MAX_SEND)
+			return;
+		what.from = peer->id;
+		what.id = be64toh(h.id);
+		what.arg = be64toh(h.arg);
+		what.pvo = be64toh(h.arg2);
+		what.length = length;
+		what.written = h.type == PACKET_WRITTEN;
+		msg_stream_came(peer, be32toh(h.seq), &what, data);
+		break;
+	case PACKET_GRANT:
+	case PACKET_GRANTED:
+	case PACKET_FENCE:
+	case PACKET_FENCED:
+		if (be16toh(h.route) < peer->num_routes)
+			about_route(peer->routes[be16toh(h.route)], &h, data, length);
+		break;
+	}
+}
+
+/* ---- the address ---- */
+
+union address_bytes {
+	struct wire_address w;
+	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
+};
+
+static size_t address_size(uint32_t num_paths)
+{
+	return sizeof(struct wire_address) + num_paths * sizeof(struct wire_path);
+}
+
+int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size)
+{
+	size_t need = address_size(address->num_paths);
+	union address_bytes u = {};
+	struct wire_path *path;
+	uint32_t i;
+
+	if (*size < need)
+		return ENOSPC;
+	u.w.magic = htobe32(ADDRESS_MAGIC);
+	u.w.version = htobe32(VERSION);
+	u.w.id = htobe64(address->id);
+	u.w.job = htobe32(address->job);
+	u.w.num_paths = htobe32(address->num_paths);
+	for (i = 0; i < address->num_paths; i++) {
+		path = &u.w.paths[i];
+		memcpy(path->gid, address->paths[i].gid.raw, sizeof(path->gid));
+		path->qpn = htobe32(address->paths[i].qpn);
+		path->key = htobe32(address->paths[i].key);
+		path->segment = htobe32(address->paths[i].segment);
+	}
+	memcpy(bytes, &u, need);
+	*size = need;
+	return 0;
+}
+
+int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size)
+{
+	const struct wire_path *path;
+	union address_bytes u = {};
+	uint32_t i;
+
+	*address = (struct msg_address){};
+	if (size < sizeof(u.w) || size > sizeof(u))
+		return EINVAL;
+	memcpy(&u, bytes, size);
+	address->id = be64toh(u.w.id);
+	address->job = be32toh(u.w.job);
+	address->num_paths = be32toh(u.w.num_paths);
+	if (be32toh(u.w.magic) != ADDRESS_MAGIC || be32toh(u.w.version) != VERSION ||
+	    !address->num_paths || address->num_paths > NHCADV_MSG_MAX_PATHS ||
+	    size != address_size(address->num_paths))
+		return EINVAL;
+	for (i = 0; i < address->num_paths; i++) {
+		path = &u.w.paths[i];
+		memcpy(address->paths[i].gid.raw, path->gid, sizeof(path->gid));
+		address->paths[i].qpn = be32toh(path->qpn);
+		address->paths[i].key = be32toh(path->key);
+		address->paths[i].segment = be32toh(path->segment);
+	}
+	return 0;
+}
