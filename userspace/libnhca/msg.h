@@ -49,21 +49,27 @@ struct msg_flow {
 	uint64_t inflight;
 	uint64_t step;		/* bytes of a transfer */
 	uint64_t limit;
-	uint64_t epoch;		/* end of the one that runs */
-	uint32_t sent;		/* in it, packets */
+	uint64_t extent;	/* of reordering */
+	uint64_t shrunk;	/* until then, for silence */
+	uint32_t sent;		/* packets, since losses were judged */
 	uint32_t lost;
-	bool limited;		/* in it the window was in the way */
+	bool limited;		/* the window was in the way, when last asked */
 	bool starting;		/* nothing was lost yet beyond what chance does */
 };
 
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit);
 void msg_flow_sample(struct msg_flow *flow, uint64_t rtt);
+/* Something takes that long, and is not done. */
+void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
 /* After how long an answer is overdue, when @tries have not been answered */
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries);
-/* How much earlier things may be overtaken by later ones */
+/* How much later than what was sent behind it something may come */
 uint64_t msg_flow_reordering(const struct msg_flow *flow);
+/* So much later something did come. */
+void msg_flow_reordered(struct msg_flow *flow, uint64_t extent);
 bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes);
-void msg_flow_sent(struct msg_flow *flow, uint32_t packets, uint64_t now);
+void msg_flow_sent(struct msg_flow *flow, uint32_t packets);
+void msg_flow_done(struct msg_flow *flow, uint64_t bytes);
 void msg_flow_lost(struct msg_flow *flow, uint32_t packets);
 void msg_flow_silent(struct msg_flow *flow, uint64_t now);
 
@@ -127,6 +133,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_FENCE, LANE_CANCEL, LAN
  * @segment: of the transfer
  * @sent:   when its last packets left (their work request was done), or 0
  * @asked:  when a probe was posted; 0: none since @sent
+ * @passed: when something came that was sent later; 0: nothing did
  * @due:    when to do something about it
  * @inflight: bytes that are thought to be under way
  * @seen:   LANE_READ: packets that had come when it was looked at last, plus one; 0: it was not
@@ -150,6 +157,7 @@ struct msg_lane {
 	uint64_t posted;
 	uint64_t sent;
 	uint64_t asked;
+	uint64_t passed;
 	uint64_t due;
 	uint32_t nonce;
 	uint32_t seen;
@@ -179,7 +187,6 @@ struct msg_lane {
  * @silent:  since when an answer is owed, NEVER: none is
  * @ping:    when to probe a path that is dead, or that has only the stream to tell from
  * @next:    when the first lane is due
- * @news:    the latest time of sending that something is known from
  */
 struct msg_route {
 	struct msg_peer *peer;
@@ -206,7 +213,6 @@ struct msg_route {
 	uint64_t ping;
 	uint32_t ping_tries;
 	uint64_t next;
-	uint64_t news;
 	struct msg_flow flow;
 	struct nhcadv_msg_stats stats;
 };

@@ -4,11 +4,12 @@
  *
  * Time: smoothed, with its mean deviation, as for TCP (RFC 6298), of transfers that went through at
  * once, and of probes: each of those has a number of its own, so that no answer is taken for
- * another's.
+ * another's.  Order: by how much what came after all had been overtaken, at most, of late; what
+ * is later than that after something that was sent behind it is thought to be lost.
  *
- * Window: bytes that are thought to be under way.  It doubles every smoothed time while it is in
- * the way, until more is lost than chance takes (one packet in eight), or all of it: then it
- * shrinks, and from then on grows by one transfer a time.  Less than that is random loss, as far
+ * Window: bytes that are thought to be under way.  While it is in the way it grows by what is
+ * done, until more is lost than chance takes (one packet in eight), or all of it: then it shrinks,
+ * and from then on grows by one transfer for each window that is done.  Less than that is random loss, as far
  * as can be known, and is only sent again: being slower would not make it less.
  */
 #include "msg.h"
@@ -17,7 +18,8 @@
 #define LEAST_MARGIN	(MS / 5)
 #define MOST_OVERDUE	(1000 * MS)
 #define CHANCE		8	/* one packet of so many */
-#define ENOUGH		256	/* packets, to judge from */
+#define ENOUGH		1024	/* packets, to judge from */
+#define FORGET		256	/* transfers, how far they overtook each other */
 #define FIRST_STEPS	8
 #define LEAST_STEPS	2
 
@@ -55,6 +57,12 @@ void msg_flow_sample(struct msg_flow *flow, uint64_t rtt)
 	flow->srtt -= flow->srtt / 8;
 }
 
+void msg_flow_at_least(struct msg_flow *flow, uint64_t time)
+{
+	if (time > flow->srtt)
+		msg_flow_sample(flow, time);
+}
+
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
 {
 	uint64_t time = FIRST_OVERDUE;
@@ -66,16 +74,19 @@ uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
 
 uint64_t msg_flow_reordering(const struct msg_flow *flow)
 {
-	return most(flow->srtt / 4, flow->rttvar);
+	return most(flow->srtt / 4, flow->extent + flow->extent / 4);
+}
+
+void msg_flow_reordered(struct msg_flow *flow, uint64_t extent)
+{
+	flow->extent = most(flow->extent - flow->extent / FORGET, extent);
 }
 
 bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
 {
 	/* A transfer alone may be larger than a window. */
-	if (!flow->inflight || flow->inflight + bytes <= flow->window)
-		return true;
-	flow->limited = true;
-	return false;
+	flow->limited = flow->inflight && flow->inflight + bytes > flow->window;
+	return !flow->limited;
 }
 
 static void shrink(struct msg_flow *flow, unsigned int num, unsigned int den)
@@ -84,29 +95,23 @@ static void shrink(struct msg_flow *flow, unsigned int num, unsigned int den)
 	flow->starting = false;
 }
 
-static void epoch_begin(struct msg_flow *flow, uint64_t now)
-{
-	flow->epoch = now + msg_flow_overdue(flow, 0);
-	flow->sent = 0;
-	flow->lost = 0;
-	flow->limited = false;
-}
-
-void msg_flow_sent(struct msg_flow *flow, uint32_t packets, uint64_t now)
+void msg_flow_sent(struct msg_flow *flow, uint32_t packets)
 {
 	flow->sent += packets;
-	if (now < flow->epoch)
+	if (flow->sent < ENOUGH)
 		return;
-	if (flow->lost * CHANCE > flow->sent && flow->sent >= ENOUGH)
+	if (flow->lost * CHANCE > flow->sent)
 		shrink(flow, 3, 4);
-	else if (flow->limited)
-		flow->window = least(flow->window + (flow->starting ? flow->window : flow->step),
-				     flow->limit);
-	/* Too few to tell: they count in the next one, too. */
-	if (flow->lost && flow->sent < ENOUGH)
-		flow->epoch = now + msg_flow_overdue(flow, 0);
-	else
-		epoch_begin(flow, now);
+	flow->sent = 0;
+	flow->lost = 0;
+}
+
+void msg_flow_done(struct msg_flow *flow, uint64_t bytes)
+{
+	if (!flow->limited)
+		return;
+	flow->window += flow->starting ? bytes : flow->step * bytes / flow->window;
+	flow->window = least(flow->window, flow->limit);
 }
 
 void msg_flow_lost(struct msg_flow *flow, uint32_t packets)
@@ -116,8 +121,8 @@ void msg_flow_lost(struct msg_flow *flow, uint32_t packets)
 
 void msg_flow_silent(struct msg_flow *flow, uint64_t now)
 {
-	if (now < flow->epoch && !flow->sent)
+	if (now < flow->shrunk)
 		return;
+	flow->shrunk = now + 2 * msg_flow_overdue(flow, 0);
 	shrink(flow, 1, 2);
-	epoch_begin(flow, now);
 }

@@ -11,7 +11,7 @@
  *		partial		the missing packets again, with the same tid
  *		none		all of it, with a new tid
  *		violated	the message fails
- *	read	partial, and no more than at the last look
+ *	read	partial, and no more comes
  *				cancel; what is missing is read anew
  *
  * A lane whose write is given up is not used, and its message not complete, until the peer has
@@ -90,6 +90,7 @@ static void lane_leave(struct msg_route *route, struct msg_lane *lane)
 static void lane_done(struct msg_route *route, struct msg_lane *lane)
 {
 	lane->op->done += lane->length;
+	msg_flow_done(&route->flow, lane->length);
 	lane_leave(route, lane);
 }
 
@@ -178,7 +179,7 @@ static void lane_begin(struct msg_route *route, struct msg_lane *lane)
 		port_write(route->port, name, &route->dest, &t);
 	}
 	msg_route_asked(route);
-	msg_flow_sent(&route->flow, packets_of(lane), lane->posted);
+	msg_flow_sent(&route->flow, packets_of(lane));
 }
 
 /* All of it again, with a higher tid: the old one is refused when the new one is there. */
@@ -277,20 +278,32 @@ void msg_pump(struct msg_peer *peer)
 
 /* ---- what comes back ---- */
 
-/* Sent at @when, it came through: whoever was sent before is late, if it is not there soon. */
-static void overtaken(struct msg_route *route, uint64_t when)
+/* It has come after all: by how much was it overtaken? */
+static void came(struct msg_route *route, struct msg_lane *lane)
+{
+	msg_flow_reordered(&route->flow, lane->passed ? route->peer->ep->now - lane->passed : 0);
+	lane->passed = 0;
+}
+
+/*
+ * A lane's packets, or its probe, sent at @when, came through: whoever of its kind was sent before
+ * is late, if it is not there soon.  The peer sends what was read in turns, so that a shorter read
+ * is done earlier than a longer one.
+ */
+static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64_t when)
 {
 	uint64_t due = route->peer->ep->now + msg_flow_reordering(&route->flow);
 	struct msg_lane *lane;
 	uint64_t last;
 
-	if (when <= route->news)
-		return;
-	route->news = when;
 	list_for_each(&route->busy, lane, node) {
 		last = lane->asked > lane->sent ? lane->asked : lane->sent;
-		if ((lane->state == LANE_WRITE || lane->state == LANE_READ) && lane->sent &&
-		    last < when && lane->due > due)
+		if (lane->state != by->state || !lane->sent || last >= when ||
+		    (lane->state == LANE_READ && lane->length > by->length))
+			continue;
+		if (!lane->passed)
+			lane->passed = route->peer->ep->now;
+		if (lane->due > due)
 			set_due(route, lane, due);
 	}
 }
@@ -307,6 +320,7 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t na
 		    msg_name_number(name) != lane->tid)
 			break;
 		lane->sent = now;
+		lane->passed = 0;
 		set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
 		break;
 	case WHAT_CANCEL:
@@ -334,9 +348,11 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 	/* Half of it may be with others already. */
 	if (lane->state == LANE_CANCEL && lane->cancelled)
 		return;
-	if (!lane->resent)
+	if (!lane->resent) {
 		msg_flow_sample(&route->flow, now - lane->posted);
-	overtaken(route, lane->resent ? lane->posted : lane->sent);
+		came(route, lane);
+	}
+	overtaken(route, lane, lane->resent ? lane->posted : lane->sent);
 	lane_done(route, lane);
 }
 
@@ -377,30 +393,41 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 	lane->due = NEVER;
 	route->stats.resent += missing;
 	msg_flow_lost(&route->flow, missing);
-	msg_flow_sent(&route->flow, missing, route->peer->ep->now);
+	msg_flow_sent(&route->flow, missing);
 	msg_route_asked(route);
+}
+
+/*
+ * Does no more come?  The last packet is sent last.  If another read, not shorter and asked for
+ * later, is done, the peer has not heard of this one, or has sent it.  Else it may not have got to
+ * it, and what is asked for once more makes it slower still: it is let, as long as it moves.
+ */
+static bool read_is_over(const struct msg_route *route, const struct msg_lane *lane,
+			 const struct nhcadv_frame *frame)
+{
+	if (nhcadv_frame_has(frame, packets_of(lane) - 1))
+		return true;
+	if (lane->passed &&
+	    route->peer->ep->now - lane->passed >= msg_flow_reordering(&route->flow))
+		return true;
+	return frame->have + 1 == lane->seen;
 }
 
 static void read_partial(struct msg_route *route, struct msg_lane *lane,
 			 const struct nhcadv_frame *frame)
 {
+	uint64_t now = route->peer->ep->now;
 	uint32_t packets = packets_of(lane), i, missing = 0;
-	uint64_t now = route->peer->ep->now, wait;
 
 	lane->tries = 0;
-	if (frame->have + 1 != lane->seen) {
-		/*
-		 * More comes: wait as long as one packet may be later than the next.  If none has, the
-		 * peer has not got to it yet, or has not heard of it: only time tells.
-		 */
-		wait = msg_flow_overdue(&route->flow, 1);
+	if (!read_is_over(route, lane, frame)) {
 		if (frame->have) {
 			msg_route_heard(route);
-			wait = msg_flow_reordering(&route->flow) + AGAIN_LATER;
+			msg_flow_at_least(&route->flow, now - lane->posted);
 		}
 		lane->seen = frame->have + 1;
 		lane->nonce = 0;
-		set_due(route, lane, now + wait);
+		set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->have));
 		return;
 	}
 	lane_cancel(route, lane);
@@ -424,7 +451,8 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	if (lane->state == LANE_WRITE) {
 		msg_route_heard(route);
 		msg_flow_sample(&route->flow, route->peer->ep->now - lane->asked);
-		overtaken(route, lane->asked);
+		came(route, lane);
+		overtaken(route, lane, lane->asked);
 	}
 	lane->nonce = 0;
 	switch (frame->status) {
@@ -472,7 +500,8 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 	if (lane->nonce) {
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
-		if (route->silent != NEVER)
+		if (route->silent != NEVER &&
+		    ep->now - route->silent > 2 * msg_flow_overdue(&route->flow, 0))
 			msg_flow_silent(&route->flow, ep->now);
 	}
 	if (lane->state == LANE_READ && lane->tries >= BLIND) {
@@ -483,6 +512,8 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 		ep->nonce = 1;
 	lane->nonce = ep->nonce;
 	lane->asked = ep->now;
+	if (lane->state == LANE_WRITE)
+		lane->passed = 0;
 	lane->wrs++;
 	name = msg_name(route, lane->index, WHAT_PROBE, lane->nonce);
 	t.cookie = name;
