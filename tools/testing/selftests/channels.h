@@ -88,7 +88,7 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 				    .segment = info.segment };
 }
 
-static void channel_open(struct channel *c, uint32_t frames)
+__attribute__((unused)) static void channel_open(struct channel *c, uint32_t frames)
 {
 	channel_make(c, job, frames);
 	c->buf = pages(MEMORY);
@@ -98,7 +98,7 @@ static void channel_open(struct channel *c, uint32_t frames)
 	c->here.pvo = c->mem->pvo;
 }
 
-static void channel_meet(struct channel *c)
+__attribute__((unused)) static void channel_meet(struct channel *c)
 {
 	exchange(&c->here, &c->there, sizeof(c->here));
 	c->peer.qpn = c->there.qpn;
@@ -178,6 +178,7 @@ static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64
 	return d;
 }
 
+__attribute__((unused))
 static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			    uint64_t rcxt, uint32_t tid, const char *what)
 {
@@ -188,6 +189,7 @@ static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint
 		    d.tid, rcxt, tid);
 }
 
+__attribute__((unused))
 static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
 {
 	uint64_t end = now_ns() + ms * 1000000ULL;
@@ -200,6 +202,7 @@ static void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what)
 	} while (now_ns() < end);
 }
 
+__attribute__((unused))
 static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					       const char *what)
 {
@@ -217,6 +220,7 @@ static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cooki
 }
 
 /* One of these counters must go up to @by more than @before. */
+__attribute__((unused))
 static void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		       enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other,
 		       uint64_t by, const char *what)
@@ -240,7 +244,7 @@ static void wait_count(struct channel *c, const struct nhcadv_channel_info *befo
 }
 
 /* Reads and acknowledges events until this one comes. */
-static void wait_event(enum ibv_event_type type, const char *what)
+__attribute__((unused)) static void wait_event(enum ibv_event_type type, const char *what)
 {
 	struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -263,6 +267,7 @@ static void start(struct channel *c, uint64_t wr_id, unsigned int flags)
 }
 
 /* The next transfer of rCxt @i at both ends: the same place in both memories, in the largest packets */
+__attribute__((unused))
 static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
 				       uint32_t notify)
 {
@@ -275,6 +280,7 @@ static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t a
 	};
 }
 
+__attribute__((unused))
 static void post_write(struct channel *c, const struct nhcadv_peer *peer,
 		       const struct nhcadv_transfer *t, uint64_t wr_id, unsigned int flags)
 {
@@ -283,6 +289,7 @@ static void post_write(struct channel *c, const struct nhcadv_peer *peer,
 	verb(ibv_wr_complete(c->qpx));
 }
 
+__attribute__((unused))
 static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint64_t wr_id,
 		       uint32_t offset)
 {
@@ -291,6 +298,7 @@ static void post_probe(struct channel *c, const struct nhcadv_transfer *t, uint6
 	verb(ibv_wr_complete(c->qpx));
 }
 
+__attribute__((unused))
 static void post_packet(struct channel *c, const void *data, uint32_t length, uint64_t cookie,
 			unsigned int flags)
 {
@@ -308,7 +316,7 @@ static uint8_t pattern(uint32_t seed, uint32_t i)
 	return mix((uint64_t)seed << 32 | i / 8) >> i % 8 * 8;
 }
 
-static void paint(uint8_t *p, uint32_t size, uint32_t seed)
+__attribute__((unused)) static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 {
 	uint32_t i;
 
@@ -317,6 +325,7 @@ static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 }
 
 /* These bytes must be those of @seed, and those around them still be 0. */
+__attribute__((unused))
 static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const char *what)
 {
 	uint32_t i;
