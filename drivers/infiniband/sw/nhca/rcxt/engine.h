@@ -306,6 +306,9 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /* why an rCxt was not found, and why a packet was not taken */
 enum nhca_channel_counter nhca_recv_no_rcxt(enum nhca_rcxt_lookup lookup);
 enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict);
-enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict);
+
+/* why memory protection has refused these bytes; not in a live section */
+enum nhca_channel_counter nhca_recv_pvo(const struct nhca_channel *ch, u64 pvo, u32 len,
+					int access);
 
 #endif /* NHCA_RCXT_ENGINE_H */

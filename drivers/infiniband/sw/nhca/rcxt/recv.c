@@ -41,8 +41,14 @@ enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict)
 	}
 }
 
-enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict)
+enum nhca_channel_counter nhca_recv_pvo(const struct nhca_channel *ch, u64 pvo, u32 len, int access)
 {
+	struct nhca_job_mem *mem;
+	enum nhca_pvo_verdict verdict;
+
+	nhca_live_enter();
+	verdict = nhca_pvo_check(ch->job, pvo, len, access, &mem);
+	nhca_live_exit();
 	switch (verdict) {
 	case NHCA_PVO_KEY:
 		return NHCA_CH_DROP_PVO_KEY;
@@ -53,6 +59,7 @@ enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict)
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
+		/* it was closed, or opened, in between */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -64,8 +71,6 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 {
 	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
 	u64 pvo = rx->hdr.rx.pvo;
-	enum nhca_pvo_verdict verdict = NHCA_PVO_OK;
-	struct nhca_job_mem *mem;
 	struct nhca_iter it;
 	int err;
 
@@ -74,13 +79,10 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 	nhca_iter_pvo(&it, ch->job, pvo, rx->payload, access);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
-	if (unlikely(err))
-		verdict = nhca_pvo_check(ch->job, pvo, rx->payload, access, &mem);
 	nhca_live_exit();
-	if (!err)
+	if (likely(!err))
 		return NHCA_CH_COUNTERS;
-	/* it may have been closed, or opened, in between */
-	return nhca_recv_pvo(verdict ?: NHCA_PVO_PAGE);
+	return nhca_recv_pvo(ch, pvo, rx->payload, access);
 }
 
 /* All bytes are in place; @rc is a copy. */

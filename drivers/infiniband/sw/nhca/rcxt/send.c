@@ -130,9 +130,16 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 /* A write's bytes are not the job's: the program's own error.  A read's: its peer's. */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
+	u32 off = s->next * s->rx.segment;
+	enum nhca_channel_counter why;
+
 	send_over(ch, s, true);
 	if (s->answer) {
-		nhca_channel_violated(ch, &s->rx, &s->local, s->from, NHCA_CH_DROP_PVO_RANGE);
+		why = nhca_recv_pvo(ch, s->from + off,
+				    nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off),
+				    IB_ACCESS_REMOTE_READ);
+		nhca_recv_drop(ch, &s->rx, why);
+		nhca_channel_violated(ch, &s->rx, &s->local, s->from, why);
 		nhca_send_end(ch, s, IB_WC_SUCCESS);
 		return;
 	}
