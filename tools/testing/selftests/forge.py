@@ -62,6 +62,7 @@ KINDS = {
     "rcxt-index": only("rcxt"),
     "rcxt-key": only("rcxt_key"),
     "tid": lambda packet: only("tid")(packet) and packet.tid < TID,
+    "unasked": lambda packet: only("tid")(packet) and packet.tid > TID,
     "pvo-key": pvo_wrong(0),
     "pvo-table": pvo_wrong(1),
     "pvo-range": pvo_wrong(2),
@@ -143,8 +144,8 @@ def main():
     sniffer = Sniffer(lab.wire, netdev)
     qp = Qp(lab, "UC")
     failed = 0
-    for name, options, read in (("ICRC", (), True), ("UDP checksum", ("-b",), True),
-                                ("batches", ("-b", "-g", 16), False)):
+    for name, options, read in (("ICRC", (), True), ("ICRC and UDP checksum", ("-c",), True),
+                                ("UDP checksum", ("-b",), True), ("batches", ("-b", "-g", 16), False)):
         for kind in KINDS:
             try:
                 as_said(lab, sniffer, qp, kind, options, read)

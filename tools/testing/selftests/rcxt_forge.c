@@ -8,9 +8,9 @@
  * key), job, rCxt (index and key), PVO of the first of -l bytes that it may write there, a
  * transfer of -T bytes in packets of -s, and the highest tid that the rCxt has seen.  Each kind
  * of packet has one thing of that wrong, or all; without KINDs, all that are wrong.  The packets
- * are those of Documentation/rcxt.rst, with the ICRC that they should have, or (-b) with the
- * notice bits that say that the UDP checksum holds instead, so that nothing but the forgery can
- * be what they are dropped for.
+ * are those of Documentation/rcxt.rst, with the ICRC that they should have, with (-c) a UDP
+ * checksum, too, or (-b) with the notice bits that say that the UDP checksum holds instead, so
+ * that nothing but the forgery can be what they are dropped for.
  *
  * Prints "KIND PACKETS" for each kind, then "# tid N", the highest one used, and the rate.
  */
@@ -38,8 +38,8 @@ enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, CODES
 #define ANY		(C(CODES) - 1)
 #define OF_RCXT		(ANY & ~C(PACKET))
 
-enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, PVO_KEY, PVO_TABLE, PVO_RANGE,
-	    LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
+enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, UNASKED, PVO_KEY, PVO_TABLE,
+	    PVO_RANGE, LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
 
 /* what each is called, and the opcodes for which it matters */
 static const struct {
@@ -52,6 +52,7 @@ static const struct {
 	[RCXT_INDEX] = { "rcxt-index", OF_RCXT },
 	[RCXT_KEY] = { "rcxt-key", OF_RCXT },
 	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) },
+	[UNASKED] = { "unasked", C(READ_DATA) | C(NOTICE) },
 	[PVO_KEY] = { "pvo-key", C(WRITE) | C(READ_REQUEST) },
 	[PVO_TABLE] = { "pvo-table", C(WRITE) | C(READ_REQUEST) },
 	[PVO_RANGE] = { "pvo-range", C(WRITE) | C(READ_REQUEST) },
@@ -74,7 +75,7 @@ struct packet {
 static struct packet template = { .total = 4096, .segment = 64, .notify = 2 };
 static uint64_t region;			/* bytes at template.pvo */
 static uint32_t highest_tid;
-static uint32_t port;
+static uint32_t port, opcodes = ANY;
 static uint64_t state = 1, count = 1000;
 
 /* ---- random numbers ---- */
@@ -266,6 +267,10 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		/* lower; 0 is none */
 		x->tid = below(x->tid);
 		break;
+	case UNASKED:
+		/* higher: only what was asked for has one */
+		x->tid += 1 + below(1000);
+		break;
 	case PVO_KEY:
 		x->pvo = pvo_with(x->pvo, 47, 17);
 		break;
@@ -354,12 +359,14 @@ static size_t random_bytes(uint8_t *begin)
 
 static void send_kind(enum kind kind)
 {
-	unsigned int codes = kinds[kind].codes;
+	unsigned int codes = kinds[kind].codes & opcodes;
 	enum code code = WRITE;
 	struct packet x;
 	uint8_t *place;
 	uint64_t i;
 
+	if (!codes)
+		errx(2, "%s: none of these opcodes can be that", kinds[kind].name);
 	for (i = 0; i < count; i++) {
 		if (i % STICKY == 0)
 			do
@@ -399,7 +406,9 @@ static void usage(void)
 	      "  -T BYTES -s BYTES   of the transfer, of each packet (4096, 64)\n"
 	      "  -n PACKETS          of each kind (1000)\n"
 	      "  -b                  no ICRC: the UDP checksum holds\n"
+	      "  -c                  an ICRC, and a UDP checksum\n"
 	      "  -g PACKETS          so many in one datagram that is cut apart (UDP GSO); with -b\n"
+	      "  -o MASK             of opcodes: bit 0 packet, 1 write, 2 read request ... (all)\n"
 	      "  -p PORT -R SEED     source port (any), of the random numbers (1)\n"
 	      "kinds:", stderr);
 	for (kind = 0; kind < KINDS; kind++)
@@ -429,7 +438,7 @@ static bool option(int letter, const char *text)
 		{ 'q', &template.qpn }, { 'k', &template.key }, { 'j', &template.job },
 		{ 'r', &template.rcxt }, { 'K', &template.rcxt_key }, { 't', &template.tid },
 		{ 'T', &template.total }, { 's', &template.segment }, { 'g', &joined },
-		{ 'p', &port },
+		{ 'p', &port }, { 'o', &opcodes },
 	};
 	static const struct {
 		char letter;
@@ -457,11 +466,13 @@ int main(int argc, char **argv)
 	int letter, i;
 	double begun, seconds;
 
-	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bg:p:R:")) != -1)
+	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bcg:p:R:o:")) != -1)
 		if (letter == 'a')
 			address = optarg;
 		else if (letter == 'b')
 			bare = true;
+		else if (letter == 'c')
+			summed = true;
 		else if (!option(letter, optarg))
 			usage();
 	if (!address || template.qpn - 2 > 0xfffffd || !template.total ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * RoCEv2 packets out of a UDP socket, as fast as it takes them: many a system call, or joined to
- * datagrams that the kernel cuts apart. They get the ICRC that they should have, or, if they say
- * BARE, a mark in its place and trust in the UDP checksum (Documentation/wire.rst). For programs
- * of one file: room(), post(), and flush() in the end.
+ * datagrams that the kernel cuts apart. They get the ICRC that they should have, without or with a
+ * UDP checksum beside it, or, if they say BARE, a mark in its place and trust in the UDP checksum
+ * (Documentation/wire.rst). For programs of one file: room(), post(), and flush() in the end.
  */
 #ifndef ROCE_OUT_H
 #define ROCE_OUT_H
@@ -30,6 +30,7 @@
 
 static bool bare;		/* no ICRC */
 static uint32_t mark;		/* what is in its place */
+static bool summed;		/* beside an ICRC, a UDP checksum: they may be joined on the way */
 static uint32_t joined = 1;	/* packets in a datagram, at most MAX_JOINED; with bare */
 
 /* ---- the ICRC (Documentation/wire.rst) ---- */
@@ -155,10 +156,9 @@ static void out_open(const char *address, uint16_t port)
 	((struct sockaddr_in *)&me)->sin_port = htobe16(port);
 	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
-	/* With a checksum, packets might be joined on the way, and lose what the ICRC covers. */
-	if (!bare && setsockopt(sock, peer.ss_family == AF_INET ? SOL_SOCKET : SOL_UDP,
-				peer.ss_family == AF_INET ? SO_NO_CHECK : UDP_NO_CHECK6_TX,
-				&one, sizeof(one)))
+	if (!bare && !summed &&
+	    setsockopt(sock, peer.ss_family == AF_INET ? SOL_SOCKET : SOL_UDP,
+		       peer.ss_family == AF_INET ? SO_NO_CHECK : UDP_NO_CHECK6_TX, &one, sizeof(one)))
 		err(1, "no checksum");
 	if (peer.ss_family == AF_INET)
 		setsockopt(sock, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover));

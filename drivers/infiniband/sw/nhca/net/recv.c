@@ -221,8 +221,11 @@ void nhca_sk_data_ready(struct sock *sk)
 	local_bh_enable();
 }
 
-/* the packet's IP, UDP and base headers as they were on the wire, together */
-static u32 nhca_rx_icrc_start(const struct nhca_rx *rx)
+/*
+ * The packet's IP, UDP and base headers as they were on the wire, together.
+ * @id: by how much its IPv4 identification is higher than that of its batch
+ */
+static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
 {
 	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
@@ -239,7 +242,7 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx)
 			struct iphdr *iph = (struct iphdr *)buf;
 
 			iph->tot_len = htons(ip_len + sizeof(*uh) + rx->udp_len);
-			iph->id = htons(ntohs(iph->id) + rx->index);
+			iph->id = htons(ntohs(iph->id) + id);
 		} else {
 			((struct ipv6hdr *)buf)->payload_len = uh->len;
 		}
@@ -247,7 +250,7 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx)
 	return rx->v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
 }
 
-static bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
+static bool nhca_rx_icrc_ok(const struct nhca_rx *rx, u16 id)
 {
 	u32 end = rx->udp_off + rx->udp_len - NHCA_ICRC_LEN;
 	u32 off = rx->udp_off + NHCA_BTH_LEN;
@@ -256,7 +259,7 @@ static bool nhca_rx_icrc_ok(const struct nhca_rx *rx)
 	__le32 icrc;
 	u32 crc, n;
 
-	crc = nhca_rx_icrc_start(rx);
+	crc = nhca_rx_icrc_start(rx, id);
 	for (; off < end; off += n) {
 		data = nhca_cursor_at(&at, off, &n);
 		if (!data)
@@ -296,7 +299,10 @@ bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
 	if (bare && (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
 	    nhca_rx_sum_ok(rx))
 		return true;
-	return nhca_rx_icrc_ok(rx);
+	if (nhca_rx_icrc_ok(rx, rx->index))
+		return true;
+	/* GRO also joins packets of one identification (RFC 6864: with DF set it says nothing) */
+	return rx->v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 
 bool nhca_rx_is_ours(const struct nhca_rx *rx)

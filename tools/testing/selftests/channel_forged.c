@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Forged packets: the server has a channel and memory, the client on the other host knows all
+ * about them, and has rcxt_forge send packets of which one thing is wrong.  Not one byte lands,
+ * the counter that is for it goes up by as many, the owner is told, and the channel goes on.
+ *
+ *   channel_forged -d DEVICE -g GID-INDEX [-c COUNT] [HOST]
+ *   channel_forged ... -r MILLIONS [HOST]	random packets, until so many have come
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+
+#include "channels.h"
+#include "channel_watch.h"
+
+#define FRAMES		64
+#define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
+#define TOTAL		4096	/* of the transfers that are forged */
+#define STEP		200000	/* random packets at a time */
+#define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
+#define WRITES		(1u << 1)
+#define READS		(1u << 2)
+#define DROP(name)	(1u << NHCADV_DROP_##name)
+
+/* What a kind of rcxt_forge's may be dropped for; 0: by the device, before the channel sees it */
+static const struct kind {
+	const char *name;
+	uint32_t opcodes;	/* a mask of rcxt_forge's; 0: all */
+	uint32_t why;		/* a mask; every packet is, for one of them */
+	uint32_t told;		/* NHCADV_DROP_*: the violation */
+	enum device_drop device;
+	bool lands, answers;
+} kinds[] = {
+	{ "good", .lands = true },
+	{ "channel-key", .why = DROP(KEY) },
+	{ "job", .why = DROP(JOB) },
+	{ "rcxt-index", .why = DROP(NO_RCXT) },
+	{ "rcxt-key", .why = DROP(RCXT_KEY) },
+	{ "tid", .why = DROP(STALE) },
+	{ "unasked", .why = DROP(UNASKED) },
+	/* bits may hit another region, but never where it is */
+	{ "pvo-key", WRITES, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE),
+	  .told = NHCADV_DROP_PVO_KEY },
+	{ "pvo-table", WRITES, .why = DROP(PVO_KEY), .told = NHCADV_DROP_PVO_KEY },
+	{ "pvo-range", WRITES, .why = DROP(PVO_RANGE), .told = NHCADV_DROP_PVO_RANGE },
+	/* a read keeps the rCxt busy until the send engine has looked */
+	{ "pvo-key", READS, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY),
+	  .told = NHCADV_DROP_PVO_KEY },
+	{ "pvo-table", READS, .why = DROP(PVO_KEY) | DROP(BUSY), .told = NHCADV_DROP_PVO_KEY },
+	{ "pvo-range", READS, .why = DROP(PVO_RANGE) | DROP(BUSY),
+	  .told = NHCADV_DROP_PVO_RANGE, .answers = true },
+	{ "lengths", .device = BAD_LENGTH },
+	{ "random-rxeth", .why = DROP(KEY) },
+};
+
+/* How packets are sent: with an ICRC, with a UDP checksum beside it, with that alone; joined */
+static const char * const ways[] = { "", "-c", "-b", "-b -g 16" };
+
+static struct channel ch;
+static bool client;
+static uint32_t step, seed = 1, count = 500;
+static uint32_t others;			/* a job */
+static struct nhcadv_job_mem *readable, *others_mem;
+static struct {
+	uint64_t readable, others;	/* PVOs */
+} more;
+
+/* ---- the attacker ---- */
+
+static void forge(const char *kind, uint32_t opcodes, const char *way, uint64_t pvo,
+		  uint64_t number)
+{
+	uint64_t rcxt = ch.there.rcxts[0];
+	char address[INET6_ADDRSTRLEN], command[512];
+	bool v4 = IN6_IS_ADDR_V4MAPPED((struct in6_addr *)(void *)theirs.gid.raw);
+	static uint64_t random = 1;
+
+	inet_ntop(v4 ? AF_INET : AF_INET6, theirs.gid.raw + (v4 ? 12 : 0), address,
+		  sizeof(address));
+	snprintf(command, sizeof(command),
+		 "rcxt_forge -a %s -q %u -k %u -j %u -r %u -K %u -t %u -v %" PRIu64
+		 " -l %u -T %u -n %" PRIu64 " -R %" PRIu64 " -o %u %s %s", address, ch.there.qpn,
+		 ch.there.key, job, (uint32_t)rcxt, (uint32_t)(rcxt >> 32), ch.tid, pvo, REGION,
+		 TOTAL, number, random++, opcodes ?: 127, way, kind);
+	ch.tid = thrown(command, "# tid %" SCNu64);
+}
+
+/* ---- the target ---- */
+
+/* A write of the client's that must go, whatever has been */
+static void goes(const char *what)
+{
+	struct nhcadv_transfer t;
+	uint32_t at = GUARD + 5000, size = 30000, i;
+
+	memory_paint(++seed);
+	exchange(&ch.tid, &i, sizeof(i));
+	/* the attacker's tids count */
+	ch.tid = ch.tid > i ? ch.tid : i;
+	t = transfer(&ch, 0, 5000, size, BOTH);
+	meet(++step);
+	if (client) {
+		post_write(&ch, &ch.peer, &t, 9, 0);
+		expect_transfer(ch.scq, NHCADV_WC_WRITE, 9, t.local_rcxt, t.tid, what);
+	} else {
+		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.local_rcxt, t.tid, what);
+		memory_same(seed, 5000, size, what);
+		/* the client's memory is painted as this is */
+		for (i = at; i < at + size; i++)
+			if (memory[i] != pattern(seed, i))
+				die("%s: byte %u is wrong", what, i);
+	}
+	meet(++step);
+}
+
+static void told(uint32_t why, const char *what)
+{
+	struct nhcadv_channel_info info;
+
+	wait_event(IBV_EVENT_QP_ACCESS_ERR, what);
+	info = channel_info(&ch);
+	/* the last one is another if random bits have hit */
+	if (!info.violation || info.violation_rcxt != ch.here.rcxts[0])
+		die("%s: violation %u (%u) of rCxt %#" PRIx64, what, info.violation, why,
+		    info.violation_rcxt);
+	if (info.state != IBV_QPS_RTS)
+		die("%s: the channel is in error, reason %u", what, info.reason);
+}
+
+/* The counters have gone up by @count in all, for nothing but what they may. */
+static void judged(const struct kind *k, const struct drops *before,
+		   const struct nhcadv_channel_info *was, const char *what)
+{
+	struct nhcadv_channel_info info;
+	uint64_t right = 0;
+	struct drops now;
+	int i;
+
+	if (k->lands)
+		wait_count(&ch, was, NHCADV_RECEIVED_PACKETS, NHCADV_RECEIVED_PACKETS, count, what);
+	now = drops_wait(&ch, before, k->lands ? 0 : count, what);
+	for (i = NHCADV_DROP_FIFO; i < DROPS; i++)
+		if (k->why & 1u << i)
+			right += now.channel[i];
+	if (!k->why && !k->lands)
+		right = now.device[k->device];
+	if (right != (k->lands ? 0 : count))
+		die("%s: dropped for something else", what);
+	/* of what is busy there is less than what is refused */
+	if (k->told && !now.channel[k->told])
+		die("%s: %s has not counted", what, drop_names[k->told]);
+	if (k->told)
+		told(k->told, what);
+	info = channel_info(&ch);
+	if (!k->answers && info.counters[NHCADV_SENT_PACKETS] != was->counters[NHCADV_SENT_PACKETS])
+		die("%s: it was answered", what);
+	if (k->lands && !memory_changed(seed, TOTAL))
+		die("%s: it has not landed", what);
+	memory_same(seed, 0, k->lands ? TOTAL : 0, what);
+}
+
+static void one(const struct kind *k, const char *way, uint64_t pvo, const char *name)
+{
+	struct nhcadv_channel_info was = channel_info(&ch);
+	struct drops before;
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s%s, %s", name, k->opcodes == READS ? " of a read" : "",
+		 *way ? way : "ICRC");
+	/* a good transfer is this rCxt's last one */
+	goes(what);
+	memory_paint(++seed);
+	was = channel_info(&ch);
+	before = drops_now(&ch, NULL);
+	meet(++step);
+	if (client)
+		forge(k->name, k->opcodes, way, pvo, count);
+	else
+		judged(k, &before, &was, what);
+	meet(++step);
+	expect_nothing(ch.scq, 0, what);
+	expect_nothing(ch.rcq, 0, what);
+	if (client)
+		printf("ok - %s: %s\n", what, k->lands ? "lands, the control" : "nothing lands");
+}
+
+/* Good packets, but for whose memory it is or what is granted */
+static void others_memory(const char *way)
+{
+	static const struct kind of_job = { "good", .why = DROP(PVO_JOB),
+					    .told = NHCADV_DROP_PVO_JOB };
+	static const struct kind of_access = { "good", .why = DROP(PVO_ACCESS),
+					       .told = NHCADV_DROP_PVO_ACCESS };
+
+	one(&of_job, way, more.others, "memory of another job");
+	one(&of_access, way, more.readable, "memory that may only be read");
+}
+
+/* ---- millions ---- */
+
+static void millions(uint64_t wanted)
+{
+	static const char * const random_kinds[] = { "random-rxeth", "random-bytes" };
+	uint64_t came = 0, sent = 0, last = 0, begun = now_ns(), mark;
+	struct drops before = drops_now(&ch, NULL), now;
+	double seconds;
+	int kind;
+
+	goes("before the random packets");
+	memory_paint(++seed);
+	meet(++step);
+	for (kind = 0; came < wanted; kind ^= 1) {
+		if (client)
+			forge(random_kinds[kind], 0, "-b -g 32", ch.there.pvo, STEP);
+		sent += STEP;
+		meet(++step);
+		if (!client) {
+			/* some may be lost on their way: until no more come */
+			do {
+				mark = last;
+				usleep(QUIET_US / 10);
+				now = drops_now(&ch, &before);
+				last = drops_sum(&now);
+			} while (last != mark);
+			came = last;
+			tell(&came, sizeof(came));
+			memory_same(seed, 0, 0, "random packets");
+			expect_nothing(ch.rcq, 0, "random packets");
+		} else {
+			hear(&came, sizeof(came));
+		}
+	}
+	seconds = (now_ns() - begun) / 1e9;
+	if (!client) {
+		drops_print(&now, "random packets");
+		if (now.device[BAD_ICRC])
+			die("random packets were dropped for their ICRC, which they do not have");
+	}
+	goes("after the random packets");
+	if (client)
+		printf("ok - random packets\n# %" PRIu64 " have come of %" PRIu64 " in %.0f s\n",
+		       came, sent, seconds);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t random = 0;
+	int letter, i, way;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	program = "channel_forged";
+	job = 4711;
+	others = 815;
+	while ((letter = getopt(argc, argv, "d:g:p:c:r:")) != -1)
+		switch (letter) {
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'p':
+			peer_port = optarg;
+			break;
+		case 'c':
+			count = atoi(optarg);
+			break;
+		case 'r':
+			random = atof(optarg) * 1000000;
+			break;
+		default:
+			fputs("usage: channel_forged [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-c COUNT]\n"
+			      "                      [-r MILLIONS] [HOST]\n", stderr);
+			return 2;
+		}
+	peer_host = argv[optind];
+	client = peer_host;
+	open_device();
+	sock_open();
+	say_hello();
+	fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
+	memory_make();
+	channel_make(&ch, job, FRAMES);
+	must(ch.mem = memory_register(job));
+	/* one: any other index is none of the channel's */
+	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, 1));
+	ch.here.pvo = ch.mem->pvo;
+	channel_meet(&ch);
+	/* on the same pages */
+	must(others_mem = memory_register(others));
+	must(readable = nhcadv_reg_job_mem(context, job, memory + GUARD, REGION,
+					   IBV_ACCESS_REMOTE_READ));
+	more.readable = readable->pvo;
+	more.others = others_mem->pvo;
+	tell(&more, sizeof(more));
+	hear(&more, sizeof(more));
+
+	if (random)
+		millions(random);
+	for (way = 0; !random && way < COUNT(ways); way++) {
+		for (i = 0; i < COUNT(kinds); i++)
+			one(&kinds[i], ways[way], ch.there.pvo, kinds[i].name);
+		others_memory(ways[way]);
+	}
+	goes("in the end");
+	if (client)
+		printf("ok - in the end a transfer goes\n");
+	verb(nhcadv_dereg_job_mem(others_mem));
+	verb(nhcadv_dereg_job_mem(readable));
+	channel_close(&ch);
+	verb(ibv_dealloc_pd(pd));
+	verb(ibv_close_device(context));
+	return 0;
+}

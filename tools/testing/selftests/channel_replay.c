@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Packets of channels are recorded and sent again, by both hosts, when it is too late for them:
+ * not one byte lands, and counters say why.  The client writes, reads and sends packets to the
+ * server; each records what leaves and comes, and replays its own.
+ *
+ *   channel_replay -d DEVICE -g GID-INDEX -n NETDEV -f FOLDER [HOST]
+ *   channel_replay ... -a [HOST]		afterwards, when the module has been loaded anew
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "channels.h"
+#include "channel_watch.h"
+
+#define FRAMES		64
+#define STRIDE		(256u << 10)
+#define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
+#define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
+#define OTHER_USER	65534
+#define FORGED		200
+
+enum what { PACKET, WRITE, READ, PROBE };
+
+/* What is recorded: done by the client, in this order; a probe asks for the write before it. */
+static const struct operation {
+	enum what what;
+	uint32_t rcxt, total, notify;
+} operations[] = {
+	{ WRITE, 0, 200000, BOTH },
+	{ PROBE, 0, 0, 0 },
+	{ PACKET, 0, 100, 0 },
+	{ WRITE, 0, 1, NHCADV_NOTIFY_INITIATOR },
+	{ WRITE, 0, 0, BOTH },
+	{ WRITE, 1, 1000, NHCADV_NOTIFY_TARGET },
+	{ WRITE, 1, 150000, NHCADV_NOTIFY_INITIATOR },
+	{ PROBE, 1, 0, 0 },
+	{ READ, 2, 100000, BOTH },
+	{ PACKET, 0, 0, 0 },
+	{ READ, 2, 5, NHCADV_NOTIFY_INITIATOR },
+	{ WRITE, 3, 30000, BOTH },
+	{ READ, 3, 64000, BOTH },
+	{ PACKET, 0, 200, 0 },
+};
+
+/* Of a replay: what the client sends the server has to make of, and the other way */
+struct account {
+	uint64_t sent, frames, answers;
+	struct drops drops;
+};
+
+/* What a run leaves for one after the module has been loaded anew; by side */
+struct legacy {
+	struct address there;
+	uint64_t sent;
+	uint32_t qpn;
+};
+
+static struct channel ch;
+static const char *netdev = "eth0", *folder = ".";
+static bool client, afterwards;
+static uint32_t step, seed;
+static struct account accounts[2];		/* by who sends: the client, the server */
+static uint8_t bytes[200];
+
+static void say(const char *what)
+{
+	expect_nothing(ch.scq, 0, what);
+	meet(++step);
+	if (client)
+		printf("ok - %s\n", what);
+}
+
+static void open_channel(void)
+{
+	channel_make(&ch, job, FRAMES);
+	must(ch.mem = memory_register(job));
+	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, RCXTS));
+	ch.here.pvo = ch.mem->pvo;
+	channel_meet(&ch);
+}
+
+/* ---- recording ---- */
+
+static int record_begin(const char *name, FILE **said)
+{
+	char file[256], line[128] = "";
+	int ends[2], pid;
+
+	snprintf(file, sizeof(file), "%s/%s", folder, name);
+	must(!pipe(ends));
+	pid = fork();
+	must(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], 1);
+		execlp("rcxt_replay", "rcxt_replay", "record", netdev, file, NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	must(*said = fdopen(ends[0], "r"));
+	if (!fgets(line, sizeof(line), *said) || strcmp(line, "recording\n"))
+		die("rcxt_replay does not record: %s", line);
+	return pid;
+}
+
+static void record_end(int pid, FILE *said)
+{
+	int status;
+
+	/* what was posted has left */
+	usleep(QUIET_US);
+	must(!kill(pid, SIGINT) && waitpid(pid, &status, 0) == pid);
+	fclose(said);
+	if (status)
+		die("rcxt_replay record ended with %#x", status);
+}
+
+static uint64_t replay(const char *name)
+{
+	char command[512], path[128], mac[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/address", netdev);
+	must(file = fopen(path, "r"));
+	must(fgets(mac, 18, file));
+	fclose(file);
+	snprintf(command, sizeof(command), "rcxt_replay replay %s %s/%s %s", netdev, folder, name,
+		 mac);
+	return thrown(command, "%" SCNu64 " packets replayed");
+}
+
+/* ---- the run ---- */
+
+static uint32_t packets_of(const struct nhcadv_transfer *t)
+{
+	return t->total ? (t->total - 1) / t->segment + 1 : 1;
+}
+
+static bool is_last(int number)
+{
+	int i;
+
+	for (i = number + 1; i < COUNT(operations); i++)
+		if ((operations[i].what == WRITE || operations[i].what == READ) &&
+		    operations[i].rcxt == operations[number].rcxt)
+			return false;
+	return true;
+}
+
+/* What its packets will be when they come again: all that an rCxt knows of it is its last tid. */
+static void account(int number, const struct nhcadv_transfer *t)
+{
+	const struct operation *o = &operations[number];
+	struct account *mine = &accounts[0], *theirs = &accounts[1];
+	int again = is_last(number) ? NHCADV_DROP_DUPLICATE : NHCADV_DROP_STALE;
+
+	switch (o->what) {
+	case PACKET:
+		mine->sent++;
+		mine->frames++;
+		break;
+	case PROBE:
+		mine->sent++;
+		mine->answers++;
+		theirs->sent++;
+		theirs->frames++;
+		break;
+	case WRITE:
+		mine->sent += packets_of(t);
+		mine->drops.channel[again] += packets_of(t);
+		if (o->notify & NHCADV_NOTIFY_INITIATOR) {
+			theirs->sent++;
+			theirs->drops.channel[again]++;
+		}
+		break;
+	case READ:
+		mine->sent++;
+		mine->drops.channel[NHCADV_DROP_STALE]++;
+		theirs->sent += packets_of(t);
+		theirs->drops.channel[again] += packets_of(t);
+		if (o->notify & NHCADV_NOTIFY_TARGET) {
+			mine->sent++;
+			mine->drops.channel[again]++;
+		}
+		break;
+	}
+}
+
+static void take_frame(const char *what)
+{
+	struct done d = wait_done(ch.rcq, what);
+
+	if (d.kind != NHCADV_WC_FRAME)
+		die("%s: completion %#x instead of a frame", what, d.kind);
+	verb(nhcadv_release_frame(ch.qp, d.frame));
+}
+
+static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
+{
+	switch (o->what) {
+	case PACKET:
+		post_packet(&ch, bytes, o->total, 0, IBV_SEND_SIGNALED);
+		expect(ch.scq, NHCADV_WC_POSTED, 0, "packet");
+		break;
+	case PROBE:
+		post_probe(&ch, t, 0, 0);
+		take_frame("status");
+		break;
+	case WRITE:
+		post_write(&ch, &ch.peer, t, 1, IBV_SEND_SIGNALED);
+		break;
+	case READ:
+		start(&ch, 1, IBV_SEND_SIGNALED);
+		nhcadv_wr_read(ch.dv, &ch.peer, t);
+		verb(ibv_wr_complete(ch.qpx));
+		break;
+	}
+	if (o->what != WRITE && o->what != READ)
+		return;
+	expect(ch.scq, NHCADV_WC_POSTED, 1, "transfer");
+	if (o->notify & NHCADV_NOTIFY_INITIATOR)
+		expect_transfer(ch.scq, o->what == WRITE ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
+				t->local_rcxt, t->tid, "transfer");
+}
+
+static void run(void)
+{
+	struct nhcadv_transfer t = {};
+	struct drops before;
+	FILE *said;
+	int i, pid;
+
+	memory_paint(client);
+	before = drops_now(&ch, NULL);
+	pid = record_begin("run", &said);
+	meet(++step);
+	for (i = 0; i < COUNT(operations); i++) {
+		const struct operation *o = &operations[i];
+
+		if (o->what == WRITE || o->what == READ)
+			t = transfer(&ch, o->rcxt, i % 11 * STRIDE, o->total, o->notify);
+		account(i, &t);
+		if (client)
+			initiate(o, &t);
+		else if (o->what == PACKET)
+			take_frame("packet");
+		else if (o->what == WRITE && o->notify & NHCADV_NOTIFY_TARGET)
+			expect(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, "write");
+		else if (o->what == READ && o->notify & NHCADV_NOTIFY_TARGET)
+			expect(ch.rcq, NHCADV_WC_HAS_READ, t.cookie, "read");
+		meet(++step);
+	}
+	record_end(pid, said);
+	/* nothing came twice as it was, and nothing else was sent */
+	drops_are(&ch, &before, &(struct drops){}, "the run");
+	if (channel_info(&ch).counters[NHCADV_SENT_PACKETS] != accounts[!client].sent)
+		die("%" PRIu64 " packets were sent, expected %" PRIu64,
+		    channel_info(&ch).counters[NHCADV_SENT_PACKETS], accounts[!client].sent);
+	say("a run is recorded: writes, reads, packets, probes");
+}
+
+/* ---- again ---- */
+
+/* Each side sends all of its own once more; @expected by who sends, of the other one's channel. */
+static void again(struct channel *c, const struct account *expected, const char *what)
+{
+	struct drops before;
+	uint64_t sent, i;
+	int sender;
+
+	for (sender = 0; sender < 2; sender++) {
+		const struct account *e = &expected[sender];
+
+		memory_paint(++seed);
+		before = drops_now(c, NULL);
+		meet(++step);
+		if (client == !sender) {
+			sent = replay("run");
+			if (sent != e->sent)
+				die("%s: %" PRIu64 " packets were replayed, %" PRIu64 " sent", what,
+				    sent, e->sent);
+			for (i = 0; i < e->answers; i++)
+				take_frame(what);
+		} else {
+			drops_are(c, &before, &e->drops, what);
+			for (i = 0; i < e->frames; i++)
+				take_frame(what);
+		}
+		meet(++step);
+		if (c) {
+			expect_nothing(c->scq, 0, what);
+			expect_nothing(c->rcq, 0, what);
+		}
+		memory_same(seed, 0, 0, what);
+	}
+	meet(++step);
+	if (client)
+		printf("ok - replayed %s: nothing lands\n", what);
+}
+
+/* All that is sent again is dropped for this, but for packets of packet mode if they get that far. */
+static void again_all(struct channel *c, enum nhcadv_channel_counter why, bool packets,
+		      const char *what)
+{
+	struct account all[2] = {};
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		all[i].sent = accounts[i].sent;
+		/* the client's frames are statuses, which are for an rCxt */
+		all[i].frames = packets && !i ? accounts[i].frames : 0;
+		if (c)
+			all[i].drops.channel[why] = all[i].sent - all[i].frames;
+		else
+			all[i].drops.device[NO_QP] = all[i].sent;
+	}
+	again(c, all, what);
+}
+
+static void rcxts_change_hands(void)
+{
+	uint64_t *ids = NULL, old[RCXTS];
+	uint32_t count = 0, i, k;
+	struct channel other;
+
+	memcpy(old, ch.here.rcxts, sizeof(old));
+	verb(nhcadv_release_rcxts(ch.qp, ch.here.rcxts, RCXTS));
+	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "after rCxts were released");
+
+	/* all that the device has: those are among them */
+	channel_make(&other, job, FRAMES);
+	do
+		must(ids = reallocarray(ids, ++count, sizeof(*ids)));
+	while (!nhcadv_acquire_rcxts(other.qp, &ids[count - 1], 1));
+	for (i = 0, k = 0; i < count - 1; i++)
+		k += (uint32_t)ids[i] == (uint32_t)old[0];
+	if (k != 1)
+		die("an rCxt is not in the pool when it was released");
+	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "while another channel has the rCxts");
+	for (i = NHCADV_SENT_PACKETS; i < DROPS; i++)
+		if (channel_info(&other).counters[i])
+			die("a packet came to the channel that has the rCxts now: counter %u", i);
+
+	/* the same ones, which have seen no tid since */
+	for (i = 0; i < count - 1; i++)
+		for (k = 0; k < RCXTS; k++)
+			if ((uint32_t)ids[i] == (uint32_t)old[k]) {
+				verb(nhcadv_release_rcxts(other.qp, &ids[i], 1));
+				verb(nhcadv_acquire_rcxts(ch.qp, &ch.here.rcxts[k], 1));
+				if ((uint32_t)ch.here.rcxts[k] != (uint32_t)old[k] ||
+				    ch.here.rcxts[k] == old[k])
+					die("rCxt %#" PRIx64 " came back as %#" PRIx64, old[k],
+					    ch.here.rcxts[k]);
+			}
+	again_all(&ch, NHCADV_DROP_RCXT_KEY, true, "after rCxts changed hands and came back");
+	channel_close(&other);
+	free(ids);
+	channel_meet(&ch);
+}
+
+/* ---- too late ---- */
+
+/* The server's host throws RoCE packets away; no tool that came with it need know how. */
+static void deaf(bool on)
+{
+	int ret;
+
+	if (on)
+		ret = system("ip rule add pref 20 lookup local && ip rule del pref 0 && "
+			     "ip rule add pref 10 ipproto udp dport 4791 blackhole");
+	else
+		ret = system("ip rule add pref 0 lookup local && ip rule del pref 10 && "
+			     "ip rule del pref 20");
+	if (ret)
+		die("ip rule: status %#x", ret);
+}
+
+/* A write that is recorded where it leaves, and does not come */
+static struct nhcadv_transfer lose(const char *name)
+{
+	struct nhcadv_transfer t = transfer(&ch, 1, 5 * STRIDE + 12, 70001, BOTH);
+	uint64_t came = channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS];
+	FILE *said = NULL;
+	int pid = 0;
+
+	memory_paint(77);
+	if (client)
+		pid = record_begin(name, &said);
+	else
+		deaf(true);
+	meet(++step);
+	if (client) {
+		post_write(&ch, &ch.peer, &t, 3, IBV_SEND_SIGNALED);
+		expect(ch.scq, NHCADV_WC_POSTED, 3, "write that is lost");
+		record_end(pid, said);
+	}
+	meet(++step);
+	if (!client)
+		deaf(false);
+	meet(++step);
+	if (channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS] != came)
+		die("a packet has come that was to be lost");
+	return t;
+}
+
+/* The control: what is replayed would land, if it may. */
+static void late(void)
+{
+	struct nhcadv_transfer t = lose("late");
+	struct drops before, right = {};
+	uint32_t at = 5 * STRIDE + 12, i;
+
+	memory_paint(++seed);
+	before = drops_now(&ch, NULL);
+	meet(++step);
+	if (client) {
+		/* what was sent */
+		if (replay("late") != packets_of(&t))
+			die("other packets were recorded than were sent");
+		expect_transfer(ch.scq, NHCADV_WC_WRITE, 3, t.local_rcxt, t.tid, "late write");
+	} else {
+		expect(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, "late write");
+		memory_same(seed, at, t.total, "late write");
+		for (i = 0; i < t.total; i++)
+			if (memory[GUARD + at + i] != pattern(77, GUARD + at + i))
+				die("late write: byte %u is wrong", i);
+		drops_are(&ch, &before, &right, "late write");
+	}
+	meet(++step);
+	memory_paint(++seed);
+	meet(++step);
+	if (client) {
+		replay("late");
+	} else {
+		right.channel[NHCADV_DROP_DUPLICATE] = packets_of(&t);
+		drops_are(&ch, &before, &right, "late write, again");
+		expect_nothing(ch.rcq, 0, "late write, again");
+	}
+	memory_same(seed, 0, 0, "late write, again");
+	say("packets that come late land, once");
+}
+
+/* Another user's process registers the same pages, until owner_ends(). */
+static pid_t owner_begins(void)
+{
+	struct nhcadv_job_mem *mem;
+	char byte = 0;
+	int ends[2];
+	pid_t pid;
+
+	must(!pipe(ends));
+	fflush(stdout);
+	pid = fork();
+	must(pid >= 0);
+	if (pid) {
+		must(read(ends[0], &byte, 1) == 1);
+		close(ends[0]);
+		close(ends[1]);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(!setgid(OTHER_USER) && !setuid(OTHER_USER));
+	must(context = ibv_open_device(context->device));
+	must(mem = memory_register(job + 1));
+	printf("# PVO %#" PRIx64 ", and of the new owner %#" PRIx64 "\n", ch.here.pvo, mem->pvo);
+	must(write(ends[1], &byte, 1) == 1);
+	pause();
+	_exit(0);
+}
+
+static void owner_ends(pid_t pid)
+{
+	int status;
+
+	must(!kill(pid, SIGTERM) && waitpid(pid, &status, 0) == pid);
+	if (!WIFSIGNALED(status))
+		die("the new owner ended with %#x", status);
+}
+
+/* Never seen, good channel, good rCxt, a higher tid: and the memory is somebody else's. */
+static void memory_changes_hands(bool other_user)
+{
+	const char *what = other_user ? "memory that another user's job has now" :
+					"memory that was registered again";
+	struct nhcadv_transfer t = lose("late");
+	struct drops before, right = {};
+	struct nhcadv_channel_info info;
+	pid_t pid = 0;
+
+	memory_paint(++seed);
+	if (!client) {
+		verb(nhcadv_dereg_job_mem(ch.mem));
+		ch.mem = NULL;
+		if (other_user) {
+			pid = owner_begins();
+		} else {
+			must(ch.mem = memory_register(job));
+			printf("# PVO %#" PRIx64 ", and after registering again %#" PRIx64 "\n",
+			       ch.here.pvo, ch.mem->pvo);
+		}
+	}
+	before = drops_now(&ch, NULL);
+	meet(++step);
+	if (client) {
+		replay("late");
+	} else {
+		/* the first one ends the transfer */
+		right.channel[NHCADV_DROP_PVO_KEY] = 1;
+		right.channel[NHCADV_DROP_DEAD] = packets_of(&t) - 1;
+		drops_are(&ch, &before, &right, what);
+		wait_event(IBV_EVENT_QP_ACCESS_ERR, what);
+		info = channel_info(&ch);
+		if (info.violation != NHCADV_DROP_PVO_KEY || info.violation_tid != t.tid)
+			die("%s: violation %u of tid %u", what, info.violation, info.violation_tid);
+		expect_nothing(ch.rcq, 0, what);
+	}
+	meet(++step);
+	memory_same(seed, 0, 0, what);
+	if (pid)
+		owner_ends(pid);
+	if (!client && !ch.mem)
+		must(ch.mem = memory_register(job));
+	ch.here.pvo = ch.mem->pvo;
+	channel_meet(&ch);
+	say(what);
+}
+
+/* ---- ends ---- */
+
+static void recover(void)
+{
+	verb(nhcadv_recover(context, NULL));
+	wait_event(IBV_EVENT_QP_FATAL, "recovery");
+	again_all(&ch, NHCADV_DROP_ERROR, false, "after a recovery");
+}
+
+static void legacy_file(struct legacy *l, const char *mode)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/legacy", folder);
+	must(file = fopen(path, mode));
+	must((*mode == 'r' ? fread(l, sizeof(*l), 1, file) : fwrite(l, sizeof(*l), 1, file)) == 1);
+	must(!fclose(file));
+}
+
+/* Closed, and the same pages are a new channel's of another user's process */
+static void ended(void)
+{
+	uint32_t old = ch.here.qpn;
+	pid_t pid;
+
+	channel_close(&ch);
+	pid = owner_begins();
+	again_all(NULL, 0, false, "after the channel was closed and its pages had a new owner");
+	owner_ends(pid);
+
+	open_channel();
+	printf("# channel %#x, before %#x\n", ch.here.qpn, old);
+	again_all(ch.here.qpn == old ? &ch : NULL, NHCADV_DROP_KEY, false,
+		  "while there is a new channel");
+}
+
+/* One that knows all about the channel there, and has these of before: forged by the client */
+static uint64_t forge(const struct legacy *l, bool old_rcxt, bool old_pvo)
+{
+	uint64_t rcxt = (old_rcxt ? l->there : ch.there).rcxts[0];
+	char address[INET6_ADDRSTRLEN], command[512];
+
+	inet_ntop(AF_INET, theirs.gid.raw + 12, address, sizeof(address));
+	snprintf(command, sizeof(command),
+		 "rcxt_forge -a %s -q %u -k %u -j %u -r %u -K %u -t %u -v %" PRIu64
+		 " -l %u -n %u -b good", address, ch.there.qpn, ch.there.key, job, (uint32_t)rcxt,
+		 (uint32_t)(rcxt >> 32), ch.tid, (old_pvo ? l->there : ch.there).pvo, REGION,
+		 FORGED);
+	ch.tid += FORGED;
+	return thrown(command, "good %" SCNu64);
+}
+
+static void module_reloaded(void)
+{
+	static const char * const what[] = { "an rCxt of before the module was loaded",
+		"a PVO of before the module was loaded", "what is of now" };
+	struct drops before, now, right = {};
+	struct legacy l;
+	uint64_t came;
+	int i;
+
+	legacy_file(&l, "r");
+	accounts[!client].sent = l.sent;
+	exchange(&l.sent, &accounts[client].sent, sizeof(l.sent));
+	open_channel();
+	/* its number may be that of the one before, its key not */
+	again_all(ch.here.qpn == l.qpn ? &ch : NULL, NHCADV_DROP_KEY, false,
+		  "after the module was loaded anew");
+
+	for (i = 0; i < 3; i++) {
+		memory_paint(++seed);
+		before = drops_now(&ch, NULL);
+		came = channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS];
+		meet(++step);
+		if (client) {
+			forge(&l, i == 0, i == 1);
+		} else if (i < 2) {
+			now = drops_wait(&ch, &before, FORGED, what[i]);
+			if (now.channel[i ? NHCADV_DROP_PVO_KEY : NHCADV_DROP_NO_RCXT] +
+			    now.channel[NHCADV_DROP_RCXT_KEY] != FORGED)
+				die("%s: dropped for something else", what[i]);
+		}
+		meet(++step);
+		if (i < 2) {
+			memory_same(seed, 0, 0, what[i]);
+		} else if (!client) {
+			/* the control */
+			drops_are(&ch, &before, &right, what[i]);
+			if (channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS] - came != FORGED)
+				die("%s: it has not come", what[i]);
+			memory_same(seed, 0, REGION, what[i]);
+			if (!memory_changed(seed, 4096))
+				die("%s: it has not landed", what[i]);
+		}
+		say(what[i]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct legacy l;
+	int letter;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	program = "channel_replay";
+	job = 4711;
+	while ((letter = getopt(argc, argv, "d:g:p:n:f:a")) != -1)
+		switch (letter) {
+		case 'd':
+			device_name = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'p':
+			peer_port = optarg;
+			break;
+		case 'n':
+			netdev = optarg;
+			break;
+		case 'f':
+			folder = optarg;
+			break;
+		case 'a':
+			afterwards = true;
+			break;
+		default:
+			fputs("usage: channel_replay [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-n NETDEV]\n"
+			      "                      [-f FOLDER] [-a] [HOST]\n", stderr);
+			return 2;
+		}
+	peer_host = argv[optind];
+	client = peer_host;
+	seed = client ? 1000 : 2000;
+	open_device();
+	sock_open();
+	say_hello();
+	fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
+	memory_make();
+
+	if (afterwards) {
+		module_reloaded();
+	} else {
+		open_channel();
+		run();
+		l = (struct legacy){ ch.there, accounts[!client].sent, ch.here.qpn };
+		legacy_file(&l, "w");
+		again(&ch, accounts, "at once");
+		late();
+		memory_changes_hands(true);
+		memory_changes_hands(false);
+		rcxts_change_hands();
+		recover();
+		ended();
+	}
+	channel_close(&ch);
+	verb(ibv_dealloc_pd(pd));
+	verb(ibv_close_device(context));
+	return 0;
+}

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: packets of channels that are sent again, or come when rCxts, memory or module have changed, land nowhere; counters say why
+# tier: check
+# lab: --nodes 2 --cpus 1 --timeout 240
+# lab debug: --nodes 2 --kernel debug --timeout 1800
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+# What the other user of the test opens
+chmod 666 /dev/infiniband/uverbs*
+
+# replayed NAME [OPTION]
+replayed() {
+	local command
+	command="channel_replay -d $RDMA_DEV -g $(gid_index) -p 18810 -n $NETDEV -f $LIB_TMP $2"
+	pair "$1" "$command" "$command $IP_1" 200
+	if [ "$NODE" = "$NODES" ]; then
+		grep '^ok - \|^# ' "$LIB_TMP/client"
+	else
+		grep '^# ' "$LIB_TMP/server"
+	fi
+}
+
+before=$(resources "$RDMA_DEV")
+replayed "packets of a finished run, replayed"
+reload "the module is loaded anew on node $NODE" "$before" && ok "the module is loaded anew on node $NODE"
+replayed "packets of before the module was loaded" -a
+resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
