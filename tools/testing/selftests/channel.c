@@ -434,7 +434,9 @@ static void complete_amid_resend(void)
 		expect(ch.scq, NHCADV_WC_POSTED, 34, "write with a wrong key");
 		/* all but the first packet, and then that one in front of all the others */
 		do {
-			resend_part(&t, 35, t.segment, t.total - t.segment, 0);
+			resend_part(&t, 35, t.segment, t.total - t.segment, IBV_SEND_SIGNALED);
+			/* slots of the probes behind it are not free before */
+			expect(ch.scq, NHCADV_WC_POSTED, 35, "all but the first packet");
 		} while (!have_within(&t, packets_of(&t) - 1, 1000000000));
 		resend_part(&t, 36, 0, t.total, IBV_SEND_SIGNALED);
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 34, t.local_rcxt, t.tid,
