@@ -125,9 +125,7 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 		h.rx.status = nhca_rcxt_status(rc, x, map, room, &len, &h.rx.have);
 	spin_unlock(lock);
 
-	if (lookup) {
-		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
-	} else {
+	if (!nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE)) {
 		h.rx.length = len;
 		nhca_iter_bytes(&it, map);
 		answer_send(ch, rx, &h, len ? &it : NULL);
@@ -185,9 +183,7 @@ void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 	if (!lookup)
 		verdict = nhca_rcxt_request(rc, x);
 	spin_unlock(lock);
-	if (lookup || verdict) {
-		nhca_recv_drop(ch, x, lookup ? nhca_recv_no_rcxt(lookup) :
-					       nhca_recv_refused(verdict));
+	if (nhca_recv_refused(ch, x, lookup, verdict)) {
 		nhca_av_put(s->av);
 		kfree(s);
 		return;

@@ -303,9 +303,11 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		    enum nhca_channel_counter why);
 
-/* why an rCxt was not found, and why a packet was not taken */
-enum nhca_channel_counter nhca_recv_no_rcxt(enum nhca_rcxt_lookup lookup);
-enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict);
-enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict);
+/* was a packet refused, for want of its rCxt or by it?  Then it has been dropped */
+bool nhca_recv_refused(struct nhca_channel *ch, const struct nhca_rxeth *x,
+		       enum nhca_rcxt_lookup lookup, enum nhca_rcxt_verdict verdict);
+
+/* why bytes of a PVO were not moved, asked once more; not in a live section, BH disabled */
+enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 len, int access);
 
 #endif /* NHCA_RCXT_ENGINE_H */

@@ -16,12 +16,12 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 	trace_nhca_channel_drop(ch->qpn, x, why);
 }
 
-enum nhca_channel_counter nhca_recv_no_rcxt(enum nhca_rcxt_lookup lookup)
+static enum nhca_channel_counter no_rcxt(enum nhca_rcxt_lookup lookup)
 {
 	return lookup == NHCA_RCXT_OLD_KEY ? NHCA_CH_DROP_RCXT_KEY : NHCA_CH_DROP_NO_RCXT;
 }
 
-enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict)
+static enum nhca_channel_counter refused(enum nhca_rcxt_verdict verdict)
 {
 	switch (verdict) {
 	case NHCA_RCXT_STALE:
@@ -41,8 +41,23 @@ enum nhca_channel_counter nhca_recv_refused(enum nhca_rcxt_verdict verdict)
 	}
 }
 
-enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict)
+bool nhca_recv_refused(struct nhca_channel *ch, const struct nhca_rxeth *x,
+		       enum nhca_rcxt_lookup lookup, enum nhca_rcxt_verdict verdict)
 {
+	if (!lookup && !verdict)
+		return false;
+	nhca_recv_drop(ch, x, lookup ? no_rcxt(lookup) : refused(verdict));
+	return true;
+}
+
+enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 len, int access)
+{
+	enum nhca_pvo_verdict verdict;
+	struct nhca_job_mem *mem;
+
+	nhca_live_enter();
+	verdict = nhca_pvo_check(ch->job, pvo, len, access, &mem);
+	nhca_live_exit();
 	switch (verdict) {
 	case NHCA_PVO_KEY:
 		return NHCA_CH_DROP_PVO_KEY;
@@ -53,6 +68,7 @@ enum nhca_channel_counter nhca_recv_pvo(enum nhca_pvo_verdict verdict)
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
+		/* also if it has been opened since */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -64,8 +80,6 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 {
 	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
 	u64 pvo = rx->hdr.rx.pvo;
-	enum nhca_pvo_verdict verdict = NHCA_PVO_OK;
-	struct nhca_job_mem *mem;
 	struct nhca_iter it;
 	int err;
 
@@ -74,13 +88,8 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 	nhca_iter_pvo(&it, ch->job, pvo, rx->payload, access);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
-	if (unlikely(err))
-		verdict = nhca_pvo_check(ch->job, pvo, rx->payload, access, &mem);
 	nhca_live_exit();
-	if (!err)
-		return NHCA_CH_COUNTERS;
-	/* it may have been closed, or opened, in between */
-	return nhca_recv_pvo(verdict ?: NHCA_PVO_PAGE);
+	return err ? nhca_recv_pvo(ch, pvo, rx->payload, access) : NHCA_CH_COUNTERS;
 }
 
 /* All bytes are in place; @rc is a copy. */
@@ -128,14 +137,8 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		/* another CPU is in the copy of a packet */
 		cpu_relax();
 	}
-	if (lookup) {
-		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
-	}
-	if (verdict) {
-		nhca_recv_drop(ch, x, nhca_recv_refused(verdict));
-		return;
-	}
 
 	why = recv_place(ch, rx, read);
 
@@ -183,14 +186,8 @@ static void recv_notice(struct nhca_channel *ch, struct nhca_rx *rx)
 		verdict = nhca_rcxt_notice(rc, x);
 	}
 	spin_unlock(lock);
-	if (lookup) {
-		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
+	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
-	}
-	if (verdict) {
-		nhca_recv_drop(ch, x, nhca_recv_refused(verdict));
-		return;
-	}
 	if (answered) {
 		cqe.wr_id = x->cookie;
 		cqe.opcode = NHCA_WC_CH_HAS_READ;
@@ -279,9 +276,7 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 	spin_lock(lock);
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
 	spin_unlock(lock);
-	if (lookup)
-		nhca_recv_drop(ch, x, nhca_recv_no_rcxt(lookup));
-	else
+	if (!nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE))
 		recv_fifo(ch, rx);
 }
 

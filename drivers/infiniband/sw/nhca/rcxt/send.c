@@ -156,15 +156,9 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 		.segment = s->rx.segment,
 		.pvo = s->from,
 	};
-	enum nhca_pvo_verdict verdict;
 	enum nhca_channel_counter why;
-	struct nhca_job_mem *mem;
 
-	nhca_live_enter();
-	verdict = nhca_pvo_check(ch->job, s->from + off, len, IB_ACCESS_REMOTE_READ, &mem);
-	nhca_live_exit();
-	/* it may have been closed, or opened, in between */
-	why = nhca_recv_pvo(verdict ?: NHCA_PVO_PAGE);
+	why = nhca_recv_pvo(ch, s->from + off, len, IB_ACCESS_REMOTE_READ);
 	nhca_recv_drop(ch, &x, why);
 	nhca_channel_violated(ch, &x, &s->local, s->from + off, why);
 }
