@@ -286,6 +286,7 @@ int nhca_xmit(struct nhca_tx *tx);
  * @src:     instead of @skb: where the payload comes from, on the same host; and then
  * @src_err: it could not be read
  * @bth:     of the packet before, if it had no other headers; else NULL
+ * @rxeth:   of the packet, if it has one, and that lies in one piece behind the BTH; else NULL
  * @qp, @held, @passed, @marked: the transport room's: the QP of the packet before, the lock of it
  *           that is still held, whether the packet was let in, and whether one was marked (ECN)
  */
@@ -310,6 +311,7 @@ struct nhca_rx {
 	struct nhca_iter *src;
 	int src_err;
 	const u8 *bth;
+	const u8 *rxeth;
 	struct nhca_qp *qp;
 	/* one of @qp's, or NULL */
 	spinlock_t *held;
@@ -351,5 +353,17 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
  * Return: how many there were, up to the first that is different or could not be copied whole.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
+
+/**
+ * nhca_rx_run - how many packets behind this one in its batch go on with its transfer?
+ * @rx:  a packet with an RXETH, of a whole segment, that is intact
+ * @max: segments that the transfer has behind it
+ * They differ from it in what nhca_rxeth_step() steps, so that what holds for it holds for them.
+ * Context: softirq.
+ */
+u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
+
+/* the next packet of the run */
+void nhca_rx_next(struct nhca_rx *rx);
 
 #endif /* NHCA_NET_H */

@@ -95,13 +95,19 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
 }
 
 /*
- * Is what begins with the BTH @p the packet before with the next PSN, and perhaps another wish to
- * be acknowledged?  Then its headers are those, too, if it is as long.
+ * Are these two BTHs the same but for the PSN, which is @psn in @p, and perhaps the wish to be
+ * acknowledged?
  */
+static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
+{
+	return !memcmp(p, bth, 8) && !((p[8] ^ bth[8]) & ~NHCA_RX_ACKREQ) &&
+	       get_unaligned_be24(p + 9) == psn;
+}
+
+/* Is what begins with the BTH @p the packet behind the one before, if it is as long? */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
-	return !memcmp(p, rx->bth, 8) && !((p[8] ^ rx->bth[8]) & ~NHCA_RX_ACKREQ) &&
-	       get_unaligned_be24(p + 9) == nhca_psn_add(rx->hdr.psn, 1);
+	return nhca_rx_bth_alike(rx->bth, p, nhca_psn_add(rx->hdr.psn, 1));
 }
 
 /* The packet at @udp_off is alike and begins with the BTH @p. */
@@ -151,6 +157,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	if (rx->hdr.info->flags & NHCA_OPF_RXETH) {
 		/* a channel's: nothing of a QP stays held */
 		nhca_transport_rx_end(rx);
+		rx->rxeth = p != buf ? p + NHCA_BTH_LEN : NULL;
 		nhca_channel_rx(rx);
 	} else {
 		nhca_transport_rx(rx);
@@ -288,16 +295,22 @@ bool nhca_insists_icrc(void)
 	return READ_ONCE(nhca_insist_icrc);
 }
 
+/* May it do without an ICRC? */
+static bool nhca_rx_is_bare(const struct nhca_rx *rx)
+{
+	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
+
+	return (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
+	       nhca_rx_sum_ok(rx);
+}
+
 /*
  * The bits that say that it has no ICRC are not under the ICRC: who has changed them has not
  * changed the packet.
  */
 bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
 {
-	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
-
-	if (bare && (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
-	    nhca_rx_sum_ok(rx))
+	if (bare && nhca_rx_is_bare(rx))
 		return true;
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
@@ -362,4 +375,39 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		nhca_rx_step(rx, p);
 	}
 	return n;
+}
+
+u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
+{
+	const u32 len = NHCA_BTH_LEN + NHCA_RXETH_LEN;
+	struct nhca_cursor at = rx->at;
+	u32 n, next, avail;
+	const u8 *p;
+
+	/* an ICRC each has to verify for itself */
+	if (!rx->rxeth || !nhca_rx_is_bare(rx))
+		return 0;
+	for (n = 0; n < max; n++) {
+		next = rx->udp_off + (n + 1) * rx->udp_len;
+		if (next + rx->udp_len > rx->skb->len)
+			break;
+		p = nhca_cursor_at(&at, next, &avail);
+		if (!p || avail < len ||
+		    !nhca_rx_bth_alike(rx->rxeth - NHCA_BTH_LEN, p,
+				       nhca_psn_add(rx->hdr.psn, n + 1)) ||
+		    !nhca_rxeth_stepped(&rx->hdr.rx, n + 1, rx->rxeth, p + NHCA_BTH_LEN))
+			break;
+	}
+	return n;
+}
+
+void nhca_rx_next(struct nhca_rx *rx)
+{
+	rx->udp_off += rx->udp_len;
+	rx->off += rx->udp_len;
+	rx->index++;
+	rx->rxeth = NULL;
+	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
+	rx->hdr.rx.offset += rx->hdr.rx.segment;
+	rx->hdr.rx.pvo += rx->hdr.rx.segment;
 }
