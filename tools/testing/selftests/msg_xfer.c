@@ -10,7 +10,9 @@
  *	-n N	bytes in all, K, M or G may follow (64M); send: messages
  *	-s N	of each message (1M)
  *	-w N	messages at a time (8)
- *	-f	fast: bytes are looked at when all is over, not for each message
+ *	-f	fast: bytes are looked at when all is over, not for each message; time counts from when
+ *		the first window is done
+ *	-j	say how fast it was as JSON, for the benchmark
  *	-e	sleep when there is nothing to do
  *	-R N	recover the (last) device after N messages: here
  *	-X N:COMMAND
@@ -35,7 +37,7 @@ static struct {
 	uint32_t window, patience;
 	uint64_t recover_after, start_after;
 	const char *command;
-	bool fast, events, cancel;
+	bool fast, events, cancel, json;
 } opt = { .bytes = 64 << 20, .size = 1 << 20, .window = 8, .patience = 60 };
 
 static struct ibv_context *contexts[NHCADV_MSG_MAX_PATHS];
@@ -48,7 +50,7 @@ static uint64_t *area, their_pvo, messages;
 static struct message {
 	uint8_t done, told, wanted;
 } *state;
-static uint64_t done, told, cancelled, last_news, start_ns;
+static uint64_t done, told, cancelled, counted, last_news, start_ns;
 static bool client, over;
 
 /* ---- bytes ---- */
@@ -194,19 +196,6 @@ static void in_between(uint64_t count)
 	}
 }
 
-static void print_stats(void)
-{
-	struct nhcadv_msg_stats s;
-	uint32_t i;
-
-	for (i = 0; !nhcadv_msg_query(peer, i, &s); i++)
-		printf("msg_xfer: path %u: %s, %" PRIu64 " transfers, %" PRIu64 " packets, %" PRIu64
-		       " resent, %" PRIu64 " redriven, %" PRIu64 " probes, %" PRIu64
-		       " deaths, %.3f ms, window %" PRIu64 " KiB\n", i,
-		       s.alive ? "alive" : "dead", s.transfers, s.packets, s.resent, s.redriven,
-		       s.probes, s.deaths, s.srtt_ns / 1e6, s.window >> 10);
-}
-
 /* ---- writes and reads ---- */
 
 static void post(uint64_t k)
@@ -234,6 +223,10 @@ static void client_done(const struct nhcadv_msg_completion *wc)
 	once(&state[k < messages ? k : 0].done, k, "completion");
 	done++;
 	in_between(done);
+	if (opt.fast && done == opt.window && messages > opt.window) {
+		start_ns = now_ns();
+		counted = messages - done;
+	}
 	if (wc->status == ECANCELED && opt.cancel && k % 3 == 0) {
 		cancelled++;
 		/* nobody will tell */
@@ -452,7 +445,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:R:X:P:feC")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:R:X:P:fjeC")) != -1) {
 		switch (c) {
 		case 'd': *devices = optarg; break;
 		case 'g': *gids = optarg; break;
@@ -470,6 +463,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 			break;
 		case 'P': opt.patience = number(optarg); break;
 		case 'f': opt.fast = true; break;
+		case 'j': opt.json = true; break;
 		case 'e': opt.events = true; break;
 		case 'C': opt.cancel = true; break;
 		default: exit(2);
@@ -478,13 +472,42 @@ static void options(int argc, char **argv, char **devices, char **gids)
 	peer_host = argv[optind];
 	client = peer_host;
 	messages = opt.op == SEND ? opt.bytes : opt.bytes / opt.size;
+	counted = messages;
 	if (!*devices || !*gids || opt.size % 8 || !opt.window || !messages)
 		die("what is to be done?");
 }
 
+static void print_result(uint64_t ns)
+{
+	static const char * const ops[] = { "write", "read", "send" };
+	static const char * const names[] = { "written", "read", "sent" };
+	uint64_t bytes = opt.op == SEND ? 0 : counted * opt.size;
+
+	if (opt.json)
+		printf("{\"mode\": \"stream\", \"op\": \"msg-%s\", \"size\": %" PRIu64
+		       ", \"count\": %" PRIu64 ", \"depth\": %u, \"MiB_per_s\": %.2f, "
+		       "\"ns_per_message\": %.1f}\n", ops[opt.op], opt.size, counted, opt.window,
+		       bytes * 1e9 / ns / (1 << 20), (double)ns / counted);
+	else
+		printf("msg_xfer: %" PRIu64 " messages %s, %" PRIu64 " cancelled, %.3f s, %.2f MB/s\n",
+		       messages, names[opt.op], cancelled, ns / 1e9, bytes * 1e3 / ns);
+}
+
+static void print_stats(void)
+{
+	struct nhcadv_msg_stats s;
+	uint32_t i;
+
+	for (i = 0; !nhcadv_msg_query(peer, i, &s); i++)
+		printf("msg_xfer: path %u: %s, %" PRIu64 " transfers, %" PRIu64 " packets, %" PRIu64
+		       " resent, %" PRIu64 " redriven, %" PRIu64 " probes, %" PRIu64
+		       " deaths, %.3f ms, window %" PRIu64 " KiB\n", i,
+		       s.alive ? "alive" : "dead", s.transfers, s.packets, s.resent, s.redriven,
+		       s.probes, s.deaths, s.srtt_ns / 1e6, s.window >> 10);
+}
+
 int main(int argc, char **argv)
 {
-	static const char * const names[] = { "written", "read", "sent" };
 	char *devices = NULL, *gids = NULL;
 	struct word finished = { .over = 1 };
 	uint64_t bytes, k;
@@ -525,9 +548,7 @@ int main(int argc, char **argv)
 		die("%" PRIu64 " of %" PRIu64 " messages were told of", told, messages);
 	meet(1);
 	if (client)
-		printf("msg_xfer: %" PRIu64 " messages %s, %" PRIu64 " cancelled, %.3f s, %.2f MB/s\n",
-		       messages, names[opt.op], cancelled, start_ns / 1e9,
-		       opt.op == SEND ? 0 : messages * opt.size * 1e3 / start_ns);
+		print_result(start_ns);
 	print_stats();
 	/* it completed, and is not in use any more */
 	verb(nhcadv_msg_dereg_mem(mem));
