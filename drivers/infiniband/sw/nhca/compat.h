@@ -61,6 +61,10 @@
 #define NHCA_OLD_PORT_EVENT	/* no report_port_event */
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define NHCA_OLD_COUNTER	/* verbs of QPs' counters do not take the port */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define NHCA_OLD_REG_MR		/* reg_user_mr without ib_dmah */
 #endif

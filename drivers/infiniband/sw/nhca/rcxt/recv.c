@@ -288,11 +288,11 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
 	if (rx->mcast || !nhca_addr_is(rx->nn, ch->dev, &rx->daddr)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ADDR);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
 	if (!nhca_rx_intact(rx, true)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return false;
 	}
 	if (nhca_channel_failed(ch)) {
@@ -318,12 +318,14 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	if (!ch) {
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 		if (dev)
-			nhca_count(dev, NHCA_CNT_RX_NO_QP);
+			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 		return;
 	}
 	rx->dev = ch->dev;
-	nhca_count(ch->dev, NHCA_CNT_RCVD_PKTS);
-	nhca_count_add(ch->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	nhca_count(ch->who, NHCA_CNT_RCVD_PKTS);
+	nhca_count_add(ch->who, NHCA_CNT_RCVD_BYTES, rx->payload);
+	trace_nhca_packet_received(ch->who, &rx->hdr, rx->hdr.psn, rx->hdr.rx.src_channel, 1,
+				   rx->payload);
 	if (!recv_admit(ch, rx))
 		return;
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, 1);
