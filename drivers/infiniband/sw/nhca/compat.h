@@ -45,6 +45,10 @@
 #endif
 
 /* ib_device_ops: verbs whose signature or name was another */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
 #endif

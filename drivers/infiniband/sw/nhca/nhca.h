@@ -14,6 +14,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
+#include <rdma/nhca_res.h>
 
 #include "compat.h"
 #include "observe/counters.h"

@@ -504,7 +504,7 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 	return 0;
 }
 
-void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
+unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info)
 {
 	int cpu, i;
 
@@ -521,7 +521,6 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 	};
 	info->state = info->reason ? IB_QPS_ERR : IB_QPS_RTS;
 	spin_lock_bh(&ch->lock);
-	ch->told = false;
 	info->violation = ch->violation.why;
 	info->violation_channel = ch->violation.channel;
 	info->violation_rcxt = ch->violation.rcxt;
@@ -531,6 +530,15 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 	for_each_possible_cpu(cpu)
 		for (i = 0; i < NHCA_CH_COUNTERS; i++)
 			info->counters[i] += per_cpu_ptr(ch->counts, cpu)->v[i];
+	return nhca_flow_inflight(ch->flow);
+}
+
+void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
+{
+	spin_lock_bh(&ch->lock);
+	ch->told = false;
+	spin_unlock_bh(&ch->lock);
+	nhca_channel_look(ch, info);
 }
 
 void nhca_channel_exit(void)

@@ -109,7 +109,10 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 /* For ibv_query_qp(), and the resource tracker: arms nothing.  Return: IB_QPS_RTS, IB_QPS_ERR. */
 enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
 
-/* Also arms IB_EVENT_QP_ACCESS_ERR anew.  @info is filled in, all of it. */
+/* @info is filled in, all of it.  Return: packets that the network stack has of the channel. */
+unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info);
+
+/* The same, and arms IB_EVENT_QP_ACCESS_ERR anew. */
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /* ---- the engines ---- */

@@ -368,6 +368,12 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
 
 /**
+ * nhca_qp_look - what there is to be seen of a QP that is no channel
+ * Each half is looked at under its lock.
+ */
+void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res);
+
+/**
  * nhca_qp_set_error - move a QP to the error state and flush it
  * @event: asynchronous event to raise, or -1
  * The flush itself runs from nhca_qp.kick, or from whoever calls

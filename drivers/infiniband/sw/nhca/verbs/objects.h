@@ -123,6 +123,16 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
+/* resource.c */
+int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
+
 /* counter.c */
 struct rdma_counter;
 struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter);

@@ -66,7 +66,16 @@ const struct ib_device_ops nhca_dev_ops = {
 	.detach_mcast = nhca_detach_mcast,
 	.disassociate_ucontext = nhca_disassociate_ucontext,
 	.enable_driver = nhca_enable_driver,
+	.fill_res_cq_entry = nhca_fill_res_cq_entry,
+	.fill_res_cq_entry_raw = nhca_fill_res_cq_entry_raw,
 	.fill_res_mr_entry = nhca_fill_res_mr_entry,
+	.fill_res_mr_entry_raw = nhca_fill_res_mr_entry_raw,
+	.fill_res_qp_entry = nhca_fill_res_qp_entry,
+	.fill_res_qp_entry_raw = nhca_fill_res_qp_entry_raw,
+#ifndef NHCA_OLD_RES_SRQ
+	.fill_res_srq_entry = nhca_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = nhca_fill_res_srq_entry_raw,
+#endif
 	.get_dev_fw_str = nhca_get_dev_fw_str,
 	.get_dma_mr = nhca_get_dma_mr,
 	.get_hw_stats = nhca_get_hw_stats,
