@@ -12,6 +12,9 @@ RDMA_CORE_SRC ?=
 # y: the module has its KUnit suites, for a kernel that has KUnit
 KUNIT ?=
 DESTDIR ?=
+SBINDIR ?= /usr/local/sbin
+DATADIR ?= /usr/local/share
+MANDIR ?= $(DATADIR)/man
 
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
@@ -33,10 +36,13 @@ module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tr
 provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
 	+$(USERSPACE_CALL) all
 
-install: | root	## module, module index and provider on this machine (root)
+install: | root	## module, module index, provider, nhcatop and bpftrace scripts on this machine (root)
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= modules_install
 	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
+	install -D -m 755 tools/nhcatop/nhcatop $(DESTDIR)$(SBINDIR)/nhcatop
+	install -D -m 755 -t $(DESTDIR)$(DATADIR)/nhca/bpftrace tools/bpftrace/*.bt
+	install -D -m 644 tools/nhcatop/nhcatop.8 $(DESTDIR)$(MANDIR)/man8/nhcatop.8
 
 selftests: $(PROGRAMS)	## the test programs in C; they link with the provider
 

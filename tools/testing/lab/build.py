@@ -15,7 +15,8 @@ import say
 import sources
 
 # What module and provider are made of, and what test programs are made of.
-DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace"]
+DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", "tools/nhcatop",
+                "tools/bpftrace"]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
                  "tools/testing/bench", "tools/wireshark"]
 SKIPPED = {"__pycache__", "build", ".git"}

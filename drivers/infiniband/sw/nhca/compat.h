@@ -45,6 +45,10 @@
 #endif
 
 /* ib_device_ops: verbs whose signature or name was another */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
 #endif
@@ -59,6 +63,10 @@
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #define NHCA_OLD_PORT_EVENT	/* no report_port_event */
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define NHCA_OLD_COUNTER	/* verbs of QPs' counters do not take the port */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)

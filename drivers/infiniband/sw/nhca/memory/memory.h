@@ -438,8 +438,8 @@ void nhca_mw_qp_gone(const struct nhca_party *party);
 /* what type 2 windows are: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B (module parameter mw_type) */
 u64 nhca_mw_device_cap(void);
 
-/* ib_device_ops.fill_res_mr_entry: what the region is (memory/debug.c) */
-int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+/* what there is to be seen of a region (memory/debug.c); process */
+void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res);
 
 /* module load: random first keys; unload */
 int nhca_memory_init(void);

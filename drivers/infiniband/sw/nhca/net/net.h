@@ -222,7 +222,8 @@ struct nhca_burst;
 /**
  * struct nhca_tx - one packet to send
  * @burst:   where it may wait for those behind it, or NULL
- * @dev, @av, @flow: who, where to, on whose account
+ * @dev, @av, @flow: whose, where to, on whose account
+ * @who:     whose, for counters and traces
  * @sport:   UDP source port, host order
  * @hdr:     headers; pad is filled in here
  * @it:      payload source, or NULL
@@ -239,6 +240,7 @@ struct nhca_burst;
 struct nhca_tx {
 	struct nhca_burst *burst;
 	struct nhca_dev *dev;
+	const struct nhca_who *who;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	u16 sport;
@@ -331,6 +333,14 @@ bool nhca_insists_icrc(void);
  * Context: softirq.
  */
 bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
+
+/**
+ * nhca_rx_refused - a packet reaches nobody: count and trace it
+ * @dev: the device that it would be for
+ * @h:   its headers, or NULL
+ * Context: softirq.
+ */
+void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
  * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?

@@ -14,6 +14,7 @@
 #include "sockets.h"
 #include "xmit.h"
 #include "../memory/memory.h"
+#include "../observe/trace.h"
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 #include "../wire/compat.h"
@@ -27,7 +28,14 @@ static bool nhca_insist_icrc;
 module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
 MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
 
-static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
+void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why)
+{
+	nhca_dev_count(dev, why);
+	trace_nhca_packet_refused(&dev->ibdev, h, why);
+}
+
+/* As above, for whatever device has the address.  @h: as far as there are headers, or NULL */
+static void nhca_rx_refuse(struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why)
 {
 	struct nhca_dev *dev = rx->dev;
 
@@ -35,7 +43,7 @@ static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
 		dev = rx->mcast ? nhca_net_dev(rx->nn, rx->iif) :
 				  nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 	if (dev)
-		nhca_count(dev, which);
+		nhca_rx_refused(dev, h, why);
 }
 
 /* Return: false if no RoCE sender makes such an IP header. */
@@ -146,7 +154,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	rx->udp_len = udp_len;
 	err = nhca_hdr_decode(&rx->hdr, p, avail, rx->udp_len);
 	if (err) {
-		nhca_rx_count(rx, why[err]);
+		nhca_rx_refuse(rx, err == NHCA_DECODE_LENGTH ? &rx->hdr : NULL, why[err]);
 		return;
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
@@ -170,11 +178,11 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
 	if (!nhca_rx_addresses(&rx)) {
-		nhca_rx_count(&rx, NHCA_CNT_RX_BAD_LENGTH);
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
 		return;
 	}
 	if (!skb->len)
-		nhca_rx_count(&rx, NHCA_CNT_RX_TOO_SHORT);
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	nhca_cursor_init(&rx.at, skb);
 	/* of QPs and addresses */

@@ -21,6 +21,7 @@
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
+#include "../observe/trace.h"
 #include "../wire/icrc.h"
 
 #define NHCA_DEFAULT_TTL	64
@@ -419,22 +420,22 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 	return 0;
 }
 
-void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
-	       struct sk_buff *skb, int loan, u32 packets, u32 payload)
+void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
+	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload)
 {
 	struct net *net = nhca_net_ns(dev->nn);
 	int err;
 
 	nhca_flow_charge(flow, skb, loan, packets);
-	nhca_count_add(dev, NHCA_CNT_SENT_PKTS, packets);
-	nhca_count_add(dev, NHCA_CNT_SENT_BYTES, payload);
+	nhca_count_add(who, NHCA_CNT_SENT_PKTS, packets);
+	nhca_count_add(who, NHCA_CNT_SENT_BYTES, payload);
 
 	if (av->v4)
 		err = ip_local_out(net, NULL, skb);
 	else
 		err = ip6_local_out(net, NULL, skb);
 	if (unlikely(net_xmit_eval(err)))
-		nhca_count(dev, NHCA_CNT_SEND_ERR);
+		nhca_count(who, NHCA_CNT_SEND_ERR);
 }
 
 /* One packet, one skb. */
@@ -453,7 +454,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 		return -ENETDOWN;
 	dst = nhca_route(net, tx->av, tx->sport);
 	if (IS_ERR(dst)) {
-		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
+		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
@@ -481,16 +482,14 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 		nhca_sum_here(skb, tx->av, seal.csum);
 	else if (tx->sum)
 		nhca_sum_below(skb, tx->av);
-	nhca_send(tx->dev, tx->av, tx->flow, skb, loan, 1, tx->payload);
+	nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, loan, 1, tx->payload);
 	return 0;
 }
 
-int nhca_xmit(struct nhca_tx *tx)
+static int nhca_xmit_some_way(struct nhca_tx *tx)
 {
 	int err;
 
-	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
-	tx->hdr->pad = -tx->payload & 3;
 	if (tx->burst) {
 		if (tx->sum) {
 			err = nhca_burst_add(tx);
@@ -501,6 +500,19 @@ int nhca_xmit(struct nhca_tx *tx)
 		nhca_burst_flush(tx->burst);
 	}
 	return nhca_xmit_alone(tx);
+}
+
+int nhca_xmit(struct nhca_tx *tx)
+{
+	int err;
+
+	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
+	tx->hdr->pad = -tx->payload & 3;
+	err = nhca_xmit_some_way(tx);
+	if (!err)
+		trace_nhca_packet_sent(tx->who, tx->hdr, tx->hdr->psn, tx->hdr->qpn, 1,
+				       tx->payload);
+	return err;
 }
 
 int __init nhca_xmit_init(void)

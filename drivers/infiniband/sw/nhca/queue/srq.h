@@ -41,4 +41,7 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
  */
 int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr);
 
+/* what there is to be seen of it; any context */
+void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res);
+
 #endif /* NHCA_SRQ_H */

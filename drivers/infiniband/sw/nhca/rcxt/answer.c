@@ -65,6 +65,7 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 {
 	struct nhca_tx tx = {
 		.dev = ch->dev,
+		.who = ch->who,
 		.flow = ch->flow,
 		.hdr = h,
 		.it = it,

@@ -8,6 +8,7 @@
  */
 #include "engine.h"
 #include "../observe/trace.h"
+#include "../wire/psn.h"
 
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		    enum nhca_channel_counter why)
@@ -16,11 +17,13 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 	trace_nhca_channel_drop(ch->qpn, x, why);
 }
 
-/* packets of the length of this one that came to the device, and that the channel let in */
-static void recv_came(const struct nhca_rx *rx, u32 packets)
+/* Packets alike, the last of which is @rx, came to the channel's door, and it let them in. */
+static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
-	nhca_count_add(rx->dev, NHCA_CNT_RCVD_PKTS, packets);
-	nhca_count_add(rx->dev, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	nhca_count_add(ch->who, NHCA_CNT_RCVD_PKTS, packets);
+	nhca_count_add(ch->who, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	trace_nhca_packet_received(ch->who, &rx->hdr, nhca_psn_add(rx->hdr.psn, 1 - packets),
+				   rx->hdr.rx.src_channel, packets, rx->payload);
 }
 
 static void recv_admitted(struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
@@ -194,8 +197,10 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	if (why != NHCA_CH_COUNTERS && run)
 		why = recv_place_each(ch, rx, run, access);
 	run = rx->index - first;
-	recv_came(rx, run);
-	recv_admitted(ch, rx, run);
+	if (run) {
+		recv_came(ch, rx, run);
+		recv_admitted(ch, rx, run);
+	}
 
 	/* it is this channel's as long as somebody copies for it */
 	spin_lock(lock);
@@ -343,11 +348,11 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
 	if (rx->mcast || !nhca_addr_is(rx->nn, ch->dev, &rx->daddr)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ADDR);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
 	if (!nhca_rx_intact(rx, true)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return false;
 	}
 	if (nhca_channel_failed(ch)) {
@@ -373,11 +378,11 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	if (!ch) {
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 		if (dev)
-			nhca_count(dev, NHCA_CNT_RX_NO_QP);
+			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 		return;
 	}
 	rx->dev = ch->dev;
-	recv_came(rx, 1);
+	recv_came(ch, rx, 1);
 	if (!recv_admit(ch, rx))
 		return;
 	recv_admitted(ch, rx, 1);

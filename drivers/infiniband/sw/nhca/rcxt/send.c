@@ -94,6 +94,7 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 	*tx = (struct nhca_tx) {
 		.burst = ch->burst,
 		.dev = ch->dev,
+		.who = ch->who,
 		.av = s->av,
 		.flow = ch->flow,
 		.sport = s->sport,

@@ -4,6 +4,7 @@
  * the order of their PSNs (IBTA 9.7.5.1).  A long READ answer pauses when the
  * stack holds enough of it and goes on from the flow's kick.
  */
+#include "../observe/trace.h"
 #include "engine.h"
 
 static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
@@ -30,6 +31,7 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct
 	struct nhca_tx tx = {
 		.burst = burst,
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
 		.sport = qp->sport,
@@ -70,6 +72,7 @@ void nhca_answer_cnp(struct nhca_qp *qp)
 	};
 	struct nhca_tx tx = {
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
 		.sport = qp->sport,
@@ -81,7 +84,7 @@ void nhca_answer_cnp(struct nhca_qp *qp)
 		return;
 	qp->cnp_sent = jiffies;
 	if (!nhca_xmit(&tx))
-		nhca_count(qp->dev, NHCA_CNT_CNP_SENT);
+		nhca_count(&qp->who, NHCA_CNT_CNP_SENT);
 }
 
 static u8 nhca_read_opcode(const struct nhca_res *res)
@@ -165,7 +168,7 @@ static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool replay = res->replay;
 
-	nhca_count(qp->dev, NHCA_CNT_SENT_ACCESS_NAK);
+	nhca_count(&qp->who, NHCA_CNT_SENT_ACCESS_NAK);
 	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
 			replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
 	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
@@ -205,8 +208,10 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
-		if (qp->ibqp.qp_type == IB_QPT_RC)
+		if (qp->ibqp.qp_type == IB_QPT_RC) {
+			trace_nhca_nak_sent(&qp->who, rq->nak_psn, rq->syndrome);
 			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
+		}
 		if (rq->fatal)
 			nhca_qp_set_error(qp, rq->fatal_event);
 	} else if (rq->ack_due) {

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 static const u8 nhca_wc_opcode[] = {
@@ -27,8 +28,24 @@ static void nhca_post_cqe(struct nhca_qp *qp, struct ib_cq *ibcq, struct nhca_cq
 	cqe->qp_num = qp->qpn;
 	cqe->kernel = (uintptr_t)&qp->ibqp;
 	if (nhca_cq_post(to_nhca_cq(ibcq), cqe, solicited || cqe->status)) {
-		nhca_count(qp->dev, NHCA_CNT_CQ_OVERFLOW);
+		nhca_count(&qp->who, NHCA_CNT_CQ_OVERFLOW);
 		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+	}
+}
+
+static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
+			   enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		if (nhca_swr_is_send(swr))
+			nhca_count(&qp->who, NHCA_CNT_SENDS);
+		break;
+	case IB_WC_WR_FLUSH_ERR:
+		nhca_count(&qp->who, NHCA_CNT_SEND_CQE_FLUSH);
+		break;
+	default:
+		nhca_count(&qp->who, NHCA_CNT_SEND_CQE_ERR);
 	}
 }
 
@@ -39,6 +56,9 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 		    status != IB_WC_SUCCESS;
 	struct nhca_cqe cqe;
 
+	nhca_swr_count(qp, swr, status);
+	trace_nhca_wqe_completed(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, status, swr->length,
+				 swr->clock);
 	if (tell) {
 		cqe = (struct nhca_cqe) {
 			.wr_id = swr->wqe.wr_id,
@@ -110,15 +130,39 @@ int nhca_rq_take(struct nhca_qp *qp)
 	if (rq->have_rwr)
 		return 0;
 	err = srq ? nhca_srq_take(srq, rq->rwr) : nhca_rwq_take(&rq->wq, rq->rwr);
-	if (!err || err == -EINVAL)
+	if (!err || err == -EINVAL) {
 		rq->have_rwr = true;
+		rq->clock = nhca_trace_clock();
+		trace_nhca_wqe_started(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id,
+				       rq->rwr->length, 0, 0);
+	}
 	return err;
+}
+
+static void nhca_rq_count(const struct nhca_qp *qp, enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		nhca_count(&qp->who, NHCA_CNT_RECVS);
+		break;
+	case IB_WC_WR_FLUSH_ERR:
+		nhca_count(&qp->who, NHCA_CNT_RECV_CQE_FLUSH);
+		break;
+	case IB_WC_LOC_LEN_ERR:
+		nhca_count(&qp->who, NHCA_CNT_RECV_LENGTH_ERR);
+		fallthrough;
+	default:
+		nhca_count(&qp->who, NHCA_CNT_RECV_CQE_ERR);
+	}
 }
 
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	nhca_rq_count(qp, cqe->status);
+	trace_nhca_wqe_completed(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id, cqe->status,
+				 cqe->byte_len, rq->clock);
 	cqe->wr_id = rq->rwr->wr_id;
 	rq->have_rwr = false;
 	nhca_post_cqe(qp, qp->ibqp.recv_cq, cqe, solicited);

@@ -52,6 +52,12 @@ static inline bool nhca_swr_is_read(const struct nhca_swr *swr)
 	return swr->wqe.opcode == NHCA_WR_RDMA_READ;
 }
 
+static inline bool nhca_swr_is_send(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_SEND || swr->wqe.opcode == NHCA_WR_SEND_WITH_IMM ||
+	       swr->wqe.opcode == NHCA_WR_SEND_WITH_INV;
+}
+
 static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP ||
@@ -103,8 +109,8 @@ void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool
 /* the timeout field of ibv_qp_attr in jiffies, stretched to NHCA_TIMEOUT_MIN; any context */
 unsigned long nhca_timeout_jiffies(u8 timeout);
 
-/* go back to the oldest PSN that is not acknowledged and send again */
-void nhca_sq_go_back(struct nhca_qp *qp);
+/* go back to the oldest PSN that is not acknowledged and send again; @why: the counter of that */
+void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /* everything before @psn is acknowledged: retry counters, timer, window */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);

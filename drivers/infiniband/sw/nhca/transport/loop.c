@@ -15,6 +15,7 @@
  */
 #include <linux/moduleparam.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 /*
@@ -187,8 +188,10 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 	if (err)
 		return 0;
 	peer->rq.psn = nhca_psn_add(peer->rq.psn, npsn);
-	if (swr->sent + npsn == swr->npsn)
+	if (swr->sent + npsn == swr->npsn) {
 		peer->rq.msn = nhca_psn_add(peer->rq.msn, 1);
+		nhca_count(&peer->who, NHCA_CNT_READ_REQUESTS);
+	}
 	nhca_loop_done(qp, swr, npsn);
 	return npsn;
 }
@@ -196,6 +199,8 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
+	/* it may be done, and gone, behind the step */
+	u8 wr = swr->wqe.opcode;
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
@@ -211,8 +216,10 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 		npsn = nhca_loop_read(qp, swr, peer, npsn);
 	else
 		npsn = nhca_loop_message(qp, swr, peer, npsn);
-	if (npsn)
-		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, bytes);
+	if (npsn) {
+		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, bytes);
+		trace_nhca_same_host(&qp->who, qp->attr.dest_qp_num, wr, psn, npsn, bytes);
+	}
 	qp->sq.loop_held += npsn;
 	if (qp->sq.loop_held >= NHCA_LOOP_HELD)
 		nhca_loop_end(qp);
@@ -250,7 +257,9 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (nhca_rx_fits(peer, &rx) && !nhca_loop_waits(&peer->rq))
 		taken = nhca_datagram_take(peer, &rx);
 	spin_unlock(&peer->rq.lock);
-	if (taken)
-		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, swr->length);
+	if (taken) {
+		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, swr->length);
+		trace_nhca_same_host(&qp->who, h->qpn, swr->wqe.opcode, h->psn, 1, swr->length);
+	}
 	return taken;
 }

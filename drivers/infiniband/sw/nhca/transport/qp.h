@@ -36,6 +36,7 @@
  * @got:     READ: PSNs whose data has been placed
  * @begun:   a PSN range is assigned
  * @status:  enum ib_wc_status: an error to report when it is the oldest
+ * @clock:   nhca_trace_clock() when it began
  * @wqe:     the checked copy, with its SGEs or inline bytes
  */
 struct nhca_swr {
@@ -48,6 +49,7 @@ struct nhca_swr {
 	u32 got;
 	bool begun;
 	u8 status;
+	u64 clock;
 	/* ends in a flexible array: last */
 	struct nhca_send_wqe wqe;
 };
@@ -190,6 +192,7 @@ struct nhca_res {
  * @wq:      receive ring; unused with an SRQ
  * @rwr:     the receive request of the message that is arriving
  * @have_rwr: @rwr is valid
+ * @clock:   nhca_trace_clock() when it was taken
  * @seq:     opcode sequence
  * @psn:     expected PSN
  * @msn:     messages completed
@@ -218,6 +221,7 @@ struct nhca_rq {
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
 	struct nhca_rwr *rwr;
+	u64 clock;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;
@@ -271,6 +275,7 @@ struct nhca_channel;
  * @dev:    its device
  * @qpn:    number; in the module's table of QPs (all devices share one), but
  *          GSI is found by its device
+ * @who:    as counters and traces know it; verbs/counter.c changes where is counted
  * @state:  written with both locks held, except that an engine that holds its
  *          own may move it to an error state; read anywhere with READ_ONCE
  * @modify: held by verbs/qp.c around a modify: one at a time
@@ -291,14 +296,15 @@ struct nhca_channel;
  *          or may have become another; READ_ONCE, the newest packet wins
  * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
  * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
- *          @qpn, @modify, @user and what @sq has been granted mean anything then, and nothing in
- *          transport/ is called for it
+ *          @qpn, @who, @modify, @user and what @sq has been granted mean anything then, and
+ *          nothing in transport/ is called for it
  * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
 	struct nhca_dev *dev;
 	u32 qpn;
+	struct nhca_who who;
 	enum ib_qp_state state;
 	/* one modify at a time */
 	struct mutex modify;
@@ -360,6 +366,12 @@ void nhca_qp_fini(struct nhca_qp *qp);
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
+
+/**
+ * nhca_qp_look - what there is to be seen of a QP that is no channel
+ * Each half is looked at under its lock.
+ */
+void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res);
 
 /**
  * nhca_qp_set_error - move a QP to the error state and flush it

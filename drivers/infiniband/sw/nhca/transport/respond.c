@@ -16,7 +16,7 @@ static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int
 	};
 
 	if (qp->ibqp.qp_type == IB_QPT_RC)
-		nhca_count(qp->dev, count[code]);
+		nhca_count(&qp->who, count[code]);
 	else if (code != NHCA_NAK_REM_OP)
 		/* UC tells nobody and lives on: the message is dropped (9.8.2.2.6) */
 		return NHCA_HELD;
@@ -67,17 +67,17 @@ static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp)
 		return NHCA_TAKEN;
 	case -ENOENT:
 		if (qp->ibqp.qp_type == IB_QPT_UC) {
-			nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+			nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 			return NHCA_HELD;
 		}
-		nhca_count(qp->dev, NHCA_CNT_SENT_RNR);
+		nhca_count(&qp->who, NHCA_CNT_SENT_RNR);
 		nhca_answer_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
 		rq->nak_sent = true;
 		return NHCA_HELD;
 	case -EINVAL:
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
 	default:
-		nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+		nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
 	}
 }
@@ -130,7 +130,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->src_err)
 		return NHCA_HELD;
 	if (err) {
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
 	}
 	rq->recv_off += rx->payload;
@@ -413,6 +413,16 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 	return nhca_do_atomic(qp, rx);
 }
 
+static void nhca_request_count(const struct nhca_qp *qp, u32 flags)
+{
+	if (flags & NHCA_OPF_WRITE)
+		nhca_count(&qp->who, NHCA_CNT_WRITE_REQUESTS);
+	else if (flags & NHCA_OPF_READ)
+		nhca_count(&qp->who, NHCA_CNT_READ_REQUESTS);
+	else if (flags & NHCA_OPF_ATOMIC)
+		nhca_count(&qp->who, NHCA_CNT_ATOMIC_REQUESTS);
+}
+
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -425,8 +435,10 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 		rq->nak_due = false;
 		rq->ack_due = true;
 	}
-	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC)) {
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
+		nhca_request_count(qp, h->info->flags);
+	}
 	/* READs and atomics are acknowledged by their answers */
 	if (h->ackreq && qp->ibqp.qp_type == IB_QPT_RC &&
 	    !(h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC)))
@@ -485,7 +497,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 /* 9.7.4.5: what has been done is not done again */
 static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	nhca_count(qp->dev, NHCA_CNT_DUP_REQUEST);
+	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	if (h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC))
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
@@ -504,11 +516,11 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (ahead < 0) {
 		nhca_duplicate(qp, h);
 	} else if (ahead > 0) {
-		nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+		nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		/* one NAK for each gap (9.7.5.1.4) */
 		if (!rq->nak_sent) {
 			rq->nak_sent = true;
-			nhca_count(qp->dev, NHCA_CNT_SENT_SEQ_NAK);
+			nhca_count(&qp->who, NHCA_CNT_SENT_SEQ_NAK);
 			nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 		}
 	} else {
@@ -534,7 +546,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 		return verdict;
 	if (h->psn != rq->psn || first) {
 		if (h->psn != rq->psn)
-			nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+			nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = h->psn;
 		rq->drop = !first;

@@ -6,6 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 /* timeouts in a row that may be put off */
@@ -145,12 +146,13 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	sq->since = jiffies;
 }
 
-void nhca_sq_go_back(struct nhca_qp *qp)
+void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 {
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
 	s32 done;
 
+	trace_nhca_retry(&qp->who, why, sq->una, sq->nxt, sq->window, sq->retries);
 	sq->cur = NULL;
 	sq->rd_atomic = 0;
 	/* whichever copy is answered, nobody could tell (Karn) */
@@ -206,16 +208,16 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	 * was lost, and nobody will say so.
 	 */
 	if (sq->usual && sq->probes < NHCA_PROBES_MAX) {
-		nhca_count(qp->dev, NHCA_CNT_PROBE);
+		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->probes++);
 		nhca_sq_wait_anew(sq);
-		nhca_sq_go_back(qp);
+		nhca_sq_go_back(qp, NHCA_CNT_PROBE);
 		return;
 	}
 
-	nhca_count(qp->dev, NHCA_CNT_TIMEOUT);
+	nhca_count(&qp->who, NHCA_CNT_TIMEOUT);
 	if (!sq->retries) {
-		nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+		nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 		nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -228,7 +230,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	WRITE_ONCE(qp->peer, 0);
 	nhca_sq_wait_anew(sq);
 	nhca_sq_shrink(qp, true);
-	nhca_sq_go_back(qp);
+	nhca_sq_go_back(qp, NHCA_CNT_TIMEOUT);
 }
 
 void nhca_sq_timer(struct timer_list *t)

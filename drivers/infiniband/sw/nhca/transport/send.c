@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 static bool nhca_swr_is_write(const struct nhca_swr *swr)
@@ -65,6 +66,9 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
+	swr->clock = nhca_trace_clock();
+	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,
+			       swr->npsn);
 	if (nhca_swr_is_local(swr)) {
 		/* what it closes may lie in what waits, and it may wait itself */
 		nhca_loop_end(qp);
@@ -154,6 +158,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	*tx = (struct nhca_tx) {
 		.burst = qp->sq.burst,
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
 		.sport = qp->sport,
@@ -178,7 +183,7 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
-		nhca_count(qp->dev, NHCA_CNT_RETRANSMIT_PKTS);
+		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
 	return nhca_xmit(&tx);
 }
 
@@ -346,7 +351,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	case -EACCES:
 	case -ENODATA:
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		swr->status = IB_WC_LOC_PROT_ERR;
 		return err;
 	case -EINVAL:
@@ -417,7 +422,7 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 	if (!swr) {
 		swr = nhca_sq_take(qp);
 		if (PTR_ERR(swr) == -EPROTO) {
-			nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+			nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 			nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
 			return NULL;
 		}

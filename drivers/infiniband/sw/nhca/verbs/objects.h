@@ -108,6 +108,9 @@ int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 
 /* qp.c */
+struct nhca_qp;
+/* as counters and traces know a new one, but for its number */
+void nhca_qp_who(struct nhca_qp *qp);
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata);
 int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -120,8 +123,31 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
+/* resource.c */
+int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
+
+/* counter.c */
+struct rdma_counter;
+struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter);
+void nhca_counter_init(struct rdma_counter *counter);
+#ifdef NHCA_OLD_COUNTER
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int nhca_counter_unbind_qp(struct ib_qp *ibqp);
+#else
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
+int nhca_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+#endif
+int nhca_counter_dealloc(struct rdma_counter *counter);
+int nhca_counter_update_stats(struct rdma_counter *counter);
+
 /* channel.c: the same for QPs of type IB_QPT_DRIVER */
-struct nhca_qp;
 extern const struct uapi_definition nhca_channel_defs[];
 int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			struct ib_udata *udata);

@@ -50,6 +50,12 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
 	return 0;
 }
 
+void nhca_qp_who(struct nhca_qp *qp)
+{
+	qp->who.dev = qp->dev->ibdev.index;
+	qp->who.counters = qp->dev->counters;
+}
+
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata)
 {
@@ -66,6 +72,7 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 	mutex_init(&qp->modify);
 	qp->dev = to_nhca_dev(ibqp->device);
+	nhca_qp_who(qp);
 	qp->user = !!udata;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
