@@ -261,6 +261,15 @@ enum nhca_channel_wc {
 	NHCA_WC_CH_HAS_READ	= 0xc5,
 };
 
+/*
+ * nhca_cqe.sl.  RoCEv2 carries no service level; what stands in its place is the kind of
+ * packet (IBTA A17.4.5.1 wants it told, struct ibv_wc has no field for it), as mlx5 gives
+ * it and UCX looks at it.  An address that is made from such a completion has no priority.
+ */
+#define NHCA_SL_ROCE_V2		8
+#define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)
+#define NHCA_SL_IPV4		(NHCA_SL_ROCE_V2 | 2)
+
 /**
  * struct nhca_cqe - one work completion
  * @wr_id:       of the work request
@@ -275,7 +284,7 @@ enum nhca_channel_wc {
  * @qp_num:      local QP
  * @src_qp:      UD: source QP; channels: the peer's channel
  * @pkey_index:  GSI: P_Key index
- * @sl:          UD: service level
+ * @sl:          UD: NHCA_SL_*
  * @network_hdr_type: UD: enum rdma_network_type
  * @smac:        UD: source MAC, zero if not known
  * @vlan_id:     UD: VLAN, 0xffff for none

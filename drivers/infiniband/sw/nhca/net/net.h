@@ -86,7 +86,7 @@ void nhca_net_exit(void);
  * @v4:      both addresses are IPv4
  * @mcast:   @daddr is multicast
  * @tclass, @hop_limit, @flow_label: for the IP header
- * @sl:      service level, becomes skb->priority
+ * @sl:      service level, becomes skb->priority, or NHCA_SL_*
  * @sgid_index: of the source GID
  * @dmac:    as the consumer resolved it; the neighbour table decides, this
  *           answers ibv_query_qp()

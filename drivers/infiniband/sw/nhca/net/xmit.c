@@ -316,7 +316,9 @@ struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 spor
 		nhca_push_ip4(skb, av, idents);
 	else
 		nhca_push_ip6(skb, av);
-	skb->priority = av->sl;
+	/* an address that came with a completion has no priority */
+	if (!(av->sl & NHCA_SL_ROCE_V2))
+		skb->priority = av->sl;
 	return skb;
 }
 

@@ -85,6 +85,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		.flags = NHCA_WC_GRH,
 		.byte_len = NHCA_GRH_LEN + rx->payload,
 		.src_qp = h->src_qpn,
+		.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6,
 		.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6,
 		.vlan_id = 0xffff,
 	};
