@@ -97,12 +97,15 @@ load_start() {
 }
 
 load_stop() {
+	# what was written until now is read, too
+	within "${LOAD_PATIENCE:-60}" load_moved $(($(load_bytes read) + 1)) read
 	kill -INT $LOAD 2> /dev/null
 	if ! ended $LOAD "${LOAD_PATIENCE:-60}"; then
 		notok "$1" "fio does not end"
 		kill -KILL $LOAD
 	# 128: it was interrupted, and all was well until then
-	elif [ "$JOB_STATUS" != 128 ] || ! grep -q 'err= 0' "$LIB_TMP/load"; then
+	elif [ "$JOB_STATUS" != 128 ] || ! grep -q 'err= 0' "$LIB_TMP/load" ||
+		! grep -q '^ *read: ' "$LIB_TMP/load"; then
 		notok "$1" "fio's status is $JOB_STATUS"
 	else
 		ok "$1"
@@ -113,16 +116,16 @@ load_stop() {
 	return 1
 }
 
-# What the processes of fio have submitted, past the page cache.
+# What the processes of fio have submitted, past the page cache; of that what was read.
 load_bytes() {
 	local pid
 	for pid in $(pgrep -x fio); do
-		awk '/^(read|write)_bytes/ { print $2 }' "/proc/$pid/io"
+		awk '/^('"${1:-read|write}"')_bytes/ { print $2 }' "/proc/$pid/io"
 	done 2> /dev/null | awk '{ n += $1 } END { print n + 0 }'
 }
 
 load_moved() {
-	[ "$(load_bytes)" -gt "$1" ]
+	[ "$(load_bytes $2)" -gt "$1" ]
 }
 
 load_moves() {
