@@ -191,7 +191,7 @@ class Builder:
                 mkdir -p {os.path.dirname(place)}
                 strip --strip-debug -o {place} /module/{stem}.ko
                 needs=$(modinfo -F depends {place} | tr , ' ')
-                echo "install {stem} ${{needs:+modprobe -a $needs && }}insmod {place}" \
+                echo "install {stem} ${{needs:+modprobe -a $needs && }}insmod {place} \\$CMDLINE_OPTS" \
                     > /etc/modprobe.d/lab-{stem}.conf"""
             self._chroot(f"building module {stem}", command, target / "payload", f"module-{stem}",
                          {"/module": work})

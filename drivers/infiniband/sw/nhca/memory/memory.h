@@ -368,7 +368,8 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 
 /**
  * nhca_mr_fast_map - ib_map_mr_sg(): what the next IB_WR_REG_MR will open
- * Context: any; the key is closed.  Return: elements mapped, or an error.
+ * The key may be open: what it opens stays.
+ * Context: any; one at a time.  Return: elements mapped, or an error.
  */
 int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		     unsigned int *sg_offset);

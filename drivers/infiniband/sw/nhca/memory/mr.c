@@ -44,6 +44,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
 	kvfree(mr->pieces);
+	nhca_mr_fast_free(mr);
 	nhca_odp_put(mr->odp);
 	nhca_dmabuf_free(mr->dmabuf);
 	/* takes NULL, and marks pages dirty if they could be written */
