@@ -32,8 +32,8 @@ def _add_options(parser):
     add("--driver", default="nhca", metavar="D",
         help="nhca, rxe, siw, none (nhca installed, not loaded), or one a node: 1=nhca,2=rxe (nhca)")
     add("--packages", default="", metavar="A,B", help="extra Debian packages in the image")
-    add("--debs", choices=("installed", "ready"),
-        help="the driver comes as Debian packages: installed, or ready in /packages; with --driver none")
+    add("--debs", action="store_true",
+        help="the driver comes as Debian packages, which are installed; with --driver none")
     add("--init", default="lab", choices=("lab", "systemd"),
         help="systemd: files outlive a reboot, and the script is run again after it (lab)")
     add("--modules", default="", metavar="A,B",

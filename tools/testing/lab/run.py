@@ -75,7 +75,7 @@ class Lab:
         options = self.options
         paths.need_root()
         paths.need_tools()
-        self.image = image.ensure(options.release, options.packages, packaged=options.debs is not None)
+        self.image = image.ensure(options.release, options.packages, packaged=options.debs)
         self.user_mode = options.machine == "uml"
         self.kernel = kernel.user_mode(options.kernel) if self.user_mode else \
             kernel.named(options.kernel, options.release)
@@ -87,9 +87,7 @@ class Lab:
         payloads = [builder.programs()]
         # A node without a device still has the module: its script may load it itself.
         if options.debs:
-            payloads.append(builder.debs())
-            if options.debs == "installed":
-                payloads.append(builder.installed_debs())
+            payloads += [builder.debs(), builder.installed_debs()]
         elif {"nhca", "none"} & set(self.drivers.values()):
             payloads.append(builder.driver(options.kunit))
         modules = {*options.modules, *({"siw"} & set(self.drivers.values()))}

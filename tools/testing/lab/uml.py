@@ -60,7 +60,7 @@ def check(options):
         "--kunit": options.kunit,
         f"--clock {options.clock}": options.clock != "real",
         f"--init {options.init}": options.init != "lab",
-        "--debs": options.debs is not None,
+        "--debs": options.debs,
     }
     for what, asked in refused.items():
         if asked:
