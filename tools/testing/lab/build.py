@@ -19,7 +19,7 @@ import sources
 TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
-                 "tools/testing/bench", "tools/wireshark"]
+                 "tools/testing/bench", "tools/wireshark", "Documentation/ci.yml"]
 # What Debian packages are made of, what building them needs, and where guests find them.
 DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
 DEB_TOOLS = ["build-essential", "debhelper", "dh-dkms", "dpkg-dev", "lintian", "pandoc", "pkgconf"]
@@ -158,6 +158,8 @@ class Builder:
                             target / "payload/usr/local/share/rdma-core-tests",
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
             shutil.copytree(paths.ROOT / "tools/wireshark", target / "payload/usr/local/share/wireshark")
+            (target / "payload/usr/local/share/nhca").mkdir()
+            shutil.copy(paths.ROOT / "Documentation/ci.yml", target / "payload/usr/local/share/nhca")
             if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
                 return
             provider = self.driver() / "payload"
