@@ -12,9 +12,16 @@ RDMA_CORE_SRC ?=
 # y: the module has its KUnit suites, for a kernel that has KUnit
 KUNIT ?=
 DESTDIR ?=
-SBINDIR ?= /usr/local/sbin
-DATADIR ?= /usr/local/share
+SYSCONFDIR ?= /etc
+DATADIR ?= /usr/share
 MANDIR ?= $(DATADIR)/man
+UNITDIR ?= /lib/systemd/system
+UDEVDIR ?= /lib/udev
+# where Wireshark looks for dissectors in Lua
+WIRESHARKDIR ?= /usr/lib/$(shell $(CC) -print-multiarch)/wireshark/plugins
+
+# What users get: a folder for each command, with its manual page and what else belongs to it, and for scripts.
+TOOLS := $(filter-out testing wireshark,$(patsubst tools/%/,%,$(wildcard tools/*/)))
 
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
@@ -26,7 +33,8 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider install selftests deps demo check check-long kunit bench style clean distclean help
+.PHONY: all module provider man install install-tools deb selftests deps demo check check-long kunit bench \
+	style clean distclean help
 
 all: module provider	## the module and the provider (default)
 
@@ -36,13 +44,41 @@ module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tr
 provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
 	+$(USERSPACE_CALL) all
 
-install: | root	## module, module index, provider, nhcatop and bpftrace scripts on this machine (root)
+man:	## manual pages of the provider's calls, of Markdown by pandoc
+	+$(USERSPACE_CALL) man
+
+install: install-tools | root	## module, module index, provider and commands on this machine (root)
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= modules_install
 	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
-	install -D -m 755 tools/nhcatop/nhcatop $(DESTDIR)$(SBINDIR)/nhcatop
-	install -D -m 755 -t $(DESTDIR)$(DATADIR)/nhca/bpftrace tools/bpftrace/*.bt
-	install -D -m 644 tools/nhcatop/nhcatop.8 $(DESTDIR)$(MANDIR)/man8/nhcatop.8
+
+# A configuration that somebody has changed stays.
+install-tools: | $(if $(DESTDIR),,root)	## commands, their pages and units, the dissector; DESTDIR= puts them elsewhere
+	@set -e; put() { install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${2##*/}"; }; \
+	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)); do \
+		folder=$${file%/*}; \
+		case $$file in \
+		*.[1-8]) put 644 $$file $(MANDIR)/man$${file##*.} ;; \
+		*.service) put 644 $$file $(UNITDIR) ;; \
+		*.rules) put 644 $$file $(UDEVDIR)/rules.d ;; \
+		*.conf) test -e $(DESTDIR)$(SYSCONFDIR)/$${file##*/} || put 644 $$file $(SYSCONFDIR) ;; \
+		*.bt) put 755 $$file $(DATADIR)/nhca/$${folder##*/} ;; \
+		*/$${folder##*/}) put 755 $$file \
+			$$(test -e $$file.1 && echo /usr/bin || echo /usr/sbin) ;; \
+		esac; \
+	done; put 644 tools/wireshark/nhca.lua $(WIRESHARKDIR)
+
+# In a copy, because dpkg-buildpackage puts its results beside the source.
+deb:	## Debian packages for this release, in BUILD/deb; RDMA_CORE_SRC= names its rdma-core's source
+	@dpkg-checkbuilddeps || { \
+		echo "make: apt-get build-dep ./ installs what is missing" >&2; exit 1; }
+	rm -rf $(BUILD)/deb
+	mkdir -p $(BUILD)/deb/nhca/build
+	tar -cf - $(DEB_PARTS) | tar -C $(BUILD)/deb/nhca -xf -
+	ln -s $(BUILD)/src $(BUILD)/deb/nhca/build/src
+	cd $(BUILD)/deb/nhca && dpkg-buildpackage --build=binary --unsigned-changes
+	rm -rf $(BUILD)/deb/nhca
+	@ls $(BUILD)/deb/*.deb
 
 selftests: $(PROGRAMS)	## the test programs in C; they link with the provider
 
@@ -68,7 +104,7 @@ style:	## checkpatch --strict over the sources
 	@tools/testing/style
 
 clean:	## what was compiled from this checkout
-	rm -rf $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
+	rm -rf $(BUILD)/deb $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -89,6 +125,10 @@ $(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
 		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread
+
+# What packages are made of.
+DEB_PARTS := Makefile dkms.conf debian drivers include userspace README.md Documentation \
+	tools/wireshark $(TOOLS:%=tools/%)
 
 .PHONY: kernel-headers root
 kernel-headers:
