@@ -250,7 +250,7 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		return EINVAL;
 	}
 
-	pthread_spin_lock(&sq->lock);
+	nhca_wq_lock(sq);
 	for (next = sq->prod; wr; wr = wr->next, next++) {
 		if (nhca_wq_full(sq, next)) {
 			ret = ENOMEM;
@@ -261,11 +261,11 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			break;
 	}
 	if (next == sq->prod) {
-		pthread_spin_unlock(&sq->lock);
+		nhca_wq_unlock(sq);
 		goto out;
 	}
 	nhca_wq_publish(sq, next);
-	pthread_spin_unlock(&sq->lock);
+	nhca_wq_unlock(sq);
 
 	/* One system call for the list; what could not be posted comes second. */
 	err = nhca_sq_doorbell(ibqp);
@@ -296,7 +296,7 @@ static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
 	int i;
 
 	*ring = false;
-	pthread_spin_lock(&wq->lock);
+	nhca_wq_lock(wq);
 	for (next = wq->prod; wr; wr = wr->next, next++) {
 		if (nhca_wq_full(wq, next)) {
 			ret = ENOMEM;
@@ -320,7 +320,7 @@ static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
 		nhca_wq_publish(wq, next);
 		*ring = wants_doorbell(wq);
 	}
-	pthread_spin_unlock(&wq->lock);
+	nhca_wq_unlock(wq);
 	if (ret)
 		*bad_wr = wr;
 	return ret;

@@ -85,6 +85,9 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	qp->max_inline = cap->max_inline_data;
 	qp->ops = nhca_send_ops(attr->qp_type, features);
 	attr->cap = *cap;
+	qp->domain = nhca_domain_get(attr->pd);
+	qp->sq.single = nhca_domain_single(qp->domain);
+	qp->rq.single = qp->sq.single;
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		nhca_wr_set_ops(qp, attr->send_ops_flags);
@@ -152,12 +155,12 @@ int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
 		/* The kernel has emptied both rings and completes no more. */
 		forget_completions(ibqp);
-		pthread_spin_lock(&qp->rq.lock);
+		nhca_wq_lock(&qp->rq);
 		nhca_wq_sync(&qp->rq);
-		pthread_spin_unlock(&qp->rq.lock);
-		pthread_spin_lock(&qp->sq.lock);
+		nhca_wq_unlock(&qp->rq);
+		nhca_wq_lock(&qp->sq);
 		nhca_wq_sync(&qp->sq);
-		pthread_spin_unlock(&qp->sq.lock);
+		nhca_wq_unlock(&qp->sq);
 	}
 	return 0;
 }
@@ -176,6 +179,7 @@ int nhca_destroy_qp(struct ibv_qp *ibqp)
 		nhca_channel_fini(to_nch(ibqp));
 	nhca_wq_fini(&qp->sq);
 	nhca_wq_fini(&qp->rq);
+	nhca_domain_put(qp->domain);
 	free(qp);
 	return 0;
 }

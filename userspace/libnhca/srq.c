@@ -33,6 +33,8 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 		goto err_destroy;
 
 	srq->srqn = resp.drv_payload.srqn;
+	srq->domain = nhca_domain_get(pd);
+	srq->wq.single = nhca_domain_single(srq->domain);
 	return &srq->vsrq.srq;
 
 err_destroy:
@@ -57,7 +59,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	 * The kernel moves what it has not taken to a new ring.  Nobody may
 	 * post to the old one between that and our change of rings.
 	 */
-	pthread_spin_lock(&srq->wq.lock);
+	nhca_wq_lock(&srq->wq);
 	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
 				 sizeof(cmd));
 	if (ret)
@@ -81,7 +83,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	srq->wq.max_wr = ring.entries;
 	nhca_wq_sync(&srq->wq);
 out:
-	pthread_spin_unlock(&srq->wq.lock);
+	nhca_wq_unlock(&srq->wq);
 	return ret;
 }
 
@@ -112,6 +114,7 @@ int nhca_destroy_srq(struct ibv_srq *ibsrq)
 		return ret;
 
 	nhca_wq_fini(&srq->wq);
+	nhca_domain_put(srq->domain);
 	free(srq);
 	return 0;
 }

@@ -20,7 +20,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct nhca_qp *qp = to_nqp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq.lock);
+	nhca_wq_lock(&qp->sq);
 	qp->wr_next = qp->sq.prod;
 	qp->wr_wqe = NULL;
 	/* IBTA 10.3.1: no sends before the QP is ready to send */
@@ -29,7 +29,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_nqp_ex(ibqp)->sq.lock);
+	nhca_wq_unlock(&to_nqp_ex(ibqp)->sq);
 }
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
@@ -42,7 +42,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 		nhca_wq_publish(&qp->sq, qp->wr_next);
 		posted = true;
 	}
-	pthread_spin_unlock(&qp->sq.lock);
+	nhca_wq_unlock(&qp->sq);
 
 	return posted ? nhca_sq_doorbell(&ibqp->qp_base) : err;
 }

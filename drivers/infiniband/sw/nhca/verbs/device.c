@@ -119,13 +119,22 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	strscpy(str, NHCA_FW_STR, IB_FW_VERSION_NAME_MAX);
 }
 
+static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
+	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS,
+};
+
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
-	struct nhca_alloc_ucontext_resp resp = {
-		.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS,
-	};
+	struct nhca_alloc_ucontext_resp resp = nhca_ucontext_resp;
 
 	return nhca_respond(udata, &resp, sizeof(resp));
+}
+
+/* Another process imports the context: it is told what the first one was. */
+int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
+{
+	return uverbs_copy_to(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP, &nhca_ucontext_resp,
+			      sizeof(nhca_ucontext_resp));
 }
 
 /* The core has destroyed every object of the context. */
@@ -180,7 +189,14 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DEVICE_RECOVER,
 ADD_UVERBS_METHODS(nhca_device_methods, UVERBS_OBJECT_DEVICE,
 		   &UVERBS_METHOD(NHCA_METHOD_DEVICE_RECOVER));
 
+ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_TYPE(struct nhca_alloc_ucontext_resp),
+						 UA_MANDATORY));
+
 const struct uapi_definition nhca_device_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &nhca_query_context),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &nhca_device_methods),
 	{}
 };

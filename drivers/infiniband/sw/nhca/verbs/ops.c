@@ -16,6 +16,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	UAPI_DEF_CHAIN(nhca_channel_defs),
 	UAPI_DEF_CHAIN(nhca_job_defs),
 	UAPI_DEF_CHAIN(nhca_dm_defs),
+	UAPI_DEF_CHAIN(nhca_pd_defs),
 	{}
 };
 
@@ -78,6 +79,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.query_port = nhca_query_port,
 	.query_qp = nhca_query_qp,
 	.query_srq = nhca_query_srq,
+	.query_ucontext = nhca_query_ucontext,
 	.reg_dm_mr = nhca_reg_dm_mr,
 	.reg_user_mr = nhca_reg_user_mr,
 	.reg_user_mr_dmabuf = nhca_reg_user_mr_dmabuf,
