@@ -29,6 +29,9 @@
 	ibv_cmd_get_context(vctx, cmd, size, NULL, __VA_ARGS__)
 #endif
 
+/* What a QP needs room for if it is to post ATOMIC WRITE, which takes the bytes at once */
+#define NHCA_ATOMIC_WRITE_BYTES	8
+
 /* Limits of channels that rdma/nhca-abi.h has in words */
 #define NHCA_MAX_FRAMES		32768
 #define NHCA_MIN_SEGMENT	64
@@ -472,9 +475,15 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp);
 /* What a QP of this kind may post: see nhca_qp.ops */
 uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
 
+/*
+ * The same in IBV_QP_EX_WITH_*, whose bit n is IBV_WR_* number n up to
+ * SEND_WITH_INV
+ */
+uint64_t nhca_qp_ex_ops(uint32_t ops);
+
 /* ---- wr.c: ibv_qp_ex ---- */
 
-/* Bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n up to SEND_WITH_INV. */
+/* @ops: IBV_QP_EX_WITH_* */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
 
 /* Refuse what was posted since ibv_wr_start() */

@@ -34,7 +34,7 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	}
 
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-	    !check_comp_mask(attr->send_ops_flags, ops))
+	    !check_comp_mask(attr->send_ops_flags, nhca_qp_ex_ops(ops)))
 		return EOPNOTSUPP;
 	return 0;
 }
@@ -56,6 +56,10 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 		return NULL;
 	}
 	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE))
+		cap->max_inline_data = max_t(uint32_t, cap->max_inline_data,
+					     NHCA_ATOMIC_WRITE_BYTES);
 
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)

@@ -32,6 +32,7 @@ static int reference_next(enum nhca_opseq state, u8 opcode)
 	case 0x0a: case 0x0b: case 0x2a: case 0x2b:		/* WRITE Only */
 	case 0x0c:						/* READ */
 	case 0x13: case 0x14:					/* atomics */
+	case 0x1c: case 0x1d:					/* FLUSH, ATOMIC WRITE */
 	case 0x64: case 0x65:					/* UD */
 		return state == NHCA_SEQ_IDLE ? NHCA_SEQ_IDLE : REFUSED;
 	}
@@ -60,8 +61,8 @@ static void opseq_whole_table(struct kunit *test)
 					    "%s in state %d", info->name, state);
 		}
 	}
-	/* 17 requests of RC, 12 of UC, 2 of UD: each fits exactly one state */
-	KUNIT_EXPECT_EQ(test, accepted, 17 + 12 + 2);
+	/* 19 requests of RC, 12 of UC, 2 of UD: each fits exactly one state */
+	KUNIT_EXPECT_EQ(test, accepted, 19 + 12 + 2);
 }
 
 /* Responses, notifications and packets of channels are no requests, whatever the state */
@@ -99,6 +100,7 @@ static void reference_len(u8 opcode, u32 mtu, u32 *least, u32 *most)
 		*most = mtu;
 		break;
 	case 0x04: case 0x05: case 0x17: case 0x0a: case 0x0b: case 0x10:
+	case 0x1d:
 	case 0x24: case 0x25: case 0x2a: case 0x2b:
 	case 0x64: case 0x65:					/* Only */
 		*most = mtu;

@@ -132,11 +132,14 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	return 0;
 }
 
-static void nhca_answer_atomic(struct nhca_qp *qp, struct nhca_res *res)
+/* What has been executed already.  ATOMIC WRITE and FLUSH: a READ of no bytes (IBTA A19). */
+static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
 {
+	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
 	struct nhca_hdr h;
 
-	nhca_answer_hdr(qp, &h, NHCA_OP_ATOMIC_ACK, res->psn, res->msn);
+	nhca_answer_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
+			res->msn);
 	h.orig = res->orig;
 	nhca_answer_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
 	res->busy = false;
@@ -188,7 +191,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
-			nhca_answer_atomic(qp, res);
+			nhca_answer_done(qp, res);
 			continue;
 		}
 		switch (nhca_answer_read(qp, res)) {

@@ -58,6 +58,18 @@ static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
 	       swr->wqe.opcode == NHCA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* ATOMIC WRITE and FLUSH: the answer is that of a READ of no bytes (IBTA A19) */
+static inline bool nhca_swr_is_placing(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_FLUSH || swr->wqe.opcode == NHCA_WR_ATOMIC_WRITE;
+}
+
+/* does it have an answer of its own, and use a responder resource of the peer? */
+static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
+{
+	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
+}
+
 /* ---- table.c ---- */
 int nhca_qp_table_add(struct nhca_qp *qp);
 void nhca_qp_table_del(struct nhca_qp *qp);

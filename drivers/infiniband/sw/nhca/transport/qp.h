@@ -72,7 +72,7 @@ struct nhca_swr {
  * @threshold: the window up to which it grows by what is acknowledged
  * @grown:    acknowledged since the window last grew, beyond @threshold
  * @since_ack: packets sent since the last that asked for an acknowledgment
- * @rd_atomic: READs and atomics outstanding
+ * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
  * @gone_back: a go-back to @una is under way: further hints of the same loss are
@@ -149,8 +149,8 @@ struct nhca_sq {
 };
 
 /**
- * struct nhca_res - a responder resource: one READ or atomic, being answered or
- * remembered for a duplicate (IBTA 9.7.4.1.1)
+ * struct nhca_res - a responder resource: one READ, atomic, FLUSH or ATOMIC WRITE, being
+ * answered or remembered for a duplicate (IBTA 9.7.4.1.1, A19)
  * @psn, @npsn: its PSN range
  * @opcode: of the request
  * @busy:   the answer is owed

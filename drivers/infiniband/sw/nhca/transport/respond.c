@@ -395,6 +395,67 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_TAKEN;
 }
 
+static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	u64 value;
+	int err;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) || (h->va & 7) ||
+	    h->dmalen != sizeof(value) || rx->payload != sizeof(value))
+		return nhca_refuse_invalid(qp);
+	if (!nhca_res_there(rq) || nhca_rx_read(rx, &value, sizeof(value)))
+		return NHCA_HELD;
+	res = nhca_res_new(rq, h, 1);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	nhca_live_enter();
+	err = nhca_atomic_write(&qp->party, h->rkey, h->va, value);
+	if (err == -EAGAIN)
+		err = nhca_key_fault(&qp->party, h->rkey, h->va, sizeof(value),
+				     IB_ACCESS_REMOTE_WRITE, rq->fault);
+	nhca_live_exit();
+	if (err) {
+		nhca_res_drop(rq, res);
+		return err == -EAGAIN ? nhca_put_off(qp, rx) : nhca_refuse_access(qp);
+	}
+	return NHCA_TAKEN;
+}
+
+/* What came before it is in its place: requests are executed in their order. */
+static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	int access = 0;
+	int err;
+
+	if (h->flush_type & NHCA_FETH_GLOBAL)
+		access |= IB_ACCESS_FLUSH_GLOBAL;
+	if (h->flush_type & NHCA_FETH_PERSISTENT)
+		access |= IB_ACCESS_FLUSH_PERSISTENT;
+	if (!access || (qp->attr.qp_access_flags & access) != access ||
+	    (h->flush_type & ~(NHCA_FETH_GLOBAL | NHCA_FETH_PERSISTENT)) ||
+	    h->flush_level > NHCA_FETH_REGION || h->dmalen > NHCA_MAX_MSG_SIZE)
+		return nhca_refuse_invalid(qp);
+	if (!nhca_res_there(rq))
+		return NHCA_HELD;
+	res = nhca_res_new(rq, h, 1);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	nhca_live_enter();
+	err = nhca_flush(&qp->party, h->rkey, h->va, h->dmalen,
+			 h->flush_level == NHCA_FETH_REGION, access);
+	nhca_live_exit();
+	if (err) {
+		nhca_res_drop(rq, res);
+		return nhca_refuse_access(qp);
+	}
+	return NHCA_TAKEN;
+}
+
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_opinfo *info = rx->hdr.info;
@@ -410,6 +471,10 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_do_write(qp, rx);
 	if (info->flags & NHCA_OPF_READ)
 		return nhca_do_read(qp, rx);
+	if (info->flags & NHCA_OPF_ATOMIC_WRITE)
+		return nhca_do_atomic_write(qp, rx);
+	if (info->flags & NHCA_OPF_FLUSH)
+		return nhca_do_flush(qp, &rx->hdr);
 	return nhca_do_atomic(qp, rx);
 }
 
@@ -425,11 +490,10 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 		rq->nak_due = false;
 		rq->ack_due = true;
 	}
-	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+	if (h->info->flags & NHCA_OPF_LAST)
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
-	/* READs and atomics are acknowledged by their answers */
 	if (h->ackreq && qp->ibqp.qp_type == IB_QPT_RC &&
-	    !(h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC)))
+	    !(h->info->flags & NHCA_OPF_ANSWERED))
 		rq->ack_due = true;
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
@@ -486,7 +550,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	nhca_count(qp->dev, NHCA_CNT_DUP_REQUEST);
-	if (h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+	if (h->info->flags & NHCA_OPF_ANSWERED)
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
 		qp->rq.ack_due = true;

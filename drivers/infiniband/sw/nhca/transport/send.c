@@ -40,19 +40,17 @@ static u32 nhca_sq_room(const struct nhca_sq *sq)
 static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
-	bool rd = nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
-
 	/* 10.8.3.3: the fence waits for READs and atomics before it */
 	if ((swr->wqe.flags & NHCA_SEND_FENCE) && sq->rd_atomic)
 		return false;
-	if (rd && !qp->attr.max_rd_atomic) {
+	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
 		swr->status = IB_WC_LOC_QP_OP_ERR;
 		return true;
 	}
 
 	if (nhca_swr_is_local(swr))
 		swr->npsn = 0;
-	else if (nhca_is_datagram(qp) || nhca_swr_is_atomic(swr))
+	else if (nhca_is_datagram(qp) || (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
 		swr->npsn = 1;
 	else
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
@@ -279,21 +277,57 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-static int nhca_send_atomic(struct nhca_qp *qp, struct nhca_swr *swr)
+static void nhca_atomic_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
 {
 	bool cas = swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP;
+
+	h->opcode = cas ? NHCA_OP_CMP_SWAP : NHCA_OP_FETCH_ADD;
+	h->va = swr->wqe.atomic.remote_addr;
+	h->rkey = swr->wqe.atomic.rkey;
+	h->swap_add = cas ? swr->wqe.atomic.swap : swr->wqe.atomic.compare_add;
+	h->compare = cas ? swr->wqe.atomic.compare_add : 0;
+}
+
+static void nhca_flush_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
+{
+	h->opcode = NHCA_OP_FLUSH;
+	h->va = swr->wqe.flush.remote_addr;
+	h->rkey = swr->wqe.flush.rkey;
+	h->dmalen = swr->wqe.flush.length;
+	h->flush_type = swr->wqe.flush.type;
+	h->flush_level = swr->wqe.flush.level;
+}
+
+static void nhca_atomic_write_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
+{
+	h->opcode = NHCA_OP_ATOMIC_WRITE;
+	h->va = swr->wqe.rdma.remote_addr;
+	h->rkey = swr->wqe.rdma.rkey;
+	h->dmalen = swr->length;
+}
+
+/* Atomics, FLUSH and ATOMIC WRITE: one packet, and one that answers it. */
+static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 payload = 0;
 	struct nhca_hdr h;
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);
-	h.opcode = cas ? NHCA_OP_CMP_SWAP : NHCA_OP_FETCH_ADD;
 	h.ackreq = true;
-	h.va = swr->wqe.atomic.remote_addr;
-	h.rkey = swr->wqe.atomic.rkey;
-	h.swap_add = cas ? swr->wqe.atomic.swap : swr->wqe.atomic.compare_add;
-	h.compare = cas ? swr->wqe.atomic.compare_add : 0;
+	switch (swr->wqe.opcode) {
+	case NHCA_WR_FLUSH:
+		nhca_flush_hdr(swr, &h);
+		break;
+	case NHCA_WR_ATOMIC_WRITE:
+		nhca_atomic_write_hdr(swr, &h);
+		payload = swr->length;
+		break;
+	default:
+		nhca_atomic_hdr(swr, &h);
+	}
 
-	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
+	err = nhca_swr_xmit(qp, swr, &h, 0, payload);
 	if (!err) {
 		swr->sent = 1;
 		qp->sq.rd_atomic++;
@@ -311,7 +345,7 @@ static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
 		return false;
 	if (qp->ibqp.qp_type != IB_QPT_RC)
 		return true;
-	if (nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr)) {
+	if (nhca_swr_is_answered(swr)) {
 		if (sq->rd_atomic >= qp->attr.max_rd_atomic)
 			return false;
 		/* the answer has to fit the window whole, or be alone in it */
@@ -332,8 +366,8 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 			swr->sent = 1;
 	} else if (nhca_swr_is_read(swr)) {
 		err = nhca_send_read(qp, swr);
-	} else if (nhca_swr_is_atomic(swr)) {
-		err = nhca_send_atomic(qp, swr);
+	} else if (nhca_swr_is_answered(swr)) {
+		err = nhca_send_asking(qp, swr);
 	} else {
 		err = nhca_send_message(qp, swr);
 	}

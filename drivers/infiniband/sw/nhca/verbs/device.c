@@ -69,6 +69,8 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_MEM_WINDOW |
+				    IB_DEVICE_FLUSH_GLOBAL |
+				    IB_DEVICE_ATOMIC_WRITE |
 				    nhca_mw_device_cap(),
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG | IBK_SG_GAPS_REG,
 		.max_send_sge = NHCA_MAX_SGE,
@@ -120,7 +122,7 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 }
 
 static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
-	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS,
+	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH,
 };
 
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)

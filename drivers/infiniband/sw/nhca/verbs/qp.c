@@ -9,7 +9,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* FLUSH rights come from consumers that give a QP all there are; no opcode uses them */
+/* IB_ACCESS_FLUSH_PERSISTENT: consumers give a QP all there are; no region has it */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \

@@ -37,6 +37,7 @@
 #define F_AETH	NHCA_OPF_AETH
 #define F_IMMDT	NHCA_OPF_IMMDT
 #define F_IETH	NHCA_OPF_IETH
+#define F_FETH	NHCA_OPF_FETH
 
 #define ROW(svc, op, text, what, extended) \
 	[NHCA_SVC_##svc | NHCA_OP_##op] = { \
@@ -53,8 +54,8 @@
 	}
 
 /*
- * IBTA table 38.  A READ request and an atomic are a message of one packet:
- * they begin and end it.
+ * IBTA table 38 and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are a
+ * message of one packet: they begin and end it.
  */
 static const struct nhca_opinfo opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
@@ -95,6 +96,10 @@ static const struct nhca_opinfo opcodes[256] = {
 	    F_SEND | F_LAST | F_IETH, NHCA_IETH_LEN),
 	ROW(RC, SEND_ONLY_INV, "SEND Only with Invalidate",
 	    F_SEND | F_ONLY | F_IETH, NHCA_IETH_LEN),
+	ROW(RC, FLUSH, "FLUSH", F_REQ | NHCA_OPF_FLUSH | F_ONLY | F_FETH | F_RETH,
+	    NHCA_FETH_LEN + NHCA_RETH_LEN),
+	ROW(RC, ATOMIC_WRITE, "ATOMIC WRITE",
+	    F_REQ | NHCA_OPF_ATOMIC_WRITE | NHCA_OPF_PAYLOAD | F_ONLY | F_RETH, NHCA_RETH_LEN),
 
 	ROW(UC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
 	ROW(UC, SEND_MIDDLE, "SEND Middle", F_SEND | F_MIDDLE, 0),
@@ -197,6 +202,11 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 		h->src_qpn = get_unaligned_be24(p + 5);
 		p += NHCA_DETH_LEN;
 	}
+	if (flags & NHCA_OPF_FETH) {
+		h->flush_type = p[3] & NHCA_FETH_TYPE_MASK;
+		h->flush_level = p[3] >> NHCA_FETH_LEVEL_SHIFT & NHCA_FETH_LEVEL_MASK;
+		p += NHCA_FETH_LEN;
+	}
 	if (flags & NHCA_OPF_RETH) {
 		h->va = get_unaligned_be64(p);
 		h->rkey = get_unaligned_be32(p + 8);
@@ -252,6 +262,11 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p)
 		p[4] = 0;
 		put_unaligned_be24(h->src_qpn, p + 5);
 		p += NHCA_DETH_LEN;
+	}
+	if (flags & NHCA_OPF_FETH) {
+		put_unaligned_be32((h->flush_level & NHCA_FETH_LEVEL_MASK) << NHCA_FETH_LEVEL_SHIFT |
+				   (h->flush_type & NHCA_FETH_TYPE_MASK), p);
+		p += NHCA_FETH_LEN;
 	}
 	if (flags & NHCA_OPF_RETH) {
 		put_unaligned_be64(h->va, p);
