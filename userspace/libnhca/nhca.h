@@ -437,11 +437,21 @@ void nhca_cq_set_channel_ops(struct nhca_cq *cq);
 
 struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr);
+struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
 int nhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask);
 int nhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int nhca_destroy_srq(struct ibv_srq *ibsrq);
 int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
+
+/* ---- xrcd.c ---- */
+
+struct ibv_xrcd *nhca_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr);
+int nhca_close_xrcd(struct ibv_xrcd *ibxrcd);
+struct ibv_qp *nhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr);
 
 /* ---- qp.c ---- */
 

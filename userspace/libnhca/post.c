@@ -51,6 +51,10 @@ uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features)
 		       (features & NHCA_FEATURE_FLUSH ? PLACING : 0);
 	case IBV_QPT_UC:
 		return UC_OPS | locals;
+	case IBV_QPT_XRC_SEND:
+		return RC_OPS | locals;
+	case IBV_QPT_XRC_RECV:
+		return 0;
 	default:
 		return SENDS;
 	}
@@ -183,6 +187,9 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->ud.remote_qpn = wr->wr.ud.remote_qpn;
 		wqe->ud.remote_qkey = wr->wr.ud.remote_qkey;
 	}
+
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:

@@ -14,11 +14,13 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	uint32_t ops = nhca_send_ops(attr->qp_type, features);
 
 	if (!check_comp_mask(attr->comp_mask,
-			     IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+	/* An XRC target has no memory of its own, and all others have. */
+	if (!(attr->comp_mask & (attr->qp_type == IBV_QPT_XRC_RECV ?
+					 IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
 		return EINVAL;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
@@ -28,6 +30,11 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+		break;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		if (!(features & NHCA_FEATURE_XRC))
+			return EOPNOTSUPP;
 		break;
 	default:
 		return EOPNOTSUPP;
@@ -55,7 +62,8 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 		errno = ret;
 		return NULL;
 	}
-	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	kernel_attr.comp_mask = attr->qp_type == IBV_QPT_XRC_RECV ?
+				IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE))
 		cap->max_inline_data = max_t(uint32_t, cap->max_inline_data,
@@ -89,7 +97,8 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	qp->max_inline = cap->max_inline_data;
 	qp->ops = nhca_send_ops(attr->qp_type, features);
 	attr->cap = *cap;
-	qp->domain = nhca_domain_get(attr->pd);
+	qp->domain = nhca_domain_get(attr->comp_mask & IBV_QP_INIT_ATTR_PD ?
+				     attr->pd : NULL);
 	qp->sq.single = nhca_domain_single(qp->domain);
 	qp->rq.single = qp->sq.single;
 
@@ -141,8 +150,10 @@ int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 static void forget_completions(struct ibv_qp *ibqp)
 {
-	nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
-	if (ibqp->send_cq != ibqp->recv_cq)
+	/* XRC has only one of them, or none. */
+	if (ibqp->recv_cq)
+		nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq && ibqp->send_cq != ibqp->recv_cq)
 		nhca_cq_forget_qp(to_ncq(ibqp->send_cq), ibqp->qp_num);
 }
 

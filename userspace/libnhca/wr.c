@@ -237,6 +237,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 	}
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct nhca_send_wqe *wqe = wr_current(to_nqp_ex(ibqp));
+
+	if (wqe)
+		wqe->xrc_srqn = remote_srqn;
+}
+
 static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
 		       uint32_t length)
 {
@@ -328,6 +336,8 @@ void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (ex->qp_base.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 
 	if (ops & IBV_QP_EX_WITH_SEND)
 		ex->wr_send = wr_send;

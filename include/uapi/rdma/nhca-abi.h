@@ -168,6 +168,7 @@ struct nhca_rcxt_wr {
  * @flags:     NHCA_SEND_*
  * @inline_len: bytes at @data if NHCA_SEND_INLINE, else 0
  * @ex:        immediate data (big endian) or the R_Key to invalidate
+ * @xrc_srqn:  XRC: number of the peer's SRQ; else 0
  * @rdma:      RDMA WRITE, READ; ATOMIC WRITE, of 8 bytes
  * @atomic:    atomics
  * @flush:     FLUSH, which has neither SGEs nor inline data: NHCA_FLUSH_* and, with
@@ -188,7 +189,7 @@ struct nhca_send_wqe {
 		__u32 imm_data;
 		__u32 invalidate_rkey;
 	} ex;
-	__u32 reserved;
+	__u32 xrc_srqn;
 	union {
 		struct {
 			__aligned_u64 remote_addr;
@@ -354,6 +355,8 @@ struct nhca_ring_info {
 #define NHCA_FEATURE_CHANNELS	(1u << 1)
 /* The kernel takes NHCA_WR_FLUSH and NHCA_WR_ATOMIC_WRITE */
 #define NHCA_FEATURE_FLUSH	(1u << 2)
+/* The kernel has XRC */
+#define NHCA_FEATURE_XRC	(1u << 3)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT

@@ -14,7 +14,7 @@
  *	  W ATOMIC WRITE;
  *	  p may carry payload
  * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
- *	  V IETH, F FETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it
+ *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it
  */
 struct spec_row {
 	u8 opcode;
@@ -63,6 +63,29 @@ static const struct spec_row spec_rows[] = {
 	{ 0x64, "qOsp", "D" },
 	{ 0x65, "qOsp", "DI" },
 	{ 0x81, "O", "C" },
+	{ 0xa0, "qFsp", "S" },
+	{ 0xa1, "qMsp", "S" },
+	{ 0xa2, "qLsp", "S" },
+	{ 0xa3, "qLsp", "SI" },
+	{ 0xa4, "qOsp", "S" },
+	{ 0xa5, "qOsp", "SI" },
+	{ 0xa6, "qFwp", "SR" },
+	{ 0xa7, "qMwp", "S" },
+	{ 0xa8, "qLwp", "S" },
+	{ 0xa9, "qLwp", "SI" },
+	{ 0xaa, "qOwp", "SR" },
+	{ 0xab, "qOwp", "SRI" },
+	{ 0xac, "qOg", "SR" },
+	{ 0xad, "rFdp", "A" },
+	{ 0xae, "rMdp", "" },
+	{ 0xaf, "rLdp", "A" },
+	{ 0xb0, "rOdp", "A" },
+	{ 0xb1, "r", "A" },
+	{ 0xb2, "r", "AK" },
+	{ 0xb3, "qOa", "ST" },
+	{ 0xb4, "qOa", "ST" },
+	{ 0xb6, "qLsp", "SV" },
+	{ 0xb7, "qOsp", "SV" },
 	{ 0xc0, "Op", "X" },
 	{ 0xc1, "Op", "X" },
 	{ 0xc2, "O", "XY" },
@@ -105,7 +128,7 @@ static u32 row_flags(const struct spec_row *row)
 		{ 'T', NHCA_OPF_ATOMIC_ETH }, { 'A', NHCA_OPF_AETH },
 		{ 'K', NHCA_OPF_ATOMIC_ACK_ETH }, { 'I', NHCA_OPF_IMMDT },
 		{ 'V', NHCA_OPF_IETH }, { 'X', NHCA_OPF_RXETH },
-		{ 'F', NHCA_OPF_FETH },
+		{ 'F', NHCA_OPF_FETH }, { 'S', NHCA_OPF_XRCETH },
 	};
 	u32 flags = 0;
 	int i;
@@ -123,7 +146,8 @@ static unsigned int row_len(const struct spec_row *row)
 {
 	return 12 + 8 * row_has(row, 'D') + 16 * row_has(row, 'R') + 28 * row_has(row, 'T') +
 	       4 * row_has(row, 'A') + 8 * row_has(row, 'K') + 4 * row_has(row, 'I') +
-	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
+	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') +
+	       4 * row_has(row, 'S') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
 	       8 * row_has(row, 'Y');
 }
 
@@ -176,6 +200,7 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->qpn &= 0xffffff;
 	h->psn &= 0xffffff;
 	h->src_qpn &= 0xffffff;
+	h->srqn &= 0xffffff;
 	h->msn &= 0xffffff;
 	h->flush_type &= 0xf;
 	h->flush_level &= 3;
@@ -227,6 +252,8 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 		KUNIT_EXPECT_EQ(test, (__force u32)a->imm, (__force u32)b->imm);
 	if (row_has(row, 'V'))
 		same(test, a->opcode, "inv_rkey", a->inv_rkey, b->inv_rkey);
+	if (row_has(row, 'S'))
+		same(test, a->opcode, "srqn", a->srqn, b->srqn);
 	if (row_has(row, 'F')) {
 		same(test, a->opcode, "flush_type", a->flush_type, b->flush_type);
 		same(test, a->opcode, "flush_level", a->flush_level, b->flush_level);
@@ -290,6 +317,8 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, p[8], 0x80);
 		if (row_has(&spec_rows[i], 'D'))
 			KUNIT_EXPECT_EQ(test, p[16], 0);
+		if (row_has(&spec_rows[i], 'S'))
+			KUNIT_EXPECT_EQ(test, p[12], 0);
 		if (row_has(&spec_rows[i], 'F')) {
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 3));
 			KUNIT_EXPECT_EQ(test, p[15], 0x3f);
@@ -373,6 +402,16 @@ static const struct wire_sample {
 			   0x80, 0x13, 0x6c, 0x70,
 			   0x00, 0x00, 0x55, 0xd4, 0x11, 0x99, 0xd0, 0x08,
 			   0x00, 0x00, 0x08, 0xd6, 0x00, 0x00, 0x00, 0x08 },
+	}, {
+		/* WRITE Only of XRC: XRCETH before RETH */
+		.h = { .opcode = 0xaa, .migreq = true, .pkey = 0xffff, .qpn = 0x17,
+		       .ackreq = true, .psn = 0x136c71, .srqn = 0x0a0b0c,
+		       .va = 0x55d41199d010ULL, .rkey = 0x8d6, .dmalen = 4 },
+		.len = 32,
+		.bytes = { 0xaa, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x17,
+			   0x80, 0x13, 0x6c, 0x71, 0x00, 0x0a, 0x0b, 0x0c,
+			   0x00, 0x00, 0x55, 0xd4, 0x11, 0x99, 0xd0, 0x10,
+			   0x00, 0x00, 0x08, 0xd6, 0x00, 0x00, 0x00, 0x04 },
 	}, {
 		.h = { .opcode = 0x81, .migreq = true, .pkey = 0xffff, .becn = true,
 		       .qpn = 0x18 },

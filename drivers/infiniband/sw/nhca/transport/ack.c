@@ -316,7 +316,7 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (h->info->flags & NHCA_OPF_READ_RESP)
 		nhca_ack_read(qp, rx);
-	else if (h->opcode == NHCA_OP_ATOMIC_ACK)
+	else if (h->info->flags & NHCA_OPF_ATOMIC_ACK_ETH)
 		nhca_ack_atomic(qp, rx);
 	else
 		nhca_ack_aeth(qp, h);

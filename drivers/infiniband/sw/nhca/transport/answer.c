@@ -10,7 +10,7 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
 			    u32 msn)
 {
 	memset(h, 0, sizeof(*h));
-	h->opcode = opcode;
+	h->opcode = opcode | nhca_qp_service(qp);
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
@@ -113,6 +113,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		.length = payload,
 		.lkey = res->rkey,
 	};
+	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	int err;
@@ -120,7 +121,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	if (res->hold.held)
 		nhca_iter_hold(&it, &res->hold, off, payload, false);
 	else
-		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+		nhca_iter_sges(&it, &party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
 	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
 			res->msn);
 	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
@@ -208,7 +209,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
-		if (qp->ibqp.qp_type == IB_QPT_RC)
+		if (nhca_is_reliable(qp))
 			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
 		if (rq->fatal)
 			nhca_qp_set_error(qp, rq->fatal_event);

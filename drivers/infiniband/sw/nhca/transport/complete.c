@@ -96,7 +96,7 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 
 	swr = list_first_entry(&qp->sq.inflight, struct nhca_swr, list);
 	nhca_swr_complete(qp, swr, status);
-	if (qp->ibqp.qp_type == IB_QPT_RC)
+	if (nhca_is_reliable(qp))
 		nhca_qp_set_error(qp, -1);
 	else
 		nhca_qp_set_sqe(qp);
@@ -105,8 +105,8 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 
 int nhca_rq_take(struct nhca_qp *qp)
 {
-	struct nhca_srq *srq = nhca_qp_srq(qp);
 	struct nhca_rq *rq = &qp->rq;
+	struct nhca_srq *srq = rq->xsrq ?: nhca_qp_srq(qp);
 	int err;
 
 	if (rq->have_rwr)
@@ -123,7 +123,17 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 
 	cqe->wr_id = rq->rwr->wr_id;
 	rq->have_rwr = false;
-	nhca_post_cqe(qp, qp->ibqp.recv_cq, cqe, solicited);
+	nhca_post_cqe(qp, rq->xsrq ? rq->xsrq->ibsrq.ext.cq : qp->ibqp.recv_cq, cqe, solicited);
+}
+
+/* What an XRC target has taken goes back to where it is of, if that is still there. */
+static void nhca_rq_find_xsrq(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	rq->xsrq = nhca_xrc_find(qp, rq->srqn);
+	if (!rq->xsrq)
+		rq->have_rwr = false;
 }
 
 void nhca_rq_flush(struct nhca_qp *qp)
@@ -137,7 +147,10 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	if (!rq->rwr)
 		return;
 
-	if (nhca_qp_srq(qp)) {
+	if (!nhca_qp_has_rq(qp)) {
+		rcu_read_lock();
+		if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
+			nhca_rq_find_xsrq(qp);
 		/* 10.2.9.4.2: what is in the SRQ stays there for others */
 		if (rq->have_rwr) {
 			struct nhca_cqe cqe = {
@@ -147,7 +160,8 @@ void nhca_rq_flush(struct nhca_qp *qp)
 
 			nhca_rq_complete(qp, &cqe, true);
 		}
-		if (!qp->last_wqe_sent) {
+		rcu_read_unlock();
+		if (!qp->last_wqe_sent && qp->ibqp.qp_type != IB_QPT_XRC_INI) {
 			qp->last_wqe_sent = true;
 			nhca_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 		}

@@ -35,6 +35,24 @@ static inline bool nhca_is_datagram(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
+static inline bool nhca_is_xrc(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
+}
+
+/* does it acknowledge, and send again? */
+static inline bool nhca_is_reliable(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RC || nhca_is_xrc(qp);
+}
+
+/* what the opcodes of a connected QP's packets have in their upper bits */
+static inline u8 nhca_qp_service(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC :
+	       nhca_is_xrc(qp) ? NHCA_SVC_XRC : NHCA_SVC_RC;
+}
+
 static inline struct ib_pd *nhca_qp_pd(const struct nhca_qp *qp)
 {
 	return qp->ibqp.pd;
@@ -174,6 +192,21 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
 
 /* get a receive request into rq.rwr; as nhca_rwq_take() */
 int nhca_rq_take(struct nhca_qp *qp);
+
+/* ---- xrc.c: with rq.lock held, RCU read side ---- */
+
+/*
+ * The SRQ that a number names to an XRC target.
+ * Return: the SRQ, good until the RCU read side ends; NULL: none, or of another XRC domain.
+ */
+struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
+
+/*
+ * An XRC target is about to execute a request: from now on it receives from the SRQ that the
+ * request names, and uses keys of that SRQ's domain.
+ * Return: false if there is no such SRQ, or not in this message.
+ */
+bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* ---- rx.c ---- */
 

@@ -199,8 +199,12 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
+	/* two halves of two QPs are not each other's mirror */
+	if (nhca_is_xrc(qp))
+		return 0;
 	/* nothing is under way, in whatever direction, that could be overtaken */
-	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) || qp->sq.una != psn || !READ_ONCE(nhca_same_host))
+	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
+	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;
 	peer = nhca_loop_lock(qp);
 	if (!peer || !nhca_loop_takes(peer, psn))

@@ -115,16 +115,25 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	u32 space, stride;
 	int err;
 
+	/* an XRC target never sends: what is here for it is nobody's to post to */
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT) {
+		cap->max_send_wr = 0;
+		cap->max_send_sge = 0;
+		cap->max_inline_data = 0;
+		uc = NULL;
+	}
 	space = max_t(u32, cap->max_send_sge * sizeof(struct nhca_sge), cap->max_inline_data);
 	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
 	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, uc, info);
 	if (err)
 		return err;
 
-	space = stride - sizeof(struct nhca_send_wqe);
-	sq->max_wr = nhca_ring_entries(&sq->ring);
-	sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
-	sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
+	if (qp->ibqp.qp_type != IB_QPT_XRC_TGT) {
+		space = stride - sizeof(struct nhca_send_wqe);
+		sq->max_wr = nhca_ring_entries(&sq->ring);
+		sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
+		sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
+	}
 	cap->max_send_wr = sq->max_wr;
 	cap->max_send_sge = sq->max_sge;
 	cap->max_inline_data = sq->max_inline;
@@ -151,6 +160,11 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 		max_sge = srq->wq.max_sge;
+	} else if (nhca_is_xrc(qp)) {
+		/* an initiator never receives; a target does from any SRQ */
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+		max_sge = NHCA_MAX_SGE;
 	} else {
 		err = nhca_rwq_init(&rq->wq, max(cap->max_recv_wr, 1U),
 				    max(cap->max_recv_sge, 1U), uc, info);
@@ -215,6 +229,15 @@ err_sq:
 	return err;
 }
 
+/* XRC has only one of the CQs, or none. */
+static void nhca_qp_forget_completions(struct nhca_qp *qp)
+{
+	if (qp->ibqp.send_cq)
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
+	if (qp->ibqp.recv_cq)
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+}
+
 void nhca_qp_fini(struct nhca_qp *qp)
 {
 	nhca_qp_table_del(qp);
@@ -237,8 +260,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	synchronize_rcu_expedited();
 	tasklet_kill(&qp->kick);
 
-	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
-	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+	nhca_qp_forget_completions(qp);
 	nhca_av_put(qp->av);
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
@@ -258,7 +280,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	nhca_park_drop(qp);
 	nhca_fault_cancel(qp->sq.fault);
 	nhca_fault_cancel(rq->fault);
-	if (!nhca_qp_srq(qp))
+	if (nhca_qp_has_rq(qp))
 		nhca_rwq_drop(&rq->wq);
 	rq->have_rwr = false;
 	rq->seq = NHCA_SEQ_IDLE;
@@ -380,8 +402,7 @@ unlock:
 		return err;
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
-		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
-		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {
 		nhca_qp_flush(qp);
 	} else {

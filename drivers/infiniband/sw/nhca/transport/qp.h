@@ -152,7 +152,8 @@ struct nhca_sq {
  * struct nhca_res - a responder resource: one READ, atomic, FLUSH or ATOMIC WRITE, being
  * answered or remembered for a duplicate (IBTA 9.7.4.1.1, A19)
  * @psn, @npsn: its PSN range
- * @opcode: of the request
+ * @opcode: of the request, without the service
+ * @pd:     domain that its key has to be of
  * @busy:   the answer is owed
  * @hold:   what a READ of several packets has opened, until it is answered; a duplicate
  *          asks the key anew
@@ -172,6 +173,7 @@ struct nhca_res {
 	bool busy;
 	bool replay;
 	u32 rkey;
+	struct ib_pd *pd;
 	struct nhca_hold hold;
 	u64 va;
 	u32 len;
@@ -189,6 +191,8 @@ struct nhca_res {
  * @lock:    protects all below
  * @wq:      receive ring; unused with an SRQ
  * @rwr:     the receive request of the message that is arriving
+ * @xsrq:    XRC target: the SRQ of the request that is being executed
+ * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
  * @have_rwr: @rwr is valid
  * @seq:     opcode sequence
  * @psn:     expected PSN
@@ -218,6 +222,8 @@ struct nhca_rq {
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
 	struct nhca_rwr *rwr;
+	struct nhca_srq *xsrq;
+	u32 srqn;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;
@@ -274,7 +280,8 @@ struct nhca_channel;
  * @state:  written with both locks held, except that an engine that holds its
  *          own may move it to an error state; read anywhere with READ_ONCE
  * @modify: held by verbs/qp.c around a modify: one at a time
- * @party:  who it is to keys; constant
+ * @party:  who it is to keys; constant, but for an XRC target: of the domain of rq.xsrq then
+ * @xrcd:   XRC target: its XRC domain
  * @attr:   attributes as set by modify; written with both locks held
  * @mtu:    path MTU in bytes
  * @sport:  UDP source port of its packets
@@ -303,6 +310,7 @@ struct nhca_qp {
 	/* one modify at a time */
 	struct mutex modify;
 	struct nhca_party party;
+	struct ib_xrcd *xrcd;
 	struct nhca_qp_attr attr;
 	u32 mtu;
 	u16 sport;
@@ -329,6 +337,12 @@ static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)
 static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
 {
 	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
+}
+
+/* has it a receive queue of its own? */
+static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
+{
+	return qp->rq.wq.ring.hdr;
 }
 
 /* ---- qp.c: life and state; called by verbs/qp.c in process context ---- */

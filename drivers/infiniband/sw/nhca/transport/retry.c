@@ -239,7 +239,7 @@ void nhca_sq_timer(struct timer_list *t)
 	spin_lock(&sq->lock);
 	if (sq->rnr_wait) {
 		sq->rnr_wait = false;
-	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
+	} else if (nhca_is_reliable(qp) && qp->attr.timeout &&
 		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
 		nhca_sq_timed_out(qp);
 	}

@@ -117,13 +117,13 @@ static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
 	h->notice = nhca_notice(qp);
+	h->srqn = swr->wqe.xrc_srqn;
 }
 
 void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
 		      struct nhca_hdr *h)
 {
-	h->opcode = nhca_message_opcode(swr, first, last) |
-		    (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
+	h->opcode = nhca_message_opcode(swr, first, last) | nhca_qp_service(qp);
 	h->info = nhca_opinfo(h->opcode);
 	h->ackreq = false;
 	h->solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
@@ -157,7 +157,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 		.sport = qp->sport,
 		.hdr = h,
 		.payload = payload,
-		.copy = qp->ibqp.qp_type != IB_QPT_RC || swr->sent < swr->high,
+		.copy = !nhca_is_reliable(qp) || swr->sent < swr->high,
 		.sum = nhca_wants_sum(qp, h),
 		.fault = qp->sq.fault,
 		.ahead = swr->length - off - payload,
@@ -185,7 +185,7 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (qp->ibqp.qp_type != IB_QPT_RC)
+	if (!nhca_is_reliable(qp))
 		return false;
 	if (++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1 ||
 	    (last && (!nhca_sq_more(qp) || READ_ONCE(qp->state) == IB_QPS_SQD) &&
@@ -260,7 +260,7 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);
-	h.opcode = NHCA_OP_READ_REQUEST;
+	h.opcode = NHCA_OP_READ_REQUEST | nhca_qp_service(qp);
 	h.ackreq = true;
 	h.va = swr->wqe.rdma.remote_addr + off;
 	h.rkey = swr->wqe.rdma.rkey;
@@ -326,6 +326,7 @@ static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 	default:
 		nhca_atomic_hdr(swr, &h);
 	}
+	h.opcode |= nhca_qp_service(qp);
 
 	err = nhca_swr_xmit(qp, swr, &h, 0, payload);
 	if (!err) {
@@ -343,7 +344,7 @@ static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
 
 	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault))
 		return false;
-	if (qp->ibqp.qp_type != IB_QPT_RC)
+	if (!nhca_is_reliable(qp))
 		return true;
 	if (nhca_swr_is_answered(swr)) {
 		if (sq->rd_atomic >= qp->attr.max_rd_atomic)
@@ -391,7 +392,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		 * No memory, route or link: a lost packet.  RC waits for the timer
 		 * as if it had left; UC and UD lose it.
 		 */
-		if (qp->ibqp.qp_type == IB_QPT_RC) {
+		if (nhca_is_reliable(qp)) {
 			nhca_sq_arm(qp, false);
 			if (!qp->attr.timeout)
 				mod_timer(&sq->timer, jiffies + NHCA_TIMEOUT_MIN);
@@ -411,7 +412,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (qp->ibqp.qp_type != IB_QPT_RC) {
+	if (!nhca_is_reliable(qp)) {
 		sq->cur = NULL;
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
@@ -519,7 +520,7 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 					continue;
 				return;
 			}
-			if (qp->ibqp.qp_type == IB_QPT_RC)
+			if (nhca_is_reliable(qp))
 				nhca_sq_arm(qp, oldest);
 		}
 		if (swr->sent >= swr->npsn)

@@ -15,8 +15,8 @@
 #define NHCA_OPS_RC		(NHCA_OPS_UC | BIT(NHCA_WR_RDMA_READ) | \
 				 BIT(NHCA_WR_ATOMIC_CMP_AND_SWP) | \
 				 BIT(NHCA_WR_ATOMIC_FETCH_AND_ADD) | \
-				 BIT(NHCA_WR_SEND_WITH_INV) | BIT(NHCA_WR_FLUSH) | \
-				 BIT(NHCA_WR_ATOMIC_WRITE))
+				 BIT(NHCA_WR_SEND_WITH_INV))
+#define NHCA_OPS_PLACING	(BIT(NHCA_WR_FLUSH) | BIT(NHCA_WR_ATOMIC_WRITE))
 #define NHCA_OPS_INLINE		(NHCA_OPS_UC | BIT(NHCA_WR_SEND_WITH_INV) | \
 				 BIT(NHCA_WR_ATOMIC_WRITE))
 #define NHCA_SEND_FLAGS		(NHCA_SEND_FENCE | NHCA_SEND_SIGNALED | \
@@ -25,9 +25,11 @@
 static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 {
 	u64 ops = nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
-		  qp->ibqp.qp_type == IB_QPT_UC ? NHCA_OPS_UC | NHCA_OPS_LOCAL :
-		  NHCA_OPS_RC | NHCA_OPS_LOCAL;
+		  nhca_is_reliable(qp) ? NHCA_OPS_RC | NHCA_OPS_LOCAL :
+		  NHCA_OPS_UC | NHCA_OPS_LOCAL;
 
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		ops |= NHCA_OPS_PLACING;
 	if (!qp->user && !nhca_is_datagram(qp))
 		ops |= NHCA_OPS_KERNEL;
 	return opcode < 64 && (ops & BIT_ULL(opcode));

@@ -38,6 +38,8 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 	attr->odp_caps.per_transport_caps.rc_odp_caps =
 		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
 		IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.xrc_odp_caps =
+		attr->odp_caps.per_transport_caps.rc_odp_caps;
 	attr->odp_caps.per_transport_caps.ud_odp_caps =
 		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV;
 }
@@ -71,6 +73,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_MEM_WINDOW |
 				    IB_DEVICE_FLUSH_GLOBAL |
 				    IB_DEVICE_ATOMIC_WRITE |
+				    IB_DEVICE_XRC |
 				    nhca_mw_device_cap(),
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG | IBK_SG_GAPS_REG,
 		.max_send_sge = NHCA_MAX_SGE,
@@ -122,7 +125,8 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 }
 
 static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
-	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH,
+	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
+		    NHCA_FEATURE_XRC,
 };
 
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)

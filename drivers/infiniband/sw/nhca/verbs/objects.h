@@ -76,6 +76,14 @@ extern const struct uapi_definition nhca_pd_defs[];
 int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
+/* xrcd.c */
+struct nhca_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
+int nhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int nhca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+
 /* ah.c */
 int nhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		   struct ib_udata *udata);

@@ -37,6 +37,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.alloc_mw = nhca_alloc_mw,
 	.alloc_pd = nhca_alloc_pd,
 	.alloc_ucontext = nhca_alloc_ucontext,
+	.alloc_xrcd = nhca_alloc_xrcd,
 	.attach_mcast = nhca_attach_mcast,
 	.create_ah = nhca_create_ah,
 	.create_cq = nhca_create_cq,
@@ -48,6 +49,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
 	.dealloc_ucontext = nhca_dealloc_ucontext,
+	.dealloc_xrcd = nhca_dealloc_xrcd,
 	.del_gid = nhca_del_gid,
 	.dereg_mr = nhca_dereg_mr,
 	.destroy_ah = nhca_destroy_ah,
@@ -101,4 +103,5 @@ const struct ib_device_ops nhca_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_qp, nhca_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, nhca_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, nhca_ucontext, ibuc),
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, nhca_xrcd, ibxrcd),
 };

@@ -20,15 +20,21 @@
 #define NHCA_MAX_TIMER	31
 #define NHCA_MAX_RETRY	7
 
-static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
+/* Which CQs and queues there have to be.  Return: 0, -EINVAL, -EOPNOTSUPP. */
+static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 {
-	const struct ib_qp_cap *cap = &init->cap;
-
 	switch (init->qp_type) {
 	case IB_QPT_RC:
 	case IB_QPT_UC:
 	case IB_QPT_UD:
 		break;
+	case IB_QPT_XRC_INI:
+		/* the kernel's send requests have no SRQ number */
+		if (!user)
+			return -EOPNOTSUPP;
+		return init->send_cq && !init->srq ? 0 : -EINVAL;
+	case IB_QPT_XRC_TGT:
+		return init->xrcd && !init->srq ? 0 : -EINVAL;
 	case IB_QPT_GSI:
 		if (init->srq)
 			return -EINVAL;
@@ -36,11 +42,19 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
 	default:
 		return -EOPNOTSUPP;
 	}
+	return init->send_cq && init->recv_cq ? 0 : -EINVAL;
+}
 
+static int nhca_qp_check_init(const struct ib_qp_init_attr *init, bool user)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+	int err;
+
+	err = nhca_qp_check_type(init, user);
+	if (err)
+		return err;
 	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
-		return -EINVAL;
 	if (cap->max_send_wr > NHCA_MAX_QP_WR || cap->max_send_sge > NHCA_MAX_SGE ||
 	    cap->max_inline_data > NHCA_MAX_INLINE)
 		return -EINVAL;
@@ -60,7 +74,7 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (init->qp_type == IB_QPT_DRIVER)
 		return nhca_create_channel(ibqp, init, udata);
 
-	err = nhca_qp_check_init(init);
+	err = nhca_qp_check_init(init, udata);
 	if (err)
 		return err;
 
@@ -68,6 +82,7 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->dev = to_nhca_dev(ibqp->device);
 	qp->user = !!udata;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->xrcd = init->xrcd;
 	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
 		return -ENOMEM;
 	err = nhca_qp_init(qp, init, nhca_udata_uc(udata), udata ? &resp : NULL);
@@ -249,6 +264,7 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		.send_cq = ibqp->send_cq,
 		.recv_cq = ibqp->recv_cq,
 		.srq = ibqp->srq,
+		.xrcd = qp->xrcd,
 		.cap = attr->cap,
 		.sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = ibqp->qp_type,

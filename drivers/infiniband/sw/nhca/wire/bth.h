@@ -22,6 +22,7 @@
 #define NHCA_IMMDT_LEN		4
 #define NHCA_IETH_LEN		4
 #define NHCA_FETH_LEN		4
+#define NHCA_XRCETH_LEN		4
 #define NHCA_ICRC_LEN		4
 /* BTH and the longest run of extended headers that an opcode has */
 #define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
@@ -100,6 +101,7 @@ enum nhca_op {
 #define NHCA_OPF_FLUSH		BIT(19)
 #define NHCA_OPF_ATOMIC_WRITE	BIT(20)
 #define NHCA_OPF_FETH		BIT(21)
+#define NHCA_OPF_XRCETH		BIT(22)
 
 /* requests that are acknowledged by an answer of their own, and are not executed twice */
 #define NHCA_OPF_ANSWERED	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
@@ -170,6 +172,7 @@ enum nhca_nak {
  * @ackreq:   acknowledge request
  * @fecn, @becn: congestion marks of BTH byte 4
  * @notice:   the six bits beside them, in which nhca ends notice each other
+ * @srqn:     XRCETH: the peer's SRQ
  * @qkey, @src_qpn: DETH
  * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
  * @swap_add, @compare: AtomicETH
@@ -194,6 +197,7 @@ struct nhca_hdr {
 	bool fecn;
 	bool becn;
 	u8 notice;
+	u32 srqn;
 	u32 qkey;
 	u32 src_qpn;
 	u64 va;
