@@ -8,8 +8,21 @@
 #include <time.h>
 
 #include <infiniband/cmd_write.h>
+#include <util/util.h>
 
 #include "nhca.h"
+
+static void set_pacing_caps(struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	if (attr_size < offsetofend(struct ibv_device_attr_ex,
+				    packet_pacing_caps))
+		return;
+	attr->packet_pacing_caps.qp_rate_limit_min = 1;
+	attr->packet_pacing_caps.qp_rate_limit_max = UINT32_MAX;
+	attr->packet_pacing_caps.supported_qpts =
+		1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+		1 << IBV_QPT_XRC_SEND;
+}
 
 static int nhca_query_device_ex(struct ibv_context *context,
 				const struct ibv_query_device_ex_input *input,
@@ -25,6 +38,9 @@ static int nhca_query_device_ex(struct ibv_context *context,
 				       &resp_size);
 	if (ret)
 		return ret;
+
+	if (to_nctx(context)->features & NHCA_FEATURE_RATE_LIMIT)
+		set_pacing_caps(attr, attr_size);
 
 	version = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -100,6 +116,7 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.import_mr = nhca_import_mr,
 	.import_pd = nhca_import_pd,
 	.modify_qp = nhca_modify_qp,
+	.modify_qp_rate_limit = nhca_modify_qp_rate_limit,
 	.modify_srq = nhca_modify_srq,
 	.open_qp = nhca_open_qp,
 	.open_xrcd = nhca_open_xrcd,

@@ -157,13 +157,41 @@ static void forget_completions(struct ibv_qp *ibqp)
 		nhca_cq_forget_qp(to_ncq(ibqp->send_cq), ibqp->qp_num);
 }
 
+static int modify_ex(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		     int attr_mask)
+{
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	struct ibv_modify_qp_ex cmd = {};
+
+	if (!(to_nctx(ibqp->context)->features & NHCA_FEATURE_RATE_LIMIT))
+		return EOPNOTSUPP;
+	return ibv_cmd_modify_qp_ex(ibqp, attr, attr_mask, &cmd, sizeof(cmd),
+				    &resp, sizeof(resp));
+}
+
+int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
+
+	if (attr->comp_mask)
+		return EINVAL;
+	/* Bursts are as they are: see the user's guide. */
+	if (attr->max_burst_sz || attr->typical_pkt_sz)
+		return EOPNOTSUPP;
+	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);
+}
+
 int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct nhca_qp *qp = to_nqp(ibqp);
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	ret = attr_mask & IBV_QP_RATE_LIMIT ?
+		      modify_ex(ibqp, attr, attr_mask) :
+		      ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd,
+					sizeof(cmd));
 	if (ret)
 		return ret;
 

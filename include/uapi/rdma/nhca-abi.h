@@ -357,6 +357,8 @@ struct nhca_ring_info {
 #define NHCA_FEATURE_FLUSH	(1u << 2)
 /* The kernel has XRC */
 #define NHCA_FEATURE_XRC	(1u << 3)
+/* The kernel takes IB_QP_RATE_LIMIT */
+#define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT

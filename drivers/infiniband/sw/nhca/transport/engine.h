@@ -154,6 +154,21 @@ void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
 /* the local ACK timeout and RNR timer */
 void nhca_sq_timer(struct timer_list *t);
 
+/* ---- pace.c: with sq.lock held unless said otherwise ---- */
+
+/* no limit yet; process, no lock held; NULL without memory */
+struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
+/* the QP's engines have stopped; takes NULL; process, no lock held */
+void nhca_pace_free(struct nhca_pace *pace);
+void nhca_pace_set(struct nhca_pace *pace, u32 kbps);
+
+/* is it too early for another packet?  Then the QP is kicked when it is not. */
+bool nhca_pace_waits(struct nhca_qp *qp);
+/* is that what the QP waits for? */
+bool nhca_pace_holds(const struct nhca_qp *qp);
+/* a packet of @bytes has left */
+void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
+
 /* ---- take.c: with sq.lock held ---- */
 
 /**

@@ -258,6 +258,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	timer_shutdown_sync(&qp->sq.timer);
 	/* packets that had found the QP, and kicks that had found the flow */
 	synchronize_rcu_expedited();
+	nhca_pace_free(qp->sq.pace);
 	tasklet_kill(&qp->kick);
 
 	nhca_qp_forget_completions(qp);
@@ -296,6 +297,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	qp->comm_est = false;
 	WRITE_ONCE(qp->peer, 0);
 	WRITE_ONCE(qp->heard, 0);
+	nhca_pace_set(qp->sq.pace, 0);
 }
 
 /*
@@ -366,25 +368,39 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask)
 {
+	struct nhca_pace *pace = NULL;
 	struct nhca_res *res = NULL;
 	struct nhca_av *av = NULL;
 	int err = 0;
 
+	if (mask & IB_QP_RATE_LIMIT) {
+		pace = nhca_pace_alloc(qp);
+		if (!pace)
+			return -ENOMEM;
+	}
+
 	if (mask & IB_QP_AV) {
 		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL);
-		if (IS_ERR(av))
+		if (IS_ERR(av)) {
+			nhca_pace_free(pace);
 			return PTR_ERR(av);
+		}
 	}
 
 	spin_lock_bh(&qp->rq.lock);
 	spin_lock(&qp->sq.lock);
 	/* an engine may have met an error since the caller looked */
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
-				qp->ibqp.qp_type, mask)) {
+				qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT)) {
 		err = -EINVAL;
 		goto unlock;
 	}
 	nhca_qp_set_attr(qp, attr, mask, &av, &res);
+	if (mask & IB_QP_RATE_LIMIT) {
+		if (!qp->sq.pace)
+			swap(qp->sq.pace, pace);
+		nhca_pace_set(qp->sq.pace, attr->rate_limit);
+	}
 	if (mask & IB_QP_STATE) {
 		WRITE_ONCE(qp->state, new);
 		if (new == IB_QPS_RESET)
@@ -396,6 +412,7 @@ unlock:
 	spin_unlock_bh(&qp->rq.lock);
 
 	nhca_av_put(av);
+	nhca_pace_free(pace);
 	kfree(res);
 
 	if (err || !(mask & IB_QP_STATE))

@@ -95,6 +95,7 @@ struct nhca_swr {
  * @timer:    local ACK timeout or RNR timer
  * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
  * @fault:    where the engine waits for on-demand pages
+ * @pace:     its rate limit, from when it first had one; owned
  * @burst:    packets of the pass that is under way, which leave at its end
  * @loop:     the peer, if it is of this host and the pass holds its rq.lock; see loop.c
  * @loop_held: PSNs since it was taken
@@ -142,6 +143,7 @@ struct nhca_sq {
 	unsigned long usual;
 	struct timer_list timer;
 	struct nhca_fault *fault;
+	struct nhca_pace *pace;
 	struct nhca_burst *burst;
 	struct nhca_qp *loop;
 	u32 loop_held;
@@ -270,6 +272,7 @@ struct nhca_qp_attr {
 };
 
 struct nhca_channel;
+struct nhca_pace;
 
 /**
  * struct nhca_qp - a queue pair
@@ -401,6 +404,9 @@ void nhca_qpn_free(u32 qpn);
 
 int nhca_qp_table_init(void);
 void nhca_qp_table_exit(void);
+
+/* the rate limit of a QP in thousands of bits a second, or 0; one of its locks held */
+u32 nhca_pace_rate(const struct nhca_qp *qp);
 
 /* ---- the send engine ---- */
 

@@ -173,11 +173,15 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 {
 	struct nhca_iter it;
 	struct nhca_tx tx;
+	int err;
 
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
 		nhca_count(qp->dev, NHCA_CNT_RETRANSMIT_PKTS);
-	return nhca_xmit(&tx);
+	err = nhca_xmit(&tx);
+	if (!err)
+		nhca_pace_sent(qp, payload);
+	return err;
 }
 
 /* Ask to be acknowledged when nothing else will, or when it is time. */
@@ -210,7 +214,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 	struct nhca_iter it;
 	struct nhca_tx tx;
 
-	if (!(h->notice & NHCA_NOTICE_BARE) || qp->mtu <= NHCA_COPY_BREAK ||
+	if (!(h->notice & NHCA_NOTICE_BARE) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
 	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
 		return 0;
 	count = min3(count, quarter - 1 - sq->since_ack, max(nhca_sq_room(sq), 1U) - 1);
@@ -342,7 +346,8 @@ static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	const struct nhca_sq *sq = &qp->sq;
 
-	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault))
+	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault) ||
+	    nhca_pace_waits(qp))
 		return false;
 	if (!nhca_is_reliable(qp))
 		return true;

@@ -176,7 +176,11 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	/* the consumer's belief must be true, or its transition is another one */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
-	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask))
+	/* older cores know rate limits of raw packets only */
+	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
+		return -EINVAL;
+	if ((mask & IB_QP_RATE_LIMIT) &&
+	    (new != IB_QPS_RTS || qp->ibqp.qp_type == IB_QPT_XRC_TGT))
 		return -EINVAL;
 	err = nhca_qp_check_attr(qp, attr, mask);
 	if (err)
@@ -192,7 +196,7 @@ int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (qp->channel)
 		return nhca_modify_channel(qp, attr, mask);
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 
 	/* two threads of a process may modify one QP at the same time */
@@ -239,6 +243,7 @@ static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
 		.timeout = from->timeout,
 		.retry_cnt = from->retry_cnt,
 		.rnr_retry = from->rnr_retry,
+		.rate_limit = nhca_pace_rate(qp),
 	};
 	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->sq.draining);
 	if (qp->av)
