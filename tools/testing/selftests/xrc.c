@@ -344,7 +344,7 @@ struct shared {
 	volatile uint32_t srqn;
 	volatile uint32_t got;
 	volatile bool bad;
-	char why[200];
+	char why[sizeof(reason)];
 };
 
 /* A process with an SRQ in the domain, which also has the target open if @tgt names it. */
