@@ -514,6 +514,7 @@ static const struct test tests[] = {
 	{ "SRQ resize with requests in it", srq_resize, false },
 	{ "SQ drain", sq_drain, true },
 	{ "a receive that comes late (RNR)", late_receive, false },
+	{ "a rate limit", rate_limit, false },
 	{ "flush in the error state", flush, true },
 	{ "RESET and again", reset_again, false },
 	{ "a wrong R_Key", wrong_rkey, false },

@@ -177,6 +177,25 @@ bool nhca_iter_lend(const struct nhca_iter *it);
 int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig);
 
+/**
+ * nhca_atomic_write - store 8 bytes in registered memory at once (IBTA A19)
+ * @rkey, @va: where; @va is 8-byte aligned (the caller has checked)
+ * @value: as in the packet
+ * Whoever sees the bytes, on whatever CPU, sees all that this CPU has written before them.
+ * Context: live section.  Return: 0, -EACCES, -EAGAIN.
+ */
+int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 value);
+
+/**
+ * nhca_flush - what was written by a key is seen by all on this host (IBTA A19)
+ * @va, @len: the bytes; not looked at if @all
+ * @all:    all that the key opens
+ * @access: IB_ACCESS_FLUSH_*, which the key must grant
+ * What this CPU has written, or has seen written, is in memory that devices see, too.
+ * Context: live section.  Return: 0, -EACCES.
+ */
+int nhca_flush(const struct nhca_party *party, u32 rkey, u64 va, u32 len, bool all, int access);
+
 /* ---- on-demand pages: what an engine does with -EAGAIN ---- */
 
 /**

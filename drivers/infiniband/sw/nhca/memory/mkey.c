@@ -255,9 +255,8 @@ static bool mkey_fits(const struct nhca_mkey *mk, const struct nhca_party *party
 	return false;
 }
 
-/* Context: live section.  Return: the key if it opens these bytes, or NULL. */
-static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
-				    int access)
+/* Context: live section.  Return: the key if it opens anything in this way, or NULL. */
+static struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key, int access)
 {
 	struct nhca_mkey *mk = mkey_find(key);
 
@@ -268,6 +267,17 @@ static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64
 	if (unlikely(mk->key != key || !mkey_fits(mk, party, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
+		return NULL;
+	return mk;
+}
+
+/* Context: live section.  Return: the key if it opens these bytes, or NULL. */
+static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
+				    int access)
+{
+	struct nhca_mkey *mk = mkey_granted(party, key, access);
+
+	if (unlikely(!mk))
 		return NULL;
 	/* no sum here can wrap */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
@@ -284,6 +294,11 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va,
 		return NULL;
 	*off = mk->off + (va - mk->va);
 	return mk->mr;
+}
+
+bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access)
+{
+	return mkey_granted(party, key, access);
 }
 
 int nhca_hold_open(struct nhca_hold *h, const struct nhca_party *party, u32 rkey, u64 va,

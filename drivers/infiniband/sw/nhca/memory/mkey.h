@@ -137,6 +137,12 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va,
 				int access, u64 *off);
 
 /**
+ * nhca_mkey_check_all - does @key open whatever it names to this party, with @access?
+ * Context: live section.
+ */
+bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access);
+
+/**
  * nhca_mkey_walk - show every key to @fn, for debugfs
  * Context: process; no key comes or goes meanwhile, but they open and close.
  */

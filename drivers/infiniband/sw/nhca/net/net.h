@@ -355,6 +355,13 @@ bool nhca_rx_is_ours(const struct nhca_rx *rx);
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 
 /**
+ * nhca_rx_read - copy the payload, of @len bytes, to memory of the kernel
+ * @rx: a packet
+ * Return: 0, -EFAULT.
+ */
+int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
+
+/**
  * nhca_rx_copy_alike - copy to memory the payloads of the packets behind this one in its batch
  * that differ from it in their PSN, which counts up, and perhaps in their wish to be acknowledged
  * @rx:  a packet with @bth; on return the last one that was copied

@@ -365,6 +365,11 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
 }
 
+int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
+{
+	return skb_copy_bits(rx->skb, rx->off, to, len);
+}
+
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
 	u32 n, next, avail;

@@ -15,7 +15,7 @@
  * @wq:    the receive queue
  * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED once when fewer are posted; 0: not
  *         armed; under @wq.lock
- * @srqn:  number, for libibverbs
+ * @srqn:  number, in the device's srq_ids; by it libibverbs knows the SRQ, and XRC's peers
  * @user:  user space produces
  * @broken: user space broke the ring's rules and IB_EVENT_SRQ_ERR was raised;
  *         stays so; under @wq.lock

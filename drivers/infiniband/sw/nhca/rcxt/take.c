@@ -135,7 +135,7 @@ static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send
 /* Is the header sound?  Decides how much of the slot is read. */
 static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
-	if (wqe->flags & ~TAKE_FLAGS || wqe->reserved || wqe->chan.reserved)
+	if (wqe->flags & ~TAKE_FLAGS || wqe->xrc_srqn || wqe->chan.reserved)
 		return false;
 	switch (wqe->opcode) {
 	case NHCA_WR_CH_PACKET:

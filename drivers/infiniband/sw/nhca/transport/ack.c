@@ -13,11 +13,6 @@ static const u32 nhca_rnr_usecs[32] = {
 	81920, 122880, 163840, 245760, 327680, 491520,
 };
 
-static bool nhca_swr_wants_data(const struct nhca_swr *swr)
-{
-	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
-}
-
 static struct nhca_swr *nhca_sq_head(struct nhca_sq *sq)
 {
 	struct nhca_swr *swr;
@@ -60,7 +55,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 	while ((swr = nhca_sq_head(sq))) {
 		if (nhca_psn_diff(psn, swr->psn) <= 0)
 			break;
-		if (nhca_swr_wants_data(swr)) {
+		if (nhca_swr_is_answered(swr)) {
 			nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
 			return nhca_psn_diff(psn, sq->una) <= 0;
 		}
@@ -152,7 +147,7 @@ static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 	const struct nhca_swr *swr = nhca_sq_head(sq);
 
 	return code != NHCA_NAK_PSN_SEQ && code <= NHCA_NAK_REM_OP && swr &&
-	       nhca_swr_wants_data(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
+	       nhca_swr_is_answered(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
 }
 
 static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
@@ -199,12 +194,12 @@ static void nhca_ack_put_off(struct nhca_qp *qp)
 }
 
 /*
- * The oldest request is the READ or atomic that this answer is for, and the
- * answer is the next piece of it.
+ * The oldest request is the one that this answer is for, @atomic or in a READ
+ * response, and the answer is the next piece of it.
  * Return: the request or NULL.
  */
 static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
-					 bool read)
+					 bool atomic)
 {
 	struct nhca_swr *swr;
 
@@ -213,7 +208,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 		return NULL;
 	}
 	swr = nhca_sq_head(&qp->sq);
-	if (!swr || !nhca_swr_wants_data(swr) || nhca_swr_is_read(swr) != read ||
+	if (!swr || !nhca_swr_is_answered(swr) || nhca_swr_is_atomic(swr) != atomic ||
 	    nhca_psn_add(swr->psn, swr->got) != h->psn) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return NULL;
@@ -221,6 +216,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 	return swr;
 }
 
+/* READ responses, of which the answers to ATOMIC WRITE and FLUSH are the shortest. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -231,14 +227,14 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	int err = 0;
 	u32 off;
 
-	swr = nhca_ack_expects(qp, h, true);
+	swr = nhca_ack_expects(qp, h, false);
 	if (!swr)
 		return;
 
 	off = swr->got * qp->mtu;
 	chunk_end = swr->got + 1 == swr->npsn || (swr->got + 1) % NHCA_READ_CHUNK == 0;
 	/* an answer of the wrong shape is not one to this request */
-	if (rx->payload != min(qp->mtu, swr->length - off) ||
+	if (rx->payload != (nhca_swr_is_read(swr) ? min(qp->mtu, swr->length - off) : 0) ||
 	    !!(h->info->flags & NHCA_OPF_LAST) != chunk_end) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return;
@@ -282,7 +278,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	u64 orig = rx->hdr.orig;
 	int err;
 
-	swr = nhca_ack_expects(qp, &rx->hdr, false);
+	swr = nhca_ack_expects(qp, &rx->hdr, true);
 	if (!swr)
 		return;
 
@@ -325,7 +321,7 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (h->info->flags & NHCA_OPF_READ_RESP)
 		nhca_ack_read(qp, rx);
-	else if (h->opcode == NHCA_OP_ATOMIC_ACK)
+	else if (h->info->flags & NHCA_OPF_ATOMIC_ACK_ETH)
 		nhca_ack_atomic(qp, rx);
 	else
 		nhca_ack_aeth(qp, h);

@@ -11,7 +11,7 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
 			    u32 msn)
 {
 	memset(h, 0, sizeof(*h));
-	h->opcode = opcode;
+	h->opcode = opcode | nhca_qp_service(qp);
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
@@ -116,6 +116,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		.length = payload,
 		.lkey = res->rkey,
 	};
+	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	int err;
@@ -123,7 +124,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	if (res->hold.held)
 		nhca_iter_hold(&it, &res->hold, off, payload, false);
 	else
-		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+		nhca_iter_sges(&it, &party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
 	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
 			res->msn);
 	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
@@ -135,11 +136,14 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	return 0;
 }
 
-static void nhca_answer_atomic(struct nhca_qp *qp, struct nhca_res *res)
+/* What has been executed already.  ATOMIC WRITE and FLUSH: a READ of no bytes (IBTA A19). */
+static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
 {
+	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
 	struct nhca_hdr h;
 
-	nhca_answer_hdr(qp, &h, NHCA_OP_ATOMIC_ACK, res->psn, res->msn);
+	nhca_answer_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
+			res->msn);
 	h.orig = res->orig;
 	nhca_answer_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
 	res->busy = false;
@@ -191,7 +195,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
-			nhca_answer_atomic(qp, res);
+			nhca_answer_done(qp, res);
 			continue;
 		}
 		switch (nhca_answer_read(qp, res)) {
@@ -208,7 +212,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
-		if (qp->ibqp.qp_type == IB_QPT_RC) {
+		if (nhca_is_reliable(qp)) {
 			trace_nhca_nak_sent(&qp->who, rq->nak_psn, rq->syndrome);
 			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
 		}

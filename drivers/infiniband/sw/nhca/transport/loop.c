@@ -204,8 +204,12 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
+	/* two halves of two QPs are not each other's mirror; a rate is one of packets */
+	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
+		return 0;
 	/* nothing is under way, in whatever direction, that could be overtaken */
-	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !READ_ONCE(nhca_same_host))
+	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
+	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;
 	peer = nhca_loop_lock(qp);
 	if (!peer || !nhca_loop_takes(peer, psn))
@@ -244,7 +248,7 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	struct nhca_qp *peer;
 	bool taken = false;
 
-	if (av->mcast || !READ_ONCE(nhca_same_host))
+	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
 	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||

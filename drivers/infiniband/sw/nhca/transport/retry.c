@@ -193,10 +193,11 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 
 	/*
 	 * What waits on our own side is not late: not what has its turn still to come, nor
-	 * what is being faulted in, nor what the stack holds; but a dead link must not hold us
+	 * what is being faulted in or would break a rate limit, nor what the stack holds; but a dead link must not hold us
 	 * for ever.
 	 */
-	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
+	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault) ||
+		  nhca_pace_holds(qp);
 	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
 		sq->waits += !in_line;
 		nhca_sq_wait_anew(sq);
@@ -241,7 +242,7 @@ void nhca_sq_timer(struct timer_list *t)
 	spin_lock(&sq->lock);
 	if (sq->rnr_wait) {
 		sq->rnr_wait = false;
-	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
+	} else if (nhca_is_reliable(qp) && qp->attr.timeout &&
 		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
 		nhca_sq_timed_out(qp);
 	}

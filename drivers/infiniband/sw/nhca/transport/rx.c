@@ -13,16 +13,22 @@
 
 #define NHCA_MCAST_QPN	0xffffff
 
-static bool nhca_service_fits(const struct nhca_qp *qp, u8 opcode)
+static bool nhca_service_fits(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
+	u8 service = h->opcode & NHCA_SVC_MASK;
+
 	switch (qp->ibqp.qp_type) {
 	case IB_QPT_RC:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_RC;
+		return service == NHCA_SVC_RC;
 	case IB_QPT_UC:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_UC;
+		return service == NHCA_SVC_UC;
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_UD;
+		return service == NHCA_SVC_UD;
+	case IB_QPT_XRC_INI:
+		return service == NHCA_SVC_XRC && (h->info->flags & NHCA_OPF_RESPONSE);
+	case IB_QPT_XRC_TGT:
+		return service == NHCA_SVC_XRC && (h->info->flags & NHCA_OPF_REQUEST);
 	default:
 		return false;
 	}
@@ -79,7 +85,7 @@ static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct 
 {
 	const struct nhca_hdr *h = &rx->hdr;
 
-	if (!nhca_service_fits(qp, h->opcode))
+	if (!nhca_service_fits(qp, h))
 		return NHCA_CNT_RX_BAD_OPCODE;
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;

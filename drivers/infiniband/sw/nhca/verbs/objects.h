@@ -58,6 +58,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 int nhca_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
 void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str);
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs);
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc);
 void nhca_disassociate_ucontext(struct ib_ucontext *ibuc);
 
@@ -71,8 +72,17 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context);
 int nhca_del_gid(const struct ib_gid_attr *attr, void **context);
 
 /* pd.c */
+extern const struct uapi_definition nhca_pd_defs[];
 int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrcd.c */
+struct nhca_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
+int nhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int nhca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int nhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,

@@ -18,6 +18,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	UAPI_DEF_CHAIN(nhca_channel_defs),
 	UAPI_DEF_CHAIN(nhca_job_defs),
 	UAPI_DEF_CHAIN(nhca_dm_defs),
+	UAPI_DEF_CHAIN(nhca_pd_defs),
 	{}
 };
 
@@ -38,6 +39,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.alloc_mw = nhca_alloc_mw,
 	.alloc_pd = nhca_alloc_pd,
 	.alloc_ucontext = nhca_alloc_ucontext,
+	.alloc_xrcd = nhca_alloc_xrcd,
 	.attach_mcast = nhca_attach_mcast,
 	.counter_alloc_stats = nhca_counter_alloc_stats,
 	.counter_bind_qp = nhca_counter_bind_qp,
@@ -57,6 +59,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
 	.dealloc_ucontext = nhca_dealloc_ucontext,
+	.dealloc_xrcd = nhca_dealloc_xrcd,
 	.del_gid = nhca_del_gid,
 	.dereg_mr = nhca_dereg_mr,
 	.destroy_ah = nhca_destroy_ah,
@@ -97,6 +100,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.query_port = nhca_query_port,
 	.query_qp = nhca_query_qp,
 	.query_srq = nhca_query_srq,
+	.query_ucontext = nhca_query_ucontext,
 	.reg_dm_mr = nhca_reg_dm_mr,
 	.reg_user_mr = nhca_reg_user_mr,
 	.reg_user_mr_dmabuf = nhca_reg_user_mr_dmabuf,
@@ -121,4 +125,5 @@ const struct ib_device_ops nhca_dev_ops = {
 #ifndef NHCA_OLD_COUNTER
 	.size_rdma_counter = sizeof(struct rdma_counter),
 #endif
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, nhca_xrcd, ibxrcd),
 };
