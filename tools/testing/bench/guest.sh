@@ -4,6 +4,7 @@
 #
 #   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
 #				that knows no namespaces, and for "loop", one device that is both
+#   bench_here DRIVER		this node has a device of it on $NETDEV, and nobody else the port
 #   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
 #   bench_transfers NAME OPTIONS...	the same with rCxt datagrams
 #   bench_messages NAME OPTIONS...	the same with reliable messages
@@ -93,6 +94,20 @@ bench_ends_gone() {
 	done
 	ip link del loop0 2> /dev/null
 	module_remove
+}
+
+bench_here() {
+	local dev
+	for dev in /sys/class/infiniband/*; do
+		[ -e "$dev" ] && rdma link del "${dev##*/}"
+	done
+	module_remove 2> /dev/null
+	bench_driver "$1" || return
+	# shellcheck disable=SC2046 # an address or nothing
+	device_add bench1 "$NETDEV" $(bench_address "$MY_IP") || return
+	BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_HOST=$IP_1
+	BENCH_GID_1=$(bench_gid bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
+	barrier
 }
 
 bench_alone() {

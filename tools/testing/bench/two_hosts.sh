@@ -16,21 +16,6 @@ impair() {
 	barrier
 }
 
-# here DRIVER: this node has a device of it, and nobody else the port
-here() {
-	local dev
-	for dev in /sys/class/infiniband/*; do
-		[ -e "$dev" ] && rdma link del "${dev##*/}"
-	done
-	module_remove 2> /dev/null
-	bench_driver "$1" || return
-	# shellcheck disable=SC2046 # an address or nothing
-	device_add bench1 "$NETDEV" $(bench_address "$MY_IP") || return
-	BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_HOST=$IP_1
-	BENCH_GID_1=$(bench_gid bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
-	barrier
-}
-
 measure() {
 	local who=$1 loss
 	bench_load "$who write 65536" -o write -s 65536 -n "${STREAM:-800}"
@@ -136,13 +121,13 @@ beside_tcp() {
 }
 
 for who in ${DRIVERS:-nhca rxe siw}; do
-	here "$who" && measure "$who" && large "$who"
+	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words
 		set -- $order
-		here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-800}"
+		bench_here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-800}"
 	done
 fi
 bench_tcp "tcp 65536" 3
@@ -152,7 +137,7 @@ for loss in $LOSSES; do
 done
 impair
 if [[ " ${DRIVERS:-nhca} " == *" nhca "* ]]; then
-	here nhca
+	bench_here nhca
 	narrow
 	bench_load "nhca-narrow write 65536 qps 16" -o write -s 65536 -q 16 -k 4 -n 320 -w 64
 	beside_tcp
