@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # promise: NFS over nhca keeps every byte of a file system, also when the network is cut and the server restarts
-# tier: check
+# tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 400 --env CUT=5
 # lab long: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 900 --env CUT=20
-# tier long: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"

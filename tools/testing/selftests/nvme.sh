@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # promise: NVMe over nhca keeps every byte of an ext4 through resets, a cut network and a target that is taken away
-# tier: check
+# tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio --timeout 400 --env RESETS=2 --env CUT=5 --env TAKEN=1
 # lab long: --nodes 2 --packages e2fsprogs,fio --timeout 3600 --env RESETS=50 --env CUT=20 --env TAKEN=5
 # tier long: long

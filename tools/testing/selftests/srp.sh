@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # promise: SCSI over nhca by SRP keeps every byte of an ext4, also when the network is cut
-# tier: check
+# tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio --timeout 400 --env CUT=5
 # lab long: --nodes 2 --packages e2fsprogs,fio --timeout 900 --env CUT=20
-# tier long: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
