@@ -257,7 +257,7 @@ int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 valu
 	err = iter_word(party, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
 	if (err)
 		return err;
-	/* behind whatever this CPU has placed before, for who reads the word with acquire semantics */
+	/* behind what this CPU has placed before, for who reads the word with acquire semantics */
 	smp_store_release((u64 *)where, value);
 	return 0;
 }

@@ -192,9 +192,9 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	}
 
 	/*
-	 * What waits on our own side is not late: not what has its turn still to come, nor
-	 * what is being faulted in or would break a rate limit, nor what the stack holds; but a dead link must not hold us
-	 * for ever.
+	 * What waits on our own side is not late: not what has its turn still to come, nor what
+	 * is being faulted in or would break a rate limit, nor what the stack holds; but a dead
+	 * link must not hold us for ever.
 	 */
 	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault) ||
 		  nhca_pace_holds(qp);
