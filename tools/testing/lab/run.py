@@ -112,9 +112,10 @@ class Lab:
         self.folder = folder
         (folder / "alive").write_text(str(os.getpid()))
         (folder / "ctl").mkdir()
-        latest = paths.RUNS / "latest"
-        latest.unlink(missing_ok=True)
-        latest.symlink_to(folder.name)
+        # moved over the old one: another run may be doing the same
+        link = folder / "latest"
+        link.symlink_to(folder.name)
+        link.replace(paths.RUNS / "latest")
 
     def _make_initrd(self, payloads):
         disks = uml.disks(len(self.disks)) if self.user_mode else \
