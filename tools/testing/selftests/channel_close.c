@@ -336,15 +336,20 @@ struct steady_figures {
 	uint64_t transfers, again, slowest_ns;
 };
 
-static void steady_post(struct nhcadv_transfer *t, bool read, bool again)
+/*
+ * @again: how often it was posted before.  A read that has lost a packet begins anew, and so does
+ * a write that was sent again in vain: its notice may have been lost, of which there is but one.
+ */
+static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)
 {
-	/* a read that has lost a packet begins anew */
-	if (read && again)
+	bool resend = !read && again % 2;
+
+	if (again && !resend)
 		t->tid = ++steady.tid;
 	start(&steady, 1, 0);
 	if (read)
 		nhcadv_wr_read(steady.dv, &steady.peer, t);
-	else if (again)
+	else if (resend)
 		nhcadv_wr_rewrite(steady.dv, &steady.peer, t, 0, t->total);
 	else
 		nhcadv_wr_write(steady.dv, &steady.peer, t);
@@ -354,9 +359,10 @@ static void steady_post(struct nhcadv_transfer *t, bool read, bool again)
 static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_figures *f)
 {
 	uint64_t begun = now_ns(), again = begun + AGAIN_NS;
+	uint32_t posted = 0;
 	struct done d;
 
-	steady_post(t, read, false);
+	steady_post(t, read, posted++);
 	for (;;) {
 		if (poll_done(steady.scq, &d)) {
 			/* sent again, and then there was no need for it */
@@ -372,7 +378,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 		if (now_ns() > begun + PATIENCE_S * 1000000000ULL)
 			die("untouched channel: a %s does not complete", read ? "read" : "write");
 		if (now_ns() > again) {
-			steady_post(t, read, true);
+			steady_post(t, read, posted++);
 			f->again++;
 			again = now_ns() + AGAIN_NS;
 		}
