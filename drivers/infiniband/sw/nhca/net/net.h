@@ -223,6 +223,7 @@ struct nhca_burst;
  * struct nhca_tx - one packet to send
  * @burst:   where it may wait for those behind it, or NULL
  * @dev, @av, @flow: who, where to, on whose account
+ * @qpn:     the QP that sends it, for fault injection
  * @sport:   UDP source port, host order
  * @hdr:     headers; pad is filled in here
  * @it:      payload source, or NULL
@@ -241,6 +242,7 @@ struct nhca_tx {
 	struct nhca_dev *dev;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
+	u32 qpn;
 	u16 sport;
 	struct nhca_hdr *hdr;
 	struct nhca_iter *it;
@@ -351,5 +353,14 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
  * Return: how many there were, up to the first that is different or could not be copied whole.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
+
+/* ---- faults.c: packets that fault injection holds back ---- */
+
+/**
+ * nhca_limbo_create - a place for them, in @dev; process.  Return: 0 or -ENOMEM.
+ * nhca_limbo_destroy - forget them; no packet comes or goes any more; process
+ */
+int nhca_limbo_create(struct nhca_dev *dev);
+void nhca_limbo_destroy(struct nhca_dev *dev);
 
 #endif /* NHCA_NET_H */

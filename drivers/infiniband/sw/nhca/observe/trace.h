@@ -9,9 +9,11 @@
 #define NHCA_TRACE_H
 
 #include <linux/tracepoint.h>
+#include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
 
 #include "../wire/rcxt.h"
+#include "rule.h"
 
 #define nhca_show_drop(why)					\
 	__print_symbolic(why,					\
@@ -73,6 +75,45 @@ TRACE_EVENT(nhca_channel_drop,
 		      __entry->qpn, nhca_show_drop(__entry->why), __entry->src, __entry->job,
 		      __entry->rcxt, __entry->key, __entry->tid, __entry->total, __entry->offset,
 		      __entry->length, __entry->pvo)
+);
+
+#define nhca_show_point(at)					\
+	__print_symbolic(at,					\
+		{ NHCA_AT_SEND,		"send" },		\
+		{ NHCA_AT_RECEIVE,	"receive" },		\
+		{ NHCA_AT_REQUEST,	"request" },		\
+		{ NHCA_AT_BUFFER,	"buffer" },		\
+		{ NHCA_AT_CQE,		"cqe" },		\
+		{ NHCA_AT_MR,		"mr" })
+
+/**
+ * trace_nhca_fault - a rule of fault injection struck
+ * @dev:    the device
+ * @rule:   number of the rule
+ * @at:     enum nhca_fault_point
+ * @qpn:    the device's QP, or 0
+ * @opcode: BTH, or 0
+ * @n:      how many the rule had seen of the same QP before
+ */
+TRACE_EVENT(nhca_fault,
+	    TP_PROTO(const char *dev, u32 rule, u32 at, u32 qpn, u8 opcode, unsigned long n),
+	    TP_ARGS(dev, rule, at, qpn, opcode, n),
+	    TP_STRUCT__entry(__array(char, dev, IB_DEVICE_NAME_MAX)
+			     __field(unsigned long, n)
+			     __field(u32, rule)
+			     __field(u32, at)
+			     __field(u32, qpn)
+			     __field(u8, opcode)
+	    ),
+	    TP_fast_assign(strscpy(__entry->dev, dev, IB_DEVICE_NAME_MAX);
+			   __entry->n = n;
+			   __entry->rule = rule;
+			   __entry->at = at;
+			   __entry->qpn = qpn;
+			   __entry->opcode = opcode;
+	    ),
+	    TP_printk("%s rule %u: %s qp %u opcode %#x, number %lu", __entry->dev, __entry->rule,
+		      nhca_show_point(__entry->at), __entry->qpn, __entry->opcode, __entry->n)
 );
 
 #endif /* NHCA_TRACE_H */

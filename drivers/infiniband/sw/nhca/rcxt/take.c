@@ -195,6 +195,7 @@ static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hd
 		.dev = ch->dev,
 		.av = av,
 		.flow = ch->flow,
+		.qpn = ch->qpn,
 		.sport = nhca_flow_sport(av->flow_label, ch->qpn, h->qpn),
 		.hdr = h,
 		.it = it,

@@ -16,6 +16,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_tx tx = {
 		.dev = qp->dev,
 		.flow = qp->flow,
+		.qpn = qp->qpn,
 		.payload = swr->length,
 		.copy = true,
 		.fault = qp->sq.fault,

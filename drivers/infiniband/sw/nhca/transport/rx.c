@@ -8,6 +8,7 @@
  */
 #include <net/flow.h>
 
+#include "../observe/inject.h"
 #include "engine.h"
 
 #define NHCA_MCAST_QPN	0xffffff
@@ -182,7 +183,8 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	nhca_request_rx(qp, rx);
 	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
-	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked))
+	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked) &&
+	    !nhca_inject_at(qp->dev, NHCA_AT_PACKETS))
 		nhca_rx_count(rx, nhca_respond_middle(qp, rx));
 }
 

@@ -156,6 +156,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 		.dev = qp->dev,
 		.av = qp->av,
 		.flow = qp->flow,
+		.qpn = qp->qpn,
 		.sport = qp->sport,
 		.hdr = h,
 		.payload = payload,
