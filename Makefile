@@ -12,6 +12,18 @@ RDMA_CORE_SRC ?=
 # y: the module has its KUnit suites, for a kernel that has KUnit
 KUNIT ?=
 DESTDIR ?=
+SYSCONFDIR ?= /etc
+DATADIR ?= /usr/share
+MANDIR ?= $(DATADIR)/man
+UNITDIR ?= /lib/systemd/system
+UDEVDIR ?= /lib/udev
+# where Wireshark looks for dissectors in Lua
+WIRESHARKDIR ?= /usr/lib/$(shell $(CC) -print-multiarch)/wireshark/plugins
+
+# What users get: a folder for each command, with its manual page and what else belongs to it, and for scripts.
+TOOLS := $(filter-out testing wireshark,$(patsubst tools/%/,%,$(wildcard tools/*/)))
+# Commands in C have the name of their folder, as scripts do.
+TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(foreach tool,$(TOOLS),tools/$(tool)/$(tool).c)))
 
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
@@ -23,9 +35,10 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider install selftests deps demo check check-long kunit bench style clean distclean help
+.PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long kunit bench \
+	style clean distclean help
 
-all: module provider	## the module and the provider (default)
+all: module provider tools	## the module, the provider and the commands (default)
 
 module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tree
 	+$(KBUILD_CALL) modules
@@ -33,10 +46,43 @@ module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tr
 provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
 	+$(USERSPACE_CALL) all
 
-install: | root	## module, module index and provider on this machine (root)
+tools: $(TOOL_PROGRAMS)	## the commands in C
+
+man:	## manual pages of the provider's calls, of Markdown by pandoc
+	+$(USERSPACE_CALL) man
+
+install: install-tools | root	## module, module index, provider and commands on this machine (root)
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= modules_install
 	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
+
+# A configuration that somebody has changed stays.
+install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## commands, their pages and units, the dissector; DESTDIR= puts them elsewhere
+	@set -e; put() { install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${2##*/}"; }; \
+	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)) $(TOOL_PROGRAMS); do \
+		folder=$${file%/*}; name=$${folder##*/}; \
+		case $$file in \
+		*.[1-8]) put 644 $$file $(MANDIR)/man$${file##*.} ;; \
+		*.service) put 644 $$file $(UNITDIR) ;; \
+		*.rules) put 644 $$file $(UDEVDIR)/rules.d ;; \
+		*.conf) test -e $(DESTDIR)$(SYSCONFDIR)/$${file##*/} || put 644 $$file $(SYSCONFDIR) ;; \
+		*.bt) put 755 $$file $(DATADIR)/nhca/$$name ;; \
+		*/$$name) put 755 $$file \
+			$$(test -e tools/$$name/$$name.1 && echo /usr/bin || echo /usr/sbin) ;; \
+		esac; \
+	done; put 644 tools/wireshark/nhca.lua $(WIRESHARKDIR)
+
+# In a copy, because dpkg-buildpackage puts its results beside the source.
+deb:	## Debian packages for this release, in BUILD/deb; RDMA_CORE_SRC= names its rdma-core's source
+	@dpkg-checkbuilddeps || { \
+		echo "make: apt-get build-dep ./ installs what is missing" >&2; exit 1; }
+	rm -rf $(BUILD)/deb
+	mkdir -p $(BUILD)/deb/nhca/build
+	tar -cf - $(DEB_PARTS) | tar -C $(BUILD)/deb/nhca -xf -
+	ln -s $(BUILD)/src $(BUILD)/deb/nhca/build/src
+	cd $(BUILD)/deb/nhca && dpkg-buildpackage --build=binary --unsigned-changes
+	rm -rf $(BUILD)/deb/nhca
+	@ls $(BUILD)/deb/*.deb
 
 selftests: $(PROGRAMS)	## the test programs in C; they link with the provider
 
@@ -62,7 +108,7 @@ style:	## checkpatch --strict over the sources
 	@tools/testing/style
 
 clean:	## what was compiled from this checkout
-	rm -rf $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
+	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -78,11 +124,19 @@ $(BUILD)/include/infiniband/%.h: userspace/libnhca/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
+$(BUILD)/tools/%: tools/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
 vpath %.c $(PROGRAM_FOLDERS)
 $(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
 		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread
+
+# What packages are made of.
+DEB_PARTS := Makefile dkms.conf debian drivers include userspace README.md Documentation \
+	tools/wireshark $(TOOLS:%=tools/%)
 
 .PHONY: kernel-headers root
 kernel-headers:

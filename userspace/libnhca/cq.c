@@ -58,11 +58,20 @@ struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
+	struct ibv_pd *domain = NULL;
 	uint32_t flags = 0;
 	struct nhca_cq *cq;
 
-	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS))
+	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS |
+						      IBV_CQ_INIT_ATTR_MASK_PD))
 		goto err_unsupported;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		domain = attr->parent_domain;
+		if (!domain || !to_npd(domain)->of) {
+			errno = EINVAL;
+			return NULL;
+		}
+	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = attr->flags;
 	/* The kernel never loses an entry in silence, so no IGNORE_OVERRUN. */
@@ -76,7 +85,9 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 	if (!cq)
 		return NULL;
 
-	cq->single = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq->domain = nhca_domain_get(domain);
+	cq->single = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+		     nhca_domain_single(cq->domain);
 	nhca_cq_set_ops(cq, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 
@@ -134,6 +145,7 @@ int nhca_destroy_cq(struct ibv_cq *ibcq)
 
 	nhca_ring_unmap(&cq->ring);
 	pthread_spin_destroy(&cq->lock);
+	nhca_domain_put(cq->domain);
 	free(cq);
 	return 0;
 }

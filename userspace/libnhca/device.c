@@ -7,7 +7,22 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <infiniband/cmd_write.h>
+#include <util/util.h>
+
 #include "nhca.h"
+
+static void set_pacing_caps(struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	if (attr_size < offsetofend(struct ibv_device_attr_ex,
+				    packet_pacing_caps))
+		return;
+	attr->packet_pacing_caps.qp_rate_limit_min = 1;
+	attr->packet_pacing_caps.qp_rate_limit_max = UINT32_MAX;
+	attr->packet_pacing_caps.supported_qpts =
+		1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+		1 << IBV_QPT_XRC_SEND;
+}
 
 static int nhca_query_device_ex(struct ibv_context *context,
 				const struct ibv_query_device_ex_input *input,
@@ -23,6 +38,9 @@ static int nhca_query_device_ex(struct ibv_context *context,
 				       &resp_size);
 	if (ret)
 		return ret;
+
+	if (to_nctx(context)->features & NHCA_FEATURE_RATE_LIMIT)
+		set_pacing_caps(attr, attr_size);
 
 	version = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -69,17 +87,22 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_dm = nhca_alloc_dm,
 	.alloc_mw = nhca_alloc_mw,
+	.alloc_parent_domain = nhca_alloc_parent_domain,
 	.alloc_pd = nhca_alloc_pd,
+	.alloc_td = nhca_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = nhca_bind_mw,
+	.close_xrcd = nhca_close_xrcd,
 	.create_ah = nhca_create_ah,
 	.create_cq = nhca_create_cq,
 	.create_cq_ex = nhca_create_cq_ex,
 	.create_qp = nhca_create_qp,
 	.create_qp_ex = nhca_create_qp_ex,
 	.create_srq = nhca_create_srq,
+	.create_srq_ex = nhca_create_srq_ex,
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
+	.dealloc_td = nhca_dealloc_td,
 	.dereg_mr = nhca_dereg_mr,
 	.destroy_ah = nhca_destroy_ah,
 	.destroy_cq = nhca_destroy_cq,
@@ -89,8 +112,14 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.free_context = nhca_free_context,
 	.free_dm = nhca_free_dm,
 	.get_srq_num = nhca_get_srq_num,
+	.import_dm = nhca_import_dm,
+	.import_mr = nhca_import_mr,
+	.import_pd = nhca_import_pd,
 	.modify_qp = nhca_modify_qp,
+	.modify_qp_rate_limit = nhca_modify_qp_rate_limit,
 	.modify_srq = nhca_modify_srq,
+	.open_qp = nhca_open_qp,
+	.open_xrcd = nhca_open_xrcd,
 	.poll_cq = nhca_poll_cq,
 	.post_recv = nhca_post_recv,
 	.post_send = nhca_post_send,
@@ -106,30 +135,70 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.req_notify_cq = ibv_cmd_req_notify_cq,
 	.rereg_mr = nhca_rereg_mr,
 	.resize_cq = nhca_resize_cq,
+	.unimport_dm = nhca_unimport_dm,
+	.unimport_mr = nhca_unimport_mr,
+	.unimport_pd = nhca_unimport_pd,
 };
 
-static struct verbs_context *nhca_alloc_context(struct ibv_device *ibdev,
-						int cmd_fd, void *private_data)
+static int get_context(struct nhca_context *ctx)
 {
 	struct nhca_uget_context_resp resp = {};
 	struct ibv_get_context cmd = {};
+
+	if (nhca_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
+				 sizeof(resp)))
+		return errno;
+	ctx->features = resp.features;
+	return 0;
+}
+
+/* The context that another process, or another part of this one, has got. */
+static int query_context(struct nhca_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE,
+			       UVERBS_METHOD_QUERY_CONTEXT, 1);
+	struct nhca_alloc_ucontext_resp resp = {};
+	int ret;
+
+	fill_attr_out_ptr(cmdb, NHCA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	ret = ibv_cmd_query_context(&ctx->vctx.context, cmdb);
+	if (!ret)
+		ctx->features = resp.features;
+	return ret;
+}
+
+static struct verbs_context *make_context(struct ibv_device *ibdev, int cmd_fd,
+					  int (*ask)(struct nhca_context *ctx))
+{
 	struct nhca_context *ctx;
+	int ret;
 
 	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
 					   NHCA_RDMA_DRIVER_ID);
 	if (!ctx)
 		return NULL;
 
-	if (nhca_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
-				 sizeof(resp))) {
+	ret = ask(ctx);
+	if (ret) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
+		errno = ret;
 		return NULL;
 	}
-
-	ctx->features = resp.features;
 	verbs_set_ops(&ctx->vctx, &nhca_context_ops);
 	return &ctx->vctx;
+}
+
+static struct verbs_context *nhca_alloc_context(struct ibv_device *ibdev,
+						int cmd_fd, void *private_data)
+{
+	return make_context(ibdev, cmd_fd, get_context);
+}
+
+static struct verbs_context *nhca_import_context(struct ibv_device *ibdev,
+						 int cmd_fd)
+{
+	return make_context(ibdev, cmd_fd, query_context);
 }
 
 static void nhca_free_context(struct ibv_context *context)
@@ -181,5 +250,6 @@ static const struct verbs_device_ops nhca_dev_ops = {
 	.alloc_device = nhca_alloc_device,
 	.uninit_device = nhca_uninit_device,
 	.alloc_context = nhca_alloc_context,
+	.import_context = nhca_import_context,
 };
 PROVIDER_DRIVER(nhca, nhca_dev_ops);

@@ -68,6 +68,20 @@ static int memcpy_from_dm(void *host_addr, struct ibv_dm *ibdm,
 	return ret;
 }
 
+static int dm_map(struct nhca_dm *dm, struct ibv_context *context,
+		  const struct nhca_alloc_dm_resp *resp, size_t length)
+{
+	dm->length = length;
+	dm->size = resp->size;
+	dm->map = mmap(NULL, dm->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       context->cmd_fd, resp->offset);
+	if (dm->map == MAP_FAILED)
+		return errno;
+	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
+	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
+	return 0;
+}
+
 struct ibv_dm *nhca_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr)
 {
@@ -90,16 +104,9 @@ struct ibv_dm *nhca_alloc_dm(struct ibv_context *context,
 	if (ret)
 		goto err_free;
 
-	dm->length = attr->length;
-	dm->size = resp.size;
-	dm->map = mmap(NULL, dm->size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       context->cmd_fd, resp.offset);
-	if (dm->map == MAP_FAILED) {
-		ret = errno;
+	ret = dm_map(dm, context, &resp, attr->length);
+	if (ret)
 		goto err_dealloc;
-	}
-	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
-	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
 	return &dm->vdm.dm;
 
 err_dealloc:
@@ -122,6 +129,42 @@ int nhca_free_dm(struct ibv_dm *ibdm)
 	munmap(dm->map, dm->size);
 	free(dm);
 	return 0;
+}
+
+struct ibv_dm *nhca_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DM, NHCA_METHOD_DM_QUERY, 3);
+	struct nhca_alloc_dm_resp resp = {};
+	struct nhca_dm *dm;
+	uint64_t length;
+	int ret;
+
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return NULL;
+
+	fill_attr_in_obj(cmdb, NHCA_ATTR_DM_QUERY_HANDLE, dm_handle);
+	fill_attr_out_ptr(cmdb, NHCA_ATTR_DM_QUERY_RESP, &resp);
+	fill_attr_out_ptr(cmdb, NHCA_ATTR_DM_QUERY_RESP_LENGTH, &length);
+	ret = execute_ioctl(context, cmdb);
+	if (!ret)
+		ret = dm_map(dm, context, &resp, length);
+	if (ret) {
+		free(dm);
+		errno = ret;
+		return NULL;
+	}
+	dm->vdm.handle = dm_handle;
+	dm->vdm.dm.context = context;
+	return &dm->vdm.dm;
+}
+
+void nhca_unimport_dm(struct ibv_dm *ibdm)
+{
+	struct nhca_dm *dm = to_ndm(ibdm);
+
+	munmap(dm->map, dm->size);
+	free(dm);
 }
 
 struct ibv_mr *nhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,

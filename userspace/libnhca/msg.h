@@ -382,10 +382,7 @@ struct msg_address {
 
 /* a channel, and those of its rCxts that are the peer's to use */
 struct msg_grant {
-	union ibv_gid gid;
-	uint32_t qpn;
-	uint32_t key;
-	uint32_t segment;
+	struct msg_address_path at;
 	uint32_t version;
 	uint32_t count;
 	uint64_t rcxts[MSG_MAX_LANES];
@@ -421,7 +418,8 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid);
 /* Both channels are there, and their rCxts known. */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
-	return route->port->open && route->recoveries == route->port->recoveries && route->theirs;
+	return route->port->open && route->recoveries == route->port->recoveries &&
+	       route->theirs && route->dest.ah && route->self.ah;
 }
 
 /* Everything that is due; returns when something will be */
@@ -429,6 +427,8 @@ uint64_t msg_peer_timers(struct msg_peer *peer);
 void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port);
 struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
 			      void *context);
+/* What the program says of the peer's channels */
+void msg_peer_move(struct msg_peer *peer, const struct msg_address *address);
 void msg_peer_free(struct msg_peer *peer);
 /* Completions that it would still have */
 uint32_t msg_peer_promised(const struct msg_peer *peer);

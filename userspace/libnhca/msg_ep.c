@@ -149,18 +149,11 @@ static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		msg_peer_lost_port(peer, port);
 }
 
-static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
+static void port_events(struct nhcadv_msg_ep *ep, struct msg_port *port)
 {
 	struct port_event events[EVENTS];
 	int i, n, total = 0;
 
-	if (!port->open && ep->now >= port->retry) {
-		port->checked = ep->now;
-		if (port_open(port))
-			port->retry = ep->now + LOOK_AGAIN;
-	}
-	if (!port->open)
-		return;
 	do {
 		n = port_poll(port, events, EVENTS);
 		for (i = 0; i < n; i++) {
@@ -170,10 +163,23 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		}
 		total += n;
 	} while (n && total < PASS_EVENTS);
-	if (ep->now - port->checked >= LOOK_AGAIN)
-		port_check(port);
-	if (port->broken)
-		port_lose(ep, port);
+}
+
+static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
+{
+	if (port->open) {
+		port_events(ep, port);
+		if (ep->now - port->checked >= LOOK_AGAIN)
+			port_check(port);
+		if (port->broken)
+			port_lose(ep, port);
+	}
+	/* In the same pass: who is told that it is lost finds the new channel in the address. */
+	if (!port->open && ep->now >= port->retry) {
+		port->checked = ep->now;
+		if (port_open(port))
+			port->retry = ep->now + LOOK_AGAIN;
+	}
 }
 
 /* Returns when something is due. */
@@ -434,6 +440,23 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 		return NULL;
 	}
 	return container_of(peer, struct nhcadv_msg_peer, peer);
+}
+
+int nhcadv_msg_reconnect(struct nhcadv_msg_peer *pub, const void *bytes, size_t size)
+{
+	struct nhcadv_msg_ep *ep = pub->peer.ep;
+	struct msg_address address;
+	int err;
+
+	err = msg_address_unpack(&address, bytes, size);
+	pthread_mutex_lock(&ep->lock);
+	if (!err && (address.id != pub->peer.id || address.job != ep->job))
+		err = EINVAL;
+	if (!err)
+		msg_peer_move(&pub->peer, &address);
+	pass(ep);
+	pthread_mutex_unlock(&ep->lock);
+	return err;
 }
 
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)

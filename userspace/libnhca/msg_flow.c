@@ -14,7 +14,7 @@
  */
 #include "msg.h"
 
-#define FIRST_OVERDUE	(10 * MS)
+#define FIRST_OVERDUE	(50 * MS)
 #define LEAST_MARGIN	(MS / 5)
 #define MOST_OVERDUE	(1000 * MS)
 #define CHANCE		8	/* one packet of so many */

@@ -102,7 +102,7 @@ struct msg_route *msg_route_for_packet(struct msg_peer *peer)
 
 	for (i = 0; i < peer->num_routes; i++) {
 		route = peer->routes[peer->packet_turn++ % peer->num_routes];
-		if ((route->alive || !alive) && port_room(route->port, 1))
+		if ((route->alive || !alive) && route->dest.ah && port_room(route->port, 1))
 			return route;
 	}
 	return NULL;
@@ -133,10 +133,46 @@ static int acquire(struct msg_route *route)
 	return 0;
 }
 
+/* Address handles can be made while there is a way to the address. */
+static bool route_find_way(struct msg_route *route)
+{
+	if (!route->self.ah)
+		route->self.ah = port_ah(route->port, &route->port->gid);
+	if (!route->dest.ah)
+		route->dest.ah = port_ah(route->port, &route->gid);
+	return route->self.ah && route->dest.ah;
+}
+
+/* The peer's channel is there now. */
+static void route_move(struct msg_route *route, const struct msg_address_path *at)
+{
+	if (memcmp(&at->gid, &route->gid, sizeof(route->gid))) {
+		port_ah_free(route->dest.ah);
+		route->dest.ah = NULL;
+		route->gid = at->gid;
+		route_find_way(route);
+	}
+	route->dest.qpn = at->qpn;
+	route->dest.key = at->key;
+	route->segment = at->segment;
+}
+
+void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
+{
+	struct msg_route *route;
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		route = peer->routes[i];
+		route_move(route, &address->paths[i % address->num_paths]);
+		route->grant_tries = 0;
+		route->grant_due = 0;
+	}
+}
+
 void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 {
 	uint32_t i, lanes = route->peer->ep->lanes;
-	struct msg_ah *ah;
 
 	/* It is there: what it has not confirmed it has not heard. */
 	if (route->grant_known != route->grant && route->grant_tries > 1) {
@@ -147,17 +183,7 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 		msg_send_granted(route);
 		return;
 	}
-	if (memcmp(&grant->gid, &route->gid, sizeof(route->gid))) {
-		ah = port_ah(route->port, &grant->gid);
-		if (!ah)
-			return;
-		port_ah_free(route->dest.ah);
-		route->dest.ah = ah;
-		route->gid = grant->gid;
-	}
-	route->dest.qpn = grant->qpn;
-	route->dest.key = grant->key;
-	route->segment = grant->segment;
+	route_move(route, &grant->at);
 	route->theirs = grant->version;
 	for (i = 0; i < lanes && i < grant->count; i++)
 		msg_lane_new_remote(route, &route->lanes[i], grant->rcxts[i]);
@@ -233,10 +259,11 @@ static uint64_t grant_timer(struct msg_route *route)
 			return route->grant_due;
 		}
 	}
-	if (route->grant == route->grant_known)
+	if (route->grant == route->grant_known && route->dest.ah && route->self.ah)
 		return NEVER;
 	if (now >= route->grant_due) {
-		msg_send_grant(route);
+		if (route_find_way(route) || any_alive(route->peer))
+			msg_send_grant(route);
 		route->grant_due = now + (GRANT_PAUSE << earlier(route->grant_tries, GRANT_TRIES));
 		route->grant_tries++;
 	}
@@ -400,12 +427,13 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	route->lanes = calloc(lanes, sizeof(route->lanes[0]));
 	route->granted = calloc(lanes, sizeof(route->granted[0]));
 	route->refused = calloc(lanes, sizeof(route->refused[0]));
-	route->dest.ah = port_ah(route->port, &path->gid);
-	route->self.ah = port_ah(route->port, &route->port->gid);
 	if (!route->lanes || !route->granted || !route->refused)
 		return ENOMEM;
-	if (!route->dest.ah || !route->self.ah)
-		return errno;
+	/* Its link may be down now. */
+	if (!route_find_way(route)) {
+		route->alive = false;
+		route->ping = 0;
+	}
 	for (i = 0; i < lanes; i++)
 		msg_lane_init(route, &route->lanes[i], i);
 	return route->port->open ? acquire(route) : 0;

@@ -132,11 +132,11 @@ bool msg_send_grant(struct msg_route *route)
 	struct wire_header h;
 
 	/* By its own path, or, now and then, by another: this one may be what is broken. */
-	if (route->grant_tries % 2)
+	if (route->grant_tries % 2 || !route->dest.ah)
 		over = msg_route_for_packet(route->peer);
 	if (!over)
 		over = route;
-	if (!port_room(over->port, 1))
+	if (!over->dest.ah || !port_room(over->port, 1))
 		return false;
 	memcpy(g->gid, port->gid.raw, sizeof(g->gid));
 	g->qpn = htobe32(port->info.qpn);
@@ -215,10 +215,10 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.count = be32toh(w->count);
 	if (g.count > MSG_MAX_LANES || length != sizeof(*w) + g.count * sizeof(w->rcxts[0]))
 		return;
-	memcpy(g.gid.raw, w->gid, sizeof(w->gid));
-	g.qpn = be32toh(w->qpn);
-	g.key = be32toh(w->key);
-	g.segment = be32toh(w->segment);
+	memcpy(g.at.gid.raw, w->gid, sizeof(w->gid));
+	g.at.qpn = be32toh(w->qpn);
+	g.at.key = be32toh(w->key);
+	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);

@@ -20,6 +20,8 @@ DECLARE_DRV_CMD(nhca_uresize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, nhca_resize_cq_resp);
 DECLARE_DRV_CMD(nhca_ucreate_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		empty, nhca_create_srq_resp);
+DECLARE_DRV_CMD(nhca_ucreate_xsrq, IB_USER_VERBS_CMD_CREATE_XSRQ,
+		empty, nhca_create_srq_resp);
 DECLARE_DRV_CMD(nhca_umodify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		nhca_modify_srq_cmd, empty);
 DECLARE_DRV_CMD(nhca_ucreate_qp, IB_USER_VERBS_CMD_CREATE_QP,

@@ -29,6 +29,9 @@
 	ibv_cmd_get_context(vctx, cmd, size, NULL, __VA_ARGS__)
 #endif
 
+/* What a QP needs room for if it is to post ATOMIC WRITE, which takes the bytes at once */
+#define NHCA_ATOMIC_WRITE_BYTES	8
+
 /* Limits of channels that rdma/nhca-abi.h has in words */
 #define NHCA_MAX_FRAMES		32768
 #define NHCA_MIN_SEGMENT	64
@@ -42,6 +45,30 @@
 struct nhca_context {
 	struct verbs_context vctx;
 	uint32_t features;
+};
+
+/**
+ * struct nhca_td - a thread domain: what is in it is used by one thread at a time
+ * @td:    libibverbs' part
+ * @users: parent domains with it
+ */
+struct nhca_td {
+	struct ibv_td td;
+	atomic_uint users;
+};
+
+/**
+ * struct nhca_pd - a protection domain, or a parent domain
+ * @pd:    libibverbs' part; a parent domain's names the protection domain to the kernel
+ * @of:    parent domain: its protection domain; NULL: this is one
+ * @td:    parent domain: its thread domain, or NULL
+ * @users: parent domains of it; queues in a parent domain
+ */
+struct nhca_pd {
+	struct ibv_pd pd;
+	struct nhca_pd *of;
+	struct nhca_td *td;
+	atomic_uint users;
 };
 
 /**
@@ -64,6 +91,7 @@ struct nhca_ring {
  * struct nhca_wq - a ring that we produce into: SQ, RQ or SRQ
  * @ring:    the ring
  * @lock:    protects all below and the producing of entries
+ * @single:  the application promised to use one thread (a thread domain)
  * @prod:    entries published
  * @cons:    where the kernel stood when we last looked
  * @max_wr:  as granted; may be less than @ring.entries
@@ -72,6 +100,7 @@ struct nhca_ring {
 struct nhca_wq {
 	struct nhca_ring ring;
 	pthread_spinlock_t lock;
+	bool single;
 	uint32_t prod;
 	uint32_t cons;
 	uint32_t max_wr;
@@ -86,6 +115,7 @@ struct nhca_wq {
  * @lock:   protects all below and the consuming of entries; held from
  *          ibv_start_poll() to ibv_end_poll(), and over a resize
  * @single: the application promised to use one thread
+ * @domain: the parent domain that it is in, or NULL
  * @cons:   entries consumed
  * @prod:   extended polling: where the kernel stood when we last looked
  * @cqe:    extended polling: the current entry, number @cons
@@ -101,6 +131,7 @@ struct nhca_cq {
 	struct nhca_ring ring;
 	pthread_spinlock_t lock;
 	bool single;
+	struct nhca_pd *domain;
 	uint32_t cons;
 	uint32_t prod;
 	const struct nhca_cqe *cqe;
@@ -108,9 +139,17 @@ struct nhca_cq {
 	bool have_wall;
 };
 
+/**
+ * struct nhca_srq - a shared receive queue
+ * @vsrq:   libibverbs' part
+ * @wq:     its queue
+ * @domain: the parent domain that it is in, or NULL
+ * @srqn:   its number
+ */
 struct nhca_srq {
 	struct verbs_srq vsrq;
 	struct nhca_wq wq;
+	struct nhca_pd *domain;
 	uint32_t srqn;
 };
 
@@ -118,6 +157,7 @@ struct nhca_srq {
  * struct nhca_qp - a queue pair
  * @vqp:        libibverbs' part
  * @sq, @rq:    its queues; @rq.ring is empty if it has an SRQ
+ * @domain:     the parent domain that it is in, or NULL
  * @max_inline: bytes, as granted
  * @ops:        bit n: it may post IBV_WR_* number n
  * @wr_next:    ibv_qp_ex: next entry to build; between ibv_wr_start() and its
@@ -129,6 +169,7 @@ struct nhca_qp {
 	struct verbs_qp vqp;
 	struct nhca_wq sq;
 	struct nhca_wq rq;
+	struct nhca_pd *domain;
 	uint32_t max_inline;
 	uint32_t ops;
 	uint32_t wr_next;
@@ -172,6 +213,16 @@ struct nhca_ah {
 static inline struct nhca_context *to_nctx(struct ibv_context *context)
 {
 	return container_of(context, struct nhca_context, vctx.context);
+}
+
+static inline struct nhca_td *to_ntd(struct ibv_td *td)
+{
+	return container_of(td, struct nhca_td, td);
+}
+
+static inline struct nhca_pd *to_npd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct nhca_pd, pd);
 }
 
 static inline struct nhca_cq *to_ncq(struct ibv_cq *cq)
@@ -252,6 +303,18 @@ int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,
 		 uint32_t max_wr, uint32_t max_sge);
 void nhca_wq_fini(struct nhca_wq *wq);
 
+static inline void nhca_wq_lock(struct nhca_wq *wq)
+{
+	if (!wq->single)
+		pthread_spin_lock(&wq->lock);
+}
+
+static inline void nhca_wq_unlock(struct nhca_wq *wq)
+{
+	if (!wq->single)
+		pthread_spin_unlock(&wq->lock);
+}
+
 /* Look where both indices stand: after the kernel has made or emptied the ring */
 void nhca_wq_sync(struct nhca_wq *wq);
 
@@ -277,6 +340,37 @@ static inline void nhca_wq_publish(struct nhca_wq *wq, uint32_t next)
 
 struct ibv_pd *nhca_alloc_pd(struct ibv_context *context);
 int nhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *nhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int nhca_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr);
+struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle);
+void nhca_unimport_pd(struct ibv_pd *ibpd);
+
+/* For a queue in @pd: the parent domain that it is, counted; NULL: it is none */
+static inline struct nhca_pd *nhca_domain_get(struct ibv_pd *pd)
+{
+	struct nhca_pd *domain = pd ? to_npd(pd) : NULL;
+
+	if (!domain || !domain->of)
+		return NULL;
+	atomic_fetch_add(&domain->users, 1);
+	return domain;
+}
+
+static inline void nhca_domain_put(struct nhca_pd *domain)
+{
+	if (domain)
+		atomic_fetch_sub(&domain->users, 1);
+}
+
+/* Is what is in it for one thread? */
+static inline bool nhca_domain_single(const struct nhca_pd *domain)
+{
+	return domain && domain->td;
+}
+
 struct ibv_mr *nhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
 struct ibv_mr *nhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
@@ -285,9 +379,13 @@ struct ibv_mr *nhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int nhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int nhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *nhca_import_mr(struct ibv_pd *pd, uint32_t mr_handle);
+void nhca_unimport_mr(struct ibv_mr *ibmr);
 struct ibv_dm *nhca_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr);
 int nhca_free_dm(struct ibv_dm *ibdm);
+struct ibv_dm *nhca_import_dm(struct ibv_context *context, uint32_t dm_handle);
+void nhca_unimport_dm(struct ibv_dm *ibdm);
 struct ibv_mr *nhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,
 			      uint64_t dm_offset, size_t length,
 			      unsigned int access);
@@ -339,11 +437,21 @@ void nhca_cq_set_channel_ops(struct nhca_cq *cq);
 
 struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr);
+struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
 int nhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask);
 int nhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int nhca_destroy_srq(struct ibv_srq *ibsrq);
 int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
+
+/* ---- xrcd.c ---- */
+
+struct ibv_xrcd *nhca_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr);
+int nhca_close_xrcd(struct ibv_xrcd *ibxrcd);
+struct ibv_qp *nhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr);
 
 /* ---- qp.c ---- */
 
@@ -354,6 +462,8 @@ int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		  struct ibv_qp_init_attr *init_attr);
 int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
+int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *attr);
 int nhca_destroy_qp(struct ibv_qp *ibqp);
 
 /* ---- post.c ---- */
@@ -377,9 +487,15 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp);
 /* What a QP of this kind may post: see nhca_qp.ops */
 uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
 
+/*
+ * The same in IBV_QP_EX_WITH_*, whose bit n is IBV_WR_* number n up to
+ * SEND_WITH_INV
+ */
+uint64_t nhca_qp_ex_ops(uint32_t ops);
+
 /* ---- wr.c: ibv_qp_ex ---- */
 
-/* Bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n up to SEND_WITH_INV. */
+/* @ops: IBV_QP_EX_WITH_* */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
 
 /* Refuse what was posted since ibv_wr_start() */

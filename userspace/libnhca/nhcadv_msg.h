@@ -98,6 +98,13 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 					   size_t size, void *context);
 
 /*
+ * Where the peer is now, as its nhcadv_msg_ep_address() has it.  Needed only if all devices of both
+ * sides have recovered at about the same time, so that neither could tell the other: when there is
+ * NHCADV_MSG_UNREACHABLE, programs with another way to each other may exchange addresses anew.
+ */
+int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
+
+/*
  * The peer may not be used any more, and no completion names it.  What was not complete is given
  * up: bytes of writes may still land at the peer until it disconnects, too; none lands here.
  */

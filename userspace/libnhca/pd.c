@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Protection domains.
+ * Protection domains, thread domains and parent domains.  The kernel knows only the first:
+ * a thread domain is a promise of the application, and a parent domain a name for both.
  */
+#include <errno.h>
 #include <stdlib.h>
+
+#include <infiniband/cmd_write.h>
 
 #include "nhca.h"
 
@@ -10,25 +14,127 @@ struct ibv_pd *nhca_alloc_pd(struct ibv_context *context)
 {
 	struct ib_uverbs_alloc_pd_resp resp;
 	struct ibv_alloc_pd cmd;
-	struct ibv_pd *pd;
+	struct nhca_pd *pd;
 
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
 
-	if (ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp,
+	if (ibv_cmd_alloc_pd(context, &pd->pd, &cmd, sizeof(cmd), &resp,
 			     sizeof(resp))) {
 		free(pd);
 		return NULL;
 	}
-	return pd;
+	return &pd->pd;
 }
 
-int nhca_dealloc_pd(struct ibv_pd *pd)
+static int dealloc_parent_domain(struct nhca_pd *pd)
 {
-	int ret = ibv_cmd_dealloc_pd(pd);
+	atomic_fetch_sub(&pd->of->users, 1);
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
+	free(pd);
+	return 0;
+}
 
+int nhca_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct nhca_pd *pd = to_npd(ibpd);
+	int ret;
+
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	if (pd->of)
+		return dealloc_parent_domain(pd);
+
+	ret = ibv_cmd_dealloc_pd(ibpd);
 	if (!ret)
 		free(pd);
 	return ret;
+}
+
+struct ibv_td *nhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr)
+{
+	struct nhca_td *td;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->td.context = context;
+	return &td->td;
+}
+
+int nhca_dealloc_td(struct ibv_td *ibtd)
+{
+	struct nhca_td *td = to_ntd(ibtd);
+
+	if (atomic_load(&td->users))
+		return EBUSY;
+	free(td);
+	return 0;
+}
+
+struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr)
+{
+	struct nhca_pd *pd;
+
+	if (ibv_check_alloc_parent_domain(attr))
+		return NULL;
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	/* Of a parent domain there is none. */
+	if (to_npd(attr->pd)->of) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	pd->of = to_npd(attr->pd);
+	atomic_fetch_add(&pd->of->users, 1);
+	if (attr->td) {
+		pd->td = to_ntd(attr->td);
+		atomic_fetch_add(&pd->td->users, 1);
+	}
+	ibv_initialize_parent_domain(&pd->pd, attr->pd);
+	return &pd->pd;
+}
+
+struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_PD, NHCA_METHOD_PD_QUERY, 1);
+	struct nhca_pd *pd;
+	int ret;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	fill_attr_in_obj(cmdb, NHCA_ATTR_PD_QUERY_HANDLE, pd_handle);
+	ret = execute_ioctl(context, cmdb);
+	if (ret) {
+		free(pd);
+		errno = ret;
+		return NULL;
+	}
+	pd->pd.context = context;
+	pd->pd.handle = pd_handle;
+	return &pd->pd;
+}
+
+void nhca_unimport_pd(struct ibv_pd *ibpd)
+{
+	free(to_npd(ibpd));
 }

@@ -23,12 +23,15 @@
 
 #define UC_OPS	(SENDS | WRITES)
 #define RC_OPS	(UC_OPS | ATOMICS | OP(RDMA_READ) | OP(SEND_WITH_INV))
-#define INLINE_OPS (SENDS | WRITES | OP(SEND_WITH_INV))
+#define PLACING	(OP(FLUSH) | OP(ATOMIC_WRITE))
+#define INLINE_OPS (SENDS | WRITES | OP(SEND_WITH_INV) | OP(ATOMIC_WRITE))
 
 /* The provider's numbers are the kernel's numbers are the ABI's numbers. */
 static_assert((int)IBV_WR_LOCAL_INV == NHCA_WR_LOCAL_INV &&
 	      (int)IBV_WR_BIND_MW == NHCA_WR_BIND_MW &&
-	      (int)IBV_WR_SEND_WITH_INV == NHCA_WR_SEND_WITH_INV, "opcodes");
+	      (int)IBV_WR_SEND_WITH_INV == NHCA_WR_SEND_WITH_INV &&
+	      (int)IBV_WR_FLUSH == NHCA_WR_FLUSH &&
+	      (int)IBV_WR_ATOMIC_WRITE == NHCA_WR_ATOMIC_WRITE, "opcodes");
 static_assert((int)IBV_SEND_FENCE == NHCA_SEND_FENCE &&
 	      (int)IBV_SEND_SIGNALED == NHCA_SEND_SIGNALED &&
 	      (int)IBV_SEND_SOLICITED == NHCA_SEND_SOLICITED &&
@@ -44,12 +47,28 @@ uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features)
 
 	switch (type) {
 	case IBV_QPT_RC:
-		return RC_OPS | locals;
+		return RC_OPS | locals |
+		       (features & NHCA_FEATURE_FLUSH ? PLACING : 0);
 	case IBV_QPT_UC:
 		return UC_OPS | locals;
+	case IBV_QPT_XRC_SEND:
+		return RC_OPS | locals;
+	case IBV_QPT_XRC_RECV:
+		return 0;
 	default:
 		return SENDS;
 	}
+}
+
+uint64_t nhca_qp_ex_ops(uint32_t ops)
+{
+	uint64_t ex = ops & (OP(SEND_WITH_INV) | (OP(SEND_WITH_INV) - 1));
+
+	if (ops & OP(FLUSH))
+		ex |= IBV_QP_EX_WITH_FLUSH;
+	if (ops & OP(ATOMIC_WRITE))
+		ex |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	return ex;
 }
 
 /* One of the POST commands, without a work request: they are in the ring. */
@@ -169,6 +188,9 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->ud.remote_qkey = wr->wr.ud.remote_qkey;
 	}
 
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
+
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->ex.imm_data = (__force __u32)wr->imm_data;
@@ -178,6 +200,7 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		SWITCH_FALLTHROUGH;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
 		wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rdma.rkey = wr->wr.rdma.rkey;
 		break;
@@ -209,8 +232,9 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 {
 	int ret;
 
-	if ((unsigned int)wr->opcode > IBV_WR_SEND_WITH_INV ||
-	    !(qp->ops & (1u << wr->opcode)) ||
+	/* What ibv_send_wr has no words for is posted by ibv_wr_flush(). */
+	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE ||
+	    wr->opcode == IBV_WR_FLUSH || !(qp->ops & (1u << wr->opcode)) ||
 	    (wr->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 				IBV_SEND_SOLICITED | IBV_SEND_INLINE)) ||
 	    wr->num_sge < 0)
@@ -250,7 +274,7 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		return EINVAL;
 	}
 
-	pthread_spin_lock(&sq->lock);
+	nhca_wq_lock(sq);
 	for (next = sq->prod; wr; wr = wr->next, next++) {
 		if (nhca_wq_full(sq, next)) {
 			ret = ENOMEM;
@@ -261,11 +285,11 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			break;
 	}
 	if (next == sq->prod) {
-		pthread_spin_unlock(&sq->lock);
+		nhca_wq_unlock(sq);
 		goto out;
 	}
 	nhca_wq_publish(sq, next);
-	pthread_spin_unlock(&sq->lock);
+	nhca_wq_unlock(sq);
 
 	/* One system call for the list; what could not be posted comes second. */
 	err = nhca_sq_doorbell(ibqp);
@@ -296,7 +320,7 @@ static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
 	int i;
 
 	*ring = false;
-	pthread_spin_lock(&wq->lock);
+	nhca_wq_lock(wq);
 	for (next = wq->prod; wr; wr = wr->next, next++) {
 		if (nhca_wq_full(wq, next)) {
 			ret = ENOMEM;
@@ -320,7 +344,7 @@ static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
 		nhca_wq_publish(wq, next);
 		*ring = wants_doorbell(wq);
 	}
-	pthread_spin_unlock(&wq->lock);
+	nhca_wq_unlock(wq);
 	if (ret)
 		*bad_wr = wr;
 	return ret;

@@ -14,11 +14,13 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	uint32_t ops = nhca_send_ops(attr->qp_type, features);
 
 	if (!check_comp_mask(attr->comp_mask,
-			     IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+	/* An XRC target has no memory of its own, and all others have. */
+	if (!(attr->comp_mask & (attr->qp_type == IBV_QPT_XRC_RECV ?
+					 IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
 		return EINVAL;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
@@ -29,12 +31,17 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
 		break;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		if (!(features & NHCA_FEATURE_XRC))
+			return EOPNOTSUPP;
+		break;
 	default:
 		return EOPNOTSUPP;
 	}
 
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-	    !check_comp_mask(attr->send_ops_flags, ops))
+	    !check_comp_mask(attr->send_ops_flags, nhca_qp_ex_ops(ops)))
 		return EOPNOTSUPP;
 	return 0;
 }
@@ -55,7 +62,12 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 		errno = ret;
 		return NULL;
 	}
-	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	kernel_attr.comp_mask = attr->qp_type == IBV_QPT_XRC_RECV ?
+				IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE))
+		cap->max_inline_data = max_t(uint32_t, cap->max_inline_data,
+					     NHCA_ATOMIC_WRITE_BYTES);
 
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
@@ -85,6 +97,10 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	qp->max_inline = cap->max_inline_data;
 	qp->ops = nhca_send_ops(attr->qp_type, features);
 	attr->cap = *cap;
+	qp->domain = nhca_domain_get(attr->comp_mask & IBV_QP_INIT_ATTR_PD ?
+				     attr->pd : NULL);
+	qp->sq.single = nhca_domain_single(qp->domain);
+	qp->rq.single = qp->sq.single;
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		nhca_wr_set_ops(qp, attr->send_ops_flags);
@@ -134,9 +150,36 @@ int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 static void forget_completions(struct ibv_qp *ibqp)
 {
-	nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
-	if (ibqp->send_cq != ibqp->recv_cq)
+	/* XRC has only one of them, or none. */
+	if (ibqp->recv_cq)
+		nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq && ibqp->send_cq != ibqp->recv_cq)
 		nhca_cq_forget_qp(to_ncq(ibqp->send_cq), ibqp->qp_num);
+}
+
+static int modify_ex(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		     int attr_mask)
+{
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	struct ibv_modify_qp_ex cmd = {};
+
+	if (!(to_nctx(ibqp->context)->features & NHCA_FEATURE_RATE_LIMIT))
+		return EOPNOTSUPP;
+	return ibv_cmd_modify_qp_ex(ibqp, attr, attr_mask, &cmd, sizeof(cmd),
+				    &resp, sizeof(resp));
+}
+
+int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
+			      struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
+
+	if (attr->comp_mask)
+		return EINVAL;
+	/* Bursts are as they are: see the user's guide. */
+	if (attr->max_burst_sz || attr->typical_pkt_sz)
+		return EOPNOTSUPP;
+	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
 
 int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
@@ -145,19 +188,22 @@ int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	ret = attr_mask & IBV_QP_RATE_LIMIT ?
+		      modify_ex(ibqp, attr, attr_mask) :
+		      ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd,
+					sizeof(cmd));
 	if (ret)
 		return ret;
 
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
 		/* The kernel has emptied both rings and completes no more. */
 		forget_completions(ibqp);
-		pthread_spin_lock(&qp->rq.lock);
+		nhca_wq_lock(&qp->rq);
 		nhca_wq_sync(&qp->rq);
-		pthread_spin_unlock(&qp->rq.lock);
-		pthread_spin_lock(&qp->sq.lock);
+		nhca_wq_unlock(&qp->rq);
+		nhca_wq_lock(&qp->sq);
 		nhca_wq_sync(&qp->sq);
-		pthread_spin_unlock(&qp->sq.lock);
+		nhca_wq_unlock(&qp->sq);
 	}
 	return 0;
 }
@@ -176,6 +222,7 @@ int nhca_destroy_qp(struct ibv_qp *ibqp)
 		nhca_channel_fini(to_nch(ibqp));
 	nhca_wq_fini(&qp->sq);
 	nhca_wq_fini(&qp->rq);
+	nhca_domain_put(qp->domain);
 	free(qp);
 	return 0;
 }

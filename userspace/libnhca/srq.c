@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Shared receive queues: life and resize.  Posting is in post.c.  There is no
- * create_srq_ex: libibverbs itself makes basic SRQs of it, and refuses others.
+ * Shared receive queues: life and resize.  Posting is in post.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "nhca.h"
+
+/* The kernel has made it: its ring, and what we know of it.  Returns 0 or an errno. */
+static int finish(struct nhca_srq *srq, struct ibv_context *context,
+		  struct ibv_pd *pd, const struct nhca_create_srq_resp *resp,
+		  const struct ibv_srq_attr *attr)
+{
+	int ret;
+
+	ret = nhca_wq_init(&srq->wq, context, &resp->rq,
+			   sizeof(struct nhca_recv_wqe),
+			   attr->max_sge * sizeof(struct nhca_sge),
+			   attr->max_wr, attr->max_sge);
+	if (ret)
+		return ret;
+	srq->srqn = resp->srqn;
+	srq->domain = nhca_domain_get(pd);
+	srq->wq.single = nhca_domain_single(srq->domain);
+	return 0;
+}
 
 struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr)
@@ -25,14 +43,47 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 	if (ret)
 		goto err_free;
 
-	ret = nhca_wq_init(&srq->wq, pd->context, &resp.drv_payload.rq,
-			   sizeof(struct nhca_recv_wqe),
-			   attr->attr.max_sge * sizeof(struct nhca_sge),
-			   attr->attr.max_wr, attr->attr.max_sge);
+	ret = finish(srq, pd->context, pd, &resp.drv_payload, &attr->attr);
 	if (ret)
 		goto err_destroy;
+	return &srq->vsrq.srq;
 
-	srq->srqn = resp.drv_payload.srqn;
+err_destroy:
+	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+err_free:
+	free(srq);
+	errno = ret;
+	return NULL;
+}
+
+/* libibverbs itself makes basic SRQs with nhca_create_srq(). */
+struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	struct nhca_ucreate_xsrq_resp resp = {};
+	struct ibv_create_xsrq cmd;
+	struct nhca_srq *srq;
+	int ret;
+
+	if (attr->comp_mask != xrc || attr->srq_type != IBV_SRQT_XRC ||
+	    !(to_nctx(context)->features & NHCA_FEATURE_XRC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	ret = finish(srq, context, attr->pd, &resp.drv_payload, &attr->attr);
+	if (ret)
+		goto err_destroy;
 	return &srq->vsrq.srq;
 
 err_destroy:
@@ -57,7 +108,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	 * The kernel moves what it has not taken to a new ring.  Nobody may
 	 * post to the old one between that and our change of rings.
 	 */
-	pthread_spin_lock(&srq->wq.lock);
+	nhca_wq_lock(&srq->wq);
 	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
 				 sizeof(cmd));
 	if (ret)
@@ -81,7 +132,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	srq->wq.max_wr = ring.entries;
 	nhca_wq_sync(&srq->wq);
 out:
-	pthread_spin_unlock(&srq->wq.lock);
+	nhca_wq_unlock(&srq->wq);
 	return ret;
 }
 
@@ -112,6 +163,7 @@ int nhca_destroy_srq(struct ibv_srq *ibsrq)
 		return ret;
 
 	nhca_wq_fini(&srq->wq);
+	nhca_domain_put(srq->domain);
 	free(srq);
 	return 0;
 }

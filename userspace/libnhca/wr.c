@@ -20,7 +20,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct nhca_qp *qp = to_nqp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq.lock);
+	nhca_wq_lock(&qp->sq);
 	qp->wr_next = qp->sq.prod;
 	qp->wr_wqe = NULL;
 	/* IBTA 10.3.1: no sends before the QP is ready to send */
@@ -29,7 +29,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_nqp_ex(ibqp)->sq.lock);
+	nhca_wq_unlock(&to_nqp_ex(ibqp)->sq);
 }
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
@@ -42,7 +42,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 		nhca_wq_publish(&qp->sq, qp->wr_next);
 		posted = true;
 	}
-	pthread_spin_unlock(&qp->sq.lock);
+	nhca_wq_unlock(&qp->sq);
 
 	return posted ? nhca_sq_doorbell(&ibqp->qp_base) : err;
 }
@@ -164,6 +164,38 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	wr_atomic(ibqp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+		     size_t len, uint8_t type, uint8_t level)
+{
+	struct nhca_send_wqe *wqe;
+
+	if (len > UINT32_MAX) {
+		nhca_wr_fail(to_nqp_ex(ibqp), EINVAL);
+		return;
+	}
+	wqe = wr_begin(ibqp, IBV_WR_FLUSH);
+	if (wqe) {
+		wqe->flush.remote_addr = remote_addr;
+		wqe->flush.rkey = rkey;
+		wqe->flush.length = len;
+		wqe->flush.type = type;
+		wqe->flush.level = level;
+	}
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			    uint64_t remote_addr, const void *atomic_wr)
+{
+	struct nhca_send_wqe *wqe;
+
+	wqe = wr_rdma(ibqp, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+	if (wqe) {
+		memcpy(wqe->data, atomic_wr, NHCA_ATOMIC_WRITE_BYTES);
+		wqe->inline_len = NHCA_ATOMIC_WRITE_BYTES;
+		wqe->flags |= NHCA_SEND_INLINE;
+	}
+}
+
 static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
 	struct nhca_send_wqe *wqe = wr_begin(ibqp, IBV_WR_LOCAL_INV);
@@ -203,6 +235,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		wqe->ud.remote_qpn = remote_qpn;
 		wqe->ud.remote_qkey = remote_qkey;
 	}
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct nhca_send_wqe *wqe = wr_current(to_nqp_ex(ibqp));
+
+	if (wqe)
+		wqe->xrc_srqn = remote_srqn;
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
@@ -274,6 +314,10 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 	wr_set_inline_data_list(ibqp, 1, &buf);
 }
 
+static_assert((int)IBV_FLUSH_GLOBAL == NHCA_FLUSH_GLOBAL &&
+	      (int)IBV_FLUSH_PERSISTENT == NHCA_FLUSH_PERSISTENT &&
+	      (int)IBV_FLUSH_RANGE == NHCA_FLUSH_RANGE &&
+	      (int)IBV_FLUSH_MR == NHCA_FLUSH_REGION, "FLUSH");
 static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV &&
 	      IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE &&
 	      IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND &&
@@ -292,6 +336,8 @@ void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (ex->qp_base.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 
 	if (ops & IBV_QP_EX_WITH_SEND)
 		ex->wr_send = wr_send;
@@ -313,4 +359,8 @@ void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
 		ex->wr_local_inv = wr_local_inv;
 	if (ops & IBV_QP_EX_WITH_BIND_MW)
 		ex->wr_bind_mw = wr_bind_mw;
+	if (ops & IBV_QP_EX_WITH_FLUSH)
+		ex->wr_flush = wr_flush;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = wr_atomic_write;
 }

@@ -76,6 +76,8 @@ enum nhca_wr_opcode {
 	NHCA_WR_LOCAL_INV		= 7,
 	NHCA_WR_BIND_MW			= 8,
 	NHCA_WR_SEND_WITH_INV		= 9,
+	NHCA_WR_FLUSH			= 14,
+	NHCA_WR_ATOMIC_WRITE		= 15,
 	/* kernel consumers only */
 	NHCA_WR_REG_MR			= 32,
 	/* channels only: see struct nhca_rcxt_wr */
@@ -91,6 +93,13 @@ enum nhca_wr_opcode {
 #define NHCA_SEND_SIGNALED	(1u << 1)
 #define NHCA_SEND_SOLICITED	(1u << 2)
 #define NHCA_SEND_INLINE	(1u << 3)
+
+/* nhca_send_wqe.flush.type: the values of enum ib_placement_type / ibv_placement_type */
+#define NHCA_FLUSH_GLOBAL	(1u << 0)
+#define NHCA_FLUSH_PERSISTENT	(1u << 1)
+/* nhca_send_wqe.flush.level: the values of enum ib_selectivity_level / ibv_selectivity_level */
+#define NHCA_FLUSH_RANGE	0
+#define NHCA_FLUSH_REGION	1
 
 /* nhca_rcxt_wr.notify: who is told when all bytes of the transfer are in place */
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
@@ -159,8 +168,11 @@ struct nhca_rcxt_wr {
  * @flags:     NHCA_SEND_*
  * @inline_len: bytes at @data if NHCA_SEND_INLINE, else 0
  * @ex:        immediate data (big endian) or the R_Key to invalidate
- * @rdma:      RDMA WRITE, READ
+ * @xrc_srqn:  XRC: number of the peer's SRQ; else 0
+ * @rdma:      RDMA WRITE, READ; ATOMIC WRITE, of 8 bytes
  * @atomic:    atomics
+ * @flush:     FLUSH, which has neither SGEs nor inline data: NHCA_FLUSH_* and, with
+ *             NHCA_FLUSH_RANGE, how many bytes
  * @ud:        UD and GSI: address handle by number, never by address
  * @mw:        BIND_MW
  * @chan:      channels: the peer's address handle, its channel's QPN and key; cookie, for the
@@ -177,7 +189,7 @@ struct nhca_send_wqe {
 		__u32 imm_data;
 		__u32 invalidate_rkey;
 	} ex;
-	__u32 reserved;
+	__u32 xrc_srqn;
 	union {
 		struct {
 			__aligned_u64 remote_addr;
@@ -191,6 +203,13 @@ struct nhca_send_wqe {
 			__u32 rkey;
 			__u32 reserved;
 		} atomic;
+		struct {
+			__aligned_u64 remote_addr;
+			__u32 rkey;
+			__u32 length;
+			__u32 type;
+			__u32 level;
+		} flush;
 		struct {
 			__u32 ah_id;
 			__u32 remote_qpn;
@@ -261,6 +280,15 @@ enum nhca_channel_wc {
 	NHCA_WC_CH_HAS_READ	= 0xc5,
 };
 
+/*
+ * nhca_cqe.sl.  RoCEv2 carries no service level; what stands in its place is the kind of
+ * packet (IBTA A17.4.5.1 wants it told, struct ibv_wc has no field for it), as mlx5 gives
+ * it and UCX looks at it.  An address that is made from such a completion has no priority.
+ */
+#define NHCA_SL_ROCE_V2		8
+#define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)
+#define NHCA_SL_IPV4		(NHCA_SL_ROCE_V2 | 2)
+
 /**
  * struct nhca_cqe - one work completion
  * @wr_id:       of the work request
@@ -275,7 +303,7 @@ enum nhca_channel_wc {
  * @qp_num:      local QP
  * @src_qp:      UD: source QP; channels: the peer's channel
  * @pkey_index:  GSI: P_Key index
- * @sl:          UD: service level
+ * @sl:          UD: NHCA_SL_*
  * @network_hdr_type: UD: enum rdma_network_type
  * @smac:        UD: source MAC, zero if not known
  * @vlan_id:     UD: VLAN, 0xffff for none
@@ -334,6 +362,12 @@ struct nhca_ring_info {
 #define NHCA_FEATURE_LOCAL_OPS	(1u << 0)
 /* The kernel has channels */
 #define NHCA_FEATURE_CHANNELS	(1u << 1)
+/* The kernel takes NHCA_WR_FLUSH and NHCA_WR_ATOMIC_WRITE */
+#define NHCA_FEATURE_FLUSH	(1u << 2)
+/* The kernel has XRC */
+#define NHCA_FEATURE_XRC	(1u << 3)
+/* The kernel takes IB_QP_RATE_LIMIT */
+#define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT

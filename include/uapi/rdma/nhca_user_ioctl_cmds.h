@@ -12,6 +12,37 @@ enum nhca_dm_alloc_attrs {
 	NHCA_ATTR_ALLOC_DM_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
+/*
+ * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: what a process needs that imports a handle.
+ * RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: bytes, as asked for.
+ */
+enum nhca_dm_methods {
+	NHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum nhca_dm_query_attrs {
+	NHCA_ATTR_DM_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_DM_QUERY_RESP,
+	NHCA_ATTR_DM_QUERY_RESP_LENGTH,
+};
+
+/*
+ * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: is this a protection domain?  Asked by who
+ * imports a handle.
+ */
+enum nhca_pd_methods {
+	NHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum nhca_pd_query_attrs {
+	NHCA_ATTR_PD_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/* Driver attribute of UVERBS_METHOD_QUERY_CONTEXT: RESP is a struct nhca_alloc_ucontext_resp */
+enum nhca_query_context_attrs {
+	NHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
 /* ---- channels ---- */
 
 /* Object of the driver: memory of a job.  A handle goes with its file descriptor at the latest. */

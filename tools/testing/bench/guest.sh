@@ -4,8 +4,11 @@
 #
 #   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
 #				that knows no namespaces, and for "loop", one device that is both
+#   bench_here DRIVER		this node has a device of it on $NETDEV, and nobody else the port
 #   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
 #   bench_transfers NAME OPTIONS...	the same with rCxt datagrams
+#   bench_messages NAME OPTIONS...	the same with reliable messages
+#   bench_netem [SPEC...]	what both ends of the cable between the namespaces do to packets
 #   bench_alone NAME OPTIONS...	a ping-pong of one process with itself
 #   bench_tcp NAME [SECONDS] [SIZE]	one stream of iperf3 between the namespaces, or nodes
 #
@@ -22,19 +25,25 @@ bench_failed() {
 	LIB_FAILED=1
 }
 
+# bench_link NAME NETWORK: a cable between the namespaces
+bench_link() {
+	local name=$1 network=$2 space n=0
+	ip link add "${name}left" type veth peer name "${name}right" || return
+	for space in left right; do
+		n=$((n + 1))
+		ip link set "$name$space" netns $space
+		ip -n $space link set "$name$space" mtu "$BENCH_MTU" up
+		ip -n $space addr add "$network.$n/24" dev "$name$space"
+	done
+}
+
 # Two namespaces with a cable between them.
 bench_cable() {
-	local space n=0
+	local space
 	for space in left right; do
 		ip netns add $space && ip -n $space link set lo up || return
 	done
-	ip link add vleft type veth peer name vright || return
-	for space in left right; do
-		n=$((n + 1))
-		ip link set v$space netns $space
-		ip -n $space link set v$space mtu "$BENCH_MTU" up
-		ip -n $space addr add 10.97.0.$n/24 dev v$space
-	done
+	bench_link v 10.97.0
 }
 
 bench_driver() {
@@ -87,6 +96,20 @@ bench_ends_gone() {
 	module_remove
 }
 
+bench_here() {
+	local dev
+	for dev in /sys/class/infiniband/*; do
+		[ -e "$dev" ] && rdma link del "${dev##*/}"
+	done
+	module_remove 2> /dev/null
+	bench_driver "$1" || return
+	# shellcheck disable=SC2046 # an address or nothing
+	device_add bench1 "$NETDEV" $(bench_address "$MY_IP") || return
+	BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_HOST=$IP_1
+	BENCH_GID_1=$(bench_gid bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
+	barrier
+}
+
 bench_alone() {
 	local name=$1
 	shift
@@ -125,6 +148,18 @@ bench_load() {
 
 bench_transfers() {
 	BENCH_PROGRAM=transfers bench_load "$@"
+}
+
+bench_messages() {
+	BENCH_PROGRAM=msg_xfer bench_load "$@" -e -f -j
+}
+
+bench_netem() {
+	local space
+	for space in left right; do
+		tc -n $space qdisc del dev v$space root 2> /dev/null
+		[ $# = 0 ] || tc -n $space qdisc add dev v$space root netem limit 100000 "$@" || return
+	done
 }
 
 bench_tcp() {

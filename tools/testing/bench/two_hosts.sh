@@ -9,27 +9,10 @@
 LOSSES="0.1 1 5"
 modprobe -a sch_netem sch_tbf ifb
 
-lossy() {
-	if [ "$1" = 0 ]; then
-		tc qdisc del dev "$NETDEV" root 2> /dev/null
-	else
-		tc qdisc replace dev "$NETDEV" root netem limit 20000 loss "$1"%
-	fi
-	barrier
-}
-
-# here DRIVER: this node has a device of it, and nobody else the port
-here() {
-	local dev
-	for dev in /sys/class/infiniband/*; do
-		[ -e "$dev" ] && rdma link del "${dev##*/}"
-	done
-	module_remove 2> /dev/null
-	bench_driver "$1" || return
-	# shellcheck disable=SC2046 # an address or nothing
-	device_add bench1 "$NETDEV" $(bench_address "$MY_IP") || return
-	BENCH_DEV_1=bench1 BENCH_DEV_2=bench1 BENCH_HOST=$IP_1
-	BENCH_GID_1=$(bench_gid bench1 "$MY_IP") BENCH_GID_2=$BENCH_GID_1
+# impair [SPEC...]: what netem does to the packets of both nodes
+impair() {
+	tc qdisc del dev "$NETDEV" root 2> /dev/null
+	[ $# = 0 ] || tc qdisc add dev "$NETDEV" root netem limit 20000 "$@"
 	barrier
 }
 
@@ -41,10 +24,48 @@ measure() {
 	bench_load "$who latency 64" -m pingpong -s 64 -n "${LATENCY:-500}"
 	bench_load "$who latency 64 polling" -m pingpong -s 64 -n "${LATENCY:-500}" -b
 	for loss in $LOSSES; do
-		lossy "$loss"
+		impair loss "$loss%"
 		bench_load "$who write 65536 loss $loss%" -o write -s 65536 -n "${LOSSY:-100}"
 	done
-	lossy 0
+	impair
+}
+
+# 1 MiB at a time: reliable messages over channels, or what the others have for that
+large() {
+	local who=$1 how
+	for how in "" "loss 1%" "loss 5%" "delay 1ms" "delay 1ms reorder 25%"; do
+		# shellcheck disable=SC2086 # words
+		impair $how
+		if [ "$who" = nhca ]; then
+			bench_messages "nhca msg-write 1048576${how:+ $how}" -s 1M -w 16 -n 128M
+		fi
+		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n 16
+	done
+	impair
+}
+
+# Two links of 50 Mbit/s each; one cable has room for both.
+links() {
+	local name n=0
+	modprobe macvlan
+	for name in one two; do
+		n=$((n + 1))
+		ip link add link "$NETDEV" name $name type macvlan mode bridge &&
+			ip link set $name up && ip addr add "10.9$n.0.$NODE/24" dev $name &&
+			tc qdisc add dev $name root tbf rate 50mbit burst 128k latency 50ms &&
+			device_add "bench-$name" $name "10.9$n.0.$NODE" || return
+	done
+	barrier
+	BENCH_DEV_1=bench-one BENCH_DEV_2=bench-one
+	BENCH_GID_1=$(bench_gid bench-one "10.91.0.$NODE") BENCH_GID_2=$BENCH_GID_1
+	bench_messages "nhca msg-write 1048576 one link" -s 1M -w 16 -n 32M
+	BENCH_DEV_1=bench-one,bench-two BENCH_DEV_2=$BENCH_DEV_1
+	BENCH_GID_1=$BENCH_GID_1,$(bench_gid bench-two "10.92.0.$NODE") BENCH_GID_2=$BENCH_GID_1
+	bench_messages "nhca msg-write 1048576 two links" -s 1M -w 16 -n 64M
+	for name in one two; do
+		rdma link del "bench-$name"
+		ip link del $name
+	done
 }
 
 # A link of 20 Mbit/s with a buffer of 50 ms behind the one that the guests have: what node 1 takes goes
@@ -100,26 +121,27 @@ beside_tcp() {
 }
 
 for who in ${DRIVERS:-nhca rxe siw}; do
-	here "$who" && measure "$who"
+	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words
 		set -- $order
-		here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-800}"
+		bench_here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-800}"
 	done
 fi
 bench_tcp "tcp 65536" 3
 for loss in $LOSSES; do
-	lossy "$loss"
+	impair loss "$loss%"
 	bench_tcp "tcp 65536 loss $loss%" 5
 done
-lossy 0
+impair
 if [[ " ${DRIVERS:-nhca} " == *" nhca "* ]]; then
-	here nhca
+	bench_here nhca
 	narrow
 	bench_load "nhca-narrow write 65536 qps 16" -o write -s 65536 -q 16 -k 4 -n 320 -w 64
 	beside_tcp
 	wide
+	links
 fi
 exit 0

@@ -17,12 +17,21 @@
 	}								\
 } while (0)
 
-/* Reserved bits, which a decoder forgets: BTH byte 8, DETH byte 4, a CNP's last 16 bytes */
+/*
+ * Reserved bits, which a decoder forgets: BTH byte 8, DETH byte 4, XRCETH byte 0, FETH bits
+ * 31:6, a CNP's last 16 bytes
+ */
 static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 {
 	p[8] &= 0x80;
 	if (info->flags & NHCA_OPF_DETH)
 		p[NHCA_BTH_LEN + 4] = 0;
+	if (info->flags & NHCA_OPF_XRCETH)
+		p[NHCA_BTH_LEN] = 0;
+	if (info->flags & NHCA_OPF_FETH) {
+		memset(p + NHCA_BTH_LEN, 0, 3);
+		p[NHCA_BTH_LEN + 3] &= 0x3f;
+	}
 	if (p[0] == NHCA_OPCODE_CNP)
 		memset(p + NHCA_BTH_LEN, 0, 16);
 	if (info->flags & NHCA_OPF_RXETH)

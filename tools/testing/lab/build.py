@@ -10,14 +10,20 @@ import os
 import shutil
 
 import chroot
+import image
 import paths
 import say
 import sources
 
 # What module and provider are made of, and what test programs are made of.
-DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace"]
+TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
+DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
-                 "tools/testing/bench", "tools/wireshark"]
+                 "tools/testing/bench", "tools/wireshark", "Documentation/ci.yml"]
+# What Debian packages are made of, what building them needs, and where guests find them.
+DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
+DEB_TOOLS = ["build-essential", "debhelper", "dh-dkms", "dpkg-dev", "lintian", "pandoc", "pkgconf"]
+DEBS = "payload/packages"
 SKIPPED = {"__pycache__", "build", ".git"}
 PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".a", ".so", ".symvers", ".order", ".pyc", ".sh")
 
@@ -80,9 +86,9 @@ class Builder:
         keys = [(layer / "key").read_text() for layer in self.layers]
         return f"{keys} {self.version} {self.kernel.key if self.kernel else ''}"
 
-    def _cached(self, what, names, make):
-        """Payload folder for these sources, made by make(new folder) unless it is there already."""
-        digest = hashlib.sha256(f"{self._fixed()} {_digest(names)}".encode()).hexdigest()[:16]
+    def _cached(self, what, names, make, beside=""):
+        """Payload folder for these sources, and what beside names, made by make(new folder) unless it is there."""
+        digest = hashlib.sha256(f"{self._fixed()} {_digest(names)} {beside}".encode()).hexdigest()[:16]
         with paths.lock(f"build-{self.name}-{what}"):
             final = self.folder / f"{what}-{digest}"
             if final.is_dir():
@@ -123,7 +129,8 @@ class Builder:
         def make(target):
             _copy(names, source)
             jobs = self._make("y" if kunit else "")
-            command = f"{jobs} W=1 module && {jobs} provider && {jobs} install"
+            # Guests make their devices by themselves: the udev rule lies where udev does not look.
+            command = f"{jobs} W=1 module && {jobs} provider && {jobs} install UDEVDIR=/usr/share/nhca"
             self._chroot("building module and provider", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
             self._show_warnings("build")
@@ -151,6 +158,8 @@ class Builder:
                             target / "payload/usr/local/share/rdma-core-tests",
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
             shutil.copytree(paths.ROOT / "tools/wireshark", target / "payload/usr/local/share/wireshark")
+            (target / "payload/usr/local/share/nhca").mkdir()
+            shutil.copy(paths.ROOT / "Documentation/ci.yml", target / "payload/usr/local/share/nhca")
             if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
                 return
             provider = self.driver() / "payload"
@@ -190,12 +199,52 @@ class Builder:
                 mkdir -p {os.path.dirname(place)}
                 strip --strip-debug -o {place} /module/{stem}.ko
                 needs=$(modinfo -F depends {place} | tr , ' ')
-                echo "install {stem} ${{needs:+modprobe -a $needs && }}insmod {place}" \
+                echo "install {stem} ${{needs:+modprobe -a $needs && }}insmod {place} \\$CMDLINE_OPTS" \
                     > /etc/modprobe.d/lab-{stem}.conf"""
             self._chroot(f"building module {stem}", command, target / "payload", f"module-{stem}",
                          {"/module": work})
 
         return self._cached(f"module-{stem}", list(_files([os.path.relpath(source, paths.ROOT)])), make)
+
+    def debs(self):
+        """Payload with the Debian packages, as `make deb` leaves them, and what lintian says of them."""
+        core = sources.rdma_core()
+        names = list(_files(DEB_PARTS))
+        tools = image.ensure(self.image.release, DEB_TOOLS, packaged=True)
+
+        def make(target):
+            source = paths.fresh(self.folder / "src-debs")
+            _copy(names, source)
+            (target / DEBS).mkdir()
+            command = f"""
+                export DEB_BUILD_OPTIONS=parallel={os.cpu_count()}
+                make -C /src deb RDMA_CORE_SRC=/rdma-core
+                cp /src/build/deb/*.deb /packages
+                lintian --allow-root --tag-display-limit 0 /packages/*.deb > /packages/lintian || true"""
+            chroot.run(f"building Debian packages for {self.name}", tools.trees, None,
+                       {"/src": source, "/rdma-core": core, "/packages": target / DEBS}, command,
+                       paths.STATE / f"logs/debs-{self.name}.log")
+
+        return self._cached("debs", names, make)
+
+    def installed_debs(self):
+        """Payload with all that installing these packages in the image writes.
+
+        DKMS compiles here, natively. The list of the files that there were before is /lab/files."""
+        debs = self.debs() / DEBS
+
+        def make(target):
+            command = """
+                /testing/lab/guest/files > /tmp/files
+                DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+                    $(ls /packages/*.deb | grep -v dbgsym)
+                mkdir /lab
+                mv /tmp/files /lab/files"""
+            chroot.run(f"installing the Debian packages for {self.name}", self.image.trees,
+                       target / "payload", {"/packages": debs, "/testing": paths.TESTING}, command,
+                       paths.STATE / f"logs/installed-{self.name}.log")
+
+        return self._cached("installed", [], make, f"{debs} {self.image.key}")
 
     def strict(self):
         """Build everything afresh with W=1 and sparse; returns the lines that should not be there.
@@ -208,7 +257,7 @@ class Builder:
             source = paths.fresh(self.folder / "src")
             _copy(names, source)
             jobs = self._make()
-            command = f"{jobs} W=1 C=2 module && {jobs} provider && {jobs} selftests"
+            command = f"{jobs} W=1 C=2 module && {jobs} provider tools && {jobs} selftests"
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
                          {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"

@@ -32,6 +32,10 @@ def _add_options(parser):
     add("--driver", default="nhca", metavar="D",
         help="nhca, rxe, siw, none (nhca installed, not loaded), or one a node: 1=nhca,2=rxe (nhca)")
     add("--packages", default="", metavar="A,B", help="extra Debian packages in the image")
+    add("--debs", action="store_true",
+        help="the driver comes as Debian packages, which are installed; with --driver none")
+    add("--init", default="lab", choices=("lab", "systemd"),
+        help="systemd: files outlive a reboot, and the script is run again after it (lab)")
     add("--modules", default="", metavar="A,B",
         help="more modules: siw, from the kernel's source, or a folder of the checkout")
     add("--clock", choices=("real", "instructions"), default="real",
@@ -71,6 +75,8 @@ def parser():
     one.add_argument("release", choices=image.RELEASES)
     one.add_argument("--strict", action="store_true",
                      help="build afresh with W=1 and sparse, fail on any warning")
+    one = commands.add_parser("debs", help="build the Debian packages for a release, print their folder")
+    one.add_argument("release", choices=image.RELEASES)
     one = commands.add_parser("kernel", help="make a kernel of our own")
     one.add_argument("name", choices=kernel.NAMES)
     one = commands.add_parser("source", help="fetch a source from Debian, print its folder")
@@ -111,6 +117,8 @@ def _dispatch(options, behind):
             raise say.LabError("stock kernels have no KUnit: --kunit goes with --kernel debug or kcsan")
         if options.clock == "instructions" and options.cpus != 1:
             raise say.LabError("--clock instructions means one CPU")
+        if options.debs and options.driver != "none":
+            raise say.LabError("--debs goes with --driver none")
         if options.machine == "uml":
             uml.check(options)
     if options.command == "run":
@@ -130,6 +138,8 @@ def _dispatch(options, behind):
                      options.fresh)
     elif options.command == "build":
         return _build(options)
+    elif options.command == "debs":
+        print(build.Builder(image.ensure(options.release, packaged=True)).debs() / build.DEBS)
     elif options.command == "kernel":
         print(kernel.make(options.name).version)
     elif options.command == "source":

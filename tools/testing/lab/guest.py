@@ -14,6 +14,10 @@ import question
 import say
 
 
+# What a guest may write into files that outlive its reboot; the file of the host is sparse.
+TOP_BYTES = 8 << 30
+
+
 class Guest:
     def __init__(self, number, run):
         self.number = number
@@ -23,6 +27,7 @@ class Guest:
         self.status_file = run / f"ctl/status.{number}"
         self.ready_file = run / f"ctl/ready.{number}"
         self.error_file = run / f"ctl/error.{number}"
+        self.top = run / f"top.{number}"
         self.process = None
         self.started = None
         self.judged = None                  # bytes of the console before the lab asked questions
@@ -30,11 +35,12 @@ class Guest:
     def command(self, kernel, initrd, disks, accel, network, options):
         """The whole QEMU command; paths inside the run are relative because unix sockets are short."""
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-                 "-no-reboot", "-machine", "q35", "-m", str(options.memory), "-smp",
+                 *([] if self._keeps(options) else ["-no-reboot"]),
+                 "-machine", "q35", "-m", str(options.memory), "-smp",
                  str(options.cpus), *accel, "-kernel", str(kernel), "-initrd", str(initrd),
                  "-append", f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 mitigations=off audit=0 "
                             f"apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init "
-                            f"lab.node={self.number} {options.append}".strip(),
+                            f"lab.node={self.number} lab.init={options.init} {options.append}".strip(),
                  "-chardev", f"socket,id=console,path=serial.{self.number}.sock,server=on,wait=off,"
                              f"logfile={self.console.name}",
                  "-serial", "chardev:console",
@@ -50,10 +56,25 @@ class Guest:
             words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on,"
                                 "file.locking=off",
                       "-device", f"virtio-blk-pci,drive=disk{index}"]
+        if self._keeps(options):
+            self._make_top()
+            words += ["-drive", f"file={self.top.name},format=raw,if=none,id=top",
+                      "-device", "virtio-blk-pci,drive=top,serial=top"]
         for tag, folder, mode in (("run", ".", ""), ("testing", paths.TESTING, ",readonly=on")):
             words += ["-fsdev", f"local,id={tag},path={folder},security_model=none{mode}",
                       "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
         return words + network
+
+    @staticmethod
+    def _keeps(options):
+        """Do the guest's files outlive a reboot? It then is QEMU that boots again, and not the lab."""
+        return options.init == "systemd"
+
+    def _make_top(self):
+        with open(self.top, "wb") as disk:
+            disk.truncate(TOP_BYTES)
+        subprocess.run(["mkfs.ext4", "-q", self.top], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "PATH": paths.search_path()})
 
     def start(self, command, sockets):
         """Boot; QEMU inherits these sockets under their numbers here."""

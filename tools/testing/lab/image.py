@@ -32,6 +32,9 @@ RELEASES = {
 }
 # bookworm's rdma-core (44) has no source to be had any more; its guests run the one that we build for.
 OWN_RDMA_CORE = {"bookworm"}
+# What building that as packages takes.
+RDMA_CORE_TOOLS = """build-essential debhelper dh-python cython3 python3-dev libsystemd-dev pandoc
+    python3-docutils valgrind""".split()
 # Part of the cache key: raise it when the recipe below changes what an image holds.
 RECIPE = 1
 NO_DOCS = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/info/*"]
@@ -92,15 +95,17 @@ def make_disk(tree, disk):
                    env={**os.environ, "PATH": paths.search_path()})
 
 
-def ensure(release, packages=(), fresh=False):
-    """The image of a release, with extra packages if asked; made when it is not in the cache."""
+def ensure(release, packages=(), fresh=False, packaged=False):
+    """The image of a release, with extra packages if asked; made when it is not in the cache.
+
+    packaged: an rdma-core of our own comes as packages, so that dpkg knows of it."""
     if release not in RELEASES:
         raise say.LabError(f"unknown release {release}; there are {', '.join(RELEASES)}")
     paths.need_root()
     paths.need_tools()
     layers = [_base(release, fresh)]
     if release in OWN_RDMA_CORE:
-        layers.append(_rdma_core_layer(release, layers[0]))
+        layers.append((_rdma_core_packages if packaged else _rdma_core_layer)(release, layers[0]))
     extra = sorted(set(packages) - set(PACKAGES))
     if extra:
         layers.append(_package_layer(release, layers, extra))
@@ -183,3 +188,29 @@ def _rdma_core_layer(release, base):
                    [base / "root"], root, {"/rdma-core": source}, build, log)
 
     return _layer(release, [base], [source.name], fill)
+
+
+def _rdma_core_packages(release, base):
+    """The rdma-core source as the Debian packages that its own debian/ makes, in place of the release's."""
+    source = sources.rdma_core()
+
+    def fill(root, log):
+        tools = _package_layer(release, [base], RDMA_CORE_TOOLS)
+        debs = paths.fresh(paths.STATE / "tmp/rdma-core-debs")
+        build = f"""
+            cp -a /rdma-core /build
+            cd /build
+            DEB_BUILD_OPTIONS=parallel={os.cpu_count()} dpkg-buildpackage --build=binary --unsigned-changes
+            cp ../*.deb /debs"""
+        chroot.run(f"building {source.name} as packages for {release} (some minutes)",
+                   [base / "root", tools / "root"], None, {"/rdma-core": source, "/debs": debs}, build,
+                   log)
+        install = """
+            cd /debs
+            dpkg --install $(for deb in *.deb; do
+                dpkg-query -s "${deb%%_*}" 2> /dev/null | grep -q '^Status: .* installed' && echo "$deb"
+            done)"""
+        chroot.run(f"installing {source.name} in the {release} image", [base / "root"], root,
+                   {"/debs": debs}, install, log)
+
+    return _layer(release, [base], [source.name, "packages"], fill)

@@ -23,7 +23,7 @@ import say
 import uml
 
 KEEP_RUNS = 20
-BOOT_SECONDS = 240
+BOOT_SECONDS = {"lab": 240, "systemd": 720}
 SHOWN_LOG_LINES = 60
 
 
@@ -66,7 +66,8 @@ class Lab:
             one.stop()
         if self.folder:
             for path in [self.folder / "initrd", self.folder / "alive",
-                         *self.folder.glob("tty.*"), *self.folder.glob("*.sock")]:
+                         *self.folder.glob("tty.*"), *self.folder.glob("top.*"),
+                         *self.folder.glob("*.sock")]:
                 path.unlink(missing_ok=True)
 
     def prepare(self):
@@ -74,7 +75,7 @@ class Lab:
         options = self.options
         paths.need_root()
         paths.need_tools()
-        self.image = image.ensure(options.release, options.packages)
+        self.image = image.ensure(options.release, options.packages, packaged=options.debs)
         self.user_mode = options.machine == "uml"
         self.kernel = kernel.user_mode(options.kernel) if self.user_mode else \
             kernel.named(options.kernel, options.release)
@@ -85,7 +86,9 @@ class Lab:
         self.version = builder.version
         payloads = [builder.programs()]
         # A node without a device still has the module: its script may load it itself.
-        if {"nhca", "none"} & set(self.drivers.values()):
+        if options.debs:
+            payloads += [builder.debs(), builder.installed_debs()]
+        elif {"nhca", "none"} & set(self.drivers.values()):
             payloads.append(builder.driver(options.kunit))
         modules = {*options.modules, *({"siw"} & set(self.drivers.values()))}
         if self.kernel:
@@ -109,9 +112,10 @@ class Lab:
         self.folder = folder
         (folder / "alive").write_text(str(os.getpid()))
         (folder / "ctl").mkdir()
-        latest = paths.RUNS / "latest"
-        latest.unlink(missing_ok=True)
-        latest.symlink_to(folder.name)
+        # moved over the old one: another run may be doing the same
+        link = folder / "latest"
+        link.symlink_to(folder.name)
+        link.replace(paths.RUNS / "latest")
 
     def _make_initrd(self, payloads):
         disks = uml.disks(len(self.disks)) if self.user_mode else \
@@ -121,9 +125,13 @@ class Lab:
         key = self.image.key + (f"-{self.kernel.key}" if self.kernel else "")
         base = initramfs.base(self.image, key, modules, self.version, disks)
         own = self.folder / "own/payload"
-        for source, target in (("init", "lab/init"), ("barrier", "usr/local/bin/barrier")):
+        for source, target in (("init", "lab/init"), ("barrier", "usr/local/bin/barrier"),
+                               ("lab.service", "etc/systemd/system/lab.service")):
             (own / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(paths.LAB / "guest" / source, own / target)
+        wants = own / "etc/systemd/system/graphical.target.wants"
+        wants.mkdir()
+        (wants / "lab.service").symlink_to("../lab.service")
         initrd = self.folder / "initrd"
         initramfs.payload([*payloads, self.folder / "own"], initrd)
         shutil.rmtree(self.folder / "own")
@@ -208,6 +216,7 @@ class Streams:
 
 def wait(lab, script_seconds):
     """Until every node has a status. Returns {node: why} for what went wrong without the script."""
+    boot_seconds = BOOT_SECONDS[lab.options.init]
     streams = Streams(lab.guests)
     reached = {}
     failures = {}
@@ -227,8 +236,8 @@ def wait(lab, script_seconds):
                 why = "the guest died" if one.number in reached else "the guest died while booting"
             elif one.number in reached and now - reached[one.number] > script_seconds:
                 why = f"timeout: the script ran longer than {script_seconds} s"
-            elif one.number not in reached and now - one.started > BOOT_SECONDS:
-                why = f"the guest did not reach its script within {BOOT_SECONDS} s"
+            elif one.number not in reached and now - one.started > boot_seconds:
+                why = f"the guest did not reach its script within {boot_seconds} s"
             if why:
                 said = one.complaint()
                 failures[one.number] = why + (f" ({said})" if said else "")

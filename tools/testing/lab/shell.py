@@ -26,7 +26,7 @@ def serve(options):
         for one in lab.guests:
             while not one.ready_file.exists():
                 if not one.alive() or one.status() is not None or \
-                        time.monotonic() - one.started > run.BOOT_SECONDS:
+                        time.monotonic() - one.started > run.BOOT_SECONDS[options.init]:
                     return run.verdict(lab, {one.number: "the guest did not come up " +
                                              one.complaint()})
                 time.sleep(0.1)

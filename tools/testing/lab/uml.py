@@ -59,6 +59,8 @@ def check(options):
         f"--release {options.release}": options.release != "trixie",
         "--kunit": options.kunit,
         f"--clock {options.clock}": options.clock != "real",
+        f"--init {options.init}": options.init != "lab",
+        "--debs": options.debs,
     }
     for what, asked in refused.items():
         if asked:

@@ -93,12 +93,12 @@ static void slot_ah(struct slot *s)
 	must(s->c.peer.ah = ibv_create_ah(pd, &attr));
 }
 
-/* A recovery may come at any time, and take away what there is. */
+/* A recovery may come at any time, and take away what there is; so may a fault from before. */
 static void slot_acquire(struct slot *s)
 {
 	int ret = nhcadv_acquire_rcxts(s->c.qp, s->rcxts, 2 * HALF);
 
-	if (ret && !(ret == EIO && recover_every))
+	if (ret && !(ret == EIO && (recover_every || s->own_fault)))
 		verb(ret);
 }
 

@@ -9,11 +9,12 @@ the test says is wrong. Prints "ok - NAME" or "not ok - NAME: why". Numbers in b
 the IBTA specification, volume 1."""
 
 import random
+import struct
 import sys
 import time
 
-from roce import (ACK, ATOMIC_ACK, CMP_SWAP, CNP, FETCH_ADD, Gone, Lab, MTU, NAK_ACCESS,
-                  NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
+from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab, MTU,
+                  NAK_ACCESS, NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
                   READ_RESP_FIRST, READ_RESP_LAST, READ_RESP_ONLY, REGION, RPSN, SEND_FIRST,
                   SEND_LAST, SEND_LAST_IMM, SEND_LAST_INV, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM,
                   SEND_ONLY_INV, SERVICE, SPSN, UC, UD, WRITE_FIRST, WRITE_LAST, WRITE_LAST_IMM,
@@ -387,6 +388,10 @@ def shaped(qp, opcode):
             payload = b"x" * MTU
         elif op not in (READ, CMP_SWAP, FETCH_ADD, ACK, ATOMIC_ACK):
             payload = b"x" * 64
+        if opcode == FLUSH:
+            rest, payload = struct.pack("!I", 1) + reth(where, key, 64), b""
+        if opcode == ATOMIC_WRITE:
+            rest, payload = reth(where, key, 8), b"x" * 8
     elif service == UD:
         rest, payload = deth() + (bytes(4) if op == SEND_ONLY_IMM else b""), b"x" * 64
     else:
@@ -404,6 +409,8 @@ RC_REQUESTS = {SEND_FIRST: (ACK, 0), SEND_ONLY: (ACK, 0), SEND_ONLY_IMM: (ACK, 0
                SEND_LAST_IMM: (ACK, NAK_INVALID), SEND_LAST_INV: (ACK, NAK_INVALID),
                WRITE_MIDDLE: (ACK, NAK_INVALID), WRITE_LAST: (ACK, NAK_INVALID),
                WRITE_LAST_IMM: (ACK, NAK_INVALID),
+               # the QP does not grant it
+               FLUSH: (ACK, NAK_INVALID), ATOMIC_WRITE: (READ_RESP_ONLY, 0),
                # this one names a key that does not exist
                SEND_ONLY_INV: (ACK, (NAK_INVALID, NAK_ACCESS, NAK_OPERATION))}
 # States in which a receive queue works; the send queue of an RC QP has no error of its own.

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: reliable messages complete exactly once, with every byte in place, whatever the network does to packets
 # tier: check
-# lab: --nodes 2 --timeout 400
+# lab: --nodes 2 --timeout 600
+# lab debug: --nodes 2 --kernel debug --timeout 1800 --env LIMIT=400
+# tier debug: long
 # lab big: --machine uml --nodes 2 --timeout 7200 --env BYTES=2G --env LIMIT=1800
 # tier big: long
 
@@ -23,13 +25,35 @@ impair() {
 	barrier
 }
 
+DEVICES=$RDMA_DEV GIDS=$GID
+
 messages() {
 	local command
 	PORT=$((PORT + 1))
-	command="msg_xfer -d $RDMA_DEV -g $GID -p $PORT $*"
+	command="msg_xfer -d $DEVICES -g $GIDS -p $PORT $*"
 	pair "$PREFIX: messages $*" "$command" "$command $IP_1" "${LIMIT:-120}" || return
 	[ "$NODE" = 2 ] && sed -n 's/^msg_xfer: \|^# /#   /p' "$LIB_TMP/client"
 	[ "$NODE" = 1 ] && sed -n 's/^# /#   /p' "$LIB_TMP/server"
+}
+
+# A second link over the same cable, with addresses and a device of its own
+link_add() {
+	modprobe macvlan
+	ip link add link "$NETDEV" name second type macvlan mode bridge &&
+		ip addr add "192.168.78.$NODE/24" dev second &&
+		ip -6 addr add "fd78::$NODE/64" dev second nodad && ip link set second up &&
+		device_add nhca1 second "192.168.78.$NODE"
+}
+
+# messages, and something else on node $1 in the middle of them
+messages_and() {
+	local node=$1 what=$2
+	shift 2
+	if [ "$NODE" = "$node" ]; then
+		messages "-X '40:$what'" "$@"
+	else
+		messages "$@"
+	fi
 }
 
 for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 25% duplicate 5% loss 5%'; do
@@ -38,4 +62,33 @@ for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 2
 	messages -o read -n "${BYTES:-16M}" -s 1M -w 4
 	messages -o send -n 2000
 done
+
+impair 'loss 1%'
+messages -C -n 32M -s 1M -w 8
+messages -C -o read -n 32M -s 1M -w 8
+# The device of one side, or of both, gets other channels and rCxts in the middle.
+messages -R 20 -n 64M -s 1M -w 8
+messages -R 3 -o read -n 64M -s 1M -w 8
+messages -R 500 -o send -n 2000
+messages -e -n 16M -s 1M -w 4
+
+impair ''
+if ! link_add; then
+	notok "a second link" "cannot be made"
+	exit
+fi
+barrier
+DEVICES=$RDMA_DEV,nhca1 GIDS=$GID,$(gid_of nhca1 "192.168.78.$NODE")
+PREFIX='two links'
+messages -n 64M -s 1M -w 8
+messages -o read -n 64M -s 1M -w 8
+messages -R 20 -n 64M -s 1M -w 8
+PREFIX='two links, one is down for 2 s'
+messages_and 2 'ip link set second down; sleep 2; ip link set second up' -n 128M -s 1M -w 8
+messages_and 1 'ip link set second down; sleep 2; ip link set second up' -o read -n 128M -s 1M -w 8
+PREFIX='two links, one loses all for 2 s'
+messages_and 1 'tc qdisc add dev second root netem loss 100%; sleep 2; tc qdisc del dev second root' \
+	-n 128M -s 1M -w 8
+PREFIX='two links, one device is removed'
+messages_and 2 'rdma link del nhca1' -n 128M -s 1M -w 8
 exit 0

@@ -10,9 +10,13 @@
  *	-n N	bytes in all, K, M or G may follow (64M); send: messages
  *	-s N	of each message (1M)
  *	-w N	messages at a time (8)
- *	-f	fast: bytes are looked at when all is over, not for each message
+ *	-f	fast: bytes are looked at when all is over, not for each message; time counts from when
+ *		the first window is done
+ *	-j	say how fast it was as JSON, for the benchmark
  *	-e	sleep when there is nothing to do
  *	-R N	recover the (last) device after N messages: here
+ *	-X N:COMMAND
+ *		start this command after N messages: here
  *	-C	cancel every third message at once
  */
 #include <getopt.h>
@@ -30,8 +34,10 @@ enum op { WRITE, READ, SEND };
 static struct {
 	enum op op;
 	uint64_t bytes, size;
-	uint32_t window, recover_after, patience;
-	bool fast, events, cancel;
+	uint32_t window, patience;
+	uint64_t recover_after, start_after;
+	const char *command;
+	bool fast, events, cancel, json;
 } opt = { .bytes = 64 << 20, .size = 1 << 20, .window = 8, .patience = 60 };
 
 static struct ibv_context *contexts[NHCADV_MSG_MAX_PATHS];
@@ -44,8 +50,8 @@ static uint64_t *area, their_pvo, messages;
 static struct message {
 	uint8_t done, told, wanted;
 } *state;
-static uint64_t done, told, cancelled, last_news;
-static bool client;
+static uint64_t done, told, cancelled, counted, last_news, start_ns;
+static bool client, over;
 
 /* ---- bytes ---- */
 
@@ -102,11 +108,62 @@ static void once(uint8_t *count, uint64_t k, const char *what)
 		die("%s of message %" PRIu64 " once more", what, k);
 }
 
+/*
+ * The socket beside: addresses, anew, when no path is alive, and the client's word that all is done.
+ */
+struct word {
+	uint64_t over, size;
+	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
+};
+
+static void say_where(void)
+{
+	struct word word = { .size = sizeof(word.bytes) };
+
+	verb(nhcadv_msg_ep_address(ep, word.bytes, &word.size));
+	tell(&word, sizeof(word));
+}
+
+static void listen_some(void)
+{
+	static uint64_t next;
+	struct word word;
+	ssize_t n;
+
+	/* behind the last word comes something else */
+	if (over || now_ns() < next)
+		return;
+	next = now_ns() + 10000000;
+	n = recv(sock, &word, 1, MSG_DONTWAIT | MSG_PEEK);
+	if (!n)
+		die("the other side is gone");
+	if (n < 0)
+		return;
+	hear(&word, sizeof(word));
+	if (word.over)
+		over = true;
+	else
+		verb(nhcadv_msg_reconnect(peer, word.bytes, word.size));
+}
+
+/* Does it tell of paths alone? */
+static bool about_paths(const struct nhcadv_msg_completion *wc)
+{
+	if (wc->kind != NHCADV_MSG_UNREACHABLE && wc->kind != NHCADV_MSG_REACHABLE)
+		return false;
+	printf("# %s: the other side is %sreachable\n", client ? "client" : "server",
+	       wc->kind == NHCADV_MSG_REACHABLE ? "" : "un");
+	if (wc->kind == NHCADV_MSG_UNREACHABLE)
+		say_where();
+	return true;
+}
+
 /* Polls, and says whether there was something. */
 static int poll_some(struct nhcadv_msg_completion *wc, int num)
 {
 	int n;
 
+	listen_some();
 	if (opt.events)
 		nhcadv_msg_wait(ep, 20);
 	n = nhcadv_msg_poll(ep, wc, num);
@@ -118,28 +175,25 @@ static int poll_some(struct nhcadv_msg_completion *wc, int num)
 	return n;
 }
 
-static void recover_now(uint64_t count)
+/* @count messages are done: is it time for what is to happen in the middle? */
+static void in_between(uint64_t count)
 {
 	uint32_t recoveries;
 
-	if (!opt.recover_after || count != opt.recover_after)
-		return;
-	verb(nhcadv_recover(contexts[num_paths - 1], &recoveries));
-	printf("# %s: recovered after %" PRIu64 " messages\n", client ? "client" : "server", count);
-	opt.recover_after = 0;
-}
-
-static void print_stats(void)
-{
-	struct nhcadv_msg_stats s;
-	uint32_t i;
-
-	for (i = 0; !nhcadv_msg_query(peer, i, &s); i++)
-		printf("msg_xfer: path %u: %s, %" PRIu64 " transfers, %" PRIu64 " packets, %" PRIu64
-		       " resent, %" PRIu64 " redriven, %" PRIu64 " probes, %" PRIu64
-		       " deaths, %.3f ms, window %" PRIu64 " KiB\n", i,
-		       s.alive ? "alive" : "dead", s.transfers, s.packets, s.resent, s.redriven,
-		       s.probes, s.deaths, s.srtt_ns / 1e6, s.window >> 10);
+	if (count && count == opt.recover_after) {
+		verb(nhcadv_recover(contexts[num_paths - 1], &recoveries));
+		printf("# %s: recovered after %" PRIu64 " messages\n",
+		       client ? "client" : "server", count);
+		opt.recover_after = 0;
+	}
+	if (count && count == opt.start_after) {
+		if (!fork()) {
+			execl("/bin/sh", "sh", "-c", opt.command, NULL);
+			_exit(127);
+		}
+		printf("# %s: %s\n", client ? "client" : "server", opt.command);
+		opt.start_after = 0;
+	}
 }
 
 /* ---- writes and reads ---- */
@@ -168,7 +222,11 @@ static void client_done(const struct nhcadv_msg_completion *wc)
 
 	once(&state[k < messages ? k : 0].done, k, "completion");
 	done++;
-	recover_now(done);
+	in_between(done);
+	if (opt.fast && done == opt.window && messages > opt.window) {
+		start_ns = now_ns();
+		counted = messages - done;
+	}
 	if (wc->status == ECANCELED && opt.cancel && k % 3 == 0) {
 		cancelled++;
 		/* nobody will tell */
@@ -211,13 +269,9 @@ static void client_run(void)
 				told++;
 				nhcadv_msg_release(ep, wc[i].data);
 				break;
-			case NHCADV_MSG_UNREACHABLE:
-			case NHCADV_MSG_REACHABLE:
-				printf("# the server is %sreachable\n",
-				       wc[i].kind == NHCADV_MSG_REACHABLE ? "" : "un");
-				break;
 			default:
-				die("completion of kind %u", wc[i].kind);
+				if (!about_paths(&wc[i]))
+					die("completion of kind %u", wc[i].kind);
 			}
 		}
 	}
@@ -233,9 +287,9 @@ static void server_told(const struct nhcadv_msg_completion *wc)
 		return;
 	}
 	if (wc->kind != NHCADV_MSG_WRITTEN) {
-		if (wc->kind == NHCADV_MSG_UNREACHABLE || wc->kind == NHCADV_MSG_REACHABLE)
-			return;
-		die("completion of kind %u", wc->kind);
+		if (!about_paths(wc))
+			die("completion of kind %u", wc->kind);
+		return;
 	}
 	once(&state[k < messages ? k : 0].told, k, "notice");
 	told++;
@@ -243,33 +297,23 @@ static void server_told(const struct nhcadv_msg_completion *wc)
 		die("notice of message %" PRIu64 ": %" PRIu64 " bytes", k, wc->length);
 	check(slot(k), opt.size, base_of(k), "write", k);
 	verb(nhcadv_msg_send(peer, NULL, 0, k, 0));
-	recover_now(told);
+	in_between(told);
 }
 
 static void server_run(void)
 {
 	struct nhcadv_msg_completion wc[16];
-	uint64_t next = now_ns() + 10000000;
-	char byte;
 	int i, n;
 
-	/* until the client says that all is done */
-	for (;;) {
-		n = opt.events || opt.op == WRITE ? poll_some(wc, 16) : nhcadv_msg_poll(ep, wc, 16);
+	while (!over) {
+		n = poll_some(wc, 16);
 		for (i = 0; i < n; i++)
 			server_told(&wc[i]);
-		if (now_ns() < next)
-			continue;
-		next = now_ns() + 10000000;
+		/* nobody tells of these */
 		if (opt.op == READ || opt.fast)
 			last_news = now_ns();
-		if (opt.op == READ)
-			recover_now(opt.recover_after);
-		i = recv(sock, &byte, 1, MSG_DONTWAIT);
-		if (!i)
-			die("the client is gone");
-		if (i == 1)
-			break;
+		if (opt.op == READ && now_ns() > start_ns + 100000000)
+			in_between(opt.recover_after + opt.start_after);
 	}
 }
 
@@ -303,7 +347,7 @@ static void send_run(void)
 				if (wc[i].status || wc[i].length != send_size(k))
 					die("send %" PRIu64 ": %s", k, strerror(wc[i].status));
 				done++;
-				recover_now(done);
+				in_between(done);
 			} else if (wc[i].kind == NHCADV_MSG_RECEIVED) {
 				if (k != told)
 					die("send %" PRIu64 " comes when it is %" PRIu64 "'s turn", k,
@@ -313,6 +357,8 @@ static void send_run(void)
 				check(wc[i].data, wc[i].length, base_of(k), "send", k);
 				nhcadv_msg_release(ep, wc[i].data);
 				told++;
+			} else if (!about_paths(&wc[i])) {
+				die("completion of kind %u", wc[i].kind);
 			}
 		}
 	}
@@ -324,11 +370,13 @@ static void linger(void)
 	uint64_t end = now_ns() + LINGER_NS;
 	struct nhcadv_msg_completion wc;
 
-	while (now_ns() < end)
-		if (nhcadv_msg_poll(ep, &wc, 1) && wc.kind != NHCADV_MSG_UNREACHABLE &&
-		    wc.kind != NHCADV_MSG_REACHABLE && !(wc.kind == NHCADV_MSG_SEND && !client))
-			die("a completion of kind %u, id %" PRIu64 ", when all was done", wc.kind,
-			    wc.id);
+	while (now_ns() < end || !over)
+		if (poll_some(&wc, 1) && !about_paths(&wc)) {
+			if (wc.kind != NHCADV_MSG_SEND || client || opt.op != WRITE)
+				die("a completion of kind %u, id %" PRIu64 ", when all was done", wc.kind,
+				    wc.id);
+			server_told(&wc);
+		}
 }
 
 /* ---- beginning and end ---- */
@@ -397,7 +445,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:R:P:feC")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:R:X:P:fjeC")) != -1) {
 		switch (c) {
 		case 'd': *devices = optarg; break;
 		case 'g': *gids = optarg; break;
@@ -409,8 +457,13 @@ static void options(int argc, char **argv, char **devices, char **gids)
 		case 's': opt.size = number(optarg); break;
 		case 'w': opt.window = number(optarg); break;
 		case 'R': opt.recover_after = number(optarg); break;
+		case 'X':
+			opt.start_after = number(optarg);
+			opt.command = strchr(optarg, ':') ? strchr(optarg, ':') + 1 : "true";
+			break;
 		case 'P': opt.patience = number(optarg); break;
 		case 'f': opt.fast = true; break;
+		case 'j': opt.json = true; break;
 		case 'e': opt.events = true; break;
 		case 'C': opt.cancel = true; break;
 		default: exit(2);
@@ -419,15 +472,45 @@ static void options(int argc, char **argv, char **devices, char **gids)
 	peer_host = argv[optind];
 	client = peer_host;
 	messages = opt.op == SEND ? opt.bytes : opt.bytes / opt.size;
+	counted = messages;
 	if (!*devices || !*gids || opt.size % 8 || !opt.window || !messages)
 		die("what is to be done?");
 }
 
+static void print_result(uint64_t ns)
+{
+	static const char * const ops[] = { "write", "read", "send" };
+	static const char * const names[] = { "written", "read", "sent" };
+	uint64_t bytes = opt.op == SEND ? 0 : counted * opt.size;
+
+	if (opt.json)
+		printf("{\"mode\": \"stream\", \"op\": \"msg-%s\", \"size\": %" PRIu64
+		       ", \"count\": %" PRIu64 ", \"depth\": %u, \"MiB_per_s\": %.2f, "
+		       "\"ns_per_message\": %.1f}\n", ops[opt.op], opt.size, counted, opt.window,
+		       bytes * 1e9 / ns / (1 << 20), (double)ns / counted);
+	else
+		printf("msg_xfer: %" PRIu64 " messages %s, %" PRIu64 " cancelled, %.3f s, %.2f MB/s\n",
+		       messages, names[opt.op], cancelled, ns / 1e9, bytes * 1e3 / ns);
+}
+
+static void print_stats(void)
+{
+	struct nhcadv_msg_stats s;
+	uint32_t i;
+
+	for (i = 0; !nhcadv_msg_query(peer, i, &s); i++)
+		printf("msg_xfer: path %u: %s, %" PRIu64 " transfers, %" PRIu64 " packets, %" PRIu64
+		       " resent, %" PRIu64 " redriven, %" PRIu64 " probes, %" PRIu64
+		       " deaths, %.3f ms, window %" PRIu64 " KiB\n", i,
+		       s.alive ? "alive" : "dead", s.transfers, s.packets, s.resent, s.redriven,
+		       s.probes, s.deaths, s.srtt_ns / 1e6, s.window >> 10);
+}
+
 int main(int argc, char **argv)
 {
-	static const char * const names[] = { "written", "read", "sent" };
 	char *devices = NULL, *gids = NULL;
-	uint64_t start, bytes, k;
+	struct word finished = { .over = 1 };
+	uint64_t bytes, k;
 
 	program = "msg_xfer";
 	options(argc, argv, &devices, &gids);
@@ -445,16 +528,15 @@ int main(int argc, char **argv)
 	meet_peer();
 
 	last_news = now_ns();
-	start = last_news;
+	start_ns = last_news;
 	if (opt.op == SEND)
 		send_run();
 	else if (client)
 		client_run();
 	else
 		server_run();
-	start = now_ns() - start;
-	if (client && opt.op != SEND)
-		tell("", 1);
+	start_ns = now_ns() - start_ns;
+	tell(&finished, sizeof(finished));
 	linger();
 	if (opt.op == WRITE && opt.fast && !client)
 		for (k = 0; k < opt.window && k < messages; k++)
@@ -466,9 +548,7 @@ int main(int argc, char **argv)
 		die("%" PRIu64 " of %" PRIu64 " messages were told of", told, messages);
 	meet(1);
 	if (client)
-		printf("msg_xfer: %" PRIu64 " messages %s, %" PRIu64 " cancelled, %.3f s, %.2f MB/s\n",
-		       messages, names[opt.op], cancelled, start / 1e9,
-		       opt.op == SEND ? 0 : messages * opt.size * 1e3 / start);
+		print_result(start_ns);
 	print_stats();
 	/* it completed, and is not in use any more */
 	verb(nhcadv_msg_dereg_mem(mem));

@@ -452,6 +452,8 @@ static bool ud_send(struct pair *p, uint32_t qpn)
 	REQUIRE(c.byte_len == 240 && c.flags & IBV_WC_GRH && c.flags & IBV_WC_WITH_IMM &&
 		c.imm == htonl(3), "%u bytes, flags %x", c.byte_len, c.flags);
 	REQUIRE(c.src_qp == p->a.qp->qp_num, "src_qp %u", c.src_qp);
+	/* as mlx5 says it: RoCEv2, IPv4 or IPv6 */
+	REQUIRE(!dev.nhca || c.sl == (dev.ipv4 ? 0xa : 0x9), "service level %x", c.sl);
 	return filled(p->b.buf + 40, 200, 9);
 }
 
@@ -512,6 +514,7 @@ static const struct test tests[] = {
 	{ "SRQ resize with requests in it", srq_resize, false },
 	{ "SQ drain", sq_drain, true },
 	{ "a receive that comes late (RNR)", late_receive, false },
+	{ "a rate limit", rate_limit, false },
 	{ "flush in the error state", flush, true },
 	{ "RESET and again", reset_again, false },
 	{ "a wrong R_Key", wrong_rkey, false },

@@ -435,6 +435,38 @@ static bool late_receive(struct pair *p)
 	       filled(p->b.buf, 9000, 10) && wait_for(p->a.cq, 1, IBV_WC_SEND, &c);
 }
 
+/* Bytes that leave by a limit need their time; without it, and after RESET, they do not. */
+static bool rate_limit(struct pair *p)
+{
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 16000 };
+	const size_t size = 512 << 10;
+	uint64_t took[3], least = size * 8 / 16 * 1000;
+	struct completion c;
+
+	if (!(dev.attr.packet_pacing_caps.supported_qpts & 1 << IBV_QPT_RC))
+		return missing("a rate limit of RC");
+	if (!make_pair(p, (struct pair_opts){ .size = size }))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		if (i == 1)
+			VERB(ibv_modify_qp_rate_limit(p->a.qp, &limit));
+		if (i == 2 && !reconnect(p))
+			return false;
+		fill(p->a.buf, size, i);
+		took[i] = now_ns(CLOCK_MONOTONIC);
+		WR(p, i, IBV_SEND_SIGNALED, ibv_wr_rdma_write(x, REMOTE(p, 0)); SGE(p, 0, size));
+		if (!wait_for(p->a.cq, i, IBV_WC_RDMA_WRITE, &c) || !filled(p->b.buf, size, i))
+			return false;
+		took[i] = now_ns(CLOCK_MONOTONIC) - took[i];
+	}
+	/* what may be ahead of the rate is less than a tenth of this */
+	REQUIRE(took[1] >= least / 10 * 9, "%zu bytes at 2 MB/s took %lu ns", size,
+		(unsigned long)took[1]);
+	REQUIRE(took[1] > took[0] && took[1] > took[2], "%lu ns without, %lu with, %lu after it",
+		(unsigned long)took[0], (unsigned long)took[1], (unsigned long)took[2]);
+	return true;
+}
+
 static bool expect_flushed(struct ibv_cq_ex *cq, uint64_t wr_id)
 {
 	struct completion c;

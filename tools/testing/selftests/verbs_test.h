@@ -92,6 +92,7 @@ struct completion {
 	uint32_t imm;
 	uint32_t qp_num;
 	uint32_t src_qp;
+	uint8_t sl;
 	uint64_t stamp;
 	uint64_t wall;
 };
@@ -197,6 +198,7 @@ __attribute__((unused)) static bool poll_one(struct ibv_cq_ex *cq, struct comple
 		.imm = ibv_wc_read_imm_data(cq),
 		.qp_num = ibv_wc_read_qp_num(cq),
 		.src_qp = ibv_wc_read_src_qp(cq),
+		.sl = ibv_wc_read_sl(cq),
 	};
 	if (dev.stamps) {
 		c->stamp = ibv_wc_read_completion_ts(cq);

@@ -21,17 +21,12 @@
 #define dma_buf_vunmap_unlocked(buf, map)	dma_buf_vunmap(buf, map)
 #define IB_ACCESS_FLUSH_GLOBAL		BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT	BIT(9)
-#endif
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-#include <linux/hrtimer.h>
-static inline void hrtimer_setup(struct hrtimer *timer,
-				 enum hrtimer_restart (*function)(struct hrtimer *),
-				 clockid_t clock_id, enum hrtimer_mode mode)
-{
-	hrtimer_init(timer, clock_id, mode);
-	timer->function = function;
-}
+/* such a core registers no memory for FLUSH, and has no bits to say what a device does */
+#define IB_DEVICE_FLUSH_GLOBAL		0
+#define IB_DEVICE_ATOMIC_WRITE		0
+#define IB_WR_ATOMIC_WRITE		15
+#define IB_WC_FLUSH			8
+#define IB_WC_ATOMIC_WRITE		9
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
@@ -56,6 +51,10 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /* ib_device_ops: verbs whose signature or name was another */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
 #endif
@@ -65,11 +64,23 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#include <linux/hrtimer.h>
 #define NHCA_OLD_IMPORT_NS	/* not a string */
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #define NHCA_OLD_PORT_EVENT	/* no report_port_event */
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define NHCA_OLD_COUNTER	/* verbs of QPs' counters do not take the port */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)

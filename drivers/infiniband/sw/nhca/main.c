@@ -83,7 +83,7 @@ static void nhca_port_update(struct nhca_dev *dev)
 	if (state == IB_PORT_ACTIVE) {
 		nhca_dispatch_port_event(dev, IB_EVENT_PORT_ACTIVE);
 	} else {
-		nhca_count(dev, NHCA_CNT_LINK_DOWNED);
+		nhca_dev_count(dev, NHCA_CNT_LINK_DOWNED);
 		nhca_dispatch_port_event(dev, IB_EVENT_PORT_ERR);
 	}
 }
@@ -263,6 +263,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 	dev->ah_next = 1 + (get_random_u32() >> 9);
 	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1);
+	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1);
 	dev->srq_next = 1;
 	INIT_LIST_HEAD(&dev->mcast.groups);
 	nhca_dev_describe(dev, name);
@@ -309,9 +310,10 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	nhca_limbo_destroy(dev);
 	if (dev->nn)
 		nhca_net_put(dev->nn);
-	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids));
+	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids) || !xa_empty(&dev->stats));
 	xa_destroy(&dev->ah_ids);
 	xa_destroy(&dev->srq_ids);
+	xa_destroy(&dev->stats);
 	nhca_rcxt_dev_exit(dev);
 	nhca_inject_destroy(dev->inject);
 	free_percpu(dev->counters);

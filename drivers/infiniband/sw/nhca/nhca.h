@@ -14,6 +14,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
+#include <rdma/nhca_res.h>
 
 #include "compat.h"
 #include "observe/counters.h"
@@ -75,7 +76,9 @@ struct nhca_txq;
  * @inject:   its rules of fault injection (observe/inject.c); owned
  * @limbo:    packets that those have held back (net/faults.c); owned
  * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
- * @counters: per CPU
+ * @counters: per CPU, but for queue pairs that are bound to counters of their own
+ * @stats:    xarray of such counters by number: per CPU, as @counters (verbs/counter.c); its lock
+ *            is held while one is read
  */
 struct nhca_dev {
 	struct ib_device ibdev;
@@ -108,6 +111,7 @@ struct nhca_dev {
 	struct nhca_limbo *limbo;
 	struct dentry *debugfs;
 	struct nhca_counters __percpu *counters;
+	struct xarray stats;
 };
 
 static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)
@@ -115,14 +119,10 @@ static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)
 	return container_of(ibdev, struct nhca_dev, ibdev);
 }
 
-static inline void nhca_count(struct nhca_dev *dev, enum nhca_counter which)
+/* what no queue pair has to do with; any context */
+static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
 {
 	this_cpu_inc(dev->counters->v[which]);
-}
-
-static inline void nhca_count_add(struct nhca_dev *dev, enum nhca_counter which, u64 n)
-{
-	this_cpu_add(dev->counters->v[which], n);
 }
 
 #endif /* NHCA_H */

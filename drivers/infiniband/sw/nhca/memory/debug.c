@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the memory room knows, for people: files in the module's debugfs directory, and
- * what `rdma resource show mr -dd` says beyond the core's.
+ * What the memory room knows, for people: files in the module's debugfs directory, and what there
+ * is to be seen of a region.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
-#include <rdma/restrack.h>
-#include <net/netlink.h>
 
 #include "mr.h"
 #include "debug.h"
@@ -72,33 +70,26 @@ static int holds_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(holds);
 
-static const char * const mr_kinds[] = {
-	[NHCA_MR_TCE] = "tce",
-	[NHCA_MR_ALL] = "all",
-	[NHCA_MR_LIST] = "list",
-	[NHCA_MR_ODP] = "on-demand",
-};
-
-int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
-	struct nlattr *table;
+	struct nhca_mkey *mk = &mr->mkey;
 
-	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
-	if (!table)
-		return -EMSGSIZE;
-	if (rdma_nl_put_driver_string(msg, "kind", mr_kinds[mr->kind]) ||
-	    rdma_nl_put_driver_string(msg, "key", READ_ONCE(mr->mkey.valid) ? "open" : "closed") ||
-	    rdma_nl_put_driver_u64_hex(msg, "access", mr->mkey.access) ||
-	    rdma_nl_put_driver_u64_hex(msg, "pvo", mr->pvo) ||
-	    rdma_nl_put_driver_u64(msg, "tces", mr->tces.count) ||
-	    rdma_nl_put_driver_u64(msg, "page_size", mr->tces.count ? BIT(mr->tces.shift) : 0) ||
-	    rdma_nl_put_driver_u32(msg, "windows", atomic_read(&mr->windows))) {
-		nla_nest_cancel(msg, table);
-		return -EMSGSIZE;
-	}
-	nla_nest_end(msg, table);
-	return 0;
+	spin_lock_bh(&mk->lock);
+	*res = (struct nhca_res_mr) {
+		.size = sizeof(*res),
+		.kind = mr->kind,
+		.open = mk->valid,
+		.access = mk->access,
+		.windows = atomic_read(&mr->windows),
+		.page_shift = mr->tces.count ? mr->tces.shift : 0,
+		.lkey = mk->key,
+		.tces = mr->tces.count,
+		.va = mk->va,
+		.length = mk->length,
+		.pvo = mr->pvo,
+	};
+	spin_unlock_bh(&mk->lock);
 }
 
 void nhca_memory_debug_init(struct dentry *dir)

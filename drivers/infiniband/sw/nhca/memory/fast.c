@@ -3,8 +3,12 @@
  * Fast registration: regions of kernel memory that a consumer maps with ib_map_mr_sg()
  * and the send engine opens with IB_WR_REG_MR, again and again.
  *
- * Pages of the CPU's size go to the region's range of TCEs, which gets another key with
- * each mapping.  What does not begin and end with such pages goes to a list.
+ * Pages of the CPU's size go to a range of TCEs, which gets another key with each mapping.
+ * What does not begin and end with such pages goes to a list.
+ *
+ * A consumer may map what is still open: it has posted the local invalidate, or will with the
+ * next IB_WR_REG_MR behind it, and waits for neither.  So a region has two ranges or lists: what
+ * is open stays as it is until it is closed.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -17,36 +21,56 @@
 #define NHCA_ACCESS_FAST		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 					 NHCA_ACCESS_REMOTE_MODIFY | IB_ACCESS_OPTIONAL)
 
-struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps)
+static int fast_alloc_list(struct nhca_mr *mr)
+{
+	mr->kind = NHCA_MR_LIST;
+	mr->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces), GFP_KERNEL);
+	mr->next->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces), GFP_KERNEL);
+	return mr->pieces && mr->next->pieces ? 0 : -ENOMEM;
+}
+
+static int fast_alloc_range(struct nhca_range *r, const struct nhca_mr *mr)
 {
 	const struct nhca_owner owner = {
 		.kind = NHCA_OWNER_PD,
-		.id = (uintptr_t)pd,
+		.id = (uintptr_t)mr->mkey.pd,
 	};
+	int err = nhca_range_alloc(r, PAGE_SHIFT, mr->max_pieces, &owner);
+
+	if (err)
+		r->count = 0;
+	return err;
+}
+
+struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps)
+{
 	struct nhca_mr *mr;
-	int err;
+	int err = -ENOMEM;
 
 	mr = nhca_mr_alloc(dev, pd, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->max_pieces = max_sg;
-	if (gaps) {
-		mr->ibmr.type = IB_MR_TYPE_SG_GAPS;
-		mr->kind = NHCA_MR_LIST;
-		mr->pieces = kvmalloc_array(max_sg, sizeof(*mr->pieces), GFP_KERNEL);
-		err = mr->pieces ? 0 : -ENOMEM;
-	} else {
-		mr->ibmr.type = IB_MR_TYPE_MEM_REG;
-		mr->kind = NHCA_MR_TCE;
-		err = nhca_range_alloc(&mr->tces, PAGE_SHIFT, max_sg, &owner);
-		if (err)
-			mr->tces.count = 0;
-	}
+	mr->ibmr.type = gaps ? IB_MR_TYPE_SG_GAPS : IB_MR_TYPE_MEM_REG;
+	mr->next = kzalloc(sizeof(*mr->next), GFP_KERNEL);
+	if (mr->next)
+		err = gaps ? fast_alloc_list(mr) : fast_alloc_range(&mr->tces, mr) ?:
+			     fast_alloc_range(&mr->next->tces, mr);
 	if (err) {
 		nhca_mr_free(mr);
 		return ERR_PTR(err);
 	}
 	return &mr->ibmr;
+}
+
+void nhca_mr_fast_free(struct nhca_mr *mr)
+{
+	if (!mr->next)
+		return;
+	if (mr->next->tces.count)
+		nhca_range_free(&mr->next->tces);
+	kvfree(mr->next->pieces);
+	kfree(mr->next);
 }
 
 /* DMA addresses of this device are the kernel's own; a wrong one is found here */
@@ -59,12 +83,13 @@ static bool fast_addr_valid(u64 addr)
 static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	struct nhca_next *next = mr->next;
 
-	if (mr->npieces == mr->max_pieces)
+	if (next->npieces == mr->max_pieces)
 		return -ENOMEM;
 	if (!fast_addr_valid(addr))
 		return -EINVAL;
-	nhca_range_set(&mr->tces, mr->npieces++,
+	nhca_range_set(&next->tces, next->npieces++,
 		       page_to_pfn(virt_to_page((void *)(unsigned long)addr)),
 		       NHCA_TCE_READ | NHCA_TCE_WRITE);
 	return 0;
@@ -74,8 +99,9 @@ static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	struct nhca_next *next = mr->next;
 	u64 offset = ibmr->iova & (ibmr->page_size - 1);
-	u32 i = mr->npieces;
+	u32 i = next->npieces;
 
 	if (i == mr->max_pieces)
 		return -ENOMEM;
@@ -84,9 +110,9 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 		addr += offset;
 	if (!fast_addr_valid(addr))
 		return -EINVAL;
-	mr->pieces[i].addr = addr;
-	mr->pieces[i].off = i ? (u64)i * ibmr->page_size - offset : 0;
-	mr->npieces++;
+	next->pieces[i].addr = addr;
+	next->pieces[i].off = i ? (u64)i * ibmr->page_size - offset : 0;
+	next->npieces++;
 	return 0;
 }
 
@@ -95,11 +121,13 @@ static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nen
 			 unsigned int *sg_offset)
 {
 	u64 skip = sg_offset ? *sg_offset : 0, addr, len;
+	struct nhca_next *next = mr->next;
 	struct scatterlist *sg;
 	int i;
 
 	if (sg_nents <= 0 || skip > sg_dma_len(sgl))
 		return -EINVAL;
+	next->kind = NHCA_MR_LIST;
 	mr->ibmr.iova = sg_dma_address(sgl) + skip;
 	mr->ibmr.length = 0;
 	for_each_sg(sgl, sg, sg_nents, i) {
@@ -108,13 +136,13 @@ static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nen
 		skip = 0;
 		if (!len)
 			continue;
-		if (mr->npieces == mr->max_pieces)
+		if (next->npieces == mr->max_pieces)
 			break;
 		if (!fast_addr_valid(addr) || !fast_addr_valid(addr + len - 1))
 			return -EINVAL;
-		mr->pieces[mr->npieces].off = mr->ibmr.length;
-		mr->pieces[mr->npieces].addr = addr;
-		mr->npieces++;
+		next->pieces[next->npieces].off = mr->ibmr.length;
+		next->pieces[next->npieces].addr = addr;
+		next->npieces++;
 		mr->ibmr.length += len;
 	}
 	if (sg_offset)
@@ -125,39 +153,40 @@ static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nen
 static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nents,
 			  unsigned int *sg_offset)
 {
+	struct nhca_next *next = mr->next;
 	u32 size = mr->ibmr.page_size;
 	int n;
 
 	if (size == PAGE_SIZE) {
-		mr->kind = NHCA_MR_TCE;
+		next->kind = NHCA_MR_TCE;
 		n = ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_tce);
-		if (mr->npieces)
-			mr->pvo = nhca_range_pvo(&mr->tces) + (mr->ibmr.iova & ~PAGE_MASK);
+		if (next->npieces)
+			next->pvo = nhca_range_pvo(&next->tces) + (mr->ibmr.iova & ~PAGE_MASK);
 		return n;
 	}
 	if (!is_power_of_2(size))
 		return -EINVAL;
-	if (!mr->pieces) {
+	if (!next->pieces) {
 		/* few do this, so not each region has the list from the beginning */
-		mr->pieces = kmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
-					   GFP_ATOMIC | __GFP_NOWARN);
-		if (!mr->pieces)
+		next->pieces = kmalloc_array(mr->max_pieces, sizeof(*next->pieces),
+					     GFP_ATOMIC | __GFP_NOWARN);
+		if (!next->pieces)
 			return -ENOMEM;
 	}
-	mr->kind = NHCA_MR_LIST;
+	next->kind = NHCA_MR_LIST;
 	return ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_piece);
 }
 
-/* What was mapped before is gone: its TCEs, and the key that found them. */
-static void fast_unmap(struct nhca_mr *mr)
+/* What was mapped, or was open before, is gone: its TCEs, and the key that found them. */
+static void fast_unmap(struct nhca_next *next)
 {
-	if (mr->pvo) {
-		nhca_range_clear(&mr->tces, 0, mr->npieces);
-		nhca_range_rekey(&mr->tces);
-		mr->pvo = 0;
+	if (next->pvo) {
+		nhca_range_clear(&next->tces, 0, next->npieces);
+		nhca_range_rekey(&next->tces);
+		next->pvo = 0;
 	}
-	mr->npieces = 0;
-	mr->ibmr.length = 0;
+	next->npieces = 0;
+	next->mapped = false;
 }
 
 int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
@@ -165,22 +194,23 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	unsigned long flags;
-	int n = -EINVAL;
+	int n;
 
 	if (!nhca_mr_is_fast(mr))
 		return -EINVAL;
 	/* consumers map with interrupts disabled, too */
 	spin_lock_irqsave(&mr->mkey.lock, flags);
-	if (mr->mkey.valid)
-		goto unlock;
-	fast_unmap(mr);
+	fast_unmap(mr->next);
+	ibmr->length = 0;
 	if (ibmr->type == IB_MR_TYPE_SG_GAPS)
 		n = fast_map_gaps(mr, sg, sg_nents, sg_offset);
 	else
 		n = fast_map_pages(mr, sg, sg_nents, sg_offset);
-	if (n < 0)
-		fast_unmap(mr);
-unlock:
+	mr->next->mapped = n >= 0;
+	if (n < 0) {
+		fast_unmap(mr->next);
+		ibmr->length = 0;
+	}
 	spin_unlock_irqrestore(&mr->mkey.lock, flags);
 	return n;
 }
@@ -189,6 +219,7 @@ unlock:
 static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, u32 key,
 		      int access)
 {
+	u32 npieces = mr->next->mapped ? mr->next->npieces : mr->npieces;
 	u64 length = mr->ibmr.length;
 
 	if (mr->mkey.pd != party->pd || mr->mkey.valid)
@@ -202,9 +233,24 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, 
 	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	/* the consumer may have moved the IOVA */
-	if (!mr->npieces || !length || mr->ibmr.iova + length - 1 < mr->ibmr.iova)
+	if (!npieces || !length || mr->ibmr.iova + length - 1 < mr->ibmr.iova)
 		return -EINVAL;
 	return 0;
+}
+
+/* @mr's lock held, its key closed: what was mapped takes the place of what was open before. */
+static void fast_take(struct nhca_mr *mr)
+{
+	struct nhca_next *next = mr->next;
+
+	if (!next->mapped)
+		return;
+	swap(mr->kind, next->kind);
+	swap(mr->pvo, next->pvo);
+	swap(mr->tces, next->tces);
+	swap(mr->pieces, next->pieces);
+	swap(mr->npieces, next->npieces);
+	fast_unmap(next);
 }
 
 int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
@@ -221,6 +267,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 	spin_lock(&mk->lock);
 	err = fast_check(mr, party, key, access);
 	if (!err) {
+		fast_take(mr);
 		mk->access = access;
 		mk->va = mr->ibmr.iova;
 		mk->length = mr->ibmr.length;

@@ -213,15 +213,14 @@ bool nhca_iter_lend(const struct nhca_iter *it)
 	return true;
 }
 
-int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
-		u64 compare_add, u64 swap, u64 *orig)
+/* Where 8 bytes lie that are read or written at once.  Return: 0 or as nhca_iter_next(). */
+static int iter_word(const struct nhca_party *party, u32 rkey, u64 va, int access, void **where)
 {
 	struct nhca_iter it;
 	struct nhca_seg seg;
-	atomic64_t *where;
 	int err;
 
-	err = nhca_iter_key(&it, party, rkey, va, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
+	err = nhca_iter_key(&it, party, rkey, va, sizeof(u64), access);
 	if (err)
 		return err;
 	err = nhca_iter_next(&it, sizeof(u64), &seg);
@@ -230,11 +229,47 @@ int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
 	/* a region may begin at an odd place in memory and at 0 for its users */
 	if (!IS_ALIGNED(seg.off, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
+	*where = nhca_seg_addr(&seg);
+	return 0;
+}
 
-	where = nhca_seg_addr(&seg);
+int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
+		u64 compare_add, u64 swap, u64 *orig)
+{
+	void *where;
+	int err;
+
+	err = iter_word(party, rkey, va, IB_ACCESS_REMOTE_ATOMIC, &where);
+	if (err)
+		return err;
 	if (cas)
 		*orig = atomic64_cmpxchg(where, compare_add, swap);
 	else
 		*orig = atomic64_fetch_add(compare_add, where);
+	return 0;
+}
+
+int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 value)
+{
+	void *where;
+	int err;
+
+	err = iter_word(party, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
+	if (err)
+		return err;
+	/* behind what this CPU has placed before, for who reads the word with acquire semantics */
+	smp_store_release((u64 *)where, value);
+	return 0;
+}
+
+int nhca_flush(const struct nhca_party *party, u32 rkey, u64 va, u32 len, bool all, int access)
+{
+	u64 off;
+
+	if (all ? !nhca_mkey_check_all(party, rkey, access) :
+		  !nhca_mkey_check(party, rkey, va, len, access, &off))
+		return -EACCES;
+	/* bytes are written by the CPU, to memory that is coherent: only their order can lack */
+	wmb();
 	return 0;
 }

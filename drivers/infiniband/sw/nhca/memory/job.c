@@ -259,8 +259,7 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 {
 	u64 want = NHCA_TCE_READ | (ib_access_writable(access) ? NHCA_TCE_WRITE : 0);
 	struct nhca_job_mem *mem;
-	u64 at, end, off;
-	unsigned int shift;
+	u64 off;
 
 	*found = NULL;
 	if (!len)
@@ -276,9 +275,8 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 		return NHCA_PVO_RANGE;
 	if (access & ~mem->access)
 		return NHCA_PVO_ACCESS;
-	for (at = pvo, end = pvo + len; at < end; at = round_up(at + 1, BIT_ULL(shift)))
-		if ((nhca_tce_find(at, &shift) & want) != want)
-			return NHCA_PVO_PAGE;
+	if (!nhca_tce_all(pvo, len, want))
+		return NHCA_PVO_PAGE;
 	*found = mem;
 	return NHCA_PVO_OK;
 }

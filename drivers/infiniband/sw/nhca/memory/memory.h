@@ -177,6 +177,25 @@ bool nhca_iter_lend(const struct nhca_iter *it);
 int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig);
 
+/**
+ * nhca_atomic_write - store 8 bytes in registered memory at once (IBTA A19)
+ * @rkey, @va: where; @va is 8-byte aligned (the caller has checked)
+ * @value: as in the packet
+ * Whoever sees the bytes, on whatever CPU, sees all that this CPU has written before them.
+ * Context: live section.  Return: 0, -EACCES, -EAGAIN.
+ */
+int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 value);
+
+/**
+ * nhca_flush - what was written by a key is seen by all on this host (IBTA A19)
+ * @va, @len: the bytes; not looked at if @all
+ * @all:    all that the key opens
+ * @access: IB_ACCESS_FLUSH_*, which the key must grant
+ * What this CPU has written, or has seen written, is in memory that devices see, too.
+ * Context: live section.  Return: 0, -EACCES.
+ */
+int nhca_flush(const struct nhca_party *party, u32 rkey, u64 va, u32 len, bool all, int access);
+
 /* ---- on-demand pages: what an engine does with -EAGAIN ---- */
 
 /**
@@ -368,7 +387,8 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 
 /**
  * nhca_mr_fast_map - ib_map_mr_sg(): what the next IB_WR_REG_MR will open
- * Context: any; the key is closed.  Return: elements mapped, or an error.
+ * The key may be open: what it opens stays.
+ * Context: any; one at a time.  Return: elements mapped, or an error.
  */
 int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		     unsigned int *sg_offset);
@@ -438,8 +458,8 @@ void nhca_mw_qp_gone(const struct nhca_party *party);
 /* what type 2 windows are: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B (module parameter mw_type) */
 u64 nhca_mw_device_cap(void);
 
-/* ib_device_ops.fill_res_mr_entry: what the region is (memory/debug.c) */
-int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+/* what there is to be seen of a region (memory/debug.c); process */
+void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res);
 
 /* module load: random first keys; unload */
 int nhca_memory_init(void);

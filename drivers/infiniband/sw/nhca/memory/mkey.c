@@ -11,6 +11,7 @@
 #include "mkey.h"
 #include "mr.h"
 #include "rkm.h"
+#include "../observe/trace.h"
 
 /* index 0 stays free, so that no key is below 256 */
 #define NHCA_MKEY_INDEX_BITS	24
@@ -91,6 +92,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	spin_lock_init(&mk->lock);
 	refcount_set(&mk->ref, 1);
 	mk->valid = false;
+	mk->shut = false;
 
 	mutex_lock(&keys.lock);
 	i = mkey_index();
@@ -116,6 +118,15 @@ unlock:
 	return err;
 }
 
+/* Who had found the key open is done. */
+static void mkey_revoked(struct nhca_mkey *mk)
+{
+	if (!mk->shut)
+		return;
+	mk->shut = false;
+	trace_nhca_key_revoked(mk->pd, mk->key, mk->type, mk->qpn);
+}
+
 void nhca_mkey_del(struct nhca_mkey *mk)
 {
 	u32 i = mk->key >> 8, c = i >> NHCA_MKEY_CHUNK_BITS;
@@ -135,11 +146,14 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	kvfree(chunk);
 
 	/* closed, and nobody had found it who could open it again */
-	if (refcount_dec_and_test(&mk->ref) && !mk->valid)
+	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
+		mkey_revoked(mk);
 		return;
+	}
 	wait_var_event(&mk->ref, !refcount_read(&mk->ref));
 	spin_lock_bh(&mk->lock);
 	nhca_mkey_close(mk);
+	mkey_revoked(mk);
 	spin_unlock_bh(&mk->lock);
 }
 
@@ -150,6 +164,7 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant)
 	mk->key = (mk->key & ~0xff) | variant;
 	/* who sees it open sees what it opens */
 	smp_store_release(&mk->valid, true);
+	trace_nhca_key_opened(mk->pd, mk->key, mk->type, mk->qpn, mk->va, mk->length, mk->access);
 }
 
 bool nhca_mkey_shut(struct nhca_mkey *mk)
@@ -158,14 +173,21 @@ bool nhca_mkey_shut(struct nhca_mkey *mk)
 	if (!mk->valid)
 		return false;
 	WRITE_ONCE(mk->valid, false);
+	mk->shut = true;
 	nhca_rkm_sweep(mk->pd, mk->key);
 	return true;
+}
+
+void nhca_mkey_shut_end(struct nhca_mkey *mk)
+{
+	nhca_live_wait();
+	mkey_revoked(mk);
 }
 
 void nhca_mkey_close(struct nhca_mkey *mk)
 {
 	if (nhca_mkey_shut(mk))
-		nhca_live_wait();
+		nhca_mkey_shut_end(mk);
 }
 
 /* Context: live section. */
@@ -233,9 +255,8 @@ static bool mkey_fits(const struct nhca_mkey *mk, const struct nhca_party *party
 	return false;
 }
 
-/* Context: live section.  Return: the key if it opens these bytes, or NULL. */
-static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
-				    int access)
+/* Context: live section.  Return: the key if it opens anything in this way, or NULL. */
+static struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key, int access)
 {
 	struct nhca_mkey *mk = mkey_find(key);
 
@@ -246,6 +267,17 @@ static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64
 	if (unlikely(mk->key != key || !mkey_fits(mk, party, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
+		return NULL;
+	return mk;
+}
+
+/* Context: live section.  Return: the key if it opens these bytes, or NULL. */
+static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
+				    int access)
+{
+	struct nhca_mkey *mk = mkey_granted(party, key, access);
+
+	if (unlikely(!mk))
 		return NULL;
 	/* no sum here can wrap */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
@@ -262,6 +294,11 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va,
 		return NULL;
 	*off = mk->off + (va - mk->va);
 	return mk->mr;
+}
+
+bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access)
+{
+	return mkey_granted(party, key, access);
 }
 
 int nhca_hold_open(struct nhca_hold *h, const struct nhca_party *party, u32 rkey, u64 va,

@@ -49,6 +49,7 @@ struct nhca_party {
  *          close, so no live section may take it
  * @ref:    the object, and who has found it with nhca_mkey_get()
  * @valid:  the key is open; the fields below are constant while it is
+ * @shut:   it was, and live sections that had found it so may not have ended
  * @key:    index << 8 | variant
  * @type:   constant
  * @pd:     protection domain
@@ -63,6 +64,7 @@ struct nhca_mkey {
 	spinlock_t lock;
 	refcount_t ref;
 	bool valid;
+	bool shut;
 	enum nhca_mkey_type type;
 	u32 key;
 	u32 qpn;
@@ -103,11 +105,17 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant);
 void nhca_mkey_close(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_shut - nhca_mkey_close() without its end: who calls this waits with
- * nhca_live_wait(), once for whatever else it takes away
+ * nhca_mkey_shut - nhca_mkey_close() without its end: who calls this calls
+ * nhca_mkey_shut_end(), once for whatever else it takes away
  * Context: @mk->lock held.  Return: false if the key was closed.
  */
 bool nhca_mkey_shut(struct nhca_mkey *mk);
+
+/**
+ * nhca_mkey_shut_end - wait for the live sections that had found the key open
+ * Context: not in a live section; nobody opens @mk meanwhile.
+ */
+void nhca_mkey_shut_end(struct nhca_mkey *mk);
 
 /**
  * nhca_mkey_get - what has the index of @key, open or not, whatever the variant
@@ -127,6 +135,12 @@ void nhca_mkey_put(struct nhca_mkey *mk);
  */
 struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va, u32 len,
 				int access, u64 *off);
+
+/**
+ * nhca_mkey_check_all - does @key open whatever it names to this party, with @access?
+ * Context: live section.
+ */
+bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access);
 
 /**
  * nhca_mkey_walk - show every key to @fn, for debugfs

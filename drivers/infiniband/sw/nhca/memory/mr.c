@@ -44,6 +44,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
 	kvfree(mr->pieces);
+	nhca_mr_fast_free(mr);
 	nhca_odp_put(mr->odp);
 	nhca_dmabuf_free(mr->dmabuf);
 	/* takes NULL, and marks pages dirty if they could be written */
@@ -198,7 +199,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 		spin_unlock_bh(&mk->lock);
 		return err;
 	}
-	nhca_live_wait();
+	nhca_mkey_shut_end(mk);
 	lent = mr->lent;
 	mr->lent = false;
 	mk->access = access;
@@ -243,10 +244,11 @@ static int mr_shut_locked(struct nhca_mr *mr)
 
 int nhca_mr_close(struct ib_mr *ibmr)
 {
-	int err = mr_shut_locked(to_nhca_mr(ibmr));
+	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	int err = mr_shut_locked(mr);
 
 	if (!err)
-		nhca_live_wait();
+		nhca_mkey_shut_end(&mr->mkey);
 	return err;
 }
 

@@ -41,17 +41,33 @@ struct nhca_piece {
 };
 
 /**
+ * struct nhca_next - of a fast registration: what was mapped last and is not open yet
+ * @kind, @pvo, @tces, @pieces, @npieces: as of struct nhca_mr, which takes them over when
+ *          IB_WR_REG_MR opens them, and leaves its own here; owned
+ * @mapped: there is something
+ */
+struct nhca_next {
+	enum nhca_mr_kind kind;
+	u64 pvo;
+	struct nhca_range tces;
+	struct nhca_piece *pieces;
+	u32 npieces;
+	bool mapped;
+};
+
+/**
  * struct nhca_mr - a memory region
  * @ibmr:    the core's part
  * @mkey:    its key, domain, rights and range; mkey.off is 0
  * @kind:    constant; of a fast registration: changes only while the key is closed
  * @pvo:     of the region's first byte; 0 if it has no range (or, for fast registration,
- *           nothing is mapped); changes only while the key is closed
+ *           nothing was opened); changes only while the key is closed
  * @tces:    its range; count is 0 if it has none; owned
  * @umem:    pins user pages; owned
  * @pieces, @npieces, @max_pieces: NHCA_MR_LIST; change only while the key is closed; owned.
- *           Of fast registration with TCEs: pages mapped, and that can be; of what is
- *           not for fast registration: 0
+ *           Of fast registration with TCEs: pages that are open, and that can be mapped;
+ *           of what is not for fast registration: 0
+ * @next:    of fast registration (memory/fast.c); under the key's lock; owned
  * @windows: bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
  * @lent:    pages of it have gone to the network stack by reference
  * @lend:    may they? not if its memory can be taken away from softirq or by others
@@ -70,6 +86,7 @@ struct nhca_mr {
 	struct nhca_piece *pieces;
 	u32 npieces;
 	u32 max_pieces;
+	struct nhca_next *next;
 	atomic_t windows;
 	bool lent;
 	bool lend;
@@ -129,6 +146,9 @@ static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
 		return nhca_pvo_seg(mr->pvo + off, max, write, seg);
 	return nhca_mr_seg_other(mr, off, max, write, seg);
 }
+
+/* nhca_mr_free() for what only fast registrations own; Context: process, sleeps */
+void nhca_mr_fast_free(struct nhca_mr *mr);
 
 /* does the iterator write where it stands? */
 static inline bool nhca_iter_writes(const struct nhca_iter *it)

@@ -180,6 +180,35 @@ static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
 }
 
 /**
+ * nhca_tce_all - do the entries of all these bytes have the PVO's key and these flags?
+ * @pvo, @len: bytes of one range, at least one
+ * @flags: NHCA_TCE_READ, NHCA_TCE_WRITE
+ * Context: live section.
+ */
+static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
+{
+	const struct nhca_tce_table *t =
+		&nhca_tce_tables[(pvo >> NHCA_PVO_OFFSET_BITS) % NHCA_TCE_TABLES];
+	unsigned int shift = READ_ONCE(t->shift);
+	u64 at = pvo & NHCA_PVO_OFFSET_MASK, last = (at + len - 1) >> shift;
+	u64 want = (pvo & ~NHCA_PVO_OFFSET_MASK) | flags, i, wrong = 0;
+	const u64 *leaf;
+	u64 **dir;
+
+	dir = READ_ONCE(t->leaf);
+	if (unlikely(!dir))
+		return false;
+	for (i = at >> shift; i <= last; i++) {
+		leaf = READ_ONCE(dir[i >> NHCA_TCE_LEAF_BITS]);
+		if (unlikely(!leaf))
+			return false;
+		wrong |= READ_ONCE(leaf[i % NHCA_TCE_LEAF_SIZE]) ^ want;
+	}
+	/* what else an entry has is its own */
+	return !(wrong & (~NHCA_PVO_OFFSET_MASK | flags));
+}
+
+/**
  * struct nhca_tce_usage - for debugfs and tests
  * @shift:   page size class, 0 if the table is not in use
  * @ranges, @entries: reserved

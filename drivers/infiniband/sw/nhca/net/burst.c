@@ -18,6 +18,7 @@
 #include "../memory/lend.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
+#include "../observe/trace.h"
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
 
@@ -302,7 +303,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		return -ENETDOWN;
 	dst = nhca_route(net, tx->av, tx->sport);
 	if (IS_ERR(dst)) {
-		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
+		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
 	/* what is cut up in software need not be of one piece */
@@ -317,6 +318,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
 	b->dev = tx->dev;
+	b->who = tx->who;
 	b->av = tx->av;
 	b->flow = tx->flow;
 	b->seg = nhca_tx_bytes(tx);
@@ -509,6 +511,9 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	b->packets += n;
 	b->payload += n * tx->payload;
 	b->ended = n && bytes < b->seg;
+	if (n)
+		trace_nhca_packet_sent(tx->who, tx->hdr, tx->hdr->psn, tx->hdr->qpn, n,
+				       tx->payload);
 	return n;
 }
 
@@ -528,5 +533,5 @@ void nhca_burst_flush(struct nhca_burst *b)
 	}
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
 	nhca_sum_below(skb, b->av);
-	nhca_send(b->dev, b->av, b->flow, skb, b->loan, b->packets, b->payload);
+	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->loan, b->packets, b->payload);
 }

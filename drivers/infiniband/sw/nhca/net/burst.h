@@ -9,13 +9,14 @@
 #include <linux/types.h>
 
 struct nhca_tx;
+struct nhca_who;
 struct sk_buff;
 
 /**
  * struct nhca_burst - packets that wait for those behind them
  * @skb:     headers of IP and UDP, then the packets; NULL: none
  * @last:    @skb, or the last of its frag_list: where fragments are added
- * @dev, @av, @flow: of the first packet, and so of all
+ * @dev, @who, @av, @flow: of the first packet, and so of all
  * @seg:     bytes of each packet behind its UDP header; the last may have fewer
  * @len:     bytes of all
  * @packets: how many
@@ -32,6 +33,7 @@ struct nhca_burst {
 	struct sk_buff *skb;
 	struct sk_buff *last;
 	struct nhca_dev *dev;
+	const struct nhca_who *who;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	u32 seg;

@@ -116,13 +116,13 @@ static void faults_out(struct nhca_dev *dev, struct sk_buff *skb)
 
 	/* the IP layer's from here on */
 	memset(skb->cb, 0, sizeof(skb->cb));
-	nhca_count(dev, NHCA_CNT_SENT_PKTS);
+	nhca_dev_count(dev, NHCA_CNT_SENT_PKTS);
 	if (ip_hdr(skb)->version == 4)
 		err = ip_local_out(net, NULL, skb);
 	else
 		err = ip6_local_out(net, NULL, skb);
 	if (unlikely(net_xmit_eval(err)))
-		nhca_count(dev, NHCA_CNT_SEND_ERR);
+		nhca_dev_count(dev, NHCA_CNT_SEND_ERR);
 }
 
 /* One bit of @len bytes, which are the caller's own, behind the BTH: there the ICRC has all. */
@@ -152,14 +152,14 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 	struct sk_buff *copy;
 
 	__skb_queue_head_init(&later);
-	switch (nhca_inject_ask(dev, NHCA_AT_SEND, tx->qpn, tx->hdr->opcode, &s)) {
+	switch (nhca_inject_ask(dev, NHCA_AT_SEND, tx->who->qpn, tx->hdr->opcode, &s)) {
 	case NHCA_FAULT_DROP:
 	case NHCA_FAULT_LINK:
 		kfree_skb(skb);
 		return;
 	case NHCA_FAULT_DELAY:
 	case NHCA_FAULT_REORDER:
-		limbo_hold(dev, skb, tx->qpn, false, &s);
+		limbo_hold(dev, skb, tx->who->qpn, false, &s);
 		return;
 	case NHCA_FAULT_CORRUPT:
 		if (!faults_corrupt(skb, s.dice)) {
@@ -175,8 +175,8 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 	default:
 		break;
 	}
-	nhca_send(dev, tx->av, tx->flow, skb, -1, 1, tx->payload);
-	limbo_passed(dev, tx->qpn, false, &later);
+	nhca_send(dev, tx->who, tx->av, tx->flow, skb, -1, 1, tx->payload);
+	limbo_passed(dev, tx->who->qpn, false, &later);
 	while ((skb = __skb_dequeue(&later)))
 		faults_out(dev, skb);
 }

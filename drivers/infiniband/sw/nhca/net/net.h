@@ -86,7 +86,7 @@ void nhca_net_exit(void);
  * @v4:      both addresses are IPv4
  * @mcast:   @daddr is multicast
  * @tclass, @hop_limit, @flow_label: for the IP header
- * @sl:      service level, becomes skb->priority
+ * @sl:      service level, becomes skb->priority, or NHCA_SL_*
  * @sgid_index: of the source GID
  * @dmac:    as the consumer resolved it; the neighbour table decides, this
  *           answers ibv_query_qp()
@@ -222,8 +222,8 @@ struct nhca_burst;
 /**
  * struct nhca_tx - one packet to send
  * @burst:   where it may wait for those behind it, or NULL
- * @dev, @av, @flow: who, where to, on whose account
- * @qpn:     the QP that sends it, for fault injection
+ * @dev, @av, @flow: whose, where to, on whose account
+ * @who:     whose, for counters and traces
  * @sport:   UDP source port, host order
  * @hdr:     headers; pad is filled in here
  * @it:      payload source, or NULL
@@ -240,9 +240,9 @@ struct nhca_burst;
 struct nhca_tx {
 	struct nhca_burst *burst;
 	struct nhca_dev *dev;
+	const struct nhca_who *who;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
-	u32 qpn;
 	u16 sport;
 	struct nhca_hdr *hdr;
 	struct nhca_iter *it;
@@ -288,6 +288,7 @@ int nhca_xmit(struct nhca_tx *tx);
  * @src:     instead of @skb: where the payload comes from, on the same host; and then
  * @src_err: it could not be read
  * @bth:     of the packet before, if it had no other headers; else NULL
+ * @rxeth:   of the packet, if it has one, and that lies in one piece behind the BTH; else NULL
  * @qp, @held, @passed, @marked: the transport room's: the QP of the packet before, the lock of it
  *           that is still held, whether the packet was let in, and whether one was marked (ECN)
  */
@@ -312,6 +313,7 @@ struct nhca_rx {
 	struct nhca_iter *src;
 	int src_err;
 	const u8 *bth;
+	const u8 *rxeth;
 	struct nhca_qp *qp;
 	/* one of @qp's, or NULL */
 	spinlock_t *held;
@@ -333,6 +335,14 @@ bool nhca_insists_icrc(void);
 bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
 
 /**
+ * nhca_rx_refused - a packet reaches nobody: count and trace it
+ * @dev: the device that it would be for
+ * @h:   its headers, or NULL
+ * Context: softirq.
+ */
+void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
+
+/**
  * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?
  * Context: softirq.
  */
@@ -345,6 +355,13 @@ bool nhca_rx_is_ours(const struct nhca_rx *rx);
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 
 /**
+ * nhca_rx_read - copy the payload, of @len bytes, to memory of the kernel
+ * @rx: a packet
+ * Return: 0, -EFAULT.
+ */
+int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
+
+/**
  * nhca_rx_copy_alike - copy to memory the payloads of the packets behind this one in its batch
  * that differ from it in their PSN, which counts up, and perhaps in their wish to be acknowledged
  * @rx:  a packet with @bth; on return the last one that was copied
@@ -353,6 +370,18 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
  * Return: how many there were, up to the first that is different or could not be copied whole.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
+
+/**
+ * nhca_rx_run - how many packets behind this one in its batch go on with its transfer?
+ * @rx:  a packet with an RXETH, of a whole segment, that is intact
+ * @max: segments that the transfer has behind it
+ * They differ from it in what nhca_rxeth_step() steps, so that what holds for it holds for them.
+ * Context: softirq.
+ */
+u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
+
+/* the next packet of the run */
+void nhca_rx_next(struct nhca_rx *rx);
 
 /* ---- faults.c: packets that fault injection holds back ---- */
 

@@ -15,6 +15,7 @@
 #include "sockets.h"
 #include "xmit.h"
 #include "../memory/memory.h"
+#include "../observe/trace.h"
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 #include "../wire/compat.h"
@@ -28,7 +29,14 @@ static bool nhca_insist_icrc;
 module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
 MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
 
-static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
+void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why)
+{
+	nhca_dev_count(dev, why);
+	trace_nhca_packet_refused(&dev->ibdev, h, why);
+}
+
+/* As above, for whatever device has the address.  @h: as far as there are headers, or NULL */
+static void nhca_rx_refuse(struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why)
 {
 	struct nhca_dev *dev = rx->dev;
 
@@ -36,7 +44,7 @@ static void nhca_rx_count(struct nhca_rx *rx, enum nhca_counter which)
 		dev = rx->mcast ? nhca_net_dev(rx->nn, rx->iif) :
 				  nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 	if (dev)
-		nhca_count(dev, which);
+		nhca_rx_refused(dev, h, why);
 }
 
 /* Return: false if no RoCE sender makes such an IP header. */
@@ -96,13 +104,19 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
 }
 
 /*
- * Is what begins with the BTH @p the packet before with the next PSN, and perhaps another wish to
- * be acknowledged?  Then its headers are those, too, if it is as long.
+ * Are these two BTHs the same but for the PSN, which is @psn in @p, and perhaps the wish to be
+ * acknowledged?
  */
+static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
+{
+	return !memcmp(p, bth, 8) && !((p[8] ^ bth[8]) & ~NHCA_RX_ACKREQ) &&
+	       get_unaligned_be24(p + 9) == psn;
+}
+
+/* Is what begins with the BTH @p the packet behind the one before, if it is as long? */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
-	return !memcmp(p, rx->bth, 8) && !((p[8] ^ rx->bth[8]) & ~NHCA_RX_ACKREQ) &&
-	       get_unaligned_be24(p + 9) == nhca_psn_add(rx->hdr.psn, 1);
+	return nhca_rx_bth_alike(rx->bth, p, nhca_psn_add(rx->hdr.psn, 1));
 }
 
 /* The packet at @udp_off is alike and begins with the BTH @p. */
@@ -141,7 +155,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	rx->udp_len = udp_len;
 	err = nhca_hdr_decode(&rx->hdr, p, avail, rx->udp_len);
 	if (err) {
-		nhca_rx_count(rx, why[err]);
+		nhca_rx_refuse(rx, err == NHCA_DECODE_LENGTH ? &rx->hdr : NULL, why[err]);
 		return;
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
@@ -152,6 +166,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	if (rx->hdr.info->flags & NHCA_OPF_RXETH) {
 		/* a channel's: nothing of a QP stays held */
 		nhca_transport_rx_end(rx);
+		rx->rxeth = p != buf ? p + NHCA_BTH_LEN : NULL;
 		nhca_channel_rx(rx);
 	} else {
 		nhca_transport_rx(rx);
@@ -296,11 +311,11 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
 	if (!nhca_rx_addresses(&rx)) {
-		nhca_rx_count(&rx, NHCA_CNT_RX_BAD_LENGTH);
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
 		return;
 	}
 	if (!skb->len)
-		nhca_rx_count(&rx, NHCA_CNT_RX_TOO_SHORT);
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	nhca_cursor_init(&rx.at, skb);
 	/* of QPs and addresses */
@@ -379,16 +394,22 @@ bool nhca_insists_icrc(void)
 	return READ_ONCE(nhca_insist_icrc);
 }
 
+/* May it do without an ICRC? */
+static bool nhca_rx_is_bare(const struct nhca_rx *rx)
+{
+	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
+
+	return (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
+	       nhca_rx_sum_ok(rx);
+}
+
 /*
  * The bits that say that it has no ICRC are not under the ICRC: who has changed them has not
  * changed the packet.
  */
 bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
 {
-	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
-
-	if (bare && (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
-	    nhca_rx_sum_ok(rx))
+	if (bare && nhca_rx_is_bare(rx))
 		return true;
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
@@ -435,6 +456,11 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
 }
 
+int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
+{
+	return skb_copy_bits(rx->skb, rx->off, to, len);
+}
+
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
 	u32 n, next, avail;
@@ -453,4 +479,39 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		nhca_rx_step(rx, p);
 	}
 	return n;
+}
+
+u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
+{
+	const u32 len = NHCA_BTH_LEN + NHCA_RXETH_LEN;
+	struct nhca_cursor at = rx->at;
+	u32 n, next, avail;
+	const u8 *p;
+
+	/* an ICRC each has to verify for itself */
+	if (!rx->rxeth || !nhca_rx_is_bare(rx))
+		return 0;
+	for (n = 0; n < max; n++) {
+		next = rx->udp_off + (n + 1) * rx->udp_len;
+		if (next + rx->udp_len > rx->skb->len)
+			break;
+		p = nhca_cursor_at(&at, next, &avail);
+		if (!p || avail < len ||
+		    !nhca_rx_bth_alike(rx->rxeth - NHCA_BTH_LEN, p,
+				       nhca_psn_add(rx->hdr.psn, n + 1)) ||
+		    !nhca_rxeth_stepped(&rx->hdr.rx, n + 1, rx->rxeth, p + NHCA_BTH_LEN))
+			break;
+	}
+	return n;
+}
+
+void nhca_rx_next(struct nhca_rx *rx)
+{
+	rx->udp_off += rx->udp_len;
+	rx->off += rx->udp_len;
+	rx->index++;
+	rx->rxeth = NULL;
+	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
+	rx->hdr.rx.offset += rx->hdr.rx.segment;
+	rx->hdr.rx.pvo += rx->hdr.rx.segment;
 }

@@ -22,6 +22,7 @@
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
+#include "../observe/trace.h"
 #include "../wire/icrc.h"
 
 #define NHCA_DEFAULT_TTL	64
@@ -316,7 +317,9 @@ struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 spor
 		nhca_push_ip4(skb, av, idents);
 	else
 		nhca_push_ip6(skb, av);
-	skb->priority = av->sl;
+	/* an address that came with a completion has no priority */
+	if (!(av->sl & NHCA_SL_ROCE_V2))
+		skb->priority = av->sl;
 	return skb;
 }
 
@@ -420,22 +423,22 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 	return 0;
 }
 
-void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
-	       struct sk_buff *skb, int loan, u32 packets, u32 payload)
+void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
+	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload)
 {
 	struct net *net = nhca_net_ns(dev->nn);
 	int err;
 
 	nhca_flow_charge(flow, skb, loan, packets);
-	nhca_count_add(dev, NHCA_CNT_SENT_PKTS, packets);
-	nhca_count_add(dev, NHCA_CNT_SENT_BYTES, payload);
+	nhca_count_add(who, NHCA_CNT_SENT_PKTS, packets);
+	nhca_count_add(who, NHCA_CNT_SENT_BYTES, payload);
 
 	if (av->v4)
 		err = ip_local_out(net, NULL, skb);
 	else
 		err = ip6_local_out(net, NULL, skb);
 	if (unlikely(net_xmit_eval(err)))
-		nhca_count(dev, NHCA_CNT_SEND_ERR);
+		nhca_count(who, NHCA_CNT_SEND_ERR);
 }
 
 /* One packet, one skb.  @faults: to which something may happen */
@@ -454,7 +457,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -ENETDOWN;
 	dst = nhca_route(net, tx->av, tx->sport);
 	if (IS_ERR(dst)) {
-		nhca_count(tx->dev, NHCA_CNT_NO_ROUTE);
+		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
@@ -485,17 +488,15 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	if (faults)
 		nhca_faults_tx(tx, skb);
 	else
-		nhca_send(tx->dev, tx->av, tx->flow, skb, loan, 1, tx->payload);
+		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, loan, 1, tx->payload);
 	return 0;
 }
 
-int nhca_xmit(struct nhca_tx *tx)
+static int nhca_xmit_some_way(struct nhca_tx *tx)
 {
 	bool faults = nhca_inject_at(tx->dev, NHCA_AT_PACKETS);
 	int err;
 
-	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
-	tx->hdr->pad = -tx->payload & 3;
 	/* what is held back, doubled or damaged is nobody else's memory */
 	if (faults)
 		tx->copy = true;
@@ -509,6 +510,19 @@ int nhca_xmit(struct nhca_tx *tx)
 		nhca_burst_flush(tx->burst);
 	}
 	return nhca_xmit_alone(tx, faults);
+}
+
+int nhca_xmit(struct nhca_tx *tx)
+{
+	int err;
+
+	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
+	tx->hdr->pad = -tx->payload & 3;
+	err = nhca_xmit_some_way(tx);
+	if (!err)
+		trace_nhca_packet_sent(tx->who, tx->hdr, tx->hdr->psn, tx->hdr->qpn, 1,
+				       tx->payload);
+	return err;
 }
 
 int __init nhca_xmit_init(void)

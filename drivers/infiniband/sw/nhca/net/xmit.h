@@ -12,6 +12,7 @@
 struct nhca_av;
 struct nhca_dev;
 struct nhca_flow;
+struct nhca_who;
 
 /*
  * What packets without an ICRC have in its place, so that those from this host are known here:
@@ -67,8 +68,8 @@ void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av);
  * nhca_send - give an skb of @packets packets with @payload bytes to the stack
  * Context: BH disabled.
  */
-void nhca_send(struct nhca_dev *dev, struct nhca_av *av, struct nhca_flow *flow,
-	       struct sk_buff *skb, int loan, u32 packets, u32 payload);
+void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
+	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload);
 
 /* module load; process.  Return: 0 or -ENOMEM. */
 int nhca_xmit_init(void);

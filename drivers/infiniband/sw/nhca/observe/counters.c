@@ -41,6 +41,17 @@ static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_RETRY_EXCEEDED].name		= "retry_exceeded_err",
 	[NHCA_CNT_RNR_RETRY_EXCEEDED].name	= "retry_rnr_exceeded_err",
 	[NHCA_CNT_RETRANSMIT_PKTS].name		= "retransmit_pkts",
+	[NHCA_CNT_PAGE_RETRY].name		= "odp_retransmits",
+	[NHCA_CNT_SENDS].name			= "rdma_sends",
+	[NHCA_CNT_RECVS].name			= "rdma_recvs",
+	[NHCA_CNT_WRITE_REQUESTS].name		= "rx_write_requests",
+	[NHCA_CNT_READ_REQUESTS].name		= "rx_read_requests",
+	[NHCA_CNT_ATOMIC_REQUESTS].name		= "rx_atomic_requests",
+	[NHCA_CNT_SEND_CQE_ERR].name		= "req_cqe_error",
+	[NHCA_CNT_SEND_CQE_FLUSH].name		= "req_cqe_flush_error",
+	[NHCA_CNT_RECV_CQE_ERR].name		= "resp_cqe_error",
+	[NHCA_CNT_RECV_CQE_FLUSH].name		= "resp_cqe_flush_error",
+	[NHCA_CNT_RECV_LENGTH_ERR].name		= "resp_local_length_error",
 	[NHCA_CNT_LOCAL_PROT_ERR].name		= "local_prot_err",
 	[NHCA_CNT_CQ_OVERFLOW].name		= "cq_overflow",
 	[NHCA_CNT_BAD_RING].name		= "bad_ring",
@@ -58,21 +69,25 @@ struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-int nhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-		      u32 port, int index)
+void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values)
 {
-	struct nhca_dev *dev = to_nhca_dev(ibdev);
 	unsigned int i;
 	int cpu;
 
-	if (port != NHCA_PORT)
-		return -EINVAL;
-	memset(stats->value, 0, NHCA_CNT_MAX * sizeof(stats->value[0]));
+	memset(values, 0, NHCA_CNT_MAX * sizeof(values[0]));
 	for_each_possible_cpu(cpu) {
-		const struct nhca_counters *c = per_cpu_ptr(dev->counters, cpu);
+		const struct nhca_counters *c = per_cpu_ptr(counters, cpu);
 
 		for (i = 0; i < NHCA_CNT_MAX; i++)
-			stats->value[i] += READ_ONCE(c->v[i]);
+			values[i] += READ_ONCE(c->v[i]);
 	}
+}
+
+int nhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		      u32 port, int index)
+{
+	if (port != NHCA_PORT)
+		return -EINVAL;
+	nhca_counters_sum(to_nhca_dev(ibdev)->counters, stats->value);
 	return NHCA_CNT_MAX;
 }

@@ -6,6 +6,8 @@
 #ifndef NHCA_COUNTERS_H
 #define NHCA_COUNTERS_H
 
+#include <linux/compiler.h>
+#include <linux/percpu.h>
 #include <linux/types.h>
 
 enum nhca_counter {
@@ -46,6 +48,17 @@ enum nhca_counter {
 	NHCA_CNT_RETRY_EXCEEDED,
 	NHCA_CNT_RNR_RETRY_EXCEEDED,
 	NHCA_CNT_RETRANSMIT_PKTS,
+	NHCA_CNT_PAGE_RETRY,		/* asked again: the answer's place was not in memory */
+	NHCA_CNT_SENDS,			/* messages, completed */
+	NHCA_CNT_RECVS,
+	NHCA_CNT_WRITE_REQUESTS,	/* executed for peers */
+	NHCA_CNT_READ_REQUESTS,
+	NHCA_CNT_ATOMIC_REQUESTS,
+	NHCA_CNT_SEND_CQE_ERR,		/* completions other than success and flush */
+	NHCA_CNT_SEND_CQE_FLUSH,
+	NHCA_CNT_RECV_CQE_ERR,
+	NHCA_CNT_RECV_CQE_FLUSH,
+	NHCA_CNT_RECV_LENGTH_ERR,	/* a message longer than its receive */
 	NHCA_CNT_LOCAL_PROT_ERR,
 	NHCA_CNT_CQ_OVERFLOW,
 	NHCA_CNT_BAD_RING,		/* user space broke a ring's rules */
@@ -60,14 +73,48 @@ struct nhca_counters {
 	u64 v[NHCA_CNT_MAX];
 };
 
+/**
+ * struct nhca_who - a queue pair or channel, as counters and traces know it
+ * @dev:      number of its device, as `rdma dev` prints it
+ * @qpn:      its own
+ * @counters: per CPU; the device's, or those of the rdma_counter that it is bound to, which the
+ *            core adds to the device's; READ_ONCE
+ */
+struct nhca_who {
+	u32 dev;
+	u32 qpn;
+	struct nhca_counters __percpu *counters;
+};
+
+/**
+ * nhca_count_add - count what a queue pair or channel did
+ * Context: BH disabled or RCU read side, who changes @who->counters waits for that
+ */
+static inline void nhca_count_add(const struct nhca_who *who, enum nhca_counter which, u64 n)
+{
+	this_cpu_add(READ_ONCE(who->counters)->v[which], n);
+}
+
+static inline void nhca_count(const struct nhca_who *who, enum nhca_counter which)
+{
+	nhca_count_add(who, which, 1);
+}
+
 struct ib_device;
 struct rdma_hw_stats;
 
 /**
- * nhca_alloc_hw_stats - ib_device_ops.alloc_hw_port_stats
+ * nhca_alloc_hw_stats - ib_device_ops.alloc_hw_port_stats; also of a counter that QPs are bound to
  * Context: process.
  */
 struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port);
+
+/**
+ * nhca_counters_sum - add up what all CPUs have counted
+ * @values: NHCA_CNT_MAX of them
+ * Context: any.
+ */
+void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values);
 
 /**
  * nhca_get_hw_stats - ib_device_ops.get_hw_stats: sums the per-CPU counters

@@ -303,7 +303,7 @@ enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point
 		s->kind = r->kind;
 		s->arg = r->arg;
 		s->dice = nhca_rule_dice(r, stream, n) >> 32;
-		trace_nhca_fault(dev_name(&dev->ibdev.dev), r->id, at, qpn, opcode, n);
+		trace_nhca_fault(&dev->ibdev, qpn, r->id, at, opcode, n);
 		break;
 	}
 	spin_unlock_irqrestore(&inj->lock, flags);

@@ -16,6 +16,23 @@ static u32 cq_used(const struct nhca_cq *cq)
 	return cq->prod - cons;
 }
 
+void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	*res = (struct nhca_res_cq) {
+		.size = sizeof(*res),
+		.entries = nhca_ring_entries(&cq->ring),
+		.produced = cq->prod,
+		.armed = cq->armed == IB_CQ_NEXT_COMP ? 1 : cq->armed ? 2 : 0,
+		.overflown = cq->overflown,
+	};
+	/* a hostile consumer's index may be anything */
+	res->waiting = min(cq_used(cq), res->entries);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 /* An unsuccessful completion counts as solicited (IBTA 11.4.2.2). */
 static bool cq_disarm(struct nhca_cq *cq, const struct nhca_cqe *cqe, bool solicited)
 {

@@ -59,4 +59,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
 
+/* what there is to be seen of it; any context */
+void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res);
+
 #endif /* NHCA_CQ_H */

@@ -50,6 +50,17 @@ static bool srq_breaks(struct nhca_srq *srq)
 	return first;
 }
 
+void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res)
+{
+	*res = (struct nhca_res_srq) {
+		.size = sizeof(*res),
+		.max_wr = srq->wq.max_wr,
+		.posted = nhca_rwq_level(&srq->wq),
+		.limit = READ_ONCE(srq->limit),
+		.broken = READ_ONCE(srq->broken),
+	};
+}
+
 int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr)
 {
 	int err = nhca_rwq_take(&srq->wq, rwr);

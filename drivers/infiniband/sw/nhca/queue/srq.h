@@ -15,7 +15,7 @@
  * @wq:    the receive queue
  * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED once when fewer are posted; 0: not
  *         armed; under @wq.lock
- * @srqn:  number, for libibverbs
+ * @srqn:  number, in the device's srq_ids; by it libibverbs knows the SRQ, and XRC's peers
  * @user:  user space produces
  * @broken: user space broke the ring's rules and IB_EVENT_SRQ_ERR was raised;
  *         stays so; under @wq.lock
@@ -40,5 +40,8 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
  * Context: any.  Return: as nhca_rwq_take().
  */
 int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr);
+
+/* what there is to be seen of it; any context */
+void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res);
 
 #endif /* NHCA_SRQ_H */

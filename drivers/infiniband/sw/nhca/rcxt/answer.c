@@ -65,8 +65,8 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 {
 	struct nhca_tx tx = {
 		.dev = ch->dev,
+		.who = ch->who,
 		.flow = ch->flow,
-		.qpn = ch->qpn,
 		.hdr = h,
 		.it = it,
 		.payload = h->rx.length,

@@ -381,14 +381,16 @@ static void channel_free(struct nhca_channel *ch)
 	kfree(ch);
 }
 
-static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, u32 qpn, u32 quantum)
+static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const struct nhca_who *who,
+			 u32 quantum)
 {
 	ch->ibqp = ibqp;
 	ch->dev = to_nhca_dev(ibqp->device);
 	ch->rd = ch->dev->rcxt;
-	ch->qpn = qpn;
+	ch->who = who;
+	ch->qpn = who->qpn;
 	ch->key = get_random_u32();
-	ch->party = (struct nhca_party) { .pd = ibqp->pd, .qpn = qpn };
+	ch->party = (struct nhca_party) { .pd = ibqp->pd, .qpn = who->qpn };
 	ch->rcxts.first = NHCA_RCXT_NONE;
 	ch->quantum = channel_quantum(quantum);
 	ch->threshold[false] = 1;
@@ -414,7 +416,8 @@ static int channel_show(struct nhca_channel *ch)
 	return err;
 }
 
-struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, u32 qpn, struct ib_qp_cap *cap,
+struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,
+					 struct ib_qp_cap *cap,
 					 const struct nhca_create_channel_cmd *cmd,
 					 struct nhca_ucontext *uc,
 					 struct nhca_create_channel_resp *resp)
@@ -427,7 +430,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, u32 qpn, struct ib_
 	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
-	channel_init(ch, ibqp, qpn, cmd->quantum);
+	channel_init(ch, ibqp, who, cmd->quantum);
 	ch->job = nhca_job_get(nhca_net_ns(ch->dev->nn), cmd->job);
 	if (IS_ERR(ch->job)) {
 		err = PTR_ERR(ch->job);
@@ -501,7 +504,7 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 	return 0;
 }
 
-void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
+unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info)
 {
 	int cpu, i;
 
@@ -518,7 +521,6 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 	};
 	info->state = info->reason ? IB_QPS_ERR : IB_QPS_RTS;
 	spin_lock_bh(&ch->lock);
-	ch->told = false;
 	info->violation = ch->violation.why;
 	info->violation_channel = ch->violation.channel;
 	info->violation_rcxt = ch->violation.rcxt;
@@ -528,6 +530,15 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 	for_each_possible_cpu(cpu)
 		for (i = 0; i < NHCA_CH_COUNTERS; i++)
 			info->counters[i] += per_cpu_ptr(ch->counts, cpu)->v[i];
+	return nhca_flow_inflight(ch->flow);
+}
+
+void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
+{
+	spin_lock_bh(&ch->lock);
+	ch->told = false;
+	spin_unlock_bh(&ch->lock);
+	nhca_channel_look(ch, info);
 }
 
 void nhca_channel_exit(void)

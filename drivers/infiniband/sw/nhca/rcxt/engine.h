@@ -85,6 +85,7 @@ enum nhca_turn {
  * @local:   rCxt of this side
  * @from:    PVO of the transfer's first byte on this side
  * @to:      and on the other
+ * @clock:   nhca_trace_clock() when it began
  * @next:    number of the next packet
  * @left:    packets to send from there on
  * @qpn:     the peer's channel
@@ -102,6 +103,7 @@ struct nhca_sending {
 	struct nhca_rcxt_id local;
 	u64 from;
 	u64 to;
+	u64 clock;
 	u32 next;
 	u32 left;
 	u32 qpn;
@@ -114,7 +116,7 @@ struct nhca_channel_counts {
 
 /**
  * struct nhca_channel - a channel
- * @ibqp, @dev, @rd, @qpn, @key, @job, @party: constant
+ * @ibqp, @dev, @who, @rd, @qpn, @key, @job, @party: constant
  * @list:    in nhca_rcxt_dev.channels
  * @rcxts:   those that it has; the pool's lock
  * @reason:  enum nhca_channel_error; not 0: the error state
@@ -127,6 +129,7 @@ struct nhca_channel_counts {
  * @sq, @taken, @cons: send FIFO: entries that were taken, and that are done
  * @max_wr, @max_sge, @max_inline: as granted
  * @wqe:     copy of the work request that is looked at, with room for SGEs and inline bytes
+ * @clock:   nhca_trace_clock() then
  * @sending: transfers that take turns
  * @writes, @free: those of them that are ours
  * @psn:     of the next packet
@@ -143,6 +146,7 @@ struct nhca_channel_counts {
 struct nhca_channel {
 	struct ib_qp *ibqp;
 	struct nhca_dev *dev;
+	const struct nhca_who *who;
 	struct nhca_rcxt_dev *rd;
 	u32 qpn;
 	u32 key;
@@ -166,6 +170,7 @@ struct nhca_channel {
 	u32 max_sge;
 	u32 max_inline;
 	struct nhca_send_wqe *wqe;
+	u64 clock;
 	struct list_head sending;
 	struct list_head free;
 	struct nhca_sending *writes;

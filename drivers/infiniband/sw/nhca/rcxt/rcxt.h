@@ -58,14 +58,16 @@ u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 /**
  * nhca_channel_create - make a channel that serves at once
  * @ibqp: of type IB_QPT_DRIVER; its device, PD and CQs are set
- * @qpn:  reserved by the caller in the table of QPs, where no QP is found by it
+ * @who:  as counters and traces know it, for as long as it lives; its number has been reserved in
+ *        the table of QPs, where no QP is found by it
  * @cap:  as asked for; rounded up to what was granted
  * @cmd:  checked here
  * @uc:   who maps the rings
  * @resp: filled in
  * Return: the channel; ERR_PTR: -EINVAL, -EPERM (another user's job), -ENOMEM.
  */
-struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, u32 qpn, struct ib_qp_cap *cap,
+struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,
+					 struct ib_qp_cap *cap,
 					 const struct nhca_create_channel_cmd *cmd,
 					 struct nhca_ucontext *uc,
 					 struct nhca_create_channel_resp *resp);
@@ -107,7 +109,10 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 /* For ibv_query_qp(), and the resource tracker: arms nothing.  Return: IB_QPS_RTS, IB_QPS_ERR. */
 enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
 
-/* Also arms IB_EVENT_QP_ACCESS_ERR anew.  @info is filled in, all of it. */
+/* @info is filled in, all of it.  Return: packets that the network stack has of the channel. */
+unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info);
+
+/* The same, and arms IB_EVENT_QP_ACCESS_ERR anew. */
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /* ---- the engines ---- */

@@ -7,13 +7,30 @@
  * silence (reference: memory protection model), but counted, and traced.
  */
 #include "engine.h"
+#include "../observe/inject.h"
 #include "../observe/trace.h"
+#include "../wire/psn.h"
 
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		    enum nhca_channel_counter why)
 {
 	nhca_channel_count(ch, why, 1);
 	trace_nhca_channel_drop(ch->qpn, x, why);
+}
+
+/* Packets alike, the last of which is @rx, came to the channel's door, and it let them in. */
+static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
+{
+	nhca_count_add(ch->who, NHCA_CNT_RCVD_PKTS, packets);
+	nhca_count_add(ch->who, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	trace_nhca_packet_received(ch->who, &rx->hdr, nhca_psn_add(rx->hdr.psn, 1 - packets),
+				   rx->hdr.rx.src_channel, packets, rx->payload);
+}
+
+static void recv_admitted(struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
+{
+	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, packets);
+	nhca_channel_count(ch, NHCA_CH_RECEIVED_BYTES, packets * rx->payload);
 }
 
 static enum nhca_channel_counter no_rcxt(enum nhca_rcxt_lookup lookup)
@@ -75,21 +92,54 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 
 /* ---- payload of writes and reads ---- */
 
-/* Copy the payload to where its PVO says.  Return: NHCA_CH_COUNTERS, or why not. */
-static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+/*
+ * Copy the payload to where its PVO says, and that of the @run packets behind it.
+ * Return: NHCA_CH_COUNTERS, and @rx is the last of them, or why not: then it is the one that was
+ * refused.
+ */
+static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, u32 run,
+					    int access)
 {
-	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
-	u64 pvo = rx->hdr.rx.pvo;
 	struct nhca_iter it;
 	int err;
 
 	if (!rx->payload)
 		return NHCA_CH_COUNTERS;
-	nhca_iter_pvo(&it, ch->job, pvo, rx->payload, access);
+	nhca_iter_pvo(&it, ch->job, rx->hdr.rx.pvo, (run + 1) * rx->payload, access);
 	nhca_live_enter();
-	err = nhca_rx_copy(rx, &it);
+	for (;;) {
+		err = nhca_rx_copy(rx, &it);
+		if (err || !run--)
+			break;
+		nhca_rx_next(rx);
+	}
 	nhca_live_exit();
-	return err ? nhca_recv_pvo(ch, pvo, rx->payload, access) : NHCA_CH_COUNTERS;
+	return err ? nhca_recv_pvo(ch, rx->hdr.rx.pvo, rx->payload, access) : NHCA_CH_COUNTERS;
+}
+
+/* Bytes that are open may have others behind them that are not. */
+static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
+						 u32 run, int access)
+{
+	enum nhca_channel_counter why;
+
+	for (;;) {
+		why = recv_place(ch, rx, 0, access);
+		if (why != NHCA_CH_COUNTERS || !run--)
+			return why;
+		nhca_rx_next(rx);
+	}
+}
+
+/* How many packets behind this one may go with it? */
+static u32 recv_run(const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+
+	/* rules of fault injection look at each packet */
+	if (x->length != x->segment || nhca_inject_at(rx->dev, NHCA_AT_PACKETS))
+		return 0;
+	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
 
 /* All bytes are in place; @rc is a copy. */
@@ -118,6 +168,7 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 
 static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 {
+	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
@@ -125,12 +176,16 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	enum nhca_channel_counter why;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc, copy;
+	u32 run = recv_run(rx);
+	u16 first = rx->index;
 	bool complete;
 
 	for (;;) {
 		spin_lock(lock);
 		lookup = nhca_rcxt_find(pool, ch->qpn, &x->rcxt, &rc);
 		verdict = lookup ? NHCA_RCXT_TAKE : nhca_rcxt_payload(pool, rc, x, read);
+		if (!lookup && !verdict)
+			run = nhca_rcxt_run(rc, x, run);
 		spin_unlock(lock);
 		if (verdict != NHCA_RCXT_WAIT)
 			break;
@@ -140,7 +195,14 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
 
-	why = recv_place(ch, rx, read);
+	why = recv_place(ch, rx, run, access);
+	if (why != NHCA_CH_COUNTERS && run)
+		why = recv_place_each(ch, rx, run, access);
+	run = rx->index - first;
+	if (run) {
+		recv_came(ch, rx, run);
+		recv_admitted(ch, rx, run);
+	}
 
 	/* it is this channel's as long as somebody copies for it */
 	spin_lock(lock);
@@ -288,11 +350,11 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
 	if (rx->mcast || !nhca_addr_is(rx->nn, ch->dev, &rx->daddr)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ADDR);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
 	if (!nhca_rx_intact(rx, true)) {
-		nhca_count(ch->dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return false;
 	}
 	if (nhca_channel_failed(ch)) {
@@ -318,16 +380,14 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	if (!ch) {
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 		if (dev)
-			nhca_count(dev, NHCA_CNT_RX_NO_QP);
+			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 		return;
 	}
 	rx->dev = ch->dev;
-	nhca_count(ch->dev, NHCA_CNT_RCVD_PKTS);
-	nhca_count_add(ch->dev, NHCA_CNT_RCVD_BYTES, rx->payload);
+	recv_came(ch, rx, 1);
 	if (!recv_admit(ch, rx))
 		return;
-	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, 1);
-	nhca_channel_count(ch, NHCA_CH_RECEIVED_BYTES, rx->payload);
+	recv_admitted(ch, rx, 1);
 
 	switch (rx->hdr.opcode) {
 	case NHCA_RX_PACKET:

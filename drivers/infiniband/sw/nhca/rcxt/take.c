@@ -7,6 +7,7 @@
  * channel; one that comes too late for its rCxt completes with an error, and the channel goes on:
  * a peer, too, may have been the reason.
  */
+#include "../observe/trace.h"
 #include "engine.h"
 
 #define TAKE_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
@@ -58,9 +59,37 @@ void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_
 	/* the program knows of what it has cancelled, or whose rCxt it has released */
 	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
 
+	trace_nhca_wqe_completed(ch->who, NHCA_WR_CH_WRITE, s->wr_id, status, s->rx.total,
+				 s->clock);
 	list_add(&s->list, &ch->free);
 	take_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
 		      s->rx.tid);
+}
+
+/* Bytes that a work request of packet mode sends. */
+static u64 take_length(const struct nhca_send_wqe *wqe)
+{
+	u64 length = wqe->inline_len;
+	u32 i;
+
+	for (i = 0; i < wqe->num_sge; i++)
+		length += wqe->sge[i].length;
+	return length;
+}
+
+/* Bytes of its message or of its whole transfer. */
+static u32 take_bytes(const struct nhca_send_wqe *wqe)
+{
+	return wqe->opcode == NHCA_WR_CH_PACKET ? take_length(wqe) : wqe->rcxt[0].total;
+}
+
+/* The work request in ch->wqe is not looked at again. */
+static void take_trace(const struct nhca_channel *ch)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+
+	if (trace_nhca_wqe_started_enabled())
+		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, take_bytes(wqe), 0, 0);
 }
 
 /* The work request in ch->wqe has been executed. */
@@ -73,6 +102,10 @@ static enum nhca_taken take_end(struct nhca_channel *ch, enum ib_wc_status statu
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
 	ch->taken++;
+	take_trace(ch);
+	if (trace_nhca_wqe_completed_enabled())
+		trace_nhca_wqe_completed(ch->who, wqe->opcode, wqe->wr_id, status,
+					 take_bytes(wqe), ch->clock);
 	take_complete(ch, wqe->wr_id, status || wqe->flags & NHCA_SEND_SIGNALED, status, err, &id,
 		      rcxt ? wqe->rcxt[0].tid : 0);
 	return NHCA_TAKEN_DONE;
@@ -83,6 +116,7 @@ static enum nhca_taken take_fail(struct nhca_channel *ch, enum ib_wc_status stat
 				 enum nhca_channel_error why)
 {
 	ch->taken++;
+	trace_nhca_wqe_completed(ch->who, ch->wqe->opcode, ch->wqe->wr_id, status, 0, 0);
 	/* not an rCxt's: who knows what is in there */
 	take_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
@@ -101,7 +135,7 @@ static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send
 /* Is the header sound?  Decides how much of the slot is read. */
 static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
-	if (wqe->flags & ~TAKE_FLAGS || wqe->reserved || wqe->chan.reserved)
+	if (wqe->flags & ~TAKE_FLAGS || wqe->xrc_srqn || wqe->chan.reserved)
 		return false;
 	switch (wqe->opcode) {
 	case NHCA_WR_CH_PACKET:
@@ -193,9 +227,9 @@ static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hd
 	struct nhca_tx tx = {
 		.burst = ch->burst,
 		.dev = ch->dev,
+		.who = ch->who,
 		.av = av,
 		.flow = ch->flow,
-		.qpn = ch->qpn,
 		.sport = nhca_flow_sport(av->flow_label, ch->qpn, h->qpn),
 		.hdr = h,
 		.it = it,
@@ -221,13 +255,10 @@ static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hd
 static enum nhca_taken take_packet(struct nhca_channel *ch, struct nhca_av *av)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
-	u64 length = wqe->inline_len;
+	u64 length = take_length(wqe);
 	struct nhca_iter it;
 	struct nhca_hdr h;
-	u32 i;
 
-	for (i = 0; i < wqe->num_sge; i++)
-		length += wqe->sge[i].length;
 	if (length > NHCA_RX_MAX_PACKET)
 		return take_fail(ch, IB_WC_LOC_LEN_ERR, NHCA_CH_ERR_WQE);
 	if (length > nhca_channel_segment(ch->dev))
@@ -339,8 +370,10 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 		nhca_av_put(av);
 		return take_late(ch, err);
 	}
+	take_trace(ch);
 	*s = (struct nhca_sending) {
 		.list = s->list,
+		.clock = ch->clock,
 		/* without a notice nobody says when the memory may be used again */
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
@@ -467,13 +500,14 @@ enum nhca_taken nhca_take_next(struct nhca_channel *ch)
 	int n = take_waiting(ch);
 
 	if (n < 0) {
-		nhca_count(ch->dev, NHCA_CNT_BAD_RING);
+		nhca_count(ch->who, NHCA_CNT_BAD_RING);
 		nhca_channel_set_error(ch, NHCA_CH_ERR_RING);
 		return NHCA_TAKEN_NONE;
 	}
 	if (!n)
 		return NHCA_TAKEN_NONE;
 
+	ch->clock = nhca_trace_clock();
 	slot = nhca_ring_slot(&ch->sq, ch->taken);
 	memcpy(wqe, slot, sizeof(*wqe));
 	/* user space may write on: from here on the copy is all there is */
@@ -495,6 +529,7 @@ bool nhca_take_flush(struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *slot;
 	u32 budget = nhca_ring_entries(&ch->sq);
+	u64 wr_id;
 
 	/* user space may post as fast as this flushes: no more than a ring at a time */
 	for (; budget; budget--) {
@@ -503,7 +538,10 @@ bool nhca_take_flush(struct nhca_channel *ch)
 			return false;
 		slot = nhca_ring_slot(&ch->sq, ch->taken);
 		ch->taken++;
-		take_complete(ch, READ_ONCE(slot->wr_id), true, IB_WC_WR_FLUSH_ERR, 0,
+		wr_id = READ_ONCE(slot->wr_id);
+		trace_nhca_wqe_completed(ch->who, READ_ONCE(slot->opcode), wr_id,
+					 IB_WC_WR_FLUSH_ERR, 0, 0);
+		take_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
 			      &(struct nhca_rcxt_id) {}, 0);
 	}
 	return true;

@@ -162,6 +162,17 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
 	return NHCA_RCXT_TAKE;
 }
 
+u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
+{
+	u32 first = x->offset / rc->segment + 1, i;
+
+	for (i = 0; i < n; i++)
+		if (__test_and_set_bit(first + i, rcxt_map(rc)))
+			break;
+	rc->missing -= i;
+	return i;
+}
+
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
 {
 	rc->copies--;

@@ -32,7 +32,7 @@
  * @NHCA_RCXT_TAKE:      yes.  Payload: copy it, then nhca_rcxt_copied().  Read request: answer
  *                       it, then nhca_rcxt_sent().  Notice: complete the work request.
  * @NHCA_RCXT_WAIT:      an engine still copies for the transfer before: look again, with the
- *                       lock laid down in between.  It copies one packet, in a live section.
+ *                       lock laid down in between.  It copies a batch at most, in a live section.
  * @NHCA_RCXT_STALE:     tid lower, or of a transfer that was cancelled
  * @NHCA_RCXT_DUPLICATE: this packet has come, or the transfer is complete
  * @NHCA_RCXT_DEAD:      the transfer has been refused by memory protection
@@ -66,7 +66,17 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
 					 const struct nhca_rxeth *x, bool read);
 
 /**
- * nhca_rcxt_copied - a packet's bytes are in place, or were refused
+ * nhca_rcxt_run - take the packets behind one that nhca_rcxt_payload() has just taken
+ * @x: that one
+ * @n: how many there are, of a whole segment each
+ * Context: any, rCxt's lock, which has been held since.
+ * Return: how many were taken, up to the first that has come before.  The same copy counts for
+ * them.
+ */
+u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
+
+/**
+ * nhca_rcxt_copied - what was taken at a time is in place, or was refused
  * @ok: false: memory protection refused them; this tid never completes
  * Context: any, rCxt's lock; the bytes are visible to whoever takes it next.
  * Return: true once a transfer: it is complete; tell whom @rc->notify names.

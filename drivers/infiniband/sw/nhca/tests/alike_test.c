@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: packets of a batch that are placed together, because they differ in their PSN only.
+ * KUnit: packets of a batch that go together: those of RC that differ in their PSN only, and those
+ * of a transfer that each have the next segment.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/skbuff.h>
+#include <linux/udp.h>
 
 #include "../memory/memory.h"
 #include "../net/net.h"
@@ -13,6 +15,11 @@
 #define PAYLOAD	256
 #define SEG	(NHCA_BTH_LEN + PAYLOAD + NHCA_ICRC_LEN)
 #define PSN	0xfffffe	/* which wraps on the way */
+
+/* of a packet of a transfer */
+#define RX_HDR	(NHCA_BTH_LEN + NHCA_RXETH_LEN)
+#define RX_SEG	(RX_HDR + PAYLOAD + NHCA_ICRC_LEN)
+#define FIRST	2
 
 struct alike {
 	struct sk_buff *skb;
@@ -25,21 +32,35 @@ static u8 byte_at(u32 off)
 	return off * 13 + (off >> 8);
 }
 
-static struct nhca_hdr header(u32 psn)
+static struct nhca_hdr header(u8 opcode, u32 n)
 {
 	return (struct nhca_hdr) {
-		.opcode = NHCA_OP_WRITE_MIDDLE,
+		.opcode = opcode,
+		.info = nhca_opinfo(opcode),
 		.migreq = true,
 		.pkey = 0xffff,
 		.qpn = 0x1234,
-		.psn = psn & NHCA_PSN_MASK,
+		.psn = (PSN + n) & NHCA_PSN_MASK,
 		.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_BARE,
+		.rx = {
+			.key = 0x11121314,
+			.job = 7,
+			.rcxt = { 5, 0x21222324 },
+			.tid = 9,
+			.total = (FIRST + PACKETS + 3) * PAYLOAD,
+			.offset = (FIRST + n) * PAYLOAD,
+			.length = PAYLOAD,
+			.segment = PAYLOAD,
+			.pvo = 0xfffffff0ULL + n * PAYLOAD,
+			.cookie = 0x0123456789abcdefULL,
+		},
 	};
 }
 
 /* The batch, in fragments as senders make them: headers together, payload by page. */
-static void alike_begin(struct kunit *test, struct alike *a)
+static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
+	u32 hdr_len = nhca_opinfo(opcode)->hdr_len, seg = hdr_len + PAYLOAD + NHCA_ICRC_LEN;
 	struct page *page;
 	struct nhca_hdr h;
 	u32 i, n;
@@ -47,31 +68,39 @@ static void alike_begin(struct kunit *test, struct alike *a)
 
 	memset(a, 0, sizeof(*a));
 	a->to = kunit_kzalloc(test, PACKETS * PAYLOAD, GFP_KERNEL);
-	a->skb = alloc_skb(0, GFP_KERNEL);
+	a->skb = alloc_skb(sizeof(struct udphdr), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, a->to && a->skb);
+	/* with a UDP checksum */
+	skb_reset_transport_header(a->skb);
+	skb_reserve(a->skb, sizeof(struct udphdr));
+	udp_hdr(a->skb)->check = 1;
 	for (n = 0; n < PACKETS; n++) {
 		page = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		KUNIT_ASSERT_NOT_NULL(test, page);
 		p = page_address(page);
-		h = header(PSN + n);
+		h = header(opcode, n);
 		nhca_hdr_encode(&h, p);
 		for (i = 0; i < PAYLOAD; i++)
-			p[NHCA_BTH_LEN + i] = byte_at(n * PAYLOAD + i);
+			p[hdr_len + i] = byte_at(n * PAYLOAD + i);
 		get_page(page);
-		skb_add_rx_frag(a->skb, 2 * n, page, 0, NHCA_BTH_LEN, NHCA_BTH_LEN);
-		skb_add_rx_frag(a->skb, 2 * n + 1, page, NHCA_BTH_LEN, SEG - NHCA_BTH_LEN,
-				SEG - NHCA_BTH_LEN);
+		skb_add_rx_frag(a->skb, 2 * n, page, 0, hdr_len, hdr_len);
+		skb_add_rx_frag(a->skb, 2 * n + 1, page, hdr_len, seg - hdr_len, seg - hdr_len);
 	}
 
 	/* the first one has been looked at, and taken */
 	a->rx.skb = a->skb;
-	a->rx.udp_len = SEG;
+	a->rx.udp_len = seg;
 	a->rx.payload = PAYLOAD;
-	a->rx.off = NHCA_BTH_LEN;
+	a->rx.off = hdr_len;
 	nhca_cursor_init(&a->rx.at, a->skb);
 	a->rx.bth = nhca_cursor_at(&a->rx.at, 0, &n);
-	KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&a->rx.hdr, a->rx.bth, NHCA_BTH_LEN, SEG),
+	KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&a->rx.hdr, a->rx.bth, hdr_len, seg),
 			NHCA_DECODE_OK);
+}
+
+static void alike_begin(struct kunit *test, struct alike *a)
+{
+	batch_begin(test, a, NHCA_OP_WRITE_MIDDLE);
 }
 
 /* the BTH of packet @n */
@@ -179,12 +208,98 @@ static void split_header_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
+/* ---- packets of a transfer ---- */
+
+static void run_begin(struct kunit *test, struct alike *a)
+{
+	batch_begin(test, a, NHCA_RX_WRITE);
+	a->rx.rxeth = a->rx.bth + NHCA_BTH_LEN;
+	a->rx.bth = NULL;
+}
+
+/* All segments are seen, and gone through one after another. */
+static void run_whole_batch_test(struct kunit *test)
+{
+	struct nhca_hdr want;
+	struct nhca_iter it;
+	struct alike a;
+	u32 n, i;
+
+	run_begin(test, &a);
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), PACKETS - 1);
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 3), 3);
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 0), 0);
+	nhca_iter_bytes(&it, a.to);
+	for (n = 0;; n++) {
+		want = header(NHCA_RX_WRITE, n);
+		KUNIT_EXPECT_EQ(test, a.rx.hdr.psn, want.psn);
+		KUNIT_EXPECT_EQ(test, a.rx.hdr.rx.offset, want.rx.offset);
+		KUNIT_EXPECT_EQ(test, a.rx.hdr.rx.pvo, want.rx.pvo);
+		KUNIT_EXPECT_EQ(test, a.rx.udp_off, n * RX_SEG);
+		KUNIT_EXPECT_EQ(test, a.rx.index, n);
+		local_bh_disable();
+		nhca_live_enter();
+		KUNIT_EXPECT_EQ(test, nhca_rx_copy(&a.rx, &it), 0);
+		nhca_live_exit();
+		local_bh_enable();
+		if (n == PACKETS - 1)
+			break;
+		nhca_rx_next(&a.rx);
+	}
+	for (i = 0; i < PACKETS * PAYLOAD; i++)
+		KUNIT_ASSERT_EQ(test, a.to[i], byte_at(i));
+	kfree_skb(a.skb);
+}
+
+/* Whatever bit of a header is not as it should be, the run ends before it. */
+static void run_every_bit_test(struct kunit *test)
+{
+	const u32 ackreq = 8 * 8 + 7;
+	struct alike a;
+	u32 bit;
+
+	run_begin(test, &a);
+	for (bit = 0; bit < 8 * RX_HDR; bit++) {
+		bth(&a, 3)[bit / 8] ^= BIT(bit % 8);
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rx_run(&a.rx, 100),
+				    bit == ackreq ? PACKETS - 1 : 2, "bit %u", bit);
+		bth(&a, 3)[bit / 8] ^= BIT(bit % 8);
+	}
+	kfree_skb(a.skb);
+}
+
+/* A shorter packet at the end, one in pieces, and those that have an ICRC go alone. */
+static void run_alone_test(struct kunit *test)
+{
+	struct alike a;
+	skb_frag_t *frag;
+
+	run_begin(test, &a);
+	KUNIT_ASSERT_EQ(test, pskb_trim(a.skb, PACKETS * RX_SEG - 4), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), PACKETS - 2);
+	frag = &skb_shinfo(a.skb)->frags[2 * 3];
+	skb_frag_size_sub(frag, 4);
+	skb_frag_off_add(frag + 1, -4);
+	skb_frag_size_add(frag + 1, 4);
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), 2);
+
+	udp_hdr(a.skb)->check = 0;
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), 0);
+	udp_hdr(a.skb)->check = 1;
+	a.rx.hdr.notice = NHCA_NOTICE_HERE;
+	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), 0);
+	kfree_skb(a.skb);
+}
+
 static struct kunit_case nhca_alike_cases[] = {
 	KUNIT_CASE(whole_batch_test),
 	KUNIT_CASE(bound_test),
 	KUNIT_CASE(every_bit_test),
 	KUNIT_CASE(shorter_test),
 	KUNIT_CASE(split_header_test),
+	KUNIT_CASE(run_whole_batch_test),
+	KUNIT_CASE(run_every_bit_test),
+	KUNIT_CASE(run_alone_test),
 	{}
 };
 

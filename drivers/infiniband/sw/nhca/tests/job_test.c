@@ -165,7 +165,7 @@ static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64
 static void step_check(struct kunit *test, struct job_fixture *f)
 {
 	struct region *r = &f->regions[draw(f, REGIONS)];
-	u32 len = draw(f, 3) ? 1 + draw(f, 4096) : draw(f, 65), job = r->job;
+	u32 len = draw(f, 3) ? 1 + draw(f, 2 * PAGE_SIZE) : draw(f, 65), job = r->job;
 	int access = asks[draw(f, ARRAY_SIZE(asks))];
 	struct nhca_job_mem *mem, *want_mem;
 	enum nhca_pvo_verdict have, want;

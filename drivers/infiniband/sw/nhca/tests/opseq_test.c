@@ -12,10 +12,16 @@ static const enum nhca_opseq opseq_states[] = {
 	NHCA_SEQ_IDLE, NHCA_SEQ_SEND, NHCA_SEQ_WRITE,
 };
 
+/* XRC has the order and the lengths of RC, but no FLUSH and no ATOMIC WRITE */
+static u8 as_rc(u8 opcode)
+{
+	return opcode >= 0xa0 && opcode < 0xb8 ? opcode - 0xa0 : opcode;
+}
+
 /* the state after @opcode in @state, or REFUSED */
 static int reference_next(enum nhca_opseq state, u8 opcode)
 {
-	switch (opcode) {
+	switch (as_rc(opcode)) {
 	case 0x00: case 0x20:					/* SEND First */
 		return state == NHCA_SEQ_IDLE ? NHCA_SEQ_SEND : REFUSED;
 	case 0x01: case 0x21:					/* SEND Middle */
@@ -32,6 +38,7 @@ static int reference_next(enum nhca_opseq state, u8 opcode)
 	case 0x0a: case 0x0b: case 0x2a: case 0x2b:		/* WRITE Only */
 	case 0x0c:						/* READ */
 	case 0x13: case 0x14:					/* atomics */
+	case 0x1c: case 0x1d:					/* FLUSH, ATOMIC WRITE */
 	case 0x64: case 0x65:					/* UD */
 		return state == NHCA_SEQ_IDLE ? NHCA_SEQ_IDLE : REFUSED;
 	}
@@ -60,8 +67,8 @@ static void opseq_whole_table(struct kunit *test)
 					    "%s in state %d", info->name, state);
 		}
 	}
-	/* 17 requests of RC, 12 of UC, 2 of UD: each fits exactly one state */
-	KUNIT_EXPECT_EQ(test, accepted, 17 + 12 + 2);
+	/* 19 requests of RC, 12 of UC, 2 of UD, 17 of XRC: each fits exactly one state */
+	KUNIT_EXPECT_EQ(test, accepted, 19 + 12 + 2 + 17);
 }
 
 /* Responses, notifications and packets of channels are no requests, whatever the state */
@@ -69,6 +76,7 @@ static void opseq_refuses_what_is_no_request(struct kunit *test)
 {
 	static const u8 opcodes[] = {
 		0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x81,
+		0xad, 0xae, 0xaf, 0xb0, 0xb1, 0xb2,
 		0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6,
 	};
 	int i, j;
@@ -87,7 +95,7 @@ static void reference_len(u8 opcode, u32 mtu, u32 *least, u32 *most)
 {
 	*least = 0;
 	*most = 0;
-	switch (opcode) {
+	switch (as_rc(opcode)) {
 	case 0x00: case 0x01: case 0x06: case 0x07: case 0x0d: case 0x0e:
 	case 0x20: case 0x21: case 0x26: case 0x27:		/* First, Middle */
 		*least = mtu;
@@ -99,6 +107,7 @@ static void reference_len(u8 opcode, u32 mtu, u32 *least, u32 *most)
 		*most = mtu;
 		break;
 	case 0x04: case 0x05: case 0x17: case 0x0a: case 0x0b: case 0x10:
+	case 0x1d:
 	case 0x24: case 0x25: case 0x2a: case 0x2b:
 	case 0x64: case 0x65:					/* Only */
 		*most = mtu;

@@ -11,17 +11,20 @@
 
 #define STEPS		150000
 #define MAX_PACKETS	200
+#define COPIES		(2 * MAX_PACKETS)
 #define BASE		0x123450000000ULL
 
 /**
  * struct model - an rCxt, told rather than computed
+ * @copying: copies that are under way: of @copies packets each
  * @what: whose transfer the tid belongs to; NOTHING: to none that is of interest any more
  * @got:  which packets have come
- * @copying: packets that came and are not in place
  * @in_place: packets that are
  * @sent, @told, @complete, @refused: what has become of it
  */
 struct model {
+	u32 copying;
+	u32 copies[COPIES];
 	enum { NOTHING, OWN_WRITE, OWN_READ, PEER_WRITE, PEER_READ } what;
 	u32 tid;
 	u32 total;
@@ -29,7 +32,6 @@ struct model {
 	u8 notify;
 	u64 base;
 	bool got[MAX_PACKETS];
-	u32 copying;
 	u32 in_place;
 	bool sent;
 	bool told;
@@ -45,6 +47,7 @@ struct tid_fixture {
 	struct rnd_state rnd;
 	u32 verdicts[NHCA_RCXT_NO_MAP + 1];
 	u32 completions;
+	u32 runs;
 	u32 notices;
 	u32 statuses[NHCA_RX_ST_MAX];
 };
@@ -83,12 +86,13 @@ static u32 model_packets(const struct model *m)
 
 static void model_begin(struct model *m, int what, u32 tid, u32 total, u32 segment, u8 notify)
 {
-	u32 copying = m->copying;
-
-	*m = (struct model) {
-		.what = what, .tid = tid, .total = total, .segment = segment,
-		.notify = notify, .copying = copying,
-	};
+	/* what is being copied goes on */
+	memset_after(m, 0, copies);
+	m->what = what;
+	m->tid = tid;
+	m->total = total;
+	m->segment = segment;
+	m->notify = notify;
 }
 
 /* is a peer's packet kept from beginning something new? */
@@ -139,21 +143,34 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 	if (m->got[index])
 		return NHCA_RCXT_DUPLICATE;
 	m->got[index] = true;
-	m->copying++;
+	m->copies[m->copying++] = 1;
 	return NHCA_RCXT_TAKE;
 }
 
-/* Return: is the transfer complete now, and was not before? */
-static bool model_copied(struct model *m, bool ok)
+/* Those behind it that are new go with it. */
+static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 {
-	m->copying--;
+	u32 index = x->offset / m->segment, n;
+
+	for (n = 0; n < max && !m->got[index + 1 + n]; n++)
+		m->got[index + 1 + n] = true;
+	m->copies[m->copying - 1] += n;
+	return n;
+}
+
+/* Copy @which has ended.  Return: is the transfer complete now, and was not before? */
+static bool model_copied(struct model *m, u32 which, bool ok)
+{
+	u32 packets = m->copies[which];
+
+	m->copies[which] = m->copies[--m->copying];
 	if ((m->what != OWN_READ && m->what != PEER_WRITE) || m->refused)
 		return false;
 	if (!ok) {
 		m->refused = true;
 		return false;
 	}
-	m->in_place++;
+	m->in_place += packets;
 	m->complete = m->in_place == model_packets(m);
 	return m->complete;
 }
@@ -292,13 +309,24 @@ static void step_payload(struct kunit *test, struct tid_fixture *f)
 	struct nhca_rxeth x = draw_packet(f);
 	bool memory = draw(f, 5), read = f->m.what == OWN_READ;
 	enum nhca_rcxt_verdict want;
+	u32 left, run;
 
+	if (f->m.copying == COPIES)
+		return;
 	if (!draw(f, 20))
 		read = !read;
 	want = model_payload(&f->m, &x, read, memory);
 	f->pool.map_limit = memory ? NHCA_RCXT_MAP_LIMIT : 0;
 	expect_verdict(test, f, "payload", nhca_rcxt_payload(&f->pool, f->rc, &x, read), want);
 	f->pool.map_limit = NHCA_RCXT_MAP_LIMIT;
+
+	/* its like behind it, in a batch */
+	left = x.length == x.segment ? (x.total - x.offset) / x.segment - 1 : 0;
+	if (want || !left || draw(f, 3))
+		return;
+	run = draw(f, left + 1);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_run(f->rc, &x, run), model_run(&f->m, &x, run));
+	f->runs++;
 }
 
 static void step_copied(struct kunit *test, struct tid_fixture *f)
@@ -307,7 +335,7 @@ static void step_copied(struct kunit *test, struct tid_fixture *f)
 
 	if (!f->m.copying)
 		return;
-	complete = model_copied(&f->m, ok);
+	complete = model_copied(&f->m, draw(f, f->m.copying), ok);
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_copied(&f->pool, f->rc, ok), complete);
 	f->completions += complete;
 }
@@ -456,6 +484,7 @@ static void rcxt_tid_history(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(f->statuses); i++)
 		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "status %u", i);
 	KUNIT_EXPECT_GT(test, f->completions, 100);
+	KUNIT_EXPECT_GT(test, f->runs, 1000);
 	KUNIT_EXPECT_GT(test, f->notices, 50);
 	while (f->m.copying)
 		step_copied(test, f);

@@ -102,6 +102,8 @@ static void rule_matches_its_own(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_SEND, 300, NHCA_OP_SEND_ONLY));
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_SEND, 300,
 						  NHCA_SVC_UD | NHCA_OP_SEND_ONLY));
+	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_SEND, 300,
+						  NHCA_SVC_XRC | NHCA_OP_SEND_ONLY));
 	KUNIT_EXPECT_FALSE(test, nhca_rule_matches(&r, NHCA_AT_RECEIVE, 300, NHCA_OP_SEND_ONLY));
 	KUNIT_EXPECT_FALSE(test, nhca_rule_matches(&r, NHCA_AT_SEND, 301, NHCA_OP_SEND_ONLY));
 	KUNIT_EXPECT_FALSE(test, nhca_rule_matches(&r, NHCA_AT_SEND, 300, NHCA_OP_SEND_FIRST));
@@ -114,6 +116,10 @@ static void rule_matches_its_own(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, parse(&r, "nak invalid opcode write"), 0);
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_REQUEST, 7, NHCA_OP_WRITE_MIDDLE));
 	KUNIT_EXPECT_FALSE(test, nhca_rule_matches(&r, NHCA_AT_REQUEST, 7, NHCA_OP_SEND_MIDDLE));
+
+	KUNIT_ASSERT_EQ(test, parse(&r, "nak access opcode flush"), 0);
+	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_REQUEST, 7, NHCA_OP_FLUSH));
+	KUNIT_EXPECT_FALSE(test, nhca_rule_matches(&r, NHCA_AT_REQUEST, 7, NHCA_OP_ATOMIC_WRITE));
 
 	KUNIT_ASSERT_EQ(test, parse(&r, "cq"), 0);
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_CQE, 9, 0));

@@ -71,6 +71,24 @@ static void rxeth_known_bytes(struct kunit *test)
 	}
 }
 
+/* The RXETH of @p is that of @first, @n segments on; with any bit another, it is not. */
+static void expect_stepped(struct kunit *test, const struct nhca_hdr *first, u32 n, u8 *p)
+{
+	u8 before[NHCA_HDRS_MAX];
+	u32 bit;
+
+	nhca_hdr_encode(first, before);
+	p += NHCA_BTH_LEN;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_stepped(&first->rx, n, before + NHCA_BTH_LEN, p));
+	for (bit = 0; bit < 8 * NHCA_RXETH_LEN; bit++) {
+		p[bit / 8] ^= BIT(bit % 8);
+		KUNIT_EXPECT_FALSE_MSG(test, nhca_rxeth_stepped(&first->rx, n,
+								before + NHCA_BTH_LEN, p),
+				       "bit %u", bit);
+		p[bit / 8] ^= BIT(bit % 8);
+	}
+}
+
 /* What a run writes into a copy of the first packet's headers is what encoding each would give. */
 static void rxeth_step_is_encode(struct kunit *test)
 {
@@ -100,6 +118,7 @@ static void rxeth_step_is_encode(struct kunit *test)
 		nhca_hdr_step(&first, n, stepped);
 		len = nhca_hdr_encode(&h, p);
 		KUNIT_EXPECT_EQ(test, memcmp(stepped, p, len), 0);
+		expect_stepped(test, &first, n, p);
 		h.psn = (h.psn + 1) & NHCA_PSN_MASK;
 		h.rx.offset += 4096;
 		h.rx.pvo += 4096;

@@ -461,6 +461,46 @@ static void tce_exhaustion_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
+static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
+{
+	/* not from the first byte of a page to the last of another */
+	u64 pvo = tce_pvo(r, first) + 77, len = (n << r->shift) - 77 - 99;
+	bool yes;
+
+	local_bh_disable();
+	nhca_live_enter();
+	yes = nhca_tce_all(pvo, len, flags);
+	nhca_live_exit();
+	local_bh_enable();
+	return yes;
+}
+
+/* Many entries at a time, over the border of a leaf: all are open, or one that is not is seen. */
+static void tce_all_test(struct kunit *test)
+{
+	struct nhca_range r = tce_alloc(test, PAGE_SHIFT, LEAF + 20);
+	u64 border = LEAF - r.first % LEAF, i, first;
+
+	tce_set_all(&r);
+	KUNIT_EXPECT_TRUE(test, all(&r, 0, r.count, RW));
+	for (i = border - 5; i < border + 5; i++) {
+		for (first = border - 8; first <= i + 1; first++) {
+			nhca_range_clear(&r, i, 1);
+			KUNIT_EXPECT_EQ(test, all(&r, first, 4, RW), i < first || i > first + 3);
+			nhca_range_set(&r, i, tce_pfn(tce_pvo(&r, i), r.shift), NHCA_TCE_READ);
+			KUNIT_EXPECT_EQ(test, all(&r, first, 4, RW), i < first || i > first + 3);
+			KUNIT_EXPECT_TRUE(test, all(&r, first, 4, NHCA_TCE_READ));
+			nhca_range_set(&r, i, tce_pfn(tce_pvo(&r, i), r.shift), RW);
+		}
+	}
+	r.key ^= 1;
+	KUNIT_EXPECT_FALSE(test, all(&r, 0, 4, RW));
+	KUNIT_EXPECT_FALSE(test, all(&r, border - 2, 4, NHCA_TCE_READ));
+	r.key ^= 1;
+	nhca_range_free(&r);
+	KUNIT_EXPECT_FALSE(test, all(&r, 0, 4, 0));
+}
+
 static struct kunit_case tce_cases[] = {
 	KUNIT_CASE(tce_first_fit_test),
 	KUNIT_CASE(tce_leaf_border_test),
@@ -469,6 +509,7 @@ static struct kunit_case tce_cases[] = {
 	KUNIT_CASE(tce_all_keys_test),
 	KUNIT_CASE(tce_class_test),
 	KUNIT_CASE(tce_entry_test),
+	KUNIT_CASE(tce_all_test),
 	KUNIT_CASE(tce_argument_test),
 	KUNIT_CASE(tce_no_memory_test),
 	KUNIT_CASE(tce_exhaustion_test),

@@ -10,10 +10,11 @@
  * IBTA table 38 once more, in letters, so that a slip in the driver's table
  * meets an independent one.
  * @what: q request, r response; F, M, L, O: first, middle, last, only;
- *	  s SEND, w WRITE, g READ request, a atomic, d READ response;
+ *	  s SEND, w WRITE, g READ request, a atomic, d READ response, f FLUSH,
+ *	  W ATOMIC WRITE;
  *	  p may carry payload
  * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
- *	  V IETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it
+ *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it
  */
 struct spec_row {
 	u8 opcode;
@@ -45,6 +46,8 @@ static const struct spec_row spec_rows[] = {
 	{ 0x14, "qOa", "T" },
 	{ 0x16, "qLsp", "V" },
 	{ 0x17, "qOsp", "V" },
+	{ 0x1c, "qOf", "FR" },
+	{ 0x1d, "qOWp", "R" },
 	{ 0x20, "qFsp", "" },
 	{ 0x21, "qMsp", "" },
 	{ 0x22, "qLsp", "" },
@@ -60,6 +63,29 @@ static const struct spec_row spec_rows[] = {
 	{ 0x64, "qOsp", "D" },
 	{ 0x65, "qOsp", "DI" },
 	{ 0x81, "O", "C" },
+	{ 0xa0, "qFsp", "S" },
+	{ 0xa1, "qMsp", "S" },
+	{ 0xa2, "qLsp", "S" },
+	{ 0xa3, "qLsp", "SI" },
+	{ 0xa4, "qOsp", "S" },
+	{ 0xa5, "qOsp", "SI" },
+	{ 0xa6, "qFwp", "SR" },
+	{ 0xa7, "qMwp", "S" },
+	{ 0xa8, "qLwp", "S" },
+	{ 0xa9, "qLwp", "SI" },
+	{ 0xaa, "qOwp", "SR" },
+	{ 0xab, "qOwp", "SRI" },
+	{ 0xac, "qOg", "SR" },
+	{ 0xad, "rFdp", "A" },
+	{ 0xae, "rMdp", "" },
+	{ 0xaf, "rLdp", "A" },
+	{ 0xb0, "rOdp", "A" },
+	{ 0xb1, "r", "A" },
+	{ 0xb2, "r", "AK" },
+	{ 0xb3, "qOa", "ST" },
+	{ 0xb4, "qOa", "ST" },
+	{ 0xb6, "qLsp", "SV" },
+	{ 0xb7, "qOsp", "SV" },
 	{ 0xc0, "Op", "X" },
 	{ 0xc1, "Op", "X" },
 	{ 0xc2, "O", "XY" },
@@ -96,11 +122,13 @@ static u32 row_flags(const struct spec_row *row)
 		{ 's', NHCA_OPF_SEND }, { 'w', NHCA_OPF_WRITE },
 		{ 'g', NHCA_OPF_READ }, { 'a', NHCA_OPF_ATOMIC },
 		{ 'd', NHCA_OPF_READ_RESP }, { 'p', NHCA_OPF_PAYLOAD },
+		{ 'f', NHCA_OPF_FLUSH }, { 'W', NHCA_OPF_ATOMIC_WRITE },
 	}, headers[] = {
 		{ 'D', NHCA_OPF_DETH }, { 'R', NHCA_OPF_RETH },
 		{ 'T', NHCA_OPF_ATOMIC_ETH }, { 'A', NHCA_OPF_AETH },
 		{ 'K', NHCA_OPF_ATOMIC_ACK_ETH }, { 'I', NHCA_OPF_IMMDT },
 		{ 'V', NHCA_OPF_IETH }, { 'X', NHCA_OPF_RXETH },
+		{ 'F', NHCA_OPF_FETH }, { 'S', NHCA_OPF_XRCETH },
 	};
 	u32 flags = 0;
 	int i;
@@ -118,7 +146,8 @@ static unsigned int row_len(const struct spec_row *row)
 {
 	return 12 + 8 * row_has(row, 'D') + 16 * row_has(row, 'R') + 28 * row_has(row, 'T') +
 	       4 * row_has(row, 'A') + 8 * row_has(row, 'K') + 4 * row_has(row, 'I') +
-	       4 * row_has(row, 'V') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
+	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') +
+	       4 * row_has(row, 'S') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
 	       8 * row_has(row, 'Y');
 }
 
@@ -171,7 +200,10 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->qpn &= 0xffffff;
 	h->psn &= 0xffffff;
 	h->src_qpn &= 0xffffff;
+	h->srqn &= 0xffffff;
 	h->msn &= 0xffffff;
+	h->flush_type &= 0xf;
+	h->flush_level &= 3;
 	if (!strchr(spec_row(opcode)->what, 'p'))
 		h->pad = 0;
 }
@@ -220,6 +252,12 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 		KUNIT_EXPECT_EQ(test, (__force u32)a->imm, (__force u32)b->imm);
 	if (row_has(row, 'V'))
 		same(test, a->opcode, "inv_rkey", a->inv_rkey, b->inv_rkey);
+	if (row_has(row, 'S'))
+		same(test, a->opcode, "srqn", a->srqn, b->srqn);
+	if (row_has(row, 'F')) {
+		same(test, a->opcode, "flush_type", a->flush_type, b->flush_type);
+		same(test, a->opcode, "flush_level", a->flush_level, b->flush_level);
+	}
 }
 
 /* Buffers are allocated to the byte, so that KASAN sees a step beyond. */
@@ -279,6 +317,12 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, p[8], 0x80);
 		if (row_has(&spec_rows[i], 'D'))
 			KUNIT_EXPECT_EQ(test, p[16], 0);
+		if (row_has(&spec_rows[i], 'S'))
+			KUNIT_EXPECT_EQ(test, p[12], 0);
+		if (row_has(&spec_rows[i], 'F')) {
+			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 3));
+			KUNIT_EXPECT_EQ(test, p[15], 0x3f);
+		}
 		if (row_has(&spec_rows[i], 'C'))
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 16));
 		if (row_has(&spec_rows[i], 'X'))
@@ -339,6 +383,35 @@ static const struct wire_sample {
 			   0x00, 0x9a, 0xab, 0x56,
 			   0x11, 0x11, 0x11, 0x12, 0x00, 0x65, 0x43, 0x21,
 			   0x00, 0x00, 0x00, 0x07 },
+	}, {
+		/* FLUSH of a region, global: FETH before RETH */
+		.h = { .opcode = 0x1c, .migreq = true, .pkey = 0xffff, .qpn = 0x17,
+		       .ackreq = true, .psn = 0x136c6f, .flush_type = 1, .flush_level = 1,
+		       .va = 0x55d41199d000ULL, .rkey = 0x8d6, .dmalen = 0x1000 },
+		.len = 32,
+		.bytes = { 0x1c, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x17,
+			   0x80, 0x13, 0x6c, 0x6f, 0x00, 0x00, 0x00, 0x11,
+			   0x00, 0x00, 0x55, 0xd4, 0x11, 0x99, 0xd0, 0x00,
+			   0x00, 0x00, 0x08, 0xd6, 0x00, 0x00, 0x10, 0x00 },
+	}, {
+		.h = { .opcode = 0x1d, .migreq = true, .pkey = 0xffff, .qpn = 0x17,
+		       .ackreq = true, .psn = 0x136c70, .va = 0x55d41199d008ULL,
+		       .rkey = 0x8d6, .dmalen = 8 },
+		.len = 28,
+		.bytes = { 0x1d, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x17,
+			   0x80, 0x13, 0x6c, 0x70,
+			   0x00, 0x00, 0x55, 0xd4, 0x11, 0x99, 0xd0, 0x08,
+			   0x00, 0x00, 0x08, 0xd6, 0x00, 0x00, 0x00, 0x08 },
+	}, {
+		/* WRITE Only of XRC: XRCETH before RETH */
+		.h = { .opcode = 0xaa, .migreq = true, .pkey = 0xffff, .qpn = 0x17,
+		       .ackreq = true, .psn = 0x136c71, .srqn = 0x0a0b0c,
+		       .va = 0x55d41199d010ULL, .rkey = 0x8d6, .dmalen = 4 },
+		.len = 32,
+		.bytes = { 0xaa, 0x40, 0xff, 0xff, 0x00, 0x00, 0x00, 0x17,
+			   0x80, 0x13, 0x6c, 0x71, 0x00, 0x0a, 0x0b, 0x0c,
+			   0x00, 0x00, 0x55, 0xd4, 0x11, 0x99, 0xd0, 0x10,
+			   0x00, 0x00, 0x08, 0xd6, 0x00, 0x00, 0x00, 0x04 },
 	}, {
 		.h = { .opcode = 0x81, .migreq = true, .pkey = 0xffff, .becn = true,
 		       .qpn = 0x18 },

@@ -3,6 +3,7 @@
  * Responses: acknowledgments, NAKs, READ data and atomic results
  * (IBTA 9.7.5, 9.7.7).
  */
+#include "../observe/trace.h"
 #include "engine.h"
 
 /* RNR NAK timer field to microseconds (table 45); 0 is the longest */
@@ -11,11 +12,6 @@ static const u32 nhca_rnr_usecs[32] = {
 	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
 	81920, 122880, 163840, 245760, 327680, 491520,
 };
-
-static bool nhca_swr_wants_data(const struct nhca_swr *swr)
-{
-	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
-}
 
 static struct nhca_swr *nhca_sq_head(struct nhca_sq *sq)
 {
@@ -59,7 +55,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 	while ((swr = nhca_sq_head(sq))) {
 		if (nhca_psn_diff(psn, swr->psn) <= 0)
 			break;
-		if (nhca_swr_wants_data(swr)) {
+		if (nhca_swr_is_answered(swr)) {
 			nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
 			return nhca_psn_diff(psn, sq->una) <= 0;
 		}
@@ -79,28 +75,28 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 /* A loss was noticed: send again from una, once for each piece of progress. */
 static void nhca_ack_lost(struct nhca_qp *qp)
 {
-	nhca_count(qp->dev, NHCA_CNT_IMPLIED_NAK);
+	nhca_count(&qp->who, NHCA_CNT_IMPLIED_NAK);
 	if (qp->sq.gone_back)
 		return;
 	nhca_sq_shrink(qp, false);
-	nhca_sq_go_back(qp);
+	nhca_sq_go_back(qp, NHCA_CNT_IMPLIED_NAK);
 }
 
 static void nhca_ack_rnr(struct nhca_qp *qp, u8 value)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	nhca_count(qp->dev, NHCA_CNT_RCVD_RNR);
+	nhca_count(&qp->who, NHCA_CNT_RCVD_RNR);
 	/* 7 means without end (11.2.4.2) */
 	if (qp->attr.rnr_retry != 7) {
 		if (!sq->rnr_retries) {
-			nhca_count(qp->dev, NHCA_CNT_RNR_RETRY_EXCEEDED);
+			nhca_count(&qp->who, NHCA_CNT_RNR_RETRY_EXCEEDED);
 			nhca_sq_fail(qp, IB_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
 		sq->rnr_retries--;
 	}
-	nhca_sq_go_back(qp);
+	nhca_sq_go_back(qp, NHCA_CNT_RCVD_RNR);
 	sq->rnr_wait = true;
 	mod_timer(&sq->timer, jiffies + usecs_to_jiffies(nhca_rnr_usecs[value]) + 1);
 }
@@ -111,29 +107,29 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 
 	switch (code) {
 	case NHCA_NAK_PSN_SEQ:
-		nhca_count(qp->dev, NHCA_CNT_RCVD_SEQ_NAK);
+		nhca_count(&qp->who, NHCA_CNT_RCVD_SEQ_NAK);
 		if (sq->gone_back) {
 			/* the same place again, and nothing acknowledged since */
 			if (!sq->retries) {
-				nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+				nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 				nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
 				return;
 			}
 			sq->retries--;
 		}
 		nhca_sq_shrink(qp, false);
-		nhca_sq_go_back(qp);
+		nhca_sq_go_back(qp, NHCA_CNT_RCVD_SEQ_NAK);
 		return;
 	case NHCA_NAK_INVALID_REQ:
-		nhca_count(qp->dev, NHCA_CNT_RCVD_INVAL_NAK);
+		nhca_count(&qp->who, NHCA_CNT_RCVD_INVAL_NAK);
 		nhca_sq_fail(qp, IB_WC_REM_INV_REQ_ERR);
 		return;
 	case NHCA_NAK_REM_ACCESS:
-		nhca_count(qp->dev, NHCA_CNT_RCVD_ACCESS_NAK);
+		nhca_count(&qp->who, NHCA_CNT_RCVD_ACCESS_NAK);
 		nhca_sq_fail(qp, IB_WC_REM_ACCESS_ERR);
 		return;
 	case NHCA_NAK_REM_OP:
-		nhca_count(qp->dev, NHCA_CNT_RCVD_OP_NAK);
+		nhca_count(&qp->who, NHCA_CNT_RCVD_OP_NAK);
 		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
 		return;
 	default:
@@ -151,14 +147,17 @@ static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 	const struct nhca_swr *swr = nhca_sq_head(sq);
 
 	return code != NHCA_NAK_PSN_SEQ && code <= NHCA_NAK_REM_OP && swr &&
-	       nhca_swr_wants_data(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
+	       nhca_swr_is_answered(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
 }
 
 static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	u8 value = h->syndrome & NHCA_AETH_VALUE_MASK;
+	u8 kind = h->syndrome & NHCA_AETH_KIND_MASK;
 
-	switch (h->syndrome & NHCA_AETH_KIND_MASK) {
+	if (kind != NHCA_AETH_ACK)
+		trace_nhca_nak_received(&qp->who, h->psn, h->syndrome);
+	switch (kind) {
 	case NHCA_AETH_ACK:
 		if (!nhca_ack_before(qp, nhca_psn_add(h->psn, 1)))
 			nhca_ack_lost(qp);
@@ -190,16 +189,17 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
  */
 static void nhca_ack_put_off(struct nhca_qp *qp)
 {
-	nhca_sq_go_back(qp);
+	nhca_count(&qp->who, NHCA_CNT_PAGE_RETRY);
+	nhca_sq_go_back(qp, NHCA_CNT_PAGE_RETRY);
 }
 
 /*
- * The oldest request is the READ or atomic that this answer is for, and the
- * answer is the next piece of it.
+ * The oldest request is the one that this answer is for, @atomic or in a READ
+ * response, and the answer is the next piece of it.
  * Return: the request or NULL.
  */
 static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
-					 bool read)
+					 bool atomic)
 {
 	struct nhca_swr *swr;
 
@@ -208,14 +208,15 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 		return NULL;
 	}
 	swr = nhca_sq_head(&qp->sq);
-	if (!swr || !nhca_swr_wants_data(swr) || nhca_swr_is_read(swr) != read ||
+	if (!swr || !nhca_swr_is_answered(swr) || nhca_swr_is_atomic(swr) != atomic ||
 	    nhca_psn_add(swr->psn, swr->got) != h->psn) {
-		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return NULL;
 	}
 	return swr;
 }
 
+/* READ responses, of which the answers to ATOMIC WRITE and FLUSH are the shortest. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -226,16 +227,16 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	int err = 0;
 	u32 off;
 
-	swr = nhca_ack_expects(qp, h, true);
+	swr = nhca_ack_expects(qp, h, false);
 	if (!swr)
 		return;
 
 	off = swr->got * qp->mtu;
 	chunk_end = swr->got + 1 == swr->npsn || (swr->got + 1) % NHCA_READ_CHUNK == 0;
 	/* an answer of the wrong shape is not one to this request */
-	if (rx->payload != min(qp->mtu, swr->length - off) ||
+	if (rx->payload != (nhca_swr_is_read(swr) ? min(qp->mtu, swr->length - off) : 0) ||
 	    !!(h->info->flags & NHCA_OPF_LAST) != chunk_end) {
-		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return;
 	}
 
@@ -253,7 +254,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	}
 	if (err) {
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		nhca_sq_fail(qp, IB_WC_LOC_PROT_ERR);
 		return;
 	}
@@ -277,7 +278,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	u64 orig = rx->hdr.orig;
 	int err;
 
-	swr = nhca_ack_expects(qp, &rx->hdr, false);
+	swr = nhca_ack_expects(qp, &rx->hdr, true);
 	if (!swr)
 		return;
 
@@ -292,7 +293,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	}
 	if (err) {
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		nhca_sq_fail(qp, IB_WC_LOC_PROT_ERR);
 		return;
 	}
@@ -314,13 +315,13 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	/* only what has been sent can be answered; what is older than una is a ghost */
 	if (nhca_psn_diff(h->psn, sq->nxt) >= 0 || nhca_psn_diff(h->psn, sq->una) < 0) {
-		nhca_count(qp->dev, NHCA_CNT_DUP_RESPONSE);
+		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return;
 	}
 
 	if (h->info->flags & NHCA_OPF_READ_RESP)
 		nhca_ack_read(qp, rx);
-	else if (h->opcode == NHCA_OP_ATOMIC_ACK)
+	else if (h->info->flags & NHCA_OPF_ATOMIC_ACK_ETH)
 		nhca_ack_atomic(qp, rx);
 	else
 		nhca_ack_aeth(qp, h);

@@ -4,13 +4,14 @@
  * the order of their PSNs (IBTA 9.7.5.1).  A long READ answer pauses when the
  * stack holds enough of it and goes on from the flow's kick.
  */
+#include "../observe/trace.h"
 #include "engine.h"
 
 static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
 			    u32 msn)
 {
 	memset(h, 0, sizeof(*h));
-	h->opcode = opcode;
+	h->opcode = opcode | nhca_qp_service(qp);
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
@@ -30,9 +31,9 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct
 	struct nhca_tx tx = {
 		.burst = burst,
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
-		.qpn = qp->qpn,
 		.sport = qp->sport,
 		.hdr = h,
 		.it = it,
@@ -71,9 +72,9 @@ void nhca_answer_cnp(struct nhca_qp *qp)
 	};
 	struct nhca_tx tx = {
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
-		.qpn = qp->qpn,
 		.sport = qp->sport,
 		.hdr = &h,
 		.copy = true,
@@ -83,7 +84,7 @@ void nhca_answer_cnp(struct nhca_qp *qp)
 		return;
 	qp->cnp_sent = jiffies;
 	if (!nhca_xmit(&tx))
-		nhca_count(qp->dev, NHCA_CNT_CNP_SENT);
+		nhca_count(&qp->who, NHCA_CNT_CNP_SENT);
 }
 
 static u8 nhca_read_opcode(const struct nhca_res *res)
@@ -115,6 +116,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		.length = payload,
 		.lkey = res->rkey,
 	};
+	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	int err;
@@ -122,7 +124,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	if (res->hold.held)
 		nhca_iter_hold(&it, &res->hold, off, payload, false);
 	else
-		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+		nhca_iter_sges(&it, &party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
 	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
 			res->msn);
 	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
@@ -134,11 +136,14 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	return 0;
 }
 
-static void nhca_answer_atomic(struct nhca_qp *qp, struct nhca_res *res)
+/* What has been executed already.  ATOMIC WRITE and FLUSH: a READ of no bytes (IBTA A19). */
+static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
 {
+	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
 	struct nhca_hdr h;
 
-	nhca_answer_hdr(qp, &h, NHCA_OP_ATOMIC_ACK, res->psn, res->msn);
+	nhca_answer_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
+			res->msn);
 	h.orig = res->orig;
 	nhca_answer_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
 	res->busy = false;
@@ -167,7 +172,7 @@ static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool replay = res->replay;
 
-	nhca_count(qp->dev, NHCA_CNT_SENT_ACCESS_NAK);
+	nhca_count(&qp->who, NHCA_CNT_SENT_ACCESS_NAK);
 	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
 			replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
 	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
@@ -190,7 +195,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
-			nhca_answer_atomic(qp, res);
+			nhca_answer_done(qp, res);
 			continue;
 		}
 		switch (nhca_answer_read(qp, res)) {
@@ -207,8 +212,10 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
-		if (qp->ibqp.qp_type == IB_QPT_RC)
+		if (nhca_is_reliable(qp)) {
+			trace_nhca_nak_sent(&qp->who, rq->nak_psn, rq->syndrome);
 			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
+		}
 		if (rq->fatal)
 			nhca_qp_set_error(qp, rq->fatal_event);
 	} else if (rq->ack_due) {

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 static const u8 nhca_wc_opcode[] = {
@@ -18,6 +19,8 @@ static const u8 nhca_wc_opcode[] = {
 	[NHCA_WR_ATOMIC_FETCH_AND_ADD] = IB_WC_FETCH_ADD,
 	[NHCA_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
 	[NHCA_WR_BIND_MW] = IB_WC_BIND_MW,
+	[NHCA_WR_FLUSH] = IB_WC_FLUSH,
+	[NHCA_WR_ATOMIC_WRITE] = IB_WC_ATOMIC_WRITE,
 	[NHCA_WR_REG_MR] = IB_WC_REG_MR,
 };
 
@@ -27,8 +30,24 @@ static void nhca_post_cqe(struct nhca_qp *qp, struct ib_cq *ibcq, struct nhca_cq
 	cqe->qp_num = qp->qpn;
 	cqe->kernel = (uintptr_t)&qp->ibqp;
 	if (nhca_cq_post(to_nhca_cq(ibcq), cqe, solicited || cqe->status)) {
-		nhca_count(qp->dev, NHCA_CNT_CQ_OVERFLOW);
+		nhca_count(&qp->who, NHCA_CNT_CQ_OVERFLOW);
 		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+	}
+}
+
+static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
+			   enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		if (nhca_swr_is_send(swr))
+			nhca_count(&qp->who, NHCA_CNT_SENDS);
+		break;
+	case IB_WC_WR_FLUSH_ERR:
+		nhca_count(&qp->who, NHCA_CNT_SEND_CQE_FLUSH);
+		break;
+	default:
+		nhca_count(&qp->who, NHCA_CNT_SEND_CQE_ERR);
 	}
 }
 
@@ -39,6 +58,9 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 		    status != IB_WC_SUCCESS;
 	struct nhca_cqe cqe;
 
+	nhca_swr_count(qp, swr, status);
+	trace_nhca_wqe_completed(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, status, swr->length,
+				 swr->clock);
 	if (tell) {
 		cqe = (struct nhca_cqe) {
 			.wr_id = swr->wqe.wr_id,
@@ -94,7 +116,7 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 
 	swr = list_first_entry(&qp->sq.inflight, struct nhca_swr, list);
 	nhca_swr_complete(qp, swr, status);
-	if (qp->ibqp.qp_type == IB_QPT_RC)
+	if (nhca_is_reliable(qp))
 		nhca_qp_set_error(qp, -1);
 	else
 		nhca_qp_set_sqe(qp);
@@ -103,25 +125,59 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 
 int nhca_rq_take(struct nhca_qp *qp)
 {
-	struct nhca_srq *srq = nhca_qp_srq(qp);
 	struct nhca_rq *rq = &qp->rq;
+	struct nhca_srq *srq = rq->xsrq ?: nhca_qp_srq(qp);
 	int err;
 
 	if (rq->have_rwr)
 		return 0;
 	err = srq ? nhca_srq_take(srq, rq->rwr) : nhca_rwq_take(&rq->wq, rq->rwr);
-	if (!err || err == -EINVAL)
+	if (!err || err == -EINVAL) {
 		rq->have_rwr = true;
+		rq->clock = nhca_trace_clock();
+		trace_nhca_wqe_started(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id,
+				       rq->rwr->length, 0, 0);
+	}
 	return err;
+}
+
+static void nhca_rq_count(const struct nhca_qp *qp, enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		nhca_count(&qp->who, NHCA_CNT_RECVS);
+		break;
+	case IB_WC_WR_FLUSH_ERR:
+		nhca_count(&qp->who, NHCA_CNT_RECV_CQE_FLUSH);
+		break;
+	case IB_WC_LOC_LEN_ERR:
+		nhca_count(&qp->who, NHCA_CNT_RECV_LENGTH_ERR);
+		fallthrough;
+	default:
+		nhca_count(&qp->who, NHCA_CNT_RECV_CQE_ERR);
+	}
 }
 
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	nhca_rq_count(qp, cqe->status);
+	trace_nhca_wqe_completed(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id, cqe->status,
+				 cqe->byte_len, rq->clock);
 	cqe->wr_id = rq->rwr->wr_id;
 	rq->have_rwr = false;
-	nhca_post_cqe(qp, qp->ibqp.recv_cq, cqe, solicited);
+	nhca_post_cqe(qp, rq->xsrq ? rq->xsrq->ibsrq.ext.cq : qp->ibqp.recv_cq, cqe, solicited);
+}
+
+/* What an XRC target has taken goes back to where it is of, if that is still there. */
+static void nhca_rq_find_xsrq(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	rq->xsrq = nhca_xrc_find(qp, rq->srqn);
+	if (!rq->xsrq)
+		rq->have_rwr = false;
 }
 
 void nhca_rq_flush(struct nhca_qp *qp)
@@ -135,7 +191,10 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	if (!rq->rwr)
 		return;
 
-	if (nhca_qp_srq(qp)) {
+	if (!nhca_qp_has_rq(qp)) {
+		rcu_read_lock();
+		if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
+			nhca_rq_find_xsrq(qp);
 		/* 10.2.9.4.2: what is in the SRQ stays there for others */
 		if (rq->have_rwr) {
 			struct nhca_cqe cqe = {
@@ -145,7 +204,8 @@ void nhca_rq_flush(struct nhca_qp *qp)
 
 			nhca_rq_complete(qp, &cqe, true);
 		}
-		if (!qp->last_wqe_sent) {
+		rcu_read_unlock();
+		if (!qp->last_wqe_sent && qp->ibqp.qp_type != IB_QPT_XRC_INI) {
 			qp->last_wqe_sent = true;
 			nhca_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 		}

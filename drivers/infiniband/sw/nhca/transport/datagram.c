@@ -15,8 +15,8 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	bool imm = wqe->opcode == NHCA_WR_SEND_WITH_IMM;
 	struct nhca_tx tx = {
 		.dev = qp->dev,
+		.who = &qp->who,
 		.flow = qp->flow,
-		.qpn = qp->qpn,
 		.payload = swr->length,
 		.copy = true,
 		.fault = qp->sq.fault,
@@ -85,6 +85,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		.flags = NHCA_WC_GRH,
 		.byte_len = NHCA_GRH_LEN + rx->payload,
 		.src_qp = h->src_qpn,
+		.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6,
 		.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6,
 		.vlan_id = 0xffff,
 	};
@@ -93,13 +94,13 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 	case 0:
 		break;
 	case -ENOENT:
-		nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return true;
 	case -EINVAL:
 		cqe.status = IB_WC_LOC_QP_OP_ERR;
 		goto fail;
 	default:
-		nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+		nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
 		return true;
 	}
@@ -109,7 +110,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 	 * next one: an error would let anybody who knows the Q_Key stop the QP.
 	 */
 	if (cqe.byte_len > qp->rq.rwr->length) {
-		nhca_count(qp->dev, NHCA_CNT_RX_BAD_LENGTH);
+		nhca_count(&qp->who, NHCA_CNT_RX_BAD_LENGTH);
 		return true;
 	}
 	switch (nhca_datagram_place(qp, rx)) {
@@ -123,7 +124,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		/* the sender's own fault, which it finds when it makes a packet */
 		if (rx->src_err)
 			return false;
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		cqe.status = IB_WC_LOC_PROT_ERR;
 		goto fail;
 	}

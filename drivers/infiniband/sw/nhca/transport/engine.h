@@ -35,6 +35,24 @@ static inline bool nhca_is_datagram(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
+static inline bool nhca_is_xrc(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
+}
+
+/* does it acknowledge, and send again? */
+static inline bool nhca_is_reliable(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RC || nhca_is_xrc(qp);
+}
+
+/* what the opcodes of a connected QP's packets have in their upper bits */
+static inline u8 nhca_qp_service(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC :
+	       nhca_is_xrc(qp) ? NHCA_SVC_XRC : NHCA_SVC_RC;
+}
+
 static inline struct ib_pd *nhca_qp_pd(const struct nhca_qp *qp)
 {
 	return qp->ibqp.pd;
@@ -52,10 +70,28 @@ static inline bool nhca_swr_is_read(const struct nhca_swr *swr)
 	return swr->wqe.opcode == NHCA_WR_RDMA_READ;
 }
 
+static inline bool nhca_swr_is_send(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_SEND || swr->wqe.opcode == NHCA_WR_SEND_WITH_IMM ||
+	       swr->wqe.opcode == NHCA_WR_SEND_WITH_INV;
+}
+
 static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP ||
 	       swr->wqe.opcode == NHCA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* ATOMIC WRITE and FLUSH: the answer is that of a READ of no bytes (IBTA A19) */
+static inline bool nhca_swr_is_placing(const struct nhca_swr *swr)
+{
+	return swr->wqe.opcode == NHCA_WR_FLUSH || swr->wqe.opcode == NHCA_WR_ATOMIC_WRITE;
+}
+
+/* does it have an answer of its own, and use a responder resource of the peer? */
+static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
+{
+	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
 }
 
 /* ---- table.c ---- */
@@ -103,8 +139,8 @@ void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool
 /* the timeout field of ibv_qp_attr in jiffies, stretched to NHCA_TIMEOUT_MIN; any context */
 unsigned long nhca_timeout_jiffies(u8 timeout);
 
-/* go back to the oldest PSN that is not acknowledged and send again */
-void nhca_sq_go_back(struct nhca_qp *qp);
+/* go back to the oldest PSN that is not acknowledged and send again; @why: the counter of that */
+void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /* everything before @psn is acknowledged: retry counters, timer, window */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
@@ -123,6 +159,21 @@ void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
 
 /* the local ACK timeout and RNR timer */
 void nhca_sq_timer(struct timer_list *t);
+
+/* ---- pace.c: with sq.lock held unless said otherwise ---- */
+
+/* no limit yet; process, no lock held; NULL without memory */
+struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
+/* the QP's engines have stopped; takes NULL; process, no lock held */
+void nhca_pace_free(struct nhca_pace *pace);
+void nhca_pace_set(struct nhca_pace *pace, u32 kbps);
+
+/* is it too early for another packet?  Then the QP is kicked when it is not. */
+bool nhca_pace_waits(struct nhca_qp *qp);
+/* is that what the QP waits for? */
+bool nhca_pace_holds(const struct nhca_qp *qp);
+/* a packet of @bytes has left */
+void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
 /* ---- take.c: with sq.lock held ---- */
 
@@ -162,6 +213,21 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
 
 /* get a receive request into rq.rwr; as nhca_rwq_take() */
 int nhca_rq_take(struct nhca_qp *qp);
+
+/* ---- xrc.c: with rq.lock held, RCU read side ---- */
+
+/*
+ * The SRQ that a number names to an XRC target.
+ * Return: the SRQ, good until the RCU read side ends; NULL: none, or of another XRC domain.
+ */
+struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
+
+/*
+ * An XRC target is about to execute a request: from now on it receives from the SRQ that the
+ * request names, and uses keys of that SRQ's domain.
+ * Return: false if there is no such SRQ, or not in this message.
+ */
+bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* ---- rx.c ---- */
 

@@ -16,6 +16,7 @@
 #include <linux/moduleparam.h>
 
 #include "../observe/inject.h"
+#include "../observe/trace.h"
 #include "engine.h"
 
 /*
@@ -188,8 +189,10 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 	if (err)
 		return 0;
 	peer->rq.psn = nhca_psn_add(peer->rq.psn, npsn);
-	if (swr->sent + npsn == swr->npsn)
+	if (swr->sent + npsn == swr->npsn) {
 		peer->rq.msn = nhca_psn_add(peer->rq.msn, 1);
+		nhca_count(&peer->who, NHCA_CNT_READ_REQUESTS);
+	}
 	nhca_loop_done(qp, swr, npsn);
 	return npsn;
 }
@@ -197,11 +200,17 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
+	/* it may be done, and gone, behind the step */
+	u8 wr = swr->wqe.opcode;
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
+	/* two halves of two QPs are not each other's mirror; a rate is one of packets */
+	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
+		return 0;
 	/* nothing is under way, in whatever direction, that could be overtaken */
-	if (nhca_swr_is_atomic(swr) || qp->sq.una != psn || !READ_ONCE(nhca_same_host))
+	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
+	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;
 	peer = nhca_loop_lock(qp);
 	if (!peer || !nhca_loop_takes(peer, psn))
@@ -212,8 +221,10 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 		npsn = nhca_loop_read(qp, swr, peer, npsn);
 	else
 		npsn = nhca_loop_message(qp, swr, peer, npsn);
-	if (npsn)
-		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, bytes);
+	if (npsn) {
+		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, bytes);
+		trace_nhca_same_host(&qp->who, qp->attr.dest_qp_num, wr, psn, npsn, bytes);
+	}
 	qp->sq.loop_held += npsn;
 	if (qp->sq.loop_held >= NHCA_LOOP_HELD)
 		nhca_loop_end(qp);
@@ -238,7 +249,7 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	struct nhca_qp *peer;
 	bool taken = false;
 
-	if (av->mcast || !READ_ONCE(nhca_same_host))
+	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
 	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||
@@ -251,7 +262,9 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (nhca_rx_fits(peer, &rx) && !nhca_loop_waits(&peer->rq))
 		taken = nhca_datagram_take(peer, &rx);
 	spin_unlock(&peer->rq.lock);
-	if (taken)
-		nhca_count_add(qp->dev, NHCA_CNT_SAME_HOST_BYTES, swr->length);
+	if (taken) {
+		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, swr->length);
+		trace_nhca_same_host(&qp->who, h->qpn, swr->wqe.opcode, h->psn, 1, swr->length);
+	}
 	return taken;
 }

@@ -37,7 +37,7 @@ void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	p = rq->nparked < NHCA_PARK_MAX ? kmalloc(sizeof(*p), GFP_ATOMIC | __GFP_NOWARN) : NULL;
 	if (!p) {
-		nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return;
 	}
 	p->rx = *rx;

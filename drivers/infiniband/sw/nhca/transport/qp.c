@@ -115,16 +115,25 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	u32 space, stride;
 	int err;
 
+	/* an XRC target never sends: what is here for it is nobody's to post to */
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT) {
+		cap->max_send_wr = 0;
+		cap->max_send_sge = 0;
+		cap->max_inline_data = 0;
+		uc = NULL;
+	}
 	space = max_t(u32, cap->max_send_sge * sizeof(struct nhca_sge), cap->max_inline_data);
 	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
 	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, uc, info);
 	if (err)
 		return err;
 
-	space = stride - sizeof(struct nhca_send_wqe);
-	sq->max_wr = nhca_ring_entries(&sq->ring);
-	sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
-	sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
+	if (qp->ibqp.qp_type != IB_QPT_XRC_TGT) {
+		space = stride - sizeof(struct nhca_send_wqe);
+		sq->max_wr = nhca_ring_entries(&sq->ring);
+		sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
+		sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
+	}
 	cap->max_send_wr = sq->max_wr;
 	cap->max_send_sge = sq->max_sge;
 	cap->max_inline_data = sq->max_inline;
@@ -151,6 +160,11 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 		max_sge = srq->wq.max_sge;
+	} else if (nhca_is_xrc(qp)) {
+		/* an initiator never receives; a target does from any SRQ */
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+		max_sge = NHCA_MAX_SGE;
 	} else {
 		err = nhca_rwq_init(&rq->wq, max(cap->max_recv_wr, 1U),
 				    max(cap->max_recv_sge, 1U), uc, info);
@@ -215,6 +229,15 @@ err_sq:
 	return err;
 }
 
+/* XRC has only one of the CQs, or none. */
+static void nhca_qp_forget_completions(struct nhca_qp *qp)
+{
+	if (qp->ibqp.send_cq)
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
+	if (qp->ibqp.recv_cq)
+		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+}
+
 void nhca_qp_fini(struct nhca_qp *qp)
 {
 	nhca_qp_table_del(qp);
@@ -235,10 +258,10 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	timer_shutdown_sync(&qp->sq.timer);
 	/* packets that had found the QP, and kicks that had found the flow */
 	synchronize_rcu_expedited();
+	nhca_pace_free(qp->sq.pace);
 	tasklet_kill(&qp->kick);
 
-	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
-	nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+	nhca_qp_forget_completions(qp);
 	nhca_av_put(qp->av);
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
@@ -258,7 +281,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	nhca_park_drop(qp);
 	nhca_fault_cancel(qp->sq.fault);
 	nhca_fault_cancel(rq->fault);
-	if (!nhca_qp_srq(qp))
+	if (nhca_qp_has_rq(qp))
 		nhca_rwq_drop(&rq->wq);
 	rq->have_rwr = false;
 	rq->seq = NHCA_SEQ_IDLE;
@@ -274,6 +297,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	qp->comm_est = false;
 	WRITE_ONCE(qp->peer, 0);
 	WRITE_ONCE(qp->heard, 0);
+	nhca_pace_set(qp->sq.pace, 0);
 }
 
 /*
@@ -344,25 +368,39 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask)
 {
+	struct nhca_pace *pace = NULL;
 	struct nhca_res *res = NULL;
 	struct nhca_av *av = NULL;
 	int err = 0;
 
+	if (mask & IB_QP_RATE_LIMIT) {
+		pace = nhca_pace_alloc(qp);
+		if (!pace)
+			return -ENOMEM;
+	}
+
 	if (mask & IB_QP_AV) {
 		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL);
-		if (IS_ERR(av))
+		if (IS_ERR(av)) {
+			nhca_pace_free(pace);
 			return PTR_ERR(av);
+		}
 	}
 
 	spin_lock_bh(&qp->rq.lock);
 	spin_lock(&qp->sq.lock);
 	/* an engine may have met an error since the caller looked */
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
-				qp->ibqp.qp_type, mask)) {
+				qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT)) {
 		err = -EINVAL;
 		goto unlock;
 	}
 	nhca_qp_set_attr(qp, attr, mask, &av, &res);
+	if (mask & IB_QP_RATE_LIMIT) {
+		if (!qp->sq.pace)
+			swap(qp->sq.pace, pace);
+		nhca_pace_set(qp->sq.pace, attr->rate_limit);
+	}
 	if (mask & IB_QP_STATE) {
 		WRITE_ONCE(qp->state, new);
 		if (new == IB_QPS_RESET)
@@ -374,14 +412,14 @@ unlock:
 	spin_unlock_bh(&qp->rq.lock);
 
 	nhca_av_put(av);
+	nhca_pace_free(pace);
 	kfree(res);
 
 	if (err || !(mask & IB_QP_STATE))
 		return err;
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
-		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
-		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
+		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {
 		nhca_qp_flush(qp);
 	} else {

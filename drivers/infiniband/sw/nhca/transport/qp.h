@@ -36,6 +36,7 @@
  * @got:     READ: PSNs whose data has been placed
  * @begun:   a PSN range is assigned
  * @status:  enum ib_wc_status: an error to report when it is the oldest
+ * @clock:   nhca_trace_clock() when it began
  * @wqe:     the checked copy, with its SGEs or inline bytes
  */
 struct nhca_swr {
@@ -48,6 +49,7 @@ struct nhca_swr {
 	u32 got;
 	bool begun;
 	u8 status;
+	u64 clock;
 	/* ends in a flexible array: last */
 	struct nhca_send_wqe wqe;
 };
@@ -72,7 +74,7 @@ struct nhca_swr {
  * @threshold: the window up to which it grows by what is acknowledged
  * @grown:    acknowledged since the window last grew, beyond @threshold
  * @since_ack: packets sent since the last that asked for an acknowledgment
- * @rd_atomic: READs and atomics outstanding
+ * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
  * @gone_back: a go-back to @una is under way: further hints of the same loss are
@@ -95,6 +97,7 @@ struct nhca_swr {
  * @timer:    local ACK timeout or RNR timer
  * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
  * @fault:    where the engine waits for on-demand pages
+ * @pace:     its rate limit, from when it first had one; owned
  * @burst:    packets of the pass that is under way, which leave at its end
  * @loop:     the peer, if it is of this host and the pass holds its rq.lock; see loop.c
  * @loop_held: PSNs since it was taken
@@ -142,6 +145,7 @@ struct nhca_sq {
 	unsigned long usual;
 	struct timer_list timer;
 	struct nhca_fault *fault;
+	struct nhca_pace *pace;
 	struct nhca_burst *burst;
 	struct nhca_qp *loop;
 	u32 loop_held;
@@ -149,10 +153,11 @@ struct nhca_sq {
 };
 
 /**
- * struct nhca_res - a responder resource: one READ or atomic, being answered or
- * remembered for a duplicate (IBTA 9.7.4.1.1)
+ * struct nhca_res - a responder resource: one READ, atomic, FLUSH or ATOMIC WRITE, being
+ * answered or remembered for a duplicate (IBTA 9.7.4.1.1, A19)
  * @psn, @npsn: its PSN range
- * @opcode: of the request
+ * @opcode: of the request, without the service
+ * @pd:     domain that its key has to be of
  * @busy:   the answer is owed
  * @hold:   what a READ of several packets has opened, until it is answered; a duplicate
  *          asks the key anew
@@ -172,6 +177,7 @@ struct nhca_res {
 	bool busy;
 	bool replay;
 	u32 rkey;
+	struct ib_pd *pd;
 	struct nhca_hold hold;
 	u64 va;
 	u32 len;
@@ -189,7 +195,10 @@ struct nhca_res {
  * @lock:    protects all below
  * @wq:      receive ring; unused with an SRQ
  * @rwr:     the receive request of the message that is arriving
+ * @xsrq:    XRC target: the SRQ of the request that is being executed
+ * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
  * @have_rwr: @rwr is valid
+ * @clock:   nhca_trace_clock() when it was taken
  * @seq:     opcode sequence
  * @psn:     expected PSN
  * @msn:     messages completed
@@ -218,6 +227,9 @@ struct nhca_rq {
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
 	struct nhca_rwr *rwr;
+	u64 clock;
+	struct nhca_srq *xsrq;
+	u32 srqn;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;
@@ -264,6 +276,7 @@ struct nhca_qp_attr {
 };
 
 struct nhca_channel;
+struct nhca_pace;
 
 /**
  * struct nhca_qp - a queue pair
@@ -271,10 +284,12 @@ struct nhca_channel;
  * @dev:    its device
  * @qpn:    number; in the module's table of QPs (all devices share one), but
  *          GSI is found by its device
+ * @who:    as counters and traces know it; verbs/counter.c changes where is counted
  * @state:  written with both locks held, except that an engine that holds its
  *          own may move it to an error state; read anywhere with READ_ONCE
  * @modify: held by verbs/qp.c around a modify: one at a time
- * @party:  who it is to keys; constant
+ * @party:  who it is to keys; constant, but for an XRC target: of the domain of rq.xsrq then
+ * @xrcd:   XRC target: its XRC domain
  * @attr:   attributes as set by modify; written with both locks held
  * @mtu:    path MTU in bytes
  * @sport:  UDP source port of its packets
@@ -291,18 +306,20 @@ struct nhca_channel;
  *          or may have become another; READ_ONCE, the newest packet wins
  * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
  * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
- *          @qpn, @modify, @user and what @sq has been granted mean anything then, and nothing in
- *          transport/ is called for it
+ *          @qpn, @who, @modify, @user and what @sq has been granted mean anything then, and
+ *          nothing in transport/ is called for it
  * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
 	struct nhca_dev *dev;
 	u32 qpn;
+	struct nhca_who who;
 	enum ib_qp_state state;
 	/* one modify at a time */
 	struct mutex modify;
 	struct nhca_party party;
+	struct ib_xrcd *xrcd;
 	struct nhca_qp_attr attr;
 	u32 mtu;
 	u16 sport;
@@ -329,6 +346,12 @@ static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)
 static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
 {
 	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
+}
+
+/* has it a receive queue of its own? */
+static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
+{
+	return qp->rq.wq.ring.hdr;
 }
 
 /* ---- qp.c: life and state; called by verbs/qp.c in process context ---- */
@@ -362,6 +385,12 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
 
 /**
+ * nhca_qp_look - what there is to be seen of a QP that is no channel
+ * Each half is looked at under its lock.
+ */
+void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res);
+
+/**
  * nhca_qp_set_error - move a QP to the error state and flush it
  * @event: asynchronous event to raise, or -1
  * The flush itself runs from nhca_qp.kick, or from whoever calls
@@ -390,6 +419,9 @@ u32 nhca_qpn_upcoming(void);
 
 int nhca_qp_table_init(void);
 void nhca_qp_table_exit(void);
+
+/* the rate limit of a QP in thousands of bits a second, or 0; one of its locks held */
+u32 nhca_pace_rate(const struct nhca_qp *qp);
 
 /* ---- the send engine ---- */
 

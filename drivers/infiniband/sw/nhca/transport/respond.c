@@ -16,8 +16,8 @@ static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int
 		[NHCA_NAK_REM_OP] = NHCA_CNT_SENT_OP_NAK,
 	};
 
-	if (qp->ibqp.qp_type == IB_QPT_RC)
-		nhca_count(qp->dev, count[code]);
+	if (nhca_is_reliable(qp))
+		nhca_count(&qp->who, count[code]);
 	else if (code != NHCA_NAK_REM_OP)
 		/* UC tells nobody and lives on: the message is dropped (9.8.2.2.6) */
 		return NHCA_HELD;
@@ -41,7 +41,7 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 {
 	struct nhca_cqe cqe = { .status = status, .opcode = IB_WC_RECV };
 
-	if (qp->ibqp.qp_type == IB_QPT_RC || code == NHCA_NAK_REM_OP)
+	if (nhca_is_reliable(qp) || code == NHCA_NAK_REM_OP)
 		nhca_rq_complete(qp, &cqe, true);
 	return nhca_refuse(qp, code, -1);
 }
@@ -74,17 +74,17 @@ static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 		return NHCA_TAKEN;
 	case -ENOENT:
 		if (qp->ibqp.qp_type == IB_QPT_UC) {
-			nhca_count(qp->dev, NHCA_CNT_RX_NO_BUFFER);
+			nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 			return NHCA_HELD;
 		}
-		nhca_count(qp->dev, NHCA_CNT_SENT_RNR);
+		nhca_count(&qp->who, NHCA_CNT_SENT_RNR);
 		nhca_answer_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
 		rq->nak_sent = true;
 		return NHCA_HELD;
 	case -EINVAL:
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
 	default:
-		nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+		nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
 	}
 }
@@ -137,7 +137,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->src_err)
 		return NHCA_HELD;
 	if (err) {
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
 	}
 	rq->recv_off += rx->payload;
@@ -290,8 +290,9 @@ static bool nhca_res_there(struct nhca_rq *rq)
 }
 
 /* Return: a fresh responder resource, or NULL if the peer has too many outstanding. */
-static struct nhca_res *nhca_res_new(struct nhca_rq *rq, const struct nhca_hdr *h, u32 npsn)
+static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
+	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
 
 	if (!rq->nres)
@@ -308,7 +309,8 @@ static struct nhca_res *nhca_res_new(struct nhca_rq *rq, const struct nhca_hdr *
 	memset(res, 0, sizeof(*res));
 	res->psn = h->psn;
 	res->npsn = npsn;
-	res->opcode = h->opcode;
+	res->opcode = h->opcode & NHCA_OP_MASK;
+	res->pd = qp->party.pd;
 	res->busy = true;
 	res->rkey = h->rkey;
 	res->va = h->va;
@@ -354,7 +356,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!nhca_res_there(rq))
 		return NHCA_HELD;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
-	res = nhca_res_new(rq, h, npsn);
+	res = nhca_res_new(qp, h, npsn);
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	if (npsn > 1) {
@@ -374,7 +376,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
-	bool cas = h->opcode == NHCA_OP_CMP_SWAP;
+	bool cas = (h->opcode & NHCA_OP_MASK) == NHCA_OP_CMP_SWAP;
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
 	u64 orig;
@@ -384,7 +386,7 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_refuse_invalid(qp);
 	if (!nhca_res_there(rq))
 		return NHCA_HELD;
-	res = nhca_res_new(rq, h, 1);
+	res = nhca_res_new(qp, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
@@ -402,6 +404,67 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_TAKEN;
 }
 
+static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	const struct nhca_hdr *h = &rx->hdr;
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	u64 value;
+	int err;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) || (h->va & 7) ||
+	    h->dmalen != sizeof(value) || rx->payload != sizeof(value))
+		return nhca_refuse_invalid(qp);
+	if (!nhca_res_there(rq) || nhca_rx_read(rx, &value, sizeof(value)))
+		return NHCA_HELD;
+	res = nhca_res_new(qp, h, 1);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	nhca_live_enter();
+	err = nhca_atomic_write(&qp->party, h->rkey, h->va, value);
+	if (err == -EAGAIN)
+		err = nhca_key_fault(&qp->party, h->rkey, h->va, sizeof(value),
+				     IB_ACCESS_REMOTE_WRITE, rq->fault);
+	nhca_live_exit();
+	if (err) {
+		nhca_res_drop(rq, res);
+		return err == -EAGAIN ? nhca_put_off(qp, rx) : nhca_refuse_access(qp);
+	}
+	return NHCA_TAKEN;
+}
+
+/* What came before it is in its place: requests are executed in their order. */
+static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	int access = 0;
+	int err;
+
+	if (h->flush_type & NHCA_FETH_GLOBAL)
+		access |= IB_ACCESS_FLUSH_GLOBAL;
+	if (h->flush_type & NHCA_FETH_PERSISTENT)
+		access |= IB_ACCESS_FLUSH_PERSISTENT;
+	if (!access || (qp->attr.qp_access_flags & access) != access ||
+	    (h->flush_type & ~(NHCA_FETH_GLOBAL | NHCA_FETH_PERSISTENT)) ||
+	    h->flush_level > NHCA_FETH_REGION || h->dmalen > NHCA_MAX_MSG_SIZE)
+		return nhca_refuse_invalid(qp);
+	if (!nhca_res_there(rq))
+		return NHCA_HELD;
+	res = nhca_res_new(qp, h, 1);
+	if (!res)
+		return nhca_refuse_invalid(qp);
+	nhca_live_enter();
+	err = nhca_flush(&qp->party, h->rkey, h->va, h->dmalen,
+			 h->flush_level == NHCA_FETH_REGION, access);
+	nhca_live_exit();
+	if (err) {
+		nhca_res_drop(rq, res);
+		return nhca_refuse_access(qp);
+	}
+	return NHCA_TAKEN;
+}
+
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_opinfo *info = rx->hdr.info;
@@ -411,13 +474,29 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!nhca_opseq_ok(rq->seq, info) ||
 	    (!rx->src && !nhca_opseq_len_ok(info, rx->payload, qp->mtu)))
 		return nhca_refuse_invalid(qp);
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT && !nhca_xrc_enter(qp, &rx->hdr))
+		return nhca_refuse_invalid(qp);
 	if (info->flags & NHCA_OPF_SEND)
 		return nhca_do_send(qp, rx);
 	if (info->flags & NHCA_OPF_WRITE)
 		return nhca_do_write(qp, rx);
 	if (info->flags & NHCA_OPF_READ)
 		return nhca_do_read(qp, rx);
+	if (info->flags & NHCA_OPF_ATOMIC_WRITE)
+		return nhca_do_atomic_write(qp, rx);
+	if (info->flags & NHCA_OPF_FLUSH)
+		return nhca_do_flush(qp, &rx->hdr);
 	return nhca_do_atomic(qp, rx);
+}
+
+static void nhca_request_count(const struct nhca_qp *qp, u32 flags)
+{
+	if (flags & NHCA_OPF_WRITE)
+		nhca_count(&qp->who, NHCA_CNT_WRITE_REQUESTS);
+	else if (flags & NHCA_OPF_READ)
+		nhca_count(&qp->who, NHCA_CNT_READ_REQUESTS);
+	else if (flags & NHCA_OPF_ATOMIC)
+		nhca_count(&qp->who, NHCA_CNT_ATOMIC_REQUESTS);
 }
 
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
@@ -432,11 +511,12 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 		rq->nak_due = false;
 		rq->ack_due = true;
 	}
-	if (h->info->flags & (NHCA_OPF_LAST | NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+	if (h->info->flags & NHCA_OPF_LAST) {
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
-	/* READs and atomics are acknowledged by their answers */
-	if (h->ackreq && qp->ibqp.qp_type == IB_QPT_RC &&
-	    !(h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC)))
+		nhca_request_count(qp, h->info->flags);
+	}
+	if (h->ackreq && nhca_is_reliable(qp) &&
+	    !(h->info->flags & NHCA_OPF_ANSWERED))
 		rq->ack_due = true;
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
@@ -468,16 +548,17 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
+	u8 op = h->opcode & NHCA_OP_MASK;
 	struct nhca_res *res;
 	u32 i, oldest;
 
 	oldest = rq->res_head > rq->nres ? rq->res_head - rq->nres : 0;
 	for (i = rq->res_head; i-- > oldest; ) {
 		res = nhca_res_at(rq, i);
-		if (res->opcode != h->opcode ||
+		if (res->opcode != op ||
 		    nhca_psn_add(h->psn, -res->psn) >= res->npsn)
 			continue;
-		if (h->opcode == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
+		if (op == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
 			return;
 		nhca_res_done(res);
 		res->busy = true;
@@ -492,8 +573,8 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 /* 9.7.4.5: what has been done is not done again */
 static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	nhca_count(qp->dev, NHCA_CNT_DUP_REQUEST);
-	if (h->info->flags & (NHCA_OPF_READ | NHCA_OPF_ATOMIC))
+	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
+	if (h->info->flags & NHCA_OPF_ANSWERED)
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
 		qp->rq.ack_due = true;
@@ -502,7 +583,7 @@ static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 static void nhca_nak_sequence(struct nhca_qp *qp)
 {
 	qp->rq.nak_sent = true;
-	nhca_count(qp->dev, NHCA_CNT_SENT_SEQ_NAK);
+	nhca_count(&qp->who, NHCA_CNT_SENT_SEQ_NAK);
 	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 }
 
@@ -538,7 +619,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (ahead < 0) {
 		nhca_duplicate(qp, h);
 	} else if (ahead > 0) {
-		nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+		nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		/* one NAK for each gap (9.7.5.1.4) */
 		if (!rq->nak_sent)
 			nhca_nak_sequence(qp);
@@ -567,7 +648,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 		return verdict;
 	if (h->psn != rq->psn || first) {
 		if (h->psn != rq->psn)
-			nhca_count(qp->dev, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+			nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = h->psn;
 		rq->drop = !first;
@@ -587,7 +668,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 
 bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	if (qp->ibqp.qp_type == IB_QPT_RC)
+	if (nhca_is_reliable(qp))
 		return nhca_respond_rc(qp, rx) != NHCA_PARKED;
 	return nhca_respond_uc(qp, rx) != NHCA_PARKED;
 }

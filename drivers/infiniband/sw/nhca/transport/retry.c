@@ -6,6 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 /* timeouts in a row that may be put off */
@@ -145,12 +146,13 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	sq->since = jiffies;
 }
 
-void nhca_sq_go_back(struct nhca_qp *qp)
+void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 {
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
 	s32 done;
 
+	trace_nhca_retry(&qp->who, why, sq->una, sq->nxt, sq->window, sq->retries);
 	sq->cur = NULL;
 	sq->rd_atomic = 0;
 	/* whichever copy is answered, nobody could tell (Karn) */
@@ -190,11 +192,12 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	}
 
 	/*
-	 * What waits on our own side is not late: not what has its turn still to come, nor
-	 * what is being faulted in, nor what the stack holds; but a dead link must not hold us
-	 * for ever.
+	 * What waits on our own side is not late: not what has its turn still to come, nor what
+	 * is being faulted in or would break a rate limit, nor what the stack holds; but a dead
+	 * link must not hold us for ever.
 	 */
-	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault);
+	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault) ||
+		  nhca_pace_holds(qp);
 	if (in_line || (nhca_flow_inflight(qp->flow) && sq->waits < NHCA_WAITS_MAX)) {
 		sq->waits += !in_line;
 		nhca_sq_wait_anew(sq);
@@ -206,16 +209,16 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	 * was lost, and nobody will say so.
 	 */
 	if (sq->usual && sq->probes < NHCA_PROBES_MAX) {
-		nhca_count(qp->dev, NHCA_CNT_PROBE);
+		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->probes++);
 		nhca_sq_wait_anew(sq);
-		nhca_sq_go_back(qp);
+		nhca_sq_go_back(qp, NHCA_CNT_PROBE);
 		return;
 	}
 
-	nhca_count(qp->dev, NHCA_CNT_TIMEOUT);
+	nhca_count(&qp->who, NHCA_CNT_TIMEOUT);
 	if (!sq->retries) {
-		nhca_count(qp->dev, NHCA_CNT_RETRY_EXCEEDED);
+		nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 		nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -228,7 +231,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	WRITE_ONCE(qp->peer, 0);
 	nhca_sq_wait_anew(sq);
 	nhca_sq_shrink(qp, true);
-	nhca_sq_go_back(qp);
+	nhca_sq_go_back(qp, NHCA_CNT_TIMEOUT);
 }
 
 void nhca_sq_timer(struct timer_list *t)
@@ -239,7 +242,7 @@ void nhca_sq_timer(struct timer_list *t)
 	spin_lock(&sq->lock);
 	if (sq->rnr_wait) {
 		sq->rnr_wait = false;
-	} else if (qp->ibqp.qp_type == IB_QPT_RC && qp->attr.timeout &&
+	} else if (nhca_is_reliable(qp) && qp->attr.timeout &&
 		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
 		nhca_sq_timed_out(qp);
 	}

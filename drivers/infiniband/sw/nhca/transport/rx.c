@@ -9,20 +9,27 @@
 #include <net/flow.h>
 
 #include "../observe/inject.h"
+#include "../observe/trace.h"
 #include "engine.h"
 
 #define NHCA_MCAST_QPN	0xffffff
 
-static bool nhca_service_fits(const struct nhca_qp *qp, u8 opcode)
+static bool nhca_service_fits(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
+	u8 service = h->opcode & NHCA_SVC_MASK;
+
 	switch (qp->ibqp.qp_type) {
 	case IB_QPT_RC:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_RC;
+		return service == NHCA_SVC_RC;
 	case IB_QPT_UC:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_UC;
+		return service == NHCA_SVC_UC;
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
-		return (opcode & NHCA_SVC_MASK) == NHCA_SVC_UD;
+		return service == NHCA_SVC_UD;
+	case IB_QPT_XRC_INI:
+		return service == NHCA_SVC_XRC && (h->info->flags & NHCA_OPF_RESPONSE);
+	case IB_QPT_XRC_TGT:
+		return service == NHCA_SVC_XRC && (h->info->flags & NHCA_OPF_REQUEST);
 	default:
 		return false;
 	}
@@ -79,7 +86,7 @@ static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct 
 {
 	const struct nhca_hdr *h = &rx->hdr;
 
-	if (!nhca_service_fits(qp, h->opcode))
+	if (!nhca_service_fits(qp, h))
 		return NHCA_CNT_RX_BAD_OPCODE;
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;
@@ -169,10 +176,13 @@ static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *loc
 	__release(lock);
 }
 
-static void nhca_rx_count(const struct nhca_rx *rx, u32 packets)
+/* @packets that differ in their PSN; @rx is the last of them. */
+static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u32 packets)
 {
-	nhca_count_add(rx->dev, NHCA_CNT_RCVD_PKTS, packets);
-	nhca_count_add(rx->dev, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	nhca_count_add(&qp->who, NHCA_CNT_RCVD_PKTS, packets);
+	nhca_count_add(&qp->who, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	trace_nhca_packet_received(&qp->who, &rx->hdr, nhca_psn_add(rx->hdr.psn, 1 - packets),
+				   rx->hdr.src_qpn, packets, rx->payload);
 }
 
 /*
@@ -181,11 +191,16 @@ static void nhca_rx_count(const struct nhca_rx *rx, u32 packets)
  */
 static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	u32 more;
+
 	nhca_request_rx(qp, rx);
 	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
 	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked) &&
-	    !nhca_inject_at(qp->dev, NHCA_AT_PACKETS))
-		nhca_rx_count(rx, nhca_respond_middle(qp, rx));
+	    !nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
+		more = nhca_respond_middle(qp, rx);
+		if (more)
+			nhca_rx_count(qp, rx, more);
+	}
 }
 
 static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
@@ -193,11 +208,11 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	enum nhca_counter why;
 
 	rx->dev = qp->dev;
-	nhca_rx_count(rx, 1);
+	nhca_rx_count(qp, rx, 1);
 
 	why = nhca_rx_refusal(qp, rx);
 	if (why != NHCA_CNT_MAX) {
-		nhca_count(rx->dev, why);
+		nhca_rx_refused(qp->dev, &rx->hdr, why);
 		return;
 	}
 
@@ -219,7 +234,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	/* all packets of a batch have the same mark */
 	if (rx->ce) {
-		nhca_count(qp->dev, NHCA_CNT_RX_ECN_MARKED);
+		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
 		rx->marked = true;
 	}
 }
@@ -227,7 +242,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 /* Congestion notification (A17.9): the peer of a connected QP has had marked packets from it. */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	nhca_count(qp->dev, NHCA_CNT_CNP_RCVD);
+	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
+	trace_nhca_packet_received(&qp->who, &rx->hdr, rx->hdr.psn, 0, 1, 0);
 	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
 		return;
 	nhca_rx_hold(rx, qp, &qp->sq.lock);
@@ -241,7 +257,7 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 	if (!dev || (rx->hdr.opcode & NHCA_SVC_MASK) != NHCA_SVC_UD)
 		return;
 	if (!nhca_rx_intact(rx, false)) {
-		nhca_count(dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
 	nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
@@ -264,7 +280,7 @@ static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
 	if (!dev)
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 	if (dev)
-		nhca_count(dev, NHCA_CNT_RX_NO_QP);
+		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 	return NULL;
 }
 
@@ -283,7 +299,7 @@ void nhca_transport_rx(struct nhca_rx *rx)
 	if (!qp)
 		return;
 	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
-		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
 	if (rx->hdr.opcode == NHCA_OPCODE_CNP) {
@@ -303,10 +319,10 @@ void nhca_transport_again(struct nhca_rx *rx)
 		return;
 	}
 	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
-		nhca_count(qp->dev, NHCA_CNT_RX_BAD_ICRC);
+		nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	nhca_rx_count(rx, 1);
+	nhca_rx_count(qp, rx, 1);
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
 		nhca_rx_request(qp, rx);
 	else

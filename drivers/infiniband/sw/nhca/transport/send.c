@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "engine.h"
 
 static bool nhca_swr_is_write(const struct nhca_swr *swr)
@@ -40,19 +41,17 @@ static u32 nhca_sq_room(const struct nhca_sq *sq)
 static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
-	bool rd = nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr);
-
 	/* 10.8.3.3: the fence waits for READs and atomics before it */
 	if ((swr->wqe.flags & NHCA_SEND_FENCE) && sq->rd_atomic)
 		return false;
-	if (rd && !qp->attr.max_rd_atomic) {
+	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
 		swr->status = IB_WC_LOC_QP_OP_ERR;
 		return true;
 	}
 
 	if (nhca_swr_is_local(swr))
 		swr->npsn = 0;
-	else if (nhca_is_datagram(qp) || nhca_swr_is_atomic(swr))
+	else if (nhca_is_datagram(qp) || (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
 		swr->npsn = 1;
 	else
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
@@ -65,6 +64,9 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
+	swr->clock = nhca_trace_clock();
+	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,
+			       swr->npsn);
 	if (nhca_swr_is_local(swr)) {
 		/* what it closes may lie in what waits, and it may wait itself */
 		nhca_loop_end(qp);
@@ -119,13 +121,13 @@ static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
 	h->notice = nhca_notice(qp);
+	h->srqn = swr->wqe.xrc_srqn;
 }
 
 void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
 		      struct nhca_hdr *h)
 {
-	h->opcode = nhca_message_opcode(swr, first, last) |
-		    (qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC : NHCA_SVC_RC);
+	h->opcode = nhca_message_opcode(swr, first, last) | nhca_qp_service(qp);
 	h->info = nhca_opinfo(h->opcode);
 	h->ackreq = false;
 	h->solicited = last && (swr->wqe.flags & NHCA_SEND_SOLICITED);
@@ -154,13 +156,13 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	*tx = (struct nhca_tx) {
 		.burst = qp->sq.burst,
 		.dev = qp->dev,
+		.who = &qp->who,
 		.av = qp->av,
 		.flow = qp->flow,
-		.qpn = qp->qpn,
 		.sport = qp->sport,
 		.hdr = h,
 		.payload = payload,
-		.copy = qp->ibqp.qp_type != IB_QPT_RC || swr->sent < swr->high,
+		.copy = !nhca_is_reliable(qp) || swr->sent < swr->high,
 		.sum = nhca_wants_sum(qp, h),
 		.fault = qp->sq.fault,
 		.ahead = swr->length - off - payload,
@@ -176,11 +178,15 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 {
 	struct nhca_iter it;
 	struct nhca_tx tx;
+	int err;
 
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
-		nhca_count(qp->dev, NHCA_CNT_RETRANSMIT_PKTS);
-	return nhca_xmit(&tx);
+		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
+	err = nhca_xmit(&tx);
+	if (!err)
+		nhca_pace_sent(qp, payload);
+	return err;
 }
 
 /* Ask to be acknowledged when nothing else will, or when it is time. */
@@ -188,7 +194,7 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (qp->ibqp.qp_type != IB_QPT_RC)
+	if (!nhca_is_reliable(qp))
 		return false;
 	if (++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1 ||
 	    (last && (!nhca_sq_more(qp) || READ_ONCE(qp->state) == IB_QPS_SQD) &&
@@ -213,7 +219,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 	struct nhca_iter it;
 	struct nhca_tx tx;
 
-	if (!(h->notice & NHCA_NOTICE_BARE) || qp->mtu <= NHCA_COPY_BREAK ||
+	if (!(h->notice & NHCA_NOTICE_BARE) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
 	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
 		return 0;
 	count = min3(count, quarter - 1 - sq->since_ack, max(nhca_sq_room(sq), 1U) - 1);
@@ -263,7 +269,7 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);
-	h.opcode = NHCA_OP_READ_REQUEST;
+	h.opcode = NHCA_OP_READ_REQUEST | nhca_qp_service(qp);
 	h.ackreq = true;
 	h.va = swr->wqe.rdma.remote_addr + off;
 	h.rkey = swr->wqe.rdma.rkey;
@@ -280,21 +286,58 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-static int nhca_send_atomic(struct nhca_qp *qp, struct nhca_swr *swr)
+static void nhca_atomic_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
 {
 	bool cas = swr->wqe.opcode == NHCA_WR_ATOMIC_CMP_AND_SWP;
+
+	h->opcode = cas ? NHCA_OP_CMP_SWAP : NHCA_OP_FETCH_ADD;
+	h->va = swr->wqe.atomic.remote_addr;
+	h->rkey = swr->wqe.atomic.rkey;
+	h->swap_add = cas ? swr->wqe.atomic.swap : swr->wqe.atomic.compare_add;
+	h->compare = cas ? swr->wqe.atomic.compare_add : 0;
+}
+
+static void nhca_flush_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
+{
+	h->opcode = NHCA_OP_FLUSH;
+	h->va = swr->wqe.flush.remote_addr;
+	h->rkey = swr->wqe.flush.rkey;
+	h->dmalen = swr->wqe.flush.length;
+	h->flush_type = swr->wqe.flush.type;
+	h->flush_level = swr->wqe.flush.level;
+}
+
+static void nhca_atomic_write_hdr(const struct nhca_swr *swr, struct nhca_hdr *h)
+{
+	h->opcode = NHCA_OP_ATOMIC_WRITE;
+	h->va = swr->wqe.rdma.remote_addr;
+	h->rkey = swr->wqe.rdma.rkey;
+	h->dmalen = swr->length;
+}
+
+/* Atomics, FLUSH and ATOMIC WRITE: one packet, and one that answers it. */
+static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 payload = 0;
 	struct nhca_hdr h;
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);
-	h.opcode = cas ? NHCA_OP_CMP_SWAP : NHCA_OP_FETCH_ADD;
 	h.ackreq = true;
-	h.va = swr->wqe.atomic.remote_addr;
-	h.rkey = swr->wqe.atomic.rkey;
-	h.swap_add = cas ? swr->wqe.atomic.swap : swr->wqe.atomic.compare_add;
-	h.compare = cas ? swr->wqe.atomic.compare_add : 0;
+	switch (swr->wqe.opcode) {
+	case NHCA_WR_FLUSH:
+		nhca_flush_hdr(swr, &h);
+		break;
+	case NHCA_WR_ATOMIC_WRITE:
+		nhca_atomic_write_hdr(swr, &h);
+		payload = swr->length;
+		break;
+	default:
+		nhca_atomic_hdr(swr, &h);
+	}
+	h.opcode |= nhca_qp_service(qp);
 
-	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
+	err = nhca_swr_xmit(qp, swr, &h, 0, payload);
 	if (!err) {
 		swr->sent = 1;
 		qp->sq.rd_atomic++;
@@ -308,11 +351,12 @@ static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	const struct nhca_sq *sq = &qp->sq;
 
-	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault))
+	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault) ||
+	    nhca_pace_waits(qp))
 		return false;
-	if (qp->ibqp.qp_type != IB_QPT_RC)
+	if (!nhca_is_reliable(qp))
 		return true;
-	if (nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr)) {
+	if (nhca_swr_is_answered(swr)) {
 		if (sq->rd_atomic >= qp->attr.max_rd_atomic)
 			return false;
 		/* the answer has to fit the window whole, or be alone in it */
@@ -333,8 +377,8 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 			swr->sent = 1;
 	} else if (nhca_swr_is_read(swr)) {
 		err = nhca_send_read(qp, swr);
-	} else if (nhca_swr_is_atomic(swr)) {
-		err = nhca_send_atomic(qp, swr);
+	} else if (nhca_swr_is_answered(swr)) {
+		err = nhca_send_asking(qp, swr);
 	} else {
 		err = nhca_send_message(qp, swr);
 	}
@@ -347,7 +391,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	case -EACCES:
 	case -ENODATA:
-		nhca_count(qp->dev, NHCA_CNT_LOCAL_PROT_ERR);
+		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		swr->status = IB_WC_LOC_PROT_ERR;
 		return err;
 	case -EINVAL:
@@ -358,7 +402,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		 * No memory, route or link: a lost packet.  RC waits for the timer
 		 * as if it had left; UC and UD lose it.
 		 */
-		if (qp->ibqp.qp_type == IB_QPT_RC) {
+		if (nhca_is_reliable(qp)) {
 			nhca_sq_arm(qp, false);
 			if (!qp->attr.timeout)
 				mod_timer(&sq->timer, jiffies + NHCA_TIMEOUT_MIN);
@@ -378,7 +422,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (qp->ibqp.qp_type != IB_QPT_RC) {
+	if (!nhca_is_reliable(qp)) {
 		sq->cur = NULL;
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
@@ -418,7 +462,7 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 	if (!swr) {
 		swr = nhca_sq_take(qp);
 		if (PTR_ERR(swr) == -EPROTO) {
-			nhca_count(qp->dev, NHCA_CNT_BAD_RING);
+			nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 			nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
 			return NULL;
 		}
@@ -486,7 +530,7 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 					continue;
 				return;
 			}
-			if (qp->ibqp.qp_type == IB_QPT_RC)
+			if (nhca_is_reliable(qp))
 				nhca_sq_arm(qp, oldest);
 		}
 		if (swr->sent >= swr->npsn)

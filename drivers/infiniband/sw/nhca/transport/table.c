@@ -44,6 +44,7 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 	if (qp->ibqp.qp_type == IB_QPT_GSI) {
 		qp->qpn = NHCA_GSI_QPN;
 		qp->party.qpn = qp->qpn;
+		qp->who.qpn = qp->qpn;
 		rcu_assign_pointer(qp->dev->gsi, qp);
 		return 0;
 	}
@@ -53,6 +54,7 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 	if (err)
 		return err;
 	qp->party.qpn = qp->qpn;
+	qp->who.qpn = qp->qpn;
 	return 0;
 }
 

@@ -16,16 +16,20 @@
 				 BIT(NHCA_WR_ATOMIC_CMP_AND_SWP) | \
 				 BIT(NHCA_WR_ATOMIC_FETCH_AND_ADD) | \
 				 BIT(NHCA_WR_SEND_WITH_INV))
-#define NHCA_OPS_INLINE		(NHCA_OPS_UC | BIT(NHCA_WR_SEND_WITH_INV))
+#define NHCA_OPS_PLACING	(BIT(NHCA_WR_FLUSH) | BIT(NHCA_WR_ATOMIC_WRITE))
+#define NHCA_OPS_INLINE		(NHCA_OPS_UC | BIT(NHCA_WR_SEND_WITH_INV) | \
+				 BIT(NHCA_WR_ATOMIC_WRITE))
 #define NHCA_SEND_FLAGS		(NHCA_SEND_FENCE | NHCA_SEND_SIGNALED | \
 				 NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
 
 static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 {
 	u64 ops = nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
-		  qp->ibqp.qp_type == IB_QPT_UC ? NHCA_OPS_UC | NHCA_OPS_LOCAL :
-		  NHCA_OPS_RC | NHCA_OPS_LOCAL;
+		  nhca_is_reliable(qp) ? NHCA_OPS_RC | NHCA_OPS_LOCAL :
+		  NHCA_OPS_UC | NHCA_OPS_LOCAL;
 
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		ops |= NHCA_OPS_PLACING;
 	if (!qp->user && !nhca_is_datagram(qp))
 		ops |= NHCA_OPS_KERNEL;
 	return opcode < 64 && (ops & BIT_ULL(opcode));
@@ -36,12 +40,21 @@ bool nhca_sq_more(struct nhca_qp *qp)
 	return READ_ONCE(qp->sq.ring.hdr->prod) != qp->sq.taken;
 }
 
+static bool nhca_flush_ok(const struct nhca_send_wqe *wqe)
+{
+	return wqe->flush.type && wqe->flush.level <= NHCA_FLUSH_REGION &&
+	       !(wqe->flush.type & ~(NHCA_FLUSH_GLOBAL | NHCA_FLUSH_PERSISTENT)) &&
+	       !wqe->num_sge;
+}
+
 /* Is the header sound?  Decides how much of the slot may be read. */
 static bool nhca_wqe_ok(const struct nhca_qp *qp, const struct nhca_send_wqe *wqe)
 {
 	if (!nhca_op_allowed(qp, wqe->opcode))
 		return false;
 	if (wqe->flags & ~NHCA_SEND_FLAGS)
+		return false;
+	if (wqe->opcode == NHCA_WR_FLUSH && !nhca_flush_ok(wqe))
 		return false;
 	if (wqe->flags & NHCA_SEND_INLINE)
 		return !wqe->num_sge && wqe->inline_len <= qp->sq.max_inline &&
@@ -71,7 +84,10 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 	switch (swr->wqe.opcode) {
 	case NHCA_WR_ATOMIC_CMP_AND_SWP:
 	case NHCA_WR_ATOMIC_FETCH_AND_ADD:
+	case NHCA_WR_ATOMIC_WRITE:
 		return swr->length == sizeof(u64);
+	case NHCA_WR_FLUSH:
+		return swr->wqe.flush.length <= NHCA_MAX_MSG_SIZE;
 	default:
 		return !nhca_is_datagram(qp) ||
 		       swr->length <= READ_ONCE(qp->dev->mtu);
@@ -181,6 +197,7 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		[IB_WR_ATOMIC_FETCH_AND_ADD] = NHCA_WR_ATOMIC_FETCH_AND_ADD,
 		[IB_WR_SEND_WITH_INV] = NHCA_WR_SEND_WITH_INV,
 		[IB_WR_LOCAL_INV] = NHCA_WR_LOCAL_INV,
+		[IB_WR_ATOMIC_WRITE] = NHCA_WR_ATOMIC_WRITE,
 		[IB_WR_REG_MR] = NHCA_WR_REG_MR,
 	};
 	u32 len = 0;
@@ -219,7 +236,8 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->atomic.swap = atomic->swap;
 		wqe->atomic.rkey = atomic->rkey;
 	} else if (wr->opcode == IB_WR_RDMA_WRITE || wr->opcode == IB_WR_RDMA_READ ||
-		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM ||
+		   wr->opcode == IB_WR_ATOMIC_WRITE) {
 		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rdma.rkey = rdma_wr(wr)->rkey;
 	} else if (wr->opcode == IB_WR_REG_MR) {

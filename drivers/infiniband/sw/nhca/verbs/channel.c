@@ -66,6 +66,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 	mutex_init(&qp->modify);
 	qp->dev = to_nhca_dev(ibqp->device);
+	nhca_qp_who(qp);
 	qp->user = true;
 	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
 		return -ENOMEM;
@@ -74,7 +75,8 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		goto err_count;
 	/* the channel serves before the core sees it again */
 	ibqp->qp_num = qp->qpn;
-	qp->channel = nhca_channel_create(ibqp, qp->qpn, cap, &cmd, nhca_udata_uc(udata), &resp);
+	qp->who.qpn = qp->qpn;
+	qp->channel = nhca_channel_create(ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata), &resp);
 	if (IS_ERR(qp->channel)) {
 		err = PTR_ERR(qp->channel);
 		goto err_qpn;

@@ -41,7 +41,6 @@ static void nhca_wc_fill(struct ib_wc *wc, const struct nhca_cqe *cqe)
 		.src_qp = cqe->src_qp,
 		.wc_flags = nhca_wc_flags(cqe),
 		.pkey_index = cqe->pkey_index,
-		.sl = cqe->sl,
 		.port_num = NHCA_PORT,
 		.vlan_id = cqe->vlan_id,
 		.network_hdr_type = cqe->network_hdr_type,

@@ -38,6 +38,8 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 	attr->odp_caps.per_transport_caps.rc_odp_caps =
 		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
 		IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.xrc_odp_caps =
+		attr->odp_caps.per_transport_caps.rc_odp_caps;
 	attr->odp_caps.per_transport_caps.ud_odp_caps =
 		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV;
 }
@@ -69,6 +71,9 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_MEM_WINDOW |
+				    IB_DEVICE_FLUSH_GLOBAL |
+				    IB_DEVICE_ATOMIC_WRITE |
+				    IB_DEVICE_XRC |
 				    nhca_mw_device_cap(),
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG | IBK_SG_GAPS_REG,
 		.max_send_sge = NHCA_MAX_SGE,
@@ -119,13 +124,23 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	strscpy(str, NHCA_FW_STR, IB_FW_VERSION_NAME_MAX);
 }
 
+static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
+	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
+		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT,
+};
+
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
-	struct nhca_alloc_ucontext_resp resp = {
-		.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS,
-	};
+	struct nhca_alloc_ucontext_resp resp = nhca_ucontext_resp;
 
 	return nhca_respond(udata, &resp, sizeof(resp));
+}
+
+/* Another process imports the context: it is told what the first one was. */
+int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
+{
+	return uverbs_copy_to(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP, &nhca_ucontext_resp,
+			      sizeof(nhca_ucontext_resp));
 }
 
 /* The core has destroyed every object of the context. */
@@ -180,7 +195,14 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DEVICE_RECOVER,
 ADD_UVERBS_METHODS(nhca_device_methods, UVERBS_OBJECT_DEVICE,
 		   &UVERBS_METHOD(NHCA_METHOD_DEVICE_RECOVER));
 
+ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_TYPE(struct nhca_alloc_ucontext_resp),
+						 UA_MANDATORY));
+
 const struct uapi_definition nhca_device_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &nhca_query_context),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &nhca_device_methods),
 	{}
 };

@@ -32,14 +32,14 @@ static void dm_free(struct nhca_dev *dev, struct nhca_dm *dm)
 	kfree(dm);
 }
 
-static int dm_respond(const struct nhca_dm *dm, struct uverbs_attr_bundle *attrs)
+static int dm_respond(const struct nhca_dm *dm, struct uverbs_attr_bundle *attrs, u16 attr)
 {
 	struct nhca_alloc_dm_resp resp = {
 		.offset = rdma_user_mmap_get_offset(dm->entry),
 		.size = dm->size,
 	};
 
-	return uverbs_copy_to(attrs, NHCA_ATTR_ALLOC_DM_RESP, &resp, sizeof(resp));
+	return uverbs_copy_to(attrs, attr, &resp, sizeof(resp));
 }
 
 struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
@@ -64,7 +64,7 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	}
 	dm->mem = nhca_shared_alloc(to_nhca_uc(ibuc), dm->size, &dm->entry);
 	if (dm->mem)
-		err = dm_respond(dm, attrs);
+		err = dm_respond(dm, attrs, NHCA_ATTR_ALLOC_DM_RESP);
 	if (err) {
 		dm_free(dev, dm);
 		return ERR_PTR(err);
@@ -99,6 +99,29 @@ struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	return ibmr;
 }
 
+static int UVERBS_HANDLER(NHCA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_dm *ibdm = uverbs_attr_get_obj(attrs, NHCA_ATTR_DM_QUERY_HANDLE);
+	u64 length = ibdm->length;
+	int err;
+
+	err = dm_respond(to_nhca_dm(ibdm), attrs, NHCA_ATTR_DM_QUERY_RESP);
+	if (err)
+		return err;
+	return uverbs_copy_to(attrs, NHCA_ATTR_DM_QUERY_RESP_LENGTH, &length, sizeof(length));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DM_QUERY,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(NHCA_ATTR_DM_QUERY_RESP,
+						UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
+						UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(NHCA_ATTR_DM_QUERY_RESP_LENGTH,
+						UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
+
+ADD_UVERBS_METHODS(nhca_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(NHCA_METHOD_DM_QUERY));
+
 ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_ALLOC_DM_RESP,
 						 UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
@@ -106,5 +129,6 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_A
 
 const struct uapi_definition nhca_dm_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &nhca_dm_alloc),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &nhca_dm_methods),
 	{}
 };

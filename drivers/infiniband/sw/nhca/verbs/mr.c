@@ -9,7 +9,7 @@
 #define NHCA_ACCESS_REMOTE_MODIFY	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 #define NHCA_ACCESS_MR			(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 					 NHCA_ACCESS_REMOTE_MODIFY | IB_ACCESS_MW_BIND | \
-					 IB_ZERO_BASED)
+					 IB_ACCESS_FLUSH_GLOBAL | IB_ZERO_BASED)
 
 /*
  * Optional rights are hints that any device may ignore; relaxed ordering, the

@@ -58,6 +58,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 int nhca_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
 void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str);
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs);
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc);
 void nhca_disassociate_ucontext(struct ib_ucontext *ibuc);
 
@@ -71,8 +72,17 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context);
 int nhca_del_gid(const struct ib_gid_attr *attr, void **context);
 
 /* pd.c */
+extern const struct uapi_definition nhca_pd_defs[];
 int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrcd.c */
+struct nhca_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
+int nhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int nhca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int nhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
@@ -108,6 +118,9 @@ int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 
 /* qp.c */
+struct nhca_qp;
+/* as counters and traces know a new one, but for its number */
+void nhca_qp_who(struct nhca_qp *qp);
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata);
 int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -120,8 +133,31 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
+/* resource.c */
+int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
+int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int nhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
+
+/* counter.c */
+struct rdma_counter;
+struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter);
+void nhca_counter_init(struct rdma_counter *counter);
+#ifdef NHCA_OLD_COUNTER
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int nhca_counter_unbind_qp(struct ib_qp *ibqp);
+#else
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port);
+int nhca_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
+#endif
+int nhca_counter_dealloc(struct rdma_counter *counter);
+int nhca_counter_update_stats(struct rdma_counter *counter);
+
 /* channel.c: the same for QPs of type IB_QPT_DRIVER */
-struct nhca_qp;
 extern const struct uapi_definition nhca_channel_defs[];
 int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			struct ib_udata *udata);

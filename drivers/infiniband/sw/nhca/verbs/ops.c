@@ -3,6 +3,8 @@
  * The table of verbs.  A verb that is not here answers -EOPNOTSUPP by itself.
  */
 #include <linux/module.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
 
 #include "objects.h"
 #include "verbs.h"
@@ -16,6 +18,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	UAPI_DEF_CHAIN(nhca_channel_defs),
 	UAPI_DEF_CHAIN(nhca_job_defs),
 	UAPI_DEF_CHAIN(nhca_dm_defs),
+	UAPI_DEF_CHAIN(nhca_pd_defs),
 	{}
 };
 
@@ -36,7 +39,16 @@ const struct ib_device_ops nhca_dev_ops = {
 	.alloc_mw = nhca_alloc_mw,
 	.alloc_pd = nhca_alloc_pd,
 	.alloc_ucontext = nhca_alloc_ucontext,
+	.alloc_xrcd = nhca_alloc_xrcd,
 	.attach_mcast = nhca_attach_mcast,
+	.counter_alloc_stats = nhca_counter_alloc_stats,
+	.counter_bind_qp = nhca_counter_bind_qp,
+	.counter_dealloc = nhca_counter_dealloc,
+#ifndef NHCA_OLD_COUNTER
+	.counter_init = nhca_counter_init,
+#endif
+	.counter_unbind_qp = nhca_counter_unbind_qp,
+	.counter_update_stats = nhca_counter_update_stats,
 	.create_ah = nhca_create_ah,
 	.create_cq = nhca_create_cq,
 	.create_qp = nhca_create_qp,
@@ -47,6 +59,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
 	.dealloc_ucontext = nhca_dealloc_ucontext,
+	.dealloc_xrcd = nhca_dealloc_xrcd,
 	.del_gid = nhca_del_gid,
 	.dereg_mr = nhca_dereg_mr,
 	.destroy_ah = nhca_destroy_ah,
@@ -56,7 +69,16 @@ const struct ib_device_ops nhca_dev_ops = {
 	.detach_mcast = nhca_detach_mcast,
 	.disassociate_ucontext = nhca_disassociate_ucontext,
 	.enable_driver = nhca_enable_driver,
+	.fill_res_cq_entry = nhca_fill_res_cq_entry,
+	.fill_res_cq_entry_raw = nhca_fill_res_cq_entry_raw,
 	.fill_res_mr_entry = nhca_fill_res_mr_entry,
+	.fill_res_mr_entry_raw = nhca_fill_res_mr_entry_raw,
+	.fill_res_qp_entry = nhca_fill_res_qp_entry,
+	.fill_res_qp_entry_raw = nhca_fill_res_qp_entry_raw,
+#ifndef NHCA_OLD_RES_SRQ
+	.fill_res_srq_entry = nhca_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = nhca_fill_res_srq_entry_raw,
+#endif
 	.get_dev_fw_str = nhca_get_dev_fw_str,
 	.get_dma_mr = nhca_get_dma_mr,
 	.get_hw_stats = nhca_get_hw_stats,
@@ -78,6 +100,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.query_port = nhca_query_port,
 	.query_qp = nhca_query_qp,
 	.query_srq = nhca_query_srq,
+	.query_ucontext = nhca_query_ucontext,
 	.reg_dm_mr = nhca_reg_dm_mr,
 	.reg_user_mr = nhca_reg_user_mr,
 	.reg_user_mr_dmabuf = nhca_reg_user_mr_dmabuf,
@@ -99,4 +122,8 @@ const struct ib_device_ops nhca_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_qp, nhca_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, nhca_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, nhca_ucontext, ibuc),
+#ifndef NHCA_OLD_COUNTER
+	.size_rdma_counter = sizeof(struct rdma_counter),
+#endif
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, nhca_xrcd, ibxrcd),
 };

@@ -4,6 +4,9 @@
  */
 #include "objects.h"
 
+#define UVERBS_MODULE_NAME nhca
+#include <rdma/uverbs_named_ioctl.h>
+
 int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
@@ -16,3 +19,20 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	nhca_obj_put(&to_nhca_dev(ibpd->device)->pds);
 	return 0;
 }
+
+/* The core has found the handle, and that is the answer. */
+static int UVERBS_HANDLER(NHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_PD_QUERY,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_PD_QUERY_HANDLE, UVERBS_OBJECT_PD,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
+ADD_UVERBS_METHODS(nhca_pd_methods, UVERBS_OBJECT_PD, &UVERBS_METHOD(NHCA_METHOD_PD_QUERY));
+
+const struct uapi_definition nhca_pd_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &nhca_pd_methods),
+	{}
+};

@@ -9,7 +9,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* FLUSH rights come from consumers that give a QP all there are; no opcode uses them */
+/* IB_ACCESS_FLUSH_PERSISTENT: consumers give a QP all there are; no region has it */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \
@@ -20,15 +20,21 @@
 #define NHCA_MAX_TIMER	31
 #define NHCA_MAX_RETRY	7
 
-static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
+/* Which CQs and queues there have to be.  Return: 0, -EINVAL, -EOPNOTSUPP. */
+static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 {
-	const struct ib_qp_cap *cap = &init->cap;
-
 	switch (init->qp_type) {
 	case IB_QPT_RC:
 	case IB_QPT_UC:
 	case IB_QPT_UD:
 		break;
+	case IB_QPT_XRC_INI:
+		/* the kernel's send requests have no SRQ number */
+		if (!user)
+			return -EOPNOTSUPP;
+		return init->send_cq && !init->srq ? 0 : -EINVAL;
+	case IB_QPT_XRC_TGT:
+		return init->xrcd && !init->srq ? 0 : -EINVAL;
 	case IB_QPT_GSI:
 		if (init->srq)
 			return -EINVAL;
@@ -36,11 +42,19 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
 	default:
 		return -EOPNOTSUPP;
 	}
+	return init->send_cq && init->recv_cq ? 0 : -EINVAL;
+}
 
+static int nhca_qp_check_init(const struct ib_qp_init_attr *init, bool user)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+	int err;
+
+	err = nhca_qp_check_type(init, user);
+	if (err)
+		return err;
 	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
-		return -EINVAL;
 	if (cap->max_send_wr > NHCA_MAX_QP_WR || cap->max_send_sge > NHCA_MAX_SGE ||
 	    cap->max_inline_data > NHCA_MAX_INLINE)
 		return -EINVAL;
@@ -48,6 +62,12 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init)
 	if (!init->srq && (cap->max_recv_wr > NHCA_MAX_QP_WR || cap->max_recv_sge > NHCA_MAX_SGE))
 		return -EINVAL;
 	return 0;
+}
+
+void nhca_qp_who(struct nhca_qp *qp)
+{
+	qp->who.dev = qp->dev->ibdev.index;
+	qp->who.counters = qp->dev->counters;
 }
 
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -60,14 +80,16 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (init->qp_type == IB_QPT_DRIVER)
 		return nhca_create_channel(ibqp, init, udata);
 
-	err = nhca_qp_check_init(init);
+	err = nhca_qp_check_init(init, udata);
 	if (err)
 		return err;
 
 	mutex_init(&qp->modify);
 	qp->dev = to_nhca_dev(ibqp->device);
+	nhca_qp_who(qp);
 	qp->user = !!udata;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->xrcd = init->xrcd;
 	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
 		return -ENOMEM;
 	err = nhca_qp_init(qp, init, nhca_udata_uc(udata), udata ? &resp : NULL);
@@ -161,7 +183,11 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	/* the consumer's belief must be true, or its transition is another one */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
-	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask))
+	/* older cores know rate limits of raw packets only */
+	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
+		return -EINVAL;
+	if ((mask & IB_QP_RATE_LIMIT) &&
+	    (new != IB_QPS_RTS || qp->ibqp.qp_type == IB_QPT_XRC_TGT))
 		return -EINVAL;
 	err = nhca_qp_check_attr(qp, attr, mask);
 	if (err)
@@ -177,7 +203,7 @@ int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (qp->channel)
 		return nhca_modify_channel(qp, attr, mask);
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 
 	/* two threads of a process may modify one QP at the same time */
@@ -224,6 +250,7 @@ static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
 		.timeout = from->timeout,
 		.retry_cnt = from->retry_cnt,
 		.rnr_retry = from->rnr_retry,
+		.rate_limit = nhca_pace_rate(qp),
 	};
 	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->sq.draining);
 	if (qp->av)
@@ -249,6 +276,7 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		.send_cq = ibqp->send_cq,
 		.recv_cq = ibqp->recv_cq,
 		.srq = ibqp->srq,
+		.xrcd = qp->xrcd,
 		.cap = attr->cap,
 		.sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = ibqp->qp_type,

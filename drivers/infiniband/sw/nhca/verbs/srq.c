@@ -7,6 +7,14 @@
 
 static const struct xa_limit nhca_srq_range = XA_LIMIT(1, (1 << 24) - 1);
 
+/* No number leads to it any more, and no packet for an XRC target is on its way through it. */
+static void nhca_srq_unlist(struct nhca_srq *srq)
+{
+	xa_erase(&srq->dev->srq_ids, srq->srqn);
+	if (srq->ibsrq.srq_type == IB_SRQT_XRC)
+		synchronize_rcu_expedited();
+}
+
 static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 			  struct ib_udata *udata)
 {
@@ -24,6 +32,8 @@ static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 	if (err < 0)
 		goto err_wq;
 
+	if (srq->ibsrq.srq_type == IB_SRQT_XRC)
+		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
 	if (udata) {
 		resp.srqn = srq->srqn;
 		err = nhca_respond(udata, &resp, sizeof(resp));
@@ -36,7 +46,7 @@ static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 	return 0;
 
 err_id:
-	xa_erase(&dev->srq_ids, srq->srqn);
+	nhca_srq_unlist(srq);
 err_wq:
 	nhca_rwq_free(&srq->wq);
 	return err;
@@ -49,7 +59,7 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 	int err;
 
-	if (init->srq_type != IB_SRQT_BASIC)
+	if (init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC)
 		return -EOPNOTSUPP;
 	/* the limit is not an attribute of creation: it is not armed */
 	if (!init->attr.max_wr || init->attr.max_wr > NHCA_MAX_SRQ_WR ||
@@ -176,8 +186,8 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 
-	/* no QP uses it any more: the core counts them */
-	xa_erase(&srq->dev->srq_ids, srq->srqn);
+	/* no QP uses it any more: the core counts them, but XRC targets, which find it anew */
+	nhca_srq_unlist(srq);
 	nhca_rwq_free(&srq->wq);
 	nhca_obj_put(&srq->dev->srqs);
 	return 0;

@@ -37,6 +37,7 @@
 #define F_AETH	NHCA_OPF_AETH
 #define F_IMMDT	NHCA_OPF_IMMDT
 #define F_IETH	NHCA_OPF_IETH
+#define F_FETH	NHCA_OPF_FETH
 
 #define ROW(svc, op, text, what, extended) \
 	[NHCA_SVC_##svc | NHCA_OP_##op] = { \
@@ -44,6 +45,10 @@
 		.flags = what, \
 		.hdr_len = NHCA_BTH_LEN + (extended), \
 	}
+
+/* a request of XRC: as of RC, for an SRQ */
+#define XRC_ROW(op, text, what, extended) \
+	ROW(XRC, op, text, (what) | NHCA_OPF_XRCETH, NHCA_XRCETH_LEN + (extended))
 
 #define RX_ROW(kind, text, what, extended) \
 	[NHCA_RX_##kind] = { \
@@ -53,8 +58,8 @@
 	}
 
 /*
- * IBTA table 38.  A READ request and an atomic are a message of one packet:
- * they begin and end it.
+ * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are a
+ * message of one packet: they begin and end it.
  */
 static const struct nhca_opinfo opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
@@ -95,6 +100,10 @@ static const struct nhca_opinfo opcodes[256] = {
 	    F_SEND | F_LAST | F_IETH, NHCA_IETH_LEN),
 	ROW(RC, SEND_ONLY_INV, "SEND Only with Invalidate",
 	    F_SEND | F_ONLY | F_IETH, NHCA_IETH_LEN),
+	ROW(RC, FLUSH, "FLUSH", F_REQ | NHCA_OPF_FLUSH | F_ONLY | F_FETH | F_RETH,
+	    NHCA_FETH_LEN + NHCA_RETH_LEN),
+	ROW(RC, ATOMIC_WRITE, "ATOMIC WRITE",
+	    F_REQ | NHCA_OPF_ATOMIC_WRITE | NHCA_OPF_PAYLOAD | F_ONLY | F_RETH, NHCA_RETH_LEN),
 
 	ROW(UC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
 	ROW(UC, SEND_MIDDLE, "SEND Middle", F_SEND | F_MIDDLE, 0),
@@ -118,6 +127,43 @@ static const struct nhca_opinfo opcodes[256] = {
 	ROW(UD, SEND_ONLY, "SEND Only", F_SEND | F_ONLY | F_DETH, NHCA_DETH_LEN),
 	ROW(UD, SEND_ONLY_IMM, "SEND Only with Immediate",
 	    F_SEND | F_ONLY | F_DETH | F_IMMDT, NHCA_DETH_LEN + NHCA_IMMDT_LEN),
+
+	XRC_ROW(SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
+	XRC_ROW(SEND_MIDDLE, "SEND Middle", F_SEND | F_MIDDLE, 0),
+	XRC_ROW(SEND_LAST, "SEND Last", F_SEND | F_LAST, 0),
+	XRC_ROW(SEND_LAST_IMM, "SEND Last with Immediate",
+		F_SEND | F_LAST | F_IMMDT, NHCA_IMMDT_LEN),
+	XRC_ROW(SEND_ONLY, "SEND Only", F_SEND | F_ONLY, 0),
+	XRC_ROW(SEND_ONLY_IMM, "SEND Only with Immediate",
+		F_SEND | F_ONLY | F_IMMDT, NHCA_IMMDT_LEN),
+	XRC_ROW(WRITE_FIRST, "RDMA WRITE First", F_WRITE | F_FIRST | F_RETH, NHCA_RETH_LEN),
+	XRC_ROW(WRITE_MIDDLE, "RDMA WRITE Middle", F_WRITE | F_MIDDLE, 0),
+	XRC_ROW(WRITE_LAST, "RDMA WRITE Last", F_WRITE | F_LAST, 0),
+	XRC_ROW(WRITE_LAST_IMM, "RDMA WRITE Last with Immediate",
+		F_WRITE | F_LAST | F_IMMDT, NHCA_IMMDT_LEN),
+	XRC_ROW(WRITE_ONLY, "RDMA WRITE Only", F_WRITE | F_ONLY | F_RETH, NHCA_RETH_LEN),
+	XRC_ROW(WRITE_ONLY_IMM, "RDMA WRITE Only with Immediate",
+		F_WRITE | F_ONLY | F_RETH | F_IMMDT, NHCA_RETH_LEN + NHCA_IMMDT_LEN),
+	XRC_ROW(READ_REQUEST, "RDMA READ Request",
+		F_REQ | NHCA_OPF_READ | F_ONLY | F_RETH, NHCA_RETH_LEN),
+	XRC_ROW(CMP_SWAP, "CmpSwap", F_ATOMIC | F_ONLY, NHCA_ATOMIC_ETH_LEN),
+	XRC_ROW(FETCH_ADD, "FetchAdd", F_ATOMIC | F_ONLY, NHCA_ATOMIC_ETH_LEN),
+	XRC_ROW(SEND_LAST_INV, "SEND Last with Invalidate",
+		F_SEND | F_LAST | F_IETH, NHCA_IETH_LEN),
+	XRC_ROW(SEND_ONLY_INV, "SEND Only with Invalidate",
+		F_SEND | F_ONLY | F_IETH, NHCA_IETH_LEN),
+	ROW(XRC, READ_RESP_FIRST, "RDMA READ response First",
+	    F_READ_RESP | F_FIRST | F_AETH, NHCA_AETH_LEN),
+	ROW(XRC, READ_RESP_MIDDLE, "RDMA READ response Middle",
+	    F_READ_RESP | F_MIDDLE, 0),
+	ROW(XRC, READ_RESP_LAST, "RDMA READ response Last",
+	    F_READ_RESP | F_LAST | F_AETH, NHCA_AETH_LEN),
+	ROW(XRC, READ_RESP_ONLY, "RDMA READ response Only",
+	    F_READ_RESP | F_ONLY | F_AETH, NHCA_AETH_LEN),
+	ROW(XRC, ACK, "Acknowledge", F_RESP | F_AETH, NHCA_AETH_LEN),
+	ROW(XRC, ATOMIC_ACK, "ATOMIC Acknowledge",
+	    F_RESP | F_AETH | NHCA_OPF_ATOMIC_ACK_ETH,
+	    NHCA_AETH_LEN + NHCA_ATOMIC_ACK_ETH_LEN),
 
 	RX_ROW(PACKET, "Packet", NHCA_OPF_PAYLOAD, 0),
 	RX_ROW(WRITE, "RDMA WRITE", NHCA_OPF_PAYLOAD, 0),
@@ -192,10 +238,19 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 		return nhca_rxeth_fits(&h->rx, h->opcode, nhca_hdr_payload(h, len)) ?
 		       NHCA_DECODE_OK : NHCA_DECODE_LENGTH;
 	}
+	if (flags & NHCA_OPF_XRCETH) {
+		h->srqn = get_unaligned_be24(p + 1);
+		p += NHCA_XRCETH_LEN;
+	}
 	if (flags & NHCA_OPF_DETH) {
 		h->qkey = get_unaligned_be32(p);
 		h->src_qpn = get_unaligned_be24(p + 5);
 		p += NHCA_DETH_LEN;
+	}
+	if (flags & NHCA_OPF_FETH) {
+		h->flush_type = p[3] & NHCA_FETH_TYPE_MASK;
+		h->flush_level = p[3] >> NHCA_FETH_LEVEL_SHIFT & NHCA_FETH_LEVEL_MASK;
+		p += NHCA_FETH_LEN;
 	}
 	if (flags & NHCA_OPF_RETH) {
 		h->va = get_unaligned_be64(p);
@@ -247,11 +302,22 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p)
 	p += NHCA_BTH_LEN;
 	if (flags & NHCA_OPF_RXETH)
 		return NHCA_BTH_LEN + nhca_rxeth_encode(&h->rx, h->opcode, p);
+	if (flags & NHCA_OPF_XRCETH) {
+		p[0] = 0;
+		put_unaligned_be24(h->srqn, p + 1);
+		p += NHCA_XRCETH_LEN;
+	}
 	if (flags & NHCA_OPF_DETH) {
 		put_unaligned_be32(h->qkey, p);
 		p[4] = 0;
 		put_unaligned_be24(h->src_qpn, p + 5);
 		p += NHCA_DETH_LEN;
+	}
+	if (flags & NHCA_OPF_FETH) {
+		put_unaligned_be32((h->flush_level & NHCA_FETH_LEVEL_MASK) <<
+				   NHCA_FETH_LEVEL_SHIFT |
+				   (h->flush_type & NHCA_FETH_TYPE_MASK), p);
+		p += NHCA_FETH_LEN;
 	}
 	if (flags & NHCA_OPF_RETH) {
 		put_unaligned_be64(h->va, p);

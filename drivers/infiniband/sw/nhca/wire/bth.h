@@ -21,6 +21,8 @@
 #define NHCA_ATOMIC_ACK_ETH_LEN	8
 #define NHCA_IMMDT_LEN		4
 #define NHCA_IETH_LEN		4
+#define NHCA_FETH_LEN		4
+#define NHCA_XRCETH_LEN		4
 #define NHCA_ICRC_LEN		4
 /* BTH and the longest run of extended headers that an opcode has */
 #define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
@@ -71,6 +73,8 @@ enum nhca_op {
 	NHCA_OP_FETCH_ADD		= 0x14,
 	NHCA_OP_SEND_LAST_INV		= 0x16,
 	NHCA_OP_SEND_ONLY_INV		= 0x17,
+	NHCA_OP_FLUSH			= 0x1c,
+	NHCA_OP_ATOMIC_WRITE		= 0x1d,
 	NHCA_OP_MASK			= 0x1f,
 };
 
@@ -94,6 +98,14 @@ enum nhca_op {
 #define NHCA_OPF_IETH		BIT(16)
 #define NHCA_OPF_MIDDLE		BIT(17)	/* neither first nor last: a full path MTU */
 #define NHCA_OPF_RXETH		BIT(18)	/* for a channel; rcxt.h says what it carries */
+#define NHCA_OPF_FLUSH		BIT(19)
+#define NHCA_OPF_ATOMIC_WRITE	BIT(20)
+#define NHCA_OPF_FETH		BIT(21)
+#define NHCA_OPF_XRCETH		BIT(22)
+
+/* requests that are acknowledged by an answer of their own, and are not executed twice */
+#define NHCA_OPF_ANSWERED	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
+				 NHCA_OPF_ATOMIC_WRITE)
 
 /**
  * struct nhca_opinfo - one row of the opcode table
@@ -120,6 +132,15 @@ const struct nhca_opinfo *nhca_opinfo(u8 opcode);
 #define NHCA_AETH_NAK		0x60
 #define NHCA_AETH_VALUE_MASK	0x1f
 #define NHCA_AETH_NO_CREDIT	0x1f	/* credit count not in use */
+
+/* FETH (IBTA A19): what a FLUSH is to achieve, in bits 3:0, and for which bytes, in bits 5:4 */
+#define NHCA_FETH_GLOBAL	BIT(0)	/* all on the peer's host see what was written */
+#define NHCA_FETH_PERSISTENT	BIT(1)	/* it outlives a loss of power */
+#define NHCA_FETH_TYPE_MASK	0x0f
+#define NHCA_FETH_RANGE		0	/* those of the RETH */
+#define NHCA_FETH_REGION	1	/* all that the key opens */
+#define NHCA_FETH_LEVEL_SHIFT	4
+#define NHCA_FETH_LEVEL_MASK	0x03
 
 enum nhca_nak {
 	NHCA_NAK_PSN_SEQ	= 0,
@@ -151,6 +172,7 @@ enum nhca_nak {
  * @ackreq:   acknowledge request
  * @fecn, @becn: congestion marks of BTH byte 4
  * @notice:   the six bits beside them, in which nhca ends notice each other
+ * @srqn:     XRCETH: the peer's SRQ
  * @qkey, @src_qpn: DETH
  * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
  * @swap_add, @compare: AtomicETH
@@ -158,6 +180,8 @@ enum nhca_nak {
  * @orig:     AtomicAckETH
  * @imm:      ImmDt, big endian as in the packet
  * @inv_rkey: IETH
+ * @flush_type: FETH: NHCA_FETH_GLOBAL, NHCA_FETH_PERSISTENT, or bits that have no meaning yet
+ * @flush_level: FETH: NHCA_FETH_RANGE, NHCA_FETH_REGION, or a number without a meaning
  * @rx:       RXETH
  */
 struct nhca_hdr {
@@ -173,6 +197,7 @@ struct nhca_hdr {
 	bool fecn;
 	bool becn;
 	u8 notice;
+	u32 srqn;
 	u32 qkey;
 	u32 src_qpn;
 	u64 va;
@@ -185,6 +210,8 @@ struct nhca_hdr {
 	u64 orig;
 	__be32 imm;
 	u32 inv_rkey;
+	u8 flush_type;
+	u8 flush_level;
 	struct nhca_rxeth rx;
 };
 

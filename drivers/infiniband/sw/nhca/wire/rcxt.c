@@ -81,6 +81,14 @@ void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p)
 	put_unaligned_be64(x->pvo + n * x->segment, p + 32);
 }
 
+bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8 *q)
+{
+	/* what lies before, between and behind the two that differ */
+	return !memcmp(p, q, 24) && !memcmp(p + 28, q + 28, 4) && !memcmp(p + 40, q + 40, 24) &&
+	       get_unaligned_be32(q + 24) == x->offset + n * x->segment &&
+	       get_unaligned_be64(q + 32) == x->pvo + n * x->segment;
+}
+
 /* Does a packet of the transfer begin at the offset? */
 static bool offset_ok(const struct nhca_rxeth *x)
 {

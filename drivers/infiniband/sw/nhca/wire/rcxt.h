@@ -154,6 +154,9 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p);
 /* in an encoded RXETH: what the packet has that comes @n segments behind that of @x */
 void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p);
 
+/* is the encoded RXETH @q what nhca_rxeth_step() makes of @p, which is that of @x? */
+bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8 *q);
+
 /**
  * nhca_rxeth_fits - do the lengths in the header agree with each other and with the packet?
  * @payload: bytes of payload that the packet has, without pad

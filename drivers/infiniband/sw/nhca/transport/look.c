@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What there is to be seen of a queue pair.
+ */
+#include "engine.h"
+
+static void nhca_rq_look(struct nhca_rq *rq, struct nhca_res_qp *res)
+{
+	res->rq_psn = rq->psn;
+	res->msn = rq->msn;
+	res->rq_bytes = rq->recv_off;
+	res->nak = rq->nak_due ? rq->syndrome : 0;
+	res->parked = rq->nparked;
+	res->answers = rq->res_head - rq->res_tail;
+}
+
+static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
+{
+	const struct nhca_swr *swr;
+	int n = nhca_ring_produced(&sq->ring, sq->cons);
+
+	res->sq_size = sq->max_wr;
+	res->sq_outstanding = sq->taken - sq->cons;
+	/* a hostile ring counts as empty */
+	res->sq_posted = max(n - (int)res->sq_outstanding, 0);
+	res->sq_psn = sq->psn;
+	res->sq_una = sq->una;
+	res->sq_next = sq->nxt;
+	res->window = sq->window;
+	res->threshold = sq->threshold;
+	res->rd_atomic = sq->rd_atomic;
+	res->retries = sq->retries;
+	res->rnr_retries = sq->rnr_retries;
+	res->rnr_wait = sq->rnr_wait;
+	res->backoff = sq->patience;
+	res->probes = sq->probes;
+	res->rtt_us = sq->rtt >> 3;
+	res->rtt_dev_us = sq->rtt_dev >> 2;
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	res->oldest_wr = swr ? swr->wqe.opcode : ~0U;
+	if (!swr)
+		return;
+	res->oldest_packets = swr->npsn;
+	res->oldest_sent = swr->sent;
+	res->oldest_wr_id = swr->wqe.wr_id;
+}
+
+void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res)
+{
+	memset(res, 0, sizeof(*res));
+	res->size = sizeof(*res);
+	res->qpn = qp->qpn;
+	res->type = qp->ibqp.qp_type;
+	res->in_stack = nhca_flow_inflight(qp->flow);
+	res->peer = READ_ONCE(qp->peer);
+	if (!nhca_qp_srq(qp))
+		res->rq_posted = nhca_rwq_level(&qp->rq.wq);
+
+	spin_lock_bh(&qp->rq.lock);
+	res->state = READ_ONCE(qp->state);
+	res->dest_qpn = qp->attr.dest_qp_num;
+	res->path_mtu = qp->mtu;
+	res->udp_sport = qp->sport;
+	nhca_rq_look(&qp->rq, res);
+	spin_unlock_bh(&qp->rq.lock);
+
+	local_bh_disable();
+	spin_lock(&qp->sq.lock);
+	nhca_sq_look(&qp->sq, res);
+	/* does what others have left meanwhile */
+	nhca_sq_unlock(qp);
+	local_bh_enable();
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters of their own for queue pairs (`rdma statistic qp`).  A queue pair counts either here or
+ * with its device, never in both: the core adds up what it shows of a port.
+ */
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
+
+#include "objects.h"
+#include "verbs.h"
+#include "../transport/qp.h"
+
+/* nhca_dev.stats has them as any pointer, which on x86 is not of the same address space */
+static void *counters_entry(struct nhca_counters __percpu *counters)
+{
+	return (void *)(__force unsigned long)counters;
+}
+
+static struct nhca_counters __percpu *entry_counters(void *entry)
+{
+	return (struct nhca_counters __percpu __force *)(unsigned long)entry;
+}
+
+/* From here on @ibqp counts there, and what it has counted before can be read. */
+static void nhca_qp_count_in(struct ib_qp *ibqp, struct nhca_counters __percpu *counters)
+{
+	WRITE_ONCE(to_nhca_qp(ibqp)->who.counters, counters);
+	/* who counts has BHs disabled, or is in an RCU read side */
+	synchronize_rcu_expedited();
+}
+
+struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter)
+{
+	return nhca_alloc_hw_stats(counter->device, counter->port);
+}
+
+void nhca_counter_init(struct rdma_counter *counter)
+{
+	/* its number and its memory come with the first queue pair */
+}
+
+/* A counter that the first queue pair is bound to.  Return: 0 or -ENOMEM. */
+static int nhca_counter_begin(struct nhca_dev *dev, struct rdma_counter *counter)
+{
+	struct nhca_counters __percpu *counters;
+	int err;
+
+	counters = alloc_percpu_gfp(struct nhca_counters, GFP_KERNEL_ACCOUNT);
+	if (!counters)
+		return -ENOMEM;
+	err = xa_alloc(&dev->stats, &counter->id, counters_entry(counters), xa_limit_31b,
+		       GFP_KERNEL_ACCOUNT);
+	if (err) {
+		counter->id = 0;
+		free_percpu(counters);
+	}
+	return err;
+}
+
+#ifdef NHCA_OLD_COUNTER
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+#else
+int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 port)
+#endif
+{
+	struct nhca_dev *dev = to_nhca_dev(ibqp->device);
+	int err;
+
+	if (!counter->id) {
+		err = nhca_counter_begin(dev, counter);
+		if (err)
+			return err;
+	}
+	nhca_qp_count_in(ibqp, entry_counters(xa_load(&dev->stats, counter->id)));
+	ibqp->counter = counter;
+	return 0;
+}
+
+#ifdef NHCA_OLD_COUNTER
+int nhca_counter_unbind_qp(struct ib_qp *ibqp)
+#else
+int nhca_counter_unbind_qp(struct ib_qp *ibqp, u32 port)
+#endif
+{
+	nhca_qp_count_in(ibqp, to_nhca_dev(ibqp->device)->counters);
+	ibqp->counter = NULL;
+	return 0;
+}
+
+int nhca_counter_dealloc(struct rdma_counter *counter)
+{
+	struct nhca_dev *dev = to_nhca_dev(counter->device);
+
+	/* no queue pair counts there any more, and who reads does so with the array's lock held */
+	free_percpu(entry_counters(xa_erase(&dev->stats, counter->id)));
+	return 0;
+}
+
+int nhca_counter_update_stats(struct rdma_counter *counter)
+{
+	struct nhca_dev *dev = to_nhca_dev(counter->device);
+	struct nhca_counters __percpu *counters;
+
+	xa_lock(&dev->stats);
+	counters = entry_counters(xa_load(&dev->stats, counter->id));
+	if (counters)
+		nhca_counters_sum(counters, counter->stats->value);
+	xa_unlock(&dev->stats);
+	return counters ? 0 : -ENOENT;
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: iSCSI over nhca by iSER keeps every byte of an ext4, also when the network is cut
+# tier: long
+# lab: --nodes 2 --packages e2fsprogs,fio,open-iscsi --timeout 400 --env CUT=5
+# lab long: --nodes 2 --packages e2fsprogs,fio,open-iscsi --timeout 900 --env CUT=20
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+. "$LAB_SRC/selftests/ulp.sh"
+. "$LAB_SRC/selftests/scsi_lib.sh"
+
+cut=${CUT:-5}
+TARGET=iqn.2024-01.test:nhca INITIATOR=iqn.2024-01.test:node2
+ulp_mark
+
+iser_target() {
+	local portal=$LIO/iscsi/$TARGET/tpgt_1/np/$IP_1:3260
+	modprobe ib_isert && lio_disk /dev/ram0 &&
+		mkdir -p "$portal" && echo 1 > "$portal/iser" &&
+		echo 0 > $LIO/iscsi/$TARGET/tpgt_1/attrib/authentication &&
+		lio_share iscsi $TARGET tpgt_1 $INITIATOR
+}
+
+iscsi() {
+	timeout 60 iscsiadm -m node -T $TARGET -p "$IP_1:3260" "$@"
+}
+
+iser_connect() {
+	modprobe ib_iser && mkdir -p /etc/iscsi /run/lock/iscsi &&
+		echo "InitiatorName=$INITIATOR" > /etc/iscsi/initiatorname.iscsi || return
+	# it ends its process group when it ends
+	setsid iscsid -f > /dev/null 2>&1 &
+	iscsi --interface=iser --op=new && iscsi --login && within 20 scsi_device
+}
+
+iser_disconnect() {
+	iscsi --logout && timeout 20 iscsiadm -k 0
+}
+
+if [ "$NODE" = 1 ]; then
+	ulp_modules "iSER target" ib_isert
+	ulp_disk 128
+	step "the target is configured" iser_target || exit 1
+	barrier exported || exit 1
+else
+	ulp_modules "iSER initiator" ib_iser sd_mod ext4
+	barrier exported || exit 1
+	step "the initiator logs in" iser_connect || exit 1
+	disk=$(scsi_device)
+	filesystem_make "an ext4 on it" "$disk" || exit 1
+	files_make "files are written"
+	files_check "they are read again"
+	load_start
+	load_moves "verified load runs"
+	network_cut "$cut"
+	load_moves "load goes on when the network was away for $cut s" 90
+	load_stop "not one block came back wrong"
+	files_check "the files are as they were"
+	filesystem_check "the ext4 is clean" "$disk"
+	step "the initiator logs out" iser_disconnect
+fi
+barrier disconnected 900 || exit 1
+[ "$NODE" = 2 ] || step "the target goes" lio_gone iscsi $TARGET tpgt_1
+ulp_end "nothing is left of it on node $NODE"

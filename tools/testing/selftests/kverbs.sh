@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: verbs of kernel users: each way to poll a CQ, the pool of CQs, many elements, fast regions, drains
+# tier: check
+# lab: --nodes 1 --modules tools/testing/selftests/kverbs --timeout 200
+# lab smp: --nodes 1 --cpus 4 --modules tools/testing/selftests/kverbs --timeout 600 --env ROUNDS=50
+# tier smp: long
+# lab debug: --nodes 1 --kernel debug --modules tools/testing/selftests/kverbs --timeout 900 --env ROUNDS=3
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+. "$LAB_SRC/selftests/ulp.sh"
+
+# What the module says of each of six ways: four results, and one more of a pool.
+kverbs() {
+	local name=$1 count
+	log_mark
+	if ! modprobe kverbs "dev=$RDMA_DEV" "gid=$(gid_index)"; then
+		notok "$name" "modprobe kverbs"
+		return
+	fi
+	rmmod kverbs
+	log_since | sed -n "s/.*kverbs: \(\(not \)\?ok - .*\)/\1, $name/p" > "$LIB_TMP/kverbs"
+	cat "$LIB_TMP/kverbs"
+	grep -q '^not ok' "$LIB_TMP/kverbs" && LIB_FAILED=1
+	count=$(grep -c '^ok' "$LIB_TMP/kverbs")
+	[ "$count" = 26 ] || notok "$name" "$count of 26 parts passed"
+}
+
+ulp_mark
+for round in $(seq "${ROUNDS:-1}"); do
+	for same_host in Y N; do
+		echo $same_host > /sys/module/nhca/parameters/same_host
+		kverbs "same_host=$same_host"
+	done
+	# once is enough to be read
+	[ -z "$LIB_FAILED" ] || break
+done
+ulp_end "nothing is left of it"

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: NFS over nhca keeps every byte of a file system, also when the network is cut and the server restarts
+# tier: long
+# lab: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 400 --env CUT=5
+# lab long: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 900 --env CUT=20
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+. "$LAB_SRC/selftests/ulp.sh"
+
+cut=${CUT:-5}
+NFSD=/proc/fs/nfsd
+ulp_mark
+
+# NFSv4 alone, so that neither rpcbind nor statd is needed.
+nfs_server() {
+	mkdir -p /var/lib/nfs/v4recovery
+	mount -t nfsd nfsd $NFSD &&
+		exportfs -o rw,no_root_squash,fsid=0,insecure,no_subtree_check "$IP_2:$ULP_MNT" &&
+		rpc.mountd -N 3 && nfs_serve
+}
+
+# As rpc.nfsd does it, but RDMA only.
+nfs_serve() {
+	echo 10 > $NFSD/nfsv4leasetime && echo 10 > $NFSD/nfsv4gracetime &&
+		echo -3 +4 > $NFSD/versions && echo rdma 20049 > $NFSD/portlist && echo 4 > $NFSD/threads
+}
+
+nfs_stop() {
+	echo 0 > $NFSD/threads
+}
+
+nfs_unexport() {
+	nfs_stop && exportfs -ua && pkill -x rpc.mountd && exportfs -f
+}
+
+nfs_mount() {
+	mount -t nfs4 -o "vers=$1,proto=rdma,port=20049,clientaddr=$IP_2" "$IP_1:/" $ULP_MNT
+}
+
+if [ "$NODE" = 1 ]; then
+	ulp_modules "NFS server" rpcrdma nfsd
+	ulp_disk 128
+	filesystem_make "an ext4 is made" /dev/ram0 || exit 1
+	step "the server exports" nfs_server || exit 1
+	barrier exported || exit 1
+	barrier restart 600 || exit 1
+	step "the server stops" nfs_stop
+	sleep 2
+	step "the server starts" nfs_serve
+	barrier restarted || exit 1
+else
+	ulp_modules "NFS client" rpcrdma nfsv4
+	barrier exported || exit 1
+	step "the client mounts" nfs_mount 4.2 || exit 1
+	files_make "files are written"
+	files_check "they are read again"
+	load_start
+	load_moves "verified load runs"
+	network_cut "$cut"
+	load_moves "load goes on when the network was away for $cut s" 90
+	barrier restart || exit 1
+	barrier restarted || exit 1
+	load_moves "load goes on behind a restart of the server" 90
+	load_stop "not one block came back wrong"
+	files_check "the files are as they were"
+	step "the client unmounts" umount $ULP_MNT
+	for version in 4.1 4.0; do
+		step "NFS $version mounts" nfs_mount $version
+		files_check "NFS $version reads the same"
+		step "NFS $version unmounts" umount $ULP_MNT
+	done
+	cp "$LIB_TMP/sums" "$LAB_CTL/sums"
+fi
+barrier disconnected 900 || exit 1
+if [ "$NODE" = 1 ]; then
+	cp "$LAB_CTL/sums" "$LIB_TMP/sums"
+	files_check "the server's disk has what the client wrote"
+	step "the export goes" nfs_unexport
+	filesystem_check "its ext4 is clean" /dev/ram0
+fi
+ulp_end "nothing is left of it on node $NODE"

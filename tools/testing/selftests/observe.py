@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""observe.py DEVICE COMMAND...: looks at the queue pair of a running COMMAND in every way there is
+
+Prints results as lib.sh does."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
+LINK = f"{DEVICE}/1"
+INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
+SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
+# struct nhca_res_qp up to retries: the number of its first field, and where others are
+QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
+            "sq_una": 13, "window": 15}
+failed = False
+
+
+def result(name, good, why=""):
+    global failed
+    failed |= not good
+    print(f"ok - {name}" if good else f"not ok - {name}: {str(why)[:300]!r}", flush=True)
+
+
+def rdma(*words):
+    done = subprocess.run(["rdma", *words], text=True, capture_output=True)
+    if done.returncode:
+        raise OSError(f"rdma {' '.join(words)}: {done.stderr.strip()}")
+    return json.loads(done.stdout or "[]")
+
+
+def mine(kind, *flags):
+    """The device's objects of that kind; the driver's own details without their prefix."""
+    return [{key.removeprefix("drv_"): value for key, value in one.items()}
+            for one in rdma("-j", *flags, "resource", "show", kind) if one["ifname"] == DEVICE]
+
+
+def running():
+    for _ in range(300):
+        for one in mine("qp"):
+            if one["type"] == "RC" and one["state"] == "RTS":
+                return one["lqpn"]
+        time.sleep(0.1)
+    raise OSError("no queue pair in RTS within 30 s")
+
+
+def of(objects, number):
+    return next(one for one in objects if one.get("lqpn") == number)
+
+
+# ---- rdma resource ----
+
+def raw(kind):
+    """The contexts that `rdma resource show -r` prints as lists of numbers."""
+    for one in rdma("-j", "-r", "resource", "show", kind):
+        if one["ifname"] == DEVICE:
+            yield bytes(one["data"])
+
+
+def resources(number):
+    first = of(mine("qp", "-dd"), number)
+    wanted = {"path_mtu", "udp_sport", "peer", "in_stack", "sq_size", "sq_outstanding", "sq_una", "sq_next",
+              "window", "retries", "rtt_us", "oldest_wr", "rq_posted", "msn"}
+    result("details of a queue pair", wanted <= set(first), sorted(first))
+    result("its path MTU, retries and port", first["path_mtu"] == 1024 and first["retries"] == 7 and
+           0xc000 <= first["udp_sport"] <= 0xffff, first)
+    moves = wants = False
+    for _ in range(50):
+        now = of(mine("qp", "-dd"), number)
+        moves |= now["sq_una"] != first["sq_una"]
+        wants |= now["sq_outstanding"] > 0 and int(str(now["oldest_wr"]), 0) == 0
+        between = (now["sq_next"] - now["sq_una"]) % (1 << 24)
+        if not between <= 256:
+            result("no more than the largest window is without an answer", False, now)
+            return
+        time.sleep(0.02)
+    result("no more than the largest window is without an answer", True)
+    result("its PSNs move on", moves, first)
+    result("RDMA WRITEs are outstanding", wants, first)
+
+    context = next(one for one in raw("qp") if struct.unpack_from("=2I", one)[1] == number)
+    words = struct.unpack_from("=28I", context)
+    result("the raw context begins with its size", words[0] == len(context), (words[0], len(context)))
+    got = {name: words[place] for name, place in QP_WORDS.items()}
+    result("it says the same as the details", got["qpn"] == number and got["type"] == 2 and got["state"] == 3 and
+           got["dest_qpn"] == first["rqpn"] and got["path_mtu"] == first["path_mtu"] and
+           got["sq_size"] == first["sq_size"] and 4 <= got["window"] <= 256, (got, first))
+
+    cqs = [one for one in mine("cq", "-dd") if one.get("comm", "").strip("[]") == "ib_write_bw"]
+    result("details of completion queues", cqs and all({"entries", "waiting", "produced", "overflown"} <= set(one)
+           and one["waiting"] <= one["entries"] for one in cqs), mine("cq", "-dd"))
+    regions = [one for one in mine("mr", "-dd") if one.get("comm", "").strip("[]") == "ib_write_bw"]
+    result("details of memory regions", regions and all(one["kind"] == "tce" and one["open"] == 1 and
+           one["tces"] > 0 for one in regions), mine("mr", "-dd"))
+    contexts = list(raw("mr"))
+    result("the raw context of a region", any(
+        struct.unpack_from("=I", one)[0] == len(one) and struct.unpack_from("=Q", one, 48)[0] == regions[0]["mrlen"]
+        for one in contexts), (contexts, regions[0]))
+
+
+# ---- nhcatop ----
+
+def nhcatop(*words, **options):
+    return subprocess.run(["nhcatop", *words], text=True, capture_output=True, timeout=60, **options)
+
+
+def instances():
+    return [path.name for path in INSTANCES.glob("nhcatop-*")]
+
+
+def once(number):
+    done = nhcatop("--once", "--json", "--interval", "2")
+    if done.returncode:
+        result("nhcatop --once --json", False, done.stderr)
+        return
+    told = json.loads(done.stdout)
+    port, qp = told["devices"][0], of(told["qps"], number)
+    result("nhcatop --once --json", told["traced"] and port["device"] == DEVICE and port["sent_bytes"] > 0, port)
+    result("rates of a queue pair", qp["sends"] > 0 and qp["bytes"] > qp["sends"], qp)
+    result("its latencies", qp["latency"] and 10 <= qp["p50"] <= qp["p99"] <= 33, qp)
+    result("its retries", qp["retries"] > 0, qp)
+    result("its process", qp["process"] == f"ib_write_bw/{traffic.pid}", qp)
+    text = nhcatop("--once", DEVICE).stdout.splitlines()
+    result("nhcatop --once", len(text) >= 3 and text[0].startswith(f"{DEVICE} ACTIVE") and
+           any(line.startswith(f"{number:#x}") for line in text[2:]), text)
+    result("nothing of it stays in tracefs", not instances(), instances())
+
+
+class Terminal:
+    """nhcatop in a terminal of 24 lines."""
+
+    def __init__(self):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.environ.update(TERM="linux", LC_ALL="C.UTF-8")
+            os.execvp("nhcatop", ["nhcatop", "-i", "0.5"])
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 140, 0, 0))
+
+    def until(self, what, seconds=20):
+        """Reads what it draws until that is there.  Return: all since the last call, or None."""
+        seen, deadline = "", time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.5)[0]:
+                try:
+                    seen += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    break
+            if re.search(what, seen):
+                return seen
+        self.last = seen
+        return None
+
+    def keys(self, text):
+        os.write(self.fd, text.encode())
+
+    def status(self):
+        for _ in range(100):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            # what it still draws
+            self.until("$^", 0.1)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        return None
+
+
+def screen(number):
+    terminal = Terminal()
+    result("in a terminal nhcatop draws the queue pair", terminal.until(f"{number:#x}"), getattr(terminal, "last", ""))
+    # Ctrl-L: else only what is different would be drawn
+    terminal.until("$^", 2)
+    terminal.keys("\x0c")
+    result("and a histogram of its latencies", terminal.until("[▁▂▃▄▅▆▇█]"), getattr(terminal, "last", ""))
+    terminal.keys("s\x0c")
+    result("s sorts by the next column", terminal.until("by RETRY"), getattr(terminal, "last", ""))
+    terminal.keys("h\x0c")
+    result("h says what keys there are", terminal.until("q quit"), getattr(terminal, "last", ""))
+    terminal.keys("r+-\x1b[B\x1b[A")
+    terminal.until("$^", 1)
+    terminal.keys("q")
+    result("q ends it", terminal.status() == 0 and not instances(), instances())
+    terminal = Terminal()
+    terminal.until(f"{number:#x}")
+    os.kill(terminal.pid, signal.SIGTERM)
+    result("SIGTERM ends it, too", terminal.status() == 0 and not instances(), instances())
+
+
+def refusals():
+    for name, words, options, wanted in (
+            ("without root", ["--once"], {"user": "nobody"}, "sudo nhcatop.*--no-trace"),
+            ("an interval that is none", ["--once", "-i", "soon"], {}, "'soon' is no interval.*such as 2"),
+            ("a column that is none", ["--once", "-s", "size"], {}, "'size'.*bytes"),
+            ("a device that is none", ["--once", "eth0"], {}, f"eth0 is no nhca device.*{DEVICE}"),
+            ("no terminal", [], {"stdin": subprocess.DEVNULL}, "no terminal.*--once"),
+            ("--json alone", ["--json"], {}, "--once"),
+            ("an option that is none", ["--fast"], {}, "--fast.*--help")):
+        done = nhcatop(*words, **options)
+        lines = done.stderr.splitlines()
+        result(f"refused in one line: {name}", done.returncode == 1 and len(lines) == 1 and not done.stdout and
+               re.match(f"nhcatop: .*{wanted}", lines[0]), done.stderr)
+    done = nhcatop("--once", "--no-trace", "-i", "0.5", user="nobody")
+    result("without root, and without tracepoints", done.returncode == 0 and "RTS" in done.stdout, done.stderr)
+    if shutil.which("mandoc"):
+        done = subprocess.run(["mandoc", "-T", "lint", "/usr/local/share/man/man8/nhcatop.8"], text=True,
+                              capture_output=True)
+        result("its man page", not done.stdout and not done.stderr, done.stdout + done.stderr)
+
+
+# ---- bpftrace ----
+
+def scripts(number):
+    events = pathlib.Path("/sys/kernel/tracing/events/nhca")
+    for script in sorted(SCRIPTS.glob("*.bt")):
+        text = script.read_text()
+        wrong = []
+        for event, body in re.findall(r"^tracepoint:nhca:(\w+)(.*?)^}", text, re.M | re.S):
+            path = events / event / "format"
+            have = set(re.findall(r"field:.* (\w+);", path.read_text())) if path.exists() else set()
+            wrong += [f"{event}.{name}" for name in set(re.findall(r"args->(\w+)", body)) - have]
+        result(f"{script.name}: its events and fields are there", not wrong, wrong)
+        if not shutil.which("bpftrace"):
+            continue
+        program = subprocess.Popen(["bpftrace", str(script)], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        time.sleep(20)
+        program.send_signal(signal.SIGINT)
+        said, _ = program.communicate(timeout=60)
+        wanted = rf"@us\[{number}, 0\]:.*@@@" if "latency" in script.name else rf"@went_back\[{number}\]: \d+"
+        result(f"{script.name} runs", re.search(wanted, said, re.S), said)
+
+
+traffic = subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+try:
+    qpn = running()
+    resources(qpn)
+    once(qpn)
+    screen(qpn)
+    refusals()
+    scripts(qpn)
+except (OSError, KeyError, StopIteration) as error:
+    result("what there is to be seen", False, repr(error))
+finally:
+    traffic.kill()
+sys.exit(failed)

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: Open MPI over UCX, four ranks on two nodes: every byte and every sum is right
+# tier: long
+# lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+
+. "$LAB_SRC/selftests/stacks.sh"
+
+RUN_TIMEOUT=600
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+run "mpicc" mpicc -O1 -Wall -Wextra -o /usr/local/bin/mpi_checked "$LAB_SRC/selftests/mpi/checked.c"
+
+# mpirun starts its ranks by ssh.
+keys=$LAB_CTL/keys
+[ "$NODE" = 1 ] && mkdir "$keys" && ssh-keygen -q -t ed25519 -N '' -f "$keys/id_ed25519"
+barrier
+mkdir -p -m 700 /root/.ssh /run/sshd
+cp "$keys/id_ed25519" /root/.ssh/
+chmod 600 /root/.ssh/id_ed25519
+cp "$keys/id_ed25519.pub" /root/.ssh/authorized_keys
+printf 'StrictHostKeyChecking no\nLogLevel ERROR\n' > /root/.ssh/config
+/usr/sbin/sshd
+barrier
+
+# mpi NAME "MCA AND ENVIRONMENT" ARGS...: two ranks on each node, more than it has processors
+mpi() {
+	local name=$1 how=$2 before
+	shift 2
+	before=$(carried)
+	# shellcheck disable=SC2086 # words
+	if [ "$NODE" = 1 ] && run "$name" mpirun -H node1:2,node2:2 --bind-to none --map-by :OVERSUBSCRIBE \
+		$how mpi_checked "$@"; then
+		sed -n 's/^checked: /#   /p' "$LIB_TMP/run"
+		complaints "$LIB_TMP/run" > "$LIB_TMP/complaints" && {
+			notok "$name, quietly" "it complains"
+			show_tail "$LIB_TMP/complaints"
+		}
+	fi
+	barrier "$name" 700
+	[ $(($(carried) - before)) -gt 100 ] || notok "$name" "it did not go through $RDMA_DEV"
+}
+
+ucx="--mca pml ucx --mca osc ucx -x UCX_NET_DEVICES=$RDMA_DEV:1"
+mpi "UCX, rc" "$ucx -x UCX_TLS=rc_v,self" ring sums all threads
+# UCX has no remote flush but for mlx5, and asks for one at each fence of several threads (1.18).
+mpi "UCX, rc, windows" "$ucx -x UCX_TLS=rc_v,self -x UCX_FENCE_MODE=weak" -m 300000 windows
+mpi "UCX, ud" "$ucx -x UCX_TLS=ud_v,self" -m 300000 ring sums all
+mpi "UCX as it comes" "$ucx" ring sums all latency
+exit 0

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What tests of programs above verbs share: . "$LAB_SRC/selftests/stacks.sh" (it reads lib.sh)
+#
+#   over NAME SERVER CLIENT [SECONDS]		as pair(); the device must have carried it, and nobody warned
+#   over_endless NAME SERVER CLIENT [AFTER]	as over(), for a server that does not end by itself
+#   carried					packets, and KiB between queue pairs of this host, so far
+#
+# The Debian packages are the same in all of these tests, so that they share an image.
+
+. "$LAB_SRC/selftests/lib.sh"
+
+carried() {
+	local folder=/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters
+	echo $(($(cat $folder/sent_pkts) + $(cat $folder/rcvd_pkts) +
+		$(cat $folder/same_host_bytes 2> /dev/null || echo 0) / 1024))
+}
+
+# Lines that a user would take for a fault.
+complaints() {
+	cat "$@" 2> /dev/null | grep -E 'UCX +(WARN|ERROR|FATAL)|lib[a-z]*: [Ww]arning|not supported'
+}
+
+over() {
+	local name=$1 before good
+	before=$(carried)
+	pair "$@" > "$LIB_TMP/over" && good=1
+	if [ -n "$good" ] && [ $(($(carried) - before)) -lt "${LEAST:-20}" ]; then
+		notok "$name" "it did not go through $RDMA_DEV"
+	elif [ -n "$good" ] && complaints "$LIB_TMP/server" "$LIB_TMP/client" > "$LIB_TMP/complaints"; then
+		notok "$name" "it complains"
+		show_tail "$LIB_TMP/complaints"
+	else
+		cat "$LIB_TMP/over"
+	fi
+	rm -f "$LIB_TMP/server" "$LIB_TMP/client"
+}
+
+STACKS_ENDLESS=0
+
+over_endless() {
+	local flag
+	STACKS_ENDLESS=$((STACKS_ENDLESS + 1))
+	flag=$LAB_CTL/endless.$STACKS_ENDLESS
+	over "$1" "$2 & until [ -e $flag ]; do sleep 0.2; done; kill \$!; wait; ${4:-:}" \
+		"($3); status=\$?; : > $flag; exit \$status"
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Do the tracepoints tell the truth?  Compares what they say of a run with the counters.
+
+    trace.py begin DEVICE                        trace from now on
+    trace.py judge DEVICE NAME [EVENT|!EVENT]... a result for each promise; EVENT was seen, or not"""
+
+import collections
+import json
+import pathlib
+import re
+import sys
+
+TRACING = pathlib.Path("/sys/kernel/tracing")
+INSTANCE = TRACING / "instances/nhca-test"
+SAVED = pathlib.Path("/tmp/nhca-trace.json")
+
+LINE = re.compile(r"\s(\d+\.\d+): (nhca_\w+): dev \d+ qpn (0x[0-9a-f]+|0): (.*)$")
+PACKET = re.compile(r"(\w+) (\S+) peer (\S+) psn (\d+) packets (\d+) payload (\d+)")
+LOCAL = re.compile(r"(\S+) peer (\S+) psn (\d+) npsn (\d+) bytes (\d+)")
+STARTED = re.compile(r"(\S+) wr_id (\S+) length (\d+)")
+COMPLETED = re.compile(r"(\S+) wr_id (\S+) status (\S+) length (\d+) ns (\d+)")
+
+Event = collections.namedtuple("Event", "at kind qpn text")
+
+
+def counters(device):
+    port = pathlib.Path(f"/sys/class/infiniband/{device}/ports/1/hw_counters")
+    return {path.name: int(path.read_text()) for path in port.iterdir() if path.name != "lifespan"}
+
+
+def begin(device):
+    INSTANCE.mkdir(exist_ok=True)
+    (INSTANCE / "events/enable").write_text("0")
+    (INSTANCE / "buffer_size_kb").write_text("32768")
+    (INSTANCE / "trace_clock").write_text("mono")
+    (INSTANCE / "trace").write_text("")
+    (INSTANCE / "tracing_on").write_text("1")
+    (INSTANCE / "events/nhca/enable").write_text("1")
+    SAVED.write_text(json.dumps(counters(device)))
+
+
+def end():
+    """All events of the run, in their order."""
+    (INSTANCE / "events/nhca/enable").write_text("0")
+    lost = [stats.read_text() for stats in INSTANCE.glob("per_cpu/cpu*/stats")
+            if not re.search(r"^overrun: 0$", stats.read_text(), re.M)]
+    if lost:
+        raise ValueError(f"events were lost: {lost[0]!r}")
+    events = []
+    with (INSTANCE / "trace").open() as trace:
+        for line in trace:
+            match = LINE.search(line)
+            if match:
+                events.append(Event(float(match[1]), match[2], int(match[3], 16), match[4]))
+            elif "nhca_" in line and "nhca_channel_drop" not in line:
+                raise ValueError(f"what is this? {line!r}")
+    INSTANCE.rmdir()
+    return events
+
+
+def fields(events, kind, expression):
+    for event in events:
+        if event.kind == kind:
+            match = expression.match(event.text)
+            if not match:
+                raise ValueError(f"what is this? {event}")
+            yield event, match.groups()
+
+
+def reasons(events, kind):
+    return collections.Counter(event.text.split(";")[0] for event in events if event.kind == kind)
+
+
+def packets(events, more):
+    for name, kind in (("sent", "nhca_packet_sent"), ("rcvd", "nhca_packet_received")):
+        count = size = 0
+        for _, values in fields(events, kind, PACKET):
+            count += int(values[4])
+            size += int(values[4]) * int(values[5])
+        if (count, size) != (more[f"{name}_pkts"], more[f"{name}_bytes"]):
+            yield f"{kind}: {count} packets of {size} bytes, counted were " \
+                  f"{more[f'{name}_pkts']} of {more[f'{name}_bytes']}"
+    size = sum(int(values[4]) for _, values in fields(events, "nhca_same_host", LOCAL))
+    if size != more["same_host_bytes"]:
+        yield f"nhca_same_host: {size} bytes, counted were {more['same_host_bytes']}"
+    for name, count in reasons(events, "nhca_packet_refused").items():
+        if count != more[name]:
+            yield f"nhca_packet_refused: {count} times {name}, counted were {more[name]}"
+
+
+def sequence(events, _more):
+    """No packet of a queue pair's requests is missing between two that are there."""
+    behind = {}
+    for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
+        if service != "RC" or not op.startswith(("SEND", "WRITE")):
+            continue
+        expected = behind.get(event.qpn, int(psn))
+        # smaller: sent again
+        if 0 < (int(psn) - expected) % (1 << 24) < 1 << 23:
+            yield f"{event}: behind {expected}"
+        behind[event.qpn] = max(expected, int(psn) + int(count))
+
+
+def requests(events, more):
+    began = {}
+    done = collections.Counter()
+    for event in events:
+        if event.kind == "nhca_wqe_started":
+            wr, number, _ = STARTED.match(event.text).groups()
+            began.setdefault((event.qpn, wr, number), []).append(event.at)
+        elif event.kind == "nhca_wqe_completed":
+            wr, number, status, _, ns = COMPLETED.match(event.text).groups()
+            done[wr.split("_")[0], status] += 1
+            since = began.get((event.qpn, wr, number))
+            if int(ns) and not since:
+                yield f"{event}: it never began"
+            elif since:
+                # the clock is read before the one event is written, and again within the other
+                late = since.pop(0) - (event.at - int(ns) / 1e9)
+                if not -1e-5 < late < 1:
+                    yield f"{event}: it began at another time: {late:.6f} s off"
+    for name, wr in (("rdma_sends", "SEND"), ("rdma_recvs", "RECV")):
+        if done[wr, "SUCCESS"] != more[name]:
+            yield f"nhca_wqe_completed: {done[wr, 'SUCCESS']} times {wr}, counted were {more[name]}"
+
+
+def retries(events, more):
+    seen = reasons(events, "nhca_retry")
+    for name in ("rcvd_seq_err", "rcvd_rnr_err", "early_retransmits", "local_ack_timeout_err",
+                 "odp_retransmits"):
+        if seen[name] != more[name]:
+            yield f"nhca_retry: {seen[name]} times {name}, counted were {more[name]}"
+    # one loss may be noticed several times
+    if seen["implied_nak_seq_err"] > more["implied_nak_seq_err"]:
+        yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, counted were fewer"
+    for kind, text, name in (("sent", "PSN sequence", "send_seq_err"), ("sent", "RNR", "send_rnr_err"),
+                             ("received", "PSN sequence", "rcvd_seq_err"),
+                             ("received", "RNR", "rcvd_rnr_err")):
+        count = sum(event.kind == f"nhca_nak_{kind}" and event.text.startswith(text)
+                    for event in events)
+        # what was missing may come before the NAK leaves; an old one may come after what it asked for
+        if count > more[name] if kind == "sent" else count < more[name]:
+            yield f"nhca_nak_{kind}: {count} times {text}, counted were {more[name]}"
+
+
+def keys(events, _more):
+    """Who closes a key is told when it is closed."""
+    opened, began, revoked = {}, {}, {}
+    for event in events:
+        if event.kind in ("nhca_key_opened", "nhca_key_revoked"):
+            key = re.search(r"key (\S+)", event.text)[1]
+            if event.kind == "nhca_key_opened":
+                opened[key] = event.at
+            else:
+                opened.pop(key, None)
+                revoked[event.qpn] = event.at
+        elif event.kind == "nhca_wqe_started" and event.text.startswith("LOCAL_INV"):
+            began[event.qpn] = event.at
+        elif event.kind == "nhca_wqe_completed" and event.text.startswith("LOCAL_INV") \
+                and "SUCCESS" in event.text:
+            if not began.get(event.qpn, event.at + 1) <= revoked.get(event.qpn, 0) <= event.at:
+                yield f"{event}: its key was not revoked in that time"
+    if opened:
+        yield f"keys of processes that have ended were not revoked: {sorted(opened)[:5]}"
+
+
+PROMISES = (("every packet is in an event", packets), ("PSNs have no gaps", sequence),
+            ("work requests begin, and are done, when they say", requests),
+            ("every retry and NAK is in an event", retries),
+            ("a key is revoked before its owner is told", keys))
+
+
+def judge(device, name, wanted):
+    failed = False
+    before = json.loads(SAVED.read_text())
+    more = {key: value - before[key] for key, value in counters(device).items()}
+    events = end()
+    print(f"# {name}: " + ", ".join(f"{count} {kind}" for kind, count in
+                                    collections.Counter(e.kind for e in events).items()))
+    for promise, check in PROMISES:
+        wrong = list(check(events, more))
+        failed |= bool(wrong)
+        print(f"not ok - {name}: {promise}: {wrong[0]} ({len(wrong)})" if wrong
+              else f"ok - {name}: {promise}")
+    kinds = {event.kind for event in events}
+    for word in wanted:
+        if (word.lstrip("!") in kinds) == word.startswith("!"):
+            failed = True
+            print(f"not ok - {name}: {word}: the events were {sorted(kinds)}")
+        else:
+            print(f"ok - {name}: {word}")
+    return failed
+
+
+if sys.argv[1] == "begin":
+    begin(sys.argv[2])
+else:
+    sys.exit(judge(sys.argv[2], sys.argv[3], sys.argv[4:]))

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: the tracepoints show every packet, work request, retry, NAK and key, and tell the truth
+# tier: check
+# lab: --nodes 2 --timeout 300
+# lab bookworm: --release bookworm --nodes 2 --timeout 400
+# tier bookworm: long
+# lab backports: --release backports --nodes 2 --timeout 400
+# tier backports: long
+
+. "$LAB_SRC/selftests/traffic.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+begin() {
+	python3 "$LAB_SRC/selftests/trace.py" begin "$RDMA_DEV" || exit 1
+	[ "$NODES" = 1 ] || barrier
+}
+
+# judge NAME EVENT...
+judge() {
+	[ "$NODES" = 1 ] || barrier
+	# what the other side has still to say
+	sleep 0.5
+	python3 "$LAB_SRC/selftests/trace.py" judge "$RDMA_DEV" "$@" || LIB_FAILED=1
+	[ "$NODES" = 1 ] || barrier
+}
+
+begin
+xfer -m send -b -s 20000 -n 32
+xfer -m write -s 200000 -n 16
+judge "SEND and WRITE" nhca_packet_sent nhca_packet_received nhca_wqe_started \
+	nhca_wqe_completed '!nhca_nak_sent' '!nhca_same_host'
+
+begin
+xfer -m read -s 200000 -n 16
+xfer -m atomic -n 32
+xfer -t ud -m send -s 1024 -n 32
+judge "READ, atomics and datagrams" nhca_packet_sent nhca_packet_received
+
+begin
+command="msg_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p 18950 -n 2M -s 256K -w 4"
+pair "messages over channels" "$command" "$command $IP_1"
+judge "channels" nhca_packet_sent nhca_packet_received nhca_wqe_completed
+
+modprobe sch_netem
+tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 3%
+begin
+xfer -m write -b -s 100000 -n 24
+xfer -m read -s 100000 -n 16
+tc qdisc del dev "$NETDEV" root
+judge "3 % loss" nhca_retry
+
+# both ends here
+if [ "$NODE" = 1 ]; then
+	NODES=1
+	begin
+	xfer -m write -s 20000 -n 32
+	MW_TYPE=2B windows > "$LIB_TMP/windows" 2>&1 || {
+		notok "windows come and go" "see windows.sh"
+		show_tail "$LIB_TMP/windows"
+	}
+	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked
+fi
+exit 0
