@@ -14,6 +14,7 @@ import sys
 TRACING = pathlib.Path("/sys/kernel/tracing")
 INSTANCE = TRACING / "instances/nhca-test"
 SAVED = pathlib.Path("/tmp/nhca-trace.json")
+PSNS = 1 << 24
 
 LINE = re.compile(r"\s(\d+\.\d+): (nhca_\w+): dev \d+ qpn (0x[0-9a-f]+|0): (.*)$")
 PACKET = re.compile(r"(\w+) (\S+) peer (\S+) psn (\d+) packets (\d+) payload (\d+)")
@@ -96,10 +97,12 @@ def sequence(events, _more):
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
             continue
         expected = behind.get(event.qpn, int(psn))
-        # smaller: sent again
-        if 0 < (int(psn) - expected) % (1 << 24) < 1 << 23:
+        # PSNs wrap; smaller: sent again
+        if 0 < (int(psn) - expected) % PSNS < PSNS // 2:
             yield f"{event}: behind {expected}"
-        behind[event.qpn] = max(expected, int(psn) + int(count))
+        after = (int(psn) + int(count)) % PSNS
+        if (after - expected) % PSNS < PSNS // 2:
+            behind[event.qpn] = after
 
 
 def requests(events, more):

@@ -45,7 +45,8 @@ judge "channels" nhca_packet_sent nhca_packet_received nhca_wqe_completed
 modprobe sch_netem
 tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 3%
 begin
-xfer -m write -b -s 100000 -n 24
+# netem loses batches: enough of them that each side has lost one
+xfer -m write -b -s 100000 -n 200
 xfer -m read -s 100000 -n 16
 tc qdisc del dev "$NETDEV" root
 judge "3 % loss" nhca_retry
