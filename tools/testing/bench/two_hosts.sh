@@ -58,10 +58,10 @@ links() {
 	barrier
 	BENCH_DEV_1=bench-one BENCH_DEV_2=bench-one
 	BENCH_GID_1=$(bench_gid bench-one "10.91.0.$NODE") BENCH_GID_2=$BENCH_GID_1
-	bench_messages "nhca msg-write 1048576 one link" -s 1M -w 16 -n 32M
+	bench_messages "nhca msg-write 1048576 one link" -s 1M -w 8 -n 160M
 	BENCH_DEV_1=bench-one,bench-two BENCH_DEV_2=$BENCH_DEV_1
 	BENCH_GID_1=$BENCH_GID_1,$(bench_gid bench-two "10.92.0.$NODE") BENCH_GID_2=$BENCH_GID_1
-	bench_messages "nhca msg-write 1048576 two links" -s 1M -w 16 -n 64M
+	bench_messages "nhca msg-write 1048576 two links" -s 1M -w 8 -n 160M
 	for name in one two; do
 		rdma link del "bench-$name"
 		ip link del $name
