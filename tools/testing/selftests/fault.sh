@@ -51,7 +51,7 @@ packets() {
 
 if packets one 7 && packets two 7 && packets three 8; then
 	lines=$(wc -l < "$LIB_TMP/one")
-	hits=$(sed -n 's/.*struck \([0-9]*\) of.*/\1/p' "$LIB_TMP/one.rules" | paste -sd+ | bc)
+	hits=$(sed -n 's/.*struck \([0-9]*\) of.*/\1/p' "$LIB_TMP/one.rules" | awk '{ n += $1 } END { print n }')
 	if [ "$lines" -lt 400 ] || [ "$hits" -lt 40 ]; then
 		notok "a trace with faults" "$lines packets, $hits faults"
 	elif ! cmp -s "$LIB_TMP/one" "$LIB_TMP/two"; then
@@ -159,6 +159,51 @@ if [ -e "$DEBUGFS/fault_attr" ]; then
 	echo 3 > "$DEBUGFS/fault_attr/times"
 	fault regions | grep -qx '# 3 failed' && ok "the kernel's framework decides" ||
 		notok "the kernel's framework decides" "$(nhca-fault list)"
+fi
+
+# ---- batches from a device without rules: the rules look at each packet ----
+
+TRACING=/sys/kernel/tracing
+[ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
+received=$TRACING/events/nhca/nhca_packet_received
+
+# A device with rules, and at the other end of a cable, in another namespace, one without.
+cable() {
+	ip netns add plain && ip link add ruled0 type veth peer name plain0 netns plain &&
+		ip link set ruled0 mtu 4200 up && ip addr add 10.97.1.1/24 dev ruled0 &&
+		ip -n plain link set plain0 mtu 4200 up && ip -n plain addr add 10.97.1.2/24 dev plain0 &&
+		ip netns exec plain rdma link add plain type "$LAB_DRIVER" netdev plain0 &&
+		device_add ruled ruled0 10.97.1.1 && device_ready plain 10.97.1.2
+}
+
+# runs NAME: how many runs of packets its channels take as one, to RUNS
+runs() {
+	local args="-p 18960 -e -n 2M -s 256K -w 4"
+	: > $TRACING/trace
+	pair "$1" "msg_xfer -d ruled -g $(gid_of ruled 10.97.1.1) $args" \
+		"ip netns exec plain msg_xfer -d plain -g $(gid_of plain 10.97.1.2) $args 10.97.1.1"
+	RUNS=$(grep -c nhca_packet_received: $TRACING/trace)
+}
+
+if [ ! -e $received ]; then
+	skip "rules look at each packet of a batch" "this kernel has no tracepoints"
+elif cable; then
+	nhca-fault clear
+	echo 'packets > 1' > $received/filter
+	echo 1 > $received/enable
+	runs "messages from another device"
+	[ "$RUNS" -gt 0 ] || notok "packets of a channel are taken in runs" "not one run"
+	nhca-fault add ruled drop receive opcode rcxt every 4000000000 > /dev/null
+	runs "messages from another device, with a rule"
+	[ "$RUNS" = 0 ] && ok "rules look at each packet of a batch" ||
+		notok "rules look at each packet of a batch" "$RUNS runs went past them"
+	echo 0 > $received/enable
+	echo 0 > $received/filter
+	ip link del ruled0
+	device_gone ruled && device_gone plain && ip netns del plain ||
+		notok "devices go with their cable" "$(rdma link)"
+else
+	notok "rules look at each packet of a batch" "no second device"
 fi
 
 # ---- the end of a device with rules, and with packets that it holds back ----
