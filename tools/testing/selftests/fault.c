@@ -87,11 +87,11 @@ static long counter(const char *name)
 
 /* ---- traffic ---- */
 
-/* The pair anew, with a requester that does not wait long: two retries of each kind */
-static bool impatient(struct pair *p)
+/* The pair anew, with a requester that waits 4 us << @timeout for an answer, and two RNR retries */
+static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS, .sq_psn = 0xfffff0, .timeout = 8, .retry_cnt = 2,
+		.qp_state = IBV_QPS_RTS, .sq_psn = 0xfffff0, .timeout = timeout, .retry_cnt = retries,
 		.rnr_retry = 2, .max_rd_atomic = 8,
 	};
 	struct ibv_qp *qps[] = { p->a.qp, p->b.qp };
@@ -111,6 +111,12 @@ static bool impatient(struct pair *p)
 				   IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 	}
 	return true;
+}
+
+/* with two retries of each kind, and soon */
+static bool impatient(struct pair *p)
+{
+	return patience(p, 8, 2);
 }
 
 static bool impatient_pair(struct pair *p)
@@ -228,7 +234,7 @@ static bool damaged_is_noticed(struct pair *p)
 	long before = counter("rx_icrc_encapsulated");
 
 	/* every bit that may be hit, of headers, payload, ICRC */
-	if (!make_pair(p, (struct pair_opts){}))
+	if (!make_pair(p, (struct pair_opts){}) || !patience(p, 12, 7))
 		return false;
 	for (int i = 0; i < 64; i++)
 		if (!rule("corrupt receive times 1 seed %d", i) || !write_arrives(p, 40, i) ||

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: a program sees of each injected fault the error of the specification, and a seed repeats a run packet by packet
 # tier: check
-# lab: --nodes 1 --clock instructions --timeout 300
+# lab: --nodes 1 --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 1500
 # tier debug: long
-# lab bookworm: --nodes 1 --clock instructions --release bookworm --timeout 400
+# lab bookworm: --nodes 1 --release bookworm --timeout 400
 # tier bookworm: long
-# lab backports: --nodes 1 --clock instructions --release backports --timeout 400
+# lab backports: --nodes 1 --release backports --timeout 400
 # tier backports: long
 
 . "$LAB_SRC/selftests/lib.sh"
