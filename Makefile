@@ -22,6 +22,8 @@ WIRESHARKDIR ?= /usr/lib/$(shell $(CC) -print-multiarch)/wireshark/plugins
 
 # What users get: a folder for each command, with its manual page and what else belongs to it, and for scripts.
 TOOLS := $(filter-out testing wireshark,$(patsubst tools/%/,%,$(wildcard tools/*/)))
+# Commands in C have the name of their folder, as scripts do.
+TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(foreach tool,$(TOOLS),tools/$(tool)/$(tool).c)))
 
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
@@ -33,16 +35,18 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider man install install-tools deb selftests deps demo check check-long kunit bench \
+.PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long kunit bench \
 	style clean distclean help
 
-all: module provider	## the module and the provider (default)
+all: module provider tools	## the module, the provider and the commands (default)
 
 module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tree
 	+$(KBUILD_CALL) modules
 
 provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
 	+$(USERSPACE_CALL) all
+
+tools: $(TOOL_PROGRAMS)	## the commands in C
 
 man:	## manual pages of the provider's calls, of Markdown by pandoc
 	+$(USERSPACE_CALL) man
@@ -53,18 +57,18 @@ install: install-tools | root	## module, module index, provider and commands on 
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
 
 # A configuration that somebody has changed stays.
-install-tools: | $(if $(DESTDIR),,root)	## commands, their pages and units, the dissector; DESTDIR= puts them elsewhere
+install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## commands, their pages and units, the dissector; DESTDIR= puts them elsewhere
 	@set -e; put() { install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${2##*/}"; }; \
-	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)); do \
-		folder=$${file%/*}; \
+	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)) $(TOOL_PROGRAMS); do \
+		folder=$${file%/*}; name=$${folder##*/}; \
 		case $$file in \
 		*.[1-8]) put 644 $$file $(MANDIR)/man$${file##*.} ;; \
 		*.service) put 644 $$file $(UNITDIR) ;; \
 		*.rules) put 644 $$file $(UDEVDIR)/rules.d ;; \
 		*.conf) test -e $(DESTDIR)$(SYSCONFDIR)/$${file##*/} || put 644 $$file $(SYSCONFDIR) ;; \
-		*.bt) put 755 $$file $(DATADIR)/nhca/$${folder##*/} ;; \
-		*/$${folder##*/}) put 755 $$file \
-			$$(test -e $$file.1 && echo /usr/bin || echo /usr/sbin) ;; \
+		*.bt) put 755 $$file $(DATADIR)/nhca/$$name ;; \
+		*/$$name) put 755 $$file \
+			$$(test -e tools/$$name/$$name.1 && echo /usr/bin || echo /usr/sbin) ;; \
 		esac; \
 	done; put 644 tools/wireshark/nhca.lua $(WIRESHARKDIR)
 
@@ -104,7 +108,7 @@ style:	## checkpatch --strict over the sources
 	@tools/testing/style
 
 clean:	## what was compiled from this checkout
-	rm -rf $(BUILD)/deb $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
+	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -119,6 +123,10 @@ help:	## this list
 $(BUILD)/include/infiniband/%.h: userspace/libnhca/%.h
 	@mkdir -p $(@D)
 	cp $< $@
+
+$(BUILD)/tools/%: tools/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 vpath %.c $(PROGRAM_FOLDERS)
 $(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)

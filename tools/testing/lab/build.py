@@ -257,7 +257,7 @@ class Builder:
             source = paths.fresh(self.folder / "src")
             _copy(names, source)
             jobs = self._make()
-            command = f"{jobs} W=1 C=2 module && {jobs} provider && {jobs} selftests"
+            command = f"{jobs} W=1 C=2 module && {jobs} provider tools && {jobs} selftests"
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
                          {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"

@@ -19,6 +19,7 @@
 #include "memory/memory.h"
 #include "net/net.h"
 #include "observe/debugfs.h"
+#include "observe/inject.h"
 #include "rcxt/pool.h"
 #include "rcxt/rcxt.h"
 #include "transport/qp.h"
@@ -72,7 +73,7 @@ static u32 nhca_netdev_mtu(const struct net_device *ndev)
 
 static void nhca_port_update(struct nhca_dev *dev)
 {
-	u32 state = nhca_netdev_state(dev->netdev);
+	u32 state = nhca_inject_down(dev) ? IB_PORT_DOWN : nhca_netdev_state(dev->netdev);
 
 	ASSERT_RTNL();
 	if (state == dev->port_state)
@@ -85,6 +86,20 @@ static void nhca_port_update(struct nhca_dev *dev)
 		nhca_dev_count(dev, NHCA_CNT_LINK_DOWNED);
 		nhca_dispatch_port_event(dev, IB_EVENT_PORT_ERR);
 	}
+}
+
+/* Fault injection takes the link down, and later up. */
+static void nhca_link_work(struct work_struct *work)
+{
+	struct nhca_dev *dev = nhca_inject_work_dev(work);
+
+	rtnl_lock();
+	nhca_inject_link(dev->inject);
+	if (ib_device_try_get(&dev->ibdev)) {
+		nhca_port_update(dev);
+		ib_device_put(&dev->ibdev);
+	}
+	rtnl_unlock();
 }
 
 static void nhca_mtu_update(struct nhca_dev *dev)
@@ -259,6 +274,12 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	dev->txq = nhca_txq_create();
 	if (!dev->txq)
 		return -ENOMEM;
+	dev->inject = nhca_inject_create(dev, nhca_link_work);
+	if (!dev->inject)
+		return -ENOMEM;
+	err = nhca_limbo_create(dev);
+	if (err)
+		return err;
 	err = nhca_rcxt_dev_init(dev, nhca_rcxts);
 	if (err)
 		return err;
@@ -285,13 +306,16 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 		nhca_net_dev_del(dev->nn, dev);
 		/* the receive path may have found the device by an address or an interface */
 		synchronize_rcu();
-		nhca_net_put(dev->nn);
 	}
+	nhca_limbo_destroy(dev);
+	if (dev->nn)
+		nhca_net_put(dev->nn);
 	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids) || !xa_empty(&dev->stats));
 	xa_destroy(&dev->ah_ids);
 	xa_destroy(&dev->srq_ids);
 	xa_destroy(&dev->stats);
 	nhca_rcxt_dev_exit(dev);
+	nhca_inject_destroy(dev->inject);
 	free_percpu(dev->counters);
 	nhca_txq_put(dev->txq);
 	netdev_put(dev->netdev, &dev->netdev_tracker);

@@ -43,8 +43,12 @@
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
 #define NHCA_PORT		1
+/* the smallest number of a QP that is made; below are the special ones */
+#define NHCA_QPN_MIN		0x100
 
 struct dentry;
+struct nhca_inject;
+struct nhca_limbo;
 struct nhca_net;
 struct nhca_qp;
 struct nhca_rcxt_dev;
@@ -69,6 +73,8 @@ struct nhca_txq;
  * @mtu:      active path MTU in bytes, from the netdev's; as @port_state
  * @gsi:      the device's QP 1; RCU readers (transport/table.c)
  * @rcxt:     its channels and the pool of their rCxts (rcxt/); owned
+ * @inject:   its rules of fault injection (observe/inject.c); owned
+ * @limbo:    packets that those have held back (net/faults.c); owned
  * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
  * @counters: per CPU, but for queue pairs that are bound to counters of their own
  * @stats:    xarray of such counters by number: per CPU, as @counters (verbs/counter.c); its lock
@@ -101,6 +107,8 @@ struct nhca_dev {
 	u32 mtu;
 	struct nhca_qp __rcu *gsi;
 	struct nhca_rcxt_dev *rcxt;
+	struct nhca_inject *inject;
+	struct nhca_limbo *limbo;
 	struct dentry *debugfs;
 	struct nhca_counters __percpu *counters;
 	struct xarray stats;

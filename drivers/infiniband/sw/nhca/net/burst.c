@@ -17,6 +17,7 @@
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
+#include "../observe/inject.h"
 #include "../observe/trace.h"
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
@@ -490,7 +491,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 
 	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
 	bytes = nhca_tx_bytes(tx);
-	if (b->alone)
+	if (b->alone || nhca_inject_at(tx->dev, NHCA_AT_PACKETS))
 		return 0;
 	if (b->skb && !nhca_burst_takes(b, bytes))
 		nhca_burst_flush(b);

@@ -383,4 +383,13 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
 /* the next packet of the run */
 void nhca_rx_next(struct nhca_rx *rx);
 
+/* ---- faults.c: packets that fault injection holds back ---- */
+
+/**
+ * nhca_limbo_create - a place for them, in @dev; process.  Return: 0 or -ENOMEM.
+ * nhca_limbo_destroy - forget them; no packet comes or goes any more; process
+ */
+int nhca_limbo_create(struct nhca_dev *dev);
+void nhca_limbo_destroy(struct nhca_dev *dev);
+
 #endif /* NHCA_NET_H */

@@ -11,6 +11,7 @@
 #include <net/udp.h>
 
 #include "net.h"
+#include "faults.h"
 #include "sockets.h"
 #include "xmit.h"
 #include "../memory/memory.h"
@@ -172,70 +173,6 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	}
 }
 
-static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb)
-{
-	struct nhca_rx rx = { .nn = nn, .skb = skb };
-	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
-
-	if (!nhca_rx_addresses(&rx)) {
-		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
-		return;
-	}
-	if (!skb->len)
-		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
-
-	nhca_cursor_init(&rx.at, skb);
-	/* of QPs and addresses */
-	rcu_read_lock();
-	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++)
-		nhca_rx_packet(&rx, min(seg, skb->len - rx.udp_off));
-	nhca_transport_rx_end(&rx);
-	rcu_read_unlock();
-}
-
-static void nhca_sk_drain(struct sock *sk, struct nhca_net *nn)
-{
-	struct sk_buff *skb;
-	int off, err;
-
-	for (;;) {
-		off = 0;
-		err = 0;
-		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
-		if (!skb) {
-			/* an ICMP error is reported once, before what is queued */
-			if (err && err != -EAGAIN)
-				continue;
-			return;
-		}
-		/* nobody has looked at the UDP checksum of what came without one */
-		if (likely(!udp_lib_checksum_complete(skb)))
-			nhca_rx_batch(nn, skb);
-		consume_skb(skb);
-	}
-}
-
-/*
- * Called by the stack for each packet that it has queued, on any CPU.  One CPU
- * drains at a time, so that a flow's packets keep their order; others leave
- * their packets to it.
- */
-void nhca_sk_data_ready(struct sock *sk)
-{
-	struct nhca_sock *ns = rcu_dereference_sk_user_data(sk);
-	int seen;
-
-	if (!ns || atomic_inc_return(&ns->ready) != 1)
-		return;
-
-	local_bh_disable();
-	do {
-		seen = atomic_read(&ns->ready);
-		nhca_sk_drain(sk, ns->nn);
-	} while (atomic_sub_return(seen, &ns->ready));
-	local_bh_enable();
-}
-
 /*
  * The packet's IP, UDP and base headers as they were on the wire, together.
  * @id: by how much its IPv4 identification is higher than that of its batch
@@ -285,6 +222,160 @@ static bool nhca_rx_icrc_ok(const struct nhca_rx *rx, u16 id)
 	if (skb_copy_bits(rx->skb, end, &icrc, sizeof(icrc)))
 		return false;
 	return icrc == nhca_icrc_finish(crc);
+}
+
+/*
+ * The packet of @len bytes at @udp_off, alone and as it was on the wire, in an skb that begins
+ * behind the UDP header, like those from the sockets.  Return: the skb, or NULL.
+ */
+static struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
+{
+	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	struct sk_buff *skb;
+
+	skb = alloc_skb(ip_len + sizeof(struct udphdr) + len, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return NULL;
+	skb_reset_network_header(skb);
+	skb_put_data(skb, rx->iph, ip_len);
+	skb_set_transport_header(skb, ip_len);
+	skb_put_data(skb, udp_hdr(rx->skb), sizeof(struct udphdr));
+	rx->udp_len = len;
+	/* as in nhca_rx_icrc_start() */
+	if (skb_is_gso(rx->skb)) {
+		udp_hdr(skb)->len = htons(sizeof(struct udphdr) + len);
+		if (!rx->v4)
+			ipv6_hdr(skb)->payload_len = udp_hdr(skb)->len;
+		else
+			ip_hdr(skb)->tot_len = htons(ip_len + sizeof(struct udphdr) + len);
+		if (rx->v4 && !nhca_rx_icrc_ok(rx, 0))
+			ip_hdr(skb)->id = htons(ntohs(ip_hdr(skb)->id) + rx->index);
+	}
+	skb_pull(skb, ip_len + sizeof(struct udphdr));
+	if (skb_copy_bits(rx->skb, rx->udp_off, skb_put(skb, len), len)) {
+		kfree_skb(skb);
+		return NULL;
+	}
+	skb->skb_iif = rx->iif;
+	skb->ip_summed = rx->skb->ip_summed;
+	return skb;
+}
+
+/* As nhca_rx_packet(), for a packet that fault injection has not yet seen. */
+static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
+{
+	struct sk_buff_head later;
+	struct nhca_strike s = {};
+	struct nhca_dev *dev;
+	struct sk_buff *skb;
+	u8 bth[NHCA_BTH_LEN];
+	u32 qpn;
+
+	dev = rx->mcast ? nhca_net_dev(rx->nn, rx->iif) :
+			  nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+	if (!dev || !nhca_inject_at(dev, NHCA_AT_PACKETS) || len <= NHCA_BTH_LEN ||
+	    skb_copy_bits(rx->skb, rx->udp_off, bth, NHCA_BTH_LEN)) {
+		nhca_rx_packet(rx, len);
+		return;
+	}
+	qpn = get_unaligned_be24(bth + 5);
+	__skb_queue_head_init(&later);
+	/* nothing is known of it from the packet before */
+	rx->bth = NULL;
+	nhca_faults_rx(dev, qpn, bth[0], &s);
+	if (s.kind == NHCA_FAULT_DROP)
+		return;
+	if (s.kind != NHCA_FAULT_NONE) {
+		skb = nhca_rx_copy_of(rx, len);
+		if (skb)
+			nhca_faults_rx_copy(dev, qpn, &s, skb, &later);
+	}
+	if (s.kind == NHCA_FAULT_NONE || s.kind == NHCA_FAULT_DUPLICATE) {
+		nhca_rx_packet(rx, len);
+		nhca_faults_rx_passed(dev, qpn, &later);
+	}
+	if (skb_queue_empty(&later))
+		return;
+	/* they are batches of their own: nothing may stay held */
+	nhca_transport_rx_end(rx);
+	while ((skb = __skb_dequeue(&later))) {
+		nhca_rx_late(rx->nn, skb);
+		consume_skb(skb);
+	}
+}
+
+/* @late: fault injection has seen its packets */
+static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
+{
+	struct nhca_rx rx = { .nn = nn, .skb = skb };
+	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
+
+	if (!nhca_rx_addresses(&rx)) {
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
+		return;
+	}
+	if (!skb->len)
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
+
+	nhca_cursor_init(&rx.at, skb);
+	/* of QPs and addresses */
+	rcu_read_lock();
+	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++) {
+		if (static_branch_unlikely(&nhca_inject_key) && !late)
+			nhca_rx_packet_faults(&rx, min(seg, skb->len - rx.udp_off));
+		else
+			nhca_rx_packet(&rx, min(seg, skb->len - rx.udp_off));
+	}
+	nhca_transport_rx_end(&rx);
+	rcu_read_unlock();
+}
+
+void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)
+{
+	nhca_rx_batch(nn, skb, true);
+}
+
+static void nhca_sk_drain(struct sock *sk, struct nhca_net *nn)
+{
+	struct sk_buff *skb;
+	int off, err;
+
+	for (;;) {
+		off = 0;
+		err = 0;
+		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
+		if (!skb) {
+			/* an ICMP error is reported once, before what is queued */
+			if (err && err != -EAGAIN)
+				continue;
+			return;
+		}
+		/* nobody has looked at the UDP checksum of what came without one */
+		if (likely(!udp_lib_checksum_complete(skb)))
+			nhca_rx_batch(nn, skb, false);
+		consume_skb(skb);
+	}
+}
+
+/*
+ * Called by the stack for each packet that it has queued, on any CPU.  One CPU
+ * drains at a time, so that a flow's packets keep their order; others leave
+ * their packets to it.
+ */
+void nhca_sk_data_ready(struct sock *sk)
+{
+	struct nhca_sock *ns = rcu_dereference_sk_user_data(sk);
+	int seen;
+
+	if (!ns || atomic_inc_return(&ns->ready) != 1)
+		return;
+
+	local_bh_disable();
+	do {
+		seen = atomic_read(&ns->ready);
+		nhca_sk_drain(sk, ns->nn);
+	} while (atomic_sub_return(seen, &ns->ready));
+	local_bh_enable();
 }
 
 /* Did the packet come with a UDP checksum, which holds, or from this host? */

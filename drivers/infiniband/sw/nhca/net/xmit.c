@@ -17,6 +17,7 @@
 
 #include "net.h"
 #include "burst.h"
+#include "faults.h"
 #include "flow.h"
 #include "xmit.h"
 #include "../memory/lend.h"
@@ -440,8 +441,8 @@ void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av 
 		nhca_count(who, NHCA_CNT_SEND_ERR);
 }
 
-/* One packet, one skb. */
-static int nhca_xmit_alone(struct nhca_tx *tx)
+/* One packet, one skb.  @faults: to which something may happen */
+static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
@@ -452,7 +453,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 	bool linear;
 	int err;
 
-	if (unlikely(!netif_running(tx->dev->netdev)))
+	if (unlikely(!netif_running(tx->dev->netdev)) || (faults && nhca_inject_down(tx->dev)))
 		return -ENETDOWN;
 	dst = nhca_route(net, tx->av, tx->sport);
 	if (IS_ERR(dst)) {
@@ -484,16 +485,23 @@ static int nhca_xmit_alone(struct nhca_tx *tx)
 		nhca_sum_here(skb, tx->av, seal.csum);
 	else if (tx->sum)
 		nhca_sum_below(skb, tx->av);
-	nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, loan, 1, tx->payload);
+	if (faults)
+		nhca_faults_tx(tx, skb);
+	else
+		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, loan, 1, tx->payload);
 	return 0;
 }
 
 static int nhca_xmit_some_way(struct nhca_tx *tx)
 {
+	bool faults = nhca_inject_at(tx->dev, NHCA_AT_PACKETS);
 	int err;
 
+	/* what is held back, doubled or damaged is nobody else's memory */
+	if (faults)
+		tx->copy = true;
 	if (tx->burst) {
-		if (tx->sum) {
+		if (tx->sum && !faults) {
 			err = nhca_burst_add(tx);
 			if (err != -EOPNOTSUPP)
 				return err;
@@ -501,7 +509,7 @@ static int nhca_xmit_some_way(struct nhca_tx *tx)
 		/* what came before it goes before it */
 		nhca_burst_flush(tx->burst);
 	}
-	return nhca_xmit_alone(tx);
+	return nhca_xmit_alone(tx, faults);
 }
 
 int nhca_xmit(struct nhca_tx *tx)

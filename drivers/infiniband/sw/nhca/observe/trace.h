@@ -22,6 +22,7 @@
 #include "../wire/bth.h"
 #include "../wire/rcxt.h"
 #include "counters.h"
+#include "rule.h"
 
 /* beside enum nhca_wr_opcode: a receive */
 #define NHCA_TRACE_RECV	0xff
@@ -99,6 +100,12 @@ TRACE_DEFINE_ENUM(NHCA_CNT_RCVD_SEQ_NAK);
 TRACE_DEFINE_ENUM(NHCA_CNT_PROBE);
 TRACE_DEFINE_ENUM(NHCA_CNT_TIMEOUT);
 TRACE_DEFINE_ENUM(NHCA_CNT_PAGE_RETRY);
+TRACE_DEFINE_ENUM(NHCA_AT_SEND);
+TRACE_DEFINE_ENUM(NHCA_AT_RECEIVE);
+TRACE_DEFINE_ENUM(NHCA_AT_REQUEST);
+TRACE_DEFINE_ENUM(NHCA_AT_BUFFER);
+TRACE_DEFINE_ENUM(NHCA_AT_CQE);
+TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
 /* of BTH opcodes: those of a service share the lower bits, and a channel has its own */
 #define nhca_show_service(svc)			\
@@ -572,6 +579,49 @@ TRACE_EVENT(nhca_channel_drop,
 		      __entry->qpn, nhca_show_drop(__entry->why), __entry->src, __entry->job,
 		      __entry->rcxt, __entry->key, __entry->tid, __entry->total, __entry->offset,
 		      __entry->length, __entry->pvo)
+);
+
+/* ---- fault injection ---- */
+
+#define nhca_show_point(at)					\
+	__print_symbolic(at,					\
+		{ NHCA_AT_SEND,		"send" },		\
+		{ NHCA_AT_RECEIVE,	"receive" },		\
+		{ NHCA_AT_REQUEST,	"request" },		\
+		{ NHCA_AT_BUFFER,	"buffer" },		\
+		{ NHCA_AT_CQE,		"cqe" },		\
+		{ NHCA_AT_MR,		"mr" })
+
+/**
+ * trace_nhca_fault - a rule of fault injection struck
+ * @dev:    the device
+ * @qpn:    its queue pair or channel, or 0
+ * @rule:   number of the rule
+ * @at:     enum nhca_fault_point
+ * @opcode: BTH, or 0
+ * @seen:   how many the rule had seen before, of the same kind and queue pair
+ */
+TRACE_EVENT(nhca_fault,
+	    TP_PROTO(const struct ib_device *dev, u32 qpn, u32 rule, enum nhca_fault_point at,
+		     u8 opcode, unsigned long seen),
+	    TP_ARGS(dev, qpn, rule, at, opcode, seen),
+	    TP_STRUCT__entry(__field(u64, seen)
+			     __field(u32, dev)
+			     __field(u32, qpn)
+			     __field(u32, rule)
+			     __field(u32, at)
+			     __field(u8, opcode)
+	    ),
+	    TP_fast_assign(__entry->seen = seen;
+			   __entry->dev = dev->index;
+			   __entry->qpn = qpn;
+			   __entry->rule = rule;
+			   __entry->at = at;
+			   __entry->opcode = opcode;
+	    ),
+	    TP_printk("dev %u qpn %#x: rule %u at %s; opcode %#x seen %llu", __entry->dev,
+		      __entry->qpn, __entry->rule, nhca_show_point(__entry->at), __entry->opcode,
+		      __entry->seen)
 );
 
 #endif /* NHCA_TRACE_H */

@@ -4,6 +4,7 @@
  */
 #include <linux/ktime.h>
 
+#include "../observe/inject.h"
 #include "cq.h"
 
 /* entries in use; what user space says is bounded by the caller */
@@ -55,6 +56,19 @@ static void cq_overrun(struct nhca_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
+static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
+{
+	struct nhca_strike s;
+
+	/*
+	 * A consumer index that cannot be makes the ring look full: a hostile
+	 * consumer loses its own completions.
+	 */
+	if (unlikely(cq_used(cq) >= nhca_ring_entries(&cq->ring)))
+		return true;
+	return nhca_inject(to_nhca_dev(cq->ibcq.device), NHCA_AT_CQE, cqe->qp_num, 0, &s);
+}
+
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 {
 	struct nhca_cqe *slot;
@@ -66,11 +80,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 		cqe->kernel = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	/*
-	 * A consumer index that cannot be makes the ring look full: a hostile
-	 * consumer loses its own completions.
-	 */
-	if (unlikely(cq_used(cq) >= nhca_ring_entries(&cq->ring))) {
+	if (unlikely(cq_full(cq, cqe))) {
 		fire = !cq->overflown && !cq->dying;
 		cq->overflown = true;
 		spin_unlock_irqrestore(&cq->lock, flags);

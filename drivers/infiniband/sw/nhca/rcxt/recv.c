@@ -7,6 +7,7 @@
  * silence (reference: memory protection model), but counted, and traced.
  */
 #include "engine.h"
+#include "../observe/inject.h"
 #include "../observe/trace.h"
 #include "../wire/psn.h"
 
@@ -135,7 +136,8 @@ static u32 recv_run(const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
-	if (x->length != x->segment)
+	/* rules of fault injection look at each packet */
+	if (x->length != x->segment || nhca_inject_at(rx->dev, NHCA_AT_PACKETS))
 		return 0;
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }

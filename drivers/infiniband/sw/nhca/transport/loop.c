@@ -15,6 +15,7 @@
  */
 #include <linux/moduleparam.h>
 
+#include "../observe/inject.h"
 #include "../observe/trace.h"
 #include "engine.h"
 
@@ -32,7 +33,7 @@ MODULE_PARM_DESC(same_host, "Copy between queue pairs of one host without packet
 
 static bool nhca_loop_up(const struct nhca_qp *qp)
 {
-	return netif_running(qp->dev->netdev) &&
+	return !nhca_inject_at(qp->dev, NHCA_AT_PACKETS) && netif_running(qp->dev->netdev) &&
 	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
 }
 

@@ -414,6 +414,9 @@ struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
 
+/* the number that the next QP gets, unless it is taken; any context */
+u32 nhca_qpn_upcoming(void);
+
 int nhca_qp_table_init(void);
 void nhca_qp_table_exit(void);
 

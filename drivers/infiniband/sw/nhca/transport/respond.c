@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/inject.h"
 #include "engine.h"
 
 static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
@@ -58,11 +59,17 @@ static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /* Make sure that there is a receive request for the message that begins or ends. */
-static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp)
+static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 {
 	struct nhca_rq *rq = &qp->rq;
+	struct nhca_strike s;
+	int err;
 
-	switch (nhca_rq_take(qp)) {
+	if (nhca_inject(qp->dev, NHCA_AT_BUFFER, qp->qpn, opcode, &s))
+		err = -ENOENT;
+	else
+		err = nhca_rq_take(qp);
+	switch (err) {
 	case 0:
 		return NHCA_TAKEN;
 	case -ENOENT:
@@ -110,7 +117,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	int err;
 
 	if (h->info->flags & NHCA_OPF_FIRST) {
-		verdict = nhca_need_recv(qp);
+		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 		rq->recv_off = 0;
@@ -207,7 +214,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* before the data: an RNR NAK promises that nothing was done */
-		verdict = nhca_need_recv(qp);
+		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
@@ -573,6 +580,33 @@ static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 		qp->rq.ack_due = true;
 }
 
+static void nhca_nak_sequence(struct nhca_qp *qp)
+{
+	qp->rq.nak_sent = true;
+	nhca_count(&qp->who, NHCA_CNT_SENT_SEQ_NAK);
+	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
+}
+
+/* Return: NHCA_TAKEN: fault injection has nothing against the request. */
+static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_strike s;
+
+	if (!nhca_inject(qp->dev, NHCA_AT_REQUEST, qp->qpn, h->opcode, &s))
+		return NHCA_TAKEN;
+	switch (s.arg) {
+	case NHCA_NAK_INVALID_REQ:
+		return nhca_refuse_invalid(qp);
+	case NHCA_NAK_REM_ACCESS:
+		return nhca_refuse_access(qp);
+	case NHCA_NAK_REM_OP:
+		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
+	default:
+		nhca_nak_sequence(qp);
+		return NHCA_HELD;
+	}
+}
+
 static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -587,13 +621,12 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	} else if (ahead > 0) {
 		nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		/* one NAK for each gap (9.7.5.1.4) */
-		if (!rq->nak_sent) {
-			rq->nak_sent = true;
-			nhca_count(&qp->who, NHCA_CNT_SENT_SEQ_NAK);
-			nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
-		}
+		if (!rq->nak_sent)
+			nhca_nak_sequence(qp);
 	} else {
-		verdict = nhca_execute(qp, rx);
+		verdict = nhca_refuse_injected(qp, h);
+		if (verdict == NHCA_TAKEN)
+			verdict = nhca_execute(qp, rx);
 		if (verdict == NHCA_TAKEN)
 			nhca_accept(qp, h, 1);
 	}

@@ -8,6 +8,7 @@
  */
 #include <net/flow.h>
 
+#include "../observe/inject.h"
 #include "../observe/trace.h"
 #include "engine.h"
 
@@ -194,7 +195,8 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	nhca_request_rx(qp, rx);
 	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
-	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked)) {
+	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked) &&
+	    !nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
 		more = nhca_respond_middle(qp, rx);
 		if (more)
 			nhca_rx_count(qp, rx, more);

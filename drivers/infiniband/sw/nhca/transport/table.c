@@ -9,8 +9,6 @@
 
 #include "engine.h"
 
-#define NHCA_QPN_MIN	0x100
-
 static DEFINE_XARRAY_ALLOC(nhca_qps);
 static u32 nhca_qpn_next;
 
@@ -27,6 +25,11 @@ static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 int nhca_qpn_reserve(u32 *qpn)
 {
 	return qpn_alloc(qpn, NULL);
+}
+
+u32 nhca_qpn_upcoming(void)
+{
+	return READ_ONCE(nhca_qpn_next);
 }
 
 void nhca_qpn_free(u32 qpn)

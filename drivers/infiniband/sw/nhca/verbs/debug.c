@@ -3,13 +3,23 @@
  * A device's directory in the module's debugfs directory, by the name that it was added with:
  *
  *   recover   read: the recovery count; write 1: NHCA_METHOD_DEVICE_RECOVER
+ *   faults    read: the rules of fault injection; write: a command (observe/inject.h)
+ *   opcodes   read: the names that such a rule may have for opcodes
+ *   fault_attr/  the knobs of the kernel's fault-injection framework, if it has one
  */
 #include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
 
 #include "objects.h"
 #include "verbs.h"
 #include "../observe/debugfs.h"
+#include "../observe/inject.h"
 #include "../rcxt/rcxt.h"
+#include "../transport/qp.h"
+
+/* the longest rule there is has fewer */
+#define NHCA_MAX_COMMAND	256
 
 static int recover_get(void *data, u64 *val)
 {
@@ -30,6 +40,53 @@ static int recover_set(void *data, u64 val)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(recover_fops, recover_get, recover_set, "%llu\n");
 
+static int faults_show(struct seq_file *m, void *unused)
+{
+	struct nhca_dev *dev = m->private;
+
+	nhca_inject_show(dev->inject, m);
+	return 0;
+}
+
+static ssize_t faults_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+{
+	struct nhca_dev *dev = ((struct seq_file *)file->private_data)->private;
+	char *text;
+	int err;
+
+	if (!nhca_may_recover(dev))
+		return -EPERM;
+	if (len > NHCA_MAX_COMMAND)
+		return -E2BIG;
+	text = memdup_user_nul(buf, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	err = nhca_inject_write(dev->inject, text, nhca_qpn_upcoming());
+	kfree(text);
+	return err ?: len;
+}
+
+static int faults_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, faults_show, inode->i_private);
+}
+
+static const struct file_operations faults_fops = {
+	.owner = THIS_MODULE,
+	.open = faults_open,
+	.read = seq_read,
+	.write = faults_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int opcodes_show(struct seq_file *m, void *unused)
+{
+	nhca_rule_show_opcodes(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(opcodes);
+
 /*
  * The core has taken the name, and gives it back after nhca_dealloc_driver(), which removes the
  * directory.  Also called when the device has moved to another namespace.
@@ -42,5 +99,8 @@ int nhca_enable_driver(struct ib_device *ibdev)
 		return 0;
 	dev->debugfs = nhca_debugfs_dev(dev_name(&ibdev->dev));
 	debugfs_create_file_unsafe("recover", 0600, dev->debugfs, dev, &recover_fops);
+	debugfs_create_file("faults", 0600, dev->debugfs, dev, &faults_fops);
+	debugfs_create_file("opcodes", 0400, dev->debugfs, dev, &opcodes_fops);
+	nhca_inject_debugfs(dev->inject, dev->debugfs);
 	return 0;
 }

@@ -4,6 +4,7 @@
  */
 #include "objects.h"
 #include "../memory/memory.h"
+#include "../observe/inject.h"
 
 #define NHCA_ACCESS_REMOTE_MODIFY	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 #define NHCA_ACCESS_MR			(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
@@ -32,6 +33,16 @@ static int nhca_check_user_access(int access)
 	return nhca_check_access(access);
 }
 
+/* Return: 0: one region more may be made, and counts. */
+static int nhca_mr_get(struct nhca_dev *dev)
+{
+	struct nhca_strike s;
+
+	if (nhca_inject(dev, NHCA_AT_MR, 0, 0, &s))
+		return -(int)s.arg;
+	return nhca_obj_get(&dev->mrs, NHCA_MAX_MR) ? 0 : -ENOMEM;
+}
+
 static struct ib_mr *nhca_mr_counted(struct nhca_dev *dev, struct ib_mr *ibmr)
 {
 	if (IS_ERR(ibmr))
@@ -47,10 +58,10 @@ static struct ib_mr *nhca_reg_user(struct ib_pd *ibpd, u64 start, u64 length, u6
 	int err;
 
 	err = nhca_check_user_access(access);
+	if (!err)
+		err = nhca_mr_get(dev);
 	if (err)
 		return ERR_PTR(err);
-	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
-		return ERR_PTR(-ENOMEM);
 	if (access & IB_ACCESS_ON_DEMAND)
 		ibmr = nhca_mr_odp(dev, ibpd, start, length, iova, access);
 	else
@@ -81,10 +92,10 @@ static struct ib_mr *nhca_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 	int err;
 
 	err = nhca_check_access(access);
+	if (!err)
+		err = nhca_mr_get(dev);
 	if (err)
 		return ERR_PTR(err);
-	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
-		return ERR_PTR(-ENOMEM);
 	return nhca_mr_counted(dev, nhca_mr_dmabuf(dev, ibpd, offset, length, iova, fd, access));
 }
 
@@ -171,23 +182,25 @@ struct ib_mr *nhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	int err;
 
 	err = nhca_check_access(access);
+	if (!err)
+		err = nhca_mr_get(dev);
 	if (err)
 		return ERR_PTR(err);
-	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
-		return ERR_PTR(-ENOMEM);
 	return nhca_mr_counted(dev, nhca_mr_dma(dev, ibpd, access));
 }
 
 struct ib_mr *nhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	int err;
 
 	if (type != IB_MR_TYPE_MEM_REG && type != IB_MR_TYPE_SG_GAPS)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_sg || max_num_sg > NHCA_MAX_FAST_SG)
 		return ERR_PTR(-EINVAL);
-	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
-		return ERR_PTR(-ENOMEM);
+	err = nhca_mr_get(dev);
+	if (err)
+		return ERR_PTR(err);
 	return nhca_mr_counted(dev, nhca_mr_fast(dev, ibpd, max_num_sg,
 						 type == IB_MR_TYPE_SG_GAPS));
 }

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What fault injection does to packets on their way out and in: one at a time, each in an skb of
+ * its own.  Those that are delayed or overtaken wait in the limbo of their device.
+ */
+#include <linux/hrtimer.h>
+#include <linux/ip.h>
+#include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "net.h"
+#include "faults.h"
+#include "xmit.h"
+
+/* packets of a device that may be held back; those behind are lost */
+#define NHCA_LIMBO_MAX		4096
+/* what is to be overtaken and is not, because nothing comes, goes on after so long */
+#define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
+
+/**
+ * struct nhca_limbo - packets of a device that are held back
+ * @dev:   the device
+ * @lock:  BH disabled; protects @held
+ * @held:  with a struct nhca_held each, in the order in which they came
+ * @timer: at the time of the first that is due
+ */
+struct nhca_limbo {
+	struct nhca_dev *dev;
+	/* BH disabled; @held */
+	spinlock_t lock;
+	struct sk_buff_head held;
+	struct hrtimer timer;
+};
+
+/**
+ * struct nhca_held - in the cb of a packet that is held back
+ * @due:    ktime; when it goes on
+ * @qpn:    its QP
+ * @behind: packets of that QP behind which it goes on if they come before that; 0: none
+ * @in:     it came in
+ */
+struct nhca_held {
+	ktime_t due;
+	u32 qpn;
+	u32 behind;
+	bool in;
+};
+
+static struct nhca_held *held_of(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct nhca_held) > sizeof(skb->cb));
+
+	return (struct nhca_held *)skb->cb;
+}
+
+/* @lock is held. */
+static void limbo_arm(struct nhca_limbo *l)
+{
+	ktime_t first = KTIME_MAX;
+	struct sk_buff *skb;
+
+	skb_queue_walk(&l->held, skb)
+		first = min(first, held_of(skb)->due);
+	if (first != KTIME_MAX)
+		hrtimer_start(&l->timer, first, HRTIMER_MODE_ABS_SOFT);
+}
+
+static void limbo_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool in,
+		       const struct nhca_strike *s)
+{
+	struct nhca_limbo *l = dev->limbo;
+	struct nhca_held *h = held_of(skb);
+	bool reorder = s->kind == NHCA_FAULT_REORDER;
+
+	h->due = ktime_add_ns(ktime_get(), reorder ? NHCA_REORDER_NS :
+						     (u64)s->arg * NSEC_PER_MSEC);
+	h->qpn = qpn;
+	h->behind = reorder ? s->arg : 0;
+	h->in = in;
+	spin_lock(&l->lock);
+	if (skb_queue_len(&l->held) < NHCA_LIMBO_MAX) {
+		__skb_queue_tail(&l->held, skb);
+		skb = NULL;
+	}
+	limbo_arm(l);
+	spin_unlock(&l->lock);
+	kfree_skb(skb);
+}
+
+/* A packet of @qpn went by: those that were to come behind it, to @later. */
+static void limbo_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
+{
+	struct nhca_limbo *l = dev->limbo;
+	struct sk_buff *skb, *next;
+	struct nhca_held *h;
+
+	spin_lock(&l->lock);
+	skb_queue_walk_safe(&l->held, skb, next) {
+		h = held_of(skb);
+		if (h->qpn != qpn || h->in != in || !h->behind || --h->behind)
+			continue;
+		__skb_unlink(skb, &l->held);
+		__skb_queue_tail(later, skb);
+	}
+	spin_unlock(&l->lock);
+}
+
+/* ---- out ---- */
+
+static void faults_out(struct nhca_dev *dev, struct sk_buff *skb)
+{
+	struct net *net = nhca_net_ns(dev->nn);
+	int err;
+
+	/* the IP layer's from here on */
+	memset(skb->cb, 0, sizeof(skb->cb));
+	nhca_dev_count(dev, NHCA_CNT_SENT_PKTS);
+	if (ip_hdr(skb)->version == 4)
+		err = ip_local_out(net, NULL, skb);
+	else
+		err = ip6_local_out(net, NULL, skb);
+	if (unlikely(net_xmit_eval(err)))
+		nhca_dev_count(dev, NHCA_CNT_SEND_ERR);
+}
+
+/* One bit of @len bytes, which are the caller's own, behind the BTH: there the ICRC has all. */
+static void faults_flip(u8 *p, u32 len, u32 dice)
+{
+	u32 bit = dice % ((len - NHCA_BTH_LEN) * 8);
+
+	p[NHCA_BTH_LEN + bit / 8] ^= BIT(bit % 8);
+}
+
+/* Behind the checksum, as on a wire.  Return: false if the packet cannot be had in one piece. */
+static bool faults_corrupt(struct sk_buff *skb, u32 dice)
+{
+	u32 off = skb_transport_offset(skb) + sizeof(struct udphdr);
+
+	if ((skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb)) || skb_linearize(skb))
+		return false;
+	faults_flip(skb->data + off, skb->len - off, dice);
+	return true;
+}
+
+void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
+{
+	struct nhca_dev *dev = tx->dev;
+	struct sk_buff_head later;
+	struct nhca_strike s;
+	struct sk_buff *copy;
+
+	__skb_queue_head_init(&later);
+	switch (nhca_inject_ask(dev, NHCA_AT_SEND, tx->who->qpn, tx->hdr->opcode, &s)) {
+	case NHCA_FAULT_DROP:
+	case NHCA_FAULT_LINK:
+		kfree_skb(skb);
+		return;
+	case NHCA_FAULT_DELAY:
+	case NHCA_FAULT_REORDER:
+		limbo_hold(dev, skb, tx->who->qpn, false, &s);
+		return;
+	case NHCA_FAULT_CORRUPT:
+		if (!faults_corrupt(skb, s.dice)) {
+			kfree_skb(skb);
+			return;
+		}
+		break;
+	case NHCA_FAULT_DUPLICATE:
+		copy = pskb_copy(skb, GFP_ATOMIC | __GFP_NOWARN);
+		if (copy)
+			__skb_queue_tail(&later, copy);
+		break;
+	default:
+		break;
+	}
+	nhca_send(dev, tx->who, tx->av, tx->flow, skb, -1, 1, tx->payload);
+	limbo_passed(dev, tx->who->qpn, false, &later);
+	while ((skb = __skb_dequeue(&later)))
+		faults_out(dev, skb);
+}
+
+/* ---- in ---- */
+
+void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_strike *s)
+{
+	if (nhca_inject_down(dev))
+		s->kind = NHCA_FAULT_DROP;
+	else
+		nhca_inject_ask(dev, NHCA_AT_RECEIVE, qpn, opcode, s);
+}
+
+void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_strike *s,
+			 struct sk_buff *skb, struct sk_buff_head *later)
+{
+	switch (s->kind) {
+	case NHCA_FAULT_DELAY:
+	case NHCA_FAULT_REORDER:
+		limbo_hold(dev, skb, qpn, true, s);
+		return;
+	case NHCA_FAULT_CORRUPT:
+		faults_flip(skb->data, skb->len, s->dice);
+		/* the stack has looked at the checksum before: now it says nothing */
+		udp_hdr(skb)->check = 0;
+		break;
+	default:
+		break;
+	}
+	__skb_queue_tail(later, skb);
+}
+
+void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later)
+{
+	limbo_passed(dev, qpn, true, later);
+}
+
+/* ---- the limbo ---- */
+
+static enum hrtimer_restart limbo_timer(struct hrtimer *timer)
+{
+	struct nhca_limbo *l = container_of(timer, struct nhca_limbo, timer);
+	struct sk_buff *skb, *next;
+	struct sk_buff_head due;
+	ktime_t now = ktime_get();
+
+	__skb_queue_head_init(&due);
+	spin_lock(&l->lock);
+	skb_queue_walk_safe(&l->held, skb, next) {
+		if (held_of(skb)->due > now)
+			continue;
+		__skb_unlink(skb, &l->held);
+		__skb_queue_tail(&due, skb);
+	}
+	limbo_arm(l);
+	spin_unlock(&l->lock);
+
+	rcu_read_lock();
+	while ((skb = __skb_dequeue(&due))) {
+		if (!held_of(skb)->in) {
+			faults_out(l->dev, skb);
+			continue;
+		}
+		nhca_rx_late(l->dev->nn, skb);
+		consume_skb(skb);
+	}
+	rcu_read_unlock();
+	return HRTIMER_NORESTART;
+}
+
+int nhca_limbo_create(struct nhca_dev *dev)
+{
+	struct nhca_limbo *l = kzalloc(sizeof(*l), GFP_KERNEL);
+
+	if (!l)
+		return -ENOMEM;
+	l->dev = dev;
+	spin_lock_init(&l->lock);
+	__skb_queue_head_init(&l->held);
+	hrtimer_setup(&l->timer, limbo_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	dev->limbo = l;
+	return 0;
+}
+
+void nhca_limbo_destroy(struct nhca_dev *dev)
+{
+	struct nhca_limbo *l = dev->limbo;
+
+	if (!l)
+		return;
+	hrtimer_cancel(&l->timer);
+	__skb_queue_purge(&l->held);
+	kfree(l);
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a program sees of each kind of fault that a device can be told to have: both ends in this
+ * process.  See verbs_test.h for the results that it prints.
+ *
+ *   fault [PART OF A NAME]	the tests
+ *   fault trace		traffic whose packets are always the same, for fault.sh to look at
+ *   fault regions	registers five regions
+ */
+#include "verbs_test.h"
+
+#define LEN		3000	/* three packets with an MTU of 1024 */
+
+/* ---- rules ---- */
+
+/* By what nhca-fault reads and writes, which takes less time */
+static FILE *faults(const char *mode)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nhca/%s/faults", getenv("RDMA_DEV"));
+	return fopen(path, mode);
+}
+
+static bool command(const char *words)
+{
+	FILE *f = faults("w");
+	bool good;
+
+	REQUIRE(f, "no file of faults: %m");
+	good = write(fileno(f), words, strlen(words)) == (ssize_t)strlen(words);
+	if (!good)
+		fail("%s: %m", words);
+	fclose(f);
+	return good;
+}
+
+static bool no_rules(void)
+{
+	return command("clear");
+}
+
+/* In place of those that there were */
+__attribute__((format(printf, 1, 2)))
+static bool rule(const char *format, ...)
+{
+	char words[256] = "add ";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words + 4, sizeof(words) - 4, format, args);
+	va_end(args);
+	return no_rules() && command(words);
+}
+
+/* How often the only rule has struck; -1: there is none */
+static long struck(void)
+{
+	FILE *f = faults("r");
+	char line[512];
+	long n = -1;
+
+	if (f && fgets(line, sizeof(line), f) && strstr(line, "struck "))
+		n = atol(strstr(line, "struck ") + 7);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static long counter(const char *name)
+{
+	char path[256];
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 getenv("RDMA_DEV"), name);
+	/* the core gives out what it has read for 10 ms */
+	usleep(20000);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%ld", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* ---- traffic ---- */
+
+/* The pair anew, with a requester that waits 4 us << @timeout for an answer, and two RNR retries */
+static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS, .sq_psn = 0xfffff0, .timeout = timeout, .retry_cnt = retries,
+		.rnr_retry = 2, .max_rd_atomic = 8,
+	};
+	struct ibv_qp *qps[] = { p->a.qp, p->b.qp };
+	struct completion c;
+
+	for (int i = 0; i < 2; i++)
+		if (!modify(qps[i], IBV_QPS_RESET, 0))
+			return false;
+	while (poll_one(p->a.cq, &c) || poll_one(p->b.cq, &c))
+		;
+	wait_event(-1, 0);
+	for (int i = 0; i < 2; i++) {
+		if (!modify(qps[i], IBV_QPS_INIT, 0) ||
+		    !modify(qps[i], IBV_QPS_RTR, qps[!i]->qp_num))
+			return false;
+		VERB(ibv_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+				   IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	}
+	return true;
+}
+
+/* with two retries of each kind, and soon */
+static bool impatient(struct pair *p)
+{
+	return patience(p, 8, 2);
+}
+
+static bool impatient_pair(struct pair *p)
+{
+	return make_pair(p, (struct pair_opts){}) && impatient(p);
+}
+
+/* One request of a to b's memory ends so */
+static bool rdma(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, enum ibv_wc_status want)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, len);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey },
+	};
+	struct ibv_send_wr *bad;
+	struct completion c;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)p->b.buf;
+		wr.wr.atomic.rkey = p->b.mr->rkey;
+		wr.wr.atomic.compare_add = 1;
+	}
+	VERB(ibv_post_send(p->a.qp, &wr, &bad));
+	if (!wait_any(p->a.cq, &c))
+		return false;
+	REQUIRE(c.status == want, "%s instead of %s", ibv_wc_status_str(c.status),
+		ibv_wc_status_str(want));
+	return true;
+}
+
+static bool write_arrives(struct pair *p, uint32_t len, uint32_t seed)
+{
+	fill(p->a.buf, len, seed);
+	memset(p->b.buf, 0, len);
+	return rdma(p, IBV_WR_RDMA_WRITE, len, IBV_WC_SUCCESS) && filled(p->b.buf, len, seed);
+}
+
+static bool send_arrives(struct pair *p, uint32_t len, uint32_t seed)
+{
+	struct completion c;
+
+	fill(p->a.buf, len, seed);
+	return post_recv(p, seed, 0, len) && rdma(p, IBV_WR_SEND, len, IBV_WC_SUCCESS) &&
+	       wait_for(p->b.cq, seed, IBV_WC_RECV, &c) && filled(p->b.buf, len, seed);
+}
+
+static bool state_is(struct ibv_qp *qp, enum ibv_qp_state want)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	/* its event may come before its state has changed for all */
+	for (int i = 0; i < 100; i++) {
+		VERB(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+		if (attr.qp_state == want)
+			return true;
+		usleep(1000);
+	}
+	return fail("QP state %d instead of %d", attr.qp_state, want);
+}
+
+/* ---- packets ---- */
+
+static bool lost_for_good(struct pair *p)
+{
+	static const char * const rules[] = {
+		"drop", "drop opcode write", "drop receive opcode rc_rdma_write_last",
+		"drop send opcode acknowledge", "drop receive opcode response",
+		"corrupt opcode write", "corrupt receive opcode write",
+	};
+
+	if (!impatient_pair(p))
+		return false;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (!rule("%s", rules[i]))
+			return false;
+		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
+			return fail("%s: %s", rules[i], strdup(reason));
+		/* once and two retries at least */
+		REQUIRE(struck() >= 3, "%s: struck %ld times", rules[i], struck());
+		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
+			return false;
+	}
+	return true;
+}
+
+static bool lost_once(struct pair *p)
+{
+	/* of several responses the last stands for all: there is one to a single packet */
+	static const struct { const char *text; uint32_t len; } rules[] = {
+		{ "drop times 1", LEN }, { "drop receive times 1", LEN },
+		{ "drop receive opcode response times 1", 40 }, { "drop every 2 times 2", LEN },
+		{ "corrupt times 1", LEN }, { "corrupt receive times 1", LEN },
+		{ "corrupt every 2 seed 3 times 2", LEN },
+		{ "corrupt receive opcode rdma_write_middle times 1", LEN },
+	};
+	long before;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		before = counter("retransmit_pkts");
+		if (!rule("%s", rules[i].text) || !write_arrives(p, rules[i].len, i))
+			return fail("%s: %s", rules[i].text, strdup(reason));
+		REQUIRE(struck() >= 1, "%s: struck %ld times", rules[i].text, struck());
+		REQUIRE(counter("retransmit_pkts") > before, "%s: nothing was sent again",
+			rules[i].text);
+	}
+	return no_rules();
+}
+
+static bool damaged_is_noticed(struct pair *p)
+{
+	long before = counter("rx_icrc_encapsulated");
+
+	/* every bit that may be hit, of headers, payload, ICRC */
+	if (!make_pair(p, (struct pair_opts){}) || !patience(p, 12, 7))
+		return false;
+	for (int i = 0; i < 64; i++)
+		if (!rule("corrupt receive times 1 seed %d", i) || !write_arrives(p, 40, i) ||
+		    struck() != 1)
+			return fail("seed %d: %s", i, strdup(reason));
+	REQUIRE(counter("rx_icrc_encapsulated") == before + 64, "%ld of 64 were noticed",
+		counter("rx_icrc_encapsulated") - before);
+	return no_rules();
+}
+
+static bool twice(struct pair *p)
+{
+	static const char * const ways[] = { "send", "receive" };
+	struct completion c;
+	long before;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (int way = 0; way < 2; way++) {
+		before = counter("duplicate_request");
+		if (!rule("duplicate %s opcode send", ways[way]))
+			return false;
+		for (int i = 0; i < 20; i++)
+			if (!send_arrives(p, LEN, i))
+				return false;
+		REQUIRE(struck() >= 60, "%s: struck %ld times", ways[way], struck());
+		REQUIRE(counter("duplicate_request") >= before + 60, "%s: %ld duplicates", ways[way],
+			counter("duplicate_request") - before);
+		REQUIRE(!poll_one(p->b.cq, &c), "%s: received twice", ways[way]);
+	}
+	return no_rules();
+}
+
+static bool overtaken(struct pair *p)
+{
+	static const char * const ways[] = { "send", "receive" };
+	long before;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (int way = 0; way < 2; way++) {
+		before = counter("out_of_seq_request");
+		if (!rule("reorder 2 %s opcode rdma_write_middle every 5", ways[way]) ||
+		    !write_arrives(p, 30000, way))
+			return false;
+		REQUIRE(struck() >= 5, "%s: struck %ld times", ways[way], struck());
+		REQUIRE(counter("out_of_seq_request") > before, "%s: all came in order", ways[way]);
+		/* nothing comes that could overtake it */
+		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
+		    !write_arrives(p, 100, 9))
+			return false;
+		REQUIRE(struck() == 1, "%s: struck %ld times", ways[way], struck());
+	}
+	return no_rules();
+}
+
+/* Datagrams are not sent again: what comes is the one that was late. */
+static bool late(struct pair *p)
+{
+	static const char * const ways[] = { "send", "receive" };
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = dev.gid, .sgid_index = dev.gid_index, .hop_limit = 64 },
+	};
+	struct completion c;
+	uint64_t begin;
+
+	if (!make_pair(p, (struct pair_opts){ .type = IBV_QPT_UD }))
+		return false;
+	p->ah = ibv_create_ah(dev.pd, &attr);
+	REQUIRE(p->ah, "ibv_create_ah: %m");
+	sge = sge_of(&p->a, 0, 100);
+	wr.wr.ud.ah = p->ah;
+	wr.wr.ud.remote_qpn = p->b.qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	for (int way = 0; way < 2; way++) {
+		if (!rule("delay 200 %s opcode ud_send_only", ways[way]) ||
+		    !post_recv(p, 1, 0, 1000))
+			return false;
+		begin = now_ns(CLOCK_MONOTONIC);
+		VERB(ibv_post_send(p->a.qp, &wr, &bad));
+		if (!wait_any(p->a.cq, &c) || !wait_any(p->b.cq, &c))
+			return false;
+		REQUIRE(c.status == IBV_WC_SUCCESS && c.byte_len == 140, "%s: %s, %u bytes",
+			ways[way], ibv_wc_status_str(c.status), c.byte_len);
+		REQUIRE(now_ns(CLOCK_MONOTONIC) - begin >= 200000000, "%s: after %lu ns", ways[way],
+			(unsigned long)(now_ns(CLOCK_MONOTONIC) - begin));
+	}
+	return no_rules();
+}
+
+/* ---- answers ---- */
+
+static bool refused(struct pair *p)
+{
+	static const struct {
+		const char *nak;
+		enum ibv_wc_status status;
+		enum ibv_event_type event;
+	} naks[] = {
+		{ "invalid", IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR },
+		{ "access", IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+		{ "operational", IBV_WC_REM_OP_ERR, IBV_EVENT_QP_FATAL },
+	};
+	static const enum ibv_wr_opcode ops[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+
+	if (!impatient_pair(p))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		for (int op = 0; op < 3; op++) {
+			/* the second request of them */
+			if (!rule("nak %s opcode request every 2 times 1", naks[i].nak) ||
+			    !rdma(p, ops[op], 8, IBV_WC_SUCCESS) ||
+			    !rdma(p, ops[op], 8, naks[i].status))
+				return fail("%s: %s", naks[i].nak, strdup(reason));
+			REQUIRE(wait_event(naks[i].event, 5000), "%s: no event", naks[i].nak);
+			if (!state_is(p->a.qp, IBV_QPS_ERR) || !state_is(p->b.qp, IBV_QPS_ERR) ||
+			    !impatient(p))
+				return false;
+		}
+	}
+	return no_rules();
+}
+
+static bool out_of_sequence(struct pair *p)
+{
+	long before = counter("rcvd_seq_err");
+
+	if (!impatient_pair(p) || !rule("nak sequence opcode rdma_write_middle times 2") ||
+	    !write_arrives(p, LEN, 1))
+		return false;
+	REQUIRE(counter("rcvd_seq_err") == before + 2, "%ld NAKs",
+		counter("rcvd_seq_err") - before);
+	return rule("nak sequence") && rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR) &&
+	       no_rules();
+}
+
+static bool not_ready(struct pair *p)
+{
+	long before = counter("rcvd_rnr_err");
+
+	if (!impatient_pair(p) || !rule("rnr times 2") || !send_arrives(p, LEN, 1))
+		return false;
+	REQUIRE(counter("rcvd_rnr_err") == before + 2, "%ld RNR NAKs",
+		counter("rcvd_rnr_err") - before);
+	/* a WRITE wants none */
+	if (!rule("rnr") || !write_arrives(p, LEN, 2))
+		return false;
+	REQUIRE(!struck(), "a WRITE was struck");
+	return post_recv(p, 1, 0, LEN) && rdma(p, IBV_WR_SEND, LEN, IBV_WC_RNR_RETRY_EXC_ERR) &&
+	       no_rules();
+}
+
+/* ---- what is not a packet ---- */
+
+static bool no_room(struct pair *p)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 5, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+	struct completion c;
+
+	if (!impatient_pair(p) || !rule("cq qp %u every 2 times 1", p->a.qp->qp_num) ||
+	    !write_arrives(p, LEN, 1))
+		return false;
+	sge = sge_of(&p->a, 0, 8);
+	wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf;
+	wr.wr.rdma.rkey = p->b.mr->rkey;
+	VERB(ibv_post_send(p->a.qp, &wr, &bad));
+	REQUIRE(wait_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
+	REQUIRE(wait_event(IBV_EVENT_QP_FATAL, 5000), "no IBV_EVENT_QP_FATAL");
+	REQUIRE(!poll_one(p->a.cq, &c), "a completion of request %lu", (unsigned long)c.wr_id);
+	return state_is(p->a.qp, IBV_QPS_ERR) && state_is(p->b.qp, IBV_QPS_RTS) && no_rules();
+}
+
+static bool link_flap(struct pair *p)
+{
+	struct ibv_port_attr port;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	wait_event(-1, 0);
+	if (!rule("link 500 now"))
+		return false;
+	REQUIRE(wait_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR");
+	VERB(ibv_query_port(dev.ctx, 1, &port));
+	REQUIRE(port.state == IBV_PORT_DOWN, "port state %d", port.state);
+	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE");
+	VERB(ibv_query_port(dev.ctx, 1, &port));
+	REQUIRE(port.state == IBV_PORT_ACTIVE, "port state %d", port.state);
+	REQUIRE(struck() == -1, "a rule stays behind");
+	if (!write_arrives(p, LEN, 1))
+		return false;
+
+	/* the second packet takes it down; what it was part of arrives when it is up */
+	if (!rule("link 100 opcode write every 2 times 1") || !write_arrives(p, LEN, 2))
+		return false;
+	REQUIRE(wait_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR by a packet");
+	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE by a packet");
+	/* longer than it tries again */
+	if (!impatient(p) || !rule("link 3000 opcode write times 1") ||
+	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
+		return false;
+	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 10000), "the link stays down");
+	return no_rules();
+}
+
+static bool no_region(struct pair *p)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} errors[] = { { "ENOMEM", ENOMEM }, { "EFAULT", EFAULT }, { "EAGAIN", EAGAIN } };
+	static char buf[4096];
+	struct ibv_mr *mr;
+
+	(void)p;
+	for (int i = 0; i < 3; i++) {
+		if (!rule("mr %s every 3", errors[i].name))
+			return false;
+		for (int n = 1; n <= 7; n++) {
+			errno = 0;
+			mr = ibv_reg_mr(dev.pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+			REQUIRE(!mr == !(n % 3) && (mr || errno == errors[i].number),
+				"%s: registration %d: %m", errors[i].name, n);
+			if (mr)
+				VERB(ibv_dereg_mr(mr));
+		}
+	}
+	return no_rules();
+}
+
+/* ---- whom it is for ---- */
+
+static bool for_one_only(struct pair *p)
+{
+	struct pair other = {};
+	bool good;
+
+	if (!impatient_pair(p) || !make_pair(&other, (struct pair_opts){}))
+		return false;
+	good = rule("drop qp %u opcode write", p->a.qp->qp_num) &&
+	       write_arrives(&other, LEN, 1) && !struck() &&
+	       rdma(p, IBV_WR_RDMA_READ, LEN, IBV_WC_SUCCESS) &&
+	       rdma(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS) &&
+	       send_arrives(p, LEN, 2) && !struck() &&
+	       rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR) && no_rules();
+	return pair_free(&other) && good;
+}
+
+static bool not_past_the_rules(struct pair *p)
+{
+	long before;
+
+	if (!make_pair(p, (struct pair_opts){ .size = 1 << 20 }))
+		return false;
+	for (int i = 0; i < 8; i++)
+		if (!write_arrives(p, 1000000, i))
+			return false;
+	before = counter("same_host_bytes");
+	REQUIRE(before > 1000000, "the same-host path is not open");
+	if (!rule("drop receive qp %u opcode rdma_write_middle every 400", p->b.qp->qp_num) ||
+	    !write_arrives(p, 1000000, 9))
+		return false;
+	REQUIRE(struck() >= 2, "struck %ld times", struck());
+	REQUIRE(counter("same_host_bytes") == before, "bytes moved without packets");
+	if (!no_rules() || !write_arrives(p, 1000000, 10))
+		return false;
+	REQUIRE(counter("same_host_bytes") > before, "the same-host path stays closed");
+	return true;
+}
+
+/* ---- the trace ---- */
+
+/* One request at a time, so that nothing but faults decides what is sent when. */
+static bool trace(struct pair *p)
+{
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (int i = 0; i < 40; i++) {
+		if (!write_arrives(p, LEN, i) || !send_arrives(p, 100 * i, i) ||
+		    !rdma(p, IBV_WR_RDMA_READ, LEN, IBV_WC_SUCCESS) ||
+		    !rdma(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS))
+			return fail("round %d: %s", i, strdup(reason));
+	}
+	return true;
+}
+
+/* Prints how many could not be registered. */
+static bool regions(struct pair *p)
+{
+	static char buf[4096];
+	int failed = 0;
+
+	(void)p;
+	for (int i = 0; i < 5; i++)
+		failed += !ibv_reg_mr(dev.pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	printf("# %d failed\n", failed);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test traces[] = { { "trace", trace, false } };
+	static const struct test registrations[] = { { "regions", regions, false } };
+	static const struct test tests[] = {
+		{ "lost for good: retry exceeded", lost_for_good, false },
+		{ "lost once: arrives all the same", lost_once, false },
+		{ "a wrong bit is noticed wherever it is", damaged_is_noticed, false },
+		{ "duplicates: executed once", twice, false },
+		{ "reordered: arrives in order", overtaken, false },
+		{ "delayed: arrives late", late, false },
+		{ "NAKs: statuses, events and states", refused, false },
+		{ "NAK of a sequence error: sent again, or retry exceeded", out_of_sequence, false },
+		{ "RNR NAK: sent again, or RNR retry exceeded", not_ready, false },
+		{ "CQ overflow: events, and the QP is in error", no_room, false },
+		{ "link flap: events and port states", link_flap, false },
+		{ "registration: the errno that was asked for", no_region, false },
+		{ "one QP and one opcode only", for_one_only, false },
+		{ "the same host does not evade the rules", not_past_the_rules, false },
+	};
+
+	if (argc > 1 && !strcmp(argv[1], "trace"))
+		return run_tests(traces, 1, NULL);
+	if (argc > 1 && !strcmp(argv[1], "regions"))
+		return run_tests(registrations, 1, NULL);
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+}
