@@ -35,7 +35,7 @@
 #define MSG_STREAM	64	/* packets of a stream under way: bits of msg_header.sack */
 #define MSG_MAX_ROUTES	65536	/* of an endpoint: what wr_id and cookie can tell apart */
 
-/* The last tid of an rCxt; then both ends get another rCxt. */
+/* The last tid of an rCxt; then both ends get another rCxt.  Tests have one that comes soon. */
 #ifndef MSG_LAST_TID
 #define MSG_LAST_TID	(UINT32_MAX - 1)
 #endif

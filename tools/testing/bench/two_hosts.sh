@@ -39,7 +39,8 @@ large() {
 		if [ "$who" = nhca ]; then
 			bench_messages "nhca msg-write 1048576${how:+ $how}" -s 1M -w 16 -n 128M
 		fi
-		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n 16
+		# of a clean link enough for the window to have opened
+		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n $([ -z "$how" ] && echo 96 || echo 16)
 	done
 	impair
 }

@@ -7,6 +7,7 @@ guests unpack over their root."""
 
 import hashlib
 import os
+import shlex
 import shutil
 
 import chroot
@@ -115,7 +116,7 @@ class Builder:
         return f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
                f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
 
-    def driver(self, kunit=False):
+    def driver(self, kunit=False, define=""):
         """Payload with module, provider and depmod's files, as `make install` leaves them."""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
             raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
@@ -123,19 +124,21 @@ class Builder:
         core = sources.rdma_core()
         names = list(_files(DRIVER_PARTS))
 
-        name = "kunit" if kunit else "driver"
-        source = self.folder / ("src-kunit" if kunit else "src")
+        name = "kunit" if kunit else "define" if define else "driver"
+        source = self.folder / ("src" if name == "driver" else f"src-{name}")
 
         def make(target):
             _copy(names, source)
             jobs = self._make("y" if kunit else "")
+            if define:
+                jobs += f" PROVIDER_CFLAGS=-D{shlex.quote(define)}"
             # Guests make their devices by themselves: the udev rule lies where udev does not look.
             command = f"{jobs} W=1 module && {jobs} provider && {jobs} install UDEVDIR=/usr/share/nhca"
             self._chroot("building module and provider", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
             self._show_warnings("build")
 
-        return self._cached(name, names, make)
+        return self._cached(name, names, make, define)
 
     def _show_warnings(self, log):
         path = paths.STATE / f"logs/{log}-{self.name}.log"

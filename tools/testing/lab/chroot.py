@@ -48,7 +48,7 @@ def run(what, trees, upper, binds, command, log, network=False):
         command=shlex.quote(command))
     try:
         return say.run_logged(what, ["unshare", "--mount", "--propagation", "private",
-                                     "sh", "-c", script], log)
+                                     "--pid", "--fork", "--kill-child=SIGKILL", "sh", "-c", script], log)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if keep:

@@ -47,6 +47,7 @@ def _add_options(parser):
     add("--kernel", default="stock", choices=("stock", *kernel.NAMES), help="kernel of the guests (stock)")
     add("--kunit", action="store_true",
         help="the module has its KUnit suites; with a kernel of our own")
+    add("--define", default="", metavar="NAME=VALUE", help="the provider is compiled with it")
     add("--append", default="", metavar="ARGS", help="more for the guests' kernel command line")
     add("--env", action="append", default=[], metavar="NAME=VALUE",
         help="one more variable for the script; may be repeated")

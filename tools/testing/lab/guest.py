@@ -5,7 +5,6 @@ Folder of a run (shared with the guests by 9p): ctl/ holds env.N, the script, ba
 status.N; node<N>/ is $LAB_OUT; console.N is the kernel log and output.N what the script printed."""
 
 import os
-import signal
 import subprocess
 import time
 
@@ -86,7 +85,7 @@ class Guest:
             self.process = subprocess.Popen(command, cwd=self.run, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True,
                                             pass_fds=[one.fileno() for one in sockets],
-                                            preexec_fn=_die_with_parent)
+                                            preexec_fn=say.die_with_parent)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
@@ -132,12 +131,6 @@ class Guest:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def _die_with_parent():
-    """Ask the kernel to kill QEMU when the lab dies, even by SIGKILL."""
-    import ctypes  # noqa: PLC0415 - only the child needs it
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def prune(keep):

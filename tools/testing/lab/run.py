@@ -89,7 +89,7 @@ class Lab:
         if options.debs:
             payloads += [builder.debs(), builder.installed_debs()]
         elif {"nhca", "none"} & set(self.drivers.values()):
-            payloads.append(builder.driver(options.kunit))
+            payloads.append(builder.driver(options.kunit, options.define))
         modules = {*options.modules, *({"siw"} & set(self.drivers.values()))}
         if self.kernel:
             modules.discard("siw")      # the lab's own kernels have it, Debian's have not

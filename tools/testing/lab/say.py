@@ -2,6 +2,7 @@
 """What the lab tells a person: progress with elapsed time, and errors in one sentence."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,6 +32,12 @@ def last_lines(path, count):
         return []
 
 
+def die_with_parent():
+    """In a child: ask the kernel to kill it when the lab dies, even by SIGKILL."""
+    import ctypes  # noqa: PLC0415 - only the child needs it
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def run_logged(what, argv, log, **popen):
     """Run a command that may take long: output into a log file, a heartbeat line every ten seconds.
 
@@ -41,7 +48,7 @@ def run_logged(what, argv, log, **popen):
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "wb") as sink:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sink,
-                                 stderr=subprocess.STDOUT, **popen)
+                                 stderr=subprocess.STDOUT, preexec_fn=die_with_parent, **popen)
         try:
             while True:
                 try:
@@ -55,7 +62,11 @@ def run_logged(what, argv, log, **popen):
                     note(f"  ... {tail[0].strip()[:100] if tail else what}")
         except BaseException:
             child.terminate()
-            child.wait()
+            try:
+                child.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
             raise
     took = time.monotonic() - begun
     if status:

@@ -6,6 +6,8 @@
 # lab one-host: --nodes 1 --cpus 2 --timeout 400 --env ROUNDS=150
 # lab long: --machine uml --nodes 2 --timeout 3600 --env ROUNDS=10000
 # tier long: long
+# lab kasan: --machine uml --kernel debug --nodes 2 --timeout 7200 --env ROUNDS=10000
+# tier kasan: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600 --env ROUNDS=400
 # tier debug: long
 

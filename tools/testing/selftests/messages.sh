@@ -7,7 +7,9 @@
 # tier whole: long
 # lab debug: --nodes 2 --kernel debug --timeout 1800 --env LIMIT=400
 # tier debug: long
-# lab big: --machine uml --nodes 2 --timeout 7200 --env BYTES=2G --env LIMIT=1800
+# lab renew: --nodes 2 --timeout 400 --env BRIEF=1 --define MSG_LAST_TID=2
+# tier renew: long
+# lab big: --machine uml --nodes 2 --timeout 7200 --env BRIEF=1 --env BYTES=2G --env LIMIT=1800
 # tier big: long
 
 . "$LAB_SRC/selftests/lib.sh"
