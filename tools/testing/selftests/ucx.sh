@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: UCX's tags, streams, active messages, puts, gets and atomics go over RC and over UD
 # tier: long
-# lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
-# lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
-# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
+# lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
+# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
 
 . "$LAB_SRC/selftests/stacks.sh"
 
@@ -26,6 +26,13 @@ messages() {
 		done
 	done
 	line tag_lat 300 10 -U
+	line ucp_am_lat 3000 10 -H 64
+	for test in tag_bw stream_bw ucp_am_bw; do
+		line $test 64 200 -O 16
+		line $test 1000000 8
+	done
+	line tag_lat 100 10 -E sleep
+	line tag_bw 5000 50 -M multi -T 3
 }
 
 remote_memory() {
