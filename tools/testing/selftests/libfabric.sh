@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: libfabric's verbs provider, messages and reliable datagrams (ofi_rxm), every size, data checked
 # tier: long
-# lab: --nodes 2 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
-# lab one-host: --nodes 1 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
-# lab loss: --nodes 2 --netem 'loss 1%' --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
+# lab: --nodes 2 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab one-host: --nodes 1 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab loss: --nodes 2 --netem 'loss 1%' --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 
 . "$LAB_SRC/selftests/stacks.sh"
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # promise: UCX's tags, streams, active messages, puts, gets and atomics go over RC and over UD
 # tier: long
-# lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
-# lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
-# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server,qperf
+# lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
+# lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 
 . "$LAB_SRC/selftests/stacks.sh"
 
