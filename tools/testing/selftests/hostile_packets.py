@@ -13,14 +13,15 @@ import struct
 import sys
 import time
 
-from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab, MTU,
-                  NAK_ACCESS, NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
+from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, BARE, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab,
+                  MTU, NAK_ACCESS, NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
                   READ_RESP_FIRST, READ_RESP_LAST, READ_RESP_ONLY, REGION, RPSN, SEND_FIRST,
                   SEND_LAST, SEND_LAST_IMM, SEND_LAST_INV, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM,
                   SEND_ONLY_INV, SERVICE, SPSN, UC, UD, WRITE_FIRST, WRITE_LAST, WRITE_LAST_IMM,
                   WRITE_MIDDLE, WRITE_ONLY, WRITE_ONLY_IMM, Wrong, aeth, atomic_eth, bth, deth,
                   reth)
 
+READS = 4                   # that the target's QPs remember
 BAD_SHAPE = ("rx_too_short", "rx_bad_length")
 
 
@@ -554,6 +555,25 @@ def responses(lab):
     lab.untouched("READ response of the wrong length")
 
 
+def crossed(lab):
+    """The oldest READ remembered, again, and one more in the same batch: an answer has crossed the retry."""
+    qp = Qp(lab, "RC")
+    where, key = lab.target.readable
+
+    def read(number):
+        return qp.packet(READ, reth(where + 8 * number, key, 8), psn=RPSN + number, byte4=BARE)
+
+    for number in range(READS):
+        lab.wire.batch([read(number)])
+    for number in range(READS, READS + 40):
+        lab.answers()
+        lab.wire.batch([read(number - READS), read(number)])
+        got = [(op, psn) for op, psn, *_ in lab.answers()]
+        if (READ_RESP_ONLY, RPSN + number) not in got or any(op == ACK for op, _ in got):
+            raise Wrong(f"READ {number}, behind number {number - READS} again: answers {got}")
+    lab.lives(qp, "READs that crossed")
+
+
 def noise(lab):
     """Random bytes behind a good BTH, and nothing but random bytes; the ICRC is right."""
     random.seed(4711)
@@ -593,6 +613,7 @@ TESTS = {
     "every opcode for the QP in RTR, RTS, SQD and SQE": opcodes_effective,
     "congestion notification": congestion,
     "answers that nobody asked for": responses,
+    "a READ behind one that is repeated": crossed,
     "random bytes": noise,
 }
 

@@ -116,6 +116,9 @@ pair udaddy "udaddy -b $IP_1 -c 2 -C 5 -S 512" "udaddy -s $IP_1 -c 2 -C 5 -S 512
 for mode in send write write_imm read atomic; do
 	xfer -m $mode -n 32 -s 20000
 done
+# Without FLUSH: rdma_rxe gives it an ICRC of its own.
+far="python3 -B $LAB_SRC/selftests/placing_far.py $TRAFFIC_GID 7980"
+pair "ATOMIC WRITE" "$far" "$far $IP_1"
 drained -b -q 4 -n 64 -s 20000
 drained -m send -e -n 64 -s 20000 -b
 for tool in write send read; do

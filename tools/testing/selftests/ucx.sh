@@ -26,6 +26,13 @@ messages() {
 		done
 	done
 	line tag_lat 300 10 -U
+	line ucp_am_lat 3000 10 -H 64
+	for test in tag_bw stream_bw ucp_am_bw; do
+		line $test 64 200 -O 16
+		line $test 1000000 8
+	done
+	line tag_lat 100 10 -E sleep
+	line tag_bw 5000 50 -M multi -T 3
 }
 
 remote_memory() {

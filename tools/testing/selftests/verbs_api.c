@@ -509,6 +509,7 @@ static const struct test tests[] = {
 	{ "CQ resize with entries in it", cq_resize, false },
 	{ "CQ overflow", cq_overflow, false },
 	{ "completion events", cq_events, false },
+	{ "an event for what came before arming", event_between, false },
 	{ "solicited events only", solicited, false },
 	{ "SRQ: order and limit event", srq_limit, false },
 	{ "SRQ resize with requests in it", srq_resize, false },

@@ -309,6 +309,41 @@ static bool cq_events(struct pair *p)
 	return true;
 }
 
+/*
+ * Programs poll until there is nothing, then arm, then sleep. What comes between the two must wake
+ * them: adapters raise the event at once. Those that arm first and then poll get it once.
+ */
+static bool event_between(struct pair *p)
+{
+	struct ibv_cq *cq;
+	struct completion c;
+
+	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+		return false;
+	cq = ibv_cq_ex_to_cq(p->b.cq);
+	for (int i = 0; i < 2; i++) {
+		if (!post_recv(p, i, 0, 64) ||
+		    !post_send(p, i, 0, 8, IBV_SEND_SIGNALED) ||
+		    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
+			return false;
+		if (!i) {
+			VERB(ibv_req_notify_cq(cq, 1));
+			REQUIRE(!cq_event(p->channel, 200), "an event for an unsolicited message");
+		}
+	}
+	VERB(ibv_req_notify_cq(cq, 0));
+	REQUIRE(cq_event(p->channel, 5000), "no event for completions before arming");
+	VERB(ibv_req_notify_cq(cq, 0));
+	REQUIRE(!cq_event(p->channel, 200), "a second event for the same completions");
+	for (int i = 0; i < 2; i++)
+		if (!wait_for(p->b.cq, i, IBV_WC_RECV, &c))
+			return false;
+	if (!post_recv(p, 2, 0, 64) || !post_send(p, 2, 0, 8, IBV_SEND_SIGNALED))
+		return false;
+	REQUIRE(cq_event(p->channel, 5000), "armed, but no event");
+	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
+}
+
 static bool solicited(struct pair *p)
 {
 	struct completion c;

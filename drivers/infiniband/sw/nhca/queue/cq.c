@@ -33,14 +33,13 @@ void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* An unsuccessful completion counts as solicited (IBTA 11.4.2.2). */
-static bool cq_disarm(struct nhca_cq *cq, const struct nhca_cqe *cqe, bool solicited)
+/* Is the event due for completions of this @kind, a mask of enum ib_cq_notify_flags?  Disarms. */
+static bool cq_tell(struct nhca_cq *cq, u8 kind)
 {
-	if (!cq->armed || cq->dying)
-		return false;
-	if (cq->armed == IB_CQ_SOLICITED && !solicited && cqe->status == IB_WC_SUCCESS)
+	if (!(cq->armed & kind) || cq->dying)
 		return false;
 	cq->armed = 0;
+	cq->untold = 0;
 	return true;
 }
 
@@ -71,10 +70,14 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 {
+	u8 kind = IB_CQ_NEXT_COMP;
 	struct nhca_cqe *slot;
 	unsigned long flags;
 	bool fire;
 
+	/* an unsuccessful completion counts as solicited (IBTA 11.4.2.2) */
+	if (solicited || cqe->status != IB_WC_SUCCESS)
+		kind |= IB_CQ_SOLICITED;
 	cqe->timestamp = ktime_get_raw_ns();
 	if (cq->user)
 		cqe->kernel = 0;
@@ -94,12 +97,34 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	cq->prod++;
 	/* the consumer that sees the index sees the entry */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
-	fire = cq_disarm(cq, cqe, solicited);
+	fire = cq_tell(cq, kind);
+	if (!fire)
+		cq->untold |= kind;
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire && cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	return 0;
+}
+
+bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
+{
+	unsigned long flags;
+	bool waiting, fire;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
+	if (cq->armed != IB_CQ_NEXT_COMP)
+		cq->armed = kind;
+	waiting = cq_used(cq);
+	if (!waiting)
+		cq->untold = 0;
+	fire = cq->user && cq_tell(cq, cq->untold);
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (fire && cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	return waiting;
 }
 
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)

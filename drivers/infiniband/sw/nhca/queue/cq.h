@@ -17,6 +17,7 @@
  * @prod:   entries produced; the truth of which hdr->prod is the copy
  * @cons:   kernel consumers only: entries polled
  * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
+ * @untold: kinds of completions, of the same two, that came since the last event
  * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
  * @dying:  being destroyed: no more events
@@ -28,6 +29,7 @@ struct nhca_cq {
 	u32 prod;
 	u32 cons;
 	u8 armed;
+	u8 untold;
 	bool overflown;
 	bool user;
 	bool dying;
@@ -51,6 +53,21 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
  * (IBTA 11.6.3.1: CQ overrun affects the QPs that use it).
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
+
+/**
+ * nhca_cq_arm - have the next completion raise the event
+ * @cq: the CQ
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
+ *
+ * For a user CQ the event is raised at once if it has entries, not polled yet, that came since the
+ * last event and would have raised this one.  Adapters do so, and programs count on it that poll
+ * first and arm then.  Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
+ *
+ * Calls comp_handler with the CQ's lock released.
+ * Context: any.
+ * Return: whether entries wait to be polled.
+ */
+bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed

@@ -289,7 +289,11 @@ static bool nhca_res_there(struct nhca_rq *rq)
 	return rq->res || !rq->nres;
 }
 
-/* Return: a fresh responder resource, or NULL if the peer has too many outstanding. */
+/*
+ * Return: a fresh responder resource, or NULL if the peer has too many outstanding.  What is only
+ * answered again is not: who asks for more than it may have under way has had that answer, and its
+ * own repetition has crossed it.
+ */
 static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -303,8 +307,14 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 		rq->res_tail = rq->res_head;
 	}
 	res = nhca_res_at(rq, rq->res_head);
-	if (rq->res_head >= rq->nres && res->busy)
-		return NULL;
+	if (rq->res_head >= rq->nres && res->busy) {
+		if (!res->replay)
+			return NULL;
+		nhca_res_done(res);
+	}
+	/* the oldest one makes room */
+	if (rq->res_head - rq->res_tail == rq->nres)
+		rq->res_tail++;
 	/* who is not busy holds nothing */
 	memset(res, 0, sizeof(*res));
 	res->psn = h->psn;

@@ -211,17 +211,7 @@ int nhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 
 int nhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
-	struct nhca_cq *cq = to_nhca_cq(ibcq);
-	unsigned long irq;
-	int missed = 0;
+	bool waiting = nhca_cq_arm(to_nhca_cq(ibcq), flags & IB_CQ_SOLICITED_MASK);
 
-	spin_lock_irqsave(&cq->lock, irq);
-	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
-	if (cq->armed != IB_CQ_NEXT_COMP)
-		cq->armed = flags & IB_CQ_SOLICITED_MASK;
-	/* only kernel consumers ask; cons of a user CQ is not ours to know */
-	if ((flags & IB_CQ_REPORT_MISSED_EVENTS) && !cq->user)
-		missed = cq->cons != cq->prod;
-	spin_unlock_irqrestore(&cq->lock, irq);
-	return missed;
+	return waiting && (flags & IB_CQ_REPORT_MISSED_EVENTS);
 }
