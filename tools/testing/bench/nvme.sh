@@ -1,65 +1,65 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A kernel user in two guests with a CPU each: an NVMe disk over nhca, over rdma_rxe and over TCP. They take
-# turns, several times, and the median counts: what else the machine does meets them alike.
-# bench: --nodes 2 --mtu 4200 --driver nhca --packages fio --timeout 3000
+# An NVMe disk in one guest with one CPU: what a request costs, its host and its target together, over
+# nhca, over rdma_rxe and over TCP.
+# bench: --nodes 1 --driver none --clock instructions --memory 3072 --packages fio --timeout 1200
 
 . "$LAB_SRC/bench/guest.sh"
-. "$LAB_SRC/selftests/ulp.sh"
-. "$LAB_SRC/selftests/nvme_lib.sh"
+. "$LAB_SRC/bench/nvme_disk.sh"
 
-# measured WHO NAME SIZE FIO-OPTIONS...: nanoseconds a request, as one more line of a file
-measured() {
-	local name="$1 nvme $2" size=$3
-	shift 3
-	if ! fio --name=bench --filename="$(nvme_device)" --direct=1 --ioengine=libaio --time_based \
-		--ramp_time=1 --runtime="${SECONDS_EACH:-6}" --bs="$size" "$@" --output-format=json \
-		> "$LIB_TMP/fio" 2>&1; then
-		bench_failed "$name" "$(tail -n 1 "$LIB_TMP/fio")"
-		return
-	fi
-	python3 -c 'import json, sys
-read = json.load(open(sys.argv[1]))["jobs"][0]["read"]
-print(1e9 / read["iops"])' "$LIB_TMP/fio" >> "$LIB_TMP/$name" || bench_failed "$name" "fio read nothing"
+SECONDS_EACH=${SECONDS_EACH:-1} RAMP=${RAMP:-300ms}
+
+# end NETDEV ADDRESS PEER: an end of the cable. NVMe over RDMA knows one network namespace, so both
+# ends are in it, and the way from one to the other is the cable before it is the host itself.
+end() {
+	local dev=$1 address=$2 peer=$3
+	sysctl -qw "net.ipv4.conf.$dev.accept_local=1" "net.ipv4.conf.$dev.rp_filter=0"
+	ip link set "$dev" mtu 4200 up && ip addr add "$address/24" dev "$dev" &&
+		ip rule add pref 10 iif "$dev" to "$address" lookup local &&
+		ip route add "$peer" dev "$dev" src "$address" table 97
+}
+
+cable() {
+	sysctl -qw net.ipv4.conf.all.rp_filter=0
+	ip link add left0 type veth peer name right0 &&
+		end left0 10.97.0.1 10.97.0.2 && end right0 10.97.0.2 10.97.0.1 &&
+		ip rule add pref 20 lookup 97 && ip rule add pref 30 lookup local && ip rule del pref 0
+}
+
+# devices DRIVER: one on each end of the cable
+devices() {
+	bench_driver "$1" && device_add bench1 left0 10.97.0.1 && device_add bench2 right0 10.97.0.2 ||
+		bench_failed "$1 nvme" "no devices"
 }
 
 measure() {
-	local who=$1 transport=rdma
-	if [ "$who" = tcp ]; then
-		transport=tcp
-	else
-		bench_here "$who" || return
-	fi
-	modprobe -a nvmet-$transport nvme-$transport
-	[ "$NODE" = 2 ] || nvme_target $transport /dev/nullb0 || bench_failed "$who nvme" "no target"
-	barrier
-	if [ "$NODE" = 2 ]; then
-		if nvme_connect $transport; then
-			measured "$who" "randread 4096" 4096 --rw=randread --iodepth=32
-			measured "$who" "read 131072" 131072 --rw=read --iodepth=16
-			nvme_disconnect
-		else
-			bench_failed "$who nvme" "the host does not connect"
-		fi
-	fi
-	barrier measured 300
-	[ "$NODE" = 2 ] || nvme_target_gone
-	barrier
+	local who=$1
+	case $who in
+	tcp)
+		nvme_measure tcp-veth tcp
+		return
+		;;
+	nhca-*)
+		devices nhca
+		[ "$who" = nhca-same-host ] || echo N > /sys/module/nhca/parameters/same_host
+		;;
+	*)
+		devices "$who"
+		who+=-veth
+		;;
+	esac
+	nvme_measure "$who" rdma
+	rdma link del bench1
+	rdma link del bench2
+	module_remove
 }
 
-modprobe null_blk gb=1 bs=4096 memory_backed=0 irqmode=0 queue_mode=2
-for round in $(seq "${ROUNDS:-3}"); do
-	for who in ${DRIVERS:-nhca rxe tcp}; do
-		measure "$who"
-	done
+cable || exit 1
+# shellcheck disable=SC2034 # for nvme_target() and nvme_connect()
+IP_1=10.97.0.1
+nvme_disk
+for who in ${DRIVERS:-nhca-veth nhca-same-host rxe tcp}; do
+	measure "$who"
 done
-for result in "$LIB_TMP"/*" nvme "*; do
-	[ -e "$result" ] && python3 -c 'import json, statistics, sys
-name = sys.argv[1].rpartition("/")[2]
-size = int(name.split()[-1])
-each = [float(line) for line in open(sys.argv[1])]
-ns = statistics.median(each)
-print("bench", name, json.dumps({"mode": "stream", "op": name.split()[2], "size": size, "rounds": len(each),
-      "MiB_per_s": round(size * 1e9 / ns / 1048576, 2), "ns_per_message": round(ns, 1)}))' "$result"
-done
+nvme_results
 exit 0

@@ -3,7 +3,7 @@
 # promise: NVMe over nhca keeps every byte of an ext4 through resets, a cut network and a target that is taken away
 # tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio --timeout 400 --env RESETS=2 --env CUT=5 --env TAKEN=1
-# lab long: --nodes 2 --packages e2fsprogs,fio --timeout 3600 --env RESETS=50 --env CUT=20 --env TAKEN=5
+# lab long: --nodes 2 --packages e2fsprogs,fio --timeout 1200 --env RESETS=50 --env CUT=20 --env TAKEN=5
 # tier long: long
 # lab interop-target: --nodes 2 --driver 1=rxe,2=nhca --packages e2fsprogs,fio --timeout 900 --env RESETS=5 --env CUT=20 --env TAKEN=1
 # tier interop-target: long

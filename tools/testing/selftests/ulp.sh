@@ -17,6 +17,7 @@
 #   network_cut SECONDS		the link between the nodes carries nothing for that time
 
 ULP_MNT=/mnt
+LOAD_DEPTH=8 LOAD_SMALL=4096 LOAD_LARGE=131072
 
 ulp_modules() {
 	local name=$1 module
@@ -90,8 +91,8 @@ files_check() {
 load_start() {
 	mkdir -p $ULP_MNT/load
 	fio --directory=$ULP_MNT/load --ioengine=libaio --direct=1 --time_based --runtime=1d --size="${LOAD_SIZE:-8M}" \
-		--rw=randwrite --verify=crc32c --verify_fatal=1 --verify_dump=0 --iodepth=16 \
-		--group_reporting --eta=never --name=small --bs=4k --name=large --bs=128k \
+		--rw=randwrite --verify=crc32c --verify_fatal=1 --verify_dump=0 --iodepth=$LOAD_DEPTH \
+		--group_reporting --eta=never --name=small --bs=$LOAD_SMALL --name=large --bs=$LOAD_LARGE \
 		> "$LIB_TMP/load" 2>&1 < /dev/null &
 	LOAD=$!
 }
@@ -134,7 +135,7 @@ load_moves() {
 	# more than can be under way at a time
 	if ! kill -0 $LOAD 2> /dev/null; then
 		notok "$1" "fio has ended"
-	elif ! within "${2:-30}" load_moved $((before + 4194304)); then
+	elif ! within "${2:-30}" load_moved $((before + LOAD_DEPTH * (LOAD_SMALL + LOAD_LARGE))); then
 		notok "$1" "fio has moved nothing for ${2:-30} s"
 	else
 		ok "$1"
