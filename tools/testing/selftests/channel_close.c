@@ -90,7 +90,13 @@ static void slot_ah(struct slot *s)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
 		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
 
-	must(s->c.peer.ah = ibv_create_ah(pd, &attr));
+	/* who asks for the peer's address does so on a link that is full; the kernel waits a second */
+	for (int tries = 0; tries < PATIENCE_S; tries++) {
+		s->c.peer.ah = ibv_create_ah(pd, &attr);
+		if (s->c.peer.ah || errno != ETIMEDOUT)
+			break;
+	}
+	must(s->c.peer.ah);
 }
 
 /* A recovery may come at any time, and take away what there is; so may a fault from before. */
