@@ -386,7 +386,8 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 		if (now_ns() > again) {
 			steady_post(t, read, posted++);
 			f->again++;
-			again = now_ns() + AGAIN_NS;
+			/* an answer that is late must not find that nobody waits for it any more */
+			again = now_ns() + (AGAIN_NS << (posted < 6 ? posted : 6));
 		}
 		usleep(50);
 	}
