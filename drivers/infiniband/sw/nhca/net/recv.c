@@ -174,18 +174,17 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 }
 
 /*
- * The packet's IP, UDP and base headers as they were on the wire, together.
+ * The packet's IP and UDP headers as they were on the wire, to @buf.
  * @id: by how much its IPv4 identification is higher than that of its batch
+ * Return: their length.
  */
-static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
+static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 {
 	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
 	struct udphdr *uh = (struct udphdr *)(buf + ip_len);
 
 	memcpy(buf, rx->iph, ip_len);
 	memcpy(uh, udp_hdr(rx->skb), sizeof(*uh));
-	skb_copy_bits(rx->skb, rx->udp_off, uh + 1, NHCA_BTH_LEN);
 
 	/* a batch has the headers of its first packet, and lengths of its own */
 	if (skb_is_gso(rx->skb)) {
@@ -199,6 +198,16 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
 			((struct ipv6hdr *)buf)->payload_len = uh->len;
 		}
 	}
+	return ip_len + sizeof(*uh);
+}
+
+/* As nhca_rx_icrc_ok() wants it: of IP, UDP and base headers together */
+static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
+{
+	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
+	unsigned int len = nhca_rx_outer(rx, id, buf);
+
+	skb_copy_bits(rx->skb, rx->udp_off, buf + len, NHCA_BTH_LEN);
 	return rx->v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
 }
 
@@ -232,25 +241,17 @@ static struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 {
 	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	struct sk_buff *skb;
+	u16 id = 0;
 
 	skb = alloc_skb(ip_len + sizeof(struct udphdr) + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		return NULL;
-	skb_reset_network_header(skb);
-	skb_put_data(skb, rx->iph, ip_len);
-	skb_set_transport_header(skb, ip_len);
-	skb_put_data(skb, udp_hdr(rx->skb), sizeof(struct udphdr));
 	rx->udp_len = len;
-	/* as in nhca_rx_icrc_start() */
-	if (skb_is_gso(rx->skb)) {
-		udp_hdr(skb)->len = htons(sizeof(struct udphdr) + len);
-		if (!rx->v4)
-			ipv6_hdr(skb)->payload_len = udp_hdr(skb)->len;
-		else
-			ip_hdr(skb)->tot_len = htons(ip_len + sizeof(struct udphdr) + len);
-		if (rx->v4 && !nhca_rx_icrc_ok(rx, 0))
-			ip_hdr(skb)->id = htons(ntohs(ip_hdr(skb)->id) + rx->index);
-	}
+	if (rx->v4 && skb_is_gso(rx->skb) && !nhca_rx_icrc_ok(rx, 0))
+		id = rx->index;
+	skb_reset_network_header(skb);
+	skb_set_transport_header(skb, ip_len);
+	nhca_rx_outer(rx, id, skb_put(skb, ip_len + sizeof(struct udphdr)));
 	skb_pull(skb, ip_len + sizeof(struct udphdr));
 	if (skb_copy_bits(rx->skb, rx->udp_off, skb_put(skb, len), len)) {
 		kfree_skb(skb);
