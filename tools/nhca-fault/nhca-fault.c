@@ -115,7 +115,13 @@ static const struct word {
 	{}
 };
 
-/* "a, b, c" of the names of those in @may, or of all words of a kind */
+/* One more for "a, b, c" */
+static void join(char *text, const char *word)
+{
+	sprintf(text + strlen(text), "%s%s", *text ? ", " : "", word);
+}
+
+/* the names of those in @may */
 static const char *list_words(unsigned int may)
 {
 	static char text[256];
@@ -123,7 +129,7 @@ static const char *list_words(unsigned int may)
 	text[0] = '\0';
 	for (const struct word *w = words; w->name; w++)
 		if (w->bit & may)
-			sprintf(text + strlen(text), "%s%s", *text ? ", " : "", w->name);
+			join(text, w->name);
 	return text;
 }
 
@@ -133,7 +139,7 @@ static const char *list_choice(const char *const *choice)
 
 	text[0] = '\0';
 	for (; *choice; choice++)
-		sprintf(text + strlen(text), "%s%s", *text ? ", " : "", *choice);
+		join(text, *choice);
 	return text;
 }
 
@@ -143,7 +149,7 @@ static const char *list_kinds(void)
 
 	text[0] = '\0';
 	for (const struct kind *k = kinds; k->name; k++)
-		sprintf(text + strlen(text), "%s%s", *text ? ", " : "", k->name);
+		join(text, k->name);
 	return text;
 }
 

@@ -32,15 +32,17 @@ measure() {
 
 # 1 MiB at a time: reliable messages over channels, or what the others have for that
 large() {
-	local who=$1 how
+	local who=$1 how count
 	for how in "" "loss 1%" "loss 5%" "delay 1ms" "delay 1ms reorder 25%"; do
 		# shellcheck disable=SC2086 # words
 		impair $how
 		if [ "$who" = nhca ]; then
 			bench_messages "nhca msg-write 1048576${how:+ $how}" -s 1M -w 16 -n 128M
 		fi
-		# of a clean link enough for the window to have opened
-		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n $([ -z "$how" ] && echo 96 || echo 16)
+		# on a clean link enough for the window to have opened
+		count=16
+		[ -n "$how" ] || count=96
+		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n $count
 	done
 	impair
 }
