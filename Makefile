@@ -92,7 +92,7 @@ deps:	## Debian packages that building and testing need (root or sudo)
 demo: deps	## two guests, nhca0 on each, three well-known programs between them
 	@tools/testing/demo
 
-check: deps	## every test of 45 minutes or less in all; ends with "N passed, N failed, N skipped"
+check: deps	## all tests but those of check-long; ends with "N passed, N failed, N skipped"
 	@tools/testing/check
 
 check-long: deps	## the same and the tests that take longer
