@@ -5,8 +5,8 @@
  *   regcost -d DEVICE [-s MIB] [-n REGIONS] [-t TIMES]
  *
  * One large buffer in pages of 4 KiB, several times, and many small regions at once.  For
- * each a line NAME VALUE: nanoseconds (the median), and KiB that the kernel holds while
- * the regions are there.
+ * each a line NAME VALUE: nanoseconds, and KiB that the kernel holds while the regions are
+ * there; medians of the large one.
  */
 #include <getopt.h>
 #include <sys/mman.h>
@@ -72,15 +72,15 @@ static long kernel_kib(void)
 
 static int by_size(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static void say_median(const char *name, uint64_t *ns, uint32_t count)
+static void say_median(const char *name, int64_t *values, uint32_t count)
 {
-	qsort(ns, count, sizeof(*ns), by_size);
-	printf("%s %" PRIu64 "\n", name, ns[count / 2]);
+	qsort(values, count, sizeof(*values), by_size);
+	printf("%s %" PRId64 "\n", name, values[count / 2]);
 }
 
 static void *buffer(size_t size)
@@ -97,37 +97,40 @@ static void large(void)
 {
 	size_t size = buffer_mib << 20;
 	void *p = buffer(size);
-	uint64_t reg[TIMES], dereg[TIMES], t;
-	long slab, vmalloc, before, held = 0;
-	struct ibv_mr *mr;
+	int64_t reg[TIMES], dereg[TIMES], held[TIMES], t;
+	long slab, vmalloc, before, first;
+	struct ibv_mr *one, *mr;
 	uint32_t i;
 
-	/* the first makes what stays for good */
-	mr = ibv_reg_mr(pd, p, SMALL, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
-	verb(ibv_dereg_mr(mr));
+	/* what is there once, for all regions, is reported apart */
 	before = kernel_kib();
-	slab = meminfo("Slab");
-	vmalloc = meminfo("VmallocUsed");
+	one = ibv_reg_mr(pd, p, SMALL, IBV_ACCESS_LOCAL_WRITE);
+	must(one);
+	first = kernel_kib();
+	printf("# the first region, with what all have together: %+ld KiB\n", first - before);
 	for (i = 0; i < times; i++) {
+		/* others take and give back some, too: hence a median of this as well */
+		before = kernel_kib();
+		slab = meminfo("Slab");
+		vmalloc = meminfo("VmallocUsed");
 		t = now_ns();
 		mr = ibv_reg_mr(pd, p, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 		reg[i] = now_ns() - t;
 		if (!mr)
 			die("%zu MiB: %s", buffer_mib, strerror(errno));
-		if (!i) {
-			held = kernel_kib() - before;
-			printf("# %zu MiB: Slab %+ld KiB, VmallocUsed %+ld KiB\n", buffer_mib,
-			       meminfo("Slab") - slab, meminfo("VmallocUsed") - vmalloc);
-		}
+		held[i] = kernel_kib() - before;
+		printf("# %zu MiB: %+" PRId64 " KiB, of it Slab %+ld KiB, VmallocUsed %+ld KiB\n",
+		       buffer_mib, held[i], meminfo("Slab") - slab,
+		       meminfo("VmallocUsed") - vmalloc);
 		t = now_ns();
 		verb(ibv_dereg_mr(mr));
 		dereg[i] = now_ns() - t;
 	}
 	say_median("large_reg_ns", reg, times);
 	say_median("large_dereg_ns", dereg, times);
-	printf("large_kib %ld\n", held);
-	printf("# large, after deregistration: %+ld KiB\n", kernel_kib() - before);
+	say_median("large_kib", held, times);
+	printf("# large, after deregistration: %+ld KiB\n", kernel_kib() - first);
+	verb(ibv_dereg_mr(one));
 	munmap(p, size);
 }
 

@@ -6,6 +6,7 @@
 #include "lend.h"
 #include "live.h"
 #include "memory.h"
+#include "mr.h"
 #include "odp.h"
 #include "rkm.h"
 #include "tce.h"
@@ -29,11 +30,16 @@ int nhca_memory_init(void)
 	err = nhca_mkey_init();
 	if (err)
 		goto err_rkm;
-	err = nhca_fault_init();
+	err = nhca_mr_init();
 	if (err)
 		goto err_mkey;
+	err = nhca_fault_init();
+	if (err)
+		goto err_mr;
 	return 0;
 
+err_mr:
+	nhca_mr_exit();
 err_mkey:
 	nhca_mkey_exit();
 err_rkm:
@@ -50,6 +56,7 @@ err_live:
 void nhca_memory_exit(void)
 {
 	nhca_fault_exit();
+	nhca_mr_exit();
 	nhca_mkey_exit();
 	nhca_rkm_exit();
 	nhca_job_exit();

@@ -143,7 +143,8 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 
 	/* who looks keys up does so in a section: from here on nobody finds it */
 	nhca_live_wait();
-	kvfree(chunk);
+	if (unlikely(chunk))
+		kvfree(chunk);
 
 	/* closed, and nobody had found it who could open it again */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {

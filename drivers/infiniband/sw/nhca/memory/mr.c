@@ -12,9 +12,27 @@
 #include "mr.h"
 #include "odp.h"
 
+/* Regions come by the hundred thousand: next to each other they have no bytes between them. */
+static struct kmem_cache *mr_cache;
+
+int nhca_mr_init(void)
+{
+	/* the core copies keys and range to user space from where they are */
+	mr_cache = kmem_cache_create_usercopy("nhca_mr", sizeof(struct nhca_mr), 0, SLAB_ACCOUNT,
+					      offsetof(struct nhca_mr, ibmr.lkey),
+					      offsetofend(struct nhca_mr, ibmr.length) -
+					      offsetof(struct nhca_mr, ibmr.lkey), NULL);
+	return mr_cache ? 0 : -ENOMEM;
+}
+
+void nhca_mr_exit(void)
+{
+	kmem_cache_destroy(mr_cache);
+}
+
 struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access)
 {
-	struct nhca_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	struct nhca_mr *mr = kmem_cache_zalloc(mr_cache, GFP_KERNEL);
 	int err;
 
 	if (!mr)
@@ -27,7 +45,7 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	mr->mkey.mr = mr;
 	err = nhca_mkey_add(&mr->mkey);
 	if (err) {
-		kfree(mr);
+		kmem_cache_free(mr_cache, mr);
 		return ERR_PTR(err);
 	}
 	mr->ibmr.lkey = mr->mkey.key;
@@ -49,7 +67,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 	nhca_dmabuf_free(mr->dmabuf);
 	/* takes NULL, and marks pages dirty if they could be written */
 	ib_umem_release(mr->umem);
-	kfree(mr);
+	kmem_cache_free(mr_cache, mr);
 }
 
 void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length)

@@ -166,6 +166,10 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
 struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access);
 void nhca_mr_free(struct nhca_mr *mr);
 
+/* module load: -ENOMEM; unload: all regions are gone */
+int nhca_mr_init(void);
+void nhca_mr_exit(void);
+
 /**
  * nhca_mr_start - the region is complete: open its key
  * @iova, @length: how it is addressed

@@ -108,9 +108,12 @@ static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int 
 
 void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key)
 {
-	memset(s, 0, sizeof(*s));
+	/* no more of the mark is looked at; each key that is closed comes by here */
+	INIT_HLIST_NODE(&s->mark.node);
+	s->mark.pd = NULL;
 	s->pd = pd;
 	s->key = key;
+	s->revoked = 0;
 }
 
 bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)

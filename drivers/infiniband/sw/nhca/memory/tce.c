@@ -216,7 +216,7 @@ static void leaves_free(u64 **leaves, unsigned int n)
  * Clear a range.  Leaves that are all its own go at once, entries and all, without the
  * lock: the range still is reserved, so nobody else can put anything there.
  */
-static void range_empty(const struct nhca_range *r)
+static noinline void range_empty_leaves(const struct nhca_range *r)
 {
 	u64 **dir = nhca_tce_tables[r->table].leaf;
 	u64 at, next, end = r->first + r->count;
@@ -240,6 +240,17 @@ static void range_empty(const struct nhca_range *r)
 		cond_resched();
 	}
 	leaves_free(gone, n);
+}
+
+static void range_empty(const struct nhca_range *r)
+{
+	u64 in_leaf = r->first % NHCA_TCE_LEAF_SIZE;
+
+	/* most regions are small, and have no leaf to themselves */
+	if (in_leaf + r->count <= NHCA_TCE_LEAF_SIZE && r->count < NHCA_TCE_LEAF_SIZE)
+		clear_in_leaf(r, r->first, r->first + r->count);
+	else
+		range_empty_leaves(r);
 }
 
 /* Take the leaf of @entry away if all of it is free, in a gap.  tce_lock held. */
@@ -302,8 +313,9 @@ void nhca_range_free(struct nhca_range *r)
 		dir = t->leaf;
 		WRITE_ONCE(t->leaf, NULL);
 	}
-	if (gone[0] || gone[1] || dir)
-		nhca_live_wait();
+	if (!gone[0] && !gone[1] && !dir)
+		goto unlock;
+	nhca_live_wait();
 	kvfree(gone[0]);
 	kvfree(gone[1]);
 	if (dir)
