@@ -96,6 +96,13 @@ err_unsupported:
 	return NULL;
 }
 
+int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+}
+
 int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct nhca_uresize_cq_resp resp = {};

@@ -115,6 +115,7 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.import_dm = nhca_import_dm,
 	.import_mr = nhca_import_mr,
 	.import_pd = nhca_import_pd,
+	.modify_cq = nhca_modify_cq,
 	.modify_qp = nhca_modify_qp,
 	.modify_qp_rate_limit = nhca_modify_qp_rate_limit,
 	.modify_srq = nhca_modify_srq,

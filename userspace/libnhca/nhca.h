@@ -401,6 +401,7 @@ struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
 			      int comp_vector);
 struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
+int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
 int nhca_destroy_cq(struct ibv_cq *ibcq);
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);

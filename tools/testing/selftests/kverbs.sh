@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: verbs of kernel users: each way to poll a CQ, the pool of CQs, many elements, fast regions, drains
+# promise: verbs of kernel users: each way to poll a CQ, moderated or not, the pool of CQs, many elements, fast regions, drains
 # tier: check
 # lab: --nodes 1 --modules tools/testing/selftests/kverbs --timeout 200
 # lab smp: --nodes 1 --cpus 4 --modules tools/testing/selftests/kverbs --timeout 600 --env ROUNDS=50
@@ -34,6 +34,10 @@ for round in $(seq "${ROUNDS:-1}"); do
 		echo $same_host > /sys/module/nhca/parameters/same_host
 		kverbs "same_host=$same_host"
 	done
+	# CQs of the core whose moderation it changes all the time
+	rdma dev set "$RDMA_DEV" adaptive-moderation on || notok "adaptive moderation" "rdma dev set refuses it"
+	kverbs "adaptive moderation"
+	rdma dev set "$RDMA_DEV" adaptive-moderation off
 	# once is enough to be read
 	[ -z "$LIB_FAILED" ] || break
 done

@@ -510,6 +510,7 @@ static const struct test tests[] = {
 	{ "CQ overflow", cq_overflow, false },
 	{ "completion events", cq_events, false },
 	{ "an event for what came before arming", event_between, false },
+	{ "fewer events by moderation", cq_moderation, false },
 	{ "solicited events only", solicited, false },
 	{ "SRQ: order and limit event", srq_limit, false },
 	{ "SRQ resize with requests in it", srq_resize, false },

@@ -344,6 +344,77 @@ static bool event_between(struct pair *p)
 	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
 }
 
+/* One message, its completion polled; was there an event? */
+static bool one_event(struct pair *p, int wr_id, int ms, bool *event)
+{
+	struct completion c;
+
+	if (!post_recv(p, wr_id, 0, 64) || !post_send(p, wr_id, 0, 8, IBV_SEND_SIGNALED) ||
+	    !wait_for(p->b.cq, wr_id, IBV_WC_RECV, &c))
+		return false;
+	*event = cq_event(p->channel, ms);
+	return true;
+}
+
+static int moderate(struct pair *p, uint16_t count, uint16_t period_us)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = count, .cq_period = period_us },
+	};
+
+	return ibv_modify_cq(ibv_cq_ex_to_cq(p->b.cq), &attr);
+}
+
+/*
+ * As few events as the count and the period allow, all that is due, and completions at once.
+ */
+static bool cq_moderation(struct pair *p)
+{
+	const int count = 4, messages = 80;
+	const uint64_t period_ns = 60000000;
+	uint64_t begun, most;
+	struct ibv_cq *cq;
+	int events = 0;
+	bool event;
+
+	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+		return false;
+	if (moderate(p, count, period_ns / 1000))
+		return missing("ibv_modify_cq");
+	REQUIRE(!dev.nhca || dev.attr.cq_mod_caps.max_cq_count == UINT16_MAX,
+		"max_cq_count %u", dev.attr.cq_mod_caps.max_cq_count);
+	cq = ibv_cq_ex_to_cq(p->b.cq);
+	begun = now_ns(CLOCK_MONOTONIC);
+	VERB(ibv_req_notify_cq(cq, 0));
+	for (int i = 0; i < messages; i++) {
+		if (!one_event(p, i, 0, &event))
+			return false;
+		events += event;
+		if (event)
+			VERB(ibv_req_notify_cq(cq, 0));
+	}
+	most = messages / count + (now_ns(CLOCK_MONOTONIC) - begun) / period_ns + 1;
+	REQUIRE(events && (uint64_t)events <= most, "%d events for %d completions, at most %lu",
+		events, messages, (unsigned long)most);
+
+	/* the last of them */
+	cq_event(p->channel, 200);
+	REQUIRE(!moderate(p, 1000, 1000), "ibv_modify_cq");
+	VERB(ibv_req_notify_cq(cq, 0));
+	if (!one_event(p, 100, 5000, &event))
+		return false;
+	REQUIRE(event, "no event when the period was over");
+	REQUIRE(!moderate(p, 0, 0), "ibv_modify_cq");
+	for (int i = 0; i < 10; i++) {
+		VERB(ibv_req_notify_cq(cq, 0));
+		if (!one_event(p, i, 5000, &event))
+			return false;
+		REQUIRE(event, "no event without moderation");
+	}
+	return true;
+}
+
 static bool solicited(struct pair *p)
 {
 	struct completion c;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: producing, the completion event and overflow.
+ * Completion queues: producing, the completion event, its moderation, and overflow.
  */
+#include <linux/hrtimer.h>
 #include <linux/ktime.h>
 
+#include "../compat.h"
 #include "../observe/inject.h"
 #include "cq.h"
 
@@ -33,14 +35,94 @@ void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
+/*
+ * Does the event wait for more completions?  Then the timer runs.  Who asked for an event at the
+ * next solicited completion, or has an unsuccessful one, is not kept waiting.
+ */
+static bool cq_gathers(struct nhca_cq *cq, u8 kind)
+{
+	if (likely(!cq->period_us) || kind & IB_CQ_SOLICITED)
+		return false;
+	if (cq->count && cq->gathered >= cq->count)
+		return false;
+	if (!hrtimer_is_queued(&cq->timer))
+		hrtimer_start(&cq->timer, ns_to_ktime(cq->period_us * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+/* The event that the CQ is armed for is raised by the caller now. */
+static void cq_told(struct nhca_cq *cq)
+{
+	cq->armed = 0;
+	cq->untold = 0;
+	cq->gathered = 0;
+}
+
 /* Is the event due for completions of this @kind, a mask of enum ib_cq_notify_flags?  Disarms. */
 static bool cq_tell(struct nhca_cq *cq, u8 kind)
 {
-	if (!(cq->armed & kind) || cq->dying)
+	if (!(cq->armed & kind) || cq->dying || cq_gathers(cq, kind))
 		return false;
-	cq->armed = 0;
-	cq->untold = 0;
+	cq_told(cq);
 	return true;
+}
+
+static void cq_raise(struct nhca_cq *cq)
+{
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/*
+ * The period is over.  A program that was promised an event gets it, even if it has polled all in
+ * the meantime.  A kernel consumer may then have stopped what its handler starts, when its last
+ * QP has gone with the last entries.
+ */
+static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
+{
+	struct nhca_cq *cq = container_of(timer, struct nhca_cq, timer);
+	unsigned long flags;
+	bool fire;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	fire = (cq->armed & cq->untold) && !cq->dying && (cq->user || cq_used(cq));
+	if (fire)
+		cq_told(cq);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (fire)
+		cq_raise(cq);
+	return HRTIMER_NORESTART;
+}
+
+void nhca_cq_init(struct nhca_cq *cq)
+{
+	spin_lock_init(&cq->lock);
+	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+}
+
+void nhca_cq_stop(struct nhca_cq *cq)
+{
+	spin_lock_irq(&cq->lock);
+	cq->dying = true;
+	spin_unlock_irq(&cq->lock);
+	hrtimer_cancel(&cq->timer);
+}
+
+void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
+{
+	unsigned long flags;
+	bool fire;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	/* an event that waits for nothing is not moderated */
+	cq->period_us = count == 1 ? 0 : period_us;
+	cq->count = count;
+	/* what waited by the old values may be due */
+	fire = cq_tell(cq, cq->untold);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (fire)
+		cq_raise(cq);
 }
 
 static void cq_overrun(struct nhca_cq *cq)
@@ -97,13 +179,14 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	cq->prod++;
 	/* the consumer that sees the index sees the entry */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
+	cq->gathered++;
 	fire = cq_tell(cq, kind);
 	if (!fire)
 		cq->untold |= kind;
 	spin_unlock_irqrestore(&cq->lock, flags);
 
-	if (fire && cq->ibcq.comp_handler)
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	if (fire)
+		cq_raise(cq);
 	return 0;
 }
 
@@ -117,13 +200,15 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 	if (cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
 	waiting = cq_used(cq);
-	if (!waiting)
+	if (!waiting) {
 		cq->untold = 0;
+		cq->gathered = 0;
+	}
 	fire = cq->user && cq_tell(cq, cq->untold);
 	spin_unlock_irqrestore(&cq->lock, flags);
 
-	if (fire && cq->ibcq.comp_handler)
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	if (fire)
+		cq_raise(cq);
 	return waiting;
 }
 

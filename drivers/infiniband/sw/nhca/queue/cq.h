@@ -5,6 +5,8 @@
 #ifndef NHCA_CQ_H
 #define NHCA_CQ_H
 
+#include <linux/hrtimer.h>
+
 #include "../nhca.h"
 #include "ring.h"
 
@@ -18,6 +20,10 @@
  * @cons:   kernel consumers only: entries polled
  * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
  * @untold: kinds of completions, of the same two, that came since the last event
+ * @gathered: number of completions that came since
+ * @count, @period_us: moderation: the event waits until so many have been gathered (0: any
+ *          number), but no longer than that; no moderation if @period_us is 0
+ * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
  * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
  * @dying:  being destroyed: no more events
@@ -30,6 +36,10 @@ struct nhca_cq {
 	u32 cons;
 	u8 armed;
 	u8 untold;
+	u16 count;
+	u16 period_us;
+	u32 gathered;
+	struct hrtimer timer;
 	bool overflown;
 	bool user;
 	bool dying;
@@ -39,6 +49,32 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct nhca_cq, ibcq);
 }
+
+/**
+ * nhca_cq_init - a CQ of zeros gets its lock and timer
+ * Context: any.
+ */
+void nhca_cq_init(struct nhca_cq *cq);
+
+/**
+ * nhca_cq_stop - no event from here on
+ * For a CQ that nobody posts to any more.
+ * Context: process, sleeps.
+ */
+void nhca_cq_stop(struct nhca_cq *cq);
+
+/**
+ * nhca_cq_moderate - raise fewer completion events
+ * @cq: the CQ
+ * @count: completions that an event waits for; 0: however many come in the period
+ * @period_us: microseconds that it waits at most; 0: no moderation
+ *
+ * As adapters do it.  Events for solicited and unsuccessful completions do not wait, nor does a
+ * consumer that polls: completions are there at once.
+ * Calls comp_handler with the CQ's lock released.
+ * Context: any.
+ */
+void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
 
 /**
  * nhca_cq_post - add a completion and raise the event if the CQ is armed for it

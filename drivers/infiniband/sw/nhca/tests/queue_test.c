@@ -206,7 +206,7 @@ static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bo
 	struct cq_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
-	spin_lock_init(&f->cq.lock);
+	nhca_cq_init(&f->cq);
 	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&f->cq.ring, entries, sizeof(struct nhca_cqe),
 					      NULL, NULL), 0);
 	f->cq.ibcq.comp_handler = on_completion;
@@ -222,6 +222,7 @@ static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bo
 
 static void cq_done(struct cq_fixture *f)
 {
+	nhca_cq_stop(&f->cq);
 	nhca_ring_free(&f->cq.ring);
 }
 
@@ -393,6 +394,97 @@ static void cq_handler_test(struct kunit *test)
 	cq_done(f);
 }
 
+static void cq_wait_period(struct cq_fixture *f)
+{
+	int i;
+
+	for (i = 0; i < 500 && hrtimer_active(&f->cq.timer); i++)
+		msleep(20);
+}
+
+/* The timer cannot fire while BH is disabled: the period is as long as the test likes. */
+static void cq_moderate_count_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 16, 0, true);
+	int i;
+
+	nhca_cq_moderate(&f->cq, 3, U16_MAX);
+	local_bh_disable();
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	for (i = 1; i <= 7; i++) {
+		post(f, i, 0, false, NULL);
+		/* the third and the sixth, each time armed again */
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, i / 3, "completion %d", i);
+		if (!(i % 3))
+			nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	}
+	/* neither what was solicited nor what failed is kept back */
+	post(f, 8, 0, true, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 9, IB_WC_WR_FLUSH_ERR, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
+
+	/* without moderation what was kept back is told at once, and so is all that comes */
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 10, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
+	nhca_cq_moderate(&f->cq, 0, 0);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 5);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 11, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 6);
+
+	/* neither is there any with a count of one, or without a period */
+	nhca_cq_moderate(&f->cq, 1, U16_MAX);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 12, 0, false, NULL);
+	nhca_cq_moderate(&f->cq, 9, 0);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 13, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 8);
+	local_bh_enable();
+	cq_done(f);
+}
+
+static void cq_moderate_period_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 16, 0, false);
+	struct nhca_cqe cqe;
+	u32 i;
+
+	/* fewer than the count, and any number: the period ends, and only what is armed is told */
+	for (i = 0; i < 6; i++) {
+		nhca_cq_moderate(&f->cq, i % 2 ? 100 : 0, 500);
+		if (i < 4)
+			nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+		post(f, i, 0, false, NULL);
+		cq_wait_period(f);
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, min(i + 1, 4U), "period %u", i);
+		KUNIT_EXPECT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+	}
+
+	/* a kernel consumer whose entries have gone may have gone, too */
+	local_bh_disable();
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 9, 0, false, NULL);
+	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));
+	KUNIT_EXPECT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+	local_bh_enable();
+	cq_wait_period(f);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
+
+	/* nor is a CQ that is being destroyed told of anything */
+	local_bh_disable();
+	post(f, 10, 0, false, NULL);
+	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));
+	local_bh_enable();
+	nhca_cq_stop(&f->cq);
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&f->cq.timer));
+	KUNIT_EXPECT_LE(test, f->comp_events, 5);
+	cq_done(f);
+}
+
 /* Every way of mixing two QPs' entries in a ring of 8, across the wrap. */
 static void cq_forget_test(struct kunit *test)
 {
@@ -442,6 +534,8 @@ static struct kunit_case queue_cases[] = {
 	KUNIT_CASE(cq_hostile_consumer_test),
 	KUNIT_CASE(cq_arm_test),
 	KUNIT_CASE(cq_handler_test),
+	KUNIT_CASE(cq_moderate_count_test),
+	KUNIT_CASE(cq_moderate_period_test),
 	KUNIT_CASE(cq_forget_test),
 	{}
 };

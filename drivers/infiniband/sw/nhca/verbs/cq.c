@@ -58,7 +58,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	struct nhca_create_cq_resp resp = {};
 	int err;
 
-	spin_lock_init(&cq->lock);
+	nhca_cq_init(cq);
 	cq->user = !!udata;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe),
 			      nhca_udata_uc(udata), udata ? &resp.cq : NULL);
@@ -117,11 +117,15 @@ int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct nhca_cq *cq = to_nhca_cq(ibcq);
 
 	/* no QP uses it any more (the core counts them), so nobody posts */
-	spin_lock_irq(&cq->lock);
-	cq->dying = true;
-	spin_unlock_irq(&cq->lock);
+	nhca_cq_stop(cq);
 	nhca_ring_free(&cq->ring);
 	nhca_obj_put(&to_nhca_dev(ibcq->device)->cqs);
+	return 0;
+}
+
+int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
+{
+	nhca_cq_moderate(to_nhca_cq(ibcq), count, period_us);
 	return 0;
 }
 

@@ -98,6 +98,7 @@ int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int nhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct uverbs_attr_bundle *attrs);
 #endif
+int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us);
 #ifdef NHCA_OLD_RESIZE_CQ
 int nhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 #else

@@ -87,6 +87,7 @@ const struct ib_device_ops nhca_dev_ops = {
 	.map_mr_sg = nhca_map_mr_sg,
 	.mmap = nhca_mmap,
 	.mmap_free = nhca_mmap_free,
+	.modify_cq = nhca_modify_cq,
 	.modify_device = nhca_modify_device,
 	.modify_qp = nhca_modify_qp,
 	.modify_srq = nhca_modify_srq,
