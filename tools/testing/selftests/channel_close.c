@@ -227,7 +227,7 @@ static void *closer(void *arg)
 		do_release, do_unmap, do_unmap, do_unmap_in_use, do_destroy_ah
 	};
 	struct word done = { .slot = SLOTS };
-	uint64_t seed = mix((uintptr_t)&done + !!peer_host);
+	uint64_t seed = mix((uintptr_t)&done + !!peer_host), begun = now_ns();
 	uint32_t i;
 
 	(void)arg;
@@ -239,6 +239,9 @@ static void *closer(void *arg)
 			verb(nhcadv_recover(context, NULL));
 			count(&recovered);
 		}
+		/* who is stopped by a time limit has said how far it had come */
+		if (!(i % (rounds / 4 + 1)))
+			printf("# %u of %u rounds in %.0f s\n", i, rounds, (now_ns() - begun) / 1e9);
 	}
 	pthread_mutex_lock(&word_lock);
 	tell(&done, sizeof(done));
@@ -523,6 +526,7 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			recover_every = atoi(optarg);
+			recoveries = recover_every;
 			break;
 		case 'D':
 			steady_device = optarg;

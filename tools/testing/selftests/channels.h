@@ -68,6 +68,9 @@ static struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t o
 	return qp;
 }
 
+/* Does the program recover its device while others make channels?  Then a new one may be taken at once. */
+static bool recoveries;
+
 /* Without rCxts and memory */
 static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 {
@@ -83,8 +86,12 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 	must(c->qpx = ibv_qp_to_qp_ex(c->qp));
 	must(c->dv = nhcadv_qp_ex_from_ibv_qp_ex(c->qpx));
 	verb(nhcadv_query_channel(c->qp, &info));
-	if (info.state != IBV_QPS_RTS || info.reason || info.job != of_job ||
-	    info.frames < frames || info.rcxts || info.segment < 64)
+	if (recoveries && info.reason == NHCADV_ERR_RECOVERED)
+		info.state = IBV_QPS_RTS;
+	else if (info.reason)
+		info.state = IBV_QPS_ERR;
+	if (info.state != IBV_QPS_RTS || info.job != of_job || info.frames < frames ||
+	    info.rcxts || info.segment < 64)
 		die("a new channel: state %u, reason %u, job %u, %u frames, %u rCxts, segment %u",
 		    info.state, info.reason, info.job, info.frames, info.rcxts, info.segment);
 	c->here = (struct address){ .qpn = c->qp->qp_num, .key = info.key,
