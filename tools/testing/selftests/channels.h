@@ -76,6 +76,7 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1024, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
 	struct nhcadv_channel_info info;
+	bool taken;
 
 	memset(c, 0, sizeof(*c));
 	must(c->events = ibv_create_comp_channel(context));
@@ -86,12 +87,9 @@ static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 	must(c->qpx = ibv_qp_to_qp_ex(c->qp));
 	must(c->dv = nhcadv_qp_ex_from_ibv_qp_ex(c->qpx));
 	verb(nhcadv_query_channel(c->qp, &info));
-	if (recoveries && info.reason == NHCADV_ERR_RECOVERED)
-		info.state = IBV_QPS_RTS;
-	else if (info.reason)
-		info.state = IBV_QPS_ERR;
-	if (info.state != IBV_QPS_RTS || info.job != of_job || info.frames < frames ||
-	    info.rcxts || info.segment < 64)
+	taken = recoveries && info.reason == NHCADV_ERR_RECOVERED;
+	if (((info.state != IBV_QPS_RTS || info.reason) && !taken) || info.job != of_job ||
+	    info.frames < frames || info.rcxts || info.segment < 64)
 		die("a new channel: state %u, reason %u, job %u, %u frames, %u rCxts, segment %u",
 		    info.state, info.reason, info.job, info.frames, info.rcxts, info.segment);
 	c->here = (struct address){ .qpn = c->qp->qp_num, .key = info.key,

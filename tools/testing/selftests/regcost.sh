@@ -12,20 +12,17 @@ measure() {
 	modprobe "$module" && rdma link add "${type}0" type "$type" netdev "$NETDEV" || return
 	udevadm settle --timeout=20
 	sleep 1
-	timeout 1200 regcost -d "${type}0" -t 3 -s "${MIB:-1024}" -n "${REGIONS:-100000}" \
-		> "$LIB_TMP/run" 2>&1
+	timeout 1200 regcost -d "${type}0" -s "${MIB:-1024}" -n "${REGIONS:-100000}" \
+		> "$LIB_TMP/$type" 2>&1
 	local status=$?
-	sed "s/^#\?/#   $type:/" "$LIB_TMP/run"
-	cat "$LIB_TMP/run" >> "$LIB_TMP/$type"
+	sed "s/^#\?/#   $type:/" "$LIB_TMP/$type"
 	rdma link del "${type}0"
 	rmmod "$module"
 	return $status
 }
 
-# Of two runs the second: in the first one rdma_rxe finds the guest's pages as they are after boot, next
-# to each other, and nhca what that has left.
 value() {
-	awk -v name="$2" '$1 == name { value = $2 } END { print value }' "$LIB_TMP/$1"
+	awk -v name="$2" '$1 == name { print $2 }' "$LIB_TMP/$1"
 }
 
 compare() {
@@ -43,6 +40,8 @@ compare() {
 	fi
 }
 
+# The second run of each counts: in the first one rdma_rxe finds the guest's pages as they are after boot,
+# next to each other, and nhca what that has left.
 for _ in 1 2; do
 	measure rdma_rxe rxe || notok "rdma_rxe was measured" "see above"
 	measure nhca nhca || notok "nhca was measured" "see above"
