@@ -14,7 +14,9 @@
 /* packets of one QP in the stack at which it pauses, and at which it goes on */
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
-/* the same for all QPs of a device together */
+/* who has fewer than that does not stand behind those who wait for the device's room */
+#define NHCA_FLOW_FEW		16
+/* when all QPs of a device together have to pause, and when those who wait go on */
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
 /*
@@ -139,12 +141,35 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
 	return moved && !list_empty_careful(&flow->wait[false]);
 }
 
+/* Does somebody wait for the device's room who goes before?  Answers do, and who came earlier. */
+static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
+{
+	return !list_empty_careful(&q->waiting[true]) ||
+	       (!answer && !list_empty_careful(&q->waiting[false]));
+}
+
+/*
+ * Below NHCA_TXQ_HIGH a flow may send past a line only if it does not stand there itself and has
+ * few packets in the stack: a short message need not wait for the turns of long ones.  If more
+ * could, those whose own packets let them go on would keep the device above NHCA_TXQ_LOW, and the
+ * turn of those in line would hardly ever come.
+ */
+static bool nhca_txq_open(const struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
+{
+	if (unlikely(atomic_read(&q->inflight) >= NHCA_TXQ_HIGH))
+		return false;
+	if (likely(!nhca_txq_waiting(q, answer)))
+		return true;
+	return list_empty_careful(&flow->wait[answer]) &&
+	       atomic_read(&flow->inflight) < NHCA_FLOW_FEW;
+}
+
 static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
 {
 	unsigned long flags;
 	bool blocked;
 
-	if (likely(atomic_read(&q->inflight) < NHCA_TXQ_HIGH))
+	if (likely(nhca_txq_open(q, flow, answer)))
 		return false;
 
 	spin_lock_irqsave(&q->lock, flags);

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: whose turn it is when the stack holds too much of a device.
+ */
+#include <kunit/test.h>
+#include <linux/skbuff.h>
+
+#include "../net/net.h"
+#include "../net/flow.h"
+
+#define FLOWS	5
+#define BATCH	16	/* packets that are given to the stack, and given back, at once */
+#define OWN	4	/* batches of one flow at which it pauses */
+#define ALL	16	/* of all flows together */
+#define LOW	8	/* of all flows together at which those in line go on */
+
+/**
+ * struct line - flows of a device
+ * @q:      their device's account
+ * @flow:   theirs
+ * @kicked: how often each was let go on
+ * @held:   what the stack holds of each
+ */
+struct line {
+	struct nhca_txq *q;
+	struct nhca_flow *flow[FLOWS];
+	int kicked[FLOWS];
+	struct sk_buff_head held[FLOWS];
+};
+
+static void line_kick(void *arg)
+{
+	(*(int *)arg)++;
+}
+
+static struct line *line_make(struct kunit *test)
+{
+	struct line *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->q = nhca_txq_create();
+	KUNIT_ASSERT_NOT_NULL(test, l->q);
+	for (i = 0; i < FLOWS; i++) {
+		skb_queue_head_init(&l->held[i]);
+		l->flow[i] = nhca_flow_create(l->q, line_kick, &l->kicked[i]);
+		KUNIT_ASSERT_NOT_NULL(test, l->flow[i]);
+	}
+	return l;
+}
+
+/* @n batches of flow @i are in the stack, too. */
+static void line_send(struct kunit *test, struct line *l, int i, int n)
+{
+	struct sk_buff *skb;
+
+	for (; n; n--) {
+		skb = alloc_skb(0, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		nhca_flow_charge(l->flow[i], skb, -1, BATCH);
+		skb_queue_tail(&l->held[i], skb);
+	}
+}
+
+/* The stack gives back the first @n batches of flow @i. */
+static void line_free(struct line *l, int i, int n)
+{
+	for (; n; n--)
+		kfree_skb(skb_dequeue(&l->held[i]));
+}
+
+static bool line_blocked(struct line *l, int i)
+{
+	bool blocked;
+
+	local_bh_disable();
+	blocked = nhca_flow_blocked(l->flow[i], false);
+	local_bh_enable();
+	return blocked;
+}
+
+static void line_end(struct line *l)
+{
+	int i;
+
+	for (i = 0; i < FLOWS; i++) {
+		skb_queue_purge(&l->held[i]);
+		nhca_flow_close(l->flow[i]);
+	}
+	nhca_txq_put(l->q);
+}
+
+/* All flows but the last fill the device, and the last waits. */
+static struct line *line_full(struct kunit *test)
+{
+	struct line *l = line_make(test);
+	int i;
+
+	for (i = 0; i < FLOWS - 1; i++) {
+		KUNIT_EXPECT_FALSE(test, line_blocked(l, i));
+		line_send(test, l, i, OWN);
+		KUNIT_EXPECT_TRUE(test, line_blocked(l, i));
+	}
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
+	return l;
+}
+
+/* Who paused for its own packets stands behind who waited for the device when it goes on. */
+static void flow_no_passing_test(struct kunit *test)
+{
+	struct line *l = line_full(test);
+	int i;
+
+	line_free(l, 0, OWN / 2);
+	KUNIT_EXPECT_EQ(test, l->kicked[0], 1);
+	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 0);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
+	/* nor does asking again help those in line */
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
+	for (i = 1; i < ALL - LOW - OWN / 2; i++)
+		line_free(l, 1 + i % 3, 1);
+	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 0);
+	line_free(l, 1, 1);
+	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 1);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, FLOWS - 1));
+	line_end(l);
+}
+
+/* A short message is not kept waiting by those who fill the device. */
+static void flow_few_pass_test(struct kunit *test)
+{
+	struct line *l = line_full(test);
+
+	line_free(l, 0, OWN);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 0));
+	line_send(test, l, 0, 1);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
+	line_free(l, 0, 1);
+	/* it stands in line now, and stays there with nothing in the stack */
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
+	line_end(l);
+}
+
+/* The last packet that comes back lets everybody go on: nobody else would. */
+static void flow_last_wakes_all_test(struct kunit *test)
+{
+	struct line *l = line_full(test);
+	int i;
+
+	for (i = 0; i < FLOWS; i++)
+		line_free(l, i, skb_queue_len(&l->held[i]));
+	for (i = 0; i < FLOWS; i++) {
+		KUNIT_EXPECT_GE(test, l->kicked[i], 1);
+		KUNIT_EXPECT_FALSE(test, line_blocked(l, i));
+	}
+	line_end(l);
+}
+
+static struct kunit_case flow_cases[] = {
+	KUNIT_CASE(flow_no_passing_test),
+	KUNIT_CASE(flow_few_pass_test),
+	KUNIT_CASE(flow_last_wakes_all_test),
+	{}
+};
+
+static struct kunit_suite flow_suite = {
+	.name = "nhca_flow",
+	.test_cases = flow_cases,
+};
+
+kunit_test_suite(flow_suite);
