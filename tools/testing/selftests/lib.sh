@@ -44,6 +44,13 @@ show_tail() {
 	tail -n "$SHOWN_LINES" "$1" | sed 's/^/#   /'
 }
 
+# What a command said last: the reason that stands behind a result where its log is not at hand.
+last_words() {
+	local words
+	words=$(tail -n 1 "$1" | tr -d '\r' | cut -c 1-160)
+	echo "${words:+ ($words)}"
+}
+
 # timeout's own statuses in words.
 status_text() {
 	case $1 in
@@ -62,7 +69,7 @@ run() {
 		ok "$name"
 		return 0
 	fi
-	notok "$name" "$(status_text $status "$RUN_TIMEOUT"): $*"
+	notok "$name" "$(status_text $status "$RUN_TIMEOUT"): $*$(last_words "$LIB_TMP/run")"
 	show_tail "$LIB_TMP/run"
 	return 1
 }
@@ -155,7 +162,7 @@ server_finish() {
 	wait $SERVER
 	status=$?
 	[ $status = 0 ] && return 0
-	notok "$name" "server: $(status_text $status "$limit")"
+	notok "$name" "server: $(status_text $status "$limit")$(last_words "$LIB_TMP/server")"
 	show_tail "$LIB_TMP/server"
 	return 1
 }
@@ -166,7 +173,7 @@ client_run() {
 	status=$?
 	[ $status = 0 ] && return 0
 	: > "$flag"
-	notok "$name" "client: $(status_text $status "$limit")"
+	notok "$name" "client: $(status_text $status "$limit")$(last_words "$LIB_TMP/client")"
 	show_tail "$LIB_TMP/client"
 	return 1
 }
