@@ -552,10 +552,97 @@ static bool dmabuf(struct pair *p)
 	return true;
 }
 
+/* ---- pinned pages whose addresses get others ---- */
+
+enum remap { REMAP_UNMAP, REMAP_DISCARD, REMAP_MOVE, REMAPS };
+
+/* Other pages at the same addresses, in each way that a process has */
+static bool remap(uint8_t *buf, size_t size, enum remap how)
+{
+	uint8_t *other;
+
+	switch (how) {
+	case REMAP_UNMAP:
+		VERB(munmap(buf, size));
+		REQUIRE(mmap(buf, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == buf, "mmap: %m");
+		return true;
+	case REMAP_DISCARD:
+		VERB(madvise(buf, size, MADV_DONTNEED));
+		return true;
+	default:
+		other = anonymous(size);
+		REQUIRE(other, "no memory");
+		REQUIRE(mremap(other, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, buf) == buf,
+			"mremap: %m");
+		return true;
+	}
+}
+
+/*
+ * What a cache of registrations lives on: a region registered after the addresses got other pages
+ * has those, at both ends of an operation, while one from before keeps the pages that it pinned.
+ */
+static bool mapped_anew(struct pair *p, size_t size, enum remap how)
+{
+	uint8_t *buf = anonymous(size), *mine = anonymous(size);
+	struct ibv_mr *before, *after, *own;
+
+	REQUIRE(buf && mine, "no memory");
+	before = ibv_reg_mr(dev.pd, buf, size, ACCESS);
+	own = ibv_reg_mr(dev.pd, mine, size, ACCESS);
+	REQUIRE(before && own, "ibv_reg_mr: %m");
+	fill(buf, size, 1);
+	if (!remap(buf, size, how))
+		return false;
+	after = ibv_reg_mr(dev.pd, buf, size, ACCESS);
+	REQUIRE(after, "ibv_reg_mr: %m");
+	fill(buf, size, 2);
+
+	if (!rdma(p, IBV_WR_RDMA_READ, at(mine, own), at(buf, before), size, "READ of old pages") ||
+	    !filled(mine, size, 1) ||
+	    !rdma(p, IBV_WR_RDMA_READ, at(mine, own), at(buf, after), size, "READ of new pages") ||
+	    !filled(mine, size, 2) ||
+	    !rdma(p, IBV_WR_RDMA_WRITE, at(buf, before), at(mine, own), size, "WRITE of old pages") ||
+	    !filled(mine, size, 1))
+		return false;
+	fill(mine, size, 3);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, at(mine, own), at(buf, before), size, "WRITE to old pages") ||
+	    !filled(buf, size, 2) || !message(p, at(mine, own), at(buf, after), size) ||
+	    !filled(buf, size, 3))
+		return false;
+	/* the end of the old region is not the end of the new one at its addresses */
+	VERB(ibv_dereg_mr(before));
+	fill(mine, size, 4);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, at(mine, own), at(buf, after), size, "WRITE to new pages") ||
+	    !filled(buf, size, 4))
+		return false;
+	VERB(ibv_dereg_mr(after));
+	VERB(ibv_dereg_mr(own));
+	munmap(buf, size);
+	munmap(mine, size);
+	return true;
+}
+
+static bool pinned_remapped(struct pair *p)
+{
+	static const size_t sizes[] = { PAGE, 5 * PAGE, 5UL << 20 };
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (enum remap how = 0; how < REMAPS; how++)
+			for (int round = 0; round < (sizes[i] < 1 << 20 ? 10 : 2); round++)
+				if (!mapped_anew(p, sizes[i], how))
+					return false;
+	return true;
+}
+
 static const struct test tests[] = {
 	{ "dm: copy", dm_copy, false },
 	{ "dm: regions, atomics", dm_region, false },
 	{ "dm: the limit", dm_limit, false },
+	{ "pinned: addresses get other pages, a new region has them", pinned_remapped, true },
 	{ "odp: arguments", odp_arguments, false },
 	{ "odp: explicit", odp_explicit, false },
 	{ "odp: implicit", odp_implicit, true },
