@@ -13,6 +13,7 @@
  *   -s BYTES -n COUNT	 of a message, and how many (64 KiB, 1000)
  *   -q QPS -k DEPTH	 queue pairs that take turns, and messages outstanding on each (1, 32)
  *   -l LIST		 work requests a post, of which the last is signaled (1)
+ *   -c EVERY		 posts for which the last is signaled, as perftest's -Q (1)
  *   -w COUNT		 messages before the clock starts (COUNT / 10)
  *   -b			 poll without pause, where others sleep until an event
  *   -p PORT		 of the socket at which the ends meet
@@ -41,9 +42,9 @@ static struct options {
 	enum op op;
 	enum ibv_qp_type type;
 	bool pingpong, alone, idle, polls;
-	uint32_t size, count, warm, qps, depth, list;
+	uint32_t size, count, warm, qps, depth, list, every;
 } o = { .op = WRITE, .type = IBV_QPT_RC, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1,
-	.depth = 32, .list = 1 };
+	.depth = 32, .list = 1, .every = 1 };
 static const char *type_name = "rc";
 
 /* what the other end needs to know of a queue pair, and of the memory */
@@ -57,7 +58,7 @@ static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qps[QPS_MAX];
 static struct address remote[QPS_MAX];
 static uint32_t receives;	/* of each queue pair */
-static uint32_t outstanding[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
+static uint32_t outstanding[QPS_MAX], silent[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
 static double jain;		/* of the queue pairs' shares, halfway */
 static uint8_t *memory;
 static struct ibv_mr *mr;
@@ -138,8 +139,8 @@ static void aim(struct ibv_send_wr *wr, uint32_t q, uint64_t at)
 	}
 }
 
-/* A post of @count messages on queue pair @q; its completion is one. */
-static void post_list(uint32_t q, uint32_t count, uint32_t number)
+/* A post of @count messages on queue pair @q; those up to a @signaled one have one completion. */
+static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						      IBV_WR_SEND };
@@ -147,16 +148,25 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number)
 	struct ibv_sge sge[LIST_MAX];
 	uint32_t i;
 
+	silent[q] += count;
 	for (i = 0; i < count; i++) {
 		sge[i] = (struct ibv_sge){ (uintptr_t)slot(number + i), o.size, mr->lkey };
 		wr[i] = (struct ibv_send_wr){
-			.wr_id = (uint64_t)count << 32 | q, .sg_list = &sge[i], .num_sge = 1,
+			.wr_id = (uint64_t)silent[q] << 32 | q, .sg_list = &sge[i], .num_sge = 1,
 			.opcode = opcodes[o.op], .next = i + 1 < count ? &wr[i + 1] : NULL,
-			.send_flags = i + 1 < count ? 0 : IBV_SEND_SIGNALED,
+			.send_flags = i + 1 < count || !signaled ? 0 : IBV_SEND_SIGNALED,
 		};
 		aim(&wr[i], q, slot(number + i) - memory);
 	}
 	verb(ibv_post_send(qps[q], wr, &bad));
+	if (signaled)
+		silent[q] = 0;
+}
+
+/* Is a post of @count messages to be signaled?  What is not ends with the stream: @left are to come. */
+static bool is_signaled(uint32_t q, uint32_t count, uint32_t left)
+{
+	return silent[q] + count >= o.every * o.list || left < o.every * o.list * o.qps;
 }
 
 /* ---- streams ---- */
@@ -204,7 +214,7 @@ static void stream(uint32_t count)
 				continue;
 			}
 			idle = 0;
-			post_list(q, n, posted);
+			post_list(q, n, posted, is_signaled(q, n, count - posted - n));
 			outstanding[q] += n;
 			credit[q] -= o.op == SEND ? n : 0;
 			posted += n;
@@ -327,10 +337,10 @@ static void pingpong_run(void)
 	for (i = 0; i < o.warm + o.count; i++) {
 		begun = now_ns();
 		if (begins)
-			post_list(0, 1, 0);
+			post_list(0, 1, 0, true);
 		await_receive();
 		if (!peer_host)
-			post_list(o.alone, 1, 0);
+			post_list(o.alone, 1, 0, true);
 		if (o.alone)
 			await_receive();
 		if (begins && i >= o.warm)
@@ -429,10 +439,13 @@ int main(int argc, char **argv)
 
 	program = "load";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((letter = getopt(argc, argv, "bd:g:k:l:m:n:o:p:q:s:t:w:")) != -1)
+	while ((letter = getopt(argc, argv, "bc:d:g:k:l:m:n:o:p:q:s:t:w:")) != -1)
 		switch (letter) {
 		case 'b':
 			o.polls = true;
+			break;
+		case 'c':
+			o.every = strtoul(optarg, NULL, 0);
 			break;
 		case 'd':
 			device_name = optarg;
@@ -481,8 +494,8 @@ int main(int argc, char **argv)
 	if (o.warm == UINT32_MAX)
 		o.warm = o.count / 10 + o.list;
 	if (!o.size || !o.count || !o.qps || o.qps > QPS_MAX || !o.list || o.list > LIST_MAX ||
-	    o.list > o.depth) {
-		fprintf(stderr, "load: 1 to %d queue pairs, lists of 1 to %d and no longer than -k\n",
+	    !o.every || o.every > o.depth / o.list) {
+		fprintf(stderr, "load: 1 to %d queue pairs, lists of 1 to %d, -c times -l at most -k\n",
 			QPS_MAX, LIST_MAX);
 		return 2;
 	}

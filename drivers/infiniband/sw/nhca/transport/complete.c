@@ -54,8 +54,7 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)
 {
 	struct nhca_sq *sq = &qp->sq;
-	bool tell = qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED) ||
-		    status != IB_WC_SUCCESS;
+	bool tell = nhca_swr_tells(qp, swr) || status != IB_WC_SUCCESS;
 	struct nhca_cqe cqe;
 
 	nhca_swr_count(qp, swr, status);

@@ -94,6 +94,19 @@ static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
 	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
 }
 
+/* does it end in a completion, when nothing goes wrong? */
+static inline bool nhca_swr_tells(const struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
+}
+
+/* a packet has left whose answer will acknowledge all that was sent; sq.lock held */
+static inline void nhca_sq_asked(struct nhca_sq *sq)
+{
+	sq->since_ack = 0;
+	sq->awaited = false;
+}
+
 /* ---- table.c ---- */
 int nhca_qp_table_add(struct nhca_qp *qp);
 void nhca_qp_table_del(struct nhca_qp *qp);
@@ -122,6 +135,14 @@ void nhca_sq_kick(struct nhca_qp *qp);
 
 /* release sq.lock (taken with spin_lock), first doing what was noted meanwhile */
 void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
+
+/**
+ * nhca_sq_ask - have what was sent acknowledged, if no packet has asked for that
+ * The last packet is sent once more, for somebody waits now who did not when it left.
+ * Context: sq.lock held, BH disabled.
+ * Return: false if nothing has to be asked, or not in this way, or it cannot leave.
+ */
+bool nhca_sq_ask(struct nhca_qp *qp);
 
 /* an iterator over the request's payload from byte @off */
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,

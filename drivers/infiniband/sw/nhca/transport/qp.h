@@ -74,6 +74,8 @@ struct nhca_swr {
  * @threshold: the window up to which it grows by what is acknowledged
  * @grown:    acknowledged since the window last grew, beyond @threshold
  * @since_ack: packets sent since the last that asked for an acknowledgment
+ * @awaited:  something that ends in a completion has been sent, or waits for what was, since the
+ *            last packet that asked
  * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
@@ -131,6 +133,7 @@ struct nhca_sq {
 	bool rnr_wait;
 	bool gone_back;
 	bool draining;
+	bool awaited;
 	u8 patience;
 	u8 calm;
 	u8 probes;

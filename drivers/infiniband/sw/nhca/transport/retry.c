@@ -204,6 +204,12 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		return;
 	}
 
+	/* nobody has asked for an acknowledgment, as nobody waits for these: that is no loss yet */
+	if (nhca_sq_ask(qp)) {
+		nhca_sq_wait_anew(sq);
+		return;
+	}
+
 	/*
 	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
 	 * was lost, and nobody will say so.

@@ -189,17 +189,29 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 	return err;
 }
 
-/* Ask to be acknowledged when nothing else will, or when it is time. */
+/* Are half of the ring's requests not acknowledged?  Their room is wanted back. */
+static bool nhca_sq_crowded(const struct nhca_sq *sq)
+{
+	return sq->taken - sq->cons > sq->max_wr / 2;
+}
+
+/*
+ * Ask to be acknowledged when nothing else will and somebody waits for it, or when it is time.
+ * Nobody waits for a request that completes in silence: those behind it, or the timer, ask for it.
+ */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
 	struct nhca_sq *sq = &qp->sq;
 
 	if (!nhca_is_reliable(qp))
 		return false;
+	if (last && nhca_swr_tells(qp, swr))
+		sq->awaited = true;
 	if (++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1 ||
-	    (last && (!nhca_sq_more(qp) || READ_ONCE(qp->state) == IB_QPS_SQD) &&
-	     list_is_last(&swr->list, &sq->inflight))) {
-		sq->since_ack = 0;
+	    (last && list_is_last(&swr->list, &sq->inflight) &&
+	     (READ_ONCE(qp->state) == IB_QPS_SQD ||
+	      ((sq->awaited || nhca_sq_crowded(sq)) && !nhca_sq_more(qp))))) {
+		nhca_sq_asked(sq);
 		return true;
 	}
 	return false;
@@ -234,6 +246,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 /* One packet of a SEND or WRITE, or several if they are alike. */
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
+	u32 since_ack = qp->sq.since_ack;
 	u32 off = swr->sent * qp->mtu;
 	u32 payload = min(qp->mtu, swr->length - off);
 	bool first = !swr->sent;
@@ -257,7 +270,53 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	err = nhca_swr_xmit(qp, swr, &h, off, payload);
 	if (!err)
 		swr->sent++;
+	else
+		/* nobody has been asked by what has not left */
+		qp->sq.since_ack = since_ack;
 	return err;
+}
+
+/* The last packet that was sent once more, and this time it asks to be acknowledged. */
+static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_hdr h;
+	u32 off;
+	int err;
+
+	/* as a duplicate: a consumer's bytes may have changed, and are copied this once */
+	swr->sent--;
+	off = swr->sent * qp->mtu;
+	nhca_swr_hdr(qp, swr, &h);
+	nhca_message_hdr(qp, swr, !swr->sent, swr->sent + 1 == swr->npsn, &h);
+	h.ackreq = true;
+	err = nhca_swr_xmit(qp, swr, &h, off, min(qp->mtu, swr->length - off));
+	swr->sent++;
+	return err;
+}
+
+bool nhca_sq_ask(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+	int err = -ENOENT;
+
+	/* who has gone back asks with the first packet */
+	if (!sq->since_ack || sq->gone_back || nhca_psn_diff(sq->nxt, sq->una) <= 0)
+		return false;
+	list_for_each_entry_reverse(swr, &sq->inflight, list) {
+		if (!swr->begun || !swr->sent)
+			continue;
+		if (nhca_swr_is_answered(swr))
+			return false;
+		rcu_read_lock();
+		err = nhca_send_again(qp, swr);
+		rcu_read_unlock();
+		break;
+	}
+	if (err)
+		return false;
+	nhca_sq_asked(sq);
+	return true;
 }
 
 /* Ask for the next chunk of a READ. */
@@ -281,7 +340,7 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!err) {
 		swr->sent = chunk_end;
 		qp->sq.rd_atomic++;
-		qp->sq.since_ack = 0;
+		nhca_sq_asked(&qp->sq);
 	}
 	return err;
 }
@@ -341,29 +400,31 @@ static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!err) {
 		swr->sent = 1;
 		qp->sq.rd_atomic++;
-		qp->sq.since_ack = 0;
+		nhca_sq_asked(&qp->sq);
 	}
 	return err;
 }
 
-/* May this request put another packet on the wire now? */
-static bool nhca_may_send(struct nhca_qp *qp, const struct nhca_swr *swr)
+/* Has this request to wait for something that lets the QP know by itself? */
+static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
+	       nhca_pace_waits(qp) ||
+	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
+}
+
+/* Does the window leave room for another packet of this request, or for the answer to it? */
+static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	const struct nhca_sq *sq = &qp->sq;
 
-	if (nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(sq->fault) ||
-	    nhca_pace_waits(qp))
-		return false;
 	if (!nhca_is_reliable(qp))
 		return true;
-	if (nhca_swr_is_answered(swr)) {
-		if (sq->rd_atomic >= qp->attr.max_rd_atomic)
-			return false;
-		/* the answer has to fit the window whole, or be alone in it */
-		return !nhca_sq_used(sq) ||
-		       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
-	}
-	return nhca_sq_room(sq) > 0;
+	if (!nhca_swr_is_answered(swr))
+		return nhca_sq_room(sq) > 0;
+	/* the answer has to fit the window whole, or be alone in it */
+	return !nhca_sq_used(sq) ||
+	       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
 }
 
 static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
@@ -432,6 +493,8 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
 	}
+	if (nhca_swr_is_local(swr) && nhca_swr_tells(qp, swr))
+		sq->awaited = true;
 	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
 }
 
@@ -503,14 +566,20 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 			return;
 
 		swr = nhca_sq_current(qp);
-		if (!swr)
+		if (!swr) {
+			/* the last ones need no packet, or everything sent shall be done */
+			if (sq->awaited || READ_ONCE(qp->state) == IB_QPS_SQD)
+				nhca_sq_ask(qp);
 			return;
+		}
 		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
 			return;
 		if (swr->status) {
 			/* reported when those before it are done */
-			if (!list_is_first(&swr->list, &sq->inflight))
+			if (!list_is_first(&swr->list, &sq->inflight)) {
+				nhca_sq_ask(qp);
 				return;
+			}
 			nhca_sq_fail(qp, swr->status);
 			continue;
 		}
@@ -522,8 +591,12 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 				continue;
 			}
 			nhca_loop_end(qp);
-			if (!nhca_may_send(qp, swr))
+			if (nhca_must_wait(qp, swr))
 				return;
+			if (!nhca_window_open(qp, swr)) {
+				nhca_sq_ask(qp);
+				return;
+			}
 			oldest = nhca_psn_add(swr->psn, swr->sent) == sq->una;
 			if (nhca_send_one(qp, swr)) {
 				if (swr->status)

@@ -177,7 +177,7 @@ void nhca_sq_purge(struct nhca_qp *qp)
 	sq->taken = READ_ONCE(sq->ring.hdr->prod);
 	sq->cons = sq->taken;
 	sq->rd_atomic = 0;
-	sq->since_ack = 0;
+	nhca_sq_asked(sq);
 	sq->rnr_wait = false;
 	sq->gone_back = false;
 	sq->draining = false;

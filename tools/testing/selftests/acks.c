@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When a requester asks to be acknowledged: both ends in this process, by packets.  See
+ * verbs_test.h for the results that it prints.
+ */
+#include "verbs_test.h"
+
+#define TRIES	5
+#define MANY	64
+#define SHORT	64
+#define LONG	2000	/* two packets with an MTU of 1024 */
+#define WINDOW	(16 * 1024)	/* as many packets as a new queue pair may have unacknowledged */
+
+/* ---- what the device has counted ---- */
+
+static long counter(const char *name)
+{
+	char path[256];
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 getenv("RDMA_DEV"), name);
+	/* the core gives out what it has read for 10 ms */
+	usleep(20000);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%ld", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Packets that were sent again because a timer said so */
+static long timers(void)
+{
+	return counter("early_retransmits") + counter("local_ack_timeout_err");
+}
+
+/* ---- requests ---- */
+
+/* The receives of b stay unused: these are WRITEs */
+static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, int flags)
+{
+	struct ibv_sge sge = sge_of(&p->a, off, len);
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = flags,
+		.wr.rdma = { (uintptr_t)p->b.buf + off, p->b.mr->rkey },
+	};
+	struct ibv_send_wr *bad;
+
+	VERB(ibv_post_send(p->a.qp, &wr, &bad));
+	return true;
+}
+
+static bool together(struct pair *p)
+{
+	struct completion c;
+	long before, sent, again;
+
+	if (!make_pair(p, (struct pair_opts){ .wr = 4 * MANY }))
+		return false;
+	fill(p->a.buf, MANY * SHORT, 1);
+	before = counter("sent_pkts");
+	again = counter("retransmit_pkts");
+	for (int i = 0; i < MANY; i++)
+		if (!write_to(p, i, i * SHORT, SHORT, i + 1 < MANY ? 0 : IBV_SEND_SIGNALED))
+			return false;
+	if (!wait_for(p->a.cq, MANY - 1, IBV_WC_RDMA_WRITE, &c) ||
+	    !filled(p->b.buf, MANY * SHORT, 1))
+		return false;
+	sent = counter("sent_pkts") - before;
+	REQUIRE(sent > MANY, "%ld packets: the way is not by packets", sent);
+	REQUIRE(sent <= MANY + MANY / 2, "%ld packets for %d requests", sent, MANY);
+	REQUIRE(counter("retransmit_pkts") == again, "packets were sent twice");
+	return true;
+}
+
+/* A completion for each is an acknowledgment for each, where a request follows the other's end */
+static bool each(struct pair *p)
+{
+	struct completion c;
+	long before, sent;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	before = counter("sent_pkts");
+	for (int i = 0; i < MANY; i++)
+		if (!write_to(p, i, 0, SHORT, IBV_SEND_SIGNALED) ||
+		    !wait_for(p->a.cq, i, IBV_WC_RDMA_WRITE, &c))
+			return false;
+	sent = counter("sent_pkts") - before;
+	REQUIRE(sent >= 2 * MANY, "%ld packets for %d requests", sent, MANY);
+	return true;
+}
+
+/*
+ * What waits behind silent requests, once for each new pair.  On a machine that stands still now
+ * and then a timer may be sooner than any packet, but not each time.
+ */
+static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(struct pair *p))
+{
+	long before;
+
+	for (int i = 0; i < TRIES; i++) {
+		if (i && !pair_free(p))
+			return false;
+		*p = (struct pair){};
+		if (!make_pair(p, opts))
+			return false;
+		before = timers();
+		if (!write_to(p, 1, 0, LONG, 0) || !waits(p))
+			return false;
+		if (timers() == before)
+			return true;
+	}
+	return fail("it went on when a timer was over, %d times", TRIES);
+}
+
+static bool bind_waits(struct pair *p)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(dev.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, wr = { .wr_id = 2, .opcode = IBV_WR_BIND_MW,
+					.send_flags = IBV_SEND_SIGNALED };
+	struct completion c;
+
+	REQUIRE(mw, "ibv_alloc_mw: %m");
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = p->a.mr, .addr = (uintptr_t)p->a.buf, .length = 100,
+		.mw_access_flags = IBV_ACCESS_REMOTE_READ,
+	};
+	VERB(ibv_post_send(p->a.qp, &wr, &bad));
+	if (!wait_for(p->a.cq, 2, IBV_WC_BIND_MW, &c))
+		return false;
+	VERB(ibv_dealloc_mw(mw));
+	return true;
+}
+
+static bool local(struct pair *p)
+{
+	return by_no_timer(p, (struct pair_opts){ .more_access = IBV_ACCESS_MW_BIND }, bind_waits);
+}
+
+static bool read_waits(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, WINDOW);
+	struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } };
+
+	return request_ends(p, &wr, IBV_WC_SUCCESS, "READ");
+}
+
+static bool window(struct pair *p)
+{
+	return by_no_timer(p, (struct pair_opts){}, read_waits);
+}
+
+static bool error_waits(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 8);
+	struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } };
+
+	sge.lkey ^= 0xff;
+	return request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "WRITE from a key that is none");
+}
+
+static bool error(struct pair *p)
+{
+	return by_no_timer(p, (struct pair_opts){}, error_waits);
+}
+
+static bool drain_waits(struct pair *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	VERB(ibv_modify_qp(p->a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	REQUIRE(wait_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
+	return true;
+}
+
+static bool drain(struct pair *p)
+{
+	return by_no_timer(p, (struct pair_opts){}, drain_waits);
+}
+
+/* acks lost: the only packet of a silent request is lost, by a fault that acks.sh has set */
+static bool lost(struct pair *p)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	fill(p->a.buf, SHORT, 3);
+	if (!write_to(p, 1, 0, SHORT, 0))
+		return false;
+	while (memcmp(p->a.buf, p->b.buf, SHORT)) {
+		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "it has not come within %d s", WAIT_S);
+		usleep(1000);
+	}
+	return true;
+}
+
+static const struct test tests[] = {
+	{ "silent requests are acknowledged together", together, false },
+	{ "signaled requests are acknowledged one by one", each, false },
+	{ "a bind behind a silent request", local, false },
+	{ "a READ that has no room in the window behind a silent request", window, false },
+	{ "a local error behind a silent request", error, false },
+	{ "the end of a send queue that drains", drain, false },
+};
+
+static const struct test with_loss[] = {
+	{ "a silent request whose only packet is lost", lost, false },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "lost"))
+		return run_tests(with_loss, 1, NULL);
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argv[1]);
+}
