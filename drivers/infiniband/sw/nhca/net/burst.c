@@ -484,6 +484,15 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	return n;
 }
 
+/*
+ * Behind a longer packet, the first of a WRITE, there is room for one of a run.  But if all of them and
+ * the last of the message fit a batch of their own, these are no more batches, and it is one run.
+ */
+static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
+{
+	return bytes < b->seg && count < min(NHCA_BURST_PACKETS, NHCA_BURST_BYTES / (int)bytes);
+}
+
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 {
 	struct nhca_burst *b = tx->burst;
@@ -493,7 +502,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	bytes = nhca_tx_bytes(tx);
 	if (b->alone || nhca_inject_at(tx->dev, NHCA_AT_PACKETS))
 		return 0;
-	if (b->skb && !nhca_burst_takes(b, bytes))
+	if (b->skb && (!nhca_burst_takes(b, bytes) || nhca_run_fits(b, bytes, count)))
 		nhca_burst_flush(b);
 	if (!b->skb && nhca_burst_begin(b, tx))
 		return 0;
