@@ -19,6 +19,8 @@
 /* when all QPs of a device together have to pause, and when those who wait go on */
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
+/* packets that go by the line before it moves on, however full the device is */
+#define NHCA_TXQ_PASSED		16
 /*
  * Flows that one freed packet lets go on, and how many of them are those with answers to
  * send: a peer's patience with its READ is short, while our requests do not age before
@@ -35,6 +37,7 @@
  * @waiting:  flows that wait for @inflight to fall, first come first served: to send
  *            requests [0], answers [1]
  * @turns:    flows that were let go on
+ * @passed:   packets that went by those who wait, since the line last moved; a hint
  */
 struct nhca_txq {
 	refcount_t ref;
@@ -43,6 +46,7 @@ struct nhca_txq {
 	spinlock_t lock;
 	struct list_head waiting[2];
 	u32 turns;
+	u32 passed;
 };
 
 /**
@@ -154,14 +158,17 @@ static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
  * could, those whose own packets let them go on would keep the device above NHCA_TXQ_LOW, and the
  * turn of those in line would hardly ever come.
  */
-static bool nhca_txq_open(const struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
+static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
 {
 	if (unlikely(atomic_read(&q->inflight) >= NHCA_TXQ_HIGH))
 		return false;
 	if (likely(!nhca_txq_waiting(q, answer)))
 		return true;
-	return list_empty_careful(&flow->wait[answer]) &&
-	       atomic_read(&flow->inflight) < NHCA_FLOW_FEW;
+	if (!list_empty_careful(&flow->wait[answer]) ||
+	    atomic_read(&flow->inflight) >= NHCA_FLOW_FEW)
+		return false;
+	WRITE_ONCE(q->passed, READ_ONCE(q->passed) + 1);
+	return true;
 }
 
 static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
@@ -223,18 +230,32 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 	return n;
 }
 
+/*
+ * Is it the turn of somebody in line, with @left packets in the stack?  When there is room; and when
+ * many went by, none of whom has so many packets there that it has to stand in line itself.
+ */
+static bool nhca_txq_moves(const struct nhca_txq *q, int left)
+{
+	return left <= NHCA_TXQ_LOW ||
+	       (left < NHCA_TXQ_HIGH && READ_ONCE(q->passed) >= NHCA_TXQ_PASSED);
+}
+
 static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 {
 	int left = atomic_sub_return(packets, &q->inflight);
 	unsigned long flags;
 	unsigned int n;
 
-	if (left > NHCA_TXQ_LOW || (list_empty_careful(&q->waiting[true]) &&
-				    list_empty_careful(&q->waiting[false])))
+	if (!nhca_txq_moves(q, left) || (list_empty_careful(&q->waiting[true]) &&
+					 list_empty_careful(&q->waiting[false])))
 		return;
 
 	spin_lock_irqsave(&q->lock, flags);
-	if (left) {
+	WRITE_ONCE(q->passed, 0);
+	if (left > NHCA_TXQ_LOW) {
+		nhca_txq_wake(q, true, 1);
+		nhca_txq_wake(q, false, 1);
+	} else if (left) {
 		n = nhca_txq_wake(q, true, NHCA_TXQ_WAKE_ANSWERS);
 		nhca_txq_wake(q, false, NHCA_TXQ_WAKE - n);
 	} else {

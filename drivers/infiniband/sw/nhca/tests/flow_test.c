@@ -13,6 +13,7 @@
 #define OWN	4	/* batches of one flow at which it pauses */
 #define ALL	16	/* of all flows together */
 #define LOW	8	/* of all flows together at which those in line go on */
+#define PASSED	16	/* packets that go by those in line before one of these does */
 
 /**
  * struct line - flows of a device
@@ -49,17 +50,21 @@ static struct line *line_make(struct kunit *test)
 	return l;
 }
 
-/* @n batches of flow @i are in the stack, too. */
+/* @packets of flow @i are in the stack, too, in one piece. */
+static void line_send_one(struct kunit *test, struct line *l, int i, int packets)
+{
+	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	nhca_flow_charge(l->flow[i], skb, -1, packets);
+	skb_queue_tail(&l->held[i], skb);
+}
+
+/* The same with @n batches */
 static void line_send(struct kunit *test, struct line *l, int i, int n)
 {
-	struct sk_buff *skb;
-
-	for (; n; n--) {
-		skb = alloc_skb(0, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, skb);
-		nhca_flow_charge(l->flow[i], skb, -1, BATCH);
-		skb_queue_tail(&l->held[i], skb);
-	}
+	for (; n; n--)
+		line_send_one(test, l, i, BATCH);
 }
 
 /* The stack gives back the first @n batches of flow @i. */
@@ -141,6 +146,23 @@ static void flow_few_pass_test(struct kunit *test)
 	line_end(l);
 }
 
+/* However many short messages go by, those in line have their turn. */
+static void flow_line_moves_test(struct kunit *test)
+{
+	struct line *l = line_full(test);
+	int i;
+
+	line_free(l, 0, OWN);
+	for (i = 0; i < 2 * PASSED && !l->kicked[FLOWS - 1]; i++) {
+		KUNIT_EXPECT_FALSE(test, line_blocked(l, 0));
+		line_send_one(test, l, 0, 1);
+		line_free(l, 0, 1);
+	}
+	KUNIT_EXPECT_EQ(test, i, PASSED);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, FLOWS - 1));
+	line_end(l);
+}
+
 /* The last packet that comes back lets everybody go on: nobody else would. */
 static void flow_last_wakes_all_test(struct kunit *test)
 {
@@ -159,6 +181,7 @@ static void flow_last_wakes_all_test(struct kunit *test)
 static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_no_passing_test),
 	KUNIT_CASE(flow_few_pass_test),
+	KUNIT_CASE(flow_line_moves_test),
 	KUNIT_CASE(flow_last_wakes_all_test),
 	{}
 };
