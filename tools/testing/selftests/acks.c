@@ -54,27 +54,39 @@ static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, i
 	return true;
 }
 
-static bool together(struct pair *p)
+/* The packets of @MANY requests of which the last is signaled, and those that were sent twice */
+static bool silent_ones(struct pair *p, long *sent, long *again)
 {
 	struct completion c;
-	long before, sent, again;
 
-	if (!make_pair(p, (struct pair_opts){ .wr = 4 * MANY }))
-		return false;
-	fill(p->a.buf, MANY * SHORT, 1);
-	before = counter("sent_pkts");
-	again = counter("retransmit_pkts");
+	*again = counter("retransmit_pkts");
+	*sent = counter("sent_pkts");
 	for (int i = 0; i < MANY; i++)
 		if (!write_to(p, i, i * SHORT, SHORT, i + 1 < MANY ? 0 : IBV_SEND_SIGNALED))
 			return false;
-	if (!wait_for(p->a.cq, MANY - 1, IBV_WC_RDMA_WRITE, &c) ||
-	    !filled(p->b.buf, MANY * SHORT, 1))
+	if (!wait_for(p->a.cq, MANY - 1, IBV_WC_RDMA_WRITE, &c))
 		return false;
-	sent = counter("sent_pkts") - before;
-	REQUIRE(sent > MANY, "%ld packets: the way is not by packets", sent);
-	REQUIRE(sent <= MANY + MANY / 2, "%ld packets for %d requests", sent, MANY);
-	REQUIRE(counter("retransmit_pkts") == again, "packets were sent twice");
+	*sent = counter("sent_pkts") - *sent;
+	*again = counter("retransmit_pkts") - *again;
 	return true;
+}
+
+/* On a machine that stands still now and then a timer asks, too, but not each time. */
+static bool together(struct pair *p)
+{
+	long sent, again;
+
+	if (!make_pair(p, (struct pair_opts){ .wr = 4 * MANY }))
+		return false;
+	for (int i = 0; i < TRIES; i++) {
+		fill(p->a.buf, MANY * SHORT, i);
+		if (!silent_ones(p, &sent, &again) || !filled(p->b.buf, MANY * SHORT, i))
+			return false;
+		REQUIRE(sent > MANY, "%ld packets: the way is not by packets", sent);
+		if (sent <= MANY + MANY / 2 && !again)
+			return true;
+	}
+	return fail("%ld packets for %d requests, %ld of them twice", sent, MANY, again);
 }
 
 /* A completion for each is an acknowledgment for each, where a request follows the other's end */
@@ -95,10 +107,7 @@ static bool each(struct pair *p)
 	return true;
 }
 
-/*
- * What waits behind silent requests, once for each new pair.  On a machine that stands still now
- * and then a timer may be sooner than any packet, but not each time.
- */
+/* What waits behind a silent request, once for each new pair; a timer may be sooner here, too. */
 static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(struct pair *p))
 {
 	long before;
