@@ -153,6 +153,25 @@ static bool local(struct pair *p)
 	return by_no_timer(p, (struct pair_opts){ .more_access = IBV_ACCESS_MW_BIND }, bind_waits);
 }
 
+/* Who does that again and again has packets sent twice once, and not each time. */
+static bool binds(struct pair *p)
+{
+	long again = 0;
+
+	if (!make_pair(p, (struct pair_opts){ .more_access = IBV_ACCESS_MW_BIND }))
+		return false;
+	for (int i = 0; i < TRIES; i++) {
+		again = counter("retransmit_pkts");
+		for (int n = 0; n < MANY / 4; n++)
+			if (!write_to(p, 1, 0, LONG, 0) || !bind_waits(p))
+				return false;
+		again = counter("retransmit_pkts") - again;
+		if (again <= 1)
+			return true;
+	}
+	return fail("%ld packets were sent twice for %d binds", again, MANY / 4);
+}
+
 static bool read_waits(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, WINDOW);
@@ -219,6 +238,7 @@ static const struct test tests[] = {
 	{ "silent requests are acknowledged together", together, false },
 	{ "signaled requests are acknowledged one by one", each, false },
 	{ "a bind behind a silent request", local, false },
+	{ "binds behind silent requests, one after another", binds, false },
 	{ "a READ that has no room in the window behind a silent request", window, false },
 	{ "a local error behind a silent request", error, false },
 	{ "the end of a send queue that drains", drain, false },

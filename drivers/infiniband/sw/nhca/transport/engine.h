@@ -24,6 +24,8 @@
 #define NHCA_READ_CHUNK		32
 /* steps of the send engine before it lets others have the CPU */
 #define NHCA_SQ_BUDGET		1024
+/* requests that ask to be acknowledged at once behind one that had to be sent again for that */
+#define NHCA_SQ_EAGER		64
 /* passes that a lock holder makes for those who leave notes */
 #define NHCA_SQ_NOTES		8
 

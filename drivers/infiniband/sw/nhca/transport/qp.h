@@ -76,6 +76,7 @@ struct nhca_swr {
  * @since_ack: packets sent since the last that asked for an acknowledgment
  * @awaited:  something that ends in a completion has been sent, or waits for what was, since the
  *            last packet that asked
+ * @eager:    requests to come that ask even if nobody waits for them; NHCA_SQ_EAGER
  * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
@@ -134,6 +135,7 @@ struct nhca_sq {
 	bool gone_back;
 	bool draining;
 	bool awaited;
+	u8 eager;
 	u8 patience;
 	u8 calm;
 	u8 probes;

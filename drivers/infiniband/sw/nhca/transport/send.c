@@ -198,23 +198,26 @@ static bool nhca_sq_crowded(const struct nhca_sq *sq)
 /*
  * Ask to be acknowledged when nothing else will and somebody waits for it, or when it is time.
  * Nobody waits for a request that completes in silence: those behind it, or the timer, ask for it.
+ * A consumer who makes them do that is better asked for at once, for a while.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
 	struct nhca_sq *sq = &qp->sq;
+	bool sqd = READ_ONCE(qp->state) == IB_QPS_SQD;
+	bool ask;
 
 	if (!nhca_is_reliable(qp))
 		return false;
 	if (last && nhca_swr_tells(qp, swr))
 		sq->awaited = true;
-	if (++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1 ||
-	    (last && list_is_last(&swr->list, &sq->inflight) &&
-	     (READ_ONCE(qp->state) == IB_QPS_SQD ||
-	      ((sq->awaited || nhca_sq_crowded(sq)) && !nhca_sq_more(qp))))) {
-		nhca_sq_asked(sq);
-		return true;
+	ask = ++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1;
+	if (last && list_is_last(&swr->list, &sq->inflight) && (sqd || !nhca_sq_more(qp))) {
+		ask |= sqd || sq->awaited || sq->eager || nhca_sq_crowded(sq);
+		sq->eager -= !!sq->eager;
 	}
-	return false;
+	if (ask)
+		nhca_sq_asked(sq);
+	return ask;
 }
 
 /*
@@ -316,6 +319,7 @@ bool nhca_sq_ask(struct nhca_qp *qp)
 	if (err)
 		return false;
 	nhca_sq_asked(sq);
+	sq->eager = NHCA_SQ_EAGER;
 	return true;
 }
 

@@ -178,6 +178,7 @@ void nhca_sq_purge(struct nhca_qp *qp)
 	sq->cons = sq->taken;
 	sq->rd_atomic = 0;
 	nhca_sq_asked(sq);
+	sq->eager = 0;
 	sq->rnr_wait = false;
 	sq->gone_back = false;
 	sq->draining = false;
