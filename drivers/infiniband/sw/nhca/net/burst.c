@@ -485,8 +485,9 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 }
 
 /*
- * Behind a longer packet, the first of a WRITE, there is room for one of a run.  But if all of them and
- * the last of the message fit a batch of their own, these are no more batches, and it is one run.
+ * Behind a longer packet, the first of a WRITE, there is room for one of a run.  But if all of
+ * them and the last of the message fit a batch of their own, these are no more batches, and it is
+ * one run.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {
