@@ -231,8 +231,8 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 }
 
 /*
- * Is it the turn of somebody in line, with @left packets in the stack?  When there is room; and when
- * many went by, none of whom has so many packets there that it has to stand in line itself.
+ * Is it the turn of somebody in line, with @left packets in the stack?  When there is room; and
+ * when many went by, none of whom has so many packets there that it has to stand in line itself.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
