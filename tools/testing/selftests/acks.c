@@ -13,24 +13,6 @@
 
 /* ---- what the device has counted ---- */
 
-static long counter(const char *name)
-{
-	char path[256];
-	long n = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 getenv("RDMA_DEV"), name);
-	/* the core gives out what it has read for 10 ms */
-	usleep(20000);
-	f = fopen(path, "r");
-	if (f && fscanf(f, "%ld", &n) != 1)
-		n = -1;
-	if (f)
-		fclose(f);
-	return n;
-}
-
 /* Packets that were sent again because a timer said so */
 static long timers(void)
 {

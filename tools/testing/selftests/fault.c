@@ -67,24 +67,6 @@ static long struck(void)
 	return n;
 }
 
-static long counter(const char *name)
-{
-	char path[256];
-	long n = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 getenv("RDMA_DEV"), name);
-	/* the core gives out what it has read for 10 ms */
-	usleep(20000);
-	f = fopen(path, "r");
-	if (f && fscanf(f, "%ld", &n) != 1)
-		n = -1;
-	if (f)
-		fclose(f);
-	return n;
-}
-
 /* ---- traffic ---- */
 
 /* The pair anew, with a requester that waits 4 us << @timeout for an answer, and two RNR retries */

@@ -155,6 +155,25 @@ __attribute__((unused)) static bool filled(const uint8_t *p, size_t len, uint32_
 	return true;
 }
 
+/* One of the device's hw_counters; -1: there is none such */
+__attribute__((unused)) static long counter(const char *name)
+{
+	char path[256];
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 getenv("RDMA_DEV"), name);
+	/* the core gives out what it has read for 10 ms */
+	usleep(20000);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%ld", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 /* Reads and acknowledges events until @type comes; -1 reads what there is. */
 __attribute__((unused)) static bool wait_event(int type, int ms)
 {
