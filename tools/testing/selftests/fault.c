@@ -346,6 +346,47 @@ static bool refused(struct pair *p)
 	return no_rules();
 }
 
+/* The peer of a QP in error cannot know why, unless who asks again is told again. */
+static bool refusal_lost(struct pair *p)
+{
+	static const struct {
+		const char *nak;
+		enum ibv_wc_status status;
+	} naks[] = {
+		{ "invalid", IBV_WC_REM_INV_REQ_ERR }, { "access", IBV_WC_REM_ACCESS_ERR },
+		{ "operational", IBV_WC_REM_OP_ERR },
+	};
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		uint32_t len;
+	} ops[] = {
+		{ IBV_WR_RDMA_WRITE, LEN }, { IBV_WR_RDMA_READ, LEN }, { IBV_WR_SEND, 8 },
+		{ IBV_WR_ATOMIC_FETCH_AND_ADD, 8 },
+	};
+
+	if (!impatient_pair(p))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		for (size_t op = 0; op < sizeof(ops) / sizeof(ops[0]); op++) {
+			if (!rule("nak %s opcode request times 1", naks[i].nak) ||
+			    !command("add drop send opcode acknowledge times 2") ||
+			    !rdma(p, ops[op].opcode, ops[op].len, naks[i].status))
+				return fail("%s, opcode %d: %s", naks[i].nak, ops[op].opcode,
+					    strdup(reason));
+			if (!state_is(p->a.qp, IBV_QPS_ERR) || !state_is(p->b.qp, IBV_QPS_ERR) ||
+			    !impatient(p))
+				return false;
+		}
+	}
+	/* told again only what was refused: not who asks a QP that its owner has closed */
+	if (!no_rules() || !modify(p->b.qp, IBV_QPS_ERR, 0) ||
+	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
+		return false;
+	/* nor what a QP refused in another life */
+	return impatient(p) && write_arrives(p, LEN, 1) && modify(p->b.qp, IBV_QPS_ERR, 0) &&
+	       rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR);
+}
+
 static bool out_of_sequence(struct pair *p)
 {
 	long before = counter("rcvd_seq_err");
@@ -536,6 +577,7 @@ int main(int argc, char **argv)
 		{ "reordered: arrives in order", overtaken, false },
 		{ "delayed: arrives late", late, false },
 		{ "NAKs: statuses, events and states", refused, false },
+		{ "NAK lost: who asks again is told again", refusal_lost, false },
 		{ "NAK of a sequence error: sent again, or retry exceeded", out_of_sequence, false },
 		{ "RNR NAK: sent again, or RNR retry exceeded", not_ready, false },
 		{ "CQ overflow: events, and the QP is in error", no_room, false },

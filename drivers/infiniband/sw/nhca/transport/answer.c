@@ -160,6 +160,19 @@ void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 	rq->fatal_event = event;
 }
 
+void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	if (READ_ONCE(qp->state) != IB_QPS_ERR || !rq->fatal ||
+	    nhca_psn_diff(rx->hdr.psn, rq->nak_psn) > 0) {
+		nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_STATE);
+		return;
+	}
+	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
+	rq->nak_due = true;
+}
+
 /*
  * The key of a READ was closed before it was answered whole: a NAK at the first packet that
  * the peer cannot have.  At an earlier one, where a duplicate had taken us back to, it would

@@ -382,6 +382,13 @@ void nhca_answer_cnp(struct nhca_qp *qp);
 /* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
 void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
+/*
+ * A request came to a reliable QP that had refused one for good.  If it is that one again, or one
+ * before it, the peer has not had the NAK, and it is owed once more: in the error state, too, or
+ * a lost packet would make "retry exceeded" of the peer's error.  Any other request is dropped.
+ */
+void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
+
 /* ---- datagram.c ---- */
 
 /*

@@ -217,7 +217,8 @@ struct nhca_res {
  * @syndrome: of a NAK that is owed instead, or 0
  * @nak_due: the NAK is owed
  * @nak_psn: its PSN
- * @fatal:   after that NAK the QP goes to error; nothing more is accepted
+ * @fatal:   after that NAK the QP goes to error; nothing more is accepted, and who asks again is
+ *           told again; until a reset
  * @fatal_event: the asynchronous event of that, or -1
  * @res, @nres: ring of responder resources, entry i at i % @nres; NULL before the first is wanted
  * @res_head: entries ever filled

@@ -88,14 +88,15 @@ static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct 
 
 	if (!nhca_service_fits(qp, h))
 		return NHCA_CNT_RX_BAD_OPCODE;
-	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
-		return NHCA_CNT_RX_BAD_STATE;
 	if (!nhca_addr_fits(qp, rx))
 		return NHCA_CNT_RX_BAD_ADDR;
 	if (!nhca_pkey_fits(h->pkey))
 		return NHCA_CNT_RX_BAD_PKEY;
 	if (nhca_is_datagram(qp) && !nhca_qkey_fits(qp, h->qkey))
 		return NHCA_CNT_RX_BAD_QKEY;
+	/* last: nhca_rx_deliver() takes it that all else is right */
+	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
+		return NHCA_CNT_RX_BAD_STATE;
 	return NHCA_CNT_MAX;
 }
 
@@ -203,6 +204,13 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 }
 
+/* Return: true: @qp is in the error state for having refused a request, and this is one. */
+static bool nhca_rx_was_refused(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	return READ_ONCE(qp->state) == IB_QPS_ERR && READ_ONCE(qp->rq.fatal) &&
+	       nhca_is_reliable(qp) && (rx->hdr.info->flags & NHCA_OPF_REQUEST);
+}
+
 static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	enum nhca_counter why;
@@ -211,6 +219,11 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_rx_count(qp, rx, 1);
 
 	why = nhca_rx_refusal(qp, rx);
+	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
+		nhca_rx_hold(rx, qp, &qp->rq.lock);
+		nhca_answer_refused(qp, rx);
+		return;
+	}
 	if (why != NHCA_CNT_MAX) {
 		nhca_rx_refused(qp->dev, &rx->hdr, why);
 		return;
