@@ -10,13 +10,16 @@
 
 /*
  * PSNs that a QP may have unacknowledged: a congestion window that doubles each
- * round trip up to where the last loss was, then grows by one, and halves at a
+ * round trip up to where the last loss was, then grows by one, and shrinks at a
  * loss.  Go-back-N throws away what arrives behind a loss, so that sending less
- * is what makes an overrun queue move again.
+ * is what makes an overrun queue move again; but as much as TCP by default keeps of
+ * its window (RFC 9438, 4.6) has to be left, or TCP takes what a shared link has.
  */
 #define NHCA_WINDOW_MIN		4
 #define NHCA_WINDOW_FIRST	16
 #define NHCA_WINDOW_MAX		256
+/* tenths that are left at a loss */
+#define NHCA_WINDOW_KEPT	7
 /*
  * A READ is asked for in requests of at most so many response packets, so that
  * the window holds for what the peer sends, too.  Each is one READ on the wire.

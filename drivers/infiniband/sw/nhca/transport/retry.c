@@ -97,7 +97,7 @@ void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	sq->threshold = max_t(u32, sq->window / 2, NHCA_WINDOW_MIN);
+	sq->threshold = max_t(u32, sq->window * NHCA_WINDOW_KEPT / 10, NHCA_WINDOW_MIN);
 	sq->window = stall ? NHCA_WINDOW_MIN : sq->threshold;
 	sq->grown = 0;
 }
