@@ -346,6 +346,39 @@ static bool refused(struct pair *p)
 	return no_rules();
 }
 
+/* A READ, and a WRITE behind it that is refused: the READ's answer is lost, and cannot be repeated. */
+static bool answer_and_refusal_lost(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(&p->a, 0, 8);
+	struct ibv_send_wr wr[2] = {
+		{ .wr_id = 1, .next = &wr[1], .opcode = IBV_WR_RDMA_READ },
+		{ .wr_id = 2, .opcode = IBV_WR_RDMA_WRITE },
+	};
+	struct ibv_send_wr *bad;
+	struct completion c;
+
+	for (int i = 0; i < 2; i++) {
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].send_flags = IBV_SEND_SIGNALED;
+		wr[i].wr.rdma.remote_addr = (uintptr_t)p->b.buf;
+		wr[i].wr.rdma.rkey = p->b.mr->rkey;
+	}
+	if (!rule("nak access opcode write times 1") ||
+	    !command("add drop send opcode read_response times 1"))
+		return false;
+	VERB(ibv_post_send(p->a.qp, wr, &bad));
+	if (!wait_any(p->a.cq, &c))
+		return false;
+	REQUIRE(c.wr_id == 1 && c.status == IBV_WC_REM_ACCESS_ERR, "READ without an answer: %s",
+		ibv_wc_status_str(c.status));
+	if (!wait_any(p->a.cq, &c))
+		return false;
+	REQUIRE(c.wr_id == 2 && c.status == IBV_WC_WR_FLUSH_ERR, "the WRITE behind it: %s",
+		ibv_wc_status_str(c.status));
+	return true;
+}
+
 /* The peer of a QP in error cannot know why, unless who asks again is told again. */
 static bool refusal_lost(struct pair *p)
 {
@@ -378,6 +411,8 @@ static bool refusal_lost(struct pair *p)
 				return false;
 		}
 	}
+	if (!answer_and_refusal_lost(p) || !impatient(p))
+		return false;
 	/* told again only what was refused: not who asks a QP that its owner has closed */
 	if (!no_rules() || !modify(p->b.qp, IBV_QPS_ERR, 0) ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))

@@ -170,6 +170,12 @@ void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 		return;
 	}
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
+	/*
+	 * An answer that was lost cannot be given again, and to its requester a NAK behind it only
+	 * says that it was lost: the NAK is at its place.
+	 */
+	if (rx->hdr.info->flags & NHCA_OPF_ANSWERED)
+		rq->nak_psn = rx->hdr.psn;
 	rq->nak_due = true;
 }
 
