@@ -368,6 +368,8 @@ struct nhca_ring_info {
 #define NHCA_FEATURE_XRC	(1u << 3)
 /* The kernel takes IB_QP_RATE_LIMIT */
 #define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
+/* The kernel has raw packet QPs and flow steering */
+#define NHCA_FEATURE_RAW	(1u << 5)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT
@@ -400,6 +402,38 @@ struct nhca_modify_srq_cmd {
 struct nhca_create_qp_resp {
 	struct nhca_ring_info sq;
 	struct nhca_ring_info rq;
+};
+
+/* of IB_USER_VERBS_EX_CMD_CREATE_WQ */
+struct nhca_create_wq_resp {
+	struct nhca_ring_info rq;
+};
+
+/* bytes of a key for the Toeplitz hash */
+#define NHCA_RSS_KEY		40
+
+/* what of a frame is hashed: enum ibv_rx_hash_fields */
+#define NHCA_RSS_SRC_IPV4	(1u << 0)
+#define NHCA_RSS_DST_IPV4	(1u << 1)
+#define NHCA_RSS_SRC_IPV6	(1u << 2)
+#define NHCA_RSS_DST_IPV6	(1u << 3)
+#define NHCA_RSS_SRC_PORT_TCP	(1u << 4)
+#define NHCA_RSS_DST_PORT_TCP	(1u << 5)
+#define NHCA_RSS_SRC_PORT_UDP	(1u << 6)
+#define NHCA_RSS_DST_PORT_UDP	(1u << 7)
+#define NHCA_RSS_FIELDS		0xff
+
+/**
+ * struct nhca_create_rss_cmd - cmd of IB_USER_VERBS_CMD_CREATE_QP, with an indirection table
+ * @fields: NHCA_RSS_*; the hash is Toeplitz', over them in the order source address, destination
+ *	address, source port, destination port
+ * @reserved: 0
+ * @key: of the hash
+ */
+struct nhca_create_rss_cmd {
+	__u32 fields;
+	__u32 reserved;
+	__u8 key[NHCA_RSS_KEY];
 };
 
 struct nhca_create_ah_resp {

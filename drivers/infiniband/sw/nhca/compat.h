@@ -29,6 +29,10 @@
 #define IB_WC_ATOMIC_WRITE		9
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define NHCA_OLD_GSO	/* skb_gso_segment() is in linux/netdevice.h */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
 #include <linux/timer.h>
 #define timer_container_of(var, callback_timer, timer_fieldname) \

@@ -18,6 +18,7 @@
 #include "memory/debug.h"
 #include "memory/memory.h"
 #include "net/net.h"
+#include "net/steer.h"
 #include "observe/debugfs.h"
 #include "observe/inject.h"
 #include "rcxt/pool.h"
@@ -131,6 +132,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event)
 	case NETDEV_UNREGISTER:
 		/* also when the netdev moves to another namespace */
 		nhca_recover(dev, NHCA_CH_ERR_DEVICE);
+		nhca_steer_stop(dev->steer);
 		ib_unregister_device_queued(&dev->ibdev);
 		break;
 	case NETDEV_UP:
@@ -274,6 +276,9 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	dev->txq = nhca_txq_create();
 	if (!dev->txq)
 		return -ENOMEM;
+	dev->steer = nhca_steer_create(ndev);
+	if (!dev->steer)
+		return -ENOMEM;
 	dev->inject = nhca_inject_create(dev, nhca_link_work);
 	if (!dev->inject)
 		return -ENOMEM;
@@ -315,6 +320,7 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->srq_ids);
 	xa_destroy(&dev->stats);
 	nhca_rcxt_dev_exit(dev);
+	nhca_steer_destroy(dev->steer);
 	nhca_inject_destroy(dev->inject);
 	free_percpu(dev->counters);
 	nhca_txq_put(dev->txq);

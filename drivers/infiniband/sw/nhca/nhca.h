@@ -28,6 +28,8 @@
 #define NHCA_MAX_SRQ_WR		0x8000
 #define NHCA_MAX_PD		0x100000
 #define NHCA_MAX_AH		0x100000
+/* work queues in an indirection table */
+#define NHCA_MAX_RSS		128
 #define NHCA_MAX_MR		0x100000
 #define NHCA_MAX_MW		0x100000
 /* elements of a fast registration: 16 MiB in small pages */
@@ -52,6 +54,7 @@ struct nhca_limbo;
 struct nhca_net;
 struct nhca_qp;
 struct nhca_rcxt_dev;
+struct nhca_steer;
 struct nhca_txq;
 
 /**
@@ -73,6 +76,7 @@ struct nhca_txq;
  * @mtu:      active path MTU in bytes, from the netdev's; as @port_state
  * @gsi:      the device's QP 1; RCU readers (transport/table.c)
  * @rcxt:     its channels and the pool of their rCxts (rcxt/); owned
+ * @steer:    its rules of which frames go to raw packet QPs (net/steer.c); owned
  * @inject:   its rules of fault injection (observe/inject.c); owned
  * @limbo:    packets that those have held back (net/faults.c); owned
  * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
@@ -107,6 +111,7 @@ struct nhca_dev {
 	u32 mtu;
 	struct nhca_qp __rcu *gsi;
 	struct nhca_rcxt_dev *rcxt;
+	struct nhca_steer *steer;
 	struct nhca_inject *inject;
 	struct nhca_limbo *limbo;
 	struct dentry *debugfs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * UD and GSI: one packet a message, addressed by an address handle
- * (IBTA 9.8.3).
+ * (IBTA 9.8.3).  Frames to raw packet QPs are taken in the same way.
  */
 #include "../wire/grh.h"
 #include "engine.h"
@@ -55,21 +55,24 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	return nhca_xmit(&tx);
 }
 
-static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx)
+/* @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH */
+static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_len)
 {
 	struct nhca_rwr *rwr = qp->rq.rwr;
 	struct nhca_iter it;
 	u8 grh[NHCA_GRH_LEN];
-	int err;
+	int err = 0;
 
-	if (rx->v4)
+	if (grh_len && rx->v4)
 		nhca_grh_fill4(grh, rx->iph);
-	else
+	else if (grh_len)
 		nhca_grh_fill6(grh, rx->iph);
 	nhca_iter_sges(&it, &qp->party, rwr->sge, rwr->num_sge, 0, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
-	err = nhca_iter_write(&it, grh, sizeof(grh)) ?:
-	      nhca_rx_copy(rx, &it);
+	if (grh_len)
+		err = nhca_iter_write(&it, grh, grh_len);
+	if (!err)
+		err = nhca_rx_copy(rx, &it);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(&it, 0, qp->rq.fault);
 	nhca_live_exit();
@@ -78,17 +81,21 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx)
 
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	u32 grh_len = nhca_is_raw(qp) ? 0 : NHCA_GRH_LEN;
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_cqe cqe = {
 		.status = IB_WC_SUCCESS,
 		.opcode = IB_WC_RECV,
-		.flags = NHCA_WC_GRH,
-		.byte_len = NHCA_GRH_LEN + rx->payload,
-		.src_qp = h->src_qpn,
-		.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6,
-		.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6,
+		.byte_len = grh_len + rx->payload,
 		.vlan_id = 0xffff,
 	};
+
+	if (grh_len) {
+		cqe.flags = NHCA_WC_GRH;
+		cqe.src_qp = h->src_qpn;
+		cqe.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6;
+		cqe.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+	}
 
 	switch (nhca_rq_take(qp)) {
 	case 0:
@@ -113,7 +120,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_count(&qp->who, NHCA_CNT_RX_BAD_LENGTH);
 		return true;
 	}
-	switch (nhca_datagram_place(qp, rx)) {
+	switch (nhca_datagram_place(qp, rx, grh_len)) {
 	case 0:
 		break;
 	case -EAGAIN:
@@ -128,7 +135,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		cqe.status = IB_WC_LOC_PROT_ERR;
 		goto fail;
 	}
-	if (h->info->flags & NHCA_OPF_IMMDT) {
+	if (grh_len && (h->info->flags & NHCA_OPF_IMMDT)) {
 		cqe.flags |= NHCA_WC_WITH_IMM;
 		cqe.ex.imm_data = (__force u32)h->imm;
 	}

@@ -40,6 +40,12 @@ static inline bool nhca_is_datagram(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
+/* Ethernet frames, in and out as they are */
+static inline bool nhca_is_raw(const struct nhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RAW_PACKET;
+}
+
 static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
@@ -300,6 +306,11 @@ void nhca_loop_end(struct nhca_qp *qp);
  */
 bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
 			const struct nhca_hdr *h);
+
+/* ---- raw.c ---- */
+
+/* send the frame that a request is; sq.lock held, RCU read side.  Return: as nhca_frame_send() */
+int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* ---- ack.c: sq.lock held ---- */
 

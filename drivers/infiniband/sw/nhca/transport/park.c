@@ -57,7 +57,8 @@ static void nhca_park_free(struct nhca_rq *rq, struct nhca_parked *p)
 /* Return: false if it was parked. */
 static bool nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	return nhca_is_datagram(qp) ? nhca_datagram_take(qp, rx) : nhca_respond_take(qp, rx);
+	return nhca_is_datagram(qp) || nhca_is_raw(qp) ? nhca_datagram_take(qp, rx) :
+							 nhca_respond_take(qp, rx);
 }
 
 void nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)

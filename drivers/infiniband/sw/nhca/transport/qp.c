@@ -115,8 +115,8 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	u32 space, stride;
 	int err;
 
-	/* an XRC target never sends: what is here for it is nobody's to post to */
-	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT) {
+	/* who never sends: what is here for it is nobody's to post to */
+	if (!qp->ibqp.send_cq) {
 		cap->max_send_wr = 0;
 		cap->max_send_sge = 0;
 		cap->max_inline_data = 0;
@@ -128,7 +128,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	if (err)
 		return err;
 
-	if (qp->ibqp.qp_type != IB_QPT_XRC_TGT) {
+	if (qp->ibqp.send_cq) {
 		space = stride - sizeof(struct nhca_send_wqe);
 		sq->max_wr = nhca_ring_entries(&sq->ring);
 		sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);

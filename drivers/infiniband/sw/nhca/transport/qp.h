@@ -283,6 +283,7 @@ struct nhca_qp_attr {
 
 struct nhca_channel;
 struct nhca_pace;
+struct nhca_rss;
 
 /**
  * struct nhca_qp - a queue pair
@@ -314,6 +315,8 @@ struct nhca_pace;
  * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
  *          @qpn, @who, @modify, @user and what @sq has been granted mean anything then, and
  *          nothing in transport/ is called for it
+ * @rss:    raw packet QP with an indirection table: where its frames go instead (net/rss.c); owned.
+ *          Of all the rest only what @channel needs means anything then
  * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
  */
 struct nhca_qp {
@@ -339,6 +342,7 @@ struct nhca_qp {
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	struct nhca_channel *channel;
+	struct nhca_rss *rss;
 	struct tasklet_struct kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
@@ -472,6 +476,15 @@ void nhca_transport_again(struct nhca_rx *rx);
  * Context: as nhca_transport_rx(), in the same RCU read side.
  */
 void nhca_transport_rx_end(struct nhca_rx *rx);
+
+/* ---- the border to net/steer.c: raw.c ---- */
+
+/**
+ * nhca_raw_rx - a frame for a raw packet QP, as it was on the wire
+ * @skb: begins with the Ethernet header; stays the caller's
+ * Context: softirq, RCU read side.
+ */
+void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
 
 /* ---- multicast: verbs/mcast.c ---- */
 

@@ -51,7 +51,8 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	if (nhca_swr_is_local(swr))
 		swr->npsn = 0;
-	else if (nhca_is_datagram(qp) || (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
+	else if (nhca_is_datagram(qp) || nhca_is_raw(qp) ||
+		 (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
 		swr->npsn = 1;
 	else
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
@@ -440,6 +441,10 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		err = nhca_datagram_send(qp, swr);
 		if (!err)
 			swr->sent = 1;
+	} else if (nhca_is_raw(qp)) {
+		err = nhca_raw_send(qp, swr);
+		if (!err)
+			swr->sent = 1;
 	} else if (nhca_swr_is_read(swr)) {
 		err = nhca_send_read(qp, swr);
 	} else if (nhca_swr_is_answered(swr)) {
@@ -461,6 +466,9 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	case -EINVAL:
 		swr->status = IB_WC_LOC_QP_OP_ERR;
+		return err;
+	case -EMSGSIZE:
+		swr->status = IB_WC_LOC_LEN_ERR;
 		return err;
 	default:
 		/*

@@ -3,6 +3,8 @@
  * From the send ring to a checked copy, and from ib_send_wr to the ring.  Past
  * this file nothing that user space can still change is read.
  */
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "engine.h"
@@ -24,7 +26,8 @@
 
 static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 {
-	u64 ops = nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
+	u64 ops = nhca_is_raw(qp) ? BIT(NHCA_WR_SEND) :
+		  nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
 		  nhca_is_reliable(qp) ? NHCA_OPS_RC | NHCA_OPS_LOCAL :
 		  NHCA_OPS_UC | NHCA_OPS_LOCAL;
 
@@ -81,6 +84,9 @@ static bool nhca_swr_length(struct nhca_swr *swr)
 /* Is the length one that operation and service allow (11.6.2)? */
 static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
+	if (nhca_is_raw(qp))
+		return swr->length >= ETH_HLEN && swr->length <= ETH_HLEN + VLAN_HLEN +
+							       READ_ONCE(qp->dev->netdev->mtu);
 	switch (swr->wqe.opcode) {
 	case NHCA_WR_ATOMIC_CMP_AND_SWP:
 	case NHCA_WR_ATOMIC_FETCH_AND_ADD:

@@ -74,6 +74,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_FLUSH_GLOBAL |
 				    IB_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_XRC |
+				    IB_DEVICE_MANAGED_FLOW_STEERING |
 				    nhca_mw_device_cap(),
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG | IBK_SG_GAPS_REG,
 		.max_send_sge = NHCA_MAX_SGE,
@@ -102,6 +103,12 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_fast_reg_page_list_len = NHCA_MAX_FAST_SG,
 		.max_dm_size = NHCA_MAX_DM_SIZE,
 		.max_pkeys = NHCA_MAX_PKEYS,
+		.rss_caps = {
+			.supported_qpts = BIT(IB_QPT_RAW_PACKET),
+			.max_rwq_indirection_tables = NHCA_MAX_QP,
+			.max_rwq_indirection_table_size = NHCA_MAX_RSS,
+		},
+		.max_wq_type_rq = NHCA_MAX_QP,
 		.local_ca_ack_delay = NHCA_ACK_DELAY,
 		/* completion timestamps: CLOCK_MONOTONIC_RAW in nanoseconds */
 		.timestamp_mask = U64_MAX,
@@ -128,7 +135,7 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 
 static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
 	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
-		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT,
+		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT | NHCA_FEATURE_RAW,
 };
 
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)

@@ -213,6 +213,37 @@ struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 int nhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int nhca_dealloc_mw(struct ib_mw *ibmw);
 
+/* flow.c */
+struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
+				 struct ib_udata *udata);
+int nhca_destroy_flow(struct ib_flow *ibflow);
+
+/**
+ * nhca_flow_rule - what a flow's specifications ask for
+ * @rule: zeroed; its key, mask, priority and copy are filled in
+ * Context: any.
+ * Return: 0; -EINVAL: they contradict each other or are not well-formed; -EOPNOTSUPP.
+ */
+struct nhca_steer_rule;
+int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule);
+
+/* wq.c */
+struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
+			     struct ib_udata *udata);
+int nhca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
+int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata);
+/* the core's part is all of it */
+struct nhca_ind_table {
+	struct ib_rwq_ind_table ibtable;
+};
+
+int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
+			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
+int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
+/* a raw packet QP with an indirection table: nhca_qp.rss */
+int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+void nhca_destroy_rss(struct nhca_qp *qp);
+
 /* mcast.c */
 int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int nhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);

@@ -28,6 +28,11 @@ static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 	case IB_QPT_UC:
 	case IB_QPT_UD:
 		break;
+	case IB_QPT_RAW_PACKET:
+		/* the core has asked for CAP_NET_RAW; kernel users have the netdev itself */
+		if (!user)
+			return -EOPNOTSUPP;
+		break;
 	case IB_QPT_XRC_INI:
 		/* the kernel's send requests have no SRQ number */
 		if (!user)
@@ -53,7 +58,7 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init, bool user)
 	err = nhca_qp_check_type(init, user);
 	if (err)
 		return err;
-	if (init->create_flags || init->rwq_ind_tbl)
+	if (init->create_flags)
 		return -EOPNOTSUPP;
 	if (cap->max_send_wr > NHCA_MAX_QP_WR || cap->max_send_sge > NHCA_MAX_SGE ||
 	    cap->max_inline_data > NHCA_MAX_INLINE)
@@ -79,6 +84,8 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 	if (init->qp_type == IB_QPT_DRIVER)
 		return nhca_create_channel(ibqp, init, udata);
+	if (init->rwq_ind_tbl)
+		return nhca_create_rss(ibqp, init, udata);
 
 	err = nhca_qp_check_init(init, udata);
 	if (err)
@@ -203,6 +210,9 @@ int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (qp->channel)
 		return nhca_modify_channel(qp, attr, mask);
+	/* its work queues have states */
+	if (qp->rss)
+		return -EOPNOTSUPP;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 
@@ -265,6 +275,8 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (qp->channel)
 		nhca_query_channel(qp, attr);
+	else if (qp->rss)
+		*attr = (struct ib_qp_attr){ .qp_state = IB_QPS_RTR, .port_num = NHCA_PORT };
 	else
 		nhca_qp_to_attr(qp, attr);
 	attr->cur_qp_state = attr->qp_state;
@@ -293,6 +305,10 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		nhca_destroy_channel(qp);
 		return 0;
 	}
+	if (qp->rss) {
+		nhca_destroy_rss(qp);
+		return 0;
+	}
 	nhca_mcast_detach_all(qp);
 	nhca_qp_fini(qp);
 	nhca_mw_qp_gone(&qp->party);
@@ -310,7 +326,7 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	/* user space posts into its ring; this is only the doorbell */
 	if (qp->user) {
 		*bad_wr = wr;
-		if (wr)
+		if (wr || qp->rss)
 			return -EINVAL;
 		if (qp->channel)
 			nhca_channel_doorbell(qp->channel);
@@ -365,8 +381,8 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	if (qp->user) {
 		*bad_wr = wr;
-		/* a channel has no receive queue */
-		if (wr || qp->channel)
+		/* these have no receive queue */
+		if (wr || qp->channel || qp->rss)
 			return -EINVAL;
 		nhca_recv_doorbell(qp);
 		return 0;

@@ -158,6 +158,9 @@ int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		channel_look(qp, &ch);
 		return res_table(msg, channel_fields, ARRAY_SIZE(channel_fields), &ch);
 	}
+	/* it has nothing of its own */
+	if (qp->rss)
+		return 0;
 	nhca_qp_look(qp, &res);
 	return res_table(msg, qp_fields, ARRAY_SIZE(qp_fields), &res);
 }
@@ -172,6 +175,8 @@ int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 		channel_look(qp, &ch);
 		return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(ch), &ch);
 	}
+	if (qp->rss)
+		return -EOPNOTSUPP;
 	nhca_qp_look(qp, &res);
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames in by rules: a hook of netfilter where the netdev's frames enter the host, before
+ * bridges, VLANs and protocols, registered as long as there is a rule.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netdevice.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_netdev.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <net/dsfield.h>
+#include <net/ipv6.h>
+#include <rdma/ib_verbs.h>
+
+#include "../compat.h"
+#ifndef NHCA_OLD_GSO
+#include <net/gso.h>
+#endif
+
+#include "net.h"
+#include "flow.h"
+#include "steer.h"
+#include "../memory/memory.h"
+#include "../observe/inject.h"
+#include "../transport/qp.h"
+
+/* a frame is compared with all that come before the one that it fits */
+#define NHCA_STEER_RULES	1024
+
+/**
+ * struct nhca_steer - the rules of a device
+ * @lock:    writers
+ * @rules:   by priority; RCU readers
+ * @count:   of them
+ * @ndev:    the device's
+ * @hook:    registered while @net is not NULL
+ * @net:     the namespace in which it is
+ * @stopped: the netdev leaves
+ */
+struct nhca_steer {
+	/* adding and deleting rules, and with them the hook */
+	struct mutex lock;
+	struct list_head rules;
+	unsigned int count;
+	struct net_device *ndev;
+#ifdef CONFIG_NETFILTER_INGRESS
+	struct nf_hook_ops hook;
+#endif
+	struct net *net;
+	bool stopped;
+};
+
+/* ---- what a frame is ---- */
+
+static void nhca_steer_look_ports(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+{
+	const __be16 *p;
+	__be16 buf[2];
+
+	if (key->proto != IPPROTO_TCP && key->proto != IPPROTO_UDP)
+		return;
+	p = skb_header_pointer(skb, off, sizeof(buf), buf);
+	if (!p)
+		return;
+	key->sport = p[0];
+	key->dport = p[1];
+}
+
+static void nhca_steer_look_ip4(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+{
+	const struct iphdr *iph;
+	struct iphdr buf;
+
+	iph = skb_header_pointer(skb, off, sizeof(buf), &buf);
+	if (!iph || iph->version != 4 || iph->ihl < sizeof(buf) / 4)
+		return;
+	key->src.s6_addr32[3] = iph->saddr;
+	key->dst.s6_addr32[3] = iph->daddr;
+	key->proto = iph->protocol;
+	key->tos = iph->tos;
+	key->ttl = iph->ttl;
+	if (iph->frag_off & htons(IP_DF))
+		key->flags |= IB_IPV4_DONT_FRAG;
+	if (iph->frag_off & htons(IP_MF))
+		key->flags |= IB_IPV4_MORE_FRAG;
+	if (!(iph->frag_off & htons(IP_OFFSET)))
+		nhca_steer_look_ports(skb, off + iph->ihl * 4, key);
+}
+
+static void nhca_steer_look_ip6(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+{
+	const struct ipv6hdr *ip6h;
+	struct ipv6hdr buf;
+	__be16 frag = 0;
+
+	ip6h = skb_header_pointer(skb, off, sizeof(buf), &buf);
+	if (!ip6h || ip6h->version != 6)
+		return;
+	key->src = ip6h->saddr;
+	key->dst = ip6h->daddr;
+	key->tos = ipv6_get_dsfield(ip6h);
+	key->ttl = ip6h->hop_limit;
+	key->label = ip6_flowlabel(ip6h);
+	key->proto = ip6h->nexthdr;
+	off = ipv6_skip_exthdr(skb, off + sizeof(*ip6h), &key->proto, &frag);
+	if (off >= 0 && !(frag & htons(IP6_OFFSET)))
+		nhca_steer_look_ports(skb, off, key);
+}
+
+void nhca_steer_look(const struct sk_buff *skb, struct nhca_steer_key *key)
+{
+	int off = skb_network_offset(skb);
+	const struct vlan_hdr *vh;
+	struct vlan_hdr buf;
+
+	memset(key, 0, sizeof(*key));
+	ether_addr_copy(key->dmac, eth_hdr(skb)->h_dest);
+	ether_addr_copy(key->smac, eth_hdr(skb)->h_source);
+	key->type = skb->protocol;
+	if (skb_vlan_tag_present(skb)) {
+		key->vlan = htons(skb_vlan_tag_get(skb));
+	} else if (eth_type_vlan(key->type)) {
+		vh = skb_header_pointer(skb, off, sizeof(buf), &buf);
+		if (!vh)
+			return;
+		key->vlan = vh->h_vlan_TCI;
+		key->type = vh->h_vlan_encapsulated_proto;
+		off += VLAN_HLEN;
+	}
+	if (key->type == htons(ETH_P_IP))
+		nhca_steer_look_ip4(skb, off, key);
+	else if (key->type == htons(ETH_P_IPV6))
+		nhca_steer_look_ip6(skb, off, key);
+}
+
+bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer_key *key)
+{
+	const u32 *mask = (const u32 *)&rule->mask;
+	const u32 *want = (const u32 *)&rule->key;
+	const u32 *have = (const u32 *)key;
+	unsigned int i;
+
+	BUILD_BUG_ON(sizeof(*key) % sizeof(u32));
+	for (i = 0; i < sizeof(*key) / sizeof(u32); i++)
+		if ((have[i] ^ want[i]) & mask[i])
+			return false;
+	return true;
+}
+
+/* ---- frames in ---- */
+
+/* One that was on the wire as it is now, to the QP, which copies it. */
+static void nhca_steer_give(struct nhca_qp *qp, struct sk_buff *skb)
+{
+	nhca_raw_rx(qp, skb);
+	consume_skb(skb);
+}
+
+/*
+ * What the host has put together, or has left for later, of what came over the wire, is taken
+ * apart again, or done: a raw packet QP is behind the wire, and not behind the host.  Eats @skb.
+ */
+static void nhca_steer_restore(struct nhca_qp *qp, struct sk_buff *skb)
+{
+	struct sk_buff *segs, *next;
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb)
+		goto lost;
+	skb_push(skb, skb->data - skb_mac_header(skb));
+	if (skb_vlan_tag_present(skb)) {
+		skb = __vlan_hwaccel_push_inside(skb);
+		if (!skb)
+			goto lost;
+	}
+	if (!skb_is_gso(skb)) {
+		if (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
+			goto drop;
+		nhca_steer_give(qp, skb);
+		return;
+	}
+	segs = skb_gso_segment(skb, 0);
+	if (IS_ERR_OR_NULL(segs))
+		goto drop;
+	consume_skb(skb);
+	skb_list_walk_safe(segs, skb, next) {
+		skb_mark_not_on_list(skb);
+		nhca_steer_give(qp, skb);
+	}
+	return;
+
+drop:
+	kfree_skb(skb);
+lost:
+	nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
+}
+
+/* ---- the hook ---- */
+
+/* Return: true: a rule has taken @skb. */
+__maybe_unused static bool nhca_steer_in(const struct nhca_steer *steer, struct sk_buff *skb)
+{
+	struct nhca_steer_rule *rule;
+	struct nhca_steer_key key;
+	struct sk_buff *copy;
+
+	nhca_steer_look(skb, &key);
+	list_for_each_entry_rcu(rule, &steer->rules, list) {
+		if (!nhca_steer_fits(rule, &key))
+			continue;
+		if (!rule->copy) {
+			nhca_steer_restore(rule->qp, skb);
+			return true;
+		}
+		copy = skb_clone(skb, GFP_ATOMIC);
+		if (copy)
+			nhca_steer_restore(rule->qp, copy);
+		else
+			nhca_count(&rule->qp->who, NHCA_CNT_RX_NO_BUFFER);
+	}
+	return false;
+}
+
+#ifdef CONFIG_NETFILTER_INGRESS
+static unsigned int nhca_steer_hook(void *priv, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	return nhca_steer_in(priv, skb) ? NF_STOLEN : NF_ACCEPT;
+}
+
+static int nhca_steer_hook_add(struct nhca_steer *steer)
+{
+	struct net *net = dev_net(steer->ndev);
+	int err;
+
+	steer->hook = (struct nf_hook_ops) {
+		.hook = nhca_steer_hook,
+		.dev = steer->ndev,
+		.priv = steer,
+		.pf = NFPROTO_NETDEV,
+		.hooknum = NF_NETDEV_INGRESS,
+		.priority = INT_MIN,
+	};
+	err = nf_register_net_hook(net, &steer->hook);
+	if (!err)
+		steer->net = net;
+	return err;
+}
+
+static void nhca_steer_hook_del(struct nhca_steer *steer)
+{
+	if (!steer->net)
+		return;
+	nf_unregister_net_hook(steer->net, &steer->hook);
+	steer->net = NULL;
+}
+#else
+static int nhca_steer_hook_add(struct nhca_steer *steer)
+{
+	return -EOPNOTSUPP;
+}
+
+static void nhca_steer_hook_del(struct nhca_steer *steer)
+{
+}
+#endif
+
+/* ---- rules ---- */
+
+struct nhca_steer *nhca_steer_create(struct net_device *ndev)
+{
+	struct nhca_steer *steer = kzalloc(sizeof(*steer), GFP_KERNEL);
+
+	if (!steer)
+		return NULL;
+	mutex_init(&steer->lock);
+	INIT_LIST_HEAD(&steer->rules);
+	steer->ndev = ndev;
+	return steer;
+}
+
+void nhca_steer_destroy(struct nhca_steer *steer)
+{
+	if (!steer)
+		return;
+	WARN_ON(!list_empty(&steer->rules) || steer->net);
+	mutex_destroy(&steer->lock);
+	kfree(steer);
+}
+
+void nhca_steer_stop(struct nhca_steer *steer)
+{
+	mutex_lock(&steer->lock);
+	steer->stopped = true;
+	nhca_steer_hook_del(steer);
+	mutex_unlock(&steer->lock);
+}
+
+void nhca_steer_insert(struct list_head *rules, struct nhca_steer_rule *rule)
+{
+	struct nhca_steer_rule *other;
+
+	list_for_each_entry(other, rules, list)
+		if (other->priority > rule->priority)
+			break;
+	list_add_tail_rcu(&rule->list, &other->list);
+}
+
+int nhca_steer_add(struct nhca_steer *steer, struct nhca_steer_rule *rule)
+{
+	int err = 0;
+
+	mutex_lock(&steer->lock);
+	if (steer->stopped)
+		err = -ENODEV;
+	else if (steer->count == NHCA_STEER_RULES)
+		err = -ENOMEM;
+	else if (!steer->net)
+		err = nhca_steer_hook_add(steer);
+	if (!err) {
+		nhca_steer_insert(&steer->rules, rule);
+		steer->count++;
+	}
+	mutex_unlock(&steer->lock);
+	return err;
+}
+
+void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule)
+{
+	mutex_lock(&steer->lock);
+	list_del_rcu(&rule->list);
+	if (!--steer->count)
+		nhca_steer_hook_del(steer);
+	mutex_unlock(&steer->lock);
+	/* the hook may have found it, and its QP with it */
+	synchronize_rcu();
+	kfree(rule);
+}
+
+/* ---- frames out ---- */
+
+/* Does a rule that keeps what it gets (@keep: set), or any, want a frame that is to be sent? */
+static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buff *skb, bool *keep)
+{
+	struct nhca_steer_rule *rule;
+	struct nhca_steer_key key;
+	bool wanted = false;
+
+	if (likely(list_empty_careful(&steer->rules)))
+		return false;
+	nhca_steer_look(skb, &key);
+	list_for_each_entry_rcu(rule, &steer->rules, list) {
+		if (!nhca_steer_fits(rule, &key))
+			continue;
+		wanted = true;
+		*keep = !rule->copy;
+		if (*keep)
+			break;
+	}
+	return wanted;
+}
+
+/* As if it had come by the wire, but never for the host.  Eats @skb. */
+static void nhca_frame_loop(struct sk_buff *skb)
+{
+	skb->protocol = eth_type_trans(skb, skb->dev);
+	skb->pkt_type = PACKET_OTHERHOST;
+	netif_rx(skb);
+}
+
+int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_flow *flow,
+		    struct nhca_iter *it, u32 len, struct nhca_fault *fault)
+{
+	struct net_device *ndev = dev->netdev;
+	bool keep = false;
+	struct sk_buff *skb, *loop;
+	int err;
+
+	if (unlikely(!netif_running(ndev)) || nhca_inject_down(dev))
+		return -ENETDOWN;
+	skb = alloc_skb(LL_RESERVED_SPACE(ndev) + len + ndev->needed_tailroom,
+			GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return -ENOMEM;
+	skb_reserve(skb, LL_RESERVED_SPACE(ndev));
+
+	nhca_live_enter();
+	err = nhca_iter_read(it, skb_put(skb, len), len);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(it, 0, fault);
+	nhca_live_exit();
+	if (err) {
+		kfree_skb(skb);
+		return err;
+	}
+
+	skb->dev = ndev;
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, ETH_HLEN);
+	skb->protocol = eth_hdr(skb)->h_proto;
+	/* the room for a tag is only a tag's */
+	if (len > ETH_HLEN + READ_ONCE(ndev->mtu) && !eth_type_vlan(skb->protocol)) {
+		kfree_skb(skb);
+		return -EMSGSIZE;
+	}
+	nhca_flow_charge(flow, skb, -1, 1);
+	nhca_count_add(who, NHCA_CNT_SENT_PKTS, 1);
+	nhca_count_add(who, NHCA_CNT_SENT_BYTES, len);
+
+	if (nhca_steer_wants(dev->steer, skb, &keep)) {
+		if (keep && !is_multicast_ether_addr(eth_hdr(skb)->h_dest)) {
+			nhca_frame_loop(skb);
+			return 0;
+		}
+		loop = skb_copy(skb, GFP_ATOMIC);
+		if (loop)
+			nhca_frame_loop(loop);
+	}
+	/* net_xmit_eval() is a macro that looks twice */
+	err = dev_queue_xmit(skb);
+	if (unlikely(net_xmit_eval(err)))
+		nhca_count(who, NHCA_CNT_SEND_ERR);
+	return 0;
+}

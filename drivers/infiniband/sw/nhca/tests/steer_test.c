@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: flow steering: what a rule asks for, which frames fit it, and whose turn comes first.
+ */
+#include <kunit/test.h>
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/skbuff.h>
+#include <linux/udp.h>
+#include <rdma/ib_verbs.h>
+
+#include "../net/rss.h"
+#include "../verbs/objects.h"
+
+static const u8 steer_dmac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+static const u8 steer_smac[ETH_ALEN] = { 2, 0, 0, 0, 0, 2 };
+
+/* An Ethernet header with, if @tci, a VLAN tag in the frame; its data begins behind the first. */
+static struct sk_buff *steer_eth(struct kunit *test, u16 type, u16 tci)
+{
+	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
+	struct vlan_hdr *vh;
+	struct ethhdr *eth;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	eth = skb_put_zero(skb, sizeof(*eth));
+	ether_addr_copy(eth->h_dest, steer_dmac);
+	ether_addr_copy(eth->h_source, steer_smac);
+	eth->h_proto = htons(tci ? ETH_P_8021Q : type);
+	skb_reset_mac_header(skb);
+	skb_set_network_header(skb, sizeof(*eth));
+	skb->protocol = eth->h_proto;
+	if (tci) {
+		vh = skb_put(skb, sizeof(*vh));
+		vh->h_vlan_TCI = htons(tci);
+		vh->h_vlan_encapsulated_proto = htons(type);
+	}
+	return skb;
+}
+
+static void steer_ports(struct sk_buff *skb)
+{
+	struct udphdr *uh = skb_put_zero(skb, sizeof(*uh));
+
+	uh->source = htons(1000);
+	uh->dest = htons(2000);
+}
+
+static struct sk_buff *steer_udp4(struct kunit *test, u16 tci, u16 frag_off)
+{
+	struct sk_buff *skb = steer_eth(test, ETH_P_IP, tci);
+	struct iphdr *iph = skb_put_zero(skb, sizeof(*iph));
+
+	*iph = (struct iphdr) {
+		.version = 4, .ihl = 5, .tos = 0x2e, .ttl = 17, .protocol = IPPROTO_UDP,
+		.frag_off = htons(frag_off), .saddr = htonl(0x0a000001), .daddr = htonl(0x0a000002),
+	};
+	steer_ports(skb);
+	return skb;
+}
+
+/* @extended: with a hop-by-hop header before UDP's */
+static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
+{
+	struct sk_buff *skb = steer_eth(test, ETH_P_IPV6, 0);
+	struct ipv6hdr *ip6h = skb_put_zero(skb, sizeof(*ip6h));
+	u8 *ext;
+
+	*(__be32 *)ip6h = htonl(0x6ab12345);
+	ip6h->nexthdr = extended ? NEXTHDR_HOP : NEXTHDR_UDP;
+	ip6h->hop_limit = 33;
+	ip6h->saddr.s6_addr[15] = 1;
+	ip6h->daddr.s6_addr[15] = 2;
+	if (extended) {
+		ext = skb_put_zero(skb, 8);
+		ext[0] = NEXTHDR_UDP;
+		/* PadN */
+		ext[2] = 1;
+		ext[3] = 4;
+	}
+	steer_ports(skb);
+	return skb;
+}
+
+static void steer_look_ip4_test(struct kunit *test)
+{
+	struct nhca_steer_key key;
+	struct sk_buff *skb;
+
+	skb = steer_udp4(test, 0, IP_DF);
+	nhca_steer_look(skb, &key);
+	KUNIT_EXPECT_MEMEQ(test, key.dmac, steer_dmac, ETH_ALEN);
+	KUNIT_EXPECT_MEMEQ(test, key.smac, steer_smac, ETH_ALEN);
+	KUNIT_EXPECT_EQ(test, ntohs(key.type), ETH_P_IP);
+	KUNIT_EXPECT_EQ(test, key.vlan, 0);
+	KUNIT_EXPECT_EQ(test, ntohl(key.src.s6_addr32[3]), 0x0a000001);
+	KUNIT_EXPECT_EQ(test, ntohl(key.dst.s6_addr32[3]), 0x0a000002);
+	KUNIT_EXPECT_EQ(test, key.proto, IPPROTO_UDP);
+	KUNIT_EXPECT_EQ(test, key.tos, 0x2e);
+	KUNIT_EXPECT_EQ(test, key.ttl, 17);
+	KUNIT_EXPECT_EQ(test, key.flags, IB_IPV4_DONT_FRAG);
+	KUNIT_EXPECT_EQ(test, ntohs(key.sport), 1000);
+	KUNIT_EXPECT_EQ(test, ntohs(key.dport), 2000);
+	kfree_skb(skb);
+
+	/* only the first fragment has ports */
+	skb = steer_udp4(test, 0, IP_MF);
+	nhca_steer_look(skb, &key);
+	KUNIT_EXPECT_EQ(test, key.flags, IB_IPV4_MORE_FRAG);
+	KUNIT_EXPECT_EQ(test, ntohs(key.dport), 2000);
+	kfree_skb(skb);
+	skb = steer_udp4(test, 0, 100);
+	nhca_steer_look(skb, &key);
+	KUNIT_EXPECT_EQ(test, key.dport, 0);
+	kfree_skb(skb);
+}
+
+/* The same frame is the same whether its tag is in it or beside it. */
+static void steer_look_vlan_test(struct kunit *test)
+{
+	struct nhca_steer_key in, beside;
+	struct sk_buff *skb;
+
+	skb = steer_udp4(test, 0x6123, 0);
+	nhca_steer_look(skb, &in);
+	KUNIT_EXPECT_EQ(test, ntohs(in.vlan), 0x6123);
+	KUNIT_EXPECT_EQ(test, ntohs(in.type), ETH_P_IP);
+	KUNIT_EXPECT_EQ(test, ntohs(in.dport), 2000);
+	kfree_skb(skb);
+
+	skb = steer_udp4(test, 0, 0);
+	__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 0x6123);
+	/* as a frame that came in has it */
+	skb_pull(skb, ETH_HLEN);
+	nhca_steer_look(skb, &beside);
+	KUNIT_EXPECT_MEMEQ(test, &beside, &in, sizeof(in));
+	kfree_skb(skb);
+}
+
+static void steer_look_ip6_test(struct kunit *test)
+{
+	struct nhca_steer_key key;
+	struct sk_buff *skb;
+	int extended;
+
+	for (extended = 0; extended < 2; extended++) {
+		skb = steer_udp6(test, extended);
+		nhca_steer_look(skb, &key);
+		KUNIT_EXPECT_EQ(test, ntohs(key.type), ETH_P_IPV6);
+		KUNIT_EXPECT_EQ(test, key.src.s6_addr[15], 1);
+		KUNIT_EXPECT_EQ(test, key.dst.s6_addr[15], 2);
+		KUNIT_EXPECT_EQ(test, key.tos, 0xab);
+		KUNIT_EXPECT_EQ(test, ntohl(key.label), 0x12345);
+		KUNIT_EXPECT_EQ(test, key.ttl, 33);
+		KUNIT_EXPECT_EQ(test, key.proto, IPPROTO_UDP);
+		KUNIT_EXPECT_EQ(test, ntohs(key.sport), 1000);
+		KUNIT_EXPECT_EQ(test, ntohs(key.dport), 2000);
+		kfree_skb(skb);
+	}
+}
+
+/* Frames that end anywhere: what is not there is 0, and nothing behind the end is looked at. */
+static void steer_look_short_test(struct kunit *test)
+{
+	struct nhca_steer_key key;
+	struct sk_buff *skb;
+	unsigned int len;
+	int v6;
+
+	for (v6 = 0; v6 < 2; v6++) {
+		skb = v6 ? steer_udp6(test, true) : steer_udp4(test, 5, 0);
+		for (len = skb->len - 5; len >= ETH_HLEN; len--) {
+			skb_trim(skb, len);
+			nhca_steer_look(skb, &key);
+			KUNIT_EXPECT_EQ(test, key.dport, 0);
+			KUNIT_EXPECT_MEMEQ(test, key.dmac, steer_dmac, ETH_ALEN);
+		}
+		kfree_skb(skb);
+	}
+}
+
+/**
+ * union steer_attr - a flow of up to three specifications, as the core hands it over
+ * @attr:  its head
+ * @bytes: the whole: behind the head the specifications, each as long as it says
+ */
+union steer_attr {
+	struct ib_flow_attr attr;
+	u8 bytes[sizeof(struct ib_flow_attr) + 3 * sizeof(union ib_flow_spec)];
+};
+
+static void steer_spec(union steer_attr *a, const void *spec, size_t size)
+{
+	size_t at = sizeof(a->attr);
+	int i;
+
+	for (i = 0; i < a->attr.num_of_specs; i++)
+		at += ((union ib_flow_spec *)(a->bytes + at))->size;
+	memcpy(a->bytes + at, spec, size);
+	a->attr.num_of_specs++;
+}
+
+static const struct ib_flow_spec_eth steer_spec_eth = {
+	.type = IB_FLOW_SPEC_ETH, .size = sizeof(steer_spec_eth),
+	.val.dst_mac = { 2, 0, 0, 0, 0, 1 }, .val.vlan_tag = htons(0xf123),
+	.mask.dst_mac = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, .mask.vlan_tag = htons(0x0fff),
+};
+
+static const struct ib_flow_spec_ipv4 steer_spec_ip4 = {
+	.type = IB_FLOW_SPEC_IPV4, .size = sizeof(steer_spec_ip4),
+	.val.dst_ip = htonl(0x0a0000ff), .mask.dst_ip = htonl(0xffffff00),
+};
+
+static const struct ib_flow_spec_tcp_udp steer_spec_udp = {
+	.type = IB_FLOW_SPEC_UDP, .size = sizeof(steer_spec_udp),
+	.val.dst_port = htons(2000), .mask.dst_port = htons(0xffff),
+};
+
+static bool steer_is_for(const struct nhca_steer_rule *rule, struct sk_buff *skb)
+{
+	struct nhca_steer_key key;
+
+	nhca_steer_look(skb, &key);
+	kfree_skb(skb);
+	return nhca_steer_fits(rule, &key);
+}
+
+/* A frame fits that has all that the specifications say, in the bits of their masks. */
+static void steer_rule_fits_test(struct kunit *test)
+{
+	struct nhca_steer_rule rule = {};
+	union steer_attr a = { .attr.priority = 7, .attr.flags = IB_FLOW_ATTR_FLAGS_DONT_TRAP };
+
+	steer_spec(&a, &steer_spec_eth, sizeof(steer_spec_eth));
+	steer_spec(&a, &steer_spec_ip4, sizeof(steer_spec_ip4));
+	steer_spec(&a, &steer_spec_udp, sizeof(steer_spec_udp));
+	KUNIT_ASSERT_EQ(test, nhca_flow_rule(&a.attr, &rule), 0);
+	KUNIT_EXPECT_EQ(test, rule.priority, 7);
+	KUNIT_EXPECT_TRUE(test, rule.copy);
+	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp4(test, 0x6123, 0)));
+	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp4(test, 0x0123, 0)));
+	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp4(test, 0x6124, 0)));
+	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp4(test, 0, 0)));
+	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp4(test, 0x6123, 100)));
+	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp6(test, false)));
+}
+
+/* A rule without specifications is for all. */
+static void steer_rule_all_test(struct kunit *test)
+{
+	struct nhca_steer_rule rule = {};
+	union steer_attr a = {};
+
+	KUNIT_ASSERT_EQ(test, nhca_flow_rule(&a.attr, &rule), 0);
+	KUNIT_EXPECT_FALSE(test, rule.copy);
+	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp4(test, 0, 0)));
+	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp6(test, false)));
+	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_eth(test, ETH_P_ARP, 9)));
+}
+
+static int steer_rule_err(union steer_attr *a)
+{
+	struct nhca_steer_rule rule = {};
+
+	return nhca_flow_rule(&a->attr, &rule);
+}
+
+/* What no frame can be, and what nhca does not know, is refused. */
+static void steer_rule_refused_test(struct kunit *test)
+{
+	static const struct ib_flow_spec_ipv6 ip6 = {
+		.type = IB_FLOW_SPEC_IPV6, .size = sizeof(ip6),
+	};
+	static const struct ib_flow_spec_ipv4 tcp4 = {
+		.type = IB_FLOW_SPEC_IPV4, .size = sizeof(tcp4),
+		.val.proto = IPPROTO_TCP, .mask.proto = 0xff,
+	};
+	static const struct ib_flow_spec_action_drop drop = {
+		.type = IB_FLOW_SPEC_ACTION_DROP, .size = sizeof(drop),
+	};
+	union steer_attr a = {};
+
+	steer_spec(&a, &ip6, sizeof(ip6));
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), 0);
+	steer_spec(&a, &steer_spec_ip4, sizeof(steer_spec_ip4));
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EINVAL);
+
+	memset(&a, 0, sizeof(a));
+	steer_spec(&a, &tcp4, sizeof(tcp4));
+	steer_spec(&a, &steer_spec_udp, sizeof(steer_spec_udp));
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EINVAL);
+
+	memset(&a, 0, sizeof(a));
+	steer_spec(&a, &drop, sizeof(drop));
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EOPNOTSUPP);
+
+	memset(&a, 0, sizeof(a));
+	a.attr.type = IB_FLOW_ATTR_SNIFFER;
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EOPNOTSUPP);
+	a.attr.type = IB_FLOW_ATTR_NORMAL;
+	a.attr.flags = IB_FLOW_ATTR_FLAGS_EGRESS;
+	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EOPNOTSUPP);
+}
+
+/* Lower priorities first, and of equals the one that was there before. */
+static void steer_order_test(struct kunit *test)
+{
+	static const u16 given[] = { 5, 0, 9, 5, 0xffff, 0, 9 };
+	static const u8 order[] = { 1, 5, 0, 3, 2, 6, 4 };
+	struct nhca_steer_rule rules[ARRAY_SIZE(given)] = {};
+	struct nhca_steer_rule *rule;
+	LIST_HEAD(list);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(given); i++) {
+		rules[i].priority = given[i];
+		nhca_steer_insert(&list, &rules[i]);
+	}
+	i = 0;
+	list_for_each_entry(rule, &list, list)
+		KUNIT_EXPECT_PTR_EQ(test, rule, &rules[order[i++]]);
+	KUNIT_EXPECT_EQ(test, i, ARRAY_SIZE(given));
+}
+
+/* Key and sums that Microsoft published with the hash ("Verifying the RSS Hash Calculation") */
+static const u8 steer_rss_key[NHCA_RSS_KEY] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
+	0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
+	0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
+
+static void steer_rss_hash_test(struct kunit *test)
+{
+	struct nhca_steer_key what = {
+		.type = htons(ETH_P_IP), .proto = IPPROTO_TCP,
+		.src.s6_addr32[3] = htonl(0x420995bb), .sport = htons(2794),
+		.dst.s6_addr32[3] = htonl(0xa18e6450), .dport = htons(1766),
+	};
+	const u32 addrs = NHCA_RSS_SRC_IPV4 | NHCA_RSS_DST_IPV4;
+	const u32 tcp = NHCA_RSS_SRC_PORT_TCP | NHCA_RSS_DST_PORT_TCP;
+	const u32 udp = NHCA_RSS_SRC_PORT_UDP | NHCA_RSS_DST_PORT_UDP;
+
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs, &what), 0x323e8fc2);
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | tcp, &what), 0x51ccc178);
+	/* what it is not does not count */
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | udp, &what), 0x323e8fc2);
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, 0, &what), 0);
+}
+
+static void steer_rss_hash6_test(struct kunit *test)
+{
+	static const struct in6_addr src = { .s6_addr = {
+		0x3f, 0xfe, 0x05, 0x01, 0x00, 0x08, 0, 0,
+		0x02, 0x60, 0x97, 0xff, 0xfe, 0x40, 0xef, 0xab } };
+	static const struct in6_addr dst = { .s6_addr = { 0xff, 0x02, [15] = 1 } };
+	static const struct in6_addr src1 = { .s6_addr = {
+		0x3f, 0xfe, 0x25, 0x01, 0x02, 0x00, 0x1f, 0xff, 0, 0, 0, 0, 0, 0, 0, 7 } };
+	static const struct in6_addr dst1 = { .s6_addr = {
+		0x3f, 0xfe, 0x25, 0x01, 0x02, 0x00, 0x00, 0x03, 0, 0, 0, 0, 0, 0, 0, 1 } };
+	struct nhca_steer_key what = {
+		.type = htons(ETH_P_IPV6), .proto = IPPROTO_TCP, .src = src1, .dst = dst1,
+		.sport = htons(2794), .dport = htons(1766),
+	};
+	const u32 addrs = NHCA_RSS_SRC_IPV6 | NHCA_RSS_DST_IPV6;
+	const u32 tcp = NHCA_RSS_SRC_PORT_TCP | NHCA_RSS_DST_PORT_TCP;
+
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs, &what), 0x2cc18cd5);
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | tcp, &what), 0x40207d3d);
+	what.src = src;
+	what.dst = dst;
+	what.sport = htons(14230);
+	what.dport = htons(4739);
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs, &what), 0x0f0c461c);
+	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | tcp, &what), 0xdde51bbf);
+}
+
+static struct kunit_case steer_cases[] = {
+	KUNIT_CASE(steer_look_ip4_test),
+	KUNIT_CASE(steer_look_vlan_test),
+	KUNIT_CASE(steer_look_ip6_test),
+	KUNIT_CASE(steer_look_short_test),
+	KUNIT_CASE(steer_rule_fits_test),
+	KUNIT_CASE(steer_rule_all_test),
+	KUNIT_CASE(steer_rule_refused_test),
+	KUNIT_CASE(steer_order_test),
+	KUNIT_CASE(steer_rss_hash_test),
+	KUNIT_CASE(steer_rss_hash6_test),
+	{}
+};
+
+static struct kunit_suite steer_suite = {
+	.name = "nhca_steer",
+	.test_cases = steer_cases,
+};
+
+kunit_test_suite(steer_suite);

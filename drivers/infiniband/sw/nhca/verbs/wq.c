@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive work queues, indirection tables, and the raw packet QPs that spread frames over them.
+ *
+ * A work queue is the receive half of a raw packet QP that no consumer sees: engine, states and
+ * flushing are the same.
+ */
+#include <linux/slab.h>
+
+#include "objects.h"
+#include "../net/rss.h"
+#include "../transport/qp.h"
+
+/**
+ * struct nhca_wq - a work queue
+ * @ibwq: the core's part
+ * @rx:   whose receive half it is
+ */
+struct nhca_wq {
+	struct ib_wq ibwq;
+	struct nhca_qp rx;
+};
+
+static struct nhca_wq *to_nhca_wq(struct ib_wq *ibwq)
+{
+	return container_of(ibwq, struct nhca_wq, ibwq);
+}
+
+/* ---- work queues ---- */
+
+/* ib_qp.event_handler of what the consumer does not see: it is the work queue's */
+static void nhca_wq_event(struct ib_event *event, void *context)
+{
+	struct nhca_wq *wq = context;
+	struct ib_event ev = {
+		.device = event->device,
+		.element.wq = &wq->ibwq,
+		.event = IB_EVENT_WQ_FATAL,
+	};
+
+	if (event->event == IB_EVENT_QP_FATAL && wq->ibwq.event_handler)
+		wq->ibwq.event_handler(&ev, wq->ibwq.wq_context);
+}
+
+struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
+			     struct ib_udata *udata)
+{
+	struct ib_qp_init_attr qp_init = {
+		.qp_type = IB_QPT_RAW_PACKET,
+		.cap = { .max_recv_wr = init->max_wr, .max_recv_sge = init->max_sge },
+	};
+	struct nhca_dev *dev = to_nhca_dev(pd->device);
+	struct nhca_create_qp_resp rings = {};
+	struct nhca_create_wq_resp resp;
+	struct nhca_wq *wq;
+	struct nhca_qp *qp;
+	int err;
+
+	if (!udata || init->wq_type != IB_WQT_RQ || init->create_flags)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (init->max_wr > NHCA_MAX_QP_WR || init->max_sge > NHCA_MAX_SGE)
+		return ERR_PTR(-EINVAL);
+	wq = kzalloc(sizeof(*wq), GFP_KERNEL_ACCOUNT);
+	if (!wq)
+		return ERR_PTR(-ENOMEM);
+
+	qp = &wq->rx;
+	qp->ibqp.device = pd->device;
+	qp->ibqp.pd = pd;
+	qp->ibqp.recv_cq = init->cq;
+	qp->ibqp.qp_type = IB_QPT_RAW_PACKET;
+	qp->ibqp.event_handler = nhca_wq_event;
+	qp->ibqp.qp_context = wq;
+	mutex_init(&qp->modify);
+	qp->dev = dev;
+	qp->user = true;
+	nhca_qp_who(qp);
+	err = -ENOMEM;
+	if (!nhca_obj_get(&dev->qps, NHCA_MAX_QP))
+		goto err_free;
+	err = nhca_qp_init(qp, &qp_init, nhca_udata_uc(udata), &rings);
+	if (err)
+		goto err_count;
+	resp.rq = rings.rq;
+	err = nhca_respond(udata, &resp, sizeof(resp));
+	if (err)
+		goto err_fini;
+
+	init->max_wr = qp_init.cap.max_recv_wr;
+	init->max_sge = qp_init.cap.max_recv_sge;
+	wq->ibwq.wq_num = qp->qpn;
+	wq->ibwq.state = IB_WQS_RESET;
+	wq->ibwq.event_handler = init->event_handler;
+	wq->ibwq.wq_context = init->wq_context;
+	return &wq->ibwq;
+
+err_fini:
+	nhca_qp_fini(qp);
+err_count:
+	nhca_obj_put(&dev->qps);
+err_free:
+	mutex_destroy(&qp->modify);
+	kfree(wq);
+	return ERR_PTR(err);
+}
+
+int nhca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
+{
+	struct nhca_wq *wq = to_nhca_wq(ibwq);
+
+	nhca_qp_fini(&wq->rx);
+	nhca_obj_put(&wq->rx.dev->qps);
+	mutex_destroy(&wq->rx.modify);
+	kfree(wq);
+	return 0;
+}
+
+static enum ib_wq_state nhca_wq_state(const struct nhca_wq *wq)
+{
+	switch (READ_ONCE(wq->rx.state)) {
+	case IB_QPS_RTR:
+		return IB_WQS_RDY;
+	case IB_QPS_ERR:
+		return IB_WQS_ERR;
+	default:
+		return IB_WQS_RESET;
+	}
+}
+
+static int nhca_wq_to(struct nhca_wq *wq, enum ib_wq_state state)
+{
+	static const struct ib_qp_attr attr = { .port_num = NHCA_PORT };
+	struct nhca_qp *qp = &wq->rx;
+
+	switch (state) {
+	case IB_WQS_RESET:
+		return nhca_qp_modify(qp, IB_QPS_RESET, &attr, IB_QP_STATE);
+	case IB_WQS_RDY:
+		return nhca_qp_modify(qp, IB_QPS_INIT, &attr, IB_QP_STATE | IB_QP_PORT) ?:
+		       nhca_qp_modify(qp, IB_QPS_RTR, &attr, IB_QP_STATE);
+	default:
+		return nhca_qp_modify(qp, IB_QPS_ERR, &attr, IB_QP_STATE);
+	}
+}
+
+/* RESET to RDY to ERR, and from each to RESET. */
+int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata)
+{
+	struct nhca_wq *wq = to_nhca_wq(ibwq);
+	enum ib_wq_state cur, new;
+	int err = 0;
+
+	if (mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE))
+		return -EOPNOTSUPP;
+
+	mutex_lock(&wq->rx.modify);
+	cur = nhca_wq_state(wq);
+	new = mask & IB_WQ_STATE ? attr->wq_state : cur;
+	if (((mask & IB_WQ_CUR_STATE) && attr->curr_wq_state != cur) || new > IB_WQS_ERR ||
+	    (new == IB_WQS_RDY && cur == IB_WQS_ERR))
+		err = -EINVAL;
+	else if (new != cur)
+		err = nhca_wq_to(wq, new);
+	if (!err)
+		ibwq->state = new;
+	mutex_unlock(&wq->rx.modify);
+	return err;
+}
+
+/* ---- tables ---- */
+
+/* The core keeps the table, and the work queues as long as it is there. */
+int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
+			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
+{
+	return BIT(init->log_ind_tbl_size) <= NHCA_MAX_RSS ? 0 : -EINVAL;
+}
+
+int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table)
+{
+	return 0;
+}
+
+/* ---- queue pairs ---- */
+
+static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *udata,
+			  struct nhca_create_rss_cmd *cmd)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (!udata || init->qp_type != IB_QPT_RAW_PACKET || init->create_flags)
+		return -EOPNOTSUPP;
+	/* it only receives, and that elsewhere */
+	if (init->send_cq || init->recv_cq || init->srq || cap->max_send_wr || cap->max_recv_wr ||
+	    cap->max_inline_data)
+		return -EINVAL;
+	if (udata->inlen < sizeof(*cmd))
+		return -EINVAL;
+	if (udata->inlen > sizeof(*cmd) &&
+	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
+		return -EOPNOTSUPP;
+	if (ib_copy_from_udata(cmd, udata, sizeof(*cmd)))
+		return -EFAULT;
+	if ((cmd->fields & ~NHCA_RSS_FIELDS) || cmd->reserved)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	const struct ib_rwq_ind_table *table = init->rwq_ind_tbl;
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	u32 queues = BIT(table->log_ind_tbl_size), i;
+	struct nhca_create_rss_cmd cmd;
+	struct nhca_rss *rss;
+	int err;
+
+	err = nhca_rss_check(init, udata, &cmd);
+	if (err)
+		return err;
+	rss = kzalloc(struct_size(rss, queue, queues), GFP_KERNEL_ACCOUNT);
+	if (!rss)
+		return -ENOMEM;
+	memcpy(rss->key, cmd.key, sizeof(rss->key));
+	rss->fields = cmd.fields;
+	rss->mask = queues - 1;
+	for (i = 0; i < queues; i++)
+		rss->queue[i] = &to_nhca_wq(table->ind_tbl[i])->rx;
+
+	mutex_init(&qp->modify);
+	qp->dev = to_nhca_dev(ibqp->device);
+	qp->user = true;
+	nhca_qp_who(qp);
+	err = -ENOMEM;
+	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
+		goto err_free;
+	err = nhca_qpn_reserve(&qp->qpn);
+	if (err)
+		goto err_count;
+	ibqp->qp_num = qp->qpn;
+	qp->who.qpn = qp->qpn;
+	qp->rss = rss;
+	return 0;
+
+err_count:
+	nhca_obj_put(&qp->dev->qps);
+err_free:
+	kfree(rss);
+	return err;
+}
+
+void nhca_destroy_rss(struct nhca_qp *qp)
+{
+	nhca_qpn_free(qp->qpn);
+	nhca_obj_put(&qp->dev->qps);
+	mutex_destroy(&qp->modify);
+	kfree(qp->rss);
+}
