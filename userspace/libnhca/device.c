@@ -12,7 +12,8 @@
 
 #include "nhca.h"
 
-static void set_pacing_caps(struct ibv_device_attr_ex *attr, size_t attr_size)
+static void set_pacing_caps(struct ibv_device_attr_ex *attr, size_t attr_size,
+			    uint32_t features)
 {
 	if (attr_size < offsetofend(struct ibv_device_attr_ex,
 				    packet_pacing_caps))
@@ -22,6 +23,8 @@ static void set_pacing_caps(struct ibv_device_attr_ex *attr, size_t attr_size)
 	attr->packet_pacing_caps.supported_qpts =
 		1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
 		1 << IBV_QPT_XRC_SEND;
+	if (features & NHCA_FEATURE_RAW)
+		attr->packet_pacing_caps.supported_qpts |= 1 << IBV_QPT_RAW_PACKET;
 }
 
 static int nhca_query_device_ex(struct ibv_context *context,
@@ -40,7 +43,9 @@ static int nhca_query_device_ex(struct ibv_context *context,
 		return ret;
 
 	if (to_nctx(context)->features & NHCA_FEATURE_RATE_LIMIT)
-		set_pacing_caps(attr, attr_size);
+		set_pacing_caps(attr, attr_size, to_nctx(context)->features);
+	if (to_nctx(context)->features & NHCA_FEATURE_RAW)
+		nhca_rss_caps(attr, attr_size);
 
 	version = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
@@ -96,18 +101,24 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.create_ah = nhca_create_ah,
 	.create_cq = nhca_create_cq,
 	.create_cq_ex = nhca_create_cq_ex,
+	.create_flow = nhca_create_flow,
 	.create_qp = nhca_create_qp,
 	.create_qp_ex = nhca_create_qp_ex,
+	.create_rwq_ind_table = nhca_create_rwq_ind_table,
 	.create_srq = nhca_create_srq,
 	.create_srq_ex = nhca_create_srq_ex,
+	.create_wq = nhca_create_wq,
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
 	.dealloc_td = nhca_dealloc_td,
 	.dereg_mr = nhca_dereg_mr,
 	.destroy_ah = nhca_destroy_ah,
 	.destroy_cq = nhca_destroy_cq,
+	.destroy_flow = nhca_destroy_flow,
 	.destroy_qp = nhca_destroy_qp,
+	.destroy_rwq_ind_table = nhca_destroy_rwq_ind_table,
 	.destroy_srq = nhca_destroy_srq,
+	.destroy_wq = nhca_destroy_wq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = nhca_free_context,
 	.free_dm = nhca_free_dm,
@@ -119,6 +130,7 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.modify_qp = nhca_modify_qp,
 	.modify_qp_rate_limit = nhca_modify_qp_rate_limit,
 	.modify_srq = nhca_modify_srq,
+	.modify_wq = nhca_modify_wq,
 	.open_qp = nhca_open_qp,
 	.open_xrcd = nhca_open_xrcd,
 	.poll_cq = nhca_poll_cq,

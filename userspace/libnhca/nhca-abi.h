@@ -26,6 +26,10 @@ DECLARE_DRV_CMD(nhca_umodify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		nhca_modify_srq_cmd, empty);
 DECLARE_DRV_CMD(nhca_ucreate_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, nhca_create_qp_resp);
+DECLARE_DRV_CMD(nhca_ucreate_rss, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		nhca_create_rss_cmd, empty);
+DECLARE_DRV_CMD(nhca_ucreate_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		empty, nhca_create_wq_resp);
 DECLARE_DRV_CMD(nhca_ucreate_channel, IB_USER_VERBS_CMD_CREATE_QP,
 		nhca_create_channel_cmd, nhca_create_channel_resp);
 

@@ -154,6 +154,18 @@ struct nhca_srq {
 };
 
 /**
+ * struct nhca_work_queue - a receive work queue
+ * @ibwq:   libibverbs' part
+ * @rq:     the queue
+ * @domain: as in struct nhca_qp
+ */
+struct nhca_work_queue {
+	struct ibv_wq ibwq;
+	struct nhca_wq rq;
+	struct nhca_pd *domain;
+};
+
+/**
  * struct nhca_qp - a queue pair
  * @vqp:        libibverbs' part
  * @sq, @rq:    its queues; @rq.ring is empty if it has an SRQ
@@ -238,6 +250,11 @@ static inline struct nhca_cq *to_ncq_ex(struct ibv_cq_ex *cq)
 static inline struct nhca_srq *to_nsrq(struct ibv_srq *srq)
 {
 	return container_of(srq, struct nhca_srq, vsrq.srq);
+}
+
+static inline struct nhca_work_queue *to_nwork(struct ibv_wq *wq)
+{
+	return container_of(wq, struct nhca_work_queue, ibwq);
 }
 
 static inline struct nhca_qp *to_nqp(struct ibv_qp *qp)
@@ -446,6 +463,26 @@ int nhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int nhca_destroy_srq(struct ibv_srq *ibsrq);
 int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
 
+/* ---- flow.c ---- */
+
+struct ibv_flow *nhca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int nhca_destroy_flow(struct ibv_flow *flow);
+
+/* ---- rss.c: work queues, and queue pairs that spread frames over them ---- */
+
+struct ibv_wq *nhca_create_wq(struct ibv_context *context,
+			      struct ibv_wq_init_attr *attr);
+int nhca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr);
+int nhca_destroy_wq(struct ibv_wq *ibwq);
+struct ibv_rwq_ind_table *
+nhca_create_rwq_ind_table(struct ibv_context *context,
+			  struct ibv_rwq_ind_table_init_attr *attr);
+int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr);
+/* @attr is @attr_size bytes of what its caller knows */
+void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
+
 /* ---- xrcd.c ---- */
 
 struct ibv_xrcd *nhca_open_xrcd(struct ibv_context *context,
@@ -473,6 +510,8 @@ int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad_wr);
 int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,

@@ -55,6 +55,8 @@ uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features)
 		return RC_OPS | locals;
 	case IBV_QPT_XRC_RECV:
 		return 0;
+	case IBV_QPT_RAW_PACKET:
+		return OP(SEND);
 	default:
 		return SENDS;
 	}
@@ -392,6 +394,19 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		}
 	}
 	return ret;
+}
+
+/* ibv_wq.post_recv: the kernel has no doorbell for those in error */
+int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad_wr)
+{
+	bool ring;
+
+	if (ibwq->state == IBV_WQS_ERR) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return put_recvs(&to_nwork(ibwq)->rq, wr, bad_wr, &ring);
 }
 
 int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,

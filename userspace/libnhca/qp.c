@@ -31,6 +31,10 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
 		break;
+	case IBV_QPT_RAW_PACKET:
+		if (!(features & NHCA_FEATURE_RAW))
+			return EOPNOTSUPP;
+		break;
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 		if (!(features & NHCA_FEATURE_XRC))
@@ -57,6 +61,9 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	struct nhca_qp *qp;
 	int ret;
 
+	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE |
+			       IBV_QP_INIT_ATTR_RX_HASH))
+		return nhca_create_rss_qp(context, attr);
 	ret = check_attr(attr, features);
 	if (ret) {
 		errno = ret;
