@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: raw packet QPs send frames as they are and get those that a rule says, whole; the host gets all others
+# tier: check
+# lab: --nodes 1 --timeout 300
+# lab debug: --nodes 1 --kernel debug --timeout 1500
+# tier debug: long
+# lab bookworm: --nodes 1 --release bookworm --timeout 400
+# tier bookworm: long
+# lab backports: --nodes 1 --release backports --timeout 400
+# tier backports: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+DEVICE=nhca-raw
+
+# A cable with a device at one end; the other end is another host to it.
+cable() {
+	ip link add raw0 type veth peer name far0 netns far &&
+		sysctl -qw net.ipv6.conf.raw0.disable_ipv6=1 &&
+		ip link set raw0 up && ip addr add 10.98.0.1/24 dev raw0 &&
+		ip -n far link set far0 up && ip -n far addr add 10.98.0.2/24 dev far0 &&
+		device_add $DEVICE raw0 10.98.0.1
+}
+
+# holds [PREFIX...]: a process in the background with a rule for all frames of an EtherType
+holds() {
+	: > "$LIB_TMP/hold"
+	RDMA_DEV=$DEVICE "$@" raw hold > "$LIB_TMP/hold" 2>&1 &
+	HOLDER=$!
+	local tries
+	for tries in $(seq 100); do
+		[ -s "$LIB_TMP/hold" ] && break
+		sleep 0.1
+	done
+	grep -qx held "$LIB_TMP/hold"
+}
+
+# A flood of frames that the rule is for, until it is killed
+flood() {
+	ip netns exec far python3 -c '
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("far0", 0))
+frame = bytes.fromhex("ffffffffffff" "020000000001" "88b5") + bytes(200)
+while True:
+    try:
+        s.send(frame)
+    except OSError:
+        pass' > /dev/null 2>&1 &
+	FLOOD=$!
+}
+
+ip netns add far && ip netns exec far sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+	net.ipv6.conf.default.disable_ipv6=1
+if ! cable; then
+	notok "a device on a cable" "$(rdma link)"
+	exit
+fi
+leak_snapshot
+RDMA_DEV=$DEVICE raw || LIB_FAILED=1
+
+# ---- whose right it is ----
+
+if holds setpriv --reuid 65534 --clear-groups; then
+	notok "frames are for those with CAP_NET_RAW" "somebody without it has them"
+	kill $HOLDER
+elif grep -q 'not permitted' "$LIB_TMP/hold"; then
+	ok "frames are for those with CAP_NET_RAW"
+else
+	notok "frames are for those with CAP_NET_RAW" "$(cat "$LIB_TMP/hold")"
+fi
+wait
+
+# ---- ends of all kinds, amid frames ----
+
+flood
+for round in 1 2 3; do
+	if ! holds; then
+		notok "a process is killed that has a rule" "$(cat "$LIB_TMP/hold")"
+		break
+	fi
+	sleep 0.5
+	kill -KILL $HOLDER
+	wait $HOLDER
+	[ $round = 3 ] && ok "a process is killed that has a rule"
+done 2> /dev/null
+leak_check "nothing is left of rules"
+
+if holds && rdma link del $DEVICE && device_gone $DEVICE; then
+	ok "a device goes that has rules"
+else
+	notok "a device goes that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+fi
+kill -KILL $HOLDER
+wait $HOLDER 2> /dev/null
+device_add $DEVICE raw0 10.98.0.1
+
+ip netns add elsewhere
+if holds && ip link set raw0 netns elsewhere && device_gone $DEVICE; then
+	ok "a netdev goes to another namespace that has rules"
+else
+	notok "a netdev goes to another namespace that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+fi
+kill -KILL $HOLDER
+wait $HOLDER 2> /dev/null
+ip -n elsewhere link set raw0 netns 1
+
+ip link set raw0 up && ip addr add 10.98.0.1/24 dev raw0 && device_add $DEVICE raw0 10.98.0.1
+if holds && ip link del raw0 && device_gone $DEVICE; then
+	ok "a netdev goes for good that has rules"
+else
+	notok "a netdev goes for good that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+fi
+kill -KILL $HOLDER $FLOOD
+wait 2> /dev/null
+if cable && RDMA_DEV=$DEVICE run "and all of it comes again" raw 'frames leave'; then
+	module_remove && module_insert || notok "the module goes" "$(lsmod | grep nhca)"
+fi
+exit 0
