@@ -100,7 +100,7 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 /* Pad and ICRC into @p. */
 static void nhca_piece_tail(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
 {
-	__le32 icrc = nhca_host_mark;
+	__le32 icrc = nhca_bare_tail(tx->hdr);
 
 	memset(p, 0, tx->hdr->pad);
 	if (ps->icrc) {

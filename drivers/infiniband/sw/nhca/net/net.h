@@ -289,8 +289,9 @@ int nhca_xmit(struct nhca_tx *tx);
  * @src_err: it could not be read
  * @bth:     of the packet before, if it had no other headers; else NULL
  * @rxeth:   of the packet, if it has one, and that lies in one piece behind the BTH; else NULL
- * @qp, @held, @passed, @marked: the transport room's: the QP of the packet before, the lock of it
- *           that is still held, whether the packet was let in, and whether one was marked (ECN)
+ * @qp, @held, @passed, @marked, @acks, @acked: the transport room's: the QP of the packet before,
+ *           the lock of it that is still held, whether the packet was let in, whether one was
+ *           marked (ECN), whether one acknowledged, and what the last of those did
  */
 struct nhca_rx {
 	struct nhca_net *nn;
@@ -319,6 +320,8 @@ struct nhca_rx {
 	spinlock_t *held;
 	bool passed;
 	bool marked;
+	bool acks;
+	u32 acked;
 };
 
 /**
@@ -341,6 +344,13 @@ bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
  * Context: softirq.
  */
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
+
+/**
+ * nhca_rx_acks - does a packet that is intact acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
+ * @psn: up to which
+ * Context: softirq.
+ */
+bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn);
 
 /**
  * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?

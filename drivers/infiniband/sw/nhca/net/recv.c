@@ -418,17 +418,33 @@ bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
 	return rx->v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 
+/* What the packet has where others have an ICRC.  Return: 0 or -EFAULT. */
+static int nhca_rx_tail(const struct nhca_rx *rx, void *tail)
+{
+	return skb_copy_bits(rx->skb, rx->udp_off + rx->udp_len - NHCA_ICRC_LEN, tail,
+			     NHCA_ICRC_LEN);
+}
+
+bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn)
+{
+	__be32 tail;
+
+	if (!(rx->hdr.notice & NHCA_NOTICE_ACKS) || !nhca_rx_is_bare(rx) || nhca_rx_tail(rx, &tail))
+		return false;
+	*psn = be32_to_cpu(tail) & NHCA_PSN_MASK;
+	return true;
+}
+
 bool nhca_rx_is_ours(const struct nhca_rx *rx)
 {
 	u8 summed = rx->skb->ip_summed;
 	__le32 mark;
 
 	/* a NIC has seen it: it has been on a wire */
-	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
+	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE ||
+	    (rx->hdr.notice & NHCA_NOTICE_ACKS))
 		return false;
-	return !skb_copy_bits(rx->skb, rx->udp_off + rx->udp_len - NHCA_ICRC_LEN, &mark,
-			      sizeof(mark)) &&
-	       mark == nhca_host_mark;
+	return !nhca_rx_tail(rx, &mark) && mark == nhca_host_mark;
 }
 
 /* Copy what lies at @off of the skb. */

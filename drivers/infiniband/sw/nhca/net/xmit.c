@@ -380,7 +380,7 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
 	unsigned int off;
 	struct page *page;
-	__le32 icrc = nhca_host_mark;
+	__le32 icrc = nhca_bare_tail(tx->hdr);
 	void *tail;
 	void *p;
 	int err;

@@ -9,6 +9,8 @@
 #include <linux/skbuff.h>
 #include <net/dst.h>
 
+#include "../wire/bth.h"
+
 struct nhca_av;
 struct nhca_dev;
 struct nhca_flow;
@@ -20,6 +22,13 @@ struct nhca_who;
  */
 extern __le32 nhca_host_mark;
 extern struct page *nhca_mark_page;
+
+/* What a packet without an ICRC has in its place, as it lies in the packet */
+static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
+{
+	return h->notice & NHCA_NOTICE_ACKS ? (__force __le32)cpu_to_be32(h->acks) :
+					      nhca_host_mark;
+}
 
 /**
  * nhca_route - the way to a peer

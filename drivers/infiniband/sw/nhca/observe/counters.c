@@ -36,6 +36,7 @@ static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_SENT_INVAL_NAK].name		= "resp_remote_invalid_request",
 	[NHCA_CNT_RCVD_OP_NAK].name		= "req_remote_op_errors",
 	[NHCA_CNT_SENT_OP_NAK].name		= "resp_remote_op_errors",
+	[NHCA_CNT_ACKS_RIDING].name		= "acks_with_requests",
 	[NHCA_CNT_PROBE].name			= "early_retransmits",
 	[NHCA_CNT_TIMEOUT].name			= "local_ack_timeout_err",
 	[NHCA_CNT_RETRY_EXCEEDED].name		= "retry_exceeded_err",

@@ -222,6 +222,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 				     __field(u32, payload)
 				     __field(u8, opcode)
 				     __field(bool, ackreq)
+				     __field(bool, acks)
 		    ),
 		    TP_fast_assign(__entry->dev = who->dev;
 				   __entry->qpn = who->qpn;
@@ -231,14 +232,15 @@ DECLARE_EVENT_CLASS(nhca_packet,
 				   __entry->payload = payload;
 				   __entry->opcode = h->opcode;
 				   __entry->ackreq = h->ackreq;
+				   __entry->acks = h->notice & NHCA_NOTICE_ACKS;
 		    ),
-		    TP_printk("dev %u qpn %#x: %s %s peer %#x psn %u packets %u payload %u%s",
+		    TP_printk("dev %u qpn %#x: %s %s peer %#x psn %u packets %u payload %u%s%s",
 			      __entry->dev, __entry->qpn, nhca_show_service(__entry->opcode & 0xe0),
 			      nhca_show_op(__entry->opcode < NHCA_SVC_CNP ?
 					   __entry->opcode & NHCA_OP_MASK : __entry->opcode),
 			      __entry->peer,
 			      __entry->psn, __entry->packets, __entry->payload,
-			      __entry->ackreq ? " ackreq" : "")
+			      __entry->ackreq ? " ackreq" : "", __entry->acks ? " acks" : "")
 );
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: packets of a batch that go together: those of RC that differ in their PSN only, and those
- * of a transfer that each have the next segment.
+ * of a transfer that each have the next segment; and what lies behind the payload of one.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -10,6 +10,7 @@
 
 #include "../memory/memory.h"
 #include "../net/net.h"
+#include "../net/xmit.h"
 
 #define PACKETS	6
 #define PAYLOAD	256
@@ -291,6 +292,36 @@ static void run_alone_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
+/* An acknowledgment lies where an ICRC would, and only where there is none. */
+static void acks_test(struct kunit *test)
+{
+	struct nhca_hdr h = { .notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS, .acks = 0x123456 };
+	struct nhca_iter it = {};
+	__le32 tail = nhca_bare_tail(&h);
+	struct alike a;
+	u32 psn = 0;
+
+	alike_begin(test, &a);
+	memcpy(bth(&a, 0) + NHCA_BTH_LEN + PAYLOAD, &tail, sizeof(tail));
+	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	bth(&a, 0)[4] |= NHCA_NOTICE_ACKS;
+	a.rx.hdr.notice |= NHCA_NOTICE_ACKS;
+	KUNIT_EXPECT_TRUE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_EQ(test, psn, h.acks);
+	KUNIT_EXPECT_FALSE(test, nhca_rx_is_ours(&a.rx));
+	/* the packets behind it do not */
+	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
+
+	a.rx.hdr.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_ACKS;
+	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS | NHCA_NOTICE_FOREIGN;
+	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS;
+	udp_hdr(a.skb)->check = 0;
+	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	kfree_skb(a.skb);
+}
+
 static struct kunit_case nhca_alike_cases[] = {
 	KUNIT_CASE(whole_batch_test),
 	KUNIT_CASE(bound_test),
@@ -300,6 +331,7 @@ static struct kunit_case nhca_alike_cases[] = {
 	KUNIT_CASE(run_whole_batch_test),
 	KUNIT_CASE(run_every_bit_test),
 	KUNIT_CASE(run_alone_test),
+	KUNIT_CASE(acks_test),
 	{}
 };
 

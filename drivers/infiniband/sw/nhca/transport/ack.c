@@ -328,3 +328,18 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 	/* whoever unlocks sends what may go now */
 	set_bit(0, &sq->note);
 }
+
+void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
+{
+	struct nhca_sq *sq = &qp->sq;
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	if (state != IB_QPS_RTS && state != IB_QPS_SQD)
+		return;
+	/* as above, but that a request came twice is no wonder */
+	if (nhca_psn_diff(psn, sq->nxt) >= 0 || nhca_psn_diff(psn, sq->una) < 0)
+		return;
+	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))
+		nhca_ack_lost(qp);
+	set_bit(0, &sq->note);
+}

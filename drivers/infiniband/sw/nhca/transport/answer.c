@@ -47,18 +47,22 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct
 	return nhca_xmit(&tx);
 }
 
-static void nhca_answer_ack(struct nhca_qp *qp, u8 syndrome, u32 psn)
+static void nhca_answer_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndrome, u32 psn)
 {
-	struct nhca_burst *burst = qp->rq.burst;
 	struct nhca_hdr h;
 
 	nhca_answer_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
 	/* nothing comes behind it; if nothing waits before it, either, it leaves faster alone */
-	if (nhca_burst_empty(burst))
+	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
 	/* what the stack cannot take is lost on the wire; the peer asks again */
 	nhca_answer_xmit(qp, burst, &h, NULL, 0, 0);
+}
+
+void nhca_answer_alone(struct nhca_qp *qp, u32 psn)
+{
+	nhca_answer_ack(qp, NULL, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, psn);
 }
 
 void nhca_answer_cnp(struct nhca_qp *qp)
@@ -149,6 +153,17 @@ static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
 	res->busy = false;
 }
 
+void nhca_answer_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	/* a consumer hears of it, who may reply; XRC replies by another QP */
+	rq->ack_hopes = (!rq->ack_due || rq->ack_hopes) && (h->info->flags & NHCA_OPF_LAST) &&
+			(h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
+			qp->ibqp.qp_type == IB_QPT_RC;
+	rq->ack_due = true;
+}
+
 void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -233,14 +248,16 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		rq->ack_due = false;
 		if (nhca_is_reliable(qp)) {
 			trace_nhca_nak_sent(&qp->who, rq->nak_psn, rq->syndrome);
-			nhca_answer_ack(qp, rq->syndrome, rq->nak_psn);
+			nhca_answer_ack(qp, rq->burst, rq->syndrome, rq->nak_psn);
 		}
+		nhca_ride_drop(qp);
 		if (rq->fatal)
 			nhca_qp_set_error(qp, rq->fatal_event);
 	} else if (rq->ack_due) {
 		rq->ack_due = false;
-		nhca_answer_ack(qp, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
-				nhca_psn_add(rq->psn, -1));
+		if (!nhca_ride_waits(qp, rq->ack_hopes))
+			nhca_answer_ack(qp, rq->burst, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
+					nhca_psn_add(rq->psn, -1));
 	}
 }
 

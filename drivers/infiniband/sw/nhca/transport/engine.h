@@ -317,6 +317,9 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 /* a response arrived */
 void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
+/* a request of the peer acknowledged everything up to @psn */
+void nhca_ack_riding(struct nhca_qp *qp, u32 psn);
+
 /* @swr, the oldest, is done, and with it the local operations that waited for their turn */
 void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 
@@ -371,6 +374,34 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 /* let go of every key that an operation in progress uses; rq.lock held */
 void nhca_rq_let_go(struct nhca_qp *qp);
 
+/* ---- ride.c ---- */
+
+/* nothing is owed, and nothing is known of how the consumer replies; both locks held, or alone */
+void nhca_ride_reset(struct nhca_ride *ride);
+
+/**
+ * nhca_ride_waits - shall an acknowledgment of everything before the expected PSN wait for a reply?
+ * @hopes: what it is for may have one
+ * Context: rq.lock held.
+ * Return: true: then it leaves with the next request, or soon without one.
+ */
+bool nhca_ride_waits(struct nhca_qp *qp, bool hopes);
+
+/* what waited is said by an answer that leaves now; rq.lock held */
+void nhca_ride_drop(struct nhca_qp *qp);
+
+/* send what waits: no request will come; rq.lock held, RCU read side */
+void nhca_ride_settle(struct nhca_qp *qp);
+
+/* nhca_ride.timer */
+void nhca_ride_timer(struct timer_list *t);
+
+/* put on a request what waits, if it can carry it; sq.lock held */
+void nhca_ride_begin(struct nhca_qp *qp, struct nhca_hdr *h);
+
+/* such a request has left, or with @err has not; sq.lock held */
+void nhca_ride_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
+
 /* ---- local.c: with sq.lock held ---- */
 
 /*
@@ -386,6 +417,19 @@ void nhca_res_done(struct nhca_res *res);
 
 /* send what is owed: READ responses, atomic answers, then ACK or NAK */
 void nhca_answer_run(struct nhca_qp *qp);
+
+/* send an ACK of everything up to @psn */
+void nhca_answer_alone(struct nhca_qp *qp, u32 psn);
+
+/* a request that asks to be acknowledged was executed: owe an ACK, which may wait for a reply */
+void nhca_answer_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
+
+/* owe an ACK of everything before the expected PSN, which waits for nothing */
+static inline void nhca_answer_at_once(struct nhca_rq *rq)
+{
+	rq->ack_due = true;
+	rq->ack_hopes = false;
+}
 
 /*
  * tell the peer that its packets met congestion (A17.9), but not more often than every jiffy; one

@@ -42,9 +42,18 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
 	} while (!try_cmpxchg(&qp->state, &old, IB_QPS_SQE));
 }
 
+/* What the peer has done is done, whatever becomes of this end; rq.lock held. */
+static void nhca_qp_settle(struct nhca_qp *qp)
+{
+	rcu_read_lock();
+	nhca_ride_settle(qp);
+	rcu_read_unlock();
+}
+
 void nhca_qp_flush(struct nhca_qp *qp)
 {
 	spin_lock_bh(&qp->rq.lock);
+	nhca_qp_settle(qp);
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		nhca_rq_flush(qp);
 	spin_unlock_bh(&qp->rq.lock);
@@ -192,6 +201,8 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
 	tasklet_setup(&qp->kick, nhca_qp_kicked);
+	timer_setup(&qp->ride.timer, nhca_ride_timer, 0);
+	nhca_ride_reset(&qp->ride);
 
 	err = nhca_sq_init(qp, &init->cap, uc, resp ? &resp->sq : NULL);
 	if (err)
@@ -244,6 +255,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 
 	/* engines look at the state under their lock: none begins after this */
 	spin_lock_bh(&qp->rq.lock);
+	nhca_qp_settle(qp);
 	spin_lock(&qp->sq.lock);
 	WRITE_ONCE(qp->state, IB_QPS_RESET);
 	nhca_sq_purge(qp);
@@ -256,6 +268,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_fault_free(qp->rq.fault);
 	nhca_flow_close(qp->flow);
 	timer_shutdown_sync(&qp->sq.timer);
+	timer_shutdown_sync(&qp->ride.timer);
 	/* packets that had found the QP, and kicks that had found the flow */
 	synchronize_rcu_expedited();
 	nhca_pace_free(qp->sq.pace);
@@ -290,6 +303,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->nak_sent = false;
 	rq->ack_due = false;
 	rq->nak_due = false;
+	nhca_ride_reset(&qp->ride);
 	rq->fatal = false;
 	rq->res_head = 0;
 	rq->res_tail = 0;
@@ -388,6 +402,8 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	}
 
 	spin_lock_bh(&qp->rq.lock);
+	if ((mask & IB_QP_STATE) && new == IB_QPS_RESET)
+		nhca_qp_settle(qp);
 	spin_lock(&qp->sq.lock);
 	/* an engine may have met an error since the caller looked */
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
@@ -419,6 +435,7 @@ unlock:
 		return err;
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
+		timer_delete_sync(&qp->ride.timer);
 		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {
 		nhca_qp_flush(qp);

@@ -214,6 +214,7 @@ struct nhca_res {
  * @drop:    UC: skip to the next message
  * @nak_sent: a sequence or RNR NAK is out and the expected PSN has not come yet
  * @ack_due: an acknowledgment of everything before @psn is owed
+ * @ack_hopes: and may wait for a request that it can ride on
  * @syndrome: of a NAK that is owed instead, or 0
  * @nak_due: the NAK is owed
  * @nak_psn: its PSN
@@ -246,6 +247,7 @@ struct nhca_rq {
 	bool drop;
 	bool nak_sent;
 	bool ack_due;
+	bool ack_hopes;
 	bool nak_due;
 	bool fatal;
 	u8 syndrome;
@@ -259,6 +261,30 @@ struct nhca_rq {
 	struct nhca_fault *fault;
 	struct nhca_burst *burst;
 	struct list_head parked;
+};
+
+/**
+ * struct nhca_ride - acknowledgments that wait for a request to ride on (transport/ride.c)
+ * @owed:   the PSN of one that waits, and a bit that says so; 0: none.  Set under rq.lock, taken
+ *          by whoever sends it
+ * @asked:  when the last request came that was acknowledged, or should be, in about microseconds;
+ *          0: something has been sent since
+ * @quick:  replies in a row that came at once
+ * @needed: so many have to, before an acknowledgment waits for one
+ * @base:   PSN behind which nothing is acknowledged; under rq.lock
+ * @last:   the same, if what is owed gets its ride; under rq.lock
+ * @timer:  what has waited too long leaves alone
+ *
+ * @asked, @quick and @needed are written by both engines without a common lock.
+ */
+struct nhca_ride {
+	atomic_t owed;
+	u32 asked;
+	u32 quick;
+	u32 needed;
+	u32 base;
+	u32 last;
+	struct timer_list timer;
 };
 
 /**
@@ -306,6 +332,7 @@ struct nhca_rss;
  * @flow:   its packets in the stack
  * @kick:   runs the engines when a post came with interrupts off or the stack
  *          gave back packets
+ * @ride:   acknowledgments of what @rq takes that leave with what @sq sends
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
@@ -346,6 +373,7 @@ struct nhca_qp {
 	struct tasklet_struct kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
+	struct nhca_ride ride;
 };
 
 static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)

@@ -519,15 +519,14 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	/* what was missing came in the same batch: the peer need not go back for it */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
-		rq->ack_due = true;
+		nhca_answer_at_once(rq);
 	}
 	if (h->info->flags & NHCA_OPF_LAST) {
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
 		nhca_request_count(qp, h->info->flags);
 	}
-	if (h->ackreq && nhca_is_reliable(qp) &&
-	    !(h->info->flags & NHCA_OPF_ANSWERED))
-		rq->ack_due = true;
+	if (h->ackreq && nhca_is_reliable(qp) && !(h->info->flags & NHCA_OPF_ANSWERED))
+		nhca_answer_ask(qp, h);
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
 		nhca_qp_event(qp, IB_EVENT_COMM_EST);
@@ -587,7 +586,7 @@ static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 	if (h->info->flags & NHCA_OPF_ANSWERED)
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
-		qp->rq.ack_due = true;
+		nhca_answer_at_once(&qp->rq);
 }
 
 static void nhca_nak_sequence(struct nhca_qp *qp)

@@ -162,6 +162,12 @@ static void nhca_rx_release(struct nhca_rx *rx)
 		if (!nhca_is_datagram(qp))
 			nhca_answer_run(qp);
 		spin_unlock(lock);
+		if (!rx->acks)
+			return;
+		rx->acks = false;
+		spin_lock(&qp->sq.lock);
+		nhca_ack_riding(qp, rx->acked);
+		nhca_sq_unlock(qp);
 	}
 }
 
@@ -194,6 +200,10 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	u32 more;
 
+	/* those of a batch say all what the last one says; not of XRC, which has a QP each way */
+	if ((rx->hdr.notice & NHCA_NOTICE_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
+	    nhca_rx_acks(rx, &rx->acked))
+		rx->acks = true;
 	nhca_request_rx(qp, rx);
 	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
 	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked) &&

@@ -184,7 +184,9 @@ static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_h
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
 		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
+	nhca_ride_begin(qp, h);
 	err = nhca_xmit(&tx);
+	nhca_ride_end(qp, h, err);
 	if (!err)
 		nhca_pace_sent(qp, payload);
 	return err;

@@ -158,7 +158,8 @@ enum nhca_nak {
 #define NHCA_NOTICE_SEEN	BIT(1)	/* and has seen, on this connection, that you are */
 #define NHCA_NOTICE_TAKES_BARE	BIT(2)	/* and takes packets without an ICRC */
 #define NHCA_NOTICE_BARE	BIT(3)	/* this one has none; its UDP checksum holds */
-#define NHCA_NOTICE_FOREIGN	0x30	/* never set by us: with these it is not our notice */
+#define NHCA_NOTICE_ACKS	BIT(4)	/* and has, in its place, a PSN that it acknowledges */
+#define NHCA_NOTICE_FOREIGN	BIT(5)	/* never set by us: whoever does, this is not our notice */
 
 /**
  * struct nhca_hdr - a packet's headers, decoded; also what is encoded
@@ -172,6 +173,7 @@ enum nhca_nak {
  * @ackreq:   acknowledge request
  * @fecn, @becn: congestion marks of BTH byte 4
  * @notice:   the six bits beside them, in which nhca ends notice each other
+ * @acks:     with NHCA_NOTICE_ACKS: a PSN; not decoded here, as it lies behind the payload
  * @srqn:     XRCETH: the peer's SRQ
  * @qkey, @src_qpn: DETH
  * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
@@ -197,6 +199,7 @@ struct nhca_hdr {
 	bool fecn;
 	bool becn;
 	u8 notice;
+	u32 acks;
 	u32 srqn;
 	u32 qkey;
 	u32 src_qpn;
