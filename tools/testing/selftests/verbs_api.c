@@ -99,9 +99,11 @@ static bool refusals(struct pair *p)
 	REQUIRE(!ibv_create_cq_ex(dev.ctx, &attr) && errno == EOPNOTSUPP, "IGNORE_OVERRUN: %m");
 	qp.send_cq = qp.recv_cq = ibv_cq_ex_to_cq(p->a.cq);
 	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "READ on UD: %m");
-	qp.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	qp.qp_type = IBV_QPT_RAW_PACKET;
-	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "raw packets: %m");
+	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "READ of raw packets: %m");
+	qp.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp.qp_type = IBV_QPT_XRC_RECV + 1;
+	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "a type that is none: %m");
 	qp.qp_type = IBV_QPT_RC;
 	qp.cap.max_send_wr = dev.attr.orig_attr.max_qp_wr + 1;
 	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EINVAL, "too many requests: %m");
