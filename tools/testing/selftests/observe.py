@@ -149,7 +149,7 @@ class Terminal:
             os.execvp("nhcatop", ["nhcatop", "-i", "0.5"])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 140, 0, 0))
 
-    def until(self, what, seconds=20):
+    def until(self, what, seconds=60):
         """Reads what it draws until that is there.  Return: all since the last call, or None."""
         seen, deadline = "", time.monotonic() + seconds
         while time.monotonic() < deadline:
