@@ -49,22 +49,22 @@ capture_check() {
 	wait $TCPDUMP 2> /dev/null
 	decode "$PCAP" -T fields -e frame.number -e infiniband.invariant.crc > "$LIB_TMP/fields"
 	if $ICRC check "$PCAP" "$LIB_TMP/fields" > "$LIB_TMP/icrc" 2>&1; then
-		ok "$who: every ICRC is good"
+		ok "every ICRC is good, $who"
 		sed 's/^/#   /' "$LIB_TMP/icrc"
 	else
-		notok "$who: every ICRC is good" "$(tail -n 1 "$LIB_TMP/icrc"); $(head -n 1 "$LIB_TMP/icrc")"
+		notok "every ICRC is good, $who" "$(tail -n 1 "$LIB_TMP/icrc"); $(head -n 1 "$LIB_TMP/icrc")"
 		show_tail "$LIB_TMP/icrc"
 		cp "$PCAP" "$LAB_OUT/bad-icrc.pcap"
 	fi
 	found=$(malformed "$PCAP")
 	if [ -n "$found" ]; then
-		notok "$who: no malformed packet" "$found"
+		notok "no malformed packet, $who" "$found"
 		cp "$PCAP" "$LAB_OUT/malformed.pcap"
 	elif ! [ "$(wc -l < "$LIB_TMP/fields")" -gt 100 ]; then
-		notok "$who: no malformed packet" "tshark decodes $(wc -l < "$LIB_TMP/fields") packets"
+		notok "no malformed packet, $who" "tshark decodes $(wc -l < "$LIB_TMP/fields") packets"
 		show_tail "$LIB_TMP/tshark"
 	else
-		ok "$who: no malformed packet"
+		ok "no malformed packet, $who"
 	fi
 }
 
@@ -78,14 +78,14 @@ capture_check_itself() {
 	: > "$LIB_TMP/nothing"
 	if ! $ICRC check "$LIB_TMP/damaged" "$LIB_TMP/nothing" > "$LIB_TMP/icrc" 2>&1 &&
 		[[ $(tail -n 1 "$LIB_TMP/icrc") == *' packets, 1 bad' ]]; then
-		ok "$who: a turned bit is found"
+		ok "a turned bit is found, $who"
 	else
-		notok "$who: a turned bit is found" "$(tail -n 1 "$LIB_TMP/icrc")"
+		notok "a turned bit is found, $who" "$(tail -n 1 "$LIB_TMP/icrc")"
 	fi
 	if [ -n "$(malformed "$LIB_TMP/cut")" ]; then
-		ok "$who: a cut packet is found"
+		ok "a cut packet is found, $who"
 	else
-		notok "$who: a cut packet is found" "tshark takes it"
+		notok "a cut packet is found, $who" "tshark takes it"
 	fi
 }
 
