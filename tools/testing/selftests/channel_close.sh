@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=150
 # lab one-host: --nodes 1 --cpus 2 --timeout 400 --env ROUNDS=150
+# tier one-host: long
 # lab long: --machine uml --nodes 2 --timeout 3600 --env ROUNDS=10000
 # tier long: long
 # lab kasan: --machine uml --kernel debug --nodes 1 --timeout 7200 --env ROUNDS=10000

@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab one-host: --nodes 1 --timeout 240
+# tier one-host: long
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240
 # tier interop-server: long
 # lab interop-client: --nodes 2 --driver 1=rxe,2=nhca --timeout 240
