@@ -2,12 +2,16 @@
 /*
  * regcost: what registration costs, in time and in memory of the kernel.
  *
- *   regcost -d DEVICE [-s MIB] [-n REGIONS] [-t TIMES]
+ *   regcost -d DEVICE [-f FILE] [-s MIB] [-n REGIONS] [-t TIMES]
  *
  * One large buffer in pages of 4 KiB, several times, and many small regions at once.  For
  * each a line NAME VALUE: nanoseconds, and KiB that the kernel holds while the regions are
  * there; medians of the large one.
+ *
+ * The large buffer is FILE, on a tmpfs, if one is named: then a run on another device has the very
+ * same pages, as far apart.
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <sys/mman.h>
 
@@ -18,6 +22,7 @@
 
 static size_t buffer_mib = 1024;
 static uint32_t nregions = 100000, times = 3;
+static const char *file;
 
 /* a field of /proc/meminfo */
 static long meminfo(const char *name)
@@ -93,10 +98,27 @@ static void *buffer(size_t size)
 	return p;
 }
 
+static void *large_buffer(size_t size)
+{
+	int fd;
+	void *p;
+
+	if (!file)
+		return buffer(size);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	if (fd < 0 || ftruncate(fd, size))
+		die("%s: %s", file, strerror(errno));
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(p != MAP_FAILED);
+	close(fd);
+	memset(p, 1, size);
+	return p;
+}
+
 static void large(void)
 {
 	size_t size = buffer_mib << 20;
-	void *p = buffer(size);
+	void *p = large_buffer(size);
 	int64_t reg[TIMES], dereg[TIMES], held[TIMES], t;
 	long slab, vmalloc, before, first;
 	struct ibv_mr *one, *mr;
@@ -176,10 +198,13 @@ int main(int argc, char **argv)
 	int letter;
 
 	program = "regcost";
-	while ((letter = getopt(argc, argv, "d:s:n:t:")) != -1)
+	while ((letter = getopt(argc, argv, "d:f:s:n:t:")) != -1)
 		switch (letter) {
 		case 'd':
 			device_name = optarg;
+			break;
+		case 'f':
+			file = optarg;
 			break;
 		case 's':
 			buffer_mib = strtoul(optarg, NULL, 0);
