@@ -115,6 +115,7 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 		iter_next_bytes(it, max, seg);
 		return 0;
 	}
+	it->pages = 0;
 	if (it->job)
 		return iter_next_pvo(it, max, seg);
 	if (!it->left) {
@@ -136,6 +137,62 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	return 0;
 }
 
+bool nhca_iter_pages(struct nhca_iter *it)
+{
+	unsigned int shift;
+	u64 pvo, pages;
+
+	/* keys and holds are asked by nhca_iter_next() */
+	if (it->left < PAGE_SIZE || it->hold)
+		return false;
+	if (it->mem)
+		pvo = it->at;
+	else if (it->mr && it->mr->kind == NHCA_MR_TCE)
+		pvo = it->mr->pvo + it->at;
+	else
+		return false;
+	if (!PAGE_ALIGNED(pvo))
+		return false;
+	it->tce = nhca_tce_entry(pvo, &shift);
+	if (unlikely(!it->tce))
+		return false;
+	it->want = (pvo & ~NHCA_PVO_OFFSET_MASK) |
+		   (nhca_iter_writes(it) ? NHCA_TCE_WRITE : NHCA_TCE_READ);
+	it->order = shift - PAGE_SHIFT;
+	pages = (pvo & NHCA_PVO_OFFSET_MASK) >> PAGE_SHIFT;
+	if (it->order) {
+		it->in = pages & (BIT(it->order) - 1);
+		pages = BIT(it->order) - it->in;
+	} else {
+		pages = NHCA_TCE_LEAF_SIZE - pages % NHCA_TCE_LEAF_SIZE;
+	}
+	it->pages = min_t(u64, pages, it->left >> PAGE_SHIFT);
+	return true;
+}
+
+/*
+ * What nhca_iter_page() or else nhca_iter_next() gives, at most @max bytes.
+ * Return: 0 or as nhca_iter_next().
+ */
+static int iter_bytes(struct nhca_iter *it, u32 max, void **bytes, u32 *len)
+{
+	struct page *page = max >= PAGE_SIZE ? nhca_iter_page(it) : NULL;
+	struct nhca_seg seg;
+	int err;
+
+	if (page) {
+		*bytes = page_address(page);
+		*len = PAGE_SIZE;
+		return 0;
+	}
+	err = nhca_iter_next(it, max, &seg);
+	if (err)
+		return err;
+	*bytes = nhca_seg_addr(&seg);
+	*len = seg.len;
+	return 0;
+}
+
 /* A whole page has faster ways than any bytes have. */
 static void iter_copy(void *dst, const void *src, u32 len)
 {
@@ -147,49 +204,48 @@ static void iter_copy(void *dst, const void *src, u32 len)
 
 int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
 {
-	struct nhca_seg seg;
+	void *dst;
+	u32 n;
 	int err;
 
-	while (len) {
-		err = nhca_iter_next(it, len, &seg);
+	for (; len; src += n, len -= n) {
+		err = iter_bytes(it, len, &dst, &n);
 		if (err)
 			return err;
-		iter_copy(nhca_seg_addr(&seg), src, seg.len);
-		src += seg.len;
-		len -= seg.len;
+		iter_copy(dst, src, n);
 	}
 	return 0;
 }
 
 int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len)
 {
-	struct nhca_seg seg;
+	void *src;
+	u32 n;
 	int err;
 
-	while (len) {
-		err = nhca_iter_next(it, len, &seg);
+	for (; len; dst += n, len -= n) {
+		err = iter_bytes(it, len, &src, &n);
 		if (err)
 			return err;
-		iter_copy(dst, nhca_seg_addr(&seg), seg.len);
-		dst += seg.len;
-		len -= seg.len;
+		iter_copy(dst, src, n);
 	}
 	return 0;
 }
 
 int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *from_err)
 {
-	struct nhca_seg seg;
+	void *src;
+	u32 n;
 	int err;
 
-	for (; len; len -= seg.len) {
-		err = nhca_iter_next(from, len, &seg);
+	for (; len; len -= n) {
+		err = iter_bytes(from, len, &src, &n);
 		if (err) {
 			if (from_err)
 				*from_err = err;
 			return err == -EAGAIN ? -EIO : err;
 		}
-		err = nhca_iter_write(to, nhca_seg_addr(&seg), seg.len);
+		err = nhca_iter_write(to, src, n);
 		if (err)
 			return err;
 	}

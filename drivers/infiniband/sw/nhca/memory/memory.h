@@ -58,6 +58,11 @@ static inline void *nhca_seg_addr(const struct nhca_seg *s)
  * keys, holds and PVOs are asked.  May be copied.  Fields are private.
  */
 struct nhca_iter {
+	const u64 *tce;
+	u64 want;
+	u32 pages;
+	u32 in;
+	u32 order;
 	const struct nhca_party *party;
 	const struct nhca_sge *sge;
 	const struct nhca_hold *hold;
@@ -140,6 +145,40 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
  * Context: live section.
  */
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
+
+/* for nhca_iter_page(): find the entry.  Return: false if there is none for whole pages */
+bool nhca_iter_pages(struct nhca_iter *it);
+
+/**
+ * nhca_iter_page - the next page, if the iterator stands at the begin of a whole one
+ *
+ * As nhca_iter_next(), for those that come after a first one, and at a fifth of the cost: their
+ * entries lie behind each other.  Each is looked at, key and rights, like any other.
+ *
+ * Context: live section.
+ * Return: the page; NULL: nhca_iter_next() knows what is there.
+ */
+static inline struct page *nhca_iter_page(struct nhca_iter *it)
+{
+	u64 tce;
+
+	if (!it->pages && !nhca_iter_pages(it))
+		return NULL;
+	tce = READ_ONCE(*it->tce);
+	if (unlikely((tce ^ it->want) &
+		     (~NHCA_PVO_OFFSET_MASK | (it->want & (NHCA_TCE_READ | NHCA_TCE_WRITE)))))
+		return NULL;
+	tce = (tce & NHCA_PVO_OFFSET_MASK) >> NHCA_TCE_PFN_SHIFT << it->order;
+	it->at += PAGE_SIZE;
+	it->left -= PAGE_SIZE;
+	it->pages--;
+	/* of a huge page as far as it goes; of others, one an entry */
+	if (it->order)
+		tce += it->in++;
+	else
+		it->tce++;
+	return pfn_to_page(tce);
+}
 
 /**
  * nhca_iter_copy - copy @len bytes from what one iterator walks to what another does

@@ -156,26 +156,40 @@ static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
 }
 
 /**
+ * nhca_tce_entry - where the entry of a PVO is, whatever its key
+ * Context: live section.
+ * Return: its place, behind which are those of the pages behind it as far as the leaf goes; NULL
+ * if the PVO leads to no leaf.
+ */
+static inline const u64 *nhca_tce_entry(u64 pvo, unsigned int *shift)
+{
+	const struct nhca_tce_table *t =
+		&nhca_tce_tables[(pvo >> NHCA_PVO_OFFSET_BITS) % NHCA_TCE_TABLES];
+	const u64 *leaf;
+	u64 **dir, i;
+
+	*shift = READ_ONCE(t->shift);
+	i = (pvo & NHCA_PVO_OFFSET_MASK) >> *shift;
+	dir = READ_ONCE(t->leaf);
+	if (unlikely(!dir))
+		return NULL;
+	leaf = READ_ONCE(dir[i >> NHCA_TCE_LEAF_BITS]);
+	return likely(leaf) ? &leaf[i % NHCA_TCE_LEAF_SIZE] : NULL;
+}
+
+/**
  * nhca_tce_find - the entry behind a PVO: an index, a compare
  * Context: live section.
  * Return: the entry, or 0 if the PVO leads to nothing or its key is another.
  */
 static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
 {
-	const struct nhca_tce_table *t =
-		&nhca_tce_tables[(pvo >> NHCA_PVO_OFFSET_BITS) % NHCA_TCE_TABLES];
-	const u64 *leaf;
-	u64 **dir, i, tce;
+	const u64 *entry = nhca_tce_entry(pvo, shift);
+	u64 tce;
 
-	*shift = READ_ONCE(t->shift);
-	i = (pvo & NHCA_PVO_OFFSET_MASK) >> *shift;
-	dir = READ_ONCE(t->leaf);
-	if (unlikely(!dir))
+	if (unlikely(!entry))
 		return 0;
-	leaf = READ_ONCE(dir[i >> NHCA_TCE_LEAF_BITS]);
-	if (unlikely(!leaf))
-		return 0;
-	tce = READ_ONCE(leaf[i % NHCA_TCE_LEAF_SIZE]);
+	tce = READ_ONCE(*entry);
 	return (tce ^ pvo) >> NHCA_PVO_OFFSET_BITS ? 0 : tce;
 }
 

@@ -235,13 +235,11 @@ static void nhca_burst_behind(struct nhca_burst *b, struct sk_buff *skb)
 	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 }
 
-/* Return: is there room for @n fragments, in an skb behind the others if need be? */
-static bool nhca_burst_room(struct nhca_burst *b, u32 n)
+/* Return: is there room for fragments now, in an skb behind the others? */
+static bool nhca_burst_more(struct nhca_burst *b)
 {
 	struct sk_buff *more;
 
-	if (skb_shinfo(b->last)->nr_frags + n <= MAX_SKB_FRAGS)
-		return true;
 	if (!b->lists)
 		return false;
 	more = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
@@ -254,6 +252,12 @@ static bool nhca_burst_room(struct nhca_burst *b, u32 n)
 	b->skb->truesize += more->truesize;
 	nhca_burst_behind(b, more);
 	return true;
+}
+
+/* Return: is there room for @n fragments? */
+static bool nhca_burst_room(struct nhca_burst *b, u32 n)
+{
+	return skb_shinfo(b->last)->nr_frags + n <= MAX_SKB_FRAGS || nhca_burst_more(b);
 }
 
 /* One piece more; there is room.  Its reference goes to the skb.  The caller adds up lengths. */
@@ -398,21 +402,20 @@ int nhca_burst_add(struct nhca_tx *tx)
 }
 
 /*
- * The payload of a packet of a run into @ps, behind its first piece.
- * Return: false if not all of it can be lent; then @ps has the first piece only.
+ * The payload of a packet of a run, by reference.
+ * Return: false if not all of it can be lent; then @ps is empty.
  */
 static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struct nhca_iter *it,
 			     u32 left)
 {
 	struct nhca_seg seg;
 
-	for (; left; left -= seg.len) {
-		/* two pages, and the tail */
-		if (ps->n + 3 > NHCA_PIECES ||
+	for (ps->n = 0; left; left -= seg.len) {
+		/* two pages, and the header and the tail */
+		if (ps->n + 4 > NHCA_PIECES ||
 		    nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
 		    !sendpage_ok(seg.page) || !nhca_iter_lend(it)) {
-			while (ps->n > 1)
-				put_page(ps->p[--ps->n].page);
+			nhca_pieces_drop(ps);
 			return false;
 		}
 		if (b->loan < 0)
@@ -422,16 +425,38 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struc
 	return true;
 }
 
-/* One packet of a run: @ps, which do not lie together with what came before. */
-static void nhca_run_append(struct nhca_burst *b, const struct nhca_pieces *ps, u32 bytes)
+/*
+ * The same where it is a page and a packet of the run was before it, with which the region has
+ * learnt that it is lent.  Return: NULL: nhca_run_payload() knows.
+ */
+static struct page *nhca_run_page(struct nhca_pieces *ps, struct nhca_iter *it)
+{
+	struct page *page = nhca_iter_page(it);
+
+	if (!page || !sendpage_ok(page))
+		return NULL;
+	get_page(page);
+	ps->p[0] = (struct nhca_piece) { page, 0, PAGE_SIZE };
+	ps->n = 1;
+	return page;
+}
+
+/* A piece of a run, which does not lie together with what came before; there is room. */
+static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
-	u32 i;
 
-	for (i = 0; i < ps->n; i++)
-		__skb_fill_page_desc_noacc(info, info->nr_frags++, ps->p[i].page, ps->p[i].off,
-					   ps->p[i].len);
-	nhca_burst_grow(b, bytes);
+	__skb_fill_page_desc_noacc(info, info->nr_frags++, piece->page, piece->off, piece->len);
+}
+
+/* The host's mark and the header that follow the payload of the packet before. */
+static void nhca_run_between(u8 *p, const u8 *between, u32 len)
+{
+	/* a QP's, of a length that the compiler knows */
+	if (len == NHCA_ICRC_LEN + NHCA_BTH_LEN)
+		memcpy(p, between, NHCA_ICRC_LEN + NHCA_BTH_LEN);
+	else
+		memcpy(p, between, len);
 }
 
 /*
@@ -444,9 +469,9 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX];
 	/* the first one has nothing behind which there would be a mark */
 	u32 skip = NHCA_ICRC_LEN;
-	struct nhca_piece hdr;
+	struct nhca_piece hdr, mark;
 	struct nhca_pieces ps;
-	u32 n;
+	u32 n, i;
 	u8 *p;
 
 	count = min_t(u32, count, PAGE_SIZE / len);
@@ -456,31 +481,38 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	memcpy(between, &nhca_host_mark, sizeof(nhca_host_mark));
 	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
 	for (n = 0; n < count; n++) {
-		hdr.len = len - skip;
-		get_page(hdr.page);
-		ps.p[0] = (struct nhca_piece) { hdr.page, hdr.off + skip, hdr.len };
-		ps.n = 1;
-		if (!nhca_run_payload(b, &ps, tx->it, tx->payload) ||
-		    !nhca_burst_room(b, ps.n + 1)) {
+		if ((!n || tx->payload != PAGE_SIZE || !nhca_run_page(&ps, tx->it)) &&
+		    !nhca_run_payload(b, &ps, tx->it, tx->payload))
+			break;
+		/* a header before it, a mark behind the last one */
+		if (!nhca_burst_room(b, ps.n + 2)) {
 			nhca_pieces_drop(&ps);
 			break;
 		}
-		memcpy(p, between, len);
+		nhca_run_between(p, between, len);
 		nhca_hdr_step(tx->hdr, n, p + NHCA_ICRC_LEN);
-		nhca_run_append(b, &ps, hdr.len + tx->payload);
-		hdr.off += len;
+		hdr.off += skip;
+		hdr.len = len - skip;
+		nhca_run_piece(b, &hdr);
+		for (i = 0; i < ps.n; i++)
+			nhca_run_piece(b, &ps.p[i]);
+		nhca_burst_grow(b, hdr.len + tx->payload);
+		hdr.off += hdr.len;
 		p += len;
 		skip = 0;
 	}
-	put_page(hdr.page);
-	if (n) {
-		/* nothing can fail here: there is room for it, and the page is always there */
-		get_page(nhca_mark_page);
-		ps.p[0] = (struct nhca_piece) { nhca_mark_page, 0, NHCA_ICRC_LEN };
-		ps.n = 1;
-		nhca_run_append(b, &ps, NHCA_ICRC_LEN);
-		b->len += n * nhca_tx_bytes(tx);
+	if (!n) {
+		put_page(hdr.page);
+		return 0;
 	}
+	/* one each */
+	folio_ref_add(page_folio(hdr.page), n - 1);
+	/* nothing can fail here: there is room for it, and the page is always there */
+	get_page(nhca_mark_page);
+	mark = (struct nhca_piece) { nhca_mark_page, 0, NHCA_ICRC_LEN };
+	nhca_run_piece(b, &mark);
+	nhca_burst_grow(b, NHCA_ICRC_LEN);
+	b->len += n * nhca_tx_bytes(tx);
 	return n;
 }
 

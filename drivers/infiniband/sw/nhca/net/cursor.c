@@ -6,7 +6,10 @@
 
 static void nhca_cursor_linear(struct nhca_cursor *c)
 {
-	c->frag = -1;
+	const struct skb_shared_info *info = skb_shinfo(c->skb);
+
+	c->next = info->frags;
+	c->end = info->frags + info->nr_frags;
 	c->data = c->skb->data;
 	c->len = skb_headlen(c->skb);
 }
@@ -22,18 +25,13 @@ void nhca_cursor_init(struct nhca_cursor *c, const struct sk_buff *skb)
 /* Return: false at the end. */
 static bool nhca_cursor_next(struct nhca_cursor *c)
 {
-	const struct skb_shared_info *info = skb_shinfo(c->skb);
 	const struct sk_buff *next;
 
-	if (c->frag + 1 < (int)info->nr_frags) {
-		c->start += c->len;
-		c->frag++;
-		/* no highmem: a device has no DMA addresses but these */
-		c->data = skb_frag_address(&info->frags[c->frag]);
-		c->len = skb_frag_size(&info->frags[c->frag]);
+	if (c->next < c->end) {
+		nhca_cursor_step(c);
 		return true;
 	}
-	next = c->skb == c->head ? info->frag_list : c->skb->next;
+	next = c->skb == c->head ? skb_shinfo(c->skb)->frag_list : c->skb->next;
 	if (!next)
 		return false;
 	c->start += c->len;
@@ -42,7 +40,7 @@ static bool nhca_cursor_next(struct nhca_cursor *c)
 	return true;
 }
 
-const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
+const u8 *nhca_cursor_seek(struct nhca_cursor *c, u32 off, u32 *len)
 {
 	if (unlikely(off < c->start))
 		nhca_cursor_init(c, c->head);

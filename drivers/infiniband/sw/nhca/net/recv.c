@@ -478,8 +478,29 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 	return skb_copy_bits(rx->skb, rx->off, to, len);
 }
 
+/*
+ * The same, of a page to a page.
+ * Return: false if it is not one, here or there; then nothing was copied.
+ */
+static bool nhca_rx_copy_page(struct nhca_rx *rx, u32 off, struct nhca_iter *it)
+{
+	struct page *page;
+	const u8 *data;
+	u32 n;
+
+	data = nhca_cursor_at(&rx->at, off, &n);
+	if (!data || n < PAGE_SIZE || !PAGE_ALIGNED(data))
+		return false;
+	page = nhca_iter_page(it);
+	if (!page)
+		return false;
+	copy_page(page_address(page), (void *)data);
+	return true;
+}
+
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
+	bool page = rx->payload == PAGE_SIZE;
 	u32 n, next, avail;
 	const u8 *p;
 
@@ -488,7 +509,9 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		if (next + rx->udp_len > rx->skb->len)
 			break;
 		p = nhca_cursor_at(&rx->at, next, &avail);
-		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p) ||
+		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p))
+			break;
+		if (!(page && nhca_rx_copy_page(rx, next + NHCA_BTH_LEN, it)) &&
 		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
 			break;
 		rx->udp_off = next;
