@@ -8,11 +8,11 @@
 
 #include "nhca.h"
 
-static struct nhca_cq *create_cq(struct ibv_context *context, int cqe,
-				 struct ibv_comp_channel *channel,
-				 int comp_vector)
+static struct nhca_cq *create_cq(struct ibv_context *context,
+				 const struct ibv_cq_init_attr_ex *attr)
 {
 	struct nhca_ucreate_cq_resp resp = {};
+	struct ibv_create_cq_ex cmd = {};
 	struct nhca_cq *cq;
 	int ret;
 
@@ -20,9 +20,9 @@ static struct nhca_cq *create_cq(struct ibv_context *context, int cqe,
 	if (!cq)
 		return NULL;
 
-	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector,
-				&cq->vcq.cq, NULL, 0, &resp.ibv_resp,
-				sizeof(resp));
+	/* It asks the kernel for timestamps if wc_flags have them. */
+	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
 		goto err_free;
 
@@ -50,7 +50,12 @@ err_free:
 struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
 			      struct ibv_comp_channel *channel, int comp_vector)
 {
-	struct nhca_cq *cq = create_cq(context, cqe, channel, comp_vector);
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct nhca_cq *cq = create_cq(context, &attr);
 
 	return cq ? &cq->vcq.cq : NULL;
 }
@@ -80,8 +85,7 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 	if (nhca_cq_check_wc_flags(attr->wc_flags))
 		goto err_unsupported;
 
-	/* Every CQE has a timestamp: there is nothing to ask the kernel for. */
-	cq = create_cq(context, attr->cqe, attr->channel, attr->comp_vector);
+	cq = create_cq(context, attr);
 	if (!cq)
 		return NULL;
 

@@ -14,7 +14,7 @@ DECLARE_DRV_CMD(nhca_uget_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, nhca_alloc_ucontext_resp);
 DECLARE_DRV_CMD(nhca_ucreate_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, nhca_create_ah_resp);
-DECLARE_DRV_CMD(nhca_ucreate_cq, IB_USER_VERBS_CMD_CREATE_CQ,
+DECLARE_DRV_CMD(nhca_ucreate_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
 		empty, nhca_create_cq_resp);
 DECLARE_DRV_CMD(nhca_uresize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, nhca_resize_cq_resp);

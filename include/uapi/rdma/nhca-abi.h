@@ -292,7 +292,8 @@ enum nhca_channel_wc {
 /**
  * struct nhca_cqe - one work completion
  * @wr_id:       of the work request
- * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds
+ * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was made
+ *               with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
  * @status:      enum ib_wc_status / ibv_wc_status (same values)
  * @opcode:      enum ibv_wc_opcode, the same values as enum ib_wc_opcode but
  *               for IB_WC_REG_MR, which only kernel consumers see

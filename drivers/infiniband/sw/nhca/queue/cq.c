@@ -139,7 +139,7 @@ static void cq_overrun(struct nhca_cq *cq)
 
 static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 {
-	struct nhca_strike s;
+	struct nhca_strike s __uninitialized;
 
 	/*
 	 * A consumer index that cannot be makes the ring look full: a hostile
@@ -160,7 +160,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	/* an unsuccessful completion counts as solicited (IBTA 11.4.2.2) */
 	if (solicited || cqe->status != IB_WC_SUCCESS)
 		kind |= IB_CQ_SOLICITED;
-	cqe->timestamp = ktime_get_raw_ns();
+	cqe->timestamp = cq->stamps ? ktime_get_raw_ns() : 0;
 	if (cq->user)
 		cqe->kernel = 0;
 

@@ -26,6 +26,7 @@
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
  * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
+ * @stamps: completions have their time
  * @dying:  being destroyed: no more events
  */
 struct nhca_cq {
@@ -42,6 +43,7 @@ struct nhca_cq {
 	struct hrtimer timer;
 	bool overflown;
 	bool user;
+	bool stamps;
 	bool dying;
 };
 
@@ -80,7 +82,7 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  * nhca_cq_post - add a completion and raise the event if the CQ is armed for it
  * @cq: the CQ
  * @cqe: the completion; @cqe->kernel holds the ib_qp pointer (cleared for user
- *       rings) and @cqe->timestamp is set here
+ *       rings) and @cqe->timestamp is set here, to 0 if the CQ has none
  * @solicited: the completion counts as solicited (or is an error)
  *
  * Calls comp_handler and event_handler with the CQ's lock released.

@@ -60,6 +60,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 
 	nhca_cq_init(cq);
 	cq->user = !!udata;
+	cq->stamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe),
 			      nhca_udata_uc(udata), udata ? &resp.cq : NULL);
 	if (err)
@@ -82,7 +83,7 @@ static int nhca_cq_create(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct nhca_dev *dev = to_nhca_dev(ibcq->device);
 	int err;
 
-	/* every completion has its time; an overrun cannot be ignored */
+	/* an overrun cannot be ignored */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > NHCA_MAX_CQE)
