@@ -6,8 +6,14 @@
 #ifndef NHCA_COMPAT_H
 #define NHCA_COMPAT_H
 
+#include <linux/compiler.h>
 #include <linux/version.h>
 #include <rdma/ib_verbs.h>
+
+/* of what is on the stack: each byte is written before it is read, so nobody need clear it */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #include <linux/srcu.h>

@@ -8,6 +8,25 @@
 
 #include "mr.h"
 
+/*
+ * Where every walk begins.  What belongs to SGEs, and to pages, is not looked at before it is
+ * set: clearing all of it would be a good part of the way to a small message's bytes.
+ */
+static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
+{
+	it->pages = 0;
+	it->hold = NULL;
+	it->bytes = NULL;
+	it->job = NULL;
+	it->mem = NULL;
+	it->mr = NULL;
+	it->at = at;
+	it->left_sges = 0;
+	it->left = left;
+	it->skip = 0;
+	it->access = access;
+}
+
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
 		    const struct nhca_sge *sge, u32 num_sge, u32 skip, int access)
 {
@@ -17,19 +36,17 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
 		sge++;
 		num_sge--;
 	}
-	*it = (struct nhca_iter) {
-		.party = party,
-		.sge = sge,
-		.left_sges = num_sge,
-		.skip = skip,
-		.access = access,
-	};
+	iter_begin(it, 0, 0, access);
+	it->party = party;
+	it->sge = sge;
+	it->left_sges = num_sge;
+	it->skip = skip;
 }
 
 int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey, u64 va,
 		  u32 len, int access)
 {
-	*it = (struct nhca_iter) { .access = access, .left = len };
+	iter_begin(it, 0, len, access);
 	if (!len)
 		return 0;
 	it->mr = nhca_mkey_check(party, rkey, va, len, access, &it->at);
@@ -39,22 +56,20 @@ int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey
 void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u32 len,
 		    bool write)
 {
-	*it = (struct nhca_iter) {
-		.hold = h,
-		.at = off,
-		.left = len,
-		.access = write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ,
-	};
+	iter_begin(it, off, len, write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ);
+	it->hold = h;
 }
 
 void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u32 len, int access)
 {
-	*it = (struct nhca_iter) { .job = job, .at = pvo, .left = len, .access = access };
+	iter_begin(it, pvo, len, access);
+	it->job = job;
 }
 
 void nhca_iter_bytes(struct nhca_iter *it, const void *bytes)
 {
-	*it = (struct nhca_iter) { .bytes = bytes };
+	iter_begin(it, 0, 0, 0);
+	it->bytes = bytes;
 }
 
 static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
@@ -174,10 +189,10 @@ bool nhca_iter_pages(struct nhca_iter *it)
  * What nhca_iter_page() or else nhca_iter_next() gives, at most @max bytes.
  * Return: 0 or as nhca_iter_next().
  */
-static int iter_bytes(struct nhca_iter *it, u32 max, void **bytes, u32 *len)
+static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **bytes, u32 *len)
 {
 	struct page *page = max >= PAGE_SIZE ? nhca_iter_page(it) : NULL;
-	struct nhca_seg seg;
+	struct nhca_seg seg __uninitialized;
 	int err;
 
 	if (page) {
@@ -272,8 +287,8 @@ bool nhca_iter_lend(const struct nhca_iter *it)
 /* Where 8 bytes lie that are read or written at once.  Return: 0 or as nhca_iter_next(). */
 static int iter_word(const struct nhca_party *party, u32 rkey, u64 va, int access, void **where)
 {
-	struct nhca_iter it;
-	struct nhca_seg seg;
+	struct nhca_iter it __uninitialized;
+	struct nhca_seg seg __uninitialized;
 	int err;
 
 	err = nhca_iter_key(&it, party, rkey, va, sizeof(u64), access);

@@ -239,7 +239,8 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 }
 
 /* Is @mk, which is open, for this party?  IBTA 10.6.7.2.2, 10.6.7.2.4 */
-static bool mkey_fits(const struct nhca_mkey *mk, const struct nhca_party *party, int access)
+static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
+				      const struct nhca_party *party, int access)
 {
 	switch (mk->type) {
 	case NHCA_MKEY_MR:
@@ -257,7 +258,8 @@ static bool mkey_fits(const struct nhca_mkey *mk, const struct nhca_party *party
 }
 
 /* Context: live section.  Return: the key if it opens anything in this way, or NULL. */
-static struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key, int access)
+static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key,
+						      int access)
 {
 	struct nhca_mkey *mk = mkey_find(key);
 
@@ -273,8 +275,8 @@ static struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key, i
 }
 
 /* Context: live section.  Return: the key if it opens these bytes, or NULL. */
-static struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
-				    int access)
+static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key,
+						    u64 va, u32 len, int access)
 {
 	struct nhca_mkey *mk = mkey_granted(party, key, access);
 

@@ -133,7 +133,7 @@ static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct n
 {
 	struct nhca_burst *b = tx->burst;
 	u32 left = tx->payload;
-	struct nhca_seg seg;
+	struct nhca_seg seg __uninitialized;
 	void *p;
 	int err;
 
@@ -353,8 +353,8 @@ int nhca_burst_add(struct nhca_tx *tx)
 {
 	struct nhca_burst *b = tx->burst;
 	u32 bytes = nhca_tx_bytes(tx);
-	struct nhca_pieces ps;
-	struct nhca_iter it;
+	struct nhca_pieces ps __uninitialized;
+	struct nhca_iter it __uninitialized;
 	bool room;
 	int err;
 
@@ -408,7 +408,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struct nhca_iter *it,
 			     u32 left)
 {
-	struct nhca_seg seg;
+	struct nhca_seg seg __uninitialized;
 
 	for (ps->n = 0; left; left -= seg.len) {
 		/* two pages, and the header and the tail */
@@ -452,11 +452,16 @@ static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 /* The host's mark and the header that follow the payload of the packet before. */
 static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 {
-	/* a QP's, of a length that the compiler knows */
-	if (len == NHCA_ICRC_LEN + NHCA_BTH_LEN)
-		memcpy(p, between, NHCA_ICRC_LEN + NHCA_BTH_LEN);
-	else
+	const u64 *from = (const u64 *)between;
+	u64 *to = (u64 *)p;
+
+	/* a QP's are two words, for which a copy of any length would be a long way */
+	if (len == 2 * sizeof(u64)) {
+		put_unaligned(get_unaligned(from), to);
+		put_unaligned(get_unaligned(from + 1), to + 1);
+	} else {
 		memcpy(p, between, len);
+	}
 }
 
 /*
@@ -466,11 +471,11 @@ static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
 	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
-	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX];
+	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
 	/* the first one has nothing behind which there would be a mark */
 	u32 skip = NHCA_ICRC_LEN;
 	struct nhca_piece hdr, mark;
-	struct nhca_pieces ps;
+	struct nhca_pieces ps __uninitialized;
 	u32 n, i;
 	u8 *p;
 

@@ -178,7 +178,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 			    int *loan)
 {
 	u32 left = tx->payload;
-	struct nhca_seg seg;
+	struct nhca_seg seg __uninitialized;
 	unsigned int off;
 	struct page *page;
 	void *p;

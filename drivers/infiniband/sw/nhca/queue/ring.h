@@ -72,6 +72,21 @@ static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 	smp_store_release(&r->hdr->cons, cons);
 }
 
+/**
+ * nhca_sges_copy - copy @n elements out of a ring
+ * User space may write there at any time: each field is read once.  Mostly there is one element,
+ * which makes this a shorter way than memcpy() of any length.
+ * Context: any.
+ */
+static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *from, u32 n)
+{
+	for (; n; n--, to++, from++) {
+		to->addr = READ_ONCE(from->addr);
+		to->length = READ_ONCE(from->length);
+		to->lkey = READ_ONCE(from->lkey);
+	}
+}
+
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
 };

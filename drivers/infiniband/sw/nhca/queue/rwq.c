@@ -69,7 +69,7 @@ int nhca_rwq_take(struct nhca_rwq *q, struct nhca_rwr *rwr)
 	rwr->wr_id = READ_ONCE(wqe->wr_id);
 	num_sge = READ_ONCE(wqe->num_sge);
 	if (likely(num_sge <= q->max_sge)) {
-		memcpy(rwr->sge, wqe->sge, num_sge * sizeof(rwr->sge[0]));
+		nhca_sges_copy(rwr->sge, wqe->sge, num_sge);
 		rwr->num_sge = num_sge;
 	}
 	nhca_ring_release(&q->ring, ++q->cons);

@@ -222,7 +222,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	bool chunk_end;
 	int err = 0;
 	u32 off;
@@ -274,7 +274,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	u64 orig = rx->hdr.orig;
 	int err;
 

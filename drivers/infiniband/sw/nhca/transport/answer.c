@@ -49,7 +49,7 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct
 
 static void nhca_answer_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndrome, u32 psn)
 {
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 
 	nhca_answer_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
@@ -121,8 +121,8 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		.lkey = res->rkey,
 	};
 	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
-	struct nhca_iter it;
-	struct nhca_hdr h;
+	struct nhca_iter it __uninitialized;
+	struct nhca_hdr h __uninitialized;
 	int err;
 
 	if (res->hold.held)
@@ -144,7 +144,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 
 	nhca_answer_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
 			res->msn);

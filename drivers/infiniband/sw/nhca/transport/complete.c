@@ -55,7 +55,7 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 {
 	struct nhca_sq *sq = &qp->sq;
 	bool tell = nhca_swr_tells(qp, swr) || status != IB_WC_SUCCESS;
-	struct nhca_cqe cqe;
+	struct nhca_cqe cqe __uninitialized;
 
 	nhca_swr_count(qp, swr, status);
 	trace_nhca_wqe_completed(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, status, swr->length,

@@ -31,7 +31,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		.src_qpn = qp->qpn,
 		.imm = (__force __be32)wqe->ex.imm_data,
 	};
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	struct nhca_av *av;
 
 	av = xa_load(&qp->dev->ah_ids, wqe->ud.ah_id);
@@ -59,7 +59,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_len)
 {
 	struct nhca_rwr *rwr = qp->rq.rwr;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	u8 grh[NHCA_GRH_LEN];
 	int err = 0;
 

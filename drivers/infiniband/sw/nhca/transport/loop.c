@@ -139,8 +139,8 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 			     u32 npsn)
 {
 	bool last = swr->sent + npsn == swr->npsn;
-	struct nhca_iter it;
-	struct nhca_rx rx;
+	struct nhca_iter it __uninitialized;
+	struct nhca_rx rx __uninitialized;
 	enum nhca_verdict verdict;
 
 	/* of other fields, and other headers, nobody asks who has no skb */
@@ -175,7 +175,8 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 		.length = len,
 		.lkey = swr->wqe.rdma.rkey,
 	};
-	struct nhca_iter from, to;
+	struct nhca_iter from __uninitialized;
+	struct nhca_iter to __uninitialized;
 	int err;
 
 	if (!(peer->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) || !peer->rq.nres ||
@@ -234,7 +235,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
 			const struct nhca_hdr *h)
 {
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	struct ipv6hdr ip;
 	struct nhca_rx rx = {
 		.nn = qp->dev->nn,

@@ -62,7 +62,7 @@ static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 {
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_strike s;
+	struct nhca_strike s __uninitialized;
 	int err;
 
 	if (nhca_inject(qp->dev, NHCA_AT_BUFFER, qp->qpn, opcode, &s))
@@ -113,7 +113,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	enum nhca_verdict verdict;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	int err;
 
 	if (h->info->flags & NHCA_OPF_FIRST) {
@@ -153,7 +153,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 /* Does the key of a request open what it asks for, now? */
 static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access)
 {
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	int err;
 
 	nhca_live_enter();
@@ -201,7 +201,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	};
 	struct nhca_rq *rq = &qp->rq;
 	enum nhca_verdict verdict;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	int err;
 
 	if (h->info->flags & NHCA_OPF_FIRST) {
@@ -252,7 +252,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	bool write = rx->hdr.info->flags & NHCA_OPF_WRITE;
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_iter it;
+	struct nhca_iter it __uninitialized;
 	u32 n;
 
 	if (rx->payload != qp->mtu || !nhca_opseq_ok(rq->seq, rx->hdr.info))
@@ -599,7 +599,7 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 /* Return: NHCA_TAKEN: fault injection has nothing against the request. */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	struct nhca_strike s;
+	struct nhca_strike s __uninitialized;
 
 	if (!nhca_inject(qp->dev, NHCA_AT_REQUEST, qp->qpn, h->opcode, &s))
 		return NHCA_TAKEN;

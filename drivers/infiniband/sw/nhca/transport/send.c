@@ -177,8 +177,8 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h,
 			 u32 off, u32 payload)
 {
-	struct nhca_iter it;
-	struct nhca_tx tx;
+	struct nhca_iter it __uninitialized;
+	struct nhca_tx tx __uninitialized;
 	int err;
 
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
@@ -234,8 +234,8 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 	u32 off = swr->sent * qp->mtu;
 	u32 quarter = sq->window / 4;
 	u32 count = swr->npsn - 1 - swr->sent;
-	struct nhca_iter it;
-	struct nhca_tx tx;
+	struct nhca_iter it __uninitialized;
+	struct nhca_tx tx __uninitialized;
 
 	if (!(h->notice & NHCA_NOTICE_BARE) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
 	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
@@ -257,7 +257,7 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 payload = min(qp->mtu, swr->length - off);
 	bool first = !swr->sent;
 	bool last = swr->sent + 1 == swr->npsn;
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 	u32 sent;
 	int err;
 
@@ -285,7 +285,7 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 /* The last packet that was sent once more, and this time it asks to be acknowledged. */
 static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 {
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 	u32 off;
 	int err;
 
@@ -331,7 +331,7 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 chunk_end = min(swr->npsn, roundup(swr->sent + 1, NHCA_READ_CHUNK));
 	u32 off = swr->sent * qp->mtu;
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);
@@ -385,7 +385,7 @@ static void nhca_atomic_write_hdr(const struct nhca_swr *swr, struct nhca_hdr *h
 static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 payload = 0;
-	struct nhca_hdr h;
+	struct nhca_hdr h __uninitialized;
 	int err;
 
 	nhca_swr_hdr(qp, swr, &h);

@@ -130,10 +130,7 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 	const struct nhca_send_wqe *slot;
-	struct nhca_send_wqe wqe;
 	struct nhca_swr *swr;
-	size_t extra = 0;
-	bool ok;
 	int n;
 
 	/* slots that are taken and not retired are still in use, too */
@@ -143,22 +140,19 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 	if (n == (int)(sq->taken - sq->cons))
 		return NULL;
 
-	slot = nhca_ring_slot(&sq->ring, sq->taken);
-	memcpy(&wqe, slot, sizeof(wqe));
-	/* user space may write on: from here on the copy is all there is */
-	barrier();
-
-	ok = nhca_wqe_ok(qp, &wqe);
-	if (ok)
-		extra = (wqe.flags & NHCA_SEND_INLINE) ? wqe.inline_len :
-			wqe.num_sge * sizeof(struct nhca_sge);
-
 	swr = nhca_swr_new(sq);
 	if (!swr)
 		return ERR_PTR(-ENOMEM);
-	swr->wqe = wqe;
-	if (ok) {
-		memcpy(swr->wqe.data, slot->data, extra);
+	slot = nhca_ring_slot(&sq->ring, sq->taken);
+	memcpy(&swr->wqe, slot, sizeof(swr->wqe));
+	/* user space may write on: from here on the copy is all there is */
+	barrier();
+
+	if (nhca_wqe_ok(qp, &swr->wqe)) {
+		if (swr->wqe.flags & NHCA_SEND_INLINE)
+			memcpy(swr->wqe.data, slot->data, swr->wqe.inline_len);
+		else
+			nhca_sges_copy(swr->wqe.sge, slot->sge, swr->wqe.num_sge);
 		if (!nhca_swr_length(swr) || !nhca_swr_ok(qp, swr))
 			swr->status = IB_WC_LOC_LEN_ERR;
 	} else {
