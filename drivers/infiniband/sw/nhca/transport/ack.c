@@ -305,6 +305,18 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_ack_done(qp, swr);
 }
 
+/*
+ * Whoever unlocks sends what may go now, if there is anything: a request that has begun, or waits
+ * in the ring, somebody who waits for a completion, a state in which the last one matters.
+ */
+static void nhca_ack_go_on(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (sq->cur || sq->awaited || nhca_sq_more(qp) || READ_ONCE(qp->state) != IB_QPS_RTS)
+		set_bit(0, &sq->note);
+}
+
 void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -325,8 +337,7 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_ack_atomic(qp, rx);
 	else
 		nhca_ack_aeth(qp, h);
-	/* whoever unlocks sends what may go now */
-	set_bit(0, &sq->note);
+	nhca_ack_go_on(qp);
 }
 
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
@@ -341,5 +352,5 @@ void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
 		return;
 	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))
 		nhca_ack_lost(qp);
-	set_bit(0, &sq->note);
+	nhca_ack_go_on(qp);
 }
