@@ -336,12 +336,22 @@ void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)
 	nhca_rx_batch(nn, skb, true);
 }
 
+/*
+ * Is there nothing more to take?  Asked without the queues' locks: who is adding a packet just now
+ * calls nhca_sk_data_ready() behind it.
+ */
+static bool nhca_sk_empty(const struct sock *sk)
+{
+	return skb_queue_empty_lockless(&udp_sk(sk)->reader_queue) &&
+	       skb_queue_empty_lockless(&sk->sk_receive_queue);
+}
+
 static void nhca_sk_drain(struct sock *sk, struct nhca_net *nn)
 {
 	struct sk_buff *skb;
 	int off, err;
 
-	for (;;) {
+	while (!nhca_sk_empty(sk) || sk->sk_err) {
 		off = 0;
 		err = 0;
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
