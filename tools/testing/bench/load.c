@@ -27,6 +27,7 @@
 #include <sched.h>
 
 #include "connect.h"
+#include "profile.h"
 
 #define QPS_MAX		1024
 #define LIST_MAX	64
@@ -296,9 +297,12 @@ static void stream_run(void)
 	}
 	stream(o.warm);
 	meet(2);
+	profile_begin();
 	begun = now_ns();
 	stream(o.count);
-	print_stream(now_ns() - begun);
+	begun = now_ns() - begun;
+	profile_end();
+	print_stream(begun);
 	meet(3);
 }
 
@@ -335,6 +339,8 @@ static void pingpong_run(void)
 
 	must(ns);
 	for (i = 0; i < o.warm + o.count; i++) {
+		if (i == o.warm && begins)
+			profile_begin();
 		begun = now_ns();
 		if (begins)
 			post_list(0, 1, 0, true);
@@ -347,6 +353,7 @@ static void pingpong_run(void)
 			ns[i - o.warm] = (now_ns() - begun) / 2;
 	}
 	if (begins) {
+		profile_end();
 		qsort(ns, o.count, sizeof(*ns), by_size);
 		printf("{\"mode\": \"pingpong\", \"type\": \"%s\", \"op\": \"send\", \"size\": %u, "
 		       "\"qps\": 1, \"polls\": %s, \"messages\": %u, \"p50_ns\": %" PRIu64

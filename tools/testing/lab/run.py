@@ -14,6 +14,7 @@ import build
 import guest
 import image
 import initramfs
+import instructions
 import judge
 import kernel
 import network
@@ -192,7 +193,10 @@ class Lab:
             if self.user_mode:
                 command = one.command(self.image.trees[0], made, initrd, self.disks, plugs[0], options)
             else:
-                command = one.command(made, initrd, self.disks, accel.flags(self.kvm, options.clock),
+                flags = accel.flags(self.kvm, options.clock)
+                if options.profile:
+                    flags += instructions.flags()
+                command = one.command(made, initrd, self.disks, flags,
                                       network.devices(number, options.nodes, options.mtu, ends), options)
             one.start(command, plugs)
             if not one.alive():
@@ -313,6 +317,8 @@ def run_once(options):
             for one in lab.guests:
                 one.stop()
         status = verdict(lab, failures)
+        if options.profile:
+            print("\n".join(instructions.table(instructions.of_run(lab.folder), 1, 50)))
         if options.result:
             shutil.copy(lab.folder / "result.json", options.result)
         say.note(f"{'failed' if status else 'passed'}; files of the run: {lab.folder}")

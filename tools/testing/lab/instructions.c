@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A plugin for QEMU's emulation: counts each instruction that a guest executes between two marks.
+ *
+ * A mark is a NOP of seven bytes that no compiler makes (bench/profile.h), so a program can set it at
+ * no cost and without a way out of the guest.  When QEMU ends, the counts go to the file "profile" in
+ * its working folder, a line for each block of translated code, which is a run of instructions without
+ * a jump into it: "ADDRESS INSTRUCTIONS EXECUTIONS"; address 0 stands for all of user space.
+ *
+ * QEMU's own header is in no Debian package of this release.  What is declared here is version 1 of the
+ * interface, which every QEMU since 4.2 offers.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API		__attribute__((visibility("default")))
+#define ADD_U64		0	/* qemu_plugin_op */
+#define NO_REGS		0	/* qemu_plugin_cb_flags */
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef uint64_t plugin_id;
+typedef void (*translated_cb)(plugin_id id, struct qemu_plugin_tb *tb);
+typedef void (*executed_cb)(unsigned int vcpu, void *data);
+
+API int qemu_plugin_version = 1;
+
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, translated_cb cb);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr, uint64_t imm);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_cb cb, int flags,
+					    void *data);
+void qemu_plugin_register_atexit_cb(plugin_id id, void (*cb)(plugin_id id, void *data), void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+API int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv);
+
+/* a block of code, however often it is translated */
+struct block {
+	uint64_t address;
+	uint64_t instructions;
+	uint64_t executions;	/* since QEMU began; written by translated code */
+	uint64_t before;	/* of these, when counting began */
+	uint64_t counted;
+	struct block *next;
+};
+
+#define BUCKETS		65536
+
+static struct block *blocks[BUCKETS];
+/* each of its executions is an instruction */
+static struct block user = { .instructions = 1 };
+static bool counting;
+
+static void block_count(struct block *b, bool on)
+{
+	if (on)
+		b->before = b->executions;
+	else
+		b->counted += b->executions - b->before;
+}
+
+/* @data: not NULL for the mark at the begin */
+static void marked(unsigned int vcpu, void *data)
+{
+	bool on = data;
+	struct block *b;
+	int i;
+
+	if (on == counting)
+		return;
+	counting = on;
+	block_count(&user, on);
+	for (i = 0; i < BUCKETS; i++)
+		for (b = blocks[i]; b; b = b->next)
+			block_count(b, on);
+}
+
+static struct block *block_of(uint64_t address, uint64_t instructions)
+{
+	struct block **bucket = &blocks[(address ^ address >> 16 ^ instructions << 8) % BUCKETS], *b;
+
+	for (b = *bucket; b; b = b->next)
+		if (b->address == address && b->instructions == instructions)
+			return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		abort();
+	b->address = address;
+	b->instructions = instructions;
+	b->next = *bucket;
+	*bucket = b;
+	return b;
+}
+
+/* nopl of 0x6861633N(%rax): "1cah" begins, "0cah" ends */
+static void look_for_mark(struct qemu_plugin_insn *insn)
+{
+	static const uint8_t nop[] = { 0x0f, 0x1f, 0x80 };
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+
+	if (qemu_plugin_insn_size(insn) != 7 || memcmp(bytes, nop, sizeof(nop)) ||
+	    memcmp(bytes + 4, "cah", 3) || (bytes[3] | 1) != '1')
+		return;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, NO_REGS, bytes[3] == '1' ? &user : NULL);
+}
+
+static void translated(plugin_id id, struct qemu_plugin_tb *tb)
+{
+	uint64_t address = qemu_plugin_tb_vaddr(tb), n = qemu_plugin_tb_n_insns(tb);
+	bool kernel = address >> 63;
+	uint64_t i;
+
+	for (i = 0; !kernel && i < n; i++)
+		look_for_mark(qemu_plugin_tb_get_insn(tb, i));
+	if (kernel)
+		qemu_plugin_register_vcpu_tb_exec_inline(tb, ADD_U64, &block_of(address, n)->executions, 1);
+	else
+		qemu_plugin_register_vcpu_tb_exec_inline(tb, ADD_U64, &user.executions, n);
+}
+
+static void print(FILE *file, const struct block *b)
+{
+	if (b->counted)
+		fprintf(file, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", b->address,
+			b->counted * b->instructions, b->counted);
+}
+
+static void ends(plugin_id id, void *data)
+{
+	FILE *file = fopen("profile", "w");
+	struct block *b;
+	int i;
+
+	if (!file)
+		return;
+	marked(0, NULL);
+	print(file, &user);
+	for (i = 0; i < BUCKETS; i++)
+		for (b = blocks[i]; b; b = b->next)
+			print(file, b);
+	fclose(file);
+}
+
+int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, ends, NULL);
+	return 0;
+}

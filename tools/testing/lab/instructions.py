@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where a guest's instructions go: all of them, counted by a plugin of QEMU's, not samples.
+
+For `lab run --profile`. A script that leaves /proc/kallsyms in $LAB_OUT, while the modules are
+loaded that it is about, has them by name."""
+
+import bisect
+import collections
+import subprocess
+
+import paths
+
+SOURCE = paths.LAB / "instructions.c"
+PLUGIN = paths.STATE / "instructions.so"
+
+
+def flags():
+    """QEMU's options; compiles the plugin if it is not there."""
+    with paths.lock("instructions"):
+        if not PLUGIN.is_file() or PLUGIN.stat().st_mtime < SOURCE.stat().st_mtime:
+            subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
+                            "-fvisibility=hidden", "-o", str(PLUGIN), str(SOURCE)], check=True)
+    return ["-plugin", str(PLUGIN)]
+
+
+def _symbols(text):
+    """[(address, (name, module))] of the functions in /proc/kallsyms, sorted."""
+    found = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[1] in "tTwW":
+            module = words[3].strip("[]") if len(words) > 3 else "kernel"
+            found.append((int(words[0], 16), (words[2], module)))
+    return sorted(found)
+
+
+def functions(blocks, symbols):
+    """{(function, module): [instructions, calls]} of the plugin's lines."""
+    table = _symbols(symbols)
+    addresses = [address for address, _ in table]
+    found = collections.defaultdict(lambda: [0, 0])
+    for line in blocks.splitlines():
+        address, instructions, executions = line.split()
+        address = int(address, 16)
+        at = bisect.bisect_right(addresses, address) - 1
+        if not address:
+            name = ("(programs)", "user")
+        elif at < 0:
+            name = ("(unknown)", "kernel")
+        else:
+            name = table[at][1]
+            if addresses[at] == address:
+                found[name][1] += int(executions)
+        found[name][0] += int(instructions)
+    return found
+
+
+def of_run(folder):
+    """functions() of the first node of a run."""
+    symbols = folder / "node1/kallsyms"
+    return functions((folder / "profile").read_text(), symbols.read_text() if symbols.is_file() else "")
+
+
+def table(found, messages, rows):
+    """Lines for a person: each module, then the functions with most, all of them a message."""
+    total = sum(instructions for instructions, _ in found.values())
+    modules = collections.Counter()
+    for (_, module), (instructions, _) in found.items():
+        modules[module] += instructions
+    lines = [f"{total / messages:10.1f}  instructions" + (" a message" if messages > 1 else "")]
+    lines += [f"{instructions / messages:10.1f}  {100 * instructions / total:4.1f} %  {module}"
+              for module, instructions in modules.most_common()]
+    lines += ["", "instructions          calls  function"]
+    for (name, module), (instructions, calls) in sorted(found.items(), key=lambda one: -one[1][0])[:rows]:
+        lines.append(f"{instructions / messages:10.1f}  {100 * instructions / total:4.1f} %  "
+                     f"{calls / messages:7.2f}  {name}" + (f" [{module}]" if module != "kernel" else ""))
+    return lines
