@@ -441,6 +441,23 @@ static struct page *nhca_run_page(struct nhca_pieces *ps, struct nhca_iter *it)
 	return page;
 }
 
+/*
+ * The same by a copy.
+ * Return: false if there is no memory, or something is wrong with the source: who sends the packet
+ * alone hears what.
+ */
+static bool nhca_run_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
+{
+	void *p;
+
+	ps->n = 0;
+	p = nhca_piece_new(ps, len);
+	if (p && !nhca_iter_read(it, p, len))
+		return true;
+	nhca_pieces_drop(ps);
+	return false;
+}
+
 /* A piece of a run, which does not lie together with what came before; there is room. */
 static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
@@ -476,6 +493,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	u32 skip = NHCA_ICRC_LEN;
 	struct nhca_piece hdr, mark;
 	struct nhca_pieces ps __uninitialized;
+	bool there;
 	u32 n, i;
 	u8 *p;
 
@@ -486,8 +504,12 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	memcpy(between, &nhca_host_mark, sizeof(nhca_host_mark));
 	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
 	for (n = 0; n < count; n++) {
-		if ((!n || tx->payload != PAGE_SIZE || !nhca_run_page(&ps, tx->it)) &&
-		    !nhca_run_payload(b, &ps, tx->it, tx->payload))
+		if (tx->copy)
+			there = nhca_run_copy(&ps, tx->it, tx->payload);
+		else
+			there = (n && tx->payload == PAGE_SIZE && nhca_run_page(&ps, tx->it)) ||
+				nhca_run_payload(b, &ps, tx->it, tx->payload);
+		if (!there)
 			break;
 		/* a header before it, a mark behind the last one */
 		if (!nhca_burst_room(b, ps.n + 2)) {

@@ -270,6 +270,35 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_ack_done(qp, swr);
 }
 
+u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	u32 psn = nhca_psn_add(rx->hdr.psn, 1);
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr = nhca_sq_head(sq);
+	struct nhca_iter it __uninitialized;
+	s32 n;
+
+	/* the one before was not taken, or things have changed with it */
+	if (!swr || !nhca_swr_is_read(swr) || nhca_psn_add(swr->psn, swr->got) != psn ||
+	    rx->payload != qp->mtu)
+		return 0;
+	/* what was asked for, without the last of each chunk, and has been asked for */
+	n = min(swr->npsn, roundup(swr->got + 1, NHCA_READ_CHUNK)) - 1 - swr->got;
+	n = min(n, nhca_psn_diff(sq->nxt, psn));
+	if (n <= 0)
+		return 0;
+	nhca_swr_target(qp, swr, swr->got * qp->mtu, &it);
+	nhca_live_enter();
+	n = nhca_rx_copy_alike(rx, n, &it);
+	nhca_live_exit();
+	if (!n)
+		return 0;
+	swr->got += n;
+	swr->sent = max(swr->sent, swr->got);
+	nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
+	return n;
+}
+
 static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	struct nhca_sq *sq = &qp->sq;

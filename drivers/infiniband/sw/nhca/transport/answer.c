@@ -25,10 +25,10 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
  * Data that a peer reads is copied: the key that lets it may be closed at any time, by
  * somebody who cannot wait for the stack to send what it has by reference.
  */
-static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
-			    struct nhca_iter *it, u32 payload, u32 ahead)
+static void nhca_answer_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
+			   struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
 {
-	struct nhca_tx tx = {
+	*tx = (struct nhca_tx) {
 		.burst = burst,
 		.dev = qp->dev,
 		.who = &qp->who,
@@ -43,7 +43,14 @@ static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct
 		.fault = qp->rq.fault,
 		.ahead = ahead,
 	};
+}
 
+static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
+			    struct nhca_iter *it, u32 payload, u32 ahead)
+{
+	struct nhca_tx tx __uninitialized;
+
+	nhca_answer_tx(qp, burst, h, it, payload, ahead, &tx);
 	return nhca_xmit(&tx);
 }
 
@@ -108,8 +115,28 @@ void nhca_res_done(struct nhca_res *res)
 }
 
 /*
- * One packet of a READ response.  Return: 0; -EACCES if the key is closed by now; -EAGAIN
- * if what it reads is being faulted in.
+ * The middle of a long answer by @h, as many packets at once as there are between its first and its
+ * last.  One that was asked for again, when its hold was gone, has each packet ask for its key.
+ * Return: how many were sent, which may be none.
+ */
+static u32 nhca_answer_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhca_hdr *h)
+{
+	u32 off = res->sent * qp->mtu;
+	u32 count = res->end - 1 - res->sent;
+	struct nhca_iter it __uninitialized;
+	struct nhca_tx tx __uninitialized;
+
+	if (count < 2 || !res->hold.held || !(h->notice & NHCA_NOTICE_BARE) ||
+	    qp->mtu <= NHCA_COPY_BREAK || qp->ibqp.qp_type != IB_QPT_RC)
+		return 0;
+	nhca_iter_hold(&it, &res->hold, off, count * qp->mtu, false);
+	nhca_answer_tx(qp, qp->rq.burst, h, &it, qp->mtu, 0, &tx);
+	return nhca_burst_run(&tx, count);
+}
+
+/*
+ * One packet of a READ response, or several that are alike.  Return: 0; -EACCES if the key is
+ * closed by now; -EAGAIN if what it reads is being faulted in.
  */
 static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -123,14 +150,22 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it __uninitialized;
 	struct nhca_hdr h __uninitialized;
+	u8 opcode = nhca_read_opcode(res);
+	u32 sent;
 	int err;
 
+	nhca_answer_hdr(qp, &h, opcode, nhca_psn_add(res->psn, res->sent), res->msn);
+	if (opcode == NHCA_OP_READ_RESP_MIDDLE) {
+		sent = nhca_answer_middle(qp, res, &h);
+		res->sent += sent;
+		res->high = max(res->high, res->sent);
+		if (sent)
+			return 0;
+	}
 	if (res->hold.held)
 		nhca_iter_hold(&it, &res->hold, off, payload, false);
 	else
 		nhca_iter_sges(&it, &party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
-	nhca_answer_hdr(qp, &h, nhca_read_opcode(res), nhca_psn_add(res->psn, res->sent),
-			res->msn);
 	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
 	if (err == -EACCES || err == -EAGAIN)
 		return err;

@@ -371,6 +371,13 @@ bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
  */
 u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 
+/*
+ * behind a packet from the middle of a READ's answer that was just looked at: all those of its
+ * batch that continue it; sq.lock held, RCU read side
+ * Return: how many; @rx is the last of them
+ */
+u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
+
 /* let go of every key that an operation in progress uses; rq.lock held */
 void nhca_rq_let_go(struct nhca_qp *qp);
 

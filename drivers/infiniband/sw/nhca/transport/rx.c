@@ -192,6 +192,14 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 				   rx->hdr.src_qpn, packets, rx->payload);
 }
 
+/* May the packets behind this one be taken with it, if they are like it? */
+static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
+	       rx->bth && qp->ibqp.qp_type == IB_QPT_RC &&
+	       !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
+}
+
 /*
  * A request that was let in, and if it is from the middle of a message those behind it that
  * continue it.  They are as intact as it is where the checksum of the whole batch says so.
@@ -205,10 +213,21 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 	    nhca_rx_acks(rx, &rx->acked))
 		rx->acks = true;
 	nhca_request_rx(qp, rx);
-	if ((rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
-	    rx->bth && qp->ibqp.qp_type == IB_QPT_RC && list_empty(&qp->rq.parked) &&
-	    !nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
+	if (nhca_rx_has_more(qp, rx) && list_empty(&qp->rq.parked)) {
 		more = nhca_respond_middle(qp, rx);
+		if (more)
+			nhca_rx_count(qp, rx, more);
+	}
+}
+
+/* The same for a response. */
+static void nhca_rx_response(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	u32 more;
+
+	nhca_ack_rx(qp, rx);
+	if (nhca_rx_has_more(qp, rx)) {
+		more = nhca_ack_middle(qp, rx);
 		if (more)
 			nhca_rx_count(qp, rx, more);
 	}
@@ -253,7 +272,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_rx_request(qp, rx);
 	} else {
 		nhca_rx_hold(rx, qp, &qp->sq.lock);
-		nhca_ack_rx(qp, rx);
+		nhca_rx_response(qp, rx);
 	}
 	/* all packets of a batch have the same mark */
 	if (rx->ce) {
@@ -349,7 +368,7 @@ void nhca_transport_again(struct nhca_rx *rx)
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
 		nhca_rx_request(qp, rx);
 	else
-		nhca_ack_rx(qp, rx);
+		nhca_rx_response(qp, rx);
 }
 
 void nhca_transport_rx_end(struct nhca_rx *rx)
