@@ -14,6 +14,7 @@
 
 #include "net.h"
 #include "burst.h"
+#include "frags.h"
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"

@@ -61,10 +61,10 @@ int nhca_burst_add(struct nhca_tx *tx);
 /**
  * nhca_burst_run - put packets behind those that wait which follow from the first of them
  * @tx:    that one; each next one has the PSN and the payload behind it, and so the offset and
- *         the PVO if there is an RXETH; payload by reference, and no ICRC
+ *         the PVO if there is an RXETH; payload by reference, or a copy if @tx->copy, and no ICRC
  * @count: how many there are
  *
- * Context: as nhca_xmit().  In one live section: nothing is copied.
+ * Context: as nhca_xmit().  In one live section.
  * Return: how many were taken, perhaps fewer than @count, or none: then nhca_xmit() knows why.
  */
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count);

@@ -19,6 +19,7 @@
 #include "burst.h"
 #include "faults.h"
 #include "flow.h"
+#include "frags.h"
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
@@ -28,14 +29,6 @@
 #define NHCA_DEFAULT_TTL	64
 /* pad and ICRC behind the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
-
-/*
- * Where copied payloads and the few bytes behind a referenced payload live:
- * pages shared by many packets, one run per CPU; and one of which only whole pages are taken,
- * because what is copied page to page is copied fast.  Used with BH disabled.
- */
-static DEFINE_PER_CPU(struct page_frag, nhca_tx_frag);
-static DEFINE_PER_CPU(struct page_frag, nhca_tx_pages);
 
 __le32 nhca_host_mark __ro_after_init;
 struct page *nhca_mark_page __ro_after_init;
@@ -104,21 +97,6 @@ static struct dst_entry *nhca_route6(struct net *net, struct nhca_av *av, u16 sp
 struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport)
 {
 	return av->v4 ? nhca_route4(net, av, sport) : nhca_route6(net, av, sport);
-}
-
-void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
-{
-	struct page_frag *pf = this_cpu_ptr(len == PAGE_SIZE ? &nhca_tx_pages : &nhca_tx_frag);
-	void *p;
-
-	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
-		return NULL;
-	*page = pf->page;
-	*off = pf->offset;
-	p = page_address(pf->page) + pf->offset;
-	get_page(pf->page);
-	pf->offset += len;
-	return p;
 }
 
 static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 len)
@@ -535,20 +513,8 @@ int __init nhca_xmit_init(void)
 	return 0;
 }
 
-static void nhca_frag_free(struct page_frag *pf)
-{
-	if (pf->page)
-		put_page(pf->page);
-	pf->page = NULL;
-}
-
 void nhca_xmit_exit(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		nhca_frag_free(per_cpu_ptr(&nhca_tx_frag, cpu));
-		nhca_frag_free(per_cpu_ptr(&nhca_tx_pages, cpu));
-	}
+	nhca_frags_exit();
 	put_page(nhca_mark_page);
 }

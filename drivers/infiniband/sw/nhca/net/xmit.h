@@ -47,15 +47,6 @@ struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 spor
 			     unsigned int room, unsigned int idents);
 
 /**
- * nhca_frag_get - memory for bytes that an skb carries as a fragment
- * @len: at most a page
- * Calls in a row give bytes that lie together, as long as the CPU's page lasts, and a call for
- * a page's worth of bytes gives a page.
- * Context: BH disabled.  Return: the bytes, with a reference on @page, or NULL.
- */
-void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off);
-
-/**
  * nhca_icrc_head - ICRC over the headers of one packet of @skb up to its BTH's end
  * @skb: from nhca_headers()
  * @index: the packet's place in a batch

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: memory of packets is never anybody else's at the same time, and is used again when
+ * everybody has let it go.
+ */
+#include <kunit/test.h>
+#include <linux/mm.h>
+
+#include "../net/frags.h"
+
+/* more pages than all chunks of a CPU have */
+#define MANY	(NHCA_FRAG_CHUNKS * 16)
+
+struct piece {
+	struct page *page;
+	void *bytes;
+};
+
+static struct piece take(struct kunit *test, unsigned int len)
+{
+	struct piece piece;
+	unsigned int off;
+
+	piece.bytes = nhca_frag_get(len, &piece.page, &off);
+	if (piece.bytes)
+		KUNIT_EXPECT_PTR_EQ(test, piece.bytes, page_address(piece.page) + off);
+	return piece;
+}
+
+/* Nobody gives anything back: no page comes twice, and each is one. */
+static void apart_test(struct kunit *test)
+{
+	struct piece *pieces = kunit_kcalloc(test, MANY, sizeof(*pieces), GFP_KERNEL);
+	u32 i, j, n = 0, twice = 0, askew = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, pieces);
+	local_bh_disable();
+	for (n = 0; n < MANY; n++) {
+		pieces[n] = take(test, PAGE_SIZE);
+		if (!pieces[n].bytes)
+			break;
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, n, MANY);
+	for (i = 0; i < n; i++) {
+		askew += !PAGE_ALIGNED(pieces[i].bytes);
+		for (j = 0; j < i; j++)
+			twice += pieces[i].bytes == pieces[j].bytes;
+	}
+	KUNIT_EXPECT_EQ(test, twice, 0);
+	KUNIT_EXPECT_EQ(test, askew, 0);
+	while (n)
+		put_page(pieces[--n].page);
+}
+
+/* Each page goes back before the next but 7 comes: chunks go round, and there are no new ones. */
+static void again_test(struct kunit *test)
+{
+	struct piece held[8] = {}, piece;
+	struct page *seen[NHCA_FRAG_CHUNKS + 1] = {};
+	u32 i, k, chunks = 0, missing = 0;
+
+	local_bh_disable();
+	for (i = 0; i < 10 * MANY; i++) {
+		if (held[i % 8].page)
+			put_page(held[i % 8].page);
+		piece = take(test, PAGE_SIZE);
+		held[i % 8] = piece;
+		missing += !piece.bytes;
+		/* what the CPU had before may be of pages without neighbours, and goes */
+		if (i < MANY || !piece.bytes)
+			continue;
+		for (k = 0; k < chunks && seen[k] != compound_head(piece.page); k++)
+			;
+		if (k == chunks && chunks < ARRAY_SIZE(seen))
+			seen[chunks++] = compound_head(piece.page);
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, missing, 0);
+	KUNIT_EXPECT_LE(test, chunks, NHCA_FRAG_CHUNKS);
+	for (i = 0; i < ARRAY_SIZE(held); i++)
+		if (held[i].page)
+			put_page(held[i].page);
+}
+
+/* Pieces in a row lie together, which makes one fragment of an skb of them. */
+static void together_test(struct kunit *test)
+{
+	struct piece a, b;
+	u32 i, apart = 0;
+
+	local_bh_disable();
+	a = take(test, 60);
+	for (i = 0; i < 10; i++) {
+		b = take(test, 60);
+		apart += b.bytes != a.bytes + 60;
+		put_page(a.page);
+		a = b;
+	}
+	put_page(a.page);
+	local_bh_enable();
+	/* a new chunk may begin among them */
+	KUNIT_EXPECT_LE(test, apart, 1);
+}
+
+static struct kunit_case frags_cases[] = {
+	KUNIT_CASE(apart_test),
+	KUNIT_CASE(again_test),
+	KUNIT_CASE(together_test),
+	{}
+};
+
+static struct kunit_suite frags_suite = {
+	.name = "nhca_frags",
+	.test_cases = frags_cases,
+};
+
+kunit_test_suite(frags_suite);
