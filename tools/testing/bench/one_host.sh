@@ -133,7 +133,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	nhca)
 		bench_ends veth || exit 1
 		# First: what was freed before would be used again.
-		[ -n "$QUICK" ] || idle
+		idle
 		same_host N
 		everything "nhca-veth"
 		[ -n "$QUICK" ] || channels "nhca-veth"

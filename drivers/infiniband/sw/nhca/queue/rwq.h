@@ -12,12 +12,14 @@
  * @wr_id:   for the completion
  * @length:  sum of the SGEs' lengths, bytes (saturates at U32_MAX)
  * @num_sge: at most the queue's max_sge
+ * @clock:   its taker's: when it was taken
  * @sge:     the copy; keys are checked when used
  */
 struct nhca_rwr {
 	u64 wr_id;
 	u32 length;
 	u32 num_sge;
+	u64 clock;
 	struct nhca_sge sge[];
 };
 

@@ -134,7 +134,7 @@ int nhca_rq_take(struct nhca_qp *qp)
 	err = srq ? nhca_srq_take(srq, rq->rwr) : nhca_rwq_take(&rq->wq, rq->rwr);
 	if (!err || err == -EINVAL) {
 		rq->have_rwr = true;
-		rq->clock = nhca_trace_clock();
+		rq->rwr->clock = nhca_trace_clock();
 		trace_nhca_wqe_started(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id,
 				       rq->rwr->length, 0, 0);
 	}
@@ -164,7 +164,7 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 
 	nhca_rq_count(qp, cqe->status);
 	trace_nhca_wqe_completed(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id, cqe->status,
-				 cqe->byte_len, rq->clock);
+				 cqe->byte_len, rq->rwr->clock);
 	cqe->wr_id = rq->rwr->wr_id;
 	rq->have_rwr = false;
 	nhca_post_cqe(qp, rq->xsrq ? rq->xsrq->ibsrq.ext.cq : qp->ibqp.recv_cq, cqe, solicited);

@@ -34,8 +34,8 @@ static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
 	res->rnr_wait = sq->rnr_wait;
 	res->backoff = sq->patience;
 	res->probes = sq->probes;
-	res->rtt_us = sq->rtt >> 3;
-	res->rtt_dev_us = sq->rtt_dev >> 2;
+	res->rtt_us = sq->times->rtt >> 3;
+	res->rtt_dev_us = sq->times->rtt_dev >> 2;
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
 	res->oldest_wr = swr ? swr->wqe.opcode : ~0U;
 	if (!swr)

@@ -110,11 +110,11 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->calm = 0;
 	sq->waits = 0;
 	sq->probes = 0;
-	sq->rtt = 0;
-	sq->rtt_begun = 0;
-	sq->usual = 0;
+	sq->times->rtt = 0;
+	sq->times->rtt_begun = 0;
+	sq->times->usual = 0;
 	/* long ago, whatever jiffies began with */
-	sq->cnp_at = jiffies - HZ;
+	sq->times->cnp_at = jiffies - HZ;
 }
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
@@ -201,12 +201,19 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
 	tasklet_setup(&qp->kick, nhca_qp_kicked);
-	timer_setup(&qp->ride.timer, nhca_ride_timer, 0);
-	nhca_ride_reset(&qp->ride);
+	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL);
+	qp->ride = kzalloc(sizeof(*qp->ride), GFP_KERNEL);
+	if (!qp->sq.times || !qp->ride) {
+		err = -ENOMEM;
+		goto err_beside;
+	}
+	qp->ride->qp = qp;
+	timer_setup(&qp->ride->timer, nhca_ride_timer, 0);
+	nhca_ride_reset(qp->ride);
 
 	err = nhca_sq_init(qp, &init->cap, uc, resp ? &resp->sq : NULL);
 	if (err)
-		return err;
+		goto err_beside;
 	err = nhca_rq_init(qp, &init->cap, uc, resp ? &resp->rq : NULL);
 	if (err)
 		goto err_sq;
@@ -237,6 +244,9 @@ err_rq:
 	nhca_rwq_free(&qp->rq.wq);
 err_sq:
 	nhca_ring_free(&qp->sq.ring);
+err_beside:
+	kfree(qp->ride);
+	kfree(qp->sq.times);
 	return err;
 }
 
@@ -268,7 +278,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_fault_free(qp->rq.fault);
 	nhca_flow_close(qp->flow);
 	timer_shutdown_sync(&qp->sq.timer);
-	timer_shutdown_sync(&qp->ride.timer);
+	timer_shutdown_sync(&qp->ride->timer);
 	/* packets that had found the QP, and kicks that had found the flow */
 	synchronize_rcu_expedited();
 	nhca_pace_free(qp->sq.pace);
@@ -279,6 +289,8 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
 	kfree(qp->sq.spare);
+	kfree(qp->sq.times);
+	kfree(qp->ride);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
 }
@@ -303,7 +315,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->nak_sent = false;
 	rq->ack_due = false;
 	rq->nak_due = false;
-	nhca_ride_reset(&qp->ride);
+	nhca_ride_reset(qp->ride);
 	rq->fatal = false;
 	rq->res_head = 0;
 	rq->res_tail = 0;
@@ -341,7 +353,7 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 	}
 	if (mask & IB_QP_TIMEOUT) {
 		to->timeout = attr->timeout;
-		qp->sq.timeout = nhca_timeout_jiffies(attr->timeout);
+		qp->sq.times->timeout = nhca_timeout_jiffies(attr->timeout);
 	}
 	if (mask & IB_QP_RETRY_CNT) {
 		to->retry_cnt = attr->retry_cnt;
@@ -435,7 +447,7 @@ unlock:
 		return err;
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
-		timer_delete_sync(&qp->ride.timer);
+		timer_delete_sync(&qp->ride->timer);
 		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {
 		nhca_qp_flush(qp);

@@ -55,6 +55,31 @@ struct nhca_swr {
 };
 
 /**
+ * struct nhca_times - how long the peer takes, and may (transport/retry.c); under sq.lock
+ * @rtt:      microseconds from a packet that asked to its acknowledgment, smoothed, times 8;
+ *            0: none has been measured
+ * @rtt_dev:  how far they lie from it, smoothed, times 4
+ * @rtt_psn:  the packet that is being measured
+ * @rtt_begun: since when, ktime in ns; 0: none is
+ * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
+ * @since:    jiffies; when something was last heard, or the oldest packet sent
+ * @timeout:  the local ACK timeout of the attributes in jiffies, not below NHCA_TIMEOUT_MIN
+ * @usual:    what acknowledgments have taken, and some more, in jiffies; 0: not known
+ *
+ * Beside the queue pair, which then fits a kilobyte.
+ */
+struct nhca_times {
+	u32 rtt;
+	u32 rtt_dev;
+	u32 rtt_psn;
+	u64 rtt_begun;
+	unsigned long cnp_at;
+	unsigned long since;
+	unsigned long timeout;
+	unsigned long usual;
+};
+
+/**
  * struct nhca_sq - the send queue and the requester's state
  * @lock:     protects all below but @post_lock's ring side
  * @post_lock: irqsave; kernel consumers: producing into the ring
@@ -85,18 +110,10 @@ struct nhca_swr {
  * @patience: the ACK timeout is stretched by 2^@patience: a timeout adds one,
  *            NHCA_CALM acknowledgments without one take one away
  * @calm:     acknowledgments since the last timeout, for @patience
- * @rtt:      microseconds from a packet that asked to its acknowledgment, smoothed, times 8;
- *            0: none has been measured
- * @rtt_dev:  how far they lie from it, smoothed, times 4
- * @rtt_psn:  the packet that is being measured
- * @rtt_begun: since when, ktime in ns; 0: none is
- * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
  * @probes:   the oldest request was sent again on suspicion, so many times
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
- * @since:    jiffies; when something was last heard, or the oldest packet sent
- * @timeout:  the local ACK timeout of the attributes in jiffies, not below NHCA_TIMEOUT_MIN
- * @usual:    what acknowledgments have taken, and some more, in jiffies; 0: not known
+ * @times:    how long things take; owned
  * @timer:    local ACK timeout or RNR timer
  * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
  * @fault:    where the engine waits for on-demand pages
@@ -140,14 +157,7 @@ struct nhca_sq {
 	u8 calm;
 	u8 probes;
 	u8 waits;
-	u32 rtt;
-	u32 rtt_dev;
-	u32 rtt_psn;
-	u64 rtt_begun;
-	unsigned long cnp_at;
-	unsigned long since;
-	unsigned long timeout;
-	unsigned long usual;
+	struct nhca_times *times;
 	struct timer_list timer;
 	struct nhca_fault *fault;
 	struct nhca_pace *pace;
@@ -203,7 +213,6 @@ struct nhca_res {
  * @xsrq:    XRC target: the SRQ of the request that is being executed
  * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
  * @have_rwr: @rwr is valid
- * @clock:   nhca_trace_clock() when it was taken
  * @seq:     opcode sequence
  * @psn:     expected PSN
  * @msn:     messages completed
@@ -234,7 +243,6 @@ struct nhca_rq {
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
 	struct nhca_rwr *rwr;
-	u64 clock;
 	struct nhca_srq *xsrq;
 	u32 srqn;
 	u32 psn;
@@ -274,6 +282,7 @@ struct nhca_rq {
  * @base:   PSN behind which nothing is acknowledged; under rq.lock
  * @last:   the same, if what is owed gets its ride; under rq.lock
  * @timer:  what has waited too long leaves alone
+ * @qp:     whose it is
  *
  * @asked, @quick and @needed are written by both engines without a common lock.
  */
@@ -285,6 +294,7 @@ struct nhca_ride {
 	u32 base;
 	u32 last;
 	struct timer_list timer;
+	struct nhca_qp *qp;
 };
 
 /**
@@ -332,7 +342,7 @@ struct nhca_rss;
  * @flow:   its packets in the stack
  * @kick:   runs the engines when a post came with interrupts off or the stack
  *          gave back packets
- * @ride:   acknowledgments of what @rq takes that leave with what @sq sends
+ * @ride:   acknowledgments of what @rq takes that leave with what @sq sends; owned
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
@@ -350,8 +360,8 @@ struct nhca_qp {
 	struct ib_qp ibqp;
 	struct nhca_dev *dev;
 	u32 qpn;
-	struct nhca_who who;
 	enum ib_qp_state state;
+	struct nhca_who who;
 	/* one modify at a time */
 	struct mutex modify;
 	struct nhca_party party;
@@ -373,7 +383,7 @@ struct nhca_qp {
 	struct tasklet_struct kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
-	struct nhca_ride ride;
+	struct nhca_ride *ride;
 };
 
 static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)

@@ -32,40 +32,41 @@ unsigned long nhca_timeout_jiffies(u8 timeout)
  */
 static unsigned long nhca_sq_patience(const struct nhca_sq *sq)
 {
-	unsigned long timeout = (sq->timeout << sq->patience) + 1;
+	unsigned long timeout = (sq->times->timeout << sq->patience) + 1;
 
-	if (!sq->usual || sq->probes >= NHCA_PROBES_MAX)
+	if (!sq->times->usual || sq->probes >= NHCA_PROBES_MAX)
 		return timeout;
-	return min(timeout, (sq->usual << sq->probes) + 1);
+	return min(timeout, (sq->times->usual << sq->probes) + 1);
 }
 
 void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
 {
-	if (sq->rtt_begun)
+	if (sq->times->rtt_begun)
 		return;
-	sq->rtt_psn = psn;
-	sq->rtt_begun = ktime_get_ns();
+	sq->times->rtt_psn = psn;
+	sq->times->rtt_begun = ktime_get_ns();
 }
 
 /* Everything before @psn is acknowledged (RFC 6298, in the shape of TCP's). */
 static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 {
+	struct nhca_times *t = sq->times;
 	u32 us;
 	s32 off;
 
-	if (!sq->rtt_begun || nhca_psn_diff(psn, sq->rtt_psn) <= 0)
+	if (!t->rtt_begun || nhca_psn_diff(psn, t->rtt_psn) <= 0)
 		return;
-	us = clamp_t(u64, div_u64(ktime_get_ns() - sq->rtt_begun, NSEC_PER_USEC), 1, USEC_PER_SEC);
-	sq->rtt_begun = 0;
-	if (!sq->rtt) {
-		sq->rtt = us << 3;
-		sq->rtt_dev = us << 1;
+	us = clamp_t(u64, div_u64(ktime_get_ns() - t->rtt_begun, NSEC_PER_USEC), 1, USEC_PER_SEC);
+	t->rtt_begun = 0;
+	if (!t->rtt) {
+		t->rtt = us << 3;
+		t->rtt_dev = us << 1;
 	} else {
-		off = us - (sq->rtt >> 3);
-		sq->rtt = max_t(s32, sq->rtt + off, 1);
-		sq->rtt_dev += abs(off) - (sq->rtt_dev >> 2);
+		off = us - (t->rtt >> 3);
+		t->rtt = max_t(s32, t->rtt + off, 1);
+		t->rtt_dev += abs(off) - (t->rtt_dev >> 2);
 	}
-	sq->usual = max(usecs_to_jiffies((sq->rtt >> 3) + sq->rtt_dev), NHCA_PROBE_MIN);
+	t->usual = max(usecs_to_jiffies((t->rtt >> 3) + t->rtt_dev), NHCA_PROBE_MIN);
 }
 
 /*
@@ -80,8 +81,8 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 
 	if (!qp->attr.timeout || (pending && !oldest))
 		return;
-	sq->since = jiffies;
-	deadline = sq->since + nhca_sq_patience(sq);
+	sq->times->since = jiffies;
+	deadline = sq->times->since + nhca_sq_patience(sq);
 	if (!pending || time_before(deadline, sq->timer.expires))
 		mod_timer(&sq->timer, deadline);
 }
@@ -89,8 +90,8 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 /* something was heard, or done: what is asked next counts from now */
 static void nhca_sq_wait_anew(struct nhca_sq *sq)
 {
-	sq->since = jiffies;
-	mod_timer(&sq->timer, sq->since + nhca_sq_patience(sq));
+	sq->times->since = jiffies;
+	mod_timer(&sq->timer, sq->times->since + nhca_sq_patience(sq));
 }
 
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
@@ -107,9 +108,9 @@ void nhca_sq_congested(struct nhca_qp *qp)
 	struct nhca_sq *sq = &qp->sq;
 
 	/* one answer to what one full queue has made of several packets */
-	if (time_before(jiffies, sq->cnp_at + max(sq->usual, 2UL)))
+	if (time_before(jiffies, sq->times->cnp_at + max(sq->times->usual, 2UL)))
 		return;
-	sq->cnp_at = jiffies;
+	sq->times->cnp_at = jiffies;
 	nhca_sq_shrink(qp, false);
 }
 
@@ -143,7 +144,7 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	sq->retries = qp->attr.retry_cnt;
 	sq->rnr_retries = qp->attr.rnr_retry;
 	sq->gone_back = false;
-	sq->since = jiffies;
+	sq->times->since = jiffies;
 }
 
 void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
@@ -156,7 +157,7 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 	sq->cur = NULL;
 	sq->rd_atomic = 0;
 	/* whichever copy is answered, nobody could tell (Karn) */
-	sq->rtt_begun = 0;
+	sq->times->rtt_begun = 0;
 	/* the first packet that is sent again asks */
 	sq->since_ack = NHCA_WINDOW_MAX;
 	list_for_each_entry(swr, &sq->inflight, list) {
@@ -179,7 +180,7 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 static void nhca_sq_timed_out(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
-	unsigned long deadline = sq->since + nhca_sq_patience(sq);
+	unsigned long deadline = sq->times->since + nhca_sq_patience(sq);
 	struct nhca_swr *swr;
 	bool in_line;
 
@@ -214,7 +215,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
 	 * was lost, and nobody will say so.
 	 */
-	if (sq->usual && sq->probes < NHCA_PROBES_MAX) {
+	if (sq->times->usual && sq->probes < NHCA_PROBES_MAX) {
 		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->probes++);
 		nhca_sq_wait_anew(sq);

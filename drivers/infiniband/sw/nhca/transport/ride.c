@@ -64,7 +64,7 @@ static u32 nhca_ride_count(struct nhca_ride *ride, u32 psn)
 
 bool nhca_ride_waits(struct nhca_qp *qp, bool hopes)
 {
-	struct nhca_ride *ride = &qp->ride;
+	struct nhca_ride *ride = qp->ride;
 	u32 now = nhca_ride_clock();
 	u32 asked = READ_ONCE(ride->asked);
 	u32 psns = nhca_ride_count(ride, qp->rq.psn);
@@ -90,7 +90,7 @@ bool nhca_ride_waits(struct nhca_qp *qp, bool hopes)
 
 void nhca_ride_drop(struct nhca_qp *qp)
 {
-	struct nhca_ride *ride = &qp->ride;
+	struct nhca_ride *ride = qp->ride;
 
 	if (atomic_read(&ride->owed))
 		atomic_set(&ride->owed, 0);
@@ -99,7 +99,7 @@ void nhca_ride_drop(struct nhca_qp *qp)
 
 void nhca_ride_settle(struct nhca_qp *qp)
 {
-	int owed = atomic_read(&qp->ride.owed) ? atomic_xchg(&qp->ride.owed, 0) : 0;
+	int owed = atomic_read(&qp->ride->owed) ? atomic_xchg(&qp->ride->owed, 0) : 0;
 
 	if (owed)
 		nhca_answer_alone(qp, owed & NHCA_PSN_MASK);
@@ -107,8 +107,8 @@ void nhca_ride_settle(struct nhca_qp *qp)
 
 void nhca_ride_timer(struct timer_list *t)
 {
-	struct nhca_qp *qp = timer_container_of(qp, t, ride.timer);
-	struct nhca_ride *ride = &qp->ride;
+	struct nhca_ride *ride = timer_container_of(ride, t, timer);
+	struct nhca_qp *qp = ride->qp;
 	u32 asked;
 
 	spin_lock(&qp->rq.lock);
@@ -130,7 +130,7 @@ void nhca_ride_timer(struct timer_list *t)
 
 void nhca_ride_begin(struct nhca_qp *qp, struct nhca_hdr *h)
 {
-	struct nhca_ride *ride = &qp->ride;
+	struct nhca_ride *ride = qp->ride;
 	int owed;
 
 	if (!atomic_read(&ride->owed) || !(h->notice & NHCA_NOTICE_BARE))
@@ -144,7 +144,7 @@ void nhca_ride_begin(struct nhca_qp *qp, struct nhca_hdr *h)
 
 void nhca_ride_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 {
-	struct nhca_ride *ride = &qp->ride;
+	struct nhca_ride *ride = qp->ride;
 	bool rode = h->notice & NHCA_NOTICE_ACKS;
 	u32 asked = READ_ONCE(ride->asked);
 

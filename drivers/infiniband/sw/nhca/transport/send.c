@@ -58,7 +58,7 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
 	if (list_is_first(&swr->list, &sq->inflight)) {
 		/* nothing was outstanding: time counts from now */
-		sq->since = jiffies;
+		sq->times->since = jiffies;
 		if (sq->una != sq->psn)
 			nhca_sq_progress(qp, sq->psn);
 	}
