@@ -6,7 +6,7 @@
 # lab one-host: --nodes 1 --cpus 2 --timeout 300
 # lab long: --nodes 2 --cpus 2 --timeout 172800 --env COUNT=500
 # tier long: long
-# lab million: --machine uml --nodes 2 --cpus 2 --timeout 14400 --env MANY=1000000
+# lab million: --machine uml --nodes 2 --cpus 2 --mtu 4200 --timeout 14400 --env MANY=1000000
 # tier million: long
 # lab rxe: --nodes 2 --cpus 2 --driver rxe --timeout 3600 --env COUNT=1
 # tier rxe: long
@@ -40,7 +40,7 @@ keys() {
 	[ "$NODE" = 2 ] || sed -n "s/^ok - /&$PREFIX/p; /^# [0-9]/p" "$LIB_TMP/server"
 }
 
-# As many invalidations as that, with short messages, because a round takes as long as its messages. Few
+# As many invalidations as that, with messages of two packets, because a round takes as long as its messages. Few
 # READs for a SEND that invalidates: it comes behind their answers and catches none in the middle.
 as_many() {
 	local mode
