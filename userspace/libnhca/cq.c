@@ -9,10 +9,11 @@
 #include "nhca.h"
 
 static struct nhca_cq *create_cq(struct ibv_context *context,
-				 const struct ibv_cq_init_attr_ex *attr)
+				 const struct ibv_cq_init_attr_ex *attr,
+				 struct ibv_pd *domain)
 {
 	struct nhca_ucreate_cq_resp resp = {};
-	struct ibv_create_cq_ex cmd = {};
+	struct nhca_ucreate_cq cmd = {};
 	struct nhca_cq *cq;
 	int ret;
 
@@ -20,11 +21,16 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	if (!cq)
 		return NULL;
 
-	/* It asks the kernel for timestamps if wc_flags have them. */
-	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd, sizeof(cmd),
-				   &resp.ibv_resp, sizeof(resp), 0);
+	ret = nhca_ring_place(&cq->ring, domain, attr->cqe, sizeof(struct nhca_cqe),
+			      NHCADV_RES_TYPE_CQ, &cmd.drv_payload.cq);
 	if (ret)
 		goto err_free;
+
+	/* It asks the kernel for timestamps if wc_flags have them. */
+	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
+	if (ret)
+		goto err_place;
 
 	/* The CQ's own name: the response struct has a member of the same. */
 	ret = nhca_ring_map(&cq->ring, context, &resp.drv_payload.cq,
@@ -39,8 +45,9 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	return cq;
 
 err_destroy:
-	nhca_ring_unmap(&cq->ring);
 	ibv_cmd_destroy_cq(&cq->vcq.cq);
+err_place:
+	nhca_ring_unmap(&cq->ring);
 err_free:
 	free(cq);
 	errno = ret;
@@ -55,7 +62,7 @@ struct ibv_cq *nhca_create_cq(struct ibv_context *context, int cqe,
 		.channel = channel,
 		.comp_vector = comp_vector,
 	};
-	struct nhca_cq *cq = create_cq(context, &attr);
+	struct nhca_cq *cq = create_cq(context, &attr, NULL);
 
 	return cq ? &cq->vcq.cq : NULL;
 }
@@ -85,7 +92,7 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 	if (nhca_cq_check_wc_flags(attr->wc_flags))
 		goto err_unsupported;
 
-	cq = create_cq(context, attr);
+	cq = create_cq(context, attr, domain);
 	if (!cq)
 		return NULL;
 
@@ -111,9 +118,15 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct nhca_uresize_cq_resp resp = {};
 	struct nhca_cq *cq = to_ncq(ibcq);
-	struct ibv_resize_cq cmd = {};
+	struct nhca_uresize_cq cmd = {};
 	struct nhca_ring ring;
 	int ret;
+
+	ret = nhca_ring_place(&ring, cq->domain ? &cq->domain->pd : NULL, cqe,
+			      sizeof(struct nhca_cqe), NHCADV_RES_TYPE_CQ,
+			      &cmd.drv_payload.cq);
+	if (ret)
+		return ret;
 
 	/*
 	 * The kernel moves what is not consumed to a new ring.  Nobody may
@@ -121,7 +134,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	 * would see the same entry twice.
 	 */
 	nhca_cq_lock(cq);
-	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp.ibv_resp,
+	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				sizeof(resp));
 	if (ret)
 		goto out;
@@ -137,11 +150,12 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		goto out;
 	}
 
-	nhca_ring_unmap(&cq->ring);
-	cq->ring = ring;
-	cq->cons = nhca_load(&ring.hdr->cons);
+	/* The old one goes. */
+	nhca_ring_swap(&cq->ring, &ring);
+	cq->cons = nhca_load(&cq->ring.hdr->cons);
 out:
 	nhca_cq_unlock(cq);
+	nhca_ring_unmap(&ring);
 	return ret;
 }
 

@@ -15,21 +15,21 @@ DECLARE_DRV_CMD(nhca_uget_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 DECLARE_DRV_CMD(nhca_ucreate_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, nhca_create_ah_resp);
 DECLARE_DRV_CMD(nhca_ucreate_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ,
-		empty, nhca_create_cq_resp);
+		nhca_create_cq_cmd, nhca_create_cq_resp);
 DECLARE_DRV_CMD(nhca_uresize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
-		empty, nhca_resize_cq_resp);
+		nhca_resize_cq_cmd, nhca_resize_cq_resp);
 DECLARE_DRV_CMD(nhca_ucreate_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
-		empty, nhca_create_srq_resp);
+		nhca_create_srq_cmd, nhca_create_srq_resp);
 DECLARE_DRV_CMD(nhca_ucreate_xsrq, IB_USER_VERBS_CMD_CREATE_XSRQ,
-		empty, nhca_create_srq_resp);
+		nhca_create_srq_cmd, nhca_create_srq_resp);
 DECLARE_DRV_CMD(nhca_umodify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
 		nhca_modify_srq_cmd, empty);
 DECLARE_DRV_CMD(nhca_ucreate_qp, IB_USER_VERBS_CMD_CREATE_QP,
-		empty, nhca_create_qp_resp);
+		nhca_create_qp_cmd, nhca_create_qp_resp);
 DECLARE_DRV_CMD(nhca_ucreate_rss, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		nhca_create_rss_cmd, empty);
 DECLARE_DRV_CMD(nhca_ucreate_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
-		empty, nhca_create_wq_resp);
+		nhca_create_wq_cmd, nhca_create_wq_resp);
 DECLARE_DRV_CMD(nhca_ucreate_channel, IB_USER_VERBS_CMD_CREATE_QP,
 		nhca_create_channel_cmd, nhca_create_channel_resp);
 

@@ -62,12 +62,18 @@ struct nhca_td {
  * @pd:    libibverbs' part; a parent domain's names the protection domain to the kernel
  * @of:    parent domain: its protection domain; NULL: this is one
  * @td:    parent domain: its thread domain, or NULL
+ * @alloc, @free: parent domain: the application's, for memory of rings; or NULL
+ * @context: for them
  * @users: parent domains of it; queues in a parent domain
  */
 struct nhca_pd {
 	struct ibv_pd pd;
 	struct nhca_pd *of;
 	struct nhca_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size,
+		       size_t alignment, uint64_t type);
+	void (*free)(struct ibv_pd *pd, void *context, void *ptr, uint64_t type);
+	void *context;
 	atomic_uint users;
 };
 
@@ -78,6 +84,8 @@ struct nhca_pd {
  * @size:    bytes mapped
  * @entries: number of slots, a power of two
  * @stride:  bytes from slot to slot
+ * @own:     memory of the application's, in which it lies or will lie, from @domain's
+ *           allocator and as the resource @type; NULL: mapped memory of the kernel's
  */
 struct nhca_ring {
 	struct nhca_ring_hdr *hdr;
@@ -85,6 +93,9 @@ struct nhca_ring {
 	size_t size;
 	uint32_t entries;
 	uint32_t stride;
+	void *own;
+	struct nhca_pd *domain;
+	uint64_t type;
 };
 
 /**
@@ -304,12 +315,28 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 }
 
 /*
- * Map what the kernel made.  @entry: bytes of an entry at least.  An @info of
- * zeros gives an empty ring.  Returns 0 or an errno.
+ * Before the kernel makes a ring of @entries, whose stride nhca_*_stride() knows: ask the allocator of @pd, if it is
+ * a parent domain with one, for memory, and tell the kernel of it by @mem, which else has zeros.
+ * nhca_ring_unmap() gives it back, also if nothing came of the ring.  Returns 0 or ENOMEM.
+ */
+int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
+		    size_t stride, uint64_t type, struct nhca_ring_mem *mem);
+
+/*
+ * Map what the kernel made.  @ring: zeros, or as nhca_ring_place() left it.  @entry: bytes of an
+ * entry at least.  An @info of zeros gives an empty ring.  Returns 0 or an errno.
  */
 int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 		  const struct nhca_ring_info *info, size_t entry);
 void nhca_ring_unmap(struct nhca_ring *ring);
+
+static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
+{
+	struct nhca_ring old = *a;
+
+	*a = *b;
+	*b = old;
+}
 
 /*
  * @wqe: fixed bytes of an entry, @data: of what may follow.  The lock is made

@@ -57,6 +57,16 @@ struct nhcadv_device_attr {
 	uint32_t max_rcxts;
 };
 
+/*
+ * resource_type of the allocators of a parent domain: what memory is for.  Each is the memory of one ring,
+ * of whole pages; see nhcadv(7).
+ */
+#define NHCADV_RES_TYPE_SQ	((uint64_t)0x6e68 << 32 | 1)
+#define NHCADV_RES_TYPE_RQ	((uint64_t)0x6e68 << 32 | 2)
+#define NHCADV_RES_TYPE_CQ	((uint64_t)0x6e68 << 32 | 3)
+#define NHCADV_RES_TYPE_SRQ	((uint64_t)0x6e68 << 32 | 4)
+#define NHCADV_RES_TYPE_WQ	((uint64_t)0x6e68 << 32 | 5)
+
 /* Is it a device of this provider? */
 bool nhcadv_is_supported(struct ibv_device *device);
 

@@ -92,6 +92,11 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	    (!attr->alloc || !attr->free)) {
+		errno = EINVAL;
+		return NULL;
+	}
 	/* Of a parent domain there is none. */
 	if (to_npd(attr->pd)->of) {
 		errno = EINVAL;
@@ -108,6 +113,14 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		pd->td = to_ntd(attr->td);
 		atomic_fetch_add(&pd->td->users, 1);
 	}
+	/* Older kernels have rings in memory of their own only. */
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	    (to_nctx(context)->features & NHCA_FEATURE_RING_MEM)) {
+		pd->alloc = attr->alloc;
+		pd->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		pd->context = attr->pd_context;
 	ibv_initialize_parent_domain(&pd->pd, attr->pd);
 	return &pd->pd;
 }

@@ -50,6 +50,26 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	return 0;
 }
 
+/* Memory for the rings that the queue pair will have.  Returns 0 or an errno. */
+static int place_rings(struct nhca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+		       const struct ibv_qp_cap *cap, struct nhca_create_qp_cmd *cmd)
+{
+	bool receives = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND;
+	int ret;
+
+	/* An XRC target has none. */
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
+	ret = nhca_ring_place(&qp->sq.ring, attr->pd, cap->max_send_wr,
+			      nhca_send_stride(cap->max_send_sge, cap->max_inline_data),
+			      NHCADV_RES_TYPE_SQ, &cmd->sq);
+	if (ret || !receives)
+		return ret;
+	return nhca_ring_place(&qp->rq.ring, attr->pd, cap->max_recv_wr,
+			       nhca_recv_stride(max_t(uint32_t, cap->max_recv_sge, 1)),
+			       NHCADV_RES_TYPE_RQ, &cmd->rq);
+}
+
 struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr)
 {
@@ -57,7 +77,7 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	struct ibv_qp_init_attr_ex kernel_attr = *attr;
 	struct nhca_ucreate_qp_resp resp = {};
 	struct ibv_qp_cap *cap = &kernel_attr.cap;
-	struct ibv_create_qp cmd;
+	struct nhca_ucreate_qp cmd = {};
 	struct nhca_qp *qp;
 	int ret;
 
@@ -80,10 +100,13 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	if (!qp)
 		return NULL;
 
-	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &kernel_attr, &cmd,
+	ret = place_rings(qp, attr, cap, &cmd.drv_payload);
+	if (ret)
+		goto err_rings;
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &kernel_attr, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
-		goto err_free;
+		goto err_rings;
 
 	/* Inline data takes the place of the scatter/gather list. */
 	ret = nhca_wq_init(&qp->sq, context, &resp.drv_payload.sq,
@@ -119,7 +142,9 @@ err_sq:
 	nhca_wq_fini(&qp->sq);
 err_destroy:
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
-err_free:
+err_rings:
+	nhca_ring_unmap(&qp->sq.ring);
+	nhca_ring_unmap(&qp->rq.ring);
 	free(qp);
 	errno = ret;
 	return NULL;

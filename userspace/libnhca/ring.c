@@ -1,20 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Mapping of the rings that the kernel makes.
+ * Where rings lie: in memory of the kernel's, which is mapped here, or of the application's.
  */
 #include <errno.h>
+#include <unistd.h>
 #include <sys/mman.h>
 
 #include <ccan/minmax.h>
+#include <util/util.h>
 
 #include "nhca.h"
+
+/* More than any ring has: the kernel will refuse it */
+#define TOO_MANY (1u << 24)
+
+static_assert(NHCADV_RES_TYPE_SQ == ((uint64_t)NHCA_RDMA_DRIVER_ID << 32 | 1),
+	      "resource types");
+
+int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
+		    size_t stride, uint64_t type, struct nhca_ring_mem *mem)
+{
+	struct nhca_pd *domain = pd ? to_npd(pd) : NULL;
+	size_t page = sysconf(_SC_PAGESIZE), size;
+	void *own;
+
+	*ring = (struct nhca_ring){};
+	*mem = (struct nhca_ring_mem){};
+	if (!domain || !domain->alloc || entries > TOO_MANY)
+		return 0;
+
+	entries = roundup_pow_of_two(max_t(uint32_t, entries, 1));
+	size = align(nhca_ring_bytes(entries, stride), page);
+	own = domain->alloc(&domain->pd, domain->context, size, page, type);
+	if (own == IBV_ALLOCATOR_USE_DEFAULT)
+		return 0;
+	if (!own)
+		return ENOMEM;
+	ring->own = own;
+	ring->domain = domain;
+	ring->type = type;
+	mem->addr = (uintptr_t)own;
+	mem->size = size;
+	return 0;
+}
 
 int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 		  const struct nhca_ring_info *info, size_t entry)
 {
-	void *map;
+	void *map = ring->own;
 
-	*ring = (struct nhca_ring){};
 	if (!info->entries)
 		return 0;
 	/* Not what rdma/nhca-abi.h says: nothing good comes from going on. */
@@ -23,8 +57,9 @@ int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 		    info->entries)
 		return EPROTO;
 
-	map = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   context->cmd_fd, info->offset);
+	if (!map)
+		map = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   context->cmd_fd, info->offset);
 	if (map == MAP_FAILED)
 		return errno;
 
@@ -38,8 +73,13 @@ int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 
 void nhca_ring_unmap(struct nhca_ring *ring)
 {
-	if (ring->hdr)
+	struct nhca_pd *domain = ring->domain;
+
+	if (ring->own)
+		domain->free(&domain->pd, domain->context, ring->own, ring->type);
+	else if (ring->hdr)
 		munmap(ring->hdr, ring->size);
+	ring->own = NULL;
 	ring->hdr = NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ccan/minmax.h>
 #include <util/util.h>
 
 #include "nhca.h"
@@ -35,8 +36,8 @@ struct ibv_wq *nhca_create_wq(struct ibv_context *context,
 			      struct ibv_wq_init_attr *attr)
 {
 	struct nhca_ucreate_wq_resp resp = {};
+	struct nhca_ucreate_wq cmd = {};
 	struct nhca_work_queue *wq;
-	struct ibv_create_wq cmd;
 	int ret;
 
 	if (!(to_nctx(context)->features & NHCA_FEATURE_RAW) ||
@@ -49,10 +50,15 @@ struct ibv_wq *nhca_create_wq(struct ibv_context *context,
 	if (!wq)
 		return NULL;
 
-	ret = ibv_cmd_create_wq(context, attr, &wq->ibwq, &cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp));
+	ret = nhca_ring_place(&wq->rq.ring, attr->pd, attr->max_wr,
+			      nhca_recv_stride(max_t(uint32_t, attr->max_sge, 1)),
+			      NHCADV_RES_TYPE_WQ, &cmd.drv_payload.rq);
 	if (ret)
 		goto err_free;
+	ret = ibv_cmd_create_wq(context, attr, &wq->ibwq, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_place;
 	ret = nhca_wq_init(&wq->rq, context, &resp.drv_payload.rq,
 			   sizeof(struct nhca_recv_wqe),
 			   attr->max_sge * sizeof(struct nhca_sge),
@@ -66,6 +72,8 @@ struct ibv_wq *nhca_create_wq(struct ibv_context *context,
 
 err_destroy:
 	ibv_cmd_destroy_wq(&wq->ibwq);
+err_place:
+	nhca_ring_unmap(&wq->rq.ring);
 err_free:
 	free(wq);
 	errno = ret;

@@ -7,6 +7,14 @@
 
 #include "nhca.h"
 
+/* Returns 0 or an errno. */
+static int place(struct nhca_ring *ring, struct ibv_pd *pd,
+		 const struct ibv_srq_attr *attr, struct nhca_ring_mem *mem)
+{
+	return nhca_ring_place(ring, pd, attr->max_wr, nhca_recv_stride(attr->max_sge),
+			       NHCADV_RES_TYPE_SRQ, mem);
+}
+
 /* The kernel has made it: its ring, and what we know of it.  Returns 0 or an errno. */
 static int finish(struct nhca_srq *srq, struct ibv_context *context,
 		  struct ibv_pd *pd, const struct nhca_create_srq_resp *resp,
@@ -30,7 +38,7 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr)
 {
 	struct nhca_ucreate_srq_resp resp = {};
-	struct ibv_create_srq cmd;
+	struct nhca_ucreate_srq cmd = {};
 	struct nhca_srq *srq;
 	int ret;
 
@@ -38,10 +46,13 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 	if (!srq)
 		return NULL;
 
-	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd, sizeof(cmd),
-				 &resp.ibv_resp, sizeof(resp));
+	ret = place(&srq->wq.ring, pd, &attr->attr, &cmd.drv_payload.rq);
 	if (ret)
 		goto err_free;
+	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_place;
 
 	ret = finish(srq, pd->context, pd, &resp.drv_payload, &attr->attr);
 	if (ret)
@@ -50,6 +61,8 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 
 err_destroy:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+err_place:
+	nhca_ring_unmap(&srq->wq.ring);
 err_free:
 	free(srq);
 	errno = ret;
@@ -63,7 +76,7 @@ struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct nhca_ucreate_xsrq_resp resp = {};
-	struct ibv_create_xsrq cmd;
+	struct nhca_ucreate_xsrq cmd = {};
 	struct nhca_srq *srq;
 	int ret;
 
@@ -76,10 +89,13 @@ struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 	if (!srq)
 		return NULL;
 
-	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd,
-				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	ret = place(&srq->wq.ring, attr->pd, &attr->attr, &cmd.drv_payload.rq);
 	if (ret)
 		goto err_free;
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_place;
 
 	ret = finish(srq, context, attr->pd, &resp.drv_payload, &attr->attr);
 	if (ret)
@@ -88,6 +104,8 @@ struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 
 err_destroy:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+err_place:
+	nhca_ring_unmap(&srq->wq.ring);
 err_free:
 	free(srq);
 	errno = ret;
@@ -101,8 +119,17 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	struct nhca_umodify_srq cmd = {
 		.drv_payload.ring_info_addr = (uintptr_t)&info,
 	};
+	const struct ibv_srq_attr wanted = {
+		.max_wr = attr->max_wr,
+		.max_sge = srq->wq.max_sge,
+	};
 	struct nhca_ring ring;
 	int ret;
+
+	ret = place(&ring, srq->domain ? &srq->domain->pd : NULL, &wanted,
+		    &cmd.drv_payload.rq);
+	if (ret)
+		return ret;
 
 	/*
 	 * The kernel moves what it has not taken to a new ring.  Nobody may
@@ -127,12 +154,13 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 		goto out;
 	}
 
-	nhca_ring_unmap(&srq->wq.ring);
-	srq->wq.ring = ring;
-	srq->wq.max_wr = ring.entries;
+	/* The old one goes. */
+	nhca_ring_swap(&srq->wq.ring, &ring);
+	srq->wq.max_wr = srq->wq.ring.entries;
 	nhca_wq_sync(&srq->wq);
 out:
 	nhca_wq_unlock(&srq->wq);
+	nhca_ring_unmap(&ring);
 	return ret;
 }
 

@@ -13,6 +13,7 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 #include <rdma/nhca_user_ioctl_cmds.h>
+#include <rdma/nhca_user_ioctl_verbs.h>
 
 #define NHCA_ABI_VERSION	1
 
@@ -359,6 +360,42 @@ struct nhca_ring_info {
 	__u32 reserved;
 };
 
+/**
+ * struct nhca_ring_mem - memory of the process' own that a ring shall lie in; all zero: memory of
+ * the kernel's, which is mapped as nhca_ring_info says
+ * @addr: of the header; a multiple of the page size
+ * @size: bytes; nhca_ring_bytes() at least, rounded up to whole pages
+ *
+ * The kernel clears the header, and keeps the memory pinned until the ring is gone, on the account
+ * of RLIMIT_MEMLOCK.  nhca_ring_info.offset is 0 then.  EINVAL: wrong, or there is no such ring.
+ */
+struct nhca_ring_mem {
+	__aligned_u64 addr;
+	__aligned_u64 size;
+};
+
+/* The stride of a ring of struct nhca_send_wqe */
+static inline __u32 nhca_send_stride(__u32 sges, __u32 inline_bytes)
+{
+	__u32 space = sges * sizeof(struct nhca_sge);
+
+	if (space < inline_bytes)
+		space = inline_bytes;
+	return (sizeof(struct nhca_send_wqe) + space + 63) & ~63u;
+}
+
+/* of struct nhca_recv_wqe; queue pairs and work queues receive with 1 SGE at least */
+static inline __u32 nhca_recv_stride(__u32 sges)
+{
+	return sizeof(struct nhca_recv_wqe) + sges * sizeof(struct nhca_sge);
+}
+
+/* What a ring takes; @entries: 1 at least, rounded up to a power of two */
+static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
+{
+	return NHCA_RING_HDR_SIZE + (__u64)entries * stride;
+}
+
 /* The kernel takes NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW from user space */
 #define NHCA_FEATURE_LOCAL_OPS	(1u << 0)
 /* The kernel has channels */
@@ -371,6 +408,8 @@ struct nhca_ring_info {
 #define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
 /* The kernel has raw packet QPs and flow steering */
 #define NHCA_FEATURE_RAW	(1u << 5)
+/* The kernel takes struct nhca_ring_mem */
+#define NHCA_FEATURE_RING_MEM	(1u << 6)
 
 /**
  * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT
@@ -381,12 +420,24 @@ struct nhca_alloc_ucontext_resp {
 	__u32 reserved;
 };
 
+struct nhca_create_cq_cmd {
+	struct nhca_ring_mem cq;
+};
+
 struct nhca_create_cq_resp {
 	struct nhca_ring_info cq;
 };
 
+struct nhca_resize_cq_cmd {
+	struct nhca_ring_mem cq;
+};
+
 struct nhca_resize_cq_resp {
 	struct nhca_ring_info cq;
+};
+
+struct nhca_create_srq_cmd {
+	struct nhca_ring_mem rq;
 };
 
 struct nhca_create_srq_resp {
@@ -398,6 +449,12 @@ struct nhca_create_srq_resp {
 /* cmd of IB_USER_VERBS_CMD_MODIFY_SRQ: where the kernel writes a nhca_ring_info */
 struct nhca_modify_srq_cmd {
 	__aligned_u64 ring_info_addr;
+	struct nhca_ring_mem rq;
+};
+
+struct nhca_create_qp_cmd {
+	struct nhca_ring_mem sq;
+	struct nhca_ring_mem rq;
 };
 
 struct nhca_create_qp_resp {
@@ -406,6 +463,10 @@ struct nhca_create_qp_resp {
 };
 
 /* of IB_USER_VERBS_EX_CMD_CREATE_WQ */
+struct nhca_create_wq_cmd {
+	struct nhca_ring_mem rq;
+};
+
 struct nhca_create_wq_resp {
 	struct nhca_ring_info rq;
 };
@@ -440,16 +501,6 @@ struct nhca_create_rss_cmd {
 struct nhca_create_ah_resp {
 	__u32 ah_id;
 	__u32 reserved;
-};
-
-/**
- * struct nhca_alloc_dm_resp - NHCA_ATTR_ALLOC_DM_RESP
- * @offset: for mmap() on the uverbs file
- * @size:   bytes to map
- */
-struct nhca_alloc_dm_resp {
-	__aligned_u64 offset;
-	__aligned_u64 size;
 };
 
 /* ---- channels: QPs of type IB_QPT_DRIVER; Documentation/rcxt.rst ---- */
@@ -551,123 +602,6 @@ struct nhca_create_channel_resp {
 	struct nhca_ring_info fifo;
 	__u32 key;
 	__u32 segment;
-};
-
-/* nhca_channel_modify.mask */
-#define NHCA_CHANNEL_RECV_THRESHOLD	(1u << 0)
-#define NHCA_CHANNEL_SEND_THRESHOLD	(1u << 1)
-#define NHCA_CHANNEL_QUANTUM		(1u << 2)
-
-/**
- * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
- * @mask: what is to be changed: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ is a solicited
- *        one, which a CQ that was armed for solicited completions makes an event of; 0: none
- *        is, but those that a peer's packet asks for; 1 at the beginning
- * @quantum: as in struct nhca_create_channel_cmd
- */
-struct nhca_channel_modify {
-	__u32 mask;
-	__u32 recv_threshold;
-	__u32 send_threshold;
-	__u32 quantum;
-};
-
-/**
- * enum nhca_channel_counter - what a channel counts; NHCA_CH_DROP_*: packets that were dropped,
- * and why
- * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or there is none
- * @NHCA_CH_DROP_CQ:       a CQ is full
- * @NHCA_CH_DROP_KEY:      wrong channel key
- * @NHCA_CH_DROP_JOB:      another job
- * @NHCA_CH_DROP_NO_RCXT:  no such rCxt, or not the channel's
- * @NHCA_CH_DROP_RCXT_KEY: the rCxt has changed hands, or the device has recovered
- * @NHCA_CH_DROP_STALE:    tid lower, or cancelled
- * @NHCA_CH_DROP_DUPLICATE: the packet has come before, or the transfer is complete
- * @NHCA_CH_DROP_DEAD:     the transfer has been refused by memory protection
- * @NHCA_CH_DROP_BUSY:     the rCxt is in use
- * @NHCA_CH_DROP_UNASKED:  payload of a read, or a notice, that nobody waits for
- * @NHCA_CH_DROP_MISMATCH: not of the transfer that its tid began
- * @NHCA_CH_DROP_NO_MEMORY: for the transfer's bitmap
- * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
- * @NHCA_CH_DROP_PVO_JOB:  PVO: another job's
- * @NHCA_CH_DROP_PVO_RANGE: PVO: beyond its ends
- * @NHCA_CH_DROP_PVO_ACCESS: PVO: access that was not granted
- * @NHCA_CH_DROP_PVO_PAGE: PVO: the memory is being deregistered
- * @NHCA_CH_DROP_ERROR:    the channel is in the error state
- * @NHCA_CH_DROP_SEGMENT:  a read request for packets that are too long for this device
- */
-enum nhca_channel_counter {
-	NHCA_CH_SENT_PACKETS,
-	NHCA_CH_SENT_BYTES,
-	NHCA_CH_RECEIVED_PACKETS,
-	NHCA_CH_RECEIVED_BYTES,
-	NHCA_CH_DROP_FIFO,
-	NHCA_CH_DROP_CQ,
-	NHCA_CH_DROP_KEY,
-	NHCA_CH_DROP_JOB,
-	NHCA_CH_DROP_NO_RCXT,
-	NHCA_CH_DROP_RCXT_KEY,
-	NHCA_CH_DROP_STALE,
-	NHCA_CH_DROP_DUPLICATE,
-	NHCA_CH_DROP_DEAD,
-	NHCA_CH_DROP_BUSY,
-	NHCA_CH_DROP_UNASKED,
-	NHCA_CH_DROP_MISMATCH,
-	NHCA_CH_DROP_NO_MEMORY,
-	NHCA_CH_DROP_PVO_KEY,
-	NHCA_CH_DROP_PVO_JOB,
-	NHCA_CH_DROP_PVO_RANGE,
-	NHCA_CH_DROP_PVO_ACCESS,
-	NHCA_CH_DROP_PVO_PAGE,
-	NHCA_CH_DROP_ERROR,
-	NHCA_CH_DROP_SEGMENT,
-	NHCA_CH_COUNTERS
-};
-
-/* nhca_channel_info.reason: why the channel is in the error state */
-enum nhca_channel_error {
-	NHCA_CH_ERR_NONE	= 0,
-	NHCA_CH_ERR_MODIFIED	= 1,	/* the program wanted it */
-	NHCA_CH_ERR_RING	= 2,	/* broke the rules of the send FIFO's indices */
-	NHCA_CH_ERR_WQE		= 3,	/* a work request that cannot be */
-	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key that does not open the bytes */
-	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create and acquire anew */
-	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev has gone */
-};
-
-/**
- * struct nhca_channel_info - NHCA_ATTR_CHANNEL_QUERY_RESP
- * @state:   enum ib_qp_state: IB_QPS_RTS or IB_QPS_ERR
- * @reason:  enum nhca_channel_error; IB_EVENT_QP_FATAL told of it, but for NHCA_CH_ERR_MODIFIED
- * @job:     job id
- * @rcxts:   that the channel has
- * @segment: payload bytes that a packet of a transfer can have at most on this device, with its
- *           MTU of now
- * @recv_threshold, @send_threshold, @quantum: as modified
- * @violation: the last NHCA_CH_DROP_PVO_* (or NHCA_CH_ERR_LOCAL_PVO: 0); IB_EVENT_QP_ACCESS_ERR
- *           tells of the first after each query
- * @violation_channel: the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: the transfer's, here
- * @recoveries: recovery count of the device; its start is random
- * @counters: by enum nhca_channel_counter; what is beyond NHCA_CH_COUNTERS is 0
- */
-struct nhca_channel_info {
-	__u32 state;
-	__u32 reason;
-	__u32 job;
-	__u32 rcxts;
-	__u32 segment;
-	__u32 recv_threshold;
-	__u32 send_threshold;
-	__u32 quantum;
-	__u32 violation;
-	__u32 violation_channel;
-	__aligned_u64 violation_rcxt;
-	__aligned_u64 violation_pvo;
-	__u32 violation_tid;
-	__u32 recoveries;
-	__aligned_u64 counters[32];
 };
 
 #endif /* RDMA_NHCA_ABI_H */

@@ -40,6 +40,7 @@
 struct device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
+	struct ibv_pd *domain;	/* a parent domain, for CQs; @pd is the same then; or NULL */
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
@@ -356,6 +357,8 @@ __attribute__((unused)) static struct ibv_cq_ex *make_cq(int cqe, struct ibv_com
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = cqe, .channel = channel,
 		.wc_flags = IBV_WC_STANDARD_FLAGS | (dev.stamps ? STAMPS : 0) | more,
+		.comp_mask = dev.domain ? IBV_CQ_INIT_ATTR_MASK_PD : 0,
+		.parent_domain = dev.domain,
 	};
 
 	return ibv_create_cq_ex(dev.ctx, &attr);

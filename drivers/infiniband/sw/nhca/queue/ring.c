@@ -7,7 +7,9 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <rdma/ib_umem.h>
 
+#include "../compat.h"
 #include "ring.h"
 
 /**
@@ -48,20 +50,62 @@ err_free:
 	return NULL;
 }
 
-static void *ring_alloc_user(struct nhca_ring *r, size_t size,
-			     struct nhca_ucontext *uc, struct nhca_ring_info *info)
+/* One range of the kernel's addresses for what @umem pins.  Return: NULL: no memory. */
+static void *ring_map(struct ib_umem *umem)
 {
-	void *mem = nhca_shared_alloc(uc, size, &r->entry);
+	size_t n = ib_umem_num_pages(umem), i = 0;
+	struct sg_page_iter it;
+	struct page **pages;
+	void *mem;
 
-	if (!mem)
+	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
 		return NULL;
-	info->offset = rdma_user_mmap_get_offset(r->entry);
-	info->size = size;
+	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0)
+		pages[i++] = sg_page_iter_page(&it);
+	mem = vmap(pages, n, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
 	return mem;
 }
 
-int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride,
-		    struct nhca_ucontext *uc, struct nhca_ring_info *info)
+/* In memory of the process', in which there may be anything.  Return: it, or an error. */
+static void *ring_alloc_in(struct nhca_ring *r, size_t size, const struct nhca_ring_user *user)
+{
+	const struct nhca_ring_mem *where = &user->mem;
+	void *mem;
+
+	if (!PAGE_ALIGNED(where->addr) || where->size < size)
+		return ERR_PTR(-EINVAL);
+	r->umem = ib_umem_get_va(user->uc->ibuc.device, where->addr, size, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(r->umem))
+		return r->umem;
+	mem = ring_map(r->umem);
+	if (!mem) {
+		ib_umem_release(r->umem);
+		return ERR_PTR(-ENOMEM);
+	}
+	memset(mem, 0, NHCA_RING_HDR_SIZE);
+	return mem;
+}
+
+static void *ring_alloc_user(struct nhca_ring *r, size_t size, struct nhca_ring_user *user)
+{
+	void *mem;
+
+	memset(&user->info, 0, sizeof(user->info));
+	user->info.size = size;
+	user->info.entries = nhca_ring_entries(r);
+	user->info.stride = r->stride;
+	if (user->mem.addr || user->mem.size)
+		return ring_alloc_in(r, size, user);
+	mem = nhca_shared_alloc(user->uc, size, &r->entry);
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	user->info.offset = rdma_user_mmap_get_offset(r->entry);
+	return mem;
+}
+
+int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ring_user *user)
 {
 	size_t size;
 	void *mem;
@@ -76,24 +120,16 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride,
 		return -EINVAL;
 	size = PAGE_ALIGN(size);
 
-	memset(r, 0, sizeof(*r));
-	if (uc) {
-		memset(info, 0, sizeof(*info));
-		mem = ring_alloc_user(r, size, uc, info);
-	} else {
-		mem = kvzalloc(size, GFP_KERNEL);
+	*r = (struct nhca_ring) { .stride = stride, .mask = entries - 1 };
+	if (user)
+		mem = ring_alloc_user(r, size, user);
+	else
+		mem = kvzalloc(size, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
+	if (IS_ERR(mem)) {
+		memset(r, 0, sizeof(*r));
+		return PTR_ERR(mem);
 	}
-	if (!mem)
-		return -ENOMEM;
-
 	r->hdr = mem;
-	r->base = mem + NHCA_RING_HDR_SIZE;
-	r->stride = stride;
-	r->mask = entries - 1;
-	if (uc) {
-		info->entries = entries;
-		info->stride = stride;
-	}
 	return 0;
 }
 
@@ -103,10 +139,14 @@ void nhca_ring_free(struct nhca_ring *r)
 	 * The entry frees the memory when the last mmap() call that still
 	 * looks at it is over; pages that are mapped count for themselves.
 	 */
-	if (r->entry)
+	if (r->entry) {
 		rdma_user_mmap_entry_remove(r->entry);
-	else
+	} else if (r->umem) {
+		vunmap(r->hdr);
+		ib_umem_release(r->umem);
+	} else {
 		kvfree(r->hdr);
+	}
 	memset(r, 0, sizeof(*r));
 }
 

@@ -13,22 +13,23 @@
 
 /**
  * struct nhca_ring - the kernel's view of one ring
- * @hdr:     the shared header, at the start of @base's allocation
- * @base:    slot 0
+ * @hdr:     the shared header, at the start of the memory; slot 0 is behind it
  * @stride:  bytes from slot to slot
  * @mask:    number of slots - 1
- * @entry:   the mmap entry that owns the memory; NULL for a kernel ring, whose
- *           memory the ring owns
+ * @entry:   the mmap entry that owns the memory, or NULL
+ * @umem:    it lies in memory of the process', which this pins; or NULL
+ *
+ * With neither it is a kernel ring, whose memory the ring owns.
  *
  * The index that the kernel owns lives beside the ring in its user's struct,
  * never only in @hdr: what is in @hdr is for the other side to read.
  */
 struct nhca_ring {
 	struct nhca_ring_hdr *hdr;
-	void *base;
 	u32 stride;
 	u32 mask;
 	struct rdma_user_mmap_entry *entry;
+	struct ib_umem *umem;
 };
 
 /**
@@ -37,7 +38,7 @@ struct nhca_ring {
  */
 static inline void *nhca_ring_slot(const struct nhca_ring *r, u32 index)
 {
-	return r->base + (size_t)(index & r->mask) * r->stride;
+	return (void *)r->hdr + NHCA_RING_HDR_SIZE + (size_t)(index & r->mask) * r->stride;
 }
 
 static inline u32 nhca_ring_entries(const struct nhca_ring *r)
@@ -97,18 +98,29 @@ static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 }
 
 /**
+ * struct nhca_ring_user - the other side of a ring, in user space
+ * @uc:   the user context that may map it
+ * @mem:  where the process wants it; zeros: in memory of the kernel's
+ * @info: the answer: what the provider needs to know of it
+ */
+struct nhca_ring_user {
+	struct nhca_ucontext *uc;
+	struct nhca_ring_mem mem;
+	struct nhca_ring_info info;
+};
+
+/**
  * nhca_ring_alloc - allocate a ring
  * @r: filled in
  * @entries: at least 1; rounded up to a power of two
  * @stride: bytes, a multiple of 16
- * @uc: the user context that may map it; NULL for a kernel ring
- * @info: for user rings, what the provider needs to map it; may be NULL if @uc is
+ * @user: NULL for a kernel ring
  *
- * Context: process, may sleep.
- * Return: 0, -EINVAL (size overflow), -ENOMEM.
+ * Context: process, may sleep; pages of @user->mem are pinned.
+ * Return: 0, -EINVAL (size overflow, @user->mem), -ENOMEM, and what ib_umem_get() says of
+ * @user->mem.
  */
-int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride,
-		    struct nhca_ucontext *uc, struct nhca_ring_info *info);
+int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ring_user *user);
 
 /**
  * nhca_ring_free - give back what nhca_ring_alloc() took; a zeroed ring is fine

@@ -7,8 +7,7 @@
 #include "../nhca.h"
 #include "rwq.h"
 
-int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge,
-		  struct nhca_ucontext *uc, struct nhca_ring_info *info)
+int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge, struct nhca_ring_user *user)
 {
 	int err;
 
@@ -17,9 +16,7 @@ int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge,
 
 	memset(q, 0, sizeof(*q));
 	spin_lock_init(&q->lock);
-	err = nhca_ring_alloc(&q->ring, max(max_wr, 1U),
-			      sizeof(struct nhca_recv_wqe) + max_sge * sizeof(struct nhca_sge),
-			      uc, info);
+	err = nhca_ring_alloc(&q->ring, max(max_wr, 1U), nhca_recv_stride(max_sge), user);
 	if (err)
 		return err;
 	q->max_wr = nhca_ring_entries(&q->ring);

@@ -42,12 +42,11 @@ struct nhca_rwq {
 
 /**
  * nhca_rwq_init - allocate the ring for @max_wr requests of @max_sge elements
- * @uc: user context or NULL; @info: see nhca_ring_alloc()
+ * @user: see nhca_ring_alloc()
  * Context: process.  Return: 0 or -errno.  *@max_wr and *@max_sge are set to
  * what was granted (entries may be more).
  */
-int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge,
-		  struct nhca_ucontext *uc, struct nhca_ring_info *info);
+int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge, struct nhca_ring_user *user);
 void nhca_rwq_free(struct nhca_rwq *q);
 
 /**

@@ -319,19 +319,22 @@ static u32 channel_quantum(u32 quantum)
 static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 frames,
 			 struct nhca_ucontext *uc, struct nhca_create_channel_resp *resp)
 {
+	struct nhca_ring_user user = { .uc = uc };
 	u32 space, stride;
 	int err;
 
 	space = max3((u32)(cap->max_send_sge * sizeof(struct nhca_sge)), cap->max_inline_data,
 		     CHANNEL_MIN_SPACE);
 	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
-	err = nhca_ring_alloc(&ch->sq, max(cap->max_send_wr, 1U), stride, uc, &resp->sq);
+	err = nhca_ring_alloc(&ch->sq, max(cap->max_send_wr, 1U), stride, &user);
 	if (err)
 		return err;
+	resp->sq = user.info;
 	if (frames) {
-		err = nhca_ring_alloc(&ch->fifo, frames, NHCA_FRAME_SIZE, uc, &resp->fifo);
+		err = nhca_ring_alloc(&ch->fifo, frames, NHCA_FRAME_SIZE, &user);
 		if (err)
 			return err;
+		resp->fifo = user.info;
 	}
 	ch->wqe = kzalloc(stride, GFP_KERNEL_ACCOUNT);
 	if (!ch->wqe)

@@ -64,7 +64,7 @@ static void rwq_take_test(struct kunit *test)
 	struct nhca_rwq q;
 	u32 i, s, n, index;
 
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 8, RWQ_SGES, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 8, RWQ_SGES, NULL), 0);
 	KUNIT_EXPECT_GE(test, q.max_wr, 8);
 	KUNIT_EXPECT_EQ(test, q.max_sge, RWQ_SGES);
 	for (s = 0; s < ARRAY_SIZE(starts); s++) {
@@ -99,7 +99,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 	struct nhca_rwq q;
 	u32 i, at, index = 0xfffffff8;
 
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL), 0);
 	rwq_start_at(&q, index);
 	for (i = 0; i < ARRAY_SIZE(num_sges); i++, index++) {
 		rwq_fill(&q, index, 77 + i, num_sges[i]);
@@ -143,7 +143,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 	struct nhca_rwq q;
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 4, RWQ_SGES, NULL), 0);
 	rwq_start_at(&q, 0xfffffffe);
 	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
 		q.ring.hdr->prod = 0xfffffffe + ahead[i];
@@ -167,7 +167,7 @@ static void rwq_post_test(struct kunit *test)
 	struct nhca_rwq q;
 	u32 i, round, posted;
 
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 3, RWQ_SGES, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 3, RWQ_SGES, NULL), 0);
 	rwq_start_at(&q, 0xfffffffd);
 
 	wr.num_sge = RWQ_SGES + 1;
@@ -198,9 +198,9 @@ static void rwq_post_test(struct kunit *test)
 	}
 	nhca_rwq_free(&q);
 
-	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL), -EINVAL);
 	/* no element at all is a request, too */
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL), 0);
 	wr.num_sge = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
@@ -234,7 +234,7 @@ static void srq_test(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
-	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&f->srq.wq, 8, 1, NULL, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&f->srq.wq, 8, 1, NULL), 0);
 	f->srq.ibsrq.event_handler = on_srq_event;
 	f->srq.ibsrq.srq_context = f;
 

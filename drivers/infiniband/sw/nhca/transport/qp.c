@@ -117,8 +117,13 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->times->cnp_at = jiffies - HZ;
 }
 
-static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
-			struct nhca_ring_info *info)
+/* Memory for a ring that the QP does not have? */
+static bool nhca_ring_unwanted(const struct nhca_ring_user *user)
+{
+	return user && (user->mem.addr || user->mem.size);
+}
+
+static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)
 {
 	struct nhca_sq *sq = &qp->sq;
 	u32 space, stride;
@@ -126,14 +131,15 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 
 	/* who never sends: what is here for it is nobody's to post to */
 	if (!qp->ibqp.send_cq) {
+		if (nhca_ring_unwanted(user))
+			return -EINVAL;
 		cap->max_send_wr = 0;
 		cap->max_send_sge = 0;
 		cap->max_inline_data = 0;
-		uc = NULL;
+		user = NULL;
 	}
-	space = max_t(u32, cap->max_send_sge * sizeof(struct nhca_sge), cap->max_inline_data);
-	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
-	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, uc, info);
+	stride = nhca_send_stride(cap->max_send_sge, cap->max_inline_data);
+	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, user);
 	if (err)
 		return err;
 
@@ -155,8 +161,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	return 0;
 }
 
-static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ucontext *uc,
-			struct nhca_ring_info *info)
+static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)
 {
 	struct nhca_srq *srq = nhca_qp_srq(qp);
 	struct nhca_rq *rq = &qp->rq;
@@ -165,6 +170,8 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->parked);
+	if ((srq || nhca_is_xrc(qp)) && nhca_ring_unwanted(user))
+		return -EINVAL;
 	if (srq) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
@@ -176,7 +183,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 		max_sge = NHCA_MAX_SGE;
 	} else {
 		err = nhca_rwq_init(&rq->wq, max(cap->max_recv_wr, 1U),
-				    max(cap->max_recv_sge, 1U), uc, info);
+				    max(cap->max_recv_sge, 1U), user);
 		if (err)
 			return err;
 		cap->max_recv_wr = rq->wq.max_wr;
@@ -192,8 +199,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_u
 	return 0;
 }
 
-int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
-		 struct nhca_ucontext *uc, struct nhca_create_qp_resp *resp)
+int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_qp_rings *rings)
 {
 	int err;
 
@@ -211,10 +217,10 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
 	timer_setup(&qp->ride->timer, nhca_ride_timer, 0);
 	nhca_ride_reset(qp->ride);
 
-	err = nhca_sq_init(qp, &init->cap, uc, resp ? &resp->sq : NULL);
+	err = nhca_sq_init(qp, &init->cap, rings ? &rings->sq : NULL);
 	if (err)
 		goto err_beside;
-	err = nhca_rq_init(qp, &init->cap, uc, resp ? &resp->rq : NULL);
+	err = nhca_rq_init(qp, &init->cap, rings ? &rings->rq : NULL);
 	if (err)
 		goto err_sq;
 

@@ -405,17 +405,24 @@ static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 /* ---- qp.c: life and state; called by verbs/qp.c in process context ---- */
 
 /**
+ * struct nhca_qp_rings - the rings of a QP of user space's
+ * @sq, @rq: what user space wants, and is answered; zeros for one that the QP does not have
+ */
+struct nhca_qp_rings {
+	struct nhca_ring_user sq;
+	struct nhca_ring_user rq;
+};
+
+/**
  * nhca_qp_init - make the engines of a QP that verbs/qp.c has checked
  * @qp:   zeroed but for ibqp, dev, user, sig_all, modify and ibqp's pd, CQs, srq and
  *        qp_type; @init->cap is rounded up to what was granted
- * @uc:   user context or NULL
- * @resp: rings to map; NULL for the kernel
+ * @rings: of user space; NULL for the kernel
  *
  * The QP is in RESET and in the table when this returns; qpn is set.
  * Return: 0, -ENOMEM, -EINVAL, -ENOSPC.
  */
-int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init,
-		 struct nhca_ucontext *uc, struct nhca_create_qp_resp *resp);
+int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_qp_rings *rings);
 
 /**
  * nhca_qp_fini - undo nhca_qp_init(): no engine runs and no lookup finds the QP

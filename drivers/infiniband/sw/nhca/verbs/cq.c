@@ -55,18 +55,24 @@ static void nhca_wc_fill(struct ib_wc *wc, const struct nhca_cqe *cqe)
 static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 			 struct ib_udata *udata)
 {
-	struct nhca_create_cq_resp resp = {};
+	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
+	struct nhca_create_cq_resp resp;
+	struct nhca_create_cq_cmd cmd;
 	int err;
 
+	err = nhca_request(udata, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	user.mem = cmd.cq;
 	nhca_cq_init(cq);
 	cq->user = !!udata;
 	cq->stamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
-	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe),
-			      nhca_udata_uc(udata), udata ? &resp.cq : NULL);
+	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
 
 	if (udata) {
+		resp.cq = user.info;
 		err = nhca_respond(udata, &resp, sizeof(resp));
 		if (err) {
 			nhca_ring_free(&cq->ring);
@@ -162,21 +168,28 @@ out:
 
 static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 {
-	struct nhca_resize_cq_resp resp = {};
+	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
+	struct nhca_resize_cq_resp resp;
+	struct nhca_resize_cq_cmd cmd;
 	struct nhca_ring ring;
 	int err;
 
 	if (!cqe || cqe > NHCA_MAX_CQE)
 		return -EINVAL;
+	err = nhca_request(udata, &cmd, sizeof(cmd));
+	if (err)
+		return err;
 
-	err = nhca_ring_alloc(&ring, cqe, sizeof(struct nhca_cqe), nhca_udata_uc(udata),
-			      udata ? &resp.cq : NULL);
+	user.mem = cmd.cq;
+	err = nhca_ring_alloc(&ring, cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
 
 	/* before the swap: afterwards there is no way back */
-	if (udata)
+	if (udata) {
+		resp.cq = user.info;
 		err = nhca_respond(udata, &resp, sizeof(resp));
+	}
 	if (!err)
 		err = nhca_cq_swap(cq, &ring);
 	/* the old ring, or the new one if something failed */

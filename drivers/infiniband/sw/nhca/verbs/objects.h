@@ -41,6 +41,21 @@ static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
 	return ib_copy_to_udata(udata, resp, len);
 }
 
+/**
+ * nhca_request - what user space asks of a verb beyond the standard
+ * @cmd: filled with it, and with zeros where the provider says nothing, as older ones do
+ * Return: 0, -EFAULT, -EOPNOTSUPP: it asks for what this driver does not know.
+ */
+static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len)
+{
+	memset(cmd, 0, len);
+	if (!udata)
+		return 0;
+	if (udata->inlen > len && !ib_is_udata_cleared(udata, len, udata->inlen - len))
+		return -EOPNOTSUPP;
+	return ib_copy_from_udata(cmd, udata, min(len, udata->inlen));
+}
+
 /* main.c */
 void nhca_dealloc_driver(struct ib_device *ibdev);
 void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,

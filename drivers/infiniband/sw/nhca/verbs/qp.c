@@ -78,8 +78,10 @@ void nhca_qp_who(struct nhca_qp *qp)
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata)
 {
-	struct nhca_create_qp_resp resp = {};
+	struct nhca_qp_rings rings = {};
+	struct nhca_create_qp_resp resp;
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	struct nhca_create_qp_cmd cmd;
 	int err;
 
 	if (init->qp_type == IB_QPT_DRIVER)
@@ -87,9 +89,11 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (init->rwq_ind_tbl)
 		return nhca_create_rss(ibqp, init, udata);
 
-	err = nhca_qp_check_init(init, udata);
+	err = nhca_qp_check_init(init, udata) ?: nhca_request(udata, &cmd, sizeof(cmd));
 	if (err)
 		return err;
+	rings.sq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.sq };
+	rings.rq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.rq };
 
 	mutex_init(&qp->modify);
 	qp->dev = to_nhca_dev(ibqp->device);
@@ -99,11 +103,13 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->xrcd = init->xrcd;
 	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
 		return -ENOMEM;
-	err = nhca_qp_init(qp, init, nhca_udata_uc(udata), udata ? &resp : NULL);
+	err = nhca_qp_init(qp, init, udata ? &rings : NULL);
 	if (err)
 		goto err_count;
 
 	if (udata) {
+		resp.sq = rings.sq.info;
+		resp.rq = rings.rq.info;
 		err = nhca_respond(udata, &resp, sizeof(resp));
 		if (err)
 			goto err_fini;

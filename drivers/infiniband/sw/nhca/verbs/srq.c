@@ -18,12 +18,17 @@ static void nhca_srq_unlist(struct nhca_srq *srq)
 static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 			  struct ib_udata *udata)
 {
-	struct nhca_dev *dev = srq->dev;
+	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
 	struct nhca_create_srq_resp resp = {};
+	struct nhca_dev *dev = srq->dev;
+	struct nhca_create_srq_cmd cmd;
 	int err;
 
-	err = nhca_rwq_init(&srq->wq, attr->max_wr, attr->max_sge,
-			    nhca_udata_uc(udata), udata ? &resp.rq : NULL);
+	err = nhca_request(udata, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	user.mem = cmd.rq;
+	err = nhca_rwq_init(&srq->wq, attr->max_wr, attr->max_sge, udata ? &user : NULL);
 	if (err)
 		return err;
 
@@ -35,6 +40,7 @@ static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 	if (srq->ibsrq.srq_type == IB_SRQT_XRC)
 		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
 	if (udata) {
+		resp.rq = user.info;
 		resp.srqn = srq->srqn;
 		err = nhca_respond(udata, &resp, sizeof(resp));
 		if (err)
@@ -109,36 +115,29 @@ out:
 	return err;
 }
 
-/* tell the provider of the new ring, at the address that its command names */
-static int nhca_srq_respond(struct ib_udata *udata, const struct nhca_ring_info *info)
-{
-	struct nhca_modify_srq_cmd cmd;
-	int err;
-
-	if (udata->inlen < sizeof(cmd))
-		return -EINVAL;
-	err = ib_copy_from_udata(&cmd, udata, sizeof(cmd));
-	if (err)
-		return err;
-	return copy_to_user(u64_to_user_ptr(cmd.ring_info_addr), info, sizeof(*info)) ?
-		-EFAULT : 0;
-}
-
 static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 			   bool set_limit, struct ib_udata *udata)
 {
-	struct nhca_ring_info info = {};
+	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
+	struct nhca_modify_srq_cmd cmd;
 	struct nhca_rwq new;
 	int err;
 
-	err = nhca_rwq_init(&new, attr->max_wr, srq->wq.max_sge, nhca_udata_uc(udata),
-			    udata ? &info : NULL);
+	if (udata && udata->inlen < offsetofend(struct nhca_modify_srq_cmd, ring_info_addr))
+		return -EINVAL;
+	err = nhca_request(udata, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+
+	user.mem = cmd.rq;
+	err = nhca_rwq_init(&new, attr->max_wr, srq->wq.max_sge, udata ? &user : NULL);
 	if (err)
 		return err;
 
 	/* before the swap: afterwards there is no way back */
-	if (udata)
-		err = nhca_srq_respond(udata, &info);
+	if (udata && copy_to_user(u64_to_user_ptr(cmd.ring_info_addr), &user.info,
+				  sizeof(user.info)))
+		err = -EFAULT;
 	if (!err)
 		err = nhca_srq_swap(srq, &new, attr->srq_limit, set_limit);
 	/* the old ring, or the new one if something failed */

@@ -50,8 +50,9 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 		.cap = { .max_recv_wr = init->max_wr, .max_recv_sge = init->max_sge },
 	};
 	struct nhca_dev *dev = to_nhca_dev(pd->device);
-	struct nhca_create_qp_resp rings = {};
+	struct nhca_qp_rings rings = {};
 	struct nhca_create_wq_resp resp;
+	struct nhca_create_wq_cmd cmd;
 	struct nhca_wq *wq;
 	struct nhca_qp *qp;
 	int err;
@@ -60,6 +61,9 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (init->max_wr > NHCA_MAX_QP_WR || init->max_sge > NHCA_MAX_SGE)
 		return ERR_PTR(-EINVAL);
+	err = nhca_request(udata, &cmd, sizeof(cmd));
+	if (err)
+		return ERR_PTR(err);
 	wq = kzalloc(sizeof(*wq), GFP_KERNEL_ACCOUNT);
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
@@ -78,10 +82,11 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 	err = -ENOMEM;
 	if (!nhca_obj_get(&dev->qps, NHCA_MAX_QP))
 		goto err_free;
-	err = nhca_qp_init(qp, &qp_init, nhca_udata_uc(udata), &rings);
+	rings.rq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.rq };
+	err = nhca_qp_init(qp, &qp_init, &rings);
 	if (err)
 		goto err_count;
-	resp.rq = rings.rq;
+	resp.rq = rings.rq.info;
 	err = nhca_respond(udata, &resp, sizeof(resp));
 	if (err)
 		goto err_fini;
