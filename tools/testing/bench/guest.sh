@@ -162,6 +162,12 @@ bench_netem() {
 	done
 }
 
+# Does somebody listen on TCP port $2, in the namespace that the words of $1 lead to?
+listening() {
+	# shellcheck disable=SC2086 # words
+	$1 ss -Hltn "sport = :$2" | grep -q .
+}
+
 bench_tcp() {
 	local name=$1 seconds=${2:-2} size=${3:-65536} server= host=$IP_1 left= right=
 	if [ "$NODES" = 1 ]; then
@@ -170,7 +176,11 @@ bench_tcp() {
 	if [ "$NODE" = 1 ]; then
 		$left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
 		server=$!
-		sleep 0.5
+		# a guest that waits for its disk waits long where a nanosecond is an instruction
+		for _ in $(seq 200); do
+			listening "$left" 5201 && break
+			sleep 0.1
+		done
 	fi
 	[ "$NODES" = 1 ] || barrier
 	if [ "$NODE" = "$NODES" ]; then
@@ -182,7 +192,7 @@ print("bench", sys.argv[1], json.dumps({"mode": "stream", "op": "tcp", "size": s
       "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(size * 8e9 / rate, 1)}))' \
 				"$name" "$size" < "$LIB_TMP/client"
 		else
-			bench_failed "$name" "$(tail -n 1 "$LIB_TMP/client")"
+			bench_failed "$name" "$(sed -n 's/.*"error":[[:space:]]*//p' "$LIB_TMP/client")"
 		fi
 	fi
 	[ "$NODES" = 1 ] || barrier
