@@ -136,39 +136,16 @@ static size_t bytes_given(void)
 /* Bytes that this process has pinned */
 static long pinned(void)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	long kib = -1;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib * 1024;
+	return status_kb("VmPin:") * 1024;
 }
 
 /* Pages that the whole host has pinned */
 static long pinned_pages(void)
 {
 	/* a look at it adds up what the CPUs have counted */
-	FILE *refresh = fopen("/proc/sys/vm/stat_refresh", "w");
-	FILE *f;
-	long acquired = 0, released = 0;
-	char line[128];
-
-	if (refresh) {
-		fputs("1", refresh);
-		fclose(refresh);
-	}
-	f = fopen("/proc/vmstat", "r");
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "nr_foll_pin_acquired %ld", &acquired);
-		sscanf(line, "nr_foll_pin_released %ld", &released);
-	}
-	if (f)
-		fclose(f);
-	return acquired - released;
+	proc_number("/proc/sys/vm/stat_refresh", "");
+	return proc_number("/proc/vmstat", "nr_foll_pin_acquired") -
+	       proc_number("/proc/vmstat", "nr_foll_pin_released");
 }
 
 static bool exchange(struct pair *p, uint64_t wr_id, uint32_t seed)

@@ -90,21 +90,6 @@ static uint8_t *anonymous(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* kB that /proc/self/status shows */
-static long status_kb(const char *name)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kb = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			kb = atol(line + strlen(name));
-	if (f)
-		fclose(f);
-	return kb;
-}
-
 static bool odp_there(void)
 {
 	const struct ibv_odp_caps *caps = &dev.attr.odp_caps;

@@ -79,21 +79,6 @@ static bool no_mr(void *addr, size_t len, uint64_t iova, int access, int want, c
 	return true;
 }
 
-/* kB that /proc/self/status shows */
-static long status_kb(const char *name)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kb = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			kb = atol(line + strlen(name));
-	if (f)
-		fclose(f);
-	return kb;
-}
-
 /* ---- ranges ---- */
 
 static bool wrapping(struct pair *p)

@@ -175,6 +175,27 @@ __attribute__((unused)) static long counter(const char *name)
 	return n;
 }
 
+/* The number behind @name, with which a line of the file begins; -1: there is none such */
+__attribute__((unused)) static long proc_number(const char *path, const char *name)
+{
+	FILE *f = fopen(path, "r");
+	char line[256];
+	long n = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			n = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Of this process, such as "VmPin:" */
+__attribute__((unused)) static long status_kb(const char *name)
+{
+	return proc_number("/proc/self/status", name);
+}
+
 /* Reads and acknowledges events until @type comes; -1 reads what there is. */
 __attribute__((unused)) static bool wait_event(int type, int ms)
 {
