@@ -315,9 +315,10 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 }
 
 /*
- * Before the kernel makes a ring of @entries, whose stride nhca_*_stride() knows: ask the allocator of @pd, if it is
- * a parent domain with one, for memory, and tell the kernel of it by @mem, which else has zeros.
- * nhca_ring_unmap() gives it back, also if nothing came of the ring.  Returns 0 or ENOMEM.
+ * Before the kernel makes a ring of @entries, whose stride nhca_*_stride() knows: ask the
+ * allocator of @pd, if it is a parent domain with one, for memory, and tell the kernel of it by
+ * @mem, which else has zeros.  nhca_ring_unmap() gives it back, also if nothing came of the ring.
+ * Returns 0 or ENOMEM.
  */
 int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
 		    size_t stride, uint64_t type, struct nhca_ring_mem *mem);

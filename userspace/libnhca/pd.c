@@ -83,6 +83,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 					struct ibv_parent_domain_init_attr *attr)
 {
 	struct nhca_pd *pd;
+	bool allocators;
 
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
@@ -92,13 +93,9 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
-	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
-	    (!attr->alloc || !attr->free)) {
-		errno = EINVAL;
-		return NULL;
-	}
+	allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	/* Of a parent domain there is none. */
-	if (to_npd(attr->pd)->of) {
+	if ((allocators && (!attr->alloc || !attr->free)) || to_npd(attr->pd)->of) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -114,7 +111,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		atomic_fetch_add(&pd->td->users, 1);
 	}
 	/* Older kernels have rings in memory of their own only. */
-	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	if (allocators &&
 	    (to_nctx(context)->features & NHCA_FEATURE_RING_MEM)) {
 		pd->alloc = attr->alloc;
 		pd->free = attr->free;

@@ -8,10 +8,10 @@
 #include "nhca.h"
 
 /* Returns 0 or an errno. */
-static int place(struct nhca_ring *ring, struct ibv_pd *pd,
-		 const struct ibv_srq_attr *attr, struct nhca_ring_mem *mem)
+static int place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t max_wr,
+		 uint32_t max_sge, struct nhca_ring_mem *mem)
 {
-	return nhca_ring_place(ring, pd, attr->max_wr, nhca_recv_stride(attr->max_sge),
+	return nhca_ring_place(ring, pd, max_wr, nhca_recv_stride(max_sge),
 			       NHCADV_RES_TYPE_SRQ, mem);
 }
 
@@ -46,7 +46,8 @@ struct ibv_srq *nhca_create_srq(struct ibv_pd *pd,
 	if (!srq)
 		return NULL;
 
-	ret = place(&srq->wq.ring, pd, &attr->attr, &cmd.drv_payload.rq);
+	ret = place(&srq->wq.ring, pd, attr->attr.max_wr, attr->attr.max_sge,
+		    &cmd.drv_payload.rq);
 	if (ret)
 		goto err_free;
 	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd, sizeof(cmd),
@@ -89,7 +90,8 @@ struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 	if (!srq)
 		return NULL;
 
-	ret = place(&srq->wq.ring, attr->pd, &attr->attr, &cmd.drv_payload.rq);
+	ret = place(&srq->wq.ring, attr->pd, attr->attr.max_wr, attr->attr.max_sge,
+		    &cmd.drv_payload.rq);
 	if (ret)
 		goto err_free;
 	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd.ibv_cmd,
@@ -119,15 +121,11 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 	struct nhca_umodify_srq cmd = {
 		.drv_payload.ring_info_addr = (uintptr_t)&info,
 	};
-	const struct ibv_srq_attr wanted = {
-		.max_wr = attr->max_wr,
-		.max_sge = srq->wq.max_sge,
-	};
 	struct nhca_ring ring;
 	int ret;
 
-	ret = place(&ring, srq->domain ? &srq->domain->pd : NULL, &wanted,
-		    &cmd.drv_payload.rq);
+	ret = place(&ring, srq->domain ? &srq->domain->pd : NULL, attr->max_wr,
+		    srq->wq.max_sge, &cmd.drv_payload.rq);
 	if (ret)
 		return ret;
 

@@ -96,7 +96,7 @@ static void *ring_alloc_user(struct nhca_ring *r, size_t size, struct nhca_ring_
 	user->info.size = size;
 	user->info.entries = nhca_ring_entries(r);
 	user->info.stride = r->stride;
-	if (user->mem.addr || user->mem.size)
+	if (nhca_ring_is_placed(user))
 		return ring_alloc_in(r, size, user);
 	mem = nhca_shared_alloc(user->uc, size, &r->entry);
 	if (!mem)

@@ -109,6 +109,12 @@ struct nhca_ring_user {
 	struct nhca_ring_info info;
 };
 
+/* does the process want it in memory of its own? */
+static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
+{
+	return user->mem.addr || user->mem.size;
+}
+
 /**
  * nhca_ring_alloc - allocate a ring
  * @r: filled in

@@ -323,9 +323,7 @@ static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 fra
 	u32 space, stride;
 	int err;
 
-	space = max3((u32)(cap->max_send_sge * sizeof(struct nhca_sge)), cap->max_inline_data,
-		     CHANNEL_MIN_SPACE);
-	stride = ALIGN(sizeof(struct nhca_send_wqe) + space, 64);
+	stride = nhca_send_stride(cap->max_send_sge, max(cap->max_inline_data, CHANNEL_MIN_SPACE));
 	err = nhca_ring_alloc(&ch->sq, max(cap->max_send_wr, 1U), stride, &user);
 	if (err)
 		return err;

@@ -117,12 +117,6 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->times->cnp_at = jiffies - HZ;
 }
 
-/* Memory for a ring that the QP does not have? */
-static bool nhca_ring_unwanted(const struct nhca_ring_user *user)
-{
-	return user && (user->mem.addr || user->mem.size);
-}
-
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -131,7 +125,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 
 	/* who never sends: what is here for it is nobody's to post to */
 	if (!qp->ibqp.send_cq) {
-		if (nhca_ring_unwanted(user))
+		if (user && nhca_ring_is_placed(user))
 			return -EINVAL;
 		cap->max_send_wr = 0;
 		cap->max_send_sge = 0;
@@ -170,7 +164,8 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->parked);
-	if ((srq || nhca_is_xrc(qp)) && nhca_ring_unwanted(user))
+	/* memory for a ring that it does not have */
+	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
 		return -EINVAL;
 	if (srq) {
 		cap->max_recv_wr = 0;
