@@ -31,7 +31,8 @@ BAD = re.compile("|".join([
     r"rcu: INFO:|rcu.*(?:self-detected stall|detected stalls|expedited stalls)",
     r"refcount_t:",
     r"unregister_netdevice: waiting",
-    r"kmemleak: (?!Kernel memory leak detector|Automatic memory scanning|$)",
+    # How many suspects a scan has found is no report: each of them is one, if it is not the machine's own.
+    r"kmemleak: (?!Kernel memory leak detector|Automatic memory scanning|\d+ new suspected|$)",
     r"ODEBUG:",
     # A kernel that looks for such things says at boot that it does.
     r"(?<!double-/)use-after-free|out-of-bounds",

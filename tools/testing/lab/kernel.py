@@ -3,12 +3,14 @@
 
 A kernel is one more disk layer under the guests' root, with /boot and /lib/modules. Its build
 tree stays in build/lab/kernels, so that module builds against it. The kernels called uml and uml-NAME are
-the user-mode Linux that `--machine uml` runs as a process, and what `--kernel NAME` makes of it."""
+the user-mode Linux that `--machine uml` runs as a process, and what `--kernel NAME` makes of it.
+kernels/uml.patch is what the source lacks for both."""
 
 import dataclasses
 import hashlib
 import os
 import pathlib
+import subprocess
 
 import chroot
 import image
@@ -20,7 +22,7 @@ CONFIGS = paths.LAB / "kernels"
 USER_MODE = "uml"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.config")
                if path.stem != "base" and not path.stem.startswith(USER_MODE))
-TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio"]
+TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio", "patch"]
 # A kernel with checkers needs more than a stock one.
 MEMORY = 2048
 
@@ -34,13 +36,13 @@ class Recipe:
     begin: str              # make targets of the configuration that the fragments change
     target: str
     image: str              # what `make TARGET` leaves, in the build tree
+    patch: str = None       # of the source, in kernels
 
 
 GUEST = Recipe("x86", "trixie", ("base",), "x86_64_defconfig kvm_guest.config", "bzImage",
                "arch/x86/boot/bzImage")
 # User-mode Linux has more than one CPU, and system calls without ptrace, in newer kernels only.
-PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux")
-
+PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux", "uml.patch")
 PROCESS_CHECKED = dataclasses.replace(PROCESS, configs=(USER_MODE,))
 
 
@@ -92,15 +94,36 @@ def make(name):
         recipe = PROCESS if name == USER_MODE else PROCESS_CHECKED
     source = sources.linux(recipe.release)
     texts = [(CONFIGS / f"{part}.config").read_text() for part in (*recipe.configs, name)]
-    key = hashlib.sha256("\n".join([str(source), *texts]).encode()).hexdigest()[:16]
+    change = [(CONFIGS / recipe.patch).read_text()] if recipe.patch else []
+    key = hashlib.sha256("\n".join([str(source), *texts, *change]).encode()).hexdigest()[:16]
     folder = paths.KERNELS / name
     objects = paths.KERNELS / f"{name}.build"
+    if recipe.patch:
+        source = _patched(source, CONFIGS / recipe.patch)
     with paths.lock(f"kernel-{name}"):
         if not (folder / "key").is_file() or (folder / "key").read_text() != key:
             _build(name, recipe, source, texts, objects, folder, key)
         version = (folder / "version").read_text()
         return Kernel(name, version, key, folder,
                       {"/lab-kernel/linux": source, "/lab-kernel/build": objects}, recipe.arch)
+
+
+def _patched(source, patch):
+    """The source with the patch: hard links, but for the files that it changes."""
+    made = paths.KERNELS / f"{patch.stem}.linux"
+    stamp = made / "lab.patched"
+    wanted = f"{source}\n{patch.read_text()}"
+    with paths.lock(f"kernel-source-{patch.stem}"):
+        if not (stamp.is_file() and stamp.read_text() == wanted):
+            temporary = paths.fresh(paths.KERNELS / f"{patch.stem}.linux.tmp")
+            subprocess.run(["cp", "-al", f"{source}/.", temporary], check=True)
+            chroot.run(f"applying {patch.name}", image.ensure("trixie", TOOLS).trees, None,
+                       {"/lab-kernel/linux": temporary, "/lab-kernel/patches": CONFIGS},
+                       f"patch -d /lab-kernel/linux -p1 < /lab-kernel/patches/{patch.name}",
+                       paths.STATE / f"logs/kernel-{patch.name}.log")
+            (temporary / stamp.name).write_text(wanted)
+            paths.replace(temporary, made)
+    return made
 
 
 def _build(name, recipe, source, texts, objects, folder, key):

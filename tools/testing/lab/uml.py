@@ -57,7 +57,6 @@ def check(options):
         f"more than {NODES} nodes": options.nodes > NODES,
         "lab shell": options.shell,
         f"--release {options.release}": options.release != "trixie",
-        "--kunit": options.kunit,
         f"--clock {options.clock}": options.clock != "real",
         f"--init {options.init}": options.init != "lab",
         "--debs": options.debs,

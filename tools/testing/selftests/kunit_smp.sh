@@ -3,6 +3,7 @@
 # promise: the KUnit suites pass on several CPUs, where threads race in earnest, and no checker has anything to say
 # tier: long
 # lab: --nodes 1 --cpus 2 --kernel debug --kunit --driver none --timeout 1500
+# lab uml: --machine uml --nodes 1 --cpus 2 --kernel debug --kunit --driver none --timeout 1500
 # lab kcsan: --nodes 1 --cpus 2 --kernel kcsan --kunit --driver none --timeout 1500
 
 . "$LAB_SRC/selftests/lib.sh"
