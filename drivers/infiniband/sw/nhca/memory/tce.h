@@ -205,18 +205,22 @@ static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
 		&nhca_tce_tables[(pvo >> NHCA_PVO_OFFSET_BITS) % NHCA_TCE_TABLES];
 	unsigned int shift = READ_ONCE(t->shift);
 	u64 at = pvo & NHCA_PVO_OFFSET_MASK, last = (at + len - 1) >> shift;
-	u64 want = (pvo & ~NHCA_PVO_OFFSET_MASK) | flags, i, wrong = 0;
-	const u64 *leaf;
+	u64 want = (pvo & ~NHCA_PVO_OFFSET_MASK) | flags, wrong = 0;
+	u64 i = at >> shift, end;
+	const u64 *leaf, *entry;
 	u64 **dir;
 
 	dir = READ_ONCE(t->leaf);
 	if (unlikely(!dir))
 		return false;
-	for (i = at >> shift; i <= last; i++) {
+	while (i <= last) {
 		leaf = READ_ONCE(dir[i >> NHCA_TCE_LEAF_BITS]);
 		if (unlikely(!leaf))
 			return false;
-		wrong |= READ_ONCE(leaf[i % NHCA_TCE_LEAF_SIZE]) ^ want;
+		end = min(last, i | (NHCA_TCE_LEAF_SIZE - 1)) + 1;
+		entry = &leaf[i % NHCA_TCE_LEAF_SIZE];
+		for (; i < end; i++)
+			wrong |= READ_ONCE(*entry++) ^ want;
 	}
 	/* what else an entry has is its own */
 	return !(wrong & (~NHCA_PVO_OFFSET_MASK | flags));

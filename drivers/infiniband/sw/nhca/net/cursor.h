@@ -69,4 +69,14 @@ static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 	return c->data + in;
 }
 
+/*
+ * Go on towards @off, if it is ahead, in the same skb: nhca_cursor_at() is made for the next piece.
+ * Context: any.
+ */
+static inline void nhca_cursor_skip(struct nhca_cursor *c, u32 off)
+{
+	while (off >= c->start && off - c->start >= c->len && c->next < c->end)
+		nhca_cursor_step(c);
+}
+
 #endif /* NHCA_NET_CURSOR_H */

@@ -457,6 +457,24 @@ bool nhca_rx_is_ours(const struct nhca_rx *rx)
 	return !nhca_rx_tail(rx, &mark) && mark == nhca_host_mark;
 }
 
+/*
+ * Copy a page to a page.
+ * Return: false if @data, of @len bytes, or what comes next there is not a whole one; then nothing
+ * was copied.
+ */
+static __always_inline bool nhca_rx_copy_page(const u8 *data, u32 len, struct nhca_iter *it)
+{
+	struct page *page;
+
+	if (len < PAGE_SIZE || !PAGE_ALIGNED(data))
+		return false;
+	page = nhca_iter_page(it);
+	if (!page)
+		return false;
+	copy_page(page_address(page), (void *)data);
+	return true;
+}
+
 /* Copy what lies at @off of the skb. */
 static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_iter *it)
 {
@@ -469,6 +487,10 @@ static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_ite
 		if (!data)
 			return -EFAULT;
 		n = min(n, len);
+		if (nhca_rx_copy_page(data, n, it)) {
+			n = PAGE_SIZE;
+			continue;
+		}
 		err = nhca_iter_write(it, data, n);
 		if (err)
 			return err;
@@ -480,6 +502,8 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 {
 	if (rx->src)
 		return nhca_iter_copy(it, rx->src, rx->payload, &rx->src_err);
+	/* past what is left of the packet before, and its own headers */
+	nhca_cursor_skip(&rx->at, rx->off);
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
 }
 
@@ -488,31 +512,11 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 	return skb_copy_bits(rx->skb, rx->off, to, len);
 }
 
-/*
- * The same, of a page to a page.
- * Return: false if it is not one, here or there; then nothing was copied.
- */
-static bool nhca_rx_copy_page(struct nhca_rx *rx, u32 off, struct nhca_iter *it)
-{
-	struct page *page;
-	const u8 *data;
-	u32 n;
-
-	data = nhca_cursor_at(&rx->at, off, &n);
-	if (!data || n < PAGE_SIZE || !PAGE_ALIGNED(data))
-		return false;
-	page = nhca_iter_page(it);
-	if (!page)
-		return false;
-	copy_page(page_address(page), (void *)data);
-	return true;
-}
-
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
 	bool page = rx->payload == PAGE_SIZE;
 	u32 n, next, avail;
-	const u8 *p;
+	const u8 *p, *data;
 
 	for (n = 0; n < max && !rx->hdr.ackreq; n++) {
 		next = rx->udp_off + rx->udp_len;
@@ -521,7 +525,8 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		p = nhca_cursor_at(&rx->at, next, &avail);
 		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p))
 			break;
-		if (!(page && nhca_rx_copy_page(rx, next + NHCA_BTH_LEN, it)) &&
+		data = page ? nhca_cursor_at(&rx->at, next + NHCA_BTH_LEN, &avail) : NULL;
+		if (!(data && nhca_rx_copy_page(data, avail, it)) &&
 		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
 			break;
 		rx->udp_off = next;
@@ -545,6 +550,7 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 		next = rx->udp_off + (n + 1) * rx->udp_len;
 		if (next + rx->udp_len > rx->skb->len)
 			break;
+		nhca_cursor_skip(&at, next);
 		p = nhca_cursor_at(&at, next, &avail);
 		if (!p || avail < len ||
 		    !nhca_rx_bth_alike(rx->rxeth - NHCA_BTH_LEN, p,
