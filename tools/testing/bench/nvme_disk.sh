@@ -38,7 +38,10 @@ nvme_measure() {
 	barrier
 	if [ "$NODE" = "$NODES" ]; then
 		if nvme_connect "$transport"; then
+			# By itself fio takes one that is done, and asks for one: on one CPU that is one at a time.
 			nvme_read "$who" "randread 4096" 4096 --rw=randread --iodepth=32
+			nvme_read "$who" "randread batches 4096" 4096 --rw=randread --iodepth=32 \
+				--iodepth_batch_submit=16 --iodepth_batch_complete_max=32
 			nvme_read "$who" "read 131072" 131072 --rw=read --iodepth=16
 			nvme_disconnect
 		else

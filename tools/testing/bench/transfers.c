@@ -21,6 +21,7 @@
 #define MEMORY		(64u << 20)
 #define SEND_WR		256
 #include "channels.h"
+#include "profile.h"
 
 static struct options {
 	bool read;
@@ -75,11 +76,14 @@ static void run(void)
 	for (i = 0; i < o.depth; i++)
 		post(i);
 	for (i = 0; i < o.warm + o.count; i++) {
-		if (i == o.warm)
+		if (i == o.warm) {
+			profile_begin();
 			begin = now_ns();
+		}
 		post(next_done().wr_id);
 	}
 	took = now_ns() - begin;
+	profile_end();
 	for (i = 0; i < o.depth; i++)
 		next_done();
 	printf("{\"mode\": \"stream\", \"op\": \"rcxt-%s\", \"size\": %u, \"count\": %u, \"depth\": %u, "
