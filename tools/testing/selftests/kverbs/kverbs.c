@@ -455,24 +455,44 @@ out:
 	end_fini(way, &b);
 }
 
-static int __init kverbs_init(void)
+/* The device's name is all that is known of it, and a client is told of every device. */
+static int kverbs_add(struct ib_device *device)
 {
-	int i, err = 0;
+	int i;
 
-	ibdev = ib_device_get_by_name(dev, RDMA_DRIVER_UNKNOWN);
-	if (!ibdev)
-		return -ENODEV;
+	if (strcmp(dev_name(&device->dev), dev))
+		return -EOPNOTSUPP;
+	ibdev = device;
 	pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(pd)) {
-		err = PTR_ERR(pd);
-		goto out;
+		result(&ways[0], "a protection domain", PTR_ERR(pd));
+		return PTR_ERR(pd);
 	}
 	for (i = 0; i < ARRAY_SIZE(ways); i++)
 		try(&ways[i]);
 	ib_dealloc_pd(pd);
-out:
-	ib_device_put(ibdev);
-	return err;
+	return 0;
+}
+
+static void kverbs_remove(struct ib_device *device, void *data)
+{
+}
+
+static struct ib_client kverbs_client = {
+	.name = "kverbs",
+	.add = kverbs_add,
+	.remove = kverbs_remove,
+};
+
+static int __init kverbs_init(void)
+{
+	int err;
+
+	err = ib_register_client(&kverbs_client);
+	if (err)
+		return err;
+	ib_unregister_client(&kverbs_client);
+	return ibdev ? 0 : -ENODEV;
 }
 module_init(kverbs_init);
 
