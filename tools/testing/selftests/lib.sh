@@ -11,6 +11,8 @@
 #
 # A script that saw a notok exits with 1, whatever its last command said.
 
+# how many times as long everything may take, on a kernel that watches itself
+SLOWER=${SLOWER:-1}
 RUN_TIMEOUT=${RUN_TIMEOUT:-60}
 PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
 SHOWN_LINES=${SHOWN_LINES:-15}
@@ -63,13 +65,13 @@ status_text() {
 run() {
 	local name=$1 status
 	shift
-	timeout -k 5 "$RUN_TIMEOUT" "$@" > "$LIB_TMP/run" 2>&1 < /dev/null
+	timeout -k 5 "$((RUN_TIMEOUT * SLOWER))" "$@" > "$LIB_TMP/run" 2>&1 < /dev/null
 	status=$?
 	if [ $status = 0 ]; then
 		ok "$name"
 		return 0
 	fi
-	notok "$name" "$(status_text $status "$RUN_TIMEOUT"): $*$(last_words "$LIB_TMP/run")"
+	notok "$name" "$(status_text $status "$((RUN_TIMEOUT * SLOWER))"): $*$(last_words "$LIB_TMP/run")"
 	show_tail "$LIB_TMP/run"
 	return 1
 }
@@ -179,7 +181,7 @@ client_run() {
 }
 
 pair() {
-	local name=$1 server=$2 client=$3 limit=${4:-$PAIR_TIMEOUT} flag good=1
+	local name=$1 server=$2 client=$3 limit=$((${4:-$PAIR_TIMEOUT} * SLOWER)) flag good=1
 	LIB_PAIRS=$((LIB_PAIRS + 1))
 	flag=$LAB_CTL/pair.$LIB_PAIRS
 	if [ "$NODE" = 1 ]; then

@@ -8,7 +8,8 @@
 
 FOLDER=/usr/local/share/rdma-core-tests
 TOTAL=181
-MINIMUM=167
+# three want pages of 2 MiB
+[ -d /sys/kernel/mm/hugepages/hugepages-2048kB ] && MINIMUM=167 || MINIMUM=164
 
 # some of them register huge pages
 echo 16 > /proc/sys/vm/nr_hugepages
