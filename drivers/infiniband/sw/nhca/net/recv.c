@@ -525,6 +525,7 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		p = nhca_cursor_at(&rx->at, next, &avail);
 		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p))
 			break;
+		/* nhca_rx_copy_at() would find the page, too, for a call more each */
 		data = page ? nhca_cursor_at(&rx->at, next + NHCA_BTH_LEN, &avail) : NULL;
 		if (!(data && nhca_rx_copy_page(data, avail, it)) &&
 		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
