@@ -285,14 +285,14 @@ static void stream_run(void)
 	sched_setscheduler(0, SCHED_BATCH, &param);
 
 	if (!peer_host) {
-		if (o.op == SEND) {
+		if (o.op == SEND)
 			sink(o.warm);
-			meet(2);
+		meet(2);
+		profile_begin();
+		if (o.op == SEND)
 			sink(o.count);
-		} else {
-			meet(2);
-		}
 		meet(3);
+		profile_end();
 		return;
 	}
 	stream(o.warm);

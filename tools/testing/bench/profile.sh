@@ -1,19 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # One measurement of one_host.sh, for `bench profile`: profile.sh WHERE LOAD-OPTIONS...
-# WHERE is nhca-veth, nhca-same-host, rxe-loop or siw-veth.
+# WHERE is nhca-veth, nhca-same-host, rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or
+# siw-hosts.
 
 . "$LAB_SRC/bench/guest.sh"
 
 where=$1
 shift
-bench_cable || exit 1
-device_gone "$RDMA_DEV" || rdma link del "$RDMA_DEV"
-bench_driver "${where%%-*}" || exit 1
-case $where in *-loop) bench_ends loop ;; *) bench_ends veth ;; esac || exit 1
-case $where in nhca-*)
-	[ "$where" != nhca-same-host ] && echo N > /sys/module/nhca/parameters/same_host ;;
-esac
+ends() {
+	bench_cable || return
+	device_gone "$RDMA_DEV" || rdma link del "$RDMA_DEV"
+	bench_driver "${where%%-*}" || return
+	bench_ends "$1" || return
+	if [ "$where" = nhca-veth ]; then
+		echo N > /sys/module/nhca/parameters/same_host
+	fi
+}
+
+case $where in
+*-hosts) bench_here "${where%%-*}" ;;
+*-loop) ends loop ;;
+*) ends veth ;;
+esac || exit 1
 sysctl -qw kernel.kptr_restrict=0
 cp /proc/kallsyms "$LAB_OUT/"
 bench_load "$where" "$@"

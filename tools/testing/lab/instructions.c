@@ -3,8 +3,8 @@
  * A plugin for QEMU's emulation: counts each instruction that a guest executes between two marks.
  *
  * A mark is a NOP of seven bytes that no compiler makes (bench/profile.h), so a program can set it at
- * no cost and without a way out of the guest.  When QEMU ends, the counts go to the file "profile" in
- * its working folder, a line for each block of translated code, which is a run of instructions without
+ * no cost and without a way out of the guest.  When QEMU ends, the counts go to the file that the
+ * argument "out=" names, a line for each block of translated code, which is a run of instructions without
  * a jump into it: "ADDRESS INSTRUCTIONS EXECUTIONS"; address 0 stands for all of user space.
  *
  * QEMU's own header is in no Debian package of this release.  What is declared here is version 1 of the
@@ -57,6 +57,7 @@ static struct block *blocks[BUCKETS];
 /* each of its executions is an instruction */
 static struct block user = { .instructions = 1 };
 static bool counting;
+static const char *out;
 
 static void block_count(struct block *b, bool on)
 {
@@ -134,7 +135,7 @@ static void print(FILE *file, const struct block *b)
 
 static void ends(plugin_id id, void *data)
 {
-	FILE *file = fopen("profile", "w");
+	FILE *file = fopen(out, "w");
 	struct block *b;
 	int i;
 
@@ -150,6 +151,11 @@ static void ends(plugin_id id, void *data)
 
 int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
+	if (argc != 1 || strncmp(argv[0], "out=", 4))
+		return 1;
+	out = strdup(argv[0] + 4);
+	if (!out)
+		return 1;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	qemu_plugin_register_atexit_cb(id, ends, NULL);
 	return 0;

@@ -14,13 +14,13 @@ SOURCE = paths.LAB / "instructions.c"
 PLUGIN = paths.STATE / "instructions.so"
 
 
-def flags():
-    """QEMU's options; compiles the plugin if it is not there."""
+def flags(node):
+    """QEMU's options for a node; compiles the plugin if it is not there."""
     with paths.lock("instructions"):
         if not PLUGIN.is_file() or PLUGIN.stat().st_mtime < SOURCE.stat().st_mtime:
             subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
                             "-fvisibility=hidden", "-o", str(PLUGIN), str(SOURCE)], check=True)
-    return ["-plugin", str(PLUGIN)]
+    return ["-plugin", f"{PLUGIN},out=profile.{node}"]
 
 
 def _symbols(text):
@@ -55,10 +55,10 @@ def functions(blocks, symbols):
     return found
 
 
-def of_run(folder):
-    """functions() of the first node of a run."""
-    symbols = folder / "node1/kallsyms"
-    return functions((folder / "profile").read_text(), symbols.read_text() if symbols.is_file() else "")
+def of_run(folder, node):
+    """functions() of a node of a run."""
+    symbols = folder / f"node{node}/kallsyms"
+    return functions((folder / f"profile.{node}").read_text(), symbols.read_text() if symbols.is_file() else "")
 
 
 def table(found, messages, rows):

@@ -95,7 +95,8 @@ class Lab:
         if self.kernel:
             modules.discard("siw")      # the lab's own kernels have it, Debian's have not
         payloads += [builder.module(name) for name in sorted(modules)]
-        self.kvm = not self.user_mode and options.clock != "instructions" and accel.choose(self.image)
+        self.kvm = not (self.user_mode or options.clock == "instructions" or options.profile) and \
+            accel.choose(self.image)
         self._make_folder()
         self._make_initrd(payloads)
 
@@ -195,7 +196,7 @@ class Lab:
             else:
                 flags = accel.flags(self.kvm, options.clock)
                 if options.profile:
-                    flags += instructions.flags()
+                    flags += instructions.flags(number)
                 command = one.command(made, initrd, self.disks, flags,
                                       network.devices(number, options.nodes, options.mtu, ends), options)
             one.start(command, plugs)
@@ -318,7 +319,9 @@ def run_once(options):
                 one.stop()
         status = verdict(lab, failures)
         if options.profile:
-            print("\n".join(instructions.table(instructions.of_run(lab.folder), 1, 50)))
+            for one in lab.guests:
+                print(f"node {one.number}:")
+                print("\n".join(instructions.table(instructions.of_run(lab.folder, one.number), 1, 50)))
         if options.result:
             shutil.copy(lab.folder / "result.json", options.result)
         say.note(f"{'failed' if status else 'passed'}; files of the run: {lab.folder}")

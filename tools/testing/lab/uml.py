@@ -60,6 +60,7 @@ def check(options):
         f"--clock {options.clock}": options.clock != "real",
         f"--init {options.init}": options.init != "lab",
         "--debs": options.debs,
+        "--profile": options.profile,
     }
     for what, asked in refused.items():
         if asked:
