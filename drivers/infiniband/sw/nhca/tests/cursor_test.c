@@ -112,6 +112,41 @@ static void back_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
+/*
+ * A skip goes to the piece of the byte or to the last one of its skb, and not past it; back it does
+ * not go.  The byte is found afterwards, as without one.
+ */
+static void skip_test(struct kunit *test)
+{
+	u32 linear, from, off, len;
+	struct nhca_cursor c, was;
+	struct sk_buff *skb;
+	const u8 *p;
+
+	for (linear = 0; linear <= 64; linear += 64) {
+		skb = batch(test, linear);
+		for (from = 0; from < skb->len; from += 5) {
+			for (off = 0; off < skb->len; off++) {
+				nhca_cursor_init(&c, skb);
+				KUNIT_ASSERT_NOT_NULL(test, nhca_cursor_at(&c, from, &len));
+				was = c;
+				nhca_cursor_skip(&c, off);
+				KUNIT_ASSERT_PTR_EQ(test, c.skb, was.skb);
+				if (off < was.start + was.len)
+					KUNIT_ASSERT_EQ(test, c.start, was.start);
+				else
+					KUNIT_ASSERT_LE(test, c.start, off);
+				if (off >= c.start + c.len)
+					KUNIT_ASSERT_PTR_EQ(test, c.next, c.end);
+				p = nhca_cursor_at(&c, off, &len);
+				KUNIT_ASSERT_NOT_NULL(test, p);
+				KUNIT_ASSERT_EQ(test, *p, byte_at(off));
+			}
+		}
+		kfree_skb(skb);
+	}
+}
+
 /* Nothing has no bytes. */
 static void empty_test(struct kunit *test)
 {
@@ -128,6 +163,7 @@ static void empty_test(struct kunit *test)
 static struct kunit_case nhca_cursor_cases[] = {
 	KUNIT_CASE(every_step_test),
 	KUNIT_CASE(back_test),
+	KUNIT_CASE(skip_test),
 	KUNIT_CASE(empty_test),
 	{}
 };
