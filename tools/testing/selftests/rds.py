@@ -211,6 +211,8 @@ class Asker:
 
     def once(self):
         self.write()
+        # RDS hears of a key's use in an interrupt, and leaves invalidating it to work ten jiffies later
+        time.sleep(1)
         size = 8192
         before = pattern(7, size)
         self.memory.fill(before)
