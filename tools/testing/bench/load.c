@@ -17,6 +17,7 @@
  *   -w COUNT		 messages before the clock starts (COUNT / 10)
  *   -b			 poll without pause, where others sleep until an event
  *   -p PORT		 of the socket at which the ends meet
+ *   -P			 the passive end sets marks for a profile, too: it has a host of its own
  *
  * Both ends take the same options.  Who sends has to know what was received: the passive end
  * returns credit with every quarter of its receive queue, so that no RNR NAK is measured, and sends
@@ -42,7 +43,7 @@ static const char * const op_names[] = { "write", "read", "send" };
 static struct options {
 	enum op op;
 	enum ibv_qp_type type;
-	bool pingpong, alone, idle, polls;
+	bool pingpong, alone, idle, polls, both_mark;
 	uint32_t size, count, warm, qps, depth, list, every;
 } o = { .op = WRITE, .type = IBV_QPT_RC, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1,
 	.depth = 32, .list = 1, .every = 1 };
@@ -288,11 +289,13 @@ static void stream_run(void)
 		if (o.op == SEND)
 			sink(o.warm);
 		meet(2);
-		profile_begin();
+		if (o.both_mark)
+			profile_begin();
 		if (o.op == SEND)
 			sink(o.count);
 		meet(3);
-		profile_end();
+		if (o.both_mark)
+			profile_end();
 		return;
 	}
 	stream(o.warm);
@@ -446,7 +449,7 @@ int main(int argc, char **argv)
 
 	program = "load";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((letter = getopt(argc, argv, "bc:d:g:k:l:m:n:o:p:q:s:t:w:")) != -1)
+	while ((letter = getopt(argc, argv, "bc:d:g:k:l:m:n:o:p:Pq:s:t:w:")) != -1)
 		switch (letter) {
 		case 'b':
 			o.polls = true;
@@ -477,6 +480,9 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			peer_port = optarg;
+			break;
+		case 'P':
+			o.both_mark = true;
 			break;
 		case 'q':
 			o.qps = strtoul(optarg, NULL, 0);

@@ -19,7 +19,7 @@ ends() {
 }
 
 case $where in
-*-hosts) bench_here "${where%%-*}" ;;
+*-hosts) bench_here "${where%%-*}" && set -- -P "$@" ;;
 *-loop) ends loop ;;
 *) ends veth ;;
 esac || exit 1
