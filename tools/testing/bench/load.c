@@ -338,11 +338,12 @@ static void pingpong_run(void)
 {
 	uint64_t *ns = calloc(o.count, sizeof(*ns)), begun;
 	bool begins = peer_host || o.alone;
+	bool marks = begins || o.both_mark;
 	uint32_t i;
 
 	must(ns);
 	for (i = 0; i < o.warm + o.count; i++) {
-		if (i == o.warm && begins)
+		if (i == o.warm && marks)
 			profile_begin();
 		begun = now_ns();
 		if (begins)
@@ -355,8 +356,9 @@ static void pingpong_run(void)
 		if (begins && i >= o.warm)
 			ns[i - o.warm] = (now_ns() - begun) / 2;
 	}
-	if (begins) {
+	if (marks)
 		profile_end();
+	if (begins) {
 		qsort(ns, o.count, sizeof(*ns), by_size);
 		printf("{\"mode\": \"pingpong\", \"type\": \"%s\", \"op\": \"send\", \"size\": %u, "
 		       "\"qps\": 1, \"polls\": %s, \"messages\": %u, \"p50_ns\": %" PRIu64

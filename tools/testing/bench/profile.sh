@@ -8,6 +8,7 @@
 
 where=$1
 shift
+
 ends() {
 	bench_cable || return
 	device_gone "$RDMA_DEV" || rdma link del "$RDMA_DEV"
