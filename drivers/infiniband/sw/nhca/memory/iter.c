@@ -5,6 +5,7 @@
 #include <linux/atomic.h>
 #include <linux/mm.h>
 #include <linux/string.h>
+#include <net/checksum.h>
 
 #include "mr.h"
 
@@ -243,6 +244,23 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len)
 		if (err)
 			return err;
 		iter_copy(dst, src, n);
+	}
+	return 0;
+}
+
+int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum)
+{
+	u32 off = 0;
+	void *src;
+	u32 n;
+	int err;
+
+	*sum = 0;
+	for (; off < len; off += n) {
+		err = iter_bytes(it, len - off, &src, &n);
+		if (err)
+			return err;
+		*sum = csum_block_add(*sum, csum_partial_copy_nocheck(src, dst + off, n), off);
 	}
 	return 0;
 }

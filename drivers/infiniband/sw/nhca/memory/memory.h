@@ -197,6 +197,14 @@ int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len);
 int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
 
 /**
+ * nhca_iter_read_sum - nhca_iter_read(), and the Internet checksum of the bytes in the same pass
+ * @sum: theirs, as csum_partial() has it; undefined behind an error
+ *
+ * It is of what @dst has, also while somebody writes where the iterator reads.
+ */
+int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
+
+/**
  * nhca_iter_lend - may the stack keep the page that nhca_iter_next() just gave?
  * Notes that the region was lent, so that closing it waits for the stack.
  * Context: live section, before the reference is taken.

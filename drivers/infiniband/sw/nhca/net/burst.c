@@ -3,9 +3,10 @@
  * Packets that leave together.
  *
  * Only towards a peer that verifies UDP checksums, because GSO gives every packet one, and only
- * through a netdev that takes batches as they are, or one that takes no fragments at all: then the
- * stack copies the payload when it cuts a batch up.  In between, with fragments and without
- * UDP GSO, it would cut up by reference, and pages on loan would be back before they have left.
+ * through a netdev that takes batches as they are, or one that takes no fragments at all: then
+ * packets are whole skbs (linear.c), and nothing is lent.  In between, with fragments and without
+ * UDP GSO, the stack would cut up by reference, and pages on loan would be back before they have
+ * left.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -15,6 +16,7 @@
 #include "net.h"
 #include "burst.h"
 #include "frags.h"
+#include "linear.h"
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
@@ -23,8 +25,6 @@
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
 
-/* packets of a batch: what UDP sockets of every kernel allow themselves */
-#define NHCA_BURST_PACKETS	64
 /* bytes behind the UDP header: IP's lengths have 16 bits */
 #define NHCA_BURST_BYTES	(65535 - (int)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
 /* pieces of a packet: more are copied together */
@@ -55,11 +55,6 @@ struct nhca_pieces {
 	u32 crc;
 	bool icrc;
 };
-
-static u32 nhca_tx_bytes(const struct nhca_tx *tx)
-{
-	return tx->hdr->info->hdr_len + tx->payload + tx->hdr->pad + NHCA_ICRC_LEN;
-}
 
 /* Return: room for @len bytes as the next piece, or NULL. */
 static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
@@ -311,14 +306,17 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
-	/* what is cut up in software need not be of one piece */
-	b->lists = (dst->dev->features & NETIF_F_FRAGLIST) || !(dst->dev->features & NETIF_F_SG);
 	if (!nhca_burst_may(tx->av, dst)) {
 		dst_release(dst);
 		b->alone = true;
 		return -EOPNOTSUPP;
 	}
-	b->skb = nhca_headers(tx->av, dst, tx->sport, 0, NHCA_BURST_PACKETS);
+	b->lists = dst->dev->features & NETIF_F_FRAGLIST;
+	b->linear = !(dst->dev->features & NETIF_F_SG);
+	if (b->linear)
+		b->skb = nhca_linear_head(tx, dst, nhca_tx_bytes(tx));
+	else
+		b->skb = nhca_skb(tx->av, dst, tx->sport, 0, NHCA_BURST_PACKETS);
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
@@ -373,11 +371,14 @@ int nhca_burst_add(struct nhca_tx *tx)
 		if (tx->it)
 			it = *tx->it;
 		nhca_live_enter();
-		err = nhca_pieces_gather(&ps, tx, &it);
+		if (b->linear)
+			err = nhca_linear_add(b, tx, &it);
+		else
+			err = nhca_pieces_gather(&ps, tx, &it);
 		if (err == -EAGAIN)
 			err = nhca_iter_fault(&it, tx->ahead, tx->fault);
-		room = !err && nhca_burst_room(b, ps.n);
-		if (room)
+		room = !err && (b->linear || nhca_burst_room(b, ps.n));
+		if (room && !b->linear)
 			nhca_burst_append(b, &ps);
 		nhca_live_exit();
 
@@ -570,7 +571,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 		count = 1;
 
 	nhca_live_enter();
-	n = nhca_run_gather(b, tx, count);
+	n = b->linear ? nhca_linear_run(b, tx, count) : nhca_run_gather(b, tx, count);
 	nhca_live_exit();
 
 	if (!n && !b->packets)
@@ -598,7 +599,11 @@ void nhca_burst_flush(struct nhca_burst *b)
 		info->gso_size = b->seg;
 		info->gso_segs = b->packets;
 	}
+	/* as in every batch, also where the stack will set the first one's own again */
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
-	nhca_sum_below(skb, b->av);
+	if (b->linear)
+		nhca_linear_seal(skb);
+	else
+		nhca_sum_below(skb, b->av);
 	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->loan, b->packets, b->payload);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Packets to one peer that leave together, as one UDP GSO skb: headers and payload in turn,
- * the payload by page reference.
+ * the payload by page reference; or, where a netdev takes no fragments, one skb behind the other.
  */
 #ifndef NHCA_NET_BURST_H
 #define NHCA_NET_BURST_H
@@ -12,10 +12,13 @@ struct nhca_tx;
 struct nhca_who;
 struct sk_buff;
 
+/* packets of a batch: what UDP sockets of every kernel allow themselves */
+#define NHCA_BURST_PACKETS	64
+
 /**
  * struct nhca_burst - packets that wait for those behind them
  * @skb:     headers of IP and UDP, then the packets; NULL: none
- * @last:    @skb, or the last of its frag_list: where fragments are added
+ * @last:    @skb, or the last of its frag_list: where fragments, or packets, are added
  * @dev, @who, @av, @flow: of the first packet, and so of all
  * @seg:     bytes of each packet behind its UDP header; the last may have fewer
  * @len:     bytes of all
@@ -24,6 +27,7 @@ struct sk_buff;
  * @loan:    for pages that are lent, or -1
  * @ended:   nothing fits behind the last packet, because it is a shorter one
  * @lists:   the netdev takes skbs behind an skb
+ * @linear:  it takes no fragments, and each packet is an skb
  * @alone:   the netdev takes no batches: do not ask again
  *
  * On the stack of a pass over one half of one QP, zeroed, and flushed at its end: the QP's
@@ -43,6 +47,7 @@ struct nhca_burst {
 	int loan;
 	bool ended;
 	bool lists;
+	bool linear;
 	bool alone;
 };
 

@@ -11,44 +11,51 @@
 /*
  * Small pieces come from one chunk after another.  Whole pages have chunks of their own, because
  * what is copied page to page is copied fast; these go round, so that one that the stack has let
- * go is used again, where a new one would have to be found and, in most kernels, cleared.
- * Used with BH disabled.
+ * go is used again, where a new one would have to be found and, in most kernels, cleared.  So do
+ * those of skbs.  Used with BH disabled.
  */
 struct nhca_frags {
 	struct page_frag small;
-	struct page_frag chunk[NHCA_FRAG_CHUNKS];
-	unsigned int at;
+	struct page_frag page[NHCA_PAGE_CHUNKS];
+	struct page_frag skb[NHCA_SKB_CHUNKS];
+	unsigned int page_at;
+	unsigned int skb_at;
 };
 
 static DEFINE_PER_CPU(struct nhca_frags, nhca_frags);
 
-static struct page_frag *nhca_frags_for(struct nhca_frags *f, unsigned int len)
+/* Of chunks that go round, the one that has @len bytes.  @at: where it was last */
+static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
+					 unsigned int *at, unsigned int len)
 {
-	struct page_frag *pf = &f->chunk[f->at];
-
-	if (len != PAGE_SIZE)
-		return &f->small;
 	/* skb_page_frag_refill() then sees whether others still have that one */
-	if (pf->page && pf->offset + len > pf->size) {
-		f->at = (f->at + 1) % NHCA_FRAG_CHUNKS;
-		pf = &f->chunk[f->at];
-	}
-	return pf;
+	if (chunk[*at].page && chunk[*at].offset + len > chunk[*at].size)
+		*at = (*at + 1) % count;
+	return &chunk[*at];
+}
+
+/* There are @len bytes in it. */
+static void *nhca_frags_take(struct page_frag *pf, unsigned int len)
+{
+	void *p = page_address(pf->page) + pf->offset;
+
+	get_page(pf->page);
+	pf->offset += len;
+	return p;
 }
 
 void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
 {
-	struct page_frag *pf = nhca_frags_for(this_cpu_ptr(&nhca_frags), len);
-	void *p;
+	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
+	struct page_frag *pf = &f->small;
 
+	if (len == PAGE_SIZE)
+		pf = nhca_frags_turn(f->page, NHCA_PAGE_CHUNKS, &f->page_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
 	*page = pf->page;
 	*off = pf->offset;
-	p = page_address(pf->page) + pf->offset;
-	get_page(pf->page);
-	pf->offset += len;
-	return p;
+	return nhca_frags_take(pf, len);
 }
 
 static void nhca_frag_free(struct page_frag *pf)
@@ -56,6 +63,28 @@ static void nhca_frag_free(struct page_frag *pf)
 	if (pf->page)
 		put_page(pf->page);
 	pf->page = NULL;
+}
+
+struct sk_buff *nhca_frag_skb(unsigned int room)
+{
+	unsigned int len = SKB_DATA_ALIGN(room) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
+	struct page_frag *pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
+	struct sk_buff *skb;
+	void *p;
+
+	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
+		return NULL;
+	/* a page, because memory is in pieces: another time there may be more */
+	if (pf->size < len) {
+		nhca_frag_free(pf);
+		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
+	}
+	p = nhca_frags_take(pf, len);
+	skb = build_skb(p, len);
+	if (!skb)
+		put_page(pf->page);
+	return skb;
 }
 
 void nhca_frags_exit(void)
@@ -66,7 +95,9 @@ void nhca_frags_exit(void)
 	for_each_possible_cpu(cpu) {
 		f = per_cpu_ptr(&nhca_frags, cpu);
 		nhca_frag_free(&f->small);
-		for (i = 0; i < NHCA_FRAG_CHUNKS; i++)
-			nhca_frag_free(&f->chunk[i]);
+		for (i = 0; i < NHCA_PAGE_CHUNKS; i++)
+			nhca_frag_free(&f->page[i]);
+		for (i = 0; i < NHCA_SKB_CHUNKS; i++)
+			nhca_frag_free(&f->skb[i]);
 	}
 }

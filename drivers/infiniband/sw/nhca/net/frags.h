@@ -7,13 +7,15 @@
 #define NHCA_NET_FRAGS_H
 
 struct page;
+struct sk_buff;
 
 /*
- * Chunks (skb_page_frag_refill(): 32 KiB, or a page if there is no such) of a CPU that whole
- * pages are taken from, in turn: as much as two messages of 64 KiB, one of which the stack still
- * has.
+ * Chunks (skb_page_frag_refill(): 32 KiB, or a page if there is no such) of a CPU that are gone
+ * through in turn, for whole pages and for skbs: as much as two messages of 64 KiB, one of which
+ * the stack still has.  Skbs have headers and the like, and six fit a chunk.
  */
-#define NHCA_FRAG_CHUNKS	4
+#define NHCA_PAGE_CHUNKS	4
+#define NHCA_SKB_CHUNKS		8
 
 /**
  * nhca_frag_get - memory for bytes that an skb carries as a fragment
@@ -23,6 +25,13 @@ struct page;
  * Context: BH disabled.  Return: the bytes, with a reference on @page, or NULL.
  */
 void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off);
+
+/**
+ * nhca_frag_skb - an empty skb whose bytes lie in such memory
+ * @room: bytes, headroom and all
+ * Context: BH disabled.  Return: the skb, or NULL.
+ */
+struct sk_buff *nhca_frag_skb(unsigned int room);
 
 /* module exit, behind the last packet; process context */
 void nhca_frags_exit(void);

@@ -269,23 +269,16 @@ static void nhca_push_ip6(struct sk_buff *skb, const struct nhca_av *av)
 	nhca_fill_ip6(ip6h, av);
 }
 
-struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 sport,
-			     unsigned int room, unsigned int idents)
+unsigned int nhca_headroom(const struct dst_entry *dst)
 {
-	unsigned int headroom = LL_RESERVED_SPACE(dst->dev) + dst->header_len +
-				sizeof(struct ipv6hdr) + sizeof(struct udphdr);
-	struct udphdr *uh;
-	struct sk_buff *skb;
+	return LL_RESERVED_SPACE(dst->dev) + dst->header_len + sizeof(struct ipv6hdr) +
+	       sizeof(struct udphdr);
+}
 
-	skb = alloc_skb(headroom + room, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb) {
-		dst_release(dst);
-		return NULL;
-	}
-	skb_reserve(skb, headroom);
-	skb_dst_set(skb, dst);
+void nhca_push_headers(struct sk_buff *skb, struct nhca_av *av, u16 sport, unsigned int idents)
+{
+	struct udphdr *uh = skb_push(skb, sizeof(*uh));
 
-	uh = skb_push(skb, sizeof(*uh));
 	skb_reset_transport_header(skb);
 	uh->source = htons(sport);
 	uh->dest = htons(NHCA_ROCE_UDP_PORT);
@@ -295,9 +288,28 @@ struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 spor
 		nhca_push_ip4(skb, av, idents);
 	else
 		nhca_push_ip6(skb, av);
+}
+
+void nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst, u16 sport,
+		  unsigned int idents)
+{
+	skb_reserve(skb, nhca_headroom(dst));
+	skb_dst_set(skb, dst);
+	nhca_push_headers(skb, av, sport, idents);
 	/* an address that came with a completion has no priority */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
+}
+
+struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
+			 unsigned int room, unsigned int idents)
+{
+	struct sk_buff *skb = alloc_skb(nhca_headroom(dst) + room, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (skb)
+		nhca_headers(skb, av, dst, sport, idents);
+	else
+		dst_release(dst);
 	return skb;
 }
 
@@ -335,8 +347,7 @@ void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av)
 	skb->ip_summed = CHECKSUM_PARTIAL;
 }
 
-/* The checksum by ourselves: @csum is of what lies behind the UDP header. */
-static void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
+void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 {
 	struct udphdr *uh = udp_hdr(skb);
 	unsigned int len = ntohs(uh->len);
@@ -441,8 +452,8 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
 	/* a netdev that takes no fragments would have them copied together */
 	linear = tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG);
-	skb = nhca_headers(tx->av, dst, tx->sport,
-			   hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
+	skb = nhca_skb(tx->av, dst, tx->sport,
+		       hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
 	if (!skb)
 		return -ENOMEM;
 

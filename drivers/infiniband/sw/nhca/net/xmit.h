@@ -9,7 +9,9 @@
 #include <linux/skbuff.h>
 #include <net/dst.h>
 
+#include "net.h"
 #include "../wire/bth.h"
+#include "../wire/icrc.h"
 
 struct nhca_av;
 struct nhca_dev;
@@ -30,6 +32,12 @@ static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 					      nhca_host_mark;
 }
 
+/* bytes of a packet behind its UDP header */
+static inline u32 nhca_tx_bytes(const struct nhca_tx *tx)
+{
+	return tx->hdr->info->hdr_len + tx->payload + tx->hdr->pad + NHCA_ICRC_LEN;
+}
+
 /**
  * nhca_route - the way to a peer
  * @sport: UDP source port
@@ -37,18 +45,33 @@ static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
  */
 struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport);
 
+/* what an skb for @dst keeps free before the bytes behind the UDP header */
+unsigned int nhca_headroom(const struct dst_entry *dst);
+
 /**
- * nhca_headers - a new skb for @dst with room for @room bytes, in which the headers of IP and UDP
- * stand but for lengths and checksums
+ * nhca_push_headers - put the headers of UDP and IP before @skb, but for lengths and checksums
  * @idents: IPv4 identifications to set aside
- * Context: BH disabled.  Return: the skb, which has taken over @dst, or NULL.
  */
-struct sk_buff *nhca_headers(struct nhca_av *av, struct dst_entry *dst, u16 sport,
-			     unsigned int room, unsigned int idents);
+void nhca_push_headers(struct sk_buff *skb, struct nhca_av *av, u16 sport, unsigned int idents);
+
+/**
+ * nhca_headers - make an empty skb one for @dst, in which the headers of IP and UDP stand
+ * @skb: takes over @dst
+ * @idents: as nhca_push_headers()
+ */
+void nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst, u16 sport,
+		  unsigned int idents);
+
+/**
+ * nhca_skb - a new skb with room for @room bytes, and nhca_headers() in it
+ * Context: BH disabled.  Return: the skb, or NULL; then @dst is released.
+ */
+struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
+			 unsigned int room, unsigned int idents);
 
 /**
  * nhca_icrc_head - ICRC over the headers of one packet of @skb up to its BTH's end
- * @skb: from nhca_headers()
+ * @skb: with nhca_headers()
  * @index: the packet's place in a batch
  * @udp_len: bytes behind the UDP header
  */
@@ -63,6 +86,9 @@ static inline bool nhca_can_sum(const struct dst_entry *dst, bool v4)
 
 /* have the UDP checksum added below us; lengths are set */
 void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av);
+
+/* set the UDP checksum: @csum is of what lies behind the UDP header, where the length is set */
+void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
 
 /**
  * nhca_send - give an skb of @packets packets with @payload bytes to the stack

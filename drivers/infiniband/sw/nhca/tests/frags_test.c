@@ -5,11 +5,14 @@
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
+#include <linux/skbuff.h>
 
 #include "../net/frags.h"
 
 /* more pages than all chunks of a CPU have */
-#define MANY	(NHCA_FRAG_CHUNKS * 16)
+#define MANY	(NHCA_PAGE_CHUNKS * 16)
+/* as of a packet of 4 KiB: six such skbs fit a chunk */
+#define SKB_ROOM	4352
 
 struct piece {
 	struct page *page;
@@ -57,7 +60,7 @@ static void apart_test(struct kunit *test)
 static void again_test(struct kunit *test)
 {
 	struct piece held[8] = {}, piece;
-	struct page *seen[NHCA_FRAG_CHUNKS + 1] = {};
+	struct page *seen[NHCA_PAGE_CHUNKS + 1] = {};
 	u32 i, k, chunks = 0, missing = 0;
 
 	local_bh_disable();
@@ -77,7 +80,7 @@ static void again_test(struct kunit *test)
 	}
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, missing, 0);
-	KUNIT_EXPECT_LE(test, chunks, NHCA_FRAG_CHUNKS);
+	KUNIT_EXPECT_LE(test, chunks, NHCA_PAGE_CHUNKS);
 	for (i = 0; i < ARRAY_SIZE(held); i++)
 		if (held[i].page)
 			put_page(held[i].page);
@@ -103,10 +106,84 @@ static void together_test(struct kunit *test)
 	KUNIT_EXPECT_LE(test, apart, 1);
 }
 
+/* An skb as of a packet of 4 KiB, all of whose room is filled with @with. */
+static struct sk_buff *take_skb(u8 with)
+{
+	struct sk_buff *skb = nhca_frag_skb(SKB_ROOM);
+
+	if (skb) {
+		skb_reserve(skb, 64);
+		memset(skb_put(skb, SKB_ROOM - 64), with, SKB_ROOM - 64);
+	}
+	return skb;
+}
+
+/* Is it all @with, and is there room for no more? */
+static bool whole_skb(const struct sk_buff *skb, u8 with)
+{
+	return skb->len == SKB_ROOM - 64 && skb_headroom(skb) == 64 &&
+	       skb_tailroom(skb) < SMP_CACHE_BYTES && !memchr_inv(skb->data, with, skb->len);
+}
+
+/* Nobody gives anything back: no skb lies in another, nor do their ends. */
+static void skb_apart_test(struct kunit *test)
+{
+	struct sk_buff *skbs[NHCA_SKB_CHUNKS * 8] = {};
+	u32 i, missing = 0, spoilt = 0;
+
+	local_bh_disable();
+	for (i = 0; i < ARRAY_SIZE(skbs); i++) {
+		skbs[i] = take_skb(i);
+		missing += !skbs[i];
+	}
+	local_bh_enable();
+	for (i = 0; i < ARRAY_SIZE(skbs); i++)
+		spoilt += skbs[i] && !whole_skb(skbs[i], i);
+	KUNIT_EXPECT_EQ(test, missing, 0);
+	KUNIT_EXPECT_EQ(test, spoilt, 0);
+	for (i = 0; i < ARRAY_SIZE(skbs); i++)
+		kfree_skb(skbs[i]);
+}
+
+/* The stack has two messages at a time: chunks go round, and no skb changes while it is held. */
+static void skb_again_test(struct kunit *test)
+{
+	struct sk_buff *held[32] = {}, *skb;
+	struct page *seen[NHCA_SKB_CHUNKS + 1] = {};
+	u32 i, k, at, chunks = 0, missing = 0, spoilt = 0;
+
+	local_bh_disable();
+	for (i = 0; i < 1000; i++) {
+		at = i % ARRAY_SIZE(held);
+		if (held[at]) {
+			spoilt += !whole_skb(held[at], i - ARRAY_SIZE(held));
+			kfree_skb(held[at]);
+		}
+		skb = take_skb(i);
+		held[at] = skb;
+		missing += !skb;
+		/* an skb without a chunk is one of its own */
+		if (i < 200 || !skb || !skb->head_frag)
+			continue;
+		for (k = 0; k < chunks && seen[k] != virt_to_head_page(skb->head); k++)
+			;
+		if (k == chunks && chunks < ARRAY_SIZE(seen))
+			seen[chunks++] = virt_to_head_page(skb->head);
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, missing, 0);
+	KUNIT_EXPECT_EQ(test, spoilt, 0);
+	KUNIT_EXPECT_LE(test, chunks, NHCA_SKB_CHUNKS);
+	for (i = 0; i < ARRAY_SIZE(held); i++)
+		kfree_skb(held[i]);
+}
+
 static struct kunit_case frags_cases[] = {
 	KUNIT_CASE(apart_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(together_test),
+	KUNIT_CASE(skb_apart_test),
+	KUNIT_CASE(skb_again_test),
 	{}
 };
 

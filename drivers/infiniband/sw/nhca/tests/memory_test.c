@@ -328,6 +328,7 @@ static void gather_test(struct kunit *test)
 	u8 *out = kunit_kzalloc(test, total, GFP_KERNEL);
 	struct region *of[] = { a, b, a, a, b };
 	struct nhca_iter it, copy;
+	__wsum sum, want;
 	struct nhca_seg seg;
 	u32 i, j, n, skip;
 
@@ -351,6 +352,13 @@ static void gather_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_read(&copy, out + n, total - skip - n), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
 		KUNIT_EXPECT_EQ(test, nhca_iter_next(&copy, 1, &seg), -ENODATA);
+		/* and as one, with the sum of all */
+		memset(out, 0, total);
+		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, 0);
+		KUNIT_EXPECT_EQ(test, nhca_iter_read_sum(&it, out, total - skip, &sum), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
+		want = csum_partial(flat + skip, total - skip, 0);
+		KUNIT_EXPECT_EQ(test, (__force u16)csum_fold(sum), (__force u16)csum_fold(want));
 		leave();
 	}
 	enter();

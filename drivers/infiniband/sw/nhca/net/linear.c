@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Batches for netdevs that take no fragments.
+ *
+ * Of fragments the stack would copy each packet together, into memory that it has first to find
+ * and most kernels clear, and sum it.  Here each packet is an skb from the beginning, in memory
+ * that goes round, copied and summed in one pass.  Those behind the first hang on it as GRO leaves
+ * packets that are to be forwarded (SKB_GSO_FRAGLIST): with their own headers, and the bytes behind
+ * the UDP header as what they add to it.  The stack routes and queues them as one, and takes them
+ * apart without a copy.
+ */
+#include <linux/skbuff.h>
+#include <linux/udp.h>
+#include <net/checksum.h>
+
+#include "net.h"
+#include "burst.h"
+#include "frags.h"
+#include "linear.h"
+#include "xmit.h"
+#include "../memory/memory.h"
+#include "../wire/icrc.h"
+
+struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst, u32 bytes)
+{
+	struct sk_buff *skb = nhca_frag_skb(nhca_headroom(dst) + bytes);
+
+	if (skb)
+		nhca_headers(skb, tx->av, dst, tx->sport, NHCA_BURST_PACKETS);
+	else
+		dst_release(dst);
+	return skb;
+}
+
+/* The skb that packet @index of the batch will be, or NULL. */
+static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct nhca_tx *tx,
+				       u32 index, u32 bytes)
+{
+	unsigned int headroom = nhca_headroom(skb_dst(b->skb));
+	struct sk_buff *skb;
+
+	if (!index)
+		return b->skb;
+	skb = nhca_frag_skb(headroom + bytes);
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, headroom);
+	/* the stack numbers them, from the identification of the first one */
+	nhca_push_headers(skb, tx->av, tx->sport, 0);
+	skb_pull(skb, skb->len);
+	return skb;
+}
+
+/*
+ * What is behind a packet's headers, and the UDP header.
+ * @p:   the headers, in @skb, with room for the rest behind them
+ * @crc: the ICRC over them, if there is one
+ */
+static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struct nhca_iter *it,
+			    u8 *p, u32 crc)
+{
+	u32 hdr_len = tx->hdr->info->hdr_len;
+	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
+	u32 off = hdr_len + tx->payload;
+	__le32 icrc = nhca_bare_tail(tx->hdr);
+	__wsum csum = csum_partial(p, hdr_len, 0);
+	__wsum sum;
+	int err;
+
+	err = nhca_iter_read_sum(it, p + hdr_len, tx->payload, &sum);
+	if (err)
+		return err;
+	csum = csum_block_add(csum, sum, hdr_len);
+
+	memset(p + off, 0, tx->hdr->pad);
+	if (!(tx->hdr->notice & NHCA_NOTICE_BARE)) {
+		crc = nhca_icrc_more(crc, p + hdr_len, tx->payload + tx->hdr->pad);
+		icrc = nhca_icrc_finish(crc);
+	}
+	memcpy(p + off + tx->hdr->pad, &icrc, sizeof(icrc));
+	csum = csum_block_add(csum, csum_partial(p + off, tail_len, 0), off);
+
+	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + off + tail_len);
+	nhca_sum_here(skb, tx->av, csum);
+	return 0;
+}
+
+/* Hang a packet on the batch; the first one is it. */
+static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 bytes)
+{
+	b->len += bytes;
+	if (skb == b->skb)
+		return;
+	if (b->last == b->skb)
+		skb_shinfo(b->skb)->frag_list = skb;
+	else
+		b->last->next = skb;
+	b->last = skb;
+	b->skb->len += bytes;
+	b->skb->data_len += bytes;
+	b->skb->truesize += skb->truesize;
+}
+
+/* A packet that does not come about; if it is the first one, the batch goes with it. */
+static void nhca_linear_drop(const struct nhca_burst *b, struct sk_buff *skb)
+{
+	if (skb != b->skb)
+		kfree_skb(skb);
+}
+
+int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	u32 bytes = nhca_tx_bytes(tx);
+	struct sk_buff *skb = nhca_linear_skb(b, tx, b->packets, bytes);
+	u32 crc = 0;
+	int err;
+	u8 *p;
+
+	if (!skb)
+		return -ENOMEM;
+	p = skb_put(skb, bytes);
+	nhca_hdr_encode(tx->hdr, p);
+	if (!(tx->hdr->notice & NHCA_NOTICE_BARE)) {
+		crc = nhca_icrc_head(b->skb, p, bytes, b->packets);
+		crc = nhca_icrc_more(crc, p + NHCA_BTH_LEN,
+				     tx->hdr->info->hdr_len - NHCA_BTH_LEN);
+	}
+	err = nhca_linear_fill(skb, tx, it, p, crc);
+	if (err)
+		nhca_linear_drop(b, skb);
+	else
+		nhca_linear_append(b, skb, bytes);
+	return err;
+}
+
+u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
+{
+	u32 bytes = nhca_tx_bytes(tx);
+	u8 hdr[NHCA_HDRS_MAX] __uninitialized;
+	u32 hdr_len = nhca_hdr_encode(tx->hdr, hdr);
+	struct sk_buff *skb;
+	u32 n;
+	u8 *p;
+
+	for (n = 0; n < count; n++) {
+		skb = nhca_linear_skb(b, tx, b->packets + n, bytes);
+		if (!skb)
+			break;
+		p = skb_put_data(skb, hdr, hdr_len);
+		nhca_hdr_step(tx->hdr, n, p);
+		skb_put(skb, bytes - hdr_len);
+		if (nhca_linear_fill(skb, tx, tx->it, p, 0)) {
+			nhca_linear_drop(b, skb);
+			break;
+		}
+		nhca_linear_append(b, skb, bytes);
+	}
+	return n;
+}
+
+void nhca_linear_seal(struct sk_buff *skb)
+{
+	if (skb_is_gso(skb))
+		skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
+	/* nothing is left to be done below */
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+}
