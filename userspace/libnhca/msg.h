@@ -45,12 +45,14 @@
 struct msg_flow {
 	uint64_t srtt;
 	uint64_t rttvar;
+	uint64_t fastest;	/* round trip of all */
 	uint64_t window;
 	uint64_t inflight;
 	uint64_t step;		/* bytes of a transfer */
 	uint64_t limit;
 	uint64_t extent;	/* of reordering */
 	uint64_t shrunk;	/* until then, for silence */
+	uint64_t queued;	/* bytes done while there was a queue, since that last made it shrink */
 	uint32_t sent;		/* packets, since losses were judged */
 	uint32_t lost;
 	bool limited;		/* the window was in the way, when last asked */

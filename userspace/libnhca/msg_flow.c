@@ -11,6 +11,11 @@
  * done, until more is lost than chance takes (one packet in eight), or all of it: then it shrinks,
  * and from then on grows by one transfer for each window that is done.  Less than that is random loss, as far
  * as can be known, and is only sent again: being slower would not make it less.
+ *
+ * A slow link with a deep queue loses nothing, and takes what the window lets it, for seconds: what waits in
+ * line looks lost, and is asked for once more.  So the window does not grow while things take more than
+ * QUEUE longer than the fastest did, as in LEDBAT (RFC 6817), and shrinks to what it was in the beginning if it is
+ * more than that: not further, as a way may have become longer.
  */
 #include "msg.h"
 
@@ -22,6 +27,7 @@
 #define FORGET		256	/* transfers, how far they overtook each other */
 #define FIRST_STEPS	8
 #define LEAST_STEPS	2
+#define QUEUE		(100 * MS)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -45,6 +51,7 @@ void msg_flow_sample(struct msg_flow *flow, uint64_t rtt)
 {
 	uint64_t off;
 
+	flow->fastest = flow->srtt ? least(flow->fastest, rtt) : rtt;
 	if (!flow->srtt) {
 		flow->srtt = most(rtt, 1);
 		flow->rttvar = rtt / 2;
@@ -106,8 +113,31 @@ void msg_flow_sent(struct msg_flow *flow, uint32_t packets)
 	flow->lost = 0;
 }
 
+/* How much longer than the fastest do things take? */
+static uint64_t waits(const struct msg_flow *flow)
+{
+	return flow->srtt > flow->fastest ? flow->srtt - flow->fastest : 0;
+}
+
+/* Once for each window that is done */
+static void shorten_queue(struct msg_flow *flow, uint64_t bytes)
+{
+	uint64_t first = FIRST_STEPS * flow->step;
+
+	flow->queued += bytes;
+	if (flow->queued < flow->window || waits(flow) < 2 * QUEUE || flow->window <= first)
+		return;
+	flow->queued = 0;
+	shrink(flow, 3, 4);
+	flow->window = most(flow->window, first);
+}
+
 void msg_flow_done(struct msg_flow *flow, uint64_t bytes)
 {
+	if (waits(flow) > QUEUE) {
+		shorten_queue(flow, bytes);
+		return;
+	}
 	if (!flow->limited)
 		return;
 	flow->window += flow->starting ? bytes : flow->step * bytes / flow->window;

@@ -245,6 +245,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static uint64_t grant_timer(struct msg_route *route)
 {
 	uint64_t now = route->peer->ep->now;
@@ -291,15 +296,17 @@ static uint64_t life_timer(struct msg_route *route)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
 	uint64_t now = ep->now, next = NEVER;
+	/* an answer is owed when it would be there if nothing was wrong, and no earlier */
+	uint64_t dead = later(ep->dead, msg_flow_overdue(&route->flow, 0));
 
 	if (route->alive && route->silent != NEVER) {
-		if (now - route->silent >= ep->dead ||
+		if (now - route->silent >= dead ||
 		    (now - route->silent >= ep->dead / 4 &&
 		     now - route->port->checked >= LOOK_PAUSE && !port_check(route->port)))
 			route_die(route);
 		else
 			next = now - route->silent < ep->dead / 4 ? route->silent + ep->dead / 4 :
-			       earlier(route->silent + ep->dead, now + LOOK_PAUSE);
+			       earlier(route->silent + dead, now + LOOK_PAUSE);
 	}
 	if (now >= route->ping) {
 		ping(route);

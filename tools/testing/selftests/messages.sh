@@ -73,6 +73,19 @@ for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 2
 	messages -o send -n 2000
 done
 
+# What waits in a slow link's deep queue is not lost, and is not sent again.
+impair 'rate 10mbit'
+messages -o read -n 24M -s 1M -w 16
+if [ "$NODE" = 2 ]; then
+	line=$(grep -o '[0-9]* packets, [0-9]* resent' "$LIB_TMP/client")
+	set -- ${line//[!0-9 ]/}
+	if [ $((${2:-1} * 10)) -lt "${1:-0}" ]; then
+		ok "$PREFIX: less than a tenth is read twice"
+	else
+		notok "$PREFIX: less than a tenth is read twice" "${line:-no word of it}"
+	fi
+fi
+
 impair 'loss 1%'
 messages -C -n 32M -s 1M -w 8
 whole messages -C -o read -n 32M -s 1M -w 8
