@@ -133,9 +133,9 @@ void nhca_fault_free(struct nhca_fault *f)
 	fault_put(f);
 }
 
-bool nhca_fault_waiting(struct nhca_fault *f)
+bool nhca_fault_has_job(const struct nhca_fault *f)
 {
-	return f && READ_ONCE(f->busy) && READ_ONCE(f->tell);
+	return READ_ONCE(f->busy) && READ_ONCE(f->tell);
 }
 
 /* Has just this been tried, and could not be had?  Asked once.  f->lock held. */

@@ -77,9 +77,8 @@ static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
 	const void *p = it->bytes + it->at;
 
-	seg->page = virt_to_page(p);
-	seg->off = offset_in_page(p);
-	seg->len = min_t(u32, max, PAGE_SIZE - seg->off);
+	seg->addr = (void *)p;
+	seg->len = min_t(u32, max, PAGE_SIZE - offset_in_page(p));
 	it->at += seg->len;
 }
 
@@ -204,7 +203,7 @@ static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **byte
 	err = nhca_iter_next(it, max, &seg);
 	if (err)
 		return err;
-	*bytes = nhca_seg_addr(&seg);
+	*bytes = seg.addr;
 	*len = seg.len;
 	return 0;
 }
@@ -316,9 +315,9 @@ static int iter_word(const struct nhca_party *party, u32 rkey, u64 va, int acces
 	if (err)
 		return err;
 	/* a region may begin at an odd place in memory and at 0 for its users */
-	if (!IS_ALIGNED(seg.off, sizeof(u64)) || seg.len != sizeof(u64))
+	if (!IS_ALIGNED((unsigned long)seg.addr, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
-	*where = nhca_seg_addr(&seg);
+	*where = seg.addr;
 	return 0;
 }
 

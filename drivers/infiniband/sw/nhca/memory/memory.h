@@ -34,19 +34,18 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
 
 /**
  * struct nhca_seg - bytes that lie together
- * @page: first page; @page + n follows for multi-page segments
- * @off:  where in @page
+ * @addr: where; in the kernel's map of all memory, as the RDMA core wants of software devices
  * @len:  bytes
  */
 struct nhca_seg {
-	struct page *page;
-	u32 off;
+	void *addr;
 	u32 len;
 };
 
-static inline void *nhca_seg_addr(const struct nhca_seg *s)
+/* the first page of a segment; those behind it follow */
+static inline struct page *nhca_seg_page(const struct nhca_seg *s)
 {
-	return page_address(s->page) + s->off;
+	return virt_to_page(s->addr);
 }
 
 /**
@@ -272,12 +271,18 @@ void nhca_fault_free(struct nhca_fault *f);
 /* what was asked for is not wanted any more (QP reset, error); else as nhca_fault_free() */
 void nhca_fault_cancel(struct nhca_fault *f);
 
+/* nhca_fault_waiting() of one that there is */
+bool nhca_fault_has_job(const struct nhca_fault *f);
+
 /**
  * nhca_fault_waiting - has the engine something to wait for?  Then @resume will be called
  * after this has become false; takes NULL.
  * Context: any.
  */
-bool nhca_fault_waiting(struct nhca_fault *f);
+static inline bool nhca_fault_waiting(const struct nhca_fault *f)
+{
+	return f && nhca_fault_has_job(f);
+}
 
 /**
  * nhca_iter_fault - nhca_iter_next() (or _write(), _read()) just said -EAGAIN: let a worker
@@ -329,7 +334,7 @@ static inline struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), voi
 
 static inline void nhca_fault_free(struct nhca_fault *f) { }
 static inline void nhca_fault_cancel(struct nhca_fault *f) { }
-static inline bool nhca_fault_waiting(struct nhca_fault *f) { return false; }
+static inline bool nhca_fault_waiting(const struct nhca_fault *f) { return false; }
 
 static inline int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {

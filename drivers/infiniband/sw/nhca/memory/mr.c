@@ -287,8 +287,7 @@ static int seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
 	if (unlikely(addr != (unsigned long)addr ||
 		     !virt_addr_valid((void *)(unsigned long)addr)))
 		return -EACCES;
-	seg->page = virt_to_page((void *)(unsigned long)addr);
-	seg->off = addr & ~PAGE_MASK;
+	seg->addr = (void *)(unsigned long)addr;
 	seg->len = len;
 	return 0;
 }

@@ -125,8 +125,7 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
 		return -EACCES;
 	in = pvo & (BIT_ULL(shift) - 1);
 	pfn = (tce & NHCA_PVO_OFFSET_MASK) >> NHCA_TCE_PFN_SHIFT << (shift - PAGE_SHIFT);
-	seg->page = pfn_to_page(pfn + (in >> PAGE_SHIFT));
-	seg->off = in & ~PAGE_MASK;
+	seg->addr = __va(PFN_PHYS(pfn) + in);
 	seg->len = min_t(u64, max, BIT_ULL(shift) - in);
 	return 0;
 }

@@ -109,9 +109,9 @@ static void nhca_piece_tail(struct nhca_pieces *ps, const struct nhca_tx *tx, u8
 /* The next bytes of the payload, by reference. */
 static void nhca_piece_lend(struct nhca_pieces *ps, const struct nhca_seg *seg)
 {
-	struct page *page = seg->page;
+	struct page *page = nhca_seg_page(seg);
 	u32 left = seg->len;
-	u32 off = seg->off;
+	u32 off = offset_in_page(seg->addr);
 	u32 n;
 
 	for (; left; left -= n, off = 0, page++) {
@@ -139,8 +139,8 @@ static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct n
 		if (err)
 			return err;
 		left -= seg.len;
-		nhca_pieces_crc(ps, nhca_seg_addr(&seg), seg.len);
-		if (sendpage_ok(seg.page) && nhca_iter_lend(it)) {
+		nhca_pieces_crc(ps, seg.addr, seg.len);
+		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(it)) {
 			if (b->loan < 0)
 				b->loan = nhca_lend();
 			nhca_piece_lend(ps, &seg);
@@ -149,7 +149,7 @@ static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct n
 		p = nhca_piece_new(ps, seg.len);
 		if (!p)
 			return -ENOMEM;
-		memcpy(p, nhca_seg_addr(&seg), seg.len);
+		memcpy(p, seg.addr, seg.len);
 	}
 	return left;
 }
@@ -428,7 +428,7 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struc
 			continue;
 		}
 		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
-		    !sendpage_ok(seg.page) || !nhca_iter_lend(it))
+		    !sendpage_ok(nhca_seg_page(&seg)) || !nhca_iter_lend(it))
 			goto drop;
 		if (b->loan < 0)
 			b->loan = nhca_lend();

@@ -110,9 +110,9 @@ static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 l
  */
 static void nhca_add_lent(struct sk_buff *skb, const struct nhca_seg *seg)
 {
-	struct page *page = seg->page;
+	struct page *page = nhca_seg_page(seg);
 	u32 left = seg->len;
-	u32 off = seg->off;
+	u32 off = offset_in_page(seg->addr);
 	u32 n;
 
 	for (; left; left -= n, off = 0, page++) {
@@ -175,17 +175,17 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 			return err;
 		left -= seg.len;
 
-		if (sendpage_ok(seg.page) && nhca_iter_lend(tx->it)) {
+		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(tx->it)) {
 			if (*loan < 0)
 				*loan = nhca_lend();
 			nhca_add_lent(skb, &seg);
-			nhca_seal_more(seal, nhca_seg_addr(&seg), seg.len);
+			nhca_seal_more(seal, seg.addr, seg.len);
 			continue;
 		}
 		p = nhca_frag_get(seg.len, &page, &off);
 		if (!p)
 			return -ENOMEM;
-		memcpy(p, nhca_seg_addr(&seg), seg.len);
+		memcpy(p, seg.addr, seg.len);
 		nhca_add_frag(skb, page, off, seg.len);
 		nhca_seal_more(seal, p, seg.len);
 	}

@@ -344,13 +344,13 @@ static void list_test(struct kunit *test)
 
 	/* borders: a piece is one seg, whatever pages it is on */
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), 0, U32_MAX, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), (void *)buf + 5);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 5);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), 1 + 200, U32_MAX, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), (void *)buf + 9000);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 9000);
 	KUNIT_EXPECT_EQ(test, seg.len, 5000);
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), n - 1, U32_MAX, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), (void *)buf + 16383);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 16383);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
 }

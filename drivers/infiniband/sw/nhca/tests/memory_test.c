@@ -297,8 +297,9 @@ static void segment_test(struct kunit *test)
 			while (!(err = nhca_iter_next(&it, maxes[m], &seg))) {
 				KUNIT_EXPECT_GT(test, seg.len, 0);
 				KUNIT_EXPECT_LE(test, seg.len, maxes[m]);
-				KUNIT_EXPECT_LE(test, seg.off + seg.len, PAGE_SIZE);
-				KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg),
+				KUNIT_EXPECT_LE(test, offset_in_page(seg.addr) + seg.len,
+						PAGE_SIZE);
+				KUNIT_EXPECT_PTR_EQ(test, seg.addr,
 						    (void *)region_byte(r, start + done));
 				done += seg.len;
 			}
@@ -560,7 +561,7 @@ static void bytes_test(struct kunit *test)
 	nhca_iter_bytes(&it, buf + 100);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 10, &seg), 0);
 	KUNIT_EXPECT_EQ(test, seg.len, 10);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), (void *)buf + 100);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 100);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, PAGE_SIZE + 50), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(out, buf + 110, PAGE_SIZE + 50), 0);
 }

@@ -34,16 +34,16 @@ static void page_class_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->pvo, nhca_range_pvo(&mr->tces) + 100);
 
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, U32_MAX, false, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[0]);
-	KUNIT_EXPECT_EQ(test, seg.off, 100);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_page(&seg), f->pages[0]);
+	KUNIT_EXPECT_EQ(test, offset_in_page(seg.addr), 100);
 	KUNIT_EXPECT_EQ(test, seg.len, PAGE_SIZE - 100);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, PAGE_SIZE - 101, 7, false, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[0]);
-	KUNIT_EXPECT_EQ(test, seg.off, PAGE_SIZE - 1);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_page(&seg), f->pages[0]);
+	KUNIT_EXPECT_EQ(test, offset_in_page(seg.addr), PAGE_SIZE - 1);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, PAGE_SIZE - 100, 7, false, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, seg.page, f->pages[1]);
-	KUNIT_EXPECT_EQ(test, seg.off, 0);
+	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_page(&seg), f->pages[1]);
+	KUNIT_EXPECT_EQ(test, offset_in_page(seg.addr), 0);
 	KUNIT_EXPECT_EQ(test, seg.len, 7);
 
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, 1, true, &seg), -EACCES);
@@ -79,17 +79,17 @@ static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 len
 	KUNIT_EXPECT_EQ(test, mr->tces.count, 2);
 
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, U32_MAX, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[0]) + offset);
-	KUNIT_EXPECT_LT(test, seg.off, PAGE_SIZE);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, page_address(huge[0]) + offset);
+	KUNIT_EXPECT_LT(test, offset_in_page(seg.addr), PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, seg.len, PMD_SIZE - offset);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, PMD_SIZE - offset - 1, 100, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[0]) + PMD_SIZE - 1);
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, page_address(huge[0]) + PMD_SIZE - 1);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, PMD_SIZE - offset, 100, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg), page_address(huge[1]));
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr, page_address(huge[1]));
 	KUNIT_EXPECT_EQ(test, seg.len, 100);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, length - 1, 1, true, &seg), 0);
-	KUNIT_EXPECT_PTR_EQ(test, nhca_seg_addr(&seg),
+	KUNIT_EXPECT_PTR_EQ(test, seg.addr,
 			    page_address(huge[1]) + offset + length - 1 - PMD_SIZE);
 	nhca_mr_free(mr);
 }

@@ -141,12 +141,13 @@ static void mixed_test(struct kunit *test)
 				page = prandom_u32_state(&rnd) % 4 ? nhca_iter_page(&it) : NULL;
 				n = 1 + prandom_u32_state(&rnd) % (PAGE_SIZE + 8);
 				if (page)
-					seg = (struct nhca_seg) { page, 0, PAGE_SIZE };
+					seg = (struct nhca_seg) { page_address(page), PAGE_SIZE };
 				else if (nhca_iter_next(&it, n, &seg))
 					break;
 				taken += !!page;
-				wrong += seg.page != f->pages[at / PAGE_SIZE % NPAGES] ||
-					 seg.off != at % PAGE_SIZE || seg.len > left;
+				wrong += nhca_seg_page(&seg) != f->pages[at / PAGE_SIZE % NPAGES];
+				wrong += offset_in_page(seg.addr) != at % PAGE_SIZE;
+				wrong += seg.len > left;
 				at += seg.len;
 				left -= min(seg.len, left);
 			}
