@@ -18,8 +18,8 @@ impair() {
 
 measure() {
 	local who=$1 loss
-	bench_load "$who write 65536" -o write -s 65536 -n "${STREAM:-800}"
-	bench_load "$who read 65536" -o read -s 65536 -n "${STREAM:-800}"
+	bench_load "$who write 65536" -o write -s 65536 -n "${STREAM:-3200}"
+	bench_load "$who read 65536" -o read -s 65536 -n "${STREAM:-3200}"
 	bench_load "$who send 64 list 32" -o send -s 64 -l 32 -k 128 -n "${RATE:-8000}"
 	bench_load "$who latency 64" -m pingpong -s 64 -n "${LATENCY:-500}"
 	bench_load "$who latency 64 polling" -m pingpong -s 64 -n "${LATENCY:-500}" -b
@@ -127,10 +127,12 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
+	# what the two below are compared with: side by side, as a machine has slower minutes
+	bench_here rxe && bench_load "rxe-again write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words
 		set -- $order
-		bench_here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-800}"
+		bench_here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	done
 fi
 bench_tcp "tcp 65536" 3
@@ -142,7 +144,7 @@ impair
 if [[ " ${DRIVERS:-nhca} " == *" nhca "* ]]; then
 	bench_here nhca
 	narrow
-	bench_load "nhca-narrow write 65536 qps 16" -o write -s 65536 -q 16 -k 4 -n 320 -w 64
+	bench_load "nhca-narrow write 65536 qps 16" -o write -s 65536 -q 16 -k 4 -n 1280 -w 64
 	beside_tcp
 	wide
 	links
