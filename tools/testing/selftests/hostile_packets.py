@@ -568,7 +568,9 @@ def crossed(lab):
     for number in range(READS, READS + 40):
         lab.answers()
         lab.wire.batch([read(number - READS), read(number)])
-        got = [(op, psn) for op, psn, *_ in lab.answers()]
+        got, until = [], time.monotonic() + PATIENCE
+        while (READ_RESP_ONLY, RPSN + number) not in got and time.monotonic() < until:
+            got += [(op, psn) for op, psn, *_ in lab.answers()]
         if (READ_RESP_ONLY, RPSN + number) not in got or any(op == ACK for op, _ in got):
             raise Wrong(f"READ {number}, behind number {number - READS} again: answers {got}")
     lab.lives(qp, "READs that crossed")
