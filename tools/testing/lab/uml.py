@@ -107,9 +107,6 @@ class Guest(guest.Guest):
                  f"initrd=/run/{initrd.name}", "rdinit=/init", "root=/dev/ram0",
                  f"vec0:transport=fd,fd={cable.fileno()},depth={DEPTH},mtu={options.mtu},"
                  f"mac={network.mac(self.number)}",
-                 # Interrupts are handled as long as there are any, and with checkers a peer can send as
-                 # fast as packets are taken: then RCU's thread waits until it has sent all.
-                 "rcupdate.rcu_cpu_stall_timeout=300",
                  "panic=-1", "loglevel=8", "sysrq_always_enabled", "lab.machine=uml",
                  f"lab.node={self.number}", *shlex.split(options.append)]
         mounts = [f"touch disks/{name}; mount --bind -o ro {shlex.quote(str(layer))} disks/{name}"
