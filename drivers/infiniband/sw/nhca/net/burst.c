@@ -93,19 +93,6 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 	nhca_pieces_crc(ps, p + NHCA_BTH_LEN, len - NHCA_BTH_LEN);
 }
 
-/* Pad and ICRC into @p. */
-static void nhca_piece_tail(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
-{
-	__le32 icrc = nhca_bare_tail(tx->hdr);
-
-	memset(p, 0, tx->hdr->pad);
-	if (ps->icrc) {
-		nhca_pieces_crc(ps, p, tx->hdr->pad);
-		icrc = nhca_icrc_finish(ps->crc);
-	}
-	memcpy(p + tx->hdr->pad, &icrc, sizeof(icrc));
-}
-
 /* The next bytes of the payload, by reference. */
 static void nhca_piece_lend(struct nhca_pieces *ps, const struct nhca_seg *seg)
 {
@@ -175,7 +162,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 		if (err)
 			goto drop;
 		nhca_pieces_crc(ps, p + hdr_len, left);
-		nhca_piece_tail(ps, tx, p + hdr_len + left);
+		nhca_tail_encode(tx->hdr, ps->crc, p + hdr_len + left);
 		return 0;
 	}
 
@@ -203,7 +190,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 	p = nhca_piece_new(ps, tail_len);
 	if (!p)
 		goto drop;
-	nhca_piece_tail(ps, tx, p);
+	nhca_tail_encode(tx->hdr, ps->crc, p);
 	return 0;
 
 drop:

@@ -62,7 +62,6 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 	u32 hdr_len = tx->hdr->info->hdr_len;
 	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
 	u32 off = hdr_len + tx->payload;
-	__le32 icrc = nhca_bare_tail(tx->hdr);
 	__wsum csum = csum_partial(p, hdr_len, 0);
 	__wsum sum;
 	int err;
@@ -72,12 +71,9 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 		return err;
 	csum = csum_block_add(csum, sum, hdr_len);
 
-	memset(p + off, 0, tx->hdr->pad);
-	if (!(tx->hdr->notice & NHCA_NOTICE_BARE)) {
-		crc = nhca_icrc_more(crc, p + hdr_len, tx->payload + tx->hdr->pad);
-		icrc = nhca_icrc_finish(crc);
-	}
-	memcpy(p + off + tx->hdr->pad, &icrc, sizeof(icrc));
+	if (!(tx->hdr->notice & NHCA_NOTICE_BARE))
+		crc = nhca_icrc_more(crc, p + hdr_len, tx->payload);
+	nhca_tail_encode(tx->hdr, crc, p + off);
 	csum = csum_block_add(csum, csum_partial(p + off, tail_len, 0), off);
 
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + off + tail_len);

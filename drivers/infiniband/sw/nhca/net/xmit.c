@@ -369,7 +369,6 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
 	unsigned int off;
 	struct page *page;
-	__le32 icrc = nhca_bare_tail(tx->hdr);
 	void *tail;
 	void *p;
 	int err;
@@ -403,10 +402,7 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 		nhca_add_frag(skb, page, off, tail_len);
 	}
 
-	memset(tail, 0, tx->hdr->pad);
-	if (seal->icrc)
-		icrc = nhca_icrc_finish(nhca_icrc_more(seal->crc, tail, tx->hdr->pad));
-	memcpy(tail + tx->hdr->pad, &icrc, sizeof(icrc));
+	nhca_tail_encode(tx->hdr, seal->crc, tail);
 	if (seal->sum)
 		seal->csum = csum_block_add(seal->csum, csum_partial(tail, tail_len, 0), seal->off);
 	return 0;

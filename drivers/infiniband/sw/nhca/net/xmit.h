@@ -13,11 +13,6 @@
 #include "../wire/bth.h"
 #include "../wire/icrc.h"
 
-struct nhca_av;
-struct nhca_dev;
-struct nhca_flow;
-struct nhca_who;
-
 /*
  * What packets without an ICRC have in its place, so that those from this host are known here:
  * random, and constant while the module is loaded.  The page begins with it.
@@ -30,6 +25,17 @@ static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 {
 	return h->notice & NHCA_NOTICE_ACKS ? (__force __le32)cpu_to_be32(h->acks) :
 					      nhca_host_mark;
+}
+
+/* Pad and ICRC, or what is in its place, into @p.  @crc: over all that is before them */
+static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
+{
+	__le32 icrc = nhca_bare_tail(h);
+
+	memset(p, 0, h->pad);
+	if (!(h->notice & NHCA_NOTICE_BARE))
+		icrc = nhca_icrc_finish(nhca_icrc_more(crc, p, h->pad));
+	memcpy(p + h->pad, &icrc, sizeof(icrc));
 }
 
 /* bytes of a packet behind its UDP header */
