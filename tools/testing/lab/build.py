@@ -2,8 +2,8 @@
 """Module, provider and test programs, built inside a release's root tree with its own compiler.
 
 Sources are copied into build/lab/builds/<release>/src, so that one checkout serves several
-releases; make works there incrementally. What `make install` writes becomes the payload that
-guests unpack over their root."""
+releases; make works there incrementally, for as long as kernel and tree are the same. What
+`make install` writes becomes the payload that guests unpack over their root."""
 
 import hashlib
 import os
@@ -116,6 +116,18 @@ class Builder:
         return f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
                f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
 
+    def _source(self, place, afresh=False):
+        """The folder where make works; empty if its objects are of another kernel or tree.
+
+        make would take some of them for good: the name of the release may be the same, and a module
+        with the old layout of a struct loads and crashes."""
+        source = self.folder / place
+        stamp = source / ".lab-for"
+        if afresh or not stamp.is_file() or stamp.read_text() != self._fixed():
+            paths.fresh(source)
+            stamp.write_text(self._fixed())
+        return source
+
     def driver(self, kunit=False, define=""):
         """Payload with module, provider and depmod's files, as `make install` leaves them."""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
@@ -125,9 +137,10 @@ class Builder:
         names = list(_files(DRIVER_PARTS))
 
         name = "kunit" if kunit else "define" if define else "driver"
-        source = self.folder / ("src" if name == "driver" else f"src-{name}")
+        place = "src" if name == "driver" else f"src-{name}"
 
         def make(target):
+            source = self._source(place)
             _copy(names, source)
             jobs = self._make("y" if kunit else "")
             if define:
@@ -257,7 +270,7 @@ class Builder:
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
         with paths.lock(f"build-{self.name}-driver"):
-            source = paths.fresh(self.folder / "src")
+            source = self._source("src", afresh=True)
             _copy(names, source)
             jobs = self._make()
             command = f"{jobs} W=1 C=2 module && {jobs} provider tools && {jobs} selftests"
