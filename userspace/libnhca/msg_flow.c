@@ -17,6 +17,7 @@
  * QUEUE longer than the fastest did, as in LEDBAT (RFC 6817), and shrinks to what it was in the beginning if it is
  * more than that: not further, as a way may have become longer.
  */
+#include <ccan/minmax.h>
 #include "msg.h"
 
 #define FIRST_OVERDUE	(50 * MS)
@@ -29,21 +30,11 @@
 #define LEAST_STEPS	2
 #define QUEUE		(100 * MS)
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit)
 {
 	*flow = (struct msg_flow){
 		.step = step, .limit = limit, .starting = true,
-		.window = least(FIRST_STEPS * step, limit),
+		.window = min(FIRST_STEPS * step, limit),
 	};
 }
 
@@ -51,9 +42,9 @@ void msg_flow_sample(struct msg_flow *flow, uint64_t rtt)
 {
 	uint64_t off;
 
-	flow->fastest = flow->srtt ? least(flow->fastest, rtt) : rtt;
+	flow->fastest = flow->srtt ? min(flow->fastest, rtt) : rtt;
 	if (!flow->srtt) {
-		flow->srtt = most(rtt, 1);
+		flow->srtt = max_t(uint64_t, rtt, 1);
 		flow->rttvar = rtt / 2;
 		return;
 	}
@@ -75,18 +66,19 @@ uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
 	uint64_t time = FIRST_OVERDUE;
 
 	if (flow->srtt)
-		time = flow->srtt + most(4 * flow->rttvar, LEAST_MARGIN);
-	return least(time << least(tries, 10), MOST_OVERDUE);
+		time = flow->srtt + max(4 * flow->rttvar, LEAST_MARGIN);
+	time <<= min_t(unsigned int, tries, 10);
+	return min(time, MOST_OVERDUE);
 }
 
 uint64_t msg_flow_reordering(const struct msg_flow *flow)
 {
-	return most(flow->srtt / 4, flow->extent + flow->extent / 4);
+	return max(flow->srtt / 4, flow->extent + flow->extent / 4);
 }
 
 void msg_flow_reordered(struct msg_flow *flow, uint64_t extent)
 {
-	flow->extent = most(flow->extent - flow->extent / FORGET, extent);
+	flow->extent = max(flow->extent - flow->extent / FORGET, extent);
 }
 
 bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
@@ -98,7 +90,7 @@ bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
 
 static void shrink(struct msg_flow *flow, unsigned int num, unsigned int den)
 {
-	flow->window = most(flow->window * num / den, LEAST_STEPS * flow->step);
+	flow->window = max(flow->window * num / den, LEAST_STEPS * flow->step);
 	flow->starting = false;
 }
 
@@ -129,7 +121,7 @@ static void shorten_queue(struct msg_flow *flow, uint64_t bytes)
 		return;
 	flow->queued = 0;
 	shrink(flow, 3, 4);
-	flow->window = most(flow->window, first);
+	flow->window = max(flow->window, first);
 }
 
 void msg_flow_done(struct msg_flow *flow, uint64_t bytes)
@@ -141,7 +133,7 @@ void msg_flow_done(struct msg_flow *flow, uint64_t bytes)
 	if (!flow->limited)
 		return;
 	flow->window += flow->starting ? bytes : flow->step * bytes / flow->window;
-	flow->window = least(flow->window, flow->limit);
+	flow->window = min(flow->window, flow->limit);
 }
 
 void msg_flow_lost(struct msg_flow *flow, uint32_t packets)

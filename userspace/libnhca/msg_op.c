@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include <ccan/minmax.h>
 #include "msg.h"
 
 bool msg_op_has_work(const struct msg_op *op)
@@ -98,12 +99,12 @@ uint32_t msg_op_take(struct msg_op *op, uint32_t most, uint64_t *offset)
 	op->begun = true;
 	if (!piece) {
 		*offset = op->cut;
-		length = op->length - op->cut < most ? op->length - op->cut : most;
+		length = min_t(uint64_t, op->length - op->cut, most);
 		op->cut += length;
 		return length;
 	}
 	*offset = piece->offset;
-	length = piece->length < most ? piece->length : most;
+	length = min_t(uint64_t, piece->length, most);
 	piece->offset += length;
 	piece->length -= length;
 	if (!piece->length) {

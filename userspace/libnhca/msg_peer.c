@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ccan/minmax.h>
 #include "msg.h"
 
 #define GRANT_PAUSE	(10 * MS)
@@ -240,16 +241,6 @@ void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
 
 /* ---- what is due ---- */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static uint64_t grant_timer(struct msg_route *route)
 {
 	uint64_t now = route->peer->ep->now;
@@ -269,7 +260,7 @@ static uint64_t grant_timer(struct msg_route *route)
 	if (now >= route->grant_due) {
 		if (route_find_way(route) || any_alive(route->peer))
 			msg_send_grant(route);
-		route->grant_due = now + (GRANT_PAUSE << earlier(route->grant_tries, GRANT_TRIES));
+		route->grant_due = now + (GRANT_PAUSE << min_t(uint32_t, route->grant_tries, GRANT_TRIES));
 		route->grant_tries++;
 	}
 	return route->grant_due;
@@ -297,7 +288,7 @@ static uint64_t life_timer(struct msg_route *route)
 	struct nhcadv_msg_ep *ep = route->peer->ep;
 	uint64_t now = ep->now, next = NEVER;
 	/* an answer is owed when it would be there if nothing was wrong, and no earlier */
-	uint64_t dead = later(ep->dead, msg_flow_overdue(&route->flow, 0));
+	uint64_t dead = max(ep->dead, msg_flow_overdue(&route->flow, 0));
 
 	if (route->alive && route->silent != NEVER) {
 		if (now - route->silent >= dead ||
@@ -306,14 +297,14 @@ static uint64_t life_timer(struct msg_route *route)
 			route_die(route);
 		else
 			next = now - route->silent < ep->dead / 4 ? route->silent + ep->dead / 4 :
-			       earlier(route->silent + dead, now + LOOK_PAUSE);
+			       min(route->silent + dead, now + LOOK_PAUSE);
 	}
 	if (now >= route->ping) {
 		ping(route);
-		route->ping = now + (PING_PAUSE << earlier(route->ping_tries, PING_TRIES));
+		route->ping = now + (PING_PAUSE << min_t(uint32_t, route->ping_tries, PING_TRIES));
 		route->ping_tries++;
 	}
-	return earlier(next, route->ping);
+	return min(next, route->ping);
 }
 
 uint64_t msg_peer_timers(struct msg_peer *peer)
@@ -322,12 +313,12 @@ uint64_t msg_peer_timers(struct msg_peer *peer)
 	uint32_t i;
 
 	for (i = 0; i < peer->num_routes; i++) {
-		next = earlier(next, grant_timer(peer->routes[i]));
-		next = earlier(next, life_timer(peer->routes[i]));
+		next = min(next, grant_timer(peer->routes[i]));
+		next = min(next, life_timer(peer->routes[i]));
 	}
-	next = earlier(next, msg_stream_timers(peer));
+	next = min(next, msg_stream_timers(peer));
 	for (i = 0; i < peer->num_routes; i++)
-		next = earlier(next, msg_lane_timers(peer->routes[i]));
+		next = min(next, msg_lane_timers(peer->routes[i]));
 	return next;
 }
 

@@ -87,10 +87,8 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 	const struct nhca_burst *b = tx->burst;
 	u32 len = nhca_hdr_encode(tx->hdr, p);
 
-	if (!ps->icrc)
-		return;
-	ps->crc = nhca_icrc_head(b->skb, p, nhca_tx_bytes(tx), b->packets);
-	nhca_pieces_crc(ps, p + NHCA_BTH_LEN, len - NHCA_BTH_LEN);
+	if (ps->icrc)
+		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
 /* The next bytes of the payload, by reference. */
@@ -270,6 +268,26 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 	b->len += bytes;
 }
 
+/*
+ * A packet more, which the caller counts.  Context: live section.
+ * Return: 0, -ENOSPC if the batch has no room for it, or as nhca_xmit(); then the batch has the
+ * packets it had.
+ */
+static int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	struct nhca_pieces ps __uninitialized;
+	int err = nhca_pieces_gather(&ps, tx, it);
+
+	if (err)
+		return err;
+	if (!nhca_burst_room(b, ps.n)) {
+		nhca_pieces_drop(&ps);
+		return -ENOSPC;
+	}
+	nhca_burst_append(b, &ps);
+	return 0;
+}
+
 /* May the stack have batches for this way? */
 static bool nhca_burst_may(const struct nhca_av *av, const struct dst_entry *dst)
 {
@@ -339,9 +357,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 {
 	struct nhca_burst *b = tx->burst;
 	u32 bytes = nhca_tx_bytes(tx);
-	struct nhca_pieces ps __uninitialized;
 	struct nhca_iter it __uninitialized;
-	bool room;
 	int err;
 
 	if (b->alone)
@@ -358,30 +374,18 @@ int nhca_burst_add(struct nhca_tx *tx)
 		if (tx->it)
 			it = *tx->it;
 		nhca_live_enter();
-		if (b->linear)
-			err = nhca_linear_add(b, tx, &it);
-		else
-			err = nhca_pieces_gather(&ps, tx, &it);
+		err = b->linear ? nhca_linear_add(b, tx, &it) : nhca_pieces_add(b, tx, &it);
 		if (err == -EAGAIN)
 			err = nhca_iter_fault(&it, tx->ahead, tx->fault);
-		room = !err && (b->linear || nhca_burst_room(b, ps.n));
-		if (room && !b->linear)
-			nhca_burst_append(b, &ps);
 		nhca_live_exit();
 
-		if (err) {
-			if (!b->packets)
-				nhca_burst_cancel(b);
-			return err;
-		}
-		if (room)
+		if (!err)
 			break;
-		/* as the first one of another batch there is room for it */
-		nhca_pieces_drop(&ps);
-		if (WARN_ON_ONCE(!b->packets)) {
+		if (!b->packets)
 			nhca_burst_cancel(b);
-			return -ENOMEM;
-		}
+		/* as the first one of another batch there is room for it */
+		if (err != -ENOSPC || WARN_ON_ONCE(!b->skb))
+			return err;
 		nhca_burst_flush(b);
 	}
 	b->packets++;

@@ -25,11 +25,7 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
 {
 	struct sk_buff *skb = nhca_frag_skb(nhca_headroom(dst) + bytes);
 
-	if (skb)
-		nhca_headers(skb, tx->av, dst, tx->sport, NHCA_BURST_PACKETS);
-	else
-		dst_release(dst);
-	return skb;
+	return nhca_headers(skb, tx->av, dst, tx->sport, NHCA_BURST_PACKETS);
 }
 
 /* The skb that packet @index of the batch will be, or NULL. */
@@ -108,19 +104,16 @@ int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 {
 	u32 bytes = nhca_tx_bytes(tx);
 	struct sk_buff *skb = nhca_linear_skb(b, tx, b->packets, bytes);
-	u32 crc = 0;
+	u32 hdr_len, crc = 0;
 	int err;
 	u8 *p;
 
 	if (!skb)
 		return -ENOMEM;
 	p = skb_put(skb, bytes);
-	nhca_hdr_encode(tx->hdr, p);
-	if (!(tx->hdr->notice & NHCA_NOTICE_BARE)) {
-		crc = nhca_icrc_head(b->skb, p, bytes, b->packets);
-		crc = nhca_icrc_more(crc, p + NHCA_BTH_LEN,
-				     tx->hdr->info->hdr_len - NHCA_BTH_LEN);
-	}
+	hdr_len = nhca_hdr_encode(tx->hdr, p);
+	if (!(tx->hdr->notice & NHCA_NOTICE_BARE))
+		crc = nhca_icrc_head(b->skb, p, hdr_len, bytes, b->packets);
 	err = nhca_linear_fill(skb, tx, it, p, crc);
 	if (err)
 		nhca_linear_drop(b, skb);

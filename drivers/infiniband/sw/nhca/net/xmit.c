@@ -290,15 +290,20 @@ void nhca_push_headers(struct sk_buff *skb, struct nhca_av *av, u16 sport, unsig
 		nhca_push_ip6(skb, av);
 }
 
-void nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst, u16 sport,
-		  unsigned int idents)
+struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst,
+			     u16 sport, unsigned int idents)
 {
+	if (!skb) {
+		dst_release(dst);
+		return NULL;
+	}
 	skb_reserve(skb, nhca_headroom(dst));
 	skb_dst_set(skb, dst);
 	nhca_push_headers(skb, av, sport, idents);
 	/* an address that came with a completion has no priority */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
+	return skb;
 }
 
 struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
@@ -306,22 +311,19 @@ struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
 {
 	struct sk_buff *skb = alloc_skb(nhca_headroom(dst) + room, GFP_ATOMIC | __GFP_NOWARN);
 
-	if (skb)
-		nhca_headers(skb, av, dst, sport, idents);
-	else
-		dst_release(dst);
-	return skb;
+	return nhca_headers(skb, av, dst, sport, idents);
 }
 
-u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *bth, unsigned int udp_len,
-		   unsigned int index)
+u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_len,
+		   unsigned int udp_len, unsigned int index)
 {
 	unsigned int ip_len = skb_network_header_len(skb);
 	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
 	struct udphdr *uh = (struct udphdr *)(buf + ip_len);
+	u32 crc;
 
 	memcpy(buf, skb_network_header(skb), ip_len + sizeof(*uh));
-	memcpy(uh + 1, bth, NHCA_BTH_LEN);
+	memcpy(uh + 1, hdr, NHCA_BTH_LEN);
 	uh->len = htons(sizeof(*uh) + udp_len);
 	if (ip_len == sizeof(struct iphdr)) {
 		struct iphdr *iph = (struct iphdr *)buf;
@@ -329,10 +331,12 @@ u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *bth, unsigned int udp_le
 		/* as ip_local_out(), and GSO, will set them */
 		iph->tot_len = htons(ip_len + sizeof(*uh) + udp_len);
 		iph->id = htons(ntohs(iph->id) + index);
-		return nhca_icrc_start4(buf);
+		crc = nhca_icrc_start4(buf);
+	} else {
+		((struct ipv6hdr *)buf)->payload_len = uh->len;
+		crc = nhca_icrc_start6(buf);
 	}
-	((struct ipv6hdr *)buf)->payload_len = uh->len;
-	return nhca_icrc_start6(buf);
+	return nhca_icrc_more(crc, hdr + NHCA_BTH_LEN, hdr_len - NHCA_BTH_LEN);
 }
 
 void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av)
@@ -375,10 +379,8 @@ static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal 
 
 	p = skb_put(skb, hdr_len);
 	nhca_hdr_encode(tx->hdr, p);
-	if (seal->icrc) {
-		seal->crc = nhca_icrc_head(skb, p, hdr_len + tx->payload + tail_len, 0);
-		seal->crc = nhca_icrc_more(seal->crc, p + NHCA_BTH_LEN, hdr_len - NHCA_BTH_LEN);
-	}
+	if (seal->icrc)
+		seal->crc = nhca_icrc_head(skb, p, hdr_len, nhca_tx_bytes(tx), 0);
 	if (seal->sum)
 		seal->csum = csum_partial(p, hdr_len, 0);
 	seal->off = hdr_len;

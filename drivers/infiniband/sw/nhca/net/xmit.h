@@ -62,11 +62,12 @@ void nhca_push_headers(struct sk_buff *skb, struct nhca_av *av, u16 sport, unsig
 
 /**
  * nhca_headers - make an empty skb one for @dst, in which the headers of IP and UDP stand
- * @skb: takes over @dst
+ * @skb: takes over @dst, or NULL where there was no memory for it: then @dst is released
  * @idents: as nhca_push_headers()
+ * Return: @skb.
  */
-void nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst, u16 sport,
-		  unsigned int idents);
+struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst_entry *dst,
+			     u16 sport, unsigned int idents);
 
 /**
  * nhca_skb - a new skb with room for @room bytes, and nhca_headers() in it
@@ -76,13 +77,14 @@ struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
 			 unsigned int room, unsigned int idents);
 
 /**
- * nhca_icrc_head - ICRC over the headers of one packet of @skb up to its BTH's end
+ * nhca_icrc_head - ICRC over the headers of one packet of @skb, all that is before its payload
  * @skb: with nhca_headers()
- * @index: the packet's place in a batch
+ * @hdr: BTH and extended headers, @hdr_len bytes
  * @udp_len: bytes behind the UDP header
+ * @index: the packet's place in a batch
  */
-u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *bth, unsigned int udp_len,
-		   unsigned int index);
+u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_len,
+		   unsigned int udp_len, unsigned int index);
 
 /* does the netdev, or software below us, add UDP checksums? */
 static inline bool nhca_can_sum(const struct dst_entry *dst, bool v4)
