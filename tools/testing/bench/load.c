@@ -81,7 +81,7 @@ static void doze(void)
 /* Up to @room completions of either queue, at least one. */
 static int wait_any(struct ibv_wc *wc, int room)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 	uint32_t spins = 0;
 	int n, i;
 
@@ -98,7 +98,7 @@ static int wait_any(struct ibv_wc *wc, int room)
 		if (!o.polls)
 			doze();
 		else if (++spins % 4096 == 0 && now_ns() > end)
-			die("no completion within %d s", PATIENCE_S);
+			die("no completion within %u s", patience_s());
 	}
 	for (i = 0; i < n; i++)
 		if (wc[i].status)

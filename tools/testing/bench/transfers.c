@@ -57,8 +57,8 @@ static struct done next_done(void)
 		verb(ibv_req_notify_cq(cq, 0));
 		if (poll_done(ch.scq, &d))
 			break;
-		if (poll(&fd, 1, PATIENCE_S * 1000) != 1)
-			die("no completion within %d s", PATIENCE_S);
+		if (poll(&fd, 1, patience_s() * 1000) != 1)
+			die("no completion within %u s", patience_s());
 		must(!ibv_get_cq_event(ch.events, &which, &arg));
 		ibv_ack_cq_events(which, 1);
 	}

@@ -91,7 +91,7 @@ static void slot_ah(struct slot *s)
 		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
 
 	/* who asks for the peer's address does so on a link that is full; the kernel waits a second */
-	for (int tries = 0; tries < PATIENCE_S; tries++) {
+	for (unsigned int tries = 0; tries < patience_s(); tries++) {
 		s->c.peer.ah = ibv_create_ah(pd, &attr);
 		if (s->c.peer.ah || errno != ETIMEDOUT)
 			break;
@@ -384,7 +384,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 				break;
 			continue;
 		}
-		if (now_ns() > begun + PATIENCE_S * 1000000000ULL)
+		if (now_ns() > begun + patience_s() * 1000000000ULL)
 			die("untouched channel: a %s does not complete", read ? "read" : "write");
 		if (now_ns() > again) {
 			steady_post(t, read, posted++);

@@ -37,7 +37,7 @@ static uint32_t step, seed;
 /* Both processes on this side have come here. */
 static void together(void)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 
 	__atomic_add_fetch(&shared->steps[second], 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&shared->steps[!second], __ATOMIC_SEQ_CST) <

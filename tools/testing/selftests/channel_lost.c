@@ -56,7 +56,7 @@ static void side_close(struct side *s)
 static bool side_write(struct side *s, uint32_t at, bool *given_up)
 {
 	struct nhcadv_transfer t = transfer(&s->from, 0, 0, LENGTH, NHCADV_NOTIFY_INITIATOR);
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL, again = now_ns() + AGAIN_NS;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL, again = now_ns() + AGAIN_NS;
 	struct done d;
 
 	t.remote_pvo = lost.to.here.pvo + at;
@@ -146,7 +146,7 @@ static void *use_lost(void *arg)
 
 static void lose(void)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 	pthread_t watcher, killer, user;
 	bool never = false;
 	uint64_t before;

@@ -34,7 +34,7 @@ static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter 
 			 const char *what)
 {
 	struct nhcadv_channel_info before = channel_info(&ch), info;
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 
 	clear();
 	if (client) {

@@ -221,10 +221,11 @@ static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 	}
 	if (o->what != WRITE && o->what != READ)
 		return;
-	expect(ch.scq, NHCADV_WC_POSTED, 1, "transfer");
 	if (o->notify & NHCADV_NOTIFY_INITIATOR)
-		expect_transfer(ch.scq, o->what == WRITE ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
-				t->local_rcxt, t->tid, "transfer");
+		expect_both(ch.scq, 1, o->what == WRITE ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
+			    t->local_rcxt, t->tid, "transfer");
+	else
+		expect(ch.scq, NHCADV_WC_POSTED, 1, "transfer");
 }
 
 static void run(void)

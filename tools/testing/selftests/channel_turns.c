@@ -96,7 +96,7 @@ static uint64_t sent(struct channel *c)
  */
 static void measure(uint32_t n, uint64_t *got)
 {
-	uint64_t begin[MANY], all, end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t begin[MANY], all, end = now_ns() + patience_s() * 1000000000ULL;
 	uint64_t window = nowhere ? SLOW_WINDOW : WINDOW;
 	bool none_dry;
 	uint32_t i;
@@ -115,7 +115,7 @@ static void measure(uint32_t n, uint64_t *got)
 				all += got[i];
 			}
 			if (now_ns() > end)
-				die("%" PRIu64 " packets in %u s", all, PATIENCE_S);
+				die("%" PRIu64 " packets in %u s", all, patience_s());
 		} while (none_dry && all < window);
 	} while (!none_dry || !feed(n));
 }

@@ -159,7 +159,7 @@ static void drops_print(const struct drops *d, const char *what)
 static struct drops drops_wait(struct channel *c, const struct drops *before, uint64_t count,
 			       const char *what)
 {
-	uint64_t end = now_ns() + PATIENCE_S / 4 * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() / 4 * 1000000000ULL;
 	struct drops now;
 
 	do

@@ -169,12 +169,12 @@ static bool poll_done(struct ibv_cq_ex *cq, struct done *d)
 __attribute__((unused))
 static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 	struct done d;
 
 	while (!poll_done(cq, &d))
 		if (now_ns() > end)
-			die("%s: no completion within %d s", what, PATIENCE_S);
+			die("%s: no completion within %u s", what, patience_s());
 	return d;
 }
 
@@ -200,6 +200,22 @@ static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint
 	if (d.rcxt != rcxt || d.tid != tid)
 		die("%s: rCxt %#" PRIx64 ", tid %u instead of %#" PRIx64 ", %u", what, d.rcxt,
 		    d.tid, rcxt, tid);
+}
+
+/* A signaled work request and its transfer: which of them completes first is no promise. */
+__attribute__((unused))
+static void expect_both(struct ibv_cq_ex *cq, uint64_t posted, enum nhcadv_wc_kind kind, uint64_t wr_id,
+			uint64_t rcxt, uint32_t tid, const char *what)
+{
+	struct done a = wait_done(cq, what), b = wait_done(cq, what);
+	struct done d = a.kind == NHCADV_WC_POSTED ? b : a, p = a.kind == NHCADV_WC_POSTED ? a : b;
+
+	if (p.kind != NHCADV_WC_POSTED || p.status || p.wr_id != posted)
+		die("%s: completion %#x of %#" PRIx64 " (%s) is not of the request", what, p.kind,
+		    p.wr_id, ibv_wc_status_str(p.status));
+	if (d.kind != kind || d.status || d.wr_id != wr_id || d.rcxt != rcxt || d.tid != tid)
+		die("%s: completion %#x of %#" PRIx64 ", rCxt %#" PRIx64 ", tid %u (%s)", what, d.kind,
+		    d.wr_id, d.rcxt, d.tid, ibv_wc_status_str(d.status));
 }
 
 __attribute__((unused))
@@ -238,7 +254,7 @@ static void wait_count(struct channel *c, const struct nhcadv_channel_info *befo
 		       enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other,
 		       uint64_t by, const char *what)
 {
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 	struct nhcadv_channel_info now;
 	uint64_t count;
 
@@ -264,7 +280,7 @@ static void wait_event(enum ibv_event_type type, const char *what)
 	struct ibv_async_event event;
 
 	do {
-		if (poll(&fd, 1, PATIENCE_S * 1000) != 1)
+		if (poll(&fd, 1, patience_s() * 1000) != 1)
 			die("%s: no event %s", what, ibv_event_type_str(type));
 		verb(ibv_get_async_event(context, &event));
 		ibv_ack_async_event(&event);

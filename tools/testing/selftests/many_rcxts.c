@@ -169,7 +169,7 @@ static void post(uint32_t n, enum what what)
 	struct one *o = one_of(n);
 	struct nhcadv_transfer t = nth(o, n);
 	struct nhcadv_peer lost = o->c.peer;
-	uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 	int ret;
 
 	lost.key ^= 1;
@@ -323,7 +323,7 @@ static void all_with_bitmaps(void)
 		post(n, READ_LOST);
 	/* requests of a channel are executed one after the other */
 	for (i = 0; i < CHANNELS; i++) {
-		uint64_t end = now_ns() + PATIENCE_S * 1000000000ULL;
+		uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 
 		while (channel_info(&ones[i].c).counters[NHCADV_SENT_PACKETS] <
 		       4 * ones[i].count && now_ns() < end)

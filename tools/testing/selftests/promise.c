@@ -537,8 +537,8 @@ static void idle(uint32_t *spins, uint64_t since)
 	if (++*spins < 64)
 		return;
 	*spins = 0;
-	if (now_ns() - since > PATIENCE_S * 1000000000ULL)
-		die("no progress for %d s after %" PRIu64 " rounds", PATIENCE_S, ours.rounds);
+	if (now_ns() - since > patience_s() * 1000000000ULL)
+		die("no progress for %u s after %" PRIu64 " rounds", patience_s(), ours.rounds);
 	if (abandoned())
 		die("the other side is gone");
 	usleep(20);
