@@ -84,12 +84,12 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 void nhca_sq_flush(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
-	u32 budget = nhca_ring_entries(&sq->ring);
+	int budget = NHCA_BUDGET;
 	struct nhca_swr *swr;
 
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
-	/* user space may post as fast as this flushes: no more than a ring at a time */
+	/* a ring may be long, and user space post as fast as this flushes */
 	for (;; budget--) {
 		if (!budget) {
 			tasklet_schedule(&qp->kick);
@@ -183,8 +183,7 @@ static void nhca_rq_find_xsrq(struct nhca_qp *qp)
 void nhca_rq_flush(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
-	u32 budget;
-	int err;
+	int budget, err;
 
 	nhca_rq_let_go(qp);
 	nhca_park_drop(qp);
@@ -217,7 +216,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	/* pairs with the producer's full barrier between its index and this flag */
 	smp_mb();
 	/* as in nhca_sq_flush() */
-	for (budget = nhca_ring_entries(&rq->wq.ring); budget; budget--) {
+	for (budget = NHCA_BUDGET; budget; budget--) {
 		struct nhca_cqe cqe = {
 			.status = IB_WC_WR_FLUSH_ERR,
 			.opcode = IB_WC_RECV,

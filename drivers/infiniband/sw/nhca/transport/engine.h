@@ -25,8 +25,8 @@
  * the window holds for what the peer sends, too.  Each is one READ on the wire.
  */
 #define NHCA_READ_CHUNK		32
-/* steps of the send engine before it lets others have the CPU */
-#define NHCA_SQ_BUDGET		1024
+/* steps of the send engine, or requests that a QP in error flushes, before others have the CPU */
+#define NHCA_BUDGET		1024
 /* requests that ask to be acknowledged at once behind one that had to be sent again for that */
 #define NHCA_SQ_EAGER		64
 /* passes that a lock holder makes for those who leave notes */

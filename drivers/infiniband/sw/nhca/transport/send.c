@@ -555,7 +555,7 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 static void nhca_sq_pass(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
-	int budget = NHCA_SQ_BUDGET;
+	int budget = NHCA_BUDGET;
 	struct nhca_swr *swr;
 	bool oldest;
 	u32 done;
