@@ -459,12 +459,6 @@ int main(int argc, char **argv)
 		case 'c':
 			o.every = strtoul(optarg, NULL, 0);
 			break;
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
 		case 'k':
 			o.depth = strtoul(optarg, NULL, 0);
 			break;
@@ -479,9 +473,6 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			o.op = one_of(optarg, op_names, 3);
-			break;
-		case 'p':
-			peer_port = optarg;
 			break;
 		case 'P':
 			o.both_mark = true;
@@ -499,6 +490,8 @@ int main(int argc, char **argv)
 			o.warm = strtoul(optarg, NULL, 0);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			return 2;
 		}
 	peer_host = argv[optind];

@@ -101,12 +101,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((letter = getopt(argc, argv, "d:g:k:n:o:p:s:w:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
 		case 'k':
 			o.depth = strtoul(optarg, NULL, 0);
 			break;
@@ -116,9 +110,6 @@ int main(int argc, char **argv)
 		case 'o':
 			o.read = !strcmp(optarg, "read");
 			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 's':
 			o.size = strtoul(optarg, NULL, 0);
 			break;
@@ -126,6 +117,8 @@ int main(int argc, char **argv)
 			o.warm = strtoul(optarg, NULL, 0);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			return 2;
 		}
 	peer_host = argv[optind];

@@ -604,19 +604,12 @@ int main(int argc, char **argv)
 	job = 4711;
 	while ((letter = getopt(argc, argv, "d:g:p:j:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'j':
 			job = strtoul(optarg, NULL, 0);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-j JOB] [HOST]\n",
 			      stderr);
 			return 2;

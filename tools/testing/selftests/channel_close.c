@@ -512,15 +512,6 @@ int main(int argc, char **argv)
 	job = 4712;
 	while ((letter = getopt(argc, argv, "d:g:p:n:R:D:G:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'n':
 			rounds = atoi(optarg);
 			break;
@@ -535,6 +526,8 @@ int main(int argc, char **argv)
 			steady_gid = atoi(optarg);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel_close [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT]\n"
 			      "	[-n ROUNDS] [-R ROUNDS-TO-RECOVERY] [-D DEVICE] [-G GID-INDEX]\n"
 			      "	[HOST]\n"

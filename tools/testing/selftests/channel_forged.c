@@ -253,15 +253,6 @@ int main(int argc, char **argv)
 	others = 815;
 	while ((letter = getopt(argc, argv, "d:g:p:c:r:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'c':
 			count = atoi(optarg);
 			break;
@@ -269,6 +260,8 @@ int main(int argc, char **argv)
 			random = atof(optarg) * 1000000;
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel_forged [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-c COUNT]\n"
 			      "                      [-r MILLIONS] [HOST]\n", stderr);
 			return 2;

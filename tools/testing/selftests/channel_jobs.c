@@ -309,13 +309,9 @@ int main(int argc, char **argv)
 	program = "channel_jobs";
 	while ((letter = getopt(argc, argv, "d:g:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel_jobs [-d DEVICE] [-g GID-INDEX] [HOST]\n", stderr);
 			return 2;
 		}

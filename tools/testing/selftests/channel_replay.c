@@ -639,15 +639,6 @@ int main(int argc, char **argv)
 	job = 4711;
 	while ((letter = getopt(argc, argv, "d:g:p:n:f:a")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'n':
 			netdev = optarg;
 			break;
@@ -658,6 +649,8 @@ int main(int argc, char **argv)
 			afterwards = true;
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel_replay [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-n NETDEV]\n"
 			      "                      [-f FOLDER] [-a] [HOST]\n", stderr);
 			return 2;

@@ -205,16 +205,12 @@ int main(int argc, char **argv)
 	job = 4715;
 	while ((letter = getopt(argc, argv, "a:d:g:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
 		case 'a':
 			nowhere = optarg;
 			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: channel_turns [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]\n", stderr);
 			return 2;
 		}

@@ -645,15 +645,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((letter = getopt(argc, argv, "d:g:p:SP:n:k:r:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'S':
 			opt.serve = true;
 			break;
@@ -670,6 +661,8 @@ int main(int argc, char **argv)
 			rnd_state = strtoull(optarg, NULL, 0);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: history [-S] [-d DEVICE] [-g GID-INDEX] [-p PORT]\n"
 			      "               [-P PROCESSES] [-n STEPS] [-k MS-BETWEEN-KILLS]\n"
 			      "               [-r SEED] [HOST]\n",

@@ -287,12 +287,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((letter = getopt(argc, argv, "d:g:m:q:t:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
 		case 'm':
 			streams = !strcmp(optarg, "stream");
 			break;
@@ -303,6 +297,8 @@ int main(int argc, char **argv)
 			seconds = atof(optarg);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			return 2;
 		}
 	open_device();

@@ -289,15 +289,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((letter = getopt(argc, argv, "d:g:p:n:r:f:w:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'n':
 			guesses = strtoull(optarg, NULL, 0);
 			break;
@@ -311,6 +302,8 @@ int main(int argc, char **argv)
 			new_file = optarg;
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: keys [-d DEVICE] [-g GID-INDEX] [-p PORT] [-n GUESSES]\n"
 			      "            [-r SEED] [-f OLD-KEYS] [-w KEYS] [HOST]\n", stderr);
 			return 2;

@@ -358,19 +358,12 @@ int main(int argc, char **argv)
 	job = 4713;
 	while ((letter = getopt(argc, argv, "d:g:p:n:")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'n':
 			total = atoi(optarg);
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			fputs("usage: many_rcxts [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-n RCXTS] "
 			      "[HOST]\n", stderr);
 			return 2;

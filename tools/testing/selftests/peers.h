@@ -67,6 +67,23 @@ static void die(const char *format, ...)
 		    strerror(verb_ret > 0 ? verb_ret : errno));				\
 } while (0)
 
+/* -d DEVICE, -g GID-INDEX and -p TCP-PORT.  Return: was it one of them? */
+__attribute__((unused)) static bool peer_option(int letter)
+{
+	switch (letter) {
+	case 'd':
+		device_name = optarg;
+		return true;
+	case 'g':
+		gid_index = atoi(optarg);
+		return true;
+	case 'p':
+		peer_port = optarg;
+		return true;
+	}
+	return false;
+}
+
 /* Nothing that is awaited takes so many seconds: SLOWER times as many as on the stock kernel, as in lib.sh */
 __attribute__((unused)) static unsigned int patience_s(void)
 {

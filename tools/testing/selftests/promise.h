@@ -54,15 +54,6 @@ static void parse(int argc, char **argv)
 
 	while ((letter = getopt(argc, argv, "d:g:p:m:RBn:s:q:r:cxh")) != -1)
 		switch (letter) {
-		case 'd':
-			device_name = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'p':
-			peer_port = optarg;
-			break;
 		case 'm':
 			for (i = 0; i < MODES && strcmp(optarg, mode_names[i]); i++)
 				;
@@ -98,6 +89,8 @@ static void parse(int argc, char **argv)
 			opt.early = true;
 			break;
 		default:
+			if (peer_option(letter))
+				break;
 			usage(letter == 'h' ? 0 : 2);
 		}
 	if (optind < argc)
