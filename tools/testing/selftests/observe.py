@@ -167,12 +167,14 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def status(self):
-        for _ in range(100):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
-            # what it still draws
+            # what it still draws; its terminal is closed before it has ended
             self.until("$^", 0.1)
+            time.sleep(0.1)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         return None
