@@ -35,7 +35,7 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long kunit bench \
+.PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long check-debug kunit bench \
 	style clean distclean help
 
 all: module provider tools	## the module, the provider and the commands (default)
@@ -97,6 +97,9 @@ check: deps	## all tests but those of check-long; ends with "N passed, N failed,
 
 check-long: deps	## the same and the tests that take longer
 	@tools/testing/check --tier long
+
+check-debug: deps	## the tests in guests once more, under KASAN, lockdep and kmemleak
+	@tools/testing/check --kernel debug
 
 kunit: deps	## KUnit suites, on user-mode Linux
 	@tools/testing/kunit/run
