@@ -16,6 +16,9 @@ REGION = 8192
 RPSN, SPSN = 1000, 5000
 PATIENCE = 10.0
 UDP_SEGMENT = 103
+SOL_PACKET, PACKET_VNET_HDR = 263, 15
+# flags, kind of GSO, header bytes, bytes of a packet, start and place of the checksum; then Ethernet's
+VNET_HDR = struct.Struct("=BBHHHH14x")
 
 RC, UC, UD = 0x00, 0x20, 0x60
 SERVICE = {"RC": RC, "UC": UC, "UD": UD}
@@ -51,6 +54,14 @@ def aeth(syndrome, msn=0):
     return struct.pack("!I", syndrome << 24 | msn)
 
 
+def told_by(base):
+    """What a packet is, of which @base lies behind the UDP header: (opcode, psn, syndrome, bytes)."""
+    service, op = base[0] & 0xe0, base[0] & 0x1f
+    psn = struct.unpack("!I", base[8:12])[0] & 0xffffff
+    with_aeth = service == RC and READ_RESP_FIRST <= op <= ATOMIC_ACK and op != READ_RESP_MIDDLE
+    return base[0], psn, base[12] if with_aeth else None, base
+
+
 class Wire:
     """Raw packets of one address family out, a sniffer in; `head` is what is in front of the BTH.
     Without a netdev packets are made only, and no privilege is needed.
@@ -64,8 +75,9 @@ class Wire:
         if not netdev:
             return
         self.raw = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW)
-        self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ethertype))
+        self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ethertype))
         self.tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.tap.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
         self.tap.bind((netdev, ethertype))
 
     def address(self, text):
@@ -112,16 +124,15 @@ class Wire:
         """RoCE packets from the target that have come so far: (opcode, psn, syndrome, bytes)."""
         found = []
         while select.select([self.tap], [], [], 0)[0]:
-            data = self.tap.recv(65536)
+            # GRO joins packets before anybody sees them: how long each was is in front
+            data = self.tap.recv(VNET_HDR.size + 65536)
+            size, data = VNET_HDR.unpack_from(data)[3], data[VNET_HDR.size:]
             if len(data) < self.head + 16 or not self.from_target(data) or \
                     struct.unpack_from("!H", data, self.head - 6)[0] != ROCE_PORT:
                 continue
-            base = data[self.head:]
-            service, op = base[0] & 0xe0, base[0] & 0x1f
-            psn = struct.unpack("!I", base[8:12])[0] & 0xffffff
-            with_aeth = service == RC and READ_RESP_FIRST <= op <= ATOMIC_ACK and \
-                op != READ_RESP_MIDDLE
-            found.append((base[0], psn, base[12] if with_aeth else None, base))
+            data = data[self.head:]
+            size = size or len(data)
+            found += [told_by(data[at:at + size]) for at in range(0, len(data), size)]
         return found
 
 
