@@ -131,7 +131,7 @@ server_start() {
 	local command=$1 tries
 	setsid timeout -k 5 "$2" bash -c "$command" > "$LIB_TMP/server" 2>&1 < /dev/null &
 	SERVER=$!
-	for tries in $(seq 50); do
+	for tries in $(seq $((50 * SLOWER))); do
 		kill -0 $SERVER 2> /dev/null || return 1
 		listens $SERVER && return 0
 		sleep 0.1
@@ -143,7 +143,7 @@ server_start() {
 # The server must end by itself with success soon after the client; $1 is the flag of a failed client.
 server_finish() {
 	local name=$1 flag=$2 limit=$3 status tries
-	for tries in $(seq 100); do
+	for tries in $(seq $((100 * SLOWER))); do
 		kill -0 $SERVER 2> /dev/null || break
 		[ -e "$flag" ] && break
 		sleep 0.1
@@ -156,7 +156,7 @@ server_finish() {
 		if [ -e "$flag" ]; then
 			notok "$name" "the client failed while the server waited"
 		else
-			notok "$name" "the server did not end within 10 s of its client"
+			notok "$name" "the server did not end within $((10 * SLOWER)) s of its client"
 		fi
 		show_tail "$LIB_TMP/server"
 		return 1
