@@ -51,6 +51,6 @@ perf send_bw -c UD -q 16 -s 64 -n 10 -e
 perf send_lat -c UD -s 1024 -n 10
 
 # Connected by rdma_cm.
-perf write_bw -R -s 65536 -n 20
-perf send_bw -R -c UD -s 1024 -n 20
+perf_cm write_bw -s 65536 -n 20
+perf_cm send_bw -c UD -s 1024 -n 20
 exit 0
