@@ -7,10 +7,6 @@
 
 . "$LAB_SRC/selftests/lib.sh"
 
-# qperf 0.4.11 ends with a NULL in libibverbs after each test of bandwidth, on rdma_rxe as well, when all is
-# done: the kernel's log need not tell.
-sysctl -q debug.exception-trace=0
-
 # Its UC and UD tests, and all without -cm, address by LID, which RoCE has none of.
 measure() {
 	local name="qperf $1${2:+, $2 bytes}"

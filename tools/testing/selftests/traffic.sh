@@ -37,7 +37,6 @@ perf() {
 # user-mode guests, which are so fast, it may be so each time, and nothing is known.
 perf_cm() {
 	local failed=$LIB_FAILED tries raced
-	sysctl -q debug.exception-trace=0
 	for tries in 1 2 3 4 5 6; do
 		LIB_FAILED=$failed
 		perf "$@" -R > "$LIB_TMP/attempt"
