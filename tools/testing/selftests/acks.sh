@@ -5,7 +5,6 @@
 # lab: --nodes 1 --timeout 200
 # lab debug: --nodes 1 --kernel debug --timeout 900
 # tier debug: long
-# unchecked: its timers of ten milliseconds come first where a request takes half of one
 
 . "$LAB_SRC/selftests/lib.sh"
 

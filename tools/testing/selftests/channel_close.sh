@@ -11,7 +11,6 @@
 # tier kasan: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600 --env ROUNDS=400
 # tier debug: long
-# unchecked: between two nodes one sends more than the other can take then; the label kasan is for that
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"

@@ -5,7 +5,6 @@
 # lab: --nodes 1 --timeout 300
 # lab smp: --nodes 1 --cpus 2 --timeout 300
 # tier smp: long
-# unchecked: it has a minute for a million packets
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
