@@ -41,6 +41,7 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 		goto err_destroy;
 
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&cq->arming, PTHREAD_PROCESS_PRIVATE);
 	cq->cons = nhca_load(&cq->ring.hdr->cons);
 	return cq;
 
@@ -111,7 +112,45 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	struct ibv_modify_cq cmd = {};
 
+	/* Once and for all: an event that is kept back depends on who arms when. */
+	to_ncq(ibcq)->moderated = true;
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+}
+
+/*
+ * Ask for an event in the ring itself.
+ * Return: has the kernel to be asked, too?  It has if it does not know of this way, and if there
+ * are entries of which no event will speak.
+ */
+static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
+{
+	struct nhca_ring_hdr *hdr = cq->ring.hdr;
+	uint32_t arm, cons, prod;
+
+	if (!(nhca_load(&hdr->flags) & NHCA_RING_F_ARM))
+		return true;
+
+	arm = nhca_load(&hdr->arm);
+	/* What is asked for and not answered, and was as much, stays. */
+	if (arm == nhca_load(&hdr->answered) || (arm & NHCA_ARM_KINDS) < kind)
+		nhca_store(&hdr->arm, ((arm | NHCA_ARM_KINDS) + 1) | kind);
+	/* The kernel sees it with the next entry, or that entry is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	cons = nhca_load(&hdr->cons);
+	prod = nhca_load(&hdr->prod);
+	return cq->moderated ||
+	       (prod != cons && (int32_t)(nhca_load(&hdr->told) - cons) <= 0);
+}
+
+int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct nhca_cq *cq = to_ncq(ibcq);
+	bool ask;
+
+	pthread_spin_lock(&cq->arming);
+	ask = arm_in_ring(cq, solicited_only ? NHCA_ARM_SOLICITED : NHCA_ARM_NEXT);
+	pthread_spin_unlock(&cq->arming);
+	return ask ? ibv_cmd_req_notify_cq(ibcq, solicited_only) : 0;
 }
 
 int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
@@ -134,6 +173,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	 * would see the same entry twice.
 	 */
 	nhca_cq_lock(cq);
+	pthread_spin_lock(&cq->arming);
 	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				sizeof(resp));
 	if (ret)
@@ -154,6 +194,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	nhca_ring_swap(&cq->ring, &ring);
 	cq->cons = nhca_load(&cq->ring.hdr->cons);
 out:
+	pthread_spin_unlock(&cq->arming);
 	nhca_cq_unlock(cq);
 	nhca_ring_unmap(&ring);
 	return ret;
@@ -169,6 +210,7 @@ int nhca_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 
 	nhca_ring_unmap(&cq->ring);
+	pthread_spin_destroy(&cq->arming);
 	pthread_spin_destroy(&cq->lock);
 	nhca_domain_put(cq->domain);
 	free(cq);

@@ -125,6 +125,9 @@ struct nhca_wq {
  * @ring:   of struct nhca_cqe
  * @lock:   protects all below and the consuming of entries; held from
  *          ibv_start_poll() to ibv_end_poll(), and over a resize
+ * @arming: protects the ring's @arm; held while a resize changes the rings, inside @lock.
+ *          Who polls may arm: it is not @lock
+ * @moderated: arming it needs the kernel
  * @single: the application promised to use one thread
  * @domain: the parent domain that it is in, or NULL
  * @cons:   entries consumed
@@ -141,6 +144,8 @@ struct nhca_cq {
 	struct nhcadv_cq dv;
 	struct nhca_ring ring;
 	pthread_spinlock_t lock;
+	pthread_spinlock_t arming;
+	bool moderated;
 	bool single;
 	struct nhca_pd *domain;
 	uint32_t cons;
@@ -448,6 +453,7 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
 int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 int nhca_destroy_cq(struct ibv_cq *ibcq);
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);

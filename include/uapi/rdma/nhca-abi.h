@@ -29,6 +29,10 @@
  *         by the producer after the entries themselves
  * @cons:  entries ever consumed, modulo 2^32; written with release semantics
  *         by the consumer when it no longer needs the entries
+ * @told:  CQ: as many entries were produced when the last completion event was raised; written by
+ *         the kernel only
+ * @answered: CQ: @arm that this event answered; written by the kernel only
+ * @arm:   CQ: asks for a completion event while it differs from @answered, see NHCA_RING_F_ARM
  * @flags: NHCA_RING_F_*; written by the kernel only
  *
  * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.
@@ -41,9 +45,12 @@
  */
 struct nhca_ring_hdr {
 	__u32 prod;
-	__u32 pad0[15];
+	__u32 told;
+	__u32 answered;
+	__u32 pad0[13];
 	__u32 cons;
-	__u32 pad1[15];
+	__u32 arm;
+	__u32 pad1[14];
 	__u32 flags;
 	__u32 pad2[31];
 };
@@ -58,6 +65,19 @@ struct nhca_ring_hdr {
  * looks at it after a full barrier behind its store to @prod.
  */
 #define NHCA_RING_F_DOORBELL	(1u << 0)
+
+/*
+ * The kernel looks at @arm of this CQ with every entry, so that arming takes no system call: the
+ * consumer stores a value that it has not had there before, with one of NHCA_ARM_* in its low bits,
+ * and looks at @prod behind a full barrier.  If then there are entries that it has not consumed,
+ * and @cons has reached @told, so that no event speaks of any of them, it asks the kernel to look
+ * (IB_USER_VERBS_CMD_REQ_NOTIFY_CQ).  With moderation it asks always.
+ */
+#define NHCA_RING_F_ARM		(1u << 1)
+
+#define NHCA_ARM_SOLICITED	1u
+#define NHCA_ARM_NEXT		2u
+#define NHCA_ARM_KINDS		3u
 
 struct nhca_sge {
 	__aligned_u64 addr;

@@ -5,6 +5,8 @@
  */
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "verbs_test.h"
 
@@ -481,6 +483,7 @@ static bool ud_multicast(struct pair *p)
 }
 
 #include "verbs_api_queues.h"
+#include "verbs_api_events.h"
 
 static const struct test tests[] = {
 	{ "ibv_query_device_ex and ibv_query_port", query_device, false },
@@ -512,6 +515,9 @@ static const struct test tests[] = {
 	{ "CQ overflow", cq_overflow, false },
 	{ "completion events", cq_events, false },
 	{ "an event for what came before arming", event_between, false },
+	{ "none for what came with the first", event_behind, false },
+	{ "events and CQ resize", event_resized, false },
+	{ "an event for what comes during arming", event_race, false },
 	{ "fewer events by moderation", cq_moderation, false },
 	{ "solicited events only", solicited, false },
 	{ "SRQ: order and limit event", srq_limit, false },

@@ -9,6 +9,12 @@
 #include "../observe/inject.h"
 #include "cq.h"
 
+/* entries after which indices that stayed behind are drawn along: a power of two, below 2^31 */
+#define NHCA_CQ_DRAG	BIT(29)
+
+static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED && NHCA_ARM_NEXT == (u32)IB_CQ_NEXT_COMP &&
+	      NHCA_ARM_KINDS == (u32)IB_CQ_SOLICITED_MASK);
+
 /* entries in use; what user space says is bounded by the caller */
 static u32 cq_used(const struct nhca_cq *cq)
 {
@@ -18,16 +24,40 @@ static u32 cq_used(const struct nhca_cq *cq)
 	return cq->prod - cons;
 }
 
+/* Is entry @index ahead of @cons? */
+static bool cq_ahead(u32 index, u32 cons)
+{
+	return (s32)(index - cons) > 0;
+}
+
+void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
+{
+	if (cq->word)
+		ring->hdr->flags |= NHCA_RING_F_ARM;
+}
+
+/* Return: what the CQ is armed for, a mask of enum ib_cq_notify_flags. */
+static u8 cq_armed(struct nhca_cq *cq)
+{
+	if (!cq->word)
+		return cq->armed;
+	/* anything may stand there; it is looked at here once */
+	cq->arm = READ_ONCE(cq->ring.hdr->arm);
+	return cq->armed | (cq->arm != cq->answered ? cq->arm & NHCA_ARM_KINDS : 0);
+}
+
 void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
 {
 	unsigned long flags;
+	u8 armed;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	armed = cq_armed(cq);
 	*res = (struct nhca_res_cq) {
 		.size = sizeof(*res),
 		.entries = nhca_ring_entries(&cq->ring),
 		.produced = cq->prod,
-		.armed = cq->armed == IB_CQ_NEXT_COMP ? 1 : cq->armed ? 2 : 0,
+		.armed = armed & IB_CQ_NEXT_COMP ? 1 : armed ? 2 : 0,
 		.overflown = cq->overflown,
 	};
 	/* a hostile consumer's index may be anything */
@@ -51,19 +81,47 @@ static bool cq_gathers(struct nhca_cq *cq, u8 kind)
 	return true;
 }
 
-/* The event that the CQ is armed for is raised by the caller now. */
+/* Events have told of all entries below @index. */
+static void cq_set_told(struct nhca_cq *cq, u32 index)
+{
+	cq->told = index;
+	if (cq->word)
+		WRITE_ONCE(cq->ring.hdr->told, index);
+}
+
+/* The event that the CQ is armed for, as cq_armed() has just found, is raised by the caller now. */
 static void cq_told(struct nhca_cq *cq)
 {
 	cq->armed = 0;
-	cq->untold = 0;
+	cq->kept = 0;
 	cq->gathered = 0;
+	cq_set_told(cq, cq->prod);
+	if (!cq->word)
+		return;
+	cq->answered = cq->arm;
+	WRITE_ONCE(cq->ring.hdr->answered, cq->answered);
+}
+
+/* Indices of long ago must not come to lie ahead; called more often than they could. */
+static void cq_drag(struct nhca_cq *cq)
+{
+	u32 oldest = cq->prod - nhca_ring_entries(&cq->ring);
+
+	if (cq_ahead(oldest, cq->told))
+		cq_set_told(cq, oldest);
+	if (cq_ahead(oldest, cq->solicited))
+		cq->solicited = oldest;
 }
 
 /* Is the event due for completions of this @kind, a mask of enum ib_cq_notify_flags?  Disarms. */
 static bool cq_tell(struct nhca_cq *cq, u8 kind)
 {
-	if (!(cq->armed & kind) || cq->dying || cq_gathers(cq, kind))
+	if (!(cq_armed(cq) & kind) || cq->dying)
 		return false;
+	if (cq_gathers(cq, kind)) {
+		cq->kept |= kind;
+		return false;
+	}
 	cq_told(cq);
 	return true;
 }
@@ -86,7 +144,7 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	fire = (cq->armed & cq->untold) && !cq->dying && (cq->user || cq_used(cq));
+	fire = (cq_armed(cq) & cq->kept) && !cq->dying && (cq->user || cq_used(cq));
 	if (fire)
 		cq_told(cq);
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -119,7 +177,7 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 	cq->period_us = count == 1 ? 0 : period_us;
 	cq->count = count;
 	/* what waited by the old values may be due */
-	fire = cq_tell(cq, cq->untold);
+	fire = cq_tell(cq, cq->kept);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
@@ -179,15 +237,31 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	cq->prod++;
 	/* the consumer that sees the index sees the entry */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
+	if (cq->word) {
+		/* who arms looks at the index then: it sees this one, or is seen here */
+		smp_mb();
+	}
+	if (kind & IB_CQ_SOLICITED)
+		cq->solicited = cq->prod;
+	if (unlikely(!(cq->prod % NHCA_CQ_DRAG)))
+		cq_drag(cq);
 	cq->gathered++;
 	fire = cq_tell(cq, kind);
-	if (!fire)
-		cq->untold |= kind;
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)
 		cq_raise(cq);
 	return 0;
+}
+
+/* Return: kinds of completions that wait, if no event has told of any of those that do. */
+static u8 cq_untold(const struct nhca_cq *cq)
+{
+	u32 cons = cq->prod - cq_used(cq);
+
+	if (cons == cq->prod || cq_ahead(cq->told, cons))
+		return 0;
+	return IB_CQ_NEXT_COMP | (cq_ahead(cq->solicited, cons) ? IB_CQ_SOLICITED : 0);
 }
 
 bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
@@ -197,14 +271,14 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
-	if (cq->armed != IB_CQ_NEXT_COMP)
+	if (!(cq->word && READ_ONCE(cq->ring.hdr->arm)) && cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
 	waiting = cq_used(cq);
 	if (!waiting) {
-		cq->untold = 0;
+		cq->kept = 0;
 		cq->gathered = 0;
 	}
-	fire = cq->user && cq_tell(cq, cq->untold);
+	fire = cq->user && cq_tell(cq, cq_untold(cq));
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)

@@ -19,13 +19,18 @@
  * @prod:   entries produced; the truth of which hdr->prod is the copy
  * @cons:   kernel consumers only: entries polled
  * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
- * @untold: kinds of completions, of the same two, that came since the last event
- * @gathered: number of completions that came since
+ * @kept:   kinds of completions, of the same two, that are due and that moderation keeps back
+ * @arm:    hdr->arm, as last read
+ * @answered: hdr->arm that the last event answered
+ * @told:   @prod at the last event
+ * @solicited: @prod behind the last completion that counts as solicited
+ * @gathered: number of completions that came since the last event
  * @count, @period_us: moderation: the event waits until so many have been gathered (0: any
  *          number), but no longer than that; no moderation if @period_us is 0
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
  * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
+ * @word:   its consumer may arm it by hdr->arm
  * @stamps: completions have their time
  * @dying:  being destroyed: no more events
  */
@@ -35,14 +40,19 @@ struct nhca_cq {
 	struct nhca_ring ring;
 	u32 prod;
 	u32 cons;
+	u32 arm;
+	u32 answered;
+	u32 told;
+	u32 solicited;
 	u8 armed;
-	u8 untold;
+	u8 kept;
 	u16 count;
 	u16 period_us;
 	u32 gathered;
 	struct hrtimer timer;
 	bool overflown;
 	bool user;
+	bool word;
 	bool stamps;
 	bool dying;
 };
@@ -64,6 +74,14 @@ void nhca_cq_init(struct nhca_cq *cq);
  * Context: process, sleeps.
  */
 void nhca_cq_stop(struct nhca_cq *cq);
+
+/**
+ * nhca_cq_give - let the consumer of a ring arm its CQ there, if it has events
+ * @cq: the CQ
+ * @ring: its ring, or the one that it will get
+ * Context: any.
+ */
+void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring);
 
 /**
  * nhca_cq_moderate - raise fewer completion events
@@ -95,11 +113,12 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 /**
  * nhca_cq_arm - have the next completion raise the event
  * @cq: the CQ
- * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; if the consumer arms by hdr->arm, that says it
  *
  * For a user CQ the event is raised at once if it has entries, not polled yet, that came since the
  * last event and would have raised this one.  Adapters do so, and programs count on it that poll
- * first and arm then.  Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
+ * first and arm then.  Not if there are entries, too, that the last event was about: who arms first
+ * and polls then will find all of them.  Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
  *
  * Calls comp_handler with the CQ's lock released.
  * Context: any.

@@ -66,10 +66,13 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	user.mem = cmd.cq;
 	nhca_cq_init(cq);
 	cq->user = !!udata;
+	/* without a channel nobody hears of its events */
+	cq->word = udata && cq->ibcq.cq_context;
 	cq->stamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
+	nhca_cq_give(cq, &cq->ring);
 
 	if (udata) {
 		resp.cq = user.info;
@@ -159,6 +162,9 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *new)
 		       sizeof(struct nhca_cqe));
 	new->hdr->cons = cons;
 	new->hdr->prod = cq->prod;
+	new->hdr->told = cq->told;
+	new->hdr->answered = cq->answered;
+	new->hdr->arm = READ_ONCE(cq->ring.hdr->arm);
 	swap(cq->ring, *new);
 	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
 out:
@@ -184,6 +190,7 @@ static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 	err = nhca_ring_alloc(&ring, cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
+	nhca_cq_give(cq, &ring);
 
 	/* before the swap: afterwards there is no way back */
 	if (udata) {

@@ -1,165 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: rings and completion queues.
+ * KUnit: completion queues.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
 
 #include "../queue/cq.h"
 #include "../queue/ring.h"
-
-#define MAX_ENTRIES	65536
-#define MAX_STRIDE	1088
-#define STRIDE_STEP	16
-
-/* ---- rings ---- */
-
-/*
- * Walk over the ring from index @start with a cursor that knows nothing of
- * masks: it goes one stride on and back to the first slot after the last.
- * Return: slots that differ.
- */
-static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 first_slot)
-{
-	unsigned long entries = nhca_ring_entries(r), slot = first_slot, bad = 0;
-	char *base = (char *)r->hdr + sizeof(*r->hdr);
-	char *cursor = base + slot * r->stride;
-	u32 i;
-
-	for (i = 0; i < steps; i++) {
-		if (nhca_ring_slot(r, start + i) != cursor)
-			bad++;
-		cursor += r->stride;
-		if (++slot == entries) {
-			slot = 0;
-			cursor = base;
-		}
-	}
-	return bad;
-}
-
-static void ring_slot_test(struct kunit *test)
-{
-	struct nhca_ring r = { .hdr = (void *)0x10000 };
-	u32 entries, stride;
-
-	for (entries = 1; entries <= MAX_ENTRIES; entries *= 2) {
-		for (stride = STRIDE_STEP; stride <= MAX_STRIDE; stride += STRIDE_STEP) {
-			r.stride = stride;
-			r.mask = entries - 1;
-			KUNIT_ASSERT_EQ(test, nhca_ring_entries(&r), entries);
-			/* one round and one slot more, from the bottom */
-			KUNIT_ASSERT_EQ_MSG(test, walk(&r, 0, entries + 1, 0), 0,
-					    "%u entries of %u", entries, stride);
-			/* through the wrap of the index at 2^32, a whole number of rounds on */
-			KUNIT_ASSERT_EQ_MSG(test, walk(&r, -entries, entries + 2, 0), 0,
-					    "%u entries of %u at the wrap", entries, stride);
-			/* through the sign bit */
-			KUNIT_ASSERT_EQ_MSG(test, walk(&r, BIT(31) - 1, 3, entries - 1), 0,
-					    "%u entries of %u at 2^31", entries, stride);
-		}
-	}
-}
-
-static void ring_alloc_test(struct kunit *test)
-{
-	struct nhca_ring r;
-	u32 entries, stride;
-
-	for (entries = 1; entries <= 4096; entries *= 2) {
-		for (stride = STRIDE_STEP; stride <= MAX_STRIDE; stride += STRIDE_STEP) {
-			KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&r, entries, stride, NULL), 0);
-			KUNIT_EXPECT_EQ(test, nhca_ring_entries(&r), entries);
-			KUNIT_EXPECT_EQ(test, r.stride, stride);
-			KUNIT_EXPECT_NULL(test, r.entry);
-			KUNIT_EXPECT_NULL(test, r.umem);
-			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
-			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, 0), 0);
-			/* KASAN watches the ends */
-			memset(nhca_ring_slot(&r, 0), 0x5a, stride);
-			memset(nhca_ring_slot(&r, entries - 1), 0x5a, stride);
-			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
-			nhca_ring_free(&r);
-			KUNIT_EXPECT_NULL(test, r.hdr);
-		}
-	}
-	/* a zeroed ring may be freed */
-	nhca_ring_free(&r);
-}
-
-static void ring_alloc_sizes_test(struct kunit *test)
-{
-	static const struct {
-		u32 entries, stride;
-		int err;
-		u32 granted;
-	} cases[] = {
-		{ 1, 16, 0, 1 },
-		{ 2, 16, 0, 2 },
-		{ 3, 16, 0, 4 },
-		{ 5, 64, 0, 8 },
-		{ 1025, 64, 0, 2048 },
-		{ 0, 16, -EINVAL },
-		{ 1, 0, -EINVAL },
-		{ 1, 8, -EINVAL },
-		{ 1, 24, -EINVAL },
-		{ 1, 17, -EINVAL },
-		{ 0x80000000, 16, -EINVAL },
-		{ 0x80000001, 16, -EINVAL },
-		{ 0xffffffff, 16, -EINVAL },
-		/* 2^32 bytes in all: a product of 32 bits would be 0 */
-		{ 0x10000000, 16, -EINVAL },
-		{ 0x00400000, 1024, -EINVAL },
-		/* just above what a signed int counts, for the header */
-		{ 0x08000000, 16, -EINVAL },
-		{ 16, 0xfffffff0, -EINVAL },
-	};
-	struct nhca_ring r = {};
-	int i, err;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		err = nhca_ring_alloc(&r, cases[i].entries, cases[i].stride, NULL);
-		KUNIT_EXPECT_EQ_MSG(test, err, cases[i].err, "%u entries of %u",
-				    cases[i].entries, cases[i].stride);
-		if (cases[i].err)
-			continue;
-		KUNIT_EXPECT_EQ(test, nhca_ring_entries(&r), cases[i].granted);
-		nhca_ring_free(&r);
-	}
-}
-
-static void ring_produced_test(struct kunit *test)
-{
-	static const u32 at[] = { 0, 1, 0x7ffffffe, 0x80000000, 0xfffffff0, 0xffffffff };
-	struct nhca_ring r;
-	u32 entries, n;
-	int i;
-
-	for (entries = 1; entries <= 256; entries *= 2) {
-		KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&r, entries, 16, NULL), 0);
-		for (i = 0; i < ARRAY_SIZE(at); i++) {
-			for (n = 0; n <= entries; n++) {
-				r.hdr->prod = at[i] + n;
-				KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), n);
-			}
-			/* one too many, far ahead, behind */
-			r.hdr->prod = at[i] + entries + 1;
-			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
-			r.hdr->prod = at[i] + 0x7fffffff;
-			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
-			r.hdr->prod = at[i] + 0x80000000;
-			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
-			r.hdr->prod = at[i] - 1;
-			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
-
-			nhca_ring_release(&r, at[i]);
-			KUNIT_EXPECT_EQ(test, r.hdr->cons, at[i]);
-		}
-		nhca_ring_free(&r);
-	}
-}
-
-/* ---- completion queues ---- */
 
 struct cq_fixture {
 	struct nhca_cq cq;
@@ -216,6 +63,8 @@ static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bo
 	f->cq.user = user;
 	f->cq.prod = start;
 	f->cq.cons = start;
+	f->cq.told = start;
+	f->cq.solicited = start;
 	f->cq.ring.hdr->prod = start;
 	f->cq.ring.hdr->cons = start;
 	return f;
@@ -366,6 +215,160 @@ static void cq_arm_test(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, !!cases[i].armed, "case %d", i);
 		cq_done(f);
 	}
+}
+
+/* Who polls first and arms then hears of what it has not polled, unless it has heard. */
+static void cq_arm_late_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 8, 0xfffffffe, true);
+	u32 *cons = &f->cq.ring.hdr->cons;
+	int i;
+
+	/* one came, and none was told of */
+	post(f, 1, 0, false, NULL);
+	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+
+	/* two more; as long as the first is there they will be found with it */
+	post(f, 2, 0, true, NULL);
+	post(f, 3, 0, false, NULL);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	*cons += 1;
+	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+
+	/* a solicited one that has been polled is none any more */
+	*cons += 2;
+	post(f, 4, 0, true, NULL);
+	post(f, 5, 0, false, NULL);
+	*cons += 1;
+	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	post(f, 6, IB_WC_WR_FLUSH_ERR, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+
+	/* nothing is there */
+	*cons += 2;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+	cq_done(f);
+
+	/* who has polled for half the indices there are, and was told of nothing */
+	f = cq_make(test, 8, BIT(31) - 2, true);
+	f->cq.told = 0;
+	f->cq.solicited = 0;
+	for (i = 0; i < 4; i++)
+		post(f, i, 0, false, NULL);
+	f->cq.ring.hdr->cons += 3;
+	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	cq_done(f);
+}
+
+/* A CQ that its consumer arms in the ring. */
+static struct cq_fixture *cq_make_word(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 64, 0xfffffff0, true);
+
+	f->cq.word = true;
+	nhca_cq_give(&f->cq, &f->cq.ring);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, NHCA_RING_F_ARM);
+	return f;
+}
+
+static void cq_word_test(struct kunit *test)
+{
+	static const struct {
+		u32 arm;
+		bool solicited;
+		bool fires;
+	} cases[] = {
+		{ 4 | NHCA_ARM_NEXT, false, true },
+		{ 8 | NHCA_ARM_NEXT, true, true },
+		/* the same again asks for nothing */
+		{ 8 | NHCA_ARM_NEXT, true, false },
+		{ 12 | NHCA_ARM_SOLICITED, false, false },
+		{ 16 | NHCA_ARM_SOLICITED, true, true },
+		{ 16 | NHCA_ARM_NEXT, false, true },
+		/* a hostile consumer hurts itself at most */
+		{ 20, true, false },
+		{ 20 | NHCA_ARM_KINDS, false, true },
+		{ 0, true, false },
+		{ U32_MAX, true, true },
+		{ U32_MAX - 1, false, true },
+	};
+	struct cq_fixture *f = cq_make_word(test);
+	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
+	unsigned int events = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		hdr->arm = cases[i].arm;
+		post(f, i, 0, cases[i].solicited, NULL);
+		events += cases[i].fires;
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
+		KUNIT_EXPECT_EQ(test, hdr->arm, cases[i].arm);
+		if (!cases[i].fires)
+			continue;
+		KUNIT_EXPECT_EQ_MSG(test, hdr->answered, cases[i].arm, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->prod, "case %d", i);
+		/* one event for one arming */
+		post(f, i, 0, true, NULL);
+		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->prod - 1, "case %d", i);
+	}
+	cq_done(f);
+}
+
+/* What the kernel is asked besides: to look at entries, but never for another event. */
+static void cq_word_ask_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make_word(test);
+	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
+
+	/* the entry was there before the word was */
+	post(f, 1, 0, false, NULL);
+	hdr->arm = 4 | NHCA_ARM_NEXT;
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, hdr->answered, 4 | NHCA_ARM_NEXT);
+
+	/* it has been answered in the meantime */
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	hdr->cons = hdr->prod;
+	post(f, 2, 0, true, NULL);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+
+	/* whoever writes over what the kernel says there does not change what it knows */
+	hdr->answered = 0;
+	hdr->told = 0x1234;
+	post(f, 3, 0, true, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	hdr->arm = 8 | NHCA_ARM_NEXT;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	cq_done(f);
+
+	/* a consumer that does not know the word, and one that has no events */
+	f = cq_make_word(test);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	post(f, 1, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	cq_done(f);
+	f = cq_make(test, 8, 0, true);
+	nhca_cq_give(&f->cq, &f->cq.ring);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, 0);
+	f->cq.ring.hdr->arm = 4 | NHCA_ARM_NEXT;
+	post(f, 1, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	cq_done(f);
 }
 
 static void cq_handler_test(struct kunit *test)
@@ -527,15 +530,14 @@ static void cq_forget_test(struct kunit *test)
 	cq_done(f);
 }
 
-static struct kunit_case queue_cases[] = {
-	KUNIT_CASE(ring_slot_test),
-	KUNIT_CASE(ring_alloc_test),
-	KUNIT_CASE(ring_alloc_sizes_test),
-	KUNIT_CASE(ring_produced_test),
+static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_order_test),
 	KUNIT_CASE(cq_overflow_test),
 	KUNIT_CASE(cq_hostile_consumer_test),
 	KUNIT_CASE(cq_arm_test),
+	KUNIT_CASE(cq_arm_late_test),
+	KUNIT_CASE(cq_word_test),
+	KUNIT_CASE(cq_word_ask_test),
 	KUNIT_CASE(cq_handler_test),
 	KUNIT_CASE(cq_moderate_count_test),
 	KUNIT_CASE(cq_moderate_period_test),
@@ -543,9 +545,9 @@ static struct kunit_case queue_cases[] = {
 	{}
 };
 
-static struct kunit_suite queue_suite = {
-	.name = "nhca_queue",
-	.test_cases = queue_cases,
+static struct kunit_suite cq_suite = {
+	.name = "nhca_cq",
+	.test_cases = cq_cases,
 };
 
-kunit_test_suite(queue_suite);
+kunit_test_suite(cq_suite);
