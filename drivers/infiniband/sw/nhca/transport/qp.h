@@ -279,18 +279,20 @@ struct nhca_rq {
  *          0: something has been sent since
  * @quick:  replies in a row that came at once
  * @needed: so many have to, before an acknowledgment waits for one
+ * @good:   replies at once since @needed changed
  * @base:   PSN behind which nothing is acknowledged; under rq.lock
  * @last:   the same, if what is owed gets its ride; under rq.lock
  * @timer:  what has waited too long leaves alone
  * @qp:     whose it is
  *
- * @asked, @quick and @needed are written by both engines without a common lock.
+ * @asked, @quick, @needed and @good are written by both engines without a common lock.
  */
 struct nhca_ride {
 	atomic_t owed;
 	u32 asked;
 	u32 quick;
 	u32 needed;
+	u32 good;
 	u32 base;
 	u32 last;
 	struct timer_list timer;

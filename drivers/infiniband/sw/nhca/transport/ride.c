@@ -7,19 +7,26 @@
  * stacks is saved.  For that it has to wait, and whoever waits for the completion of the SEND with
  * it.  So it does only while replies have come at once, many times in a row, as with TCP's
  * delayed acknowledgments: the first that does not come, or comes late, has all leave at once
- * again, and twice as many replies have to come at once before another one waits.
+ * again, and twice as many replies have to come at once before another one waits, until many have.
  */
 #include <linux/sched/clock.h>
 
 #include "../observe/inject.h"
 #include "engine.h"
 
-/* units of the clock: 1,024 ns; a reply within a quarter of a millisecond comes at once */
+/* units of the clock: 1,024 ns */
 #define NHCA_RIDE_SHIFT		10
-#define NHCA_RIDE_SOON		(250 * NSEC_PER_USEC >> NHCA_RIDE_SHIFT)
+/*
+ * A reply comes at once within a quarter of a millisecond, and where the way is slower within the
+ * time of a round trip, but never later than this.
+ */
+#define NHCA_RIDE_SOON		250U
+#define NHCA_RIDE_LATE		2000U
 /* replies at once before acknowledgments wait for them: at first, and at most */
-#define NHCA_RIDE_FIRST		8
+#define NHCA_RIDE_FIRST		8U
 #define NHCA_RIDE_MAX		0x8000U
+/* replies at once after which an acknowledgment that has waited in vain is forgiven */
+#define NHCA_RIDE_FORGIVEN	256
 /* a peer that has sent more PSNs wants to hear of them: its window may be small */
 #define NHCA_RIDE_PSNS		8
 /* nhca_ride.owed, beside the PSN */
@@ -31,6 +38,15 @@ static u32 nhca_ride_clock(void)
 	return (u32)(local_clock() >> NHCA_RIDE_SHIFT) | 1;
 }
 
+/* Return: how long a reply may take that comes at once, by the clock. */
+static u32 nhca_ride_soon(const struct nhca_qp *qp)
+{
+	/* acknowledgments of ours may be waiting for replies, too */
+	u32 us = READ_ONCE(qp->sq.times->rtt) >> 3;
+
+	return clamp(us, NHCA_RIDE_SOON, NHCA_RIDE_LATE);
+}
+
 /*
  * What is counted is written by both engines, each under its own lock: a count that is lost then
  * has an acknowledgment wait a reply later, or leave one sooner.
@@ -38,8 +54,22 @@ static u32 nhca_ride_clock(void)
 static void nhca_ride_late(struct nhca_ride *ride, bool waited)
 {
 	WRITE_ONCE(ride->quick, 0);
-	if (waited)
-		WRITE_ONCE(ride->needed, min(READ_ONCE(ride->needed) * 2, NHCA_RIDE_MAX));
+	if (!waited)
+		return;
+	WRITE_ONCE(ride->needed, min(READ_ONCE(ride->needed) * 2, NHCA_RIDE_MAX));
+	WRITE_ONCE(ride->good, 0);
+}
+
+/* A reply came at once. */
+static void nhca_ride_quick(struct nhca_ride *ride)
+{
+	if (READ_ONCE(ride->quick) < NHCA_RIDE_MAX)
+		WRITE_ONCE(ride->quick, READ_ONCE(ride->quick) + 1);
+	WRITE_ONCE(ride->good, READ_ONCE(ride->good) + 1);
+	if (READ_ONCE(ride->good) < NHCA_RIDE_FORGIVEN)
+		return;
+	WRITE_ONCE(ride->needed, max(READ_ONCE(ride->needed) / 2, NHCA_RIDE_FIRST));
+	WRITE_ONCE(ride->good, 0);
 }
 
 void nhca_ride_reset(struct nhca_ride *ride)
@@ -48,6 +78,7 @@ void nhca_ride_reset(struct nhca_ride *ride)
 	WRITE_ONCE(ride->asked, 0);
 	WRITE_ONCE(ride->quick, 0);
 	WRITE_ONCE(ride->needed, NHCA_RIDE_FIRST);
+	WRITE_ONCE(ride->good, 0);
 }
 
 /* ---- the receive engine ---- */
@@ -73,7 +104,7 @@ bool nhca_ride_waits(struct nhca_qp *qp, bool hopes)
 	 * Who sends the next request before the last one is acknowledged does not wait for that: a
 	 * reply is looked for after the last one.
 	 */
-	if (asked && now - asked > NHCA_RIDE_SOON)
+	if (asked && now - asked > nhca_ride_soon(qp) && !atomic_read(&ride->owed))
 		nhca_ride_late(ride, false);
 	WRITE_ONCE(ride->asked, now);
 	/* what fault injection does to packets shall not depend on how fast a consumer is */
@@ -115,7 +146,7 @@ void nhca_ride_timer(struct timer_list *t)
 	rcu_read_lock();
 	if (atomic_read(&ride->owed)) {
 		asked = READ_ONCE(ride->asked);
-		if (asked && nhca_ride_clock() - asked <= NHCA_RIDE_SOON) {
+		if (asked && nhca_ride_clock() - asked <= nhca_ride_soon(qp)) {
 			mod_timer(&ride->timer, jiffies + 1);
 		} else {
 			nhca_ride_late(ride, asked);
@@ -160,8 +191,8 @@ void nhca_ride_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	if (!asked)
 		return;
 	WRITE_ONCE(ride->asked, 0);
-	if (nhca_ride_clock() - asked > NHCA_RIDE_SOON)
+	if (nhca_ride_clock() - asked > nhca_ride_soon(qp))
 		nhca_ride_late(ride, rode);
-	else if (READ_ONCE(ride->quick) < NHCA_RIDE_MAX)
-		WRITE_ONCE(ride->quick, READ_ONCE(ride->quick) + 1);
+	else
+		nhca_ride_quick(ride);
 }
