@@ -27,8 +27,8 @@
 #define NHCA_RIDE_MAX		0x8000U
 /* replies at once after which an acknowledgment that has waited in vain is forgiven */
 #define NHCA_RIDE_FORGIVEN	256
-/* a peer that has sent more PSNs wants to hear of them: its window may be small */
-#define NHCA_RIDE_PSNS		8
+/* a peer that has sent more PSNs wants to hear of them: its first window has no more */
+#define NHCA_RIDE_PSNS		16
 /* nhca_ride.owed, beside the PSN */
 #define NHCA_RIDE_OWED		BIT(31)
 
