@@ -10,6 +10,7 @@
 #   bench_messages NAME OPTIONS...	the same with reliable messages
 #   bench_netem [SPEC...]	what both ends of the cable between the namespaces do to packets
 #   bench_alone NAME OPTIONS...	a ping-pong of one process with itself
+#   bench_ping NAME COUNT	half the time of the kernel's own echoes of 64 bytes between nodes
 #   bench_tcp NAME [SECONDS] [SIZE]	one stream of iperf3 between the namespaces, or nodes
 #
 # A measurement that fails prints `bench-failed NAME: why`, and the benchmark says so.
@@ -160,6 +161,20 @@ bench_netem() {
 		tc -n $space qdisc del dev v$space root 2> /dev/null
 		[ $# = 0 ] || tc -n $space qdisc add dev v$space root netem limit 100000 "$@" || return
 	done
+}
+
+# Nobody but the two kernels takes part, in softirq: no adapter in software can be faster.
+bench_ping() {
+	if [ "$NODE" = "$NODES" ]; then
+		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1
+		python3 -c 'import json, re, sys
+ns = sorted(float(ms) * 5e5 for ms in re.findall(r" time=([0-9.]+) ms", sys.stdin.read()))
+at = lambda part: round(ns[min(int(len(ns) * part), len(ns) - 1)])
+print("bench", sys.argv[1], json.dumps({"mode": "pingpong", "op": "echo", "size": 64, "count": len(ns),
+      "p50_ns": at(0.5), "p99_ns": at(0.99), "p999_ns": at(0.999), "least_ns": round(ns[0])}))' \
+			"$1" < "$LIB_TMP/ping" || bench_failed "$1" "$(tail -n 2 "$LIB_TMP/ping" | tr '\n' ' ')"
+	fi
+	barrier
 }
 
 # Does somebody listen on TCP port $2, in the namespace that the words of $1 lead to?

@@ -135,6 +135,7 @@ if [ -z "$DRIVERS" ]; then
 		bench_here "${!NODE}" && bench_load "$1-to-$2 write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	done
 fi
+bench_ping "ping 64" "${LATENCY:-2000}"
 bench_tcp "tcp 65536" 3
 for loss in $LOSSES; do
 	impair loss "$loss%"
