@@ -120,7 +120,7 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 /*
  * Ask for an event in the ring itself.
  * Return: has the kernel to be asked, too?  It has if it does not know of this way, and if there
- * are entries of which no event will speak.
+ * are entries left by who has polled since the last event.
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {
@@ -138,8 +138,7 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 	atomic_thread_fence(memory_order_seq_cst);
 	cons = nhca_load(&hdr->cons);
 	prod = nhca_load(&hdr->prod);
-	return cq->moderated ||
-	       (prod != cons && (int32_t)(nhca_load(&hdr->told) - cons) <= 0);
+	return cq->moderated || (prod != cons && cons != nhca_load(&hdr->told));
 }
 
 int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
@@ -274,9 +273,26 @@ static void cqe_to_wc(const struct nhca_cqe *cqe, struct ibv_wc *wc)
 	wc->sl = cqe->sl;
 }
 
+bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod)
+{
+	struct nhca_ring_hdr *hdr = cq->ring.hdr;
+	uint32_t arm;
+
+	if (likely(prod == cq->cons))
+		return false;
+	/* Who arms at the same time sees what has been consumed, or is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	arm = nhca_load(&hdr->arm);
+	if (arm == cq->asked || arm == nhca_load(&hdr->answered))
+		return false;
+	cq->asked = arm;
+	return true;
+}
+
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct nhca_cq *cq = to_ncq(ibcq);
+	bool leaves = false;
 	uint32_t ready;
 	int i;
 
@@ -287,7 +303,10 @@ int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	if (i > 0) {
 		cq->cons += i;
 		nhca_store(&cq->ring.hdr->cons, cq->cons);
+		leaves = nhca_cq_leaves(cq, cq->cons + ready - i);
 	}
 	nhca_cq_unlock(cq);
+	if (leaves)
+		ibv_cmd_req_notify_cq(ibcq, 0);
 	return i;
 }

@@ -63,13 +63,17 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 static void end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct nhca_cq *cq = to_ncq_ex(ibcq);
+	bool leaves;
 
 	if (cq->cqe) {
 		cq->cons++;
 		cq->cqe = NULL;
 		nhca_store(&cq->ring.hdr->cons, cq->cons);
 	}
+	leaves = nhca_cq_leaves(cq, cq->prod);
 	nhca_cq_unlock(cq);
+	if (leaves)
+		ibv_cmd_req_notify_cq(ibv_cq_ex_to_cq(ibcq), 0);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)

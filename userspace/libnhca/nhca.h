@@ -128,6 +128,7 @@ struct nhca_wq {
  * @arming: protects the ring's @arm; held while a resize changes the rings, inside @lock.
  *          Who polls may arm: it is not @lock
  * @moderated: arming it needs the kernel
+ * @asked:  the ring's @arm for which the kernel was asked to look at what was left unpolled
  * @single: the application promised to use one thread
  * @domain: the parent domain that it is in, or NULL
  * @cons:   entries consumed
@@ -146,6 +147,7 @@ struct nhca_cq {
 	pthread_spinlock_t lock;
 	pthread_spinlock_t arming;
 	bool moderated;
+	uint32_t asked;
 	bool single;
 	struct nhca_pd *domain;
 	uint32_t cons;
@@ -454,6 +456,16 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
 int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+/**
+ * nhca_cq_leaves - does a consumer that has armed and polled leave entries?
+ * @prod: where the kernel stood
+ *
+ * No event will speak of them, unless the kernel is asked, once, without the lock
+ * (ibv_cmd_req_notify_cq()).
+ * Context: nhca_cq_lock().
+ */
+bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod);
 int nhca_destroy_cq(struct ibv_cq *ibcq);
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);

@@ -29,8 +29,8 @@
  *         by the producer after the entries themselves
  * @cons:  entries ever consumed, modulo 2^32; written with release semantics
  *         by the consumer when it no longer needs the entries
- * @told:  CQ: as many entries were produced when the last completion event was raised; written by
- *         the kernel only
+ * @told:  CQ: @cons when the last completion event was raised, if there were entries to consume;
+ *         written by the kernel only
  * @answered: CQ: @arm that this event answered; written by the kernel only
  * @arm:   CQ: asks for a completion event while it differs from @answered, see NHCA_RING_F_ARM
  * @flags: NHCA_RING_F_*; written by the kernel only
@@ -69,9 +69,10 @@ struct nhca_ring_hdr {
 /*
  * The kernel looks at @arm of this CQ with every entry, so that arming takes no system call: the
  * consumer stores a value that it has not had there before, with one of NHCA_ARM_* in its low bits,
- * and looks at @prod behind a full barrier.  If then there are entries that it has not consumed,
- * and @cons has reached @told, so that no event speaks of any of them, it asks the kernel to look
- * (IB_USER_VERBS_CMD_REQ_NOTIFY_CQ).  With moderation it asks always.
+ * and looks at @prod and @cons behind a full barrier.  If there are entries that it has not
+ * consumed, and @cons is not @told, so that it has consumed some since the last event, it asks the
+ * kernel to look (IB_USER_VERBS_CMD_REQ_NOTIFY_CQ).  So it does, behind a full barrier, too, when
+ * it has armed and consumes only some of the entries.  With moderation it asks whenever it arms.
  */
 #define NHCA_RING_F_ARM		(1u << 1)
 

@@ -516,6 +516,7 @@ static const struct test tests[] = {
 	{ "completion events", cq_events, false },
 	{ "an event for what came before arming", event_between, false },
 	{ "none for what came with the first", event_behind, false },
+	{ "an event for what is left unpolled", event_left, false },
 	{ "events and CQ resize", event_resized, false },
 	{ "an event for what comes during arming", event_race, false },
 	{ "fewer events by moderation", cq_moderation, false },

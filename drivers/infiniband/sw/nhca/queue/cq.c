@@ -32,8 +32,10 @@ static bool cq_ahead(u32 index, u32 cons)
 
 void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
 {
-	if (cq->word)
-		ring->hdr->flags |= NHCA_RING_F_ARM;
+	if (!cq->word)
+		return;
+	ring->hdr->told = cq->told;
+	ring->hdr->flags |= NHCA_RING_F_ARM;
 }
 
 /* Return: what the CQ is armed for, a mask of enum ib_cq_notify_flags. */
@@ -81,36 +83,39 @@ static bool cq_gathers(struct nhca_cq *cq, u8 kind)
 	return true;
 }
 
-/* Events have told of all entries below @index. */
-static void cq_set_told(struct nhca_cq *cq, u32 index)
+/* A consumer that stands at @cons has been told. */
+static void cq_set_told(struct nhca_cq *cq, u32 cons)
 {
-	cq->told = index;
+	cq->told = cons;
 	if (cq->word)
-		WRITE_ONCE(cq->ring.hdr->told, index);
+		WRITE_ONCE(cq->ring.hdr->told, cons);
 }
 
 /* The event that the CQ is armed for, as cq_armed() has just found, is raised by the caller now. */
 static void cq_told(struct nhca_cq *cq)
 {
+	u32 used = cq_used(cq);
+
 	cq->armed = 0;
 	cq->kept = 0;
 	cq->gathered = 0;
-	cq_set_told(cq, cq->prod);
+	/* who has polled all is told of nothing that is there */
+	cq_set_told(cq, cq->prod - used - !used);
 	if (!cq->word)
 		return;
 	cq->answered = cq->arm;
 	WRITE_ONCE(cq->ring.hdr->answered, cq->answered);
 }
 
-/* Indices of long ago must not come to lie ahead; called more often than they could. */
+/* Indices of long ago must not become the consumer's again; called more often than they could. */
 static void cq_drag(struct nhca_cq *cq)
 {
-	u32 oldest = cq->prod - nhca_ring_entries(&cq->ring);
+	u32 entries = nhca_ring_entries(&cq->ring);
 
-	if (cq_ahead(oldest, cq->told))
-		cq_set_told(cq, oldest);
-	if (cq_ahead(oldest, cq->solicited))
-		cq->solicited = oldest;
+	if (cq->prod - cq->told > entries)
+		cq_set_told(cq, cq->prod - entries - 1);
+	if (cq->prod - cq->solicited > entries)
+		cq->solicited = cq->prod - entries;
 }
 
 /* Is the event due for completions of this @kind, a mask of enum ib_cq_notify_flags?  Disarms. */
@@ -156,6 +161,8 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 void nhca_cq_init(struct nhca_cq *cq)
 {
 	spin_lock_init(&cq->lock);
+	/* nowhere near where the consumer begins */
+	cq->told = U32_MAX;
 	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 }
 
@@ -254,12 +261,16 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	return 0;
 }
 
-/* Return: kinds of completions that wait, if no event has told of any of those that do. */
-static u8 cq_untold(const struct nhca_cq *cq)
+/*
+ * Return: kinds of completions that wait for a consumer that does not know of any.  @word: one who
+ * has not polled since the last event knows.
+ */
+static u8 cq_untold(const struct nhca_cq *cq, bool word)
 {
-	u32 cons = cq->prod - cq_used(cq);
+	u32 used = cq_used(cq);
+	u32 cons = cq->prod - used;
 
-	if (cons == cq->prod || cq_ahead(cq->told, cons))
+	if (!used || (word && cons == cq->told))
 		return 0;
 	return IB_CQ_NEXT_COMP | (cq_ahead(cq->solicited, cons) ? IB_CQ_SOLICITED : 0);
 }
@@ -267,18 +278,19 @@ static u8 cq_untold(const struct nhca_cq *cq)
 bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 {
 	unsigned long flags;
-	bool waiting, fire;
+	bool waiting, fire, word;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	word = cq->word && READ_ONCE(cq->ring.hdr->arm);
 	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
-	if (!(cq->word && READ_ONCE(cq->ring.hdr->arm)) && cq->armed != IB_CQ_NEXT_COMP)
+	if (!word && cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
 	waiting = cq_used(cq);
 	if (!waiting) {
 		cq->kept = 0;
 		cq->gathered = 0;
 	}
-	fire = cq->user && cq_tell(cq, cq_untold(cq));
+	fire = cq->user && cq_tell(cq, cq_untold(cq, word));
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)

@@ -22,7 +22,7 @@
  * @kept:   kinds of completions, of the same two, that are due and that moderation keeps back
  * @arm:    hdr->arm, as last read
  * @answered: hdr->arm that the last event answered
- * @told:   @prod at the last event
+ * @told:   the consumer's index at the last event, if there was anything for it to poll
  * @solicited: @prod behind the last completion that counts as solicited
  * @gathered: number of completions that came since the last event
  * @count, @period_us: moderation: the event waits until so many have been gathered (0: any
@@ -115,10 +115,11 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
  * @cq: the CQ
  * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; if the consumer arms by hdr->arm, that says it
  *
- * For a user CQ the event is raised at once if it has entries, not polled yet, that came since the
- * last event and would have raised this one.  Adapters do so, and programs count on it that poll
- * first and arm then.  Not if there are entries, too, that the last event was about: who arms first
- * and polls then will find all of them.  Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
+ * For a user CQ the event is raised at once if it has entries, not polled yet, that would have
+ * raised it.  Adapters do so, and programs count on it that poll first and arm then.  If it is
+ * armed in the ring, not as long as its consumer has not polled since the last event: who arms
+ * first and polls then finds all that there is, and who leaves some asks again (NHCA_RING_F_ARM).
+ * Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
  *
  * Calls comp_handler with the CQ's lock released.
  * Context: any.

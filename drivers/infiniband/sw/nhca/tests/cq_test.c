@@ -63,7 +63,7 @@ static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bo
 	f->cq.user = user;
 	f->cq.prod = start;
 	f->cq.cons = start;
-	f->cq.told = start;
+	f->cq.told = start - 1;
 	f->cq.solicited = start;
 	f->cq.ring.hdr->prod = start;
 	f->cq.ring.hdr->cons = start;
@@ -217,67 +217,50 @@ static void cq_arm_test(struct kunit *test)
 	}
 }
 
-/* Who polls first and arms then hears of what it has not polled, unless it has heard. */
+/* Who polls first and arms then, by a command, hears of what it has not polled. */
 static void cq_arm_late_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 8, 0xfffffffe, true);
 	u32 *cons = &f->cq.ring.hdr->cons;
-	int i;
 
-	/* one came, and none was told of */
 	post(f, 1, 0, false, NULL);
 	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 
-	/* two more; as long as the first is there they will be found with it */
+	/* two more; each arming hears of them */
 	post(f, 2, 0, true, NULL);
 	post(f, 3, 0, false, NULL);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	*cons += 1;
 	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
 	/* a solicited one that has been polled is none any more */
 	*cons += 2;
-	post(f, 4, 0, true, NULL);
-	post(f, 5, 0, false, NULL);
-	*cons += 1;
 	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
-	post(f, 6, IB_WC_WR_FLUSH_ERR, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+	post(f, 4, IB_WC_WR_FLUSH_ERR, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
 	/* nothing is there */
 	*cons += 2;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
-	cq_done(f);
-
-	/* who has polled for half the indices there are, and was told of nothing */
-	f = cq_make(test, 8, BIT(31) - 2, true);
-	f->cq.told = 0;
-	f->cq.solicited = 0;
-	for (i = 0; i < 4; i++)
-		post(f, i, 0, false, NULL);
-	f->cq.ring.hdr->cons += 3;
-	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 }
 
 /* A CQ that its consumer arms in the ring. */
-static struct cq_fixture *cq_make_word(struct kunit *test)
+static struct cq_fixture *cq_make_word(struct kunit *test, u32 start)
 {
-	struct cq_fixture *f = cq_make(test, 64, 0xfffffff0, true);
+	struct cq_fixture *f = cq_make(test, 64, start, true);
 
 	f->cq.word = true;
 	nhca_cq_give(&f->cq, &f->cq.ring);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, NHCA_RING_F_ARM);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->told, start - 1);
 	return f;
 }
 
@@ -302,7 +285,7 @@ static void cq_word_test(struct kunit *test)
 		{ U32_MAX, true, true },
 		{ U32_MAX - 1, false, true },
 	};
-	struct cq_fixture *f = cq_make_word(test);
+	struct cq_fixture *f = cq_make_word(test, 0xfffffff0);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 	unsigned int events = 0;
 	int i;
@@ -316,11 +299,11 @@ static void cq_word_test(struct kunit *test)
 		if (!cases[i].fires)
 			continue;
 		KUNIT_EXPECT_EQ_MSG(test, hdr->answered, cases[i].arm, "case %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->prod, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->cons, "case %d", i);
 		/* one event for one arming */
 		post(f, i, 0, true, NULL);
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->prod - 1, "case %d", i);
+		hdr->cons++;
 	}
 	cq_done(f);
 }
@@ -328,7 +311,7 @@ static void cq_word_test(struct kunit *test)
 /* What the kernel is asked besides: to look at entries, but never for another event. */
 static void cq_word_ask_test(struct kunit *test)
 {
-	struct cq_fixture *f = cq_make_word(test);
+	struct cq_fixture *f = cq_make_word(test, 0xfffffff0);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 
 	/* the entry was there before the word was */
@@ -339,25 +322,41 @@ static void cq_word_ask_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	KUNIT_EXPECT_EQ(test, hdr->answered, 4 | NHCA_ARM_NEXT);
 
+	/* as long as it has polled nothing it will find all */
+	post(f, 2, 0, false, NULL);
+	post(f, 3, 0, false, NULL);
+	hdr->arm = 8 | NHCA_ARM_NEXT;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	/* unless it leaves some, and again */
+	hdr->cons++;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	KUNIT_EXPECT_EQ(test, hdr->answered, 8 | NHCA_ARM_NEXT);
+	hdr->cons++;
+	hdr->arm = 12 | NHCA_ARM_NEXT;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+
 	/* it has been answered in the meantime */
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	hdr->cons = hdr->prod;
-	post(f, 2, 0, true, NULL);
+	post(f, 4, 0, true, NULL);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
 	/* whoever writes over what the kernel says there does not change what it knows */
 	hdr->answered = 0;
 	hdr->told = 0x1234;
-	post(f, 3, 0, true, NULL);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	hdr->arm = 8 | NHCA_ARM_NEXT;
+	post(f, 5, 0, true, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+	hdr->arm = 16 | NHCA_ARM_NEXT;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
-	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 
 	/* a consumer that does not know the word, and one that has no events */
-	f = cq_make_word(test);
+	f = cq_make_word(test, 0xfffffff0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
@@ -368,6 +367,27 @@ static void cq_word_ask_test(struct kunit *test)
 	f->cq.ring.hdr->arm = 4 | NHCA_ARM_NEXT;
 	post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	cq_done(f);
+}
+
+/* Indices go round: where the consumer was told, once upon a time, it may stand again. */
+static void cq_word_old_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make_word(test, BIT(31) - 2);
+	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
+	int i;
+
+	f->cq.told = BIT(31) + 1;
+	f->cq.solicited = BIT(31) + 3;
+	for (i = 0; i < 4; i++)
+		post(f, i, 0, false, NULL);
+	hdr->cons += 3;
+	hdr->arm = 4 | NHCA_ARM_SOLICITED;
+	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	hdr->arm = 8 | NHCA_ARM_NEXT;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	cq_done(f);
 }
 
@@ -408,6 +428,13 @@ static void cq_wait_period(struct cq_fixture *f)
 		msleep(20);
 }
 
+/* As a consumer in user space does */
+static void poll_and_arm(struct cq_fixture *f)
+{
+	f->cq.ring.hdr->cons = f->cq.ring.hdr->prod;
+	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+}
+
 /* The timer cannot fire while BH is disabled: the period is as long as the test likes. */
 static void cq_moderate_count_test(struct kunit *test)
 {
@@ -416,37 +443,37 @@ static void cq_moderate_count_test(struct kunit *test)
 
 	nhca_cq_moderate(&f->cq, 3, U16_MAX);
 	local_bh_disable();
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	for (i = 1; i <= 7; i++) {
 		post(f, i, 0, false, NULL);
 		/* the third and the sixth, each time armed again */
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, i / 3, "completion %d", i);
 		if (!(i % 3))
-			nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+			poll_and_arm(f);
 	}
 	/* neither what was solicited nor what failed is kept back */
 	post(f, 8, 0, true, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	post(f, 9, IB_WC_WR_FLUSH_ERR, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
 	/* without moderation what was kept back is told at once, and so is all that comes */
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	nhca_cq_moderate(&f->cq, 0, 0);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 5);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	post(f, 11, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 6);
 
 	/* neither is there any with a count of one, or without a period */
 	nhca_cq_moderate(&f->cq, 1, U16_MAX);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	post(f, 12, 0, false, NULL);
 	nhca_cq_moderate(&f->cq, 9, 0);
-	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
+	poll_and_arm(f);
 	post(f, 13, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 8);
 	local_bh_enable();
@@ -538,6 +565,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_arm_late_test),
 	KUNIT_CASE(cq_word_test),
 	KUNIT_CASE(cq_word_ask_test),
+	KUNIT_CASE(cq_word_old_test),
 	KUNIT_CASE(cq_handler_test),
 	KUNIT_CASE(cq_moderate_count_test),
 	KUNIT_CASE(cq_moderate_period_test),
