@@ -211,7 +211,12 @@ static bool forgiven(struct pair *p)
 	long rode = 0;
 	bool waits;
 
-	for (int i = 0; i < TRIES; i++) {
+	/* one reply in a hundred is late on a kernel that watches itself, and that is too many */
+	if (getenv("SLOWER") && atoi(getenv("SLOWER")) > 1) {
+		skipped = true;
+		return fail("replies come late too often");
+	}
+	for (int i = 0; i < WARMERS; i++) {
 		if (!warm(p))
 			return false;
 		/* each time more replies are needed before one waits */
