@@ -35,6 +35,8 @@ void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
 	if (!cq->word)
 		return;
 	ring->hdr->told = cq->told;
+	ring->hdr->answered = cq->answered;
+	ring->hdr->arm = READ_ONCE(cq->ring.hdr->arm);
 	ring->hdr->flags |= NHCA_RING_F_ARM;
 }
 

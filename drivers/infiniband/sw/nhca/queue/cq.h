@@ -78,8 +78,8 @@ void nhca_cq_stop(struct nhca_cq *cq);
 /**
  * nhca_cq_give - let the consumer of a ring arm its CQ there, if it has events
  * @cq: the CQ
- * @ring: its ring, or the one that it will get
- * Context: any.
+ * @ring: its ring, or the one that takes that one's place and is armed as it is
+ * Context: any; with the CQ's lock, if others know of the CQ.
  */
 void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring);
 

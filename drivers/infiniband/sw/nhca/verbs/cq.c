@@ -162,9 +162,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *new)
 		       sizeof(struct nhca_cqe));
 	new->hdr->cons = cons;
 	new->hdr->prod = cq->prod;
-	new->hdr->told = cq->told;
-	new->hdr->answered = cq->answered;
-	new->hdr->arm = READ_ONCE(cq->ring.hdr->arm);
+	nhca_cq_give(cq, new);
 	swap(cq->ring, *new);
 	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
 out:
@@ -190,7 +188,6 @@ static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 	err = nhca_ring_alloc(&ring, cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
-	nhca_cq_give(cq, &ring);
 
 	/* before the swap: afterwards there is no way back */
 	if (udata) {
