@@ -110,10 +110,13 @@ err_unsupported:
 
 int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
+	struct nhca_cq *cq = to_ncq(ibcq);
 	struct ibv_modify_cq cmd = {};
 
 	/* Once and for all: an event that is kept back depends on who arms when. */
-	to_ncq(ibcq)->moderated = true;
+	pthread_spin_lock(&cq->arming);
+	cq->moderated = true;
+	pthread_spin_unlock(&cq->arming);
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 

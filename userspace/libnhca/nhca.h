@@ -123,11 +123,11 @@ struct nhca_wq {
  * @vcq:    libibverbs' part
  * @dv:     extended polling: what only channels have
  * @ring:   of struct nhca_cqe
+ * @arming: protects the ring's @arm and @moderated; held while a resize changes the rings,
+ *          inside @lock.  Who polls may arm: it is not @lock
+ * @moderated: arming it needs the kernel
  * @lock:   protects all below and the consuming of entries; held from
  *          ibv_start_poll() to ibv_end_poll(), and over a resize
- * @arming: protects the ring's @arm; held while a resize changes the rings, inside @lock.
- *          Who polls may arm: it is not @lock
- * @moderated: arming it needs the kernel
  * @asked:  the ring's @arm for which the kernel was asked to look at what was left unpolled
  * @single: the application promised to use one thread
  * @domain: the parent domain that it is in, or NULL
@@ -144,9 +144,9 @@ struct nhca_cq {
 	struct verbs_cq vcq;
 	struct nhcadv_cq dv;
 	struct nhca_ring ring;
-	pthread_spinlock_t lock;
 	pthread_spinlock_t arming;
 	bool moderated;
+	pthread_spinlock_t lock;
 	uint32_t asked;
 	bool single;
 	struct nhca_pd *domain;
