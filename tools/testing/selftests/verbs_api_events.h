@@ -3,14 +3,43 @@
  * Part of verbs_api.c: completion events.
  */
 
+/* A pair whose end b has events.  Return: its CQ, or NULL. */
+static struct ibv_cq *event_pair(struct pair *p)
+{
+	return make_pair(p, (struct pair_opts){ .channel = true }) ? ibv_cq_ex_to_cq(p->b.cq) : NULL;
+}
+
+/* A message that b has by now, but has not polled. */
+static bool message(struct pair *p, int wr_id)
+{
+	struct completion c;
+
+	return post_recv(p, wr_id, 0, 64) && post_send(p, wr_id, 0, 8, IBV_SEND_SIGNALED) &&
+	       wait_for(p->a.cq, wr_id, IBV_WC_SEND, &c);
+}
+
+/* b polls the two there are, and is still armed for the next one. */
+static bool polled_and_armed(struct pair *p)
+{
+	struct completion c;
+
+	for (int i = 0; i < 2; i++)
+		if (!wait_for(p->b.cq, i, IBV_WC_RECV, &c))
+			return false;
+	if (!post_recv(p, 2, 0, 64) || !post_send(p, 2, 0, 8, IBV_SEND_SIGNALED))
+		return false;
+	REQUIRE(cq_event(p->channel, 5000), "armed, but no event");
+	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
+}
+
 static bool cq_events(struct pair *p)
 {
 	struct ibv_cq *cq;
 	struct completion c;
 
-	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+	cq = event_pair(p);
+	if (!cq)
 		return false;
-	cq = ibv_cq_ex_to_cq(p->b.cq);
 	for (int i = 0; i < 20; i++) {
 		if (!post_recv(p, i, 0, 64))
 			return false;
@@ -35,15 +64,12 @@ static bool cq_events(struct pair *p)
 static bool event_between(struct pair *p)
 {
 	struct ibv_cq *cq;
-	struct completion c;
 
-	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+	cq = event_pair(p);
+	if (!cq)
 		return false;
-	cq = ibv_cq_ex_to_cq(p->b.cq);
 	for (int i = 0; i < 2; i++) {
-		if (!post_recv(p, i, 0, 64) ||
-		    !post_send(p, i, 0, 8, IBV_SEND_SIGNALED) ||
-		    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
+		if (!message(p, i))
 			return false;
 		if (!i) {
 			VERB(ibv_req_notify_cq(cq, 1));
@@ -54,13 +80,7 @@ static bool event_between(struct pair *p)
 	REQUIRE(cq_event(p->channel, 5000), "no event for completions before arming");
 	VERB(ibv_req_notify_cq(cq, 0));
 	REQUIRE(!cq_event(p->channel, 200), "a second event for the same completions");
-	for (int i = 0; i < 2; i++)
-		if (!wait_for(p->b.cq, i, IBV_WC_RECV, &c))
-			return false;
-	if (!post_recv(p, 2, 0, 64) || !post_send(p, 2, 0, 8, IBV_SEND_SIGNALED))
-		return false;
-	REQUIRE(cq_event(p->channel, 5000), "armed, but no event");
-	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
+	return polled_and_armed(p);
 }
 
 /*
@@ -70,27 +90,18 @@ static bool event_between(struct pair *p)
 static bool event_behind(struct pair *p)
 {
 	struct ibv_cq *cq;
-	struct completion c;
 
-	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+	cq = event_pair(p);
+	if (!cq)
 		return false;
-	cq = ibv_cq_ex_to_cq(p->b.cq);
 	VERB(ibv_req_notify_cq(cq, 0));
 	for (int i = 0; i < 2; i++)
-		if (!post_recv(p, i, 0, 64) ||
-		    !post_send(p, i, 0, 8, IBV_SEND_SIGNALED) ||
-		    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
+		if (!message(p, i))
 			return false;
 	REQUIRE(cq_event(p->channel, 5000), "no event");
 	VERB(ibv_req_notify_cq(cq, 0));
 	REQUIRE(!cq_event(p->channel, 200), "an event more, for what is there with the first");
-	for (int i = 0; i < 2; i++)
-		if (!wait_for(p->b.cq, i, IBV_WC_RECV, &c))
-			return false;
-	if (!post_recv(p, 2, 0, 64) || !post_send(p, 2, 0, 8, IBV_SEND_SIGNALED))
-		return false;
-	REQUIRE(cq_event(p->channel, 5000), "armed, but no event");
-	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
+	return polled_and_armed(p);
 }
 
 static int poll_some(struct pair *p, bool extended, int num)
@@ -112,21 +123,18 @@ static int poll_some(struct pair *p, bool extended, int num)
  */
 static bool event_left(struct pair *p)
 {
-	struct completion c;
 	struct ibv_cq *cq;
 	int seen, n;
 
 	if (!dev.nhca)
 		return missing("an event for what is left");
-	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+	cq = event_pair(p);
+	if (!cq)
 		return false;
-	cq = ibv_cq_ex_to_cq(p->b.cq);
 	for (int room = 1; room <= 6; room++) {
 		VERB(ibv_req_notify_cq(cq, 0));
 		for (int i = 0; i < 10; i++)
-			if (!post_recv(p, i, 0, 64) ||
-			    !post_send(p, i, 0, 8, IBV_SEND_SIGNALED) ||
-			    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
+			if (!message(p, i))
 				return false;
 		for (seen = 0; seen < 10; seen += n) {
 			REQUIRE(cq_event(p->channel, 5000), "%d of 10, by %d, and no event", seen, room);
@@ -148,9 +156,9 @@ static bool event_resized(struct pair *p)
 	struct ibv_cq *cq;
 	struct completion c;
 
-	if (!make_pair(p, (struct pair_opts){ .channel = true }))
+	cq = event_pair(p);
+	if (!cq)
 		return false;
-	cq = ibv_cq_ex_to_cq(p->b.cq);
 	for (int i = 0; i < 8; i++) {
 		VERB(ibv_req_notify_cq(cq, 0));
 		if (ibv_resize_cq(cq, i % 2 ? 100 : 1000))
@@ -185,16 +193,13 @@ static void dawdle(uint32_t *dice)
 static void *race_sender(void *arg)
 {
 	struct pair *p = arg;
-	struct completion c;
 	uint32_t dice = 1;
 
 	for (int i = 0; i < RACE_MESSAGES; i++) {
 		while (race_seen < i && !race_over)
 			sched_yield();
 		dawdle(&dice);
-		if (race_over || !post_recv(p, i, 0, 64) ||
-		    !post_send(p, i, 0, 8, IBV_SEND_SIGNALED) ||
-		    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
+		if (race_over || !message(p, i))
 			return NULL;
 	}
 	return p;
