@@ -163,7 +163,7 @@ bench_netem() {
 	done
 }
 
-# Nobody but the two kernels takes part, in softirq: no adapter in software can be faster.
+# What the link and the two kernels take by themselves: a process has part in one end of an echo only.
 bench_ping() {
 	if [ "$NODE" = "$NODES" ]; then
 		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1
