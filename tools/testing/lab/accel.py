@@ -65,4 +65,3 @@ def _probe(image):
         works = False
     say.note("KVM works" if works else "KVM does not boot a guest here: emulation from now on")
     return works
-

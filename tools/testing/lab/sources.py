@@ -145,4 +145,3 @@ def _has_digest(path, digest):
     if not path.is_file():
         return False
     return hashlib.sha256(path.read_bytes()).hexdigest() == digest
-

@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 
 import guest
 import network

@@ -45,7 +45,7 @@ barrier marked
 if [ "$NODE" = 1 ]; then
 	history_run "$steps" "${!last}" || LIB_FAILED=1
 fi
-barrier done 86400
+barrier "done" 86400
 if [ "$NODE" = "$NODES" ]; then
 	# Those whose owner was killed may still wait for it.
 	sleep 5

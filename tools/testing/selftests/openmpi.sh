@@ -16,7 +16,8 @@ run "mpicc" mpicc -O1 -Wall -Wextra -o /usr/local/bin/mpi_checked "$LAB_SRC/self
 keys=$LAB_CTL/keys
 [ "$NODE" = 1 ] && mkdir "$keys" && ssh-keygen -q -t ed25519 -N '' -f "$keys/id_ed25519"
 barrier
-mkdir -p -m 700 /root/.ssh /run/sshd
+mkdir -p /run/sshd
+mkdir -m 700 /root/.ssh
 cp "$keys/id_ed25519" /root/.ssh/
 chmod 600 /root/.ssh/id_ed25519
 cp "$keys/id_ed25519.pub" /root/.ssh/authorized_keys

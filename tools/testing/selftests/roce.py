@@ -33,6 +33,7 @@ BARE = 0x0f                 # of an nhca that has seen us: no ICRC ("Between nhc
 
 NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x60, 0x61, 0x62, 0x63
 
+
 def bth(opcode, qpn, psn, pad=0, pkey=0xffff, version=0, ackreq=True, solicited=False, byte4=0):
     return struct.pack("!BBHBBHI", opcode, solicited << 7 | 1 << 6 | pad << 4 | version, pkey, byte4,
                        qpn >> 16, qpn & 0xffff, ackreq << 31 | psn & 0xffffff)
