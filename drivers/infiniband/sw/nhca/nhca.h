@@ -2,8 +2,8 @@
 /*
  * What every room of nhca knows: the device, its limits and its counters.
  *
- * Include order follows the arrows of DESIGN: wire knows nothing, queue,
- * memory and net know wire, transport knows those, verbs knows transport.
+ * Includes follow the arrows of Documentation/internals.rst: wire/ includes no other room; queue/,
+ * memory/ and net/ include wire/; transport/ includes those; verbs/ includes transport/.
  */
 #ifndef NHCA_H
 #define NHCA_H
