@@ -84,6 +84,8 @@ def parser():
     one.add_argument("name", choices=kernel.NAMES)
     one = commands.add_parser("source", help="fetch a source from Debian, print its folder")
     one.add_argument("name", choices=("rdma-core", "linux"))
+    one.add_argument("--release", default="trixie", choices=("trixie", "backports"),
+                     help="whose kernel (trixie)")
     commands.add_parser("clean", help="remove what the lab made, images included")
     return top
 
@@ -148,7 +150,7 @@ def _dispatch(options, behind):
     elif options.command == "kernel":
         print(kernel.make(options.name).version)
     elif options.command == "source":
-        print(sources.rdma_core() if options.name == "rdma-core" else sources.linux())
+        print(sources.rdma_core() if options.name == "rdma-core" else sources.linux(options.release))
     elif options.command == "clean":
         shutil.rmtree(paths.STATE, ignore_errors=True)
     return 0

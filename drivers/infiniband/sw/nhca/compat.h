@@ -50,8 +50,8 @@
 	ib_umem_get(device, addr, size, access)
 #endif
 
-/* before, every new device began in the initial namespace */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0) && !defined(ib_alloc_device_with_net)
+/* every new device began in the initial namespace */
 #define ib_alloc_device_with_net(drv_struct, member, net) \
 	ib_alloc_device(drv_struct, member)
 #endif
@@ -60,7 +60,7 @@
 #define ib_mark_name_assigned_by_user(ibdev)	do { } while (0)
 #endif
 
-/* ib_device_ops: verbs whose signature or name was another */
+/* NHCA_OLD_*: entries of ib_device_ops whose signature or name was another */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
 #endif
