@@ -130,18 +130,18 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 	struct nhca_ring_hdr *hdr = cq->ring.hdr;
 	uint32_t arm, cons, prod;
 
-	if (!(nhca_load(&hdr->flags) & NHCA_RING_F_ARM))
+	if (!(nhca_load(&hdr->flags) & NHCA_RING_F_ARM_SEQ))
 		return true;
 
-	arm = nhca_load(&hdr->arm);
+	arm = nhca_load(&hdr->arm_seq);
 	/* What is asked for and not answered, and was as much, stays. */
-	if (arm == nhca_load(&hdr->answered) || (arm & NHCA_ARM_KINDS) < kind)
-		nhca_store(&hdr->arm, ((arm | NHCA_ARM_KINDS) + 1) | kind);
+	if (arm == nhca_load(&hdr->arm_seq_acked) || (arm & NHCA_ARM_MASK) < kind)
+		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
 	/* The kernel sees it with the next entry, or that entry is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
 	cons = nhca_load(&hdr->cons);
 	prod = nhca_load(&hdr->prod);
-	return cq->moderated || (prod != cons && cons != nhca_load(&hdr->told));
+	return cq->moderated || (prod != cons && cons != nhca_load(&hdr->last_event_cons));
 }
 
 int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
@@ -150,7 +150,7 @@ int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	bool ask;
 
 	pthread_spin_lock(&cq->arming);
-	ask = arm_in_ring(cq, solicited_only ? NHCA_ARM_SOLICITED : NHCA_ARM_NEXT);
+	ask = arm_in_ring(cq, solicited_only ? NHCA_ARM_SOLICITED : NHCA_ARM_NEXT_COMP);
 	pthread_spin_unlock(&cq->arming);
 	return ask ? ibv_cmd_req_notify_cq(ibcq, solicited_only) : 0;
 }
@@ -285,8 +285,8 @@ bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod)
 		return false;
 	/* Who arms at the same time sees what has been consumed, or is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
-	arm = nhca_load(&hdr->arm);
-	if (arm == cq->asked || arm == nhca_load(&hdr->answered))
+	arm = nhca_load(&hdr->arm_seq);
+	if (arm == cq->asked || arm == nhca_load(&hdr->arm_seq_acked))
 		return false;
 	cq->asked = arm;
 	return true;

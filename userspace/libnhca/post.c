@@ -126,7 +126,7 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp)
 static bool wants_doorbell(struct nhca_wq *wq)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	return nhca_load(&wq->ring.hdr->flags) & NHCA_RING_F_DOORBELL;
+	return nhca_load(&wq->ring.hdr->flags) & NHCA_RING_F_NEED_DOORBELL;
 }
 
 static int put_inline(struct nhca_qp *qp, struct nhca_send_wqe *wqe,

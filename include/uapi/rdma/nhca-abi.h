@@ -4,8 +4,8 @@
  *
  * Work queues and completion queues are rings in memory that both sides map.
  * Each ring has one producer and one consumer; each index has one owner.
- * The kernel believes nothing that it reads here: it bounds every index and
- * copies every entry once before it looks at it.
+ * The kernel does not trust what it reads here: it bounds every index, and it
+ * copies every entry once and checks the copy.
  */
 #ifndef RDMA_NHCA_ABI_H
 #define RDMA_NHCA_ABI_H
@@ -17,7 +17,7 @@
 
 #define NHCA_ABI_VERSION	1
 
-/* Outside of enum rdma_driver_id: 'n' 'h' */
+/* Not a value of enum rdma_driver_id: 'n' 'h' */
 #define NHCA_RDMA_DRIVER_ID	0x6e68
 
 #define NHCA_MAX_SGE		32
@@ -29,10 +29,11 @@
  *         by the producer after the entries themselves
  * @cons:  entries ever consumed, modulo 2^32; written with release semantics
  *         by the consumer when it no longer needs the entries
- * @told:  CQ: @cons when the last completion event was raised, if there were entries to consume;
- *         written by the kernel only
- * @answered: CQ: @arm that this event answered; written by the kernel only
- * @arm:   CQ: asks for a completion event while it differs from @answered, see NHCA_RING_F_ARM
+ * @last_event_cons: CQ: @cons when the last completion event was raised, if there were entries
+ *         to consume, else an index that the consumer is not at; written by the kernel only
+ * @arm_seq_acked: CQ: the @arm_seq that this event acknowledged; written by the kernel only
+ * @arm_seq: CQ: requests a completion event while it differs from @arm_seq_acked; see
+ *         NHCA_RING_F_ARM_SEQ
  * @flags: NHCA_RING_F_*; written by the kernel only
  *
  * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.
@@ -45,11 +46,11 @@
  */
 struct nhca_ring_hdr {
 	__u32 prod;
-	__u32 told;
-	__u32 answered;
+	__u32 last_event_cons;
+	__u32 arm_seq_acked;
 	__u32 pad0[13];
 	__u32 cons;
-	__u32 arm;
+	__u32 arm_seq;
 	__u32 pad1[14];
 	__u32 flags;
 	__u32 pad2[31];
@@ -59,26 +60,26 @@ struct nhca_ring_hdr {
 #define NHCA_RING_HDR_SIZE	256
 
 /*
- * The consumer of this RQ wants a doorbell (IB_USER_VERBS_CMD_POST_RECV or
- * IB_USER_VERBS_CMD_POST_SRQ_RECV with no work requests) after entries were
- * produced: the QP is in the error state and flushes them.  The producer
- * looks at it after a full barrier behind its store to @prod.
+ * The kernel needs a receive doorbell after entries were produced to this RQ,
+ * because the QP is in the error state and flushes them.  The producer loads
+ * the flag after its store to @prod, with a full barrier in between.
  */
-#define NHCA_RING_F_DOORBELL	(1u << 0)
+#define NHCA_RING_F_NEED_DOORBELL	(1u << 0)
 
 /*
- * The kernel looks at @arm of this CQ with every entry, so that arming takes no system call: the
- * consumer stores a value that it has not had there before, with one of NHCA_ARM_* in its low bits,
- * and looks at @prod and @cons behind a full barrier.  If there are entries that it has not
- * consumed, and @cons is not @told, so that it has consumed some since the last event, it asks the
- * kernel to look (IB_USER_VERBS_CMD_REQ_NOTIFY_CQ).  So it does, behind a full barrier, too, when
- * it has armed and consumes only some of the entries.  With moderation it asks whenever it arms.
+ * The kernel reads @arm_seq of this CQ with every entry that it produces, so that arming needs no
+ * system call.  To arm, the consumer stores a value that differs from all recent ones, with one of
+ * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  It also rings the CQ
+ * doorbell if there are unconsumed entries and @cons differs from @last_event_cons (it has consumed
+ * entries since the last event).  A consumer that has armed and then consumes only some of the
+ * entries makes the same check, again after a full barrier.  If the CQ has moderation, the consumer
+ * rings the CQ doorbell whenever it arms.
  */
-#define NHCA_RING_F_ARM		(1u << 1)
+#define NHCA_RING_F_ARM_SEQ		(1u << 1)
 
 #define NHCA_ARM_SOLICITED	1u
-#define NHCA_ARM_NEXT		2u
-#define NHCA_ARM_KINDS		3u
+#define NHCA_ARM_NEXT_COMP		2u
+#define NHCA_ARM_MASK		3u
 
 struct nhca_sge {
 	__aligned_u64 addr;
@@ -123,7 +124,7 @@ enum nhca_wr_opcode {
 #define NHCA_FLUSH_RANGE	0
 #define NHCA_FLUSH_REGION	1
 
-/* nhca_rcxt_wr.notify: who is told when all bytes of the transfer are in place */
+/* nhca_rcxt_wr.notify: which sides get a completion when all bytes of the transfer are in place */
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 

@@ -9,11 +9,11 @@
 #include "../observe/inject.h"
 #include "cq.h"
 
-/* entries after which indices that stayed behind are drawn along: a power of two, below 2^31 */
-#define NHCA_CQ_DRAG	BIT(29)
+/* Entries after which cq_clamp() runs: a power of two, below 2^31 */
+#define NHCA_CQ_CLAMP	BIT(29)
 
-static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED && NHCA_ARM_NEXT == (u32)IB_CQ_NEXT_COMP &&
-	      NHCA_ARM_KINDS == (u32)IB_CQ_SOLICITED_MASK);
+static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED && NHCA_ARM_NEXT_COMP == (u32)IB_CQ_NEXT_COMP &&
+	      NHCA_ARM_MASK == (u32)IB_CQ_SOLICITED_MASK);
 
 /* entries in use; what user space says is bounded by the caller */
 static u32 cq_used(const struct nhca_cq *cq)
@@ -32,22 +32,22 @@ static bool cq_ahead(u32 index, u32 cons)
 
 void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
 {
-	if (!cq->word)
+	if (!cq->arm_in_ring)
 		return;
-	ring->hdr->told = cq->told;
-	ring->hdr->answered = cq->answered;
-	ring->hdr->arm = READ_ONCE(cq->ring.hdr->arm);
-	ring->hdr->flags |= NHCA_RING_F_ARM;
+	ring->hdr->last_event_cons = cq->last_event_cons;
+	ring->hdr->arm_seq_acked = cq->arm_seq_acked;
+	ring->hdr->arm_seq = READ_ONCE(cq->ring.hdr->arm_seq);
+	ring->hdr->flags |= NHCA_RING_F_ARM_SEQ;
 }
 
 /* Return: what the CQ is armed for, a mask of enum ib_cq_notify_flags. */
 static u8 cq_armed(struct nhca_cq *cq)
 {
-	if (!cq->word)
+	if (!cq->arm_in_ring)
 		return cq->armed;
-	/* anything may stand there; it is looked at here once */
-	cq->arm = READ_ONCE(cq->ring.hdr->arm);
-	return cq->armed | (cq->arm != cq->answered ? cq->arm & NHCA_ARM_KINDS : 0);
+	/* User space may have stored any value; read it once. */
+	cq->arm_seq = READ_ONCE(cq->ring.hdr->arm_seq);
+	return cq->armed | (cq->arm_seq != cq->arm_seq_acked ? cq->arm_seq & NHCA_ARM_MASK : 0);
 }
 
 void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
@@ -70,14 +70,14 @@ void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
 }
 
 /*
- * Does the event wait for more completions?  Then the timer runs.  Who asked for an event at the
- * next solicited completion, or has an unsuccessful one, is not kept waiting.
+ * Moderation never defers the event of a solicited or unsuccessful completion.
+ * Return: true if moderation defers the event; the timer runs then.
  */
-static bool cq_gathers(struct nhca_cq *cq, u8 kind)
+static bool cq_moderated(struct nhca_cq *cq, u8 kind)
 {
 	if (likely(!cq->period_us) || kind & IB_CQ_SOLICITED)
 		return false;
-	if (cq->count && cq->gathered >= cq->count)
+	if (cq->count && cq->mod_count >= cq->count)
 		return false;
 	if (!hrtimer_is_queued(&cq->timer))
 		hrtimer_start(&cq->timer, ns_to_ktime(cq->period_us * NSEC_PER_USEC),
@@ -85,51 +85,60 @@ static bool cq_gathers(struct nhca_cq *cq, u8 kind)
 	return true;
 }
 
-/* A consumer that stands at @cons has been told. */
-static void cq_set_told(struct nhca_cq *cq, u32 cons)
+/* Record, here and in the ring, that the last event was raised at consumer index @cons. */
+static void cq_set_event_cons(struct nhca_cq *cq, u32 cons)
 {
-	cq->told = cons;
-	if (cq->word)
-		WRITE_ONCE(cq->ring.hdr->told, cons);
+	cq->last_event_cons = cons;
+	if (cq->arm_in_ring)
+		WRITE_ONCE(cq->ring.hdr->last_event_cons, cons);
 }
 
-/* The event that the CQ is armed for, as cq_armed() has just found, is raised by the caller now. */
-static void cq_told(struct nhca_cq *cq)
+/* Disarm: the caller raises the event that cq_armed() has just reported. */
+static void cq_event_raised(struct nhca_cq *cq)
 {
 	u32 used = cq_used(cq);
 
 	cq->armed = 0;
-	cq->kept = 0;
-	cq->gathered = 0;
-	/* who has polled all is told of nothing that is there */
-	cq_set_told(cq, cq->prod - used - !used);
-	if (!cq->word)
+	cq->deferred = 0;
+	cq->mod_count = 0;
+	/*
+	 * If the consumer has polled everything, store an index that it can never be at, so that
+	 * the next arm is not suppressed.
+	 */
+	cq_set_event_cons(cq, cq->prod - used - !used);
+	if (!cq->arm_in_ring)
 		return;
-	cq->answered = cq->arm;
-	WRITE_ONCE(cq->ring.hdr->answered, cq->answered);
+	cq->arm_seq_acked = cq->arm_seq;
+	WRITE_ONCE(cq->ring.hdr->arm_seq_acked, cq->arm_seq_acked);
 }
 
-/* Indices of long ago must not become the consumer's again; called more often than they could. */
-static void cq_drag(struct nhca_cq *cq)
+/*
+ * Move stored indices along, so that they do not equal the consumer index again after it wraps.
+ * Called at least every 2^31 entries.
+ */
+static void cq_clamp(struct nhca_cq *cq)
 {
 	u32 entries = nhca_ring_entries(&cq->ring);
 
-	if (cq->prod - cq->told > entries)
-		cq_set_told(cq, cq->prod - entries - 1);
+	if (cq->prod - cq->last_event_cons > entries)
+		cq_set_event_cons(cq, cq->prod - entries - 1);
 	if (cq->prod - cq->solicited > entries)
 		cq->solicited = cq->prod - entries;
 }
 
-/* Is the event due for completions of this @kind, a mask of enum ib_cq_notify_flags?  Disarms. */
-static bool cq_tell(struct nhca_cq *cq, u8 kind)
+/*
+ * @kind: of the new completions, a mask of enum ib_cq_notify_flags.
+ * Return: true if the caller must raise the event; the CQ is disarmed then.
+ */
+static bool cq_event_due(struct nhca_cq *cq, u8 kind)
 {
 	if (!(cq_armed(cq) & kind) || cq->dying)
 		return false;
-	if (cq_gathers(cq, kind)) {
-		cq->kept |= kind;
+	if (cq_moderated(cq, kind)) {
+		cq->deferred |= kind;
 		return false;
 	}
-	cq_told(cq);
+	cq_event_raised(cq);
 	return true;
 }
 
@@ -151,9 +160,9 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	fire = (cq_armed(cq) & cq->kept) && !cq->dying && (cq->user || cq_used(cq));
+	fire = (cq_armed(cq) & cq->deferred) && !cq->dying && (cq->user || cq_used(cq));
 	if (fire)
-		cq_told(cq);
+		cq_event_raised(cq);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
@@ -164,7 +173,7 @@ void nhca_cq_init(struct nhca_cq *cq)
 {
 	spin_lock_init(&cq->lock);
 	/* nowhere near where the consumer begins */
-	cq->told = U32_MAX;
+	cq->last_event_cons = U32_MAX;
 	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 }
 
@@ -186,7 +195,7 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 	cq->period_us = count == 1 ? 0 : period_us;
 	cq->count = count;
 	/* what waited by the old values may be due */
-	fire = cq_tell(cq, cq->kept);
+	fire = cq_event_due(cq, cq->deferred);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
@@ -227,7 +236,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	/* an unsuccessful completion counts as solicited (IBTA 11.4.2.2) */
 	if (solicited || cqe->status != IB_WC_SUCCESS)
 		kind |= IB_CQ_SOLICITED;
-	cqe->timestamp = cq->stamps ? ktime_get_raw_ns() : 0;
+	cqe->timestamp = cq->timestamps ? ktime_get_raw_ns() : 0;
 	if (cq->user)
 		cqe->kernel = 0;
 
@@ -246,16 +255,16 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	cq->prod++;
 	/* the consumer that sees the index sees the entry */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
-	if (cq->word) {
-		/* who arms looks at the index then: it sees this one, or is seen here */
+	if (cq->arm_in_ring) {
+		/* Pairs with the fence of a consumer that stores arm_seq and then loads prod. */
 		smp_mb();
 	}
 	if (kind & IB_CQ_SOLICITED)
 		cq->solicited = cq->prod;
-	if (unlikely(!(cq->prod % NHCA_CQ_DRAG)))
-		cq_drag(cq);
-	cq->gathered++;
-	fire = cq_tell(cq, kind);
+	if (unlikely(!(cq->prod % NHCA_CQ_CLAMP)))
+		cq_clamp(cq);
+	cq->mod_count++;
+	fire = cq_event_due(cq, kind);
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)
@@ -264,15 +273,16 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 }
 
 /*
- * Return: kinds of completions that wait for a consumer that does not know of any.  @word: one who
- * has not polled since the last event knows.
+ * @in_ring: the consumer arms the CQ by hdr->arm_seq.  If it has not polled since the last event,
+ *           it will poll all entries that are there.
+ * Return: kinds of completions in the CQ for which an arm has to raise an event.
  */
-static u8 cq_untold(const struct nhca_cq *cq, bool word)
+static u8 cq_unseen(const struct nhca_cq *cq, bool in_ring)
 {
 	u32 used = cq_used(cq);
 	u32 cons = cq->prod - used;
 
-	if (!used || (word && cons == cq->told))
+	if (!used || (in_ring && cons == cq->last_event_cons))
 		return 0;
 	return IB_CQ_NEXT_COMP | (cq_ahead(cq->solicited, cons) ? IB_CQ_SOLICITED : 0);
 }
@@ -280,19 +290,19 @@ static u8 cq_untold(const struct nhca_cq *cq, bool word)
 bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 {
 	unsigned long flags;
-	bool waiting, fire, word;
+	bool waiting, fire, in_ring;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	word = cq->word && READ_ONCE(cq->ring.hdr->arm);
+	in_ring = cq->arm_in_ring && READ_ONCE(cq->ring.hdr->arm_seq);
 	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
-	if (!word && cq->armed != IB_CQ_NEXT_COMP)
+	if (!in_ring && cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
 	waiting = cq_used(cq);
 	if (!waiting) {
-		cq->kept = 0;
-		cq->gathered = 0;
+		cq->deferred = 0;
+		cq->mod_count = 0;
 	}
-	fire = cq->user && cq_tell(cq, cq_untold(cq, word));
+	fire = cq->user && cq_event_due(cq, cq_unseen(cq, in_ring));
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)

@@ -19,19 +19,19 @@
  * @prod:   entries produced; the truth of which hdr->prod is the copy
  * @cons:   kernel consumers only: entries polled
  * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
- * @kept:   kinds of completions, of the same two, that are due and that moderation keeps back
- * @arm:    hdr->arm, as last read
- * @answered: hdr->arm that the last event answered
- * @told:   the consumer's index at the last event, if there was anything for it to poll
- * @solicited: @prod behind the last completion that counts as solicited
- * @gathered: number of completions that came since the last event
- * @count, @period_us: moderation: the event waits until so many have been gathered (0: any
- *          number), but no longer than that; no moderation if @period_us is 0
+ * @deferred: kinds of completions, of the same two, whose event moderation defers
+ * @arm_seq: hdr->arm_seq, as last read
+ * @arm_seq_acked: hdr->arm_seq that the last event acknowledged
+ * @last_event_cons: the consumer index at the last event, if there were entries to poll
+ * @solicited: @prod after the last completion that counts as solicited
+ * @mod_count: number of completions since the last event
+ * @count, @period_us: moderation: the event waits for @count completions (0: any number), but
+ *          no longer than @period_us microseconds; no moderation if @period_us is 0
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
  * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
- * @word:   its consumer may arm it by hdr->arm
- * @stamps: completions have their time
+ * @arm_in_ring: the consumer may arm it by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
+ * @timestamps: completions carry a timestamp
  * @dying:  being destroyed: no more events
  */
 struct nhca_cq {
@@ -40,20 +40,20 @@ struct nhca_cq {
 	struct nhca_ring ring;
 	u32 prod;
 	u32 cons;
-	u32 arm;
-	u32 answered;
-	u32 told;
+	u32 arm_seq;
+	u32 arm_seq_acked;
+	u32 last_event_cons;
 	u32 solicited;
 	u8 armed;
-	u8 kept;
+	u8 deferred;
 	u16 count;
 	u16 period_us;
-	u32 gathered;
+	u32 mod_count;
 	struct hrtimer timer;
 	bool overflown;
 	bool user;
-	bool word;
-	bool stamps;
+	bool arm_in_ring;
+	bool timestamps;
 	bool dying;
 };
 
@@ -113,12 +113,13 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 /**
  * nhca_cq_arm - have the next completion raise the event
  * @cq: the CQ
- * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; if the consumer arms by hdr->arm, that says it
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; if the consumer arms by hdr->arm_seq, that says it
  *
- * For a user CQ the event is raised at once if it has entries, not polled yet, that would have
- * raised it.  Adapters do so, and programs count on it that poll first and arm then.  If it is
- * armed in the ring, not as long as its consumer has not polled since the last event: who arms
- * first and polls then finds all that there is, and who leaves some asks again (NHCA_RING_F_ARM).
+ * For a user CQ the event is raised immediately if the CQ has unpolled entries that would have
+ * raised it, as adapters do: programs rely on it that poll first and arm then.  If the CQ is armed
+ * in the ring and its consumer has not polled since the last event, no event is raised: a consumer
+ * that arms and then polls finds all entries, and one that leaves entries rings the doorbell
+ * (NHCA_RING_F_ARM_SEQ).
  * Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
  *
  * Calls comp_handler with the CQ's lock released.

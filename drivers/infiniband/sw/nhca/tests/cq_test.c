@@ -63,7 +63,7 @@ static struct cq_fixture *cq_make(struct kunit *test, u32 entries, u32 start, bo
 	f->cq.user = user;
 	f->cq.prod = start;
 	f->cq.cons = start;
-	f->cq.told = start - 1;
+	f->cq.last_event_cons = start - 1;
 	f->cq.solicited = start;
 	f->cq.ring.hdr->prod = start;
 	f->cq.ring.hdr->cons = start;
@@ -100,7 +100,7 @@ static void cq_order_test(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(starts); i++) {
 		f = cq_make(test, 8, starts[i], false);
-		f->cq.stamps = i % 2;
+		f->cq.timestamps = i % 2;
 		posted = 0;
 		polled = 0;
 		stamp = 0;
@@ -118,7 +118,7 @@ static void cq_order_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, polled, posted);
 		}
 		/* who asked for the time has it, and nobody else pays for it */
-		KUNIT_EXPECT_EQ(test, !!stamp, f->cq.stamps);
+		KUNIT_EXPECT_EQ(test, !!stamp, f->cq.timestamps);
 		KUNIT_EXPECT_EQ(test, f->comp_events + f->err_events, 0);
 		cq_done(f);
 	}
@@ -253,53 +253,53 @@ static void cq_arm_late_test(struct kunit *test)
 }
 
 /* A CQ that its consumer arms in the ring. */
-static struct cq_fixture *cq_make_word(struct kunit *test, u32 start)
+static struct cq_fixture *cq_make_arm_seq(struct kunit *test, u32 start)
 {
 	struct cq_fixture *f = cq_make(test, 64, start, true);
 
-	f->cq.word = true;
+	f->cq.arm_in_ring = true;
 	nhca_cq_give(&f->cq, &f->cq.ring);
-	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, NHCA_RING_F_ARM);
-	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->told, start - 1);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, NHCA_RING_F_ARM_SEQ);
+	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->last_event_cons, start - 1);
 	return f;
 }
 
-static void cq_word_test(struct kunit *test)
+static void cq_arm_seq_test(struct kunit *test)
 {
 	static const struct {
 		u32 arm;
 		bool solicited;
 		bool fires;
 	} cases[] = {
-		{ 4 | NHCA_ARM_NEXT, false, true },
-		{ 8 | NHCA_ARM_NEXT, true, true },
+		{ 4 | NHCA_ARM_NEXT_COMP, false, true },
+		{ 8 | NHCA_ARM_NEXT_COMP, true, true },
 		/* the same again asks for nothing */
-		{ 8 | NHCA_ARM_NEXT, true, false },
+		{ 8 | NHCA_ARM_NEXT_COMP, true, false },
 		{ 12 | NHCA_ARM_SOLICITED, false, false },
 		{ 16 | NHCA_ARM_SOLICITED, true, true },
-		{ 16 | NHCA_ARM_NEXT, false, true },
+		{ 16 | NHCA_ARM_NEXT_COMP, false, true },
 		/* a hostile consumer hurts itself at most */
 		{ 20, true, false },
-		{ 20 | NHCA_ARM_KINDS, false, true },
+		{ 20 | NHCA_ARM_MASK, false, true },
 		{ 0, true, false },
 		{ U32_MAX, true, true },
 		{ U32_MAX - 1, false, true },
 	};
-	struct cq_fixture *f = cq_make_word(test, 0xfffffff0);
+	struct cq_fixture *f = cq_make_arm_seq(test, 0xfffffff0);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 	unsigned int events = 0;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		hdr->arm = cases[i].arm;
+		hdr->arm_seq = cases[i].arm;
 		post(f, i, 0, cases[i].solicited, NULL);
 		events += cases[i].fires;
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
-		KUNIT_EXPECT_EQ(test, hdr->arm, cases[i].arm);
+		KUNIT_EXPECT_EQ(test, hdr->arm_seq, cases[i].arm);
 		if (!cases[i].fires)
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, hdr->answered, cases[i].arm, "case %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, hdr->told, hdr->cons, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, hdr->arm_seq_acked, cases[i].arm, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, hdr->last_event_cons, hdr->cons, "case %d", i);
 		/* one event for one arming */
 		post(f, i, 0, true, NULL);
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
@@ -309,32 +309,32 @@ static void cq_word_test(struct kunit *test)
 }
 
 /* What the kernel is asked besides: to look at entries, but never for another event. */
-static void cq_word_ask_test(struct kunit *test)
+static void cq_arm_seq_doorbell_test(struct kunit *test)
 {
-	struct cq_fixture *f = cq_make_word(test, 0xfffffff0);
+	struct cq_fixture *f = cq_make_arm_seq(test, 0xfffffff0);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 
-	/* the entry was there before the word was */
+	/* the entry was produced before the consumer armed */
 	post(f, 1, 0, false, NULL);
-	hdr->arm = 4 | NHCA_ARM_NEXT;
+	hdr->arm_seq = 4 | NHCA_ARM_NEXT_COMP;
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	KUNIT_EXPECT_EQ(test, hdr->answered, 4 | NHCA_ARM_NEXT);
+	KUNIT_EXPECT_EQ(test, hdr->arm_seq_acked, 4 | NHCA_ARM_NEXT_COMP);
 
 	/* as long as it has polled nothing it will find all */
 	post(f, 2, 0, false, NULL);
 	post(f, 3, 0, false, NULL);
-	hdr->arm = 8 | NHCA_ARM_NEXT;
+	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	/* unless it leaves some, and again */
 	hdr->cons++;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
-	KUNIT_EXPECT_EQ(test, hdr->answered, 8 | NHCA_ARM_NEXT);
+	KUNIT_EXPECT_EQ(test, hdr->arm_seq_acked, 8 | NHCA_ARM_NEXT_COMP);
 	hdr->cons++;
-	hdr->arm = 12 | NHCA_ARM_NEXT;
+	hdr->arm_seq = 12 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
@@ -346,17 +346,17 @@ static void cq_word_ask_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
 	/* whoever writes over what the kernel says there does not change what it knows */
-	hdr->answered = 0;
-	hdr->told = 0x1234;
+	hdr->arm_seq_acked = 0;
+	hdr->last_event_cons = 0x1234;
 	post(f, 5, 0, true, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
-	hdr->arm = 16 | NHCA_ARM_NEXT;
+	hdr->arm_seq = 16 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 
-	/* a consumer that does not know the word, and one that has no events */
-	f = cq_make_word(test, 0xfffffff0);
+	/* a consumer that never stores arm_seq, and a CQ without events */
+	f = cq_make_arm_seq(test, 0xfffffff0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
@@ -364,28 +364,28 @@ static void cq_word_ask_test(struct kunit *test)
 	f = cq_make(test, 8, 0, true);
 	nhca_cq_give(&f->cq, &f->cq.ring);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, 0);
-	f->cq.ring.hdr->arm = 4 | NHCA_ARM_NEXT;
+	f->cq.ring.hdr->arm_seq = 4 | NHCA_ARM_NEXT_COMP;
 	post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
 	cq_done(f);
 }
 
-/* Indices go round: where the consumer was told, once upon a time, it may stand again. */
-static void cq_word_old_test(struct kunit *test)
+/* Indices wrap: the consumer may reach the index of an old event again. */
+static void cq_arm_seq_wrap_test(struct kunit *test)
 {
-	struct cq_fixture *f = cq_make_word(test, BIT(31) - 2);
+	struct cq_fixture *f = cq_make_arm_seq(test, BIT(31) - 2);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 	int i;
 
-	f->cq.told = BIT(31) + 1;
+	f->cq.last_event_cons = BIT(31) + 1;
 	f->cq.solicited = BIT(31) + 3;
 	for (i = 0; i < 4; i++)
 		post(f, i, 0, false, NULL);
 	hdr->cons += 3;
-	hdr->arm = 4 | NHCA_ARM_SOLICITED;
+	hdr->arm_seq = 4 | NHCA_ARM_SOLICITED;
 	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
-	hdr->arm = 8 | NHCA_ARM_NEXT;
+	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	cq_done(f);
@@ -451,14 +451,14 @@ static void cq_moderate_count_test(struct kunit *test)
 		if (!(i % 3))
 			poll_and_arm(f);
 	}
-	/* neither what was solicited nor what failed is kept back */
+	/* solicited and failed completions are not deferred */
 	post(f, 8, 0, true, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 	poll_and_arm(f);
 	post(f, 9, IB_WC_WR_FLUSH_ERR, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* without moderation what was kept back is told at once, and so is all that comes */
+	/* without moderation the deferred event is raised immediately, and so are all others */
 	poll_and_arm(f);
 	post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
@@ -563,9 +563,9 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_hostile_consumer_test),
 	KUNIT_CASE(cq_arm_test),
 	KUNIT_CASE(cq_arm_late_test),
-	KUNIT_CASE(cq_word_test),
-	KUNIT_CASE(cq_word_ask_test),
-	KUNIT_CASE(cq_word_old_test),
+	KUNIT_CASE(cq_arm_seq_test),
+	KUNIT_CASE(cq_arm_seq_doorbell_test),
+	KUNIT_CASE(cq_arm_seq_wrap_test),
 	KUNIT_CASE(cq_handler_test),
 	KUNIT_CASE(cq_moderate_count_test),
 	KUNIT_CASE(cq_moderate_period_test),

@@ -211,8 +211,8 @@ void nhca_rq_flush(struct nhca_qp *qp)
 		return;
 	}
 
-	/* from now on user space rings for what it posts; see NHCA_RING_F_DOORBELL */
-	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_DOORBELL);
+	/* from now on user space rings for what it posts; see NHCA_RING_F_NEED_DOORBELL */
+	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_NEED_DOORBELL);
 	/* pairs with the producer's full barrier between its index and this flag */
 	smp_mb();
 	/* as in nhca_sq_flush() */

@@ -67,8 +67,8 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	nhca_cq_init(cq);
 	cq->user = !!udata;
 	/* without a channel nobody hears of its events */
-	cq->word = udata && cq->ibcq.cq_context;
-	cq->stamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	cq->arm_in_ring = udata && cq->ibcq.cq_context;
+	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
