@@ -7,12 +7,12 @@
 
 #include "nhca.h"
 
-static_assert((int)NHCADV_WC_POSTED == NHCA_WC_CH_POSTED &&
+static_assert((int)NHCADV_WC_LOCAL == NHCA_WC_CH_LOCAL &&
 	      (int)NHCADV_WC_WRITE == NHCA_WC_CH_WRITE &&
 	      (int)NHCADV_WC_READ == NHCA_WC_CH_READ &&
 	      (int)NHCADV_WC_FRAME == NHCA_WC_CH_FRAME &&
-	      (int)NHCADV_WC_WRITTEN == NHCA_WC_CH_WRITTEN &&
-	      (int)NHCADV_WC_HAS_READ == NHCA_WC_CH_HAS_READ, "kinds");
+	      (int)NHCADV_WC_REMOTE_WRITE == NHCA_WC_CH_REMOTE_WRITE &&
+	      (int)NHCADV_WC_REMOTE_READ == NHCA_WC_CH_REMOTE_READ, "kinds");
 
 /* The current entry; one of another queue pair has none of what is asked for. */
 static const struct nhca_cqe *current(struct nhcadv_cq *dv)

@@ -27,14 +27,14 @@ SAME(total);
 SAME(offset);
 SAME(segment);
 SAME(cookie);
-SAME(have);
+SAME(received);
 SAME(data);
 static_assert((int)NHCADV_FRAME_PACKET == NHCA_FRAME_PACKET &&
 	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS, "kinds of frames");
-static_assert((int)NHCADV_TRANSFER_DONE == NHCA_TRANSFER_DONE &&
+static_assert((int)NHCADV_TRANSFER_COMPLETE == NHCA_TRANSFER_COMPLETE &&
 	      (int)NHCADV_TRANSFER_PARTIAL == NHCA_TRANSFER_PARTIAL &&
 	      (int)NHCADV_TRANSFER_NONE == NHCA_TRANSFER_NONE &&
-	      (int)NHCADV_TRANSFER_VIOLATED == NHCA_TRANSFER_VIOLATED, "statuses");
+	      (int)NHCADV_TRANSFER_PROT_ERR == NHCA_TRANSFER_PROT_ERR, "statuses");
 
 #define BITS 32
 

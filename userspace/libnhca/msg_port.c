@@ -283,7 +283,7 @@ void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *
 {
 	struct nhcadv_peer peer = to_peer(dest);
 
-	nhcadv_wr_rewrite(start(port, wr_id), &peer, t, offset, length);
+	nhcadv_wr_retransmit(start(port, wr_id), &peer, t, offset, length);
 }
 
 void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
@@ -349,7 +349,7 @@ static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port
 		return true;
 	}
 	switch ((int)wc->opcode) {
-	case NHCADV_WC_POSTED:
+	case NHCADV_WC_LOCAL:
 		event->kind = PORT_POSTED;
 		port->posted--;
 		return true;

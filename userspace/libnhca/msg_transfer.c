@@ -410,7 +410,7 @@ static bool read_is_over(const struct msg_route *route, const struct msg_lane *l
 	if (lane->passed &&
 	    route->peer->ep->now - lane->passed >= msg_flow_reordering(&route->flow))
 		return true;
-	return frame->have + 1 == lane->seen;
+	return frame->received + 1 == lane->seen;
 }
 
 static void read_partial(struct msg_route *route, struct msg_lane *lane,
@@ -421,13 +421,13 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 
 	lane->tries = 0;
 	if (!read_is_over(route, lane, frame)) {
-		if (frame->have) {
+		if (frame->received) {
 			msg_route_heard(route);
 			msg_flow_at_least(&route->flow, now - lane->posted);
 		}
-		lane->seen = frame->have + 1;
+		lane->seen = frame->received + 1;
 		lane->nonce = 0;
-		set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->have));
+		set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->received));
 		return;
 	}
 	lane_cancel(route, lane);
@@ -456,7 +456,7 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	}
 	lane->nonce = 0;
 	switch (frame->status) {
-	case NHCADV_TRANSFER_DONE:
+	case NHCADV_TRANSFER_COMPLETE:
 		lane_done(route, lane);
 		break;
 	case NHCADV_TRANSFER_PARTIAL:
@@ -474,7 +474,7 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		else
 			lane_cancel(route, lane);
 		break;
-	case NHCADV_TRANSFER_VIOLATED:
+	case NHCADV_TRANSFER_PROT_ERR:
 		msg_op_fail(lane->op, EACCES);
 		lane_leave(route, lane);
 		break;

@@ -32,11 +32,6 @@
 /* What a QP needs room for if it is to post ATOMIC WRITE, which takes the bytes at once */
 #define NHCA_ATOMIC_WRITE_BYTES	8
 
-/* Limits of channels that rdma/nhca-abi.h has in words */
-#define NHCA_MAX_FRAMES		32768
-#define NHCA_MIN_SEGMENT	64
-#define NHCA_MAX_SEGMENT	65532
-
 /**
  * struct nhca_context - an open device
  * @vctx:     libibverbs' part
@@ -486,7 +481,7 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 /* Is it of a channel?  Then @cqe->chan is what it has, and nothing of UD. */
 static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 {
-	return cqe->opcode >= NHCA_WC_CH_POSTED;
+	return cqe->opcode >= NHCA_WC_CH_LOCAL;
 }
 
 /* EOPNOTSUPP if @wc_flags asks for what a CQE does not hold, else 0 */

@@ -159,9 +159,9 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_RCXT_KEY: the rCxt has changed hands, or the device has recovered
  * @NHCADV_DROP_STALE:    tid lower, or cancelled
  * @NHCADV_DROP_DUPLICATE: the packet has come before, or the transfer is complete
- * @NHCADV_DROP_DEAD:     the transfer has been refused by memory protection
+ * @NHCADV_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
  * @NHCADV_DROP_BUSY:     the rCxt is in use
- * @NHCADV_DROP_UNASKED:  payload of a read, or a notice, that nobody waits for
+ * @NHCADV_DROP_UNSOLICITED: payload of a read, or a notice, without an outstanding request
  * @NHCADV_DROP_MISMATCH: not of the transfer that its tid began
  * @NHCADV_DROP_NO_MEMORY: for the state of the transfer
  * @NHCADV_DROP_PVO_KEY:  PVO: no job memory has this key
@@ -185,9 +185,9 @@ enum nhcadv_channel_counter {
 	NHCADV_DROP_RCXT_KEY,
 	NHCADV_DROP_STALE,
 	NHCADV_DROP_DUPLICATE,
-	NHCADV_DROP_DEAD,
+	NHCADV_DROP_ABORTED,
 	NHCADV_DROP_BUSY,
-	NHCADV_DROP_UNASKED,
+	NHCADV_DROP_UNSOLICITED,
 	NHCADV_DROP_MISMATCH,
 	NHCADV_DROP_NO_MEMORY,
 	NHCADV_DROP_PVO_KEY,
@@ -343,7 +343,7 @@ struct nhcadv_transfer {
  * struct nhcadv_qp_ex - a channel, for posting
  *
  * ibv_qp_ex.wr_id and .wr_flags go with each request.  IBV_SEND_SIGNALED asks for the completion
- * NHCADV_WC_POSTED, IBV_SEND_SOLICITED, of packets, for an event at the peer; other flags are
+ * NHCADV_WC_LOCAL, IBV_SEND_SOLICITED, of packets, for an event at the peer; other flags are
  * refused.  What is wrong with a request is returned by ibv_wr_complete(): EINVAL, or ENOMEM if
  * the send FIFO is full: its slots are free again when the work request is done, silent or not.
  */
@@ -352,7 +352,7 @@ struct nhcadv_qp_ex {
 	void (*wr_packet)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer, uint64_t cookie);
 	void (*wr_write)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			 const struct nhcadv_transfer *transfer);
-	void (*wr_rewrite)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+	void (*wr_retransmit)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			   const struct nhcadv_transfer *transfer, uint32_t offset,
 			   uint32_t length);
 	void (*wr_read)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
@@ -383,15 +383,15 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Send a part of a write again, with the same tid and all else the same: @length bytes from
+ * Retransmit a part of a write, with the same tid and all else the same: @length bytes from
  * @offset on, which is a multiple of the segment; whole packets, or up to the end.  The transfer
  * is one with NHCADV_NOTIFY_INITIATOR; its completion has the wr_id of nhcadv_wr_write().
  */
-static inline void nhcadv_wr_rewrite(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				     const struct nhcadv_transfer *transfer, uint32_t offset,
 				     uint32_t length)
 {
-	qp->wr_rewrite(qp, peer, transfer, offset, length);
+	qp->wr_retransmit(qp, peer, transfer, offset, length);
 }
 
 /* Read: the work request is done when the request has been sent. */
@@ -425,12 +425,12 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
 /**
  * enum nhcadv_wc_kind - opcode of a channel's completion: nhcadv_wc_read_kind(),
  * ibv_wc_read_opcode(), ibv_wc.opcode
- * @NHCADV_WC_POSTED: send CQ: a work request is done
- * @NHCADV_WC_WRITE:  send CQ: a write of ours is in place at the peer
- * @NHCADV_WC_READ:   send CQ: a read of ours is in place here
+ * @NHCADV_WC_LOCAL: send CQ: local completion of a work request
+ * @NHCADV_WC_WRITE:  send CQ: all bytes of a write were placed at the peer
+ * @NHCADV_WC_READ:   send CQ: all bytes of a read were placed in local memory
  * @NHCADV_WC_FRAME:  receive CQ: a frame is in the receive FIFO
- * @NHCADV_WC_WRITTEN: receive CQ: a peer's write is in place here
- * @NHCADV_WC_HAS_READ: receive CQ: a peer's read is in place there
+ * @NHCADV_WC_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
+ * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
  * wr_id is that of the work request on the send CQ, the peer's cookie on the receive CQ.  A
  * transfer that is refused or lost has no completion.
@@ -440,12 +440,12 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * The rCxt is for extended CQs alone.
  */
 enum nhcadv_wc_kind {
-	NHCADV_WC_POSTED	= 0xc0,
+	NHCADV_WC_LOCAL	= 0xc0,
 	NHCADV_WC_WRITE		= 0xc1,
 	NHCADV_WC_READ		= 0xc2,
 	NHCADV_WC_FRAME		= 0xc3,
-	NHCADV_WC_WRITTEN	= 0xc4,
-	NHCADV_WC_HAS_READ	= 0xc5,
+	NHCADV_WC_REMOTE_WRITE	= 0xc4,
+	NHCADV_WC_REMOTE_READ	= 0xc5,
 };
 
 /**
@@ -503,10 +503,10 @@ enum nhcadv_frame_kind {
 
 /* nhcadv_frame.status: a transfer, at the rCxt that was probed */
 enum nhcadv_transfer_status {
-	NHCADV_TRANSFER_DONE	= 0,	/* is complete */
+	NHCADV_TRANSFER_COMPLETE	= 0,	/* is complete */
 	NHCADV_TRANSFER_PARTIAL	= 1,	/* is not: data is a bitmap, see nhcadv_frame_has() */
 	NHCADV_TRANSFER_NONE	= 2,	/* nothing of it has come, or the rCxt has another */
-	NHCADV_TRANSFER_VIOLATED = 3,	/* was refused, and will not be complete */
+	NHCADV_TRANSFER_PROT_ERR = 3,	/* was refused, and will not be complete */
 };
 
 #define NHCADV_FRAME_DATA	1984
@@ -522,7 +522,7 @@ enum nhcadv_transfer_status {
  * @tid, @total, @segment: NHCADV_FRAME_STATUS: of the transfer
  * @offset:  NHCADV_FRAME_STATUS: of the first packet that @data is about
  * @cookie:  the peer's; NHCADV_FRAME_STATUS: the probe's
- * @have:    NHCADV_FRAME_STATUS: packets of the transfer that have come
+ * @received: NHCADV_FRAME_STATUS: packets of the transfer that were received
  * @data:    payload, or the bitmap
  */
 struct nhcadv_frame {
@@ -540,7 +540,7 @@ struct nhcadv_frame {
 	uint16_t segment;
 	uint16_t reserved;
 	uint64_t cookie;
-	uint32_t have;
+	uint32_t received;
 	uint32_t reserved2;
 	uint8_t data[NHCADV_FRAME_DATA];
 };
@@ -569,7 +569,7 @@ static inline bool nhcadv_frame_has(const struct nhcadv_frame *frame, uint32_t p
 {
 	uint32_t bit;
 
-	if (frame->status == NHCADV_TRANSFER_DONE)
+	if (frame->status == NHCADV_TRANSFER_COMPLETE)
 		return true;
 	if (frame->status != NHCADV_TRANSFER_PARTIAL || !frame->segment)
 		return false;

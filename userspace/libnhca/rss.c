@@ -175,8 +175,8 @@ static int fill_cmd(const struct ibv_qp_init_attr_ex *attr,
 		return EOPNOTSUPP;
 	if (hash->rx_hash_key_len != NHCA_RSS_KEY)
 		return EINVAL;
-	cmd->fields = hash->rx_hash_fields_mask;
-	memcpy(cmd->key, hash->rx_hash_key, NHCA_RSS_KEY);
+	cmd->rx_hash_fields = hash->rx_hash_fields_mask;
+	memcpy(cmd->rx_hash_key, hash->rx_hash_key, NHCA_RSS_KEY);
 	return 0;
 }
 

@@ -129,7 +129,7 @@ static void wr_write(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		wr->length = transfer->total;
 }
 
-static void wr_rewrite(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+static void wr_retransmit(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		       const struct nhcadv_transfer *transfer, uint32_t offset, uint32_t length)
 {
 	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
@@ -144,7 +144,7 @@ static void wr_rewrite(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 	}
 	wr->offset = offset;
 	wr->length = length;
-	wr->flags = NHCA_RCXT_WR_AGAIN;
+	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
 }
 
 static void wr_read(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
@@ -187,7 +187,7 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 	ch->dv = (struct nhcadv_qp_ex){
 		.wr_packet = wr_packet,
 		.wr_write = wr_write,
-		.wr_rewrite = wr_rewrite,
+		.wr_retransmit = wr_retransmit,
 		.wr_read = wr_read,
 		.wr_cancel = wr_cancel,
 		.wr_probe = wr_probe,

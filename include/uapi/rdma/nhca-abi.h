@@ -128,47 +128,53 @@ enum nhca_wr_opcode {
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 
-/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE: packets of a transfer that were sent before */
-#define NHCA_RCXT_WR_AGAIN	(1u << 0)
+/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE: retransmit a part of an earlier transfer */
+#define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
 
-/* Bytes of a transfer, and packets; nhca_rcxt_wr.segment is a multiple of 4 from 64 to 65532 */
+/* Limits of a transfer, in bytes and in packets */
 #define NHCA_MAX_TRANSFER	(16u << 20)
 #define NHCA_MAX_TRANSFER_PACKETS	16384
 
+/* Limits of nhca_rcxt_wr.segment, in bytes; it is a multiple of 4 */
+#define NHCA_MIN_SEGMENT	64
+#define NHCA_MAX_SEGMENT	65532
+
 /**
- * struct nhca_rcxt_wr - a channel's work request, where others have SGEs; not in
- * NHCA_WR_CH_PACKET
- * @local_pvo:  write: where the transfer's bytes are; read: where they go; job memory of this
- *         host
- * @remote_pvo: the same on the peer's host
- * @tid:     of the transfer.  Higher than any before on both rCxts; with NHCA_RCXT_WR_AGAIN,
- *           NHCA_WR_CH_PROBE: that of the transfer; NHCA_WR_CH_CANCEL: that, or a higher one, to
- *           refuse what may come up to it
+ * struct nhca_rcxt_wr - parameters of a channel's work request, in the place of SGEs
+ * @local_pvo:  write: source of the bytes; read: their destination; job memory of this host
+ * @remote_pvo: the other end of the transfer, in job memory of the peer's host
+ * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
+ *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL:
+ *           transfers of the rCxt up to this tid, also future ones, are cancelled
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
- * @offset:  write: where in the transfer sending begins, a multiple of @segment, 0 without
- *           NHCA_RCXT_WR_AGAIN; probe: of the first packet to be told of
- * @length:  write: bytes to send from there, @total without NHCA_RCXT_WR_AGAIN
- * @segment: bytes in each packet but the last; at most nhca_channel_info.segment, and what the
- *           peer can receive; 0: nhca_channel_info.segment (not for NHCA_RCXT_WR_AGAIN and
- *           probes)
+ * @offset:  write: first byte to send, a multiple of @segment, 0 without NHCA_RCXT_WR_RETRANSMIT;
+ *           probe: offset of the first packet that the status shall report
+ * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT
+ * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
+ *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT
+ *           or NHCA_WR_CH_PROBE)
  * @notify:  NHCA_NOTIFY_*
  * @flags:   NHCA_RCXT_WR_*
  * @reserved: 0
  *
- * Write: nhca_send_wqe.chan.local_rcxt waits for the notice; the work request is done when its
- * last packet has been sent.  With NHCA_NOTIFY_INITIATOR the payload leaves by reference and the
- * memory may be used again after NHCA_WC_CH_WRITE, else it is copied and may be used when the work
- * request is done.  Read: local_rcxt takes the payload; done when the request has been sent.
- * Cancel: of @local_rcxt and @tid only; done when no byte of the transfer lands, or is sent, any
- * more; if it was complete already, nhca_cqe.vendor_err is EALREADY.  A write that is cancelled,
- * or whose rCxt is released, while it is being sent is done with IB_WC_WR_FLUSH_ERR, and nobody is
- * told unless it is signaled.  Probe: a frame NHCA_FRAME_STATUS comes, unless a packet is lost.
+ * NHCA_WR_CH_PACKET does not have this struct, but SGEs or inline data of at most NHCA_FRAME_DATA
+ * bytes.
  *
- * A work request that cannot be puts the channel into the error state.  One that only comes too
- * late or too early for its rCxts does not: its completion has an error status, and in
- * nhca_cqe.vendor_err an errno: EINVAL (tid not higher, other sizes), ENOENT (not the channel's
- * rCxt), EMSGSIZE (segment, with the MTU of now), ENOMEM.
- * NHCA_WR_CH_PACKET: SGEs or inline data of at most NHCA_FRAME_DATA bytes.
+ * Write: the work request completes when its last packet has been sent.  With
+ * NHCA_NOTIFY_INITIATOR, nhca_send_wqe.chan.local_rcxt receives the notice, the payload is sent by
+ * zero-copy reference, and the memory may be reused after NHCA_WC_CH_WRITE.  Otherwise the payload
+ * is copied, and the memory may be reused when the work request completes.
+ * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
+ * Cancel: uses @tid and chan.local_rcxt only.  When it completes, no more bytes of the transfer
+ * are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete.  A write that
+ * is cancelled while it is sent, or whose rCxt is released, completes with IB_WC_WR_FLUSH_ERR if it
+ * is signaled, and without a CQE if not.
+ * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
+ *
+ * A malformed work request puts the channel into the error state.  If a work request is only too
+ * late or too early for its rCxts, it completes in error and nhca_cqe.vendor_err is an errno:
+ * EINVAL (tid too low, or sizes differ from the transfer's), ENOENT (the rCxt is not the
+ * channel's), EMSGSIZE (@segment exceeds the current MTU), ENOMEM.
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -185,22 +191,24 @@ struct nhca_rcxt_wr {
 
 /**
  * struct nhca_send_wqe - one send work request, as posted
- * @wr_id:     given back in the completion
+ * @wr_id:     returned in the completion
  * @opcode:    enum nhca_wr_opcode
  * @num_sge:   elements of @sge in use; 0 if NHCA_SEND_INLINE
  * @flags:     NHCA_SEND_*
  * @inline_len: bytes at @data if NHCA_SEND_INLINE, else 0
  * @ex:        immediate data (big endian) or the R_Key to invalidate
- * @xrc_srqn:  XRC: number of the peer's SRQ; else 0
- * @rdma:      RDMA WRITE, READ; ATOMIC WRITE, of 8 bytes
- * @atomic:    atomics
- * @flush:     FLUSH, which has neither SGEs nor inline data: NHCA_FLUSH_* and, with
- *             NHCA_FLUSH_RANGE, how many bytes
- * @ud:        UD and GSI: address handle by number, never by address
+ * @xrc_srqn:  XRC: number of the remote SRQ; else 0
+ * @rdma:      RDMA WRITE, READ; ATOMIC WRITE, which has 8 bytes of data
+ * @atomic:    COMPARE AND SWAP, FETCH AND ADD
+ * @flush:     FLUSH, without SGEs and inline data: NHCA_FLUSH_*, and the number of bytes with
+ *             NHCA_FLUSH_RANGE
+ * @ud:        UD and GSI: nhca_create_ah_resp.ah_id, remote QPN and Q_Key
  * @mw:        BIND_MW
- * @chan:      channels: the peer's address handle, its channel's QPN and key; cookie, for the
- *             peer's program; rCxts of both sides, as NHCA_RCXT_ID() has them
- * @rcxt:      NHCA_WR_CH_* but NHCA_WR_CH_PACKET: one; num_sge is 0
+ * @chan:      channels: ah_id, QPN and key of the peer's channel; a cookie that the peer's
+ *             completion returns; rCxts of both sides (NHCA_RCXT_ID())
+ * @sge:       scatter/gather elements
+ * @data:      inline data
+ * @rcxt:      NHCA_WR_CH_* but NHCA_WR_CH_PACKET: one element; num_sge is 0
  */
 struct nhca_send_wqe {
 	__aligned_u64 wr_id;
@@ -267,7 +275,7 @@ struct nhca_send_wqe {
 
 /**
  * struct nhca_recv_wqe - one receive work request, as posted
- * @wr_id:   given back in the completion
+ * @wr_id:   returned in the completion
  * @num_sge: elements of @sge in use
  */
 struct nhca_recv_wqe {
@@ -284,29 +292,32 @@ struct nhca_recv_wqe {
 
 /**
  * enum nhca_channel_wc - nhca_cqe.opcode of channels
- * @NHCA_WC_CH_POSTED: send CQ: the engine is done with a signaled work request
- * @NHCA_WC_CH_WRITE:  send CQ: a write of ours is in place at the peer
- * @NHCA_WC_CH_READ:   send CQ: a read of ours is in place here
- * @NHCA_WC_CH_FRAME:  receive CQ: nhca_cqe.chan.frame is the free-running index of a frame
- * @NHCA_WC_CH_WRITTEN: receive CQ: a peer's write is in place here (NHCA_NOTIFY_TARGET)
- * @NHCA_WC_CH_HAS_READ: receive CQ: a peer's read is in place there (NHCA_NOTIFY_TARGET)
+ * @NHCA_WC_CH_LOCAL: send CQ: local completion; the send engine has finished a signaled work
+ *                    request
+ * @NHCA_WC_CH_WRITE: send CQ: all bytes of a write were placed at the peer
+ * @NHCA_WC_CH_READ:  send CQ: all bytes of a read were placed in local memory
+ * @NHCA_WC_CH_FRAME: receive CQ: nhca_cqe.chan.frame is the free-running index of a frame
+ * @NHCA_WC_CH_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
+ *                    (NHCA_NOTIFY_TARGET)
+ * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
+ *                    (NHCA_NOTIFY_TARGET)
  *
- * wr_id is that of the work request on the send CQ, the peer's cookie on the receive CQ.  A
- * transfer that is refused or lost has no completion: only time tells, or a probe.
+ * nhca_cqe.wr_id is that of the work request on the send CQ, and the peer's cookie on the receive
+ * CQ.  A transfer that is refused or lost has no completion: use a timeout and NHCA_WR_CH_PROBE.
  */
 enum nhca_channel_wc {
-	NHCA_WC_CH_POSTED	= 0xc0,
+	NHCA_WC_CH_LOCAL	= 0xc0,
 	NHCA_WC_CH_WRITE	= 0xc1,
 	NHCA_WC_CH_READ		= 0xc2,
 	NHCA_WC_CH_FRAME	= 0xc3,
-	NHCA_WC_CH_WRITTEN	= 0xc4,
-	NHCA_WC_CH_HAS_READ	= 0xc5,
+	NHCA_WC_CH_REMOTE_WRITE	= 0xc4,
+	NHCA_WC_CH_REMOTE_READ	= 0xc5,
 };
 
 /*
- * nhca_cqe.sl.  RoCEv2 carries no service level; what stands in its place is the kind of
- * packet (IBTA A17.4.5.1 wants it told, struct ibv_wc has no field for it), as mlx5 gives
- * it and UCX looks at it.  An address that is made from such a completion has no priority.
+ * nhca_cqe.sl.  RoCEv2 carries no service level.  As in mlx5, the field has the packet type, which
+ * IBTA A17.4.5.1 requires and for which struct ibv_wc has no other field; UCX reads it.  An address
+ * handle that is made from such a completion has priority 0.
  */
 #define NHCA_SL_ROCE_V2		8
 #define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)
@@ -315,13 +326,13 @@ enum nhca_channel_wc {
 /**
  * struct nhca_cqe - one work completion
  * @wr_id:       of the work request
- * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was made
+ * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was created
  *               with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
  * @status:      enum ib_wc_status / ibv_wc_status (same values)
  * @opcode:      enum ibv_wc_opcode, the same values as enum ib_wc_opcode but
  *               for IB_WC_REG_MR, which only kernel consumers see
  * @flags:       NHCA_WC_*
- * @vendor_err:  0, or what the driver's documentation lists
+ * @vendor_err:  0; channels: 0 or an errno, see struct nhca_rcxt_wr
  * @byte_len:    bytes received or read
  * @ex:          immediate data (big endian) or invalidated R_Key
  * @qp_num:      local QP
@@ -329,10 +340,10 @@ enum nhca_channel_wc {
  * @pkey_index:  GSI: P_Key index
  * @sl:          UD: NHCA_SL_*
  * @network_hdr_type: UD: enum rdma_network_type
- * @smac:        UD: source MAC, zero if not known
+ * @smac:        UD: source MAC, zeros if unknown
  * @vlan_id:     UD: VLAN, 0xffff for none
- * @chan:        channels: rCxt of this side, tid, frame; 0 if the completion has none
- * @kernel:      zero; private to the kernel in rings that are not mapped
+ * @chan:        channels: local rCxt, tid, frame; 0 if the completion has none
+ * @kernel:      0; kernel consumers: their struct ib_qp, in rings that user space cannot map
  */
 struct nhca_cqe {
 	__aligned_u64 wr_id;
@@ -368,8 +379,8 @@ struct nhca_cqe {
 };
 
 /**
- * struct nhca_ring_info - how to map a ring; all zero for a ring that is not there
- * @offset:  for mmap() on the uverbs file
+ * struct nhca_ring_info - how to map a ring; zeros if the object does not have this ring
+ * @offset:  for mmap() on the uverbs file; 0 if the ring is in memory of user space
  * @size:    bytes to map
  * @entries: number of slots, a power of two
  * @stride:  bytes from slot to slot, a multiple of 16
@@ -383,20 +394,20 @@ struct nhca_ring_info {
 };
 
 /**
- * struct nhca_ring_mem - memory of the process' own that a ring shall lie in; all zero: memory of
- * the kernel's, which is mapped as nhca_ring_info says
- * @addr: of the header; a multiple of the page size
- * @size: bytes; nhca_ring_bytes() at least, rounded up to whole pages
+ * struct nhca_ring_mem - user memory for a ring; zeros: the kernel allocates the ring
+ * @addr: address of the header; a multiple of the page size
+ * @size: bytes; at least nhca_ring_bytes(), rounded up to whole pages
  *
- * The kernel clears the header, and keeps the memory pinned until the ring is gone, on the account
- * of RLIMIT_MEMLOCK.  nhca_ring_info.offset is 0 then.  EINVAL: wrong, or there is no such ring.
+ * The kernel clears the header and pins the memory until the ring is destroyed; the pages count
+ * against RLIMIT_MEMLOCK.  nhca_ring_info.offset is 0.  Errors: EINVAL if the memory is unaligned
+ * or too short, or if the object does not have this ring.
  */
 struct nhca_ring_mem {
 	__aligned_u64 addr;
 	__aligned_u64 size;
 };
 
-/* The stride of a ring of struct nhca_send_wqe */
+/* Stride, in bytes, of a ring of struct nhca_send_wqe */
 static inline __u32 nhca_send_stride(__u32 sges, __u32 inline_bytes)
 {
 	__u32 space = sges * sizeof(struct nhca_sge);
@@ -406,35 +417,35 @@ static inline __u32 nhca_send_stride(__u32 sges, __u32 inline_bytes)
 	return (sizeof(struct nhca_send_wqe) + space + 63) & ~63u;
 }
 
-/* of struct nhca_recv_wqe; queue pairs and work queues receive with 1 SGE at least */
+/* Stride, in bytes, of a ring of struct nhca_recv_wqe; QPs and WQs have at least 1 SGE */
 static inline __u32 nhca_recv_stride(__u32 sges)
 {
 	return sizeof(struct nhca_recv_wqe) + sges * sizeof(struct nhca_sge);
 }
 
-/* What a ring takes; @entries: 1 at least, rounded up to a power of two */
+/* Bytes of a ring; @entries: at least 1, rounded up to a power of two */
 static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 {
 	return NHCA_RING_HDR_SIZE + (__u64)entries * stride;
 }
 
-/* The kernel takes NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW from user space */
+/* User space may post NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW */
 #define NHCA_FEATURE_LOCAL_OPS	(1u << 0)
-/* The kernel has channels */
+/* Channels: QPs of type IB_QPT_DRIVER */
 #define NHCA_FEATURE_CHANNELS	(1u << 1)
-/* The kernel takes NHCA_WR_FLUSH and NHCA_WR_ATOMIC_WRITE */
+/* User space may post NHCA_WR_FLUSH and NHCA_WR_ATOMIC_WRITE */
 #define NHCA_FEATURE_FLUSH	(1u << 2)
-/* The kernel has XRC */
+/* XRC */
 #define NHCA_FEATURE_XRC	(1u << 3)
-/* The kernel takes IB_QP_RATE_LIMIT */
+/* IB_QP_RATE_LIMIT */
 #define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
-/* The kernel has raw packet QPs and flow steering */
+/* Raw packet QPs, WQs, RSS and flow steering */
 #define NHCA_FEATURE_RAW	(1u << 5)
-/* The kernel takes struct nhca_ring_mem */
+/* Rings in user memory: struct nhca_ring_mem */
 #define NHCA_FEATURE_RING_MEM	(1u << 6)
 
 /**
- * struct nhca_alloc_ucontext_resp - answer to IB_USER_VERBS_CMD_GET_CONTEXT
+ * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT
  * @features: NHCA_FEATURE_*
  */
 struct nhca_alloc_ucontext_resp {
@@ -468,7 +479,12 @@ struct nhca_create_srq_resp {
 	__u32 reserved;
 };
 
-/* cmd of IB_USER_VERBS_CMD_MODIFY_SRQ: where the kernel writes a nhca_ring_info */
+/**
+ * struct nhca_modify_srq_cmd - command of IB_USER_VERBS_CMD_MODIFY_SRQ
+ * @ring_info_addr: user address to which the kernel writes the struct nhca_ring_info of the new
+ *                  ring; used by a resize only
+ * @rq:             user memory for the new ring
+ */
 struct nhca_modify_srq_cmd {
 	__aligned_u64 ring_info_addr;
 	struct nhca_ring_mem rq;
@@ -484,7 +500,7 @@ struct nhca_create_qp_resp {
 	struct nhca_ring_info rq;
 };
 
-/* of IB_USER_VERBS_EX_CMD_CREATE_WQ */
+/* Command of IB_USER_VERBS_EX_CMD_CREATE_WQ */
 struct nhca_create_wq_cmd {
 	struct nhca_ring_mem rq;
 };
@@ -493,10 +509,10 @@ struct nhca_create_wq_resp {
 	struct nhca_ring_info rq;
 };
 
-/* bytes of a key for the Toeplitz hash */
+/* Bytes of the Toeplitz hash key */
 #define NHCA_RSS_KEY		40
 
-/* what of a frame is hashed: enum ibv_rx_hash_fields */
+/* Header fields that the hash covers: the values of enum ibv_rx_hash_fields */
 #define NHCA_RSS_SRC_IPV4	(1u << 0)
 #define NHCA_RSS_DST_IPV4	(1u << 1)
 #define NHCA_RSS_SRC_IPV6	(1u << 2)
@@ -508,16 +524,16 @@ struct nhca_create_wq_resp {
 #define NHCA_RSS_FIELDS		0xff
 
 /**
- * struct nhca_create_rss_cmd - cmd of IB_USER_VERBS_CMD_CREATE_QP, with an indirection table
- * @fields: NHCA_RSS_*; the hash is Toeplitz', over them in the order source address, destination
- *	address, source port, destination port
+ * struct nhca_create_rss_cmd - command of IB_USER_VERBS_EX_CMD_CREATE_QP with an indirection table
+ * @rx_hash_fields: NHCA_RSS_*; the Toeplitz hash covers them in the order source address,
+ *	destination address, source port, destination port
  * @reserved: 0
- * @key: of the hash
+ * @rx_hash_key: hash key
  */
 struct nhca_create_rss_cmd {
-	__u32 fields;
+	__u32 rx_hash_fields;
 	__u32 reserved;
-	__u8 key[NHCA_RSS_KEY];
+	__u8 rx_hash_key[NHCA_RSS_KEY];
 };
 
 struct nhca_create_ah_resp {
@@ -527,51 +543,51 @@ struct nhca_create_ah_resp {
 
 /* ---- channels: QPs of type IB_QPT_DRIVER; Documentation/rcxt.rst ---- */
 
-/*
- * An rCxt id as work requests and ioctls have it.  The key is opaque; on the wire both halves are
- * fields of their own.
- */
+/* An rCxt id, as work requests and ioctls use it; on the wire, index and key are two fields */
 #define NHCA_RCXT_ID(index, key)	((__u64)(key) << 32 | (index))
 #define NHCA_RCXT_INDEX(id)		((__u32)(id))
 #define NHCA_RCXT_KEY(id)		((__u32)((id) >> 32))
 
-/* A frame of the receive FIFO, and what of it is payload */
+/* Bytes of a slot of the receive FIFO, and of its payload */
 #define NHCA_FRAME_SIZE		2048
 #define NHCA_FRAME_DATA		1984
+
+/* Slots of a receive FIFO at most */
+#define NHCA_MAX_FRAMES		32768
 
 enum nhca_frame_kind {
 	NHCA_FRAME_PACKET	= 1,
 	NHCA_FRAME_STATUS	= 2,
 };
 
-/* nhca_frame.status: what has become of a transfer at the rCxt that was probed */
+/* nhca_frame.status: state of a transfer at the rCxt that was probed */
 enum nhca_transfer_status {
-	NHCA_TRANSFER_DONE	= 0,
+	NHCA_TRANSFER_COMPLETE	= 0,
 	NHCA_TRANSFER_PARTIAL	= 1,
 	NHCA_TRANSFER_NONE	= 2,
-	NHCA_TRANSFER_VIOLATED	= 3,
+	NHCA_TRANSFER_PROT_ERR	= 3,
 };
 
 /**
  * struct nhca_frame - a slot of the receive FIFO
- * @seq:     index of the frame + 1, modulo 2^32: written last, with release semantics.  Until
- *           then the frame is not there yet, whatever prod says: several engines fill frames at a
- *           time
+ * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes it last, with release
+ *           semantics; only then is the frame valid, whatever prod says, because several engines
+ *           fill frames concurrently
  * @kind:    enum nhca_frame_kind
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
  * @src_channel, @src_key: the peer's channel
- * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: of the peer, which was probed, and of this side
+ * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt, which was probed, and the local one
  * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer
- * @offset:  NHCA_FRAME_STATUS: of the first packet that @data is about
+ * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
  * @cookie:  the peer's, or the probe's
- * @have:    NHCA_FRAME_STATUS: packets of the transfer that have come
+ * @received: NHCA_FRAME_STATUS: packets of the transfer that were received
  * @reserved, @reserved2: 0
- * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 says
- *           whether packet @offset / @segment + i has come
+ * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
+ *           packet @offset / @segment + i was received
  *
- * The FIFO is a ring like others (struct nhca_ring_hdr): the kernel owns prod, the frames that it
- * has begun to fill; user space owns cons.  When it is full, frames are dropped and counted.
+ * The FIFO is a ring (struct nhca_ring_hdr).  The kernel owns prod, which counts the frames that
+ * it has begun to fill; user space owns cons.  If the FIFO is full, frames are dropped and counted.
  */
 struct nhca_frame {
 	__u32 seq;
@@ -588,22 +604,23 @@ struct nhca_frame {
 	__u16 segment;
 	__u16 reserved;
 	__aligned_u64 cookie;
-	__u32 have;
+	__u32 received;
 	__u32 reserved2;
 	__u8 data[NHCA_FRAME_DATA];
 };
 
 /**
- * struct nhca_create_channel_cmd - cmd of create QP, type IB_QPT_DRIVER
- * @job:     job id, not 0; EPERM if it is another user's
- * @frames:  slots of the receive FIFO; rounded up to a power of two, at most 32768; 0: none
- * @quantum: packets that the channel may send before others have their turn; 0: the default
+ * struct nhca_create_channel_cmd - command of create QP, type IB_QPT_DRIVER
+ * @job:     job id, not 0; EPERM if another user owns the job
+ * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
+ *           FIFO
+ * @quantum: packets that the channel sends in one turn of the deficit round robin; 0: the default
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
- * FIFO, whose slots have room for 128 bytes at least.  There is no receive queue: max_recv_wr and
- * max_recv_sge are 0.  A channel sends and receives as soon as it is there; the only state that
- * modify QP takes it to is IB_QPS_ERR.
+ * FIFO, whose slots have room for at least 128 bytes.  A channel has no receive queue: max_recv_wr
+ * and max_recv_sge are 0.  It is ready to send and receive when it is created; modify QP can only
+ * move it to IB_QPS_ERR.
  */
 struct nhca_create_channel_cmd {
 	__u32 job;
@@ -613,10 +630,10 @@ struct nhca_create_channel_cmd {
 };
 
 /**
- * struct nhca_create_channel_resp - its answer
+ * struct nhca_create_channel_resp - response of create QP, type IB_QPT_DRIVER
  * @sq:   the send FIFO: a ring of struct nhca_send_wqe
  * @fifo: the receive FIFO: a ring of struct nhca_frame; zeros if there is none
- * @key:  of the channel: peers have it on every packet to it
+ * @key:  key of the channel; peers send it in every packet to this channel
  * @segment: as nhca_channel_info.segment
  */
 struct nhca_create_channel_resp {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * The driver's own objects, methods and attributes of the uverbs ioctl.
+ * Objects, methods and attributes of uverbs ioctls that this driver adds.
  */
 #ifndef NHCA_USER_IOCTL_CMDS_H
 #define NHCA_USER_IOCTL_CMDS_H
@@ -13,8 +13,8 @@ enum nhca_dm_alloc_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: what a process needs that imports a handle.
- * RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: bytes, as asked for.
+ * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: describe the device memory to a process that
+ * imports its handle.  RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: requested bytes.
  */
 enum nhca_dm_methods {
 	NHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -27,8 +27,8 @@ enum nhca_dm_query_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: is this a protection domain?  Asked by who
- * imports a handle.
+ * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle to import is that of a
+ * protection domain.
  */
 enum nhca_pd_methods {
 	NHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -45,7 +45,7 @@ enum nhca_query_context_attrs {
 
 /* ---- channels ---- */
 
-/* Object of the driver: memory of a job.  A handle goes with its file descriptor at the latest. */
+/* Driver object: memory of a job.  Closing the file descriptor destroys its handles. */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
 };
@@ -58,8 +58,8 @@ enum nhca_job_mem_methods {
 
 /*
  * NHCA_METHOD_JOB_MEM_REG: register memory of the process.  JOB __u32; ADDR, LENGTH __u64; ACCESS
- * __u32: IB_UVERBS_ACCESS_LOCAL_WRITE, _REMOTE_READ, _REMOTE_WRITE (which wants LOCAL_WRITE);
- * RESP_PVO __u64: of the first byte.  EPERM: the job is another user's.
+ * __u32: IB_UVERBS_ACCESS_LOCAL_WRITE, _REMOTE_READ, _REMOTE_WRITE (requires LOCAL_WRITE); RESP_PVO
+ * __u64: PVO of the first byte.  EPERM: another user owns the job.
  */
 enum nhca_job_mem_reg_attrs {
 	NHCA_ATTR_JOB_MEM_REG_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -71,9 +71,9 @@ enum nhca_job_mem_reg_attrs {
 };
 
 /*
- * NHCA_METHOD_JOB_MEM_OPEN: another handle on memory that is registered, through this device: it
- * stays registered until the last handle has gone, with whatever device.  JOB __u32; PVO __u64:
- * of its first byte; RESP_LENGTH __u64.  ENOENT: the job has no such memory.
+ * NHCA_METHOD_JOB_MEM_OPEN: create another handle, of this device, on registered memory.  The memory
+ * stays registered until its last handle is destroyed, on any device.  JOB __u32; PVO __u64: of the
+ * first byte; RESP_LENGTH __u64: bytes.  ENOENT: the job has no such memory.
  */
 enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -82,12 +82,12 @@ enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_RESP_LENGTH,
 };
 
-/* NHCA_METHOD_JOB_MEM_DEREG: when the last handle has gone by it, no byte moves any more. */
+/* NHCA_METHOD_JOB_MEM_DEREG: when it has destroyed the last handle, no byte is accessed any more */
 enum nhca_job_mem_dereg_attrs {
 	NHCA_ATTR_JOB_MEM_DEREG_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 };
 
-/* Methods of UVERBS_OBJECT_QP; EINVAL for a QP that is no channel */
+/* Methods of UVERBS_OBJECT_QP; EINVAL if the QP is not a channel */
 enum nhca_channel_methods {
 	NHCA_METHOD_CHANNEL_ACQUIRE = (1U << UVERBS_ID_NS_SHIFT),
 	NHCA_METHOD_CHANNEL_RELEASE,
@@ -96,8 +96,8 @@ enum nhca_channel_methods {
 };
 
 /*
- * NHCA_METHOD_CHANNEL_ACQUIRE: as many rCxts as RESP_IDS, an array of __u64, has room for, or
- * none: ENOSPC.  Each has tid 0: the first transfer's is 1 or more.
+ * NHCA_METHOD_CHANNEL_ACQUIRE: acquire one rCxt for each element of RESP_IDS, an array of __u64, or
+ * none (ENOSPC).  The tid of each is 0, so that the first transfer has at least 1.
  */
 enum nhca_channel_acquire_attrs {
 	NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -105,9 +105,9 @@ enum nhca_channel_acquire_attrs {
 };
 
 /*
- * NHCA_METHOD_CHANNEL_RELEASE: the rCxts in IDS, an array of __u64, whatever they are doing; no
- * byte lands by them when it returns.  ENOENT, and none is released: one of them is not the
- * channel's.
+ * NHCA_METHOD_CHANNEL_RELEASE: release the rCxts in IDS, an array of __u64, in any state.  When it
+ * returns, no byte is placed through them any more.  ENOENT: the channel does not own one of them,
+ * and none was released.
  */
 enum nhca_channel_release_attrs {
 	NHCA_ATTR_CHANNEL_RELEASE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -127,10 +127,10 @@ enum nhca_channel_query_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_DEVICE.  NHCA_METHOD_DEVICE_RECOVER: all channels of the device go to
- * the error state (NHCA_CH_ERR_RECOVERED) and lose their rCxts; packets from before open nothing
- * afterwards. RESP_COUNT __u32: the recovery count.  EPERM without CAP_NET_ADMIN over the
- * netdev's namespace.
+ * Method of UVERBS_OBJECT_DEVICE.  NHCA_METHOD_DEVICE_RECOVER: move all channels of the device to
+ * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts; earlier packets are dropped from
+ * then on.  RESP_COUNT __u32: the recovery count.  EPERM without CAP_NET_ADMIN in the network
+ * namespace of the netdev.
  */
 enum nhca_device_methods {
 	NHCA_METHOD_DEVICE_RECOVER = (1U << UVERBS_ID_NS_SHIFT),

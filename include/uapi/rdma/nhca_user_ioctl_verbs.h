@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * What the attributes of the driver's uverbs ioctls have in them.
+ * Structs in the attributes of the driver's uverbs methods.
  */
 #ifndef NHCA_USER_IOCTL_VERBS_H
 #define NHCA_USER_IOCTL_VERBS_H
@@ -24,10 +24,9 @@ struct nhca_alloc_dm_resp {
 
 /**
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
- * @mask: what is to be changed: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ is a solicited
- *        one, which a CQ that was armed for solicited completions makes an event of; 0: none
- *        is, but those that a peer's packet asks for; 1 at the beginning
+ * @mask: fields to change: NHCA_CHANNEL_*
+ * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ counts as
+ *        solicited; 0: only completions of packets that the peer marked as solicited; initially 1
  * @quantum: as in struct nhca_create_channel_cmd
  */
 struct nhca_channel_modify {
@@ -38,28 +37,33 @@ struct nhca_channel_modify {
 };
 
 /**
- * enum nhca_channel_counter - what a channel counts; NHCA_CH_DROP_*: packets that were dropped,
- * and why
- * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or there is none
+ * enum nhca_channel_counter - counters of a channel; NHCA_CH_DROP_*: received packets that were
+ * dropped, by reason
+ * @NHCA_CH_SENT_PACKETS:  packets sent
+ * @NHCA_CH_SENT_BYTES:    payload bytes sent
+ * @NHCA_CH_RECEIVED_PACKETS: packets received
+ * @NHCA_CH_RECEIVED_BYTES: payload bytes received
+ * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or the channel has none
  * @NHCA_CH_DROP_CQ:       a CQ is full
  * @NHCA_CH_DROP_KEY:      wrong channel key
- * @NHCA_CH_DROP_JOB:      another job
- * @NHCA_CH_DROP_NO_RCXT:  no such rCxt, or not the channel's
- * @NHCA_CH_DROP_RCXT_KEY: the rCxt has changed hands, or the device has recovered
- * @NHCA_CH_DROP_STALE:    tid lower, or cancelled
- * @NHCA_CH_DROP_DUPLICATE: the packet has come before, or the transfer is complete
- * @NHCA_CH_DROP_DEAD:     the transfer has been refused by memory protection
+ * @NHCA_CH_DROP_JOB:      packet of another job
+ * @NHCA_CH_DROP_NO_RCXT:  the channel does not own such an rCxt
+ * @NHCA_CH_DROP_RCXT_KEY: old rCxt key: the rCxt was released, or the device recovered
+ * @NHCA_CH_DROP_STALE:    tid too low, or cancelled
+ * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
+ * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
  * @NHCA_CH_DROP_BUSY:     the rCxt is in use
- * @NHCA_CH_DROP_UNASKED:  payload of a read, or a notice, that nobody waits for
- * @NHCA_CH_DROP_MISMATCH: not of the transfer that its tid began
- * @NHCA_CH_DROP_NO_MEMORY: for the transfer's bitmap
+ * @NHCA_CH_DROP_UNSOLICITED: payload of a read, or a notice, without an outstanding request
+ * @NHCA_CH_DROP_MISMATCH: sizes differ from those of the transfer with this tid
+ * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer
  * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
- * @NHCA_CH_DROP_PVO_JOB:  PVO: another job's
- * @NHCA_CH_DROP_PVO_RANGE: PVO: beyond its ends
- * @NHCA_CH_DROP_PVO_ACCESS: PVO: access that was not granted
+ * @NHCA_CH_DROP_PVO_JOB:  PVO: memory of another job
+ * @NHCA_CH_DROP_PVO_RANGE: PVO: out of bounds
+ * @NHCA_CH_DROP_PVO_ACCESS: PVO: the access was not granted
  * @NHCA_CH_DROP_PVO_PAGE: PVO: the memory is being deregistered
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
- * @NHCA_CH_DROP_SEGMENT:  a read request for packets that are too long for this device
+ * @NHCA_CH_DROP_SEGMENT:  a read request with a segment above the MTU of this device
+ * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
 enum nhca_channel_counter {
 	NHCA_CH_SENT_PACKETS,
@@ -74,9 +78,9 @@ enum nhca_channel_counter {
 	NHCA_CH_DROP_RCXT_KEY,
 	NHCA_CH_DROP_STALE,
 	NHCA_CH_DROP_DUPLICATE,
-	NHCA_CH_DROP_DEAD,
+	NHCA_CH_DROP_ABORTED,
 	NHCA_CH_DROP_BUSY,
-	NHCA_CH_DROP_UNASKED,
+	NHCA_CH_DROP_UNSOLICITED,
 	NHCA_CH_DROP_MISMATCH,
 	NHCA_CH_DROP_NO_MEMORY,
 	NHCA_CH_DROP_PVO_KEY,
@@ -92,29 +96,29 @@ enum nhca_channel_counter {
 /* nhca_channel_info.reason: why the channel is in the error state */
 enum nhca_channel_error {
 	NHCA_CH_ERR_NONE	= 0,
-	NHCA_CH_ERR_MODIFIED	= 1,	/* the program wanted it */
-	NHCA_CH_ERR_RING	= 2,	/* broke the rules of the send FIFO's indices */
-	NHCA_CH_ERR_WQE		= 3,	/* a work request that cannot be */
-	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key that does not open the bytes */
-	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create and acquire anew */
-	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev has gone */
+	NHCA_CH_ERR_MODIFIED	= 1,	/* by modify QP */
+	NHCA_CH_ERR_RING	= 2,	/* impossible index in the send FIFO */
+	NHCA_CH_ERR_WQE		= 3,	/* malformed work request */
+	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* protection error of a local PVO or L_Key */
+	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create the channel again */
+	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev was removed */
 };
 
 /**
  * struct nhca_channel_info - NHCA_ATTR_CHANNEL_QUERY_RESP
  * @state:   enum ib_qp_state: IB_QPS_RTS or IB_QPS_ERR
- * @reason:  enum nhca_channel_error; IB_EVENT_QP_FATAL told of it, but for NHCA_CH_ERR_MODIFIED
+ * @reason:  enum nhca_channel_error; IB_EVENT_QP_FATAL was raised, except with
+ *           NHCA_CH_ERR_MODIFIED
  * @job:     job id
- * @rcxts:   that the channel has
- * @segment: payload bytes that a packet of a transfer can have at most on this device, with its
- *           MTU of now
- * @recv_threshold, @send_threshold, @quantum: as modified
- * @violation: the last NHCA_CH_DROP_PVO_* (or NHCA_CH_ERR_LOCAL_PVO: 0); IB_EVENT_QP_ACCESS_ERR
- *           tells of the first after each query
- * @violation_channel: the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: the transfer's, here
- * @recoveries: recovery count of the device; its start is random
- * @counters: by enum nhca_channel_counter; what is beyond NHCA_CH_COUNTERS is 0
+ * @rcxts:   rCxts that the channel owns
+ * @segment: maximum payload bytes in a packet of a transfer, with the current MTU of the device
+ * @recv_threshold, @send_threshold, @quantum: as in struct nhca_channel_modify
+ * @violation: the last NHCA_CH_DROP_PVO_*; 0: none, or NHCA_CH_ERR_LOCAL_PVO.  The first
+ *           violation after each query raises IB_EVENT_QP_ACCESS_ERR
+ * @violation_channel: QPN of the peer's channel
+ * @violation_rcxt, @violation_tid, @violation_pvo: of the transfer, on this side
+ * @recoveries: recovery count of the device; it starts at a random value
+ * @counters: by enum nhca_channel_counter; counters that the kernel does not know are 0
  */
 struct nhca_channel_info {
 	__u32 state;

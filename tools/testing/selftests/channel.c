@@ -57,7 +57,7 @@ static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const 
 			continue;
 		printf("# %s: once more\n", what);
 		start(&ch, wr_id, 0);
-		nhcadv_wr_rewrite(ch.dv, &ch.peer, t, 0, t->total);
+		nhcadv_wr_retransmit(ch.dv, &ch.peer, t, 0, t->total);
 		verb(ibv_wr_complete(ch.qpx));
 		again = now_ns() + 1000000000;
 	}
@@ -78,7 +78,7 @@ static void write_goes(uint32_t i, uint32_t total, const char *what)
 		post_write(&ch, &ch.peer, &t, 77, 0);
 		wait_written(&t, 77, what);
 	} else {
-		struct done d = expect(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, what);
+		struct done d = expect(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, what);
 
 		if (d.rcxt != t.remote_rcxt || d.tid != t.tid || d.src != ch.there.qpn)
 			die("%s: rCxt %#" PRIx64 ", tid %u, from %#x", what, d.rcxt, d.tid, d.src);
@@ -112,10 +112,10 @@ static void packets(void)
 		nhcadv_wr_packet(ch.dv, &ch.peer, 2);
 		ibv_wr_set_sge_list(ch.qpx, 2, sges);
 		verb(ibv_wr_complete(ch.qpx));
-		expect(ch.scq, NHCADV_WC_POSTED, 5, "long packet");
+		expect(ch.scq, NHCADV_WC_LOCAL, 5, "long packet");
 		meet(++step);
 		post_packet(&ch, NULL, 0, 3, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 0, "empty packet");
+		expect(ch.scq, NHCADV_WC_LOCAL, 0, "empty packet");
 		meet(++step);
 		meet(++step);
 		verb(ibv_dereg_mr(mr));
@@ -214,7 +214,7 @@ static void full_fifo(void)
 	if (client) {
 		for (i = 0; i < FRAMES + more; i++) {
 			post_packet(&ch, &i, sizeof(i), 0, IBV_SEND_SIGNALED);
-			expect(ch.scq, NHCADV_WC_POSTED, 0, "packet to a FIFO");
+			expect(ch.scq, NHCADV_WC_LOCAL, 0, "packet to a FIFO");
 		}
 		meet(++step);
 		post_packet(&ch, &i, sizeof(i), 55, 0);
@@ -258,7 +258,7 @@ static void reads(void)
 		} else {
 			paint(ch.buf + OFF, sizes[i], 7);
 			meet(++step);
-			if (expect(ch.rcq, NHCADV_WC_HAS_READ, 0xc00c1e02, "read").rcxt !=
+			if (expect(ch.rcq, NHCADV_WC_REMOTE_READ, 0xc00c1e02, "read").rcxt !=
 			    ch.here.rcxts[2])
 				die("read: another rCxt");
 		}
@@ -276,7 +276,7 @@ static void plain_poll(void)
 		post_write(&ch, &ch.peer, &t, 1, 0);
 	} else {
 		wc = wait_wc(ibv_cq_ex_to_cq(ch.rcq), "plain poll");
-		if (wc.status || (int)wc.opcode != NHCADV_WC_WRITTEN || wc.wr_id != t.cookie ||
+		if (wc.status || (int)wc.opcode != NHCADV_WC_REMOTE_WRITE || wc.wr_id != t.cookie ||
 		    wc.qp_num != ch.qp->qp_num || wc.src_qp != ch.there.qpn ||
 		    wc.invalidated_rkey != t.tid)
 			die("plain poll: opcode %#x, status %u", wc.opcode, wc.status);
@@ -330,8 +330,8 @@ static void expect_status(struct channel *c, const struct nhcadv_transfer *t, ui
 			if (nhcadv_frame_has(f, i) != (i >= from && i < to))
 				die("status: packet %u of %u-%u: %d", i, from, to,
 				    nhcadv_frame_has(f, i));
-	if (status == NHCADV_TRANSFER_PARTIAL && f->have != to - from)
-		die("status: %u packets have come instead of %u", f->have, to - from);
+	if (status == NHCADV_TRANSFER_PARTIAL && f->received != to - from)
+		die("status: %u packets have come instead of %u", f->received, to - from);
 	verb(nhcadv_release_frame(c->qp, index));
 }
 
@@ -345,7 +345,7 @@ static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t
 	do {
 		post_probe(&ch, t, 0, 0);
 		f = expect_frame(&ch, t->cookie, &index, "status");
-		now = f->have;
+		now = f->received;
 		verb(nhcadv_release_frame(ch.qp, index));
 	} while (now < have && now_ns() < end);
 	return now >= have;
@@ -355,7 +355,7 @@ static void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_
 			uint32_t length, unsigned int flags)
 {
 	start(&ch, wr_id, flags);
-	nhcadv_wr_rewrite(ch.dv, &ch.peer, t, offset, length);
+	nhcadv_wr_retransmit(ch.dv, &ch.peer, t, offset, length);
 	verb(ibv_wr_complete(ch.qpx));
 }
 
@@ -376,7 +376,7 @@ static void resend(void)
 		wrong = ch.peer;
 		wrong.key ^= 1;
 		post_write(&ch, &wrong, &t, 30, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 30, "write with a wrong key");
+		expect(ch.scq, NHCADV_WC_LOCAL, 30, "write with a wrong key");
 		meet(++step);
 		expect_status(&ch, &t, 0, NHCADV_TRANSFER_NONE, 0, 0);
 		resend_part(&t, 31, third * t.segment, third * t.segment, 0);
@@ -388,17 +388,17 @@ static void resend(void)
 		expect_nothing(ch.scq, 0, "a third of a transfer");
 		/* the rest, some of it for the second time */
 		start(&ch, 32, 0);
-		nhcadv_wr_rewrite(ch.dv, &ch.peer, &t, 2 * third * t.segment,
+		nhcadv_wr_retransmit(ch.dv, &ch.peer, &t, 2 * third * t.segment,
 				  t.total - 2 * third * t.segment);
 		ch.qpx->wr_id = 33;
-		nhcadv_wr_rewrite(ch.dv, &ch.peer, &t, 0, (third + 2) * t.segment);
+		nhcadv_wr_retransmit(ch.dv, &ch.peer, &t, 0, (third + 2) * t.segment);
 		verb(ibv_wr_complete(ch.qpx));
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 30, t.local_rcxt, t.tid, "resent write");
-		expect_status(&ch, &t, 0, NHCADV_TRANSFER_DONE, 0, 0);
+		expect_status(&ch, &t, 0, NHCADV_TRANSFER_COMPLETE, 0, 0);
 	} else {
 		wait_count(&ch, &before, NHCADV_DROP_KEY, NHCADV_DROP_KEY, count, "wrong key");
 		meet(++step);
-		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.remote_rcxt, t.tid,
+		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.remote_rcxt, t.tid,
 				"resent write");
 		check_painted(ch.buf + OFF, t.total, 8, "resent write");
 	}
@@ -430,19 +430,19 @@ static void complete_amid_resend(void)
 		wrong = ch.peer;
 		wrong.key ^= 1;
 		post_write(&ch, &wrong, &t, 34, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 34, "write with a wrong key");
+		expect(ch.scq, NHCADV_WC_LOCAL, 34, "write with a wrong key");
 		/* all but the first packet, and then that one in front of all the others */
 		do {
 			resend_part(&t, 35, t.segment, t.total - t.segment, IBV_SEND_SIGNALED);
 			/* slots of the probes behind it are not free before */
-			expect(ch.scq, NHCADV_WC_POSTED, 35, "all but the first packet");
+			expect(ch.scq, NHCADV_WC_LOCAL, 35, "all but the first packet");
 		} while (!have_within(&t, packets_of(&t) - 1, 1000000000));
 		resend_part(&t, 36, 0, t.total, IBV_SEND_SIGNALED);
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 34, t.local_rcxt, t.tid,
 				"write that is complete");
 		verb(nhcadv_dereg_job_mem(mem));
 		free(buf);
-		expect(ch.scq, NHCADV_WC_POSTED, 36, "rest of a write that is complete");
+		expect(ch.scq, NHCADV_WC_LOCAL, 36, "rest of a write that is complete");
 		if (channel_info(&ch).reason)
 			die("rest of a write that is complete: reason %u", channel_info(&ch).reason);
 	}
@@ -461,7 +461,7 @@ static void cancel(void)
 		start(&ch, 40, IBV_SEND_SIGNALED);
 		nhcadv_wr_cancel(ch.dv, t.remote_rcxt, t.tid);
 		verb(ibv_wr_complete(ch.qpx));
-		expect(ch.scq, NHCADV_WC_POSTED, 40, "cancel");
+		expect(ch.scq, NHCADV_WC_LOCAL, 40, "cancel");
 	}
 	meet(++step);
 	if (client) {
@@ -492,7 +492,7 @@ static void cancel(void)
 		d = wait_done(ch.scq, "cancel in flight");
 		if (d.kind == NHCADV_WC_WRITE)
 			d = wait_done(ch.scq, "cancel in flight");
-		if (d.kind != NHCADV_WC_POSTED || d.wr_id != 43 || d.status)
+		if (d.kind != NHCADV_WC_LOCAL || d.wr_id != 43 || d.status)
 			die("cancel in flight: completion %#x of %" PRIu64, d.kind, d.wr_id);
 		expect_nothing(ch.scq, QUIET_MS, "after a cancel");
 	}

@@ -359,7 +359,7 @@ static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)
 	if (read)
 		nhcadv_wr_read(steady.dv, &steady.peer, t);
 	else if (resend)
-		nhcadv_wr_rewrite(steady.dv, &steady.peer, t, 0, t->total);
+		nhcadv_wr_retransmit(steady.dv, &steady.peer, t, 0, t->total);
 	else
 		nhcadv_wr_write(steady.dv, &steady.peer, t);
 	verb(ibv_wr_complete(steady.qpx));
@@ -375,7 +375,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 	for (;;) {
 		if (poll_done(steady.scq, &d)) {
 			/* sent again, and then there was no need for it */
-			if (d.kind == NHCADV_WC_POSTED && !d.status)
+			if (d.kind == NHCADV_WC_LOCAL && !d.status)
 				continue;
 			if (d.status || d.kind != (read ? NHCADV_WC_READ : NHCADV_WC_WRITE))
 				die("untouched channel: completion %#x, %s", d.kind,
@@ -426,7 +426,7 @@ static void steady_check(void)
 		    info.reason, info.violation, info.rcxts);
 	for (i = NHCADV_DROP_FIFO; i <= NHCADV_DROP_SEGMENT; i++)
 		if (info.counters[i] && i != NHCADV_DROP_STALE && i != NHCADV_DROP_DUPLICATE &&
-		    i != NHCADV_DROP_BUSY && i != NHCADV_DROP_UNASKED)
+		    i != NHCADV_DROP_BUSY && i != NHCADV_DROP_UNSOLICITED)
 			die("untouched channel: %" PRIu64 " packets dropped, counter %u",
 			    info.counters[i], i);
 }

@@ -37,7 +37,7 @@ static const struct kind {
 	{ "rcxt-index", .why = DROP(NO_RCXT) },
 	{ "rcxt-key", .why = DROP(RCXT_KEY) },
 	{ "tid", .why = DROP(STALE) },
-	{ "unasked", .why = DROP(UNASKED) },
+	{ "unasked", .why = DROP(UNSOLICITED) },
 	/* bits may hit another region, but never where it is */
 	{ "pvo-key", WRITES, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE),
 	  .told = NHCADV_DROP_PVO_KEY },
@@ -103,7 +103,7 @@ static void goes(const char *what)
 		post_write(&ch, &ch.peer, &t, 9, 0);
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 9, t.local_rcxt, t.tid, what);
 	} else {
-		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.local_rcxt, t.tid, what);
+		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.local_rcxt, t.tid, what);
 		memory_same(seed, 5000, size, what);
 		/* the client's memory is painted as this is */
 		for (i = at; i < at + size; i++)

@@ -144,11 +144,11 @@ static void refused(enum act what, const struct nhcadv_peer *peer, const struct 
 	everybody();
 	if (client && second) {
 		act(what, peer, t);
-		expect(ch.scq, NHCADV_WC_POSTED, 5, name);
+		expect(ch.scq, NHCADV_WC_LOCAL, 5, name);
 	}
 	if (target) {
 		right.channel[why] = why == NHCADV_DROP_JOB ? packets : 1;
-		right.channel[NHCADV_DROP_DEAD] = why == NHCADV_DROP_JOB ? 0 : packets - 1;
+		right.channel[NHCADV_DROP_ABORTED] = why == NHCADV_DROP_JOB ? 0 : packets - 1;
 		drops_are(&ch, &before, &right, name);
 		if (channel_info(&ch).counters[NHCADV_SENT_PACKETS] != sent)
 			die("%s: it was answered", name);
@@ -257,7 +257,7 @@ static void friends(void)
 		post_write(&ch, &ch.peer, &t, 6, 0);
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 6, t.local_rcxt, t.tid, "the job's own");
 	} else if (!second) {
-		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.local_rcxt, t.tid,
+		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.local_rcxt, t.tid,
 				"the job's own");
 		memory_same(seed, AT, LENGTH, "the job's own");
 		for (i = GUARD + AT; i < GUARD + AT + LENGTH; i++)

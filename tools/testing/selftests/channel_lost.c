@@ -71,7 +71,7 @@ static bool side_write(struct side *s, uint32_t at, bool *given_up)
 			die("a write does not complete");
 		if (now_ns() > again) {
 			start(&s->from, 0, 0);
-			nhcadv_wr_rewrite(s->from.dv, &s->from.peer, &t, 0, t.total);
+			nhcadv_wr_retransmit(s->from.dv, &s->from.peer, &t, 0, t.total);
 			if (ibv_wr_complete(s->from.qpx))
 				return false;
 			again = now_ns() + AGAIN_NS;

@@ -18,7 +18,7 @@ static void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 	if (client) {
 		paint(ch.buf + OFF, t->total, 10);
 		post_write(&ch, &ch.peer, t, 50, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 50, what);
+		expect(ch.scq, NHCADV_WC_LOCAL, 50, what);
 	} else {
 		wait_count(&ch, &before, why, or_why, 1, what);
 		expect_nothing(ch.rcq, 0, what);
@@ -41,7 +41,7 @@ static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter 
 		start(&ch, 51, IBV_SEND_SIGNALED);
 		nhcadv_wr_read(ch.dv, &ch.peer, t);
 		verb(ibv_wr_complete(ch.qpx));
-		expect(ch.scq, NHCADV_WC_POSTED, 51, what);
+		expect(ch.scq, NHCADV_WC_LOCAL, 51, what);
 	} else {
 		wait_count(&ch, &before, why, why, 1, what);
 		/* which is known a moment later */
@@ -78,7 +78,7 @@ static void violations(void)
 	t.remote_pvo = ch.there.pvo + MEMORY - t.total + 1;
 	refused(&t, NHCADV_DROP_PVO_RANGE, NHCADV_DROP_PVO_RANGE, "PVO beyond the end");
 	if (client) {
-		expect_status(&ch, &t, 0, NHCADV_TRANSFER_VIOLATED, 0, 0);
+		expect_status(&ch, &t, 0, NHCADV_TRANSFER_PROT_ERR, 0, 0);
 	} else {
 		wait_event(IBV_EVENT_QP_ACCESS_ERR, "violation");
 		info = channel_info(&ch);
@@ -152,7 +152,7 @@ static void other_jobs(void)
 		t = transfer(&other, 1, OFF, 200, NHCADV_NOTIFY_INITIATOR);
 		t.tid = ++ch.tid;
 		post_write(&other, &ch.peer, &t, 60, IBV_SEND_SIGNALED);
-		expect(other.scq, NHCADV_WC_POSTED, 60, "write of another job");
+		expect(other.scq, NHCADV_WC_LOCAL, 60, "write of another job");
 		meet(++step);
 		/* its own job's PVOs alone, on this side, too */
 		t.local_pvo = ch.here.pvo + OFF;
@@ -207,10 +207,10 @@ static void bad_requests(void)
 	nhcadv_wr_write(ch.dv, &ch.peer, &good);
 	expect_einval(ibv_wr_complete(ch.qpx), "fence");
 	start(&ch, 0, 0);
-	nhcadv_wr_rewrite(ch.dv, &ch.peer, &good, 4, 4);
+	nhcadv_wr_retransmit(ch.dv, &ch.peer, &good, 4, 4);
 	expect_einval(ibv_wr_complete(ch.qpx), "part that begins in a packet");
 	start(&ch, 0, 0);
-	nhcadv_wr_rewrite(ch.dv, &ch.peer, &good, 0, 5004);
+	nhcadv_wr_retransmit(ch.dv, &ch.peer, &good, 0, 5004);
 	expect_einval(ibv_wr_complete(ch.qpx), "part beyond the end");
 	start(&ch, 0, 0);
 	nhcadv_wr_probe(ch.dv, &ch.peer, &good, good.segment * 100);

@@ -204,7 +204,7 @@ static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 	switch (o->what) {
 	case PACKET:
 		post_packet(&ch, bytes, o->total, 0, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 0, "packet");
+		expect(ch.scq, NHCADV_WC_LOCAL, 0, "packet");
 		break;
 	case PROBE:
 		post_probe(&ch, t, 0, 0);
@@ -225,7 +225,7 @@ static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 		expect_both(ch.scq, 1, o->what == WRITE ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
 			    t->local_rcxt, t->tid, "transfer");
 	else
-		expect(ch.scq, NHCADV_WC_POSTED, 1, "transfer");
+		expect(ch.scq, NHCADV_WC_LOCAL, 1, "transfer");
 }
 
 static void run(void)
@@ -250,9 +250,9 @@ static void run(void)
 		else if (o->what == PACKET)
 			take_frame("packet");
 		else if (o->what == WRITE && o->notify & NHCADV_NOTIFY_TARGET)
-			expect(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, "write");
+			expect(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, "write");
 		else if (o->what == READ && o->notify & NHCADV_NOTIFY_TARGET)
-			expect(ch.rcq, NHCADV_WC_HAS_READ, t.cookie, "read");
+			expect(ch.rcq, NHCADV_WC_REMOTE_READ, t.cookie, "read");
 		meet(++step);
 	}
 	record_end(pid, said);
@@ -396,7 +396,7 @@ static struct nhcadv_transfer lose(const char *name)
 	meet(++step);
 	if (client) {
 		post_write(&ch, &ch.peer, &t, 3, IBV_SEND_SIGNALED);
-		expect(ch.scq, NHCADV_WC_POSTED, 3, "write that is lost");
+		expect(ch.scq, NHCADV_WC_LOCAL, 3, "write that is lost");
 		record_end(pid, said);
 	}
 	meet(++step);
@@ -424,7 +424,7 @@ static void late(void)
 			die("other packets were recorded than were sent");
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 3, t.local_rcxt, t.tid, "late write");
 	} else {
-		expect(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, "late write");
+		expect(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, "late write");
 		memory_same(seed, at, t.total, "late write");
 		for (i = 0; i < t.total; i++)
 			if (memory[GUARD + at + i] != pattern(77, GUARD + at + i))
@@ -511,7 +511,7 @@ static void memory_changes_hands(bool other_user)
 	} else {
 		/* the first one ends the transfer */
 		right.channel[NHCADV_DROP_PVO_KEY] = 1;
-		right.channel[NHCADV_DROP_DEAD] = packets_of(&t) - 1;
+		right.channel[NHCADV_DROP_ABORTED] = packets_of(&t) - 1;
 		drops_are(&ch, &before, &right, what);
 		wait_event(IBV_EVENT_QP_ACCESS_ERR, what);
 		info = channel_info(&ch);

@@ -208,9 +208,9 @@ static void expect_both(struct ibv_cq_ex *cq, uint64_t posted, enum nhcadv_wc_ki
 			uint64_t rcxt, uint32_t tid, const char *what)
 {
 	struct done a = wait_done(cq, what), b = wait_done(cq, what);
-	struct done d = a.kind == NHCADV_WC_POSTED ? b : a, p = a.kind == NHCADV_WC_POSTED ? a : b;
+	struct done d = a.kind == NHCADV_WC_LOCAL ? b : a, p = a.kind == NHCADV_WC_LOCAL ? a : b;
 
-	if (p.kind != NHCADV_WC_POSTED || p.status || p.wr_id != posted)
+	if (p.kind != NHCADV_WC_LOCAL || p.status || p.wr_id != posted)
 		die("%s: completion %#x of %#" PRIx64 " (%s) is not of the request", what, p.kind,
 		    p.wr_id, ibv_wc_status_str(p.status));
 	if (d.kind != kind || d.status || d.wr_id != wr_id || d.rcxt != rcxt || d.tid != tid)

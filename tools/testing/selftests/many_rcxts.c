@@ -183,7 +183,7 @@ static void post(uint32_t n, enum what what)
 			t.local_pvo = mem->pvo;
 			nhcadv_wr_read(o->c.dv, &lost, &t);
 		} else {
-			nhcadv_wr_rewrite(o->c.dv, &o->c.peer, &t,
+			nhcadv_wr_retransmit(o->c.dv, &o->c.peer, &t,
 					  what == PART_0 ? 0 : SEGMENT, SEGMENT);
 		}
 		ret = ibv_wr_complete(o->c.qpx);
@@ -223,7 +223,7 @@ static uint32_t missing_parts(uint32_t *which, enum what part)
 		if (missing < before)
 			quiet = now_ns() + QUIET_NS;
 		before = missing;
-		poll_all(rcq, NHCADV_WC_WRITTEN);
+		poll_all(rcq, NHCADV_WC_REMOTE_WRITE);
 	} while (missing && now_ns() < quiet);
 	return missing;
 }
@@ -269,7 +269,7 @@ static void ask(uint32_t n)
 	verb(ibv_wr_complete(o->c.qpx));
 	d = wait_done(rcq, "status");
 	must(f = nhcadv_frame(o->c.qp, d.frame));
-	if (d.kind != NHCADV_WC_FRAME || f->status != NHCADV_TRANSFER_DONE)
+	if (d.kind != NHCADV_WC_FRAME || f->status != NHCADV_TRANSFER_COMPLETE)
 		die("transfer %u: status %u instead of done", n, f->status);
 	verb(nhcadv_release_frame(o->c.qp, d.frame));
 }
@@ -280,7 +280,7 @@ static void all_complete(void)
 	uint32_t n, asked = 0;
 
 	while (complete < total && now_ns() < end)
-		poll_all(peer_host ? scq : rcq, peer_host ? NHCADV_WC_WRITE : NHCADV_WC_WRITTEN);
+		poll_all(peer_host ? scq : rcq, peer_host ? NHCADV_WC_WRITE : NHCADV_WC_REMOTE_WRITE);
 	if (!peer_host && complete != total)
 		die("%u of %u transfers are complete at the target", complete, total);
 	for (n = 0; peer_host && n < total; n++)

@@ -134,7 +134,7 @@ static void send_missing(struct end *from, const struct nhcadv_peer *peer,
 		length = (next < packets ? next * t->segment : t->total) - offset;
 		ibv_wr_start(from->qpx);
 		from->qpx->wr_flags = 0;
-		nhcadv_wr_rewrite(from->dv, peer, t, offset, length);
+		nhcadv_wr_retransmit(from->dv, peer, t, offset, length);
 		/* no room for more: another probe will come */
 		if (ibv_wr_complete(from->qpx))
 			return;
@@ -163,7 +163,7 @@ static void transmit(struct end *from, const struct nhcadv_peer *peer,
 			frame = nhcadv_frame(from->qp, index);
 			if (frame->kind == NHCADV_FRAME_STATUS && frame->tid == t->tid) {
 				/* the notice was lost, not the bytes */
-				if (frame->status == NHCADV_TRANSFER_DONE)
+				if (frame->status == NHCADV_TRANSFER_COMPLETE)
 					return;
 				send_missing(from, peer, t, frame);
 			}
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
 	};
 	transmit(&a, &peer, &transfer);
-	if (wait_kind(&b, &frame) != NHCADV_WC_WRITTEN)
+	if (wait_kind(&b, &frame) != NHCADV_WC_REMOTE_WRITE)
 		errx(1, "the target was not told");
 	if (memcmp(a.bytes, b.bytes, LENGTH))
 		errx(1, "the bytes are others");

@@ -531,9 +531,9 @@ TRACE_EVENT(nhca_key_revoked,
 		{ NHCA_CH_DROP_RCXT_KEY,	"rcxt_key" },	\
 		{ NHCA_CH_DROP_STALE,		"stale" },	\
 		{ NHCA_CH_DROP_DUPLICATE,	"duplicate" },	\
-		{ NHCA_CH_DROP_DEAD,		"dead" },	\
+		{ NHCA_CH_DROP_ABORTED,		"aborted" },	\
 		{ NHCA_CH_DROP_BUSY,		"busy" },	\
-		{ NHCA_CH_DROP_UNASKED,		"unasked" },	\
+		{ NHCA_CH_DROP_UNSOLICITED,	"unsolicited" },	\
 		{ NHCA_CH_DROP_MISMATCH,	"mismatch" },	\
 		{ NHCA_CH_DROP_NO_MEMORY,	"no_memory" },	\
 		{ NHCA_CH_DROP_PVO_KEY,		"pvo_key" },	\

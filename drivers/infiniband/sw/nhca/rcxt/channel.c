@@ -11,7 +11,7 @@
 
 #include "engine.h"
 
-#define CHANNEL_MAX_FRAMES	32768u
+#define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* room in a slot of the send FIFO behind the header of a work request */
 #define CHANNEL_MIN_SPACE	64u
 /* rCxts that change hands with the pool's lock held */

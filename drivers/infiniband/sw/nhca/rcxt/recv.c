@@ -46,9 +46,9 @@ static enum nhca_channel_counter refused(enum nhca_rcxt_verdict verdict)
 	case NHCA_RCXT_DUPLICATE:
 		return NHCA_CH_DROP_DUPLICATE;
 	case NHCA_RCXT_DEAD:
-		return NHCA_CH_DROP_DEAD;
+		return NHCA_CH_DROP_ABORTED;
 	case NHCA_RCXT_UNASKED:
-		return NHCA_CH_DROP_UNASKED;
+		return NHCA_CH_DROP_UNSOLICITED;
 	case NHCA_RCXT_MISMATCH:
 		return NHCA_CH_DROP_MISMATCH;
 	case NHCA_RCXT_NO_MAP:
@@ -150,7 +150,7 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 	u8 here = read ? NHCA_RX_NOTIFY_INITIATOR : NHCA_RX_NOTIFY_TARGET;
 	struct nhca_cqe cqe = {
 		.wr_id = read ? rc->cookie : x->cookie,
-		.opcode = read ? NHCA_WC_CH_READ : NHCA_WC_CH_WRITTEN,
+		.opcode = read ? NHCA_WC_CH_READ : NHCA_WC_CH_REMOTE_WRITE,
 		.byte_len = rc->total,
 		.src_qp = x->src_channel,
 		.chan = {
@@ -252,7 +252,7 @@ static void recv_notice(struct nhca_channel *ch, struct nhca_rx *rx)
 		return;
 	if (answered) {
 		cqe.wr_id = x->cookie;
-		cqe.opcode = NHCA_WC_CH_HAS_READ;
+		cqe.opcode = NHCA_WC_CH_REMOTE_READ;
 	}
 	nhca_channel_complete(ch, answered, &cqe, false);
 }
@@ -316,7 +316,7 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->segment = x->segment;
 	frame->reserved = 0;
 	frame->cookie = x->cookie;
-	frame->have = x->have;
+	frame->received = x->have;
 	frame->reserved2 = 0;
 	/* decoding has seen that they are there, and no more than a frame holds */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);

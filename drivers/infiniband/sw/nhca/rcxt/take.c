@@ -39,7 +39,7 @@ static void take_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 	struct nhca_cqe cqe = {
 		.wr_id = wr_id,
 		.status = status,
-		.opcode = NHCA_WC_CH_POSTED,
+		.opcode = NHCA_WC_CH_LOCAL,
 		.vendor_err = -err,
 		.chan = {
 			.rcxt_index = id->index,
@@ -161,7 +161,7 @@ static bool take_part_ok(const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
 
-	if (!(wr->flags & NHCA_RCXT_WR_AGAIN))
+	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
 		return !wr->offset && wr->length == wr->total;
 	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
 	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
@@ -171,10 +171,10 @@ static bool take_part_ok(const struct nhca_rcxt_wr *wr)
 /* A transfer that its work request may begin, go on with, or ask about; sets the default segment */
 static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
 {
-	bool again = wr->flags & NHCA_RCXT_WR_AGAIN;
+	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
 	if (wr->reserved || !wr->tid || (wr->notify & ~TAKE_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_AGAIN) || (again && opcode != NHCA_WR_CH_WRITE))
+	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && opcode != NHCA_WR_CH_WRITE))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
 		return true;
@@ -322,7 +322,7 @@ static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 		rc = take_lock(ch, id, err);
 		if (!rc)
 			err = -ENOENT;
-		else if (wr->flags & NHCA_RCXT_WR_AGAIN)
+		else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
 			err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
 		else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
 			err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment,

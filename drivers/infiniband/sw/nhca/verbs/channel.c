@@ -23,7 +23,7 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->srq)
 		return -EINVAL;
-	/* each work request says for itself whether it wants NHCA_WC_CH_POSTED */
+	/* each work request says for itself whether it wants NHCA_WC_CH_LOCAL */
 	if (init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
 	if (cap->max_recv_wr || cap->max_recv_sge)

@@ -206,7 +206,7 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 		return -EOPNOTSUPP;
 	if (ib_copy_from_udata(cmd, udata, sizeof(*cmd)))
 		return -EFAULT;
-	if ((cmd->fields & ~NHCA_RSS_FIELDS) || cmd->reserved)
+	if ((cmd->rx_hash_fields & ~NHCA_RSS_FIELDS) || cmd->reserved)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -226,8 +226,8 @@ int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	rss = kzalloc(struct_size(rss, queue, queues), GFP_KERNEL_ACCOUNT);
 	if (!rss)
 		return -ENOMEM;
-	memcpy(rss->key, cmd.key, sizeof(rss->key));
-	rss->fields = cmd.fields;
+	memcpy(rss->key, cmd.rx_hash_key, sizeof(rss->key));
+	rss->fields = cmd.rx_hash_fields;
 	rss->mask = queues - 1;
 	for (i = 0; i < queues; i++)
 		rss->queue[i] = &to_nhca_wq(table->ind_tbl[i])->rx;
