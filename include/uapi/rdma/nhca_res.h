@@ -1,51 +1,56 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * Contexts of objects, as `rdma resource show -r` dumps them (RDMA_NLDEV_ATTR_RES_RAW): what the
- * driver knows at one moment, in the byte order of the host.  The same stands, with names, in the
- * details of `rdma resource show -dd`.
+ * Contexts of objects, as `rdma resource show -r` dumps them (RDMA_NLDEV_ATTR_RES_RAW): a snapshot
+ * of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields by name.
  *
- * Every context begins with @size, its bytes.  Fields are never moved; later drivers append some,
- * and a reader looks at no more than there are.
+ * The first field of each context is @size, its length in bytes.  Later drivers append fields and
+ * never move one; a reader must not read more than @size bytes.
  */
 #ifndef NHCA_RES_H
 #define NHCA_RES_H
 
 #include <linux/types.h>
 
-/* nhca_res_qp.peer: what the peer has said of itself */
-#define NHCA_RES_PEER_NHCA	0x01	/* it is nhca */
-#define NHCA_RES_PEER_SEEN	0x02	/* and has seen that we are */
-#define NHCA_RES_PEER_TAKES_BARE 0x04	/* takes packets without an ICRC */
-#define NHCA_RES_PEER_HERE	0x80	/* is of this host */
+/* nhca_res_qp.peer: capabilities that the peer has announced */
+#define NHCA_RES_PEER_PRESENT	0x01	/* the peer is nhca */
+#define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer has seen our capabilities */
+#define NHCA_RES_PEER_NO_ICRC_OK 0x04	/* accepts packets without an ICRC */
+#define NHCA_RES_PEER_SAME_HOST	0x80	/* is on the same host */
 
 /**
  * struct nhca_res_qp - a queue pair
- * @size:      bytes of this
- * @qpn, @type, @state: enum ib_qp_type, enum ib_qp_state
- * @dest_qpn, @path_mtu, @udp_sport: of a connection; bytes
+ * @size:      bytes of this struct
+ * @qpn:       QP number
+ * @type:      enum ib_qp_type
+ * @state:     enum ib_qp_state
+ * @dest_qpn, @path_mtu, @udp_sport: of a connection; the MTU in bytes
  * @peer:      NHCA_RES_PEER_*
- * @in_stack:  packets that the network stack has
- * @sq_size, @sq_posted: entries of the send queue; posted and not looked at by the engine
- * @sq_outstanding: that it has begun with, or looked at, and that are not done
+ * @tx_queued: packets that were handed to the network stack and are not sent yet
+ * @sq_size:   entries of the send queue
+ * @sq_posted: entries that the send engine has not fetched
+ * @sq_outstanding: entries that it has fetched and that are not complete
  * @sq_psn:    PSN of the next new request
- * @sq_una:    oldest PSN without an answer
- * @sq_next:   PSN behind the last one ever sent
- * @window, @threshold: PSNs that may be without an answer; up to which that grows fast
- * @rd_atomic: READs and atomics outstanding
- * @retries, @rnr_retries: left before the oldest request fails
- * @rnr_wait:  1: the peer has no receive posted, and is left alone for a while
- * @backoff:   the local ACK timeout is stretched by 2 to this power
- * @probes:    times that the oldest request was sent again before its timeout
- * @rtt_us, @rtt_dev_us: round trip, and how far others lie from it; 0: not known
- * @oldest_wr: enum nhca_wr_opcode of the oldest request that is not done; ~0: there is none
- * @oldest_packets, @oldest_sent: of it: PSNs that it takes; that were sent or asked for
- * @oldest_wr_id: of it
- * @rq_posted: receives that are posted; 0 with an SRQ
- * @rq_psn, @msn: PSN expected; messages completed
- * @rq_bytes:  of the SEND that is arriving, so far
- * @nak:       syndrome of a NAK that is owed; 0: none is
- * @parked:    packets that wait for on-demand pages
- * @answers:   READs and atomics that are being answered
+ * @sq_una:    oldest unacknowledged PSN
+ * @sq_nxt:    the PSN after the highest one that was sent
+ * @cwnd:      congestion window, in PSNs
+ * @ssthresh:  slow start threshold, in PSNs
+ * @rd_atomic: outstanding READs and atomics
+ * @retries_left, @rnr_retries_left: retries before the oldest request fails
+ * @rnr_wait:  1: the RNR timer runs
+ * @rto_backoff: the local ACK timeout is multiplied by 2 to this power
+ * @tlp_count: tail loss probes of the oldest request
+ * @srtt_us, @rttvar_us: smoothed round-trip time and its variation; 0: unknown
+ * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: there is none
+ * @oldest_packets: PSNs that this request uses
+ * @oldest_sent: PSNs of it that were sent, or requested from the responder
+ * @oldest_wr_id: its wr_id
+ * @rq_posted: posted receives; 0 with an SRQ
+ * @rq_psn:    expected PSN
+ * @msn:       message sequence number
+ * @rq_bytes:  bytes received of the current SEND
+ * @nak_syndrome: of the NAK to send; 0: none
+ * @deferred:  received packets that wait for on-demand pages
+ * @responder_active: READs and atomics that the responder is executing
  */
 struct nhca_res_qp {
 	__u32 size;
@@ -56,24 +61,24 @@ struct nhca_res_qp {
 	__u32 path_mtu;
 	__u32 udp_sport;
 	__u32 peer;
-	__u32 in_stack;
+	__u32 tx_queued;
 	__u32 sq_size;
 	__u32 sq_posted;
 	__u32 sq_outstanding;
 	__u32 sq_psn;
 	__u32 sq_una;
-	__u32 sq_next;
-	__u32 window;
-	__u32 threshold;
+	__u32 sq_nxt;
+	__u32 cwnd;
+	__u32 ssthresh;
 	__u32 rd_atomic;
-	__u32 retries;
-	__u32 rnr_retries;
+	__u32 retries_left;
+	__u32 rnr_retries_left;
 	__u32 rnr_wait;
-	__u32 backoff;
-	__u32 probes;
-	__u32 rtt_us;
-	__u32 rtt_dev_us;
-	__u32 oldest_wr;
+	__u32 rto_backoff;
+	__u32 tlp_count;
+	__u32 srtt_us;
+	__u32 rttvar_us;
+	__u32 oldest_opcode;
 	__u32 oldest_packets;
 	__u32 oldest_sent;
 	__aligned_u64 oldest_wr_id;
@@ -81,18 +86,20 @@ struct nhca_res_qp {
 	__u32 rq_psn;
 	__u32 msn;
 	__u32 rq_bytes;
-	__u32 nak;
-	__u32 parked;
-	__u32 answers;
+	__u32 nak_syndrome;
+	__u32 deferred;
+	__u32 responder_active;
 	__u32 reserved;
 };
 
 /**
- * struct nhca_res_channel - a channel; like a queue pair it begins with size, qpn, type and state
+ * struct nhca_res_channel - a channel
+ * @size, @qpn, @type, @state: as in struct nhca_res_qp
  * @reason, @job, @rcxts, @segment, @quantum, @violation: as in struct nhca_channel_info
- * @in_stack: packets that the network stack has
- * @sent, @sent_bytes, @received, @received_bytes: packets, and payload in them
- * @dropped:  packets that were dropped, for whatever reason; the channel's owner knows which
+ * @tx_queued: packets that were handed to the network stack and are not sent yet
+ * @sent, @received: packets
+ * @sent_bytes, @received_bytes: payload bytes
+ * @dropped:  received packets that were dropped: the sum of NHCA_CH_DROP_*
  */
 struct nhca_res_channel {
 	__u32 size;
@@ -105,7 +112,7 @@ struct nhca_res_channel {
 	__u32 segment;
 	__u32 quantum;
 	__u32 violation;
-	__u32 in_stack;
+	__u32 tx_queued;
 	__u32 reserved;
 	__aligned_u64 sent;
 	__aligned_u64 sent_bytes;
@@ -116,58 +123,58 @@ struct nhca_res_channel {
 
 /**
  * struct nhca_res_cq - a completion queue
- * @size:      bytes of this
- * @entries:   that fit
- * @waiting:   that nobody has read
- * @produced:  ever, as far as 32 bits go
- * @armed:     1: an event was asked for; 2: one of a solicited completion only
- * @overflown: 1: it was full when a completion came, which is lost
+ * @size:      bytes of this struct
+ * @entries:   capacity
+ * @unpolled:  entries in the queue
+ * @produced:  entries ever produced, modulo 2^32
+ * @armed:     1: for the next completion; 2: for the next solicited completion; 0: not
+ * @overrun:   1: a completion was lost because the queue was full
  */
 struct nhca_res_cq {
 	__u32 size;
 	__u32 entries;
-	__u32 waiting;
+	__u32 unpolled;
 	__u32 produced;
 	__u32 armed;
-	__u32 overflown;
+	__u32 overrun;
 };
 
 /**
  * struct nhca_res_srq - a shared receive queue
- * @size:    bytes of this
- * @max_wr:  receives that fit
- * @posted:  that are posted
- * @limit:   below which an event is raised; 0: none is
- * @broken:  1: its process broke the rules of the ring
+ * @size:    bytes of this struct
+ * @max_wr:  capacity
+ * @posted:  posted receives
+ * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised below it; 0: never
+ * @error:   1: user space has stored an impossible index
  */
 struct nhca_res_srq {
 	__u32 size;
 	__u32 max_wr;
 	__u32 posted;
 	__u32 limit;
-	__u32 broken;
+	__u32 error;
 	__u32 reserved;
 };
 
 /**
  * struct nhca_res_mr - a memory region
- * @size:      bytes of this
- * @kind:      0: pinned pages behind table entries, 1: all memory, 2: a list of pieces,
- *             3: on demand
- * @open:      1: its key opens it
+ * @size:      bytes of this struct
+ * @kind:      0: pinned pages with table entries, 1: the DMA MR of kernel consumers, 2: a
+ *             scatter/gather list, 3: on-demand paging
+ * @valid:     1: its keys are valid
  * @access:    enum ib_access_flags
- * @windows:   that are bound to it
- * @page_shift, @tces: of its table entries, their number; 0: it has none
+ * @bound_mws: memory windows that are bound to it
+ * @page_shift, @tces: page size and number of its table entries; 0: it has none
  * @lkey:      L_Key and R_Key
- * @va, @length: the bytes, as peers and work requests name them
- * @pvo:       protocol virtual offset of the first; 0: it has none
+ * @va, @length: IOVA of the first byte, and bytes
+ * @pvo:       protocol virtual offset of the first byte; 0: it has none
  */
 struct nhca_res_mr {
 	__u32 size;
 	__u32 kind;
-	__u32 open;
+	__u32 valid;
 	__u32 access;
-	__u32 windows;
+	__u32 bound_mws;
 	__u32 page_shift;
 	__u32 lkey;
 	__u32 reserved;

@@ -71,7 +71,7 @@ enum nhca_job_mem_reg_attrs {
 };
 
 /*
- * NHCA_METHOD_JOB_MEM_OPEN: create another handle, of this device, on registered memory.  The memory
+ * NHCA_METHOD_JOB_MEM_OPEN: create another handle on registered memory, of this device.  It
  * stays registered until its last handle is destroyed, on any device.  JOB __u32; PVO __u64: of the
  * first byte; RESP_LENGTH __u64: bytes.  ENOENT: the job has no such memory.
  */
@@ -82,7 +82,7 @@ enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_RESP_LENGTH,
 };
 
-/* NHCA_METHOD_JOB_MEM_DEREG: when it has destroyed the last handle, no byte is accessed any more */
+/* NHCA_METHOD_JOB_MEM_DEREG: after the last handle was destroyed, no more byte is accessed */
 enum nhca_job_mem_dereg_attrs {
 	NHCA_ATTR_JOB_MEM_DEREG_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 };

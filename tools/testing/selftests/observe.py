@@ -23,9 +23,9 @@ DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
 LINK = f"{DEVICE}/1"
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
-# struct nhca_res_qp up to retries: the number of its first field, and where others are
+# struct nhca_res_qp up to retries_left: the number of its first field, and where others are
 QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
-            "sq_una": 13, "window": 15}
+            "sq_una": 13, "cwnd": 15}
 failed = False
 
 
@@ -72,17 +72,17 @@ def raw(kind):
 
 def resources(number):
     first = of(mine("qp", "-dd"), number)
-    wanted = {"path_mtu", "udp_sport", "peer", "in_stack", "sq_size", "sq_outstanding", "sq_una", "sq_next",
-              "window", "retries", "rtt_us", "oldest_wr", "rq_posted", "msn"}
+    wanted = {"path_mtu", "udp_sport", "peer", "tx_queued", "sq_size", "sq_outstanding", "sq_una", "sq_nxt",
+              "cwnd", "retries_left", "srtt_us", "oldest_opcode", "rq_posted", "msn"}
     result("details of a queue pair", wanted <= set(first), sorted(first))
-    result("its path MTU, retries and port", first["path_mtu"] == 1024 and first["retries"] == 7 and
+    result("its path MTU, retries and port", first["path_mtu"] == 1024 and first["retries_left"] == 7 and
            0xc000 <= first["udp_sport"] <= 0xffff, first)
     moves = wants = False
     for _ in range(50):
         now = of(mine("qp", "-dd"), number)
         moves |= now["sq_una"] != first["sq_una"]
-        wants |= now["sq_outstanding"] > 0 and int(str(now["oldest_wr"]), 0) == 0
-        between = (now["sq_next"] - now["sq_una"]) % (1 << 24)
+        wants |= now["sq_outstanding"] > 0 and int(str(now["oldest_opcode"]), 0) == 0
+        between = (now["sq_nxt"] - now["sq_una"]) % (1 << 24)
         if not between <= 256:
             result("no more than the largest window is without an answer", False, now)
             return
@@ -97,13 +97,13 @@ def resources(number):
     got = {name: words[place] for name, place in QP_WORDS.items()}
     result("it says the same as the details", got["qpn"] == number and got["type"] == 2 and got["state"] == 3 and
            got["dest_qpn"] == first["rqpn"] and got["path_mtu"] == first["path_mtu"] and
-           got["sq_size"] == first["sq_size"] and 4 <= got["window"] <= 256, (got, first))
+           got["sq_size"] == first["sq_size"] and 4 <= got["cwnd"] <= 256, (got, first))
 
     cqs = [one for one in mine("cq", "-dd") if one.get("comm", "").strip("[]") == "ib_write_bw"]
-    result("details of completion queues", cqs and all({"entries", "waiting", "produced", "overflown"} <= set(one)
-           and one["waiting"] <= one["entries"] for one in cqs), mine("cq", "-dd"))
+    result("details of completion queues", cqs and all({"entries", "unpolled", "produced", "overrun"} <= set(one)
+           and one["unpolled"] <= one["entries"] for one in cqs), mine("cq", "-dd"))
     regions = [one for one in mine("mr", "-dd") if one.get("comm", "").strip("[]") == "ib_write_bw"]
-    result("details of memory regions", regions and all(one["kind"] == "tce" and one["open"] == 1 and
+    result("details of memory regions", regions and all(one["kind"] == "tce" and one["valid"] == 1 and
            one["tces"] > 0 for one in regions), mine("mr", "-dd"))
     contexts = list(raw("mr"))
     result("the raw context of a region", any(

@@ -79,9 +79,9 @@ void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res)
 	*res = (struct nhca_res_mr) {
 		.size = sizeof(*res),
 		.kind = mr->kind,
-		.open = mk->valid,
+		.valid = mk->valid,
 		.access = mk->access,
-		.windows = atomic_read(&mr->windows),
+		.bound_mws = atomic_read(&mr->windows),
 		.page_shift = mr->tces.count ? mr->tces.shift : 0,
 		.lkey = mk->key,
 		.tces = mr->tces.count,

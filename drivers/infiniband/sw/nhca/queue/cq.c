@@ -12,7 +12,8 @@
 /* Entries after which cq_clamp() runs: a power of two, below 2^31 */
 #define NHCA_CQ_CLAMP	BIT(29)
 
-static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED && NHCA_ARM_NEXT_COMP == (u32)IB_CQ_NEXT_COMP &&
+static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED &&
+	      NHCA_ARM_NEXT_COMP == (u32)IB_CQ_NEXT_COMP &&
 	      NHCA_ARM_MASK == (u32)IB_CQ_SOLICITED_MASK);
 
 /* entries in use; what user space says is bounded by the caller */
@@ -62,10 +63,10 @@ void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
 		.entries = nhca_ring_entries(&cq->ring),
 		.produced = cq->prod,
 		.armed = armed & IB_CQ_NEXT_COMP ? 1 : armed ? 2 : 0,
-		.overflown = cq->overflown,
+		.overrun = cq->overrun,
 	};
 	/* a hostile consumer's index may be anything */
-	res->waiting = min(cq_used(cq), res->entries);
+	res->unpolled = min(cq_used(cq), res->entries);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -242,8 +243,8 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	if (unlikely(cq_full(cq, cqe))) {
-		fire = !cq->overflown && !cq->dying;
-		cq->overflown = true;
+		fire = !cq->overrun && !cq->dying;
+		cq->overrun = true;
 		spin_unlock_irqrestore(&cq->lock, flags);
 		if (fire)
 			cq_overrun(cq);

@@ -28,7 +28,7 @@
  * @count, @period_us: moderation: the event waits for @count completions (0: any number), but
  *          no longer than @period_us microseconds; no moderation if @period_us is 0
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
- * @overflown: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
+ * @overrun: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
  * @arm_in_ring: the consumer may arm it by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
  * @timestamps: completions carry a timestamp
@@ -50,7 +50,7 @@ struct nhca_cq {
 	u16 period_us;
 	u32 mod_count;
 	struct hrtimer timer;
-	bool overflown;
+	bool overrun;
 	bool user;
 	bool arm_in_ring;
 	bool timestamps;

@@ -57,7 +57,7 @@ void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res)
 		.max_wr = srq->wq.max_wr,
 		.posted = nhca_rwq_level(&srq->wq),
 		.limit = READ_ONCE(srq->limit),
-		.broken = READ_ONCE(srq->broken),
+		.error = READ_ONCE(srq->broken),
 	};
 }
 

@@ -132,13 +132,13 @@ static void cq_overflow_test(struct kunit *test)
 
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, post(f, i, 0, false, NULL), 0);
-	KUNIT_EXPECT_FALSE(test, f->cq.overflown);
+	KUNIT_EXPECT_FALSE(test, f->cq.overrun);
 	for (i = 4; i < 10; i++) {
 		KUNIT_EXPECT_EQ(test, post(f, i, 0, false, NULL), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, f->err_events, 1);
 	}
 	KUNIT_EXPECT_EQ(test, f->last_event, IB_EVENT_CQ_ERR);
-	KUNIT_EXPECT_TRUE(test, f->cq.overflown);
+	KUNIT_EXPECT_TRUE(test, f->cq.overrun);
 	/* what was there is there, in order */
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));

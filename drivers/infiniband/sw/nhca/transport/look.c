@@ -9,9 +9,9 @@ static void nhca_rq_look(struct nhca_rq *rq, struct nhca_res_qp *res)
 	res->rq_psn = rq->psn;
 	res->msn = rq->msn;
 	res->rq_bytes = rq->recv_off;
-	res->nak = rq->nak_due ? rq->syndrome : 0;
-	res->parked = rq->nparked;
-	res->answers = rq->res_head - rq->res_tail;
+	res->nak_syndrome = rq->nak_due ? rq->syndrome : 0;
+	res->deferred = rq->nparked;
+	res->responder_active = rq->res_head - rq->res_tail;
 }
 
 static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
@@ -25,19 +25,19 @@ static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
 	res->sq_posted = max(n - (int)res->sq_outstanding, 0);
 	res->sq_psn = sq->psn;
 	res->sq_una = sq->una;
-	res->sq_next = sq->nxt;
-	res->window = sq->window;
-	res->threshold = sq->threshold;
+	res->sq_nxt = sq->nxt;
+	res->cwnd = sq->window;
+	res->ssthresh = sq->threshold;
 	res->rd_atomic = sq->rd_atomic;
-	res->retries = sq->retries;
-	res->rnr_retries = sq->rnr_retries;
+	res->retries_left = sq->retries;
+	res->rnr_retries_left = sq->rnr_retries;
 	res->rnr_wait = sq->rnr_wait;
-	res->backoff = sq->patience;
-	res->probes = sq->probes;
-	res->rtt_us = sq->times->rtt >> 3;
-	res->rtt_dev_us = sq->times->rtt_dev >> 2;
+	res->rto_backoff = sq->patience;
+	res->tlp_count = sq->probes;
+	res->srtt_us = sq->times->rtt >> 3;
+	res->rttvar_us = sq->times->rtt_dev >> 2;
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
-	res->oldest_wr = swr ? swr->wqe.opcode : ~0U;
+	res->oldest_opcode = swr ? swr->wqe.opcode : ~0U;
 	if (!swr)
 		return;
 	res->oldest_packets = swr->npsn;
@@ -51,7 +51,7 @@ void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res)
 	res->size = sizeof(*res);
 	res->qpn = qp->qpn;
 	res->type = qp->ibqp.qp_type;
-	res->in_stack = nhca_flow_inflight(qp->flow);
+	res->tx_queued = nhca_flow_inflight(qp->flow);
 	res->peer = READ_ONCE(qp->peer);
 	if (!nhca_qp_srq(qp))
 		res->rq_posted = nhca_rwq_level(&qp->rq.wq);

@@ -80,32 +80,32 @@ static const struct nhca_res_field qp_fields[] = {
 	FIELD(RES_U32, nhca_res_qp, path_mtu),
 	FIELD(RES_U32, nhca_res_qp, udp_sport),
 	FIELD(RES_HEX, nhca_res_qp, peer),
-	FIELD(RES_U32, nhca_res_qp, in_stack),
+	FIELD(RES_U32, nhca_res_qp, tx_queued),
 	FIELD(RES_U32, nhca_res_qp, sq_size),
 	FIELD(RES_U32, nhca_res_qp, sq_posted),
 	FIELD(RES_U32, nhca_res_qp, sq_outstanding),
 	FIELD(RES_U32, nhca_res_qp, sq_una),
-	FIELD(RES_U32, nhca_res_qp, sq_next),
-	FIELD(RES_U32, nhca_res_qp, window),
-	FIELD(RES_U32, nhca_res_qp, threshold),
+	FIELD(RES_U32, nhca_res_qp, sq_nxt),
+	FIELD(RES_U32, nhca_res_qp, cwnd),
+	FIELD(RES_U32, nhca_res_qp, ssthresh),
 	FIELD(RES_U32, nhca_res_qp, rd_atomic),
-	FIELD(RES_U32, nhca_res_qp, retries),
-	FIELD(RES_U32, nhca_res_qp, rnr_retries),
+	FIELD(RES_U32, nhca_res_qp, retries_left),
+	FIELD(RES_U32, nhca_res_qp, rnr_retries_left),
 	FIELD(RES_U32, nhca_res_qp, rnr_wait),
-	FIELD(RES_U32, nhca_res_qp, backoff),
-	FIELD(RES_U32, nhca_res_qp, probes),
-	FIELD(RES_U32, nhca_res_qp, rtt_us),
-	FIELD(RES_U32, nhca_res_qp, rtt_dev_us),
-	FIELD(RES_HEX, nhca_res_qp, oldest_wr),
+	FIELD(RES_U32, nhca_res_qp, rto_backoff),
+	FIELD(RES_U32, nhca_res_qp, tlp_count),
+	FIELD(RES_U32, nhca_res_qp, srtt_us),
+	FIELD(RES_U32, nhca_res_qp, rttvar_us),
+	FIELD(RES_HEX, nhca_res_qp, oldest_opcode),
 	FIELD(RES_U32, nhca_res_qp, oldest_packets),
 	FIELD(RES_U32, nhca_res_qp, oldest_sent),
 	FIELD(RES_HEX64, nhca_res_qp, oldest_wr_id),
 	FIELD(RES_U32, nhca_res_qp, rq_posted),
 	FIELD(RES_U32, nhca_res_qp, msn),
 	FIELD(RES_U32, nhca_res_qp, rq_bytes),
-	FIELD(RES_HEX, nhca_res_qp, nak),
-	FIELD(RES_U32, nhca_res_qp, parked),
-	FIELD(RES_U32, nhca_res_qp, answers),
+	FIELD(RES_HEX, nhca_res_qp, nak_syndrome),
+	FIELD(RES_U32, nhca_res_qp, deferred),
+	FIELD(RES_U32, nhca_res_qp, responder_active),
 };
 
 static const struct nhca_res_field channel_fields[] = {
@@ -115,7 +115,7 @@ static const struct nhca_res_field channel_fields[] = {
 	FIELD(RES_U32, nhca_res_channel, segment),
 	FIELD(RES_U32, nhca_res_channel, quantum),
 	FIELD(RES_U32, nhca_res_channel, violation),
-	FIELD(RES_U32, nhca_res_channel, in_stack),
+	FIELD(RES_U32, nhca_res_channel, tx_queued),
 	FIELD(RES_U64, nhca_res_channel, sent),
 	FIELD(RES_U64, nhca_res_channel, sent_bytes),
 	FIELD(RES_U64, nhca_res_channel, received),
@@ -129,7 +129,7 @@ static void channel_look(struct nhca_qp *qp, struct nhca_res_channel *res)
 	unsigned int i;
 
 	memset(res, 0, sizeof(*res));
-	res->in_stack = nhca_channel_look(qp->channel, &info);
+	res->tx_queued = nhca_channel_look(qp->channel, &info);
 	res->size = sizeof(*res);
 	res->qpn = qp->qpn;
 	res->type = qp->ibqp.qp_type;
@@ -185,10 +185,10 @@ int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 
 static const struct nhca_res_field cq_fields[] = {
 	FIELD(RES_U32, nhca_res_cq, entries),
-	FIELD(RES_U32, nhca_res_cq, waiting),
+	FIELD(RES_U32, nhca_res_cq, unpolled),
 	FIELD(RES_U32, nhca_res_cq, produced),
 	FIELD(RES_U32, nhca_res_cq, armed),
-	FIELD(RES_U32, nhca_res_cq, overflown),
+	FIELD(RES_U32, nhca_res_cq, overrun),
 };
 
 int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
@@ -213,7 +213,7 @@ static const struct nhca_res_field srq_fields[] = {
 	FIELD(RES_U32, nhca_res_srq, max_wr),
 	FIELD(RES_U32, nhca_res_srq, posted),
 	FIELD(RES_U32, nhca_res_srq, limit),
-	FIELD(RES_U32, nhca_res_srq, broken),
+	FIELD(RES_U32, nhca_res_srq, error),
 };
 
 int nhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
@@ -236,9 +236,9 @@ int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 
 static const struct nhca_res_field mr_fields[] = {
 	FIELD(RES_MR_KIND, nhca_res_mr, kind),
-	FIELD(RES_U32, nhca_res_mr, open),
+	FIELD(RES_U32, nhca_res_mr, valid),
 	FIELD(RES_HEX, nhca_res_mr, access),
-	FIELD(RES_U32, nhca_res_mr, windows),
+	FIELD(RES_U32, nhca_res_mr, bound_mws),
 	FIELD(RES_U32, nhca_res_mr, page_shift),
 	FIELD(RES_U64, nhca_res_mr, tces),
 	FIELD(RES_HEX64, nhca_res_mr, pvo),
