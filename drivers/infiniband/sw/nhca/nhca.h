@@ -45,8 +45,9 @@
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
 #define NHCA_PORT		1
-/* the smallest number of a QP that is made; below are the special ones */
+/* numbers of QPs that are made; below are the special ones, above is that of multicast */
 #define NHCA_QPN_MIN		0x100
+#define NHCA_QPN_MAX		0xfffffe
 
 struct dentry;
 struct nhca_inject;

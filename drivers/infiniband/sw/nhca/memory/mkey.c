@@ -2,120 +2,99 @@
 /*
  * The table of keys, and opening and closing them.
  */
-#include <linux/mm.h>
-#include <linux/mutex.h>
-#include <linux/random.h>
+#include <linux/percpu-rwsem.h>
+#include <linux/rcupdate.h>
+#include <linux/rhashtable.h>
 #include <linux/wait_bit.h>
 
 #include "live.h"
 #include "mkey.h"
 #include "mr.h"
 #include "rkm.h"
+#include "shuffle.h"
 #include "../observe/trace.h"
 
-/* index 0 stays free, so that no key is below 256 */
-#define NHCA_MKEY_INDEX_BITS	24
-#define NHCA_MKEY_CHUNK_BITS	12
-#define NHCA_MKEY_CHUNK		BIT(NHCA_MKEY_CHUNK_BITS)
-#define NHCA_MKEY_CHUNKS	BIT(NHCA_MKEY_INDEX_BITS - NHCA_MKEY_CHUNK_BITS)
+#define NHCA_MKEY_VARIANTS	256
+
+/* indices in use are stepped over; that there are so many in a row means that few are free */
+#define NHCA_MKEY_TRIES		1024
 
 /*
- * One table for all devices of the host: chunks of slots, so that finding a key is two
- * loads.  The index moves on with every key; when it starts again from the bottom the
- * first variant moves on, so that a key of ours returns only after all 2^32 have been
- * used.  Both begin at random at module load.
+ * One table for all devices of the host, by index.  It is read in live sections, which its
+ * objects outlive; the table's own memory goes after an RCU grace period.
  */
-static struct {
-	/* everything but reading chunks and slots */
-	struct mutex lock;
-	struct nhca_mkey ***chunk;
-	/* keys in each chunk */
-	u16 *used;
-	u32 next;
-	u8 variant;
-} keys = {
-	.lock = __MUTEX_INITIALIZER(keys.lock),
+static struct rhashtable keys;
+
+/* read: removing a key; write: nhca_mkey_walk() */
+DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
+
+/* the kernel's part of each key: no key is below 256, as 0 is none to some consumers */
+static struct nhca_shuffle key_numbers __read_mostly;
+
+/* Indices are random already.  The variant may change while somebody looks. */
+static __always_inline u32 mkey_index(const struct nhca_mkey *mk)
+{
+	return READ_ONCE(mk->key) >> 8;
+}
+
+static u32 mkey_hash_index(const void *data, u32 len, u32 seed)
+{
+	return *(const u32 *)data;
+}
+
+static u32 mkey_hash(const void *data, u32 len, u32 seed)
+{
+	return mkey_index(data);
+}
+
+static int mkey_cmp(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	return mkey_index(obj) != *(const u32 *)arg->key;
+}
+
+static const struct rhashtable_params mkey_params = {
+	.head_offset = offsetof(struct nhca_mkey, node),
+	.key_len = sizeof(u32),
+	.hashfn = mkey_hash_index,
+	.obj_hashfn = mkey_hash,
+	.obj_cmpfn = mkey_cmp,
+	.automatic_shrinking = true,
 };
 
 int nhca_mkey_init(void)
 {
-	u32 r = get_random_u32();
-
-	keys.chunk = kvcalloc(NHCA_MKEY_CHUNKS, sizeof(*keys.chunk), GFP_KERNEL);
-	keys.used = kvcalloc(NHCA_MKEY_CHUNKS, sizeof(*keys.used), GFP_KERNEL);
-	if (!keys.chunk || !keys.used) {
-		nhca_mkey_exit();
-		return -ENOMEM;
-	}
-	keys.next = r >> 8;
-	keys.variant = r;
-	return 0;
+	nhca_shuffle_init(&key_numbers, NHCA_MKEY_VARIANTS, U32_MAX);
+	return rhashtable_init(&keys, &mkey_params);
 }
 
 void nhca_mkey_exit(void)
 {
-	/* chunks have gone with their last keys */
-	kvfree(keys.chunk);
-	kvfree(keys.used);
-}
-
-/* Return: a free index with its chunk in place, or 0.  keys.lock held. */
-static u32 mkey_index(void)
-{
-	u32 tried, i, c;
-
-	for (tried = 0; tried <= BIT(NHCA_MKEY_INDEX_BITS); tried++) {
-		i = keys.next++;
-		if (i >> NHCA_MKEY_INDEX_BITS) {
-			keys.next = 1;
-			keys.variant++;
-			continue;
-		}
-		c = i >> NHCA_MKEY_CHUNK_BITS;
-		if (keys.used[c] == NHCA_MKEY_CHUNK) {
-			tried += NHCA_MKEY_CHUNK - 1 - i % NHCA_MKEY_CHUNK;
-			keys.next = (c + 1) << NHCA_MKEY_CHUNK_BITS;
-			continue;
-		}
-		if (i && (!keys.chunk[c] || !keys.chunk[c][i % NHCA_MKEY_CHUNK]))
-			return i;
-	}
-	return 0;
+	rhashtable_destroy(&keys);
 }
 
 int nhca_mkey_add(struct nhca_mkey *mk)
 {
-	struct nhca_mkey **chunk;
-	int err = -ENOSPC;
-	u32 i, c;
+	unsigned int tries;
+	u32 index;
+	int err;
 
 	spin_lock_init(&mk->lock);
 	refcount_set(&mk->ref, 1);
 	mk->valid = false;
 	mk->shut = false;
 
-	mutex_lock(&keys.lock);
-	i = mkey_index();
-	if (!i)
-		goto unlock;
-	c = i >> NHCA_MKEY_CHUNK_BITS;
-	chunk = keys.chunk[c];
-	if (!chunk) {
-		err = -ENOMEM;
-		chunk = kvcalloc(NHCA_MKEY_CHUNK, sizeof(*chunk), GFP_KERNEL);
-		if (!chunk)
-			goto unlock;
-		/* readers find it empty */
-		smp_store_release(&keys.chunk[c], chunk);
+	for (tries = 0; tries < NHCA_MKEY_TRIES; tries++) {
+		mk->key = nhca_shuffle_next(&key_numbers);
+		index = mkey_index(mk);
+		/* from here on it can be found, closed */
+		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
+		if (!err)
+			return 0;
+		/* -EBUSY: the table is growing */
+		if (err != -EEXIST && err != -EBUSY)
+			return -ENOMEM;
 	}
-	mk->key = i << 8 | keys.variant;
-	keys.used[c]++;
-	/* and the key whole, if closed */
-	smp_store_release(&chunk[i % NHCA_MKEY_CHUNK], mk);
-	err = 0;
-unlock:
-	mutex_unlock(&keys.lock);
-	return err;
+	return -ENOSPC;
 }
 
 /* Who had found the key open is done. */
@@ -129,22 +108,11 @@ static void mkey_revoked(struct nhca_mkey *mk)
 
 void nhca_mkey_del(struct nhca_mkey *mk)
 {
-	u32 i = mk->key >> 8, c = i >> NHCA_MKEY_CHUNK_BITS;
-	struct nhca_mkey **chunk;
-
-	mutex_lock(&keys.lock);
-	chunk = keys.chunk[c];
-	WRITE_ONCE(chunk[i % NHCA_MKEY_CHUNK], NULL);
-	if (--keys.used[c])
-		chunk = NULL;
-	else
-		WRITE_ONCE(keys.chunk[c], NULL);
-	mutex_unlock(&keys.lock);
-
+	percpu_down_read(&keys_stay);
+	rhashtable_remove_fast(&keys, &mk->node, mkey_params);
+	percpu_up_read(&keys_stay);
 	/* who looks keys up does so in a section: from here on nobody finds it */
 	nhca_live_wait();
-	if (unlikely(chunk))
-		kvfree(chunk);
 
 	/* closed, and nobody had found it who could open it again */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
@@ -191,17 +159,17 @@ void nhca_mkey_close(struct nhca_mkey *mk)
 		nhca_mkey_shut_end(mk);
 }
 
-/* Context: live section. */
-static struct nhca_mkey *mkey_find(u32 key)
+/* Context: live section, in which the key stays.  Return: what has the index of @key, or NULL. */
+static __always_inline struct nhca_mkey *mkey_find(u32 key)
 {
-	struct nhca_mkey **chunk;
+	u32 index = key >> 8;
+	struct nhca_mkey *mk;
 
-	/* pairs with the releases in nhca_mkey_add(): chunk and key are found whole */
-	chunk = smp_load_acquire(&keys.chunk[key >> (8 + NHCA_MKEY_CHUNK_BITS)]);
-	if (unlikely(!chunk))
-		return NULL;
-	/* as above */
-	return smp_load_acquire(&chunk[(key >> 8) % NHCA_MKEY_CHUNK]);
+	/* for the table itself, which grows and shrinks */
+	rcu_read_lock();
+	mk = rhashtable_lookup(&keys, &index, mkey_params);
+	rcu_read_unlock();
+	return mk;
 }
 
 struct nhca_mkey *nhca_mkey_get(u32 key)
@@ -218,24 +186,37 @@ struct nhca_mkey *nhca_mkey_get(u32 key)
 
 void nhca_mkey_put(struct nhca_mkey *mk)
 {
-	/* the address alone is used behind the last reference */
-	if (refcount_dec_and_test(&mk->ref))
-		wake_up_var(&mk->ref);
+	if (!refcount_dec_and_test(&mk->ref))
+		return;
+	/*
+	 * The reference is gone before wake_up_var() looks for a waiter: pairs with the barrier of
+	 * set_current_state() in wait_var_event(), which looks at the reference after it has
+	 * queued itself.  @mk may be freed by now; only its address is used.
+	 */
+	smp_mb__after_atomic();
+	wake_up_var(&mk->ref);
 }
 
 void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 {
-	u32 c, i;
+	struct rhashtable_iter iter;
+	struct nhca_mkey *mk;
 
-	mutex_lock(&keys.lock);
-	for (c = 0; c < NHCA_MKEY_CHUNKS; c++) {
-		for (i = 0; keys.chunk[c] && i < NHCA_MKEY_CHUNK; i++) {
-			if (keys.chunk[c][i])
-				fn(keys.chunk[c][i], arg);
-		}
+	percpu_down_write(&keys_stay);
+	rhashtable_walk_enter(&keys, &iter);
+	rhashtable_walk_start(&iter);
+	while ((mk = rhashtable_walk_next(&iter))) {
+		/* -EAGAIN: the table was resized, and the walk begins again */
+		if (IS_ERR(mk))
+			continue;
+		rhashtable_walk_stop(&iter);
+		fn(mk, arg);
 		cond_resched();
+		rhashtable_walk_start(&iter);
 	}
-	mutex_unlock(&keys.lock);
+	rhashtable_walk_stop(&iter);
+	rhashtable_walk_exit(&iter);
+	percpu_up_write(&keys_stay);
 }
 
 /* Is @mk, which is open, for this party?  IBTA 10.6.7.2.2, 10.6.7.2.4 */

@@ -2,14 +2,15 @@
 /*
  * Keys: what a 32-bit L_Key or R_Key names, and whether it is open.
  *
- * A key is an index (24 bits) into a table of the host and a variant (8 bits), which
- * its owner may choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  The index moves on
- * with every region and window, from a random start.
+ * A key is an index (24 bits), unique on the host, and a variant (8 bits), which its owner may
+ * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  Index and first variant are one number in an
+ * order that nobody can predict (shuffle.h): who has seen keys cannot guess another.
  */
 #ifndef NHCA_MKEY_H
 #define NHCA_MKEY_H
 
 #include <linux/refcount.h>
+#include <linux/rhashtable-types.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
@@ -58,6 +59,7 @@ struct nhca_party {
  * @va, @length: the bytes, as peers and SGEs name them
  * @mr:     whose memory it is; a region's own
  * @off:    where in @mr the byte at @va lies
+ * @node:   in the table of keys; private to memory/mkey.c
  */
 struct nhca_mkey {
 	/* serialises changes */
@@ -74,11 +76,14 @@ struct nhca_mkey {
 	u64 length;
 	struct nhca_mr *mr;
 	u64 off;
+	struct rhash_head node;
 };
 
 /**
  * nhca_mkey_add - give @mk an index and a first key; it stays closed
- * Context: process, sleeps.  Return: 0, -ENOMEM, -ENOSPC.
+ * No key of an object that was made before has been the same, for 2^32 objects.
+ * Context: process, sleeps.
+ * Return: 0; -ENOMEM; -ENOSPC: nearly all indices are in use.
  */
 int nhca_mkey_add(struct nhca_mkey *mk);
 
@@ -144,7 +149,9 @@ bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access);
 
 /**
  * nhca_mkey_walk - show every key to @fn, for debugfs
- * Context: process; no key comes or goes meanwhile, but they open and close.
+ * No key goes meanwhile.  Keys open, close and come; what comes is shown or not, and a key may be
+ * shown twice if the table grows.
+ * Context: process, sleeps.
  */
 void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg);
 

@@ -11,17 +11,16 @@
  * nobody has to trust a PVO to look it up: whatever it says leads to an entry, whose key
  * is compared, or to nothing.
  */
-#include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
-#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "gaps.h"
 #include "live.h"
+#include "shuffle.h"
 #include "tce.h"
 
 /* leaves that wait together for the sections that may be reading them */
@@ -32,13 +31,13 @@
  * @gaps:    the entries that are free; none while the table is nobody's
  * @ranges:  their number
  * @entries: what they have
- * @key:     the last key that was given out; goes on when the table changes its class
+ * @keys:    of its ranges: the sequence goes on when the table changes its class
  */
 struct tce_space {
 	struct nhca_gaps gaps;
 	u64 ranges;
 	u64 entries;
-	atomic_t key;
+	struct nhca_shuffle keys;
 };
 
 struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES] __read_mostly;
@@ -65,16 +64,17 @@ static bool shift_ok(unsigned int shift)
 }
 
 /*
- * The key that has not been used in the table for longest.  Key 0 is none: an entry in use
- * is never 0, and neither is a PVO.
+ * A key that has not been used in the table for longest, and that nobody can guess who has seen
+ * others: peers see those of job memory.  Key 0 is none: an entry in use is never 0, and neither
+ * is a PVO.
  */
 static u32 next_key(unsigned int table, u32 but)
 {
 	u32 key;
 
 	do {
-		key = (u32)atomic_inc_return(&spaces[table].key) % NHCA_TCE_KEYS;
-	} while (!key || key == but);
+		key = nhca_shuffle_next(&spaces[table].keys);
+	} while (key == but);
 	return key;
 }
 
@@ -377,7 +377,7 @@ int nhca_tce_init(void)
 	unsigned int i;
 
 	for (i = 0; i < NHCA_TCE_TABLES; i++)
-		atomic_set(&spaces[i].key, get_random_u32());
+		nhca_shuffle_init(&spaces[i].keys, 1, NHCA_TCE_KEYS - 1);
 	return 0;
 }
 

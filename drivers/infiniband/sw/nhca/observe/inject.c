@@ -148,7 +148,8 @@ static void inject_points(struct nhca_inject *inj)
 	WRITE_ONCE(inj->points, points);
 }
 
-static int inject_add(struct nhca_inject *inj, char *text, u32 base)
+static int inject_add(struct nhca_inject *inj, char *text, u32 base,
+		      u32 (*place)(u32 qpn))
 {
 	struct nhca_rule *r = kzalloc(sizeof(*r), GFP_KERNEL);
 	int err;
@@ -166,6 +167,7 @@ static int inject_add(struct nhca_inject *inj, char *text, u32 base)
 	}
 	r->id = inj->next++;
 	r->base = base;
+	r->place = place;
 	xa_init(&r->counts);
 	inj->nrules++;
 	spin_lock_irq(&inj->lock);
@@ -214,7 +216,7 @@ static void inject_clear(struct nhca_inject *inj)
 	inj->next = 1;
 }
 
-int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base)
+int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place)(u32 qpn))
 {
 	const char *command;
 	int err = 0;
@@ -223,7 +225,7 @@ int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base)
 	command = strsep(&text, " ");
 	mutex_lock(&inj->writer);
 	if (!strcmp(command, "add") && text)
-		err = inject_add(inj, text, base);
+		err = inject_add(inj, text, base, place);
 	else if (!strcmp(command, "remove") && text)
 		err = inject_remove_id(inj, text);
 	else if (!strcmp(command, "clear") && !text)

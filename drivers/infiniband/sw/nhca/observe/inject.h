@@ -58,12 +58,13 @@ void nhca_inject_link(struct nhca_inject *inj);
 /**
  * nhca_inject_write - a command: "add RULE", "remove ID" or "clear"
  * @text: is cut up
- * @base: the next QPN to be given away
+ * @base: place of the next QPN in the order in which they are given out
+ * @place: where in that order a QPN is
  *
  * Context: process.
  * Return: 0; as nhca_rule_parse(); -ENOENT: no rule @ID; -ENOSPC: too many rules; -ENOMEM.
  */
-int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base);
+int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place)(u32 qpn));
 
 /* the rules, a line each; process */
 void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);

@@ -396,15 +396,17 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
 
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode)
 {
-	const u32 numbers = NHCA_QPN_MASK - NHCA_QPN_MIN;
+	const u32 numbers = NHCA_QPN_MAX - NHCA_QPN_MIN + 1;
 	const struct nhca_opinfo *info = nhca_opinfo(opcode);
 	u32 place;
 
-	/* GSI, and what is of no QP, are not among those that are numbered */
-	if (qpn < NHCA_QPN_MIN)
+	/* GSI, multicast, and what is of no QP, are not among those that are numbered */
+	if (qpn < NHCA_QPN_MIN || qpn > NHCA_QPN_MAX) {
 		place = numbers + qpn;
-	else
-		place = (qpn + numbers - r->base) % numbers;
+	} else {
+		place = r->place ? r->place(qpn) : qpn - NHCA_QPN_MIN;
+		place = (place + numbers - r->base) % numbers;
+	}
 	return place << 1 | (info && (info->flags & NHCA_OPF_RESPONSE));
 }
 

@@ -56,7 +56,8 @@ enum nhca_fault_point {
  * @times:   then it is spent; 0: never
  * @seed:    of its decisions
  * @now:     LINK: at once, and there is no rule
- * @base:    QPN that was the next to be given away when the rule was made
+ * @place:   where in the order in which QPNs are given out a QPN is; NULL: they count up
+ * @base:    place of the QPN that was the next when the rule was made
  * @counts:  what it has seen of each stream, by nhca_rule_stream(): numbers as value entries
  * @seen, @struck: in all
  */
@@ -75,6 +76,7 @@ struct nhca_rule {
 	u32 times;
 	u64 seed;
 	bool now;
+	u32 (*place)(u32 qpn);
 	u32 base;
 	struct xarray counts;
 	u64 seen;

@@ -237,22 +237,25 @@ static void job_mem_names_differ(struct kunit *test)
 	struct job_fixture *f = job_setup(test);
 	struct nhca_job_mem *a, *b;
 	struct nhca_range r;
-	u32 name, i;
+	u32 name, first, i;
 
 	a = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(a));
 	name = nhca_pvo_name(a->pvo);
-	/* spend all keys but the one that @a has: the next is it */
+	/* of the NHCA_TCE_KEYS - 1 keys, spend all but the one that @a has: the next is it */
 	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r, PAGE_SHIFT, 1, &a->tces.owner), 0);
 	KUNIT_ASSERT_EQ(test, r.table, a->tces.table);
-	for (i = 0; (r.key + 1) % NHCA_TCE_KEYS != a->tces.key; i++) {
-		KUNIT_ASSERT_LT(test, i, NHCA_TCE_KEYS);
+	first = r.key;
+	for (i = 0; i < NHCA_TCE_KEYS - 3; i++) {
 		nhca_range_rekey(&r);
+		KUNIT_ASSERT_NE(test, r.key, a->tces.key);
 	}
 	b = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
 	KUNIT_EXPECT_EQ(test, nhca_pvo_name(a->pvo), name);
 	KUNIT_EXPECT_NE(test, nhca_pvo_name(b->pvo), name);
+	/* @a's was its turn, and was passed over */
+	KUNIT_EXPECT_EQ(test, b->tces.key, first);
 	nhca_job_mem_put(a);
 	nhca_job_mem_put(b);
 	nhca_range_free(&r);

@@ -156,17 +156,26 @@ static void rule_repeats(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pattern(&a, 5), U64_MAX);
 }
 
+static u32 rule_place_backwards(u32 qpn)
+{
+	return NHCA_QPN_MAX - qpn;
+}
+
 /* QPNs change from run to run, places do not; they go on where the numbers come round. */
 static void rule_streams(struct kunit *test)
 {
-	const u32 last = NHCA_QPN_MASK - 1;
-	struct nhca_rule a = { .base = 0x5000 }, b = { .base = last };
+	const u32 last = NHCA_QPN_MAX, before = NHCA_QPN_MIN;
+	struct nhca_rule a = { .base = 0x5000 - before }, b = { .base = last - before };
 
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5000, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5000, NHCA_OP_ACK), 1);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5007, NHCA_OP_SEND_ONLY), 14);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, last, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, NHCA_QPN_MIN, NHCA_OP_SEND_ONLY), 2);
+	/* the order in which QPNs are given out is another's business */
+	a.place = rule_place_backwards;
+	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base, NHCA_OP_SEND_ONLY), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base - 3, NHCA_OP_ACK), 7);
 	/* QP 1, and what is of no QP, are themselves whatever the base */
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 1, 0), nhca_rule_stream(&b, 1, 0));
 	KUNIT_EXPECT_NE(test, nhca_rule_stream(&a, 0, 0), nhca_rule_stream(&a, 1, 0));

@@ -221,16 +221,11 @@ static void tce_key_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-static u32 tce_key_after(u32 key)
-{
-	return key + 1 < NHCA_TCE_KEYS ? key + 1 : 1;
-}
-
 /* All keys but 0 come before one comes again, from rekeying, from allocation, or mixed. */
 static void tce_all_keys_test(struct kunit *test)
 {
 	unsigned long *seen = kunit_kzalloc(test, NHCA_TCE_KEYS / 8, GFP_KERNEL);
-	u32 i, start, bad = 0;
+	u32 i, order[4], bad = 0;
 	struct nhca_range keep, r;
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
@@ -238,10 +233,11 @@ static void tce_all_keys_test(struct kunit *test)
 	keep = tce_alloc(test, PMD_SHIFT, 1);
 	__set_bit(keep.key, seen);
 	r = tce_alloc(test, PMD_SHIFT, 1);
-	start = r.key;
 	__set_bit(0, seen);
 	for (i = 0; i < NHCA_TCE_KEYS - 2; i++) {
 		bad += __test_and_set_bit(r.key, seen);
+		if (i < ARRAY_SIZE(order))
+			order[i] = r.key;
 		if (i % 8) {
 			nhca_range_rekey(&r);
 		} else {
@@ -254,20 +250,19 @@ static void tce_all_keys_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_full(seen, NHCA_TCE_KEYS));
 	KUNIT_EXPECT_EQ(test, r.key, keep.key);
 	nhca_range_rekey(&r);
-	KUNIT_EXPECT_EQ(test, r.key, start);
+	KUNIT_EXPECT_EQ(test, r.key, order[0]);
 
 	/* others have used up all keys: still, it is not the one of before */
 	for (i = 0; i < NHCA_TCE_KEYS - 2; i++)
 		nhca_range_rekey(&keep);
 	nhca_range_rekey(&r);
-	KUNIT_EXPECT_EQ(test, r.key, tce_key_after(start));
+	KUNIT_EXPECT_EQ(test, r.key, order[1]);
 	nhca_range_free(&keep);
-	start = r.key;
 	nhca_range_free(&r);
 
 	/* and the key goes on while the table is nobody's */
 	r = tce_alloc(test, PMD_SHIFT, 1);
-	KUNIT_EXPECT_EQ(test, r.key, tce_key_after(start));
+	KUNIT_EXPECT_EQ(test, r.key, order[2]);
 	nhca_range_free(&r);
 	tce_expect_unused(test);
 }

@@ -471,7 +471,14 @@ struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
 
-/* the number that the next QP gets, unless it is taken; any context */
+/**
+ * nhca_qpn_place - where a QPN is in the order in which they are given out
+ * nhca_qpn_upcoming - the place of the number that the next QP gets, unless it is in use
+ * @qpn: NHCA_QPN_MIN to NHCA_QPN_MAX
+ * Only for who must tell QPs apart by the order in which they were made (fault injection).
+ * Context: any.
+ */
+u32 nhca_qpn_place(u32 qpn);
 u32 nhca_qpn_upcoming(void);
 
 int nhca_qp_table_init(void);

@@ -2,24 +2,29 @@
 /*
  * The module's table of queue pairs.  All devices share one number space, so
  * that a packet's QPN alone finds its QP; the QP's addresses are then checked.
- * Numbers begin at a random value at module load: a packet from before a reload
- * finds nobody.
+ * Numbers are given out in an order that differs with each module load and that nobody can
+ * predict, so that a peer that has seen QPNs cannot guess another; a number comes back
+ * after all others.
  */
-#include <linux/random.h>
-
+#include "../memory/shuffle.h"
 #include "engine.h"
 
-static DEFINE_XARRAY_ALLOC(nhca_qps);
-static u32 nhca_qpn_next;
+static DEFINE_XARRAY(nhca_qps);
+static struct nhca_shuffle qpn_numbers __read_mostly;
+
+/* numbers that are in use are stepped over */
+#define QPN_TRIES	1024
 
 /* @qp: NULL: the number is taken, and found to be nobody's */
 static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
-	struct xa_limit limit = XA_LIMIT(NHCA_QPN_MIN, NHCA_QPN_MASK - 1);
-	int err = xa_alloc_cyclic(&nhca_qps, qpn, qp, limit, &nhca_qpn_next, GFP_KERNEL);
+	int tries, err = -EBUSY;
 
-	/* 1: the numbers have come round */
-	return min(err, 0);
+	for (tries = 0; tries < QPN_TRIES && err == -EBUSY; tries++) {
+		*qpn = nhca_shuffle_next(&qpn_numbers);
+		err = xa_insert(&nhca_qps, *qpn, qp, GFP_KERNEL_ACCOUNT);
+	}
+	return err;
 }
 
 int nhca_qpn_reserve(u32 *qpn)
@@ -29,7 +34,12 @@ int nhca_qpn_reserve(u32 *qpn)
 
 u32 nhca_qpn_upcoming(void)
 {
-	return READ_ONCE(nhca_qpn_next);
+	return nhca_shuffle_upcoming(&qpn_numbers);
+}
+
+u32 nhca_qpn_place(u32 qpn)
+{
+	return nhca_shuffle_place(&qpn_numbers, qpn);
 }
 
 void nhca_qpn_free(u32 qpn)
@@ -75,7 +85,7 @@ struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn)
 
 int nhca_qp_table_init(void)
 {
-	nhca_qpn_next = NHCA_QPN_MIN + get_random_u32() % (NHCA_QPN_MASK - NHCA_QPN_MIN);
+	nhca_shuffle_init(&qpn_numbers, NHCA_QPN_MIN, NHCA_QPN_MAX);
 	return 0;
 }
 

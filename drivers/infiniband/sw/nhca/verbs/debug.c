@@ -61,7 +61,7 @@ static ssize_t faults_write(struct file *file, const char __user *buf, size_t le
 	text = memdup_user_nul(buf, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	err = nhca_inject_write(dev->inject, text, nhca_qpn_upcoming());
+	err = nhca_inject_write(dev->inject, text, nhca_qpn_upcoming(), nhca_qpn_place);
 	kfree(text);
 	return err ?: len;
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: who has seen keys, QPNs or PVOs of this host cannot guess the next, and none comes back
+ * soon.
+ */
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+
+#include "../transport/engine.h"
+#include "guess.h"
+#include "regions.h"
+
+/* so many guesses are made, more than 30 at each number */
+#define GUESSES		1000000
+#define DRAWN		40000
+
+/* Return: @f's next number. */
+typedef u32 (*draw_fn)(struct fixture *f, u32 i);
+
+static u32 draw_counter(struct fixture *f, u32 i)
+{
+	return 0xfffff000 + i * 256 + 77;
+}
+
+static u32 draw_lcg(struct fixture *f, u32 i)
+{
+	static u32 state = 5;
+
+	state = state * 1664525 + 1013904223;
+	return state;
+}
+
+/* a counter by a matrix over bits: what xor and shifts alone can do */
+static u32 draw_matrix(struct fixture *f, u32 i)
+{
+	i ^= i << 13;
+	i ^= i >> 17;
+	i ^= i << 5;
+	return i ^ 0x5eed5eed;
+}
+
+static u32 draw_key(struct fixture *f, u32 i)
+{
+	static struct nhca_mkey mk[2];
+	struct nhca_mkey *k = &mk[i % 2];
+
+	/* one in two stays a while */
+	if (i > 1)
+		nhca_mkey_del(k);
+	*k = (struct nhca_mkey){ .pd = f->party.pd };
+	if (nhca_mkey_add(k))
+		return 0;
+	if (i == DRAWN - 1) {
+		u32 key = k->key;
+
+		nhca_mkey_del(&mk[0]);
+		nhca_mkey_del(&mk[1]);
+		return key;
+	}
+	return k->key;
+}
+
+static u32 draw_qpn(struct fixture *f, u32 i)
+{
+	u32 qpn;
+
+	if (nhca_qpn_reserve(&qpn))
+		return 0;
+	nhca_qpn_free(qpn);
+	return qpn;
+}
+
+static struct nhca_range guess_range;
+
+static u32 draw_pvo(struct fixture *f, u32 i)
+{
+	nhca_range_rekey(&guess_range);
+	return guess_range.key;
+}
+
+static struct guesser *guess_run(struct kunit *test, draw_fn draw, u32 mask)
+{
+	struct guesser *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	g->mask = mask;
+	for (i = 0; i < DRAWN; i++) {
+		guess_next(g, draw(test->priv, i));
+		if (i % 64 == 0)
+			cond_resched();
+	}
+	return g;
+}
+
+/* The guesser is worth something: what can be guessed it guesses. */
+static void guess_weak(struct kunit *test)
+{
+	static const draw_fn weak[] = { draw_counter, draw_lcg, draw_matrix };
+	struct guesser *g;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(weak); i++) {
+		g = guess_run(test, weak[i], U32_MAX);
+		KUNIT_EXPECT_GT_MSG(test, g->hits, (DRAWN - GUESS_SEEN) / 3, "generator %d", i);
+	}
+}
+
+static void guess_expect_chance(struct kunit *test, struct guesser *g, u64 range)
+{
+	KUNIT_EXPECT_GE(test, g->guesses, GUESSES);
+	KUNIT_EXPECT_LE(test, g->hits, guess_limit(g, range));
+}
+
+static void guess_keys(struct kunit *test)
+{
+	guess_expect_chance(test, guess_run(test, draw_key, U32_MAX), 1ULL << 32);
+}
+
+/* The variant is no hint at the index, nor the index at the variant. */
+static void guess_indices(struct kunit *test)
+{
+	guess_expect_chance(test, guess_run(test, draw_key, 0xffffff00), 1ULL << 24);
+}
+
+static void guess_qpns(struct kunit *test)
+{
+	guess_expect_chance(test, guess_run(test, draw_qpn, NHCA_QPN_MASK),
+			    NHCA_QPN_MASK - NHCA_QPN_MIN);
+}
+
+static void guess_pvos(struct kunit *test)
+{
+	const struct nhca_owner owner = { .kind = NHCA_OWNER_JOB, .id = 1 };
+	struct guesser *g;
+
+	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&guess_range, PAGE_SHIFT, 1, &owner), 0);
+	g = guess_run(test, draw_pvo, NHCA_TCE_KEYS - 1);
+	nhca_range_free(&guess_range);
+	guess_expect_chance(test, g, NHCA_TCE_KEYS - 1);
+}
+
+static int guess_cmp(const void *a, const void *b)
+{
+	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
+}
+
+/* Numbers that @draw gave, in order of size, with none twice. */
+static void guess_unique(struct kunit *test, draw_fn draw, u32 low, u32 high)
+{
+	u32 *numbers = vmalloc(array_size(DRAWN, sizeof(u32)));
+	u32 i, same = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, numbers);
+	for (i = 0; i < DRAWN; i++)
+		numbers[i] = draw(test->priv, i);
+	sort(numbers, DRAWN, sizeof(u32), guess_cmp, NULL);
+	for (i = 1; i < DRAWN; i++)
+		same += numbers[i] == numbers[i - 1];
+	KUNIT_EXPECT_EQ(test, same, 0);
+	KUNIT_EXPECT_GE(test, numbers[0], low);
+	KUNIT_EXPECT_LE(test, numbers[DRAWN - 1], high);
+	vfree(numbers);
+}
+
+static void guess_keys_unique(struct kunit *test)
+{
+	guess_unique(test, draw_key, 256, U32_MAX);
+}
+
+static void guess_qpns_unique(struct kunit *test)
+{
+	guess_unique(test, draw_qpn, NHCA_QPN_MIN, NHCA_QPN_MASK - 1);
+}
+
+static struct kunit_case guess_cases[] = {
+	KUNIT_CASE(guess_weak),
+	KUNIT_CASE(guess_keys),
+	KUNIT_CASE(guess_indices),
+	KUNIT_CASE(guess_qpns),
+	KUNIT_CASE(guess_pvos),
+	KUNIT_CASE(guess_keys_unique),
+	KUNIT_CASE(guess_qpns_unique),
+	{}
+};
+
+static struct kunit_suite guess_suite = {
+	.name = "nhca_guess",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = guess_cases,
+};
+
+kunit_test_suite(guess_suite);
