@@ -65,6 +65,10 @@
 #define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define NHCA_OLD_BH		/* no workqueue of bottom halves; see bh.h */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
 #endif

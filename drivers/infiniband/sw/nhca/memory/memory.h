@@ -255,7 +255,7 @@ struct nhca_fault;
 /**
  * nhca_fault_alloc - a place to wait
  * @resume: a fault that was asked for is over: try again.  Called with a lock of @f held
- *          and BH disabled: it schedules (a tasklet) and does no more
+ *          and BH disabled: it queues (struct nhca_bh) and does no more
  * Context: process, sleeps.  Return: NULL: no memory.
  */
 struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg);

@@ -105,9 +105,9 @@ static void channel_kick(void *arg)
 
 /* ---- a device ---- */
 
-static void engine_kicked(struct tasklet_struct *t)
+static void engine_kicked(struct nhca_bh *bh)
 {
-	struct nhca_rcxt_dev *rd = from_tasklet(rd, t, engine);
+	struct nhca_rcxt_dev *rd = container_of(bh, struct nhca_rcxt_dev, engine);
 
 	rcu_read_lock();
 	nhca_turn_run(rd);
@@ -134,7 +134,7 @@ int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts)
 	INIT_LIST_HEAD(&rd->channels);
 	spin_lock_init(&rd->ready_lock);
 	INIT_LIST_HEAD(&rd->ready);
-	tasklet_setup(&rd->engine, engine_kicked);
+	nhca_bh_init(&rd->engine, engine_kicked);
 	dev->rcxt = rd;
 	return 0;
 }
@@ -145,7 +145,7 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 
 	if (!rd)
 		return;
-	tasklet_kill(&rd->engine);
+	nhca_bh_kill(&rd->engine);
 	WARN_ON(!list_empty(&rd->channels));
 	nhca_rcxt_pool_destroy(&rd->pool);
 	mutex_destroy(&rd->mutex);

@@ -5,9 +5,9 @@
 #ifndef NHCA_RCXT_ENGINE_H
 #define NHCA_RCXT_ENGINE_H
 
-#include <linux/interrupt.h>
 #include <linux/mutex.h>
 
+#include "../bh.h"
 #include "../memory/job.h"
 #include "../memory/memory.h"
 #include "../net/burst.h"
@@ -54,7 +54,7 @@ struct nhca_rcxt_dev {
 	/* who has something to send */
 	spinlock_t ready_lock;
 	struct list_head ready;
-	struct tasklet_struct engine;
+	struct nhca_bh engine;
 };
 
 /**

@@ -122,7 +122,7 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
  * runs it
  * Channels of a device with packets to send take turns of a quantum each, and within a channel
  * work requests and reads that are being answered do.
- * Context: process, or the channel's tasklet.
+ * Context: process, or the engine's bottom half.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);
 

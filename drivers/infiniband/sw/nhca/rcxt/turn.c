@@ -29,7 +29,7 @@ void nhca_turn_ready(struct nhca_channel *ch, bool schedule)
 	}
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 	if (schedule)
-		tasklet_schedule(&rd->engine);
+		nhca_bh_queue(&rd->engine);
 }
 
 void nhca_turn_close(struct nhca_channel *ch)
@@ -85,7 +85,7 @@ void nhca_turn_run(struct nhca_rcxt_dev *rd)
 			return;
 		turn_end(ch, nhca_send_turn(ch));
 	}
-	tasklet_schedule(&rd->engine);
+	nhca_bh_queue(&rd->engine);
 }
 
 void nhca_channel_doorbell(struct nhca_channel *ch)

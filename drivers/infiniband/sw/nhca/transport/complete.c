@@ -92,7 +92,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 	/* a ring may be long, and user space post as fast as this flushes */
 	for (;; budget--) {
 		if (!budget) {
-			tasklet_schedule(&qp->kick);
+			nhca_bh_queue(&qp->kick);
 			return;
 		}
 		swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
@@ -227,5 +227,5 @@ void nhca_rq_flush(struct nhca_qp *qp)
 			return;
 		nhca_rq_complete(qp, &cqe, true);
 	}
-	tasklet_schedule(&qp->kick);
+	nhca_bh_queue(&qp->kick);
 }

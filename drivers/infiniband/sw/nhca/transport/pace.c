@@ -31,7 +31,7 @@ static enum hrtimer_restart nhca_pace_over(struct hrtimer *timer)
 {
 	struct nhca_pace *pace = container_of(timer, struct nhca_pace, timer);
 
-	tasklet_schedule(&pace->qp->kick);
+	nhca_bh_queue(&pace->qp->kick);
 	return HRTIMER_NORESTART;
 }
 

@@ -27,7 +27,7 @@ void nhca_qp_set_error(struct nhca_qp *qp, int event)
 			return;
 	} while (!try_cmpxchg(&qp->state, &old, IB_QPS_ERR));
 
-	tasklet_schedule(&qp->kick);
+	nhca_bh_queue(&qp->kick);
 	if (event >= 0)
 		nhca_qp_event(qp, event);
 }
@@ -61,9 +61,9 @@ void nhca_qp_flush(struct nhca_qp *qp)
 }
 
 /* nhca_qp.kick: what could not run where it was noticed */
-static void nhca_qp_kicked(struct tasklet_struct *t)
+static void nhca_qp_kicked(struct nhca_bh *bh)
 {
-	struct nhca_qp *qp = from_tasklet(qp, t, kick);
+	struct nhca_qp *qp = container_of(bh, struct nhca_qp, kick);
 
 	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
 		nhca_qp_flush(qp);
@@ -91,13 +91,13 @@ static void nhca_flow_kick(void *arg)
 {
 	struct nhca_qp *qp = arg;
 
-	tasklet_schedule(&qp->kick);
+	nhca_bh_queue(&qp->kick);
 }
 
 void nhca_recv_doorbell(struct nhca_qp *qp)
 {
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
-		tasklet_schedule(&qp->kick);
+		nhca_bh_queue(&qp->kick);
 }
 
 /* nothing is known of the way to the peer */
@@ -201,7 +201,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->state = IB_QPS_RESET;
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
-	tasklet_setup(&qp->kick, nhca_qp_kicked);
+	nhca_bh_init(&qp->kick, nhca_qp_kicked);
 	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL);
 	qp->ride = kzalloc(sizeof(*qp->ride), GFP_KERNEL);
 	if (!qp->sq.times || !qp->ride) {
@@ -283,7 +283,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	/* packets that had found the QP, and kicks that had found the flow */
 	synchronize_rcu_expedited();
 	nhca_pace_free(qp->sq.pace);
-	tasklet_kill(&qp->kick);
+	nhca_bh_kill(&qp->kick);
 
 	nhca_qp_forget_completions(qp);
 	nhca_av_put(qp->av);

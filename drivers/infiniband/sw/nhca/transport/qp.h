@@ -11,10 +11,10 @@
 #ifndef NHCA_QP_H
 #define NHCA_QP_H
 
-#include <linux/interrupt.h>
 #include <linux/mutex.h>
 #include <linux/timer.h>
 
+#include "../bh.h"
 #include "../nhca.h"
 #include "../memory/memory.h"
 #include "../net/net.h"
@@ -382,7 +382,7 @@ struct nhca_qp {
 	struct nhca_flow *flow;
 	struct nhca_channel *channel;
 	struct nhca_rss *rss;
-	struct tasklet_struct kick;
+	struct nhca_bh kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
 	struct nhca_ride *ride;

@@ -562,7 +562,7 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 
 	for (;; budget--) {
 		if (budget <= 0) {
-			tasklet_schedule(&qp->kick);
+			nhca_bh_queue(&qp->kick);
 			return;
 		}
 		switch (READ_ONCE(qp->state)) {
@@ -646,7 +646,7 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 		while (test_and_clear_bit(0, &sq->note)) {
 			/* who is held here by others' doorbells passes the work on */
 			if (++notes > NHCA_SQ_NOTES) {
-				tasklet_schedule(&qp->kick);
+				nhca_bh_queue(&qp->kick);
 				break;
 			}
 			rcu_read_lock();
@@ -677,7 +677,7 @@ void nhca_send_doorbell(struct nhca_qp *qp)
 {
 	/* a consumer with interrupts off must not enter the network stack */
 	if (irqs_disabled() || in_hardirq())
-		tasklet_schedule(&qp->kick);
+		nhca_bh_queue(&qp->kick);
 	else
 		nhca_sq_kick(qp);
 }
