@@ -5,6 +5,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/moduleparam.h>
+#include <linux/sizes.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
@@ -346,46 +347,88 @@ static bool nhca_sk_empty(const struct sock *sk)
 	       skb_queue_empty_lockless(&sk->sk_receive_queue);
 }
 
-static void nhca_sk_drain(struct sock *sk, struct nhca_net *nn)
+/*
+ * What a batch costs of a budget: its packets, of which one that has more than 4 KiB, as those of
+ * channels have, counts as several.
+ */
+static int nhca_rx_cost(const struct sk_buff *skb)
+{
+	u32 packets = 1;
+
+	/* gso_segs is not set by every device */
+	if (skb_is_gso(skb))
+		packets = DIV_ROUND_UP(skb->len, skb_shinfo(skb)->gso_size);
+	return max3(packets, skb->len / SZ_4K, 1U);
+}
+
+/*
+ * Take batches until the queue is empty or the budget is used up.
+ * Return: false if it was used up: there may be more.
+ */
+static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 {
 	struct sk_buff *skb;
 	int off, err;
 
 	while (!nhca_sk_empty(sk) || sk->sk_err) {
+		if (*budget <= 0)
+			return false;
 		off = 0;
 		err = 0;
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
 		if (!skb) {
 			/* an ICMP error is reported once, before what is queued */
-			if (err && err != -EAGAIN)
+			if (err && err != -EAGAIN) {
+				--*budget;
 				continue;
-			return;
+			}
+			return true;
 		}
+		*budget -= nhca_rx_cost(skb);
 		/* nobody has looked at the UDP checksum of what came without one */
 		if (likely(!udp_lib_checksum_complete(skb)))
 			nhca_rx_batch(nn, skb, false);
 		consume_skb(skb);
 	}
+	return true;
 }
 
 /*
- * Called by the stack for each packet that it has queued, on any CPU.  One CPU
- * drains at a time, so that a flow's packets keep their order; others leave
- * their packets to it.
+ * Take what the socket has, by whoever has raised nhca_sock.ready from 0.  When the budget is used
+ * up it stays above 0, so that the rest is nobody else's.
+ */
+static void nhca_sk_take(struct nhca_sock *ns)
+{
+	int budget = NHCA_RX_BUDGET;
+	int seen;
+
+	do {
+		seen = atomic_read(&ns->ready);
+		if (!nhca_sk_drain(ns->sock->sk, ns->nn, &budget)) {
+			nhca_bh_queue(&ns->rest);
+			return;
+		}
+	} while (atomic_sub_return(seen, &ns->ready));
+}
+
+void nhca_sk_rest(struct nhca_bh *bh)
+{
+	nhca_sk_take(container_of(bh, struct nhca_sock, rest));
+}
+
+/*
+ * Called by the stack for each packet that it has queued, on any CPU.  One CPU takes packets at a
+ * time, so that a flow's packets keep their order; others leave their packets to it.
  */
 void nhca_sk_data_ready(struct sock *sk)
 {
 	struct nhca_sock *ns = rcu_dereference_sk_user_data(sk);
-	int seen;
 
 	if (!ns || atomic_inc_return(&ns->ready) != 1)
 		return;
 
 	local_bh_disable();
-	do {
-		seen = atomic_read(&ns->ready);
-		nhca_sk_drain(sk, ns->nn);
-	} while (atomic_sub_return(seen, &ns->ready));
+	nhca_sk_take(ns);
 	local_bh_enable();
 }
 

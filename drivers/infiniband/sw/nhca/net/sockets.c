@@ -177,6 +177,7 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	ns->nn = nn;
 	ns->sock = sock;
 	atomic_set(&ns->ready, 0);
+	nhca_bh_init(&ns->rest, nhca_sk_rest);
 	nhca_sock_start(ns);
 	return 0;
 }
@@ -190,6 +191,7 @@ static void nhca_net_close(struct nhca_net *nn)
 	/* who has still seen them is done with them afterwards */
 	synchronize_rcu();
 	for (i = 0; i < nn->nsocks; i++) {
+		nhca_bh_kill(&nn->socks[i].rest);
 		kernel_sock_shutdown(nn->socks[i].sock, SHUT_RDWR);
 		sock_release(nn->socks[i].sock);
 	}

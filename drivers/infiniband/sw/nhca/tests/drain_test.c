@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: how much one CPU takes from a socket before other bottom halves have their turn.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/in.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+
+#include "../net/net.h"
+#include "../net/sockets.h"
+
+/* datagrams on a queue: several budgets */
+#define DATAGRAMS	(3 * NHCA_RX_BUDGET + 7)
+#define BIG		61440U
+
+/**
+ * struct drain - a socket as nhca has them, on a port that the stack chooses
+ * @nn:   of the initial namespace
+ * @ns:   the socket
+ * @from: another, that sends to it
+ * @to:   its address
+ */
+struct drain {
+	struct nhca_net *nn;
+	struct nhca_sock ns;
+	struct socket *from;
+	struct sockaddr_in to;
+};
+
+static void lo_up(void)
+{
+	rtnl_lock();
+	dev_change_flags(init_net.loopback_dev, init_net.loopback_dev->flags | IFF_UP, NULL);
+	rtnl_unlock();
+}
+
+static void drain_exit(struct kunit *test)
+{
+	struct drain *d = test->priv;
+
+	if (!d)
+		return;
+	if (d->ns.sock) {
+		rcu_assign_sk_user_data(d->ns.sock->sk, NULL);
+		synchronize_rcu();
+		nhca_bh_kill(&d->ns.rest);
+		sock_release(d->ns.sock);
+	}
+	if (d->from)
+		sock_release(d->from);
+	nhca_net_put(d->nn);
+}
+
+static struct drain *drain_make(struct kunit *test)
+{
+	struct drain *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct sock *sk;
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	lo_up();
+	d->nn = nhca_net_get(&init_net);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, d->nn);
+	test->priv = d;
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
+					       &d->from), 0);
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_UDP,
+					       &d->ns.sock), 0);
+	d->ns.nn = d->nn;
+	nhca_bh_init(&d->ns.rest, nhca_sk_rest);
+	/* another CPU is at it, for all that data_ready can say */
+	atomic_set(&d->ns.ready, 1);
+
+	d->to.sin_family = AF_INET;
+	d->to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	KUNIT_ASSERT_EQ(test, kernel_bind(d->ns.sock, (void *)&d->to, sizeof(d->to)), 0);
+	KUNIT_ASSERT_GT(test, kernel_getsockname(d->ns.sock, (void *)&d->to), 0);
+	sk = d->ns.sock->sk;
+	WRITE_ONCE(sk->sk_rcvbuf, 64 << 20);
+	rcu_assign_sk_user_data(sk, &d->ns);
+	WRITE_ONCE(sk->sk_data_ready, nhca_sk_data_ready);
+	return d;
+}
+
+/* Return: batches that nobody has taken. */
+static unsigned int drain_left(const struct drain *d)
+{
+	struct sock *sk = d->ns.sock->sk;
+
+	return skb_queue_len_lockless(&udp_sk(sk)->reader_queue) +
+	       skb_queue_len_lockless(&sk->sk_receive_queue);
+}
+
+static bool drain_comes_to(const struct drain *d, unsigned int left)
+{
+	int i;
+
+	for (i = 0; i < 1000 && drain_left(d) != left; i++)
+		msleep(20);
+	return drain_left(d) == left;
+}
+
+/* Queue @count datagrams of @len bytes that no engine wants, and take none. */
+static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
+{
+	void *bytes = kunit_kzalloc(test, len, GFP_KERNEL);
+	struct msghdr msg = {
+		.msg_name = &d->to,
+		.msg_namelen = sizeof(d->to),
+	};
+	struct kvec vec = { bytes, len };
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, bytes);
+	for (i = 0; i < count; i++) {
+		KUNIT_ASSERT_EQ(test, kernel_sendmsg(d->from, &msg, &vec, 1, len), len);
+		/* not more than the stack's backlog */
+		if (i % 64 == 63)
+			KUNIT_ASSERT_TRUE(test, drain_comes_to(d, i + 1));
+	}
+	KUNIT_ASSERT_TRUE(test, drain_comes_to(d, count));
+}
+
+/* The other CPU is done, and a packet more calls: what has been taken when the call returns? */
+static unsigned int drain_once(struct drain *d)
+{
+	unsigned int before = drain_left(d);
+	unsigned int taken;
+
+	atomic_set(&d->ns.ready, 0);
+	rcu_read_lock();
+	local_bh_disable();
+	nhca_sk_data_ready(d->ns.sock->sk);
+	taken = before - drain_left(d);
+	local_bh_enable();
+	rcu_read_unlock();
+	return taken;
+}
+
+/* Purpose: a call that finds a long queue takes its budget, and leaves the rest to others. */
+static void drain_stops_at_budget(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+
+	drain_fill(test, d, DATAGRAMS, 16);
+	KUNIT_EXPECT_EQ(test, drain_once(d), NHCA_RX_BUDGET);
+}
+
+/* Purpose: bytes count, too: a budget of channels' long packets is not as many packets. */
+static void drain_counts_bytes(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+
+	drain_fill(test, d, 2 * NHCA_RX_BUDGET * SZ_4K / BIG, BIG);
+	KUNIT_EXPECT_EQ(test, drain_once(d), DIV_ROUND_UP(NHCA_RX_BUDGET * SZ_4K, BIG));
+}
+
+/* Purpose: the rest is taken without any further packet, and then the socket is idle. */
+static void drain_goes_on(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+
+	drain_fill(test, d, DATAGRAMS, 16);
+	drain_once(d);
+	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&d->ns.ready), 0);
+}
+
+/* Purpose: packets that come while the rest waits for its turn are its, and overtake nothing. */
+static void drain_keeps_order(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+	unsigned int left;
+
+	drain_fill(test, d, DATAGRAMS, 16);
+	atomic_set(&d->ns.ready, 0);
+	rcu_read_lock();
+	local_bh_disable();
+	nhca_sk_data_ready(d->ns.sock->sk);
+	left = drain_left(d);
+	nhca_sk_data_ready(d->ns.sock->sk);
+	KUNIT_EXPECT_EQ(test, drain_left(d), left);
+	local_bh_enable();
+	rcu_read_unlock();
+	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
+}
+
+/* Purpose: a budget that is just enough leaves nothing behind. */
+static void drain_takes_all(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+
+	drain_fill(test, d, NHCA_RX_BUDGET, 16);
+	KUNIT_EXPECT_EQ(test, drain_once(d), NHCA_RX_BUDGET);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&d->ns.ready), 0);
+}
+
+static struct kunit_case drain_cases[] = {
+	KUNIT_CASE(drain_stops_at_budget),
+	KUNIT_CASE(drain_counts_bytes),
+	KUNIT_CASE(drain_goes_on),
+	KUNIT_CASE(drain_keeps_order),
+	KUNIT_CASE(drain_takes_all),
+	{}
+};
+
+static struct kunit_suite drain_suite = {
+	.name = "nhca_drain",
+	.exit = drain_exit,
+	.test_cases = drain_cases,
+};
+
+kunit_test_suite(drain_suite);
