@@ -2,13 +2,16 @@
 /*
  * Queue pairs for somebody to throw packets at, and eyes on what happens to them.
  *
- *   qp_target DEVICE GID_INDEX TCP_PORT
+ *   qp_target DEVICE GID_INDEX TCP_PORT [PEER]
  *
- * Serves one TCP connection; its other end is the QPs' peer.  A command is a
- * line, the answer is a line that begins with "ok" or says what went wrong.
+ * Serves one TCP connection; its other end is the QPs' peer, unless an IPv4 address is given.  A
+ * command is a line, the answer is a line that begins with "ok" or says what went wrong.
  *
  *   region			addresses and keys: memory that may be written from afar, that
  *				may only be read, and that is of another protection domain
+ *   long BYTES		address and key of a new region that may be read
+ *   gap MS			watch the clock for so long: the longest time, in microseconds, in
+ *				which this program did not run
  *   qp TYPE STATE QPN RPSN SPSN	a new QP (RC, UC, UD), its index and number
  *   post INDEX N [BYTES]	N receives
  *   send INDEX N		N SENDs of 64 bytes, or to a UD QP nothing
@@ -29,7 +32,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -298,6 +303,39 @@ static void do_counters(FILE *out)
 	fprintf(out, "\n");
 }
 
+/* lives as long as the program */
+static void do_long(FILE *out, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = p == MAP_FAILED ? NULL :
+			    ibv_reg_mr(t.pd, p, bytes, IBV_ACCESS_REMOTE_READ);
+
+	if (mr)
+		fprintf(out, "ok %" PRIu64 " %u\n", (uint64_t)(uintptr_t)p, mr->rkey);
+	else
+		fprintf(out, "no region of %zu bytes: %s\n", bytes, strerror(errno));
+}
+
+static uint64_t microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+static void do_gap(FILE *out, unsigned int ms)
+{
+	uint64_t begin = microseconds(), before = begin, longest = 0, now;
+
+	for (; before < begin + ms * 1000ull; before = now) {
+		now = microseconds();
+		if (now - before > longest)
+			longest = now - before;
+	}
+	fprintf(out, "ok %" PRIu64 "\n", longest);
+}
+
 static void command(FILE *out, char *line)
 {
 	char word[16] = "", type[8] = "", state[8] = "";
@@ -322,6 +360,10 @@ static void command(FILE *out, char *line)
 		do_clean(out, strstr(line, "all"));
 	} else if (!strcmp(word, "counters")) {
 		do_counters(out);
+	} else if (sscanf(line, "long %" SCNu64, &addr) == 1) {
+		do_long(out, addr);
+	} else if (sscanf(line, "gap %u", &bytes) == 1) {
+		do_gap(out, bytes);
 	} else if (sscanf(line, "%*s %u", &index) != 1 || index >= QPS || !t.qp[index]) {
 		fprintf(out, "what?\n");
 	} else if (sscanf(line, "post %u %d %u", &index, &n, &bytes) >= 2) {
@@ -350,8 +392,8 @@ int main(int argc, char **argv)
 	char line[256];
 	FILE *in, *out;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: %s DEVICE GID_INDEX TCP_PORT\n", argv[0]);
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: %s DEVICE GID_INDEX TCP_PORT [PEER]\n", argv[0]);
 		return 2;
 	}
 	t.name = argv[1];
@@ -365,6 +407,9 @@ int main(int argc, char **argv)
 	need(fd >= 0, "accept");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	memcpy(t.peer.raw, &peer.sin6_addr, sizeof(t.peer.raw));
+	/* in the last four bytes, as in any IPv4 address that looks like a GID */
+	if (argc == 5)
+		need(inet_pton(AF_INET, argv[4], t.peer.raw + 12) == 1, "address of the peer");
 
 	in = fdopen(fd, "r");
 	out = fdopen(dup(fd), "w");

@@ -252,7 +252,9 @@ static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
 static void nhca_answer_pass(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
+	int budget = NHCA_BUDGET;
 	struct nhca_res *res;
+	u32 sent;
 
 	while (rq->res_tail != rq->res_head) {
 		res = &rq->res[rq->res_tail % rq->nres];
@@ -260,15 +262,23 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 			rq->res_tail++;
 			continue;
 		}
+		/* where the stack frees packets as they come the flow never blocks */
+		if (budget <= 0) {
+			nhca_bh_queue(&qp->kick);
+			return;
+		}
 		/* whichever it waits for kicks the QP */
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
 			nhca_answer_done(qp, res);
+			budget--;
 			continue;
 		}
+		sent = res->sent;
 		switch (nhca_answer_read(qp, res)) {
 		case 0:
+			budget -= res->sent - sent;
 			break;
 		case -EAGAIN:
 			return;

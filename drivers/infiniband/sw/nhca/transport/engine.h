@@ -5,6 +5,8 @@
 #ifndef NHCA_ENGINE_H
 #define NHCA_ENGINE_H
 
+#include <linux/sizes.h>
+
 #include "../net/burst.h"
 #include "qp.h"
 
@@ -25,8 +27,14 @@
  * the window holds for what the peer sends, too.  Each is one READ on the wire.
  */
 #define NHCA_READ_CHUNK		32
-/* steps of the send engine, or requests that a QP in error flushes, before others have the CPU */
-#define NHCA_BUDGET		1024
+/*
+ * Packets that an engine sends, or work requests without packets that it handles, in one pass, with
+ * its lock held and BHs off; about as many as the stack's own net.core.netdev_budget.  The rest runs
+ * from nhca_qp.kick.
+ */
+#define NHCA_BUDGET		256
+/* bytes that count as one packet where there are none, or where one may have more */
+#define NHCA_BUDGET_BYTES	SZ_4K
 /* requests that ask to be acknowledged at once behind one that had to be sent again for that */
 #define NHCA_SQ_EAGER		64
 /* passes that a lock holder makes for those who leave notes */
@@ -111,6 +119,18 @@ static inline bool nhca_swr_tells(const struct nhca_qp *qp, const struct nhca_sw
 	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
 }
 
+/* what sending from @swr has cost of a budget; @sent: where it was before */
+static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 sent)
+{
+	/* one packet asks for the data of many */
+	if (nhca_swr_is_read(swr))
+		return 1;
+	/* the netdev's MTU bounds it, not the path MTU */
+	if (nhca_is_raw(qp))
+		return 1 + swr->length / NHCA_BUDGET_BYTES;
+	return max(swr->sent - sent, 1U);
+}
+
 /* a packet has left whose answer will acknowledge all that was sent; sq.lock held */
 static inline void nhca_sq_asked(struct nhca_sq *sq)
 {
@@ -135,11 +155,14 @@ void nhca_qp_flush(struct nhca_qp *qp);
 
 /* ---- send.c: all with sq.lock held unless said otherwise ---- */
 
-/*
- * a pass over the send queue until nothing more can be sent, or it is another's
- * turn: then the rest runs from nhca_qp.kick; RCU read side
+/**
+ * nhca_sq_run - a pass over the send queue until nothing more can be sent
+ * @qp:     the queue pair
+ * @budget: at most as many packets, and requests without
+ * Context: sq.lock held, BH disabled, RCU read side.
+ * Return: what is left of the budget; 0 or less: the rest runs from nhca_qp.kick.
  */
-void nhca_sq_run(struct nhca_qp *qp);
+int nhca_sq_run(struct nhca_qp *qp, int budget);
 
 /* work is waiting: run the engine or leave a note; lock not held, BH disabled or process */
 void nhca_sq_kick(struct nhca_qp *qp);
@@ -422,7 +445,12 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 /* a READ or atomic is answered: nothing is owed, its key is no longer in use */
 void nhca_res_done(struct nhca_res *res);
 
-/* send what is owed: READ responses, atomic answers, then ACK or NAK */
+/**
+ * nhca_answer_run - send what is owed: READ responses, atomic answers, then ACK or NAK
+ * @qp: the queue pair
+ * At most NHCA_BUDGET packets; the rest runs from nhca_qp.kick.
+ * Context: rq.lock held, BH disabled, RCU read side.
+ */
 void nhca_answer_run(struct nhca_qp *qp);
 
 /* send an ACK of everything up to @psn */

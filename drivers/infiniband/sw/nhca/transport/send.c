@@ -552,18 +552,18 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 	return swr;
 }
 
-static void nhca_sq_pass(struct nhca_qp *qp)
+/* Return: as nhca_sq_run(). */
+static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 {
 	struct nhca_sq *sq = &qp->sq;
-	int budget = NHCA_BUDGET;
 	struct nhca_swr *swr;
+	u32 done, sent;
 	bool oldest;
-	u32 done;
 
-	for (;; budget--) {
+	for (;;) {
 		if (budget <= 0) {
 			nhca_bh_queue(&qp->kick);
-			return;
+			return budget;
 		}
 		switch (READ_ONCE(qp->state)) {
 		case IB_QPS_RTS:
@@ -572,92 +572,101 @@ static void nhca_sq_pass(struct nhca_qp *qp)
 		case IB_QPS_SQE:
 		case IB_QPS_ERR:
 			nhca_sq_flush(qp);
-			return;
+			return budget;
 		default:
-			return;
+			return budget;
 		}
 		if (sq->rnr_wait)
-			return;
+			return budget;
 
 		swr = nhca_sq_current(qp);
 		if (!swr) {
 			/* the last ones need no packet, or everything sent shall be done */
 			if (sq->awaited || READ_ONCE(qp->state) == IB_QPS_SQD)
 				nhca_sq_ask(qp);
-			return;
+			return budget;
 		}
 		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
-			return;
+			return budget;
 		if (swr->status) {
 			/* reported when those before it are done */
 			if (!list_is_first(&swr->list, &sq->inflight)) {
 				nhca_sq_ask(qp);
-				return;
+				return budget;
 			}
 			nhca_sq_fail(qp, swr->status);
+			budget--;
 			continue;
 		}
-		if (swr->sent < swr->npsn) {
-			done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
-			if (done) {
-				/* bytes take as long as without it */
-				budget -= done;
-				continue;
-			}
-			nhca_loop_end(qp);
-			if (nhca_must_wait(qp, swr))
-				return;
-			if (!nhca_window_open(qp, swr)) {
-				nhca_sq_ask(qp);
-				return;
-			}
-			oldest = nhca_psn_add(swr->psn, swr->sent) == sq->una;
-			if (nhca_send_one(qp, swr)) {
-				if (swr->status)
-					continue;
-				return;
-			}
-			if (nhca_is_reliable(qp))
-				nhca_sq_arm(qp, oldest);
+		if (swr->sent >= swr->npsn) {
+			budget--;
+			nhca_sq_advance(qp, swr);
+			continue;
 		}
+		done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
+		if (done) {
+			/* bytes take as long as with packets */
+			budget -= DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
+			continue;
+		}
+		nhca_loop_end(qp);
+		if (nhca_must_wait(qp, swr))
+			return budget;
+		if (!nhca_window_open(qp, swr)) {
+			nhca_sq_ask(qp);
+			return budget;
+		}
+		sent = swr->sent;
+		oldest = nhca_psn_add(swr->psn, sent) == sq->una;
+		if (nhca_send_one(qp, swr)) {
+			budget--;
+			if (swr->status)
+				continue;
+			return budget;
+		}
+		budget -= nhca_swr_cost(qp, swr, sent);
+		if (nhca_is_reliable(qp))
+			nhca_sq_arm(qp, oldest);
 		if (swr->sent >= swr->npsn)
 			nhca_sq_advance(qp, swr);
 	}
 }
 
-void nhca_sq_run(struct nhca_qp *qp)
+int nhca_sq_run(struct nhca_qp *qp, int budget)
 {
 	struct nhca_burst burst = {};
 
 	qp->sq.burst = &burst;
-	nhca_sq_pass(qp);
+	budget = nhca_sq_pass(qp, budget);
 	nhca_loop_end(qp);
 	qp->sq.burst = NULL;
 	nhca_burst_flush(&burst);
+	return budget;
 }
 
 void nhca_sq_unlock(struct nhca_qp *qp)
 	__releases(&qp->sq.lock)
 {
 	struct nhca_sq *sq = &qp->sq;
-	unsigned int notes = 0;
+	int budget = NHCA_BUDGET;
 
 	do {
-		while (test_and_clear_bit(0, &sq->note)) {
-			/* who is held here by others' doorbells passes the work on */
-			if (++notes > NHCA_SQ_NOTES) {
-				nhca_bh_queue(&qp->kick);
-				break;
-			}
+		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
 			rcu_read_lock();
-			nhca_sq_run(qp);
+			/* whoever is held here by others' doorbells passes the work on */
+			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
 			rcu_read_unlock();
 		}
 		spin_unlock(&sq->lock);
-		/* a note left before the unlock is seen here; one left behind it got the lock */
+		/* a note left before the unlock is seen here; one left after it got the lock */
 		smp_mb();
-	} while (notes <= NHCA_SQ_NOTES && test_bit(0, &sq->note) &&
-		 spin_trylock(&sq->lock));
+		if (!test_bit(0, &sq->note))
+			return;
+		if (budget <= 0) {
+			nhca_bh_queue(&qp->kick);
+			return;
+		}
+	} while (spin_trylock(&sq->lock));
 }
 
 void nhca_sq_kick(struct nhca_qp *qp)
