@@ -61,6 +61,20 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
 bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 		  const struct in6_addr *addr);
 
+/* no VLAN, as in struct ib_wc and struct nhca_cqe */
+#define NHCA_VLAN_NONE	0xffff
+
+/**
+ * nhca_rx_vlan - the VLAN of the GID that a packet was sent to
+ * @dev: device that it is for
+ * @rx:  the packet; its interface decides only if @dev has the address on several netdevs, and
+ *       for multicast
+ * The RDMA core finds the GID of a connection request by its address and this VLAN.
+ * Context: RCU read side.
+ * Return: the VLAN, or NHCA_VLAN_NONE.
+ */
+u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx);
+
 /**
  * nhca_net_dev - the device whose netdev, or the netdev below its VLANs, has @iif
  * For multicast.  Context: RCU read side.

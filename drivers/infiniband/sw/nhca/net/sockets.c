@@ -15,6 +15,7 @@
 #include <net/netns/generic.h>
 #include <net/sock.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
 
 #include "net.h"
 #include "flow.h"
@@ -339,6 +340,28 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct 
 		if (a->dev == dev && ipv6_addr_equal(&a->addr, addr))
 			return true;
 	return false;
+}
+
+u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx)
+{
+	/* the interface has no say otherwise: from this host packets arrive by lo */
+	int ifindex = rx->mcast ? rx->iif : 0;
+	struct ib_gid_attr attr = {};
+	struct net_device *ndev;
+	struct nhca_addr *a;
+	u16 vlan;
+
+	hlist_for_each_entry_rcu(a, nhca_addr_bucket(rx->nn, &rx->daddr), node) {
+		if (a->dev == dev && ipv6_addr_equal(&a->addr, &rx->daddr) &&
+		    (!ifindex || a->ifindex == rx->iif))
+			ifindex = a->ifindex;
+	}
+	ndev = ifindex ? dev_get_by_index_rcu(rx->nn->net, ifindex) : NULL;
+	if (!ndev)
+		return NHCA_VLAN_NONE;
+	/* the core compares with its own answer, in which VLANs below bonds and bridges count */
+	RCU_INIT_POINTER(attr.ndev, ndev);
+	return rdma_read_gid_l2_fields(&attr, &vlan, NULL) ? NHCA_VLAN_NONE : vlan;
 }
 
 /* ---- devices ---- */

@@ -87,12 +87,13 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		.status = IB_WC_SUCCESS,
 		.opcode = IB_WC_RECV,
 		.byte_len = grh_len + rx->payload,
-		.vlan_id = 0xffff,
+		.vlan_id = NHCA_VLAN_NONE,
 	};
 
 	if (grh_len) {
 		cqe.flags = NHCA_WC_GRH;
 		cqe.src_qp = h->src_qpn;
+		cqe.vlan_id = nhca_rx_vlan(qp->dev, rx);
 		cqe.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6;
 		cqe.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
 	}
