@@ -11,9 +11,9 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# try NAME FUNCTION: ok if it succeeds; what it made is removed
+# try NAME FUNCTION [ARGS]: ok if it succeeds; what it made is removed
 try() {
-	if "$2" > "$LIB_TMP/try" 2>&1; then
+	if "${@:2}" > "$LIB_TMP/try" 2>&1; then
 		ok "$1"
 	else
 		notok "$1" "$(tail -n 1 "$LIB_TMP/try")"
@@ -214,6 +214,29 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
+# enslaved TYPE: what becomes the port of such a netdev is down, says why, and comes back
+enslaved() {
+	local type=$1 netdev=en$1 master=en$1_up
+	modprobe "$(sed s/bond/bonding/ <<< "$type")"
+	veth "$netdev" && device_add "nhca_$netdev" "$netdev" || return
+	becomes '4: ACTIVE' port "nhca_$netdev" state || return
+	ip link add "$master" type "$type" || return
+	log_mark
+	# a bond takes only what is down, and brings it up
+	ip link set "$netdev" down
+	ip link set "$netdev" master "$master" && ip link set "$master" up || return
+	ip link set "$netdev" up
+	becomes up cat "/sys/class/net/$netdev/operstate" || return
+	becomes '1: DOWN' port "nhca_$netdev" state || return
+	sleep 0.5
+	becomes '1: DOWN' port "nhca_$netdev" state || return
+	log_has "$netdev: .*is now a port of $master" || return
+	ip link set "$netdev" nomaster
+	ip link set "$netdev" up
+	becomes '4: ACTIVE' port "nhca_$netdev" state || return
+	ip link del "$master"
+}
+
 refusals() {
 	veth re || notok "refusals" "no veth"
 	refused "refused: the loopback netdev" lo 'not supported' 'needs an Ethernet netdev'
@@ -370,6 +393,8 @@ try "a device on a netdev that is down" born_down
 try "path MTU follows the netdev" mtu
 try "GIDs of IPv4 and IPv6 addresses" gids
 try "GIDs of a VLAN" vlan_gids
+try "netdev enslaved by a bridge" enslaved bridge
+try "netdev enslaved by a bond" enslaved bond
 refusals
 try "several devices" several
 try "two namespaces, sockets of their own" namespaces

@@ -59,9 +59,29 @@ static DEFINE_MUTEX(nhca_link_mutex);
 
 /* ---- port state: RTNL held ---- */
 
-static enum ib_port_state nhca_netdev_state(const struct net_device *ndev)
+/*
+ * Do packets that come to its ports, and their addresses, belong to @upper?  Asked of a master, for
+ * the flags of its ports change some before and some after the notifier is called.
+ */
+static bool nhca_upper_takes(const struct net_device *upper)
 {
-	return netif_running(ndev) && netif_carrier_ok(ndev) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	return netif_is_lag_master(upper) || netif_is_bridge_master(upper) ||
+	       netif_is_ovs_master(upper);
+}
+
+/* The bond, team or bridge that @ndev is a port of, or NULL. */
+static struct net_device *nhca_netdev_master(struct net_device *ndev)
+{
+	struct net_device *upper = netdev_master_upper_dev_get(ndev);
+
+	return upper && nhca_upper_takes(upper) ? upper : NULL;
+}
+
+static enum ib_port_state nhca_netdev_state(struct net_device *ndev)
+{
+	if (!netif_running(ndev) || !netif_carrier_ok(ndev) || nhca_netdev_master(ndev))
+		return IB_PORT_DOWN;
+	return IB_PORT_ACTIVE;
 }
 
 /* bytes of path MTU that fit the netdev's, 0 if it is too small for RoCE */
@@ -126,7 +146,27 @@ void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 	nhca_port_update(to_nhca_dev(ibdev));
 }
 
-static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event)
+/*
+ * The netdev became the port of a bond, team or bridge, after which no packet reaches the device, or
+ * was released.
+ */
+static void nhca_upper_changed(struct nhca_dev *dev,
+			       const struct netdev_notifier_changeupper_info *info)
+{
+	const char *name = dev_name(&dev->ibdev.dev);
+	const char *upper = info->upper_dev->name;
+
+	if (!info->master || !nhca_upper_takes(info->upper_dev))
+		return;
+	if (info->linking)
+		netdev_warn(dev->netdev, "is now a port of %s, which gets its packets: %s is down until it is released; add an nhca device to %s\n",
+			    upper, name, upper);
+	else
+		netdev_info(dev->netdev, "was released by %s: %s is in use again\n", upper, name);
+	nhca_port_update(dev);
+}
+
+static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void *info)
 {
 	switch (event) {
 	case NETDEV_UNREGISTER:
@@ -142,6 +182,9 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event)
 		break;
 	case NETDEV_CHANGEMTU:
 		nhca_mtu_update(dev);
+		break;
+	case NETDEV_CHANGEUPPER:
+		nhca_upper_changed(dev, info);
 		break;
 	default:
 		/*
@@ -163,7 +206,7 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	if (!ibdev)
 		return NOTIFY_DONE;
 
-	nhca_netdev_changed(to_nhca_dev(ibdev), event);
+	nhca_netdev_changed(to_nhca_dev(ibdev), event, ptr);
 	ib_device_put(ibdev);
 	return NOTIFY_OK;
 }
@@ -192,6 +235,8 @@ static bool nhca_netdev_taken(struct net_device *ndev)
  */
 static int nhca_netdev_check(struct net_device *ndev)
 {
+	struct net_device *master = nhca_netdev_master(ndev);
+
 	if (ndev->flags & IFF_LOOPBACK) {
 		netdev_err(ndev, "nhca needs an Ethernet netdev; two ends on one host also talk on one\n");
 		return -EOPNOTSUPP;
@@ -208,9 +253,8 @@ static int nhca_netdev_check(struct net_device *ndev)
 		return -EPERM;
 	}
 	/* packets arrive on, and addresses belong to, what the port is part of */
-	if (netif_is_lag_port(ndev) || netif_is_bridge_port(ndev)) {
-		netdev_err(ndev, "is a port of %s: add the nhca device to that\n",
-			   netdev_master_upper_dev_get(ndev)->name);
+	if (master) {
+		netdev_err(ndev, "is a port of %s: add the nhca device to that\n", master->name);
 		return -EBUSY;
 	}
 	if (!nhca_netdev_mtu(ndev)) {
