@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
+#include "../bh.h"
 #include "net.h"
 #include "flow.h"
 #include "../memory/lend.h"
@@ -28,25 +29,33 @@
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
+/* flows that are let go on at once, with interrupts off, however many wait */
+#define NHCA_TXQ_WAKE_MAX	64
 
 /**
  * struct nhca_txq - what the stack holds of one device
- * @ref:      the device and its flows
+ * @ref:      the device, its flows, and @rest while it is queued
+ * @rcu:      freed after a grace period: @rest may be what drops the last reference
  * @inflight: packets in the stack
  * @lock:     irqsave; writers of the two below
  * @waiting:  flows that wait for @inflight to fall, first come first served: to send
  *            requests [0], answers [1]
  * @turns:    flows that were let go on
  * @passed:   packets that went by those who wait, since the line last moved; a hint
+ * @rest:     lets those go on who are left in line when the stack holds nothing any more
+ * @resting:  it is queued, or runs; under @lock
  */
 struct nhca_txq {
 	refcount_t ref;
+	struct rcu_head rcu;
 	atomic_t inflight;
 	/* the list of waiters */
 	spinlock_t lock;
 	struct list_head waiting[2];
 	u32 turns;
 	u32 passed;
+	struct nhca_bh rest;
+	bool resting;
 };
 
 /**
@@ -69,9 +78,14 @@ struct nhca_flow {
 	void *arg;
 };
 
-/* flows that exist: the module stays until the stack has given back all packets */
+/*
+ * Flows that exist, and struct nhca_txq whose rest is queued: the module stays until the stack has
+ * given back all packets.
+ */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
+
+static void nhca_txq_rest(struct nhca_bh *bh);
 
 struct nhca_txq *nhca_txq_create(void)
 {
@@ -83,13 +97,14 @@ struct nhca_txq *nhca_txq_create(void)
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->waiting[false]);
 	INIT_LIST_HEAD(&q->waiting[true]);
+	nhca_bh_init(&q->rest, nhca_txq_rest);
 	return q;
 }
 
 void nhca_txq_put(struct nhca_txq *q)
 {
 	if (q && refcount_dec_and_test(&q->ref))
-		kfree(q);
+		kfree_rcu(q, rcu);
 }
 
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg)
@@ -109,14 +124,19 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	return flow;
 }
 
+static void nhca_flows_put(void)
+{
+	if (atomic_dec_and_test(&nhca_flows))
+		wake_up(&nhca_flows_gone);
+}
+
 static void nhca_flow_put(struct nhca_flow *flow)
 {
 	if (!refcount_dec_and_test(&flow->ref))
 		return;
 	nhca_txq_put(flow->txq);
 	kfree(flow);
-	if (atomic_dec_and_test(&nhca_flows))
-		wake_up(&nhca_flows_gone);
+	nhca_flows_put();
 }
 
 void nhca_flow_close(struct nhca_flow *flow)
@@ -231,6 +251,37 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 }
 
 /*
+ * The stack holds nothing: all go on, for nobody else would wake them.  Lock held.
+ * Return: false if some are left, whose turn is in nhca_txq.rest.
+ */
+static bool nhca_txq_wake_all(struct nhca_txq *q)
+{
+	unsigned int n = nhca_txq_wake(q, true, NHCA_TXQ_WAKE_MAX);
+
+	nhca_txq_wake(q, false, NHCA_TXQ_WAKE_MAX - n);
+	return list_empty(&q->waiting[true]) && list_empty(&q->waiting[false]);
+}
+
+static void nhca_txq_rest(struct nhca_bh *bh)
+{
+	struct nhca_txq *q = container_of(bh, struct nhca_txq, rest);
+	unsigned long flags;
+	bool more;
+
+	spin_lock_irqsave(&q->lock, flags);
+	/* if those who were let go on have sent something, its last packet wakes the others */
+	more = !atomic_read(&q->inflight) && !nhca_txq_wake_all(q);
+	q->resting = more;
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (more) {
+		nhca_bh_queue(&q->rest);
+		return;
+	}
+	nhca_txq_put(q);
+	nhca_flows_put();
+}
+
+/*
  * Is it the turn of somebody in line, with @left packets in the stack?  When there is room; and
  * when many went by, none of whom has so many packets there that it has to stand in line itself.
  */
@@ -258,10 +309,11 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 	} else if (left) {
 		n = nhca_txq_wake(q, true, NHCA_TXQ_WAKE_ANSWERS);
 		nhca_txq_wake(q, false, NHCA_TXQ_WAKE - n);
-	} else {
-		/* the last packet wakes all: nobody else would */
-		nhca_txq_wake(q, true, UINT_MAX);
-		nhca_txq_wake(q, false, UINT_MAX);
+	} else if (!nhca_txq_wake_all(q) && !q->resting) {
+		q->resting = true;
+		refcount_inc(&q->ref);
+		atomic_inc(&nhca_flows);
+		nhca_bh_queue(&q->rest);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 }

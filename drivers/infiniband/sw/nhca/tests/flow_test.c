@@ -3,6 +3,7 @@
  * KUnit: whose turn it is when the stack holds too much of a device.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/skbuff.h>
 
 #include "../net/net.h"
@@ -178,11 +179,62 @@ static void flow_last_wakes_all_test(struct kunit *test)
 	line_end(l);
 }
 
+#define CROWD	300	/* flows in line */
+#define AT_ONCE	64	/* of them that one packet that comes back lets go on */
+
+/*
+ * Purpose: however many flows wait, the destructor of the last packet lets only some go on with
+ * interrupts off; the others follow without any packet.
+ */
+static void flow_last_wakes_all_in_turns_test(struct kunit *test)
+{
+	struct nhca_flow **flow = kunit_kcalloc(test, CROWD, sizeof(*flow), GFP_KERNEL);
+	int *kicked = kunit_kcalloc(test, CROWD, sizeof(*kicked), GFP_KERNEL);
+	struct line *l = line_full(test);
+	int i, tries, first = 0, all = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, flow);
+	KUNIT_ASSERT_NOT_NULL(test, kicked);
+	local_bh_disable();
+	for (i = 0; i < CROWD; i++) {
+		flow[i] = nhca_flow_create(l->q, line_kick, &kicked[i]);
+		if (flow[i])
+			KUNIT_EXPECT_TRUE(test, nhca_flow_blocked(flow[i], false));
+	}
+	local_bh_enable();
+
+	/* one batch is left; what others that come back let go on stands in line again */
+	for (i = 1; i < FLOWS - 1; i++)
+		line_free(l, i, OWN);
+	line_free(l, 0, OWN - 1);
+	memset(kicked, 0, CROWD * sizeof(*kicked));
+	local_bh_disable();
+	for (i = 0; i < CROWD; i++)
+		first += !nhca_flow_in_line(flow[i], &(u32){ 0 });
+	line_free(l, 0, 1);
+	for (i = 0; i < CROWD; i++)
+		all += kicked[i];
+	local_bh_enable();
+	KUNIT_EXPECT_LT(test, first, CROWD - 2 * AT_ONCE);
+	KUNIT_EXPECT_LE(test, all, AT_ONCE);
+
+	for (tries = 0; tries < 100 && all < CROWD - first; tries++) {
+		msleep(20);
+		for (i = all = 0; i < CROWD; i++)
+			all += kicked[i];
+	}
+	KUNIT_EXPECT_EQ(test, all, CROWD - first);
+	for (i = 0; i < CROWD; i++)
+		nhca_flow_close(flow[i]);
+	line_end(l);
+}
+
 static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_no_passing_test),
 	KUNIT_CASE(flow_few_pass_test),
 	KUNIT_CASE(flow_line_moves_test),
 	KUNIT_CASE(flow_last_wakes_all_test),
+	KUNIT_CASE(flow_last_wakes_all_in_turns_test),
 	{}
 };
 
