@@ -23,12 +23,18 @@ PACKAGES = """
     busybox-static zstd xz-utils ca-certificates
 """.split()
 
-# The kernel of trixie-backports with the userland of trixie.
+# The suite of a release, and packages that come from another: the kernel of trixie-backports with the
+# userland of trixie.
 RELEASES = {
     "bookworm": ("bookworm", {}),
     "trixie": ("trixie", {}),
     "backports": ("trixie", {"linux-image-amd64": "trixie-backports",
                              "linux-headers-amd64": "trixie-backports"}),
+    "rt": ("trixie", {}),
+}
+# Packages that take the place of others: trixie's kernel with PREEMPT_RT.
+INSTEAD = {
+    "rt": {"linux-image-amd64": "linux-image-rt-amd64", "linux-headers-amd64": "linux-headers-rt-amd64"},
 }
 # bookworm's rdma-core (44) has no source to be had any more; its guests run the one that we build for.
 OWN_RDMA_CORE = {"bookworm"}
@@ -114,7 +120,8 @@ def ensure(release, packages=(), fresh=False, packaged=False):
 
 def _base(release, fresh):
     suite, pins = RELEASES[release]
-    key = _key([release, PACKAGES])
+    packages = [INSTEAD.get(release, {}).get(name, name) for name in PACKAGES]
+    key = _key([release, packages])
     folder = paths.IMAGES / release
     if _ready(folder, key) and not fresh:
         return folder       # without the lock: who is making another one holds it for minutes
@@ -122,7 +129,7 @@ def _base(release, fresh):
         if _ready(folder, key) and not fresh:
             return folder
         mirror = sources.mirror()
-        names = [name + ("/" + pins[name] if name in pins else "") for name in PACKAGES]
+        names = [name + ("/" + pins[name] if name in pins else "") for name in packages]
         lines = [f"deb {mirror} {suite} main"]
         lines += [f"deb {mirror} {extra} main" for extra in sorted(set(pins.values()))]
         temporary = paths.fresh(paths.IMAGES / f"{release}.tmp")

@@ -67,8 +67,9 @@ def _private_apt(suite="trixie"):
 def linux(release="trixie"):
     """The unpacked source of a release's kernel in build/src.
 
-    trixie's is for checkpatch, KUnit and debug kernels; the one of backports, whichever was the newest
-    when it was fetched, for user-mode guests."""
+    trixie's is for checkpatch, KUnit and debug kernels, and what trixie's RT kernel is made from; the one of
+    backports, whichever was the newest when it was fetched, for user-mode guests."""
+    release = "trixie" if release == "rt" else release
     prefix = "linux-" if release == "trixie" else f"linux-{release}-"
     with paths.lock("sources"):
         ready = sorted(paths.SOURCES.glob(f"{prefix}[0-9]*/Makefile"))

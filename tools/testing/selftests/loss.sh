@@ -7,6 +7,8 @@
 # tier whole: long
 # lab debug: --nodes 2 --kernel debug --timeout 1500 --env PAIR_TIMEOUT=240 --env FROM=5
 # tier debug: long
+# lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200 --env FROM=5
+# tier rt: long
 
 . "$LAB_SRC/selftests/traffic.sh"
 

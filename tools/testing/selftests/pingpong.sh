@@ -11,6 +11,8 @@
 # tier interop-client: long
 # lab debug: --nodes 2 --kernel debug --timeout 600 --env COUNT=100
 # tier debug: long
+# lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200
+# tier rt: long
 
 . "$LAB_SRC/selftests/lib.sh"
 

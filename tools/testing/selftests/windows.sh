@@ -7,6 +7,8 @@
 # tier bookworm: long
 # lab backports: --release backports --nodes 1 --cpus 2 --timeout 400
 # tier backports: long
+# lab rt: --release rt --nodes 1 --cpus 2 --timeout 1200
+# tier rt: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
