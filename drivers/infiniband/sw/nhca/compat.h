@@ -71,6 +71,9 @@
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
+/* there BHs of a CPU exclude each other with PREEMPT_RT as well */
+#define local_lock_nested_bh(lock)	do { } while (0)
+#define local_unlock_nested_bh(lock)	do { } while (0)
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)

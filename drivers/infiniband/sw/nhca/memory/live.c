@@ -21,8 +21,8 @@
  * that has just ended.
  *
  * All possible CPUs are looked at: one that is offline has an even seq, because nobody
- * leaves a CPU inside a section, where preemption is off.  So there is nothing to do when
- * CPUs come and go.
+ * leaves a CPU inside a section, where preemption is off, or migration.  So there is nothing to do
+ * when CPUs come and go.
  */
 #include <linux/bottom_half.h>
 #include <linux/bug.h>
@@ -75,6 +75,39 @@ unsigned int nhca_live_left(u32 *view)
 	return live;
 }
 
+#ifdef CONFIG_PREEMPT_RT
+/* Wait for the section that @l is in, if any.  Its lock is free when it has ended. */
+static void live_wait_cpu(struct nhca_live *l)
+{
+	/* as in nhca_live_left(): a section may have ended just now */
+	if (!(smp_load_acquire(&l->seq) & 1))
+		return;
+	/* our own section would never end */
+	if (WARN_ON_ONCE(READ_ONCE(l->owner) == current))
+		return;
+	spin_lock(&l->lock);
+	spin_unlock(&l->lock);
+}
+
+void nhca_live_wait(void)
+{
+	int cpu;
+
+	/* what the caller has closed is closed before we look; pairs with nhca_live_enter() */
+	smp_mb();
+	/* tells lockdep that whoever is in a section holds us up */
+	lock_map_acquire(&nhca_live_map);
+	/* this one as well: its section may have been preempted by us */
+	for_each_possible_cpu(cpu)
+		live_wait_cpu(per_cpu_ptr(&nhca_live, cpu));
+	lock_map_release(&nhca_live_map);
+}
+
+static void live_init_lock(struct nhca_live *l)
+{
+	spin_lock_init(&l->lock);
+}
+#else
 void nhca_live_wait(void)
 {
 	u32 *view;
@@ -97,6 +130,11 @@ void nhca_live_wait(void)
 	local_bh_enable();
 }
 
+static void live_init_lock(struct nhca_live *l)
+{
+}
+#endif
+
 int nhca_live_init(void)
 {
 	/* views of two CPUs do not share a cache line */
@@ -106,6 +144,7 @@ int nhca_live_init(void)
 	for_each_possible_cpu(cpu) {
 		u32 *view = kzalloc(size, GFP_KERNEL);
 
+		live_init_lock(per_cpu_ptr(&nhca_live, cpu));
 		if (!view) {
 			nhca_live_exit_module();
 			return -ENOMEM;

@@ -4,17 +4,20 @@
  */
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/local_lock.h>
 #include <net/sock.h>
 
+#include "../compat.h"
 #include "frags.h"
 
 /*
  * Small pieces come from one chunk after another.  Whole pages have chunks of their own, because
  * what is copied page to page is copied fast; these go round, so that one that the stack has let
  * go is used again, where a new one would have to be found and, in most kernels, cleared.  So do
- * those of skbs.  Used with BH disabled.
+ * those of skbs.
  */
 struct nhca_frags {
+	local_lock_t lock;	/* all below; with PREEMPT_RT it is not enough to disable BHs */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];
@@ -22,7 +25,9 @@ struct nhca_frags {
 	unsigned int skb_at;
 };
 
-static DEFINE_PER_CPU(struct nhca_frags, nhca_frags);
+static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
 
 /* Of chunks that go round, the one that has @len bytes.  @at: where it was last */
 static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
@@ -44,7 +49,7 @@ static void *nhca_frags_take(struct page_frag *pf, unsigned int len)
 	return p;
 }
 
-void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
+static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 {
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
 	struct page_frag *pf = &f->small;
@@ -58,6 +63,16 @@ void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
 	return nhca_frags_take(pf, len);
 }
 
+void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off)
+{
+	void *p;
+
+	local_lock_nested_bh(&nhca_frags.lock);
+	p = frag_get(len, page, off);
+	local_unlock_nested_bh(&nhca_frags.lock);
+	return p;
+}
+
 static void nhca_frag_free(struct page_frag *pf)
 {
 	if (pf->page)
@@ -65,7 +80,7 @@ static void nhca_frag_free(struct page_frag *pf)
 	pf->page = NULL;
 }
 
-struct sk_buff *nhca_frag_skb(unsigned int room)
+static struct sk_buff *frag_skb(unsigned int room)
 {
 	unsigned int len = SKB_DATA_ALIGN(room) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
@@ -84,6 +99,16 @@ struct sk_buff *nhca_frag_skb(unsigned int room)
 	skb = build_skb(p, len);
 	if (!skb)
 		put_page(pf->page);
+	return skb;
+}
+
+struct sk_buff *nhca_frag_skb(unsigned int room)
+{
+	struct sk_buff *skb;
+
+	local_lock_nested_bh(&nhca_frags.lock);
+	skb = frag_skb(room);
+	local_unlock_nested_bh(&nhca_frags.lock);
 	return skb;
 }
 
