@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Bottom-half work: a function that is due soon, in softirq context, but may not run where that is
- * found out.  It is an item of the kernel's BH workqueue; kernels before 6.9 have none, and there it
- * is a tasklet.
+ * found out.  It is an item of the kernel's BH workqueue; kernels before 6.9 have none, and there
+ * it is a tasklet.
  */
 #ifndef NHCA_BH_H
 #define NHCA_BH_H

@@ -147,8 +147,8 @@ void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 }
 
 /*
- * The netdev became the port of a bond, team or bridge, after which no packet reaches the device, or
- * was released.
+ * The netdev became the port of a bond, team or bridge, after which no packet reaches the device,
+ * or was released.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)

@@ -29,8 +29,8 @@
 #define NHCA_READ_CHUNK		32
 /*
  * Packets that an engine sends, or work requests without packets that it handles, in one pass, with
- * its lock held and BHs off; about as many as the stack's own net.core.netdev_budget.  The rest runs
- * from nhca_qp.kick.
+ * its lock held and BHs off; about as many as the stack's own net.core.netdev_budget.  The rest
+ * runs from nhca_qp.kick.
  */
 #define NHCA_BUDGET		256
 /* bytes that count as one packet where there are none, or where one may have more */
