@@ -7,6 +7,8 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
+static struct workqueue_struct *nhca_answer_wq;
+
 static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
 			    u32 msn)
 {
@@ -264,7 +266,7 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		}
 		/* where the stack frees packets as they come the flow never blocks */
 		if (budget <= 0) {
-			nhca_bh_queue(&qp->kick);
+			queue_work(nhca_answer_wq, &qp->ride->rest);
 			return;
 		}
 		/* whichever it waits for kicks the QP */
@@ -314,4 +316,16 @@ void nhca_answer_run(struct nhca_qp *qp)
 	nhca_answer_pass(qp);
 	qp->rq.burst = NULL;
 	nhca_burst_flush(&burst);
+}
+
+int nhca_answer_init(void)
+{
+	/* a peer may read what this host wants to swap out */
+	nhca_answer_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return nhca_answer_wq ? 0 : -ENOMEM;
+}
+
+void nhca_answer_exit(void)
+{
+	destroy_workqueue(nhca_answer_wq);
 }

@@ -448,10 +448,19 @@ void nhca_res_done(struct nhca_res *res);
 /**
  * nhca_answer_run - send what is owed: READ responses, atomic answers, then ACK or NAK
  * @qp: the queue pair
- * At most NHCA_BUDGET packets; the rest runs from nhca_qp.kick.
+ * At most NHCA_BUDGET packets; the rest runs from nhca_ride.rest, in process context: a peer can
+ * ask for 2 GiB, and what it asks for shall not starve processes.
  * Context: rq.lock held, BH disabled, RCU read side.
  */
 void nhca_answer_run(struct nhca_qp *qp);
+
+/**
+ * nhca_answer_init - make what runs the rest of long answers
+ * Context: module load.  Return: 0, -ENOMEM.
+ */
+int nhca_answer_init(void);
+/* the same back; no QP is left */
+void nhca_answer_exit(void);
 
 /* send an ACK of everything up to @psn */
 void nhca_answer_alone(struct nhca_qp *qp, u32 psn);

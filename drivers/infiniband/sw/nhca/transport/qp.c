@@ -60,11 +60,9 @@ void nhca_qp_flush(struct nhca_qp *qp)
 	nhca_sq_kick(qp);
 }
 
-/* nhca_qp.kick: what could not run where it was noticed */
-static void nhca_qp_kicked(struct nhca_bh *bh)
+/* Run both engines.  BH disabled. */
+static void nhca_qp_run(struct nhca_qp *qp)
 {
-	struct nhca_qp *qp = container_of(bh, struct nhca_qp, kick);
-
 	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
 		nhca_qp_flush(qp);
 		return;
@@ -85,6 +83,22 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	rcu_read_unlock();
 	spin_unlock(&qp->rq.lock);
 	nhca_sq_kick(qp);
+}
+
+/* nhca_qp.kick: what could not run where it was noticed */
+static void nhca_qp_kicked(struct nhca_bh *bh)
+{
+	nhca_qp_run(container_of(bh, struct nhca_qp, kick));
+}
+
+/* nhca_ride.rest: softirqs that follow each other would leave nothing of the CPU to processes */
+static void nhca_qp_rest(struct work_struct *work)
+{
+	struct nhca_ride *ride = container_of(work, struct nhca_ride, rest);
+
+	local_bh_disable();
+	nhca_qp_run(ride->qp);
+	local_bh_enable();
 }
 
 static void nhca_flow_kick(void *arg)
@@ -210,6 +224,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	}
 	qp->ride->qp = qp;
 	timer_setup(&qp->ride->timer, nhca_ride_timer, 0);
+	INIT_WORK(&qp->ride->rest, nhca_qp_rest);
 	nhca_ride_reset(qp->ride);
 
 	err = nhca_sq_init(qp, &init->cap, rings ? &rings->sq : NULL);
@@ -284,6 +299,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	synchronize_rcu_expedited();
 	nhca_pace_free(qp->sq.pace);
 	nhca_bh_kill(&qp->kick);
+	cancel_work_sync(&qp->ride->rest);
 
 	nhca_qp_forget_completions(qp);
 	nhca_av_put(qp->av);

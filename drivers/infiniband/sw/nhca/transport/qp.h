@@ -13,6 +13,7 @@
 
 #include <linux/mutex.h>
 #include <linux/timer.h>
+#include <linux/workqueue.h>
 
 #include "../bh.h"
 #include "../nhca.h"
@@ -283,6 +284,7 @@ struct nhca_rq {
  * @base:   PSN behind which nothing is acknowledged; under rq.lock
  * @last:   the same, if what is owed gets its ride; under rq.lock
  * @timer:  what has waited too long leaves alone
+ * @rest:   goes on with READ responses when a pass has used up its budget
  * @qp:     whose it is
  *
  * @asked, @quick, @needed and @good are written by both engines without a common lock.
@@ -296,6 +298,7 @@ struct nhca_ride {
 	u32 base;
 	u32 last;
 	struct timer_list timer;
+	struct work_struct rest;
 	struct nhca_qp *qp;
 };
 

@@ -86,11 +86,12 @@ struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn)
 int nhca_qp_table_init(void)
 {
 	nhca_shuffle_init(&qpn_numbers, NHCA_QPN_MIN, NHCA_QPN_MAX);
-	return 0;
+	return nhca_answer_init();
 }
 
 void nhca_qp_table_exit(void)
 {
+	nhca_answer_exit();
 	WARN_ON(!xa_empty(&nhca_qps));
 	xa_destroy(&nhca_qps);
 }
