@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: what the files msg_*.c share.  Arrows point one way:
+ * Reliable messages: what the files msg_*.c share.
  *
- *	msg_ep.c	the program's side: endpoint, memory, polling, waiting
+ *	msg_ep.c	the program's side: endpoints, peers, polling, waiting
+ *	msg_post.c	the program's side: memory, messages
+ *	msg_sched.c	which peers have something to do, in which order
  *	msg_peer.c	a peer and the routes to it: rCxts are granted, paths die and come back
  *	msg_op.c	a write or a read as a whole
- *	msg_transfer.c writes and reads: cut into transfers, driven until they are done
+ *	msg_transfer.c	writes and reads: cut into transfers, driven until they are done
+ *	msg_lane.c	a lane: what becomes of a transfer
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the peer's library
  *	msg_flow.c	a route's time and window
- *	msg_port.c	verbs
+ *	msg_port.c	verbs; msg_clock.c: clock, randomness
+ *
+ * A file calls those below it, with these exceptions, in which an event goes up: msg_wire.c hands packets
+ * to msg_peer.c, msg_stream.c and msg_transfer.c; msg_lane.c tells msg_op.c, and msg_op.c the program
+ * by msg_complete(); msg_stream.c tells msg_op.c that a notice has come, and asks msg_peer.c for a route;
+ * msg_transfer.c and msg_stream.c tell msg_peer.c whether a route lives.
  *
  * A port is a device here; a route is a port here and one of the peer's; a lane is an rCxt at both
  * ends of a route, which nothing else uses, and whose tid only this side moves on.
@@ -29,9 +37,12 @@
 
 #define MS		UINT64_C(1000000)
 #define NEVER		UINT64_MAX
+/* What finds no room, or no memory, is tried again so much later. */
+#define MSG_AGAIN_LATER	(MS / 10)
 
 #define MSG_MAX_LANES	128
 #define MSG_MAX_PACKETS	256
+#define MSG_BUCKETS	1024	/* of peers, by id */
 #define MSG_STREAM	64	/* packets of a stream under way: bits of msg_header.sack */
 #define MSG_MAX_ROUTES	65536	/* of an endpoint: what wr_id and cookie can tell apart */
 
@@ -121,11 +132,13 @@ struct msg_piece {
  * @LANE_FREE:   nothing; there may be work requests that are not done
  * @LANE_WRITE:  a write is under way: its packets, a probe, or its notice
  * @LANE_READ:   a read is
+ * @LANE_SOURCE: nothing has come of a read: the peer's rCxt is asked whether it was refused
  * @LANE_FENCE:  the peer is asked to refuse what may come of a write that was given up
  * @LANE_CANCEL: a read is being cancelled here
  * @LANE_RENEW:  tids are used up: the peer is asked for another rCxt
  */
-enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_FENCE, LANE_CANCEL, LANE_RENEW };
+enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_CANCEL,
+		  LANE_RENEW };
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
@@ -182,7 +195,10 @@ struct msg_lane {
  * @segment: of the peer's packets
  * @free:    lanes that have nothing to do, the longest first
  * @busy:    the others
- * @granted: rCxts here that the peer's lanes have, and what was refused up to where
+ * @granted: rCxts here that the peer's lanes have
+ * @refused: the tid up to which each of them refuses what may come
+ * @refusing: the rCxt that a WHAT_REFUSE under way was posted for, 0: none is
+ * @told_segment: of our packets, as the last grant says it
  * @grant:   version of that, @grant_known: which the peer has confirmed
  * @theirs:  version of the peer's grant that we have, 0: none
  * @alive:   is used
@@ -203,7 +219,9 @@ struct msg_route {
 	struct list_head free;
 	struct list_head busy;
 	uint64_t *granted;
+	uint64_t *refusing;
 	uint32_t *refused;
+	uint32_t told_segment;
 	uint32_t grant;
 	uint32_t grant_known;
 	uint32_t grant_tries;
@@ -241,9 +259,13 @@ struct msg_out {
 	uint8_t data[];
 };
 
-/* What has come; the program sees @data. */
+/**
+ * struct msg_in - a send or a notice that has come; the program sees @data
+ * @from, @session: the peer, and our session with it
+ */
 struct msg_in {
 	uint64_t from;
+	uint32_t session;
 	uint64_t id;
 	uint64_t arg;
 	uint64_t pvo;
@@ -258,9 +280,12 @@ struct msg_in {
  * @under_way: sent, not confirmed
  * @queued:   sends in both
  * @next:     number of the next one to send
+ * @acked, @limit: the peer has what is before @acked, and takes sends up to before @limit
  * @expected: number of the next one to come
- * @early:    those that came too early, by number
- * @held:     messages that the program has, or could have
+ * @early:    those that came before their turn, by number; also the next one, if @held is at its limit
+ * @num_early: sends in @early
+ * @held:     sends that the program has, or could have
+ * @told_room: how many sends the peer was told that we take
  * @ack_due:  something has come since the last acknowledgement
  * @time:     until the peer's program has it: that may be busy
  * @due:      of the first
@@ -270,8 +295,12 @@ struct msg_stream {
 	struct list_head under_way;
 	uint32_t queued;
 	uint32_t next;
+	uint32_t acked;
+	uint32_t limit;
 	uint32_t expected;
+	uint32_t told_room;
 	struct msg_in *early[MSG_STREAM];
+	uint32_t num_early;
 	uint32_t held;
 	bool ack_due;
 	struct msg_flow time;
@@ -280,17 +309,39 @@ struct msg_stream {
 
 /* ---- peers, endpoints ---- */
 
+/**
+ * struct msg_peer - a peer, from connect to disconnect
+ * @node, @bucket: in msg_ep.peers, and by @id in msg_ep.buckets
+ * @session:   a random number for this connection; the peer's packets have to name it
+ * @theirs:    the peer's, 0: not known
+ * @confirmed: the peer has named our session, so that @theirs is that of its present connection
+ * @turn, @packet_turn: the route that is next, for a transfer and for a packet
+ * @todo:      messages of which something can be begun; @going: those that wait for it to end
+ * @due:       when its timers have to run; @heap: its place in msg_ep.heap
+ * @work:      in msg_ep.ready, if @ready, or in msg_ep.starved, if @starved
+ * @ready:     something has changed: its timers have to run, and it may send
+ * @starved:   it would send, but no port has a free slot
+ */
 struct msg_peer {
 	struct list_node node;
+	struct list_node bucket;
+	struct list_node work;
 	struct nhcadv_msg_ep *ep;
+	uint64_t due;
+	uint32_t heap;
+	bool ready;
+	bool starved;
+	bool confirmed;
+	uint32_t session;
+	uint32_t theirs;
 	void *context;
 	uint64_t id;
 	struct msg_route **routes;
 	uint32_t num_routes;
-	uint32_t turn;		/* route that is next for a transfer */
-	uint32_t packet_turn;	/* and for a packet */
-	struct list_head todo;	/* messages of which something can be begun */
-	struct list_head going;	/* and those that wait for it to end */
+	uint32_t turn;
+	uint32_t packet_turn;
+	struct list_head todo;
+	struct list_head going;
 	struct msg_stream stream;
 	bool reachable;
 };
@@ -307,10 +358,23 @@ struct nhcadv_msg_peer {
 	struct msg_peer peer;
 };
 
+/**
+ * struct nhcadv_msg_ep - an endpoint
+ * @now:      of the pass that runs
+ * @peers, @buckets: all peers, and by id
+ * @ready:    peers that the next pass serves
+ * @starved:  peers that have not had their turn at the send FIFOs, the next one first
+ * @heap:     all peers, by when they are due: the first is due first
+ * @sleepers: threads in nhcadv_msg_wait() that sleep; @armed: nhcadv_msg_arm() was called
+ * @wake:     an eventfd that is readable (@woken) while there is something for them to do
+ * @timer, @timer_at: a timerfd, and what it is set to
+ * @done:     a ring of completions, of @done_room entries
+ * @done_promised: messages that will have a place in it
+ */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
 	uint64_t id;
-	uint64_t now;		/* of the pass that runs */
+	uint64_t now;
 	uint32_t job;
 	uint32_t lanes;
 	uint32_t packets;
@@ -320,24 +384,35 @@ struct nhcadv_msg_ep {
 	struct msg_port *ports[NHCADV_MSG_MAX_PATHS];
 	struct ibv_context *contexts[NHCADV_MSG_MAX_PATHS];
 	struct list_head peers;
+	struct list_head buckets[MSG_BUCKETS];
+	struct list_head ready;
+	struct list_head starved;
+	struct msg_peer **heap;
+	uint32_t num_peers;
+	uint32_t heap_room;
 	struct list_head mems;
 	struct msg_route **routes;
 	uint32_t num_routes;
 	uint32_t next_slot;
 	uint32_t nonce;
+	uint32_t sleepers;
+	bool armed;
+	bool woken;
 	int epoll;
 	int timer;
-	struct nhcadv_msg_completion *done;	/* a ring */
+	int wake;
+	uint64_t timer_at;
+	struct nhcadv_msg_completion *done;
 	uint32_t done_room;
 	uint32_t done_first;
 	uint32_t done_count;
-	uint32_t done_promised;	/* messages that will have a place in it */
+	uint32_t done_promised;
 };
 
 /* ---- wr_id and cookie: which lane of which route ---- */
 
 enum msg_what { WHAT_TRANSFER, WHAT_AGAIN, WHAT_PROBE, WHAT_CANCEL, WHAT_REFUSE, WHAT_PACKET,
-		WHAT_PING };
+		WHAT_PING, WHAT_SOURCE };
 
 static inline uint64_t msg_name(const struct msg_route *route, uint32_t lane, enum msg_what what,
 				uint32_t number)
@@ -405,7 +480,31 @@ int msg_promise(struct nhcadv_msg_ep *ep);
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
 
+/* All functions of the API hold the lock; whoever sleeps is told at unlock what there is to do. */
+void msg_ep_lock(struct nhcadv_msg_ep *ep);
+void msg_ep_unlock(struct nhcadv_msg_ep *ep);
+
+/* ---- msg_sched.c ---- */
+
+/* Into the endpoint's table, and the heap.  Return: 0 or ENOMEM. */
+int msg_peer_add(struct nhcadv_msg_ep *ep, struct msg_peer *peer);
+void msg_peer_remove(struct msg_peer *peer);
+struct msg_peer *msg_peer_find(struct nhcadv_msg_ep *ep, uint64_t id);
+/* Something has changed for the peer: the next pass serves it. */
+void msg_peer_ready(struct msg_peer *peer);
+/* Serves all peers that are ready or due. */
+void msg_serve(struct nhcadv_msg_ep *ep);
+/* Return: when the first peer is due; now, if one is ready. */
+uint64_t msg_next_due(const struct nhcadv_msg_ep *ep);
+
 /* ---- msg_peer.c ---- */
+
+/* Bytes in a packet of a transfer, as both sides can take them */
+static inline uint32_t msg_route_segment(const struct msg_route *route)
+{
+	return route->segment < route->port->info.segment ? route->segment :
+	       route->port->info.segment;
+}
 
 /* Something that only the route can have brought has come. */
 void msg_route_heard(struct msg_route *route);
@@ -435,15 +534,59 @@ void msg_peer_free(struct msg_peer *peer);
 /* Completions that it would still have */
 uint32_t msg_peer_promised(const struct msg_peer *peer);
 
+enum msg_session {
+	MSG_SESSION_OLD,	/* of an earlier connection: the packet does not count */
+	MSG_SESSION_HELLO,	/* of a peer that does not know our session yet, or of an old one */
+	MSG_SESSION_OURS,	/* of this connection */
+};
+
+/* Of which connection is the packet?  @grant: it is one */
+enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant);
+/* Where a peer that does not know our session is to be answered; its rCxts are not used. */
+void msg_hello_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_grant_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_fence_came(struct msg_route *route, const struct msg_fence *fence);
 
-/* ---- msg_transfer.c ---- */
+/* ---- msg_lane.c ---- */
 
 void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t index);
-/* Give transfers to lanes as far as there is room. */
-void msg_pump(struct msg_peer *peer);
-void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr_id);
+/* The route's lanes have to be looked at @when, at the latest. */
+void msg_lane_wake(struct msg_route *route, uint64_t when);
+void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when);
+/* Bytes of the lane that are thought to be under way */
+void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes);
+/* To be used again when no work request of it is left */
+void msg_lane_settle(struct msg_route *route, struct msg_lane *lane);
+/* Its part in its message has ended, one way or the other; and: its bytes are in place. */
+void msg_lane_leave(struct msg_route *route, struct msg_lane *lane);
+void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
+uint32_t msg_lane_packets(const struct msg_lane *lane);
+struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
+					 const struct msg_lane *lane);
+/* Nothing of it lands any more: what has not landed is for other lanes. */
+void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
+/* Post the transfer, with a new tid; and the same once more. */
+void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
+void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane);
+/* The peer is to refuse what may come of a write; a read is to be cancelled here; or whichever it is. */
+void msg_lane_fence(struct msg_route *route, struct msg_lane *lane);
+void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane);
+void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane);
+/* Nothing of it has left: it is for other lanes, a bit later. */
+void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);
+
+/* ---- msg_transfer.c ---- */
+
+enum msg_pumped {
+	MSG_PUMP_DONE,		/* nothing more can be begun until something changes for the peer */
+	MSG_PUMP_TURN,		/* others have their turn */
+	MSG_PUMP_STARVED,	/* no port has room */
+};
+
+/* Give transfers to lanes as far as there is room, a few at most. */
+enum msg_pumped msg_pump(struct msg_peer *peer);
+/* @status: as in struct port_event */
+void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr_id, int status);
 void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid, bool read);
 void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		     const struct nhcadv_frame *frame);
@@ -485,8 +628,11 @@ int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
 /* @what: all but data of what has come */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
 		     const void *data);
-void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint64_t sack);
-/* What the header says of the other direction */
+void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64_t sack);
+/* A send of ours is given back by the program. */
+void msg_stream_released(struct msg_peer *peer);
+/* What the header says of the other direction; see struct wire_header */
+uint32_t msg_stream_room(struct msg_peer *peer);
 uint64_t msg_stream_sack(const struct msg_stream *stream);
 uint64_t msg_stream_timers(struct msg_peer *peer);
 
@@ -502,6 +648,9 @@ bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
 void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame);
 
 int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size);
+/* Return: 0, EINVAL, or EPROTONOSUPPORT: of a library that speaks another version. */
 int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size);
+/* May a peer be reached there? */
+bool msg_path_ok(const struct msg_address_path *path);
 
 #endif /* NHCA_MSG_H */

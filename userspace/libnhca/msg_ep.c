@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <ccan/container_of.h>
+#include <ccan/minmax.h>
 
 #include "msg.h"
 
@@ -104,11 +106,20 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 
 	if (!route || lane >= ep->lanes || frame->rcxt != route->lanes[lane].local_rcxt)
 		return;
-	if (msg_name_what(frame->cookie) == WHAT_PING)
+	msg_peer_ready(route->peer);
+	switch (msg_name_what(frame->cookie)) {
+	case WHAT_PING:
 		msg_route_heard(route);
-	else if (msg_name_what(frame->cookie) == WHAT_PROBE && route->lanes[lane].nonce &&
-		 route->lanes[lane].nonce == msg_name_number(frame->cookie))
-		msg_lane_status(route, &route->lanes[lane], frame);
+		break;
+	case WHAT_PROBE:
+	case WHAT_SOURCE:
+		if (route->lanes[lane].nonce &&
+		    route->lanes[lane].nonce == msg_name_number(frame->cookie))
+			msg_lane_status(route, &route->lanes[lane], frame);
+		break;
+	default:
+		break;
+	}
 }
 
 static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
@@ -131,12 +142,13 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING)
 		return;
 	lane = &route->lanes[index];
+	msg_peer_ready(route->peer);
 	if (event->kind != PORT_POSTED)
 		msg_lane_complete(route, lane, number, event->kind == PORT_READ);
 	else if (what == WHAT_REFUSE)
 		msg_route_refused(route, index, number);
 	else
-		msg_lane_posted(route, lane, event->wr_id);
+		msg_lane_posted(route, lane, event->wr_id, event->status);
 }
 
 static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
@@ -145,8 +157,19 @@ static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 
 	port_close(port);
 	port->retry = ep->now;
-	list_for_each(&ep->peers, peer, node)
+	list_for_each(&ep->peers, peer, node) {
 		msg_peer_lost_port(peer, port);
+		msg_peer_ready(peer);
+	}
+}
+
+/* The channel is a new one, or its MTU has changed: peers have to be told. */
+static void port_changed(struct nhcadv_msg_ep *ep)
+{
+	struct msg_peer *peer;
+
+	list_for_each(&ep->peers, peer, node)
+		msg_peer_ready(peer);
 }
 
 static void port_events(struct nhcadv_msg_ep *ep, struct msg_port *port)
@@ -179,39 +202,76 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		port->checked = ep->now;
 		if (port_open(port))
 			port->retry = ep->now + LOOK_AGAIN;
+		else
+			port_changed(ep);
+	}
+	/* whoever has queried it */
+	if (port->info.segment != port->announced) {
+		port->announced = port->info.segment;
+		port_changed(ep);
 	}
 }
 
-/* Returns when something is due. */
+/* Return: when something is due. */
 static uint64_t pass(struct nhcadv_msg_ep *ep)
 {
-	uint64_t next, due;
-	struct msg_peer *peer;
 	uint32_t i;
 
 	ep->now = msg_clock();
-	next = ep->now + LOOK_AGAIN;
 	for (i = 0; i < ep->num_ports; i++)
 		port_pass(ep, ep->ports[i]);
-	list_for_each(&ep->peers, peer, node) {
-		msg_pump(peer);
-		due = msg_peer_timers(peer);
-		if (due < next)
-			next = due;
-	}
+	msg_serve(ep);
 	for (i = 0; i < ep->num_ports; i++)
 		port_flush(ep->ports[i]);
-	return next;
+	return min(msg_next_due(ep), ep->now + LOOK_AGAIN);
+}
+
+/* ---- the lock, and who sleeps ---- */
+
+static void set_timer(struct nhcadv_msg_ep *ep, uint64_t when)
+{
+	/* 0 would be no time. */
+	struct itimerspec t = {
+		.it_value = { .tv_sec = when / 1000000000, .tv_nsec = when % 1000000000 + !when },
+	};
+
+	ep->timer_at = when;
+	timerfd_settime(ep->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void msg_ep_lock(struct nhcadv_msg_ep *ep)
+{
+	pthread_mutex_lock(&ep->lock);
+}
+
+/*
+ * Threads sleep on file descriptors.  Whatever this thread leaves to be done, they have to learn of:
+ * it may have taken the event that would have woken them.
+ */
+void msg_ep_unlock(struct nhcadv_msg_ep *ep)
+{
+	bool asleep = ep->sleepers || ep->armed;
+	bool wake = asleep && (ep->done_count || !list_empty(&ep->ready));
+	uint64_t count = 1;
+
+	if (wake && !ep->woken)
+		ep->woken = write(ep->wake, &count, sizeof(count)) == sizeof(count);
+	else if (!wake && ep->woken)
+		ep->woken = read(ep->wake, &count, sizeof(count)) != sizeof(count);
+	if (asleep && msg_next_due(ep) < ep->timer_at)
+		set_timer(ep, msg_next_due(ep));
+	pthread_mutex_unlock(&ep->lock);
 }
 
 int nhcadv_msg_poll(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, int num)
 {
 	int n;
 
-	pthread_mutex_lock(&ep->lock);
+	msg_ep_lock(ep);
+	ep->armed = false;
 	pass(ep);
 	n = take(ep, wc, num);
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_unlock(ep);
 	return n;
 }
 
@@ -220,20 +280,20 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
 	struct msg_in *in = container_of(data, struct msg_in, data[0]);
 	struct msg_peer *peer;
 
-	pthread_mutex_lock(&ep->lock);
-	list_for_each(&ep->peers, peer, node)
-		if (peer->id == in->from)
-			peer->stream.held--;
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_lock(ep);
+	peer = msg_peer_find(ep, in->from);
+	/* not what has come before the peer was disconnected and connected again */
+	if (peer && peer->session == in->session)
+		msg_stream_released(peer);
+	msg_ep_unlock(ep);
 	free(in);
 }
 
 /* ---- sleep ---- */
 
-/* Under the lock.  Returns whether there is reason to sleep. */
+/* Context: under the lock.  Return: whether there is reason to sleep. */
 static bool arm(struct nhcadv_msg_ep *ep)
 {
-	struct itimerspec when = {};
 	uint64_t next;
 	uint32_t i;
 
@@ -244,12 +304,7 @@ static bool arm(struct nhcadv_msg_ep *ep)
 	next = pass(ep);
 	if (ep->done_count)
 		return false;
-	/* 0 would be no time. */
-	if (!next)
-		next = 1;
-	when.it_value.tv_sec = next / 1000000000;
-	when.it_value.tv_nsec = next % 1000000000;
-	timerfd_settime(ep->timer, TFD_TIMER_ABSTIME, &when, NULL);
+	set_timer(ep, next);
 	return true;
 }
 
@@ -257,9 +312,10 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep)
 {
 	int err;
 
-	pthread_mutex_lock(&ep->lock);
-	err = arm(ep) ? 0 : EAGAIN;
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_lock(ep);
+	ep->armed = arm(ep);
+	err = ep->armed ? 0 : EAGAIN;
+	msg_ep_unlock(ep);
 	return err;
 }
 
@@ -271,23 +327,30 @@ int nhcadv_msg_fd(struct nhcadv_msg_ep *ep)
 int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms)
 {
 	uint64_t end = timeout_ms < 0 ? NEVER : msg_clock() + timeout_ms * MS, now;
-	struct epoll_event events[NHCADV_MSG_MAX_PATHS + 1];
+	struct epoll_event events[NHCADV_MSG_MAX_PATHS + 2];
 	bool asleep;
+	int err = 0;
 
 	for (;;) {
-		pthread_mutex_lock(&ep->lock);
+		msg_ep_lock(ep);
 		pass(ep);
 		asleep = !ep->done_count && arm(ep);
-		pthread_mutex_unlock(&ep->lock);
-		if (!asleep)
-			return 0;
 		now = msg_clock();
-		if (now >= end)
-			return ETIMEDOUT;
-		if (epoll_wait(ep->epoll, events, NHCADV_MSG_MAX_PATHS + 1,
+		if (!asleep || now >= end) {
+			msg_ep_unlock(ep);
+			return asleep ? ETIMEDOUT : 0;
+		}
+		ep->sleepers++;
+		msg_ep_unlock(ep);
+		if (epoll_wait(ep->epoll, events, NHCADV_MSG_MAX_PATHS + 2,
 			       end == NEVER ? -1 : (int)((end - now + MS - 1) / MS)) < 0 &&
 		    errno != EINTR)
-			return errno;
+			err = errno;
+		msg_ep_lock(ep);
+		ep->sleepers--;
+		msg_ep_unlock(ep);
+		if (err)
+			return err;
 	}
 }
 
@@ -313,9 +376,12 @@ static int ep_open(struct nhcadv_msg_ep *ep, const struct nhcadv_msg_ep_attr *at
 
 	ep->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ep->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (ep->epoll < 0 || ep->timer < 0)
+	ep->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (ep->epoll < 0 || ep->timer < 0 || ep->wake < 0)
 		return errno;
 	err = watch(ep, ep->timer);
+	if (!err)
+		err = watch(ep, ep->wake);
 	for (i = 0; i < attr->num_paths && !err; i++) {
 		port = port_create(&attr->paths[i], ep->job,
 				   or_default(attr->frames, DEFAULT_FRAMES));
@@ -338,10 +404,13 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 		port_destroy(ep->ports[i]);
 	if (ep->timer >= 0)
 		close(ep->timer);
+	if (ep->wake >= 0)
+		close(ep->wake);
 	if (ep->epoll >= 0)
 		close(ep->epoll);
 	pthread_mutex_destroy(&ep->lock);
 	free(ep->routes);
+	free(ep->heap);
 	free(ep->done);
 	free(ep);
 }
@@ -349,7 +418,7 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr)
 {
 	struct nhcadv_msg_ep *ep;
-	int err;
+	int err, i;
 
 	if (attr->comp_mask || attr->reserved || !attr->num_paths ||
 	    attr->num_paths > NHCADV_MSG_MAX_PATHS || !attr->job ||
@@ -363,6 +432,8 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
 	pthread_mutex_init(&ep->lock, NULL);
 	ep->epoll = -1;
 	ep->timer = -1;
+	ep->wake = -1;
+	ep->timer_at = NEVER;
 	ep->id = msg_random();
 	ep->now = msg_clock();
 	ep->job = attr->job;
@@ -371,6 +442,10 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
 	ep->queue = or_default(attr->queue, DEFAULT_QUEUE);
 	ep->dead = or_default(attr->dead_ms, DEFAULT_DEAD_MS) * MS;
 	list_head_init(&ep->peers);
+	list_head_init(&ep->ready);
+	list_head_init(&ep->starved);
+	for (i = 0; i < MSG_BUCKETS; i++)
+		list_head_init(&ep->buckets[i]);
 	list_head_init(&ep->mems);
 	err = ep_open(ep, attr);
 	if (err) {
@@ -399,7 +474,7 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size)
 	uint32_t i;
 	int err;
 
-	pthread_mutex_lock(&ep->lock);
+	msg_ep_lock(ep);
 	address.num_paths = ep->num_ports;
 	for (i = 0; i < ep->num_ports; i++) {
 		address.paths[i].gid = ep->ports[i]->gid;
@@ -408,7 +483,7 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size)
 		address.paths[i].segment = ep->ports[i]->info.segment;
 	}
 	err = msg_address_pack(&address, bytes, size);
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_unlock(ep);
 	return err;
 }
 
@@ -416,25 +491,23 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 					   size_t size, void *context)
 {
 	struct msg_address address;
-	struct msg_peer *peer = NULL, *other;
+	struct msg_peer *peer = NULL;
 	int err;
 
 	err = msg_address_unpack(&address, bytes, size);
-	pthread_mutex_lock(&ep->lock);
+	msg_ep_lock(ep);
 	if (!err && address.job != ep->job)
 		err = EINVAL;
-	list_for_each(&ep->peers, other, node)
-		if (!err && other->id == address.id)
-			err = EEXIST;
+	if (!err && msg_peer_find(ep, address.id))
+		err = EEXIST;
 	if (!err) {
+		ep->now = msg_clock();
 		peer = msg_peer_new(ep, &address, context);
 		err = errno;
 	}
-	if (peer) {
-		list_add_tail(&ep->peers, &peer->node);
+	if (peer)
 		pass(ep);
-	}
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_unlock(ep);
 	if (!peer) {
 		errno = err;
 		return NULL;
@@ -449,13 +522,15 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *pub, const void *bytes, size_t 
 	int err;
 
 	err = msg_address_unpack(&address, bytes, size);
-	pthread_mutex_lock(&ep->lock);
+	msg_ep_lock(ep);
 	if (!err && (address.id != pub->peer.id || address.job != ep->job))
 		err = EINVAL;
-	if (!err)
+	if (!err) {
 		msg_peer_move(&pub->peer, &address);
-	pass(ep);
-	pthread_mutex_unlock(&ep->lock);
+		msg_peer_ready(&pub->peer);
+		pass(ep);
+	}
+	msg_ep_unlock(ep);
 	return err;
 }
 
@@ -463,12 +538,12 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 {
 	struct nhcadv_msg_ep *ep = pub->peer.ep;
 
-	pthread_mutex_lock(&ep->lock);
-	list_del(&pub->peer.node);
+	msg_ep_lock(ep);
+	msg_peer_remove(&pub->peer);
 	ep->done_promised -= msg_peer_promised(&pub->peer);
 	forget(ep, pub);
 	msg_peer_free(&pub->peer);
-	pthread_mutex_unlock(&ep->lock);
+	msg_ep_unlock(ep);
 	return 0;
 }
 
@@ -479,196 +554,12 @@ int nhcadv_msg_query(struct nhcadv_msg_peer *pub, uint32_t path, struct nhcadv_m
 
 	if (path >= peer->num_routes)
 		return EINVAL;
-	pthread_mutex_lock(&peer->ep->lock);
+	msg_ep_lock(peer->ep);
 	route = peer->routes[path];
 	*stats = route->stats;
 	stats->alive = route->alive;
 	stats->srtt_ns = route->flow.srtt;
 	stats->window = route->flow.window;
-	pthread_mutex_unlock(&peer->ep->lock);
+	msg_ep_unlock(peer->ep);
 	return 0;
-}
-
-/* ---- memory ---- */
-
-static void mem_free(struct msg_mem *mem)
-{
-	uint32_t i;
-
-	for (i = 0; i < mem->ep->num_ports; i++)
-		if (mem->handles[i])
-			port_dereg(mem->handles[i]);
-	free(mem);
-}
-
-/* Has an earlier path this device? */
-static bool again(const struct nhcadv_msg_ep *ep, uint32_t path)
-{
-	uint32_t i;
-
-	for (i = 0; i < path && ep->contexts[i] != ep->contexts[path]; i++)
-		;
-	return i < path;
-}
-
-struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, size_t length,
-					  unsigned int access)
-{
-	struct msg_mem *mem = calloc(1, sizeof(*mem));
-	uint32_t i;
-	int err;
-
-	if (!mem)
-		return NULL;
-	mem->ep = ep;
-	for (i = 0; i < ep->num_ports; i++) {
-		if (again(ep, i))
-			continue;
-		mem->handles[i] = i ? port_reg_again(ep->ports[i], mem->handles[0]) :
-				  port_reg(ep->ports[0], ep->job, addr, length, access);
-		if (!mem->handles[i]) {
-			err = errno;
-			mem_free(mem);
-			errno = err;
-			return NULL;
-		}
-	}
-	mem->pub.pvo = mem->handles[0]->pvo;
-	mem->pub.length = length;
-	pthread_mutex_lock(&ep->lock);
-	list_add_tail(&ep->mems, &mem->node);
-	pthread_mutex_unlock(&ep->lock);
-	return &mem->pub;
-}
-
-int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
-{
-	struct msg_mem *mem = container_of(pub, struct msg_mem, pub);
-	struct nhcadv_msg_ep *ep = mem->ep;
-
-	pthread_mutex_lock(&ep->lock);
-	if (mem->users) {
-		pthread_mutex_unlock(&ep->lock);
-		return EBUSY;
-	}
-	list_del(&mem->node);
-	pthread_mutex_unlock(&ep->lock);
-	mem_free(mem);
-	return 0;
-}
-
-/* ---- messages ---- */
-
-static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uint64_t offset,
-		const struct msg_op *what)
-{
-	struct msg_mem *mem = container_of(pub_mem, struct msg_mem, pub);
-	struct msg_peer *peer = &pub->peer;
-	struct nhcadv_msg_ep *ep = peer->ep;
-	struct msg_op *op;
-
-	if (mem->ep != ep || offset > mem->pub.length || what->length > mem->pub.length - offset)
-		return EINVAL;
-	op = malloc(sizeof(*op));
-	if (!op)
-		return ENOMEM;
-	*op = *what;
-	op->peer = peer;
-	op->mem = mem;
-	op->local_pvo = mem->pub.pvo + offset;
-	list_head_init(&op->pieces);
-
-	pthread_mutex_lock(&ep->lock);
-	if (msg_promise(ep)) {
-		pthread_mutex_unlock(&ep->lock);
-		free(op);
-		return ENOMEM;
-	}
-	mem->users++;
-	list_add_tail(&peer->todo, &op->node);
-	ep->now = msg_clock();
-	msg_pump(peer);
-	pthread_mutex_unlock(&ep->lock);
-	return 0;
-}
-
-int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
-		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
-{
-	struct msg_op what = { .remote_pvo = remote_pvo, .length = length, .id = id };
-	int err;
-
-	if (flags & ~NHCADV_MSG_NOTIFY)
-		return EINVAL;
-	if (flags & NHCADV_MSG_NOTIFY) {
-		what.notice = calloc(1, sizeof(*what.notice));
-		if (!what.notice)
-			return ENOMEM;
-	}
-	err = post(peer, mem, offset, &what);
-	if (err)
-		free(what.notice);
-	return err;
-}
-
-int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
-		    uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
-{
-	struct msg_op what = {
-		.remote_pvo = remote_pvo, .length = length, .id = id, .read = true,
-	};
-
-	return flags ? EINVAL : post(peer, mem, offset, &what);
-}
-
-int nhcadv_msg_send(struct nhcadv_msg_peer *pub, const void *data, size_t length, uint64_t id,
-		    uint32_t flags)
-{
-	struct msg_peer *peer = &pub->peer;
-	int err;
-
-	if (flags || length > NHCADV_MSG_MAX_SEND)
-		return EINVAL;
-	pthread_mutex_lock(&peer->ep->lock);
-	err = msg_stream_send(peer, data, length, id);
-	if (!err) {
-		peer->ep->now = msg_clock();
-		msg_stream_timers(peer);
-	}
-	pthread_mutex_unlock(&peer->ep->lock);
-	return err;
-}
-
-static int cancel_ops(struct list_head *list, uint64_t id)
-{
-	struct msg_op *op, *next;
-	int err = ENOENT, one;
-
-	list_for_each_safe(list, op, next, node) {
-		/* once is enough, also for those that this moves from list to list */
-		if (op->id != id || op->status)
-			continue;
-		one = msg_op_cancel(op);
-		if (err == ENOENT || !one)
-			err = one;
-	}
-	return err;
-}
-
-int nhcadv_msg_cancel(struct nhcadv_msg_peer *pub, uint64_t id)
-{
-	struct msg_peer *peer = &pub->peer;
-	struct nhcadv_msg_ep *ep = peer->ep;
-	int err[3], i, found = ENOENT;
-
-	pthread_mutex_lock(&ep->lock);
-	ep->now = msg_clock();
-	err[0] = cancel_ops(&peer->todo, id);
-	err[1] = cancel_ops(&peer->going, id);
-	err[2] = msg_stream_cancel(peer, id);
-	for (i = 0; i < 3; i++)
-		if (found == ENOENT || !err[i])
-			found = err[i] == ENOENT ? found : err[i];
-	pthread_mutex_unlock(&ep->lock);
-	return found;
 }

@@ -125,6 +125,7 @@ static int acquire(struct msg_route *route)
 		route->lanes[i].local_rcxt = ids[i];
 	memcpy(route->granted, ids + lanes, lanes * sizeof(ids[0]));
 	memset(route->refused, 0, lanes * sizeof(route->refused[0]));
+	memset(route->refusing, 0, lanes * sizeof(route->refusing[0]));
 	route->self.qpn = route->port->info.qpn;
 	route->self.key = route->port->info.key;
 	route->recoveries = route->port->recoveries;
@@ -144,15 +145,15 @@ static bool route_find_way(struct msg_route *route)
 	return route->self.ah && route->dest.ah;
 }
 
+static void grant_soon(struct msg_route *route)
+{
+	route->grant_tries = 0;
+	route->grant_due = 0;
+}
+
 /* The peer's channel is there now. */
 static void route_move(struct msg_route *route, const struct msg_address_path *at)
 {
-	if (memcmp(&at->gid, &route->gid, sizeof(route->gid))) {
-		port_ah_free(route->dest.ah);
-		route->dest.ah = NULL;
-		route->gid = at->gid;
-		route_find_way(route);
-	}
 	route->dest.qpn = at->qpn;
 	route->dest.key = at->key;
 	route->segment = at->segment;
@@ -160,26 +161,77 @@ static void route_move(struct msg_route *route, const struct msg_address_path *a
 
 void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 {
+	const struct msg_address_path *at;
 	struct msg_route *route;
 	uint32_t i;
 
 	for (i = 0; i < peer->num_routes; i++) {
 		route = peer->routes[i];
-		route_move(route, &address->paths[i % address->num_paths]);
-		route->grant_tries = 0;
-		route->grant_due = 0;
+		at = &address->paths[i % address->num_paths];
+		if (memcmp(&at->gid, &route->gid, sizeof(route->gid))) {
+			port_ah_free(route->dest.ah);
+			route->dest.ah = NULL;
+			route->gid = at->gid;
+			route_find_way(route);
+		}
+		route_move(route, at);
+		grant_soon(route);
 	}
+}
+
+/*
+ * Packets of an earlier connection, of either side, name another session than ours and count for
+ * nothing.  Who connects does not know the peer's session yet, or has it from an old packet: such a grant
+ * is answered, so that the peer learns of our session, but not believed, as it may be an old one itself.
+ */
+enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant)
+{
+	uint32_t i;
+
+	if (peer->confirmed && theirs != peer->theirs)
+		return MSG_SESSION_OLD;
+	if (ours != peer->session) {
+		if (!grant)
+			return MSG_SESSION_OLD;
+		peer->theirs = theirs;
+		return MSG_SESSION_HELLO;
+	}
+	if (!peer->confirmed) {
+		peer->theirs = theirs;
+		peer->confirmed = true;
+		peer->stream.due = 0;
+		for (i = 0; i < peer->num_routes; i++)
+			grant_soon(peer->routes[i]);
+	}
+	return MSG_SESSION_OURS;
+}
+
+/* A peer is believed about its own channel, at the address that the program gave us. */
+static bool grant_ok(const struct msg_route *route, const struct msg_grant *grant)
+{
+	return msg_path_ok(&grant->at) &&
+	       !memcmp(&grant->at.gid, &route->gid, sizeof(route->gid));
+}
+
+void msg_hello_came(struct msg_route *route, const struct msg_grant *grant)
+{
+	if (!grant_ok(route, grant))
+		return;
+	/* Once it is confirmed, only the peer of this connection says where its channel is. */
+	if (!route->peer->confirmed)
+		route_move(route, &grant->at);
+	grant_soon(route);
 }
 
 void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 {
 	uint32_t i, lanes = route->peer->ep->lanes;
 
+	if (!grant_ok(route, grant))
+		return;
 	/* It is there: what it has not confirmed it has not heard. */
-	if (route->grant_known != route->grant && route->grant_tries > 1) {
-		route->grant_tries = 0;
-		route->grant_due = 0;
-	}
+	if (route->grant_known != route->grant && route->grant_tries > 1)
+		grant_soon(route);
 	if (route->theirs && (int32_t)(grant->version - route->theirs) <= 0) {
 		msg_send_granted(route);
 		return;
@@ -205,14 +257,18 @@ static void grant_another(struct msg_route *route, uint32_t lane)
 	route->granted[lane] = fresh;
 	route->refused[lane] = 0;
 	route->grant++;
-	route->grant_tries = 0;
-	route->grant_due = 0;
+	grant_soon(route);
 }
 
 void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 {
 	struct msg_fence fence = { .lane = lane, .tid = tid, .rcxt = route->granted[lane] };
+	uint64_t rcxt = route->refusing[lane];
 
+	/* It was another rCxt's: this one has refused nothing. */
+	route->refusing[lane] = 0;
+	if (!rcxt || rcxt != fence.rcxt)
+		return;
 	if (tid > route->refused[lane])
 		route->refused[lane] = tid;
 	if (tid == UINT32_MAX)
@@ -234,9 +290,12 @@ void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
 			route->grant_due = 0;
 		return;
 	}
-	if (port_room(route->port, 1) && route->recoveries == route->port->recoveries)
-		port_cancel(route->port, msg_name(route, fence->lane, WHAT_REFUSE, fence->tid),
-			    rcxt, fence->tid);
+	if (route->refusing[fence->lane] || !port_room(route->port, 1) ||
+	    route->recoveries != route->port->recoveries)
+		return;
+	route->refusing[fence->lane] = rcxt;
+	port_cancel(route->port, msg_name(route, fence->lane, WHAT_REFUSE, fence->tid), rcxt,
+		    fence->tid);
 }
 
 /* ---- what is due ---- */
@@ -254,6 +313,11 @@ static uint64_t grant_timer(struct msg_route *route)
 			route->grant_due = now + 1000 * MS;
 			return route->grant_due;
 		}
+	}
+	if (route->told_segment != route->port->info.segment) {
+		route->told_segment = route->port->info.segment;
+		route->grant++;
+		grant_soon(route);
 	}
 	if (route->grant == route->grant_known && route->dest.ah && route->self.ah)
 		return NEVER;
@@ -287,17 +351,26 @@ static uint64_t life_timer(struct msg_route *route)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
 	uint64_t now = ep->now, next = NEVER;
-	/* an answer is owed when it would be there if nothing was wrong, and no earlier */
-	uint64_t dead = max(ep->dead, msg_flow_overdue(&route->flow, 0));
+	/* Half of the time for what is under way, the other half for a probe that asks the adapter. */
+	uint64_t dead = max(ep->dead, 2 * msg_flow_overdue(&route->flow, 0));
 
+	if (route->alive && route->silent != NEVER && route->ping == NEVER) {
+		if (now - route->silent >= dead / 2)
+			route->ping = now;
+		else
+			next = route->silent + dead / 2;
+	}
 	if (route->alive && route->silent != NEVER) {
 		if (now - route->silent >= dead ||
 		    (now - route->silent >= ep->dead / 4 &&
 		     now - route->port->checked >= LOOK_PAUSE && !port_check(route->port)))
 			route_die(route);
+		else if (now - route->silent < ep->dead / 4)
+			next = min(next, route->silent + ep->dead / 4);
 		else
-			next = now - route->silent < ep->dead / 4 ? route->silent + ep->dead / 4 :
-			       min(route->silent + dead, now + LOOK_PAUSE);
+			next = min(next, now + LOOK_PAUSE);
+		if (route->alive)
+			next = min(next, route->silent + dead);
 	}
 	if (now >= route->ping) {
 		ping(route);
@@ -312,6 +385,8 @@ uint64_t msg_peer_timers(struct msg_peer *peer)
 	uint64_t next = NEVER;
 	uint32_t i;
 
+	/* at connect, too, when no link is up */
+	tell_reachable(peer);
 	for (i = 0; i < peer->num_routes; i++) {
 		next = min(next, grant_timer(peer->routes[i]));
 		next = min(next, life_timer(peer->routes[i]));
@@ -332,6 +407,7 @@ void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port)
 		if (route->port != port)
 			continue;
 		memset(route->granted, 0, peer->ep->lanes * sizeof(route->granted[0]));
+		memset(route->refusing, 0, peer->ep->lanes * sizeof(route->refusing[0]));
 		for (l = 0; l < peer->ep->lanes; l++)
 			msg_lane_lost(route, &route->lanes[l]);
 		route_die(route);
@@ -353,11 +429,15 @@ static void route_free(struct msg_route *route)
 		}
 		port_release(route->port, ids, 2 * ep->lanes);
 	}
+	for (i = 0; route->lanes && i < ep->lanes; i++)
+		if (route->lanes[i].op)
+			port_ended(route->port);
 	ep->routes[route->slot] = NULL;
 	port_ah_free(route->dest.ah);
 	port_ah_free(route->self.ah);
 	free(route->lanes);
 	free(route->granted);
+	free(route->refusing);
 	free(route->refused);
 	free(route);
 }
@@ -392,7 +472,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	const struct msg_address_path *path = &address->paths[number % address->num_paths];
 	struct nhcadv_msg_ep *ep = peer->ep;
 	struct msg_route *route;
-	uint32_t segment;
+	uint64_t step;
 	int err;
 
 	route = calloc(1, sizeof(*route));
@@ -417,15 +497,15 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	route->next = NEVER;
 	list_head_init(&route->free);
 	list_head_init(&route->busy);
-	segment = path->segment < route->port->info.segment ? path->segment :
-		  route->port->info.segment;
-	msg_flow_init(&route->flow, (uint64_t)segment * ep->packets,
-		      (uint64_t)segment * ep->packets * lanes);
+	route->told_segment = route->port->info.segment;
+	step = (uint64_t)msg_route_segment(route) * ep->packets;
+	msg_flow_init(&route->flow, step, step * lanes);
 
 	route->lanes = calloc(lanes, sizeof(route->lanes[0]));
 	route->granted = calloc(lanes, sizeof(route->granted[0]));
+	route->refusing = calloc(lanes, sizeof(route->refusing[0]));
 	route->refused = calloc(lanes, sizeof(route->refused[0]));
-	if (!route->lanes || !route->granted || !route->refused)
+	if (!route->lanes || !route->granted || !route->refusing || !route->refused)
 		return ENOMEM;
 	/* Its link may be down now. */
 	if (!route_find_way(route)) {
@@ -434,7 +514,12 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	}
 	for (i = 0; i < lanes; i++)
 		msg_lane_init(route, &route->lanes[i], i);
-	return route->port->open ? acquire(route) : 0;
+	err = route->port->open ? acquire(route) : 0;
+	if (err != EIO)
+		return err;
+	/* The channel has failed, and will be another one. */
+	route->port->checked = 0;
+	return 0;
 }
 
 static void free_ops(struct list_head *list)
@@ -486,6 +571,9 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 	peer->id = address->id;
 	peer->context = context;
 	peer->reachable = true;
+	do
+		peer->session = msg_random();
+	while (!peer->session);
 	list_head_init(&peer->todo);
 	list_head_init(&peer->going);
 	msg_stream_init(&peer->stream);
@@ -493,6 +581,8 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 	err = peer->routes ? 0 : ENOMEM;
 	for (i = 0; i < n && !err; i++)
 		err = route_new(peer, address);
+	if (!err)
+		err = msg_peer_add(ep, peer);
 	if (err) {
 		msg_peer_free(peer);
 		errno = err;

@@ -2,26 +2,26 @@
 /*
  * Reliable messages: a device and its channel.  See msg_port.h.
  *
- * All work requests are signaled, so that there is always known how many of them are in the send
- * FIFO, and when the packets of one have left.  Those of one pass share a doorbell.
+ * All work requests are signaled, so that the library knows which slots of the send FIFO are in use,
+ * and when the packets of one have left.  Those of one pass share a doorbell.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <ccan/container_of.h>
 
 #include "msg_port.h"
 
-#define SLOTS	512
 /* The largest packet of msg_wire.c, and what all paths carry */
 #define LARGEST	1152
-/* A transfer has two completions, and status frames have one each; the receive CQ has its own. */
-#define CQES	(4 * SLOTS)
+/*
+ * Entries of the send CQ: one for each slot of the FIFO, one for each transfer under way, and as many
+ * again for completions, not polled yet, of transfers that were given up since.  The receive CQ has
+ * one for each frame.
+ */
+#define CQES	(PORT_SLOTS + 3 * PORT_TRANSFERS)
 
 struct verbs_port {
 	struct msg_port port;
@@ -37,10 +37,19 @@ struct verbs_port {
 	uint32_t job;
 	uint32_t frames;
 	bool started;
+	struct list_head dying;
 };
 
+/**
+ * struct msg_ah - an address handle
+ * @last: sequence number after that of the last work request that names it
+ * @node: in verbs_port.dying, when it is freed before that is done
+ */
 struct msg_ah {
 	struct ibv_ah *ibv;
+	struct verbs_port *vp;
+	uint32_t last;
+	struct list_node node;
 };
 
 static struct verbs_port *to_vp(const struct msg_port *port)
@@ -48,24 +57,78 @@ static struct verbs_port *to_vp(const struct msg_port *port)
 	return container_of(port, struct verbs_port, port);
 }
 
-uint64_t msg_clock(void)
-{
-	struct timespec t;
+/* ---- the send FIFO ---- */
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+static bool ah_unused(const struct msg_ah *ah)
+{
+	return (int32_t)(ah->vp->port.fifo.first - ah->last) >= 0;
 }
 
-uint64_t msg_random(void)
+static void ah_destroy(struct msg_ah *ah)
 {
-	uint64_t r;
+	ibv_destroy_ah(ah->ibv);
+	free(ah);
+}
 
-	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-		r = msg_clock() << 20 ^ getpid();
-	return r;
+static void reap_ahs(struct verbs_port *vp)
+{
+	struct msg_ah *ah, *next;
+
+	list_for_each_safe(&vp->dying, ah, next, node) {
+		if (!ah_unused(ah))
+			continue;
+		list_del(&ah->node);
+		ah_destroy(ah);
+	}
+}
+
+static void fifo_push(struct msg_fifo *fifo, uint64_t name)
+{
+	uint32_t slot = fifo->next++ % PORT_SLOTS;
+
+	fifo->names[slot] = name;
+	fifo->done[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+}
+
+static bool fifo_is_done(const struct msg_fifo *fifo, uint32_t seq)
+{
+	uint32_t slot = seq % PORT_SLOTS;
+
+	return fifo->done[slot / 64] >> slot % 64 & 1;
+}
+
+/* The oldest work request of this name is done.  Those of one name complete in order. */
+static void fifo_done(struct msg_port *port, uint64_t name)
+{
+	struct msg_fifo *fifo = &port->fifo;
+	uint32_t seq, slot;
+
+	for (seq = fifo->first; seq != fifo->next; seq++)
+		if (fifo->names[seq % PORT_SLOTS] == name && !fifo_is_done(fifo, seq))
+			break;
+	if (seq == fifo->next)
+		return;
+	slot = seq % PORT_SLOTS;
+	fifo->done[slot / 64] |= UINT64_C(1) << slot % 64;
+	if (seq != fifo->first)
+		return;
+	while (fifo->first != fifo->next && fifo_is_done(fifo, fifo->first))
+		fifo->first++;
+	port->freed = true;
+	if (!list_empty(&to_vp(port)->dying))
+		reap_ahs(to_vp(port));
 }
 
 /* ---- life ---- */
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t power = 1;
+
+	while (power < n)
+		power <<= 1;
+	return power;
+}
 
 struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, uint32_t frames)
 {
@@ -87,13 +150,14 @@ struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, u
 	vp->gid_index = path->gid_index;
 	vp->job = job;
 	vp->frames = frames;
+	list_head_init(&vp->dying);
 	vp->pd = ibv_alloc_pd(vp->context);
 	vp->events = ibv_create_comp_channel(vp->context);
 	if (!vp->pd || !vp->events || ibv_query_gid(vp->context, 1, vp->gid_index, &vp->port.gid) ||
 	    fcntl(vp->events->fd, F_SETFL, fcntl(vp->events->fd, F_GETFL) | O_NONBLOCK))
 		goto fail;
 	vp->scq = ibv_create_cq(vp->context, CQES, NULL, vp->events, 0);
-	vp->rcq = ibv_create_cq(vp->context, frames, NULL, vp->events, 0);
+	vp->rcq = ibv_create_cq(vp->context, power_of_two(frames), NULL, vp->events, 0);
 	if (!vp->scq || !vp->rcq)
 		goto fail;
 	return &vp->port;
@@ -126,7 +190,7 @@ int port_open(struct msg_port *port)
 	struct verbs_port *vp = to_vp(port);
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_DRIVER, .send_cq = vp->scq, .recv_cq = vp->rcq,
-		.cap = { .max_send_wr = SLOTS, .max_inline_data = LARGEST },
+		.cap = { .max_send_wr = PORT_SLOTS, .max_inline_data = LARGEST },
 		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = vp->pd,
 	};
 	struct nhcadv_channel_init_attr attr = { .job = vp->job, .frames = vp->frames };
@@ -149,10 +213,11 @@ int port_open(struct msg_port *port)
 	port->info.qpn = vp->qp->qp_num;
 	port->info.key = info.key;
 	port->info.segment = info.segment;
-	port->posted = 0;
 	port->slots = init.cap.max_send_wr;
-	if (port->slots > SLOTS)
-		port->slots = SLOTS;
+	if (port->slots > PORT_SLOTS)
+		port->slots = PORT_SLOTS;
+	port->lost = 0;
+	port->freed = true;
 	port->open = true;
 	port->broken = false;
 	port->recoveries++;
@@ -172,7 +237,8 @@ void port_close(struct msg_port *port)
 	ibv_destroy_qp(vp->qp);
 	vp->qp = NULL;
 	port->open = false;
-	port->posted = 0;
+	port->fifo.first = port->fifo.next;
+	reap_ahs(vp);
 }
 
 bool port_check(struct msg_port *port)
@@ -187,6 +253,11 @@ bool port_check(struct msg_port *port)
 	if (nhcadv_query_channel(vp->qp, &info) || info.state != IBV_QPS_RTS) {
 		port->broken = true;
 		return false;
+	}
+	/* What it told of is not known: begin anew with another channel. */
+	if (info.counters[NHCADV_DROP_CQ] != port->lost) {
+		port->lost = info.counters[NHCADV_DROP_CQ];
+		port->broken = true;
 	}
 	port->info.segment = info.segment;
 	/* GIDs move with the address of the netdev. */
@@ -221,6 +292,8 @@ struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid)
 		free(ah);
 		return NULL;
 	}
+	ah->vp = vp;
+	ah->last = port->fifo.first;
 	return ah;
 }
 
@@ -228,8 +301,11 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	ibv_destroy_ah(ah->ibv);
-	free(ah);
+	/* The adapter looks it up when it takes a work request. */
+	if (ah_unused(ah))
+		ah_destroy(ah);
+	else
+		list_add_tail(&ah->vp->dying, &ah->node);
 }
 
 /* ---- memory ---- */
@@ -261,37 +337,42 @@ static struct nhcadv_qp_ex *start(struct msg_port *port, uint64_t wr_id)
 	vp->started = true;
 	vp->qpx->wr_id = wr_id;
 	vp->qpx->wr_flags = IBV_SEND_SIGNALED;
-	port->posted++;
+	fifo_push(&port->fifo, wr_id);
 	return vp->dv;
 }
 
+/* After start() */
 static struct nhcadv_peer to_peer(const struct msg_dest *dest)
 {
+	dest->ah->last = dest->ah->vp->port.fifo.next;
 	return (struct nhcadv_peer){ .ah = dest->ah->ibv, .qpn = dest->qpn, .key = dest->key };
 }
 
 void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t)
 {
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
 	struct nhcadv_peer peer = to_peer(dest);
 
-	nhcadv_wr_write(start(port, wr_id), &peer, t);
+	nhcadv_wr_write(dv, &peer, t);
 }
 
 void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		  const struct nhcadv_transfer *t, uint32_t offset, uint32_t length)
 {
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
 	struct nhcadv_peer peer = to_peer(dest);
 
-	nhcadv_wr_retransmit(start(port, wr_id), &peer, t, offset, length);
+	nhcadv_wr_retransmit(dv, &peer, t, offset, length);
 }
 
 void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 	       const struct nhcadv_transfer *t)
 {
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
 	struct nhcadv_peer peer = to_peer(dest);
 
-	nhcadv_wr_read(start(port, wr_id), &peer, t);
+	nhcadv_wr_read(dv, &peer, t);
 }
 
 void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uint32_t tid)
@@ -302,22 +383,24 @@ void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uin
 void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t)
 {
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
 	struct nhcadv_peer peer = to_peer(dest);
 
-	nhcadv_wr_probe(start(port, wr_id), &peer, t, 0);
+	nhcadv_wr_probe(dv, &peer, t, 0);
 }
 
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length)
 {
 	struct verbs_port *vp = to_vp(port);
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
 	struct nhcadv_peer peer = to_peer(dest);
 	struct ibv_data_buf parts[] = {
 		{ .addr = (void *)(uintptr_t)header, .length = header_length },
 		{ .addr = (void *)(uintptr_t)data, .length = length },
 	};
 
-	nhcadv_wr_packet(start(port, wr_id), &peer, 0);
+	nhcadv_wr_packet(dv, &peer, 0);
 	ibv_wr_set_inline_data_list(vp->qpx, length ? 2 : 1, parts);
 }
 
@@ -341,17 +424,19 @@ static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port
 
 	event->wr_id = wc->wr_id;
 	event->frame = NULL;
+	event->status = 0;
 	if (wc->status != IBV_WC_SUCCESS) {
 		/* Too late for its rCxt, or cancelled; or the channel is in the error state. */
 		event->kind = PORT_POSTED;
-		port->posted--;
+		event->status = wc->status == IBV_WC_LOC_LEN_ERR ? EMSGSIZE : EIO;
+		fifo_done(port, wc->wr_id);
 		port->checked = 0;
 		return true;
 	}
 	switch ((int)wc->opcode) {
 	case NHCADV_WC_LOCAL:
 		event->kind = PORT_POSTED;
-		port->posted--;
+		fifo_done(port, wc->wr_id);
 		return true;
 	case NHCADV_WC_WRITE:
 		event->kind = PORT_WRITE;

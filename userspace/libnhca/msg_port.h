@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: one way into the network.  All that these know of verbs is behind this; the
- * simulator in tools/testing/selftests/msg_sim.c has another one.  Under the endpoint's lock.
+ * Reliable messages: a port is a device and its channel.  All that the messages know of verbs is behind
+ * this header.  tools/testing/msgsim runs the library over simulated verbs.
+ *
+ * Context: all functions are called with the endpoint's lock held.
  */
 #ifndef NHCA_MSG_PORT_H
 #define NHCA_MSG_PORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <ccan/list.h>
 
 #include "nhcadv.h"
 #include "nhcadv_msg.h"
@@ -21,16 +25,42 @@ struct msg_dest {
 	uint32_t key;
 };
 
+/* Work requests in a send FIFO */
+#define PORT_SLOTS	512
+/* Transfers that may be under way on a port: each has a completion beside that of its work request. */
+#define PORT_TRANSFERS	1024
+
+/**
+ * struct msg_fifo - the send FIFO of a channel, as the adapter accounts for it
+ * @names: wr_id of each work request, by sequence number modulo PORT_SLOTS
+ * @done:  a bit for each of them: it has completed
+ * @first: sequence number of the oldest one whose slot is in use
+ * @next:  sequence number of the next one
+ *
+ * The adapter frees slots in order: a long write at the front keeps the slots of all that were
+ * posted after it, even if these are done.
+ */
+struct msg_fifo {
+	uint64_t names[PORT_SLOTS];
+	uint64_t done[PORT_SLOTS / 64];
+	uint32_t first;
+	uint32_t next;
+};
+
 /**
  * struct msg_port - a device and its channel
  * @info:    of the channel
- * @gid:     of its address
- * @open:    there is a channel
- * @broken:  it serves no more: close and open
- * @posted:  work requests that are not done
- * @slots:   how many may be
+ * @announced: the segment that peers were last told of
+ * @gid:     the device's address
+ * @open:    the channel exists
+ * @broken:  the channel does not work any more: close and open
+ * @fifo:    its work requests
+ * @slots:   size of its send FIFO, at most PORT_SLOTS
+ * @transfers: transfers whose completion may still come, at most PORT_TRANSFERS
+ * @freed:   a slot or a transfer has become free since the flag was cleared
  * @retry:   when to try to open it again
- * @checked: when its state was last looked at
+ * @checked: when its state was last queried
+ * @lost:    completions that its CQs had no room for, at the last query
  * @recoveries: how often it was opened
  */
 struct msg_port {
@@ -39,13 +69,17 @@ struct msg_port {
 		uint32_t key;
 		uint32_t segment;
 	} info;
+	uint32_t announced;
 	union ibv_gid gid;
 	bool open;
 	bool broken;
-	uint32_t posted;
+	bool freed;
+	struct msg_fifo fifo;
 	uint32_t slots;
+	uint32_t transfers;
 	uint64_t retry;
 	uint64_t checked;
+	uint64_t lost;
 	uint32_t recoveries;
 };
 
@@ -56,8 +90,14 @@ enum port_event_kind {
 	PORT_FRAME,	/* a frame has come */
 };
 
+/**
+ * struct port_event - one completion
+ * @status: PORT_POSTED: 0, EMSGSIZE (packets longer than the MTU allows), or EIO
+ * @index, @frame: PORT_FRAME
+ */
 struct port_event {
 	enum port_event_kind kind;
+	int status;
 	uint64_t wr_id;
 	uint32_t index;
 	const struct nhcadv_frame *frame;
@@ -77,6 +117,7 @@ int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count);
 void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count);
 
 struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid);
+/* Frees it when the work requests that name it are done.  @ah may be NULL. */
 void port_ah_free(struct msg_ah *ah);
 
 struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
@@ -87,7 +128,25 @@ void port_dereg(struct nhcadv_job_mem *mem);
 /* Is there room for @n work requests?  Posting without is a bug. */
 static inline bool port_room(const struct msg_port *port, uint32_t n)
 {
-	return port->open && !port->broken && port->slots - port->posted >= n;
+	return port->open && !port->broken &&
+	       port->slots - (port->fifo.next - port->fifo.first) >= n;
+}
+
+/* Is there room for one more transfer's completion? */
+static inline bool port_may_begin(const struct msg_port *port)
+{
+	return port->transfers < PORT_TRANSFERS;
+}
+
+static inline void port_begun(struct msg_port *port)
+{
+	port->transfers++;
+}
+
+static inline void port_ended(struct msg_port *port)
+{
+	port->transfers--;
+	port->freed = true;
 }
 
 void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,

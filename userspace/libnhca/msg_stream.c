@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <ccan/container_of.h>
+#include <ccan/minmax.h>
 
 #include "msg.h"
 
@@ -136,12 +137,21 @@ static bool is_acked(int32_t ahead, uint64_t sack)
 	return ahead < 0 || (ahead > 0 && ahead < MSG_STREAM && (sack >> (ahead - 1) & 1));
 }
 
-void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint64_t sack)
+void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64_t sack)
 {
 	struct msg_stream *stream = &peer->stream;
 	uint64_t now = peer->ep->now, newest = 0;
 	struct msg_out *out, *next;
 
+	/* not what overtook a later one, nor what has not been sent */
+	if (ack - stream->acked <= stream->next - stream->acked) {
+		stream->acked = ack;
+		stream->limit = ack + min_t(uint32_t, room, MSG_STREAM);
+		if (!list_empty(&stream->waiting))
+			stream->due = 0;
+	} else {
+		return;
+	}
 	list_for_each(&stream->under_way, out, node) {
 		if (out->acked || !is_acked(out->seq - ack, sack))
 			continue;
@@ -196,9 +206,14 @@ static void send_waiting(struct msg_peer *peer)
 	struct msg_stream *stream = &peer->stream;
 	struct msg_out *first, *out;
 
+	/* The peer would take it for a packet of an earlier connection. */
+	if (!peer->confirmed)
+		return;
 	while ((out = list_top(&stream->waiting, struct msg_out, node))) {
+		/* One more than the peer has room for shows when it has. */
 		first = list_top(&stream->under_way, struct msg_out, node);
-		if (first && stream->next - first->seq >= MSG_STREAM)
+		if (first && (stream->next - first->seq >= MSG_STREAM ||
+			      (int32_t)(stream->next - stream->limit) >= 0))
 			return;
 		out->seq = stream->next;
 		if (!out_send(peer, out))
@@ -223,7 +238,7 @@ uint64_t msg_stream_timers(struct msg_peer *peer)
 				stream->due = out->due;
 		/* no room, or no path */
 		out = list_top(&stream->waiting, struct msg_out, node);
-		if (out && list_empty(&stream->under_way))
+		if (out && list_empty(&stream->under_way) && peer->confirmed)
 			stream->due = out->due;
 	}
 	if (stream->ack_due && msg_send_ack(peer))
@@ -244,22 +259,69 @@ uint64_t msg_stream_sack(const struct msg_stream *stream)
 	return sack;
 }
 
+static bool is_full(const struct msg_peer *peer)
+{
+	return peer->stream.held >= peer->ep->queue;
+}
+
+/* What is next goes to the program, as far as that may have more sends. */
 static void hand_out(struct msg_peer *peer)
 {
 	struct msg_stream *stream = &peer->stream;
 	struct msg_in *in;
 
 	while ((in = stream->early[stream->expected % MSG_STREAM])) {
+		if (!in->written && is_full(peer))
+			return;
 		stream->early[stream->expected % MSG_STREAM] = NULL;
 		stream->expected++;
-		if (!in->written) {
-			msg_complete(peer, NHCADV_MSG_RECEIVED, 0, in->id, in->length, 0,
-				     in->data);
+		stream->ack_due = true;
+		if (in->written) {
+			msg_complete(peer, NHCADV_MSG_WRITTEN, 0, in->id, in->arg, in->pvo, NULL);
+			free(in);
 			continue;
 		}
-		msg_complete(peer, NHCADV_MSG_WRITTEN, 0, in->id, in->arg, in->pvo, NULL);
-		free(in);
+		stream->num_early--;
+		stream->held++;
+		msg_complete(peer, NHCADV_MSG_RECEIVED, 0, in->id, in->length, 0, in->data);
 	}
+}
+
+/* Sends that have room from the next one on */
+static uint32_t room(const struct msg_peer *peer)
+{
+	return is_full(peer) ? 0 : peer->ep->queue - peer->stream.held;
+}
+
+uint32_t msg_stream_room(struct msg_peer *peer)
+{
+	peer->stream.told_room = room(peer);
+	return peer->stream.told_room;
+}
+
+void msg_stream_released(struct msg_peer *peer)
+{
+	struct msg_stream *stream = &peer->stream;
+
+	stream->held--;
+	hand_out(peer);
+	/* The peer may wait for room: not for each place that there is more. */
+	if (!stream->told_room || room(peer) >= stream->told_room + peer->ep->queue / 2)
+		stream->ack_due = true;
+	msg_peer_ready(peer);
+}
+
+/*
+ * Early sends take room that the program may have: one place is kept for the send that is next, which
+ * they wait for.
+ */
+static bool has_room(const struct msg_peer *peer, uint32_t seq)
+{
+	const struct msg_stream *stream = &peer->stream;
+
+	if (seq == stream->expected)
+		return !is_full(peer);
+	return stream->held + stream->num_early + 1 < peer->ep->queue;
 }
 
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
@@ -275,7 +337,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 		return;
 	}
 	/* No room: as if it had not come. */
-	if (!what->written && stream->held >= peer->ep->queue)
+	if (!what->written && !has_room(peer, seq))
 		return;
 	in = malloc(sizeof(*in) + what->length);
 	if (!in || msg_promise(peer->ep)) {
@@ -285,7 +347,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 	*in = *what;
 	memcpy(in->data, data, what->length);
 	if (!in->written)
-		stream->held++;
+		stream->num_early++;
 	*place = in;
 	stream->ack_due = true;
 	hand_out(peer);

@@ -13,9 +13,8 @@
  *		violated	the message fails
  *	read	partial, and no more comes
  *				cancel; what is missing is read anew
- *
- * A lane whose write is given up is not used, and its message not complete, until the peer has
- * said that its rCxt refuses what may still come: only then bytes may go another way.
+ *		the same, and nothing has come
+ *				ask the peer's rCxt first: violated, the message fails
  */
 #include <errno.h>
 #include <string.h>
@@ -24,247 +23,64 @@
 
 /* Of the send FIFO, for probes and packets */
 #define RESERVE		64
-#define AGAIN_LATER	(MS / 10)
-/* Transfers of a message until others have their turn */
+/* Transfers of a message until others have their turn; and of a peer */
 #define TURN		8
+#define PEER_TURN	8
+/* Times that the peer is asked about a read of which nothing has come */
+#define SOURCE_TRIES	4
 /* Looks at a read that nobody answers: our own address is not reached; then all is read anew. */
 #define BLIND		3
 
-static void wake(struct msg_route *route, uint64_t when)
-{
-	if (when < route->next)
-		route->next = when;
-}
-
-static void set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when)
-{
-	lane->due = when;
-	wake(route, when);
-}
-
-/* ---- lanes ---- */
-
-void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t index)
-{
-	*lane = (struct msg_lane){ .index = index, .due = NEVER };
-	list_add_tail(&route->busy, &lane->node);
-}
-
-static void set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes)
-{
-	route->flow.inflight += bytes;
-	route->flow.inflight -= lane->inflight;
-	lane->inflight = bytes;
-}
-
-/* To be used again when no work request of it is left */
-static void lane_settle(struct msg_route *route, struct msg_lane *lane)
-{
-	if (lane->state != LANE_FREE || lane->wrs || !lane->remote_rcxt)
-		return;
-	if (lane->tid >= MSG_LAST_TID) {
-		lane->state = LANE_RENEW;
-		lane->tries = 0;
-		set_due(route, lane, 0);
-		return;
-	}
-	list_del(&lane->node);
-	list_add_tail(&route->free, &lane->node);
-}
-
-/* The lane's part in its message has ended, one way or the other. */
-static void lane_leave(struct msg_route *route, struct msg_lane *lane)
-{
-	struct msg_op *op = lane->op;
-
-	set_inflight(route, lane, 0);
-	lane->op = NULL;
-	lane->state = LANE_FREE;
-	lane->due = NEVER;
-	lane->nonce = 0;
-	lane_settle(route, lane);
-	op->lanes--;
-	msg_op_check(op);
-}
-
-static void lane_done(struct msg_route *route, struct msg_lane *lane)
-{
-	lane->op->done += lane->length;
-	msg_flow_done(&route->flow, lane->length);
-	lane_leave(route, lane);
-}
-
-static uint32_t packets_of(const struct msg_lane *lane)
-{
-	return lane->length ? (lane->length + lane->segment - 1) / lane->segment : 1;
-}
-
-static bool lane_has(const struct msg_lane *lane, uint32_t packet)
-{
-	return lane->have[packet / 64] >> packet % 64 & 1;
-}
-
-/*
- * Nothing of the transfer lands any more: what has not landed is for other lanes.  Without memory
- * for that it is tried again a bit later.
- */
-static void lane_requeue(struct msg_route *route, struct msg_lane *lane)
-{
-	uint32_t packets = packets_of(lane), first, end, from, to;
-
-	for (first = 0; first < packets; first = end) {
-		if (lane_has(lane, first)) {
-			end = first + 1;
-			continue;
-		}
-		for (end = first + 1; end < packets && !lane_has(lane, end); end++)
-			;
-		from = first * lane->segment;
-		to = end == packets ? lane->length : end * lane->segment;
-		if (!msg_op_again(lane->op, lane->offset + from, to - from)) {
-			set_due(route, lane, route->peer->ep->now + 10 * MS);
-			return;
-		}
-		/* From now on somebody else's */
-		for (; first < end; first++)
-			lane->have[first / 64] |= UINT64_C(1) << first % 64;
-		lane->seen += to - from;
-	}
-	/* @seen: bytes that are to be read again */
-	lane->op->done += lane->length - lane->seen;
-	lane_leave(route, lane);
-}
-
-static struct nhcadv_transfer transfer_of(const struct msg_route *route,
-					  const struct msg_lane *lane)
-{
-	return (struct nhcadv_transfer){
-		.local_rcxt = lane->local_rcxt,
-		.remote_rcxt = lane->remote_rcxt,
-		.local_pvo = lane->op->local_pvo + lane->offset,
-		.remote_pvo = lane->op->remote_pvo + lane->offset,
-		.cookie = msg_name(route, lane->index, WHAT_TRANSFER, lane->tid),
-		.tid = lane->tid,
-		.total = lane->length,
-		.segment = lane->segment,
-		.notify = NHCADV_NOTIFY_INITIATOR,
-	};
-}
-
-static void lane_begin(struct msg_route *route, struct msg_lane *lane)
-{
-	struct nhcadv_transfer t;
-	uint64_t name;
-
-	lane->tid++;
-	lane->posted = route->peer->ep->now;
-	lane->sent = 0;
-	lane->asked = 0;
-	lane->nonce = 0;
-	lane->seen = 0;
-	lane->resent = false;
-	lane->cancelled = false;
-	lane->due = NEVER;
-	lane->wrs++;
-	memset(lane->have, 0, sizeof(lane->have));
-	set_inflight(route, lane, lane->length);
-
-	t = transfer_of(route, lane);
-	name = t.cookie;
-	if (lane->op->read) {
-		lane->state = LANE_READ;
-		port_read(route->port, name, &route->dest, &t);
-	} else {
-		lane->state = LANE_WRITE;
-		port_write(route->port, name, &route->dest, &t);
-	}
-	msg_route_asked(route);
-	msg_flow_sent(&route->flow, packets_of(lane));
-}
-
-/* All of it again, with a higher tid: the old one is refused when the new one is there. */
-static void lane_redrive(struct msg_route *route, struct msg_lane *lane)
-{
-	if (!port_room(route->port, 1)) {
-		set_due(route, lane, route->peer->ep->now + AGAIN_LATER);
-		return;
-	}
-	route->stats.redriven++;
-	lane_begin(route, lane);
-	lane->resent = true;
-}
-
-static void lane_fence(struct msg_route *route, struct msg_lane *lane)
-{
-	set_inflight(route, lane, 0);
-	lane->state = LANE_FENCE;
-	lane->nonce = 0;
-	lane->seen = 0;
-	lane->tries = 0;
-	set_due(route, lane, 0);
-}
-
-static void lane_cancel(struct msg_route *route, struct msg_lane *lane)
-{
-	set_inflight(route, lane, 0);
-	lane->state = LANE_CANCEL;
-	lane->nonce = 0;
-	lane->seen = 0;
-	lane->asked = 0;
-	set_due(route, lane, 0);
-}
-
-/* What lands for it, if it does, lands no more. */
-static void lane_give_up(struct msg_route *route, struct msg_lane *lane)
-{
-	if (lane->state == LANE_WRITE)
-		lane_fence(route, lane);
-	else if (lane->state == LANE_READ)
-		lane_cancel(route, lane);
-}
-
 /* ---- giving transfers to lanes ---- */
 
-static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most)
+/* @starved: set if a route lacks nothing but room in its port */
+static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, bool *starved)
 {
 	struct msg_route *route;
-	uint32_t i, segment;
+	uint32_t i;
 
+	*starved = false;
 	for (i = 0; i < peer->num_routes; i++) {
 		route = peer->routes[(peer->turn + i) % peer->num_routes];
-		segment = route->segment < route->port->info.segment ?
-			  route->segment : route->port->info.segment;
-		*most = segment * peer->ep->packets;
-		if (route->alive && msg_route_ready(route) && !list_empty(&route->free) &&
-		    port_room(route->port, RESERVE) && msg_flow_may_send(&route->flow, *most)) {
-			peer->turn += i + 1;
-			return route;
+		*most = msg_route_segment(route) * peer->ep->packets;
+		if (!route->alive || !msg_route_ready(route) || list_empty(&route->free) ||
+		    !msg_flow_may_send(&route->flow, *most))
+			continue;
+		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port)) {
+			*starved = true;
+			continue;
 		}
+		peer->turn += i + 1;
+		return route;
 	}
 	return NULL;
 }
 
-void msg_pump(struct msg_peer *peer)
+enum msg_pumped msg_pump(struct msg_peer *peer)
 {
+	uint32_t most, begun = 0;
 	struct msg_route *route;
 	struct msg_lane *lane;
 	struct msg_op *op;
-	uint32_t most;
+	bool starved;
 
 	while ((op = list_top(&peer->todo, struct msg_op, node))) {
-		route = route_with_room(peer, &most);
+		if (begun++ == PEER_TURN)
+			return MSG_PUMP_TURN;
+		route = route_with_room(peer, &most, &starved);
 		if (!route)
-			return;
+			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;
 		lane = list_pop(&route->free, struct msg_lane, node);
 		list_add_tail(&route->busy, &lane->node);
+		port_begun(route->port);
 		lane->op = op;
 		lane->segment = most / peer->ep->packets;
 		lane->length = msg_op_take(op, most, &lane->offset);
 		lane->tries = 0;
 		op->lanes++;
-		lane_begin(route, lane);
+		msg_lane_begin(route, lane);
 		route->stats.transfers++;
-		route->stats.packets += packets_of(lane);
+		route->stats.packets += msg_lane_packets(lane);
 		route->stats.bytes += lane->length;
 
 		if (!msg_op_has_work(op)) {
@@ -274,6 +90,7 @@ void msg_pump(struct msg_peer *peer)
 			list_add_tail(&peer->todo, &op->node);
 		}
 	}
+	return MSG_PUMP_DONE;
 }
 
 /* ---- what comes back ---- */
@@ -304,11 +121,23 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 		if (!lane->passed)
 			lane->passed = route->peer->ep->now;
 		if (lane->due > due)
-			set_due(route, lane, due);
+			msg_lane_set_due(route, lane, due);
 	}
 }
 
-void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t name)
+/*
+ * Its packets would be too long, or the adapter had no memory: none of this tid has left.  Packets of
+ * a lower tid may still be under way, if it was begun anew.
+ */
+static void not_begun(struct msg_route *route, struct msg_lane *lane)
+{
+	if (lane->resent)
+		msg_lane_give_up(route, lane);
+	else
+		msg_lane_unsent(route, lane);
+}
+
+void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t name, int status)
 {
 	uint64_t now = route->peer->ep->now;
 
@@ -319,20 +148,28 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t na
 		if ((lane->state != LANE_WRITE && lane->state != LANE_READ) ||
 		    msg_name_number(name) != lane->tid)
 			break;
+		if (status && msg_name_what(name) == WHAT_TRANSFER) {
+			not_begun(route, lane);
+			break;
+		}
+		if (status == EMSGSIZE) {
+			msg_lane_give_up(route, lane);
+			break;
+		}
 		lane->sent = now;
 		lane->passed = 0;
-		set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
+		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
 		break;
 	case WHAT_CANCEL:
 		if (lane->state != LANE_CANCEL || msg_name_number(name) != lane->tid)
 			break;
 		lane->cancelled = true;
-		lane_requeue(route, lane);
+		msg_lane_requeue(route, lane);
 		return;
 	default:
 		break;
 	}
-	lane_settle(route, lane);
+	msg_lane_settle(route, lane);
 }
 
 void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid, bool read)
@@ -341,7 +178,8 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 
 	if (lane->tid != tid)
 		return;
-	if (read ? lane->state != LANE_READ && lane->state != LANE_CANCEL :
+	if (read ? lane->state != LANE_READ && lane->state != LANE_SOURCE &&
+		   lane->state != LANE_CANCEL :
 		   lane->state != LANE_WRITE && lane->state != LANE_FENCE)
 		return;
 	msg_route_heard(route);
@@ -353,16 +191,21 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 		came(route, lane);
 	}
 	overtaken(route, lane, lane->resent ? lane->posted : lane->sent);
-	lane_done(route, lane);
+	msg_lane_done(route, lane);
 }
 
 static void write_partial(struct msg_route *route, struct msg_lane *lane,
 			  const struct nhcadv_frame *frame)
 {
-	struct nhcadv_transfer t = transfer_of(route, lane);
-	uint32_t packets = packets_of(lane), first, end, from, to, bytes = 0, missing = 0;
+	struct nhcadv_transfer t = msg_lane_transfer(route, lane);
+	uint32_t packets = msg_lane_packets(lane), first, end, from, to, bytes = 0, missing = 0;
 
 	lane->tries = 0;
+	if (lane->segment > msg_route_segment(route)) {
+		/* Packets as long as those do not get there any more. */
+		msg_lane_give_up(route, lane);
+		return;
+	}
 	for (first = 0; first < packets; first = end) {
 		end = first + 1;
 		if (nhcadv_frame_has(frame, first))
@@ -380,13 +223,13 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 		bytes += to - from;
 		missing += end - first;
 	}
-	set_inflight(route, lane, bytes);
+	msg_lane_set_inflight(route, lane, bytes);
 	lane->resent = true;
 	lane->asked = 0;
 	lane->nonce = 0;
 	if (!missing) {
 		/* It is on its way into memory, or there was no room. */
-		set_due(route, lane, route->peer->ep->now + AGAIN_LATER);
+		msg_lane_set_due(route, lane, route->peer->ep->now + MSG_AGAIN_LATER);
 		return;
 	}
 	lane->sent = 0;
@@ -405,7 +248,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 static bool read_is_over(const struct msg_route *route, const struct msg_lane *lane,
 			 const struct nhcadv_frame *frame)
 {
-	if (nhcadv_frame_has(frame, packets_of(lane) - 1))
+	if (nhcadv_frame_has(frame, msg_lane_packets(lane) - 1))
 		return true;
 	if (lane->passed &&
 	    route->peer->ep->now - lane->passed >= msg_flow_reordering(&route->flow))
@@ -417,7 +260,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 			 const struct nhcadv_frame *frame)
 {
 	uint64_t now = route->peer->ep->now;
-	uint32_t packets = packets_of(lane), i, missing = 0;
+	uint32_t packets = msg_lane_packets(lane), i, missing = 0;
 
 	lane->tries = 0;
 	if (!read_is_over(route, lane, frame)) {
@@ -427,10 +270,17 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 		}
 		lane->seen = frame->received + 1;
 		lane->nonce = 0;
-		set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->received));
+		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->received));
 		return;
 	}
-	lane_cancel(route, lane);
+	if (!frame->received) {
+		/* Was the request lost, or is the memory not open to us? */
+		lane->state = LANE_SOURCE;
+		lane->nonce = 0;
+		msg_lane_set_due(route, lane, now);
+		return;
+	}
+	msg_lane_cancel(route, lane);
 	for (i = 0; i < packets; i++) {
 		if (nhcadv_frame_has(frame, i))
 			lane->have[i / 64] |= UINT64_C(1) << i % 64;
@@ -439,15 +289,32 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 	}
 	route->stats.resent += missing;
 	route->stats.redriven++;
-	/* If none has come, the request is what was lost. */
-	msg_flow_lost(&route->flow, missing == packets ? 1 : missing);
+	msg_flow_lost(&route->flow, missing);
+}
+
+/* Nothing of a read has come; the peer's rCxt says why. */
+static void read_source(struct msg_route *route, struct msg_lane *lane, uint8_t status)
+{
+	if (status == NHCADV_TRANSFER_PROT_ERR)
+		msg_op_fail(lane->op, EACCES);
+	route->stats.redriven++;
+	msg_flow_lost(&route->flow, 1);
+	msg_lane_cancel(route, lane);
 }
 
 void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		     const struct nhcadv_frame *frame)
 {
-	if (frame->tid != lane->tid || (lane->state != LANE_WRITE && lane->state != LANE_READ))
+	bool source = msg_name_what(frame->cookie) == WHAT_SOURCE;
+
+	if (frame->tid != lane->tid || source != (lane->state == LANE_SOURCE) ||
+	    (lane->state != LANE_WRITE && lane->state != LANE_READ && !source))
 		return;
+	if (source) {
+		msg_route_heard(route);
+		read_source(route, lane, frame->status);
+		return;
+	}
 	if (lane->state == LANE_WRITE) {
 		msg_route_heard(route);
 		msg_flow_sample(&route->flow, route->peer->ep->now - lane->asked);
@@ -457,7 +324,7 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	lane->nonce = 0;
 	switch (frame->status) {
 	case NHCADV_TRANSFER_COMPLETE:
-		lane_done(route, lane);
+		msg_lane_done(route, lane);
 		break;
 	case NHCADV_TRANSFER_PARTIAL:
 		if (lane->state == LANE_WRITE)
@@ -468,15 +335,17 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	case NHCADV_TRANSFER_NONE:
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
-		msg_flow_lost(&route->flow, packets_of(lane));
-		if (lane->state == LANE_WRITE)
-			lane_redrive(route, lane);
+		msg_flow_lost(&route->flow, msg_lane_packets(lane));
+		if (lane->state != LANE_WRITE)
+			msg_lane_cancel(route, lane);
+		else if (lane->segment > msg_route_segment(route))
+			msg_lane_give_up(route, lane);
 		else
-			lane_cancel(route, lane);
+			msg_lane_redrive(route, lane);
 		break;
 	case NHCADV_TRANSFER_PROT_ERR:
 		msg_op_fail(lane->op, EACCES);
-		lane_leave(route, lane);
+		msg_lane_leave(route, lane);
 		break;
 	}
 }
@@ -485,7 +354,7 @@ void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t ti
 {
 	if (lane->state == LANE_FENCE && tid >= lane->tid) {
 		route->stats.redriven++;
-		lane_requeue(route, lane);
+		msg_lane_requeue(route, lane);
 	}
 }
 
@@ -494,7 +363,7 @@ void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t ti
 static void ask(struct msg_route *route, struct msg_lane *lane)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
-	struct nhcadv_transfer t = transfer_of(route, lane);
+	struct nhcadv_transfer t = msg_lane_transfer(route, lane);
 	uint64_t name;
 
 	if (lane->nonce) {
@@ -504,8 +373,9 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 		    ep->now - route->silent > 2 * msg_flow_overdue(&route->flow, 0))
 			msg_flow_silent(&route->flow, ep->now);
 	}
-	if (lane->state == LANE_READ && lane->tries >= BLIND) {
-		lane_cancel(route, lane);
+	if ((lane->state == LANE_READ && lane->tries >= BLIND) ||
+	    (lane->state == LANE_SOURCE && lane->tries >= SOURCE_TRIES)) {
+		msg_lane_cancel(route, lane);
 		return;
 	}
 	if (!++ep->nonce)
@@ -515,7 +385,8 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 	if (lane->state == LANE_WRITE)
 		lane->passed = 0;
 	lane->wrs++;
-	name = msg_name(route, lane->index, WHAT_PROBE, lane->nonce);
+	name = msg_name(route, lane->index, lane->state == LANE_SOURCE ? WHAT_SOURCE : WHAT_PROBE,
+			lane->nonce);
 	t.cookie = name;
 	route->stats.probes++;
 	if (lane->state == LANE_READ) {
@@ -525,7 +396,7 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 		port_probe(route->port, name, &route->dest, &t);
 		msg_route_asked(route);
 	}
-	set_due(route, lane, ep->now + msg_flow_overdue(&route->flow, lane->tries));
+	msg_lane_set_due(route, lane, ep->now + msg_flow_overdue(&route->flow, lane->tries));
 }
 
 static void lane_timer(struct msg_route *route, struct msg_lane *lane)
@@ -538,25 +409,26 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		break;
 	case LANE_WRITE:
 	case LANE_READ:
+	case LANE_SOURCE:
 		if (port_room(route->port, 1))
 			ask(route, lane);
 		else
-			set_due(route, lane, now + AGAIN_LATER);
+			msg_lane_set_due(route, lane, now + MSG_AGAIN_LATER);
 		break;
 	case LANE_FENCE:
 	case LANE_RENEW:
 		msg_send_fence(route, lane, lane->state == LANE_FENCE ? lane->tid : UINT32_MAX);
-		set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
+		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
 		break;
 	case LANE_CANCEL:
 		lane->due = NEVER;
 		if (lane->cancelled) {
-			lane_requeue(route, lane);
+			msg_lane_requeue(route, lane);
 		} else if (!lane->asked) {
 			if (!port_room(route->port, 1)) {
-				set_due(route, lane, now + AGAIN_LATER);
+				msg_lane_set_due(route, lane, now + MSG_AGAIN_LATER);
 				break;
 			}
 			lane->asked = now;
@@ -580,7 +452,7 @@ uint64_t msg_lane_timers(struct msg_route *route)
 			lane_timer(route, lane);
 	route->next = NEVER;
 	list_for_each(&route->busy, lane, node)
-		wake(route, lane->due);
+		msg_lane_wake(route, lane->due);
 	return route->next;
 }
 
@@ -591,7 +463,7 @@ void msg_lanes_redrive(struct msg_route *route)
 	struct msg_lane *lane;
 
 	list_for_each(&route->busy, lane, node)
-		lane_give_up(route, lane);
+		msg_lane_give_up(route, lane);
 }
 
 void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
@@ -600,17 +472,18 @@ void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
 	switch (lane->state) {
 	case LANE_WRITE:
 		/* The peer's rCxt is still what it was. */
-		lane_fence(route, lane);
+		msg_lane_fence(route, lane);
 		break;
 	case LANE_READ:
-		lane_cancel(route, lane);
+	case LANE_SOURCE:
+		msg_lane_cancel(route, lane);
 		/* fallthrough */
 	case LANE_CANCEL:
 		lane->cancelled = true;
-		set_due(route, lane, 0);
+		msg_lane_set_due(route, lane, 0);
 		break;
 	default:
-		lane_settle(route, lane);
+		msg_lane_settle(route, lane);
 	}
 }
 
@@ -623,19 +496,20 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 	lane->remote_rcxt = rcxt;
 	switch (lane->state) {
 	case LANE_WRITE:
-		lane_fence(route, lane);
+		msg_lane_fence(route, lane);
 		/* fallthrough */
 	case LANE_FENCE:
 		/* There is nothing any more that could take its packets. */
 		msg_lane_fenced(route, lane, lane->tid);
 		break;
 	case LANE_READ:
-		lane_cancel(route, lane);
+	case LANE_SOURCE:
+		msg_lane_cancel(route, lane);
 		break;
 	case LANE_RENEW:
 		/* Our own rCxt has to begin anew, too. */
 		if (port_acquire(route->port, &fresh, 1)) {
-			set_due(route, lane, route->peer->ep->now + 100 * MS);
+			msg_lane_set_due(route, lane, route->peer->ep->now + 100 * MS);
 			break;
 		}
 		port_release(route->port, &lane->local_rcxt, 1);
@@ -645,7 +519,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		lane->due = NEVER;
 		/* fallthrough */
 	default:
-		lane_settle(route, lane);
+		msg_lane_settle(route, lane);
 	}
 }
 
@@ -665,7 +539,7 @@ int msg_op_cancel(struct msg_op *op)
 	for (i = 0; i < peer->num_routes; i++)
 		list_for_each(&peer->routes[i]->busy, lane, node)
 			if (lane->op == op)
-				lane_give_up(peer->routes[i], lane);
+				msg_lane_give_up(peer->routes[i], lane);
 	op->lanes--;
 	msg_op_check(op);
 	return 0;

@@ -12,7 +12,11 @@
 
 #include "msg.h"
 
-#define VERSION		1
+/* 2: sessions.  Libraries that speak different versions do not connect. */
+#define VERSION		2
+/* Bytes in a packet of a transfer, as the adapter bounds them */
+#define LEAST_SEGMENT	64
+#define MOST_SEGMENT	65532
 #define ADDRESS_MAGIC	0x6e6d7367	/* "nmsg" */
 
 enum packet_type {
@@ -25,7 +29,11 @@ enum packet_type {
 	PACKET_FENCED	= 7,	/* route, and what the fence had */
 };
 
-/* In front of each packet; @ack and @sack are about the stream in the other direction */
+/*
+ * In front of each packet.  @session is the sender's, @to_session the receiver's, 0 if it is not known
+ * (PACKET_GRANT).  About the stream in the other direction: @ack, the number that is expected next;
+ * @room, how many sends from that one on are taken; @sack, a bit for each of those after it that has come.
+ */
 struct wire_header {
 	uint8_t version;
 	uint8_t type;
@@ -33,8 +41,10 @@ struct wire_header {
 	uint32_t seq;
 	uint64_t from;
 	uint64_t to;
+	uint32_t session;
+	uint32_t to_session;
 	uint32_t ack;
-	uint32_t reserved;
+	uint32_t room;
 	uint64_t sack;
 	uint64_t id;
 	uint64_t arg;
@@ -67,14 +77,14 @@ struct wire_address {
 	} paths[];
 };
 
-static_assert(sizeof(struct wire_header) == 64, "header");
+static_assert(sizeof(struct wire_header) == 72, "header");
 static_assert(sizeof(struct wire_grant) == 40, "grant");
 static_assert(sizeof(struct wire_address) + NHCADV_MSG_MAX_PATHS * sizeof(struct wire_path) <=
 	      NHCADV_MSG_MAX_ADDRESS, "address");
 
 /* ---- out ---- */
 
-static void set_header(const struct msg_peer *peer, struct wire_header *h, enum packet_type type,
+static void set_header(struct msg_peer *peer, struct wire_header *h, enum packet_type type,
 		       uint32_t route)
 {
 	*h = (struct wire_header){
@@ -83,7 +93,10 @@ static void set_header(const struct msg_peer *peer, struct wire_header *h, enum 
 		.route = htobe16(route),
 		.from = htobe64(peer->ep->id),
 		.to = htobe64(peer->id),
+		.session = htobe32(peer->session),
+		.to_session = htobe32(peer->theirs),
 		.ack = htobe32(peer->stream.expected),
+		.room = htobe32(msg_stream_room(peer)),
 		.sack = htobe64(msg_stream_sack(&peer->stream)),
 	};
 }
@@ -192,17 +205,7 @@ bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence)
 
 /* ---- in ---- */
 
-static struct msg_peer *peer_find(struct nhcadv_msg_ep *ep, uint64_t id)
-{
-	struct msg_peer *peer;
-
-	list_for_each(&ep->peers, peer, node)
-		if (peer->id == id)
-			return peer;
-	return NULL;
-}
-
-static void grant_came(struct msg_route *route, const void *data, uint32_t length)
+static void grant_came(struct msg_route *route, const void *data, uint32_t length, bool hello)
 {
 	uint64_t bytes[sizeof(struct wire_grant) / 8 + MSG_MAX_LANES];
 	const struct wire_grant *w = (void *)bytes;
@@ -222,7 +225,10 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.version = be32toh(w->version);
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);
-	msg_grant_came(route, &g);
+	if (hello)
+		msg_hello_came(route, &g);
+	else
+		msg_grant_came(route, &g);
 }
 
 static void about_route(struct msg_route *route, const struct wire_header *h, const void *data,
@@ -236,7 +242,7 @@ static void about_route(struct msg_route *route, const struct wire_header *h, co
 
 	switch (h->type) {
 	case PACKET_GRANT:
-		grant_came(route, data, length);
+		grant_came(route, data, length, false);
 		return;
 	case PACKET_GRANTED:
 		route->grant_known = f.tid;
@@ -264,16 +270,29 @@ void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame)
 	memcpy(&h, frame->data, sizeof(h));
 	if (h.version != VERSION || be64toh(h.to) != ep->id)
 		return;
-	peer = peer_find(ep, be64toh(h.from));
+	peer = msg_peer_find(ep, be64toh(h.from));
 	if (!peer)
 		return;
-	msg_stream_acked(peer, be32toh(h.ack), be64toh(h.sack));
+	msg_peer_ready(peer);
+	switch (msg_session_came(peer, be32toh(h.session), be32toh(h.to_session),
+				 h.type == PACKET_GRANT)) {
+	case MSG_SESSION_OLD:
+		return;
+	case MSG_SESSION_HELLO:
+		if (be16toh(h.route) < peer->num_routes)
+			grant_came(peer->routes[be16toh(h.route)], data, length, true);
+		return;
+	case MSG_SESSION_OURS:
+		break;
+	}
+	msg_stream_acked(peer, be32toh(h.ack), be32toh(h.room), be64toh(h.sack));
 	switch (h.type) {
 	case PACKET_DATA:
 	case PACKET_WRITTEN:
 		if (length > NHCADV_MSG_MAX_SEND)
 			return;
 		what.from = peer->id;
+		what.session = peer->session;
 		what.id = be64toh(h.id);
 		what.arg = be64toh(h.arg);
 		what.pvo = be64toh(h.arg2);
@@ -329,6 +348,24 @@ int msg_address_pack(const struct msg_address *address, void *bytes, size_t *siz
 	return 0;
 }
 
+static bool gid_is_unicast(const union ibv_gid *gid)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const union ibv_gid none;
+
+	if (!memcmp(gid, &none, sizeof(*gid)) || gid->raw[0] == 0xff)
+		return false;
+	/* IPv4: 224.0.0.0 and above are multicast, reserved, or broadcast */
+	return memcmp(gid->raw, mapped, sizeof(mapped)) || gid->raw[12] < 224;
+}
+
+bool msg_path_ok(const struct msg_address_path *path)
+{
+	return gid_is_unicast(&path->gid) && path->qpn > 1 && path->qpn < 1 << 24 &&
+	       path->segment >= LEAST_SEGMENT && path->segment <= MOST_SEGMENT &&
+	       path->segment % 4 == 0;
+}
+
 int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size)
 {
 	const struct wire_path *path;
@@ -342,8 +379,11 @@ int msg_address_unpack(struct msg_address *address, const void *bytes, size_t si
 	address->id = be64toh(u.w.id);
 	address->job = be32toh(u.w.job);
 	address->num_paths = be32toh(u.w.num_paths);
-	if (be32toh(u.w.magic) != ADDRESS_MAGIC || be32toh(u.w.version) != VERSION ||
-	    !address->num_paths || address->num_paths > NHCADV_MSG_MAX_PATHS ||
+	if (be32toh(u.w.magic) != ADDRESS_MAGIC)
+		return EINVAL;
+	if (be32toh(u.w.version) != VERSION)
+		return EPROTONOSUPPORT;
+	if (!address->num_paths || address->num_paths > NHCADV_MSG_MAX_PATHS ||
 	    size != address_size(address->num_paths))
 		return EINVAL;
 	for (i = 0; i < address->num_paths; i++) {
@@ -352,6 +392,8 @@ int msg_address_unpack(struct msg_address *address, const void *bytes, size_t si
 		address->paths[i].qpn = be32toh(path->qpn);
 		address->paths[i].key = be32toh(path->key);
 		address->paths[i].segment = be32toh(path->segment);
+		if (!msg_path_ok(&address->paths[i]))
+			return EINVAL;
 	}
 	return 0;
 }

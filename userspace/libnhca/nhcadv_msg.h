@@ -92,7 +92,8 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * nhcadv_msg_connect - begin to talk to an endpoint; both sides do it, in any order
  * @context: the program's own, for nhcadv_msg_completion.context
  * Returns at once: what is posted waits for the peer.  EEXIST: connected already; EINVAL: not
- * what nhcadv_msg_ep_address() gave; ENOSPC: the device has no more rCxts.
+ * what nhcadv_msg_ep_address() gave; EPROTONOSUPPORT: of a library that speaks another version;
+ * ENOSPC: the device has no more rCxts.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
@@ -100,13 +101,16 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 /*
  * Where the peer is now, as its nhcadv_msg_ep_address() has it.  Needed only if all devices of both
  * sides have recovered at about the same time, so that neither could tell the other: when there is
- * NHCADV_MSG_UNREACHABLE, programs with another way to each other may exchange addresses anew.
+ * NHCADV_MSG_UNREACHABLE, programs with another way to each other may exchange addresses, and again
+ * from time to time until NHCADV_MSG_REACHABLE.
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
 
 /*
  * The peer may not be used any more, and no completion names it.  What was not complete is given
- * up: bytes of writes may still land at the peer until it disconnects, too; none lands here.
+ * up: bytes of writes may still land at the peer until it disconnects, too; none lands here.  If one
+ * side disconnects and connects, the other side's messages of the old connection do not complete: it
+ * has to disconnect and connect, too.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: a lane, from the transfer that it is given to the time when it is free for the
+ * next one.
+ *
+ * A lane whose write is given up is not used, and its message not complete, until the peer has
+ * said that its rCxt refuses what may still come: only then bytes may go another way.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "msg.h"
+
+void msg_lane_wake(struct msg_route *route, uint64_t when)
+{
+	if (when < route->next)
+		route->next = when;
+}
+
+void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when)
+{
+	lane->due = when;
+	msg_lane_wake(route, when);
+}
+
+/* ---- lanes ---- */
+
+void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t index)
+{
+	*lane = (struct msg_lane){ .index = index, .due = NEVER };
+	list_add_tail(&route->busy, &lane->node);
+}
+
+void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes)
+{
+	route->flow.inflight += bytes;
+	route->flow.inflight -= lane->inflight;
+	lane->inflight = bytes;
+}
+
+/* To be used again when no work request of it is left */
+void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
+{
+	if (lane->state != LANE_FREE || lane->wrs || !lane->remote_rcxt)
+		return;
+	if (lane->tid >= MSG_LAST_TID) {
+		lane->state = LANE_RENEW;
+		lane->tries = 0;
+		msg_lane_set_due(route, lane, 0);
+		return;
+	}
+	list_del(&lane->node);
+	list_add_tail(&route->free, &lane->node);
+}
+
+/* The lane's part in its message has ended, one way or the other. */
+void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)
+{
+	struct msg_op *op = lane->op;
+
+	msg_lane_set_inflight(route, lane, 0);
+	port_ended(route->port);
+	lane->op = NULL;
+	lane->state = LANE_FREE;
+	lane->due = NEVER;
+	lane->nonce = 0;
+	msg_lane_settle(route, lane);
+	op->lanes--;
+	msg_op_check(op);
+}
+
+void msg_lane_done(struct msg_route *route, struct msg_lane *lane)
+{
+	lane->op->done += lane->length;
+	msg_flow_done(&route->flow, lane->length);
+	msg_lane_leave(route, lane);
+}
+
+uint32_t msg_lane_packets(const struct msg_lane *lane)
+{
+	return lane->length ? (lane->length + lane->segment - 1) / lane->segment : 1;
+}
+
+static bool lane_has(const struct msg_lane *lane, uint32_t packet)
+{
+	return lane->have[packet / 64] >> packet % 64 & 1;
+}
+
+/*
+ * Nothing of the transfer lands any more: what has not landed is for other lanes.  Without memory
+ * for that it is tried again a bit later.
+ */
+void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane)
+{
+	uint32_t packets = msg_lane_packets(lane), first, end, from, to;
+
+	for (first = 0; first < packets; first = end) {
+		if (lane_has(lane, first)) {
+			end = first + 1;
+			continue;
+		}
+		for (end = first + 1; end < packets && !lane_has(lane, end); end++)
+			;
+		from = first * lane->segment;
+		to = end == packets ? lane->length : end * lane->segment;
+		if (!msg_op_again(lane->op, lane->offset + from, to - from)) {
+			msg_lane_set_due(route, lane, route->peer->ep->now + 10 * MS);
+			return;
+		}
+		/* From now on somebody else's */
+		for (; first < end; first++)
+			lane->have[first / 64] |= UINT64_C(1) << first % 64;
+		lane->seen += to - from;
+	}
+	/* @seen: bytes that are to be read again */
+	lane->op->done += lane->length - lane->seen;
+	msg_lane_leave(route, lane);
+}
+
+struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
+					  const struct msg_lane *lane)
+{
+	return (struct nhcadv_transfer){
+		.local_rcxt = lane->local_rcxt,
+		.remote_rcxt = lane->remote_rcxt,
+		.local_pvo = lane->op->local_pvo + lane->offset,
+		.remote_pvo = lane->op->remote_pvo + lane->offset,
+		.cookie = msg_name(route, lane->index, WHAT_TRANSFER, lane->tid),
+		.tid = lane->tid,
+		.total = lane->length,
+		.segment = lane->segment,
+		.notify = NHCADV_NOTIFY_INITIATOR,
+	};
+}
+
+void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
+{
+	struct nhcadv_transfer t;
+	uint64_t name;
+
+	lane->tid++;
+	lane->posted = route->peer->ep->now;
+	lane->sent = 0;
+	lane->asked = 0;
+	lane->nonce = 0;
+	lane->seen = 0;
+	lane->resent = false;
+	lane->cancelled = false;
+	lane->due = NEVER;
+	lane->wrs++;
+	memset(lane->have, 0, sizeof(lane->have));
+	msg_lane_set_inflight(route, lane, lane->length);
+
+	t = msg_lane_transfer(route, lane);
+	name = t.cookie;
+	if (lane->op->read) {
+		lane->state = LANE_READ;
+		port_read(route->port, name, &route->dest, &t);
+	} else {
+		lane->state = LANE_WRITE;
+		port_write(route->port, name, &route->dest, &t);
+	}
+	msg_route_asked(route);
+	msg_flow_sent(&route->flow, msg_lane_packets(lane));
+}
+
+/* All of it again, with a higher tid: the old one is refused when the new one is there. */
+void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane)
+{
+	if (!port_room(route->port, 1)) {
+		msg_lane_set_due(route, lane, route->peer->ep->now + MSG_AGAIN_LATER);
+		return;
+	}
+	route->stats.redriven++;
+	msg_lane_begin(route, lane);
+	lane->resent = true;
+}
+
+void msg_lane_fence(struct msg_route *route, struct msg_lane *lane)
+{
+	msg_lane_set_inflight(route, lane, 0);
+	lane->state = LANE_FENCE;
+	lane->nonce = 0;
+	lane->seen = 0;
+	lane->tries = 0;
+	msg_lane_set_due(route, lane, 0);
+}
+
+void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane)
+{
+	msg_lane_set_inflight(route, lane, 0);
+	lane->state = LANE_CANCEL;
+	lane->nonce = 0;
+	lane->seen = 0;
+	lane->asked = 0;
+	msg_lane_set_due(route, lane, 0);
+}
+
+/* What lands for it, if it does, lands no more. */
+void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane)
+{
+	if (lane->state == LANE_WRITE)
+		msg_lane_fence(route, lane);
+	else if (lane->state == LANE_READ || lane->state == LANE_SOURCE)
+		msg_lane_cancel(route, lane);
+}
+
+/* Nothing of it has left: other lanes may have all of it, a bit later. */
+void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane)
+{
+	msg_lane_cancel(route, lane);
+	lane->cancelled = true;
+	msg_lane_set_due(route, lane, route->peer->ep->now + MSG_AGAIN_LATER);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: the program's side: memory, and messages.  Each function takes the endpoint's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/container_of.h>
+
+#include "msg.h"
+
+/* ---- memory ---- */
+
+static void mem_free(struct msg_mem *mem)
+{
+	uint32_t i;
+
+	for (i = 0; i < mem->ep->num_ports; i++)
+		if (mem->handles[i])
+			port_dereg(mem->handles[i]);
+	free(mem);
+}
+
+/* Has an earlier path this device? */
+static bool again(const struct nhcadv_msg_ep *ep, uint32_t path)
+{
+	uint32_t i;
+
+	for (i = 0; i < path && ep->contexts[i] != ep->contexts[path]; i++)
+		;
+	return i < path;
+}
+
+struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, size_t length,
+					  unsigned int access)
+{
+	struct msg_mem *mem = calloc(1, sizeof(*mem));
+	uint32_t i;
+	int err;
+
+	if (!mem)
+		return NULL;
+	mem->ep = ep;
+	for (i = 0; i < ep->num_ports; i++) {
+		if (again(ep, i))
+			continue;
+		mem->handles[i] = i ? port_reg_again(ep->ports[i], mem->handles[0]) :
+				  port_reg(ep->ports[0], ep->job, addr, length, access);
+		if (!mem->handles[i]) {
+			err = errno;
+			mem_free(mem);
+			errno = err;
+			return NULL;
+		}
+	}
+	mem->pub.pvo = mem->handles[0]->pvo;
+	mem->pub.length = length;
+	msg_ep_lock(ep);
+	list_add_tail(&ep->mems, &mem->node);
+	msg_ep_unlock(ep);
+	return &mem->pub;
+}
+
+int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
+{
+	struct msg_mem *mem = container_of(pub, struct msg_mem, pub);
+	struct nhcadv_msg_ep *ep = mem->ep;
+
+	msg_ep_lock(ep);
+	if (mem->users) {
+		msg_ep_unlock(ep);
+		return EBUSY;
+	}
+	list_del(&mem->node);
+	msg_ep_unlock(ep);
+	mem_free(mem);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uint64_t offset,
+		const struct msg_op *what)
+{
+	struct msg_mem *mem = container_of(pub_mem, struct msg_mem, pub);
+	struct msg_peer *peer = &pub->peer;
+	struct nhcadv_msg_ep *ep = peer->ep;
+	struct msg_op *op;
+
+	if (mem->ep != ep || offset > mem->pub.length || what->length > mem->pub.length - offset)
+		return EINVAL;
+	op = malloc(sizeof(*op));
+	if (!op)
+		return ENOMEM;
+	*op = *what;
+	op->peer = peer;
+	op->mem = mem;
+	op->local_pvo = mem->pub.pvo + offset;
+	list_head_init(&op->pieces);
+
+	msg_ep_lock(ep);
+	if (msg_promise(ep)) {
+		msg_ep_unlock(ep);
+		free(op);
+		return ENOMEM;
+	}
+	mem->users++;
+	list_add_tail(&peer->todo, &op->node);
+	ep->now = msg_clock();
+	/* What it has begun has timers; and who waits for a slot is first. */
+	msg_peer_ready(peer);
+	if (list_empty(&ep->starved))
+		msg_pump(peer);
+	msg_ep_unlock(ep);
+	return 0;
+}
+
+int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
+		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = { .remote_pvo = remote_pvo, .length = length, .id = id };
+	int err;
+
+	if (flags & ~NHCADV_MSG_NOTIFY)
+		return EINVAL;
+	if (flags & NHCADV_MSG_NOTIFY) {
+		what.notice = calloc(1, sizeof(*what.notice));
+		if (!what.notice)
+			return ENOMEM;
+	}
+	err = post(peer, mem, offset, &what);
+	if (err)
+		free(what.notice);
+	return err;
+}
+
+int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
+		    uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = {
+		.remote_pvo = remote_pvo, .length = length, .id = id, .read = true,
+	};
+
+	return flags ? EINVAL : post(peer, mem, offset, &what);
+}
+
+int nhcadv_msg_send(struct nhcadv_msg_peer *pub, const void *data, size_t length, uint64_t id,
+		    uint32_t flags)
+{
+	struct msg_peer *peer = &pub->peer;
+	int err;
+
+	if (flags || length > NHCADV_MSG_MAX_SEND)
+		return EINVAL;
+	msg_ep_lock(peer->ep);
+	err = msg_stream_send(peer, data, length, id);
+	if (!err) {
+		peer->ep->now = msg_clock();
+		msg_stream_timers(peer);
+		msg_peer_ready(peer);
+	}
+	msg_ep_unlock(peer->ep);
+	return err;
+}
+
+static int cancel_ops(struct list_head *list, uint64_t id)
+{
+	struct msg_op *op, *next;
+	int err = ENOENT, one;
+
+	list_for_each_safe(list, op, next, node) {
+		/* once is enough, also for those that this moves from list to list */
+		if (op->id != id || op->status)
+			continue;
+		one = msg_op_cancel(op);
+		if (err == ENOENT || !one)
+			err = one;
+	}
+	return err;
+}
+
+int nhcadv_msg_cancel(struct nhcadv_msg_peer *pub, uint64_t id)
+{
+	struct msg_peer *peer = &pub->peer;
+	struct nhcadv_msg_ep *ep = peer->ep;
+	int err[3], i, found = ENOENT;
+
+	msg_ep_lock(ep);
+	ep->now = msg_clock();
+	err[0] = cancel_ops(&peer->todo, id);
+	err[1] = cancel_ops(&peer->going, id);
+	err[2] = msg_stream_cancel(peer, id);
+	msg_peer_ready(peer);
+	for (i = 0; i < 3; i++)
+		if (found == ENOENT || !err[i])
+			found = err[i] == ENOENT ? found : err[i];
+	msg_ep_unlock(ep);
+	return found;
+}

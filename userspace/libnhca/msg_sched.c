@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: which peers have something to do.
+ *
+ * A pass serves the peers for which something has changed (msg_ep.ready), and those whose timers are
+ * due (msg_ep.heap).  An idle peer costs nothing.  Peers take turns at the send FIFOs: a turn is a few
+ * transfers; who finds no room waits in msg_ep.starved, and is served first when slots are free.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/container_of.h>
+#include <ccan/minmax.h>
+
+#include "msg.h"
+
+/* Between the timers of a peer that waits for a slot, at least */
+#define STARVED_PAUSE	(MS / 10)
+
+/* ---- the heap ---- */
+
+static void heap_put(struct nhcadv_msg_ep *ep, uint32_t i, struct msg_peer *peer)
+{
+	ep->heap[i] = peer;
+	peer->heap = i;
+}
+
+static void heap_up(struct nhcadv_msg_ep *ep, struct msg_peer *peer)
+{
+	uint32_t i = peer->heap, parent;
+
+	for (; i; i = parent) {
+		parent = (i - 1) / 2;
+		if (ep->heap[parent]->due <= peer->due)
+			break;
+		heap_put(ep, i, ep->heap[parent]);
+	}
+	heap_put(ep, i, peer);
+}
+
+static void heap_down(struct nhcadv_msg_ep *ep, struct msg_peer *peer)
+{
+	uint32_t i = peer->heap, child;
+
+	while ((child = 2 * i + 1) < ep->num_peers) {
+		if (child + 1 < ep->num_peers && ep->heap[child + 1]->due < ep->heap[child]->due)
+			child++;
+		if (peer->due <= ep->heap[child]->due)
+			break;
+		heap_put(ep, i, ep->heap[child]);
+		i = child;
+	}
+	heap_put(ep, i, peer);
+}
+
+static void set_peer_due(struct msg_peer *peer, uint64_t due)
+{
+	uint64_t before = peer->due;
+
+	peer->due = due;
+	if (due < before)
+		heap_up(peer->ep, peer);
+	else if (due > before)
+		heap_down(peer->ep, peer);
+}
+
+/* ---- the table of peers ---- */
+
+static struct list_head *bucket_of(struct nhcadv_msg_ep *ep, uint64_t id)
+{
+	return &ep->buckets[(id ^ id >> 32) % MSG_BUCKETS];
+}
+
+struct msg_peer *msg_peer_find(struct nhcadv_msg_ep *ep, uint64_t id)
+{
+	struct msg_peer *peer;
+
+	list_for_each(bucket_of(ep, id), peer, bucket)
+		if (peer->id == id)
+			return peer;
+	return NULL;
+}
+
+int msg_peer_add(struct nhcadv_msg_ep *ep, struct msg_peer *peer)
+{
+	uint32_t room = ep->heap_room ? 2 * ep->heap_room : 16;
+	struct msg_peer **heap;
+
+	if (ep->num_peers == ep->heap_room) {
+		heap = realloc(ep->heap, room * sizeof(heap[0]));
+		if (!heap)
+			return ENOMEM;
+		ep->heap = heap;
+		ep->heap_room = room;
+	}
+	list_add_tail(&ep->peers, &peer->node);
+	list_add_tail(bucket_of(ep, peer->id), &peer->bucket);
+	peer->due = NEVER;
+	heap_put(ep, ep->num_peers++, peer);
+	msg_peer_ready(peer);
+	return 0;
+}
+
+void msg_peer_remove(struct msg_peer *peer)
+{
+	struct nhcadv_msg_ep *ep = peer->ep;
+	struct msg_peer *last = ep->heap[--ep->num_peers];
+	uint32_t i = peer->heap;
+
+	if (last != peer) {
+		heap_put(ep, i, last);
+		heap_up(ep, last);
+		heap_down(ep, last);
+	}
+	list_del(&peer->node);
+	list_del(&peer->bucket);
+	if (peer->ready || peer->starved)
+		list_del(&peer->work);
+}
+
+/* ---- turns ---- */
+
+void msg_peer_ready(struct msg_peer *peer)
+{
+	if (peer->ready || peer->starved)
+		return;
+	peer->ready = true;
+	list_add_tail(&peer->ep->ready, &peer->work);
+}
+
+static void serve(struct msg_peer *peer)
+{
+	struct nhcadv_msg_ep *ep = peer->ep;
+	enum msg_pumped pumped;
+
+	peer->ready = false;
+	list_del(&peer->work);
+	pumped = msg_pump(peer);
+	set_peer_due(peer, msg_peer_timers(peer));
+	/* The timers may have made it ready again. */
+	if (pumped == MSG_PUMP_DONE)
+		return;
+	if (peer->ready)
+		list_del(&peer->work);
+	peer->ready = pumped == MSG_PUMP_TURN;
+	peer->starved = pumped == MSG_PUMP_STARVED;
+	list_add_tail(peer->ready ? &ep->ready : &ep->starved, &peer->work);
+}
+
+/* Ports have free slots: who waits for them is served before all others. */
+static void feed_starved(struct nhcadv_msg_ep *ep)
+{
+	struct msg_peer *peer;
+	bool freed = false;
+	uint32_t i;
+
+	for (i = 0; i < ep->num_ports; i++) {
+		freed |= ep->ports[i]->freed;
+		ep->ports[i]->freed = false;
+	}
+	if (!freed)
+		return;
+	/* from the last to the first, so that the first is in front */
+	while (!list_empty(&ep->starved)) {
+		peer = container_of(ep->starved.n.prev, struct msg_peer, work);
+		list_del(&peer->work);
+		peer->starved = false;
+		peer->ready = true;
+		list_add(&ep->ready, &peer->work);
+	}
+}
+
+void msg_serve(struct nhcadv_msg_ep *ep)
+{
+	struct msg_peer *peer;
+
+	feed_starved(ep);
+	while (ep->num_peers && ep->heap[0]->due <= ep->now) {
+		peer = ep->heap[0];
+		if (peer->starved) {
+			/* Its timers run all the same. */
+			set_peer_due(peer, max(msg_peer_timers(peer), ep->now + STARVED_PAUSE));
+			continue;
+		}
+		set_peer_due(peer, NEVER);
+		msg_peer_ready(peer);
+	}
+	while ((peer = list_top(&ep->ready, struct msg_peer, work)))
+		serve(peer);
+}
+
+uint64_t msg_next_due(const struct nhcadv_msg_ep *ep)
+{
+	if (!list_empty(&ep->ready))
+		return ep->now;
+	return ep->num_peers ? ep->heap[0]->due : NEVER;
+}
