@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A scenario for each fault that was found in the reliable messages, smallest first. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "world.h"
+#include "../../../userspace/libnhca/msg.h"
+
+static const struct world_attr two = {
+	.nodes = 2, .paths = 1, .lanes = 4, .packets = 8, .frames = 1024, .queue = 64,
+	.dead_ms = 100, .mtu = 1500, .rcxts = 4096, .slots = 32, .slot_size = 16384,
+};
+
+/* All nodes poll, and know node 0, which knows them. */
+static void open_star(uint64_t seed, const struct world_attr *attr)
+{
+	uint32_t i;
+
+	world_open(seed, attr);
+	for (i = 0; i < attr->nodes; i++)
+		node_start(&world.nodes[i]);
+	for (i = 1; i < attr->nodes; i++) {
+		node_connect(0, i);
+		node_connect(i, 0);
+	}
+	run_ms(50);
+}
+
+static void close_done(uint64_t ms)
+{
+	if (!run_until_done(ms))
+		fail("%lu messages are not done after %lu ms", (unsigned long)world.open_ops,
+		     (unsigned long)ms);
+	world_close();
+}
+
+static void post_many(enum op_kind kind, uint32_t from, uint32_t to, uint32_t count,
+		      uint32_t length)
+{
+	while (count--)
+		if (!post(kind, from, to, length, false))
+			fail("%u messages are not posted", count + 1);
+}
+
+static void sleep_ms(uint32_t node, uint64_t ms)
+{
+	world.nodes[node].asleep_until = sim.now + ms * SIM_MS;
+}
+
+/* ---- sessions ---- */
+
+static struct sim_packet *recorded[4096];
+static uint32_t num_recorded;
+
+static bool record(struct sim_packet *p)
+{
+	struct sim_packet *copy;
+
+	if (p->kind != SIM_PACKET || num_recorded == 4096)
+		return false;
+	copy = sim_packet_new(p->kind, p->length);
+	memcpy(copy, p, sizeof(*p) + p->length);
+	recorded[num_recorded++] = copy;
+	return false;
+}
+
+static void replay(bool last)
+{
+	struct sim_packet *copy;
+	uint32_t i;
+
+	for (i = 0; i < num_recorded; i++) {
+		copy = sim_packet_new(recorded[i]->kind, recorded[i]->length);
+		memcpy(copy, recorded[i], sizeof(*copy) + copy->length);
+		sim_deliver(copy);
+		if (last)
+			free(recorded[i]);
+	}
+	if (last)
+		num_recorded = 0;
+}
+
+static void old_packets(uint64_t seed)
+{
+	uint32_t i;
+
+	open_star(seed, &two);
+	sim.tap = record;
+	post_many(OP_SEND, 0, 1, 30, 100);
+	post_many(OP_SEND, 1, 0, 30, 100);
+	post_many(OP_WRITE, 0, 1, 4, 5000);
+	run_until_done(1000);
+	node_disconnect(0, 1);
+	node_disconnect(1, 0);
+	node_connect(0, 1);
+	node_connect(1, 0);
+	/* grants of a connection that was never used */
+	run_ms(20);
+	node_disconnect(0, 1);
+	node_disconnect(1, 0);
+	sim.tap = NULL;
+	node_connect(0, 1);
+	replay(false);
+	node_connect(1, 0);
+	sleep_ms(1, 100);
+	post_many(OP_SEND, 0, 1, 10, 50);
+	replay(false);
+	run_ms(50);
+	for (i = 0; i < world.num_ops; i++)
+		if (world.ops[i].epoch == 3 && world.ops[i].done)
+			fail("a send completes by an acknowledgment of an earlier connection");
+	run_ms(100);
+	replay(true);
+	post_many(OP_WRITE, 0, 1, 8, 5000);
+	post_many(OP_WRITE, 1, 0, 8, 5000);
+	close_done(2000);
+}
+
+/* One side connects once more, the other does not: nothing is believed of who has gone. */
+static void one_sided(uint64_t seed)
+{
+	uint32_t i;
+
+	open_star(seed, &two);
+	post_many(OP_SEND, 0, 1, 5, 50);
+	run_until_done(1000);
+	node_disconnect(1, 0);
+	node_connect(1, 0);
+	post_many(OP_SEND, 0, 1, 5, 50);
+	post_many(OP_SEND, 1, 0, 5, 50);
+	run_ms(500);
+	for (i = 5; i < world.num_ops; i++)
+		if (world.ops[i].done)
+			fail("a send completes though the peer has gone");
+	node_disconnect(0, 1);
+	node_connect(0, 1);
+	close_done(2000);
+}
+
+/* ---- closed memory ---- */
+
+static void closed_read(uint64_t seed)
+{
+	struct op *op;
+
+	open_star(seed, &two);
+	op = post_closed(OP_READ, 0, 1, 5000);
+	post_closed(OP_WRITE, 0, 1, 5000);
+	close_done(1000);
+	(void)op;
+}
+
+/* ---- MTU ---- */
+
+static void mtu_changes(uint64_t seed, uint32_t who, enum op_kind kind)
+{
+	struct world_attr attr = two;
+	uint32_t i;
+
+	attr.mtu = 9000;
+	attr.no_exchange = true;
+	attr.slot_size = 200000;
+	open_star(seed, &attr);
+	for (i = 0; i < 4; i++) {
+		post_many(kind, 0, 1, 8, 200000);
+		sim_run(sim.now + 100000);
+		world.nodes[who].devices[0]->mtu = i % 2 ? 4200 : 1500;
+		if (!run_until_done(5000))
+			fail("%lu messages are not done 5 s after the MTU has changed",
+			     (unsigned long)world.open_ops);
+	}
+	world_close();
+}
+
+static void mtu_writer(uint64_t seed)
+{
+	mtu_changes(seed, 0, OP_WRITE);
+}
+
+static void mtu_target(uint64_t seed)
+{
+	mtu_changes(seed, 1, OP_WRITE);
+}
+
+static void mtu_reader(uint64_t seed)
+{
+	mtu_changes(seed, 0, OP_READ);
+}
+
+static void mtu_read_from(uint64_t seed)
+{
+	mtu_changes(seed, 1, OP_READ);
+}
+
+/* ---- FIFO and CQ ---- */
+
+/* Node 0 polls only in poll_counted(), and writes from and to the same bytes: it counts writes. */
+static void open_many(uint64_t seed, uint32_t peers)
+{
+	struct world_attr attr = two;
+
+	attr.nodes = peers + 1;
+	attr.lanes = 64;
+	attr.packets = 64;
+	attr.rcxts = 2 * 64 * peers + 100;
+	attr.slots = 1;
+	attr.slot_size = 90000;
+	open_star(seed, &attr);
+	sleep_ms(0, 1000000);
+}
+
+static void write_uncounted(uint32_t peer, uint32_t length)
+{
+	if (nhcadv_msg_write(world.nodes[0].peers[peer].msg, world.nodes[0].mem, 0,
+			     world.nodes[peer].mem->pvo, length, 0, 0))
+		fail("a write is not posted");
+}
+
+static uint32_t poll_counted(uint32_t want, uint64_t ms)
+{
+	struct nhcadv_msg_completion wc[64];
+	uint64_t end = sim.now + ms * SIM_MS;
+	uint32_t done = 0;
+	int i, n;
+
+	while (done < want && sim.now < end) {
+		n = nhcadv_msg_poll(world.nodes[0].ep, wc, 64);
+		for (i = 0; i < n; i++)
+			done += wc[i].kind == NHCADV_MSG_WRITE && !wc[i].status;
+		sim_run(sim.now + 20000);
+	}
+	return done;
+}
+
+/* Long writes stay in the FIFO while short ones behind them are done. */
+static void send_fifo(uint64_t seed)
+{
+	uint32_t done, i, round;
+
+	open_many(seed, 12);
+	for (round = 0; round < 400; round++)
+		for (i = 1; i <= 12; i++)
+			write_uncounted(i, round % 4 ? 16 : 90000);
+	done = poll_counted(12 * 400, 5000);
+	if (done != 12 * 400)
+		fail("%u of %u writes are done", done, 12 * 400);
+	world_close();
+}
+
+/* All lanes are busy on a long way, and all complete while the program does not poll. */
+static void completion_queue(uint64_t seed)
+{
+	uint32_t done = 0, i, round;
+
+	open_many(seed, 60);
+	for (i = 1; i <= 60; i++)
+		sim_link(world.nodes[0].devices[0], world.nodes[i].devices[0])->delay = 20 * SIM_MS;
+	for (round = 0; round < 200; round++)
+		for (i = 1; i <= 60; i++)
+			write_uncounted(i, 16);
+	for (round = 0; round < 40; round++) {
+		done += poll_counted(12000 - done, 15);
+		run_ms(50);
+	}
+	done += poll_counted(12000 - done, 2000);
+	if (done != 12000)
+		fail("%u of 12000 writes are done", done);
+	world_close();
+}
+
+/* ---- short queues ---- */
+
+static uint32_t lose_left;
+
+static bool lose_sends(struct sim_packet *p)
+{
+	/* of node 0, with data: longer than the headers of all packets */
+	if (p->kind != SIM_PACKET || p->length < 300 || !lose_left)
+		return false;
+	lose_left--;
+	return true;
+}
+
+static void short_queue(uint64_t seed)
+{
+	struct world_attr attr = two;
+
+	attr.odd_queue = 4;
+	open_star(seed, &attr);
+	lose_left = 1;
+	sim.tap = lose_sends;
+	post_many(OP_SEND, 0, 1, 64, 400);
+	close_done(2000);
+}
+
+static void late_release(uint64_t seed)
+{
+	struct world_attr attr = two;
+
+	attr.queue = 2;
+	open_star(seed, &attr);
+	world.nodes[1].hold = 2;
+	post_many(OP_SEND, 0, 1, 2, 400);
+	run_until_done(100);
+	node_disconnect(0, 1);
+	node_disconnect(1, 0);
+	node_connect(0, 1);
+	node_connect(1, 0);
+	/* the two of the first connection are given back while there is the second */
+	world.nodes[1].hold = 0;
+	run_ms(100);
+	post_many(OP_SEND, 0, 1, 2, 400);
+	close_done(2000);
+}
+
+/* ---- disconnect ---- */
+
+static void busy_disconnect(uint64_t seed)
+{
+	struct world_attr attr = two;
+	uint32_t i;
+
+	attr.nodes = 3;
+	open_star(seed, &attr);
+	for (i = 0; i < 5; i++) {
+		post_many(OP_WRITE, 0, 1, 10, 16000);
+		post_many(OP_SEND, 0, 1, 10, 1000);
+		post_many(OP_WRITE, 0, 2, 6, 16000);
+		sim_run(sim.now + i * 3000);
+		node_disconnect(0, 1);
+		node_disconnect(1, 0);
+		if (!run_until_done(1000))
+			fail("writes to a peer are not done when another one has gone");
+		node_connect(0, 1);
+		node_connect(1, 0);
+		run_ms(30);
+	}
+	world_close();
+}
+
+/* ---- forged grants ---- */
+
+static uint32_t forged, forge_left;
+
+/* The first GRANTs of node 1 have a segment or a GID that cannot be. */
+static bool forge(struct sim_packet *p)
+{
+	uint32_t header = p->data[0] == 1 ? 64 : 72;
+	uint8_t *grant = p->data + header;
+
+	if (p->kind != SIM_PACKET || p->length < header + 40 || p->data[1] != 4 ||
+	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
+		return false;
+	forge_left--;
+	switch (forged) {
+	case 0:
+	case 1:
+		grant[26] = 0;
+		grant[27] = forged ? 62 : 0;
+		break;
+	case 2:
+		grant[0] = 0xff;
+		break;
+	case 3:
+		/* somebody else's address */
+		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
+		break;
+	default:
+		/* no QPN */
+		memset(grant + 16, 0, 4);
+	}
+	return false;
+}
+
+static void forged_grants(uint64_t seed)
+{
+	struct world_attr attr = two;
+
+	attr.nodes = 3;
+	for (forged = 0; forged < 5; forged++) {
+		world_open(seed, &attr);
+		forge_left = 8;
+		sim.tap = forge;
+		node_start(&world.nodes[0]);
+		node_start(&world.nodes[1]);
+		node_connect(0, 1);
+		node_connect(1, 0);
+		run_ms(5);
+		post_many(OP_WRITE, 0, 1, 8, 4000);
+		post_many(OP_READ, 0, 1, 8, 4000);
+		if (!run_until_done(5000))
+			fail("forgery %u: not done when the peer tells the truth", forged);
+		world_close();
+		if (world.failed)
+			return;
+	}
+}
+
+/* ---- turns and sleep ---- */
+
+static void fairness(uint64_t seed)
+{
+	uint32_t counts[16] = {}, done = 0, i, least = UINT32_MAX;
+	struct nhcadv_msg_completion wc[64];
+	uint32_t round;
+	uint64_t end;
+	int n;
+
+	open_many(seed, 16);
+	for (round = 0; round < 400; round++)
+		for (i = 1; i <= 16; i++)
+			write_uncounted(i, 11000);
+	for (end = sim.now + 5000 * SIM_MS; done < 16 * 100 && sim.now < end;) {
+		n = nhcadv_msg_poll(world.nodes[0].ep, wc, 64);
+		for (done += n; n; n--)
+			counts[(struct node *)wc[n - 1].context - world.nodes - 1]++;
+		sim_run(sim.now + 20000);
+	}
+	for (i = 0; i < 16; i++)
+		if (counts[i] < least)
+			least = counts[i];
+	if (least < 50)
+		fail("a peer has %u writes done when the mean is 100", least);
+	world_close();
+}
+
+static volatile bool woken;
+
+static void *waiter(void *arg)
+{
+	if (!nhcadv_msg_wait(arg, 2000))
+		woken = true;
+	return NULL;
+}
+
+/* A thread waits, and another one, which takes no completion, has handled what it waits for. */
+static void two_threads(uint64_t seed)
+{
+	struct nhcadv_msg_completion wc;
+	struct world_attr attr = two;
+	struct sim_channel *ch;
+	struct nhcadv_msg_ep *ep;
+	pthread_t thread;
+	int i;
+
+	attr.real_clock = true;
+	open_star(seed, &attr);
+	ep = world.nodes[1].ep;
+	sim_forget(&world.nodes[0]);
+	sim_forget(&world.nodes[1]);
+	woken = false;
+	pthread_create(&thread, NULL, waiter, ep);
+	usleep(100000);
+	pthread_mutex_lock(&ep->lock);
+	list_for_each(&world.nodes[1].devices[0]->channels, ch, node)
+		ch->rcq->armed = false;
+	post(OP_SEND, 0, 1, 100, false);
+	node_poll_once(&world.nodes[0]);
+	sim_run(sim.now + 5 * SIM_MS);
+	pthread_mutex_unlock(&ep->lock);
+	nhcadv_msg_poll(ep, &wc, 0);
+	/* the endpoint's own timer comes after 1 s */
+	for (i = 0; i < 10 && !woken; i++)
+		usleep(30000);
+	if (!woken)
+		fail("the thread is not woken");
+	pthread_join(thread, NULL);
+	sim.now = msg_clock();
+	sim.real_clock = false;
+	for (i = 0; i < 2; i++) {
+		world.nodes[i].polling = false;
+		node_start(&world.nodes[i]);
+	}
+	close_done(2000);
+}
+
+const struct scenario cases[] = {
+	{ "packets of an earlier connection do not count", old_packets },
+	{ "a peer that connected again on its own is another one", one_sided },
+	{ "a read of memory that is not open completes with EACCES", closed_read },
+	{ "the writer's MTU changes", mtu_writer },
+	{ "the target's MTU changes", mtu_target },
+	{ "the reader's MTU changes", mtu_reader },
+	{ "the MTU changes where is read from", mtu_read_from },
+	{ "the send FIFO does not overflow with 12 peers", send_fifo },
+	{ "no completion is lost with 60 peers", completion_queue },
+	{ "a short queue has room for the send that is next", short_queue },
+	{ "sends of an earlier connection are given back", late_release },
+	{ "a busy peer that is disconnected does no harm to others", busy_disconnect },
+	{ "a GRANT that cannot be is not believed", forged_grants },
+	{ "peers have equal shares of the send FIFO", fairness },
+	{ "a thread that waits is woken when another one has handled the event", two_threads },
+	{}
+};

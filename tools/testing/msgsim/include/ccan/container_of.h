@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What libnhca takes from rdma-core's ccan/container_of.h */
+#ifndef MSGSIM_CONTAINER_OF_H
+#define MSGSIM_CONTAINER_OF_H
+
+#include <assert.h>
+#include <stddef.h>
+
+#define container_of(ptr, type, member)						\
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#endif /* MSGSIM_CONTAINER_OF_H */

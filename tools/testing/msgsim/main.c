@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The scenarios, and random histories.
+ *
+ *	msgsim cases [NAME]	"ok - NAME" or "not ok - NAME: why" for each
+ *	msgsim histories SECONDS COUNT FIRST
+ *				at most so many seconds and histories, seeds from FIRST on
+ *	msgsim seed SEED	one of them
+ *	msgsim poll		how long a poll takes with 1 and 1,000 idle peers
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "world.h"
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static int run_cases(const char *only)
+{
+	const struct scenario *s;
+	int failed = 0;
+
+	for (s = cases; s->name; s++) {
+		if (only && !strstr(s->name, only))
+			continue;
+		s->run(1);
+		if (world.failed)
+			printf("not ok - %s: %s\n", s->name, world.failure);
+		else
+			printf("ok - %s\n", s->name);
+		fflush(stdout);
+		failed |= world.failed;
+	}
+	return failed;
+}
+
+static int run_histories(double most, uint64_t count, uint64_t first)
+{
+	uint64_t n, completions = 0, failed = 0;
+	double begun = seconds();
+
+	for (n = 0; n < count && seconds() - begun < most && failed < 5; n++) {
+		history(first + n);
+		completions += world.completions;
+		if (!world.failed)
+			continue;
+		failed++;
+		printf("# seed %lu: %s\n", (unsigned long)(first + n), world.failure);
+		fflush(stdout);
+	}
+	printf("# %lu histories from seed %lu on, %lu messages, %.0f s\n", (unsigned long)n,
+	       (unsigned long)first, (unsigned long)completions, seconds() - begun);
+	if (failed)
+		printf("not ok - random histories: %lu fail; msgsim seed N repeats one\n",
+		       (unsigned long)failed);
+	else
+		printf("ok - random histories\n");
+	return !!failed;
+}
+
+/*
+ * A poll of an endpoint with so many peers, all connected and idle, in nanoseconds: the least mean of
+ * some batches, as the machine does other things, too.
+ */
+static double poll_time(uint32_t peers)
+{
+	struct world_attr attr = {
+		.nodes = peers + 1, .paths = 1, .lanes = 1, .packets = 8, .frames = 16, .queue = 4,
+		.dead_ms = 500, .mtu = 1500, .rcxts = 2 * peers + 16, .slots = 1, .slot_size = 4096,
+	};
+	struct nhcadv_msg_completion wc;
+	double best = 1e9, begun;
+	uint32_t batch, i;
+
+	world_open(1, &attr);
+	for (i = 0; i <= peers; i++) {
+		world.nodes[i].most = 10 * SIM_MS;
+		node_start(&world.nodes[i]);
+	}
+	for (i = 1; i <= peers; i++) {
+		node_connect(0, i);
+		node_connect(i, 0);
+	}
+	run_ms(2000);
+	for (i = 1; i <= peers; i++)
+		post(OP_SEND, 0, i, 8, false);
+	if (!run_until_done(5000))
+		fail("not all peers are connected");
+	for (batch = 0; batch < 20; batch++) {
+		begun = seconds();
+		for (i = 0; i < 10000; i++) {
+			sim.now += 100;
+			nhcadv_msg_poll(world.nodes[0].ep, &wc, 1);
+		}
+		if ((seconds() - begun) / 10000 < best)
+			best = (seconds() - begun) / 10000;
+	}
+	world_close();
+	return best * 1e9;
+}
+
+static int run_poll(void)
+{
+	const char *name = "a poll with 1,000 idle peers takes at most 500 ns";
+	double one = poll_time(1), many;
+	bool failed = world.failed;
+
+	many = poll_time(1000);
+	printf("# %.0f ns with 1 peer, %.0f ns with 1,000\n", one, many);
+	failed |= world.failed;
+	if (!failed && many <= 500)
+		printf("ok - %s\n", name);
+	else
+		printf("not ok - %s: %s\n", name, failed ? world.failure : "it does not");
+	return failed || many > 500;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 2 && !strcmp(argv[1], "cases"))
+		return run_cases(argc > 2 ? argv[2] : NULL);
+	if (argc == 2 && !strcmp(argv[1], "poll"))
+		return run_poll();
+	if (argc == 5 && !strcmp(argv[1], "histories"))
+		return run_histories(atof(argv[2]), strtoull(argv[3], NULL, 0),
+				     strtoull(argv[4], NULL, 0));
+	if (argc == 3 && !strcmp(argv[1], "seed"))
+		return run_histories(1e9, 1, strtoull(argv[2], NULL, 0));
+	fprintf(stderr, "usage: msgsim cases [NAME] | histories SECONDS COUNT FIRST | seed SEED | poll\n");
+	return 2;
+}
