@@ -51,6 +51,7 @@ void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
 	}
 	list_del(&lane->node);
 	list_add_tail(&route->free, &lane->node);
+	msg_peer_ready(route->peer);
 }
 
 /* The lane's part in its message has ended, one way or the other. */

@@ -78,6 +78,8 @@ bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length)
 
 	if (op->status)
 		return true;
+	/* What is to be done again may be found by a timer, after the pump had its turn. */
+	msg_peer_ready(op->peer);
 	if (!op->length) {
 		op->begun = false;
 		return true;
