@@ -16,12 +16,13 @@ local MAX_FRAME = 1984
 local RXETH_VERSION = 0
 
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
-local NOTICE, PROBE, STATUS = 0xc4, 0xc5, 0xc6
+local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
 local kinds = {
 	[PACKET] = "Packet", [WRITE] = "Write", [READ_REQUEST] = "Read request",
 	[READ_DATA] = "Read data", [NOTICE] = "Notice", [PROBE] = "Probe", [STATUS] = "Status",
+	[FENCE] = "Fence",
 }
 local reserved = {
 	[0xc8] = "third-party read request", [0xc9] = "third-party write payload",
@@ -36,8 +37,9 @@ end
 -- bytes behind the RXETH; which kinds have payload
 local behind = { [READ_REQUEST] = 8, [NOTICE] = 8, [STATUS] = 8 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
-local DONE, VIOLATED = 0, 3
-local statuses = { [DONE] = "done", [1] = "partial", [2] = "none", [VIOLATED] = "violated" }
+local DONE, FENCED = 0, 4
+local statuses = { [DONE] = "done", [1] = "partial", [2] = "none", [3] = "violated",
+	[FENCED] = "fenced" }
 
 local nhca = Proto("nhca", "nhca rCxt Datagram")
 local f = {}
@@ -156,7 +158,7 @@ local function misfit(x, payload)
 		return x.length ~= due and string.format("length should be %d", due) or nil
 	end
 	if x.code == STATUS then
-		if x.status > VIOLATED then return "unknown status" end
+		if x.status > FENCED then return "unknown status" end
 		if x.length > MAX_FRAME then return "longer than a frame" end
 		local bits = packets(x.total - x.offset, x.segment)
 		return x.length > math.ceil(bits / 8) and "more bits than packets from offset on" or nil

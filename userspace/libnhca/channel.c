@@ -18,7 +18,8 @@
 static_assert(offsetof(struct nhca_channel, qp) == 0, "channel and QP");
 static_assert(NHCADV_CHANNEL_COUNTERS * sizeof(uint64_t) ==
 	      sizeof(((struct nhca_channel_info *)NULL)->counters) &&
-	      NHCADV_DROP_SEGMENT + 1 == NHCA_CH_COUNTERS &&
+	      NHCADV_FENCED + 1 == NHCA_CH_COUNTERS &&
+	      (int)NHCADV_DROP_SEGMENT == NHCA_CH_DROP_SEGMENT &&
 	      (int)NHCADV_DROP_FIFO == NHCA_CH_DROP_FIFO &&
 	      (int)NHCADV_DROP_STALE == NHCA_CH_DROP_STALE &&
 	      (int)NHCADV_DROP_PVO_KEY == NHCA_CH_DROP_PVO_KEY &&
@@ -58,6 +59,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 		return 0;
 
 	attr->caps = NHCADV_DEVICE_CHANNELS;
+	if (to_nctx(context)->features & NHCA_FEATURE_FENCE)
+		attr->caps |= NHCADV_DEVICE_FENCE;
 	attr->max_packet = NHCA_FRAME_DATA;
 	attr->max_frames = NHCA_MAX_FRAMES;
 	attr->max_transfer = NHCA_MAX_TRANSFER;

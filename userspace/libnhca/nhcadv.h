@@ -31,6 +31,7 @@ extern "C" {
 /* nhcadv_device_attr.caps */
 enum nhcadv_device_caps {
 	NHCADV_DEVICE_CHANNELS	= 1 << 0,	/* the kernel driver has channels */
+	NHCADV_DEVICE_FENCE	= 1 << 1,	/* and takes nhcadv_wr_fence() */
 };
 
 /**
@@ -171,6 +172,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_PVO_PAGE: PVO: the memory is being deregistered
  * @NHCADV_DROP_ERROR:    the channel is in the error state
  * @NHCADV_DROP_SEGMENT:  a read request for packets that are too long for this device
+ * @NHCADV_FENCED:        transfers that a fence of a peer cancelled: nhcadv_wr_fence()
  */
 enum nhcadv_channel_counter {
 	NHCADV_SENT_PACKETS,
@@ -197,6 +199,7 @@ enum nhcadv_channel_counter {
 	NHCADV_DROP_PVO_PAGE,
 	NHCADV_DROP_ERROR,
 	NHCADV_DROP_SEGMENT,
+	NHCADV_FENCED,
 };
 
 #define NHCADV_CHANNEL_COUNTERS	32
@@ -360,6 +363,9 @@ struct nhcadv_qp_ex {
 	void (*wr_cancel)(struct nhcadv_qp_ex *qp, uint64_t local_rcxt, uint32_t tid);
 	void (*wr_probe)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			 const struct nhcadv_transfer *transfer, uint32_t offset);
+	/* NHCADV_DEVICE_FENCE */
+	void (*wr_fence)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			 uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
 };
 
 /* NULL, EOPNOTSUPP: not a channel */
@@ -418,6 +424,21 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
 				   const struct nhcadv_transfer *transfer, uint32_t offset)
 {
 	qp->wr_probe(qp, peer, transfer, offset);
+}
+
+/*
+ * Cancel a transfer at the peer, without its program: whatever of @tid or lower comes to its
+ * @remote_rcxt after the answer is dropped there.  The answer is a frame NHCADV_FRAME_STATUS of
+ * @local_rcxt, with the request's wr_id as its cookie: NHCADV_TRANSFER_FENCED, or
+ * NHCADV_TRANSFER_COMPLETE if the transfer of @tid was complete before.  There is no answer if a packet
+ * is lost, if bytes of the transfer are being copied at that moment, if the peer's own channel uses
+ * the rCxt, or if the rCxt has seen a higher tid: fence again, for some time.
+ * Only with NHCADV_DEVICE_FENCE at both ends; else EOPNOTSUPP here, and no answer.
+ */
+static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
+{
+	qp->wr_fence(qp, peer, remote_rcxt, local_rcxt, tid);
 }
 
 /* ---- completions ---- */
@@ -498,7 +519,7 @@ static inline uint32_t nhcadv_wc_read_src_channel(struct nhcadv_cq *cq)
 /* nhcadv_frame.kind */
 enum nhcadv_frame_kind {
 	NHCADV_FRAME_PACKET	= 1,
-	NHCADV_FRAME_STATUS	= 2,	/* what came of nhcadv_wr_probe() */
+	NHCADV_FRAME_STATUS	= 2,	/* what came of nhcadv_wr_probe() or nhcadv_wr_fence() */
 };
 
 /* nhcadv_frame.status: a transfer, at the rCxt that was probed */
@@ -507,6 +528,7 @@ enum nhcadv_transfer_status {
 	NHCADV_TRANSFER_PARTIAL	= 1,	/* is not: data is a bitmap, see nhcadv_frame_has() */
 	NHCADV_TRANSFER_NONE	= 2,	/* nothing of it has come, or the rCxt has another */
 	NHCADV_TRANSFER_PROT_ERR = 3,	/* was refused, and will not be complete */
+	NHCADV_TRANSFER_FENCED	= 4,	/* was cancelled by nhcadv_wr_fence(): no byte of it lands */
 };
 
 #define NHCADV_FRAME_DATA	1984

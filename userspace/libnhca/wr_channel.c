@@ -177,6 +177,31 @@ static void wr_probe(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		wr->offset = offset;
 }
 
+static void wr_fence(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, uint64_t remote_rcxt,
+		     uint64_t local_rcxt, uint32_t tid)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+	struct nhca_send_wqe *wqe;
+
+	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_FENCE)) {
+		nhca_wr_fail(qp, EOPNOTSUPP);
+		return;
+	}
+	if (!tid) {
+		nhca_wr_fail(qp, EINVAL);
+		return;
+	}
+	wqe = begin(dv, NHCA_WR_CH_FENCE, 0);
+	if (!wqe)
+		return;
+	put_peer(wqe, peer);
+	wqe->chan.cookie = wqe->wr_id;
+	wqe->chan.local_rcxt = local_rcxt;
+	wqe->chan.remote_rcxt = remote_rcxt;
+	wqe->rcxt[0] = (struct nhca_rcxt_wr){ .tid = tid };
+	qp->wr_wqe = NULL;
+}
+
 void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 {
 	struct ibv_qp_ex *ex = &ch->qp.vqp.qp_ex;
@@ -191,6 +216,7 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_read = wr_read,
 		.wr_cancel = wr_cancel,
 		.wr_probe = wr_probe,
+		.wr_fence = wr_fence,
 	};
 }
 

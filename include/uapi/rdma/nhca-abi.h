@@ -109,6 +109,7 @@ enum nhca_wr_opcode {
 	NHCA_WR_CH_READ			= 66,
 	NHCA_WR_CH_CANCEL		= 67,
 	NHCA_WR_CH_PROBE		= 68,
+	NHCA_WR_CH_FENCE		= 69,
 };
 
 /* nhca_send_wqe.flags: the values of enum ib_send_flags / ibv_send_flags */
@@ -144,8 +145,8 @@ enum nhca_wr_opcode {
  * @local_pvo:  write: source of the bytes; read: their destination; job memory of this host
  * @remote_pvo: the other end of the transfer, in job memory of the peer's host
  * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
- *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL:
- *           transfers of the rCxt up to this tid, also future ones, are cancelled
+ *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL,
+ *           NHCA_WR_CH_FENCE: transfers of the rCxt up to this tid, also future ones, are cancelled
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
  * @offset:  write: first byte to send, a multiple of @segment, 0 without NHCA_RCXT_WR_RETRANSMIT;
  *           probe: offset of the first packet that the status shall report
@@ -170,6 +171,10 @@ enum nhca_wr_opcode {
  * is cancelled while it is sent, or whose rCxt is released, completes with IB_WC_WR_FLUSH_ERR if it
  * is signaled, and without a CQE if not.
  * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
+ * Fence (NHCA_FEATURE_FENCE): cancels at the peer.  Uses @tid and both rCxts only; the other fields
+ * are 0.  The peer answers with a frame NHCA_FRAME_STATUS of NHCA_TRANSFER_FENCED or
+ * NHCA_TRANSFER_COMPLETE.  It does not answer if a packet is lost, while it copies payload of the
+ * transfer, or while its own channel uses the rCxt: then post the fence again.
  *
  * A malformed work request puts the channel into the error state.  If a work request is only too
  * late or too early for its rCxts, it completes in error and nhca_cqe.vendor_err is an errno:
@@ -443,6 +448,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_RAW	(1u << 5)
 /* Rings in user memory: struct nhca_ring_mem */
 #define NHCA_FEATURE_RING_MEM	(1u << 6)
+/* Channels may post NHCA_WR_CH_FENCE */
+#define NHCA_FEATURE_FENCE	(1u << 7)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT
@@ -566,6 +573,7 @@ enum nhca_transfer_status {
 	NHCA_TRANSFER_PARTIAL	= 1,
 	NHCA_TRANSFER_NONE	= 2,
 	NHCA_TRANSFER_PROT_ERR	= 3,
+	NHCA_TRANSFER_FENCED	= 4,
 };
 
 /**

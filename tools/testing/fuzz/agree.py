@@ -47,12 +47,12 @@ def good(rnd):
         size = min(segment, total - offset)
     elif opcode == rcxt.STATUS:
         size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
-        fields.update(status=rnd.randrange(4), have=number(rnd, 32))
+        fields.update(status=rnd.randrange(5), have=number(rnd, 32))
     elif opcode == rcxt.NOTICE:
         fields.update(have=number(rnd, 32))
     elif opcode == rcxt.READ_REQUEST:
         fields.update(reply_pvo=number(rnd, 64))
-    if opcode in (rcxt.READ_REQUEST, rcxt.NOTICE):
+    if opcode in (rcxt.READ_REQUEST, rcxt.NOTICE, rcxt.FENCE):
         offset = 0
     return rcxt.Packet(opcode, total=total, offset=offset, segment=segment,
                        payload=rnd.randbytes(min(size, 4096)) + bytes(max(0, size - 4096)), **fields)

@@ -501,6 +501,7 @@ static void cancel(void)
 	write_goes(1, 5000, "write after a cancel");
 }
 
+#include "channel_fence.h"
 #include "channel_refused.h"
 
 /* ---- ends ---- */
@@ -585,6 +586,7 @@ static const struct {
 	{ "probe of a transfer, resend of a part", resend },
 	{ "a write's memory may go when it is complete, amid a resend", complete_amid_resend },
 	{ "cancel, of what will come and what is in flight", cancel },
+	{ "fences, of what will come, what is in flight and what is complete", fences },
 	{ "wrong rCxts and PVOs: nothing lands, and the owner is told", violations },
 	{ "jobs are apart", other_jobs },
 	{ "requests that cannot be are refused", bad_requests },

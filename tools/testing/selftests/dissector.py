@@ -181,9 +181,10 @@ def good(capture):
     capture.packet("read data", usual(rcxt.READ_DATA, offset=80000, payload=last[:20003]))
     capture.packet("notice", usual(rcxt.NOTICE, pvo=0, have=3))
     capture.packet("probe", usual(rcxt.PROBE, pvo=0, offset=40000))
-    for status in range(4):
+    capture.packet("fence", usual(rcxt.FENCE, pvo=0, total=0, segment=64, notify=0))
+    for status in range(5):
         capture.packet(f"status {status}", usual(
-            rcxt.STATUS, pvo=0, status=status, have=2 if status == 1 else 3 - status,
+            rcxt.STATUS, pvo=0, status=status, have=2 if status == 1 else 0 if status else 3,
             payload=b"\5" if status == 1 else b""))
     capture.packet("largest transfer", usual(rcxt.PROBE, total=1 << 24, segment=1024,
                                              offset=(1 << 24) - 1024))
@@ -195,7 +196,7 @@ def good(capture):
 
 def wrong(capture):
     """One thing wrong in each."""
-    for code in (*rcxt.RESERVED, 0xc7, 0xdf):
+    for code in (*rcxt.RESERVED, 0xcb, 0xdf):
         capture.packet(f"opcode {code:#x}", rcxt.Packet(code, QPN))
     capture.packet("version 1", small(version=1))
     capture.packet("version 15", small(version=15))
@@ -221,7 +222,8 @@ def wrong(capture):
     capture.packet("notice, offset", usual(rcxt.NOTICE, offset=40000))
     capture.packet("notice, status", usual(rcxt.NOTICE, status=1))
     capture.packet("probe, length", usual(rcxt.PROBE, length=1))
-    capture.packet("status 4", usual(rcxt.STATUS, status=4))
+    capture.packet("fence, offset", usual(rcxt.FENCE, offset=40000))
+    capture.packet("status 5", usual(rcxt.STATUS, status=5))
     capture.packet("status, too many bits", usual(rcxt.STATUS, status=1, payload=b"\5\5"))
     whole = small().transport(PSN)
     capture.add("headers cut", whole[:rcxt.BTH + rcxt.RXETH.size - 4])

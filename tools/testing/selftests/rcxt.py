@@ -9,11 +9,12 @@ import struct
 
 from roce import bth
 
-KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS = range(0xc0, 0xc7)
+KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE = \
+    range(0xc0, 0xc8)
 RESERVED = (0xc8, 0xc9, 0xca, 0xcc, 0xcd, 0xce, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
-DONE, PARTIAL, NONE, VIOLATED = range(4)
+DONE, PARTIAL, NONE, VIOLATED, FENCED = range(5)
 
 MAX_TRANSFER = 1 << 24
 MAX_PACKETS = 16384
@@ -143,11 +144,11 @@ def fits(packet):
         return False
     if packet.opcode in (WRITE, READ_DATA):
         return length == min(segment, total - offset)
-    if packet.opcode == READ_REQUEST:
+    if packet.opcode in (READ_REQUEST, FENCE):
         return length == 0 and offset == 0
     if packet.opcode == NOTICE:
         return length == 0 and offset == 0 and packet.status == DONE
     if packet.opcode == STATUS:
-        return packet.status <= VIOLATED and length <= MAX_FRAME and \
+        return packet.status <= FENCED and length <= MAX_FRAME and \
             length <= -(-packets(total - offset, segment) // 8)
     return length == 0

@@ -31,7 +31,7 @@
 #define STICKY		16	/* packets of one opcode, one behind the other: they can be joined */
 #define NOTICE_BARE	0x0d	/* this is an nhca, which takes packets without ICRC; this is one */
 
-enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, CODES };
+enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, CODES };
 
 #define FIRST_CODE	0xc0
 #define C(code)		(1u << (code))
@@ -51,7 +51,7 @@ static const struct {
 	[JOB] = { "job", ANY },
 	[RCXT_INDEX] = { "rcxt-index", OF_RCXT },
 	[RCXT_KEY] = { "rcxt-key", OF_RCXT },
-	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) },
+	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) | C(FENCE) },
 	[UNASKED] = { "unasked", C(READ_DATA) | C(NOTICE) },
 	[PVO_KEY] = { "pvo-key", C(WRITE) | C(READ_REQUEST) },
 	[PVO_TABLE] = { "pvo-table", C(WRITE) | C(READ_REQUEST) },
@@ -166,6 +166,8 @@ static void fill(struct packet *x, enum code code)
 		break;
 	case PROBE:
 		x->offset = below(packets) * x->segment;
+		break;
+	case FENCE:
 		break;
 	default:
 		x->behind = packets;

@@ -134,6 +134,34 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 	kfree(map);
 }
 
+void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rx_status status = NHCA_RX_ST_NONE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+	struct nhca_hdr h;
+	u32 have = 0;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		verdict = nhca_rcxt_fence(&ch->rd->pool, rc, x, &status, &have);
+	spin_unlock(lock);
+	if (nhca_recv_refused(ch, x, lookup, verdict))
+		return;
+
+	if (status == NHCA_RX_ST_FENCED)
+		nhca_channel_count(ch, NHCA_CH_FENCED, 1);
+	nhca_send_hdr(ch, &h, NHCA_RX_STATUS, x->src_channel);
+	answer_rxeth(ch, x, &h.rx);
+	h.rx.status = status;
+	h.rx.have = have;
+	answer_send(ch, rx, &h, NULL);
+}
+
 /* What the engine needs to answer the read that a packet asks for. */
 static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhca_rx *rx)
 {

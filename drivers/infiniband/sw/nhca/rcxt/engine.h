@@ -302,6 +302,9 @@ void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx);
 /* a probe: say what has come */
 void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 
+/* a fence: cancel the transfer, and answer if no byte of it lands any more */
+void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
+
 /* ---- recv.c ---- */
 
 /* count a packet that is dropped, and tell who traces */

@@ -327,7 +327,7 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited);
 }
 
-/* The answer to a probe of ours: to an rCxt that is still this channel's. */
+/* The answer to a probe or fence of this channel, whose rCxt it still has. */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -410,6 +410,9 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		break;
 	case NHCA_RX_PROBE:
 		nhca_answer_probe(ch, rx);
+		break;
+	case NHCA_RX_FENCE:
+		nhca_answer_fence(ch, rx);
 		break;
 	}
 }

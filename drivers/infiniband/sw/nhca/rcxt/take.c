@@ -144,6 +144,7 @@ static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send
 	case NHCA_WR_CH_READ:
 	case NHCA_WR_CH_CANCEL:
 	case NHCA_WR_CH_PROBE:
+	case NHCA_WR_CH_FENCE:
 		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
 	default:
 		return false;
@@ -178,6 +179,9 @@ static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_r
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
 		return true;
+	if (opcode == NHCA_WR_CH_FENCE)
+		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
+			 wr->segment | wr->notify | wr->flags);
 	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
 		wr->segment = nhca_channel_segment(ch->dev);
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment))
@@ -412,20 +416,30 @@ static enum nhca_taken take_read(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_TAKEN_PACKET;
 }
 
-static enum nhca_taken take_probe(struct nhca_channel *ch, struct nhca_av *av,
-				  const struct nhca_rcxt_id *id)
+/* A probe or a fence: one packet, which the peer answers with a status. */
+static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
+				const struct nhca_rcxt_id *id)
 {
+	const struct nhca_send_wqe *wqe = ch->wqe;
+	bool fence = wqe->opcode == NHCA_WR_CH_FENCE;
 	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
 
-	/* the answer comes to this rCxt */
+	/* the status comes to this rCxt */
 	rc = take_lock(ch, id, false);
 	take_unlock(ch, id);
 	if (!rc)
 		return take_late(ch, -ENOENT);
-	nhca_send_hdr(ch, &h, NHCA_RX_PROBE, ch->wqe->chan.remote_qpn);
+	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
 	take_rxeth(ch, &h.rx);
-	h.rx.offset = ch->wqe->rcxt[0].offset;
+	if (fence) {
+		/* it is about a tid, whatever the sizes of its transfer: those of the smallest */
+		h.rx.total = 0;
+		h.rx.segment = NHCA_RCXT_MIN_SEGMENT;
+		h.rx.notify = 0;
+	} else {
+		h.rx.offset = wqe->rcxt[0].offset;
+	}
 	take_xmit(ch, av, &h, NULL);
 	take_end(ch, IB_WC_SUCCESS, 0);
 	return NHCA_TAKEN_PACKET;
@@ -470,17 +484,14 @@ static enum nhca_taken take_execute(struct nhca_channel *ch)
 		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode == NHCA_WR_CH_PACKET)
 		return take_packet(ch, av);
+	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
+		return take_ask(ch, av, &id);
 	/* the netdev's MTU may have become another since the program asked for it */
-	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) && wqe->opcode != NHCA_WR_CH_PROBE)
+	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev))
 		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
-	switch (wqe->opcode) {
-	case NHCA_WR_CH_WRITE:
+	if (wqe->opcode == NHCA_WR_CH_WRITE)
 		return take_write(ch, av, &id);
-	case NHCA_WR_CH_READ:
-		return take_read(ch, av, &id);
-	default:
-		return take_probe(ch, av, &id);
-	}
+	return take_read(ch, av, &id);
 }
 
 /* Return: entries that wait, or -EPROTO. */

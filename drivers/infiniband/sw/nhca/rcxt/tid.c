@@ -277,6 +277,30 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
 	return NHCA_RX_ST_PARTIAL;
 }
 
+enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
+				       u32 *have)
+{
+	*have = 0;
+	if (!x->tid || x->tid < rc->tid)
+		return NHCA_RCXT_STALE;
+	if (x->tid == rc->tid && rc->state == NHCA_RCXT_DONE) {
+		*status = NHCA_RX_ST_DONE;
+		*have = packets_of(rc);
+		return NHCA_RCXT_TAKE;
+	}
+	switch (rc->state) {
+	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_READING:
+		return NHCA_RCXT_BUSY;
+	}
+	nhca_rcxt_end(pool, rc, NHCA_RCXT_IDLE);
+	rc->tid = x->tid;
+	*status = NHCA_RX_ST_FENCED;
+	return nhca_rcxt_quiet(rc) ? NHCA_RCXT_TAKE : NHCA_RCXT_WAIT;
+}
+
 /* ---- the channel's own work ---- */
 
 /* May the channel begin a transfer with this tid? */

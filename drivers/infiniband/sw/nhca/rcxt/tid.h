@@ -110,6 +110,24 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxeth *x,
 				     u8 *map, u32 room, u32 *len, u32 *have);
 
+/**
+ * nhca_rcxt_fence - a peer cancels a transfer of this rCxt
+ * @x:      the fence; its tid bars that one and all lower ones
+ * @status: set with TAKE: NHCA_RX_ST_DONE: the transfer of this tid was complete before;
+ *          NHCA_RX_ST_FENCED: no byte of a transfer of this tid or a lower one lands any more
+ * @have:   packets of the transfer that have come, with NHCA_RX_ST_DONE; else 0
+ *
+ * As a write of that tid would, a fence overruns whatever a peer began, and nothing that the rCxt's
+ * own channel writes or reads.  It never waits: while an engine copies, the transfer is already
+ * cancelled, but nothing may be promised, so that the peer has to fence again.
+ * Context: any, rCxt's lock.
+ * Return: TAKE: answer; STALE: tid lower, or 0; WAIT: cancelled, but a copy is under way;
+ * BUSY: the rCxt's own channel uses it.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
+				       u32 *have);
+
 /* ---- work requests of the rCxt's own channel ---- */
 
 /**

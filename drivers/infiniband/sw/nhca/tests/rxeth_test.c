@@ -28,7 +28,7 @@ static void rxeth_known_bytes(struct kunit *test)
 {
 	static const u8 opcodes[] = {
 		NHCA_RX_PACKET, NHCA_RX_WRITE, NHCA_RX_READ_REQUEST, NHCA_RX_READ_DATA,
-		NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS,
+		NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS, NHCA_RX_FENCE,
 	};
 	u8 p[sizeof(rxeth_bytes)];
 	struct nhca_rxeth x;
@@ -235,7 +235,9 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FENCE, 0));
 	x.offset = 1024;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FENCE, 0));
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));

@@ -93,6 +93,7 @@ static const struct spec_row spec_rows[] = {
 	{ 0xc4, "O", "XY" },
 	{ 0xc5, "O", "X" },
 	{ 0xc6, "Op", "XY" },
+	{ 0xc7, "O", "X" },
 };
 
 static const struct spec_row *spec_row(u8 opcode)

@@ -172,6 +172,7 @@ static const struct nhca_opinfo opcodes[256] = {
 	RX_ROW(NOTICE, "Notice", 0, NHCA_RX_STATUS_LEN),
 	RX_ROW(PROBE, "Probe", 0, 0),
 	RX_ROW(STATUS, "Status", NHCA_OPF_PAYLOAD, NHCA_RX_STATUS_LEN),
+	RX_ROW(FENCE, "Fence", 0, 0),
 
 	[NHCA_OPCODE_CNP] = {
 		.name = "CNP",

@@ -118,6 +118,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_NOTICE:
 		return x->status == NHCA_RX_ST_DONE && !x->offset;
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_FENCE:
 		return !x->offset;
 	default:
 		return true;

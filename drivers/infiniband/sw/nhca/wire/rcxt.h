@@ -25,7 +25,8 @@ enum nhca_rx_opcode {
 	NHCA_RX_READ_DATA	= 0xc3,	/* RDMA read: payload */
 	NHCA_RX_NOTICE		= 0xc4,	/* a transfer is complete */
 	NHCA_RX_PROBE		= 0xc5,	/* which packets of a transfer have come? */
-	NHCA_RX_STATUS		= 0xc6,	/* these */
+	NHCA_RX_STATUS		= 0xc6,	/* these; or what came of a fence */
+	NHCA_RX_FENCE		= 0xc7,	/* cancel a transfer, and say when nothing of it lands */
 	/* Reserved for the reference's further transfers; nobody sends them, all drop them */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
@@ -57,6 +58,7 @@ enum nhca_rx_status {
 	NHCA_RX_ST_PARTIAL	= 1,	/* some packets have come */
 	NHCA_RX_ST_NONE		= 2,	/* none has, or the rCxt has another tid */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
+	NHCA_RX_ST_FENCED	= 4,	/* a fence cancelled it: no byte of it lands any more */
 	NHCA_RX_ST_MAX
 };
 
