@@ -502,6 +502,7 @@ static void cancel(void)
 }
 
 #include "channel_fence.h"
+#include "channel_full.h"
 #include "channel_refused.h"
 
 /* ---- ends ---- */
@@ -579,6 +580,7 @@ static const struct {
 	{ "packets into the receive FIFO, in place, released in any order", packets },
 	{ "thresholds say which completions make an event", thresholds },
 	{ "a full receive FIFO drops, and counts", full_fifo },
+	{ "a full receive CQ takes no frames away for ever", full_cq },
 	{ "writes, with notice to both", writes },
 	{ "reads, with notice to both", reads },
 	{ "ibv_poll_cq() on channels", plain_poll },

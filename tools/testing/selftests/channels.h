@@ -71,10 +71,13 @@ static struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t o
 /* Does the program recover its device while others make channels?  Then a new one may be taken at once. */
 static bool recoveries;
 
+/* entries of the CQs of channels that are made */
+static uint32_t cq_entries = 1024;
+
 /* Without rCxts and memory */
 static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 {
-	struct ibv_cq_init_attr_ex attr = { .cqe = 1024, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
+	struct ibv_cq_init_attr_ex attr = { .cqe = cq_entries, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
 	struct nhcadv_channel_info info;
 	bool taken;
 

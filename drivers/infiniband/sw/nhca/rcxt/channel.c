@@ -55,7 +55,7 @@ static void channel_event(struct nhca_channel *ch, enum ib_event_type event)
 		ch->ibqp->event_handler(&ev, ch->ibqp->qp_context);
 }
 
-void nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
+bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
 			   bool solicited)
 {
 	struct ib_cq *cq = recv ? ch->ibqp->recv_cq : ch->ibqp->send_cq;
@@ -64,8 +64,10 @@ void nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *
 	cqe->qp_num = ch->qpn;
 	if (threshold && !((u32)atomic_inc_return(&ch->completed[recv]) % threshold))
 		solicited = true;
-	if (nhca_cq_post(to_nhca_cq(cq), cqe, solicited))
-		nhca_channel_count(ch, NHCA_CH_DROP_CQ, 1);
+	if (!nhca_cq_post(to_nhca_cq(cq), cqe, solicited))
+		return true;
+	nhca_channel_count(ch, NHCA_CH_DROP_CQ, 1);
+	return false;
 }
 
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why)
@@ -329,7 +331,7 @@ static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 fra
 		return err;
 	resp->sq = user.info;
 	if (frames) {
-		err = nhca_ring_alloc(&ch->fifo, frames, NHCA_FRAME_SIZE, &user);
+		err = nhca_fifo_init(&ch->fifo, frames, &user);
 		if (err)
 			return err;
 		resp->fifo = user.info;
@@ -375,7 +377,7 @@ static void channel_free(struct nhca_channel *ch)
 		nhca_av_put(ch->ways[i]);
 	kfree(ch->writes);
 	kfree(ch->wqe);
-	nhca_ring_free(&ch->fifo);
+	nhca_fifo_destroy(&ch->fifo);
 	nhca_ring_free(&ch->sq);
 	free_percpu(ch->counts);
 	nhca_job_put(ch->job);

@@ -12,6 +12,7 @@
 #include "../memory/memory.h"
 #include "../net/burst.h"
 #include "../queue/cq.h"
+#include "fifo.h"
 #include "pool.h"
 #include "rcxt.h"
 #include "tid.h"
@@ -138,7 +139,7 @@ struct nhca_channel_counts {
  *
  * @lock:    what follows; short
  * @asked:   answers that no engine has looked at
- * @fifo, @fifo_prod: receive FIFO: frames that were begun
+ * @fifo:    receive FIFO
  * @violation: of struct nhca_channel_info; @told: of it
  * @ways:    to peers that we answer, the oldest of which is replaced; @next_way
  * @counts:  per CPU
@@ -180,8 +181,7 @@ struct nhca_channel {
 	/* all below */
 	spinlock_t lock;
 	struct list_head asked;
-	struct nhca_ring fifo;
-	u32 fifo_prod;
+	struct nhca_fifo fifo;
 	bool told;
 	struct {
 		u32 why;
@@ -237,8 +237,9 @@ u32 nhca_channel_segment(const struct nhca_dev *dev);
  * nhca_channel_complete - post a completion
  * @recv: on the receive CQ
  * Context: any; no lock that a CQ's nests in.
+ * Return: false: the CQ is full, and the completion is lost; that is counted.
  */
-void nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
+bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
 			   bool solicited);
 
 /* memory protection refused a peer's packet, or what it asked for; not in a live section */

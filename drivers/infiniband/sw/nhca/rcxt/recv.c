@@ -262,22 +262,15 @@ static void recv_notice(struct nhca_channel *ch, struct nhca_rx *rx)
 /* Return: the place of a frame that is the caller's to fill, or NULL: the FIFO is full. */
 static struct nhca_frame *recv_frame(struct nhca_channel *ch, u32 *index)
 {
-	struct nhca_ring *fifo = &ch->fifo;
-	u32 used;
+	struct nhca_fifo *fifo = &ch->fifo;
+	bool taken;
 
-	if (!fifo->hdr)
+	if (!fifo->ring.hdr)
 		return NULL;
 	spin_lock(&ch->lock);
-	/* pairs with the program's release: it has read those frames; what cannot be is full */
-	used = ch->fifo_prod - smp_load_acquire(&fifo->hdr->cons);
-	if (used >= nhca_ring_entries(fifo)) {
-		spin_unlock(&ch->lock);
-		return NULL;
-	}
-	*index = ch->fifo_prod++;
-	WRITE_ONCE(fifo->hdr->prod, ch->fifo_prod);
+	taken = nhca_fifo_take(fifo, index);
 	spin_unlock(&ch->lock);
-	return nhca_ring_slot(fifo, *index);
+	return taken ? nhca_ring_slot(&fifo->ring, *index) : NULL;
 }
 
 static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
@@ -324,7 +317,12 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	smp_store_release(&frame->seq, index + 1);
 
 	cqe.chan.frame = index;
-	nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited);
+	if (nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited))
+		return;
+	/* the program does not know of the frame, so that the slot is free */
+	spin_lock(&ch->lock);
+	nhca_fifo_untake(&ch->fifo, index);
+	spin_unlock(&ch->lock);
 }
 
 /* The answer to a probe or fence of this channel, whose rCxt it still has. */

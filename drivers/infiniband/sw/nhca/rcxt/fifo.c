@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receive FIFO: slots for frames.
+ */
+#include <linux/bitmap.h>
+#include <linux/slab.h>
+
+#include "fifo.h"
+
+int nhca_fifo_init(struct nhca_fifo *fifo, u32 frames, struct nhca_ring_user *user)
+{
+	int err;
+
+	*fifo = (struct nhca_fifo) {};
+	err = nhca_ring_alloc(&fifo->ring, frames, NHCA_FRAME_SIZE, user);
+	if (err)
+		return err;
+	fifo->unread = bitmap_zalloc(nhca_ring_entries(&fifo->ring), GFP_KERNEL_ACCOUNT);
+	return fifo->unread ? 0 : -ENOMEM;
+}
+
+void nhca_fifo_destroy(struct nhca_fifo *fifo)
+{
+	bitmap_free(fifo->unread);
+	nhca_ring_free(&fifo->ring);
+	*fifo = (struct nhca_fifo) {};
+}
+
+/* The slot has had this index since it was taken last, as the FIFO has not gone round since. */
+static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
+{
+	u32 last = fifo->prod - 1;
+
+	return last - ((last - slot) & fifo->ring.mask);
+}
+
+static u32 fifo_take_unread(struct nhca_fifo *fifo)
+{
+	/* from the oldest on, as the program can give back no slot that is newer */
+	u32 entries = nhca_ring_entries(&fifo->ring);
+	u32 slot = find_next_bit_wrap(fifo->unread, entries, fifo->prod & fifo->ring.mask);
+
+	__clear_bit(slot, fifo->unread);
+	fifo->count--;
+	return fifo_index(fifo, slot);
+}
+
+bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
+{
+	struct nhca_ring *ring = &fifo->ring;
+	u32 used;
+
+	if (fifo->count) {
+		*index = fifo_take_unread(fifo);
+		return true;
+	}
+	/* pairs with the program's release: it has read those frames; what cannot be is full */
+	used = fifo->prod - smp_load_acquire(&ring->hdr->cons);
+	if (used >= nhca_ring_entries(ring))
+		return false;
+	*index = fifo->prod++;
+	WRITE_ONCE(ring->hdr->prod, fifo->prod);
+	return true;
+}
+
+void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index)
+{
+	/* a program that moves its index beyond may have had the slot taken a second time */
+	if (!__test_and_set_bit(index & fifo->ring.mask, fifo->unread))
+		fifo->count++;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: fences, state by state.  rcxt_tid_test.c has them in random histories.
+ */
+#include <kunit/test.h>
+
+#include "../rcxt/tid.h"
+
+/* What a fence does in one state, for a tid that is lower, equal and higher */
+struct fence_row {
+	enum nhca_rcxt_state state;
+	enum nhca_rcxt_verdict equal;
+	enum nhca_rx_status equal_status;
+	enum nhca_rcxt_verdict higher;
+};
+
+static const struct fence_row fence_rows[] = {
+	{ NHCA_RCXT_IDLE, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	/* the rCxt's own channel uses it: no peer takes it away */
+	{ NHCA_RCXT_SENDING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
+	{ NHCA_RCXT_WAITING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
+	{ NHCA_RCXT_READING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
+	{ NHCA_RCXT_SINKING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	/* too late to cancel: the writer is told that all is in place */
+	{ NHCA_RCXT_DONE, NHCA_RCXT_TAKE, NHCA_RX_ST_DONE, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+};
+
+static void fence_case(struct kunit *test, const struct fence_row *row, s32 step, u16 copies)
+{
+	struct nhca_rxeth x = { .tid = 100 + step };
+	enum nhca_rcxt_verdict want, have_verdict;
+	enum nhca_rx_status status = NHCA_RX_ST_NONE, want_status;
+	struct nhca_rcxt_pool pool = {};
+	struct nhca_rcxt rc = {
+		.tid = 100, .total = 640, .segment = 64, .state = row->state, .copies = copies,
+	};
+	u32 have;
+
+	want = step < 0 ? NHCA_RCXT_STALE : step ? row->higher : row->equal;
+	want_status = step ? NHCA_RX_ST_FENCED : row->equal_status;
+	if (!want && copies && want_status == NHCA_RX_ST_FENCED)
+		want = NHCA_RCXT_WAIT;
+	have_verdict = nhca_rcxt_fence(&pool, &rc, &x, &status, &have);
+	KUNIT_EXPECT_EQ_MSG(test, have_verdict, want, "state %u step %d copies %u", row->state,
+			    step, copies);
+	if (want == NHCA_RCXT_STALE || want == NHCA_RCXT_BUSY) {
+		/* nothing has changed */
+		KUNIT_EXPECT_EQ(test, rc.tid, 100);
+		KUNIT_EXPECT_EQ(test, (u32)rc.state, (u32)row->state);
+		return;
+	}
+	if (want == NHCA_RCXT_TAKE)
+		KUNIT_EXPECT_EQ(test, status, want_status);
+	KUNIT_EXPECT_EQ(test, have, status == NHCA_RX_ST_DONE ? 10 : 0);
+	if (status == NHCA_RX_ST_DONE) {
+		KUNIT_EXPECT_EQ(test, (u32)rc.state, (u32)NHCA_RCXT_DONE);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, rc.tid, x.tid);
+	/* payload of that tid, or a lower one, is refused from now on */
+	x = (struct nhca_rxeth) { .tid = x.tid, .total = 640, .length = 64, .segment = 64 };
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_STALE);
+	/* once the last engine has copied, the same fence is answered, as often as it comes */
+	while (rc.copies)
+		KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&pool, &rc, true));
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, status, NHCA_RX_ST_FENCED);
+}
+
+/*
+ * Purpose: a fence that is answered means what it says, in every state of the rCxt: nothing of
+ * this or a lower tid is taken after it, it is answered only while no engine copies, and a peer
+ * cannot take an rCxt from the channel that uses it.
+ */
+static void rcxt_fence_in_every_state(struct kunit *test)
+{
+	u32 i;
+
+	static_assert(ARRAY_SIZE(fence_rows) == NHCA_RCXT_VIOLATED);
+	for (i = 0; i < ARRAY_SIZE(fence_rows); i++) {
+		s32 step;
+
+		for (step = -1; step <= 1; step++) {
+			fence_case(test, &fence_rows[i], step, 0);
+			/* a completed transfer has no copies under way */
+			if (fence_rows[i].state != NHCA_RCXT_DONE)
+				fence_case(test, &fence_rows[i], step, 2);
+		}
+	}
+}
+
+/* Purpose: tid 0 names no transfer, so that a fence of it promises nothing. */
+static void rcxt_fence_of_none(struct kunit *test)
+{
+	struct nhca_rcxt rc = { .state = NHCA_RCXT_IDLE };
+	enum nhca_rx_status status;
+	struct nhca_rcxt_pool pool = {};
+	struct nhca_rxeth x = {};
+	u32 have;
+
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_STALE);
+}
+
+static struct kunit_case rcxt_fence_cases[] = {
+	KUNIT_CASE(rcxt_fence_in_every_state),
+	KUNIT_CASE(rcxt_fence_of_none),
+	{}
+};
+
+static struct kunit_suite rcxt_fence_suite = {
+	.name = "nhca_rcxt_fence",
+	.test_cases = rcxt_fence_cases,
+};
+
+kunit_test_suite(rcxt_fence_suite);

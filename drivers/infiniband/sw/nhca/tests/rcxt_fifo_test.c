@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the receive FIFO of a channel, against a program that gives back what it was told of.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+
+#include "../rcxt/fifo.h"
+
+#define FRAMES	16u
+#define STEPS	100000u
+
+/* What the program knows: frames that it was told of and has not given back, and its own index */
+struct program {
+	bool told[FRAMES];
+	bool released[FRAMES];
+	u32 cons;
+};
+
+/* As libnhca does it: slots are given back to the kernel in their order. */
+static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
+{
+	p->told[slot] = false;
+	p->released[slot] = true;
+	while (p->released[p->cons % FRAMES]) {
+		p->released[p->cons % FRAMES] = false;
+		p->cons++;
+	}
+	/* pairs with nhca_fifo_take() */
+	smp_store_release(&fifo->ring.hdr->cons, p->cons);
+}
+
+/*
+ * Purpose: frames whose completion found no room, one after the other, leave the FIFO as large as
+ * it was.  A peer that sends faster than a program polls must not take slots away for ever.
+ */
+static void fifo_lost_completions(struct kunit *test)
+{
+	struct nhca_fifo fifo;
+	struct program p = {};
+	u32 round, i, index;
+
+	KUNIT_ASSERT_EQ(test, nhca_fifo_init(&fifo, FRAMES, NULL), 0);
+	for (round = 0; round < 5; round++) {
+		/* the CQ is full: many more frames than the FIFO has slots */
+		for (i = 0; i < 10 * FRAMES; i++) {
+			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
+			nhca_fifo_untake(&fifo, index);
+		}
+		/* it has room again: all slots take frames, and no more than all */
+		for (i = 0; i < FRAMES; i++) {
+			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
+			KUNIT_EXPECT_FALSE(test, p.told[index % FRAMES]);
+			p.told[index % FRAMES] = true;
+		}
+		KUNIT_EXPECT_FALSE(test, nhca_fifo_take(&fifo, &index));
+		for (i = 0; i < FRAMES; i++)
+			program_release(&fifo, &p, (i * 5 + round) % FRAMES);
+	}
+	nhca_fifo_destroy(&fifo);
+}
+
+/*
+ * Purpose: whatever the order of frames, lost completions and releases, no slot is handed out that
+ * the program holds, its index is within the FIFO, and the FIFO is full only if the program holds
+ * every slot, or holds the oldest one back.
+ */
+static void fifo_any_order(struct kunit *test)
+{
+	struct nhca_fifo fifo;
+	struct program p = {};
+	u32 step, index, slot, full = 0, lost = 0, held = 0;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 13);
+	KUNIT_ASSERT_EQ(test, nhca_fifo_init(&fifo, FRAMES, NULL), 0);
+	/* through the wrap of the index */
+	fifo.prod = -5 * FRAMES;
+	p.cons = fifo.prod;
+	fifo.ring.hdr->cons = p.cons;
+	for (step = 0; step < STEPS; step++) {
+		slot = prandom_u32_state(&rnd) % FRAMES;
+		if (prandom_u32_state(&rnd) % 2) {
+			if (p.told[slot]) {
+				program_release(&fifo, &p, slot);
+				held--;
+			}
+			continue;
+		}
+		if (!nhca_fifo_take(&fifo, &index)) {
+			KUNIT_ASSERT_TRUE(test, p.told[p.cons % FRAMES]);
+			full++;
+			continue;
+		}
+		slot = index % FRAMES;
+		KUNIT_ASSERT_LT(test, index - p.cons, FRAMES);
+		KUNIT_ASSERT_FALSE(test, p.told[slot]);
+		KUNIT_ASSERT_FALSE(test, p.released[slot]);
+		if (prandom_u32_state(&rnd) % 3) {
+			p.told[slot] = true;
+			held++;
+		} else {
+			nhca_fifo_untake(&fifo, index);
+			lost++;
+		}
+	}
+	KUNIT_EXPECT_GT(test, full, 100);
+	KUNIT_EXPECT_GT(test, lost, 1000);
+	KUNIT_EXPECT_LE(test, held, FRAMES);
+	nhca_fifo_destroy(&fifo);
+}
+
+static struct kunit_case rcxt_fifo_cases[] = {
+	KUNIT_CASE(fifo_lost_completions),
+	KUNIT_CASE(fifo_any_order),
+	{}
+};
+
+static struct kunit_suite rcxt_fifo_suite = {
+	.name = "nhca_rcxt_fifo",
+	.test_cases = rcxt_fifo_cases,
+};
+
+kunit_test_suite(rcxt_fifo_suite);
