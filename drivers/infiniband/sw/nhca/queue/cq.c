@@ -4,6 +4,7 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/sched.h>
 
 #include "../compat.h"
 #include "../observe/inject.h"
@@ -311,6 +312,72 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 	return waiting;
 }
 
+/* The index of the oldest entry that has not been polled, as the consumer says. */
+static u32 cq_cons(const struct nhca_cq *cq)
+{
+	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
+}
+
+void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_ring *ring)
+{
+	unsigned long flags;
+
+	m->ring = ring;
+	spin_lock_irqsave(&cq->lock, flags);
+	m->done = cq_cons(cq);
+	m->compactions = cq->compactions;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* Entries @m->done to @end - 1 that wait in the old ring do not change: nobody need be kept away. */
+static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 end)
+{
+	for (; m->done != end; m->done++)
+		memcpy(nhca_ring_slot(m->ring, m->done), nhca_ring_slot(&cq->ring, m->done),
+		       sizeof(struct nhca_cqe));
+}
+
+/* What is left is little: copy it and exchange the rings. */
+static void cq_move_end(struct nhca_cq *cq, struct nhca_cq_move *m, u32 cons)
+{
+	lockdep_assert_held(&cq->lock);
+	cq_move_copy(cq, m, cq->prod);
+	m->ring->hdr->cons = cons;
+	m->ring->hdr->prod = cq->prod;
+	nhca_cq_give(cq, m->ring);
+	swap(cq->ring, *m->ring);
+	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
+}
+
+int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m)
+{
+	u32 room = min(nhca_ring_entries(m->ring), nhca_ring_entries(&cq->ring));
+	unsigned long flags;
+	u32 cons, end;
+	int err;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cons = cq_cons(cq);
+	end = cq->prod;
+	/* entries moved, or the consumer is past what was copied: begin there */
+	if (m->compactions != cq->compactions || cq_ahead(cons, m->done)) {
+		m->compactions = cq->compactions;
+		m->done = cons;
+	}
+	err = end - cons > room || end - m->done > room ? -EINVAL : -EAGAIN;
+	if (err == -EAGAIN && end - m->done <= NHCA_CQ_STEP) {
+		cq_move_end(cq, m, cons);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (err == -EAGAIN) {
+		cq_move_copy(cq, m, end);
+		cond_resched();
+	}
+	return err;
+}
+
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 {
 	struct nhca_cqe *from, *to;
@@ -331,6 +398,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 			*to = *from;
 	}
 	cq->prod = kept;
+	cq->compactions++;
 	/* as in nhca_cq_post() */
 	smp_store_release(&cq->ring.hdr->prod, kept);
 	spin_unlock_irqrestore(&cq->lock, flags);

@@ -28,6 +28,7 @@
  * @count, @period_us: moderation: the event waits for @count completions (0: any number), but
  *          no longer than @period_us microseconds; no moderation if @period_us is 0
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
+ * @compactions: how often entries moved inside the ring (nhca_cq_forget_qp())
  * @overrun: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
  * @arm_in_ring: the consumer may arm it by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
@@ -50,6 +51,7 @@ struct nhca_cq {
 	u16 period_us;
 	u32 mod_count;
 	struct hrtimer timer;
+	u32 compactions;
 	bool overrun;
 	bool user;
 	bool arm_in_ring;
@@ -82,6 +84,43 @@ void nhca_cq_stop(struct nhca_cq *cq);
  * Context: any; with the CQ's lock, if others know of the CQ.
  */
 void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring);
+
+/**
+ * struct nhca_cq_move - a CQ is on its way to another ring
+ * @ring:  the new ring; from the last step on the old one
+ * @done:  entries before this index are in the new ring
+ * @compactions: of the CQ, when the move began or began again
+ */
+struct nhca_cq_move {
+	struct nhca_ring *ring;
+	u32 done;
+	u32 compactions;
+};
+
+/* entries that are copied with the CQ's lock held, and so with interrupts off, at most */
+#define NHCA_CQ_STEP	64
+
+/**
+ * nhca_cq_move_start - begin to move the entries of a CQ to another ring
+ * @m:    filled in
+ * @ring: the new ring, empty
+ *
+ * Indices go on where they are.  A user consumer does not poll meanwhile: the provider holds its
+ * CQ lock from before the command until it has mapped the new ring.
+ * Context: process.
+ */
+void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_ring *ring);
+
+/**
+ * nhca_cq_move_step - copy what is there; put the new ring in place if nearly nothing is left
+ *
+ * Only that last rest is copied with the CQ's lock held: engines post, and a kernel consumer
+ * polls, while the bulk is copied.
+ * Context: process; one at a time for a CQ.
+ * Return: 0: the CQ has the new ring; -EAGAIN: there is more; -EINVAL: the new ring is too small
+ * for what waits, or user space made its index nonsense.
+ */
+int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
 
 /**
  * nhca_cq_moderate - raise fewer completion events

@@ -124,6 +124,129 @@ static void cq_order_test(struct kunit *test)
 	}
 }
 
+/* Entries @from to @to - 1, in order; Return: how many are wrong. */
+static u32 cq_poll_wrong(struct cq_fixture *f, u64 from, u64 to)
+{
+	struct nhca_cqe cqe;
+	u32 wrong = 0;
+
+	for (; from < to; from++)
+		wrong += !cq_poll_one(&f->cq, &cqe) || cqe.wr_id != from;
+	return wrong + cq_poll_one(&f->cq, &cqe);
+}
+
+/* A CQ takes its entries to another ring while completions come and a consumer polls. */
+static void cq_move_test(struct kunit *test)
+{
+	static const u32 starts[] = { 0, 0xffffff00, 0x7fffff80 };
+	struct nhca_cq_move m;
+	struct nhca_ring ring;
+	struct nhca_cqe cqe;
+	struct cq_fixture *f;
+	u64 posted, polled;
+	int i, err, steps;
+
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		f = cq_make(test, 1024, starts[i], false);
+		KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&ring, 4096, sizeof(cqe), NULL), 0);
+		for (posted = 0; posted < 700; posted++)
+			KUNIT_ASSERT_EQ(test, post(f, posted, 0, false, NULL), 0);
+		polled = 0;
+		nhca_cq_move_start(&f->cq, &m, &ring);
+		for (steps = 0; (err = nhca_cq_move_step(&f->cq, &m)) == -EAGAIN; steps++) {
+			/* the bulk has gone before the rings change places */
+			KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 1024);
+			KUNIT_EXPECT_EQ(test, m.done, f->cq.prod);
+			if (steps >= 3)
+				continue;
+			while (posted < 700 + (steps + 1) * 100)
+				KUNIT_ASSERT_EQ(test, post(f, posted++, 0, false, NULL), 0);
+			/* the first time past all that was copied */
+			while (polled < (steps ? 720 + steps : 710)) {
+				KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+				KUNIT_EXPECT_EQ(test, cqe.wr_id, polled++);
+			}
+		}
+		KUNIT_EXPECT_EQ(test, err, 0);
+		KUNIT_EXPECT_EQ(test, steps, 4);
+		KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 4096);
+		KUNIT_EXPECT_EQ(test, nhca_ring_entries(&ring), 1024);
+		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, f->cq.prod);
+		KUNIT_EXPECT_EQ(test, post(f, posted++, 0, false, NULL), 0);
+		KUNIT_EXPECT_EQ(test, cq_poll_wrong(f, polled, posted), 0);
+		nhca_ring_free(&ring);
+		cq_done(f);
+	}
+}
+
+/* A QP goes while the entries are on their way: none of its entries come back. */
+static void cq_move_forget_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 512, 0xffffffc0, false);
+	struct ib_qp *a = (void *)0x10000, *b = (void *)0x20000;
+	struct nhca_cq_move m;
+	struct nhca_ring ring;
+	struct nhca_cqe cqe;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&ring, 512, sizeof(cqe), NULL), 0);
+	for (i = 0; i < 400; i++)
+		KUNIT_ASSERT_EQ(test, post(f, i, 0, false, i % 2 ? a : b), 0);
+	nhca_cq_move_start(&f->cq, &m, &ring);
+	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
+	nhca_cq_forget_qp(&f->cq, a);
+	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), 0);
+	for (i = 0; i < 400; i += 2) {
+		KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
+		KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
+	}
+	KUNIT_EXPECT_FALSE(test, cq_poll_one(&f->cq, &cqe));
+	nhca_ring_free(&ring);
+	cq_done(f);
+}
+
+/* More waits than the new ring has room for, or user space says nonsense: all stays as it was. */
+static void cq_move_refused_test(struct kunit *test)
+{
+	static const u32 wrong[] = { 1000, 0x80000000, 0xffff0000 };
+	struct nhca_cq_move m;
+	struct nhca_ring ring;
+	struct cq_fixture *f;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&ring, 64, sizeof(struct nhca_cqe), NULL), 0);
+	f = cq_make(test, 256, 5, false);
+	for (i = 0; i < 65; i++)
+		KUNIT_ASSERT_EQ(test, post(f, i, 0, false, NULL), 0);
+	nhca_cq_move_start(&f->cq, &m, &ring);
+	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 256);
+	KUNIT_EXPECT_EQ(test, cq_poll_wrong(f, 0, 65), 0);
+	/* all polled: now it fits */
+	nhca_cq_move_start(&f->cq, &m, &ring);
+	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), 0);
+	KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 64);
+	nhca_ring_free(&ring);
+	cq_done(f);
+
+	f = cq_make(test, 256, 500, true);
+	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&ring, 256, sizeof(struct nhca_cqe), NULL), 0);
+	KUNIT_ASSERT_EQ(test, post(f, 1, 0, false, NULL), 0);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		nhca_cq_move_start(&f->cq, &m, &ring);
+		f->cq.ring.hdr->cons = wrong[i];
+		KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), -EINVAL);
+		f->cq.ring.hdr->cons = wrong[i];
+		nhca_cq_move_start(&f->cq, &m, &ring);
+		f->cq.ring.hdr->cons = 500;
+		/* whatever it said before, no byte outside the rings was touched */
+		KUNIT_EXPECT_NE(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
+	}
+	nhca_ring_free(&ring);
+	cq_done(f);
+}
+
 static void cq_overflow_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0xfffffffe, false);
@@ -559,6 +682,9 @@ static void cq_forget_test(struct kunit *test)
 
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_order_test),
+	KUNIT_CASE(cq_move_test),
+	KUNIT_CASE(cq_move_forget_test),
+	KUNIT_CASE(cq_move_refused_test),
 	KUNIT_CASE(cq_overflow_test),
 	KUNIT_CASE(cq_hostile_consumer_test),
 	KUNIT_CASE(cq_arm_test),

@@ -4,6 +4,7 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
+#include <linux/sched/signal.h>
 
 #include "objects.h"
 #include "../queue/cq.h"
@@ -139,34 +140,19 @@ int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 	return 0;
 }
 
-/*
- * Move the completions that were not polled to @new and put it in place; the
- * old ring comes back in @new.  Indices go on where they were: the provider
- * holds its CQ lock from before the command until it has mapped the new ring.
- */
-static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *new)
+/* Return: 0: the CQ has the ring that was @ring, which is the old one now; -EINVAL; -EINTR. */
+static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 {
-	u32 cons, i;
-	int err = 0;
+	struct nhca_cq_move m;
+	int err;
 
-	spin_lock_irq(&cq->lock);
-	cons = cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
-	/* also if user space made its index nonsense */
-	if (cq->prod - cons > min(nhca_ring_entries(new), nhca_ring_entries(&cq->ring))) {
-		err = -EINVAL;
-		goto out;
-	}
-
-	for (i = cons; i != cq->prod; i++)
-		memcpy(nhca_ring_slot(new, i), nhca_ring_slot(&cq->ring, i),
-		       sizeof(struct nhca_cqe));
-	new->hdr->cons = cons;
-	new->hdr->prod = cq->prod;
-	nhca_cq_give(cq, new);
-	swap(cq->ring, *new);
-	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
-out:
-	spin_unlock_irq(&cq->lock);
+	nhca_cq_move_start(cq, &m, ring);
+	do {
+		err = nhca_cq_move_step(cq, &m);
+		/* a hostile consumer that goes on polling may keep it from ever ending */
+		if (err == -EAGAIN && fatal_signal_pending(current))
+			err = -EINTR;
+	} while (err == -EAGAIN);
 	return err;
 }
 
