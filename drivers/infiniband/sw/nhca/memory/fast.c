@@ -24,8 +24,10 @@
 static int fast_alloc_list(struct nhca_mr *mr)
 {
 	mr->kind = NHCA_MR_LIST;
-	mr->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces), GFP_KERNEL);
-	mr->next->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces), GFP_KERNEL);
+	mr->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
+				    GFP_KERNEL_ACCOUNT);
+	mr->next->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
+				    GFP_KERNEL_ACCOUNT);
 	return mr->pieces && mr->next->pieces ? 0 : -ENOMEM;
 }
 
@@ -52,10 +54,12 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 		return ERR_CAST(mr);
 	mr->max_pieces = max_sg;
 	mr->ibmr.type = gaps ? IB_MR_TYPE_SG_GAPS : IB_MR_TYPE_MEM_REG;
-	mr->next = kzalloc(sizeof(*mr->next), GFP_KERNEL);
-	if (mr->next)
+	mr->next = kzalloc(sizeof(*mr->next), GFP_KERNEL_ACCOUNT);
+	if (mr->next) {
+		spin_lock_init(&mr->next->lock);
 		err = gaps ? fast_alloc_list(mr) : fast_alloc_range(&mr->tces, mr) ?:
 			     fast_alloc_range(&mr->next->tces, mr);
+	}
 	if (err) {
 		nhca_mr_free(mr);
 		return ERR_PTR(err);
@@ -198,8 +202,7 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 
 	if (!nhca_mr_is_fast(mr))
 		return -EINVAL;
-	/* consumers map with interrupts disabled, too */
-	spin_lock_irqsave(&mr->mkey.lock, flags);
+	spin_lock_irqsave(&mr->next->lock, flags);
 	fast_unmap(mr->next);
 	ibmr->length = 0;
 	if (ibmr->type == IB_MR_TYPE_SG_GAPS)
@@ -211,17 +214,19 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		fast_unmap(mr->next);
 		ibmr->length = 0;
 	}
-	spin_unlock_irqrestore(&mr->mkey.lock, flags);
+	spin_unlock_irqrestore(&mr->next->lock, flags);
 	return n;
 }
 
-/* @mr's lock held; Return: 0 if IB_WR_REG_MR may open it so. */
+/* Return: 0 if IB_WR_REG_MR may open it so. */
 static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, u32 key,
 		      int access)
 {
 	u32 npieces = mr->next->mapped ? mr->next->npieces : mr->npieces;
 	u64 length = mr->ibmr.length;
 
+	lockdep_assert_held(&mr->mkey.lock);
+	lockdep_assert_held(&mr->next->lock);
 	if (mr->mkey.pd != party->pd || mr->mkey.valid)
 		return -EINVAL;
 	/* the variant is the consumer's, the index is not */
@@ -238,11 +243,13 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, 
 	return 0;
 }
 
-/* @mr's lock held, its key closed: what was mapped takes the place of what was open before. */
+/* The key is closed: what was mapped takes the place of what was open before. */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;
 
+	lockdep_assert_held(&mr->mkey.lock);
+	lockdep_assert_held(&next->lock);
 	if (!next->mapped)
 		return;
 	swap(mr->kind, next->kind);
@@ -257,6 +264,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 {
 	struct nhca_mkey *mk = nhca_mkey_get(lkey);
 	struct nhca_mr *mr;
+	unsigned long flags;
 	int err = -EINVAL;
 
 	if (!mk)
@@ -265,6 +273,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 		goto put;
 	mr = mk->mr;
 	spin_lock(&mk->lock);
+	spin_lock_irqsave(&mr->next->lock, flags);
 	err = fast_check(mr, party, key, access);
 	if (!err) {
 		fast_take(mr);
@@ -273,6 +282,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 		mk->length = mr->ibmr.length;
 		nhca_mkey_open(mk, key);
 	}
+	spin_unlock_irqrestore(&mr->next->lock, flags);
 	spin_unlock(&mk->lock);
 put:
 	nhca_mkey_put(mk);

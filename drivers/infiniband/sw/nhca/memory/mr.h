@@ -42,11 +42,15 @@ struct nhca_piece {
 
 /**
  * struct nhca_next - of a fast registration: what was mapped last and is not open yet
+ * @lock:   all below, and ibmr.iova and .length of the region; disables interrupts, as a consumer
+ *          may map with interrupts disabled; nests inside the key's lock
  * @kind, @pvo, @tces, @pieces, @npieces: as of struct nhca_mr, which takes them over when
  *          IB_WR_REG_MR opens them, and leaves its own here; owned
  * @mapped: there is something
  */
 struct nhca_next {
+	/* all below */
+	spinlock_t lock;
 	enum nhca_mr_kind kind;
 	u64 pvo;
 	struct nhca_range tces;
@@ -67,7 +71,7 @@ struct nhca_next {
  * @pieces, @npieces, @max_pieces: NHCA_MR_LIST; change only while the key is closed; owned.
  *           Of fast registration with TCEs: pages that are open, and that can be mapped;
  *           of what is not for fast registration: 0
- * @next:    of fast registration (memory/fast.c); under the key's lock; owned
+ * @next:    of fast registration (memory/fast.c); has a lock of its own; owned
  * @windows: bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
  * @lent:    pages of it have gone to the network stack by reference
  * @lend:    may they? not if its memory can be taken away from softirq or by others
