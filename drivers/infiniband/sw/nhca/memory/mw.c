@@ -165,13 +165,23 @@ void nhca_mw_qp_gone(const struct nhca_party *party)
 
 /* ---- bind ---- */
 
-/* What can be said without the region; the window's lock is held. */
+/*
+ * The key that the window gets: the index is the window's, the variant the consumer's.  Of
+ * new_rkey only the variant counts, as with other adapters, so that a consumer may give that alone.
+ */
+static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wqe)
+{
+	return (mk->key & ~0xffU) | (wqe->mw.new_rkey & 0xff);
+}
+
+/* What can be said without the region. */
 static int mw_check(const struct nhca_party *party, const struct nhca_mkey *mk,
 		    const struct nhca_send_wqe *wqe)
 {
-	u32 key = wqe->mw.mw_rkey, new_key = wqe->mw.new_rkey;
+	u32 key = wqe->mw.mw_rkey, new_key = mw_new_key(mk, wqe);
 
-	if ((new_key ^ mk->key) >> 8 || wqe->mw.access & ~NHCA_MW_ACCESS)
+	lockdep_assert_held(&mk->lock);
+	if (wqe->mw.access & ~NHCA_MW_ACCESS)
 		return -EINVAL;
 	/* C10-72: one domain for QP, window and region */
 	if (mk->pd != party->pd)
@@ -271,7 +281,8 @@ int nhca_mw_bind(const struct nhca_party *party, const struct nhca_send_wqe *wqe
 		if (rk)
 			mw_open(party, mk, rk, wqe);
 		else
-			WRITE_ONCE(mk->key, wqe->mw.new_rkey);
+			WRITE_ONCE(mk->key, mw_new_key(mk, wqe));
+		mkey_mw(mk)->ibmw.rkey = mk->key;
 	}
 	spin_unlock(&mk->lock);
 
