@@ -17,7 +17,7 @@ static int dm_map(struct nhca_mr *mr, struct nhca_dm *dm, u64 offset, u64 length
 	struct page **pages;
 	int err;
 
-	pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL);
+	pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;
 	for (i = 0; i < npages; i++)

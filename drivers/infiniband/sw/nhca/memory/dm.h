@@ -11,7 +11,7 @@
 /**
  * struct nhca_dm - a piece of device memory
  * @ibdm:  the core's part; it counts the regions and frees nothing that has some
- * @mem:   from vmalloc_user(); owned by @entry
+ * @mem:   from nhca_shared_alloc(); owned by @entry
  * @size:  bytes, a multiple of PAGE_SIZE; what was asked for is ibdm.length
  * @entry: by which user space maps it; owned
  */

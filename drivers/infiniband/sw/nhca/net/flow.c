@@ -109,7 +109,7 @@ void nhca_txq_put(struct nhca_txq *q)
 
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg)
 {
-	struct nhca_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL);
+	struct nhca_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
 
 	if (!flow)
 		return NULL;

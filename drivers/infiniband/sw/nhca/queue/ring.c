@@ -2,9 +2,12 @@
 /*
  * Memory of rings, and the way it gets into user space.
  */
+#include <linux/capability.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_umem.h>
@@ -12,14 +15,26 @@
 #include "../compat.h"
 #include "ring.h"
 
+/*
+ * Users choose how much: it is charged to their memory cgroup, and they are refused, not the
+ * OOM killer asked, where that has no more.
+ */
+#define NHCA_SHARED_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 /**
  * struct nhca_shared_mem - a mmap entry and the memory that it owns
  * @entry: counted by the core: one reference of the owner, one of each mmap() call
- * @mem:   from vmalloc_user()
+ * @mem:   owns its pages; a memory cgroup is charged for them until the last is gone
+ * @size:  bytes
+ * @mm:    whose RLIMIT_MEMLOCK they count for; counted, which does not keep the memory
+ * @budget: of the device, which gets @size back; or NULL
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
 	void *mem;
+	size_t size;
+	struct mm_struct *mm;
+	atomic_t *budget;
 };
 
 static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
@@ -27,17 +42,74 @@ static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
 	return container_of(entry, struct nhca_shared_mem, entry);
 }
 
-void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size,
+/*
+ * Pages that user space can map, one range of the kernel's addresses, as of vmalloc_user(), which
+ * charges nobody.  vfree() frees them.
+ */
+static void *shared_pages(size_t size)
+{
+	unsigned long n = size >> PAGE_SHIFT, i;
+	struct page **pages;
+	void *mem = NULL;
+
+	pages = kvmalloc_array(n, sizeof(*pages), NHCA_SHARED_GFP);
+	if (!pages)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		pages[i] = fatal_signal_pending(current) ? NULL :
+			   alloc_page(NHCA_SHARED_GFP | __GFP_ZERO);
+		if (!pages[i])
+			break;
+	}
+	if (i == n)
+		mem = vmap(pages, n, VM_MAP | VM_USERMAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
+	if (mem)
+		return mem;
+	while (i--)
+		__free_page(pages[i]);
+	kvfree(pages);
+	return NULL;
+}
+
+/*
+ * These pages cannot be swapped out, so they count as those do that a process pins for an adapter
+ * whose queues lie in its own memory (ib_umem_get()).
+ */
+static bool shared_charge(struct nhca_shared_mem *sm)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	long n = sm->size >> PAGE_SHIFT;
+
+	if (atomic64_add_return(n, &current->mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(n, &current->mm->pinned_vm);
+		return false;
+	}
+	sm->mm = current->mm;
+	mmgrab(sm->mm);
+	return true;
+}
+
+static void shared_uncharge(struct nhca_shared_mem *sm)
+{
+	atomic64_sub(sm->size >> PAGE_SHIFT, &sm->mm->pinned_vm);
+	mmdrop(sm->mm);
+}
+
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
 			struct rdma_user_mmap_entry **entry)
 {
 	struct nhca_shared_mem *sm;
 
-	sm = kzalloc(sizeof(*sm), GFP_KERNEL);
+	sm = kzalloc(sizeof(*sm), GFP_KERNEL_ACCOUNT);
 	if (!sm)
 		return NULL;
-	sm->mem = vmalloc_user(size);
-	if (!sm->mem)
+	sm->size = size;
+	sm->budget = budget;
+	if (!shared_charge(sm))
 		goto err_free;
+	sm->mem = shared_pages(size);
+	if (!sm->mem)
+		goto err_uncharge;
 	if (rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size))
 		goto err_vfree;
 	*entry = &sm->entry;
@@ -45,6 +117,8 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size,
 
 err_vfree:
 	vfree(sm->mem);
+err_uncharge:
+	shared_uncharge(sm);
 err_free:
 	kfree(sm);
 	return NULL;
@@ -58,7 +132,7 @@ static void *ring_map(struct ib_umem *umem)
 	struct page **pages;
 	void *mem;
 
-	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL);
+	pages = kvmalloc_array(n, sizeof(*pages), NHCA_SHARED_GFP);
 	if (!pages)
 		return NULL;
 	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0)
@@ -98,7 +172,7 @@ static void *ring_alloc_user(struct nhca_ring *r, size_t size, struct nhca_ring_
 	user->info.stride = r->stride;
 	if (nhca_ring_is_placed(user))
 		return ring_alloc_in(r, size, user);
-	mem = nhca_shared_alloc(user->uc, size, &r->entry);
+	mem = nhca_shared_alloc(user->uc, size, NULL, &r->entry);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
 	user->info.offset = rdma_user_mmap_get_offset(r->entry);
@@ -169,5 +243,8 @@ void nhca_mmap_free(struct rdma_user_mmap_entry *entry)
 	struct nhca_shared_mem *sm = to_shared_mem(entry);
 
 	vfree(sm->mem);
+	shared_uncharge(sm);
+	if (sm->budget)
+		atomic_sub(sm->size, sm->budget);
 	kfree(sm);
 }

@@ -140,13 +140,17 @@ void nhca_ring_free(struct nhca_ring *r);
  * device memory
  * @uc:    the user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
+ * @budget: NULL, or of the device: @size, which the caller has added, is taken off when the memory
+ *         goes; it stays if there is none
  * @entry: owns the memory; rdma_user_mmap_entry_remove() gives it back, and what is
  *         still mapped then goes with the mapping
  *
+ * The memory is charged to the caller's memory cgroup and counts for RLIMIT_MEMLOCK, unless the
+ * caller has CAP_IPC_LOCK, until it goes.
  * Context: process, may sleep.
- * Return: the memory, from vmalloc_user(), or NULL.
+ * Return: the memory, a range of vmalloc addresses; NULL: there is none, or no more for the caller.
  */
-void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size,
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
 			struct rdma_user_mmap_entry **entry);
 
 /**

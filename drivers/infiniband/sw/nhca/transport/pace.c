@@ -37,7 +37,7 @@ static enum hrtimer_restart nhca_pace_over(struct hrtimer *timer)
 
 struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp)
 {
-	struct nhca_pace *pace = kzalloc(sizeof(*pace), GFP_KERNEL);
+	struct nhca_pace *pace = kzalloc(sizeof(*pace), GFP_KERNEL_ACCOUNT);
 
 	if (!pace)
 		return NULL;

@@ -4,6 +4,7 @@
  */
 #include <linux/slab.h>
 
+#include "../memory/memcg.h"
 #include "engine.h"
 
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
@@ -200,7 +201,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 		max_sge = rq->wq.max_sge;
 	}
 
-	rq->rwr = kzalloc(struct_size(rq->rwr, sge, max_sge), GFP_KERNEL);
+	rq->rwr = kzalloc(struct_size(rq->rwr, sge, max_sge), GFP_KERNEL_ACCOUNT);
 	if (!rq->rwr) {
 		nhca_rwq_free(&rq->wq);
 		return -ENOMEM;
@@ -216,8 +217,9 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
-	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL);
-	qp->ride = kzalloc(sizeof(*qp->ride), GFP_KERNEL);
+	qp->memcg = nhca_memcg_get(rings);
+	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL_ACCOUNT);
+	qp->ride = kzalloc(sizeof(*qp->ride), GFP_KERNEL_ACCOUNT);
 	if (!qp->sq.times || !qp->ride) {
 		err = -ENOMEM;
 		goto err_beside;
@@ -263,6 +265,7 @@ err_sq:
 err_beside:
 	kfree(qp->ride);
 	kfree(qp->sq.times);
+	nhca_memcg_put(qp->memcg);
 	return err;
 }
 
@@ -310,6 +313,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	kfree(qp->ride);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
+	nhca_memcg_put(qp->memcg);
 }
 
 /* Both locks held. */
@@ -423,7 +427,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	}
 
 	if (mask & IB_QP_AV) {
-		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL);
+		av = nhca_av_create(qp->dev, &attr->ah_attr, GFP_KERNEL_ACCOUNT);
 		if (IS_ERR(av)) {
 			nhca_pace_free(pace);
 			return PTR_ERR(av);

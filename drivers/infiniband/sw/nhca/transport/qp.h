@@ -347,6 +347,7 @@ struct nhca_rss;
  * @flow:   its packets in the stack
  * @kick:   runs the engines when a post came with interrupts off or the stack
  *          gave back packets
+ * @memcg:  is charged for what the engines allocate on behalf of the QP's user; NULL: nobody is
  * @ride:   acknowledgments of what @rq takes that leave with what @sq sends; owned
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
@@ -389,6 +390,7 @@ struct nhca_qp {
 	struct nhca_sq sq;
 	struct nhca_rq rq;
 	struct nhca_ride *ride;
+	struct mem_cgroup *memcg;
 };
 
 static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)

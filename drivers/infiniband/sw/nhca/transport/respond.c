@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 
 #include "../observe/inject.h"
+#include "../memory/memcg.h"
 #include "engine.h"
 
 static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
@@ -284,8 +285,11 @@ static struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 /* Return: false without memory. */
 static bool nhca_res_there(struct nhca_rq *rq)
 {
+	struct nhca_qp *qp = container_of(rq, struct nhca_qp, rq);
+
 	if (!rq->res && rq->nres)
-		rq->res = kcalloc(rq->nres, sizeof(*rq->res), GFP_ATOMIC | __GFP_NOWARN);
+		rq->res = nhca_memcg_kzalloc(qp->memcg, array_size(rq->nres, sizeof(*rq->res)),
+					     GFP_ATOMIC | __GFP_NOWARN);
 	return rq->res || !rq->nres;
 }
 

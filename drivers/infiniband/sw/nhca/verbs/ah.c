@@ -39,7 +39,7 @@ static void nhca_ah_publish(struct nhca_dev *dev, u32 id, struct nhca_av *av)
 static int nhca_ah_setup(struct nhca_dev *dev, struct ib_ah *ibah,
 			 struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
-	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL : GFP_ATOMIC;
+	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC;
 	struct nhca_create_ah_resp resp = {};
 	struct nhca_av *av;
 	int err;

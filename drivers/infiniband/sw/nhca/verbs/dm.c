@@ -12,7 +12,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Take @size of what the device has. */
+/* Take @size of what the device has; the memory gives it back when its last mapping is gone. */
 static bool dm_charge(struct nhca_dev *dev, size_t size)
 {
 	int used = atomic_read(&dev->dm_bytes);
@@ -28,7 +28,8 @@ static void dm_free(struct nhca_dev *dev, struct nhca_dm *dm)
 {
 	if (dm->entry)
 		rdma_user_mmap_entry_remove(dm->entry);
-	atomic_sub(dm->size, &dev->dm_bytes);
+	else
+		atomic_sub(dm->size, &dev->dm_bytes);
 	kfree(dm);
 }
 
@@ -62,7 +63,7 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 		kfree(dm);
 		return ERR_PTR(-ENOMEM);
 	}
-	dm->mem = nhca_shared_alloc(to_nhca_uc(ibuc), dm->size, &dm->entry);
+	dm->mem = nhca_shared_alloc(to_nhca_uc(ibuc), dm->size, &dev->dm_bytes, &dm->entry);
 	if (dm->mem)
 		err = dm_respond(dm, attrs, NHCA_ATTR_ALLOC_DM_RESP);
 	if (err) {

@@ -107,7 +107,7 @@ static struct nhca_mcast_group *nhca_mcast_open(struct nhca_dev *dev,
 	if (dev->mcast.count >= NHCA_MAX_MCAST_GRP)
 		return ERR_PTR(-ENOMEM);
 
-	g = kzalloc(sizeof(*g), GFP_KERNEL);
+	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
 	g->mgid = *mgid;
@@ -149,7 +149,7 @@ static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 	if (g && g->count >= NHCA_MAX_MCAST_QP)
 		return -ENOMEM;
 
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;
 	m->qp = qp;

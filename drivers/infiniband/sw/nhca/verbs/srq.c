@@ -33,7 +33,7 @@ static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 		return err;
 
 	err = xa_alloc_cyclic(&dev->srq_ids, &srq->srqn, srq, nhca_srq_range,
-			      &dev->srq_next, GFP_KERNEL);
+			      &dev->srq_next, GFP_KERNEL_ACCOUNT);
 	if (err < 0)
 		goto err_wq;
 
