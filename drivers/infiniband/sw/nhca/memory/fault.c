@@ -18,7 +18,14 @@
 /* who failed and has not come back in this time is not the same request any more */
 #define FAULT_MEMORY	(5 * HZ)
 
+/*
+ * Prefetches at a time, on the host.  They may take long and there may be many: with a queue and
+ * few workers of their own they delay each other, and no engine's fault.
+ */
+#define PREFETCH_WORKERS	8
+
 struct workqueue_struct *nhca_fault_wq;
+struct workqueue_struct *nhca_prefetch_wq;
 
 /**
  * struct fault_want - what an engine is waiting for
@@ -207,22 +214,28 @@ static void prefetch_work(struct work_struct *work)
 
 	/* advice: if it is bad, whoever uses the memory will find out */
 	nhca_odp_fault(p->want.odp, p->want.off, p->want.len, p->want.mode);
+	nhca_odp_prefetch_end(p->want.odp);
 	nhca_odp_put(p->want.odp);
 	kfree(p);
 }
 
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode)
 {
-	struct fault_prefetch *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	struct fault_prefetch *p;
 
-	if (!p)
+	if (!nhca_odp_prefetch_begin(odp))
+		return -EAGAIN;
+	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	if (!p) {
+		nhca_odp_prefetch_end(odp);
 		return -ENOMEM;
+	}
 	p->want.odp = nhca_odp_get(odp);
 	p->want.off = off;
 	p->want.len = len;
 	p->want.mode = mode;
 	INIT_WORK(&p->work, prefetch_work);
-	queue_work(nhca_fault_wq, &p->work);
+	queue_work(nhca_prefetch_wq, &p->work);
 	return 0;
 }
 
@@ -230,11 +243,20 @@ int nhca_fault_init(void)
 {
 	/* not for reclaim: only user memory is faulted in, and that needs memory */
 	nhca_fault_wq = alloc_workqueue("nhca_fault", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	return nhca_fault_wq ? 0 : -ENOMEM;
+	if (!nhca_fault_wq)
+		return -ENOMEM;
+	nhca_prefetch_wq = alloc_workqueue("nhca_prefetch", WQ_UNBOUND, PREFETCH_WORKERS);
+	if (!nhca_prefetch_wq) {
+		destroy_workqueue(nhca_fault_wq);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /* What is queued runs to its end; it holds all that it needs. */
 void nhca_fault_exit(void)
 {
+	destroy_workqueue(nhca_prefetch_wq);
+	/* the last prefetch of a region may have left chunks to be taken away */
 	destroy_workqueue(nhca_fault_wq);
 }

@@ -307,7 +307,8 @@ int nhca_key_fault(const struct nhca_party *party, u32 rkey, u64 va, u32 len, in
 
 /**
  * nhca_mr_odp - register user memory that is not pinned (IB_ACCESS_ON_DEMAND)
- * @start, @length: 0 and SIZE_MAX: all memory of the process, now and later
+ * @start, @length: 0 and SIZE_MAX: all memory of the process, now and later; a region of no
+ *          bytes is as if it was pinned
  * Return: the region or ERR_PTR.
  */
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
@@ -319,7 +320,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
  * @wait: else it is done later, and nobody is told that it failed
  * Return: 0; -ENOENT: no such key; -EINVAL: not on demand; -EPERM: another domain,
  * or a region that is only read shall be written; -EFAULT: beyond the region, or no
- * such memory; -ENOMEM; -EINTR.
+ * such memory; -ENOMEM; -EINTR; -EAGAIN: too many prefetches of the region wait already.
  */
 int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
 		     enum ib_uverbs_advise_mr_advice advice, bool wait);
@@ -381,7 +382,8 @@ int nhca_remote_inv(const struct nhca_party *party, u32 rkey);
 
 /**
  * nhca_mw_bind - IB_WR_BIND_MW (IBTA 10.6.7.2): bind, move, shrink or unbind a window
- * @wqe: its mw part; length 0 unbinds
+ * @wqe: its mw part; length 0 unbinds; of new_rkey the low 8 bits count, and the window's
+ *       ibmw.rkey is the whole new key afterwards
  * What was open before is closed first; on failure the window stays as it was.
  * Return: 0, -EINVAL, -EACCES: completes with IB_WC_MW_BIND_ERR.
  */
@@ -399,6 +401,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 
 /**
  * nhca_mr_user - register user memory
+ * @length: bytes; 0: the region has no pages, and serves operations of no bytes only
  * @iova: the address that peers and SGEs use for @start
  * Return: the region or ERR_PTR.
  */

@@ -63,6 +63,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 		nhca_range_free(&mr->tces);
 	kvfree(mr->pieces);
 	nhca_mr_fast_free(mr);
+	nhca_odp_close(mr->odp);
 	nhca_odp_put(mr->odp);
 	nhca_dmabuf_free(mr->dmabuf);
 	/* takes NULL, and marks pages dirty if they could be written */
@@ -137,7 +138,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	/* neither end may wrap, and nothing may be beyond what this CPU can address */
-	if (!length || iova + length - 1 < iova || start + length - 1 < start)
+	if (length && (iova + length - 1 < iova || start + length - 1 < start))
 		return ERR_PTR(-EINVAL);
 	if (start != (unsigned long)start || length != (size_t)length)
 		return ERR_PTR(-EINVAL);
@@ -147,6 +148,9 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_USER;
 	mr->lend = true;
+	/* no bytes, no pages: the key opens nothing, and operations of no bytes ask no key */
+	if (!length)
+		goto start;
 
 	/* checks the rest of the addresses, and RLIMIT_MEMLOCK */
 	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
@@ -159,12 +163,19 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 			      umem->writable);
 	if (err)
 		goto err_free;
+start:
 	nhca_mr_start(mr, iova, length);
 	return &mr->ibmr;
 
 err_free:
 	nhca_mr_free(mr);
 	return ERR_PTR(err);
+}
+
+/* Its pages are pinned, all of them: perhaps it has none. */
+static bool mr_pinned(const struct nhca_mr *mr)
+{
+	return mr->umem || !mr->mkey.length;
 }
 
 int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *iova,
@@ -175,9 +186,9 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 	*access = mr->mkey.access;
 	*iova = mr->mkey.va;
 	*length = mr->mkey.length;
-	if (!mr->umem)
+	if (!mr_pinned(mr))
 		return -EOPNOTSUPP;
-	*start = mr->umem->address;
+	*start = mr->umem ? mr->umem->address : 0;
 	return 0;
 }
 
@@ -202,9 +213,9 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	bool lent;
 	int err;
 
-	if (!mr->umem)
+	if (!mr_pinned(mr))
 		return -EOPNOTSUPP;
-	if (ib_access_writable(access) && !mr->umem->writable)
+	if (mr->umem && ib_access_writable(access) && !mr->umem->writable)
 		return -EPERM;
 
 	/*

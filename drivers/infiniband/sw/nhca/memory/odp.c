@@ -61,6 +61,8 @@
  * @chunks:  by number - @first; changed under @lock; ODP_EMPTY: perhaps without pages
  * @lock:    chunks coming and going; their users
  * @reap:    takes chunks away
+ * @closed:  the region is gone; faults under way end soon, for nobody wants their pages
+ * @prefetches: faults that were asked for in advance and have not ended
  */
 struct nhca_odp {
 	refcount_t ref;
@@ -75,6 +77,8 @@ struct nhca_odp {
 	/* chunks coming and going */
 	struct mutex lock;
 	struct delayed_work reap;
+	bool closed;
+	atomic_t prefetches;
 };
 
 /**
@@ -380,6 +384,9 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 	int err = 0;
 
 	while (at < end) {
+		err = -ENOENT;
+		if (READ_ONCE(chunk->odp->closed))
+			break;
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
@@ -403,6 +410,9 @@ static s64 odp_fault(struct nhca_odp *odp, unsigned long va, unsigned long end,
 	s64 n = 0;
 
 	while (at < end) {
+		n = -ENOENT;
+		if (READ_ONCE(odp->closed))
+			break;
 		/* the last byte, since the next chunk may begin at 0 */
 		next = min(end - 1, at | (ODP_CHUNK_SIZE - 1)) + 1;
 		chunk = chunk_get(odp, at);
@@ -495,6 +505,22 @@ void nhca_odp_put(struct nhca_odp *odp)
 	kfree(odp);
 }
 
+void nhca_odp_close(struct nhca_odp *odp)
+{
+	if (odp)
+		WRITE_ONCE(odp->closed, true);
+}
+
+bool nhca_odp_prefetch_begin(struct nhca_odp *odp)
+{
+	return atomic_add_unless(&odp->prefetches, 1, NHCA_ODP_PREFETCHES);
+}
+
+void nhca_odp_prefetch_end(struct nhca_odp *odp)
+{
+	atomic_dec(&odp->prefetches);
+}
+
 u64 nhca_odp_id(const struct nhca_odp *odp)
 {
 	return odp->id;
@@ -506,6 +532,8 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	bool implicit = !start && length >= SIZE_MAX;
 	struct nhca_mr *mr;
 
+	if (!length)
+		return nhca_mr_user(dev, pd, start, length, iova, access);
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (implicit) {
@@ -514,7 +542,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 			return ERR_PTR(-EINVAL);
 		length = U64_MAX;
 	} else {
-		if (!length || iova + length - 1 < iova)
+		if (iova + length - 1 < iova)
 			return ERR_PTR(-EINVAL);
 		if (start != (unsigned long)start || length != (size_t)length ||
 		    start + length < start)

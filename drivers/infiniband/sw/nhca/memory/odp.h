@@ -40,7 +40,7 @@ int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca
  * Context: process, sleeps as long as the page fault takes; the caller counts @odp.
  * Return: bytes from @off on that were dealt with, at least 1; -EFAULT: no memory
  * there, or not with these rights; -ENOMEM; -ENOSPC; -EBUSY: the memory is being
- * changed all the time; -EINTR.
+ * changed all the time; -EINTR; -ENOENT: the region was deregistered meanwhile.
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -48,20 +48,40 @@ s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mo
 struct nhca_odp *nhca_odp_get(struct nhca_odp *odp);
 void nhca_odp_put(struct nhca_odp *odp);
 
+/**
+ * nhca_odp_close - the region is being deregistered: faults under way, and those that are queued,
+ * end within a few pages
+ * Nobody waits for them: they hold what they need.  Takes NULL.
+ * Context: any.
+ */
+void nhca_odp_close(struct nhca_odp *odp);
+
+/* prefetches of a region that may be queued at a time */
+#define NHCA_ODP_PREFETCHES	64
+
+/**
+ * nhca_odp_prefetch_begin - one prefetch more; nhca_odp_prefetch_end() when it is over
+ * Context: any.  Return: false if there are NHCA_ODP_PREFETCHES.
+ */
+bool nhca_odp_prefetch_begin(struct nhca_odp *odp);
+void nhca_odp_prefetch_end(struct nhca_odp *odp);
+
 /* a number that no other region has or had */
 u64 nhca_odp_id(const struct nhca_odp *odp);
 
 /**
  * nhca_fault_queue - let a worker fault something in; nobody waits for it
- * Context: process.  Return: 0, -ENOMEM.
+ * Context: process.
+ * Return: 0; -ENOMEM; -EAGAIN: NHCA_ODP_PREFETCHES of this region are queued.
  */
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
 /* module load and unload (memory/fault.c) */
 int nhca_fault_init(void);
 void nhca_fault_exit(void);
-/* the workers' queue */
+/* the workers' queues: what an engine waits for, and what nobody does */
 extern struct workqueue_struct *nhca_fault_wq;
+extern struct workqueue_struct *nhca_prefetch_wq;
 
 #else
 
@@ -71,6 +91,7 @@ static inline int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool writ
 	return -EACCES;
 }
 
+static inline void nhca_odp_close(struct nhca_odp *odp) { }
 static inline void nhca_odp_put(struct nhca_odp *odp) { }
 static inline int nhca_fault_init(void) { return 0; }
 static inline void nhca_fault_exit(void) { }

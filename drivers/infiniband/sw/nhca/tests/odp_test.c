@@ -3,9 +3,11 @@
  * KUnit: on-demand paging, on an address space of the test's own.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 #include "regions.h"
 #include "../memory/odp.h"
@@ -134,7 +136,6 @@ static void arguments_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, 0, U64_MAX, 8, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, 0, 0, 0)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, -addr, 0, 0)),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, 8, -4ULL, 0)),
@@ -199,7 +200,85 @@ static void fault_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
+/* Prefetches that cannot go on, because the test changes the address space, are bounded. */
+static void prefetch_bounded_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = odp_make(test, addr, ODP_SIZE, addr);
+	struct nhca_odp *odp = to_nhca_mr(mr)->odp;
+	int i, err = 0;
+
+	mmap_write_lock(current->mm);
+	for (i = 0; !err && i < 10 * NHCA_ODP_PREFETCHES; i++)
+		err = nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE);
+	mmap_write_unlock(current->mm);
+	KUNIT_EXPECT_EQ(test, err, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, i, NHCA_ODP_PREFETCHES + 1);
+
+	/* when they are over others may come */
+	flush_workqueue(nhca_prefetch_wq);
+	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE), 0);
+	flush_workqueue(nhca_prefetch_wq);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
+/* Deregistration does not wait for a prefetch, and a prefetch does not outlast it for long. */
+static void prefetch_cancelled_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE), before, after;
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = odp_make(test, addr, ODP_SIZE, addr);
+	int i;
+
+	before = get_mm_counter(current->mm, MM_ANONPAGES);
+	mmap_write_lock(current->mm);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, nhca_fault_queue(to_nhca_mr(mr)->odp, 0, ODP_SIZE,
+						       NHCA_ODP_WRITE), 0);
+	/* they are under way, and wait for us */
+	msleep(100);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+	mmap_write_unlock(current->mm);
+	flush_workqueue(nhca_prefetch_wq);
+	flush_workqueue(nhca_fault_wq);
+	after = get_mm_counter(current->mm, MM_ANONPAGES);
+	/* each ends after the pages that it asked for at once, one list of 64 */
+	KUNIT_EXPECT_LE(test, after - before, 3 * 64);
+}
+
+/* A region of no bytes is one: it opens nothing. */
+static void empty_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	static const int accesses[] = { ALL_ACCESS, ALL_ACCESS | IB_ACCESS_ON_DEMAND };
+	struct fixture *f = test->priv;
+	struct nhca_iter it;
+	struct ib_mr *mr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(accesses); i++) {
+		mr = i ? nhca_mr_odp(f->dev, f->party.pd, addr, 0, addr, accesses[i]) :
+			 nhca_mr_user(f->dev, f->party.pd, addr, 0, addr, accesses[i]);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+		KUNIT_EXPECT_EQ(test, mr->length, 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), -EACCES);
+		KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr, 1), -EACCES);
+		enter();
+		KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, mr->rkey, addr, 0,
+						    IB_ACCESS_REMOTE_WRITE), 0);
+		leave();
+		/* other rights of nothing */
+		KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->party.pd, IB_ACCESS_LOCAL_WRITE), 0);
+		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+	}
+}
+
 static struct kunit_case odp_cases[] = {
+	KUNIT_CASE(prefetch_bounded_test),
+	KUNIT_CASE(prefetch_cancelled_test),
+	KUNIT_CASE(empty_test),
 	KUNIT_CASE(life_test),
 	KUNIT_CASE(present_test),
 	KUNIT_CASE(implicit_test),
