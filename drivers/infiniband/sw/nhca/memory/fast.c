@@ -27,7 +27,7 @@ static int fast_alloc_list(struct nhca_mr *mr)
 	mr->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
 				    GFP_KERNEL_ACCOUNT);
 	mr->next->pieces = kvmalloc_array(mr->max_pieces, sizeof(*mr->pieces),
-				    GFP_KERNEL_ACCOUNT);
+					  GFP_KERNEL_ACCOUNT);
 	return mr->pieces && mr->next->pieces ? 0 : -ENOMEM;
 }
 

@@ -329,7 +329,7 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Entries @m->done to @end - 1 that wait in the old ring do not change: nobody need be kept away. */
+/* Entries @m->done to @end - 1 that wait in the old ring do not change, so no lock is needed. */
 static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 end)
 {
 	for (; m->done != end; m->done++)

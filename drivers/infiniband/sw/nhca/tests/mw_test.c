@@ -302,7 +302,7 @@ static void refuse_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind(f, mw, f->mrs[3], IOVA, 64, IB_ACCESS_REMOTE_READ), 0);
 }
 
-/* Of the new key only the variant is the consumer's: it may say that alone, or anything above it. */
+/* Only the variant of the new key is the consumer's: the bits above it do not matter. */
 static void low_byte_test(struct kunit *test)
 {
 	static const u32 above[] = { 0, 0x100, 0xffffff00 };
@@ -330,7 +330,7 @@ static void low_byte_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, local_inv(&f->qp, want, true), 0);
 		}
 	}
-	/* a type 1 window must get another key, and what is compared is the key that it would get */
+	/* a type 1 window must get another key: the key that it would get is compared */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 	wqe.mw.new_rkey = mw->mkey.key & 0xff;

@@ -3,10 +3,8 @@
  * The receive engine for connected QPs: requests in, data to its place, answers
  * owed (IBTA 9.7.4 for RC, 9.8.2 for UC).
  */
-#include <linux/slab.h>
-
-#include "../observe/inject.h"
 #include "../memory/memcg.h"
+#include "../observe/inject.h"
 #include "engine.h"
 
 static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
