@@ -43,7 +43,7 @@
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: there is none
  * @oldest_packets: PSNs that this request uses
  * @oldest_sent: PSNs of it that were sent, or requested from the responder
- * @oldest_wr_id: its wr_id
+ * @oldest_wr_id: its wr_id, often a pointer of the process; in the raw context only
  * @rq_posted: posted receives; 0 with an SRQ
  * @rq_psn:    expected PSN
  * @msn:       message sequence number

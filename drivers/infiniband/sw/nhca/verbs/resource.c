@@ -74,7 +74,12 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
 	return 0;
 }
 
-/* ---- queue pairs and channels; qpn, type and state the core says itself ---- */
+/*
+ * ---- queue pairs and channels ----
+ *
+ * The core itself reports qpn, type and state.  The table has no oldest_wr_id: programs use pointers
+ * as wr_id, and the table is readable without privileges.  The raw context is not.
+ */
 
 static const struct nhca_res_field qp_fields[] = {
 	FIELD(RES_U32, nhca_res_qp, path_mtu),
@@ -99,7 +104,6 @@ static const struct nhca_res_field qp_fields[] = {
 	FIELD(RES_HEX, nhca_res_qp, oldest_opcode),
 	FIELD(RES_U32, nhca_res_qp, oldest_packets),
 	FIELD(RES_U32, nhca_res_qp, oldest_sent),
-	FIELD(RES_HEX64, nhca_res_qp, oldest_wr_id),
 	FIELD(RES_U32, nhca_res_qp, rq_posted),
 	FIELD(RES_U32, nhca_res_qp, msn),
 	FIELD(RES_U32, nhca_res_qp, rq_bytes),
@@ -232,7 +236,7 @@ int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }
 
-/* ---- memory regions; who sees the raw context, and with it keys, has CAP_NET_ADMIN ---- */
+/* ---- memory regions: keys, PVO and address are in the raw context only (CAP_NET_ADMIN) ---- */
 
 static const struct nhca_res_field mr_fields[] = {
 	FIELD(RES_MR_KIND, nhca_res_mr, kind),
@@ -241,7 +245,6 @@ static const struct nhca_res_field mr_fields[] = {
 	FIELD(RES_U32, nhca_res_mr, bound_mws),
 	FIELD(RES_U32, nhca_res_mr, page_shift),
 	FIELD(RES_U64, nhca_res_mr, tces),
-	FIELD(RES_HEX64, nhca_res_mr, pvo),
 };
 
 int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
