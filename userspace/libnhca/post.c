@@ -7,8 +7,10 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <util/compiler.h>
 
 #include "nhca.h"
@@ -73,50 +75,46 @@ uint64_t nhca_qp_ex_ops(uint32_t ops)
 	return ex;
 }
 
-/* One of the POST commands, without a work request: they are in the ring. */
-static int doorbell(struct ibv_context *context, uint32_t command,
-		    uint32_t handle, uint32_t wqe_size)
+/*
+ * Ring a doorbell of a QP.  An ioctl, because the kernel refuses write() after a change of
+ * credentials and in a process that has imported the context.
+ * @method: NHCA_METHOD_QP_*_DOORBELL
+ * @attr: NHCA_ATTR_QP_*_DOORBELL_HANDLE
+ */
+static int doorbell(struct ibv_qp *ibqp, uint16_t method, uint16_t attr)
 {
-	struct ib_uverbs_post_send_resp resp;
 	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct {
-			__aligned_u64 response;
-			__u32 handle;
-			__u32 wr_count;
-			__u32 sge_count;
-			__u32 wqe_size;
-		} post;
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr handle;
 	} cmd = {
 		.hdr = {
-			.command = command,
-			.in_words = sizeof(cmd) / 4,
-			.out_words = sizeof(resp) / 4,
+			.length = sizeof(cmd),
+			.object_id = UVERBS_OBJECT_QP,
+			.method_id = method,
+			.num_attrs = 1,
+			.driver_id = NHCA_RDMA_DRIVER_ID,
 		},
-		.post = {
-			.response = (uintptr_t)&resp,
-			.handle = handle,
-			/* the kernel wants its own size even for none */
-			.wqe_size = wqe_size,
+		.handle = {
+			.attr_id = attr,
+			.flags = UVERBS_ATTR_F_MANDATORY,
+			.data = ibqp->handle,
 		},
 	};
-	ssize_t n;
+	int ret;
 
-	static_assert(sizeof(cmd.post) == sizeof(struct ib_uverbs_post_send) &&
-		      sizeof(cmd.post) == sizeof(struct ib_uverbs_post_recv) &&
-		      sizeof(cmd.post) == sizeof(struct ib_uverbs_post_srq_recv),
-		      "the three commands have one layout");
+	static_assert(sizeof(cmd) == sizeof(cmd.hdr) + sizeof(cmd.handle),
+		      "the attribute follows the header");
 
 	do {
-		n = write(context->cmd_fd, &cmd, sizeof(cmd));
-	} while (n < 0 && errno == EINTR);
-	return n == sizeof(cmd) ? 0 : n < 0 ? errno : EIO;
+		ret = ioctl(ibqp->context->cmd_fd, RDMA_VERBS_IOCTL, &cmd);
+	} while (ret && errno == EINTR);
+	return ret ? errno : 0;
 }
 
 int nhca_sq_doorbell(struct ibv_qp *ibqp)
 {
-	return doorbell(ibqp->context, IB_USER_VERBS_CMD_POST_SEND,
-			ibqp->handle, sizeof(struct ib_uverbs_send_wr));
+	return doorbell(ibqp, NHCA_METHOD_QP_SEND_DOORBELL,
+			NHCA_ATTR_QP_SEND_DOORBELL_HANDLE);
 }
 
 /*
@@ -367,8 +365,8 @@ int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 
 	ret = put_recvs(&to_nqp(ibqp)->rq, wr, bad_wr, &ring);
 	if (ring) {
-		err = doorbell(ibqp->context, IB_USER_VERBS_CMD_POST_RECV,
-			       ibqp->handle, sizeof(struct ib_uverbs_recv_wr));
+		err = doorbell(ibqp, NHCA_METHOD_QP_RECV_DOORBELL,
+			       NHCA_ATTR_QP_RECV_DOORBELL_HANDLE);
 		if (err) {
 			*bad_wr = wr;
 			ret = err;
@@ -377,23 +375,13 @@ int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	return ret;
 }
 
+/* QPs in error do not flush the receives of an SRQ, so it has no doorbell. */
 int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {
 	bool ring;
-	int ret;
-	int err;
 
-	ret = put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
-	if (ring) {
-		err = doorbell(ibsrq->context, IB_USER_VERBS_CMD_POST_SRQ_RECV,
-			       ibsrq->handle, sizeof(struct ib_uverbs_recv_wr));
-		if (err) {
-			*bad_wr = wr;
-			ret = err;
-		}
-	}
-	return ret;
+	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
 /* ibv_wq.post_recv: the kernel has no doorbell for those in error */

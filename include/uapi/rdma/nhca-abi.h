@@ -60,8 +60,8 @@ struct nhca_ring_hdr {
 #define NHCA_RING_HDR_SIZE	256
 
 /*
- * The kernel needs a receive doorbell after entries were produced to this RQ,
- * because the QP is in the error state and flushes them.  The producer loads
+ * The kernel needs NHCA_METHOD_QP_RECV_DOORBELL after entries were produced to
+ * this RQ, because the QP is in the error state and flushes them.  The producer loads
  * the flag after its store to @prod, with a full barrier in between.
  */
 #define NHCA_RING_F_NEED_DOORBELL	(1u << 0)
@@ -69,11 +69,11 @@ struct nhca_ring_hdr {
 /*
  * The kernel reads @arm_seq of this CQ with every entry that it produces, so that arming needs no
  * system call.  To arm, the consumer stores a value that differs from all recent ones, with one of
- * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  It also rings the CQ
- * doorbell if there are unconsumed entries and @cons differs from @last_event_cons (it has consumed
+ * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  It also sends
+ * IB_USER_VERBS_CMD_REQ_NOTIFY_CQ if there are unconsumed entries and @cons differs from @last_event_cons (it has consumed
  * entries since the last event).  A consumer that has armed and then consumes only some of the
  * entries makes the same check, again after a full barrier.  If the CQ has moderation, the consumer
- * rings the CQ doorbell whenever it arms.
+ * sends the command whenever it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
 

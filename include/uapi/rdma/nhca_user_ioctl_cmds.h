@@ -43,6 +43,29 @@ enum nhca_query_context_attrs {
 	NHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
+/*
+ * Methods of UVERBS_OBJECT_QP.
+ * NHCA_METHOD_CHANNEL_*: EINVAL if the QP is not a channel.
+ * NHCA_METHOD_QP_SEND_DOORBELL: run the send engine, after entries were produced to the SQ.
+ * NHCA_METHOD_QP_RECV_DOORBELL: see NHCA_RING_F_NEED_DOORBELL.
+ */
+enum nhca_qp_methods {
+	NHCA_METHOD_CHANNEL_ACQUIRE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_METHOD_CHANNEL_RELEASE,
+	NHCA_METHOD_CHANNEL_MODIFY,
+	NHCA_METHOD_CHANNEL_QUERY,
+	NHCA_METHOD_QP_SEND_DOORBELL,
+	NHCA_METHOD_QP_RECV_DOORBELL,
+};
+
+enum nhca_qp_send_doorbell_attrs {
+	NHCA_ATTR_QP_SEND_DOORBELL_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum nhca_qp_recv_doorbell_attrs {
+	NHCA_ATTR_QP_RECV_DOORBELL_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
 /* ---- channels ---- */
 
 /* Driver object: memory of a job.  Closing the file descriptor destroys its handles. */
@@ -85,14 +108,6 @@ enum nhca_job_mem_open_attrs {
 /* NHCA_METHOD_JOB_MEM_DEREG: after the last handle was destroyed, no more byte is accessed */
 enum nhca_job_mem_dereg_attrs {
 	NHCA_ATTR_JOB_MEM_DEREG_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
-};
-
-/* Methods of UVERBS_OBJECT_QP; EINVAL if the QP is not a channel */
-enum nhca_channel_methods {
-	NHCA_METHOD_CHANNEL_ACQUIRE = (1U << UVERBS_ID_NS_SHIFT),
-	NHCA_METHOD_CHANNEL_RELEASE,
-	NHCA_METHOD_CHANNEL_MODIFY,
-	NHCA_METHOD_CHANNEL_QUERY,
 };
 
 /*

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/nhca-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
 #define DEPTH		64
 #define SGES		4
@@ -427,32 +429,22 @@ static void fences_hold(const struct end *e)
 			die("memory outside of the region was written");
 }
 
-/* A doorbell: POST_SEND, POST_RECV or POST_SRQ_RECV without requests. */
-static void doorbell(struct end *e, uint32_t command, uint32_t handle)
-{
-	struct ib_uverbs_post_send_resp resp;
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_post_send post;
-	} cmd = {
-		.hdr = { command, sizeof(cmd) / 4, sizeof(resp) / 4 },
-		.post = {
-			.response = (uintptr_t)&resp,
-			.qp_handle = handle,
-			.wqe_size = command == IB_USER_VERBS_CMD_POST_SEND ?
-				    sizeof(struct ib_uverbs_send_wr) :
-				    sizeof(struct ib_uverbs_recv_wr),
-		},
-	};
-
-	/* what the kernel says to a QP in no state for it is not our point */
-	if (write(e->ctx->cmd_fd, &cmd, sizeof(cmd)) < 0 && errno != EINVAL)
-		die("doorbell: %s", strerror(errno));
-}
-
+/* Ring the send doorbell without the provider. */
 static void ring_sq(struct end *e)
 {
-	doorbell(e, IB_USER_VERBS_CMD_POST_SEND, e->qp->handle);
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr handle;
+	} cmd = {
+		.hdr = { .length = sizeof(cmd), .object_id = UVERBS_OBJECT_QP,
+			 .method_id = NHCA_METHOD_QP_SEND_DOORBELL, .num_attrs = 1,
+			 .driver_id = NHCA_RDMA_DRIVER_ID },
+		.handle = { .attr_id = NHCA_ATTR_QP_SEND_DOORBELL_HANDLE,
+			    .flags = UVERBS_ATTR_F_MANDATORY, .data = e->qp->handle },
+	};
+
+	if (ioctl(e->ctx->cmd_fd, RDMA_VERBS_IOCTL, &cmd))
+		die("doorbell: %s", strerror(errno));
 }
 
 static bool broken(enum ibv_qp_state state)

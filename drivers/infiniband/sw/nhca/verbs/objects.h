@@ -181,6 +181,9 @@ int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int m
 void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr);
 void nhca_destroy_channel(struct nhca_qp *qp);
 
+/* doorbell.c */
+extern const struct uapi_definition nhca_doorbell_defs[];
+
 /* job.c */
 extern const struct uapi_definition nhca_job_defs[];
 

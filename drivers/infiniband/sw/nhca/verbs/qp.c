@@ -329,18 +329,6 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* user space posts into its ring; this is only the doorbell */
-	if (qp->user) {
-		*bad_wr = wr;
-		if (wr || qp->rss)
-			return -EINVAL;
-		if (qp->channel)
-			nhca_channel_doorbell(qp->channel);
-		else
-			nhca_send_doorbell(qp);
-		return 0;
-	}
-
 	/* IBTA 10.3.1: an immediate error before RTS; SQD, SQE and ERR accept */
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
 		*bad_wr = wr;
@@ -384,15 +372,6 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err;
-
-	if (qp->user) {
-		*bad_wr = wr;
-		/* these have no receive queue */
-		if (wr || qp->channel || qp->rss)
-			return -EINVAL;
-		nhca_recv_doorbell(qp);
-		return 0;
-	}
 
 	err = nhca_post_recv_list(qp, wr, bad_wr);
 	/*

@@ -198,12 +198,6 @@ int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 	int err = 0;
 
-	/* user space posts into its ring; a doorbell has nothing to add */
-	if (srq->user) {
-		*bad_wr = wr;
-		return wr ? -EINVAL : 0;
-	}
-
 	for (; wr; wr = wr->next) {
 		err = nhca_rwq_post(&srq->wq, wr);
 		if (err) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Doorbells of user QPs: methods of UVERBS_OBJECT_QP.
+ *
+ * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative: ib_safe_file_access() refuses it in a
+ * process whose credentials differ from those that opened the file, which is every process that
+ * has changed its user id and every process that imported the context.
+ */
+#include "objects.h"
+#include "verbs.h"
+#include "../rcxt/rcxt.h"
+#include "../transport/qp.h"
+
+#define UVERBS_MODULE_NAME nhca
+#include <rdma/uverbs_named_ioctl.h>
+
+/* The QP of the driver: an XRC QP that a process has opened is an object of the core. */
+static struct nhca_qp *doorbell_qp(const struct uverbs_attr_bundle *attrs, u16 handle)
+{
+	struct ib_qp *ibqp = uverbs_attr_get_obj(attrs, handle);
+
+	return to_nhca_qp(ibqp->real_qp);
+}
+
+static int UVERBS_HANDLER(NHCA_METHOD_QP_SEND_DOORBELL)(struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_SEND_DOORBELL_HANDLE);
+
+	if (unlikely(qp->rss))
+		return -EINVAL;
+	if (qp->channel)
+		nhca_channel_doorbell(qp->channel);
+	else
+		nhca_send_doorbell(qp);
+	return 0;
+}
+
+static int UVERBS_HANDLER(NHCA_METHOD_QP_RECV_DOORBELL)(struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_RECV_DOORBELL_HANDLE);
+
+	/* These have no receive queue. */
+	if (qp->channel || qp->rss)
+		return -EINVAL;
+	nhca_recv_doorbell(qp);
+	return 0;
+}
+
+/* UVERBS_ACCESS_READ: several threads may ring at the same time. */
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_QP_SEND_DOORBELL,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_QP_SEND_DOORBELL_HANDLE, UVERBS_OBJECT_QP,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_QP_RECV_DOORBELL,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_QP_RECV_DOORBELL_HANDLE, UVERBS_OBJECT_QP,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
+ADD_UVERBS_METHODS(nhca_doorbell_methods, UVERBS_OBJECT_QP,
+		   &UVERBS_METHOD(NHCA_METHOD_QP_SEND_DOORBELL),
+		   &UVERBS_METHOD(NHCA_METHOD_QP_RECV_DOORBELL));
+
+const struct uapi_definition nhca_doorbell_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &nhca_doorbell_methods),
+	{}
+};

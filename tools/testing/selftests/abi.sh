@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: doorbells work whatever the credentials of the process
+# tier: check
+# lab: --nodes 1 --timeout 300
+# lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 600
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib.sh"
+
+for program in credentials; do
+	$program || LIB_FAILED=1
+done
