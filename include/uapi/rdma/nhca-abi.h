@@ -6,6 +6,12 @@
  * Each ring has one producer and one consumer; each index has one owner.
  * The kernel does not trust what it reads here: it bounds every index, and it
  * copies every entry once and checks the copy.
+ *
+ * This header may grow, never change: commands and responses get new fields at
+ * the end, and reserved fields a meaning.  Both sides accept a command or
+ * response that is shorter or longer than their own: missing fields are 0, and
+ * fields that the kernel does not know must be 0.  Structs within other structs
+ * or rings never grow.  Documentation/abi.rst has the rules.
  */
 #ifndef RDMA_NHCA_ABI_H
 #define RDMA_NHCA_ABI_H

@@ -34,17 +34,6 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 	return 0;
 }
 
-static int channel_copy_cmd(struct nhca_create_channel_cmd *cmd, struct ib_udata *udata)
-{
-	if (udata->inlen < sizeof(*cmd))
-		return -EINVAL;
-	/* a newer provider may want what this kernel does not have */
-	if (udata->inlen > sizeof(*cmd) &&
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EOPNOTSUPP;
-	return ib_copy_from_udata(cmd, udata, sizeof(*cmd));
-}
-
 int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			struct ib_udata *udata)
 {
@@ -60,7 +49,8 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	err = channel_check_init(init);
 	if (err)
 		return err;
-	err = channel_copy_cmd(&cmd, udata);
+	err = nhca_request(udata, &cmd, sizeof(cmd),
+			   offsetofend(struct nhca_create_channel_cmd, job));
 	if (err)
 		return err;
 

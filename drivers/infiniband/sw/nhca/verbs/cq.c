@@ -61,7 +61,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	struct nhca_create_cq_cmd cmd;
 	int err;
 
-	err = nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
 		return err;
 	user.mem = cmd.cq;
@@ -166,7 +166,7 @@ static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 
 	if (!cqe || cqe > NHCA_MAX_CQE)
 		return -EINVAL;
-	err = nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
 		return err;
 

@@ -149,8 +149,8 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 /* Another process imports the context: it is told what the first one was. */
 int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
 {
-	return uverbs_copy_to(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP, &nhca_ucontext_resp,
-			      sizeof(nhca_ucontext_resp));
+	return uverbs_copy_to_struct_or_zero(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP,
+					     &nhca_ucontext_resp, sizeof(nhca_ucontext_resp));
 }
 
 /* The core has destroyed every object of the context. */
@@ -208,7 +208,8 @@ ADD_UVERBS_METHODS(nhca_device_methods, UVERBS_OBJECT_DEVICE,
 ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_query_context, UVERBS_OBJECT_DEVICE,
 			     UVERBS_METHOD_QUERY_CONTEXT,
 			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_QUERY_CONTEXT_RESP,
-						 UVERBS_ATTR_TYPE(struct nhca_alloc_ucontext_resp),
+						 UVERBS_ATTR_STRUCT(struct nhca_alloc_ucontext_resp,
+								    features),
 						 UA_MANDATORY));
 
 const struct uapi_definition nhca_device_defs[] = {

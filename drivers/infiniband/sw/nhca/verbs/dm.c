@@ -40,7 +40,7 @@ static int dm_respond(const struct nhca_dm *dm, struct uverbs_attr_bundle *attrs
 		.size = dm->size,
 	};
 
-	return uverbs_copy_to(attrs, attr, &resp, sizeof(resp));
+	return uverbs_copy_to_struct_or_zero(attrs, attr, &resp, sizeof(resp));
 }
 
 struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
@@ -116,7 +116,7 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DM_QUERY,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),
 			    UVERBS_ATTR_PTR_OUT(NHCA_ATTR_DM_QUERY_RESP,
-						UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
+						UVERBS_ATTR_STRUCT(struct nhca_alloc_dm_resp, size),
 						UA_MANDATORY),
 			    UVERBS_ATTR_PTR_OUT(NHCA_ATTR_DM_QUERY_RESP_LENGTH,
 						UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
@@ -125,7 +125,7 @@ ADD_UVERBS_METHODS(nhca_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(NHCA_METHOD
 
 ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_ALLOC_DM_RESP,
-						 UVERBS_ATTR_TYPE(struct nhca_alloc_dm_resp),
+						 UVERBS_ATTR_STRUCT(struct nhca_alloc_dm_resp, size),
 						 UA_MANDATORY));
 
 const struct uapi_definition nhca_dm_defs[] = {

@@ -8,6 +8,7 @@
 #define NHCA_VERBS_OBJECTS_H
 
 #include <linux/atomic.h>
+#include <linux/uaccess.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "../nhca.h"
@@ -31,26 +32,43 @@ static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 }
 
 /**
- * nhca_respond - answer a verb of user space
- * Return: 0, -EFAULT, -EINVAL if the provider has no room for the answer.
+ * nhca_respond - copy the driver's response of a verb to user space
+ * @udata: of the verb
+ * @resp: the response
+ * @len: bytes of @resp
+ *
+ * An older provider has a shorter buffer and gets the fields that it knows.  A newer one has a
+ * longer buffer, of which the rest is cleared.
+ * Context: process, sleeps.
+ * Return: 0 or -EFAULT.
  */
 static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
 {
-	if (udata->outlen < len)
-		return -EINVAL;
-	return ib_copy_to_udata(udata, resp, len);
+	if (udata->outlen > len && clear_user(udata->outbuf + len, udata->outlen - len))
+		return -EFAULT;
+	return ib_copy_to_udata(udata, resp, min(len, udata->outlen));
 }
 
 /**
- * nhca_request - what user space asks of a verb beyond the standard
- * @cmd: filled with it, and with zeros where the provider says nothing, as older ones do
- * Return: 0, -EFAULT, -EOPNOTSUPP: it asks for what this driver does not know.
+ * nhca_request - copy the driver's command of a verb from user space
+ * @udata: of the verb; NULL if the kernel calls
+ * @cmd: the command
+ * @len: bytes of @cmd
+ * @least: bytes that every provider sends
+ *
+ * An older provider sends fewer bytes; the rest of @cmd is 0.  A newer one may send more, which
+ * must be 0.
+ * Context: process, sleeps.
+ * Return: 0, -EFAULT, -EINVAL: fewer than @least bytes, -EOPNOTSUPP: a field that this driver does
+ * not know is not 0.
  */
-static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len)
+static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len, size_t least)
 {
 	memset(cmd, 0, len);
 	if (!udata)
 		return 0;
+	if (udata->inlen < least)
+		return -EINVAL;
 	if (udata->inlen > len && !ib_is_udata_cleared(udata, len, udata->inlen - len))
 		return -EOPNOTSUPP;
 	return ib_copy_from_udata(cmd, udata, min(len, udata->inlen));

@@ -89,7 +89,7 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (init->rwq_ind_tbl)
 		return nhca_create_rss(ibqp, init, udata);
 
-	err = nhca_qp_check_init(init, udata) ?: nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_qp_check_init(init, udata) ?: nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
 		return err;
 	rings.sq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.sq };

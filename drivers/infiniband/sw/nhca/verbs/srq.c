@@ -24,7 +24,7 @@ static int nhca_srq_setup(struct nhca_srq *srq, struct ib_srq_attr *attr,
 	struct nhca_create_srq_cmd cmd;
 	int err;
 
-	err = nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
 		return err;
 	user.mem = cmd.rq;
@@ -123,9 +123,8 @@ static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 	struct nhca_rwq new;
 	int err;
 
-	if (udata && udata->inlen < offsetofend(struct nhca_modify_srq_cmd, ring_info_addr))
-		return -EINVAL;
-	err = nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_request(udata, &cmd, sizeof(cmd),
+			   offsetofend(struct nhca_modify_srq_cmd, ring_info_addr));
 	if (err)
 		return err;
 

@@ -61,7 +61,7 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (init->max_wr > NHCA_MAX_QP_WR || init->max_sge > NHCA_MAX_SGE)
 		return ERR_PTR(-EINVAL);
-	err = nhca_request(udata, &cmd, sizeof(cmd));
+	err = nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
 		return ERR_PTR(err);
 	wq = kzalloc(sizeof(*wq), GFP_KERNEL_ACCOUNT);
@@ -192,6 +192,7 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 			  struct nhca_create_rss_cmd *cmd)
 {
 	const struct ib_qp_cap *cap = &init->cap;
+	int err;
 
 	if (!udata || init->qp_type != IB_QPT_RAW_PACKET || init->create_flags)
 		return -EOPNOTSUPP;
@@ -199,13 +200,10 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 	if (init->send_cq || init->recv_cq || init->srq || cap->max_send_wr || cap->max_recv_wr ||
 	    cap->max_inline_data)
 		return -EINVAL;
-	if (udata->inlen < sizeof(*cmd))
-		return -EINVAL;
-	if (udata->inlen > sizeof(*cmd) &&
-	    !ib_is_udata_cleared(udata, sizeof(*cmd), udata->inlen - sizeof(*cmd)))
-		return -EOPNOTSUPP;
-	if (ib_copy_from_udata(cmd, udata, sizeof(*cmd)))
-		return -EFAULT;
+	err = nhca_request(udata, cmd, sizeof(*cmd),
+			   offsetofend(struct nhca_create_rss_cmd, rx_hash_key));
+	if (err)
+		return err;
 	if ((cmd->rx_hash_fields & ~NHCA_RSS_FIELDS) || cmd->reserved)
 		return -EOPNOTSUPP;
 	return 0;

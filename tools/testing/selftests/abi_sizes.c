@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Providers of another version: each command with a driver's part of each length.  A shorter or
+ * longer command and response is accepted, a response is never longer than its buffer, and a
+ * command with a field that the kernel does not know is refused.
+ */
+#include <stddef.h>
+#include <sys/ioctl.h>
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <rdma/nhca-abi.h>
+
+#include "verbs_test.h"
+
+#define LONGER	64	/* bytes beyond a struct that are tried */
+#define FILLER	0xa5
+
+/* A command: the core's part with its response, the driver's part with its response. */
+struct command {
+	uint32_t number;
+	void *core;
+	uint16_t core_len;
+	void *core_resp;
+	uint16_t core_resp_len;
+	const void *drv;
+	uint16_t drv_len;
+	uint16_t resp_len;	/* of the driver's response */
+};
+
+static uint8_t drv_buf[512], resp_buf[512];
+
+/* Return: 0 or an errno. */
+static int invoke(const struct command *c, uint16_t drv_len, uint16_t resp_len)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr[5];
+	} cmd = {
+		.hdr = { .length = sizeof(cmd), .object_id = UVERBS_OBJECT_DEVICE,
+			 .method_id = UVERBS_METHOD_INVOKE_WRITE,
+			 .driver_id = NHCA_RDMA_DRIVER_ID },
+	};
+	struct ib_uverbs_attr *a = cmd.attr;
+
+	*a++ = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_WRITE_CMD,
+		.len = 8, .flags = UVERBS_ATTR_F_MANDATORY, .data = c->number };
+	*a++ = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_CORE_IN, .len = c->core_len,
+		.flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)c->core };
+	*a++ = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_CORE_OUT, .len = c->core_resp_len,
+		.flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)c->core_resp };
+	if (c->core_len <= 8)
+		memcpy(&cmd.attr[1].data, c->core, c->core_len);
+	if (drv_len) {
+		*a = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_UHW_IN, .len = drv_len,
+			.flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)drv_buf };
+		if (drv_len <= 8)
+			memcpy(&a->data, drv_buf, drv_len);
+		a++;
+	}
+	if (resp_len)
+		*a++ = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_UHW_OUT, .len = resp_len,
+			.flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)resp_buf };
+	cmd.hdr.num_attrs = a - cmd.attr;
+	cmd.hdr.length = sizeof(cmd.hdr) + cmd.hdr.num_attrs * sizeof(*a);
+	memset(resp_buf, FILLER, sizeof(resp_buf));
+	return ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
+}
+
+static bool destroy(uint32_t number, uint32_t handle)
+{
+	struct ib_uverbs_destroy_qp cmd = { .qp_handle = handle };
+	struct ib_uverbs_destroy_cq cq = { .cq_handle = handle };
+	uint8_t resp[8] = {};
+	struct command c = { number, &cmd, sizeof(cmd), resp, 4, NULL, 0, 0 };
+
+	_Static_assert(offsetof(struct ib_uverbs_destroy_srq, srq_handle) ==
+		       offsetof(struct ib_uverbs_destroy_qp, qp_handle), "SRQ as QP");
+	if (number == IB_USER_VERBS_CMD_DESTROY_CQ) {
+		c.core = &cq;
+		c.core_len = sizeof(cq);
+		c.core_resp_len = 8;
+	}
+	VERB(invoke(&c, 0, 0));
+	return true;
+}
+
+/* @undo: the command that destroys what @c makes; @least: bytes that @c->drv must have */
+static bool every_size(const struct command *c, uint32_t undo, uint16_t least)
+{
+	uint32_t *handle = c->core_resp;
+	uint16_t n;
+
+	memset(drv_buf, 0, sizeof(drv_buf));
+	if (c->drv)
+		memcpy(drv_buf, c->drv, c->drv_len);
+	for (n = 0; n <= c->drv_len + LONGER; n += 4) {
+		int err = invoke(c, n, c->resp_len);
+
+		REQUIRE(err == (n < least ? EINVAL : 0), "command of %u bytes: %s", n,
+			strerror(err));
+		if (!err && !destroy(undo, *handle))
+			return false;
+	}
+	for (n = c->drv_len + 4; n <= c->drv_len + LONGER; n += 4) {
+		int err;
+
+		drv_buf[n - 1] = 1;
+		err = invoke(c, n, c->resp_len);
+		REQUIRE(err == EOPNOTSUPP, "unknown field at %u: %s", n - 1, strerror(err));
+		drv_buf[n - 1] = 0;
+	}
+	for (n = 0; n <= c->resp_len + LONGER; n += 4) {
+		VERB(invoke(c, c->drv_len, n));
+		for (uint16_t i = c->resp_len; i < n; i++)
+			REQUIRE(!resp_buf[i], "byte %u of %u is not cleared", i, n);
+		for (uint16_t i = n; i < sizeof(resp_buf); i++)
+			REQUIRE(resp_buf[i] == FILLER, "byte %u is behind %u", i, n);
+		if (!destroy(undo, *handle))
+			return false;
+	}
+	return true;
+}
+
+static bool cqs(struct pair *p)
+{
+	struct ib_uverbs_create_cq cmd = { .cqe = 16, .comp_channel = -1 };
+	struct ib_uverbs_create_cq_resp resp = {};
+	const struct command c = { IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp),
+		NULL, sizeof(struct nhca_create_cq_cmd), sizeof(struct nhca_create_cq_resp) };
+
+	(void)p;
+	return every_size(&c, IB_USER_VERBS_CMD_DESTROY_CQ, 0);
+}
+
+static bool srqs(struct pair *p)
+{
+	struct ib_uverbs_create_srq cmd = { .pd_handle = dev.pd->handle, .max_wr = 16, .max_sge = 1 };
+	struct ib_uverbs_create_srq_resp resp = {};
+	const struct command c = { IB_USER_VERBS_CMD_CREATE_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp),
+		NULL, sizeof(struct nhca_create_srq_cmd), sizeof(struct nhca_create_srq_resp) };
+
+	(void)p;
+	return every_size(&c, IB_USER_VERBS_CMD_DESTROY_SRQ, 0);
+}
+
+static bool qps(struct pair *p)
+{
+	struct ib_uverbs_create_qp cmd = { .pd_handle = dev.pd->handle, .max_send_wr = 16,
+		.max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = IBV_QPT_RC };
+	struct ib_uverbs_create_qp_resp resp = {};
+	const struct command c = { IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp),
+		NULL, sizeof(struct nhca_create_qp_cmd), sizeof(struct nhca_create_qp_resp) };
+
+	p->a.cq = make_cq(16, NULL, 0);
+	REQUIRE(p->a.cq, "ibv_create_cq_ex: %m");
+	cmd.send_cq_handle = ibv_cq_ex_to_cq(p->a.cq)->handle;
+	cmd.recv_cq_handle = cmd.send_cq_handle;
+	return every_size(&c, IB_USER_VERBS_CMD_DESTROY_QP, 0);
+}
+
+static bool channels(struct pair *p)
+{
+	const struct nhca_create_channel_cmd drv = { .job = 77, .frames = 16 };
+	struct ib_uverbs_create_qp cmd = { .pd_handle = dev.pd->handle, .max_send_wr = 16,
+		.qp_type = IBV_QPT_DRIVER };
+	struct ib_uverbs_create_qp_resp resp = {};
+	const struct command c = { IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp),
+		&drv, sizeof(drv), sizeof(struct nhca_create_channel_resp) };
+
+	p->a.cq = make_cq(16, NULL, 0);
+	REQUIRE(p->a.cq, "ibv_create_cq_ex: %m");
+	cmd.send_cq_handle = ibv_cq_ex_to_cq(p->a.cq)->handle;
+	cmd.recv_cq_handle = cmd.send_cq_handle;
+	return every_size(&c, IB_USER_VERBS_CMD_DESTROY_QP,
+			  offsetof(struct nhca_create_channel_cmd, frames));
+}
+
+/* UVERBS_METHOD_QUERY_CONTEXT: the response is an attribute */
+static bool contexts(struct pair *p)
+{
+	(void)p;
+	for (uint16_t n = 0; n <= sizeof(struct nhca_alloc_ucontext_resp) + LONGER; n += 4) {
+		struct {
+			struct ib_uverbs_ioctl_hdr hdr;
+			struct ib_uverbs_attr attr;
+		} cmd = {
+			.hdr = { .length = sizeof(cmd), .object_id = UVERBS_OBJECT_DEVICE,
+				 .method_id = UVERBS_METHOD_QUERY_CONTEXT, .num_attrs = 1,
+				 .driver_id = NHCA_RDMA_DRIVER_ID },
+			.attr = { .attr_id = NHCA_ATTR_QUERY_CONTEXT_RESP, .len = n,
+				  .flags = UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)resp_buf },
+		};
+		int err;
+
+		memset(resp_buf, FILLER, sizeof(resp_buf));
+		err = ioctl(dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
+		REQUIRE(err == (n < 4 ? EINVAL : 0), "response of %u bytes: %s", n, strerror(err));
+		for (uint16_t i = sizeof(struct nhca_alloc_ucontext_resp); i < n; i++)
+			REQUIRE(!resp_buf[i], "byte %u of %u is not cleared", i, n);
+		for (uint16_t i = n; i < sizeof(resp_buf); i++)
+			REQUIRE(resp_buf[i] == FILLER, "byte %u is behind %u", i, n);
+	}
+	return true;
+}
+
+static const struct test tests[] = {
+	{ "create CQ: commands and responses of every length", cqs, false },
+	{ "create SRQ: commands and responses of every length", srqs, false },
+	{ "create QP: commands and responses of every length", qps, false },
+	{ "create channel: commands and responses of every length", channels, false },
+	{ "query context: responses of every length", contexts, false },
+};
+
+int main(int argc, char **argv)
+{
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+}
