@@ -27,8 +27,8 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 		goto err_free;
 
 	/* It asks the kernel for timestamps if wc_flags have them. */
-	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
-				   &resp.ibv_resp, sizeof(resp), 0);
+	ret = nhca_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
+				    &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
 		goto err_place;
 

@@ -76,7 +76,7 @@ static int nhca_query_rt_values(struct ibv_context *context,
 				struct ibv_values_ex *values)
 {
 	if (!check_comp_mask(values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK))
-		return EINVAL;
+		return EOPNOTSUPP;
 
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
 		/* Ticks as one number, as all providers give them. */

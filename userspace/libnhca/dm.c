@@ -92,7 +92,7 @@ struct ibv_dm *nhca_alloc_dm(struct ibv_context *context,
 	int ret;
 
 	if (!check_comp_mask(attr->comp_mask, 0)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	dm = calloc(1, sizeof(*dm));

@@ -16,7 +16,7 @@
 #include "nhca-abi.h"
 #include "nhcadv.h"
 
-/* What newer releases of rdma-core want to know, and we have nothing to say to */
+/* Newer releases of rdma-core have more arguments, which this provider does not use. */
 #if NHCA_RDMA_CORE < 54
 #define nhca_cmd_reg_dmabuf_mr ibv_cmd_reg_dmabuf_mr
 #else
@@ -27,6 +27,17 @@
 #else
 #define nhca_cmd_get_context(vctx, cmd, size, ...) \
 	ibv_cmd_get_context(vctx, cmd, size, NULL, __VA_ARGS__)
+#endif
+#if NHCA_RDMA_CORE < 59
+#define nhca_cmd_create_cq_ex ibv_cmd_create_cq_ex
+#else
+#define nhca_cmd_create_cq_ex(context, attr, ...) \
+	ibv_cmd_create_cq_ex(context, attr, NULL, __VA_ARGS__)
+#endif
+#if NHCA_RDMA_CORE < 64
+#define nhca_cmd_create_qp_ex2 ibv_cmd_create_qp_ex2
+#else
+#define nhca_cmd_create_qp_ex2(...) ibv_cmd_create_qp_ex2(__VA_ARGS__, NULL)
 #endif
 
 /* What a QP needs room for if it is to post ATOMIC WRITE, which takes the bytes at once */

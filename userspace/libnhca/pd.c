@@ -90,7 +90,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;

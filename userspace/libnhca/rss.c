@@ -201,9 +201,9 @@ struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 		return NULL;
 	/* The hash is in our part of the command. */
 	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE;
-	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kernel_attr,
-				    &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				    sizeof(resp));
+	ret = nhca_cmd_create_qp_ex2(context, &qp->vqp, &kernel_attr,
+				     &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				     sizeof(resp));
 	if (ret) {
 		free(qp);
 		errno = ret;
