@@ -113,16 +113,13 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 			   sizeof(struct nhca_send_wqe),
 			   max_t(size_t, cap->max_inline_data,
 				 cap->max_send_sge * sizeof(struct nhca_sge)),
-			   cap->max_send_wr, cap->max_send_sge);
-	if (ret)
-		goto err_destroy;
-
-	ret = nhca_wq_init(&qp->rq, context, &resp.drv_payload.rq,
+			   cap->max_send_wr, cap->max_send_sge) ?:
+	      nhca_wq_init(&qp->rq, context, &resp.drv_payload.rq,
 			   sizeof(struct nhca_recv_wqe),
 			   cap->max_recv_sge * sizeof(struct nhca_sge),
 			   cap->max_recv_wr, cap->max_recv_sge);
 	if (ret)
-		goto err_sq;
+		goto err_destroy;
 
 	qp->max_inline = cap->max_inline_data;
 	qp->ops = nhca_send_ops(attr->qp_type, features);
@@ -138,9 +135,8 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	}
 	return &qp->vqp.qp;
 
-err_sq:
-	nhca_wq_fini(&qp->sq);
 err_destroy:
+	/* The kernel's QP first: it writes to the rings. */
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_rings:
 	nhca_ring_unmap(&qp->sq.ring);
@@ -206,10 +202,8 @@ int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
 {
 	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
 
-	if (attr->comp_mask)
-		return EINVAL;
-	/* Bursts are as they are: see the user's guide. */
-	if (attr->max_burst_sz || attr->typical_pkt_sz)
+	/* Bursts are not configurable: see the user's guide. */
+	if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz)
 		return EOPNOTSUPP;
 	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
