@@ -51,9 +51,10 @@ tools: $(TOOL_PROGRAMS)	## the commands in C
 man:	## manual pages of the provider's calls, of Markdown by pandoc
 	+$(USERSPACE_CALL) man
 
-install: install-tools | root	## module, module index, provider and commands on this machine (root)
-	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= modules_install
-	depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1)
+install: install-tools | $(if $(DESTDIR),,root)	## module, module index, provider and commands on this machine (root), or in DESTDIR=
+	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	$(if $(DESTDIR),,depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1))
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
 
 # A configuration that somebody has changed stays.
