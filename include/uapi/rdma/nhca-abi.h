@@ -76,10 +76,10 @@ struct nhca_ring_hdr {
  * The kernel reads @arm_seq of this CQ with every entry that it produces, so that arming needs no
  * system call.  To arm, the consumer stores a value that differs from all recent ones, with one of
  * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  It also sends
- * IB_USER_VERBS_CMD_REQ_NOTIFY_CQ if there are unconsumed entries and @cons differs from @last_event_cons (it has consumed
- * entries since the last event).  A consumer that has armed and then consumes only some of the
- * entries makes the same check, again after a full barrier.  If the CQ has moderation, the consumer
- * sends the command whenever it arms.
+ * IB_USER_VERBS_CMD_REQ_NOTIFY_CQ if there are unconsumed entries and @cons differs from
+ * @last_event_cons (it has consumed entries since the last event). A consumer that has armed and
+ * then consumes only some of the entries makes the same check, again after a full barrier. If
+ * the CQ has moderation, the consumer sends the command whenever it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
 

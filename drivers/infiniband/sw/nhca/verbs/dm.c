@@ -125,7 +125,8 @@ ADD_UVERBS_METHODS(nhca_dm_methods, UVERBS_OBJECT_DM, &UVERBS_METHOD(NHCA_METHOD
 
 ADD_UVERBS_ATTRIBUTES_SIMPLE(nhca_dm_alloc, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 			     UVERBS_ATTR_PTR_OUT(NHCA_ATTR_ALLOC_DM_RESP,
-						 UVERBS_ATTR_STRUCT(struct nhca_alloc_dm_resp, size),
+						 UVERBS_ATTR_STRUCT(struct nhca_alloc_dm_resp,
+								    size),
 						 UA_MANDATORY));
 
 const struct uapi_definition nhca_dm_defs[] = {

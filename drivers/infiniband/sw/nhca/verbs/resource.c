@@ -77,8 +77,8 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
 /*
  * ---- queue pairs and channels ----
  *
- * The core itself reports qpn, type and state.  The table has no oldest_wr_id: programs use pointers
- * as wr_id, and the table is readable without privileges.  The raw context is not.
+ * The core itself reports qpn, type and state.  The table has no oldest_wr_id: programs use
+ * pointers as wr_id, and the table is readable without privileges.  The raw context is not.
  */
 
 static const struct nhca_res_field qp_fields[] = {
