@@ -201,6 +201,7 @@ struct msg_lane {
  * @told_segment: of our packets, as the last grant says it
  * @grant:   version of that, @grant_known: which the peer has confirmed
  * @theirs:  version of the peer's grant that we have, 0: none
+ * @fences:  the peer's adapter takes fences
  * @alive:   is used
  * @silent:  since when an answer is owed, NEVER: none is
  * @ping:    when to probe a path that is dead, or that has only the stream to tell from
@@ -228,6 +229,7 @@ struct msg_route {
 	uint64_t grant_due;
 	uint32_t theirs;
 	uint32_t recoveries;
+	bool fences;
 	bool alive;
 	uint64_t silent;
 	uint64_t ping;
@@ -412,7 +414,7 @@ struct nhcadv_msg_ep {
 /* ---- wr_id and cookie: which lane of which route ---- */
 
 enum msg_what { WHAT_TRANSFER, WHAT_AGAIN, WHAT_PROBE, WHAT_CANCEL, WHAT_REFUSE, WHAT_PACKET,
-		WHAT_PING, WHAT_SOURCE };
+		WHAT_PING, WHAT_SOURCE, WHAT_FENCE };
 
 static inline uint64_t msg_name(const struct msg_route *route, uint32_t lane, enum msg_what what,
 				uint32_t number)
@@ -462,6 +464,7 @@ struct msg_grant {
 	struct msg_address_path at;
 	uint32_t version;
 	uint32_t count;
+	bool fences;
 	uint64_t rcxts[MSG_MAX_LANES];
 };
 
@@ -512,6 +515,11 @@ void msg_route_heard(struct msg_route *route);
 void msg_route_asked(struct msg_route *route);
 /* The stream waits: is it the path, or the program? */
 void msg_route_doubt(struct msg_route *route);
+/*
+ * Asks the peer's adapter to refuse what may come of the lane's write, over this route, or over another
+ * one if this one is dead.
+ */
+void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /* Packets to the peer's library: over which route?  NULL: none can */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
 /* An rCxt here refuses what may come up to @tid. */
@@ -590,6 +598,9 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr
 void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid, bool read);
 void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		     const struct nhcadv_frame *frame);
+/* The peer's adapter has answered a fence. */
+void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
+			   const struct nhcadv_frame *frame);
 /* The peer has refused what may come up to @tid. */
 void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid);
 /* The path is dead: what it had goes elsewhere. */

@@ -104,7 +104,15 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 	uint32_t slot = msg_name_slot(frame->cookie), lane = msg_name_lane(frame->cookie);
 	struct msg_route *route = slot < ep->num_routes ? ep->routes[slot] : NULL;
 
-	if (!route || lane >= ep->lanes || frame->rcxt != route->lanes[lane].local_rcxt)
+	if (!route || lane >= ep->lanes)
+		return;
+	/* It may have come by another route. */
+	if (msg_name_what(frame->cookie) == WHAT_FENCE) {
+		msg_peer_ready(route->peer);
+		msg_lane_fence_status(route, &route->lanes[lane], frame);
+		return;
+	}
+	if (frame->rcxt != route->lanes[lane].local_rcxt)
 		return;
 	msg_peer_ready(route->peer);
 	switch (msg_name_what(frame->cookie)) {
@@ -139,7 +147,8 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	}
 	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
 	/* of a peer that is gone, or of no lane */
-	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING)
+	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING ||
+	    what == WHAT_FENCE)
 		return;
 	lane = &route->lanes[index];
 	msg_peer_ready(route->peer);

@@ -109,6 +109,42 @@ struct msg_route *msg_route_for_packet(struct msg_peer *peer)
 	return NULL;
 }
 
+/* ---- fences ---- */
+
+/* Over @over, whose device may reach the peer's address of @route, too */
+static void fence_over(struct msg_route *route, const struct msg_lane *lane, struct msg_route *over)
+{
+	struct msg_dest dest = route->dest;
+
+	if (!over->port->fences || !port_room(over->port, 1) ||
+	    over->recoveries != over->port->recoveries)
+		return;
+	if (over != route)
+		dest.ah = port_ah(over->port, &route->gid);
+	if (!dest.ah)
+		return;
+	port_fence(over->port, msg_name(route, lane->index, WHAT_FENCE, lane->tid), &dest,
+		   lane->remote_rcxt, over->lanes[over == route ? lane->index : 0].local_rcxt,
+		   lane->tid);
+	if (over != route)
+		port_ah_free(dest.ah);
+}
+
+void msg_route_fence(struct msg_route *route, const struct msg_lane *lane)
+{
+	struct msg_peer *peer = route->peer;
+	uint32_t i;
+
+	if (!route->fences)
+		return;
+	fence_over(route, lane, route);
+	for (i = 0; !route->alive && i < peer->num_routes; i++)
+		if (peer->routes[i]->alive) {
+			fence_over(route, lane, peer->routes[i]);
+			return;
+		}
+}
+
 /* ---- grants ---- */
 
 /* rCxts of this side: for our lanes, and for the peer's */
@@ -238,6 +274,7 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 	}
 	route_move(route, &grant->at);
 	route->theirs = grant->version;
+	route->fences = grant->fences;
 	for (i = 0; i < lanes && i < grant->count; i++)
 		msg_lane_new_remote(route, &route->lanes[i], grant->rcxts[i]);
 	msg_send_granted(route);

@@ -146,6 +146,7 @@ struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, u
 	vp = calloc(1, sizeof(*vp));
 	if (!vp)
 		return NULL;
+	vp->port.fences = attr.caps & NHCADV_DEVICE_FENCE;
 	vp->context = path->context;
 	vp->gid_index = path->gid_index;
 	vp->job = job;
@@ -387,6 +388,15 @@ void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
 	struct nhcadv_peer peer = to_peer(dest);
 
 	nhcadv_wr_probe(dv, &peer, t, 0);
+}
+
+void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
+{
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_fence(dv, &peer, remote_rcxt, local_rcxt, tid);
 }
 
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,

@@ -58,6 +58,7 @@ struct msg_fifo {
  * @slots:   size of its send FIFO, at most PORT_SLOTS
  * @transfers: transfers whose completion may still come, at most PORT_TRANSFERS
  * @freed:   a slot or a transfer has become free since the flag was cleared
+ * @fences:  the adapter can fence: port_fence()
  * @retry:   when to try to open it again
  * @checked: when its state was last queried
  * @lost:    completions that its CQs had no room for, at the last query
@@ -74,6 +75,7 @@ struct msg_port {
 	bool open;
 	bool broken;
 	bool freed;
+	bool fences;
 	struct msg_fifo fifo;
 	uint32_t slots;
 	uint32_t transfers;
@@ -159,6 +161,12 @@ void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uin
 /* The answer has t->cookie. */
 void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t);
+/*
+ * The peer's adapter is to refuse what comes for @remote_rcxt up to @tid.  The answer is a status frame
+ * of @local_rcxt, with @wr_id as its cookie.
+ */
+void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+		uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length);
 

@@ -358,6 +358,18 @@ void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t ti
 	}
 }
 
+void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
+			   const struct nhcadv_frame *frame)
+{
+	if (lane->state != LANE_FENCE || frame->src_rcxt != lane->remote_rcxt ||
+	    frame->tid != lane->tid || msg_name_number(frame->cookie) != lane->tid)
+		return;
+	if (frame->status == NHCADV_TRANSFER_COMPLETE)
+		msg_lane_done(route, lane);
+	else if (frame->status == NHCADV_TRANSFER_FENCED)
+		msg_lane_fenced(route, lane, lane->tid);
+}
+
 /* ---- what is overdue ---- */
 
 static void ask(struct msg_route *route, struct msg_lane *lane)
@@ -417,6 +429,9 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		break;
 	case LANE_FENCE:
 	case LANE_RENEW:
+		/* The adapter answers at once, the program when it polls. */
+		if (lane->state == LANE_FENCE)
+			msg_route_fence(route, lane);
 		msg_send_fence(route, lane, lane->state == LANE_FENCE ? lane->tid : UINT32_MAX);
 		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
 		if (lane->tries < UINT8_MAX)

@@ -51,6 +51,9 @@ struct wire_header {
 	uint64_t arg2;
 };
 
+/* wire_grant.flags: the adapter takes fences */
+#define GRANT_FENCES	1u
+
 struct wire_grant {
 	uint8_t gid[16];
 	uint32_t qpn;
@@ -58,7 +61,7 @@ struct wire_grant {
 	uint32_t segment;
 	uint32_t version;
 	uint32_t count;
-	uint32_t reserved;
+	uint32_t flags;
 	uint64_t rcxts[];
 };
 
@@ -157,6 +160,7 @@ bool msg_send_grant(struct msg_route *route)
 	g->segment = htobe32(port->info.segment);
 	g->version = htobe32(route->grant);
 	g->count = htobe32(lanes);
+	g->flags = htobe32(port->fences ? GRANT_FENCES : 0);
 	for (i = 0; i < lanes; i++)
 		g->rcxts[i] = htobe64(route->granted[i]);
 	set_header(route->peer, &h, PACKET_GRANT, route->number);
@@ -223,6 +227,7 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.at.key = be32toh(w->key);
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
+	g.fences = be32toh(w->flags) & GRANT_FENCES;
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);
 	if (hello)

@@ -398,6 +398,33 @@ static void forged_grants(uint64_t seed)
 	}
 }
 
+/* ---- failover ---- */
+
+static void set_black(uint32_t a, uint32_t b, uint32_t path, bool black)
+{
+	struct sim_device *da = world.nodes[a].devices[path], *db = world.nodes[b].devices[path];
+
+	sim_link(da, db)->black = black;
+	sim_link(db, da)->black = black;
+}
+
+static void failover_asleep(uint64_t seed)
+{
+	struct world_attr attr = two;
+
+	attr.paths = 2;
+	attr.slots = SLOTS_MAX;
+	open_star(seed, &attr);
+	post_many(OP_WRITE, 0, 1, 16, 16000);
+	run_until_done(1000);
+	sleep_ms(1, 1000000);
+	post_many(OP_WRITE, 0, 1, 32, 16000);
+	sim_run(sim.now + 30000);
+	set_black(0, 1, 1, true);
+	post_many(OP_WRITE, 0, 1, 32, 16000);
+	close_done(1200);
+}
+
 /* ---- turns and sleep ---- */
 
 static void fairness(uint64_t seed)
@@ -490,6 +517,7 @@ const struct scenario cases[] = {
 	{ "sends of an earlier connection are given back", late_release },
 	{ "a busy peer that is disconnected does no harm to others", busy_disconnect },
 	{ "a GRANT that cannot be is not believed", forged_grants },
+	{ "a path dies while the target's program sleeps", failover_asleep },
 	{ "peers have equal shares of the send FIFO", fairness },
 	{ "a thread that waits is woken when another one has handled the event", two_threads },
 	{}

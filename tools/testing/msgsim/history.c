@@ -165,7 +165,7 @@ void history(uint64_t seed)
 		.nodes = 2 + (sim_chance(300000) ? sim_below(3) : 0),
 		.paths = 1 + sim_below(3), .lanes = 1 + sim_below(6), .packets = 1 + sim_below(8),
 		.frames = 16 << sim_below(5), .queue = 1 + sim_below(sim_chance(500000) ? 6 : 64),
-		.dead_ms = 5 + sim_below(60), .mtu = 1500, .rcxts = 512, .slots = 16,
+		.dead_ms = 5 + sim_below(60), .old_ppm = sim_chance(500000) ? 500000 : 0, .mtu = 1500, .rcxts = 512, .slots = 16,
 		.slot_size = 1 << (10 + sim_below(6)),
 	};
 	world_open(seed, &attr);

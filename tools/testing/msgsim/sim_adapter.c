@@ -255,6 +255,29 @@ static void answer_probe(struct sim_channel *ch, const struct sim_packet *x)
 	answer(ch, x, p);
 }
 
+/* nhca_rcxt_fence() */
+static void answer_fence(struct sim_channel *ch, const struct sim_packet *x)
+{
+	struct sim_rcxt *rc = sim_rcxt_find(ch, x->rcxt);
+	struct sim_packet *p;
+
+	if (!ch->dev->fences || !rc || !x->tid || x->tid < rc->tid || rc->state == RC_SENDING ||
+	    rc->state == RC_WAITING || rc->state == RC_READING) {
+		drop(ch, rc ? NHCADV_DROP_STALE : NHCADV_DROP_NO_RCXT);
+		return;
+	}
+	p = sim_packet_new(SIM_STATUS, 0);
+	p->status = NHCADV_TRANSFER_FENCED;
+	if (x->tid == rc->tid && rc->state == RC_DONE) {
+		p->status = NHCADV_TRANSFER_COMPLETE;
+		p->have = sim_packets(rc->total, rc->segment);
+	} else {
+		rc->state = RC_IDLE;
+		rc->tid = x->tid;
+	}
+	answer(ch, x, p);
+}
+
 static void answer_read(struct sim_channel *ch, const struct sim_packet *x)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, x->rcxt);
@@ -313,6 +336,9 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 		break;
 	case SIM_PROBE:
 		answer_probe(ch, x);
+		break;
+	case SIM_FENCE:
+		answer_fence(ch, x);
 		break;
 	default:
 		break;
@@ -521,13 +547,13 @@ static bool take_next(struct sim_channel *ch)
 		return true;
 	}
 	if (w->t.segment % 4 || w->t.segment < 64 ||
-	    (w->op != WQE_PROBE && (!w->t.tid || sim_packets(w->t.total, w->t.segment) > 256))) {
+	    (w->op != WQE_PROBE && w->op != WQE_FENCE && (!w->t.tid || sim_packets(w->t.total, w->t.segment) > 256))) {
 		take_fail(ch, w);
 		return true;
 	}
-	if (w->op == WQE_PROBE) {
+	if (w->op == WQE_PROBE || w->op == WQE_FENCE) {
 		if (sim_rcxt_find(ch, w->t.local_rcxt))
-			xmit(ch, w, SIM_PROBE, NULL, 0);
+			xmit(ch, w, w->op == WQE_FENCE ? SIM_FENCE : SIM_PROBE, NULL, 0);
 		else
 			err = ENOENT;
 		take_end(ch, w, err);

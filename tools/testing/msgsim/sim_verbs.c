@@ -50,9 +50,9 @@ void sim_verbs_reset(void)
 
 int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *attr)
 {
-	(void)context;
 	*attr = (struct nhcadv_device_attr){
-		.caps = NHCADV_DEVICE_CHANNELS, .max_packet = 1984, .min_segment = 64,
+		.caps = NHCADV_DEVICE_CHANNELS |
+			(to_dev(context)->fences ? NHCADV_DEVICE_FENCE : 0), .max_packet = 1984, .min_segment = 64,
 		.max_segment = 65532, .max_rcxts = 4096,
 	};
 	return 0;
@@ -380,6 +380,18 @@ static void wr_probe(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		w->offset = offset;
 }
 
+static void wr_fence(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, uint64_t remote_rcxt,
+		     uint64_t local_rcxt, uint32_t tid)
+{
+	struct nhcadv_transfer t = {
+		.remote_rcxt = remote_rcxt, .local_rcxt = local_rcxt, .tid = tid, .segment = 64,
+	};
+	struct sim_wqe *w = wr_transfer(dv, WQE_FENCE, peer, &t);
+
+	if (w)
+		w->t.cookie = w->wr_id;
+}
+
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *init,
 				     struct nhcadv_channel_init_attr *attr)
@@ -391,6 +403,7 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 	ch->dv = (struct nhcadv_qp_ex){
 		.wr_packet = wr_packet, .wr_write = wr_write, .wr_retransmit = wr_retransmit,
 		.wr_read = wr_read, .wr_cancel = wr_cancel, .wr_probe = wr_probe,
+		.wr_fence = wr_fence,
 	};
 	ch->scq = (struct sim_cq *)init->send_cq;
 	ch->rcq = (struct sim_cq *)init->recv_cq;

@@ -523,6 +523,7 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 	node->most = SIM_MS;
 	for (i = 0; i < attr->paths; i++) {
 		node->devices[i] = sim_device_new(number, attr->mtu, attr->rcxts);
+		node->devices[i]->fences = !sim_chance(attr->old_ppm);
 		paths[i].context = &node->devices[i]->context;
 	}
 	node->peers = calloc(attr->nodes, sizeof(*node->peers));
