@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: mutated packets in the middle of traffic change no byte and end no connection whose PSN window they miss
+# tier: check
+# lab: --nodes 2 --timeout 400
+# lab rxe: --nodes 2 --driver 1=nhca,2=rxe --timeout 400
+# lab debug: --machine uml --nodes 2 --cpus 2 --kernel debug --timeout 1800 --env COUNT=100000
+# tier debug: long
+# lab debug-rxe: --machine uml --nodes 2 --cpus 2 --kernel debug --driver 1=nhca,2=rxe --timeout 1800 --env COUNT=100000
+# tier debug-rxe: long
+# lab million: --machine uml --nodes 2 --cpus 2 --timeout 14400 --env COUNT=10000000
+# tier million: long
+# lab million-rxe: --machine uml --nodes 2 --cpus 2 --driver 1=nhca,2=rxe --timeout 14400 --env COUNT=10000000
+# tier million-rxe: long
+# Node 2 is the peer and the attacker; node 1 is attacked. COUNT: mutated packets off-path.
+
+. "$LAB_SRC/selftests/traffic.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+count=${COUNT:-20000}
+rate=${RATE:-5000}
+# Packets in one transfer, which an emulated guest and one with checkers take slower than they are sent
+round=$((count < 200000 ? count : 200000))
+limit=$((120 + 4 * round / rate))
+seed=${SEED:-$RANDOM}
+gid6=$(gid_index "$MY_IP6")
+
+# attacked NAME XFER-ARGS MUTATE-ARGS: the transfer goes on until the attacker has sent its packets
+attacked() {
+	local name=$1 xfer=$2 mutate=$3 transfer
+	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
+	seed=$((seed + 1))
+	transfer="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE $xfer -L $((2 + round / rate))"
+	# The attacker has as long as the transfer, and says how far it came.
+	pair "$name" "$transfer" \
+		"peer_mutate -i $NETDEV -R $rate -r $seed $mutate > $LIB_TMP/mutated & attacker=\$!
+		$transfer $IP_1; status=\$?; kill \$attacker; wait \$attacker; exit \$status" $limit
+	[ "$NODE" = 1 ] || sed "s/^/# seed $seed: /" "$LIB_TMP/mutated"
+}
+
+before=$(resources "$RDMA_DEV")
+# What stays for good is made by the first.
+attacked "without an attacker" "-q 4 -s 20000 -b" "-n 0"
+kmemleak_mark
+memory_mark
+barrier marked 60
+
+attacked "off-path: capability bits of acknowledgments" "-q 4 -s 20000 -b" -k
+for ((done = 0; done < count; done += round)); do
+	attacked "off-path: everything, after $done" "-q 4 -s 20000 -b" "-n $round"
+done
+
+# The attacker sees all packets over IPv6 and may do to their connections what it likes; those over IPv4 are others'.
+TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
+victim="verify_xfer -d $RDMA_DEV -g $gid6 -p $((TRAFFIC_PORT + 50)) -q 4 -s 20000 -b -P 10 -L 600"
+others="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE -q 4 -s 20000 -b -L $((2 + round / rate))"
+victims() {
+	echo "setsid bash -c 'while :; do $1; sleep 0.2; done' > /dev/null 2>&1 & victims=\$!"
+}
+pair "on-path: connections of others" \
+	"$(victims "$victim"); $others; status=\$?; pkill -KILL -s \$victims; exit \$status" \
+	"$(victims "$victim $IP_1"); peer_mutate -i $NETDEV -R $rate -r $seed -w -6 > $LIB_TMP/mutated & attacker=\$!
+	$others $IP_1; status=\$?; kill \$attacker; pkill -KILL -s \$victims; wait \$attacker; exit \$status" $limit
+[ "$NODE" = 1 ] || sed "s/^/# seed $seed, on-path: /" "$LIB_TMP/mutated"
+
+resources_check "rdma res show is as before on node $NODE" "$RDMA_DEV" "$before"
+if [ "$LAB_DRIVER" = nhca ]; then
+	memory_check "memory in use is as before on node $NODE" 100
+	kmemleak_check "kmemleak has nothing to say on node $NODE"
+fi
+tasks_check "no task hangs on node $NODE"
