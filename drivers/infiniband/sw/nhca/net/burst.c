@@ -25,11 +25,6 @@
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
 
-/* bytes behind the UDP header: IP's lengths have 16 bits */
-#define NHCA_BURST_BYTES	(65535 - (int)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
-/* pieces of a packet: more are copied together */
-#define NHCA_PIECES		8
-
 /**
  * struct nhca_piece - bytes of a packet that lie together in a page
  * @page: with a reference
@@ -56,12 +51,15 @@ struct nhca_pieces {
 	bool icrc;
 };
 
-/* Return: room for @len bytes as the next piece, or NULL. */
+/* Return: room for @len bytes, at most a page, as the next piece, or NULL. */
 static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
 {
 	struct nhca_piece *piece = &ps->p[ps->n];
-	void *p = nhca_frag_get(len, &piece->page, &piece->off);
+	void *p;
 
+	if (WARN_ON_ONCE(ps->n == NHCA_PIECES))
+		return NULL;
+	p = nhca_frag_get(len, &piece->page, &piece->off);
 	if (p) {
 		piece->len = len;
 		ps->n++;
@@ -106,23 +104,53 @@ static void nhca_piece_lend(struct nhca_pieces *ps, const struct nhca_seg *seg)
 	}
 }
 
+/* @len bytes of payload, copied.  Return: 0 or an error of the source, or -ENOMEM. */
+static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
+{
+	void *p;
+	u32 n;
+	int err;
+
+	for (; len; len -= n) {
+		n = min_t(u32, len, PAGE_SIZE);
+		p = nhca_piece_new(ps, n);
+		if (!p)
+			return -ENOMEM;
+		err = nhca_iter_read(it, p, n);
+		if (err)
+			return err;
+		nhca_pieces_crc(ps, p, n);
+	}
+	return 0;
+}
+
 /*
- * The payload by reference, as far as it may and there are pieces for it: one is kept for what
+ * The payload by reference, as far as it may and there are pieces for it: some are kept for what
  * has to be copied, and one for the tail.  Return: bytes that are left, or an error.
  */
 static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
 	struct nhca_burst *b = tx->burst;
 	u32 left = tx->payload;
+	struct nhca_iter before __uninitialized;
 	struct nhca_seg seg __uninitialized;
+	bool tight;
 	void *p;
 	int err;
 
-	/* bytes of at most a page may lie on two */
-	while (left && ps->n + 4 <= NHCA_PIECES) {
+	while (left) {
+		/* a piece of at most a page may lie on two */
+		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
+		if (tight)
+			before = *it;
 		err = nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg);
 		if (err)
 			return err;
+		if (tight && !nhca_frags_fit(ps->n, nhca_pages_of(seg.addr, seg.len),
+					     left - seg.len, NHCA_PIECES)) {
+			*it = before;
+			return left;
+		}
 		left -= seg.len;
 		nhca_pieces_crc(ps, seg.addr, seg.len);
 		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(it)) {
@@ -175,19 +203,14 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 			goto drop;
 		}
 	}
-	if (left) {
-		p = nhca_piece_new(ps, left);
-		if (!p)
-			goto drop;
-		err = nhca_iter_read(it, p, left);
-		if (err)
-			goto drop;
-		nhca_pieces_crc(ps, p, left);
-		err = -ENOMEM;
-	}
-	p = nhca_piece_new(ps, tail_len);
-	if (!p)
+	err = nhca_pieces_copy(ps, it, left);
+	if (err)
 		goto drop;
+	p = nhca_piece_new(ps, tail_len);
+	if (!p) {
+		err = -ENOMEM;
+		goto drop;
+	}
 	nhca_tail_encode(tx->hdr, ps->crc, p);
 	return 0;
 
@@ -268,12 +291,7 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 	b->len += bytes;
 }
 
-/*
- * A packet more, which the caller counts.  Context: live section.
- * Return: 0, -ENOSPC if the batch has no room for it, or as nhca_xmit(); then the batch has the
- * packets it had.
- */
-static int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it)
+int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it)
 {
 	struct nhca_pieces ps __uninitialized;
 	int err = nhca_pieces_gather(&ps, tx, it);
@@ -341,7 +359,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 static bool nhca_burst_takes(const struct nhca_burst *b, u32 bytes)
 {
 	return !b->ended && bytes <= b->seg && b->packets < NHCA_BURST_PACKETS &&
-	       b->len + bytes <= NHCA_BURST_BYTES;
+	       b->len + bytes <= NHCA_PACKET_BYTES;
 }
 
 /* Forget the skb, in which there is no packet. */
@@ -360,7 +378,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 	struct nhca_iter it __uninitialized;
 	int err;
 
-	if (b->alone)
+	if (b->alone || tx->payload > NHCA_BURST_PAYLOAD)
 		return -EOPNOTSUPP;
 	for (;;) {
 		if (b->skb && !nhca_burst_takes(b, bytes))
@@ -439,11 +457,9 @@ drop:
  */
 static bool nhca_run_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
 {
-	void *p;
-
 	ps->n = 0;
-	p = nhca_piece_new(ps, len);
-	if (p && !nhca_iter_read(it, p, len))
+	ps->icrc = false;
+	if (!nhca_pieces_copy(ps, it, len))
 		return true;
 	nhca_pieces_drop(ps);
 	return false;
@@ -540,7 +556,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {
-	return bytes < b->seg && count < min(NHCA_BURST_PACKETS, NHCA_BURST_BYTES / (int)bytes);
+	return bytes < b->seg && count < min_t(u32, NHCA_BURST_PACKETS, NHCA_PACKET_BYTES / bytes);
 }
 
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
@@ -550,13 +566,14 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 
 	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
 	bytes = nhca_tx_bytes(tx);
-	if (b->alone || nhca_inject_at(tx->dev, NHCA_AT_PACKETS))
+	if (b->alone || tx->payload > NHCA_BURST_PAYLOAD || bytes > NHCA_PACKET_BYTES ||
+	    nhca_inject_at(tx->dev, NHCA_AT_PACKETS))
 		return 0;
 	if (b->skb && (!nhca_burst_takes(b, bytes) || nhca_run_fits(b, bytes, count)))
 		nhca_burst_flush(b);
 	if (!b->skb && nhca_burst_begin(b, tx))
 		return 0;
-	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_BURST_BYTES - b->len) / bytes);
+	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_PACKET_BYTES - b->len) / bytes);
 	/* behind longer ones there is room for one */
 	if (bytes < b->seg)
 		count = 1;

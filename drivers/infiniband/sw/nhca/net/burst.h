@@ -8,12 +8,17 @@
 
 #include <linux/types.h>
 
+struct nhca_iter;
 struct nhca_tx;
 struct nhca_who;
 struct sk_buff;
 
 /* packets of a batch: what UDP sockets of every kernel allow themselves */
 #define NHCA_BURST_PACKETS	64
+/* pieces of a packet, headers and tail included: of a payload in more, the rest is copied */
+#define NHCA_PIECES		8
+/* a longer payload might not fit NHCA_PIECES when it is copied page by page: it goes alone */
+#define NHCA_BURST_PAYLOAD	((NHCA_PIECES - 2) * (u32)PAGE_SIZE)
 
 /**
  * struct nhca_burst - packets that wait for those behind them
@@ -62,6 +67,18 @@ static inline bool nhca_burst_empty(const struct nhca_burst *b)
  * Context, errors: as nhca_xmit(); -EOPNOTSUPP: the packet has to go alone.
  */
 int nhca_burst_add(struct nhca_tx *tx);
+
+/**
+ * nhca_pieces_add - add a packet to a batch as fragments
+ * @b:  begun, for a netdev that takes fragments
+ * @tx: of the batch; at most NHCA_BURST_PAYLOAD bytes of payload
+ * @it: where the payload comes from
+ * The caller counts the packet.
+ * Context: BH disabled, live section.
+ * Return: 0, -ENOSPC if the batch has no room for it, or as nhca_xmit(); then the batch has the
+ * packets it had.
+ */
+int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
  * nhca_burst_run - put packets behind those that wait which follow from the first of them

@@ -29,6 +29,9 @@ static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
+/* the largest chunk of skb_page_frag_refill() */
+#define NHCA_CHUNK_BYTES	(PAGE_SIZE << get_order(32768))
+
 /* Of chunks that go round, the one that has @len bytes.  @at: where it was last */
 static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
 					 unsigned int *at, unsigned int len)
@@ -54,6 +57,9 @@ static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
 	struct page_frag *pf = &f->small;
 
+	/* skb_page_frag_refill() succeeds with a chunk of one page, whatever it was asked for */
+	if (WARN_ON_ONCE(len > PAGE_SIZE))
+		return NULL;
 	if (len == PAGE_SIZE)
 		pf = nhca_frags_turn(f->page, NHCA_PAGE_CHUNKS, &f->page_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
@@ -84,10 +90,14 @@ static struct sk_buff *frag_skb(unsigned int room)
 {
 	unsigned int len = SKB_DATA_ALIGN(room) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
-	struct page_frag *pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
+	struct page_frag *pf;
 	struct sk_buff *skb;
 	void *p;
 
+	/* no chunk can hold it, so leave them as they are */
+	if (len > NHCA_CHUNK_BYTES)
+		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
+	pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
 	/* a page, because memory is in pieces: another time there may be more */

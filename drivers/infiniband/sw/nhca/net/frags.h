@@ -19,17 +19,23 @@ struct sk_buff;
 
 /**
  * nhca_frag_get - memory for bytes that an skb carries as a fragment
- * @len: at most a page
- * Calls in a row give bytes that lie together, as long as the CPU's chunk lasts, and a call for
- * a page's worth of bytes gives a page.
- * Context: BH disabled.  Return: the bytes, with a reference on @page, or NULL.
+ * @len:  bytes, at most PAGE_SIZE: no chunk is sure to have more, so a longer payload takes
+ *        several calls
+ * @page: where the bytes are, with a reference for the caller
+ * @off:  offset of the bytes in @page
+ *
+ * Consecutive calls give consecutive bytes as long as the CPU's chunk lasts.  A call for PAGE_SIZE
+ * bytes gives an aligned page.
+ * Context: BH disabled.
+ * Return: @len bytes, or NULL if there is no memory.
  */
 void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off);
 
 /**
- * nhca_frag_skb - an empty skb whose bytes lie in such memory
- * @room: bytes, headroom and all
- * Context: BH disabled.  Return: the skb, or NULL.
+ * nhca_frag_skb - allocate an empty skb, its data in a chunk if a chunk can hold it
+ * @room: bytes, headroom included, at most 65535 and a headroom
+ * Context: BH disabled.
+ * Return: the skb, or NULL if there is no memory.
  */
 struct sk_buff *nhca_frag_skb(unsigned int room);
 

@@ -274,8 +274,9 @@ struct nhca_tx {
  * Context: BH disabled, RCU read side; not in a live section: the payload is read in one
  * of its own.
  * Return: 0 if the stack took it (it may still drop it); -EACCES if @it refused (a local
- * protection error); -EAGAIN: @fault waits for the payload; -ENOMEM, -EHOSTUNREACH,
- * -ENETDOWN for what may pass: the packet counts as lost on the wire.
+ * protection error); -EMSGSIZE: IP has no packets of that length, so the packet must not be tried
+ * again; -EAGAIN: @fault waits for the payload; -ENOMEM, -EHOSTUNREACH, -ENETDOWN for what may
+ * pass: the packet counts as lost on the wire.
  */
 int nhca_xmit(struct nhca_tx *tx);
 

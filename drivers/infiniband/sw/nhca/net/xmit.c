@@ -30,6 +30,9 @@
 /* pad and ICRC behind the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
 
+/* the longest payload, copied, and its tail */
+static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
+
 __le32 nhca_host_mark __ro_after_init;
 struct page *nhca_mark_page __ro_after_init;
 
@@ -122,22 +125,6 @@ static void nhca_add_lent(struct sk_buff *skb, const struct nhca_seg *seg)
 	}
 }
 
-/**
- * struct nhca_seal - what proves that a packet is as it was sent
- * @crc:  running ICRC
- * @csum: running UDP checksum over the first @off bytes behind the UDP header
- * @off:  bytes so far
- * @icrc: the ICRC is wanted
- * @sum:  the checksum is wanted
- */
-struct nhca_seal {
-	u32 crc;
-	__wsum csum;
-	u32 off;
-	bool icrc;
-	bool sum;
-};
-
 static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
 {
 	if (seal->icrc)
@@ -147,32 +134,65 @@ static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
 	seal->off += len;
 }
 
+/* Copy @len bytes of payload into fragments of at most a page, and seal them. */
+static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, struct nhca_seal *seal)
+{
+	unsigned int off;
+	struct page *page;
+	void *p;
+	u32 n;
+	int err;
+
+	for (; len; len -= n) {
+		n = min_t(u32, len, PAGE_SIZE);
+		p = nhca_frag_get(n, &page, &off);
+		if (!p)
+			return -ENOMEM;
+		nhca_add_frag(skb, page, off, n);
+		err = nhca_iter_read(tx->it, p, n);
+		if (err)
+			return err;
+		nhca_seal_more(seal, p, n);
+	}
+	return 0;
+}
+
 /*
- * Add payload by reference and seal it.  Pages that may not carry a
- * reference (slab, or memory that can be taken away at once) and payloads in more
- * pieces than an skb holds are copied into a fragment of our own, from there on.
+ * Add the payload by reference and seal it.  A page that may not carry a reference (slab) is
+ * copied, and so is the rest of a payload that has more pieces than an skb has fragments.
  */
 static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 			    int *loan)
 {
 	u32 left = tx->payload;
+	struct nhca_iter before __uninitialized;
 	struct nhca_seg seg __uninitialized;
 	unsigned int off;
 	struct page *page;
+	bool tight;
+	u32 used;
 	void *p;
 	int err;
 
-	while (left) {
-		/*
-		 * a piece of at most a page may need two fragments; one each for the
-		 * copied rest and for the tail stay free
-		 */
-		if (tx->copy || skb_shinfo(skb)->nr_frags >= MAX_SKB_FRAGS - 3)
-			break;
+	/* the bytes of a consumer's page may change between the checksum and the wire */
+	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
+	if (tx->copy)
+		return nhca_add_copied(skb, tx, tx->payload, seal);
 
+	while (left) {
+		/* a piece of at most a page may lie on two */
+		used = skb_shinfo(skb)->nr_frags;
+		tight = !nhca_frags_fit(used, 2, left, MAX_SKB_FRAGS);
+		if (tight)
+			before = *tx->it;
 		err = nhca_iter_next(tx->it, min_t(u32, left, PAGE_SIZE), &seg);
 		if (err)
 			return err;
+		if (tight && !nhca_frags_fit(used, nhca_pages_of(seg.addr, seg.len), left - seg.len,
+					     MAX_SKB_FRAGS)) {
+			*tx->it = before;
+			return nhca_add_copied(skb, tx, left, seal);
+		}
 		left -= seg.len;
 
 		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(tx->it)) {
@@ -188,19 +208,6 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		memcpy(p, seg.addr, seg.len);
 		nhca_add_frag(skb, page, off, seg.len);
 		nhca_seal_more(seal, p, seg.len);
-	}
-	/* what lies in a consumer's page may change after it was sealed and before the wire */
-	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
-
-	if (left) {
-		p = nhca_frag_get(left, &page, &off);
-		if (!p)
-			return -ENOMEM;
-		nhca_add_frag(skb, page, off, left);
-		err = nhca_iter_read(tx->it, p, left);
-		if (err)
-			return err;
-		nhca_seal_more(seal, p, left);
 	}
 	return 0;
 }
@@ -365,9 +372,8 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 		uh->check = CSUM_MANGLED_0;
 }
 
-/* Context: live section: here the payload is read, or lent. */
-static int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
-		      int *loan)
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
+	       int *loan)
 {
 	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
@@ -505,6 +511,8 @@ int nhca_xmit(struct nhca_tx *tx)
 
 	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
 	tx->hdr->pad = -tx->payload & 3;
+	if (unlikely(nhca_tx_bytes(tx) > NHCA_PACKET_BYTES))
+		return -EMSGSIZE;
 	err = nhca_xmit_some_way(tx);
 	if (!err)
 		trace_nhca_packet_sent(tx->who, tx->hdr, tx->hdr->psn, tx->hdr->qpn, 1,

@@ -5,8 +5,11 @@
 #ifndef NHCA_NET_XMIT_H
 #define NHCA_NET_XMIT_H
 
+#include <linux/ipv6.h>
+#include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
+#include <linux/udp.h>
 #include <net/dst.h>
 
 #include "net.h"
@@ -38,11 +41,63 @@ static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 	memcpy(p + h->pad, &icrc, sizeof(icrc));
 }
 
+/* bytes that a packet, or a batch, can have after its UDP header: IP's lengths have 16 bits */
+#define NHCA_PACKET_BYTES	(65535 - (u32)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
+
+/**
+ * nhca_frags_fit - does the next piece of a payload leave room for the rest of the packet?
+ * @used: fragments that the packet has
+ * @more: fragments that the piece takes
+ * @left: bytes of payload after the piece; copied, they take a fragment for each PAGE_SIZE
+ * @max:  fragments that the packet may have, one of which is for its pad and ICRC
+ * Context: any.
+ * Return: true if the packet can be completed.
+ */
+static inline bool nhca_frags_fit(u32 used, u32 more, u32 left, u32 max)
+{
+	return used + more + DIV_ROUND_UP(left, (u32)PAGE_SIZE) + 1 <= max;
+}
+
+/* pages on which @len bytes at @addr lie */
+static inline u32 nhca_pages_of(const void *addr, u32 len)
+{
+	return DIV_ROUND_UP(offset_in_page(addr) + len, (u32)PAGE_SIZE);
+}
+
 /* bytes of a packet behind its UDP header */
 static inline u32 nhca_tx_bytes(const struct nhca_tx *tx)
 {
 	return tx->hdr->info->hdr_len + tx->payload + tx->hdr->pad + NHCA_ICRC_LEN;
 }
+
+/**
+ * struct nhca_seal - what proves that a packet is as it was sent
+ * @crc:  running ICRC
+ * @csum: running UDP checksum over the first @off bytes behind the UDP header
+ * @off:  bytes so far
+ * @icrc: the ICRC is wanted
+ * @sum:  the checksum is wanted
+ */
+struct nhca_seal {
+	u32 crc;
+	__wsum csum;
+	u32 off;
+	bool icrc;
+	bool sum;
+};
+
+/**
+ * nhca_build - add what follows the UDP header: BTH, extended headers, payload, pad and ICRC
+ * @skb:    with nhca_headers(); with room for all of it if @linear
+ * @tx:     the packet; at most NHCA_PACKET_BYTES
+ * @seal:   which proofs are wanted; on return they are complete
+ * @linear: copy the payload to where the headers are, not into fragments
+ * @loan:   of the pages that are lent, -1 as long as there is none
+ * Context: BH disabled, live section: here the payload is read, or lent.
+ * Return: 0, or as nhca_xmit(); then @skb can only be freed.
+ */
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
+	       int *loan);
 
 /**
  * nhca_route - the way to a peer

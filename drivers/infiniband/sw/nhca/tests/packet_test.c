@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: a packet of any length that IP allows holds the bytes that it was built of, each of its
+ * fragments lies inside the page that it names, and a longer packet is refused.  High-order pages
+ * may or may not be had: the tests run with net.core.high_order_alloc_disable as 0 and as 1.
+ */
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <net/sock.h>
+
+#include "../net/burst.h"
+#include "../net/frags.h"
+#include "../net/net.h"
+#include "../net/xmit.h"
+#include "../memory/lend.h"
+#include "regions.h"
+
+#define IOVA	0x7f0000000000ULL
+#define REGION	(17 * PAGE_SIZE)
+/* UDP over IPv6, and a BTH, 65535 bytes in all */
+#define LONGEST	(NHCA_PACKET_BYTES - NHCA_BTH_LEN - NHCA_ICRC_LEN)
+
+/* lengths around each bound: inline, copy break, page, pieces of a batch, chunk, channel, IP */
+static const u32 lengths[] = {
+	0, 1, 3, 255, 256, 257, 1023, 4064, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1,
+	2 * PAGE_SIZE - 1, 2 * PAGE_SIZE, 2 * PAGE_SIZE + 1,
+	NHCA_BURST_PAYLOAD - 1, NHCA_BURST_PAYLOAD, NHCA_BURST_PAYLOAD + 1,
+	32767, 32768, 32769, 61439, 61440, 61441, LONGEST - 3, LONGEST & ~3U,
+};
+
+/* Run @fn with pages of an order and, where the kernel's switch is at hand, without. */
+static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
+{
+	fn(test);
+#ifndef MODULE
+	static_branch_enable(&net_high_order_alloc_disable_key);
+	fn(test);
+	static_branch_disable(&net_high_order_alloc_disable_key);
+#endif
+}
+
+/* Where all bytes of the payloads come from: a region, and memory of the kernel with the same. */
+struct source {
+	struct nhca_mr *mr;
+	struct page *pages[REGION / PAGE_SIZE];
+	u8 *bytes;
+};
+
+static void source_make(struct kunit *test, struct source *s)
+{
+	struct fixture *f = test->priv;
+	u32 npages = REGION / PAGE_SIZE, i;
+
+	s->bytes = kunit_kmalloc(test, REGION, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, s->bytes);
+	for (i = 0; i < REGION; i++)
+		s->bytes[i] = i * 7 + i / 256;
+	s->mr = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
+	for (i = 0; i < npages; i++) {
+		s->pages[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, s->pages[i]);
+		memcpy(page_address(s->pages[i]), s->bytes + i * PAGE_SIZE, PAGE_SIZE);
+	}
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(s->mr, s->pages, npages, 0, true), 0);
+	nhca_mr_start(s->mr, IOVA, REGION);
+}
+
+static void source_free(struct source *s)
+{
+	u32 i;
+
+	nhca_mr_free(s->mr);
+	for (i = 0; i < ARRAY_SIZE(s->pages); i++)
+		put_page(s->pages[i]);
+}
+
+/* Fragments that do not lie inside the memory of their page. */
+static u32 outside(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+	u32 i, n = 0, start;
+	const skb_frag_t *frag;
+	struct page *head;
+
+	for (i = 0; i < info->nr_frags; i++) {
+		frag = &info->frags[i];
+		head = compound_head(skb_frag_page(frag));
+		start = (skb_frag_page(frag) - head) * PAGE_SIZE + skb_frag_off(frag);
+		n += start + skb_frag_size(frag) > page_size(head);
+	}
+	return n;
+}
+
+/**
+ * struct want - how a packet is built
+ * @region: payload from a region, not from the kernel's memory
+ * @copy:   by a copy
+ * @off:    where in the source it begins
+ */
+struct want {
+	bool region;
+	bool copy;
+	u32 off;
+};
+
+static const struct want wants[] = {
+	{ false, true, 0 }, { false, false, 100 }, { true, true, 1 }, { true, false, 0 },
+	{ true, false, 4095 }, { true, false, 100 },
+};
+
+static void source_iter(struct kunit *test, const struct source *s, const struct want *w, u32 len,
+			struct nhca_iter *it)
+{
+	struct fixture *f = test->priv;
+
+	if (!w->region)
+		nhca_iter_bytes(it, s->bytes + w->off);
+	else
+		KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->party, s->mr->ibmr.rkey, IOVA + w->off,
+						    len, IB_ACCESS_REMOTE_READ), 0);
+}
+
+static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it,
+			const struct want *w, u32 len)
+{
+	*h = (struct nhca_hdr) {
+		.opcode = NHCA_OP_SEND_ONLY,
+		.info = nhca_opinfo(NHCA_OP_SEND_ONLY),
+		.pad = -len & 3,
+		.notice = NHCA_NOTICE_BARE,
+	};
+	*tx = (struct nhca_tx) { .hdr = h, .it = it, .payload = len, .copy = w->copy };
+}
+
+/* Are the bytes of @skb from @at on those of the source? */
+static bool same(struct kunit *test, const struct sk_buff *skb, u32 at, const struct source *s,
+		 const struct want *w, u32 len)
+{
+	u8 *got = kunit_kmalloc(test, REGION, GFP_KERNEL);
+	bool is;
+
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	is = !skb_copy_bits(skb, at, got, len) && !memcmp(got, s->bytes + w->off, len);
+	kunit_kfree(test, got);
+	return is;
+}
+
+static void alone(struct kunit *test, const struct source *s, const struct want *w, u32 len)
+{
+	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
+	struct nhca_seal seal = {};
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+	int loan = -1;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	packet_make(&tx, &h, &it, w, len);
+	enter();
+	source_iter(test, s, w, len, &it);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_build(skb, &tx, &seal, false, &loan), 0, "%u bytes", len);
+	leave();
+	KUNIT_EXPECT_EQ(test, skb->len, nhca_tx_bytes(&tx));
+	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);
+	KUNIT_EXPECT_TRUE_MSG(test, same(test, skb, NHCA_BTH_LEN, s, w, len), "%u bytes", len);
+	kfree_skb(skb);
+	if (loan >= 0)
+		nhca_lend_return(loan);
+}
+
+static void each_alone(struct kunit *test)
+{
+	struct source s;
+	u32 i, k;
+
+	source_make(test, &s);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		for (k = 0; k < ARRAY_SIZE(wants); k++)
+			alone(test, &s, &wants[k], lengths[i]);
+	source_free(&s);
+}
+
+static void alone_test(struct kunit *test)
+{
+	with_and_without(test, each_alone);
+}
+
+/* Three packets of @len bytes, as far as a batch has room for them. */
+static void batch(struct kunit *test, const struct source *s, const struct want *w, u32 len)
+{
+	struct nhca_burst b = { .loan = -1 };
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+	u32 n, bytes;
+	int err = 0;
+
+	b.skb = alloc_skb(256, GFP_KERNEL);
+	b.last = b.skb;
+	KUNIT_ASSERT_NOT_NULL(test, b.skb);
+	packet_make(&tx, &h, &it, w, len);
+	tx.burst = &b;
+	bytes = nhca_tx_bytes(&tx);
+	for (n = 0; n < 3 && !err; n++) {
+		enter();
+		source_iter(test, s, w, len, &it);
+		err = nhca_pieces_add(&b, &tx, &it);
+		leave();
+		if (!err)
+			b.packets++;
+	}
+	/* the first one always has room, and what has none is not half there */
+	KUNIT_EXPECT_GT(test, b.packets, 0);
+	KUNIT_EXPECT_TRUE(test, !err || err == -ENOSPC);
+	KUNIT_EXPECT_EQ(test, b.skb->len, b.packets * bytes);
+	KUNIT_EXPECT_EQ_MSG(test, outside(b.skb), 0, "%u bytes", len);
+	for (n = 0; n < b.packets; n++)
+		KUNIT_EXPECT_TRUE_MSG(test, same(test, b.skb, n * bytes + NHCA_BTH_LEN, s, w, len),
+				      "%u bytes", len);
+	kfree_skb(b.skb);
+	if (b.loan >= 0)
+		nhca_lend_return(b.loan);
+}
+
+static void each_batch(struct kunit *test)
+{
+	struct source s;
+	u32 i, k;
+
+	source_make(test, &s);
+	for (i = 0; i < ARRAY_SIZE(lengths) && lengths[i] <= NHCA_BURST_PAYLOAD; i++)
+		for (k = 0; k < ARRAY_SIZE(wants); k++)
+			batch(test, &s, &wants[k], lengths[i]);
+	source_free(&s);
+}
+
+static void batch_test(struct kunit *test)
+{
+	with_and_without(test, each_batch);
+}
+
+/* Bytes that are asked for lie inside the memory of the page, however little a chunk has. */
+static void each_get(struct kunit *test)
+{
+	struct page *page, *head;
+	u32 i, len, outside = 0;
+	unsigned int off;
+	u8 *p;
+
+	local_bh_disable();
+	for (i = 0; i < 1000; i++) {
+		len = lengths[i % ARRAY_SIZE(lengths)];
+		if (len > PAGE_SIZE)
+			continue;
+		p = nhca_frag_get(len, &page, &off);
+		if (!p)
+			continue;
+		head = compound_head(page);
+		outside += p + len > (u8 *)page_address(head) + page_size(head);
+		put_page(page);
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, outside, 0);
+}
+
+static void get_test(struct kunit *test)
+{
+	with_and_without(test, each_get);
+}
+
+/* What IP cannot carry is refused with an error that nobody takes for a lost packet. */
+static void too_long_test(struct kunit *test)
+{
+	static const struct want w = { .copy = true };
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+
+	packet_make(&tx, &h, NULL, &w, (LONGEST & ~3U) + 1);
+	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
+	packet_make(&tx, &h, NULL, &w, 65532);
+	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
+}
+
+static struct kunit_case packet_cases[] = {
+	KUNIT_CASE(get_test),
+	KUNIT_CASE(alone_test),
+	KUNIT_CASE(batch_test),
+	KUNIT_CASE(too_long_test),
+	{}
+};
+
+static struct kunit_suite packet_suite = {
+	.name = "nhca_packet",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = packet_cases,
+};
+
+kunit_test_suite(packet_suite);
