@@ -101,7 +101,8 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 		.hdr = h,
 		.it = bytes ? it : NULL,
 		.payload = h->rx.length,
-		.copy = s->copy,
+		/* a peer that asks for bytes must not keep their pages after they are closed */
+		.copy = s->copy || s->answer,
 		.sum = h->notice & NHCA_NOTICE_BARE,
 	};
 }
