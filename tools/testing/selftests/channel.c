@@ -232,11 +232,30 @@ static void full_fifo(void)
 	meet(++step);
 }
 
+/* A write that the client may change as soon as it is posted, so that its bytes are copied */
+static void write_copied(uint32_t total, const char *what)
+{
+	struct nhcadv_transfer t;
+
+	clear();
+	t = agree(2, total, NHCADV_NOTIFY_TARGET);
+	if (client) {
+		paint(ch.buf + OFF, total, t.tid);
+		post_write(&ch, &ch.peer, &t, 78, 0);
+	} else {
+		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.remote_rcxt, t.tid, what);
+		check_painted(ch.buf + OFF, total, t.tid, what);
+	}
+	meet(++step);
+}
+
 static void writes(void)
 {
 	write_goes(0, LONGER, "write");
 	write_goes(1, 1, "write of a byte");
 	write_goes(1, 0, "write of nothing");
+	write_copied(61440, "copied write of 60 KiB");
+	write_copied(LENGTH, "copied write");
 }
 
 static void reads(void)
