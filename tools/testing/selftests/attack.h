@@ -65,7 +65,7 @@ static struct nhca_send_wqe *good_wqe(struct end *a, struct end *b, uint64_t wr_
 	return wqe;
 }
 
-static void publish(struct end *a)
+__attribute__((unused)) static void publish(struct end *a)
 {
 	store(&a->sqr.hdr->prod, load(&a->sqr.hdr->prod) + 1);
 	ring_sq(a);
@@ -190,6 +190,7 @@ static const char *attack(const struct attack *a, unsigned int seed)
 	return undisturbed();
 }
 
+__attribute__((unused))
 static int attacks_main(int argc, char **argv, const struct attack *attacks, int n)
 {
 	unsigned int seeds, seed;

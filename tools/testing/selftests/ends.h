@@ -452,7 +452,7 @@ static bool broken(enum ibv_qp_state state)
 	return state == IBV_QPS_ERR || state == IBV_QPS_SQE;
 }
 
-static void wait_broken(struct end *e, const char *what)
+__attribute__((unused)) static void wait_broken(struct end *e, const char *what)
 {
 	double until = now() + PATIENCE;
 
