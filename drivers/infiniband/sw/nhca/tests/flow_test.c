@@ -195,12 +195,13 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, flow);
 	KUNIT_ASSERT_NOT_NULL(test, kicked);
-	local_bh_disable();
 	for (i = 0; i < CROWD; i++) {
 		flow[i] = nhca_flow_create(l->q, line_kick, &kicked[i]);
-		if (flow[i])
-			KUNIT_EXPECT_TRUE(test, nhca_flow_blocked(flow[i], false));
+		KUNIT_ASSERT_NOT_NULL(test, flow[i]);
 	}
+	local_bh_disable();
+	for (i = 0; i < CROWD; i++)
+		KUNIT_EXPECT_TRUE(test, nhca_flow_blocked(flow[i], false));
 	local_bh_enable();
 
 	/* one batch is left; what others that come back let go on stands in line again */

@@ -46,12 +46,15 @@ static void range_test(struct kunit *test)
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	const u64 at = IOVA + 100, len = PAGE_SIZE + 7;
 	struct nhca_mw *mw;
+	u32 before;
 	u64 off;
 	int t;
 
 	for (t = 0; t < ARRAY_SIZE(types); t++) {
 		mw = window(test, types[t]);
+		before = mw->ibmw.rkey;
 		KUNIT_EXPECT_EQ(test, bind(f, mw, mr, at, len, REMOTE), 0);
+		KUNIT_EXPECT_EQ(test, mw->ibmw.rkey, mw->mkey.key);
 		KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), t + 1);
 		KUNIT_EXPECT_PTR_EQ(test, reach(&f->qp, mw->mkey.key, at, len, REMOTE, &off), mr);
 		KUNIT_EXPECT_EQ(test, off, 100);
@@ -64,7 +67,7 @@ static void range_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, at + len, 1, REMOTE));
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, at + 1, U32_MAX, REMOTE));
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, U64_MAX, 2, REMOTE));
-		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->ibmw.rkey, at, 1, REMOTE));
+		KUNIT_EXPECT_FALSE(test, opens(&f->qp, before, at, 1, REMOTE));
 	}
 	/* all of the region; its last byte */
 	mw = window(test, NHCA_MKEY_MW1);
