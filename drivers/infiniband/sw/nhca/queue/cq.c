@@ -130,7 +130,8 @@ static void cq_clamp(struct nhca_cq *cq)
 
 /*
  * @kind: of the new completions, a mask of enum ib_cq_notify_flags.
- * Return: true if the caller must raise the event; the CQ is disarmed then.
+ * Return: true if the caller must raise the event when it has released the lock; the CQ is disarmed
+ * then.
  */
 static bool cq_event_due(struct nhca_cq *cq, u8 kind)
 {
@@ -138,6 +139,12 @@ static bool cq_event_due(struct nhca_cq *cq, u8 kind)
 		return false;
 	if (cq_moderated(cq, kind)) {
 		cq->deferred |= kind;
+		return false;
+	}
+	if (!cq->user) {
+		/* stays armed until it is raised */
+		cq->deferred |= kind;
+		nhca_bh_queue(&cq->event);
 		return false;
 	}
 	cq_event_raised(cq);
@@ -150,14 +157,26 @@ static void cq_raise(struct nhca_cq *cq)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/*
- * The period is over.  A program that was promised an event gets it, even if it has polled all in
- * the meantime.  A kernel consumer may then have stopped what its handler starts, when its last
- * QP has gone with the last entries.
- */
-static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
+static void cq_overrun(struct nhca_cq *cq)
 {
-	struct nhca_cq *cq = container_of(timer, struct nhca_cq, timer);
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.element.cq = &cq->ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+/*
+ * Raise the event that was kept back, if the CQ is still armed for it.  A program that was promised
+ * an event gets it, even if it has polled all in the meantime.  A kernel consumer that has polled
+ * all stays armed: it may have stopped what its handler starts, when its last QP has gone with the
+ * last entries.
+ */
+static void cq_raise_deferred(struct nhca_cq *cq)
+{
 	unsigned long flags;
 	bool fire;
 
@@ -165,9 +184,36 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 	fire = (cq_armed(cq) & cq->deferred) && !cq->dying && (cq->user || cq_used(cq));
 	if (fire)
 		cq_event_raised(cq);
+	else if (!cq->user)
+		cq->deferred = 0;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
+}
+
+/*
+ * nhca_cq.event.  The handler of a kernel consumer is called here and nowhere else: it must not be
+ * called from the call chain of a verb, such as post_send, nor by two CPUs at once
+ * (Documentation/infiniband/core_locking.rst).  Bottom-half work runs on one CPU at a time.
+ */
+static void cq_event(struct nhca_bh *bh)
+{
+	struct nhca_cq *cq = container_of(bh, struct nhca_cq, event);
+
+	if (test_and_clear_bit(0, &cq->overrun_due))
+		cq_overrun(cq);
+	cq_raise_deferred(cq);
+}
+
+/* The period is over. */
+static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
+{
+	struct nhca_cq *cq = container_of(timer, struct nhca_cq, timer);
+
+	if (cq->user)
+		cq_raise_deferred(cq);
+	else
+		nhca_bh_queue(&cq->event);
 	return HRTIMER_NORESTART;
 }
 
@@ -177,6 +223,7 @@ void nhca_cq_init(struct nhca_cq *cq)
 	/* nowhere near where the consumer begins */
 	cq->last_event_cons = U32_MAX;
 	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	nhca_bh_init(&cq->event, cq_event);
 }
 
 void nhca_cq_stop(struct nhca_cq *cq)
@@ -185,6 +232,7 @@ void nhca_cq_stop(struct nhca_cq *cq)
 	cq->dying = true;
 	spin_unlock_irq(&cq->lock);
 	hrtimer_cancel(&cq->timer);
+	nhca_bh_kill(&cq->event);
 }
 
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
@@ -201,18 +249,6 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
-}
-
-static void cq_overrun(struct nhca_cq *cq)
-{
-	struct ib_event event = {
-		.device = cq->ibcq.device,
-		.element.cq = &cq->ibcq,
-		.event = IB_EVENT_CQ_ERR,
-	};
-
-	if (cq->ibcq.event_handler)
-		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
 static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
@@ -247,8 +283,12 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 		fire = !cq->overrun && !cq->dying;
 		cq->overrun = true;
 		spin_unlock_irqrestore(&cq->lock, flags);
-		if (fire)
+		if (fire && cq->user) {
 			cq_overrun(cq);
+		} else if (fire) {
+			set_bit(0, &cq->overrun_due);
+			nhca_bh_queue(&cq->event);
+		}
 		return -ENOSPC;
 	}
 

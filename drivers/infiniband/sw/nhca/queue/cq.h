@@ -7,6 +7,7 @@
 
 #include <linux/hrtimer.h>
 
+#include "../bh.h"
 #include "../nhca.h"
 #include "ring.h"
 
@@ -19,7 +20,7 @@
  * @prod:   entries produced; the truth of which hdr->prod is the copy
  * @cons:   kernel consumers only: entries polled
  * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
- * @deferred: kinds of completions, of the same two, whose event moderation defers
+ * @deferred: kinds of completions, of the same two, whose event moderation, or @event, defers
  * @arm_seq: hdr->arm_seq, as last read
  * @arm_seq_acked: hdr->arm_seq that the last event acknowledged
  * @last_event_cons: the consumer index at the last event, if there were entries to poll
@@ -29,6 +30,8 @@
  *          no longer than @period_us microseconds; no moderation if @period_us is 0
  * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
  * @compactions: how often entries moved inside the ring (nhca_cq_forget_qp())
+ * @event:  calls the handlers of a kernel consumer; ends with nhca_cq_stop()
+ * @overrun_due: bit 0: @event has IB_EVENT_CQ_ERR to raise
  * @overrun: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
  * @user:   user space consumes
  * @arm_in_ring: the consumer may arm it by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
@@ -52,6 +55,8 @@ struct nhca_cq {
 	u32 mod_count;
 	struct hrtimer timer;
 	u32 compactions;
+	struct nhca_bh event;
+	unsigned long overrun_due;
 	bool overrun;
 	bool user;
 	bool arm_in_ring;
@@ -130,7 +135,7 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
  *
  * As adapters do it.  Events for solicited and unsuccessful completions do not wait, nor does a
  * consumer that polls: completions are there at once.
- * Calls comp_handler with the CQ's lock released.
+ * User CQs: calls comp_handler with the CQ's lock released.
  * Context: any.
  */
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
@@ -142,7 +147,8 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  *       rings) and @cqe->timestamp is set here, to 0 if the CQ has none
  * @solicited: the completion counts as solicited (or is an error)
  *
- * Calls comp_handler and event_handler with the CQ's lock released.
+ * User CQs: calls comp_handler and event_handler with the CQ's lock released: those of uverbs only
+ * wake whoever reads its file.  Kernel CQs: bottom-half work calls them.
  * Context: any; callers may hold a QP's send or receive lock.
  * Return: 0, or -ENOSPC if the CQ is full: the caller moves its QP to error
  * (IBTA 11.6.3.1: CQ overrun affects the QPs that use it).
@@ -161,7 +167,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
  * (NHCA_RING_F_ARM_SEQ).
  * Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
  *
- * Calls comp_handler with the CQ's lock released.
+ * User CQs: calls comp_handler with the CQ's lock released.
  * Context: any.
  * Return: whether entries wait to be polled.
  */

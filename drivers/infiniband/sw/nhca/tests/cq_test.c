@@ -85,8 +85,13 @@ static int post(struct cq_fixture *f, u64 wr_id, enum ib_wc_status status, bool 
 		.qp_num = wr_id + 7,
 		.kernel = (uintptr_t)qp,
 	};
+	int err;
 
-	return nhca_cq_post(&f->cq, &cqe, solicited);
+	/* what handlers of a kernel consumer run in has run when this returns */
+	local_bh_disable();
+	err = nhca_cq_post(&f->cq, &cqe, solicited);
+	local_bh_enable();
+	return err;
 }
 
 static void cq_order_test(struct kunit *test)
@@ -514,6 +519,48 @@ static void cq_arm_seq_wrap_test(struct kunit *test)
 	cq_done(f);
 }
 
+/*
+ * A kernel consumer's handler is not called by whoever posts a completion, who may be in the call
+ * chain of the consumer's own post_send; and it is called once for several completions.
+ */
+static void cq_call_chain_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 4, 0, false);
+	struct nhca_cqe cqe;
+
+	f->cq.armed = IB_CQ_NEXT_COMP;
+	local_bh_disable();
+	post(f, 1, 0, false, NULL);
+	post(f, 2, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, f->cq.armed, 0);
+	post(f, 3, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+
+	/* who has polled all meanwhile needs no event, and is told of the next completion */
+	f->cq.armed = IB_CQ_NEXT_COMP;
+	local_bh_disable();
+	post(f, 4, 0, false, NULL);
+	while (cq_poll_one(&f->cq, &cqe))
+		;
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+	KUNIT_EXPECT_EQ(test, f->cq.armed, IB_CQ_NEXT_COMP);
+	post(f, 5, 0, false, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+
+	/* nor is the handler of its events */
+	local_bh_disable();
+	while (!post(f, 6, 0, false, NULL))
+		;
+	KUNIT_EXPECT_EQ(test, f->err_events, 0);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, f->err_events, 1);
+	cq_done(f);
+}
+
 static void cq_handler_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0, false);
@@ -692,6 +739,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_arm_seq_test),
 	KUNIT_CASE(cq_arm_seq_doorbell_test),
 	KUNIT_CASE(cq_arm_seq_wrap_test),
+	KUNIT_CASE(cq_call_chain_test),
 	KUNIT_CASE(cq_handler_test),
 	KUNIT_CASE(cq_moderate_count_test),
 	KUNIT_CASE(cq_moderate_period_test),
