@@ -29,7 +29,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 }
 
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
-		    const struct nhca_sge *sge, u32 num_sge, u32 skip, int access)
+		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access)
 {
 	/* also steps over empty elements, whose keys nobody looks at */
 	while (num_sge && skip >= sge->length) {
@@ -42,6 +42,7 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
 	it->sge = sge;
 	it->left_sges = num_sge;
 	it->skip = skip;
+	it->rest = len;
 }
 
 int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey, u64 va,
@@ -82,25 +83,27 @@ static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	it->at += seg->len;
 }
 
-/* The next SGE that has bytes: ask its key. */
+/* The next SGE that has bytes: ask its key for those that are touched. */
 static int iter_next_sge(struct nhca_iter *it)
 {
 	const struct nhca_sge *sge;
+	u32 len;
 
 	for (;;) {
-		if (!it->left_sges)
+		if (!it->left_sges || !it->rest)
 			return -ENODATA;
 		it->left_sges--;
 		sge = it->sge++;
 		if (sge->length)
 			break;
 	}
-	it->mr = nhca_mkey_check(it->party, sge->lkey, sge->addr, sge->length, it->access,
+	len = min(sge->length - it->skip, it->rest);
+	it->mr = nhca_mkey_check(it->party, sge->lkey, sge->addr + it->skip, len, it->access,
 				 &it->at);
 	if (!it->mr)
 		return -EACCES;
-	it->at += it->skip;
-	it->left = sge->length - it->skip;
+	it->left = len;
+	it->rest -= len;
 	it->skip = 0;
 	return 0;
 }

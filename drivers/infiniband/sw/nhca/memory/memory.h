@@ -73,17 +73,20 @@ struct nhca_iter {
 	u32 left_sges;
 	u32 left;
 	u32 skip;
+	u32 rest;
 	int access;
 };
 
 /**
  * nhca_iter_sges - begin at byte @skip of a local SGE list
+ * @len:    bytes that will be touched, at most: of each element only those are checked, as adapters
+ *          do, so that an element may be longer than its region if the message is not
  * @access: 0 to read, IB_ACCESS_LOCAL_WRITE to write; or a remote right, and then the
  *          elements name remote keys
  * Context: any; @sge has to stay until the iterator is done.
  */
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
-		    const struct nhca_sge *sge, u32 num_sge, u32 skip, int access);
+		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access);
 
 /**
  * nhca_iter_key - begin at @va of what remote key @rkey names

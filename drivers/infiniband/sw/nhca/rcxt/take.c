@@ -276,7 +276,7 @@ static enum nhca_taken take_packet(struct nhca_channel *ch, struct nhca_av *av)
 	if (wqe->flags & NHCA_SEND_INLINE)
 		nhca_iter_bytes(&it, wqe->data);
 	else
-		nhca_iter_sges(&it, &ch->party, wqe->sge, wqe->num_sge, 0, 0);
+		nhca_iter_sges(&it, &ch->party, wqe->sge, wqe->num_sge, 0, length, 0);
 	switch (take_xmit(ch, av, &h, length ? &it : NULL)) {
 	case -EAGAIN:
 		/* the fault kicks the channel, which then reads it anew */

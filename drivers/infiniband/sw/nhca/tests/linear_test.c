@@ -297,9 +297,9 @@ static void refused_test(struct kunit *test)
 	f->b.packets = nhca_linear_run(&f->b, &f->tx, 2);
 	len = f->b.skb->len;
 	packet(f, NHCA_OP_SEND_MIDDLE, 2, 0, MTU);
-	nhca_iter_sges(&f->it, &nobody, &sge, 1, 0, 0);
+	nhca_iter_sges(&f->it, &nobody, &sge, 1, 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_linear_run(&f->b, &f->tx, 2), 0);
-	nhca_iter_sges(&f->it, &nobody, &sge, 1, 0, 0);
+	nhca_iter_sges(&f->it, &nobody, &sge, 1, 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_linear_add(&f->b, &f->tx, &f->it), -EACCES);
 	nhca_live_exit();
 	KUNIT_EXPECT_EQ(test, f->b.skb->len, len);

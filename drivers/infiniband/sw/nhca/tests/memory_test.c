@@ -92,7 +92,7 @@ static int try_sge(const struct nhca_party *party, u32 key, u64 va, u32 len, int
 	int err;
 
 	enter();
-	nhca_iter_sges(&it, party, &sge, 1, 0, access);
+	nhca_iter_sges(&it, party, &sge, 1, 0, U32_MAX, access);
 	do {
 		err = nhca_iter_next(&it, U32_MAX, &seg);
 	} while (!err);
@@ -254,14 +254,14 @@ static void zero_length_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, 0xbad, U64_MAX, 0,
 					    IB_ACCESS_REMOTE_WRITE), 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
-	nhca_iter_sges(&it, &f->party, NULL, 0, 0, 0);
+	nhca_iter_sges(&it, &f->party, NULL, 0, 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 0), 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 1), -ENODATA);
 
 	memcpy(region_byte(r, 0), "abc", 3);
 	memcpy(region_byte(r, 8), "de", 2);
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), 0, 0);
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 5), 0);
 	KUNIT_EXPECT_MEMEQ(test, out, "abcde", 5);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
@@ -345,7 +345,7 @@ static void gather_test(struct kunit *test)
 
 	for (skip = 0; skip <= total; skip++) {
 		enter();
-		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, 0);
+		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
 		/* two reads, the second from a copy of the iterator */
 		n = (total - skip) / 3;
 		KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, n), 0);
@@ -355,7 +355,7 @@ static void gather_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_next(&copy, 1, &seg), -ENODATA);
 		/* and as one, with the sum of all */
 		memset(out, 0, total);
-		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, 0);
+		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
 		KUNIT_EXPECT_EQ(test, nhca_iter_read_sum(&it, out, total - skip, &sum), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
 		want = csum_partial(flat + skip, total - skip, 0);
@@ -363,9 +363,9 @@ static void gather_test(struct kunit *test)
 		leave();
 	}
 	enter();
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), total + 1, 0);
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), total + 1, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), U32_MAX, 0);
+	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), U32_MAX, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
 	leave();
 	region_free(a);
@@ -391,7 +391,7 @@ static void scatter_test(struct kunit *test)
 	for (i = 0; i < 8000; i++)
 		src[i] = 1 + i % 255;
 	enter();
-	nhca_iter_sges(&it, &f->party, sges, 3, 10, IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_sges(&it, &f->party, sges, 3, 10, U32_MAX, IB_ACCESS_LOCAL_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 7990), 0);
 	for (i = 0; i < 2990; i++)
 		KUNIT_EXPECT_EQ(test, *region_byte(a, 110 + i), src[i]);
@@ -526,7 +526,8 @@ static void kernel_region_test(struct kunit *test)
 	sge.length = 2 * PAGE_SIZE;
 	sge.lkey = ibmr->lkey;
 	enter();
-	nhca_iter_sges(&it, &f->party, &sge, 1, PAGE_SIZE - 3, IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_sges(&it, &f->party, &sge, 1, PAGE_SIZE - 3, U32_MAX,
+		       IB_ACCESS_LOCAL_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, "kernel", 6), 0);
 	leave();
 	KUNIT_EXPECT_MEMEQ(test, buf + 77 + PAGE_SIZE - 3, "kernel", 6);

@@ -216,7 +216,7 @@ static void unasked_test(struct kunit *test)
 	struct nhca_iter it;
 	struct nhca_seg seg;
 
-	nhca_iter_sges(&it, &f->party, &sge, 1, 0, 0);
+	nhca_iter_sges(&it, &f->party, &sge, 1, 0, U32_MAX, 0);
 	enter();
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);

@@ -179,7 +179,7 @@ static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
 
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it)
 {
-	nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off,
+	nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off, swr->length - off,
 		       IB_ACCESS_LOCAL_WRITE);
 }
 

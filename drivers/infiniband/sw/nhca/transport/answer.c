@@ -167,7 +167,7 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 	if (res->hold.held)
 		nhca_iter_hold(&it, &res->hold, off, payload, false);
 	else
-		nhca_iter_sges(&it, &party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+		nhca_iter_sges(&it, &party, &sge, 1, 0, payload, IB_ACCESS_REMOTE_READ);
 	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
 	if (err == -EACCES || err == -EAGAIN)
 		return err;

@@ -67,7 +67,8 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_l
 		nhca_grh_fill4(grh, rx->iph);
 	else if (grh_len)
 		nhca_grh_fill6(grh, rx->iph);
-	nhca_iter_sges(&it, &qp->party, rwr->sge, rwr->num_sge, 0, IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_sges(&it, &qp->rq.party, rwr->sge, rwr->num_sge, 0, grh_len + rx->payload,
+		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	if (grh_len)
 		err = nhca_iter_write(&it, grh, grh_len);

@@ -182,7 +182,7 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 	if (!(peer->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) || !peer->rq.nres ||
 	    peer->rq.seq != NHCA_SEQ_IDLE)
 		return 0;
-	nhca_iter_sges(&from, &peer->party, &sge, 1, 0, IB_ACCESS_REMOTE_READ);
+	nhca_iter_sges(&from, &peer->party, &sge, 1, 0, len, IB_ACCESS_REMOTE_READ);
 	nhca_swr_target(qp, swr, off, &to);
 	nhca_live_enter();
 	err = nhca_iter_copy(&to, &from, len, NULL);

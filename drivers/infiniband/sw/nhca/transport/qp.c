@@ -245,9 +245,11 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->rq.fault = nhca_fault_alloc(nhca_flow_kick, qp);
 	if (!qp->sq.fault || !qp->rq.fault)
 		goto err_fault;
+	qp->rq.party.pd = qp->ibqp.srq ? qp->ibqp.srq->pd : qp->ibqp.pd;
 
 	qp->party.pd = qp->ibqp.pd;
 	err = nhca_qp_table_add(qp);
+	qp->rq.party.qpn = qp->qpn;
 	if (err)
 		goto err_fault;
 	qp->ibqp.qp_num = qp->qpn;

@@ -212,6 +212,8 @@ struct nhca_res {
  * @wq:      receive ring; unused with an SRQ
  * @rwr:     the receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
+ * @party:   as whom receives are placed: of the SRQ's domain, if there is one, which need not be
+ *           the QP's (IBTA 10.2.3)
  * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
  * @have_rwr: @rwr is valid
  * @seq:     opcode sequence
@@ -247,6 +249,7 @@ struct nhca_rq {
 	struct nhca_srq *xsrq;
 	u32 srqn;
 	u32 psn;
+	struct nhca_party party;
 	u32 msn;
 	u32 recv_off;
 	struct nhca_hold wr_hold;

@@ -124,12 +124,14 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->payload > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
-	nhca_iter_sges(&it, &qp->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+	nhca_iter_sges(&it, &rq->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off, rx->payload,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
+	/* how long the message is nobody knows: not longer than the receive */
 	if (err == -EAGAIN)
-		err = nhca_iter_fault(&it, 0, rq->fault);
+		err = nhca_iter_fault(&it, rq->rwr->length - rq->recv_off - rx->payload,
+				      rq->fault);
 	nhca_live_exit();
 	if (err == -EAGAIN)
 		return nhca_put_off(qp, rx);
@@ -219,7 +221,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	/* key or hold are asked in the section in which the bytes move */
 	if (alone)
-		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, IB_ACCESS_REMOTE_WRITE);
+		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, rx->payload, IB_ACCESS_REMOTE_WRITE);
 	else
 		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, rx->payload, true);
 	nhca_live_enter();
@@ -243,6 +245,17 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
+ * Bytes that at most @max packets behind @rx can bring: no more than the batch has.  Only those are
+ * asked of a receive's keys.
+ */
+static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
+{
+	u32 left = (rx->skb->len - rx->udp_off) / rx->udp_len - 1;
+
+	return min(max, left) * rx->payload;
+}
+
+/*
  * Packets from the middle of a message, which continue the one that @rx is: their bytes to their
  * place.  Return: how many that was; the next one is not like them, or what is wrong with it is
  * found when it comes alone.
@@ -262,8 +275,8 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, n * qp->mtu, true);
 	} else {
 		n = (rq->rwr->length - rq->recv_off) / qp->mtu;
-		nhca_iter_sges(&it, &qp->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
-			       IB_ACCESS_LOCAL_WRITE);
+		nhca_iter_sges(&it, &rq->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+			       nhca_middle_bytes(rx, n), IB_ACCESS_LOCAL_WRITE);
 	}
 	nhca_live_enter();
 	n = nhca_rx_copy_alike(rx, n, &it);

@@ -147,7 +147,8 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 	if (swr->wqe.flags & NHCA_SEND_INLINE)
 		nhca_iter_bytes(it, swr->wqe.data + off);
 	else
-		nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off, 0);
+		nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off,
+			       swr->length - off, 0);
 }
 
 /* What @h and @payload bytes from @off of the message make; @it is where they come from. */

@@ -28,5 +28,6 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 	rq->srqn = h->srqn;
 	rq->xsrq = srq;
 	qp->party.pd = srq->ibsrq.pd;
+	rq->party.pd = srq->ibsrq.pd;
 	return true;
 }
