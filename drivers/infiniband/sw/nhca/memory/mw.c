@@ -8,6 +8,7 @@
 #include <linux/string.h>
 
 #include "mr.h"
+#include "../observe/stub.h"
 
 /*
  * Local write is no right that a window could have: it has no L_Key.  Consumers give it
@@ -130,6 +131,7 @@ void nhca_mw_qp_gone(const struct nhca_party *party)
 	struct nhca_mw *mw;
 	u32 key;
 
+	NHCA_STUB(nhca_mw_qp_gone, party);
 	/* off the table at once: what is bound meanwhile is another QP's */
 	spin_lock_bh(&mw_by_qp_lock);
 	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, party->qpn) {

@@ -12,6 +12,7 @@
 #include <rdma/ib_cache.h>
 
 #include "net.h"
+#include "../observe/stub.h"
 
 static int nhca_gid_ifindex(const struct ib_gid_attr *sgid)
 {
@@ -41,6 +42,7 @@ struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *
 	struct nhca_av *av;
 	int err;
 
+	NHCA_STUB(nhca_av_create, dev, attr, gfp);
 	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !sgid)
 		return ERR_PTR(-EINVAL);
 	if (sgid->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)

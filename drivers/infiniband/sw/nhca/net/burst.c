@@ -21,6 +21,7 @@
 #include "../memory/lend.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
+#include "../observe/stub.h"
 #include "../observe/trace.h"
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
@@ -473,7 +474,7 @@ static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, piece->page, piece->off, piece->len);
 }
 
-/* The host's mark and the header that follow the payload of the packet before. */
+/* The QP's mark and the header that follow the payload of the packet before. */
 static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 {
 	const u64 *from = (const u64 *)between;
@@ -489,14 +490,14 @@ static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 }
 
 /*
- * Context: live section.  Between the payloads of two packets there are the host's mark and
+ * Context: live section.  Between the payloads of two packets there are the QP's mark and
  * headers that follow from those before the first; for all packets they lie together.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
 	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
-	/* the first one has nothing behind which there would be a mark */
+	/* the first one has nothing behind which there would be a mark: its mark is the last one's */
 	u32 skip = NHCA_ICRC_LEN;
 	struct nhca_piece hdr, mark;
 	struct nhca_pieces ps __uninitialized;
@@ -508,7 +509,8 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	p = nhca_frag_get(count * len, &hdr.page, &hdr.off);
 	if (!p)
 		return 0;
-	memcpy(between, &nhca_host_mark, sizeof(nhca_host_mark));
+	mark = (struct nhca_piece) { hdr.page, hdr.off, NHCA_ICRC_LEN };
+	memcpy(between, &tx->hdr->mark, NHCA_ICRC_LEN);
 	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
 	for (n = 0; n < count; n++) {
 		if (tx->copy)
@@ -538,11 +540,8 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(hdr.page);
 		return 0;
 	}
-	/* one each */
-	folio_ref_add(page_folio(hdr.page), n - 1);
-	/* nothing can fail here: there is room for it, and the page is always there */
-	get_page(nhca_mark_page);
-	mark = (struct nhca_piece) { nhca_mark_page, 0, NHCA_ICRC_LEN };
+	/* one each, and one for the mark behind the last payload */
+	folio_ref_add(page_folio(hdr.page), n);
 	nhca_run_piece(b, &mark);
 	nhca_burst_grow(b, NHCA_ICRC_LEN);
 	b->len += n * nhca_tx_bytes(tx);
@@ -564,6 +563,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	struct nhca_burst *b = tx->burst;
 	u32 bytes, n;
 
+	NHCA_STUB(nhca_burst_run, tx, count);
 	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
 	bytes = nhca_tx_bytes(tx);
 	if (b->alone || tx->payload > NHCA_BURST_PAYLOAD || bytes > NHCA_PACKET_BYTES ||

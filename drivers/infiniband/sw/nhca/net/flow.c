@@ -65,7 +65,7 @@ struct nhca_txq {
  * @blocked:  the QP waits to be kicked when @inflight falls
  * @txq:      of its device
  * @wait:     in nhca_txq.waiting of the same index, under its lock; empty if not
- * @kick:     runs the QP's engines; NULL after nhca_flow_close()
+ * @kick:     runs the QP's engines; NULL after nhca_flow_stop()
  * @arg:      for @kick
  */
 struct nhca_flow {
@@ -139,11 +139,16 @@ static void nhca_flow_put(struct nhca_flow *flow)
 	nhca_flows_put();
 }
 
+void nhca_flow_stop(struct nhca_flow *flow)
+{
+	WRITE_ONCE(flow->kick, NULL);
+}
+
 void nhca_flow_close(struct nhca_flow *flow)
 {
 	unsigned long flags;
 
-	WRITE_ONCE(flow->kick, NULL);
+	nhca_flow_stop(flow);
 	spin_lock_irqsave(&flow->txq->lock, flags);
 	list_del_init(&flow->wait[false]);
 	list_del_init(&flow->wait[true]);

@@ -204,7 +204,22 @@ void nhca_txq_put(struct nhca_txq *q);
  */
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg);
 
-/* no kick begins afterwards; callers wait for those that run with synchronize_rcu() */
+/**
+ * nhca_flow_stop - no kick begins after this
+ * @flow: still usable: an engine that has not ended may send, and be charged
+ *
+ * A kick runs in an RCU read-side critical section: after a grace period none runs.
+ * Context: any.
+ */
+void nhca_flow_stop(struct nhca_flow *flow);
+
+/**
+ * nhca_flow_close - nhca_flow_stop(), then drop the owner's reference
+ * @flow: no engine uses it any more.  The packets that the stack still holds keep it.
+ *
+ * Without an earlier nhca_flow_stop() the caller still has to wait for kicks, by a grace period.
+ * Context: any.
+ */
 void nhca_flow_close(struct nhca_flow *flow);
 
 /**
@@ -282,7 +297,30 @@ int nhca_xmit(struct nhca_tx *tx);
 
 #define NHCA_COPY_BREAK		256
 
+/* bytes of a BTH before the PSN */
+#define NHCA_ALIKE_LEN		9
+
 /* ---- recv.c ---- */
+
+/**
+ * struct nhca_alike - what was checked of the packet before, so that a packet which differs from it
+ * only in its PSN, and perhaps in its acknowledge request, need not be checked again
+ * @set:     that packet has a BTH and no other headers; else nothing below means anything
+ * @bare:    it was taken as intact without an ICRC, by the UDP checksum that covers the whole
+ *           batch: so those behind it are as intact as it is.  False: each has an ICRC to verify
+ * @passed:  the transport room let it in; see nhca_transport_again()
+ * @udp_len: bytes behind its UDP header
+ * @bth:     a copy of its first bytes, which the others have in common with it
+ *
+ * A copy and no pointer: the packet's headers may have been put together on the stack.
+ */
+struct nhca_alike {
+	bool set;
+	bool bare;
+	bool passed;
+	u32 udp_len;
+	u8 bth[NHCA_ALIKE_LEN];
+};
 
 /**
  * struct nhca_rx - one received packet, decoded
@@ -302,10 +340,10 @@ int nhca_xmit(struct nhca_tx *tx);
  * @at:      where in @skb the packet was last read
  * @src:     instead of @skb: where the payload comes from, on the same host; and then
  * @src_err: it could not be read
- * @bth:     of the packet before, if it had no other headers; else NULL
+ * @alike:   what was checked of the packet before
  * @rxeth:   of the packet, if it has one, and that lies in one piece behind the BTH; else NULL
- * @qp, @held, @passed, @marked, @acks, @acked: the transport room's: the QP of the packet before,
- *           the lock of it that is still held, whether the packet was let in, whether one was
+ * @qp, @held, @gen, @marked, @acks, @acked: the transport room's: the QP of the packet before,
+ *           the lock of it that is still held and its generation then, whether a packet was
  *           marked (ECN), whether one acknowledged, and what the last of those did
  */
 struct nhca_rx {
@@ -328,12 +366,12 @@ struct nhca_rx {
 	struct nhca_cursor at;
 	struct nhca_iter *src;
 	int src_err;
-	const u8 *bth;
+	struct nhca_alike alike;
 	const u8 *rxeth;
 	struct nhca_qp *qp;
 	/* one of @qp's, or NULL */
 	spinlock_t *held;
-	bool passed;
+	u32 gen;
 	bool marked;
 	bool acks;
 	u32 acked;
@@ -347,10 +385,11 @@ bool nhca_insists_icrc(void);
 
 /**
  * nhca_rx_intact - is the packet as it was sent?  Nothing of it is believed before.
+ * @rx:   the packet; @rx->alike.bare then says by what it was found intact
  * @bare: it may do without an ICRC, if its UDP checksum holds and it says so (NHCA_NOTICE_BARE)
  * Context: softirq.
  */
-bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
+bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
 
 /**
  * nhca_rx_refused - a packet reaches nobody: count and trace it
@@ -361,17 +400,19 @@ bool nhca_rx_intact(const struct nhca_rx *rx, bool bare);
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
- * nhca_rx_acks - does a packet that is intact acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
+ * nhca_rx_acks - does a packet that nhca_rx_intact() has found intact acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
  * @psn: up to which
  * Context: softirq.
  */
 bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn);
 
 /**
- * nhca_rx_is_ours - has a packet without an ICRC the mark of this host in its place?
+ * nhca_rx_mark - what an intact packet without an ICRC has in its place
+ * @mark: nhca_qp.mark of the QP that sent it, if that is of this host
  * Context: softirq.
+ * Return: false if there is none, or the packet has been on a wire.
  */
-bool nhca_rx_is_ours(const struct nhca_rx *rx);
+bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark);
 
 /**
  * nhca_rx_copy - copy the payload to memory
@@ -389,10 +430,11 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
 /**
  * nhca_rx_copy_alike - copy to memory the payloads of the packets behind this one in its batch
  * that differ from it in their PSN, which counts up, and perhaps in their wish to be acknowledged
- * @rx:  a packet with @bth; on return the last one that was copied
+ * @rx:  a packet whose @alike is set; on return the last one that was copied
  * @max: how many there may be
  * Context: live section.
- * Return: how many there were, up to the first that is different or could not be copied whole.
+ * Return: how many there were, up to the first that is different or could not be copied whole; none
+ * if each of them has an ICRC to verify.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
 

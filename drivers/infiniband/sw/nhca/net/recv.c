@@ -106,24 +106,23 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
 
 /*
  * Are these two BTHs the same but for the PSN, which is @psn in @p, and perhaps the wish to be
- * acknowledged?
+ * acknowledged?  @bth: NHCA_ALIKE_LEN bytes
  */
 static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
 {
 	return !memcmp(p, bth, 8) && !((p[8] ^ bth[8]) & ~NHCA_RX_ACKREQ) &&
-	       get_unaligned_be24(p + 9) == psn;
+	       get_unaligned_be24(p + NHCA_ALIKE_LEN) == psn;
 }
 
 /* Is what begins with the BTH @p the packet behind the one before, if it is as long? */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
-	return nhca_rx_bth_alike(rx->bth, p, nhca_psn_add(rx->hdr.psn, 1));
+	return nhca_rx_bth_alike(rx->alike.bth, p, nhca_psn_add(rx->hdr.psn, 1));
 }
 
 /* The packet at @udp_off is alike and begins with the BTH @p. */
 static void nhca_rx_step(struct nhca_rx *rx, const u8 *p)
 {
-	rx->bth = p;
 	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
 	rx->hdr.ackreq = p[8] & NHCA_RX_ACKREQ;
 	rx->off = rx->udp_off + NHCA_BTH_LEN;
@@ -145,14 +144,15 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	p = nhca_rx_headers(rx, &avail, buf);
 	if (!p)
 		return;
-	if (avail >= NHCA_BTH_LEN && rx->bth && udp_len == rx->udp_len && nhca_rx_alike(rx, p)) {
+	if (rx->alike.set && udp_len == rx->alike.udp_len && avail >= NHCA_BTH_LEN &&
+	    nhca_rx_alike(rx, p)) {
 		nhca_rx_step(rx, p);
 		nhca_transport_again(rx);
 		return;
 	}
 
 	rx->dev = NULL;
-	rx->bth = NULL;
+	rx->alike.set = false;
 	rx->udp_len = udp_len;
 	err = nhca_hdr_decode(&rx->hdr, p, avail, rx->udp_len);
 	if (err) {
@@ -161,9 +161,13 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
 	rx->payload = nhca_hdr_payload(&rx->hdr, rx->udp_len);
-	/* the next one is compared with it, as long as it stays where it is */
-	if (p != buf && rx->hdr.info->hdr_len == NHCA_BTH_LEN)
-		rx->bth = p;
+	/* the next one is compared with it */
+	if (rx->hdr.info->hdr_len == NHCA_BTH_LEN) {
+		rx->alike.set = true;
+		rx->alike.passed = false;
+		rx->alike.udp_len = udp_len;
+		memcpy(rx->alike.bth, p, sizeof(rx->alike.bth));
+	}
 	if (rx->hdr.info->flags & NHCA_OPF_RXETH) {
 		/* a channel's: nothing of a QP stays held */
 		nhca_transport_rx_end(rx);
@@ -283,7 +287,7 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	qpn = get_unaligned_be24(bth + 5);
 	__skb_queue_head_init(&later);
 	/* nothing is known of it from the packet before */
-	rx->bth = NULL;
+	rx->alike.set = false;
 	nhca_faults_rx(dev, qpn, bth[0], &s);
 	if (s.kind == NHCA_FAULT_DROP)
 		return;
@@ -461,9 +465,10 @@ static bool nhca_rx_is_bare(const struct nhca_rx *rx)
  * The bits that say that it has no ICRC are not under the ICRC: who has changed them has not
  * changed the packet.
  */
-bool nhca_rx_intact(const struct nhca_rx *rx, bool bare)
+bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
 {
-	if (bare && nhca_rx_is_bare(rx))
+	rx->alike.bare = bare && nhca_rx_is_bare(rx);
+	if (rx->alike.bare)
 		return true;
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
@@ -482,22 +487,20 @@ bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn)
 {
 	__be32 tail;
 
-	if (!(rx->hdr.notice & NHCA_NOTICE_ACKS) || !nhca_rx_is_bare(rx) || nhca_rx_tail(rx, &tail))
+	if (!(rx->hdr.notice & NHCA_NOTICE_ACKS) || !rx->alike.bare || nhca_rx_tail(rx, &tail))
 		return false;
 	*psn = be32_to_cpu(tail) & NHCA_PSN_MASK;
 	return true;
 }
 
-bool nhca_rx_is_ours(const struct nhca_rx *rx)
+bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 {
 	u8 summed = rx->skb->ip_summed;
-	__le32 mark;
 
 	/* a NIC has seen it: it has been on a wire */
-	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE ||
-	    (rx->hdr.notice & NHCA_NOTICE_ACKS))
+	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
-	return !nhca_rx_tail(rx, &mark) && mark == nhca_host_mark;
+	return rx->alike.bare && !(rx->hdr.notice & NHCA_NOTICE_ACKS) && !nhca_rx_tail(rx, mark);
 }
 
 /*
@@ -561,6 +564,8 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 	u32 n, next, avail;
 	const u8 *p, *data;
 
+	if (!rx->alike.set || !rx->alike.bare)
+		return 0;
 	for (n = 0; n < max && !rx->hdr.ackreq; n++) {
 		next = rx->udp_off + rx->udp_len;
 		if (next + rx->udp_len > rx->skb->len)

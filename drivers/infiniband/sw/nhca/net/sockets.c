@@ -437,15 +437,7 @@ static struct pernet_operations nhca_net_ops = {
 
 int __init nhca_net_init(void)
 {
-	int err;
-
-	err = nhca_xmit_init();
-	if (err)
-		return err;
-	err = register_pernet_subsys(&nhca_net_ops);
-	if (err)
-		nhca_xmit_exit();
-	return err;
+	return register_pernet_subsys(&nhca_net_ops);
 }
 
 void nhca_net_exit(void)

@@ -6,7 +6,6 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/percpu.h>
-#include <linux/random.h>
 #include <linux/udp.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
@@ -23,6 +22,7 @@
 #include "xmit.h"
 #include "../memory/lend.h"
 #include "../memory/memory.h"
+#include "../observe/stub.h"
 #include "../observe/trace.h"
 #include "../wire/icrc.h"
 
@@ -32,9 +32,6 @@
 
 /* the longest payload, copied, and its tail */
 static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
-
-__le32 nhca_host_mark __ro_after_init;
-struct page *nhca_mark_page __ro_after_init;
 
 static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sport)
 {
@@ -509,6 +506,7 @@ int nhca_xmit(struct nhca_tx *tx)
 {
 	int err;
 
+	NHCA_STUB(nhca_xmit, tx);
 	tx->hdr->info = nhca_opinfo(tx->hdr->opcode);
 	tx->hdr->pad = -tx->payload & 3;
 	if (unlikely(nhca_tx_bytes(tx) > NHCA_PACKET_BYTES))
@@ -520,18 +518,7 @@ int nhca_xmit(struct nhca_tx *tx)
 	return err;
 }
 
-int __init nhca_xmit_init(void)
-{
-	nhca_mark_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	if (!nhca_mark_page)
-		return -ENOMEM;
-	nhca_host_mark = (__force __le32)get_random_u32();
-	memcpy(page_address(nhca_mark_page), &nhca_host_mark, sizeof(nhca_host_mark));
-	return 0;
-}
-
 void nhca_xmit_exit(void)
 {
 	nhca_frags_exit();
-	put_page(nhca_mark_page);
 }

@@ -16,18 +16,10 @@
 #include "../wire/bth.h"
 #include "../wire/icrc.h"
 
-/*
- * What packets without an ICRC have in its place, so that those from this host are known here:
- * random, and constant while the module is loaded.  The page begins with it.
- */
-extern __le32 nhca_host_mark;
-extern struct page *nhca_mark_page;
-
 /* What a packet without an ICRC has in its place, as it lies in the packet */
 static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 {
-	return h->notice & NHCA_NOTICE_ACKS ? (__force __le32)cpu_to_be32(h->acks) :
-					      nhca_host_mark;
+	return h->notice & NHCA_NOTICE_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
 }
 
 /* Pad and ICRC, or what is in its place, into @p.  @crc: over all that is before them */
@@ -159,9 +151,6 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
  */
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
 	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload);
-
-/* module load; process.  Return: 0 or -ENOMEM. */
-int nhca_xmit_init(void);
 
 /* module unload, after the last packet: give back the pages; process */
 void nhca_xmit_exit(void);

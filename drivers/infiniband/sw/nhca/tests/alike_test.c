@@ -4,6 +4,7 @@
  * of a transfer that each have the next segment; and what lies behind the payload of one.
  */
 #include <kunit/test.h>
+#include <linux/ipv6.h>
 #include <linux/mm.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
@@ -62,6 +63,7 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
 	u32 hdr_len = nhca_opinfo(opcode)->hdr_len, seg = hdr_len + PAYLOAD + NHCA_ICRC_LEN;
+	static const u8 no_ip[sizeof(struct ipv6hdr)];
 	struct page *page;
 	struct nhca_hdr h;
 	u32 i, n;
@@ -94,9 +96,13 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 	a->rx.payload = PAYLOAD;
 	a->rx.off = hdr_len;
 	nhca_cursor_init(&a->rx.at, a->skb);
-	a->rx.bth = nhca_cursor_at(&a->rx.at, 0, &n);
-	KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&a->rx.hdr, a->rx.bth, hdr_len, seg),
-			NHCA_DECODE_OK);
+	a->rx.iph = no_ip;
+	p = (u8 *)nhca_cursor_at(&a->rx.at, 0, &n);
+	KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&a->rx.hdr, p, hdr_len, seg), NHCA_DECODE_OK);
+	a->rx.alike.set = true;
+	a->rx.alike.udp_len = seg;
+	memcpy(a->rx.alike.bth, p, sizeof(a->rx.alike.bth));
+	KUNIT_ASSERT_TRUE(test, nhca_rx_intact(&a->rx, true));
 }
 
 static void alike_begin(struct kunit *test, struct alike *a)
@@ -135,7 +141,6 @@ static void expect_placed(struct kunit *test, struct alike *a, u32 n)
 	KUNIT_EXPECT_EQ(test, a->rx.udp_off, n * SEG);
 	KUNIT_EXPECT_EQ(test, a->rx.off, n * SEG + NHCA_BTH_LEN);
 	KUNIT_EXPECT_EQ(test, a->rx.index, n);
-	KUNIT_EXPECT_PTR_EQ(test, a->rx.bth, (const u8 *)bth(a, n));
 }
 
 /* All that are alike are placed, one after another, over the end of the PSNs. */
@@ -214,8 +219,8 @@ static void split_header_test(struct kunit *test)
 static void run_begin(struct kunit *test, struct alike *a)
 {
 	batch_begin(test, a, NHCA_RX_WRITE);
-	a->rx.rxeth = a->rx.bth + NHCA_BTH_LEN;
-	a->rx.bth = NULL;
+	a->rx.rxeth = bth(a, 0) + NHCA_BTH_LEN;
+	a->rx.alike.set = false;
 }
 
 /* All segments are seen, and gone through one after another. */
@@ -292,6 +297,25 @@ static void run_alone_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
+/* What a packet acknowledges besides, if it is intact. */
+static bool acks(struct alike *a, u32 *psn)
+{
+	nhca_rx_intact(&a->rx, true);
+	return nhca_rx_acks(&a->rx, psn);
+}
+
+/* The ICRC that the first packet would have, of which the IP header is all zeros. */
+static __le32 icrc_of_first(struct alike *a)
+{
+	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN] = {};
+	u32 crc;
+
+	memcpy(buf + sizeof(struct ipv6hdr), udp_hdr(a->skb), sizeof(struct udphdr));
+	memcpy(buf + sizeof(buf) - NHCA_BTH_LEN, bth(a, 0), NHCA_BTH_LEN);
+	crc = nhca_icrc_start6(buf);
+	return nhca_icrc_finish(nhca_icrc_more(crc, bth(a, 0) + NHCA_BTH_LEN, PAYLOAD));
+}
+
 /* An acknowledgment lies where an ICRC would, and only where there is none. */
 static void acks_test(struct kunit *test)
 {
@@ -303,22 +327,43 @@ static void acks_test(struct kunit *test)
 
 	alike_begin(test, &a);
 	memcpy(bth(&a, 0) + NHCA_BTH_LEN + PAYLOAD, &tail, sizeof(tail));
-	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	bth(&a, 0)[4] |= NHCA_NOTICE_ACKS;
 	a.rx.hdr.notice |= NHCA_NOTICE_ACKS;
-	KUNIT_EXPECT_TRUE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_TRUE(test, acks(&a, &psn));
 	KUNIT_EXPECT_EQ(test, psn, h.acks);
-	KUNIT_EXPECT_FALSE(test, nhca_rx_is_ours(&a.rx));
+	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the packets behind it do not */
 	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
 
 	a.rx.hdr.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_ACKS;
-	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS | NHCA_NOTICE_FOREIGN;
-	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS;
 	udp_hdr(a.skb)->check = 0;
-	KUNIT_EXPECT_FALSE(test, nhca_rx_acks(&a.rx, &psn));
+	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
+	kfree_skb(a.skb);
+}
+
+/*
+ * What was not taken by the checksum of the whole batch, but by an ICRC of its own, says nothing of
+ * those behind it: each has its own to verify.
+ */
+static void own_icrc_test(struct kunit *test)
+{
+	struct alike a;
+	__le32 icrc;
+
+	/* the bits of BTH byte 4 are not under the ICRC: FOREIGN makes a receiver look at it */
+	alike_begin(test, &a);
+	a.rx.hdr.notice |= NHCA_NOTICE_FOREIGN;
+	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));
+	KUNIT_EXPECT_EQ(test, place(&a, 100), 0);
+	icrc = icrc_of_first(&a);
+	memcpy(bth(&a, 0) + NHCA_BTH_LEN + PAYLOAD, &icrc, sizeof(icrc));
+	KUNIT_EXPECT_TRUE(test, nhca_rx_intact(&a.rx, true));
+	KUNIT_EXPECT_EQ(test, place(&a, 100), 0);
 	kfree_skb(a.skb);
 }
 
@@ -332,6 +377,7 @@ static struct kunit_case nhca_alike_cases[] = {
 	KUNIT_CASE(run_every_bit_test),
 	KUNIT_CASE(run_alone_test),
 	KUNIT_CASE(acks_test),
+	KUNIT_CASE(own_icrc_test),
 	{}
 };
 

@@ -213,7 +213,7 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 	KUNIT_EXPECT_NULL(test, memchr_inv(bth + NHCA_BTH_LEN + payload, 0, -payload & 3));
 	memcpy(&tail, bth + bytes - NHCA_ICRC_LEN, sizeof(tail));
 	if (f->hdr.notice & NHCA_NOTICE_BARE)
-		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)nhca_host_mark);
+		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)f->hdr.mark);
 	else
 		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)icrc_of(f, p, bytes));
 }

@@ -277,6 +277,7 @@ static void placed_test(struct kunit *test)
 	struct nhca_mr *mr;
 	struct nhca_iter it;
 	struct nhca_rx rx;
+	const u8 *head;
 	u64 wrong;
 	u8 *p;
 
@@ -287,9 +288,12 @@ static void placed_test(struct kunit *test)
 			rx.udp_len = SEG;
 			rx.payload = PAGE_SIZE;
 			nhca_cursor_init(&rx.at, rx.skb);
-			rx.bth = nhca_cursor_at(&rx.at, 0, &avail);
-			KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&rx.hdr, rx.bth, avail, SEG),
+			head = nhca_cursor_at(&rx.at, 0, &avail);
+			KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&rx.hdr, head, avail, SEG),
 					NHCA_DECODE_OK);
+			rx.alike.set = true;
+			rx.alike.bare = true;
+			memcpy(rx.alike.bth, head, sizeof(rx.alike.bth));
 			for (i = 0; i < NPAGES; i++)
 				memset(page_address(f->pages[i]), 0, PAGE_SIZE);
 			mr = pages_make(test, NPAGES, 0, true);

@@ -278,8 +278,8 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_iter it __uninitialized;
 	s32 n;
 
-	/* the one before was not taken, or things have changed with it */
-	if (!swr || !nhca_swr_is_read(swr) || nhca_psn_add(swr->psn, swr->got) != psn ||
+	/* things may have changed with the one before */
+	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) || nhca_psn_add(swr->psn, swr->got) != psn ||
 	    rx->payload != qp->mtu)
 		return 0;
 	/* what was asked for, without the last of each chunk, and has been asked for */
@@ -346,18 +346,22 @@ static void nhca_ack_go_on(struct nhca_qp *qp)
 		set_bit(0, &sq->note);
 }
 
-void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+/* Only what has been sent can be answered; what is older than una has been. */
+static bool nhca_ack_in_window(const struct nhca_sq *sq, u32 psn)
+{
+	return nhca_psn_diff(psn, sq->nxt) < 0 && nhca_psn_diff(psn, sq->una) >= 0;
+}
+
+bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
-	struct nhca_sq *sq = &qp->sq;
-	enum ib_qp_state state = READ_ONCE(qp->state);
 
-	if (state != IB_QPS_RTS && state != IB_QPS_SQD)
-		return;
-	/* only what has been sent can be answered; what is older than una is a ghost */
-	if (nhca_psn_diff(h->psn, sq->nxt) >= 0 || nhca_psn_diff(h->psn, sq->una) < 0) {
+	/* the one before may have put the QP in error */
+	if (!nhca_sq_open(qp))
+		return false;
+	if (!nhca_ack_in_window(&qp->sq, h->psn)) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
-		return;
+		return false;
 	}
 
 	if (h->info->flags & NHCA_OPF_READ_RESP)
@@ -367,17 +371,13 @@ void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 	else
 		nhca_ack_aeth(qp, h);
 	nhca_ack_go_on(qp);
+	return true;
 }
 
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
 {
-	struct nhca_sq *sq = &qp->sq;
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	if (state != IB_QPS_RTS && state != IB_QPS_SQD)
-		return;
-	/* as above, but that a request came twice is no wonder */
-	if (nhca_psn_diff(psn, sq->nxt) >= 0 || nhca_psn_diff(psn, sq->una) < 0)
+	/* not counted otherwise: a request may well come twice */
+	if (!nhca_sq_open(qp) || !nhca_ack_in_window(&qp->sq, psn))
 		return;
 	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))
 		nhca_ack_lost(qp);

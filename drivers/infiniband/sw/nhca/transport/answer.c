@@ -19,6 +19,7 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = psn;
 	h->notice = nhca_notice(qp);
+	h->mark = qp->mark;
 	h->syndrome = NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT;
 	h->msn = msn;
 }

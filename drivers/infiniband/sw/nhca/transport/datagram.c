@@ -33,6 +33,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	};
 	struct nhca_iter it __uninitialized;
 	struct nhca_av *av;
+	int err;
 
 	av = xa_load(&qp->dev->ah_ids, wqe->ud.ah_id);
 	if (!av || av->pd != nhca_qp_pd(qp))
@@ -52,7 +53,10 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	tx.av = av;
 	tx.sport = nhca_flow_sport(av->flow_label, qp->qpn, h.qpn);
 	tx.hdr = &h;
-	return nhca_xmit(&tx);
+	err = nhca_xmit(&tx);
+	if (!err)
+		nhca_pace_sent(qp, swr->length);
+	return err;
 }
 
 /* @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH */

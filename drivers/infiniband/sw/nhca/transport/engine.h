@@ -35,8 +35,15 @@
 #define NHCA_BUDGET		256
 /* bytes that count as one packet where there are none, or where one may have more */
 #define NHCA_BUDGET_BYTES	SZ_4K
+/*
+ * Packets that a peer which is no nhca may have under way: 64 MiB at the largest path MTU.  See
+ * nhca_rq_reach().
+ */
+#define NHCA_REACH_FOREIGN	16384
 /* requests that ask to be acknowledged at once behind one that had to be sent again for that */
 #define NHCA_SQ_EAGER		64
+/* times that a requester which cannot send again asks whether it has to (nhca_sq.blind) */
+#define NHCA_BLIND_MAX		3
 /* passes that a lock holder makes for those who leave notes */
 #define NHCA_SQ_NOTES		8
 
@@ -138,11 +145,40 @@ static inline void nhca_sq_asked(struct nhca_sq *sq)
 	sq->awaited = false;
 }
 
+/* ---- the gates: each half has one, for packets and for what was kept or owed ---- */
+
+/* may requests reach the receive engine (IBTA 9.7.5, table 92)?  rq.lock held */
+static inline bool nhca_rq_open(const struct nhca_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	lockdep_assert_held(&qp->rq.lock);
+	return state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD ||
+	       state == IB_QPS_SQE;
+}
+
+/* may responses reach the send engine?  sq.lock held */
+static inline bool nhca_sq_open(const struct nhca_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	lockdep_assert_held(&qp->sq.lock);
+	return state == IB_QPS_RTS || state == IB_QPS_SQD;
+}
+
 /* ---- table.c ---- */
 int nhca_qp_table_add(struct nhca_qp *qp);
+/* no lookup finds the QP from here on; its number stays taken */
+void nhca_qp_table_hide(struct nhca_qp *qp);
+/* the number of a hidden QP is free */
 void nhca_qp_table_del(struct nhca_qp *qp);
+/* for KUnit, which there alone has it: would nobody get this number?  process */
+bool nhca_qpn_is_taken(u32 qpn);
 
 /* ---- qp.c ---- */
+
+/* wait for the engines that found the QP before it was taken down; process; KUnit replaces it */
+void nhca_qp_grace(struct nhca_qp *qp);
 
 /* raise an asynchronous event on the QP; any context */
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
@@ -177,6 +213,24 @@ void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
  * Return: false if nothing has to be asked, or not in this way, or it cannot leave.
  */
 bool nhca_sq_ask(struct nhca_qp *qp);
+
+/* what all packets of a connected QP's request say, with the PSN of the next */
+void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
+
+/* send @h, and @payload bytes from @off of the message; RCU read side.  Return: as nhca_xmit() */
+int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
+		  u32 payload);
+
+/* ---- ask.c: with sq.lock held ---- */
+
+/**
+ * nhca_send_asks_blind - a packet that is to be sent again cannot be read: its key is closed
+ * The consumer may have closed it when the peer's reply showed that the message had come, and only
+ * the acknowledgment is lost.
+ * Context: sq.lock held, BH disabled, RCU read side.
+ * Return: true if the peer was asked what it has, and the timer runs; false if it was often enough.
+ */
+bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* an iterator over the request's payload from byte @off */
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
@@ -286,6 +340,18 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* ---- rx.c ---- */
 
+/**
+ * nhca_rx_refusal - what speaks against giving a packet to a QP
+ * @qp: the QP that it names
+ * @rx: the packet, of which the headers and addresses are known
+ *
+ * Takes no lock, so that strangers' packets do not take one: whoever then takes the lock asks the
+ * half's gate whether state and generation are still the same.
+ * Context: softirq, RCU read side.  KUnit replaces it.
+ * Return: the counter of what is wrong, or NHCA_CNT_MAX.
+ */
+enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx);
+
 /* may what @rx says reach this QP? */
 bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx);
 
@@ -301,7 +367,7 @@ static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hd
 	return (READ_ONCE(qp->peer) & NHCA_NOTICE_SEEN) || (h->notice & NHCA_NOTICE_BARE);
 }
 
-/* beside NHCA_NOTICE_* in nhca_qp.peer: its packets have the mark of this host */
+/* beside NHCA_NOTICE_* in nhca_qp.peer: it is a QP of this host; nhca_loop_found() */
 #define NHCA_PEER_IS_HERE	BIT(7)
 
 static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
@@ -310,6 +376,17 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
 }
 
 /* ---- loop.c ---- */
+
+/**
+ * nhca_loop_found - has a packet been sent by a QP of this host, which is the peer?
+ * @rx: it was accepted
+ *
+ * It is, if the packet has the mark of the local QP that has the peer's number.  Namespaces of a
+ * host have equal addresses, and a QP of another host may have the number of one of ours: neither
+ * says anything.  Remembers the mark.
+ * Context: one of the QP's locks held, RCU read side.
+ */
+bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
  * nhca_loop_step - do a part of a request without packets, if both QPs are in this kernel
@@ -337,8 +414,11 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* ---- ack.c: sq.lock held ---- */
 
-/* a response arrived */
-void nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+/*
+ * A response arrived.  Return: true if it answers what was sent and is not answered: its PSN is one
+ * that only the peer, and who sees the packets, knows.
+ */
+bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* a request of the peer acknowledged everything up to @psn */
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn);
@@ -351,11 +431,21 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 
 /* ---- park.c: with rq.lock held ---- */
 
-/*
- * a request or datagram arrived: it is its turn, or it waits behind others; RCU read side; what a
- * connected QP then owes waits for nhca_answer_run()
+enum nhca_verdict {
+	NHCA_TAKEN,		/* executed: the expected PSN moves on */
+	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
+	NHCA_PARKED,		/* waits for its memory, and is executed then */
+	NHCA_FATAL,		/* the QP is going to error */
+};
+
+/**
+ * nhca_request_rx - a request or datagram arrived: it is its turn, or it waits behind others
+ * What a connected QP then owes waits for nhca_answer_run().
+ * Context: rq.lock held, RCU read side.
+ * Return: NHCA_TAKEN if it was executed, which a request of RC is only with the expected PSN;
+ * NHCA_HELD if the QP is in no state for it.
  */
-void nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
+enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* keep a packet until the pages that it needs are there; or lose it */
 void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx);
@@ -368,24 +458,14 @@ void nhca_park_drop(struct nhca_qp *qp);
 
 /* ---- respond.c ---- */
 
-enum nhca_verdict {
-	NHCA_TAKEN,		/* executed: the expected PSN moves on */
-	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
-	NHCA_PARKED,		/* waits for its memory, and is executed then */
-	NHCA_FATAL,		/* the QP is going to error */
-};
-
 /* do what a request with the expected PSN says; rq.lock held, RCU read side */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* it has been executed, and took @npsn PSNs; rq.lock held */
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
 
-/*
- * do what a request says; rq.lock held, RCU read side
- * Return: false if it was parked
- */
-bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
+/* do what a request of a connected QP says, if it is its turn; rq.lock held, RCU read side */
+enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /*
  * behind a packet from the middle of a SEND or WRITE that was just taken: all those of its batch
@@ -400,6 +480,17 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
  * Return: how many; @rx is the last of them
  */
 u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* ---- duplicate.c: with rq.lock held ---- */
+
+/* what has been done is not done again (9.7.4.5), but answered or acknowledged again */
+void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
+
+/* the responder resource with a count of nhca_rq.res_head */
+static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
+{
+	return &rq->res[i % rq->nres];
+}
 
 /* let go of every key that an operation in progress uses; rq.lock held */
 void nhca_rq_let_go(struct nhca_qp *qp);

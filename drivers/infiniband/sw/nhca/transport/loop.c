@@ -10,7 +10,7 @@
  * not there, an answer other than yes.
  *
  * Packets come first, too: the path opens when some have gone both ways, through all that routes
- * and filters them, and one has come with the mark of this very host (wire.rst).  A UD QP hears
+ * and filters them, and one has come with the mark of a QP of this host (wire.rst).  A UD QP hears
  * the like from the interface: what came through lo is of this network namespace.
  */
 #include <linux/moduleparam.h>
@@ -37,10 +37,28 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
 }
 
-/* Are these two connected to each other?  The locks of the halves that say so are held. */
+bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	struct nhca_qp *peer;
+	__le32 mark;
+
+	if (!nhca_rx_mark(rx, &mark))
+		return false;
+	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
+	if (!peer || READ_ONCE(peer->mark) != mark)
+		return false;
+	WRITE_ONCE(qp->peer_mark, mark);
+	return true;
+}
+
+/*
+ * Are these two connected to each other, and is the peer the one whose packets were found to be
+ * from here?  The locks of the halves that say so are held.
+ */
 static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
-	return peer->ibqp.qp_type == qp->ibqp.qp_type &&
+	return peer->mark == READ_ONCE(qp->peer_mark) &&
+	       peer->ibqp.qp_type == qp->ibqp.qp_type &&
 	       peer->attr.dest_qp_num == qp->qpn && peer->av &&
 	       ipv6_addr_equal(&peer->av->daddr, &qp->av->saddr) &&
 	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
@@ -78,6 +96,8 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 		return NULL;
 	if (!nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
+		/* until a packet shows it again */
+		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
 		return NULL;
 	}
 	/* for sparse: released in nhca_loop_end() */

@@ -11,14 +11,18 @@
 
 /* packets of a QP that may wait; those behind are lost, as if the receiver was overrun */
 #define NHCA_PARK_MAX	256
+/* and bytes of memory that they may keep: the largest window, as drivers' buffers hold it */
+#define NHCA_PARK_BYTES	(2U << 20)
 
 /**
  * struct nhca_parked - a packet that waits
  * @list: in nhca_rq.parked
+ * @bytes: of nhca_rq.parked_bytes: a batch is charged to the first packet of it that waits
  * @rx:   as it was; holds a reference on its skb
  */
 struct nhca_parked {
 	struct list_head list;
+	u32 bytes;
 	struct nhca_rx rx;
 };
 
@@ -27,51 +31,65 @@ static struct nhca_parked *nhca_park_first(struct nhca_rq *rq)
 	return list_first_entry_or_null(&rq->parked, struct nhca_parked, list);
 }
 
+/* Return: the memory that a packet keeps which those before it do not. */
+static u32 nhca_park_bytes(const struct nhca_rq *rq, const struct nhca_rx *rx)
+{
+	if (!list_empty(&rq->parked) &&
+	    list_last_entry(&rq->parked, struct nhca_parked, list)->rx.skb == rx->skb)
+		return 0;
+	return rx->skb->truesize;
+}
+
 void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_parked *p = nhca_park_first(rq);
+	u32 bytes;
 
 	/* it has tried again, and stays where it is */
 	if (p && rx == &p->rx)
 		return;
-	p = rq->nparked < NHCA_PARK_MAX ? kmalloc(sizeof(*p), GFP_ATOMIC | __GFP_NOWARN) : NULL;
+	bytes = nhca_park_bytes(rq, rx);
+	p = NULL;
+	if (rq->nparked < NHCA_PARK_MAX && rq->parked_bytes + bytes <= NHCA_PARK_BYTES)
+		p = kmalloc(sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
 	if (!p) {
 		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return;
 	}
 	p->rx = *rx;
+	p->bytes = bytes;
 	skb_get(rx->skb);
 	list_add_tail(&p->list, &rq->parked);
 	rq->nparked++;
+	rq->parked_bytes += bytes;
 }
 
 static void nhca_park_free(struct nhca_rq *rq, struct nhca_parked *p)
 {
 	list_del(&p->list);
 	rq->nparked--;
+	rq->parked_bytes -= p->bytes;
 	consume_skb(p->rx.skb);
 	kfree(p);
 }
 
-/* Return: false if it was parked. */
-static bool nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	return nhca_is_datagram(qp) || nhca_is_raw(qp) ? nhca_datagram_take(qp, rx) :
-							 nhca_respond_take(qp, rx);
+	if (nhca_is_datagram(qp) || nhca_is_raw(qp))
+		return nhca_datagram_take(qp, rx) ? NHCA_TAKEN : NHCA_PARKED;
+	return nhca_respond_take(qp, rx);
 }
 
-void nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
+enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	if (state != IB_QPS_RTR && state != IB_QPS_RTS && state != IB_QPS_SQD &&
-	    state != IB_QPS_SQE)
-		return;
-	if (list_empty(&qp->rq.parked))
-		nhca_request_take(qp, rx);
-	else
-		nhca_park(qp, rx);
+	/* the one before may have put the QP in error */
+	if (!nhca_rq_open(qp))
+		return NHCA_HELD;
+	if (likely(list_empty(&qp->rq.parked)))
+		return nhca_request_take(qp, rx);
+	nhca_park(qp, rx);
+	return NHCA_PARKED;
 }
 
 void nhca_park_run(struct nhca_qp *qp)
@@ -79,8 +97,8 @@ void nhca_park_run(struct nhca_qp *qp)
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_parked *p;
 
-	while ((p = nhca_park_first(rq)) && !nhca_fault_waiting(rq->fault)) {
-		if (nhca_request_take(qp, &p->rx))
+	while (nhca_rq_open(qp) && (p = nhca_park_first(rq)) && !nhca_fault_waiting(rq->fault)) {
+		if (nhca_request_take(qp, &p->rx) != NHCA_PARKED)
 			nhca_park_free(rq, p);
 	}
 }

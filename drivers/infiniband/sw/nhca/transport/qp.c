@@ -2,9 +2,11 @@
 /*
  * The life and the states of a queue pair (IBTA 10.3).
  */
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "../memory/memcg.h"
+#include "../observe/stub.h"
 #include "engine.h"
 
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
@@ -70,16 +72,9 @@ static void nhca_qp_run(struct nhca_qp *qp)
 	}
 	spin_lock(&qp->rq.lock);
 	rcu_read_lock();
-	switch (READ_ONCE(qp->state)) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-	case IB_QPS_SQE:
+	if (nhca_rq_open(qp)) {
 		nhca_park_run(qp);
 		nhca_answer_run(qp);
-		break;
-	default:
-		break;
 	}
 	rcu_read_unlock();
 	spin_unlock(&qp->rq.lock);
@@ -125,6 +120,7 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->calm = 0;
 	sq->waits = 0;
 	sq->probes = 0;
+	sq->blind = 0;
 	sq->times->rtt = 0;
 	sq->times->rtt_begun = 0;
 	sq->times->usual = 0;
@@ -179,6 +175,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->parked);
+	rq->unbroken = true;
 	/* memory for a ring that it does not have */
 	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
 		return -EINVAL;
@@ -214,6 +211,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	int err;
 
 	qp->state = IB_QPS_RESET;
+	qp->mark = (__force __le32)get_random_u32();
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
@@ -245,13 +243,13 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->rq.fault = nhca_fault_alloc(nhca_flow_kick, qp);
 	if (!qp->sq.fault || !qp->rq.fault)
 		goto err_fault;
-	qp->rq.party.pd = qp->ibqp.srq ? qp->ibqp.srq->pd : qp->ibqp.pd;
 
 	qp->party.pd = qp->ibqp.pd;
+	qp->rq.party.pd = qp->ibqp.srq ? qp->ibqp.srq->pd : qp->ibqp.pd;
 	err = nhca_qp_table_add(qp);
-	qp->rq.party.qpn = qp->qpn;
 	if (err)
 		goto err_fault;
+	qp->rq.party.qpn = qp->qpn;
 	qp->ibqp.qp_num = qp->qpn;
 	return 0;
 
@@ -280,31 +278,68 @@ static void nhca_qp_forget_completions(struct nhca_qp *qp)
 		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
 }
 
+/* Until no engine is left that found the QP, or its state, before nhca_qp_fini() changed them. */
+void nhca_qp_grace(struct nhca_qp *qp)
+{
+	NHCA_STUB(nhca_qp_grace, qp);
+	synchronize_rcu_expedited();
+}
+
+/*
+ * Both locks held: what an engine owes, or keeps for later, goes.  A batch that found the QP before
+ * does nothing from here on: the gates look at state and generation (nhca_rq_open(),
+ * nhca_sq_open()).
+ */
+static void nhca_qp_end(struct nhca_qp *qp)
+{
+	struct nhca_rq *rq = &qp->rq;
+
+	lockdep_assert_held(&qp->rq.lock);
+	lockdep_assert_held(&qp->sq.lock);
+	qp->mark = (__force __le32)get_random_u32();
+	/* pairs with the acquire in nhca_rx_deliver() */
+	smp_store_release(&qp->gen, qp->gen + 1);
+	nhca_sq_purge(qp);
+	nhca_rq_let_go(qp);
+	nhca_park_drop(qp);
+	rq->ack_due = false;
+	rq->nak_due = false;
+}
+
+/*
+ * The order of teardown:
+ * 1. nothing finds the QP;
+ * 2. under both locks: the state, by which engines that have found it end;
+ * 3. whatever starts engines by itself stops: timers, kicks of the flow;
+ * 4. a grace period: engines that were on their way, in RCU read-side critical sections, have left;
+ * 5. what they used goes: fault handles, rate limit, then the bottom half that those queue, then
+ *    flow, address vector, rings and the rest;
+ * 6. the number, when no key is bound to it any more.
+ */
 void nhca_qp_fini(struct nhca_qp *qp)
 {
-	nhca_qp_table_del(qp);
+	nhca_qp_table_hide(qp);
 
-	/* engines look at the state under their lock: none begins after this */
 	spin_lock_bh(&qp->rq.lock);
 	nhca_qp_settle(qp);
 	spin_lock(&qp->sq.lock);
 	WRITE_ONCE(qp->state, IB_QPS_RESET);
-	nhca_sq_purge(qp);
-	nhca_rq_let_go(qp);
-	nhca_park_drop(qp);
+	nhca_qp_end(qp);
 	spin_unlock(&qp->sq.lock);
 	spin_unlock_bh(&qp->rq.lock);
 
-	nhca_fault_free(qp->sq.fault);
-	nhca_fault_free(qp->rq.fault);
-	nhca_flow_close(qp->flow);
+	nhca_flow_stop(qp->flow);
 	timer_shutdown_sync(&qp->sq.timer);
 	timer_shutdown_sync(&qp->ride->timer);
-	/* packets that had found the QP, and kicks that had found the flow */
-	synchronize_rcu_expedited();
+
+	nhca_qp_grace(qp);
+
+	nhca_fault_free(qp->sq.fault);
+	nhca_fault_free(qp->rq.fault);
 	nhca_pace_free(qp->sq.pace);
 	nhca_bh_kill(&qp->kick);
 	cancel_work_sync(&qp->ride->rest);
+	nhca_flow_close(qp->flow);
 
 	nhca_qp_forget_completions(qp);
 	nhca_av_put(qp->av);
@@ -316,6 +351,9 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
 	nhca_memcg_put(qp->memcg);
+
+	nhca_mw_qp_gone(&qp->party);
+	nhca_qp_table_del(qp);
 }
 
 /* Both locks held. */
@@ -323,10 +361,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 
-	nhca_sq_purge(qp);
+	nhca_qp_end(qp);
 	nhca_sq_first_window(&qp->sq);
-	nhca_rq_let_go(qp);
-	nhca_park_drop(qp);
 	nhca_fault_cancel(qp->sq.fault);
 	nhca_fault_cancel(rq->fault);
 	if (nhca_qp_has_rq(qp))
@@ -335,9 +371,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->seq = NHCA_SEQ_IDLE;
 	rq->msn = 0;
 	rq->drop = false;
+	rq->unbroken = true;
 	rq->nak_sent = false;
-	rq->ack_due = false;
-	rq->nak_due = false;
 	nhca_ride_reset(qp->ride);
 	rq->fatal = false;
 	rq->res_head = 0;
@@ -347,6 +382,37 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	WRITE_ONCE(qp->peer, 0);
 	WRITE_ONCE(qp->heard, 0);
 	nhca_pace_set(qp->sq.pace, 0);
+}
+
+/* Would another number of responder resources lose an answer that is owed?  Both locks held. */
+static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
+{
+	const struct nhca_rq *rq = &qp->rq;
+
+	return nres != rq->nres && rq->res_tail != rq->res_head;
+}
+
+/*
+ * Another number of responder resources, both locks held; no answer is owed.  Answers that were
+ * given are remembered, as many as fit: a duplicate may still ask for them.
+ * @res: room for them, if there are any; comes back with what is no longer used
+ */
+static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **res)
+{
+	struct nhca_rq *rq = &qp->rq;
+	u32 i, n;
+
+	if (nres == rq->nres)
+		return;
+	n = min3(rq->res_head, rq->nres, nres);
+	for (i = rq->res_head - n; rq->res && *res && i != rq->res_head; i++)
+		(*res)[i % nres] = rq->res[i % rq->nres];
+	/* without any the first READ or atomic makes new ones: most queue pairs never see one */
+	swap(rq->res, *res);
+	rq->nres = nres;
+	if (!rq->res)
+		rq->res_head = 0;
+	rq->res_tail = rq->res_head;
 }
 
 /*
@@ -397,17 +463,18 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 		to->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC) {
 		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-		nhca_rq_let_go(qp);
-		/* the first READ or atomic makes new ones: most queue pairs never see any */
-		swap(qp->rq.res, *res);
-		qp->rq.nres = attr->max_dest_rd_atomic;
-		qp->rq.res_head = 0;
-		qp->rq.res_tail = 0;
+		nhca_rq_resize_res(qp, attr->max_dest_rd_atomic, res);
 	}
 	if (mask & IB_QP_MIN_RNR_TIMER)
 		to->min_rnr_timer = attr->min_rnr_timer;
-	if (mask & (IB_QP_AV | IB_QP_DEST_QPN))
+	if (mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
+		/*
+		 * what was let in as the old peer's is not the new one's; pairs with the acquire
+		 * in nhca_rx_deliver()
+		 */
+		smp_store_release(&qp->gen, qp->gen + 1);
 		WRITE_ONCE(qp->peer, 0);
+	}
 	if (mask & IB_QP_DEST_QPN)
 		to->dest_qp_num = attr->dest_qp_num & NHCA_QPN_MASK;
 	if (qp->av)
@@ -435,6 +502,15 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 			return PTR_ERR(av);
 		}
 	}
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic &&
+	    READ_ONCE(qp->rq.res)) {
+		res = kcalloc(attr->max_dest_rd_atomic, sizeof(*res), GFP_KERNEL);
+		if (!res) {
+			nhca_av_put(av);
+			nhca_pace_free(pace);
+			return -ENOMEM;
+		}
+	}
 
 	spin_lock_bh(&qp->rq.lock);
 	if ((mask & IB_QP_STATE) && new == IB_QPS_RESET)
@@ -444,6 +520,11 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
 				qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT)) {
 		err = -EINVAL;
+		goto unlock;
+	}
+	/* who drains its send queue cannot stop the peer's READs: it may try again */
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_owes(qp, attr->max_dest_rd_atomic)) {
+		err = -EBUSY;
 		goto unlock;
 	}
 	nhca_qp_set_attr(qp, attr, mask, &av, &res);

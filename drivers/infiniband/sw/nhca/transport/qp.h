@@ -112,6 +112,7 @@ struct nhca_times {
  *            NHCA_CALM acknowledgments without one take one away
  * @calm:     acknowledgments since the last timeout, for @patience
  * @probes:   the oldest request was sent again on suspicion, so many times
+ * @blind:    acknowledgments asked for without the bytes, whose key is closed, since the last progress
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
  * @times:    how long things take; owned
@@ -157,6 +158,7 @@ struct nhca_sq {
 	u8 patience;
 	u8 calm;
 	u8 probes;
+	u8 blind;
 	u8 waits;
 	struct nhca_times *times;
 	struct timer_list timer;
@@ -210,10 +212,10 @@ struct nhca_res {
  * struct nhca_rq - the receive queue and the responder's state
  * @lock:    protects all below
  * @wq:      receive ring; unused with an SRQ
- * @rwr:     the receive request of the message that is arriving
- * @xsrq:    XRC target: the SRQ of the request that is being executed
  * @party:   as whom receives are placed: of the SRQ's domain, if there is one, which need not be
  *           the QP's (IBTA 10.2.3)
+ * @rwr:     the receive request of the message that is arriving
+ * @xsrq:    XRC target: the SRQ of the request that is being executed
  * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
  * @have_rwr: @rwr is valid
  * @seq:     opcode sequence
@@ -224,6 +226,8 @@ struct nhca_res {
  * @wr_left: bytes of it that have not come
  * @wr_len:  its whole length
  * @drop:    UC: skip to the next message
+ * @unbroken: UC: every packet since the connection was made had the expected PSN, so that whoever
+ *           sends them knew with which one they begin
  * @nak_sent: a sequence or RNR NAK is out and the expected PSN has not come yet
  * @ack_due: an acknowledgment of everything before @psn is owed
  * @ack_hopes: and may wait for a request that it can ride on
@@ -238,18 +242,18 @@ struct nhca_res {
  * @res_tail: the first that may be busy
  * @fault:   where the engine waits for on-demand pages
  * @burst:   as in struct nhca_sq, of answers
- * @parked, @nparked: packets that wait for it
+ * @parked, @nparked, @parked_bytes: packets that wait for it, how many, and the memory they keep
  */
 struct nhca_rq {
 	/* everything below */
 	spinlock_t lock;
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
+	struct nhca_party party;
 	struct nhca_rwr *rwr;
 	struct nhca_srq *xsrq;
 	u32 srqn;
 	u32 psn;
-	struct nhca_party party;
 	u32 msn;
 	u32 recv_off;
 	struct nhca_hold wr_hold;
@@ -257,6 +261,7 @@ struct nhca_rq {
 	u32 wr_len;
 	bool have_rwr;
 	bool drop;
+	bool unbroken;
 	bool nak_sent;
 	bool ack_due;
 	bool ack_hopes;
@@ -270,6 +275,7 @@ struct nhca_rq {
 	u32 res_head;
 	u32 res_tail;
 	u32 nparked;
+	u32 parked_bytes;
 	struct nhca_fault *fault;
 	struct nhca_burst *burst;
 	struct list_head parked;
@@ -355,6 +361,11 @@ struct nhca_rss;
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
+ * @gen:    generation of the connection: counts resets, the destruction and changes of the peer;
+ *          written with both locks held.  What was let in by an older one is not let in any more
+ * @mark:   what its packets have in place of an ICRC: random, another one in each generation, so
+ *          that only who has seen packets of this connection knows it; written with both locks held
+ * @peer_mark: with NHCA_PEER_IS_HERE: @mark of the peer when that was found; READ_ONCE
  * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
  *          or may have become another; READ_ONCE, the newest packet wins
  * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
@@ -382,6 +393,9 @@ struct nhca_qp {
 	bool user;
 	bool last_wqe_sent;
 	bool comm_est;
+	u32 gen;
+	__le32 mark;
+	__le32 peer_mark;
 	u8 peer;
 	u32 heard;
 	unsigned long cnp_sent;
@@ -436,7 +450,8 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 
 /**
  * nhca_qp_fini - undo nhca_qp_init(): no engine runs and no lookup finds the QP
- * when this returns
+ * when this returns; windows that it has bound are closed before its number is free
+ * Context: process, sleeps.
  */
 void nhca_qp_fini(struct nhca_qp *qp);
 
@@ -444,7 +459,8 @@ void nhca_qp_fini(struct nhca_qp *qp);
  * nhca_qp_modify - apply attributes and a transition that verbs/qp.c has checked
  * @new:  state to be in
  * @attr, @mask: as given to ibv_modify_qp(), already within limits
- * Return: 0, -ENOMEM, -EINVAL (address vector).
+ * Return: 0, -ENOMEM, -EINVAL (address vector), -EBUSY (another number of responder resources while
+ * answers are owed; nothing is changed).
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);

@@ -288,11 +288,6 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	return n;
 }
 
-static struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
-{
-	return &rq->res[i % rq->nres];
-}
-
 /* Return: false without memory. */
 static bool nhca_res_there(struct nhca_rq *rq)
 {
@@ -548,62 +543,6 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	}
 }
 
-/* 9.7.4.5.3: answer a READ again, from where the peer asks */
-static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
-			     const struct nhca_hdr *h)
-{
-	u32 skip = nhca_psn_add(h->psn, -res->psn);
-	u32 npsn = nhca_psn_count(h->dmalen, qp->mtu);
-
-	if (h->rkey != res->rkey || h->va != res->va + (u64)skip * qp->mtu ||
-	    npsn > res->npsn - skip || h->dmalen > res->len - skip * qp->mtu)
-		return false;
-	res->from = skip;
-	res->sent = skip;
-	res->end = skip + npsn;
-	res->stop = skip * qp->mtu + h->dmalen;
-	return true;
-}
-
-/*
- * A duplicate READ or atomic.  A requester that asks again for one will ask
- * again for all behind it, too: answers to those are no longer owed.
- */
-static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
-{
-	struct nhca_rq *rq = &qp->rq;
-	u8 op = h->opcode & NHCA_OP_MASK;
-	struct nhca_res *res;
-	u32 i, oldest;
-
-	oldest = rq->res_head > rq->nres ? rq->res_head - rq->nres : 0;
-	for (i = rq->res_head; i-- > oldest; ) {
-		res = nhca_res_at(rq, i);
-		if (res->opcode != op ||
-		    nhca_psn_add(h->psn, -res->psn) >= res->npsn)
-			continue;
-		if (op == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
-			return;
-		nhca_res_done(res);
-		res->busy = true;
-		res->replay = true;
-		rq->res_tail = min(rq->res_tail, i);
-		while (++i < rq->res_head)
-			nhca_res_done(nhca_res_at(rq, i));
-		return;
-	}
-}
-
-/* 9.7.4.5: what has been done is not done again */
-static void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
-{
-	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
-	if (h->info->flags & NHCA_OPF_ANSWERED)
-		nhca_replay(qp, h);
-	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
-		nhca_answer_at_once(&qp->rq);
-}
-
 static void nhca_nak_sequence(struct nhca_qp *qp)
 {
 	qp->rq.nak_sent = true;
@@ -631,6 +570,16 @@ static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct n
 	}
 }
 
+/*
+ * How many PSNs ahead of the expected one a request may be that the peer has sent: packets that a
+ * requester may have under way.  A NAK has the peer go back and halve what it sends, so that
+ * somebody who only guesses PSNs must not be able to cause one.
+ */
+static s32 nhca_rq_reach(const struct nhca_qp *qp)
+{
+	return READ_ONCE(qp->peer) & NHCA_NOTICE_HERE ? NHCA_WINDOW_MAX : NHCA_REACH_FOREIGN;
+}
+
 static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -645,7 +594,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	} else if (ahead > 0) {
 		nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 		/* one NAK for each gap (9.7.5.1.4) */
-		if (!rq->nak_sent)
+		if (!rq->nak_sent && ahead <= nhca_rq_reach(qp))
 			nhca_nak_sequence(qp);
 	} else {
 		verdict = nhca_refuse_injected(qp, h);
@@ -671,8 +620,10 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rq->fatal)
 		return verdict;
 	if (h->psn != rq->psn || first) {
-		if (h->psn != rq->psn)
+		if (h->psn != rq->psn) {
 			nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
+			rq->unbroken = false;
+		}
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = h->psn;
 		rq->drop = !first;
@@ -690,11 +641,9 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	return verdict;
 }
 
-bool nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
+enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	if (nhca_is_reliable(qp))
-		return nhca_respond_rc(qp, rx) != NHCA_PARKED;
-	return nhca_respond_uc(qp, rx) != NHCA_PARKED;
+	return nhca_is_reliable(qp) ? nhca_respond_rc(qp, rx) : nhca_respond_uc(qp, rx);
 }
 
 u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
@@ -702,8 +651,9 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_rq *rq = &qp->rq;
 	u32 n;
 
-	/* the one before was not taken, or things have changed with it */
-	if (rq->fatal || nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
+	/* things may have changed with the one before */
+	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->parked) ||
+	    nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
 		return 0;
 	n = nhca_execute_middle(qp, rx);
 	if (n)

@@ -137,6 +137,7 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	sq->una = psn;
 	sq->waits = 0;
 	sq->probes = 0;
+	sq->blind = 0;
 	if (sq->patience && ++sq->calm >= NHCA_CALM) {
 		sq->calm = 0;
 		sq->patience--;
@@ -219,6 +220,8 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->probes++);
 		nhca_sq_wait_anew(sq);
+		/* as below: already the first packet that is sent again asks who is there */
+		WRITE_ONCE(qp->peer, 0);
 		nhca_sq_go_back(qp, NHCA_CNT_PROBE);
 		return;
 	}

@@ -7,8 +7,10 @@
  * stays with the batch until a packet for somebody else comes, or the end.
  */
 #include <net/flow.h>
+#include <net/inet_ecn.h>
 
 #include "../observe/inject.h"
+#include "../observe/stub.h"
 #include "../observe/trace.h"
 #include "engine.h"
 
@@ -81,11 +83,11 @@ static bool nhca_qkey_fits(const struct nhca_qp *qp, u32 qkey)
 	return qkey == READ_ONCE(qp->attr.qkey);
 }
 
-/* Return: the counter of what is wrong, or NHCA_CNT_MAX. */
-static enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx)
+enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
 
+	NHCA_STUB(nhca_rx_refusal, qp, rx);
 	if (!nhca_service_fits(qp, h))
 		return NHCA_CNT_RX_BAD_OPCODE;
 	if (!nhca_addr_fits(qp, rx))
@@ -123,7 +125,11 @@ u8 nhca_notice(const struct nhca_qp *qp)
 	return notice;
 }
 
-/* What the peer says holds from now on; written only when it is news. */
+/*
+ * What the peer says holds from now on; written only when it is news.  Only for packets that have
+ * been accepted: a stranger who knows addresses and numbers, but no PSN, must not be able to have
+ * the peer sent what it does not take.
+ */
 static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	u8 notice = rx->hdr.notice;
@@ -133,7 +139,7 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 	if ((notice & NHCA_NOTICE_HERE) && !(notice & NHCA_NOTICE_FOREIGN))
 		peer = notice & (NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE);
 	if (peer && (notice & NHCA_NOTICE_BARE) &&
-	    ((old & NHCA_PEER_IS_HERE) || nhca_rx_is_ours(rx)))
+	    ((old & NHCA_PEER_IS_HERE) || nhca_loop_found(qp, rx)))
 		peer |= NHCA_PEER_IS_HERE;
 	if (old != peer)
 		WRITE_ONCE(qp->peer, peer);
@@ -150,6 +156,7 @@ static void nhca_rx_release(struct nhca_rx *rx)
 	if (!lock)
 		return;
 	rx->held = NULL;
+	/* what follows is owed to packets that the gate let in, and that were accepted */
 	if (rx->marked) {
 		rx->marked = false;
 		nhca_answer_cnp(qp);
@@ -166,7 +173,9 @@ static void nhca_rx_release(struct nhca_rx *rx)
 			return;
 		rx->acks = false;
 		spin_lock(&qp->sq.lock);
-		nhca_ack_riding(qp, rx->acked);
+		/* in between it may have become another connection */
+		if (likely(qp->gen == rx->gen))
+			nhca_ack_riding(qp, rx->acked);
 		nhca_sq_unlock(qp);
 	}
 }
@@ -180,7 +189,23 @@ static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *loc
 	spin_lock(lock);
 	rx->qp = qp;
 	rx->held = lock;
+	/* stays so as long as the lock is held */
+	rx->gen = qp->gen;
 	__release(lock);
+}
+
+/*
+ * The gate of a half.  It takes the lock of that half, or finds it held, and looks under it whether
+ * the QP still is in the generation in which the packet was found to be right, and in a state that
+ * takes it.
+ */
+static bool nhca_rx_enter(struct nhca_rx *rx, struct nhca_qp *qp, bool request, u32 gen)
+{
+	nhca_rx_hold(rx, qp, request ? &qp->rq.lock : &qp->sq.lock);
+	if (likely(rx->gen == gen && (request ? nhca_rq_open(qp) : nhca_sq_open(qp))))
+		return true;
+	nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_STATE);
+	return false;
 }
 
 /* @packets that differ in their PSN; @rx is the last of them. */
@@ -195,9 +220,27 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 /* May the packets behind this one be taken with it, if they are like it? */
 static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
-	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && (rx->hdr.notice & NHCA_NOTICE_BARE) &&
-	       rx->bth && qp->ibqp.qp_type == IB_QPT_RC &&
-	       !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
+	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && rx->alike.set && rx->alike.bare &&
+	       qp->ibqp.qp_type == IB_QPT_RC && !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
+}
+
+/* A packet was accepted: what it says besides is the peer's word. */
+static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
+{
+	/* anybody can begin a message of UC */
+	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
+		nhca_notice_heard(qp, rx);
+	/* all packets of a batch have the same mark */
+	if (unlikely(rx->ce)) {
+		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
+		rx->marked = true;
+	}
+}
+
+/* Is the PSN of a request one that the peer may use now?  rq.lock held. */
+static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_WINDOW_MAX;
 }
 
 /*
@@ -210,10 +253,12 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	/* those of a batch say all what the last one says; not of XRC, which has a QP each way */
 	if ((rx->hdr.notice & NHCA_NOTICE_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
-	    nhca_rx_acks(rx, &rx->acked))
+	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &rx->acked))
 		rx->acks = true;
-	nhca_request_rx(qp, rx);
-	if (nhca_rx_has_more(qp, rx) && list_empty(&qp->rq.parked)) {
+	if (nhca_request_rx(qp, rx) != NHCA_TAKEN)
+		return;
+	nhca_rx_accepted(qp, rx);
+	if (nhca_rx_has_more(qp, rx)) {
 		more = nhca_respond_middle(qp, rx);
 		if (more)
 			nhca_rx_count(qp, rx, more);
@@ -225,7 +270,9 @@ static void nhca_rx_response(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	u32 more;
 
-	nhca_ack_rx(qp, rx);
+	if (!nhca_ack_rx(qp, rx))
+		return;
+	nhca_rx_accepted(qp, rx);
 	if (nhca_rx_has_more(qp, rx)) {
 		more = nhca_ack_middle(qp, rx);
 		if (more)
@@ -242,54 +289,57 @@ static bool nhca_rx_was_refused(const struct nhca_qp *qp, const struct nhca_rx *
 
 static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	bool request = rx->hdr.info->flags & NHCA_OPF_REQUEST;
 	enum nhca_counter why;
+	u32 gen;
 
 	rx->dev = qp->dev;
 	nhca_rx_count(qp, rx, 1);
 
+	/* what is looked at now is of this generation, or of a later one, which the gate sees */
+	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, rx);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
-		nhca_answer_refused(qp, rx);
+		if (rx->gen == gen)
+			nhca_answer_refused(qp, rx);
 		return;
 	}
 	if (why != NHCA_CNT_MAX) {
 		nhca_rx_refused(qp->dev, &rx->hdr, why);
 		return;
 	}
+	if (!nhca_rx_enter(rx, qp, request, gen))
+		return;
 
 	if (nhca_is_datagram(qp)) {
 		if (rx->iif == LOOPBACK_IFINDEX && READ_ONCE(qp->heard) != rx->hdr.src_qpn)
 			WRITE_ONCE(qp->heard, rx->hdr.src_qpn);
-		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		nhca_request_rx(qp, rx);
 		return;
 	}
-	nhca_notice_heard(qp, rx);
-	rx->passed = true;
-	if (rx->hdr.info->flags & NHCA_OPF_REQUEST) {
-		nhca_rx_hold(rx, qp, &qp->rq.lock);
+	rx->alike.passed = true;
+	if (request)
 		nhca_rx_request(qp, rx);
-	} else {
-		nhca_rx_hold(rx, qp, &qp->sq.lock);
+	else
 		nhca_rx_response(qp, rx);
-	}
-	/* all packets of a batch have the same mark */
-	if (rx->ce) {
-		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
-		rx->marked = true;
-	}
 }
 
-/* Congestion notification (A17.9): the peer of a connected QP has had marked packets from it. */
+/*
+ * Congestion notification (A17.9): the peer of a connected QP has had marked packets from it.  It
+ * has no PSN that would show that it is the peer's; but it can only be true if packets are under
+ * way that may be marked.
+ */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	u32 gen = smp_load_acquire(&qp->gen);
+
 	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
 	trace_nhca_packet_received(&qp->who, &rx->hdr, rx->hdr.psn, 0, 1, 0);
-	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
+	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx) || !nhca_rx_enter(rx, qp, false, gen))
 		return;
-	nhca_rx_hold(rx, qp, &qp->sq.lock);
-	nhca_sq_congested(qp);
+	if ((qp->av->tclass & INET_ECN_MASK) && qp->sq.una != qp->sq.nxt)
+		nhca_sq_congested(qp);
 }
 
 static void nhca_rx_multicast(struct nhca_rx *rx)
@@ -330,7 +380,6 @@ void nhca_transport_rx(struct nhca_rx *rx)
 {
 	struct nhca_qp *qp;
 
-	rx->passed = false;
 	if (rx->mcast) {
 		if (rx->hdr.qpn == NHCA_MCAST_QPN)
 			nhca_rx_multicast(rx);
@@ -356,7 +405,7 @@ void nhca_transport_again(struct nhca_rx *rx)
 	struct nhca_qp *qp = rx->qp;
 
 	/* what let that one in lets in this one: the lock that it took is still held */
-	if (!rx->passed || !rx->held) {
+	if (!rx->alike.passed || !rx->held) {
 		nhca_transport_rx(rx);
 		return;
 	}

@@ -113,8 +113,7 @@ static u8 nhca_message_opcode(const struct nhca_swr *swr, bool first, bool last)
 	}
 }
 
-static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
-			 struct nhca_hdr *h)
+void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h)
 {
 	memset(h, 0, sizeof(*h));
 	h->migreq = true;
@@ -122,6 +121,7 @@ static void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
 	h->notice = nhca_notice(qp);
+	h->mark = qp->mark;
 	h->srqn = swr->wqe.xrc_srqn;
 }
 
@@ -175,8 +175,8 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	}
 }
 
-static int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h,
-			 u32 off, u32 payload)
+int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
+		  u32 payload)
 {
 	struct nhca_iter it __uninitialized;
 	struct nhca_tx tx __uninitialized;
@@ -281,50 +281,6 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 		/* nobody has been asked by what has not left */
 		qp->sq.since_ack = since_ack;
 	return err;
-}
-
-/* The last packet that was sent once more, and this time it asks to be acknowledged. */
-static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
-{
-	struct nhca_hdr h __uninitialized;
-	u32 off;
-	int err;
-
-	/* as a duplicate: a consumer's bytes may have changed, and are copied this once */
-	swr->sent--;
-	off = swr->sent * qp->mtu;
-	nhca_swr_hdr(qp, swr, &h);
-	nhca_message_hdr(qp, swr, !swr->sent, swr->sent + 1 == swr->npsn, &h);
-	h.ackreq = true;
-	err = nhca_swr_xmit(qp, swr, &h, off, min(qp->mtu, swr->length - off));
-	swr->sent++;
-	return err;
-}
-
-bool nhca_sq_ask(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr;
-	int err = -ENOENT;
-
-	/* who has gone back asks with the first packet */
-	if (!sq->since_ack || sq->gone_back || nhca_psn_diff(sq->nxt, sq->una) <= 0)
-		return false;
-	list_for_each_entry_reverse(swr, &sq->inflight, list) {
-		if (!swr->begun || !swr->sent)
-			continue;
-		if (nhca_swr_is_answered(swr))
-			return false;
-		rcu_read_lock();
-		err = nhca_send_again(qp, swr);
-		rcu_read_unlock();
-		break;
-	}
-	if (err)
-		return false;
-	nhca_sq_asked(sq);
-	sq->eager = NHCA_SQ_EAGER;
-	return true;
 }
 
 /* Ask for the next chunk of a READ. */
@@ -464,6 +420,8 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	case -EACCES:
 	case -ENODATA:
+		if (nhca_send_asks_blind(qp, swr))
+			return err;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		swr->status = IB_WC_LOC_PROT_ERR;
 		return err;

@@ -47,6 +47,16 @@ void nhca_qpn_free(u32 qpn)
 	xa_erase(&nhca_qps, qpn);
 }
 
+#if IS_ENABLED(CONFIG_INFINIBAND_NHCA_KUNIT_TEST)
+bool nhca_qpn_is_taken(u32 qpn)
+{
+	if (xa_insert(&nhca_qps, qpn, xa_mk_value(0), GFP_KERNEL))
+		return true;
+	xa_erase(&nhca_qps, qpn);
+	return false;
+}
+#endif
+
 int nhca_qp_table_add(struct nhca_qp *qp)
 {
 	int err;
@@ -68,11 +78,18 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 	return 0;
 }
 
-void nhca_qp_table_del(struct nhca_qp *qp)
+void nhca_qp_table_hide(struct nhca_qp *qp)
 {
+	/* as a number that is reserved: it replaces an entry, which needs no memory */
 	if (qp->ibqp.qp_type == IB_QPT_GSI)
 		RCU_INIT_POINTER(qp->dev->gsi, NULL);
 	else
+		xa_store(&nhca_qps, qp->qpn, XA_ZERO_ENTRY, GFP_KERNEL);
+}
+
+void nhca_qp_table_del(struct nhca_qp *qp)
+{
+	if (qp->ibqp.qp_type != IB_QPT_GSI)
 		nhca_qpn_free(qp->qpn);
 }
 

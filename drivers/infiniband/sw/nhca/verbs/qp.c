@@ -317,7 +317,6 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	}
 	nhca_mcast_detach_all(qp);
 	nhca_qp_fini(qp);
-	nhca_mw_qp_gone(&qp->party);
 	nhca_obj_put(&qp->dev->qps);
 	mutex_destroy(&qp->modify);
 	return 0;

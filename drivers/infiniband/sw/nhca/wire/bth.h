@@ -174,6 +174,8 @@ enum nhca_nak {
  * @fecn, @becn: congestion marks of BTH byte 4
  * @notice:   the six bits beside them, in which nhca ends notice each other
  * @acks:     with NHCA_NOTICE_ACKS: a PSN; not decoded here, as it lies behind the payload
+ * @mark:     without an ICRC and without NHCA_NOTICE_ACKS: what stands in its place, nhca_qp.mark;
+ *            not decoded here, either
  * @srqn:     XRCETH: the peer's SRQ
  * @qkey, @src_qpn: DETH
  * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
@@ -200,6 +202,7 @@ struct nhca_hdr {
 	bool becn;
 	u8 notice;
 	u32 acks;
+	__le32 mark;
 	u32 srqn;
 	u32 qkey;
 	u32 src_qpn;

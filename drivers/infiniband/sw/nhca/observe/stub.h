@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions that a KUnit test may replace: NHCA_STUB() is their first statement.  In a build
+ * without the tests it is nothing.
+ */
+#ifndef NHCA_STUB_H
+#define NHCA_STUB_H
+
+#if IS_ENABLED(CONFIG_INFINIBAND_NHCA_KUNIT_TEST)
+#include <kunit/static_stub.h>
+#define NHCA_STUB(fn, args...)	KUNIT_STATIC_STUB_REDIRECT(fn, ##args)
+#else
+#define NHCA_STUB(fn, args...)	do { } while (0)
+#endif
+
+#endif /* NHCA_STUB_H */

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the life of a queue pair against packets that are on their way: what was let in before
+ * the state changed does nothing after it, and what engines use outlives them.
+ */
+#include "qp_fixture.h"
+
+#define SEND_FIRST	(NHCA_SVC_RC | NHCA_OP_SEND_FIRST)
+#define SEND_MIDDLE	(NHCA_SVC_RC | NHCA_OP_SEND_MIDDLE)
+#define SEND_LAST	(NHCA_SVC_RC | NHCA_OP_SEND_LAST)
+#define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
+#define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
+#define HERE		(NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE)
+
+static u8 *page_byte(struct qp_fixture *f, u32 i)
+{
+	return (u8 *)page_address(f->page) + i;
+}
+
+/* The fixture works: a SEND arrives, completes and is acknowledged; one leaves and is completed. */
+static void plain_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr h = fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN);
+	struct nhca_cqe cqe;
+	struct sent sent;
+	u32 i;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 100, 200);
+	h.ackreq = true;
+	fix_deliver(test, h, 50);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, cqe.byte_len, 50);
+	for (i = 0; i < 50; i++)
+		KUNIT_ASSERT_EQ(test, *page_byte(f, 100 + i), fix_byte(i));
+	KUNIT_EXPECT_EQ(test, *page_byte(f, 150), 0);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
+
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, cqe.opcode, IB_WC_SEND);
+}
+
+/* ---- between the check, which takes no lock, and the lock ---- */
+
+static void (*meanwhile)(struct kunit *test);
+
+/* Stands for nhca_rx_refusal(): the packet is found right, and then something happens. */
+static enum nhca_counter right_but(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	kunit_deactivate_static_stub(test, nhca_rx_refusal);
+	KUNIT_EXPECT_EQ(test, nhca_rx_refusal(qp, rx), NHCA_CNT_MAX);
+	meanwhile(test);
+	return NHCA_CNT_MAX;
+}
+
+static void race(struct kunit *test, void (*what)(struct kunit *test))
+{
+	meanwhile = what;
+	kunit_activate_static_stub(test, nhca_rx_refusal, right_but);
+}
+
+static void to_error(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	fix_state(test, f->qp, IB_QPS_ERR);
+}
+
+/* The peer's number and PSNs are the old ones: only the generation is another. */
+static void to_new_connection(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	fix_state(test, f->qp, IB_QPS_RESET);
+	fix_connect(test, f->qp);
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 4 * FIX_MTU);
+}
+
+/*
+ * A buffer that came back with a flush completion is written no more, not even by those packets of
+ * a batch behind one that was a duplicate: their fast path once asked for no state.
+ */
+static void flushed_buffer_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+	struct nhca_hdr h;
+	u32 i;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 4 * FIX_MTU);
+	fix_deliver(test, fix_hdr(f->qp, SEND_FIRST, FIX_RQ_PSN), FIX_MTU);
+	h = fix_hdr(f->qp, SEND_MIDDLE, FIX_RQ_PSN + 1);
+	h.notice = HERE | NHCA_NOTICE_BARE;
+	fix_deliver(test, h, FIX_MTU);
+
+	race(test, to_error);
+	fix_deliver_batch(test, h, FIX_MTU, 3);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_WR_FLUSH_ERR);
+	for (i = 2 * FIX_MTU; i < PAGE_SIZE; i++)
+		KUNIT_ASSERT_EQ(test, *page_byte(f, i), 0);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 2);
+}
+
+/* A batch of the old connection does not go on in the new one, though all its numbers fit. */
+static void old_batch_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 4 * FIX_MTU);
+	race(test, to_new_connection);
+	fix_deliver_batch(test, fix_hdr(f->qp, SEND_FIRST, FIX_RQ_PSN), FIX_MTU, 1);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
+	KUNIT_EXPECT_EQ(test, *page_byte(f, 0), 0);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 1);
+	/* the new one lives */
+	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 10);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
+}
+
+/* Nor does an acknowledgment. */
+static void old_ack_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	race(test, to_new_connection);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 1);
+}
+
+/* ---- teardown ---- */
+
+/* Stands for nhca_rx_refusal(), which has been asked before. */
+static enum nhca_counter right(const struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	return NHCA_CNT_MAX;
+}
+
+/* Stands for the grace period of nhca_qp_fini(): what had found the QP before goes on. */
+static void late_packets(struct nhca_qp *qp)
+{
+	struct kunit *test = kunit_get_current_test();
+	struct qp_fixture *f = test->priv;
+	struct nhca_rx rx = { .nn = f->dev->nn, .qp = qp, .ce = true, .v4 = true };
+	struct nhca_hdr h;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		h = fix_hdr(qp, i ? ACK : SEND_ONLY, i ? FIX_SQ_PSN : FIX_RQ_PSN);
+		h.ackreq = !i;
+		h.notice = HERE | NHCA_NOTICE_BARE;
+		rx.skb = fix_skb(test, &h, 0, 1);
+		rx.hdr = fix_hdr(qp, h.opcode, h.psn);
+		rx.hdr.notice = h.notice;
+		rx.hdr.ackreq = h.ackreq;
+		rx.iph = skb_network_header(rx.skb);
+		rx.udp_len = rx.skb->len;
+		rx.off = h.info->hdr_len;
+		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx.saddr);
+		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx.daddr);
+		nhca_cursor_init(&rx.at, rx.skb);
+		/* the check came before */
+		kunit_activate_static_stub(test, nhca_rx_refusal, right);
+		local_bh_disable();
+		rcu_read_lock();
+		nhca_transport_rx(&rx);
+		nhca_transport_rx_end(&rx);
+		rcu_read_unlock();
+		local_bh_enable();
+		kfree_skb(rx.skb);
+	}
+	/* and kicks of the flow, the pace and faults run */
+	nhca_flow_inflight(qp->flow);
+	nhca_fault_waiting(qp->rq.fault);
+	nhca_fault_waiting(qp->sq.fault);
+	nhca_bh_queue(&qp->kick);
+}
+
+/*
+ * Packets that had found the QP when it went use what it has: flow, timers, fault handles.  KASAN
+ * sees it if they are gone; and they are not answered.
+ */
+static void late_packets_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	f->nsent = 0;
+	f->ce = true;
+	kunit_activate_static_stub(test, nhca_qp_grace, late_packets);
+	fix_destroy(&f->qp);
+	kunit_deactivate_static_stub(test, nhca_qp_grace);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2);
+}
+
+/* What a batch owes when the QP goes is not sent behind its back. */
+static void owed_at_the_end_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	spin_lock_bh(&f->qp->rq.lock);
+	nhca_answer_at_once(&f->qp->rq);
+	spin_unlock_bh(&f->qp->rq.lock);
+	kunit_activate_static_stub(test, nhca_qp_grace, late_packets);
+	fix_destroy(&f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+}
+
+static u32 number_taken;
+
+/* Stands for nhca_mw_qp_gone(): is the number still the QP's? */
+static void windows_gone(const struct nhca_party *party)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	KUNIT_EXPECT_TRUE(test, nhca_qpn_is_taken(party->qpn));
+	number_taken++;
+}
+
+/* No new QP gets the number of one whose type 2 windows are open: they would be its windows. */
+static void number_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 qpn = f->qp->qpn;
+
+	number_taken = 0;
+	kunit_activate_static_stub(test, nhca_mw_qp_gone, windows_gone);
+	fix_destroy(&f->qp);
+	KUNIT_EXPECT_EQ(test, number_taken, 1);
+	KUNIT_EXPECT_FALSE(test, nhca_qpn_is_taken(qpn));
+}
+
+/* ---- keys that are closed ---- */
+
+#define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
+
+/*
+ * A consumer that hears of nothing closes the key of what it has sent.  To ask for the
+ * acknowledgment does not need the bytes, nor does asking again when that was lost.
+ */
+static void closed_key_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	struct nhca_cqe cqe;
+	struct sent sent;
+
+	f->qp->attr.timeout = 14;
+	sq->times->timeout = HZ;
+	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
+	nhca_mr_free(f->mr);
+	f->mr = NULL;
+
+	spin_lock_bh(&sq->lock);
+	KUNIT_EXPECT_TRUE(test, nhca_sq_ask(f->qp));
+	spin_unlock_bh(&sq->lock);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, WRITE_ONLY, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN - 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 0);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+
+	/* no answer, and the timer goes back */
+	local_bh_disable();
+	sq->times->since = jiffies - 10 * HZ;
+	nhca_sq_timer(&sq->timer);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	KUNIT_EXPECT_EQ(test, sq->una, FIX_SQ_PSN + 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&sq->inflight));
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+}
+
+/* If the bytes are needed after all, that is the error that it is. */
+static void closed_key_error_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	struct nhca_cqe cqe;
+	u32 i;
+
+	f->qp->attr.timeout = 14;
+	sq->times->timeout = HZ;
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	nhca_mr_free(f->mr);
+	f->mr = NULL;
+	for (i = 0; i < 7 && f->qp->state == IB_QPS_RTS; i++) {
+		local_bh_disable();
+		sq->times->since = jiffies - 100 * HZ;
+		nhca_sq_timer(&sq->timer);
+		local_bh_enable();
+	}
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), NHCA_BLIND_MAX);
+}
+
+/* ---- modify ---- */
+
+static int resources(struct nhca_qp *qp, u8 n)
+{
+	struct ib_qp_attr attr = { .max_dest_rd_atomic = n };
+
+	return nhca_qp_modify(qp, IB_QPS_SQD, &attr, IB_QP_STATE | IB_QP_MAX_DEST_RD_ATOMIC);
+}
+
+/* A QP in SQD is told its number of responder resources: answers that it owes are not forgotten. */
+static void owed_answers_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr h = fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_REQUEST, FIX_RQ_PSN);
+	struct sent sent;
+
+	h.rkey = f->mr->ibmr.rkey;
+	h.dmalen = 100;
+	f->xmit_err = -EAGAIN;
+	fix_deliver(test, h, 0);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.res_head - f->qp->rq.res_tail, 1);
+	fix_state(test, f->qp, IB_QPS_SQD);
+	KUNIT_EXPECT_EQ(test, resources(f->qp, 4), 0);
+	KUNIT_EXPECT_EQ(test, resources(f->qp, 8), -EBUSY);
+	f->xmit_err = 0;
+	spin_lock_bh(&f->qp->rq.lock);
+	rcu_read_lock();
+	nhca_answer_run(f->qp);
+	rcu_read_unlock();
+	spin_unlock_bh(&f->qp->rq.lock);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.payload, 100);
+
+	/* and what was answered is still known when there are more, or fewer */
+	KUNIT_EXPECT_EQ(test, resources(f->qp, 8), 0);
+	fix_deliver(test, h, 0);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, NULL), 2);
+	KUNIT_EXPECT_EQ(test, resources(f->qp, 1), 0);
+	fix_deliver(test, h, 0);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, NULL), 3);
+}
+
+/* A rate limit holds for datagrams, too. */
+static void datagram_rate_test(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .rate_limit = 8 };	/* kbit/s: 500 bytes take half a second */
+	struct qp_fixture *f = test->priv;
+	struct nhca_qp *qp = fix_qp(test, IB_QPT_UD, NULL);
+	struct ib_sge sge = { .length = 500, .lkey = f->mr->ibmr.lkey };
+	struct nhca_ah ah = { .av = fix_av(FIX_SADDR, FIX_DADDR) };
+	struct ib_ud_wr wr = {
+		.wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 },
+		.ah = &ah.ibah,
+	};
+	u32 i;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ah.av));
+	ah.av->pd = f->pd;
+	KUNIT_ASSERT_EQ(test, xa_err(xa_store(&f->dev->ah_ids, 0, ah.av, GFP_KERNEL)), 0);
+	fix_connect(test, qp);
+	KUNIT_ASSERT_EQ(test, nhca_qp_modify(qp, IB_QPS_RTS, &attr,
+					     IB_QP_STATE | IB_QP_RATE_LIMIT), 0);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &wr.wr), 0);
+	nhca_send_doorbell(qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+	fix_destroy(&qp);
+	xa_erase(&f->dev->ah_ids, 0);
+	nhca_av_put(ah.av);
+}
+
+static struct kunit_case nhca_qp_cases[] = {
+	KUNIT_CASE(plain_test),
+	KUNIT_CASE(flushed_buffer_test),
+	KUNIT_CASE(old_batch_test),
+	KUNIT_CASE(old_ack_test),
+	KUNIT_CASE(late_packets_test),
+	KUNIT_CASE(owed_at_the_end_test),
+	KUNIT_CASE(number_test),
+	KUNIT_CASE(closed_key_test),
+	KUNIT_CASE(closed_key_error_test),
+	KUNIT_CASE(owed_answers_test),
+	KUNIT_CASE(datagram_rate_test),
+	{}
+};
+
+static struct kunit_suite nhca_qp_suite = {
+	.name = "nhca_qp",
+	.init = qp_fixture_init,
+	.exit = qp_fixture_exit,
+	.test_cases = nhca_qp_cases,
+};
+
+kunit_test_suite(nhca_qp_suite);

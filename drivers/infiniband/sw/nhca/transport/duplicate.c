@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests that have been executed and come again (IBTA 9.7.4.5).
+ */
+#include "engine.h"
+
+/* 9.7.4.5.3: answer a READ again, from where the peer asks */
+static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
+			     const struct nhca_hdr *h)
+{
+	u32 skip = nhca_psn_add(h->psn, -res->psn);
+	u32 npsn = nhca_psn_count(h->dmalen, qp->mtu);
+
+	if (h->rkey != res->rkey || h->va != res->va + (u64)skip * qp->mtu ||
+	    npsn > res->npsn - skip || h->dmalen > res->len - skip * qp->mtu)
+		return false;
+	res->from = skip;
+	res->sent = skip;
+	res->end = skip + npsn;
+	res->stop = skip * qp->mtu + h->dmalen;
+	return true;
+}
+
+/*
+ * A duplicate READ or atomic.  A requester that asks again for one will ask
+ * again for all behind it, too: answers to those are no longer owed.
+ */
+static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+	u8 op = h->opcode & NHCA_OP_MASK;
+	struct nhca_res *res;
+	u32 i, oldest;
+
+	oldest = rq->res_head > rq->nres ? rq->res_head - rq->nres : 0;
+	for (i = rq->res_head; i-- > oldest; ) {
+		res = nhca_res_at(rq, i);
+		if (res->opcode != op ||
+		    nhca_psn_add(h->psn, -res->psn) >= res->npsn)
+			continue;
+		if (op == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
+			return;
+		nhca_res_done(res);
+		res->busy = true;
+		res->replay = true;
+		rq->res_tail = min(rq->res_tail, i);
+		while (++i < rq->res_head)
+			nhca_res_done(nhca_res_at(rq, i));
+		return;
+	}
+}
+
+/* 9.7.4.5: what has been done is not done again */
+void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
+	if (h->info->flags & NHCA_OPF_ANSWERED)
+		nhca_replay(qp, h);
+	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
+		nhca_answer_at_once(&qp->rq);
+}
