@@ -497,7 +497,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
 	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
-	/* the first one has nothing behind which there would be a mark: its mark is the last one's */
+	/* no payload is before the first header, so that no mark is, either */
 	u32 skip = NHCA_ICRC_LEN;
 	struct nhca_piece hdr, mark;
 	struct nhca_pieces ps __uninitialized;

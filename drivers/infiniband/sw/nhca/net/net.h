@@ -400,7 +400,8 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
- * nhca_rx_acks - does a packet that nhca_rx_intact() has found intact acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
+ * nhca_rx_acks - does a packet acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
+ * @rx:  found intact by nhca_rx_intact()
  * @psn: up to which
  * Context: softirq.
  */

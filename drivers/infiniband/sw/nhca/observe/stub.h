@@ -10,7 +10,7 @@
 #include <kunit/static_stub.h>
 #define NHCA_STUB(fn, args...)	KUNIT_STATIC_STUB_REDIRECT(fn, ##args)
 #else
-#define NHCA_STUB(fn, args...)	do { } while (0)
+#define NHCA_STUB(...)	do { } while (0)
 #endif
 
 #endif /* NHCA_STUB_H */

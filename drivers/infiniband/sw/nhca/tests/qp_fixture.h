@@ -409,12 +409,14 @@ static inline void fix_deliver_skb(struct kunit *test, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-static noinline_for_stack __maybe_unused void fix_deliver_batch(struct kunit *test, struct nhca_hdr h, u32 payload, u32 count)
+static noinline_for_stack __maybe_unused
+void fix_deliver_batch(struct kunit *test, struct nhca_hdr h, u32 payload, u32 count)
 {
 	fix_deliver_skb(test, fix_skb(test, &h, payload, count));
 }
 
-static noinline_for_stack __maybe_unused void fix_deliver(struct kunit *test, struct nhca_hdr h, u32 payload)
+static noinline_for_stack __maybe_unused
+void fix_deliver(struct kunit *test, struct nhca_hdr h, u32 payload)
 {
 	fix_deliver_batch(test, h, payload, 1);
 }

@@ -30,7 +30,7 @@ static void guess(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(guesses); i++) {
 		fix_deliver(test, noticed(f->qp, ACK, FIX_SQ_PSN + guesses[i], HERE), 0);
 		fix_deliver(test, noticed(f->qp, SEND_ONLY, FIX_RQ_PSN + guesses[i], HERE), 10);
-		KUNIT_EXPECT_EQ_MSG(test, f->qp->peer, 0, "guess %d", guesses[i]);
+		KUNIT_EXPECT_EQ_MSG(test, f->qp->peer, 0, "PSN off by %d", guesses[i]);
 	}
 }
 
@@ -44,7 +44,7 @@ static void stray(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
 }
 
-/* Capability bits in packets with wrong PSNs change nothing; in those with the right one they do. */
+/* Capability bits are believed in packets with the right PSN, and in no others. */
 static void notice_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -165,7 +165,7 @@ static void cnp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->sq.window, window);
 }
 
-/* Packets that wait for pages keep no more memory than a window needs, however large their buffers. */
+/* Packets that wait for pages keep no more memory than a window needs. */
 static void deferred_bytes_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -279,8 +279,8 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	s32 n;
 
 	/* things may have changed with the one before */
-	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) || nhca_psn_add(swr->psn, swr->got) != psn ||
-	    rx->payload != qp->mtu)
+	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) ||
+	    nhca_psn_add(swr->psn, swr->got) != psn || rx->payload != qp->mtu)
 		return 0;
 	/* what was asked for, without the last of each chunk, and has been asked for */
 	n = min(swr->npsn, roundup(swr->got + 1, NHCA_READ_CHUNK)) - 1 - swr->got;

@@ -112,7 +112,8 @@ struct nhca_times {
  *            NHCA_CALM acknowledgments without one take one away
  * @calm:     acknowledgments since the last timeout, for @patience
  * @probes:   the oldest request was sent again on suspicion, so many times
- * @blind:    acknowledgments asked for without the bytes, whose key is closed, since the last progress
+ * @blind:    acknowledgments asked for without the bytes, whose key is closed, since the last
+ *            progress
  * @waits:    timeouts put off because the packets had not left this host
  * @turns:    of others in the line for the device's room, at the last timeout
  * @times:    how long things take; owned

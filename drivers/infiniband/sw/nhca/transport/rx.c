@@ -296,7 +296,10 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	rx->dev = qp->dev;
 	nhca_rx_count(qp, rx, 1);
 
-	/* what is looked at now is of this generation, or of a later one, which the gate sees */
+	/*
+	 * Pairs with the releases in qp.c: what is looked at now is of this generation, or of a
+	 * later one, which the gate sees.
+	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, rx);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
@@ -332,6 +335,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	/* pairs with the releases in qp.c, as in nhca_rx_deliver() */
 	u32 gen = smp_load_acquire(&qp->gen);
 
 	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
