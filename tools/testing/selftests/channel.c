@@ -243,7 +243,7 @@ static void write_copied(uint32_t total, const char *what)
 		paint(ch.buf + OFF, total, t.tid);
 		post_write(&ch, &ch.peer, &t, 78, 0);
 	} else {
-		expect_transfer(ch.rcq, NHCADV_WC_WRITTEN, t.cookie, t.remote_rcxt, t.tid, what);
+		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.remote_rcxt, t.tid, what);
 		check_painted(ch.buf + OFF, total, t.tid, what);
 	}
 	meet(++step);
