@@ -6,30 +6,79 @@
  * predict, so that a peer that has seen QPNs cannot guess another; a number comes back
  * after all others.
  */
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
+
 #include "../memory/shuffle.h"
 #include "engine.h"
 
-static DEFINE_XARRAY(nhca_qps);
+/**
+ * struct nhca_qpn - a number in use
+ * @node: in the table
+ * @qpn:  the number
+ * @qp:   whose it is; NULL: nobody's, packets find nothing.  Read under RCU
+ * @rcu:  frees it
+ */
+struct nhca_qpn {
+	struct rhash_head node;
+	u32 qpn;
+	struct nhca_qp *qp;
+	struct rcu_head rcu;
+};
+
+/*
+ * A hash table and not an xarray: numbers lie far apart, and each would have an xarray's nodes for
+ * itself.
+ */
+static struct rhashtable nhca_qpns;
 static struct nhca_shuffle qpn_numbers __read_mostly;
 
 /* numbers that are in use are stepped over */
 #define QPN_TRIES	1024
 
+/* Numbers are random already. */
+static u32 qpn_hash(const void *data, u32 len, u32 seed)
+{
+	return *(const u32 *)data;
+}
+
+static const struct rhashtable_params qpn_params = {
+	.head_offset = offsetof(struct nhca_qpn, node),
+	.key_offset = offsetof(struct nhca_qpn, qpn),
+	.key_len = sizeof(u32),
+	.hashfn = qpn_hash,
+	.automatic_shrinking = true,
+};
+
 /* @qp: NULL: the number is taken, and found to be nobody's */
 static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
-	int tries, err = -EBUSY;
+	struct nhca_qpn *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	int tries, err = -EEXIST;
 
-	for (tries = 0; tries < QPN_TRIES && err == -EBUSY; tries++) {
-		*qpn = nhca_shuffle_next(&qpn_numbers);
-		err = xa_insert(&nhca_qps, *qpn, qp, GFP_KERNEL_ACCOUNT);
+	if (!entry)
+		return -ENOMEM;
+	entry->qp = qp;
+	/* -EBUSY: the table is growing */
+	for (tries = 0; tries < QPN_TRIES && (err == -EEXIST || err == -EBUSY); tries++) {
+		entry->qpn = nhca_shuffle_next(&qpn_numbers);
+		*qpn = entry->qpn;
+		err = rhashtable_lookup_insert_fast(&nhca_qpns, &entry->node, qpn_params);
 	}
-	return err;
+	if (err)
+		kfree(entry);
+	return err == -EEXIST ? -EBUSY : err;
 }
 
 int nhca_qpn_reserve(u32 *qpn)
 {
 	return qpn_alloc(qpn, NULL);
+}
+
+/* Context: RCU read side. */
+static struct nhca_qpn *qpn_find(u32 qpn)
+{
+	return rhashtable_lookup(&nhca_qpns, &qpn, qpn_params);
 }
 
 u32 nhca_qpn_upcoming(void)
@@ -44,16 +93,24 @@ u32 nhca_qpn_place(u32 qpn)
 
 void nhca_qpn_free(u32 qpn)
 {
-	xa_erase(&nhca_qps, qpn);
+	struct nhca_qpn *entry;
+
+	rcu_read_lock();
+	entry = qpn_find(qpn);
+	if (entry && !rhashtable_remove_fast(&nhca_qpns, &entry->node, qpn_params))
+		kfree_rcu(entry, rcu);
+	rcu_read_unlock();
 }
 
 #if IS_ENABLED(CONFIG_INFINIBAND_NHCA_KUNIT_TEST)
 bool nhca_qpn_is_taken(u32 qpn)
 {
-	if (xa_insert(&nhca_qps, qpn, xa_mk_value(0), GFP_KERNEL))
-		return true;
-	xa_erase(&nhca_qps, qpn);
-	return false;
+	bool taken;
+
+	rcu_read_lock();
+	taken = qpn_find(qpn);
+	rcu_read_unlock();
+	return taken;
 }
 #endif
 
@@ -80,11 +137,18 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 
 void nhca_qp_table_hide(struct nhca_qp *qp)
 {
-	/* as a number that is reserved: it replaces an entry, which needs no memory */
-	if (qp->ibqp.qp_type == IB_QPT_GSI)
+	struct nhca_qpn *entry;
+
+	if (qp->ibqp.qp_type == IB_QPT_GSI) {
 		RCU_INIT_POINTER(qp->dev->gsi, NULL);
-	else
-		xa_store(&nhca_qps, qp->qpn, XA_ZERO_ENTRY, GFP_KERNEL);
+		return;
+	}
+	/* from here on the number is reserved, and nobody's */
+	rcu_read_lock();
+	entry = qpn_find(qp->qpn);
+	if (!WARN_ON_ONCE(!entry))
+		WRITE_ONCE(entry->qp, NULL);
+	rcu_read_unlock();
 }
 
 void nhca_qp_table_del(struct nhca_qp *qp)
@@ -95,20 +159,32 @@ void nhca_qp_table_del(struct nhca_qp *qp)
 
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn)
 {
+	struct nhca_qpn *entry;
+
 	if (qpn == NHCA_GSI_QPN)
 		return dev ? rcu_dereference(dev->gsi) : NULL;
-	return xa_load(&nhca_qps, qpn);
+	entry = qpn_find(qpn);
+	return entry ? READ_ONCE(entry->qp) : NULL;
 }
 
 int nhca_qp_table_init(void)
 {
+	int err;
+
 	nhca_shuffle_init(&qpn_numbers, NHCA_QPN_MIN, NHCA_QPN_MAX);
-	return nhca_answer_init();
+	err = rhashtable_init(&nhca_qpns, &qpn_params);
+	if (err)
+		return err;
+	err = nhca_answer_init();
+	if (err)
+		rhashtable_destroy(&nhca_qpns);
+	return err;
 }
 
 void nhca_qp_table_exit(void)
 {
 	nhca_answer_exit();
-	WARN_ON(!xa_empty(&nhca_qps));
-	xa_destroy(&nhca_qps);
+	WARN_ON(atomic_read(&nhca_qpns.nelems));
+	rhashtable_destroy(&nhca_qpns);
+	/* entries are freed by RCU callbacks, which need no code of ours */
 }
