@@ -32,7 +32,7 @@ static void full_cq(void)
 		meet(++step);
 	} else {
 		meet(++step);
-		wait_count(&c, &before, NHCADV_DROP_CQ, NHCADV_DROP_CQ, FULL_PACKETS / 4,
+		wait_count(&c, &before, NHCADV_DROP_CQ, NHCADV_DROP_CQ, FULL_PACKETS - FULL_CQ,
 			   "full CQ");
 		wait_event(IBV_EVENT_CQ_ERR, "full CQ");
 		usleep(QUIET_MS * 1000);
