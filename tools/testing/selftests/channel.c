@@ -388,6 +388,9 @@ static void resend(void)
 
 	clear();
 	t = agree(0, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
+	/* with the longest segments there would be no third to send */
+	if (packets_of(&t) < 12)
+		t.segment = LENGTH / 12 & ~3u;
 	count = packets_of(&t);
 	third = count / 3;
 	if (client) {
