@@ -370,6 +370,13 @@ static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t
 	return now >= have;
 }
 
+/* At the largest MTUs a transfer has so few packets that there is no third of them to send. */
+static void dozen(struct nhcadv_transfer *t)
+{
+	if (packets_of(t) < 12)
+		t->segment = t->total / 12 & ~3u;
+}
+
 static void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_t offset,
 			uint32_t length, unsigned int flags)
 {
@@ -388,9 +395,7 @@ static void resend(void)
 
 	clear();
 	t = agree(0, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
-	/* with the longest segments there would be no third to send */
-	if (packets_of(&t) < 12)
-		t.segment = LENGTH / 12 & ~3u;
+	dozen(&t);
 	count = packets_of(&t);
 	third = count / 3;
 	if (client) {

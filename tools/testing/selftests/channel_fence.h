@@ -54,7 +54,6 @@ static void fences(void)
 
 	clear();
 	t = agree(1, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
-	third = packets_of(&t) / 3;
 	if (client) {
 		fence(&t, NHCADV_TRANSFER_FENCED, 0, "fence of what will come");
 		fence(&t, NHCADV_TRANSFER_FENCED, 0, "the same fence");
@@ -75,7 +74,10 @@ static void fences(void)
 
 	/* a third has come */
 	before = channel_info(&ch);
+	meet(++step);
 	t = agree(1, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
+	dozen(&t);
+	third = packets_of(&t) / 3;
 	if (client) {
 		struct nhcadv_peer wrong = ch.peer;
 
@@ -99,6 +101,8 @@ static void fences(void)
 	/* too late, and then too late for a lower tid */
 	write_goes(1, LENGTH, "write with a higher tid than the fence");
 	before = channel_info(&ch);
+	/* the client's fence of a lower tid must not come before the look at the counter */
+	meet(++step);
 	t = agree(1, LENGTH, 0);
 	t.tid--;
 	if (client) {
