@@ -3,7 +3,7 @@
 """Checks that what comments and the book name exists: functions, files, tracepoints, counters, module
 parameters, manual pages. Prints "ok - NAME" or "not ok - NAME: why" for each kind.
 
-Usage: names.py LINUX, the folder of a kernel source, where functions of the kernel are looked up."""
+Usage: names.py LINUX RDMA_CORE, the folders of their sources, where functions of theirs are looked up."""
 
 import pathlib
 import re
@@ -69,26 +69,23 @@ def words_of_code():
     return words
 
 
-def in_kernel(linux, names):
-    """Those of the names that are words in the kernel's source, or rdma-core's beside it."""
-    if not names:
-        return set()
-    tops = [str(linux / folder) for folder in KERNEL if (linux / folder).is_dir()]
-    tops += [str(path) for path in linux.parent.glob("rdma-core-*")]
+def in_sources(linux, core, names):
+    """Those of the names that are words in the kernel's source, or rdma-core's."""
+    tops = [str(linux / folder) for folder in KERNEL if (linux / folder).is_dir()] + [str(core)]
     found = subprocess.run(["grep", "-rhowFI", "--include=*.[ch]", "-f", "-", *tops], input="\n".join(names),
                            capture_output=True, text=True, check=False)
     return set(found.stdout.split())
 
 
-def functions(linux):
+def functions(linux, core):
     known = words_of_code() | KNOWN
     missing = {}
     for path, text in prose():
         for name in FUNCTION.findall(text):
             if name not in known:
                 missing.setdefault(name, path)
-    missing = {name: path for name, path in missing.items()
-               if name not in in_kernel(linux, sorted(missing))} if missing else {}
+    theirs = in_sources(linux, core, sorted(missing)) if missing else set()
+    missing = {name: path for name, path in missing.items() if name not in theirs}
     return [f"{path.relative_to(ROOT)}: {name}()" for name, path in sorted(missing.items())]
 
 
@@ -160,8 +157,8 @@ def pages():
 
 
 def main():
-    linux = pathlib.Path(sys.argv[1])
-    bad = [complain("functions that comments and pages name exist", functions(linux)),
+    linux, core = (pathlib.Path(name) for name in sys.argv[1:])
+    bad = [complain("functions that comments and pages name exist", functions(linux, core)),
            complain("files that comments and pages name exist", files(linux)),
            complain("tracepoints that pages name exist", tracepoints()),
            complain("the book has every counter", counters()),
