@@ -93,18 +93,25 @@ static u8 nhca_rx_tclass(const struct nhca_rx *rx)
 	return tclass & ~INET_ECN_MASK;
 }
 
+void nhca_av_back_once(struct nhca_av *av, const struct nhca_dev *dev, const struct nhca_rx *rx)
+{
+	*av = (struct nhca_av) {
+		.saddr = rx->daddr,
+		.daddr = rx->saddr,
+		.v4 = rx->v4,
+		.ifindex = nhca_rx_ifindex(dev, rx),
+		.tclass = nhca_rx_tclass(rx),
+	};
+}
+
 struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {
-	struct nhca_av *av = kzalloc(sizeof(*av), GFP_ATOMIC | __GFP_NOWARN);
+	struct nhca_av *av = kmalloc(sizeof(*av), GFP_ATOMIC | __GFP_NOWARN);
 
 	if (!av)
 		return NULL;
+	nhca_av_back_once(av, dev, rx);
 	refcount_set(&av->ref, 1);
-	av->saddr = rx->daddr;
-	av->daddr = rx->saddr;
-	av->v4 = rx->v4;
-	av->ifindex = nhca_rx_ifindex(dev, rx);
-	av->tclass = nhca_rx_tclass(rx);
 	if (dst_cache_init(&av->cache, GFP_ATOMIC | __GFP_NOWARN)) {
 		kfree(av);
 		return NULL;

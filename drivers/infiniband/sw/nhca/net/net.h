@@ -144,6 +144,13 @@ void nhca_av_put(struct nhca_av *av);
  */
 struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx);
 
+/**
+ * nhca_av_back_once - the same on the caller's stack, for one packet that goes at once
+ * @av: filled in; without a reference count and a cache of routes, so that nothing is allocated
+ * Context: softirq.
+ */
+void nhca_av_back_once(struct nhca_av *av, const struct nhca_dev *dev, const struct nhca_rx *rx);
+
 /* is @av that of the packet? */
 bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 		     const struct nhca_rx *rx);

@@ -7,25 +7,28 @@
 
 #include "engine.h"
 
-/*
- * The way back to the sender of a packet; the last few are kept.
- * Return: a counted address vector, or NULL.
- */
-static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+/* The way back to the sender of a packet, if it is known.  Return: counted, or NULL. */
+static struct nhca_av *answer_known_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+	__must_hold(&ch->lock)
 {
-	struct nhca_av *av, *old;
+	struct nhca_av *av;
 	u32 i;
 
-	spin_lock(&ch->lock);
+	lockdep_assert_held(&ch->lock);
 	for (i = 0; i < NHCA_CH_WAYS; i++) {
 		av = ch->ways[i];
 		if (av && nhca_av_is_back(av, ch->dev, rx)) {
 			refcount_inc(&av->ref);
-			spin_unlock(&ch->lock);
 			return av;
 		}
 	}
-	spin_unlock(&ch->lock);
+	return NULL;
+}
+
+/* A new way back, which takes the place of the oldest.  Return: counted; NULL: no memory. */
+static struct nhca_av *answer_new_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	struct nhca_av *av, *old;
 
 	av = nhca_av_back(ch->dev, rx);
 	if (!av)
@@ -38,6 +41,40 @@ static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx 
 	spin_unlock(&ch->lock);
 	nhca_av_put(old);
 	return av;
+}
+
+/* The way back for an answer that is sent later.  Return: counted; NULL: no memory. */
+static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	struct nhca_av *av;
+
+	spin_lock(&ch->lock);
+	av = answer_known_way(ch, rx);
+	spin_unlock(&ch->lock);
+	return av ?: answer_new_way(ch, rx);
+}
+
+/*
+ * The way back for one packet.  With more peers than ways, or without memory, it is @once, which
+ * looks up its route: a notice is never lost because a channel has many peers.
+ * Return: counted, or @once.
+ */
+static struct nhca_av *answer_way_once(struct nhca_channel *ch, const struct nhca_rx *rx,
+				       struct nhca_av *once)
+{
+	struct nhca_av *av;
+	bool keep;
+
+	spin_lock(&ch->lock);
+	av = answer_known_way(ch, rx);
+	keep = !av && (!ch->ways[ch->next_way] || !(++ch->way_misses % NHCA_CH_WAY_MISSES));
+	spin_unlock(&ch->lock);
+	if (keep)
+		av = answer_new_way(ch, rx);
+	if (av)
+		return av;
+	nhca_av_back_once(once, ch->dev, rx);
+	return once;
 }
 
 /* The RXETH of what goes back to where @x came from, about the same transfer. */
@@ -73,18 +110,16 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 		.copy = true,
 		.sum = h->notice & NHCA_NOTICE_BARE,
 	};
+	struct nhca_av once;
 
-	tx.av = answer_way(ch, rx);
-	if (!tx.av) {
-		nhca_recv_drop(ch, &rx->hdr.rx, NHCA_CH_DROP_NO_MEMORY);
-		return;
-	}
+	tx.av = answer_way_once(ch, rx, &once);
 	tx.sport = nhca_flow_sport(tx.av->flow_label, ch->qpn, h->qpn);
 	if (!nhca_xmit(&tx)) {
 		nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, 1);
 		nhca_channel_count(ch, NHCA_CH_SENT_BYTES, h->rx.length);
 	}
-	nhca_av_put(tx.av);
+	if (tx.av != &once)
+		nhca_av_put(tx.av);
 }
 
 void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx)

@@ -28,6 +28,8 @@
 #define NHCA_CH_TURNS		16
 /* ways to peers that a channel remembers, for notices and answers */
 #define NHCA_CH_WAYS		8
+/* notices to peers that are not among them, of which one takes the place of an older peer */
+#define NHCA_CH_WAY_MISSES	64
 #define NHCA_RCXT_LOCKS		64
 
 /**
@@ -141,7 +143,7 @@ struct nhca_channel_counts {
  * @asked:   answers that no engine has looked at
  * @fifo:    receive FIFO
  * @violation: of struct nhca_channel_info; @told: of it
- * @ways:    to peers that we answer, the oldest of which is replaced; @next_way
+ * @ways:    to peers that we answer, the oldest of which is replaced; @next_way, @way_misses
  * @counts:  per CPU
  */
 struct nhca_channel {
@@ -192,6 +194,7 @@ struct nhca_channel {
 	} violation;
 	struct nhca_av *ways[NHCA_CH_WAYS];
 	u32 next_way;
+	u32 way_misses;
 	struct nhca_channel_counts __percpu *counts;
 };
 
