@@ -203,6 +203,7 @@ static void channel_take_back_all(struct nhca_channel *ch)
 		if (id.index == NHCA_RCXT_NONE)
 			return;
 		channel_take_back(ch, &id);
+		cond_resched();
 	}
 }
 
@@ -402,6 +403,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->ready);
 	INIT_LIST_HEAD(&ch->sending);
 	INIT_LIST_HEAD(&ch->free);
+	INIT_LIST_HEAD(&ch->order);
 	spin_lock_init(&ch->lock);
 	INIT_LIST_HEAD(&ch->asked);
 }

@@ -24,8 +24,15 @@
 #define NHCA_CH_STRETCH		64
 /* writes that a channel has taken out of its FIFO and not sent whole */
 #define NHCA_CH_WRITES		32
-/* turns that one engine gives before it lets others have the CPU */
-#define NHCA_CH_TURNS		16
+/* a packet's share of a quantum: one for each of so many bytes, so that long packets count more */
+#define NHCA_CH_SHARE		4096u
+/*
+ * shares that one engine sends, with BHs disabled, before it lets others have the CPU: 1 MiB; the
+ * quantum that begins before it is used up is finished, so that a pass is 2 MiB at most
+ */
+#define NHCA_CH_PASS		256u
+/* answers of a channel that has failed which one turn forgets */
+#define NHCA_CH_FORGET		64u
 /* ways to peers that a channel remembers, for notices and answers */
 #define NHCA_CH_WAYS		8
 /* notices to peers that are not among them, of which one takes the place of an older peer */
@@ -79,6 +86,7 @@ enum nhca_turn {
 /**
  * struct nhca_sending - a transfer whose packets are being sent
  * @list:    in nhca_channel.sending or .asked
+ * @order:   writes: in nhca_channel.order
  * @answer:  payload of a peer's read, from kmalloc(); else a write of ours, one of
  *           nhca_channel.writes
  * @copy:    copy the payload: the program may change it before it has left
@@ -96,6 +104,7 @@ enum nhca_turn {
  */
 struct nhca_sending {
 	struct list_head list;
+	struct list_head order;
 	bool answer;
 	bool copy;
 	bool signaled;
@@ -135,6 +144,7 @@ struct nhca_channel_counts {
  * @clock:   nhca_trace_clock() then
  * @sending: transfers that take turns
  * @writes, @free: those of them that are ours
+ * @order:   the same that are under way, in the order of their places in the FIFO
  * @psn:     of the next packet
  * @burst:   packets of the turn, which leave at its end, or before one by another way
  * All these: whoever has its turn (NHCA_TURN_RUNNING).
@@ -177,6 +187,7 @@ struct nhca_channel {
 	struct list_head sending;
 	struct list_head free;
 	struct nhca_sending *writes;
+	struct list_head order;
 	u32 psn;
 	struct nhca_burst *burst;
 
@@ -283,8 +294,22 @@ bool nhca_take_flush(struct nhca_channel *ch);
 
 /* ---- send.c ---- */
 
-/* one turn of the channel's; Return: it has more to send, and nothing else will say so */
-bool nhca_send_turn(struct nhca_channel *ch);
+/**
+ * nhca_send_turn - one turn of the channel's
+ * @budget: of the pass, in shares of NHCA_CH_SHARE bytes; on return less by what was sent, and by 1
+ *          at least
+ *
+ * The turn itself is one quantum, and NHCA_CH_PASS at most.
+ * Context: the channel's turn; BH disabled, RCU read side.
+ * Return: true: the channel has more to send, and nothing else will say so.
+ */
+bool nhca_send_turn(struct nhca_channel *ch, u32 *budget);
+
+/* what a packet with @len bytes of payload takes of a quantum */
+static inline u32 nhca_send_shares(u32 len)
+{
+	return len > NHCA_CH_SHARE ? DIV_ROUND_UP(len, NHCA_CH_SHARE) : 1;
+}
 
 /* end transfers of an rCxt that nothing is sent of any more: cancelled ones.  The channel's turn */
 void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);

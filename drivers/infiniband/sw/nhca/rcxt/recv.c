@@ -351,6 +351,8 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
+	/* not before: what comes by another address, or namespace, is not this channel's */
+	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return false;
@@ -382,7 +384,6 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		return;
 	}
 	rx->dev = ch->dev;
-	recv_came(ch, rx, 1);
 	if (!recv_admit(ch, rx))
 		return;
 	recv_admitted(ch, rx, 1);

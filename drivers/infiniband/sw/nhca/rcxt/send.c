@@ -225,13 +225,14 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 }
 
 /*
- * One stretch of the transfer that is next.
- * Return: packets; 0: there is none; -EAGAIN: the channel waits for room in the stack.
+ * One stretch of the transfer that is next, of @left shares and of one packet at least.
+ * Return: shares that were sent; 0: there is none; -EAGAIN: the channel waits for room in the
+ * stack.
  */
-static int send_next(struct nhca_channel *ch, u32 max)
+static int send_next(struct nhca_channel *ch, u32 left)
 {
 	struct nhca_sending *s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
-	u32 sent;
+	u32 share, sent;
 
 	if (!s)
 		return 0;
@@ -240,15 +241,18 @@ static int send_next(struct nhca_channel *ch, u32 max)
 		return 1;
 	}
 	list_move_tail(&s->list, &ch->sending);
-	sent = send_stretch(ch, s, min_t(u32, max, NHCA_CH_STRETCH));
-	return sent ? sent : -EAGAIN;
+	/* @s may be gone after its last packet */
+	share = nhca_send_shares(min_t(u32, s->rx.segment, s->rx.total));
+	sent = send_stretch(ch, s, clamp_t(u32, left / share, 1, NHCA_CH_STRETCH));
+	return sent ? sent * share : -EAGAIN;
 }
 
 void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_sending *s, *next;
 
-	list_for_each_entry_safe(s, next, &ch->sending, list)
+	/* answers that nobody wants any more end in their turn, without a packet */
+	list_for_each_entry_safe(s, next, &ch->order, order)
 		if (s->local.index == id->index && !send_wanted(ch, s))
 			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 }
@@ -274,44 +278,65 @@ static enum nhca_taken send_take(struct nhca_channel *ch)
  * A work request, a stretch of a transfer, and so on: neither a long transfer nor many small
  * messages keep the others waiting (reference: packet mode and RDMA interleaved).
  */
-static bool send_pass(struct nhca_channel *ch)
+static bool send_pass(struct nhca_channel *ch, int *left)
 {
-	int left = READ_ONCE(ch->quantum);
 	enum nhca_taken taken;
 	int sent;
 
-	while (left > 0) {
+	while (*left > 0) {
 		if (nhca_channel_failed(ch))
 			return true;
 		send_asked(ch);
 		taken = send_take(ch);
-		if (taken == NHCA_TAKEN_PACKET)
-			left--;
-		sent = send_next(ch, max(left, 1));
+		/* also without a packet: a program can post as fast as this takes */
+		if (taken != NHCA_TAKEN_NONE)
+			(*left)--;
+		sent = send_next(ch, max(*left, 1));
 		if (sent < 0)
 			return false;
-		left -= sent;
+		*left -= sent;
 		if (taken == NHCA_TAKEN_NONE && !sent)
 			return false;
 	}
 	return true;
 }
 
-bool nhca_send_turn(struct nhca_channel *ch)
+/* The channel has failed: nothing of what is under way is sent any more. */
+static bool send_forget(struct nhca_channel *ch)
 {
-	struct nhca_sending *s, *next;
+	struct nhca_sending *s;
+	u32 n;
+
+	send_asked(ch);
+	/* peers may have asked for very many reads */
+	for (n = 0; n < NHCA_CH_FORGET; n++) {
+		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
+		if (!s)
+			return nhca_take_flush(ch);
+		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
+	}
+	return true;
+}
+
+bool nhca_send_turn(struct nhca_channel *ch, u32 *budget)
+{
+	/* not what is left of the budget: the last in line would always get less than its due */
+	int quantum = min(READ_ONCE(ch->quantum), NHCA_CH_PASS), left = quantum;
 	struct nhca_burst burst = {};
+	u32 used;
 	bool more;
 
 	if (nhca_channel_failed(ch)) {
-		send_asked(ch);
-		list_for_each_entry_safe(s, next, &ch->sending, list)
-			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
-		return nhca_take_flush(ch);
+		/* costs as much as packets would */
+		left = 0;
+		more = send_forget(ch);
+	} else {
+		ch->burst = &burst;
+		more = send_pass(ch, &left);
+		ch->burst = NULL;
+		nhca_burst_flush(&burst);
 	}
-	ch->burst = &burst;
-	more = send_pass(ch);
-	ch->burst = NULL;
-	nhca_burst_flush(&burst);
+	used = max(quantum - left, 1);
+	*budget -= min(used, *budget);
 	return more;
 }

@@ -20,12 +20,10 @@ static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
 /* Entries in front of all that are still being sent are free. */
 static void take_release(struct nhca_channel *ch)
 {
-	struct nhca_sending *s;
-	u32 oldest = ch->taken;
+	/* not among all that is sent: a peer makes that list as long as it likes */
+	struct nhca_sending *s = list_first_entry_or_null(&ch->order, struct nhca_sending, order);
+	u32 oldest = s ? s->index : ch->taken;
 
-	list_for_each_entry(s, &ch->sending, list)
-		if (!s->answer && (s32)(s->index - oldest) < 0)
-			oldest = s->index;
 	if (oldest == ch->cons)
 		return;
 	ch->cons = oldest;
@@ -61,6 +59,7 @@ void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_
 
 	trace_nhca_wqe_completed(ch->who, NHCA_WR_CH_WRITE, s->wr_id, status, s->rx.total,
 				 s->clock);
+	list_del(&s->order);
 	list_add(&s->list, &ch->free);
 	take_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
 		      s->rx.tid);
@@ -169,6 +168,13 @@ static bool take_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
+/* Does the MTU of now leave no room for packets that are long enough for the transfer? */
+static bool take_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
+{
+	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
+	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
+}
+
 /* A transfer that its work request may begin, go on with, or ask about; sets the default segment */
 static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
 {
@@ -184,7 +190,9 @@ static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_r
 			 wr->segment | wr->notify | wr->flags);
 	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
 		wr->segment = nhca_channel_segment(ch->dev);
-	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment))
+	/* with a small MTU a packet is too short for a transfer that is fine: EMSGSIZE, below */
+	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
+	    (opcode == NHCA_WR_CH_PROBE || !take_too_short(ch, wr)))
 		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
@@ -395,6 +403,7 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 	};
 	take_rxeth(ch, &s->rx);
 	list_move_tail(&s->list, &ch->sending);
+	list_add_tail(&s->order, &ch->order);
 	return NHCA_TAKEN_DONE;
 }
 
@@ -487,7 +496,8 @@ static enum nhca_taken take_execute(struct nhca_channel *ch)
 	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
 		return take_ask(ch, av, &id);
 	/* the netdev's MTU may have become another since the program asked for it */
-	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev))
+	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) ||
+	    take_too_short(ch, &wqe->rcxt[0]))
 		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
 	if (wqe->opcode == NHCA_WR_CH_WRITE)
 		return take_write(ch, av, &id);

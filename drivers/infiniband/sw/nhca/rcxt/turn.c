@@ -77,13 +77,13 @@ static void turn_end(struct nhca_channel *ch, bool more)
 void nhca_turn_run(struct nhca_rcxt_dev *rd)
 {
 	struct nhca_channel *ch;
-	u32 turns;
+	u32 budget = NHCA_CH_PASS;
 
-	for (turns = 0; turns < NHCA_CH_TURNS; turns++) {
+	while (budget) {
 		ch = turn_begin(rd);
 		if (!ch)
 			return;
-		turn_end(ch, nhca_send_turn(ch));
+		turn_end(ch, nhca_send_turn(ch, &budget));
 	}
 	nhca_bh_queue(&rd->engine);
 }
