@@ -3,6 +3,8 @@
  * The life of channels: their table, their rCxts, errors, and the end (reference: adapter windows
  * and the LMT).
  */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/ipv6.h>
 #include <linux/mm.h>
 #include <linux/random.h>
@@ -408,15 +410,24 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->asked);
 }
 
-/* From here on packets find it. */
+/* From here on packets find it, and its rCxts count to whoever made it. */
 static int channel_show(struct nhca_channel *ch)
 {
-	int err;
+	struct nhca_rcxt_pool *pool = &ch->rd->pool;
+	int err = 0;
 
 	mutex_lock(&ch->rd->mutex);
+	if (!capable(CAP_SYS_RESOURCE))
+		err = nhca_rcxt_user_get(pool, from_kuid(&init_user_ns, current_uid()),
+					 &ch->rcxts.user);
+	if (err)
+		goto unlock;
 	err = xa_err(xa_store(&nhca_channels, ch->qpn, ch, GFP_KERNEL_ACCOUNT));
-	if (!err)
+	if (err)
+		nhca_rcxt_user_put(pool, ch->rcxts.user);
+	else
 		list_add_tail(&ch->list, &ch->rd->channels);
+unlock:
 	mutex_unlock(&ch->rd->mutex);
 	return err;
 }
@@ -482,6 +493,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* a device that recovers knows of every channel that has rCxts */
 	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
+	nhca_rcxt_user_put(&ch->rd->pool, ch->rcxts.user);
 	list_del(&ch->list);
 	mutex_unlock(&ch->rd->mutex);
 	list_splice_tail_init(&ch->asked, &ch->sending);

@@ -26,7 +26,10 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 	};
 	if (!pool->rcxts)
 		return -ENOMEM;
+	xa_init(&pool->users);
 	for (i = 0; i < size; i++) {
+		if (!(i % 4096))
+			cond_resched();
 		pool->rcxts[i].key = get_random_u32() & KEY_GENERATION;
 		pool->rcxts[i].next = i + 1 < size ? i + 1 : NHCA_RCXT_NONE;
 	}
@@ -36,6 +39,7 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool)
 {
 	WARN_ON(pool->free != pool->size || atomic_long_read(&pool->map_bytes));
+	WARN_ON(!xa_empty(&pool->users));
 	kvfree(pool->rcxts);
 	*pool = (struct nhca_rcxt_pool) {};
 }
@@ -94,15 +98,24 @@ static void list_remove(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
 		      u32 count, struct nhca_rcxt_id *ids)
 {
+	struct nhca_rcxt_user *user = list->user;
 	struct nhca_rcxt *rc;
 	u32 i, key;
 
+	if (user && count > pool->size / 2 - user->count)
+		return -EDQUOT;
 	if (count > pool->free)
 		return -ENOSPC;
+	if (user)
+		user->count += count;
 	for (i = 0; i < count; i++) {
 		rc = free_take(pool);
 		key = (u32)pool->recoveries << 16 | ((rc->key + 1) & KEY_GENERATION);
-		*rc = (struct nhca_rcxt) { .key = key, .channel = channel };
+		*rc = (struct nhca_rcxt) {
+			.key = key,
+			.channel = channel,
+			.uid = user ? user->uid : NHCA_RCXT_NOBODY,
+		};
 		list_insert(pool, list, rc);
 		/* packets look at the state first, without the pool's lock: nhca_rcxt_find() */
 		smp_store_release(&rc->state, NHCA_RCXT_IDLE);
@@ -117,6 +130,8 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 	WARN_ON(rc->copies);
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_FREE);
 	list_remove(pool, list, rc);
+	if (list->user)
+		list->user->count--;
 	rc->channel = 0;
 	rc->key &= KEY_GENERATION;
 	free_give(pool, rc);

@@ -17,12 +17,14 @@
 #include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/types.h>
+#include <linux/xarray.h>
 
 #include "../wire/rcxt.h"
 
 #define NHCA_RCXT_DEFAULT	100000u
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
+#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: no limit but the pool's */
 /* packets whose bits are in the rCxt itself */
 #define NHCA_RCXT_FEW		64u
 
@@ -58,6 +60,7 @@ enum nhca_rcxt_state {
  * @key:     while acquired: the key of its id; in the pool its lower half counts on
  * @tid:     of the latest transfer; 0: none since it was acquired
  * @channel: QPN of the channel that has it
+ * @uid:     of the user whose limits it counts to, or NHCA_RCXT_NOBODY
  * @next, @prev: in the pool: the next free one; acquired: neighbours in the channel's list
  * @total:   bytes of the transfer
  * @missing: packets that have not come (READING, SINKING)
@@ -88,6 +91,7 @@ struct nhca_rcxt {
 	u8 notify;
 	bool noticed;
 	bool map_kept;
+	u32 uid;
 	u64 pvo;
 	union {
 		unsigned long bits[NHCA_RCXT_FEW / BITS_PER_LONG];
@@ -99,6 +103,23 @@ struct nhca_rcxt {
 static_assert(sizeof(struct nhca_rcxt) <= 64);
 
 /**
+ * struct nhca_rcxt_user - what one user has of a device's pool
+ * @uid:       as the initial user namespace sees it: the index in nhca_rcxt_pool.users
+ * @channels:  that it has; whoever serializes nhca_rcxt_user_get()
+ * @count:     rCxts of these channels, half of the pool at most; the pool's lock
+ * @map_bytes: their bitmaps, half of nhca_rcxt_pool.map_limit at most; any lock
+ *
+ * One half of everything stays for others, whatever one user does.  Whoever may exceed limits
+ * of resources (CAP_SYS_RESOURCE) is not counted.
+ */
+struct nhca_rcxt_user {
+	u32 uid;
+	u32 channels;
+	u32 count;
+	atomic_long_t map_bytes;
+};
+
+/**
  * struct nhca_rcxt_pool - the rCxts of a device
  * @rcxts: @size of them; owned
  * @size:  constant
@@ -107,6 +128,7 @@ static_assert(sizeof(struct nhca_rcxt) <= 64);
  * @recoveries: recovery count, from a random start: the upper half of keys
  * @map_bytes: bitmaps that are allocated; any lock
  * @map_limit: how many bytes they may be
+ * @users: struct nhca_rcxt_user by uid; owned by their channels
  */
 struct nhca_rcxt_pool {
 	struct nhca_rcxt *rcxts;
@@ -117,16 +139,19 @@ struct nhca_rcxt_pool {
 	u16 recoveries;
 	atomic_long_t map_bytes;
 	unsigned long map_limit;
+	struct xarray users;
 };
 
 /**
  * struct nhca_rcxt_list - the rCxts of a channel
  * @first: or NHCA_RCXT_NONE
  * @count: how many
+ * @user:  whose channel it is, or NULL if its rCxts count to nobody
  */
 struct nhca_rcxt_list {
 	u32 first;
 	u32 count;
+	struct nhca_rcxt_user *user;
 };
 
 #define NHCA_RCXT_LIST_INIT	{ .first = NHCA_RCXT_NONE }
@@ -142,11 +167,28 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
 
 /**
+ * nhca_rcxt_user_get - the account of a user, for one more channel of it
+ * @uid: not NHCA_RCXT_NOBODY
+ * @user: set if it succeeds; until nhca_rcxt_user_put()
+ * Context: process, sleeps; the caller serializes it with nhca_rcxt_user_put().
+ * Return: 0, -ENOMEM.
+ */
+int nhca_rcxt_user_get(struct nhca_rcxt_pool *pool, u32 uid, struct nhca_rcxt_user **user);
+
+/**
+ * nhca_rcxt_user_put - the channel is gone, and its rCxts have been taken back
+ * @user: or NULL
+ * Context: process; the caller serializes it with nhca_rcxt_user_get().
+ */
+void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user);
+
+/**
  * nhca_rcxt_acquire - give @count rCxts to a channel, or none
  * @ids: filled in
  * Their tid is 0, so that the first transfer's is 1 or more.
  * Context: any; the pool's lock.
- * Return: 0, -ENOSPC.
+ * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: so many are not
+ * free.
  */
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
 		      u32 count, struct nhca_rcxt_id *ids);

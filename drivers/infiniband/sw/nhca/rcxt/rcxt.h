@@ -92,7 +92,7 @@ void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why
 /**
  * nhca_channel_acquire - rCxts for the channel, all of them or none
  * @ids: as NHCA_RCXT_ID() has them
- * Return: 0, -ENOSPC, -EIO (the channel is in the error state).
+ * Return: 0, -EDQUOT, -ENOSPC, -EIO (the channel is in the error state).
  */
 int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 

@@ -30,15 +30,42 @@ static long map_size(u32 packets)
 	return BITS_TO_LONGS(packets) * sizeof(unsigned long);
 }
 
-static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, u32 packets)
+/* The account of an rCxt's user stays until the rCxt is given back, which frees the bitmap. */
+static struct nhca_rcxt_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
 {
-	long size = map_size(packets);
-	unsigned long *map = NULL;
+	return rc->uid == NHCA_RCXT_NOBODY ? NULL : xa_load(&pool->users, rc->uid);
+}
 
-	if (atomic_long_add_return(size, &pool->map_bytes) <= pool->map_limit)
-		map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
+{
+	if (user)
+		atomic_long_sub(size, &user->map_bytes);
+	atomic_long_sub(size, &pool->map_bytes);
+}
+
+static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
+{
+	bool fits = atomic_long_add_return(size, &pool->map_bytes) <= pool->map_limit;
+
+	if (user && atomic_long_add_return(size, &user->map_bytes) > pool->map_limit / 2)
+		fits = false;
+	if (!fits)
+		map_uncharge(pool, user, size);
+	return fits;
+}
+
+static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc,
+				u32 packets)
+{
+	struct nhca_rcxt_user *user = user_of(pool, rc);
+	long size = map_size(packets);
+	unsigned long *map;
+
+	if (!map_charge(pool, user, size))
+		return NULL;
+	map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
 	if (!map)
-		atomic_long_sub(size, &pool->map_bytes);
+		map_uncharge(pool, user, size);
 	return map;
 }
 
@@ -47,7 +74,7 @@ static void map_free(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc)
 	if (!rc->map_kept)
 		return;
 	kfree(rc->map);
-	atomic_long_sub(map_size(packets_of(rc)), &pool->map_bytes);
+	map_uncharge(pool, user_of(pool, rc), map_size(packets_of(rc)));
 	rc->map_kept = false;
 }
 
@@ -80,7 +107,7 @@ static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 	unsigned long *map = NULL;
 
 	if (packets > NHCA_RCXT_FEW) {
-		map = map_alloc(pool, packets);
+		map = map_alloc(pool, rc, packets);
 		if (!map)
 			return false;
 	}

@@ -66,6 +66,7 @@ static struct tid_fixture *tid_setup(struct kunit *test)
 	prandom_seed_state(&f->rnd, 8023417);
 	f->list = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&f->pool, 3), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &f->list.user), 0);
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 0x1234, &f->list, 1, &id), 0);
 	f->rc = &f->pool.rcxts[id.index];
 	return f;
@@ -76,6 +77,8 @@ static void tid_teardown(struct kunit *test, struct tid_fixture *f)
 	nhca_rcxt_release(&f->pool, &f->list, f->rc);
 	/* wherever the history ended, no bitmap stays behind */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), 0);
+	nhca_rcxt_user_put(&f->pool, f->list.user);
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 
@@ -621,10 +624,29 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 	tid_teardown(test, f);
 }
 
+/* Bitmaps of one user take half of what a device has for them, and all that is over comes back. */
+static void rcxt_tid_maps_half_for_others(struct kunit *test)
+{
+	const u32 packets = 16384, bytes = packets / 8;
+	struct tid_fixture *f = tid_setup(test);
+
+	f->pool.map_limit = 2 * bytes - 1;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, 1, packets * 1024, 1024, 0,
+						   BASE, 1), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), 0);
+	f->pool.map_limit = 2 * bytes;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, 1, packets * 1024, 1024, 0,
+						   BASE, 1), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), bytes);
+	tid_teardown(test, f);
+}
+
 static struct kunit_case rcxt_tid_cases[] = {
 	KUNIT_CASE(rcxt_tid_history),
 	KUNIT_CASE(rcxt_tid_lands_once),
 	KUNIT_CASE(rcxt_tid_newer_in_the_middle),
+	KUNIT_CASE(rcxt_tid_maps_half_for_others),
 	{}
 };
 
