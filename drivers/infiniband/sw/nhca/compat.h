@@ -69,6 +69,10 @@
 #define NHCA_OLD_BH		/* no workqueue of bottom halves; see bh.h */
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define NHCA_OLD_UBUF	/* ubuf_info has a callback, not ops */
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
 /* there BHs of a CPU exclude each other with PREEMPT_RT as well */

@@ -3,7 +3,6 @@
  * The parts of the memory room, in the order in which they need each other.
  */
 #include "job.h"
-#include "lend.h"
 #include "live.h"
 #include "memory.h"
 #include "mr.h"
@@ -18,12 +17,9 @@ int nhca_memory_init(void)
 	err = nhca_live_init();
 	if (err)
 		return err;
-	err = nhca_lend_init();
-	if (err)
-		goto err_live;
 	err = nhca_tce_init();
 	if (err)
-		goto err_lend;
+		goto err_live;
 	err = nhca_rkm_init();
 	if (err)
 		goto err_tce;
@@ -46,8 +42,6 @@ err_rkm:
 	nhca_rkm_exit();
 err_tce:
 	nhca_tce_exit();
-err_lend:
-	nhca_lend_exit();
 err_live:
 	nhca_live_exit_module();
 	return err;
@@ -61,6 +55,5 @@ void nhca_memory_exit(void)
 	nhca_rkm_exit();
 	nhca_job_exit();
 	nhca_tce_exit();
-	nhca_lend_exit();
 	nhca_live_exit_module();
 }

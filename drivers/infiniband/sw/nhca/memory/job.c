@@ -15,7 +15,7 @@
 
 #include "../nhca.h"
 #include "job.h"
-#include "lend.h"
+#include "../net/zcopy.h"
 #include "live.h"
 #include "map.h"
 
@@ -156,9 +156,12 @@ err_free:
 /* Nobody finds it any more: wait for those who have, and give everything back. */
 static void mem_free(struct nhca_job_mem *mem)
 {
+	unsigned long dying = 0;
+
 	nhca_live_wait();
 	if (READ_ONCE(mem->lent))
-		nhca_lend_wait();
+		/* channels of every device may have sent of it */
+		nhca_zcopy_wait(NULL, &dying);
 	nhca_range_free(&mem->tces);
 	ib_umem_release(mem->umem);
 	if (mem->dev)

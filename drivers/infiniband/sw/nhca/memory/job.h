@@ -66,7 +66,7 @@ void nhca_job_put(struct nhca_job *job);
  * @length: bytes; what is before and behind them in the same pages is not reached
  * @access: IB_ACCESS_LOCAL_WRITE (the job's own reads go there), _REMOTE_READ, _REMOTE_WRITE;
  *          the job's own writes may always come from there
- * @lent:   pages of it have gone to the network stack by reference (lend.h)
+ * @lent:   pages of it have gone to the network stack by reference (net/zcopy.h)
  * @tces:   its range; owned
  * @umem:   pins user pages; owned; NULL: the caller of nhca_job_mem_pages() holds the pages
  * @dev:    that @umem was pinned through; kept in memory, not in use
@@ -115,7 +115,7 @@ struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
 /**
  * nhca_job_mem_put - give a handle back.  With the last one the promise: when this returns no
  * byte moves to or from the region any more, on any CPU, through any device, and the stack has
- * given its pages back (within the limits that nhca_lend_wait() names).
+ * given its pages back (within the limits that nhca_zcopy_wait() names).
  * Context: process, sleeps.
  */
 void nhca_job_mem_put(struct nhca_job_mem *mem);

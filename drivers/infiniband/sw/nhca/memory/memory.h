@@ -207,8 +207,8 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
 int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
 
 /**
- * nhca_iter_lend - may the stack keep the page that nhca_iter_next() just gave?
- * Notes that the region was lent, so that closing it waits for the stack.
+ * nhca_iter_lend - may packets carry a reference to the page that nhca_iter_next() just gave?
+ * Notes that the region is in packets, so that closing it waits for their references (net/zcopy.h).
  * Context: live section, before the reference is taken.
  */
 bool nhca_iter_lend(const struct nhca_iter *it);

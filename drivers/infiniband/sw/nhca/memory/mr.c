@@ -7,9 +7,10 @@
 #include <rdma/ib_umem.h>
 
 #include "dmabuf.h"
-#include "lend.h"
 #include "map.h"
 #include "mr.h"
+#include "../net/net.h"
+#include "../queue/ring.h"
 #include "odp.h"
 
 /* Regions come by the hundred thousand: next to each other they have no bytes between them. */
@@ -53,12 +54,18 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	return mr;
 }
 
+/* Nobody finds the region any more: wait until no packet carries a page of it. */
+static void mr_zcopy_wait(struct nhca_mr *mr)
+{
+	nhca_zcopy_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
+}
+
 void nhca_mr_free(struct nhca_mr *mr)
 {
 	/* the reference on its table entry ends here; nobody copies to or from it any more */
 	nhca_mkey_del(&mr->mkey);
 	if (READ_ONCE(mr->lent))
-		nhca_lend_wait();
+		mr_zcopy_wait(mr);
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
 	kvfree(mr->pieces);
@@ -239,7 +246,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 
 	/* what left by the old rights */
 	if (lent)
-		nhca_lend_wait();
+		mr_zcopy_wait(mr);
 	return 0;
 }
 

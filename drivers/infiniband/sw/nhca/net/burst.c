@@ -4,9 +4,9 @@
  *
  * Only towards a peer that verifies UDP checksums, because GSO gives every packet one, and only
  * through a netdev that takes batches as they are, or one that takes no fragments at all: then
- * packets are whole skbs (linear.c), and nothing is lent.  In between, with fragments and without
- * UDP GSO, the stack would cut up by reference, and pages on loan would be back before they have
- * left.
+ * packets are whole skbs (linear.c), with copied payload.  In between, with fragments and without
+ * UDP GSO, the stack would segment the batch in software, which costs more than packets that are
+ * built alone.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -18,7 +18,6 @@
 #include "frags.h"
 #include "linear.h"
 #include "xmit.h"
-#include "../memory/lend.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
 #include "../observe/stub.h"
@@ -44,12 +43,14 @@ struct nhca_piece {
  * @n:    how many
  * @crc:  so far
  * @icrc: the packet has one
+ * @pages: some are pages of a consumer
  */
 struct nhca_pieces {
 	struct nhca_piece p[NHCA_PIECES];
 	u32 n;
 	u32 crc;
 	bool icrc;
+	bool pages;
 };
 
 /* Return: room for @len bytes, at most a page, as the next piece, or NULL. */
@@ -90,14 +91,26 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
+/* Return: true if @seg, which @it just gave, may be sent by reference; then the batch has one. */
+static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
+				  const struct nhca_iter *it, const struct nhca_seg *seg)
+{
+	if (!sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_lend(it))
+		return false;
+	if (!b->zcopy)
+		b->zcopy = nhca_zcopy_new(tx->flow);
+	return b->zcopy;
+}
+
 /* The next bytes of the payload, by reference. */
-static void nhca_piece_lend(struct nhca_pieces *ps, const struct nhca_seg *seg)
+static void nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_seg *seg)
 {
 	struct page *page = nhca_seg_page(seg);
 	u32 left = seg->len;
 	u32 off = offset_in_page(seg->addr);
 	u32 n;
 
+	ps->pages = true;
 	for (; left; left -= n, off = 0, page++) {
 		n = min_t(u32, left, PAGE_SIZE - off);
 		get_page(page);
@@ -129,7 +142,7 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
  * The payload by reference, as far as it may and there are pieces for it: some are kept for what
  * has to be copied, and one for the tail.  Return: bytes that are left, or an error.
  */
-static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
 	struct nhca_burst *b = tx->burst;
 	u32 left = tx->payload;
@@ -154,10 +167,8 @@ static int nhca_pieces_lend(struct nhca_pieces *ps, struct nhca_tx *tx, struct n
 		}
 		left -= seg.len;
 		nhca_pieces_crc(ps, seg.addr, seg.len);
-		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(it)) {
-			if (b->loan < 0)
-				b->loan = nhca_lend();
-			nhca_piece_lend(ps, &seg);
+		if (nhca_burst_references(b, tx, it, &seg)) {
+			nhca_piece_pages(ps, &seg);
 			continue;
 		}
 		p = nhca_piece_new(ps, seg.len);
@@ -178,6 +189,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 	u8 *p;
 
 	ps->n = 0;
+	ps->pages = false;
 	ps->icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE);
 
 	if (tx->payload <= NHCA_COPY_BREAK) {
@@ -198,7 +210,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 		return -ENOMEM;
 	nhca_piece_header(ps, tx, p);
 	if (!tx->copy) {
-		left = nhca_pieces_lend(ps, tx, it);
+		left = nhca_pieces_reference(ps, tx, it);
 		if (left < 0) {
 			err = left;
 			goto drop;
@@ -236,8 +248,6 @@ static void nhca_burst_grow(struct nhca_burst *b, u32 bytes)
 static void nhca_burst_behind(struct nhca_burst *b, struct sk_buff *skb)
 {
 	b->last = skb;
-	/* what lies in a consumer's page may change before it is on the wire */
-	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 }
 
 /* Return: is there room for fragments now, in an skb behind the others? */
@@ -259,10 +269,30 @@ static bool nhca_burst_more(struct nhca_burst *b)
 	return true;
 }
 
-/* Return: is there room for @n fragments? */
-static bool nhca_burst_room(struct nhca_burst *b, u32 n)
+/*
+ * Return: true if there is room for @n fragments, @pages among them; these are not in the first skb
+ * if the netdev takes others behind it (enum nhca_build_how).
+ */
+static bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 {
+	if (pages && b->lists && b->last == b->skb)
+		return nhca_burst_more(b);
 	return skb_shinfo(b->last)->nr_frags + n <= MAX_SKB_FRAGS || nhca_burst_more(b);
+}
+
+/*
+ * Return: true if @piece follows the last fragment of @info in the same page.  Unlike
+ * skb_can_coalesce(), this is for skbs that carry a reference as well: it is one for the whole skb.
+ */
+static bool nhca_piece_follows(const struct skb_shared_info *info, const struct nhca_piece *piece)
+{
+	const skb_frag_t *last;
+
+	if (!info->nr_frags)
+		return false;
+	last = &info->frags[info->nr_frags - 1];
+	return skb_frag_page(last) == piece->page &&
+	       skb_frag_off(last) + skb_frag_size(last) == piece->off;
 }
 
 /* One piece more; there is room.  Its reference goes to the skb.  The caller adds up lengths. */
@@ -271,7 +301,7 @@ static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piec
 	struct skb_shared_info *info = skb_shinfo(b->last);
 
 	/* the tail of one packet and the header of the next lie together */
-	if (skb_can_coalesce(b->last, info->nr_frags, piece->page, piece->off)) {
+	if (nhca_piece_follows(info, piece)) {
 		skb_frag_size_add(&info->frags[info->nr_frags - 1], piece->len);
 		put_page(piece->page);
 	} else {
@@ -288,6 +318,8 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 		nhca_burst_piece(b, &ps->p[i]);
 		bytes += ps->p[i].len;
 	}
+	if (ps->pages)
+		nhca_zcopy_attach(b->last, b->zcopy);
 	nhca_burst_grow(b, bytes);
 	b->len += bytes;
 }
@@ -299,9 +331,9 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 
 	if (err)
 		return err;
-	if (!nhca_burst_room(b, ps.n)) {
+	if (!nhca_burst_room(b, ps.n, ps.pages)) {
 		nhca_pieces_drop(&ps);
-		return -ENOSPC;
+		return b->packets ? -ENOSPC : -ENOMEM;
 	}
 	nhca_burst_append(b, &ps);
 	return 0;
@@ -335,7 +367,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		b->alone = true;
 		return -EOPNOTSUPP;
 	}
-	b->lists = dst->dev->features & NETIF_F_FRAGLIST;
+	b->lists = nhca_takes_list(dst->dev);
 	b->linear = !(dst->dev->features & NETIF_F_SG);
 	if (b->linear)
 		b->skb = nhca_linear_head(tx, dst, nhca_tx_bytes(tx));
@@ -352,7 +384,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	b->len = 0;
 	b->packets = 0;
 	b->payload = 0;
-	b->loan = -1;
+	b->zcopy = NULL;
 	b->ended = false;
 	return 0;
 }
@@ -366,10 +398,10 @@ static bool nhca_burst_takes(const struct nhca_burst *b, u32 bytes)
 /* Forget the skb, in which there is no packet. */
 static void nhca_burst_cancel(struct nhca_burst *b)
 {
-	if (b->loan >= 0)
-		nhca_lend_return(b->loan);
 	kfree_skb(b->skb);
 	b->skb = NULL;
+	nhca_zcopy_put(b->zcopy);
+	b->zcopy = NULL;
 }
 
 int nhca_burst_add(struct nhca_tx *tx)
@@ -418,9 +450,11 @@ int nhca_burst_add(struct nhca_tx *tx)
  * learnt that it is lent, come at a fifth of the cost.
  * Return: false if not all of it can be lent; then @ps is empty.
  */
-static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struct nhca_iter *it,
-			     u32 left, bool first)
+static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps,
+			     const struct nhca_tx *tx, bool first)
 {
+	struct nhca_iter *it = tx->it;
+	u32 left = tx->payload;
 	struct nhca_seg seg __uninitialized;
 	struct page *page;
 
@@ -438,11 +472,9 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps, struc
 			continue;
 		}
 		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
-		    !sendpage_ok(nhca_seg_page(&seg)) || !nhca_iter_lend(it))
+		    !nhca_burst_references(b, tx, it, &seg))
 			goto drop;
-		if (b->loan < 0)
-			b->loan = nhca_lend();
-		nhca_piece_lend(ps, &seg);
+		nhca_piece_pages(ps, &seg);
 	}
 	return true;
 
@@ -516,11 +548,11 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		if (tx->copy)
 			there = nhca_run_copy(&ps, tx->it, tx->payload);
 		else
-			there = nhca_run_payload(b, &ps, tx->it, tx->payload, !n);
+			there = nhca_run_payload(b, &ps, tx, !n);
 		if (!there)
 			break;
 		/* a header before it, a mark behind the last one */
-		if (!nhca_burst_room(b, ps.n + 2)) {
+		if (!nhca_burst_room(b, ps.n + 2, !tx->copy)) {
 			nhca_pieces_drop(&ps);
 			break;
 		}
@@ -531,6 +563,8 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		nhca_run_piece(b, &hdr);
 		for (i = 0; i < ps.n; i++)
 			nhca_run_piece(b, &ps.p[i]);
+		if (!tx->copy)
+			nhca_zcopy_attach(b->last, b->zcopy);
 		nhca_burst_grow(b, hdr.len + tx->payload);
 		hdr.off += hdr.len;
 		p += len;
@@ -613,5 +647,5 @@ void nhca_burst_flush(struct nhca_burst *b)
 		nhca_linear_seal(skb);
 	else
 		nhca_sum_below(skb, b->av);
-	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->loan, b->packets, b->payload);
+	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->zcopy, b->packets, b->payload);
 }

@@ -11,6 +11,7 @@
 struct nhca_iter;
 struct nhca_tx;
 struct nhca_who;
+struct nhca_zcopy;
 struct sk_buff;
 
 /* packets of a batch: what UDP sockets of every kernel allow themselves */
@@ -29,7 +30,7 @@ struct sk_buff;
  * @len:     bytes of all
  * @packets: how many
  * @payload: bytes of payload in them, for the counters
- * @loan:    for pages that are lent, or -1
+ * @zcopy:   the reference of the consumer pages in them, or NULL
  * @ended:   nothing fits behind the last packet, because it is a shorter one
  * @lists:   the netdev takes skbs behind an skb
  * @linear:  it takes no fragments, and each packet is an skb
@@ -49,7 +50,7 @@ struct nhca_burst {
 	u32 len;
 	u32 packets;
 	u32 payload;
-	int loan;
+	struct nhca_zcopy *zcopy;
 	bool ended;
 	bool lists;
 	bool linear;

@@ -14,7 +14,7 @@ struct nhca_tx;
 
 /**
  * nhca_faults_tx - send a packet, or do to it what the device's rules say
- * @skb: built, alone, nothing in it on loan; is given away
+ * @skb: built, alone, with no consumer page in it; is given away
  * Context: BH disabled.
  */
 void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb);

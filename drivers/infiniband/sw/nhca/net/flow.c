@@ -10,7 +10,7 @@
 #include "../bh.h"
 #include "net.h"
 #include "flow.h"
-#include "../memory/lend.h"
+#include "zcopy.h"
 
 /* packets of one QP in the stack at which it pauses, and at which it goes on */
 #define NHCA_FLOW_HIGH		64
@@ -60,20 +60,24 @@ struct nhca_txq {
 
 /**
  * struct nhca_flow - outlives its QP until the last packet is freed
- * @ref:      the QP and each packet in the stack
+ * @rcu:      freed after a grace period
+ * @ref:      the QP, each batch in the stack, and each zero-copy reference
  * @inflight: packets in the stack
  * @blocked:  the QP waits to be kicked when @inflight falls
  * @txq:      of its device
  * @wait:     in nhca_txq.waiting of the same index, under its lock; empty if not
+ * @zcopy:    its zero-copy references
  * @kick:     runs the QP's engines; NULL after nhca_flow_stop()
  * @arg:      for @kick
  */
 struct nhca_flow {
+	struct rcu_head rcu;
 	refcount_t ref;
 	atomic_t inflight;
 	int blocked;
 	struct nhca_txq *txq;
 	struct list_head wait[2];
+	struct nhca_zcopy_queue zcopy;
 	void (*kick)(void *arg);
 	void *arg;
 };
@@ -118,6 +122,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	INIT_LIST_HEAD(&flow->wait[true]);
 	refcount_inc(&q->ref);
 	flow->txq = q;
+	nhca_zcopy_queue_add(&flow->zcopy, q);
 	flow->kick = kick;
 	flow->arg = arg;
 	atomic_inc(&nhca_flows);
@@ -130,12 +135,23 @@ static void nhca_flows_put(void)
 		wake_up(&nhca_flows_gone);
 }
 
-static void nhca_flow_put(struct nhca_flow *flow)
+void nhca_flow_get(struct nhca_flow *flow)
+{
+	refcount_inc(&flow->ref);
+}
+
+struct nhca_zcopy_queue *nhca_flow_zcopy(struct nhca_flow *flow)
+{
+	return &flow->zcopy;
+}
+
+void nhca_flow_put(struct nhca_flow *flow)
 {
 	if (!refcount_dec_and_test(&flow->ref))
 		return;
+	nhca_zcopy_queue_del(&flow->zcopy);
 	nhca_txq_put(flow->txq);
-	kfree(flow);
+	kfree_rcu(flow, rcu);
 	nhca_flows_put();
 }
 
@@ -229,8 +245,7 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 	return nhca_txq_blocked(flow->txq, flow, answer);
 }
 
-/* Context: RCU read side, so that who closed the flow can wait for a kick that runs. */
-static void nhca_flow_run(struct nhca_flow *flow)
+void nhca_flow_run(struct nhca_flow *flow)
 {
 	void (*kick)(void *arg) = READ_ONCE(flow->kick);
 
@@ -324,68 +339,78 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 }
 
 /**
- * struct nhca_charge - what a batch is charged with
+ * struct nhca_charge - what a batch is charged with that has no zero-copy reference
  * @flow:    to whom
  * @packets: how many
- * @loan:    as in nhca_flow_charge()
  */
 struct nhca_charge {
 	struct nhca_flow *flow;
 	unsigned int packets;
-	int loan;
 };
 
 /*
- * The destructor's argument: of a packet its flow, and in the low bits its loan + 1, or 0 if none
- * of its payload rides by reference; of a batch its charge, and in the low bits NHCA_FLOW_BATCH.
+ * The destructor's argument, by its low bits: a struct nhca_zcopy, which is also the ubuf_info of
+ * an skb that carries pages itself; the flow of a single packet; a struct nhca_charge.
  */
-#define NHCA_FLOW_BITS	3UL
-#define NHCA_FLOW_BATCH	3UL
+#define NHCA_FLOW_BITS		3UL
+#define NHCA_FLOW_ZCOPY		0UL
+#define NHCA_FLOW_PACKET	1UL
+#define NHCA_FLOW_BATCH		2UL
 
 static void nhca_flow_release(struct sk_buff *skb)
 {
 	unsigned long arg = (unsigned long)skb_shinfo(skb)->destructor_arg;
 	void *pointer = (void *)(arg & ~NHCA_FLOW_BITS);
-	struct nhca_charge charge = {
-		.flow = pointer,
-		.packets = 1,
-		.loan = (arg & NHCA_FLOW_BITS) - 1,
-	};
+	struct nhca_charge charge = { .flow = pointer, .packets = 1 };
+	struct nhca_zcopy *z = NULL;
 
-	if ((arg & NHCA_FLOW_BITS) == NHCA_FLOW_BATCH) {
+	switch (arg & NHCA_FLOW_BITS) {
+	case NHCA_FLOW_ZCOPY:
+		z = pointer;
+		charge = (struct nhca_charge) { z->flow, z->packets };
+		break;
+	case NHCA_FLOW_BATCH:
 		charge = *(struct nhca_charge *)pointer;
 		kfree(pointer);
+		break;
 	}
-	if (charge.loan >= 0)
-		nhca_lend_return(charge.loan);
 	rcu_read_lock();
 	if (atomic_sub_return(charge.packets, &charge.flow->inflight) <= NHCA_FLOW_LOW &&
 	    READ_ONCE(charge.flow->blocked) && xchg(&charge.flow->blocked, 0))
 		nhca_flow_run(charge.flow);
 	nhca_txq_release(charge.flow->txq, charge.packets);
 	rcu_read_unlock();
-	nhca_flow_put(charge.flow);
+	if (z)
+		nhca_zcopy_unref(z);
+	else
+		nhca_flow_put(charge.flow);
 }
 
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan, unsigned int packets)
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z,
+		      unsigned int packets)
 {
-	unsigned long arg = (unsigned long)flow | (loan + 1);
+	unsigned long arg = (unsigned long)flow | NHCA_FLOW_PACKET;
 	struct nhca_charge *charge;
 
-	if (packets > 1) {
-		charge = kmalloc(sizeof(*charge), GFP_ATOMIC | __GFP_NOWARN);
+	if (z) {
+		/* it holds the flow */
+		refcount_inc(&z->ref);
+		z->packets = packets;
+		arg = (unsigned long)z | NHCA_FLOW_ZCOPY;
+	} else {
+		refcount_inc(&flow->ref);
+		charge = packets > 1 ? kmalloc(sizeof(*charge), GFP_ATOMIC | __GFP_NOWARN) : NULL;
 		if (charge) {
-			*charge = (struct nhca_charge) { flow, packets, loan };
+			*charge = (struct nhca_charge) { flow, packets };
 			arg = (unsigned long)charge | NHCA_FLOW_BATCH;
 		} else {
 			/* for once a batch counts as one */
 			packets = 1;
 		}
 	}
-	refcount_inc(&flow->ref);
 	atomic_add(packets, &flow->inflight);
 	atomic_add(packets, &flow->txq->inflight);
-	/* no zero-copy callback: the argument is ours alone, as in xdp sockets */
+	/* an skb that carries pages has it already, as its ubuf_info */
 	skb_shinfo(skb)->destructor_arg = (void *)arg;
 	skb->destructor = nhca_flow_release;
 }

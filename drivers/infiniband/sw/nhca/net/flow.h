@@ -6,13 +6,27 @@
 #define NHCA_NET_FLOW_H
 
 struct nhca_flow;
+struct nhca_zcopy;
+struct nhca_zcopy_queue;
 struct sk_buff;
 
-/*
- * count the @packets of @skb against @flow until it is freed or orphaned; any context
- * @loan: of its pages (memory/lend.h), returned then; -1 if there is none
+/**
+ * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
+ * @z: the reference of the consumer pages in them, if there are such; its memory serves the charge
+ * Context: any.
  */
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, int loan, unsigned int packets);
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z,
+		      unsigned int packets);
+
+/* a reference on the flow itself, and back; any context */
+void nhca_flow_get(struct nhca_flow *flow);
+void nhca_flow_put(struct nhca_flow *flow);
+
+/* the flow's zero-copy references; any context */
+struct nhca_zcopy_queue *nhca_flow_zcopy(struct nhca_flow *flow);
+
+/* kick the flow's owner; RCU read side, so that who closed the flow can wait for it */
+void nhca_flow_run(struct nhca_flow *flow);
 
 /* wait until no flow exists: every QP is gone and every packet given back; process */
 void nhca_flow_drain(void);

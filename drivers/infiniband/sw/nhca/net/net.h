@@ -13,6 +13,7 @@
 #include "../nhca.h"
 #include "../wire/bth.h"
 #include "cursor.h"
+#include "zcopy.h"
 
 struct nhca_fault;
 struct nhca_flow;

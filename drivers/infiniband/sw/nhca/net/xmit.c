@@ -20,7 +20,6 @@
 #include "flow.h"
 #include "frags.h"
 #include "xmit.h"
-#include "../memory/lend.h"
 #include "../memory/memory.h"
 #include "../observe/stub.h"
 #include "../observe/trace.h"
@@ -108,7 +107,7 @@ static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 l
  * Bytes that lie together, by reference: a fragment for each page, so that each page
  * carries its own.
  */
-static void nhca_add_lent(struct sk_buff *skb, const struct nhca_seg *seg)
+static void nhca_add_pages(struct sk_buff *skb, const struct nhca_seg *seg)
 {
 	struct page *page = nhca_seg_page(seg);
 	u32 left = seg->len;
@@ -154,12 +153,23 @@ static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, str
 	return 0;
 }
 
+/* Return: true if @seg may be sent by reference; then @z is one that the caller attaches. */
+static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *seg,
+			       struct nhca_zcopy **z)
+{
+	if (!sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_lend(tx->it))
+		return false;
+	if (!*z)
+		*z = nhca_zcopy_new(tx->flow);
+	return *z;
+}
+
 /*
  * Add the payload by reference and seal it.  A page that may not carry a reference (slab) is
  * copied, and so is the rest of a payload that has more pieces than an skb has fragments.
  */
 static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
-			    int *loan)
+			    struct nhca_zcopy **z)
 {
 	u32 left = tx->payload;
 	struct nhca_iter before __uninitialized;
@@ -171,8 +181,6 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	void *p;
 	int err;
 
-	/* the bytes of a consumer's page may change between the checksum and the wire */
-	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 	if (tx->copy)
 		return nhca_add_copied(skb, tx, tx->payload, seal);
 
@@ -192,10 +200,9 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		}
 		left -= seg.len;
 
-		if (sendpage_ok(nhca_seg_page(&seg)) && nhca_iter_lend(tx->it)) {
-			if (*loan < 0)
-				*loan = nhca_lend();
-			nhca_add_lent(skb, &seg);
+		if (nhca_may_reference(tx, &seg, z)) {
+			nhca_add_pages(skb, &seg);
+			nhca_zcopy_attach(skb, *z);
 			nhca_seal_more(seal, seg.addr, seg.len);
 			continue;
 		}
@@ -205,6 +212,45 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		memcpy(p, seg.addr, seg.len);
 		nhca_add_frag(skb, page, off, seg.len);
 		nhca_seal_more(seal, p, seg.len);
+	}
+	return 0;
+}
+
+/* Return: the skb whose fragments the packet's bytes become, or NULL. */
+static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how how)
+{
+	struct sk_buff *in;
+
+	if (how != NHCA_BUILD_LIST)
+		return skb;
+	in = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
+	skb_shinfo(skb)->frag_list = in;
+	return in;
+}
+
+/* Payload and tail as fragments.  Return: 0 or as nhca_xmit(). */
+static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+			    enum nhca_build_how how, struct nhca_zcopy **z, void **tail)
+{
+	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
+	struct sk_buff *in = nhca_build_in(skb, how);
+	unsigned int off;
+	struct page *page;
+	int err;
+
+	if (!in)
+		return -ENOMEM;
+	err = nhca_add_payload(in, tx, seal, z);
+	if (err)
+		return err;
+	*tail = nhca_frag_get(tail_len, &page, &off);
+	if (!*tail)
+		return -ENOMEM;
+	nhca_add_frag(in, page, off, tail_len);
+	if (in != skb) {
+		skb->len += in->len;
+		skb->data_len += in->len;
+		skb->truesize += in->truesize;
 	}
 	return 0;
 }
@@ -369,13 +415,11 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 		uh->check = CSUM_MANGLED_0;
 }
 
-int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
-	       int *loan)
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+	       enum nhca_build_how how, struct nhca_zcopy **z)
 {
 	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
-	unsigned int off;
-	struct page *page;
 	void *tail;
 	void *p;
 	int err;
@@ -388,7 +432,7 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, 
 		seal->csum = csum_partial(p, hdr_len, 0);
 	seal->off = hdr_len;
 
-	if (linear) {
+	if (how == NHCA_BUILD_LINEAR) {
 		if (tx->payload) {
 			p = skb_put(skb, tx->payload);
 			err = nhca_iter_read(tx->it, p, tx->payload);
@@ -398,13 +442,9 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, 
 		}
 		tail = skb_put(skb, tail_len);
 	} else {
-		err = nhca_add_payload(skb, tx, seal, loan);
+		err = nhca_build_frags(skb, tx, seal, how, z, &tail);
 		if (err)
 			return err;
-		tail = nhca_frag_get(tail_len, &page, &off);
-		if (!tail)
-			return -ENOMEM;
-		nhca_add_frag(skb, page, off, tail_len);
 	}
 
 	nhca_tail_encode(tx->hdr, seal->crc, tail);
@@ -414,12 +454,15 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, 
 }
 
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
-	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload)
+	       struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z, u32 packets,
+	       u32 payload)
 {
 	struct net *net = nhca_net_ns(dev->nn);
 	int err;
 
-	nhca_flow_charge(flow, skb, loan, packets);
+	nhca_flow_charge(flow, skb, z, packets);
+	/* from here on the skbs hold the pages */
+	nhca_zcopy_put(z);
 	nhca_count_add(who, NHCA_CNT_SENT_PKTS, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_BYTES, payload);
 
@@ -439,8 +482,8 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	struct nhca_seal seal = { .icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE) };
 	struct dst_entry *dst;
 	struct sk_buff *skb;
-	int loan = -1;
-	bool linear;
+	enum nhca_build_how how = NHCA_BUILD_FRAGS;
+	struct nhca_zcopy *z = NULL;
 	int err;
 
 	if (unlikely(!netif_running(tx->dev->netdev)) || (faults && nhca_inject_down(tx->dev)))
@@ -452,21 +495,24 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	}
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
 	/* a netdev that takes no fragments would have them copied together */
-	linear = tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG);
-	skb = nhca_skb(tx->av, dst, tx->sport,
-		       hdr_len + (linear ? tx->payload + NHCA_TAIL_MAX : 0), 1);
+	if (tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG))
+		how = NHCA_BUILD_LINEAR;
+	else if (!tx->copy && nhca_takes_list(dst->dev))
+		how = NHCA_BUILD_LIST;
+	if (how == NHCA_BUILD_LINEAR)
+		hdr_len += tx->payload + NHCA_TAIL_MAX;
+	skb = nhca_skb(tx->av, dst, tx->sport, hdr_len, 1);
 	if (!skb)
 		return -ENOMEM;
 
 	nhca_live_enter();
-	err = nhca_build(skb, tx, &seal, linear, &loan);
+	err = nhca_build(skb, tx, &seal, how, &z);
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(tx->it, tx->ahead, tx->fault);
 	nhca_live_exit();
 	if (err) {
-		if (loan >= 0)
-			nhca_lend_return(loan);
 		kfree_skb(skb);
+		nhca_zcopy_put(z);
 		return err;
 	}
 
@@ -478,7 +524,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	if (faults)
 		nhca_faults_tx(tx, skb);
 	else
-		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, loan, 1, tx->payload);
+		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, z, 1, tx->payload);
 	return 0;
 }
 

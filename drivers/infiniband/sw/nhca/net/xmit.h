@@ -13,6 +13,7 @@
 #include <net/dst.h>
 
 #include "net.h"
+#include "zcopy.h"
 #include "../wire/bth.h"
 #include "../wire/icrc.h"
 
@@ -78,18 +79,41 @@ struct nhca_seal {
 	bool sum;
 };
 
+/*
+ * Where the bytes after the UDP header go.  The stack copies all consumer pages of an skb that it
+ * hands to a receiver on this host (skb_orphan_frags_rx()), but looks at the first skb only.  So on
+ * netdevs that may lead to one (NETIF_F_FRAGLIST: veth, lo and other virtual ones) pages are in
+ * skbs of the frag_list: they reach the receiver uncopied, and are released when it frees the skb.
+ */
+enum nhca_build_how {
+	NHCA_BUILD_LINEAR,
+	NHCA_BUILD_FRAGS,
+	NHCA_BUILD_LIST,
+};
+
+/*
+ * Return: true if the netdev takes fragments in a frag_list.  Drivers without UDP GSO are not asked
+ * for that: the one of user-mode Linux (vector) declares NETIF_F_FRAGLIST, and sends only what is
+ * in the first skb.
+ */
+static inline bool nhca_takes_list(const struct net_device *dev)
+{
+	return (dev->features & NETIF_F_FRAGLIST) && (dev->features & NETIF_F_GSO_UDP_L4);
+}
+
 /**
  * nhca_build - add what follows the UDP header: BTH, extended headers, payload, pad and ICRC
  * @skb:    with nhca_headers(); with room for all of it if @linear
  * @tx:     the packet; at most NHCA_PACKET_BYTES
  * @seal:   which proofs are wanted; on return they are complete
- * @linear: copy the payload to where the headers are, not into fragments
- * @loan:   of the pages that are lent, -1 as long as there is none
- * Context: BH disabled, live section: here the payload is read, or lent.
+ * @how:    copy the payload to where the headers are (NHCA_BUILD_LINEAR), into fragments of @skb,
+ *          or into those of an skb in its frag_list (NHCA_BUILD_LIST)
+ * @z:      the reference of the consumer pages, set if one is begun; the caller puts it
+ * Context: BH disabled, live section: here the payload is read, or its pages referenced.
  * Return: 0, or as nhca_xmit(); then @skb can only be freed.
  */
-int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal, bool linear,
-	       int *loan);
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+	       enum nhca_build_how how, struct nhca_zcopy **z);
 
 /**
  * nhca_route - the way to a peer
@@ -147,10 +171,12 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
 
 /**
  * nhca_send - give an skb of @packets packets with @payload bytes to the stack
+ * @z: the reference of the consumer pages in them, or NULL; is put
  * Context: BH disabled.
  */
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
-	       struct nhca_flow *flow, struct sk_buff *skb, int loan, u32 packets, u32 payload);
+	       struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z, u32 packets,
+	       u32 payload);
 
 /* module unload, after the last packet: give back the pages; process */
 void nhca_xmit_exit(void);

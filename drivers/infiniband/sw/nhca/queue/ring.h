@@ -88,9 +88,26 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 	}
 }
 
+/**
+ * struct nhca_ucontext - a process that has opened the device
+ * @ibuc:  the core's part
+ * @dying: jiffies up to which the cleanup of all its objects waits for zero-copy references, once
+ *         the first of them has waited; else 0
+ */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
+	unsigned long dying;
 };
+
+/**
+ * nhca_dying - where a wait for an object's buffers keeps its limit (nhca_zcopy_wait())
+ * @uobject: of the object
+ * Context: any.  Return: NULL if the object is a kernel consumer's, which waits without a limit.
+ */
+static inline unsigned long *nhca_dying(const struct ib_uobject *uobject)
+{
+	return uobject ? &container_of(uobject->context, struct nhca_ucontext, ibuc)->dying : NULL;
+}
 
 static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 {

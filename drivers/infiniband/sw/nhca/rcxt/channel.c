@@ -485,6 +485,8 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	nhca_turn_close(ch);
 	/* packets that had found it, and engines that had its turn: they use the flow */
 	synchronize_rcu_expedited();
+	/* the program gets its buffers back */
+	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
 	nhca_fault_free(ch->fault);
 	nhca_flow_close(ch->flow);
 	/* kicks that had found the flow */

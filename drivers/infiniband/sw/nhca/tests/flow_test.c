@@ -57,7 +57,7 @@ static void line_send_one(struct kunit *test, struct line *l, int i, int packets
 	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	nhca_flow_charge(l->flow[i], skb, -1, packets);
+	nhca_flow_charge(l->flow[i], skb, NULL, packets);
 	skb_queue_tail(&l->held[i], skb);
 }
 

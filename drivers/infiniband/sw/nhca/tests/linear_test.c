@@ -112,7 +112,7 @@ static void packet(struct fixture *f, u8 opcode, u32 n, u32 at, u32 payload)
 
 static void begin(struct kunit *test, struct fixture *f)
 {
-	f->b = (struct nhca_burst) { .av = &f->av, .linear = true, .loan = -1 };
+	f->b = (struct nhca_burst) { .av = &f->av, .linear = true };
 	f->b.seg = nhca_tx_bytes(&f->tx);
 	dst_hold(&f->md->dst);
 	f->b.skb = nhca_linear_head(&f->tx, &f->md->dst, f->b.seg);

@@ -12,7 +12,6 @@
 #include "../net/frags.h"
 #include "../net/net.h"
 #include "../net/xmit.h"
-#include "../memory/lend.h"
 #include "regions.h"
 
 #define IOVA	0x7f0000000000ULL
@@ -44,6 +43,8 @@ struct source {
 	struct nhca_mr *mr;
 	struct page *pages[REGION / PAGE_SIZE];
 	u8 *bytes;
+	struct nhca_txq *txq;
+	struct nhca_flow *flow;
 };
 
 static void source_make(struct kunit *test, struct source *s)
@@ -55,8 +56,14 @@ static void source_make(struct kunit *test, struct source *s)
 	KUNIT_ASSERT_NOT_NULL(test, s->bytes);
 	for (i = 0; i < REGION; i++)
 		s->bytes[i] = i * 7 + i / 256;
+	s->txq = nhca_txq_create();
+	KUNIT_ASSERT_NOT_NULL(test, s->txq);
+	s->flow = nhca_flow_create(s->txq, NULL, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, s->flow);
 	s->mr = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
+	/* as regions of processes are */
+	s->mr->lend = true;
 	for (i = 0; i < npages; i++) {
 		s->pages[i] = alloc_page(GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, s->pages[i]);
@@ -70,7 +77,10 @@ static void source_free(struct source *s)
 {
 	u32 i;
 
+	/* would wait for ever if anything of it were still referenced */
 	nhca_mr_free(s->mr);
+	nhca_flow_close(s->flow);
+	nhca_txq_put(s->txq);
 	for (i = 0; i < ARRAY_SIZE(s->pages); i++)
 		put_page(s->pages[i]);
 }
@@ -122,7 +132,7 @@ static void source_iter(struct kunit *test, const struct source *s, const struct
 }
 
 static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it,
-			const struct want *w, u32 len)
+			const struct source *s, const struct want *w, u32 len)
 {
 	*h = (struct nhca_hdr) {
 		.opcode = NHCA_OP_SEND_ONLY,
@@ -130,7 +140,13 @@ static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter
 		.pad = -len & 3,
 		.notice = NHCA_NOTICE_BARE,
 	};
-	*tx = (struct nhca_tx) { .hdr = h, .it = it, .payload = len, .copy = w->copy };
+	*tx = (struct nhca_tx) {
+		.hdr = h,
+		.it = it,
+		.payload = len,
+		.copy = w->copy,
+		.flow = s ? s->flow : NULL,
+	};
 }
 
 /* Are the bytes of @skb from @at on those of the source? */
@@ -146,38 +162,48 @@ static bool same(struct kunit *test, const struct sk_buff *skb, u32 at, const st
 	return is;
 }
 
-static void alone(struct kunit *test, const struct source *s, const struct want *w, u32 len)
+static void alone(struct kunit *test, const struct source *s, const struct want *w, u32 len,
+		  enum nhca_build_how how)
 {
 	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
 	struct nhca_seal seal = {};
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	struct nhca_tx tx;
-	int loan = -1;
+	struct nhca_zcopy *z = NULL;
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	packet_make(&tx, &h, &it, w, len);
+	packet_make(&tx, &h, &it, s, w, len);
 	enter();
 	source_iter(test, s, w, len, &it);
-	KUNIT_EXPECT_EQ_MSG(test, nhca_build(skb, &tx, &seal, false, &loan), 0, "%u bytes", len);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_build(skb, &tx, &seal, how, &z), 0, "%u bytes", len);
 	leave();
 	KUNIT_EXPECT_EQ(test, skb->len, nhca_tx_bytes(&tx));
 	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);
 	KUNIT_EXPECT_TRUE_MSG(test, same(test, skb, NHCA_BTH_LEN, s, w, len), "%u bytes", len);
+	/* consumer pages are covered by a reference, and are not where receivers would copy them */
+	if (!w->region || w->copy || !len)
+		KUNIT_EXPECT_NULL(test, z);
+	else if (len <= NHCA_BURST_PAYLOAD)
+		KUNIT_EXPECT_NOT_NULL(test, z);
+	/* longer ones may have more pieces than an skb has fragments, and are copied then */
+	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb), z && how == NHCA_BUILD_FRAGS);
+	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb_shinfo(skb)->frag_list), z && how == NHCA_BUILD_LIST);
 	kfree_skb(skb);
-	if (loan >= 0)
-		nhca_lend_return(loan);
+	nhca_zcopy_put(z);
 }
 
 static void each_alone(struct kunit *test)
 {
+	enum nhca_build_how how;
 	struct source s;
 	u32 i, k;
 
 	source_make(test, &s);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++)
 		for (k = 0; k < ARRAY_SIZE(wants); k++)
-			alone(test, &s, &wants[k], lengths[i]);
+			for (how = NHCA_BUILD_FRAGS; how <= NHCA_BUILD_LIST; how++)
+				alone(test, &s, &wants[k], lengths[i], how);
 	source_free(&s);
 }
 
@@ -189,7 +215,7 @@ static void alone_test(struct kunit *test)
 /* Three packets of @len bytes, as far as a batch has room for them. */
 static void batch(struct kunit *test, const struct source *s, const struct want *w, u32 len)
 {
-	struct nhca_burst b = { .loan = -1 };
+	struct nhca_burst b = {};
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	struct nhca_tx tx;
@@ -199,7 +225,7 @@ static void batch(struct kunit *test, const struct source *s, const struct want 
 	b.skb = alloc_skb(256, GFP_KERNEL);
 	b.last = b.skb;
 	KUNIT_ASSERT_NOT_NULL(test, b.skb);
-	packet_make(&tx, &h, &it, w, len);
+	packet_make(&tx, &h, &it, s, w, len);
 	tx.burst = &b;
 	bytes = nhca_tx_bytes(&tx);
 	for (n = 0; n < 3 && !err; n++) {
@@ -219,8 +245,7 @@ static void batch(struct kunit *test, const struct source *s, const struct want 
 		KUNIT_EXPECT_TRUE_MSG(test, same(test, b.skb, n * bytes + NHCA_BTH_LEN, s, w, len),
 				      "%u bytes", len);
 	kfree_skb(b.skb);
-	if (b.loan >= 0)
-		nhca_lend_return(b.loan);
+	nhca_zcopy_put(b.zcopy);
 }
 
 static void each_batch(struct kunit *test)
@@ -276,9 +301,9 @@ static void too_long_test(struct kunit *test)
 	struct nhca_hdr h;
 	struct nhca_tx tx;
 
-	packet_make(&tx, &h, NULL, &w, (LONGEST & ~3U) + 1);
+	packet_make(&tx, &h, NULL, NULL, &w, (LONGEST & ~3U) + 1);
 	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
-	packet_make(&tx, &h, NULL, &w, 65532);
+	packet_make(&tx, &h, NULL, NULL, &w, 65532);
 	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
 }
 

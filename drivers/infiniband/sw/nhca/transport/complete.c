@@ -51,9 +51,11 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	}
 }
 
-void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)
+/* Give the slot and the buffer of @swr, which is in no list, back to the consumer. */
+static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
+	enum ib_wc_status status = swr->status;
 	bool tell = nhca_swr_tells(qp, swr) || status != IB_WC_SUCCESS;
 	struct nhca_cqe cqe __uninitialized;
 
@@ -70,15 +72,48 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 			cqe.opcode = nhca_wc_opcode[swr->wqe.opcode];
 	}
 
-	list_del(&swr->list);
-	if (sq->cur == swr)
-		sq->cur = NULL;
 	nhca_swr_free(sq, swr);
 
 	/* the slot is free before the consumer can see the completion */
 	nhca_ring_release(&sq->ring, ++sq->cons);
 	if (tell)
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
+}
+
+/* Return: true if the stack reads none of its buffers; else the QP is kicked when it may be so. */
+static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	return !swr->begun || nhca_zcopy_released(qp->flow, swr->zcopy);
+}
+
+void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	lockdep_assert_held(&sq->lock);
+	list_del(&swr->list);
+	if (sq->cur == swr)
+		sq->cur = NULL;
+	swr->status = status;
+	if (unlikely(!list_empty(&sq->retired)) || unlikely(!nhca_swr_released(qp, swr)))
+		list_add_tail(&swr->list, &sq->retired);
+	else
+		nhca_swr_retire(qp, swr);
+}
+
+void nhca_sq_retire(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+
+	lockdep_assert_held(&sq->lock);
+	while (!list_empty(&sq->retired)) {
+		swr = list_first_entry(&sq->retired, struct nhca_swr, list);
+		if (!nhca_swr_released(qp, swr))
+			return;
+		list_del(&swr->list);
+		nhca_swr_retire(qp, swr);
+	}
 }
 
 void nhca_sq_flush(struct nhca_qp *qp)

@@ -287,6 +287,12 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 /* ---- take.c: with sq.lock held ---- */
 
 /**
+ * nhca_sq_retire - complete the requests whose buffers the network stack has released by now
+ * Context: sq.lock held, in each pass of the send engine.
+ */
+void nhca_sq_retire(struct nhca_qp *qp);
+
+/**
  * nhca_sq_take - copy the next work request out of the ring and check it
  * Return: the request, appended to sq.inflight; NULL if none is posted;
  * ERR_PTR(-ENOMEM) to try later; ERR_PTR(-EPROTO) if the ring is broken.
@@ -304,7 +310,13 @@ void nhca_sq_purge(struct nhca_qp *qp);
 
 /* ---- complete.c: with sq.lock (rq.lock) held ---- */
 
-/* retire the oldest request of sq.inflight with @status and free it */
+/**
+ * nhca_swr_complete - end the oldest request of sq.inflight with @status
+ *
+ * Its completion is posted, and its slot in the ring is free, now or, if the network stack still
+ * reads its buffers or those of an earlier request, when it has released them (nhca_sq_retire()).
+ * Context: sq.lock held.
+ */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
 

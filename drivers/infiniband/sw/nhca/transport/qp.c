@@ -161,6 +161,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	spin_lock_init(&sq->lock);
 	spin_lock_init(&sq->post_lock);
 	INIT_LIST_HEAD(&sq->inflight);
+	INIT_LIST_HEAD(&sq->retired);
 	timer_setup(&sq->timer, nhca_sq_timer, 0);
 	nhca_sq_first_window(sq);
 	return 0;
@@ -306,15 +307,25 @@ static void nhca_qp_end(struct nhca_qp *qp)
 	rq->nak_due = false;
 }
 
+/* Wait until no packet carries pages of the consumer's buffers.  No engine of the QP runs. */
+static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
+{
+	/* XRC targets have none, and send nothing by reference */
+	const struct ib_pd *pd = qp->ibqp.pd;
+
+	nhca_zcopy_wait_flow(qp->flow, nhca_dying(pd ? pd->uobject : NULL));
+}
+
 /*
  * The order of teardown:
  * 1. nothing finds the QP;
  * 2. under both locks: the state, by which engines that have found it end;
  * 3. whatever starts engines by itself stops: timers, kicks of the flow;
  * 4. a grace period: engines that were on their way, in RCU read-side critical sections, have left;
- * 5. what they used goes: fault handles, rate limit, then the bottom half that those queue, then
- *    flow, address vector, rings and the rest;
- * 6. the number, when no key is bound to it any more.
+ * 5. what they used goes: fault handles, rate limit, then the bottom half that those queue;
+ * 6. the network stack releases the consumer's pages, which may take long;
+ * 7. flow, address vector, rings and the rest go;
+ * 8. the number, when no key is bound to it any more.
  */
 void nhca_qp_fini(struct nhca_qp *qp)
 {
@@ -339,6 +350,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_pace_free(qp->sq.pace);
 	nhca_bh_kill(&qp->kick);
 	cancel_work_sync(&qp->ride->rest);
+	nhca_qp_zcopy_wait(qp);
 	nhca_flow_close(qp->flow);
 
 	nhca_qp_forget_completions(qp);
@@ -552,6 +564,7 @@ unlock:
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
 		timer_delete_sync(&qp->ride->timer);
+		nhca_qp_zcopy_wait(qp);
 		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {
 		nhca_qp_flush(qp);

@@ -33,6 +33,7 @@
  * @psn:     first PSN, once @begun
  * @npsn:    PSNs that it takes (for READ: response packets)
  * @sent:    PSNs sent, or asked for, so far; goes back on a retry
+ * @zcopy:   number of the newest zero-copy reference that its packets, or earlier ones, have
  * @high:    the largest @sent ever: what lies below is a retransmission
  * @got:     READ: PSNs whose data has been placed
  * @begun:   a PSN range is assigned
@@ -48,6 +49,7 @@ struct nhca_swr {
 	u32 sent;
 	u32 high;
 	u32 got;
+	u32 zcopy;
 	bool begun;
 	u8 status;
 	u64 clock;
@@ -91,6 +93,8 @@ struct nhca_times {
  * @max_wr, @max_sge, @max_inline: as granted
  * @note:     work was left while somebody held @lock; see nhca_sq_unlock()
  * @inflight: struct nhca_swr that have been copied out and not retired
+ * @retired:  struct nhca_swr that are done, but whose buffers, or those of earlier ones, the stack
+ *            still reads: they complete, in their order, when it has released them
  * @spare:    one that was retired, with room for any request; or NULL
  * @cur:      the next of @inflight to send from, or NULL
  * @psn:      next PSN to give to a new request
@@ -139,6 +143,7 @@ struct nhca_sq {
 	u32 max_inline;
 	unsigned long note;
 	struct list_head inflight;
+	struct list_head retired;
 	struct nhca_swr *spare;
 	struct nhca_swr *cur;
 	u32 psn;

@@ -62,6 +62,7 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->una != sq->psn)
 			nhca_sq_progress(qp, sq->psn);
 	}
+	swr->zcopy = nhca_zcopy_seq(qp->flow);
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
@@ -187,6 +188,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
 	nhca_ride_begin(qp, h);
 	err = nhca_xmit(&tx);
+	swr->zcopy = nhca_zcopy_seq(qp->flow);
 	nhca_ride_end(qp, h, err);
 	if (!err)
 		nhca_pace_sent(qp, payload);
@@ -246,6 +248,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 		return 0;
 	nhca_swr_tx(qp, swr, h, off, qp->mtu, &tx, &it);
 	count = nhca_burst_run(&tx, count);
+	swr->zcopy = nhca_zcopy_seq(qp->flow);
 	sq->since_ack += count;
 	return count;
 }
@@ -478,7 +481,7 @@ static void nhca_sq_drained(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
-	if (!sq->draining || (swr && swr->begun))
+	if (!sq->draining || (swr && swr->begun) || !list_empty(&sq->retired))
 		return;
 	sq->draining = false;
 	if (qp->attr.en_sqd_async_notify)
@@ -596,6 +599,7 @@ int nhca_sq_run(struct nhca_qp *qp, int budget)
 	struct nhca_burst burst = {};
 
 	qp->sq.burst = &burst;
+	nhca_sq_retire(qp);
 	budget = nhca_sq_pass(qp, budget);
 	nhca_loop_end(qp);
 	qp->sq.burst = NULL;

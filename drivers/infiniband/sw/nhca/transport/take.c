@@ -169,6 +169,7 @@ void nhca_sq_purge(struct nhca_qp *qp)
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr, *next;
 
+	list_splice_init(&sq->retired, &sq->inflight);
 	list_for_each_entry_safe(swr, next, &sq->inflight, list) {
 		list_del(&swr->list);
 		nhca_swr_free(sq, swr);

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: a zero-copy reference lasts until the last skb that carries its pages is freed, whatever
+ * the stack has done to it before, and only those wait for it who have to.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/skbuff.h>
+#include <linux/udp.h>
+
+#include "../compat.h"
+#ifndef NHCA_OLD_GSO
+#include <net/gso.h>
+#endif
+#include "threads.h"
+#include "../net/flow.h"
+#include "../net/net.h"
+
+#define SEGMENTS	4
+#define SEGMENT		1024
+
+/**
+ * struct end - a device and its only flow
+ * @txq:    the device
+ * @flow:   the flow
+ * @kicked: how often it was kicked
+ */
+struct end {
+	struct nhca_txq *txq;
+	struct nhca_flow *flow;
+	int kicked;
+};
+
+static void end_kick(void *arg)
+{
+	(*(int *)arg)++;
+}
+
+static struct end *end_make(struct kunit *test)
+{
+	struct end *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, e);
+	e->txq = nhca_txq_create();
+	KUNIT_ASSERT_NOT_NULL(test, e->txq);
+	e->flow = nhca_flow_create(e->txq, end_kick, &e->kicked);
+	KUNIT_ASSERT_NOT_NULL(test, e->flow);
+	return e;
+}
+
+static void end_free(struct end *e)
+{
+	nhca_flow_close(e->flow);
+	nhca_txq_put(e->txq);
+}
+
+static struct nhca_zcopy *begin(struct kunit *test, struct end *e)
+{
+	struct nhca_zcopy *z = nhca_zcopy_new(e->flow);
+
+	KUNIT_ASSERT_NOT_NULL(test, z);
+	return z;
+}
+
+/* Is everything that the flow has referenced released? */
+static bool released(struct end *e)
+{
+	return nhca_zcopy_released(e->flow, nhca_zcopy_seq(e->flow));
+}
+
+/* Fragments of a page to @skb, SEGMENTS * SEGMENT bytes, which @z covers. */
+static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy *z)
+{
+	struct page *page;
+	u32 i;
+
+	for (i = 0; i < SEGMENTS; i++) {
+		page = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		skb_add_rx_frag(skb, i, page, 0, SEGMENT, PAGE_SIZE);
+	}
+	nhca_zcopy_attach(skb, z);
+}
+
+/*
+ * A batch of UDP packets, its pages in the first skb or in one behind it, charged as nhca_send()
+ * does.  The skb's is the only reference.
+ */
+static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
+{
+	u32 len = SEGMENTS * SEGMENT + sizeof(struct udphdr);
+	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL), *more;
+	struct nhca_zcopy *z = begin(test, e);
+	struct udphdr *uh;
+	struct iphdr *iph;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_reserve(skb, 64);
+	skb_reset_mac_header(skb);
+	eth_zero_addr(skb_put(skb, ETH_ALEN));
+	eth_zero_addr(skb_put(skb, ETH_ALEN));
+	*(__be16 *)skb_put(skb, 2) = htons(ETH_P_IP);
+	skb_set_network_header(skb, ETH_HLEN);
+	iph = skb_put_zero(skb, sizeof(*iph));
+	*iph = (struct iphdr) {
+		.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+		.tot_len = htons(sizeof(*iph) + len),
+		.saddr = htonl(0x0a000001), .daddr = htonl(0x0a000002),
+	};
+	skb_set_transport_header(skb, ETH_HLEN + sizeof(*iph));
+	uh = skb_put_zero(skb, sizeof(*uh));
+	uh->len = htons(len);
+	uh->check = ~csum_tcpudp_magic(iph->saddr, iph->daddr, len, IPPROTO_UDP, 0);
+	skb->protocol = htons(ETH_P_IP);
+	skb->dev = init_net.loopback_dev;
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+	if (list) {
+		more = alloc_skb(0, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, more);
+		add_pages(test, more, z);
+		skb_shinfo(skb)->frag_list = more;
+		skb->len += more->len;
+		skb->data_len += more->len;
+		skb->truesize += more->truesize;
+	} else {
+		add_pages(test, skb, z);
+	}
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+	skb_shinfo(skb)->gso_size = SEGMENT;
+	skb_shinfo(skb)->gso_segs = SEGMENTS;
+	nhca_flow_charge(e->flow, skb, z, SEGMENTS);
+	nhca_zcopy_put(z);
+	return skb;
+}
+
+/* skb_orphan() gives back the credit, and no page. */
+static void orphan(struct kunit *test, bool list)
+{
+	struct end *e = end_make(test);
+	struct sk_buff *skb = batch(test, e, list);
+
+	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), SEGMENTS);
+	skb_orphan(skb);
+	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), 0);
+	KUNIT_EXPECT_FALSE(test, released(e));
+	kfree_skb(skb);
+	KUNIT_EXPECT_TRUE(test, released(e));
+	KUNIT_EXPECT_EQ(test, e->kicked, 1);
+	end_free(e);
+}
+
+static void orphan_test(struct kunit *test)
+{
+	orphan(test, false);
+	orphan(test, true);
+}
+
+/* A clone, and a copy of its header, hold the pages after the original has gone. */
+static void clone(struct kunit *test, bool list)
+{
+	struct end *e = end_make(test);
+	struct sk_buff *skb = batch(test, e, list), *copy;
+
+	copy = skb_clone(skb, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	kfree_skb(skb);
+	KUNIT_EXPECT_FALSE(test, released(e));
+	KUNIT_EXPECT_EQ(test, pskb_expand_head(copy, 256, 0, GFP_KERNEL), 0);
+	KUNIT_EXPECT_FALSE(test, released(e));
+	kfree_skb(copy);
+	KUNIT_EXPECT_TRUE(test, released(e));
+	end_free(e);
+}
+
+static void clone_test(struct kunit *test)
+{
+	clone(test, false);
+	clone(test, true);
+}
+
+/* Segmented in software, the pages last until the last segment is freed. */
+static void segment(struct kunit *test, bool list)
+{
+	struct end *e = end_make(test);
+	struct sk_buff *skb = batch(test, e, list), *segs, *next;
+	u32 n = 0;
+
+	local_bh_disable();
+	segs = skb_gso_segment(skb, NETIF_F_SG | NETIF_F_HW_CSUM);
+	local_bh_enable();
+	kfree_skb(skb);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, segs);
+	skb_list_walk_safe(segs, segs, next) {
+		KUNIT_EXPECT_FALSE(test, released(e));
+		skb_mark_not_on_list(segs);
+		kfree_skb(segs);
+		n++;
+	}
+	KUNIT_EXPECT_EQ(test, n, SEGMENTS);
+	KUNIT_EXPECT_TRUE(test, released(e));
+	end_free(e);
+}
+
+static void segment_test(struct kunit *test)
+{
+	segment(test, false);
+	segment(test, true);
+}
+
+/* A receiver on this host copies what the first skb carries, and nothing of those behind it. */
+static void receive_test(struct kunit *test)
+{
+	struct end *e = end_make(test);
+	struct sk_buff *skb = batch(test, e, false);
+
+	KUNIT_EXPECT_EQ(test, skb_orphan_frags(skb, GFP_KERNEL), 0);
+	KUNIT_EXPECT_FALSE(test, released(e));
+	KUNIT_EXPECT_EQ(test, skb_orphan_frags_rx(skb, GFP_KERNEL), 0);
+	KUNIT_EXPECT_TRUE(test, released(e));
+	/* the charge is still there, though the skb has lost its ubuf_info */
+	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), SEGMENTS);
+	kfree_skb(skb);
+	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), 0);
+
+	skb = batch(test, e, true);
+	KUNIT_EXPECT_EQ(test, skb_orphan_frags_rx(skb, GFP_KERNEL), 0);
+	KUNIT_EXPECT_FALSE(test, released(e));
+	kfree_skb(skb);
+	KUNIT_EXPECT_TRUE(test, released(e));
+	end_free(e);
+}
+
+/* Whatever the order of releases, a request is done when its own and all earlier ones are. */
+static void order_test(struct kunit *test)
+{
+	struct end *e = end_make(test);
+	struct nhca_zcopy *z[3];
+	u32 seq[3], i;
+
+	for (i = 0; i < 3; i++) {
+		z[i] = begin(test, e);
+		seq[i] = nhca_zcopy_seq(e->flow);
+	}
+	nhca_zcopy_put(z[1]);
+	/* nobody has waited yet */
+	KUNIT_EXPECT_EQ(test, e->kicked, 0);
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[0]));
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[1]));
+	nhca_zcopy_put(z[0]);
+	KUNIT_EXPECT_EQ(test, e->kicked, 1);
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(e->flow, seq[1]));
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[2]));
+	nhca_zcopy_put(z[2]);
+	KUNIT_EXPECT_EQ(test, e->kicked, 2);
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(e->flow, seq[2]));
+	end_free(e);
+}
+
+/**
+ * struct waiter - a kernel consumer that closes a region
+ * @end:  whose device it waits for
+ * @back: how it came back: 0: it has not, 1: all was released, 2: it gave up
+ */
+struct waiter {
+	struct end *end;
+	int back;
+};
+
+static int wait_thread(void *arg)
+{
+	struct waiter *w = arg;
+
+	WRITE_ONCE(w->back, nhca_zcopy_wait(w->end->txq, NULL) ? 1 : 2);
+	return 0;
+}
+
+static bool comes_back(struct waiter *w, unsigned int ms)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ms);
+
+	while (!READ_ONCE(w->back) && time_before(jiffies, end))
+		msleep(20);
+	return READ_ONCE(w->back);
+}
+
+/* A device that keeps a packet for ever holds its own waiters and not those of another one. */
+static void device_test(struct kunit *test)
+{
+	struct end *stuck = end_make(test), *other = end_make(test);
+	struct nhca_zcopy *old = begin(test, stuck), *z = begin(test, other), *later;
+	struct waiter ws = { stuck }, wo = { other };
+	struct task_struct *ts, *to;
+
+	ts = test_thread_start(wait_thread, &ws, 0);
+	to = test_thread_start(wait_thread, &wo, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ts) || IS_ERR(to));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wo, 200));
+	later = begin(test, other);
+	nhca_zcopy_put(z);
+	/* what began later is not waited for */
+	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 2000));
+	KUNIT_EXPECT_EQ(test, wo.back, 1);
+	/* and whoever is no process waits for as long as it takes */
+	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 2500));
+	nhca_zcopy_put(old);
+	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 2000));
+	KUNIT_EXPECT_EQ(test, ws.back, 1);
+	nhca_zcopy_put(later);
+	test_thread_stop(ts);
+	test_thread_stop(to);
+	end_free(stuck);
+	end_free(other);
+}
+
+/* Cleanup after a process, in a kernel thread, gives up, and is not longer for many objects. */
+static void dying_test(struct kunit *test)
+{
+	struct end *e = end_make(test);
+	struct nhca_zcopy *z = begin(test, e);
+	unsigned long begun = jiffies, dying = 0;
+	int i;
+
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
+	for (i = 0; i < 100; i++) {
+		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &dying));
+	}
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 5 * HZ));
+	/* that of another process has its own second */
+	begun = jiffies;
+	dying = 0;
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
+	nhca_zcopy_put(z);
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait_flow(e->flow, NULL));
+	end_free(e);
+}
+
+static struct kunit_case zcopy_cases[] = {
+	KUNIT_CASE(orphan_test),
+	KUNIT_CASE(clone_test),
+	KUNIT_CASE(segment_test),
+	KUNIT_CASE(receive_test),
+	KUNIT_CASE(order_test),
+	KUNIT_CASE(device_test),
+	KUNIT_CASE(dying_test),
+	{}
+};
+
+static struct kunit_suite zcopy_suite = {
+	.name = "nhca_zcopy",
+	.test_cases = zcopy_cases,
+};
+
+kunit_test_suite(zcopy_suite);

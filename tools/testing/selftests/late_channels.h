@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * late_reads: channels, whose buffers come back with a notice, with the completion of the work
+ * request if there is no notice, with a cancel, and with the close of the channel; and memory
+ * that the peer reads until it is deregistered.
+ */
+#ifndef LATE_CHANNELS_H
+#define LATE_CHANNELS_H
+
+#include "channels.h"
+#include "late_reads.h"
+
+enum ending {
+	SUCCESS, FLUSH, RESET, DESTROY, DEREG,
+	/* RC only */
+	RETRY, RNR, ACCESS, READ_DEREG, READ_WINDOW,
+	ENDINGS,
+	CH_NOTICE = ENDINGS, CH_POSTED, CH_CANCEL, CH_CLOSE, CH_READ,
+	ALL_ENDINGS,
+};
+
+static const char * const ending_names[ALL_ENDINGS] = {
+	"success", "flush", "reset", "destroy", "deregistration", "retries exceeded",
+	"RNR retries exceeded", "remote access error", "deregistration under READs",
+	"window closed under READs", "channel write, notice", "channel write, no notice",
+	"channel write, cancelled", "channel closed", "channel memory closed under reads",
+};
+
+#define CH_JOB		4716
+#define CH_MEMORY	(RCXTS * SLOT)
+
+static struct {
+	struct channel c[2];	/* of the sender and of its peer */
+	enum ending ending;
+	uint32_t at[RCXTS], length[RCXTS], tid;
+	bool returned[RCXTS];
+} chans;
+
+static void chan_reg(int which)
+{
+	struct channel *c = &chans.c[which];
+
+	must(c->mem = nhcadv_reg_job_mem(sides[which].context, CH_JOB, c->buf, CH_MEMORY,
+					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+					 IBV_ACCESS_REMOTE_WRITE));
+	c->here.pvo = c->mem->pvo;
+}
+
+static void chan_open(int which)
+{
+	struct channel *c = &chans.c[which];
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+
+	side_select(which);
+	channel_make(c, CH_JOB, 0);
+	c->buf = pages(CH_MEMORY);
+	chan_reg(which);
+	verb(nhcadv_acquire_rcxts(c->qp, c->here.rcxts, RCXTS));
+	attr.grh = (struct ibv_global_route){ .dgid = theirs.gid, .sgid_index = gid_index,
+					      .hop_limit = 64 };
+	must(c->peer.ah = ibv_create_ah(pd, &attr));
+}
+
+static void chans_meet(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		chans.c[i].there = chans.c[!i].here;
+		chans.c[i].peer.qpn = chans.c[i].there.qpn;
+		chans.c[i].peer.key = chans.c[i].there.key;
+	}
+}
+
+static void channels_make(void)
+{
+	chan_open(0);
+	chan_open(1);
+	chans_meet();
+}
+
+static void chan_post(uint32_t i)
+{
+	bool reads = chans.ending == CH_READ;
+	struct channel *c = &chans.c[reads], *other = &chans.c[!reads];
+	uint32_t segment = c->here.segment < other->here.segment ? c->here.segment :
+			   other->here.segment;
+	struct nhcadv_transfer t = {
+		.local_rcxt = c->here.rcxts[i], .remote_rcxt = other->here.rcxts[i],
+		.local_pvo = c->here.pvo + i * SLOT, .remote_pvo = other->here.pvo + i * SLOT,
+		.tid = chans.tid, .total = chans.length[i], .segment = segment,
+		.notify = chans.ending == CH_POSTED || reads ? 0 : NHCADV_NOTIFY_INITIATOR,
+	};
+
+	/* the sender's bytes lie anywhere in their page */
+	if (reads)
+		t.remote_pvo += chans.at[i];
+	else
+		t.local_pvo += chans.at[i];
+	start(c, i, chans.ending == CH_POSTED ? IBV_SEND_SIGNALED : 0);
+	if (reads)
+		nhcadv_wr_read(c->dv, &c->peer, &t);
+	else
+		nhcadv_wr_write(c->dv, &c->peer, &t);
+	verb(ibv_wr_complete(c->qpx));
+}
+
+static void chan_returned(uint32_t i)
+{
+	if (chans.returned[i])
+		return;
+	chans.returned[i] = true;
+	overwrite(chans.c[0].buf + i * SLOT + chans.at[i], chans.length[i], chans.ending);
+}
+
+static void chan_cancel(uint32_t i)
+{
+	struct channel *c = &chans.c[0];
+	struct done d;
+
+	start(c, 1000 + i, IBV_SEND_SIGNALED);
+	nhcadv_wr_cancel(c->dv, c->here.rcxts[i], chans.tid);
+	verb(ibv_wr_complete(c->qpx));
+	do {
+		d = wait_done(c->scq, "a cancel");
+		if (d.wr_id < RCXTS)
+			chan_returned(d.wr_id);
+	} while (d.wr_id != 1000 + i);
+	chan_returned(i);
+}
+
+/* Packets may be lost: then a notice never comes, and the transfer is cancelled. */
+static void chan_wait(void)
+{
+	uint64_t end = now_ns() + 100000000ULL * (chans.ending == CH_POSTED ? 100 : 1);
+	uint32_t left = RCXTS, i;
+	struct done d;
+
+	while (left && now_ns() < end)
+		if (poll_done(chans.c[0].scq, &d)) {
+			chan_returned(d.wr_id);
+			left--;
+		}
+	if (!left)
+		return;
+	chans.ending = CH_CANCEL;
+	for (i = 0; i < RCXTS; i++)
+		if (!chans.returned[i])
+			chan_cancel(i);
+}
+
+static void chan_end(void)
+{
+	struct channel *c = &chans.c[0];
+	uint32_t i;
+
+	switch (chans.ending) {
+	case CH_CANCEL:
+		for (i = 0; i < RCXTS; i++)
+			chan_cancel(i);
+		break;
+	case CH_CLOSE:
+		verb(ibv_destroy_qp(c->qp));
+		for (i = 0; i < RCXTS; i++)
+			chan_returned(i);
+		break;
+	case CH_READ:
+		verb(nhcadv_dereg_job_mem(c->mem));
+		for (i = 0; i < RCXTS; i++)
+			chan_returned(i);
+		chan_reg(0);
+		break;
+	default:
+		chan_wait();
+	}
+}
+
+static void channels_batch(void)
+{
+	uint32_t i;
+
+	chans.ending = CH_NOTICE + rnd() % (ALL_ENDINGS - CH_NOTICE);
+	chans.tid++;
+	memset(chans.c[1].buf, 0, CH_MEMORY);
+	for (i = 0; i < RCXTS; i++) {
+		chans.at[i] = rnd() % 4096;
+		chans.length[i] = SHORTEST + rnd() % (LONGEST - SHORTEST);
+		chans.returned[i] = false;
+		memset(chans.c[0].buf + i * SLOT + chans.at[i], 1 + rnd() % 0x7f, chans.length[i]);
+		chan_post(i);
+	}
+	chan_end();
+}
+
+/* A channel is made again after each batch: nothing of the last one can land in the next. */
+static void channels_check(void)
+{
+	struct channel *c;
+	uint32_t i;
+
+	for (i = 0; i < RCXTS; i++)
+		late_at_peer(count_poison(chans.c[1].buf + i * SLOT, SLOT), chans.ending);
+	for (i = 0; i < 2; i++) {
+		c = &chans.c[i];
+		if (i || chans.ending != CH_CLOSE)
+			verb(ibv_destroy_qp(c->qp));
+		verb(ibv_destroy_cq(ibv_cq_ex_to_cq(c->scq)));
+		verb(ibv_destroy_cq(ibv_cq_ex_to_cq(c->rcq)));
+		verb(ibv_destroy_comp_channel(c->events));
+		verb(nhcadv_dereg_job_mem(c->mem));
+		verb(ibv_destroy_ah(c->peer.ah));
+		free(c->buf);
+	}
+	chans.tid = 0;
+	channels_make();
+}
+
+#endif /* LATE_CHANNELS_H */

@@ -1,0 +1,220 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: a buffer that was returned, by a completion of whatever status or by its deregistration, is not read any more
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 900
+# lab debug: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 3600
+# tier debug: long
+# lab million: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 28800 --env COUNT=60000
+# tier million: long
+# lab channels: --nodes 1 --cpus 2 --timeout 900 --env CHANNELS=1
+# tier channels: long
+# lab encapsulated: --nodes 1 --cpus 2 --timeout 1800 --env SETUPS=vrf,macsec,esp,vxlan,geneve
+# tier encapsulated: long
+# The sender's netdev is under a queueing discipline, or is a netdev over another, that keeps, orphans, copies,
+# segments, delays, reorders or encrypts packets. COUNT: buffers to overwrite in each set-up.
+# SETUPS=a,b: only these. CHANNELS=1: channels, too, whose notices and cancels do not wait for packets that are
+# still in a queueing discipline: until they do, that fails.
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+
+count=${COUNT:-300}
+export SLOWER
+[ -n "$CHANNELS" ] && kinds=() || kinds=(-q)
+RUN_TIMEOUT=$((60 + count / 10))
+SWITCH=/sys/module/nhca/parameters/same_host
+NEAR_IP=10.95.1.1 FAR_IP=10.95.1.2
+
+# In the far network namespace
+far() {
+	ip netns exec far "$@"
+}
+
+# A cable between the two namespaces, with addresses unless a netdev above it has them
+cable() {
+	ip netns add far && ip -n far link set lo up &&
+		ip link add near type veth peer name far netns far &&
+		ip link set near up && ip -n far link set far up || return
+	[ "$1" = bare ] || addresses near far
+}
+
+addresses() {
+	ip addr add $NEAR_IP/24 dev "$1" && ip -n far addr add $FAR_IP/24 dev "$2"
+}
+
+# The same netdev above both ends: above TYPE ARGS...
+above() {
+	local type=$1
+	shift
+	ip link add link near name upper type "$type" "$@" && ip -n far link add link far name upper type "$type" "$@" &&
+		ip link set upper up && ip -n far link set upper up && addresses upper upper
+}
+
+# A netdev that has the cable as its port on the near side: master TYPE ARGS...
+master() {
+	ip link add upper type "$@" && ip link set near down && ip link set near master upper &&
+		ip link set upper up && ip link set near up && addresses upper far
+}
+
+tunnel() {
+	local type=$1
+	shift
+	ip addr add 10.95.2.1/24 dev near && ip -n far addr add 10.95.2.2/24 dev far &&
+		ip link add upper type "$type" id 7 remote 10.95.2.2 "$@" &&
+		ip -n far link add upper type "$type" id 7 remote 10.95.2.1 "$@" &&
+		ip link set upper up && ip -n far link set upper up && addresses upper upper
+}
+
+qdisc() {
+	modprobe -q "sch_$1"
+	tc qdisc replace dev near root "$@"
+}
+
+# The same with a handle, which classes name
+qdisc_handle() {
+	modprobe -q "sch_$2"
+	tc qdisc replace dev near root handle "$@"
+}
+
+# MACsec: each end has the other's key.
+macsec() {
+	local mine=$1 theirs=$2 in=$3 dev=$4
+	$in ip link add link "$dev" name upper type macsec sci "$mine" encrypt on &&
+		$in ip macsec add upper tx sa 0 pn 1 on key 01 "0000000000000000000000000000000${mine: -1}" &&
+		$in ip macsec add upper rx sci "$theirs" &&
+		$in ip macsec add upper rx sci "$theirs" sa 0 pn 1 on key 02 "0000000000000000000000000000000${theirs: -1}" &&
+		$in ip link set upper up
+}
+
+# ESP in transport mode between the two addresses
+esp() {
+	local in=$1 here=$2 there=$3 key=0x0123456789abcdef0123456789abcdef01234567
+	$in ip xfrm state add src "$here" dst "$there" proto esp spi 0x95 mode transport \
+		aead 'rfc4106(gcm(aes))' $key 128 &&
+		$in ip xfrm state add src "$there" dst "$here" proto esp spi 0x95 mode transport \
+			aead 'rfc4106(gcm(aes))' $key 128 &&
+		$in ip xfrm policy add src "$here" dst "$there" dir out \
+			tmpl src "$here" dst "$there" proto esp mode transport &&
+		$in ip xfrm policy add src "$there" dst "$here" dir in \
+			tmpl src "$there" dst "$here" proto esp mode transport
+}
+
+# ---- the set-ups: each leaves addresses, and names in LOWER, PEER where they are not near and far ----
+
+with_pfifo() { cable && qdisc pfifo limit 10000; }
+# fq takes the owner of each packet away, and paces.
+with_fq() { cable && qdisc fq maxrate 200mbit flow_limit 10000; }
+with_fq_codel() { cable && qdisc fq_codel; }
+# A batch is larger than the burst: tbf segments it.
+with_tbf() { cable && qdisc tbf rate 100mbit burst 1600 limit 10000000; }
+with_htb() {
+	cable && qdisc_handle 1: htb default 1 &&
+		tc class add dev near parent 1: classid 1:1 htb rate 100mbit
+}
+with_cake() { cable && qdisc cake bandwidth 100mbit; }
+with_delay() { cable && qdisc netem delay 3ms limit 10000; }
+with_reorder() { cable && qdisc netem delay 1ms reorder 70% 50% duplicate 10% limit 10000; }
+# Nothing leaves for longer than any connection waits.
+with_still() { cable && qdisc netem delay 700ms limit 100000 && SETTLE=800 FEWER=10; }
+with_software_gso() { cable && ethtool -K near tx-udp-segmentation off; }
+with_no_sg() { cable && ethtool -K near sg off; }
+with_bridge() { cable bare && master bridge && UPPER=upper; }
+with_bond() { cable bare && master bond mode active-backup miimon 100 && UPPER=upper; }
+# The device of the netdev below serves the addresses of its VLANs.
+with_vlan() { cable bare && above vlan id 7; }
+# What a macvlan hands up is not captured there, but at the netdev below.
+with_macvlan() { cable bare && above macvlan mode bridge && UPPER=upper PEER=upper LISTEN=far; }
+with_vrf() {
+	cable bare && ip link add red type vrf table 95 && ip link set red up &&
+		ip link set near master red && addresses near far
+}
+with_macsec() {
+	cable bare && macsec 0000000000000001 0000000000000002 '' near &&
+		macsec 0000000000000002 0000000000000001 'ip netns exec far' far && addresses upper upper &&
+		UPPER=upper PEER=upper
+}
+# The peer's netdev receives what is encrypted.
+with_esp() { cable && esp '' $NEAR_IP $FAR_IP && esp 'ip netns exec far' $FAR_IP $NEAR_IP && CAPTURE=; }
+with_vxlan() { tunnel_of vxlan dstport 4789; }
+with_geneve() { tunnel_of geneve; }
+tunnel_of() { cable bare && tunnel "$@" && UPPER=upper PEER=upper; }
+# A program carries frames from tap to tap, and takes its time.
+with_tap() {
+	ip netns add far && ip -n far link set lo up || return
+	modprobe -q tun
+	"$LAB_SRC/selftests/slow_taps.py" near far far &
+	CARRIER=$!
+	local tries
+	for tries in $(seq 100); do
+		[ -e /sys/class/net/near ] && far ip link show far > /dev/null 2>&1 && break
+		sleep 0.1
+	done
+	ip link set near up && ip -n far link set far up && addresses near far
+}
+
+setup_gone() {
+	rdma link del lrnear 2> /dev/null
+	far rdma link del lrfar 2> /dev/null || rdma link del lrfar 2> /dev/null
+	[ -z "$CARRIER" ] || kill "$CARRIER"
+	ip xfrm policy flush 2> /dev/null
+	ip xfrm state flush 2> /dev/null
+	ip link del upper 2> /dev/null
+	ip link del red 2> /dev/null
+	ip link del near 2> /dev/null
+	ip netns del far 2> /dev/null
+	device_gone lrnear && device_gone lrfar
+	local tries
+	for tries in $(seq 100); do
+		[ -e /sys/class/net/near ] || return
+		sleep 0.1
+	done
+}
+
+devices() {
+	device_add lrnear "$UPPER" $NEAR_IP || return
+	far rdma link add lrfar type nhca netdev "$PEER" && device_ready lrfar $FAR_IP || return
+	ping -c 1 -W 5 $FAR_IP > /dev/null || [ "$1" = vrf ]
+}
+
+same_host_bytes() {
+	rdma statistic show link lrnear/1 -j | grep -o '"same_host_bytes":[0-9]*' | cut -d: -f2
+}
+
+# reads NAME ARGS...
+reads() {
+	local name=$1
+	shift
+	run "$name" late_reads -d lrnear -g "$(gid_of lrnear $NEAR_IP)" -D lrfar -G "$(gid_of lrfar $FAR_IP)" \
+		-n $((count / FEWER)) -w $((SETTLE * SLOWER)) ${CAPTURE:+-c "far:${LISTEN:-$PEER}"} -r "${SEED:-$RANDOM}" "$@"
+	grep '^#' "$LIB_TMP/run"
+}
+
+overwrite() {
+	local setup=$1 before
+	UPPER=near PEER=far LISTEN= CAPTURE=yes SETTLE=20 FEWER=1 CARRIER=
+	if ! "with_$setup" 2> "$LIB_TMP/setup"; then
+		skip "$setup" "this kernel cannot have it: $(tail -n 1 "$LIB_TMP/setup")"
+	elif ! devices "$setup"; then
+		notok "$setup" "no devices that reach each other"
+	else
+		before=$(same_host_bytes)
+		# The test of the test
+		[ "$setup" = delay ] && reads "$setup: buffers overwritten too early are seen" -x -q
+		reads "$setup: nothing is read late" "${kinds[@]}"
+		[ "$(same_host_bytes)" = "$before" ] ||
+			notok "$setup: all bytes travelled" "some went without packets"
+	fi
+	setup_gone
+}
+
+all_setups="pfifo fq fq_codel tbf htb cake delay reorder still software_gso no_sg tap bridge bond vlan macvlan"
+
+echo N > $SWITCH
+kmemleak_mark
+setups=${SETUPS:-$all_setups}
+for setup in ${setups//,/ }; do
+	overwrite "$setup"
+done
+kmemleak_check "kmemleak has nothing to say"
+tasks_check "no task hangs"
