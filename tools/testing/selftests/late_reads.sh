@@ -192,7 +192,7 @@ reads() {
 
 overwrite() {
 	local setup=$1 before
-	UPPER=near PEER=far LISTEN= CAPTURE=yes SETTLE=20 FEWER=1 CARRIER=
+	UPPER=near PEER=far LISTEN='' CAPTURE=yes SETTLE=20 FEWER=1 CARRIER=
 	if ! "with_$setup" 2> "$LIB_TMP/setup"; then
 		skip "$setup" "this kernel cannot have it: $(tail -n 1 "$LIB_TMP/setup")"
 	elif ! devices "$setup"; then
