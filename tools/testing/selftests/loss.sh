@@ -9,6 +9,8 @@
 # tier debug: long
 # lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200 --env FROM=5
 # tier rt: long
+# lab rt-debug: --kernel rt-debug --nodes 2 --cpus 2 --timeout 1800 --env FROM=5
+# tier rt-debug: long
 
 . "$LAB_SRC/selftests/traffic.sh"
 

@@ -5,6 +5,8 @@
 # lab: --nodes 2 --timeout 480
 # lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200
 # tier rt: long
+# lab rt-debug: --kernel rt-debug --nodes 2 --cpus 2 --timeout 1800
+# tier rt-debug: long
 
 . "$LAB_SRC/selftests/traffic.sh"
 

@@ -13,6 +13,8 @@
 # tier debug: long
 # lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200
 # tier rt: long
+# lab rt-debug: --kernel rt-debug --nodes 2 --cpus 2 --timeout 1800
+# tier rt-debug: long
 
 . "$LAB_SRC/selftests/lib.sh"
 

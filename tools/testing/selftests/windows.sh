@@ -9,6 +9,8 @@
 # tier backports: long
 # lab rt: --release rt --nodes 1 --cpus 2 --timeout 1200
 # tier rt: long
+# lab rt-debug: --kernel rt-debug --nodes 1 --cpus 2 --timeout 1800
+# tier rt-debug: long
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
