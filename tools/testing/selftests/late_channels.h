@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * late_reads: channels, whose buffers come back with a notice, with the completion of the work
- * request if there is no notice, with a cancel, and with the close of the channel; and memory
- * that the peer reads until it is deregistered.
+ * late_reads: channels, whose buffers come back with a notice, with a status if the notice is lost,
+ * with the completion of the work request if there is no notice, with a cancel, and with the close of
+ * the channel; and memory that the peer reads until it is deregistered.
  */
 #ifndef LATE_CHANNELS_H
 #define LATE_CHANNELS_H
@@ -15,15 +15,15 @@ enum ending {
 	/* RC only */
 	RETRY, RNR, ACCESS, READ_DEREG, READ_WINDOW,
 	ENDINGS,
-	CH_NOTICE = ENDINGS, CH_POSTED, CH_CANCEL, CH_CLOSE, CH_READ,
+	CH_NOTICE = ENDINGS, CH_STATUS, CH_POSTED, CH_CANCEL, CH_CLOSE, CH_READ,
 	ALL_ENDINGS,
 };
 
 static const char * const ending_names[ALL_ENDINGS] = {
 	"success", "flush", "reset", "destroy", "deregistration", "retries exceeded",
 	"RNR retries exceeded", "remote access error", "deregistration under READs",
-	"window closed under READs", "channel write, notice", "channel write, no notice",
-	"channel write, cancelled", "channel closed", "channel memory closed under reads",
+	"window closed under READs", "channel write, notice", "channel write, status",
+	"channel write, no notice", "channel write, cancelled", "channel closed", "channel memory closed under reads",
 };
 
 #define CH_JOB		4716
@@ -52,7 +52,7 @@ static void chan_open(int which)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 
 	side_select(which);
-	channel_make(c, CH_JOB, 0);
+	channel_make(c, CH_JOB, 64);
 	c->buf = pages(CH_MEMORY);
 	chan_reg(which);
 	verb(nhcadv_acquire_rcxts(c->qp, c->here.rcxts, RCXTS));
@@ -79,13 +79,26 @@ static void channels_make(void)
 	chans_meet();
 }
 
-static void chan_post(uint32_t i)
+/* A rule for faults of the peer's device, or "clear" */
+static void chan_faults(const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nhca/%s/faults", sides[1].name);
+	f = fopen(path, "w");
+	if (!f || fputs(text, f) == EOF || fclose(f))
+		die("%s: %s", path, text);
+}
+
+static struct nhcadv_transfer chan_transfer(uint32_t i)
 {
 	bool reads = chans.ending == CH_READ;
 	struct channel *c = &chans.c[reads], *other = &chans.c[!reads];
 	uint32_t segment = c->here.segment < other->here.segment ? c->here.segment :
 			   other->here.segment;
 	struct nhcadv_transfer t = {
+		.cookie = i,
 		.local_rcxt = c->here.rcxts[i], .remote_rcxt = other->here.rcxts[i],
 		.local_pvo = c->here.pvo + i * SLOT, .remote_pvo = other->here.pvo + i * SLOT,
 		.tid = chans.tid, .total = chans.length[i], .segment = segment,
@@ -97,6 +110,15 @@ static void chan_post(uint32_t i)
 		t.remote_pvo += chans.at[i];
 	else
 		t.local_pvo += chans.at[i];
+	return t;
+}
+
+static void chan_post(uint32_t i)
+{
+	struct nhcadv_transfer t = chan_transfer(i);
+	bool reads = chans.ending == CH_READ;
+	struct channel *c = &chans.c[reads];
+
 	start(c, i, chans.ending == CH_POSTED ? IBV_SEND_SIGNALED : 0);
 	if (reads)
 		nhcadv_wr_read(c->dv, &c->peer, &t);
@@ -129,11 +151,59 @@ static void chan_cancel(uint32_t i)
 	chan_returned(i);
 }
 
+/* What is not returned by now never will be, because packets were lost. */
+static void chan_cancel_rest(void)
+{
+	uint32_t i;
+
+	chans.ending = CH_CANCEL;
+	for (i = 0; i < RCXTS; i++)
+		if (!chans.returned[i])
+			chan_cancel(i);
+}
+
+/* The peer's notices are lost: ask whether it has all. */
+static void chan_ask(void)
+{
+	uint64_t end = now_ns() + 3000000000ULL, asked = 0;
+	struct channel *c = &chans.c[0];
+	const struct nhcadv_frame *f;
+	struct nhcadv_transfer t;
+	uint32_t left = RCXTS, i;
+	struct done d;
+
+	while (left && now_ns() < end) {
+		if (now_ns() - asked > 3000000) {
+			asked = now_ns();
+			for (i = 0; i < RCXTS; i++) {
+				t = chan_transfer(i);
+				if (!chans.returned[i])
+					post_probe(c, &t, 1000, 0);
+			}
+		}
+		if (poll_done(c->scq, &d) && d.wr_id < RCXTS)
+			die("the notice of write %u was not lost", (unsigned int)d.wr_id);
+		if (!poll_done(c->rcq, &d))
+			continue;
+		f = nhcadv_frame(c->qp, d.frame);
+		must(f);
+		i = f->cookie;
+		if (f->status == NHCADV_TRANSFER_COMPLETE && !chans.returned[i]) {
+			chan_returned(i);
+			left--;
+		}
+		verb(nhcadv_release_frame(c->qp, d.frame));
+	}
+	chan_faults("clear");
+	if (left)
+		chan_cancel_rest();
+}
+
 /* Packets may be lost: then a notice never comes, and the transfer is cancelled. */
 static void chan_wait(void)
 {
 	uint64_t end = now_ns() + 100000000ULL * (chans.ending == CH_POSTED ? 100 : 1);
-	uint32_t left = RCXTS, i;
+	uint32_t left = RCXTS;
 	struct done d;
 
 	while (left && now_ns() < end)
@@ -141,12 +211,8 @@ static void chan_wait(void)
 			chan_returned(d.wr_id);
 			left--;
 		}
-	if (!left)
-		return;
-	chans.ending = CH_CANCEL;
-	for (i = 0; i < RCXTS; i++)
-		if (!chans.returned[i])
-			chan_cancel(i);
+	if (left)
+		chan_cancel_rest();
 }
 
 static void chan_end(void)
@@ -155,6 +221,9 @@ static void chan_end(void)
 	uint32_t i;
 
 	switch (chans.ending) {
+	case CH_STATUS:
+		chan_ask();
+		break;
 	case CH_CANCEL:
 		for (i = 0; i < RCXTS; i++)
 			chan_cancel(i);
@@ -181,6 +250,8 @@ static void channels_batch(void)
 
 	chans.ending = CH_NOTICE + rnd() % (ALL_ENDINGS - CH_NOTICE);
 	chans.tid++;
+	if (chans.ending == CH_STATUS)
+		chan_faults("add drop send opcode rcxt_notice");
 	memset(chans.c[1].buf, 0, CH_MEMORY);
 	for (i = 0; i < RCXTS; i++) {
 		chans.at[i] = rnd() % 4096;

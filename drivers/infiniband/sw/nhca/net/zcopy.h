@@ -8,9 +8,8 @@
  * the order of transmission, so that a completion can wait for those of its request, and a device
  * is the domain that a deregistration waits for.
  *
- * Sends of a QP complete, and QPs, channels, regions and job memory are given up, when the
- * references are released.  Notices, cancellations and flushes of single channel writes do not
- * wait.
+ * Sends of a QP complete, channel writes are noticed, cancelled and flushed, and QPs, channels,
+ * rCxts, regions and job memory are given up, when the references are released.
  */
 #ifndef NHCA_NET_ZCOPY_H
 #define NHCA_NET_ZCOPY_H
@@ -101,8 +100,8 @@ u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 
 /**
  * nhca_zcopy_released - are all references up to @seq released?
- * @flow: if they are not, it is kicked at each release until they are
- * Context: the flow's send engine.
+ * @flow: if they are not, it is kicked at the next release
+ * Context: any.
  */
 bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 

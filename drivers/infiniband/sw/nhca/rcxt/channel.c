@@ -162,13 +162,14 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 /*
  * Take an rCxt back.  First nothing can begin any more, then the engines that copy for it are
  * waited for: each copies one packet.
- * Return: false if it is not the channel's.
+ * Return: may packets refer to pages that it wrote from?
  */
 static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
 	spinlock_t *lock = nhca_rcxt_lock(rd, id);
 	struct nhca_rcxt *rc;
+	bool wrote;
 
 	for (;;) {
 		spin_lock_bh(lock);
@@ -176,6 +177,7 @@ static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 			spin_unlock_bh(lock);
 			return false;
 		}
+		nhca_notice_forget(ch, rc);
 		/* also one that is complete: no tid is higher */
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
 		rc->tid = U32_MAX;
@@ -184,11 +186,12 @@ static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 		spin_unlock_bh(lock);
 		cond_resched();
 	}
+	wrote = rc->wrote;
 	spin_lock(&rd->lock);
 	nhca_rcxt_release(&rd->pool, &ch->rcxts, rc);
 	spin_unlock(&rd->lock);
 	spin_unlock_bh(lock);
-	return true;
+	return wrote;
 }
 
 static void channel_take_back_all(struct nhca_channel *ch)
@@ -269,6 +272,7 @@ static bool channel_has(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 {
 	struct nhca_rcxt_id id;
+	bool wrote = false;
 	u32 i;
 
 	for (i = 0; i < count; i++) {
@@ -278,9 +282,15 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	}
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
-		channel_take_back(ch, &id);
+		wrote |= channel_take_back(ch, &id);
 		cond_resched();
 	}
+	/* rCxts that only receive, or whose writes are complete, are given back at once */
+	if (!wrote)
+		return 0;
+	/* the send engine may be at their transfers, and then the program gets its buffers back */
+	synchronize_rcu_expedited();
+	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
 	return 0;
 }
 
@@ -404,6 +414,9 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->list);
 	INIT_LIST_HEAD(&ch->ready);
 	INIT_LIST_HEAD(&ch->sending);
+	INIT_LIST_HEAD(&ch->ended);
+	ch->noticed.first = NHCA_RCXT_NONE;
+	ch->noticed.last = NHCA_RCXT_NONE;
 	INIT_LIST_HEAD(&ch->free);
 	INIT_LIST_HEAD(&ch->order);
 	spin_lock_init(&ch->lock);
@@ -499,6 +512,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	list_del(&ch->list);
 	mutex_unlock(&ch->rd->mutex);
 	list_splice_tail_init(&ch->asked, &ch->sending);
+	list_splice_tail_init(&ch->ended, &ch->sending);
 	list_for_each_entry_safe(s, next, &ch->sending, list) {
 		nhca_av_put(s->av);
 		if (s->answer)

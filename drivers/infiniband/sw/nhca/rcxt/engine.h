@@ -31,7 +31,7 @@
  * quantum that begins before it is used up is finished, so that a pass is 2 MiB at most
  */
 #define NHCA_CH_PASS		256u
-/* answers of a channel that has failed which one turn forgets */
+/* answers of a channel that has failed which one turn forgets, and notices that it completes */
 #define NHCA_CH_FORGET		64u
 /* ways to peers that a channel remembers, for notices and answers */
 #define NHCA_CH_WAYS		8
@@ -85,7 +85,7 @@ enum nhca_turn {
 
 /**
  * struct nhca_sending - a transfer whose packets are being sent
- * @list:    in nhca_channel.sending or .asked
+ * @list:    in nhca_channel.sending, .asked or .ended
  * @order:   writes: in nhca_channel.order
  * @answer:  payload of a peer's read, from kmalloc(); else a write of ours, one of
  *           nhca_channel.writes
@@ -99,6 +99,8 @@ enum nhca_turn {
  * @clock:   nhca_trace_clock() when it began
  * @next:    number of the next packet
  * @left:    packets to send from there on
+ * @zcopy:   nhca_zcopy_seq() behind its last packet so far
+ * @status:  writes in nhca_channel.ended: what they complete with; else IB_WC_SUCCESS
  * @qpn:     the peer's channel
  * @rx:      what all packets have in common
  */
@@ -118,6 +120,8 @@ struct nhca_sending {
 	u64 clock;
 	u32 next;
 	u32 left;
+	u32 zcopy;
+	enum ib_wc_status status;
 	u32 qpn;
 	struct nhca_rxeth rx;
 };
@@ -144,6 +148,9 @@ struct nhca_channel_counts {
  * @clock:   nhca_trace_clock() then
  * @sending: transfers that take turns
  * @writes, @free: those of them that are ours
+ * @ended:   writes that have failed, which complete when no packet refers to their pages any more
+ * @cancelling: the work request at @cancel_index has cancelled, and completes when the references
+ *           up to @cancel_zcopy are released
  * @order:   the same that are under way, in the order of their places in the FIFO
  * @psn:     of the next packet
  * @burst:   packets of the turn, which leave at its end, or before one by another way
@@ -151,6 +158,8 @@ struct nhca_channel_counts {
  *
  * @lock:    what follows; short
  * @asked:   answers that no engine has looked at
+ * @noticed: rCxts that are RELEASING, the first notice first: indices, or NHCA_RCXT_NONE; it
+ *           changes with the rCxt's lock held, too
  * @fifo:    receive FIFO
  * @violation: of struct nhca_channel_info; @told: of it
  * @ways:    to peers that we answer, the oldest of which is replaced; @next_way, @way_misses
@@ -185,6 +194,10 @@ struct nhca_channel {
 	struct nhca_send_wqe *wqe;
 	u64 clock;
 	struct list_head sending;
+	struct list_head ended;
+	bool cancelling;
+	u32 cancel_index;
+	u32 cancel_zcopy;
 	struct list_head free;
 	struct nhca_sending *writes;
 	struct list_head order;
@@ -194,6 +207,10 @@ struct nhca_channel {
 	/* all below */
 	spinlock_t lock;
 	struct list_head asked;
+	struct {
+		u32 first;
+		u32 last;
+	} noticed;
 	struct nhca_fifo fifo;
 	bool told;
 	struct {
@@ -314,7 +331,10 @@ static inline u32 nhca_send_shares(u32 len)
 /* end transfers of an rCxt that nothing is sent of any more: cancelled ones.  The channel's turn */
 void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 
-/* forget a transfer; @status of a write's work request */
+/*
+ * forget a transfer; @status of a write's work request.  One that failed completes when no packet
+ * refers to its pages any more
+ */
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
 
 /* what every packet of a channel has in its BTH */
@@ -333,6 +353,39 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a fence: cancel the transfer, and answer if no byte of it lands any more */
 void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/* ---- notice.c: a transfer is complete when its notice has come and its pages are free ---- */
+
+/* a notice from a peer; softirq, RCU read side, no lock held */
+void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/* the rCxt is RELEASING, in the channel's turn: nhca_notice_complete() follows; rCxt's lock */
+void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
+
+/* a peer's read is answered, and @x is of it: tell the program; no lock held */
+void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *local,
+			  const struct nhca_rxeth *x, u32 reader);
+
+/**
+ * nhca_notice_early - is a status that says what a notice does too early to be told?
+ * @rc: the rCxt that it came to
+ * @x:  of the status
+ * Who asked takes it for lost, and asks again.
+ * Context: any, rCxt's lock.
+ * Return: true: it says that a write is done of which packets are made, or in the stack.
+ */
+bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
+		       const struct nhca_rxeth *x);
+
+/* the rCxt is given back: it completes nothing any more; rCxt's lock */
+void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
+
+/**
+ * nhca_notice_complete - complete writes whose pages have been released
+ * Context: the channel's turn.
+ * Return: true: there may be more; false: nothing is left, or a release kicks the channel.
+ */
+bool nhca_notice_complete(struct nhca_channel *ch);
 
 /* ---- recv.c ---- */
 

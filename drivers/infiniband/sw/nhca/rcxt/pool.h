@@ -35,6 +35,8 @@
  *                     needed no notice
  * @NHCA_RCXT_SENDING: its channel writes to a peer
  * @NHCA_RCXT_WAITING: all of that is sent, and a notice is to come
+ * @NHCA_RCXT_RELEASING: that has come, and packets still refer to the transfer's pages: it is
+ *                     complete when they are released
  * @NHCA_RCXT_READING: its channel reads from a peer: payload is to come
  * @NHCA_RCXT_SINKING: a peer writes: some of the payload has come
  * @NHCA_RCXT_ANSWERING: a peer reads: payload is to be sent
@@ -47,6 +49,7 @@ enum nhca_rcxt_state {
 	NHCA_RCXT_IDLE,
 	NHCA_RCXT_SENDING,
 	NHCA_RCXT_WAITING,
+	NHCA_RCXT_RELEASING,
 	NHCA_RCXT_READING,
 	NHCA_RCXT_SINKING,
 	NHCA_RCXT_ANSWERING,
@@ -64,6 +67,7 @@ enum nhca_rcxt_state {
  * @next, @prev: in the pool: the next free one; acquired: neighbours in the channel's list
  * @total:   bytes of the transfer
  * @missing: packets that have not come (READING, SINKING)
+ * @zcopy:   the newest zero-copy reference to its pages: nhca_zcopy_seq() (WAITING, RELEASING)
  * @segment: bytes of each packet but the last
  * @copies:  engines that are copying payload for it now, of this tid (the reference's outstanding
  *           DMA count)
@@ -71,10 +75,13 @@ enum nhca_rcxt_state {
  * @notify:  NHCA_RX_NOTIFY_*
  * @noticed: SENDING, ANSWERING: the notice has come before the last packet left
  * @map_kept: @map is allocated
+ * @wrote:   its channel wrote, and packets may refer to pages of that: the write is not complete
  * @pvo:     where the transfer's first byte goes
+ * @line_next, @line_prev: neighbours in nhca_channel.noticed (RELEASING)
  * @bits:    which packets have come, if they are NHCA_RCXT_FEW at most
  * @map:     the same if they are more; owned: allocated when the transfer begins, freed when it
  *           ends, in whatever way (tid.c); at most NHCA_RCXT_MAX_PACKETS bits
+ * @noticed_by: QPN of the channel that has sent the notice (@noticed)
  * @cookie:  of the work request that began the transfer here
  */
 struct nhca_rcxt {
@@ -84,18 +91,29 @@ struct nhca_rcxt {
 	u32 next;
 	u32 prev;
 	u32 total;
-	u32 missing;
+	union {
+		u32 missing;
+		u32 zcopy;
+	};
 	u16 segment;
 	u16 copies;
 	u8 state;
 	u8 notify;
-	bool noticed;
-	bool map_kept;
+	bool noticed:1;
+	bool map_kept:1;
+	bool wrote:1;
 	u32 uid;
-	u64 pvo;
+	union {
+		u64 pvo;
+		struct {
+			u32 line_next;
+			u32 line_prev;
+		};
+	};
 	union {
 		unsigned long bits[NHCA_RCXT_FEW / BITS_PER_LONG];
 		unsigned long *map;
+		u32 noticed_by;
 	};
 	u64 cookie;
 };

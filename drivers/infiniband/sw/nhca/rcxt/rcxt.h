@@ -11,9 +11,10 @@
  *                          Let go of while bytes are copied.  No two at a time
  *   a device's pool lock   the pool, and the channels' lists of the rCxts that they have
  *
- * and alone: a channel's lock (what the receive engines leave in it), and a device's line of
- * channels that have something to send.  Who has a channel's turn in that line has its send
- * engine to himself, without a lock.
+ *   a channel's lock       what the receive engines leave in it
+ *
+ * and alone, or innermost: a device's line of channels that have something to send.  Whoever has a
+ * channel's turn in that line has its send engine, without a lock.
  * CQ locks nest inside all of them.  None is taken in a live section, and none is held in one.
  */
 #ifndef NHCA_RCXT_H
@@ -98,7 +99,7 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 
 /**
  * nhca_channel_release - give rCxts back, all of them or none
- * Waits until no engine copies for them.
+ * Waits until no engine copies for them, and no packet refers to pages of their transfers.
  * Return: 0; -ENOENT: one of them is not the channel's.
  */
 int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);

@@ -219,44 +219,6 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	}
 }
 
-/* ---- notices ---- */
-
-static void recv_notice(struct nhca_channel *ch, struct nhca_rx *rx)
-{
-	const struct nhca_rxeth *x = &rx->hdr.rx;
-	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	struct nhca_cqe cqe = {
-		.opcode = NHCA_WC_CH_WRITE,
-		.byte_len = x->total,
-		.src_qp = x->src_channel,
-		.chan = {
-			.rcxt_index = x->rcxt.index,
-			.rcxt_key = x->rcxt.key,
-			.tid = x->tid,
-		},
-	};
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
-	enum nhca_rcxt_lookup lookup;
-	struct nhca_rcxt *rc;
-	bool answered = false;
-
-	spin_lock(lock);
-	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
-	if (!lookup) {
-		answered = rc->state == NHCA_RCXT_ANSWERING || rc->state == NHCA_RCXT_ANSWERED;
-		cqe.wr_id = rc->cookie;
-		verdict = nhca_rcxt_notice(rc, x);
-	}
-	spin_unlock(lock);
-	if (nhca_recv_refused(ch, x, lookup, verdict))
-		return;
-	if (answered) {
-		cqe.wr_id = x->cookie;
-		cqe.opcode = NHCA_WC_CH_REMOTE_READ;
-	}
-	nhca_channel_complete(ch, answered, &cqe, false);
-}
-
 /* ---- the receive FIFO ---- */
 
 /* Return: the place of a frame that is the caller's to fill, or NULL: the FIFO is full. */
@@ -330,13 +292,16 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
 
 	spin_lock(lock);
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup && nhca_notice_early(ch, rc, x))
+		verdict = NHCA_RCXT_BUSY;
 	spin_unlock(lock);
-	if (!nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE))
+	if (!nhca_recv_refused(ch, x, lookup, verdict))
 		recv_fifo(ch, rx);
 }
 
@@ -399,7 +364,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		recv_payload(ch, rx, true);
 		break;
 	case NHCA_RX_NOTICE:
-		recv_notice(ch, rx);
+		nhca_notice_rx(ch, rx);
 		break;
 	case NHCA_RX_STATUS:
 		recv_status(ch, rx);

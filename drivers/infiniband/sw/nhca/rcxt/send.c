@@ -25,7 +25,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 		h->notice |= NHCA_NOTICE_TAKES_BARE | NHCA_NOTICE_BARE;
 }
 
-void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
+static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
 	list_del(&s->list);
 	nhca_av_put(s->av);
@@ -35,22 +35,63 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 		nhca_take_done(ch, s, status);
 }
 
-/* Is anything of the transfer (still) to be sent? */
-static bool send_wanted(struct nhca_channel *ch, const struct nhca_sending *s)
+void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
-	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
-	struct nhca_rcxt *rc;
-	bool wanted;
-
-	spin_lock_bh(lock);
-	wanted = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
-		 nhca_rcxt_sends(rc, s->rx.tid);
-	spin_unlock_bh(lock);
-	return wanted;
+	/* answers are copies, and success says that the packets are made: a notice will follow */
+	if (s->answer || status == IB_WC_SUCCESS || nhca_zcopy_released(ch->flow, s->zcopy)) {
+		send_done(ch, s, status);
+		return;
+	}
+	s->status = status;
+	list_move_tail(&s->list, &ch->ended);
 }
 
 /*
- * The last packet has left, or @refused: memory protection stood in the way.  That is no error if
+ * What waited for packets to be released.  A release of what still waits kicks the channel.
+ * Return: true: there may be more to do, or room for more writes.
+ */
+static bool send_released(struct nhca_channel *ch)
+{
+	struct nhca_sending *s, *next;
+	bool more = false;
+
+	list_for_each_entry_safe(s, next, &ch->ended, list) {
+		if (!nhca_zcopy_released(ch->flow, s->zcopy))
+			break;
+		send_done(ch, s, s->status);
+		more = true;
+	}
+	return nhca_notice_complete(ch) || more;
+}
+
+/**
+ * enum send_rest - what is still to be done of a transfer
+ * @SEND_NOTHING: it was cancelled, or its rCxt was released
+ * @SEND_PACKETS: send them
+ * @SEND_NO_MORE: the peer says that all is in place
+ */
+enum send_rest {
+	SEND_NOTHING,
+	SEND_PACKETS,
+	SEND_NO_MORE,
+};
+
+static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sending *s)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
+	enum send_rest rest = SEND_NOTHING;
+	struct nhca_rcxt *rc;
+
+	spin_lock_bh(lock);
+	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
+	    nhca_rcxt_sends(rc, s->rx.tid))
+		rest = rc->noticed ? SEND_NO_MORE : SEND_PACKETS;
+	spin_unlock_bh(lock);
+	return rest;
+}
+
+/*
+ * No packet is to follow, or @refused: memory protection stood in the way.  That is no error if
  * nothing of the transfer is wanted any more: it was cancelled, its rCxt was released, or the peer
  * has said that all is in place; then the memory was free to go.
  * Return: how it has ended.
@@ -61,6 +102,7 @@ static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_se
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
 	enum ib_wc_status status = IB_WC_WR_FLUSH_ERR;
 	struct nhca_rcxt *rc;
+	bool noticed = false;
 
 	spin_lock_bh(lock);
 	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
@@ -69,11 +111,17 @@ static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_se
 			nhca_rcxt_end(&ch->rd->pool, rc, NHCA_RCXT_VIOLATED);
 			status = IB_WC_LOC_PROT_ERR;
 		} else {
-			nhca_rcxt_sent(rc, s->rx.tid);
+			if (!s->answer)
+				rc->zcopy = s->zcopy;
+			noticed = nhca_rcxt_sent(rc, s->rx.tid);
+			if (noticed && !s->answer)
+				nhca_notice_wait(ch, rc);
 			status = IB_WC_SUCCESS;
 		}
 	}
 	spin_unlock_bh(lock);
+	if (noticed && s->answer)
+		nhca_notice_answered(ch, &s->local, &s->rx, s->qpn);
 	return status;
 }
 
@@ -212,6 +260,7 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 			}
 			n = 1;
 		}
+		s->zcopy = nhca_zcopy_seq(ch->flow);
 		send_count(ch, s, n);
 		ch->psn = (ch->psn + n) & NHCA_PSN_MASK;
 		s->next += n;
@@ -236,9 +285,15 @@ static int send_next(struct nhca_channel *ch, u32 left)
 
 	if (!s)
 		return 0;
-	if (!send_wanted(ch, s)) {
+	switch (send_rest(ch, s)) {
+	case SEND_NOTHING:
 		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 		return 1;
+	case SEND_NO_MORE:
+		nhca_send_end(ch, s, send_over(ch, s, false));
+		return 1;
+	default:
+		break;
 	}
 	list_move_tail(&s->list, &ch->sending);
 	/* @s may be gone after its last packet */
@@ -253,7 +308,8 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 	/* answers that nobody wants any more end in their turn, without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
-		if (s->local.index == id->index && !send_wanted(ch, s))
+		if (s->local.index == id->index && !s->status &&
+		    send_rest(ch, s) == SEND_NOTHING)
 			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 }
 
@@ -312,10 +368,13 @@ static bool send_forget(struct nhca_channel *ch)
 	for (n = 0; n < NHCA_CH_FORGET; n++) {
 		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
 		if (!s)
-			return nhca_take_flush(ch);
+			break;
 		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 	}
-	return true;
+	if (n == NHCA_CH_FORGET)
+		return true;
+	/* a cancel may be among what is flushed; a release kicks the channel */
+	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_take_flush(ch);
 }
 
 bool nhca_send_turn(struct nhca_channel *ch, u32 *budget)
@@ -323,9 +382,11 @@ bool nhca_send_turn(struct nhca_channel *ch, u32 *budget)
 	/* not what is left of the budget: the last in line would always get less than its due */
 	int quantum = min(READ_ONCE(ch->quantum), NHCA_CH_PASS), left = quantum;
 	struct nhca_burst burst = {};
-	u32 used;
 	bool more;
+	u32 used;
 
+	/* first, so that writes have room */
+	send_released(ch);
 	if (nhca_channel_failed(ch)) {
 		/* costs as much as packets would */
 		left = 0;
@@ -336,6 +397,8 @@ bool nhca_send_turn(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
+	/* what waits from now on asks to be kicked */
+	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);
 	return more;

@@ -352,7 +352,10 @@ static enum nhca_taken take_late(struct nhca_channel *ch, int err)
 {
 	switch (err) {
 	case -EBUSY:
-		/* a transfer of the rCxt is being sent, in this channel's own turn: after it */
+		/*
+		 * A transfer of the rCxt is being sent, in this channel's own turn: after it.  Or
+		 * its packets are to be released, which kicks the channel.
+		 */
 		return NHCA_TAKEN_NONE;
 	case -EALREADY:
 		/* nothing of it is missing any more */
@@ -399,6 +402,7 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 		.to = wr->remote_pvo,
 		.next = wr->offset / wr->segment,
 		.left = nhca_rcxt_packets(wr->length, wr->segment),
+		.zcopy = nhca_zcopy_seq(ch->flow),
 		.qpn = wqe->chan.remote_qpn,
 	};
 	take_rxeth(ch, &s->rx);
@@ -454,7 +458,8 @@ static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_TAKEN_PACKET;
 }
 
-static enum nhca_taken take_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+/* No packet is made of the transfer any more, and none is received.  Return: 0, or why not. */
+static int take_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	u32 tid = ch->wqe->rcxt[0].tid;
 	struct nhca_rcxt *rc;
@@ -471,10 +476,30 @@ static enum nhca_taken take_cancel(struct nhca_channel *ch, const struct nhca_rc
 		take_unlock(ch, id);
 	}
 	if (err)
-		return take_late(ch, err);
+		return err;
 	/* what was made of it leaves before this is done */
 	nhca_burst_flush(ch->burst);
 	nhca_send_sweep(ch, id);
+	return 0;
+}
+
+/* The program gets its buffer back: this waits for what packets refer to. */
+static enum nhca_taken take_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	int err;
+
+	if (!ch->cancelling || ch->cancel_index != ch->taken) {
+		err = take_cancel_begin(ch, id);
+		if (err)
+			return take_late(ch, err);
+		ch->cancelling = true;
+		ch->cancel_index = ch->taken;
+		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
+	}
+	/* a release kicks the channel, which then looks at the work request anew */
+	if (!nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
+		return NHCA_TAKEN_NONE;
+	ch->cancelling = false;
 	return take_end(ch, IB_WC_SUCCESS, 0);
 }
 

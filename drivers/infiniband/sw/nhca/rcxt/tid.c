@@ -155,6 +155,7 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
 	case NHCA_RCXT_ANSWERING:
 		return NHCA_RCXT_BUSY;
@@ -223,6 +224,7 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
 	case NHCA_RCXT_SINKING:
 	case NHCA_RCXT_ANSWERING:
@@ -251,6 +253,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 		break;
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_RELEASING:
 		break;
 	case NHCA_RCXT_DONE:
 		return NHCA_RCXT_DUPLICATE;
@@ -263,10 +266,20 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 		return NHCA_RCXT_MISMATCH;
 	if (rc->noticed)
 		return NHCA_RCXT_DUPLICATE;
-	/* the last packets, which the peer did not need, are still being sent */
 	rc->noticed = true;
-	if (rc->state == NHCA_RCXT_WAITING || rc->state == NHCA_RCXT_ANSWERED)
+	rc->noticed_by = x->src_channel;
+	switch (rc->state) {
+	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_ANSWERING:
+		/* the last packets, which the peer did not need, are still made of the memory */
+		return NHCA_RCXT_LATER;
+	case NHCA_RCXT_WAITING:
+		rc->state = NHCA_RCXT_RELEASING;
+		break;
+	default:
+		/* answers are copies */
 		rc->state = NHCA_RCXT_DONE;
+	}
 	return NHCA_RCXT_TAKE;
 }
 
@@ -319,6 +332,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
 		return NHCA_RCXT_BUSY;
 	}
@@ -335,7 +349,8 @@ static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment
 {
 	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))
 		return -EINVAL;
-	if (rc->state == NHCA_RCXT_SENDING || rc->state == NHCA_RCXT_ANSWERING)
+	if (rc->state == NHCA_RCXT_SENDING || rc->state == NHCA_RCXT_RELEASING ||
+	    rc->state == NHCA_RCXT_ANSWERING)
 		return -EBUSY;
 	return rc->copies ? -EAGAIN : 0;
 }
@@ -349,6 +364,7 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
 		return err;
 	map_free(pool, rc);
 	begin(rc, NHCA_RCXT_SENDING, tid, total, segment, notify);
+	rc->wrote = true;
 	rc->cookie = cookie;
 	return 0;
 }
@@ -362,6 +378,7 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 		rc->state = NHCA_RCXT_SENDING;
 		return 0;
 	case NHCA_RCXT_SENDING:
+	case NHCA_RCXT_RELEASING:
 		return -EBUSY;
 	case NHCA_RCXT_DONE:
 		return -EALREADY;
@@ -383,19 +400,20 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 	return 0;
 }
 
-void nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
+bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
 {
 	bool answer = rc->state == NHCA_RCXT_ANSWERING;
 	u8 wanted = answer ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
 
 	if (!nhca_rcxt_sends(rc, tid))
-		return;
+		return false;
 	if (rc->noticed)
-		rc->state = NHCA_RCXT_DONE;
+		rc->state = answer ? NHCA_RCXT_DONE : NHCA_RCXT_RELEASING;
 	else if (rc->notify & wanted)
 		rc->state = answer ? NHCA_RCXT_ANSWERED : NHCA_RCXT_WAITING;
 	else
 		rc->state = NHCA_RCXT_IDLE;
+	return rc->noticed;
 }
 
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid)
@@ -404,6 +422,8 @@ int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid)
 		return -EINVAL;
 	if (tid == rc->tid && rc->state == NHCA_RCXT_DONE)
 		return -EALREADY;
+	if (rc->state == NHCA_RCXT_RELEASING)
+		return -EBUSY;
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_IDLE);
 	rc->tid = tid;
 	return 0;

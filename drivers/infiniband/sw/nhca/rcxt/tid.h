@@ -33,6 +33,7 @@
  *                       it, then nhca_rcxt_sent().  Notice: complete the work request.
  * @NHCA_RCXT_WAIT:      an engine still copies for the transfer before: look again, with the
  *                       lock laid down in between.  It copies a batch at most, in a live section.
+ * @NHCA_RCXT_LATER:     a notice, and packets are still being made: nhca_rcxt_sent() says when
  * @NHCA_RCXT_STALE:     tid lower, or of a transfer that was cancelled
  * @NHCA_RCXT_DUPLICATE: this packet has come, or the transfer is complete
  * @NHCA_RCXT_DEAD:      the transfer has been refused by memory protection
@@ -44,6 +45,7 @@
 enum nhca_rcxt_verdict {
 	NHCA_RCXT_TAKE = 0,
 	NHCA_RCXT_WAIT,
+	NHCA_RCXT_LATER,
 	NHCA_RCXT_STALE,
 	NHCA_RCXT_DUPLICATE,
 	NHCA_RCXT_DEAD,
@@ -93,7 +95,10 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 
 /**
  * nhca_rcxt_notice - the peer has all bytes in place
- * Context: any, rCxt's lock.  Return: TAKE once a transfer: complete @rc->cookie.
+ * Context: any, rCxt's lock.
+ * Return: TAKE once a transfer: the answer to a read is complete, a write when no packet refers to
+ * its pages any more: until nhca_rcxt_released() it is RELEASING.  LATER instead, if packets are
+ * still being made of the transfer.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
@@ -136,7 +141,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
  * @notify: with NHCA_RX_NOTIFY_INITIATOR a notice will come
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends, then nhca_rcxt_sent().  -EINVAL: sizes, or tid not higher; -EBUSY:
- * it is being sent from; -EAGAIN: as WAIT.
+ * it is being sent from, or RELEASING; -EAGAIN: as WAIT.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
@@ -146,8 +151,9 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * status says are missing.  The tid is the same; the peer's bitmap sees to it that each
  * packet lands once.
  * Context: any, rCxt's lock.
- * Return: 0: as nhca_rcxt_begin_write().  -EALREADY: the notice has come meanwhile; -EBUSY: it is
- * being sent from; -EINVAL: not this tid, not these sizes, or nothing that waits for a notice.
+ * Return: 0: as nhca_rcxt_begin_write().  -EALREADY: it has completed meanwhile; -EBUSY: it is
+ * being sent from, or RELEASING; -EINVAL: not this tid, not these sizes, or nothing that waits for
+ * a notice.
  */
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment);
 
@@ -170,14 +176,23 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 /**
  * nhca_rcxt_sent - the last packet has left; fine if the transfer was cancelled meanwhile
  * Context: any, rCxt's lock.
+ * Return: true: the notice has come before: as nhca_rcxt_notice() with TAKE.
  */
-void nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid);
+bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid);
+
+/* A write that is RELEASING is complete; rCxt's lock. */
+static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
+{
+	rc->state = NHCA_RCXT_DONE;
+	rc->wrote = false;
+}
 
 /**
  * nhca_rcxt_cancel - forget the transfer, and refuse what comes of it and of any before
  * @tid: not lower than the latest; a higher one bars the tids up to it
  * Once nhca_rcxt_quiet() says so no byte of it lands any more, and no completion comes.
- * Context: any, rCxt's lock.  Return: 0; -EINVAL: tid lower; -EALREADY: it is complete.
+ * Context: any, rCxt's lock.
+ * Return: 0; -EINVAL: tid lower; -EALREADY: it is complete; -EBUSY: it is RELEASING.
  */
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid);
 

@@ -16,13 +16,15 @@
 
 /**
  * struct model - an rCxt, told rather than computed
+ * @wrote: whether packets may refer to what was written; whatever has begun since
  * @copying: copies that are under way: of @copies packets each
  * @what: whose transfer the tid belongs to; NOTHING: to none that is of interest any more
  * @got:  which packets have come
  * @in_place: packets that are
- * @sent, @told, @complete, @refused: what has become of it
+ * @sent, @told, @releasing, @complete, @refused: what has become of it
  */
 struct model {
+	bool wrote;
 	u32 copying;
 	u32 copies[COPIES];
 	enum { NOTHING, OWN_WRITE, OWN_READ, PEER_WRITE, PEER_READ } what;
@@ -35,6 +37,7 @@ struct model {
 	u32 in_place;
 	bool sent;
 	bool told;
+	bool releasing;
 	bool complete;
 	bool refused;
 };
@@ -204,27 +207,34 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	if (m->told)
 		return NHCA_RCXT_DUPLICATE;
 	m->told = true;
-	m->complete = m->sent;
+	/* nobody is told while packets are made of the memory */
+	if (!m->sent)
+		return NHCA_RCXT_LATER;
+	m->complete = m->what == PEER_READ;
+	m->releasing = m->what == OWN_WRITE;
 	return NHCA_RCXT_TAKE;
 }
 
-static void model_sent(struct model *m)
+/* Return: has the notice come before? */
+static bool model_sent(struct model *m)
 {
 	u8 side = m->what == PEER_READ ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
 
 	if (m->sent || (m->what != OWN_WRITE && m->what != PEER_READ))
-		return;
+		return false;
 	m->sent = true;
-	m->complete = m->told;
+	m->complete = m->told && m->what == PEER_READ;
+	m->releasing = m->told && m->what == OWN_WRITE;
 	if (!(m->notify & side))
 		m->what = NOTHING;
+	return m->told;
 }
 
 static int model_may_begin(const struct model *m, u32 tid)
 {
 	if (tid <= m->tid)
 		return -EINVAL;
-	if ((m->what == OWN_WRITE || m->what == PEER_READ) && !m->sent)
+	if (m->releasing || ((m->what == OWN_WRITE || m->what == PEER_READ) && !m->sent))
 		return -EBUSY;
 	return m->copying ? -EAGAIN : 0;
 }
@@ -237,7 +247,7 @@ static int model_again(struct model *m, u32 tid)
 		return -EALREADY;
 	if (m->what != OWN_WRITE)
 		return -EINVAL;
-	if (!m->sent)
+	if (!m->sent || m->releasing)
 		return -EBUSY;
 	m->sent = false;
 	return 0;
@@ -249,6 +259,8 @@ static int model_cancel(struct model *m, u32 tid)
 		return -EINVAL;
 	if (tid == m->tid && m->complete)
 		return -EALREADY;
+	if (m->releasing)
+		return -EBUSY;
 	m->what = NOTHING;
 	m->complete = false;
 	m->tid = tid;
@@ -371,7 +383,7 @@ static void step_peer(struct kunit *test, struct tid_fixture *f)
 		enum nhca_rcxt_verdict want = model_notice(&f->m, &x);
 
 		expect_verdict(test, f, "notice", nhca_rcxt_notice(f->rc, &x), want);
-		f->notices += !want;
+		f->notices += !want || want == NHCA_RCXT_LATER;
 	}
 }
 
@@ -385,8 +397,10 @@ static void step_own(struct kunit *test, struct tid_fixture *f)
 		want = model_may_begin(&f->m, tid);
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_write(&f->pool, f->rc, tid, x.total,
 							    x.segment, x.notify, tid), want);
-		if (!want)
+		if (!want) {
 			model_begin(&f->m, OWN_WRITE, tid, x.total, x.segment, x.notify);
+			f->m.wrote = true;
+		}
 	} else {
 		want = model_may_begin(&f->m, tid);
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, tid, x.total, x.segment,
@@ -412,10 +426,15 @@ static void step_send(struct kunit *test, struct tid_fixture *f)
 		     (f->m.what == OWN_WRITE || f->m.what == PEER_READ);
 
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_sends(f->rc, tid), sends);
-	if (draw(f, 3)) {
-		nhca_rcxt_sent(f->rc, tid);
-		if (tid == f->m.tid)
-			model_sent(&f->m);
+	if (f->m.releasing && draw(f, 2)) {
+		KUNIT_ASSERT_EQ(test, (u32)f->rc->state, (u32)NHCA_RCXT_RELEASING);
+		nhca_rcxt_released(f->rc);
+		f->m.releasing = false;
+		f->m.complete = true;
+		f->m.wrote = false;
+	} else if (draw(f, 3)) {
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_sent(f->rc, tid),
+				tid == f->m.tid && model_sent(&f->m));
 	} else if (f->m.segment) {
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_again(f->rc, tid, f->m.total,
 							    f->m.segment), model_again(&f->m, tid));
@@ -518,6 +537,7 @@ static void rcxt_tid_history(struct kunit *test)
 		}
 		KUNIT_ASSERT_EQ(test, f->rc->tid, f->m.tid);
 		KUNIT_ASSERT_EQ(test, (u32)f->rc->copies, f->m.copying);
+		KUNIT_ASSERT_EQ(test, (bool)f->rc->wrote, f->m.wrote);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
 		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "verdict %u", i);

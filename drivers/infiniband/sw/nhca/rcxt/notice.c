@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Notices: the peer has all bytes of a write, or of a read that was answered.  With one the program
+ * gets its buffer back, so that no packet may be made of it, or refer to its pages, any more: some
+ * that the peer did not need, because they were sent again or are late, may still be in the stack
+ * (Documentation/rcxt.rst, "Buffers").  A write waits for them in the channel's line, and completes
+ * in the channel's turn.
+ */
+#include "engine.h"
+
+static struct nhca_rcxt *line_entry(struct nhca_channel *ch, u32 index)
+{
+	return &ch->rd->pool.rcxts[index];
+}
+
+static void line_add(struct nhca_channel *ch, struct nhca_rcxt *rc)
+{
+	u32 index = nhca_rcxt_index(&ch->rd->pool, rc);
+
+	spin_lock_bh(&ch->lock);
+	rc->line_next = NHCA_RCXT_NONE;
+	rc->line_prev = ch->noticed.last;
+	if (ch->noticed.last != NHCA_RCXT_NONE)
+		line_entry(ch, ch->noticed.last)->line_next = index;
+	else
+		WRITE_ONCE(ch->noticed.first, index);
+	ch->noticed.last = index;
+	spin_unlock_bh(&ch->lock);
+}
+
+static void line_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
+{
+	spin_lock_bh(&ch->lock);
+	if (rc->line_next != NHCA_RCXT_NONE)
+		line_entry(ch, rc->line_next)->line_prev = rc->line_prev;
+	else
+		ch->noticed.last = rc->line_prev;
+	if (rc->line_prev != NHCA_RCXT_NONE)
+		line_entry(ch, rc->line_prev)->line_next = rc->line_next;
+	else
+		WRITE_ONCE(ch->noticed.first, rc->line_next);
+	spin_unlock_bh(&ch->lock);
+}
+
+/* Return: is there an rCxt in the line?  It may be taken back meanwhile. */
+static bool line_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
+{
+	if (READ_ONCE(ch->noticed.first) == NHCA_RCXT_NONE)
+		return false;
+	spin_lock_bh(&ch->lock);
+	id->index = ch->noticed.first;
+	if (id->index != NHCA_RCXT_NONE)
+		id->key = line_entry(ch, id->index)->key;
+	spin_unlock_bh(&ch->lock);
+	return id->index != NHCA_RCXT_NONE;
+}
+
+static void notice_cqe(struct nhca_cqe *cqe, const struct nhca_rcxt *rc,
+		       const struct nhca_rcxt_id *id)
+{
+	*cqe = (struct nhca_cqe) {
+		.wr_id = rc->cookie,
+		.opcode = NHCA_WC_CH_WRITE,
+		.byte_len = rc->total,
+		.src_qp = rc->noticed_by,
+		.chan = {
+			.rcxt_index = id->index,
+			.rcxt_key = id->key,
+			.tid = rc->tid,
+		},
+	};
+}
+
+void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc)
+{
+	line_add(ch, rc);
+}
+
+void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
+{
+	if (rc->state == NHCA_RCXT_RELEASING)
+		line_remove(ch, rc);
+}
+
+/* The notice to a write has come, and all of it is sent.  Return: does it complete here and now? */
+static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
+{
+	if (nhca_zcopy_released(ch->flow, rc->zcopy)) {
+		nhca_rcxt_released(rc);
+		return true;
+	}
+	line_add(ch, rc);
+	/* the release that was asked for may have kicked before there was somebody in the line */
+	if (nhca_zcopy_released(ch->flow, rc->zcopy))
+		nhca_turn_ready(ch, true);
+	return false;
+}
+
+void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *local,
+			  const struct nhca_rxeth *x, u32 reader)
+{
+	struct nhca_cqe cqe = {
+		.wr_id = x->cookie,
+		.opcode = NHCA_WC_CH_REMOTE_READ,
+		.byte_len = x->total,
+		.src_qp = reader,
+		.chan = {
+			.rcxt_index = local->index,
+			.rcxt_key = local->key,
+			.tid = x->tid,
+		},
+	};
+
+	nhca_channel_complete(ch, true, &cqe, false);
+}
+
+void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	bool answered = false, written = false;
+	struct nhca_rcxt *rc;
+	struct nhca_cqe cqe;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup) {
+		answered = rc->state == NHCA_RCXT_ANSWERED;
+		verdict = nhca_rcxt_notice(rc, x);
+	}
+	if (!lookup && !verdict && !answered) {
+		written = notice_released(ch, rc);
+		notice_cqe(&cqe, rc, &x->rcxt);
+	}
+	spin_unlock(lock);
+	/* the send engine has the last word of a transfer that it is at */
+	if (verdict == NHCA_RCXT_LATER)
+		return;
+	if (nhca_recv_refused(ch, x, lookup, verdict))
+		return;
+	if (answered)
+		nhca_notice_answered(ch, &x->rcxt, x, x->src_channel);
+	else if (written)
+		nhca_channel_complete(ch, false, &cqe, false);
+}
+
+bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
+		       const struct nhca_rxeth *x)
+{
+	if (x->status != NHCA_RX_ST_DONE || x->tid != rc->tid)
+		return false;
+	switch (rc->state) {
+	case NHCA_RCXT_SENDING:
+		return true;
+	case NHCA_RCXT_WAITING:
+	case NHCA_RCXT_RELEASING:
+		return !nhca_zcopy_released(ch->flow, rc->zcopy);
+	default:
+		return false;
+	}
+}
+
+/* Complete the write that is first in the line.  Return: false: it waits. */
+static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, id);
+	struct nhca_rcxt *rc;
+	struct nhca_cqe cqe;
+	bool there, released;
+
+	spin_lock_bh(lock);
+	/* it may have been given back meanwhile */
+	there = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc) &&
+		rc->state == NHCA_RCXT_RELEASING;
+	released = there && nhca_zcopy_released(ch->flow, rc->zcopy);
+	if (released) {
+		line_remove(ch, rc);
+		nhca_rcxt_released(rc);
+		notice_cqe(&cqe, rc, id);
+	}
+	spin_unlock_bh(lock);
+	if (released)
+		nhca_channel_complete(ch, false, &cqe, false);
+	return released || !there;
+}
+
+bool nhca_notice_complete(struct nhca_channel *ch)
+{
+	struct nhca_rcxt_id id;
+	u32 n;
+
+	for (n = 0; n < NHCA_CH_FORGET; n++)
+		if (!line_first(ch, &id) || !notice_complete(ch, &id))
+			return false;
+	return true;
+}
