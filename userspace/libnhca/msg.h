@@ -134,11 +134,13 @@ struct msg_piece {
  * @LANE_READ:   a read is
  * @LANE_SOURCE: nothing has come of a read: the peer's rCxt is asked whether it was refused
  * @LANE_FENCE:  the peer is asked to refuse what may come of a write that was given up
+ * @LANE_RELEASE: the peer takes nothing more of a write, which is cancelled here: packets may still
+ *               refer to its bytes
  * @LANE_CANCEL: a read is being cancelled here
  * @LANE_RENEW:  tids are used up: the peer is asked for another rCxt
  */
-enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_CANCEL,
-		  LANE_RENEW };
+enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
+		  LANE_CANCEL, LANE_RENEW };
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
@@ -156,7 +158,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @wrs:    work requests that are not done
  * @tries:  what was not answered in a row
  * @resent: in this transfer something was sent twice, or asked for
- * @cancelled: LANE_CANCEL: nothing lands any more
+ * @cancelled: LANE_CANCEL: nothing lands any more; LANE_RELEASE: no packet is left
  */
 struct msg_lane {
 	struct list_node node;
@@ -579,6 +581,8 @@ void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane);
 /* The peer is to refuse what may come of a write; a read is to be cancelled here; or whichever it is. */
 void msg_lane_fence(struct msg_route *route, struct msg_lane *lane);
 void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane);
+/* a write is over, at the peer: the lane leaves its message when packets are */
+void msg_lane_release(struct msg_route *route, struct msg_lane *lane);
 void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane);
 /* Nothing of it has left: it is for other lanes, a bit later. */
 void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);

@@ -546,12 +546,20 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *pub, const void *bytes, size_t 
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 {
 	struct nhcadv_msg_ep *ep = pub->peer.ep;
+	uint32_t i;
 
 	msg_ep_lock(ep);
 	msg_peer_remove(&pub->peer);
 	ep->done_promised -= msg_peer_promised(&pub->peer);
 	forget(ep, pub);
 	msg_peer_free(&pub->peer);
+	/*
+	 * The program has its buffers now.  A channel that has not taken its rCxts back has not waited
+	 * for packets that refer to them either: its end does.
+	 */
+	for (i = 0; i < ep->num_ports; i++)
+		if (ep->ports[i]->open && ep->ports[i]->broken)
+			port_lose(ep, ep->ports[i]);
 	msg_ep_unlock(ep);
 	return 0;
 }

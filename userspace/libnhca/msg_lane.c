@@ -4,7 +4,8 @@
  * next one.
  *
  * A lane whose write is given up is not used, and its message not complete, until the peer has
- * said that its rCxt refuses what may still come: only then bytes may go another way.
+ * said that its rCxt refuses what may still come: only then bytes may go another way.  And until the
+ * adapter here has said that no packet refers to them any more: only then the program may change them.
  */
 #include <errno.h>
 #include <string.h>
@@ -115,7 +116,10 @@ void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane)
 	}
 	/* @seen: bytes that are to be read again */
 	lane->op->done += lane->length - lane->seen;
-	msg_lane_leave(route, lane);
+	if (lane->state == LANE_FENCE)
+		msg_lane_release(route, lane);
+	else
+		msg_lane_leave(route, lane);
 }
 
 struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
@@ -194,6 +198,17 @@ void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane)
 	lane->nonce = 0;
 	lane->seen = 0;
 	lane->asked = 0;
+	msg_lane_set_due(route, lane, 0);
+}
+
+void msg_lane_release(struct msg_route *route, struct msg_lane *lane)
+{
+	msg_lane_set_inflight(route, lane, 0);
+	lane->state = LANE_RELEASE;
+	lane->nonce = 0;
+	lane->asked = 0;
+	/* the end of a channel has waited for its packets; there may never be another */
+	lane->cancelled = !route->port->open;
 	msg_lane_set_due(route, lane, 0);
 }
 

@@ -272,9 +272,9 @@ int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count)
 
 void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count)
 {
-	/* A channel in the error state has none any more. */
-	if (port->open)
-		nhcadv_release_rcxts(to_vp(port)->qp, ids, count);
+	/* A channel in the error state may have none any more. */
+	if (port->open && nhcadv_release_rcxts(to_vp(port)->qp, ids, count))
+		port->broken = true;
 }
 
 struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid)

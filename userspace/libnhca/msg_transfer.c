@@ -137,6 +137,15 @@ static void not_begun(struct msg_route *route, struct msg_lane *lane)
 		msg_lane_unsent(route, lane);
 }
 
+/* Nothing is written to its bytes here any more, or read from them. */
+static void cancelled(struct msg_route *route, struct msg_lane *lane)
+{
+	if (lane->state == LANE_RELEASE)
+		msg_lane_leave(route, lane);
+	else
+		msg_lane_requeue(route, lane);
+}
+
 void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t name, int status)
 {
 	uint64_t now = route->peer->ep->now;
@@ -161,10 +170,11 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t na
 		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
 		break;
 	case WHAT_CANCEL:
-		if (lane->state != LANE_CANCEL || msg_name_number(name) != lane->tid)
+		if ((lane->state != LANE_CANCEL && lane->state != LANE_RELEASE) ||
+		    msg_name_number(name) != lane->tid)
 			break;
 		lane->cancelled = true;
-		msg_lane_requeue(route, lane);
+		cancelled(route, lane);
 		return;
 	default:
 		break;
@@ -345,7 +355,10 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		break;
 	case NHCADV_TRANSFER_PROT_ERR:
 		msg_op_fail(lane->op, EACCES);
-		msg_lane_leave(route, lane);
+		if (lane->state == LANE_WRITE)
+			msg_lane_release(route, lane);
+		else
+			msg_lane_leave(route, lane);
 		break;
 	}
 }
@@ -364,10 +377,13 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 	if (lane->state != LANE_FENCE || frame->src_rcxt != lane->remote_rcxt ||
 	    frame->tid != lane->tid || msg_name_number(frame->cookie) != lane->tid)
 		return;
-	if (frame->status == NHCADV_TRANSFER_COMPLETE)
-		msg_lane_done(route, lane);
-	else if (frame->status == NHCADV_TRANSFER_FENCED)
+	if (frame->status == NHCADV_TRANSFER_COMPLETE) {
+		lane->op->done += lane->length;
+		msg_flow_done(&route->flow, lane->length);
+		msg_lane_release(route, lane);
+	} else if (frame->status == NHCADV_TRANSFER_FENCED) {
 		msg_lane_fenced(route, lane, lane->tid);
+	}
 }
 
 /* ---- what is overdue ---- */
@@ -437,10 +453,11 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
 		break;
+	case LANE_RELEASE:
 	case LANE_CANCEL:
 		lane->due = NEVER;
 		if (lane->cancelled) {
-			msg_lane_requeue(route, lane);
+			cancelled(route, lane);
 		} else if (!lane->asked) {
 			if (!port_room(route->port, 1)) {
 				msg_lane_set_due(route, lane, now + MSG_AGAIN_LATER);
@@ -493,6 +510,7 @@ void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
 	case LANE_SOURCE:
 		msg_lane_cancel(route, lane);
 		/* fallthrough */
+	case LANE_RELEASE:
 	case LANE_CANCEL:
 		lane->cancelled = true;
 		msg_lane_set_due(route, lane, 0);

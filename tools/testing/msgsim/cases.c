@@ -425,6 +425,46 @@ static void failover_asleep(uint64_t seed)
 	close_done(1200);
 }
 
+/*
+ * One of two paths keeps what it has been given, so that the writes go by the other: they are not
+ * complete until it has let go of their bytes.
+ */
+static void failover_kept(uint64_t seed)
+{
+	struct world_attr attr = two;
+	struct sim_link *link;
+
+	attr.paths = 2;
+	attr.slots = SLOTS_MAX;
+	open_star(seed, &attr);
+	post_many(OP_WRITE, 0, 1, 16, 16000);
+	run_until_done(1000);
+	link = sim_link(world.nodes[0].devices[1], world.nodes[1].devices[1]);
+	link->delay = 700 * SIM_MS;
+	post_many(OP_WRITE, 0, 1, 32, 16000);
+	run_ms(200);
+	if (!world.open_ops)
+		fail("no write went by the path that keeps packets");
+	close_done(1500);
+}
+
+/* The writer's, and there is no channel any more that could cancel what was given up. */
+static void failover_removed(uint64_t seed)
+{
+	struct world_attr attr = two;
+
+	attr.paths = 2;
+	attr.slots = SLOTS_MAX;
+	open_star(seed, &attr);
+	post_many(OP_WRITE, 0, 1, 16, 16000);
+	run_until_done(1000);
+	post_many(OP_WRITE, 0, 1, 32, 16000);
+	sim_run(sim.now + 30000);
+	world.nodes[0].devices[1]->gone = true;
+	sim_recover(world.nodes[0].devices[1]);
+	close_done(1200);
+}
+
 /* ---- turns and sleep ---- */
 
 static void fairness(uint64_t seed)
@@ -518,6 +558,8 @@ const struct scenario cases[] = {
 	{ "a busy peer that is disconnected does no harm to others", busy_disconnect },
 	{ "a GRANT that cannot be is not believed", forged_grants },
 	{ "a path dies while the target's program sleeps", failover_asleep },
+	{ "a path that keeps packets keeps the writes that went by it", failover_kept },
+	{ "a device of two is removed in the middle of writes", failover_removed },
 	{ "peers have equal shares of the send FIFO", fairness },
 	{ "a thread that waits is woken when another one has handled the event", two_threads },
 	{}

@@ -6,6 +6,7 @@
  *	sim_net.c	clock, events, random numbers, links between devices
  *	sim_adapter.c	channels as drivers/infiniband/sw/nhca/rcxt has them: rCxts, tid rules, FIFOs
  *	sim_rcxt.c	the pool of rCxts
+ *	sim_zcopy.c	references of packets to the bytes of writes, and notices
  *	sim_verbs.c	the verbs that msg_port.c calls
  *	world.c		what scenarios and histories share: endpoints, messages, checks
  *	cases.c		one scenario for each fault that has been found
@@ -35,8 +36,21 @@ enum sim_kind {
 	SIM_STATUS, SIM_FENCE,
 };
 
+/*
+ * The bytes of one packet of a write.  The stack refers to them until the packet has arrived or is
+ * lost, as with a pair of veths, or a qdisc that delays.
+ */
+struct sim_zcopy {
+	struct list_node node;		/* in the channel's, oldest first */
+	struct sim_channel *ch;		/* NULL: nobody waits for it any more */
+	uint32_t refs, length;
+	uint64_t seq;
+	const uint8_t *bytes;
+};
+
 /* One datagram; the fields are RXETH's. */
 struct sim_packet {
+	struct sim_zcopy *zcopy;
 	enum sim_kind kind;
 	union ibv_gid from, to;
 	uint32_t qpn, key, job;
@@ -69,6 +83,7 @@ struct sim_device {
 	struct list_head channels;
 	uint32_t cq_overflows, ring_overflows, channel_errors;
 	bool fences;			/* the adapter knows opcode 0xc7 */
+	bool gone;			/* it was removed: no channel any more */
 };
 
 extern struct sim {
@@ -101,6 +116,7 @@ struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts);
 struct sim_link *sim_link(const struct sim_device *from, const struct sim_device *to);
 struct sim_device *sim_device_find(const union ibv_gid *gid);
 struct sim_packet *sim_packet_new(enum sim_kind kind, uint32_t length);
+void sim_packet_free(struct sim_packet *packet);
 /* Takes the packet.  Return: when the transmitter is free again. */
 uint64_t sim_send(struct sim_device *dev, struct sim_packet *packet);
 /* The same, but at once and without the network's help */
@@ -109,15 +125,15 @@ void sim_deliver(struct sim_packet *packet);
 /* ---- sim_adapter.c ---- */
 
 enum sim_rcxt_state {
-	RC_IDLE, RC_SENDING, RC_WAITING, RC_READING, RC_SINKING, RC_ANSWERING, RC_ANSWERED, RC_DONE,
-	RC_VIOLATED,
+	RC_IDLE, RC_SENDING, RC_WAITING, RC_RELEASING, RC_READING, RC_SINKING, RC_ANSWERING,
+	RC_ANSWERED, RC_DONE, RC_VIOLATED,
 };
 
 struct sim_rcxt {
 	struct sim_channel *owner;
 	uint32_t index, key, tid, total, segment, missing;
 	enum sim_rcxt_state state;
-	uint64_t pvo, cookie;
+	uint64_t pvo, cookie, zcopy;
 	uint64_t map[4];
 	uint8_t notify;
 	bool noticed;
@@ -139,7 +155,7 @@ struct sim_sending {
 	bool answer;
 	uint64_t wr_id;
 	uint32_t index;			/* in the send FIFO */
-	uint64_t local, from, to;
+	uint64_t local, from, to, zcopy;
 	uint32_t next, left;
 	struct sim_packet head;
 };
@@ -163,13 +179,34 @@ struct sim_channel {
 	struct sim_wqe *wqes;
 	uint32_t entries, prod, posted, taken, cons;	/* prod: with the batch that is being made */
 	int batch_error;
-	struct list_head sending;
+	struct list_head sending, zcopies;
+	uint64_t zcopy_seq;
+	uint32_t releasing;		/* rCxts that are RC_RELEASING, at most */
+	bool zcopy_waits;		/* a release kicks it */
+	bool cancelling;		/* the work request that is next has cancelled */
+	uint64_t cancel_zcopy;
 	bool turn_pending;
 	struct nhcadv_frame *frames;
 	bool *frame_released;
 	uint32_t num_frames, frame_prod, frame_cons;
 };
 
+struct sim_zcopy *sim_zcopy_new(struct sim_channel *ch, const uint8_t *bytes, uint32_t length);
+/* Are all references up to @seq released?  If not, a release kicks the channel. */
+bool sim_zcopy_released(struct sim_channel *ch, uint64_t seq);
+/* The kernel waits for the references that the channel has: here nobody sees that time pass. */
+void sim_zcopy_wait(struct sim_channel *ch);
+/* Does a packet refer to bytes of these? */
+bool sim_zcopy_of(const uint8_t *bytes, uint32_t length);
+void sim_zcopy_put(struct sim_zcopy *z);
+/* The notice to a write has come, and its packets are made: it completes when they are gone. */
+void sim_notice_wait(struct sim_channel *ch, struct sim_rcxt *rc);
+/* Completes writes that wait. */
+void sim_notice_complete(struct sim_channel *ch);
+/* Does a status say so too early? */
+bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
+		      const struct sim_packet *x);
+void sim_complete(struct sim_channel *ch, bool recv, struct ibv_wc wc);
 /* Return: the channel's rCxt of that id, or NULL. */
 struct sim_rcxt *sim_rcxt_find(struct sim_channel *ch, uint64_t id);
 void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid, uint32_t total,

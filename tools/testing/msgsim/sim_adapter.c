@@ -67,7 +67,7 @@ void sim_channel_fail(struct sim_channel *ch, uint32_t why)
 
 /* ---- completions ---- */
 
-static void complete(struct sim_channel *ch, bool recv, struct ibv_wc wc)
+void sim_complete(struct sim_channel *ch, bool recv, struct ibv_wc wc)
 {
 	wc.qp_num = ch->qpx.qp_base.qp_num;
 	sim_cq_add(ch, recv ? ch->rcq : ch->scq, &wc);
@@ -88,7 +88,7 @@ static void take_complete(struct sim_channel *ch, uint64_t wr_id, enum ibv_wc_st
 			  int err)
 {
 	take_release(ch);
-	complete(ch, false, (struct ibv_wc){
+	sim_complete(ch, false, (struct ibv_wc){
 		.wr_id = wr_id, .status = status, .opcode = NHCADV_WC_LOCAL, .vendor_err = err,
 	});
 }
@@ -164,7 +164,7 @@ static void recv_payload(struct sim_channel *ch, const struct sim_packet *x, boo
 		return;
 	rc->state = RC_DONE;
 	if (read) {
-		complete(ch, false, (struct ibv_wc){
+		sim_complete(ch, false, (struct ibv_wc){
 			.wr_id = rc->cookie, .opcode = NHCADV_WC_READ, .byte_len = rc->total,
 			.invalidated_rkey = rc->tid,
 		});
@@ -186,12 +186,10 @@ static void recv_notice(struct sim_channel *ch, const struct sim_packet *x)
 	}
 	rc->noticed = true;
 	if (rc->state == RC_WAITING)
-		rc->state = RC_DONE;
-	complete(ch, false, (struct ibv_wc){
-		.wr_id = rc->cookie, .opcode = NHCADV_WC_WRITE, .byte_len = x->total,
-		.invalidated_rkey = x->tid,
-	});
+		sim_notice_wait(ch, rc);
 }
+
+/* ---- frames ---- */
 
 static void recv_fifo(struct sim_channel *ch, const struct sim_packet *x)
 {
@@ -211,7 +209,7 @@ static void recv_fifo(struct sim_channel *ch, const struct sim_packet *x)
 	};
 	memcpy(frame->data, x->data, x->length);
 	frame->seq = ++ch->frame_prod;
-	complete(ch, true, (struct ibv_wc){
+	sim_complete(ch, true, (struct ibv_wc){
 		.wr_id = x->cookie, .opcode = NHCADV_WC_FRAME, .byte_len = x->length,
 		.invalidated_rkey = ch->frame_prod - 1,
 	});
@@ -262,7 +260,7 @@ static void answer_fence(struct sim_channel *ch, const struct sim_packet *x)
 	struct sim_packet *p;
 
 	if (!ch->dev->fences || !rc || !x->tid || x->tid < rc->tid || rc->state == RC_SENDING ||
-	    rc->state == RC_WAITING || rc->state == RC_READING) {
+	    rc->state == RC_WAITING || rc->state == RC_RELEASING || rc->state == RC_READING) {
 		drop(ch, rc ? NHCADV_DROP_STALE : NHCADV_DROP_NO_RCXT);
 		return;
 	}
@@ -310,6 +308,8 @@ static void answer_read(struct sim_channel *ch, const struct sim_packet *x)
 
 void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 {
+	struct sim_rcxt *rc;
+
 	if (ch->reason || x->key != ch->key || x->job != ch->job) {
 		drop(ch, ch->reason ? NHCADV_DROP_ERROR : NHCADV_DROP_KEY);
 		return;
@@ -326,10 +326,11 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 		recv_notice(ch, x);
 		break;
 	case SIM_STATUS:
-		if (sim_rcxt_find(ch, x->rcxt))
+		rc = sim_rcxt_find(ch, x->rcxt);
+		if (rc && !sim_notice_early(ch, rc, x))
 			recv_fifo(ch, x);
 		else
-			drop(ch, NHCADV_DROP_NO_RCXT);
+			drop(ch, rc ? NHCADV_DROP_BUSY : NHCADV_DROP_NO_RCXT);
 		break;
 	case SIM_READ_REQUEST:
 		answer_read(ch, x);
@@ -353,6 +354,20 @@ static void send_end(struct sim_channel *ch, struct sim_sending *s, enum ibv_wc_
 	if (!s->answer)
 		take_complete(ch, s->wr_id, status, 0);
 	free(s);
+}
+
+/* The last packet has left. */
+static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_rcxt *rc)
+{
+	if (s->answer) {
+		rc->state = rc->notify & NHCADV_NOTIFY_TARGET ? RC_ANSWERED : RC_IDLE;
+	} else {
+		rc->zcopy = s->zcopy;
+		rc->state = rc->notify & NHCADV_NOTIFY_INITIATOR ? RC_WAITING : RC_IDLE;
+		if (rc->noticed)
+			sim_notice_wait(ch, rc);
+	}
+	send_end(ch, s, IBV_WC_SUCCESS);
 }
 
 /* Return: packets sent, at most @most. */
@@ -389,19 +404,15 @@ static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint
 		p->pvo = s->to + off;
 		if (length)
 			memcpy(p->data, bytes, length);
+		if (length && !s->answer)
+			p->zcopy = sim_zcopy_new(ch, bytes, length);
+		s->zcopy = ch->zcopy_seq;
 		sim_send(ch->dev, p);
 		s->next++;
 		s->left--;
 	}
-	if (!s->left) {
-		if (rc->noticed)
-			rc->state = RC_DONE;
-		else if (s->answer)
-			rc->state = rc->notify & NHCADV_NOTIFY_TARGET ? RC_ANSWERED : RC_IDLE;
-		else
-			rc->state = rc->notify & NHCADV_NOTIFY_INITIATOR ? RC_WAITING : RC_IDLE;
-		send_end(ch, s, IBV_WC_SUCCESS);
-	}
+	if (!s->left)
+		send_over(ch, s, rc);
 	return sent;
 }
 
@@ -448,13 +459,13 @@ static int take_begin(struct sim_channel *ch, const struct sim_wqe *w)
 		if (rc->state == RC_WAITING)
 			rc->state = RC_SENDING;
 		else
-			return rc->state == RC_SENDING ? EBUSY :
+			return rc->state == RC_SENDING || rc->state == RC_RELEASING ? EBUSY :
 			       rc->state == RC_DONE ? EALREADY : EINVAL;
 		return 0;
 	}
 	if (w->t.tid <= rc->tid)
 		return EINVAL;
-	if (rc->state == RC_SENDING || rc->state == RC_ANSWERING)
+	if (rc->state == RC_SENDING || rc->state == RC_RELEASING || rc->state == RC_ANSWERING)
 		return EBUSY;
 	sim_rcxt_begin(rc, w->op == WQE_READ ? RC_READING : RC_SENDING, w->t.tid, w->t.total,
 	      w->t.segment, w->t.notify, w->t.local_pvo);
@@ -462,7 +473,7 @@ static int take_begin(struct sim_channel *ch, const struct sim_wqe *w)
 	return 0;
 }
 
-static int take_cancel(struct sim_channel *ch, const struct sim_wqe *w)
+static int take_cancel_begin(struct sim_channel *ch, const struct sim_wqe *w)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, w->t.local_rcxt);
 	struct sim_sending *s, *next;
@@ -473,11 +484,31 @@ static int take_cancel(struct sim_channel *ch, const struct sim_wqe *w)
 		return EINVAL;
 	if (w->t.tid == rc->tid && rc->state == RC_DONE)
 		return EALREADY;
+	if (rc->state == RC_RELEASING)
+		return EBUSY;
 	rc->state = RC_IDLE;
 	rc->tid = w->t.tid;
 	list_for_each_safe(&ch->sending, s, next, node)
 		if (s->local >> 32 == rc->index && !sim_rcxt_sends(rc, s->head.tid))
 			send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
+	return 0;
+}
+
+/* Return: 0; EBUSY: it waits for packets that are in the stack; or how it has failed. */
+static int take_cancel(struct sim_channel *ch, const struct sim_wqe *w)
+{
+	int err;
+
+	if (!ch->cancelling) {
+		err = take_cancel_begin(ch, w);
+		if (err)
+			return err;
+		ch->cancelling = true;
+		ch->cancel_zcopy = ch->zcopy_seq;
+	}
+	if (!sim_zcopy_released(ch, ch->cancel_zcopy))
+		return EBUSY;
+	ch->cancelling = false;
 	return 0;
 }
 
@@ -531,7 +562,10 @@ static bool take_next(struct sim_channel *ch)
 		return false;
 	w = &ch->wqes[ch->taken % ch->entries];
 	if (w->op == WQE_CANCEL) {
-		take_end(ch, w, take_cancel(ch, w));
+		err = take_cancel(ch, w);
+		if (err == EBUSY)
+			return false;
+		take_end(ch, w, err);
 		return true;
 	}
 	if (!sim_ah_find(w->ah_id) || sim_ah_find(w->ah_id)->gid.raw[0] == 0xff) {
@@ -579,6 +613,9 @@ static void flush(struct sim_channel *ch)
 
 	list_for_each_safe(&ch->sending, s, next, node)
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
+	/* a cancel may be among them */
+	if (!sim_zcopy_released(ch, ch->zcopy_seq))
+		return;
 	while (ch->taken != ch->posted) {
 		ch->taken++;
 		take_complete(ch, ch->wqes[(ch->taken - 1) % ch->entries].wr_id,
@@ -595,6 +632,7 @@ static void turn(void *arg, uint64_t number)
 
 	(void)number;
 	ch->turn_pending = false;
+	sim_notice_complete(ch);
 	if (ch->reason) {
 		flush(ch);
 		return;

@@ -132,6 +132,13 @@ void sim_run(uint64_t until)
 
 /* ---- devices, links ---- */
 
+void sim_packet_free(struct sim_packet *p)
+{
+	if (p->zcopy)
+		sim_zcopy_put(p->zcopy);
+	free(p);
+}
+
 static void packet_arrives(void *arg, uint64_t number)
 {
 	(void)number;
@@ -146,7 +153,7 @@ void sim_reset(uint64_t seed)
 	while (heap_count) {
 		e = pop();
 		if (e.function == packet_arrives)
-			free(e.arg);
+			sim_packet_free(e.arg);
 	}
 	for (i = 0; i < sim.num_devices; i++) {
 		free(sim.devices[i]->rcxts);
@@ -251,12 +258,14 @@ uint64_t sim_send(struct sim_device *dev, struct sim_packet *p)
 	if (!link || link->black || !dev->up || size > dev->mtu || size > to->mtu ||
 	    sim_chance(link->loss_ppm) || (sim.tap && sim.tap(p))) {
 		sim.lost++;
-		free(p);
+		sim_packet_free(p);
 		return dev->busy_until;
 	}
 	if (sim_chance(link->dup_ppm)) {
 		copy = sim_packet_new(p->kind, p->length);
 		memcpy(copy, p, sizeof(*p) + p->length);
+		if (copy->zcopy)
+			copy->zcopy->refs++;
 		launch(link, copy, dev->busy_until);
 	}
 	launch(link, p, dev->busy_until);
@@ -270,5 +279,5 @@ void sim_deliver(struct sim_packet *p)
 
 	if (to && to->up && ch && ch->dev == to)
 		sim_channel_rx(ch, p);
-	free(p);
+	sim_packet_free(p);
 }

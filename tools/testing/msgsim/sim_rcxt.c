@@ -53,6 +53,7 @@ int sim_rcxts_release(struct sim_channel *ch, const uint64_t *ids, uint32_t coun
 			return ENOENT;
 	for (i = 0; i < count; i++)
 		give_back(ch->dev, sim_rcxt_find(ch, ids[i]));
+	sim_zcopy_wait(ch);
 	sim_channel_kick(ch);
 	return 0;
 }
@@ -94,6 +95,7 @@ void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid
 	rc->segment = segment;
 	rc->notify = notify;
 	rc->noticed = false;
+	rc->zcopy = 0;
 	rc->missing = sim_packets(total, segment);
 	rc->pvo = pvo;
 	memset(rc->map, 0, sizeof(rc->map));
@@ -101,8 +103,8 @@ void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid
 
 bool sim_rcxt_busy(const struct sim_rcxt *rc)
 {
-	return rc->state == RC_SENDING || rc->state == RC_WAITING || rc->state == RC_READING ||
-	       rc->state == RC_ANSWERING;
+	return rc->state == RC_SENDING || rc->state == RC_WAITING || rc->state == RC_RELEASING ||
+	       rc->state == RC_READING || rc->state == RC_ANSWERING;
 }
 
 bool sim_rcxt_sends(const struct sim_rcxt *rc, uint32_t tid)

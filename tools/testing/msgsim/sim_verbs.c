@@ -396,8 +396,13 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *init,
 				     struct nhcadv_channel_init_attr *attr)
 {
-	struct sim_channel *ch = calloc(1, sizeof(*ch));
+	struct sim_channel *ch;
 
+	if (to_dev(context)->gone) {
+		errno = ENODEV;
+		return NULL;
+	}
+	ch = calloc(1, sizeof(*ch));
 	ch->dev = to_dev(context);
 	ch->qpx.qp_base.context = context;
 	ch->dv = (struct nhcadv_qp_ex){
@@ -418,6 +423,7 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 	init->cap.max_send_wr = ch->entries;
 	attr->frames = ch->num_frames;
 	list_head_init(&ch->sending);
+	list_head_init(&ch->zcopies);
 	sim_channel_show(ch);
 	return &ch->qpx.qp_base;
 }
@@ -442,6 +448,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	sim_forget(ch);
 	sim_channel_hide(ch);
 	sim_rcxts_release_all(ch);
+	sim_zcopy_wait(ch);
 	while ((s = list_pop(&ch->sending, struct sim_sending, node)))
 		free(s);
 	cq_forget(ch->scq, qp->qp_num);

@@ -269,6 +269,9 @@ static void op_completed(struct node *node, const struct nhcadv_msg_completion *
 		if (!op->closed)
 			check_bytes(op);
 	}
+	if (op->kind == OP_WRITE && op->local >= 0 &&
+	    sim_zcopy_of(node->slots[op->local].bytes, op->length))
+		fail("write %lu is complete, but packets still refer to its bytes", id);
 	if (op->local >= 0)
 		freeze(node, op->local);
 	if (op->remote >= 0)
@@ -490,6 +493,10 @@ void node_disconnect(uint32_t a, uint32_t b)
 		if (op->from == a && op->to == b && !op->done && !op->dropped) {
 			op->dropped = true;
 			world.open_ops--;
+			if (op->kind == OP_WRITE && op->local >= 0 &&
+			    sim_zcopy_of(node->slots[op->local].bytes, op->length))
+				fail("write %lu is dropped, but packets still refer to its bytes",
+				     (unsigned long)op->id);
 			if (op->local >= 0)
 				freeze(node, op->local);
 			op->local = -1;
