@@ -16,8 +16,9 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 
 	if (!size || size > NHCA_RCXT_MAX)
 		return -EINVAL;
+	/* The administrator gets -ENOMEM: the log needs no stack trace of vmalloc(). */
 	*pool = (struct nhca_rcxt_pool) {
-		.rcxts = kvcalloc(size, sizeof(*pool->rcxts), GFP_KERNEL),
+		.rcxts = kvcalloc(size, sizeof(*pool->rcxts), GFP_KERNEL | __GFP_NOWARN),
 		.size = size,
 		.free = size,
 		.tail = size - 1,
