@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# promise: a verb, device or connection whose n-th allocation fails says so, leaves nothing behind, and works the next time
+# tier: check
+# lab: --machine uml --kernel debug --nodes 1 --cpus 2 --timeout 400
+# lab long: --machine uml --kernel debug --nodes 1 --cpus 2 --timeout 7200 --env STRIDE=7
+# tier long: long
+
+. "$LAB_SRC/selftests/lib.sh"
+. "$LAB_SRC/selftests/node.sh"
+. "$LAB_SRC/selftests/fail_sites.sh"
+
+modprobe udmabuf 2> /dev/null
+ip link add nth0 type dummy && ip link set nth0 up && ip addr add 10.99.0.1/24 dev nth0 || exit 1
+
+# What stays for good is made before.
+fail_nth "an RC QP" > "$LIB_TMP/warm" || show_tail "$LIB_TMP/warm"
+before=$(resources "$RDMA_DEV")
+# The histograms of sites_begin() have memory of their own.
+sites_begin
+memory_mark
+kmemleak_mark
+fail_nth || LIB_FAILED=1
+# A device takes a second to come and go on this kernel, and thousands of allocations.
+fail_nth -D -s "${STRIDE:-499}" || LIB_FAILED=1
+sites_end "$LAB_OUT/sites"
+resources_check "resources are as before" "$RDMA_DEV" "$before"
+memory_check "nothing stays pinned or allocated" 200
+gid=$(gid_index)
+run "afterwards data flows" bash -c "ibv_rc_pingpong -d $RDMA_DEV -g $gid -c > /dev/null &
+	sleep 1; ibv_rc_pingpong -d $RDMA_DEV -g $gid -c $MY_IP"
+if module_remove; then
+	ok "the module goes in the end"
+else
+	notok "the module goes in the end"
+fi
+kmemleak_check "kmemleak has nothing to say"
+tasks_check "no task hangs"
