@@ -99,9 +99,9 @@ struct nhca_rcxt {
 	u16 copies;
 	u8 state;
 	u8 notify;
-	bool noticed:1;
-	bool map_kept:1;
-	bool wrote:1;
+	u8 noticed:1;
+	u8 map_kept:1;
+	u8 wrote:1;
 	u32 uid;
 	union {
 		u64 pvo;

@@ -115,7 +115,7 @@ static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 	begin(rc, state, tid, total, segment, notify);
 	rc->missing = packets;
 	rc->pvo = pvo;
-	rc->map_kept = map;
+	rc->map_kept = !!map;
 	if (map)
 		rc->map = map;
 	else
