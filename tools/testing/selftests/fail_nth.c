@@ -40,7 +40,7 @@ static uint8_t *memory;		/* SIZE bytes for regions that are made and go */
 static int dmabuf_fd = -1;
 static struct pair rc, ud;
 
-/* ---- objects: an OBJECT(name) has name_make() and name_drop() ---- */
+/* ---- objects: how each is made, and how it is dropped again ---- */
 
 static struct ibv_context *a_ctx;
 static struct ibv_pd *a_pd;
