@@ -43,14 +43,14 @@ struct nhca_piece {
  * @n:    how many
  * @crc:  so far
  * @icrc: the packet has one
- * @pages: some are pages of a consumer
+ * @zcopied: bytes that are in pages of a consumer
  */
 struct nhca_pieces {
 	struct nhca_piece p[NHCA_PIECES];
 	u32 n;
 	u32 crc;
+	u32 zcopied;
 	bool icrc;
-	bool pages;
 };
 
 /* Return: room for @len bytes, at most a page, as the next piece, or NULL. */
@@ -91,14 +91,22 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
+/*
+ * Packets after which a reference serves no further batch.  A request completes when its reference
+ * is released: with few packets it does not wait for many of later requests.
+ */
+#define NHCA_BURST_COVERED	16
+
 /* Return: true if @seg, which @it just gave, may be sent by reference; then the batch has one. */
 static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
 				  const struct nhca_iter *it, const struct nhca_seg *seg)
 {
 	if (!sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_lend(it))
 		return false;
-	if (!b->zcopy)
+	if (!b->zcopy) {
 		b->zcopy = nhca_zcopy_new(tx->flow);
+		b->covered = 0;
+	}
 	return b->zcopy;
 }
 
@@ -110,7 +118,7 @@ static void nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_seg *seg)
 	u32 off = offset_in_page(seg->addr);
 	u32 n;
 
-	ps->pages = true;
+	ps->zcopied += left;
 	for (; left; left -= n, off = 0, page++) {
 		n = min_t(u32, left, PAGE_SIZE - off);
 		get_page(page);
@@ -189,7 +197,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 	u8 *p;
 
 	ps->n = 0;
-	ps->pages = false;
+	ps->zcopied = 0;
 	ps->icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE);
 
 	if (tx->payload <= NHCA_COPY_BREAK) {
@@ -232,16 +240,17 @@ drop:
 	return err;
 }
 
-static void nhca_burst_grow(struct nhca_burst *b, u32 bytes)
+/* @bytes were added to @last, which is or was the last skb of the batch. */
+static void nhca_burst_grow(struct nhca_burst *b, struct sk_buff *last, u32 bytes)
 {
 	b->skb->len += bytes;
 	b->skb->data_len += bytes;
 	b->skb->truesize += bytes;
-	if (b->last == b->skb)
+	if (last == b->skb)
 		return;
-	b->last->len += bytes;
-	b->last->data_len += bytes;
-	b->last->truesize += bytes;
+	last->len += bytes;
+	last->data_len += bytes;
+	last->truesize += bytes;
 }
 
 /* From here on fragments go to @skb. */
@@ -257,7 +266,7 @@ static bool nhca_burst_more(struct nhca_burst *b)
 
 	if (!b->lists)
 		return false;
-	more = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
+	more = nhca_frag_skb(0);
 	if (!more)
 		return false;
 	if (b->last == b->skb)
@@ -273,7 +282,7 @@ static bool nhca_burst_more(struct nhca_burst *b)
  * Return: true if there is room for @n fragments, @pages among them; these are not in the first skb
  * if the netdev takes others behind it (enum nhca_build_how).
  */
-static bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
+static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 {
 	if (pages && b->lists && b->last == b->skb)
 		return nhca_burst_more(b);
@@ -318,10 +327,11 @@ static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps
 		nhca_burst_piece(b, &ps->p[i]);
 		bytes += ps->p[i].len;
 	}
-	if (ps->pages)
+	if (ps->zcopied)
 		nhca_zcopy_attach(b->last, b->zcopy);
-	nhca_burst_grow(b, bytes);
+	nhca_burst_grow(b, b->last, bytes);
 	b->len += bytes;
+	b->zcopied += ps->zcopied;
 }
 
 int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it)
@@ -331,11 +341,12 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 
 	if (err)
 		return err;
-	if (!nhca_burst_room(b, ps.n, ps.pages)) {
+	if (!nhca_burst_room(b, ps.n, ps.zcopied)) {
 		nhca_pieces_drop(&ps);
 		return b->packets ? -ENOSPC : -ENOMEM;
 	}
 	nhca_burst_append(b, &ps);
+	tx->zcopied = ps.zcopied;
 	return 0;
 }
 
@@ -350,14 +361,19 @@ static bool nhca_burst_may(const struct nhca_av *av, const struct dst_entry *dst
 	       ((features & NETIF_F_GSO_UDP_L4) && nhca_can_sum(dst, av->v4));
 }
 
+static void nhca_burst_put_zcopy(struct nhca_burst *b)
+{
+	nhca_zcopy_put(b->zcopy);
+	b->zcopy = NULL;
+}
+
 static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 {
-	struct net *net = nhca_net_ns(tx->dev->nn);
 	struct dst_entry *dst;
 
 	if (unlikely(!netif_running(tx->dev->netdev)))
 		return -ENETDOWN;
-	dst = nhca_route(net, tx->av, tx->sport);
+	dst = nhca_route(nhca_net_ns(tx->dev->nn), tx->av, tx->sport);
 	if (IS_ERR(dst)) {
 		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
@@ -376,6 +392,9 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
+	/* here the skb itself will have a reference, which serves its charge and no other's */
+	if (!b->lists)
+		nhca_burst_put_zcopy(b);
 	b->dev = tx->dev;
 	b->who = tx->who;
 	b->av = tx->av;
@@ -384,7 +403,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	b->len = 0;
 	b->packets = 0;
 	b->payload = 0;
-	b->zcopy = NULL;
+	b->zcopied = 0;
 	b->ended = false;
 	return 0;
 }
@@ -400,8 +419,34 @@ static void nhca_burst_cancel(struct nhca_burst *b)
 {
 	kfree_skb(b->skb);
 	b->skb = NULL;
-	nhca_zcopy_put(b->zcopy);
-	b->zcopy = NULL;
+	nhca_burst_put_zcopy(b);
+}
+
+/* Send what waits, and keep a reference that may serve the next batch. */
+static void nhca_burst_send(struct nhca_burst *b)
+{
+	struct sk_buff *skb = b->skb;
+	struct skb_shared_info *info;
+
+	if (!skb)
+		return;
+	b->skb = NULL;
+	if (b->packets > 1) {
+		info = skb_shinfo(skb);
+		info->gso_type = SKB_GSO_UDP_L4;
+		info->gso_size = b->seg;
+		info->gso_segs = b->packets;
+	}
+	/* as in every batch, also where the stack will set the first one's own again */
+	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
+	if (b->linear)
+		nhca_linear_seal(skb);
+	else
+		nhca_sum_below(skb, b->av);
+	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->packets, b->payload, b->zcopied);
+	b->covered += b->packets;
+	if (!b->lists || b->covered >= NHCA_BURST_COVERED)
+		nhca_burst_put_zcopy(b);
 }
 
 int nhca_burst_add(struct nhca_tx *tx)
@@ -415,7 +460,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 		return -EOPNOTSUPP;
 	for (;;) {
 		if (b->skb && !nhca_burst_takes(b, bytes))
-			nhca_burst_flush(b);
+			nhca_burst_send(b);
 		if (!b->skb) {
 			err = nhca_burst_begin(b, tx);
 			if (err)
@@ -437,7 +482,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 		/* as the first one of another batch there is room for it */
 		if (err != -ENOSPC || WARN_ON_ONCE(!b->skb))
 			return err;
-		nhca_burst_flush(b);
+		nhca_burst_send(b);
 	}
 	b->packets++;
 	b->payload += tx->payload;
@@ -531,10 +576,11 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
 	/* no payload is before the first header, so that no mark is, either */
 	u32 skip = NHCA_ICRC_LEN;
+	struct sk_buff *last = b->last;
 	struct nhca_piece hdr, mark;
 	struct nhca_pieces ps __uninitialized;
+	u32 n, i, bytes = 0;
 	bool there;
-	u32 n, i;
 	u8 *p;
 
 	count = min_t(u32, count, PAGE_SIZE / len);
@@ -556,6 +602,13 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 			nhca_pieces_drop(&ps);
 			break;
 		}
+		if (!n || b->last != last) {
+			nhca_burst_grow(b, last, bytes);
+			last = b->last;
+			bytes = 0;
+			if (!tx->copy)
+				nhca_zcopy_attach(last, b->zcopy);
+		}
 		nhca_run_between(p, between, len);
 		nhca_hdr_step(tx->hdr, n, p + NHCA_ICRC_LEN);
 		hdr.off += skip;
@@ -563,9 +616,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		nhca_run_piece(b, &hdr);
 		for (i = 0; i < ps.n; i++)
 			nhca_run_piece(b, &ps.p[i]);
-		if (!tx->copy)
-			nhca_zcopy_attach(b->last, b->zcopy);
-		nhca_burst_grow(b, hdr.len + tx->payload);
+		bytes += hdr.len + tx->payload;
 		hdr.off += hdr.len;
 		p += len;
 		skip = 0;
@@ -577,8 +628,11 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	/* one each, and one for the mark behind the last payload */
 	folio_ref_add(page_folio(hdr.page), n);
 	nhca_run_piece(b, &mark);
-	nhca_burst_grow(b, NHCA_ICRC_LEN);
+	nhca_burst_grow(b, last, bytes + NHCA_ICRC_LEN);
 	b->len += n * nhca_tx_bytes(tx);
+	if (!tx->copy)
+		tx->zcopied = n * tx->payload;
+	b->zcopied += tx->zcopied;
 	return n;
 }
 
@@ -604,7 +658,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	    nhca_inject_at(tx->dev, NHCA_AT_PACKETS))
 		return 0;
 	if (b->skb && (!nhca_burst_takes(b, bytes) || nhca_run_fits(b, bytes, count)))
-		nhca_burst_flush(b);
+		nhca_burst_send(b);
 	if (!b->skb && nhca_burst_begin(b, tx))
 		return 0;
 	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_PACKET_BYTES - b->len) / bytes);
@@ -629,23 +683,6 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 
 void nhca_burst_flush(struct nhca_burst *b)
 {
-	struct sk_buff *skb = b->skb;
-	struct skb_shared_info *info;
-
-	if (!skb)
-		return;
-	b->skb = NULL;
-	if (b->packets > 1) {
-		info = skb_shinfo(skb);
-		info->gso_type = SKB_GSO_UDP_L4;
-		info->gso_size = b->seg;
-		info->gso_segs = b->packets;
-	}
-	/* as in every batch, also where the stack will set the first one's own again */
-	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
-	if (b->linear)
-		nhca_linear_seal(skb);
-	else
-		nhca_sum_below(skb, b->av);
-	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->zcopy, b->packets, b->payload);
+	nhca_burst_send(b);
+	nhca_burst_put_zcopy(b);
 }

@@ -30,7 +30,10 @@ struct sk_buff;
  * @len:     bytes of all
  * @packets: how many
  * @payload: bytes of payload in them, for the counters
- * @zcopy:   the reference of the consumer pages in them, or NULL
+ * @zcopied: of these, bytes by reference
+ * @zcopy:   the reference of the consumer pages in them, or NULL; if the netdev takes skbs behind
+ *           an skb, perhaps that of small batches before
+ * @covered: packets of batches before that have @zcopy
  * @ended:   nothing fits behind the last packet, because it is a shorter one
  * @lists:   the netdev takes skbs behind an skb
  * @linear:  it takes no fragments, and each packet is an skb
@@ -50,7 +53,9 @@ struct nhca_burst {
 	u32 len;
 	u32 packets;
 	u32 payload;
+	u32 zcopied;
 	struct nhca_zcopy *zcopy;
+	u32 covered;
 	bool ended;
 	bool lists;
 	bool linear;

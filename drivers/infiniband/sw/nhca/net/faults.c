@@ -175,7 +175,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 	default:
 		break;
 	}
-	nhca_send(dev, tx->who, tx->av, tx->flow, skb, NULL, 1, tx->payload);
+	nhca_send(dev, tx->who, tx->av, tx->flow, skb, 1, tx->payload, 0);
 	limbo_passed(dev, tx->who->qpn, false, &later);
 	while ((skb = __skb_dequeue(&later)))
 		faults_out(dev, skb);

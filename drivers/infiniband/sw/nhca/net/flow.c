@@ -4,6 +4,7 @@
  * has too many there pauses, and the skb destructor wakes it: queues stay short,
  * so that timeouts mean loss and not our own waiting line.
  */
+#include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
 
@@ -61,7 +62,7 @@ struct nhca_txq {
 /**
  * struct nhca_flow - outlives its QP until the last packet is freed
  * @rcu:      freed after a grace period
- * @ref:      the QP, each batch in the stack, and each zero-copy reference
+ * @ref:      the QP, each charged skb, and each zero-copy reference
  * @inflight: packets in the stack
  * @blocked:  the QP waits to be kicked when @inflight falls
  * @txq:      of its device
@@ -113,8 +114,11 @@ void nhca_txq_put(struct nhca_txq *q)
 
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg)
 {
-	struct nhca_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
+	struct nhca_flow *flow;
 
+	/* slab aligns a power of two to itself; nhca_flow_charge() needs the low bits */
+	BUILD_BUG_ON(sizeof(*flow) < NHCA_FLOW_BATCH);
+	flow = kzalloc(roundup_pow_of_two(sizeof(*flow)), GFP_KERNEL_ACCOUNT);
 	if (!flow)
 		return NULL;
 	refcount_set(&flow->ref, 1);
@@ -338,81 +342,59 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-/**
- * struct nhca_charge - what a batch is charged with that has no zero-copy reference
- * @flow:    to whom
- * @packets: how many
- */
-struct nhca_charge {
-	struct nhca_flow *flow;
-	unsigned int packets;
-};
+/* Give back @packets, and let those go on who waited for that. */
+static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
+{
+	rcu_read_lock();
+	if (atomic_sub_return(packets, &flow->inflight) <= NHCA_FLOW_LOW &&
+	    READ_ONCE(flow->blocked) && xchg(&flow->blocked, 0))
+		nhca_flow_run(flow);
+	nhca_txq_release(flow->txq, packets);
+	rcu_read_unlock();
+}
 
 /*
- * The destructor's argument, by its low bits: a struct nhca_zcopy, which is also the ubuf_info of
- * an skb that carries pages itself; the flow of a single packet; a struct nhca_charge.
+ * Destructor.  Its argument is the flow, and the number of packets less one in the bits that are 0
+ * in the address of a flow.
  */
-#define NHCA_FLOW_BITS		3UL
-#define NHCA_FLOW_ZCOPY		0UL
-#define NHCA_FLOW_PACKET	1UL
-#define NHCA_FLOW_BATCH		2UL
+#define NHCA_FLOW_PACKETS	(NHCA_FLOW_BATCH - 1UL)
 
 static void nhca_flow_release(struct sk_buff *skb)
 {
 	unsigned long arg = (unsigned long)skb_shinfo(skb)->destructor_arg;
-	void *pointer = (void *)(arg & ~NHCA_FLOW_BITS);
-	struct nhca_charge charge = { .flow = pointer, .packets = 1 };
-	struct nhca_zcopy *z = NULL;
+	struct nhca_flow *flow = (void *)(arg & ~NHCA_FLOW_PACKETS);
 
-	switch (arg & NHCA_FLOW_BITS) {
-	case NHCA_FLOW_ZCOPY:
-		z = pointer;
-		charge = (struct nhca_charge) { z->flow, z->packets };
-		break;
-	case NHCA_FLOW_BATCH:
-		charge = *(struct nhca_charge *)pointer;
-		kfree(pointer);
-		break;
-	}
-	rcu_read_lock();
-	if (atomic_sub_return(charge.packets, &charge.flow->inflight) <= NHCA_FLOW_LOW &&
-	    READ_ONCE(charge.flow->blocked) && xchg(&charge.flow->blocked, 0))
-		nhca_flow_run(charge.flow);
-	nhca_txq_release(charge.flow->txq, charge.packets);
-	rcu_read_unlock();
-	if (z)
-		nhca_zcopy_unref(z);
-	else
-		nhca_flow_put(charge.flow);
+	nhca_flow_uncharge(flow, (arg & NHCA_FLOW_PACKETS) + 1);
+	nhca_flow_put(flow);
 }
 
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z,
-		      unsigned int packets)
+/* Destructor of an skb whose fragments are consumer pages: its argument is its ubuf_info. */
+static void nhca_flow_release_zcopy(struct sk_buff *skb)
 {
-	unsigned long arg = (unsigned long)flow | NHCA_FLOW_PACKET;
-	struct nhca_charge *charge;
+	struct nhca_zcopy *z = skb_shinfo(skb)->destructor_arg;
+
+	nhca_flow_uncharge(z->flow, z->packets);
+	nhca_zcopy_unref(z);
+}
+
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets)
+{
+	struct nhca_zcopy *z = nhca_zcopy_of(skb);
 
 	if (z) {
 		/* it holds the flow */
 		refcount_inc(&z->ref);
 		z->packets = packets;
-		arg = (unsigned long)z | NHCA_FLOW_ZCOPY;
+		skb->destructor = nhca_flow_release_zcopy;
 	} else {
+		if (WARN_ON_ONCE(packets > NHCA_FLOW_BATCH))
+			packets = NHCA_FLOW_BATCH;
 		refcount_inc(&flow->ref);
-		charge = packets > 1 ? kmalloc(sizeof(*charge), GFP_ATOMIC | __GFP_NOWARN) : NULL;
-		if (charge) {
-			*charge = (struct nhca_charge) { flow, packets };
-			arg = (unsigned long)charge | NHCA_FLOW_BATCH;
-		} else {
-			/* for once a batch counts as one */
-			packets = 1;
-		}
+		skb_shinfo(skb)->destructor_arg = (void *)((unsigned long)flow | (packets - 1));
+		skb->destructor = nhca_flow_release;
 	}
 	atomic_add(packets, &flow->inflight);
 	atomic_add(packets, &flow->txq->inflight);
-	/* an skb that carries pages has it already, as its ubuf_info */
-	skb_shinfo(skb)->destructor_arg = (void *)arg;
-	skb->destructor = nhca_flow_release;
 }
 
 void nhca_flow_drain(void)

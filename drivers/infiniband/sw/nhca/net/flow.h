@@ -5,18 +5,22 @@
 #ifndef NHCA_NET_FLOW_H
 #define NHCA_NET_FLOW_H
 
+/* packets that one skb can be charged with */
+#define NHCA_FLOW_BATCH		64
+
 struct nhca_flow;
-struct nhca_zcopy;
 struct nhca_zcopy_queue;
 struct sk_buff;
 
 /**
  * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
- * @z: the reference of the consumer pages in them, if there are such; its memory serves the charge
+ * @flow:    the flow
+ * @skb:     without a destructor; if its own fragments are consumer pages, no other skb that was
+ *           charged has the same zero-copy reference
+ * @packets: in @skb, 1 to NHCA_FLOW_BATCH
  * Context: any.
  */
-void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z,
-		      unsigned int packets);
+void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets);
 
 /* a reference on the flow itself, and back; any context */
 void nhca_flow_get(struct nhca_flow *flow);

@@ -106,7 +106,7 @@ static struct sk_buff *frag_skb(unsigned int room)
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
 	}
 	p = nhca_frags_take(pf, len);
-	skb = build_skb(p, len);
+	skb = napi_build_skb(p, len);
 	if (!skb)
 		put_page(pf->page);
 	return skb;

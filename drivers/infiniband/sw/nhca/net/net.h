@@ -273,6 +273,8 @@ struct nhca_burst;
  *           and do without an ICRC if @hdr says so (NHCA_NOTICE_BARE)
  * @fault:   where to wait if the payload is not in memory, or NULL
  * @ahead:   bytes of the message that will follow @payload in the same buffer
+ * @zcopied: set by nhca_xmit() and nhca_burst_run(), 0 before: bytes of payload that went by
+ *           reference
  */
 struct nhca_tx {
 	struct nhca_burst *burst;
@@ -288,6 +290,7 @@ struct nhca_tx {
 	bool sum;
 	struct nhca_fault *fault;
 	u32 ahead;
+	u32 zcopied;
 };
 
 /**

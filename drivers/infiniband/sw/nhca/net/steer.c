@@ -407,7 +407,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 		kfree_skb(skb);
 		return -EMSGSIZE;
 	}
-	nhca_flow_charge(flow, skb, NULL, 1);
+	nhca_flow_charge(flow, skb, 1);
 	nhca_count_add(who, NHCA_CNT_SENT_PKTS, 1);
 	nhca_count_add(who, NHCA_CNT_SENT_BYTES, len);
 

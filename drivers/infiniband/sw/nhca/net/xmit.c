@@ -32,6 +32,8 @@
 /* the longest payload, copied, and its tail */
 static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
 
+static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
+
 static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sport)
 {
 	struct flowi4 fl = {
@@ -203,6 +205,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		if (nhca_may_reference(tx, &seg, z)) {
 			nhca_add_pages(skb, &seg);
 			nhca_zcopy_attach(skb, *z);
+			tx->zcopied += seg.len;
 			nhca_seal_more(seal, seg.addr, seg.len);
 			continue;
 		}
@@ -223,7 +226,7 @@ static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how ho
 
 	if (how != NHCA_BUILD_LIST)
 		return skb;
-	in = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
+	in = nhca_frag_skb(0);
 	skb_shinfo(skb)->frag_list = in;
 	return in;
 }
@@ -359,7 +362,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
 struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
 			 unsigned int room, unsigned int idents)
 {
-	struct sk_buff *skb = alloc_skb(nhca_headroom(dst) + room, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *skb = nhca_frag_skb(nhca_headroom(dst) + room);
 
 	return nhca_headers(skb, av, dst, sport, idents);
 }
@@ -454,17 +457,18 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 }
 
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
-	       struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z, u32 packets,
-	       u32 payload)
+	       struct nhca_flow *flow, struct sk_buff *skb, u32 packets, u32 payload, u32 zcopied)
 {
-	struct net *net = nhca_net_ns(dev->nn);
+	struct net *net;
 	int err;
 
-	nhca_flow_charge(flow, skb, z, packets);
-	/* from here on the skbs hold the pages */
-	nhca_zcopy_put(z);
+	NHCA_STUB(nhca_send, dev, who, av, flow, skb, packets, payload, zcopied);
+	net = nhca_net_ns(dev->nn);
+	nhca_flow_charge(flow, skb, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_PKTS, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_BYTES, payload);
+	nhca_count_add(who, NHCA_CNT_SENT_ZCOPY_BYTES, zcopied);
+	nhca_count_add(who, NHCA_CNT_SENT_COPIED_BYTES, payload - zcopied);
 
 	if (av->v4)
 		err = ip_local_out(net, NULL, skb);
@@ -524,7 +528,8 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	if (faults)
 		nhca_faults_tx(tx, skb);
 	else
-		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, z, 1, tx->payload);
+		nhca_send(tx->dev, tx->who, tx->av, tx->flow, skb, 1, tx->payload, tx->zcopied);
+	nhca_zcopy_put(z);
 	return 0;
 }
 

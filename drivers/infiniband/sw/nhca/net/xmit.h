@@ -170,13 +170,19 @@ void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av);
 void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
 
 /**
- * nhca_send - give an skb of @packets packets with @payload bytes to the stack
- * @z: the reference of the consumer pages in them, or NULL; is put
+ * nhca_send - give an skb to the stack
+ * @dev:     the device
+ * @who:     for the counters
+ * @av:      where to
+ * @flow:    is charged
+ * @skb:     complete but for what the stack adds below UDP
+ * @packets: in it
+ * @payload: bytes of payload in it
+ * @zcopied: of these, bytes by reference; the caller puts the reference afterwards
  * Context: BH disabled.
  */
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
-	       struct nhca_flow *flow, struct sk_buff *skb, struct nhca_zcopy *z, u32 packets,
-	       u32 payload);
+	       struct nhca_flow *flow, struct sk_buff *skb, u32 packets, u32 payload, u32 zcopied);
 
 /* module unload, after the last packet: give back the pages; process */
 void nhca_xmit_exit(void);

@@ -22,11 +22,12 @@ struct nhca_flow;
 struct nhca_txq;
 
 /**
- * struct nhca_zcopy - one reference: the consumer pages of one batch
+ * struct nhca_zcopy - one reference: the consumer pages of one batch or of a few small ones
  * @uarg:    counts the builder and the skbs that carry the pages
- * @ref:     one for all that @uarg counts, and one for the charge of the batch (flow.c)
+ * @ref:     one for all that @uarg counts, and one for the charge of an skb whose own fragments
+ *           are such pages (flow.c)
  * @flow:    whose; counted
- * @packets: charged to @flow by the batch
+ * @packets: charged to @flow by that skb
  * @seq:     position in @flow, counting up
  * @gen:     generation in which the reference began; see nhca_zcopy_wait()
  * @list:    in nhca_zcopy_queue.list, until the pages are released
@@ -84,6 +85,18 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
 static inline void nhca_zcopy_attach(struct sk_buff *skb, struct nhca_zcopy *z)
 {
 	skb_zcopy_set(skb, &z->uarg, NULL);
+}
+
+/**
+ * nhca_zcopy_of - reference of the consumer pages among an skb's own fragments
+ * @skb: of this driver
+ * Context: any.  Return: the reference, the skb's; NULL if there are no such pages.
+ */
+static inline struct nhca_zcopy *nhca_zcopy_of(struct sk_buff *skb)
+{
+	struct ubuf_info *uarg = skb_zcopy(skb);
+
+	return uarg ? container_of(uarg, struct nhca_zcopy, uarg) : NULL;
 }
 
 /* the builder is done with the reference; NULL is fine; any context */

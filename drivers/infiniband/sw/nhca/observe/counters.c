@@ -6,6 +6,8 @@
 static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_SENT_PKTS].name		= "sent_pkts",
 	[NHCA_CNT_SENT_BYTES].name		= "sent_bytes",
+	[NHCA_CNT_SENT_ZCOPY_BYTES].name	= "sent_zcopy_bytes",
+	[NHCA_CNT_SENT_COPIED_BYTES].name	= "sent_copied_bytes",
 	[NHCA_CNT_SEND_ERR].name		= "send_err",
 	[NHCA_CNT_NO_ROUTE].name		= "send_no_route",
 	[NHCA_CNT_RCVD_PKTS].name		= "rcvd_pkts",

@@ -13,6 +13,8 @@
 enum nhca_counter {
 	NHCA_CNT_SENT_PKTS,
 	NHCA_CNT_SENT_BYTES,
+	NHCA_CNT_SENT_ZCOPY_BYTES,	/* of these, by reference to the consumer's pages */
+	NHCA_CNT_SENT_COPIED_BYTES,	/* and by a copy */
 	NHCA_CNT_SEND_ERR,		/* the stack refused a packet */
 	NHCA_CNT_NO_ROUTE,
 	NHCA_CNT_RCVD_PKTS,

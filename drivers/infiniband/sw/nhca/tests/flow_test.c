@@ -57,7 +57,7 @@ static void line_send_one(struct kunit *test, struct line *l, int i, int packets
 	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	nhca_flow_charge(l->flow[i], skb, NULL, packets);
+	nhca_flow_charge(l->flow[i], skb, packets);
 	skb_queue_tail(&l->held[i], skb);
 }
 
@@ -230,7 +230,27 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	line_end(l);
 }
 
+/* However many packets an skb has, as many are given back. */
+static void flow_charge_test(struct kunit *test)
+{
+	struct line *l = line_make(test);
+	int packets;
+
+	for (packets = 1; packets <= NHCA_FLOW_BATCH; packets++) {
+		line_send_one(test, l, 0, packets);
+		line_send_one(test, l, 1, 1);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(l->flow[0]), packets);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(l->flow[1]), 1);
+		line_free(l, 0, 1);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(l->flow[0]), 0);
+		line_free(l, 1, 1);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(l->flow[1]), 0);
+	}
+	line_end(l);
+}
+
 static struct kunit_case flow_cases[] = {
+	KUNIT_CASE(flow_charge_test),
 	KUNIT_CASE(flow_no_passing_test),
 	KUNIT_CASE(flow_few_pass_test),
 	KUNIT_CASE(flow_line_moves_test),

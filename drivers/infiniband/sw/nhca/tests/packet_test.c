@@ -4,6 +4,7 @@
  * fragments lies inside the page that it names, and a longer packet is refused.  High-order pages
  * may or may not be had: the tests run with net.core.high_order_alloc_disable as 0 and as 1.
  */
+#include <kunit/static_stub.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <net/sock.h>
@@ -265,6 +266,124 @@ static void batch_test(struct kunit *test)
 	with_and_without(test, each_batch);
 }
 
+/**
+ * struct way - what the stub of nhca_send() got
+ * @held:    the skbs
+ * @payload: bytes of payload in them
+ * @zcopied: of these, by reference
+ */
+struct way {
+	struct sk_buff_head held;
+	u32 payload;
+	u32 zcopied;
+};
+
+static struct way way;
+
+static void way_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
+		     struct nhca_flow *flow, struct sk_buff *skb, u32 packets, u32 payload,
+		     u32 zcopied)
+{
+	__skb_queue_tail(&way.held, skb);
+	way.payload += payload;
+	way.zcopied += zcopied;
+}
+
+/*
+ * A batch of @n packets, sent because one comes that does not fit, which finds the netdev down.
+ * Return: number of the newest reference.
+ */
+static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_burst *b, u32 n)
+{
+	static const struct want w = { .region = true };
+	struct fixture *f = test->priv;
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	struct nhca_tx tx;
+	u32 i;
+
+	packet_make(&tx, &h, &it, s, &w, 1024);
+	tx.dev = f->dev;
+	tx.burst = b;
+	b->skb = alloc_skb(256, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, b->skb);
+	skb_reserve(b->skb, 128);
+	nhca_push_headers(b->skb, b->av, 1, n);
+	b->last = b->skb;
+	b->len = 0;
+	b->packets = 0;
+	b->payload = 0;
+	b->zcopied = 0;
+	for (i = 0; i < n; i++) {
+		enter();
+		source_iter(test, s, &w, tx.payload, &it);
+		KUNIT_EXPECT_EQ(test, nhca_pieces_add(b, &tx, &it), 0);
+		leave();
+		KUNIT_EXPECT_EQ(test, tx.zcopied, tx.payload);
+		b->packets++;
+		b->payload += tx.payload;
+	}
+	b->ended = true;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, nhca_burst_run(&tx, 1), 0);
+	local_bh_enable();
+	KUNIT_EXPECT_NULL(test, b->skb);
+	return nhca_zcopy_seq(s->flow);
+}
+
+/*
+ * Batches of few packets have one reference together, until it covers enough, if the first skbs
+ * carry no pages; and it lasts until all of them are freed.
+ */
+static void reference(struct kunit *test, bool lists)
+{
+	struct fixture *f = test->priv;
+	struct nhca_av av = { .v4 = true };
+	struct nhca_burst b = { .av = &av, .lists = lists };
+	u32 many = lists ? 15 : 4;
+	struct source s;
+	u32 first, second;
+
+	f->dev->netdev = kunit_kzalloc(test, sizeof(*f->dev->netdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, f->dev->netdev);
+	__skb_queue_head_init(&way.held);
+	way.payload = 0;
+	way.zcopied = 0;
+	kunit_activate_static_stub(test, nhca_send, way_send);
+	source_make(test, &s);
+
+	first = send_batch(test, &s, &b, 1);
+	KUNIT_EXPECT_EQ(test, !!b.zcopy, lists);
+	second = send_batch(test, &s, &b, many);
+	KUNIT_EXPECT_NULL(test, b.zcopy);
+	KUNIT_EXPECT_EQ(test, second, first + !lists);
+	KUNIT_EXPECT_EQ(test, way.payload, (1 + many) * 1024);
+	KUNIT_EXPECT_EQ(test, way.zcopied, way.payload);
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(s.flow, first));
+	kfree_skb(__skb_dequeue(&way.held));
+	KUNIT_EXPECT_EQ(test, nhca_zcopy_released(s.flow, first), !lists);
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(s.flow, second));
+	kfree_skb(__skb_dequeue(&way.held));
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(s.flow, second));
+
+	/* the end of a pass is the end of its reference */
+	first = send_batch(test, &s, &b, 1);
+	kfree_skb(__skb_dequeue(&way.held));
+	KUNIT_EXPECT_EQ(test, nhca_zcopy_released(s.flow, first), !lists);
+	nhca_burst_flush(&b);
+	KUNIT_EXPECT_NULL(test, b.zcopy);
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(s.flow, first));
+
+	source_free(&s);
+	kunit_deactivate_static_stub(test, nhca_send);
+}
+
+static void reference_test(struct kunit *test)
+{
+	reference(test, true);
+	reference(test, false);
+}
+
 /* Bytes that are asked for lie inside the memory of the page, however little a chunk has. */
 static void each_get(struct kunit *test)
 {
@@ -311,6 +430,7 @@ static struct kunit_case packet_cases[] = {
 	KUNIT_CASE(get_test),
 	KUNIT_CASE(alone_test),
 	KUNIT_CASE(batch_test),
+	KUNIT_CASE(reference_test),
 	KUNIT_CASE(too_long_test),
 	{}
 };

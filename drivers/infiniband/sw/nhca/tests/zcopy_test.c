@@ -135,7 +135,7 @@ static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	skb_shinfo(skb)->gso_size = SEGMENT;
 	skb_shinfo(skb)->gso_segs = SEGMENTS;
-	nhca_flow_charge(e->flow, skb, z, SEGMENTS);
+	nhca_flow_charge(e->flow, skb, SEGMENTS);
 	nhca_zcopy_put(z);
 	return skb;
 }

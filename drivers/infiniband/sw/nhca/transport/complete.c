@@ -83,7 +83,7 @@ static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 /* Return: true if the stack reads none of its buffers; else the QP is kicked when it may be so. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
-	return !swr->begun || nhca_zcopy_released(qp->flow, swr->zcopy);
+	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);
 }
 
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)

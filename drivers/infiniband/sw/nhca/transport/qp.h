@@ -33,10 +33,11 @@
  * @psn:     first PSN, once @begun
  * @npsn:    PSNs that it takes (for READ: response packets)
  * @sent:    PSNs sent, or asked for, so far; goes back on a retry
- * @zcopy:   number of the newest zero-copy reference that its packets, or earlier ones, have
+ * @zcopy:   number of the newest zero-copy reference that its packets have, if @zcopied
  * @high:    the largest @sent ever: what lies below is a retransmission
  * @got:     READ: PSNs whose data has been placed
  * @begun:   a PSN range is assigned
+ * @zcopied: some of its payload was sent by reference
  * @status:  enum ib_wc_status: an error to report when it is the oldest
  * @clock:   nhca_trace_clock() when it began
  * @wqe:     the checked copy, with its SGEs or inline bytes
@@ -51,6 +52,7 @@ struct nhca_swr {
 	u32 got;
 	u32 zcopy;
 	bool begun;
+	bool zcopied;
 	u8 status;
 	u64 clock;
 	/* ends in a flexible array: last */

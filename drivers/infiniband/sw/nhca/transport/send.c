@@ -62,7 +62,6 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->una != sq->psn)
 			nhca_sq_progress(qp, sq->psn);
 	}
-	swr->zcopy = nhca_zcopy_seq(qp->flow);
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
 	swr->begun = true;
@@ -176,6 +175,16 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	}
 }
 
+/* Have @swr complete after the stack has released what @tx sent of it by reference. */
+static void nhca_swr_zcopied(const struct nhca_qp *qp, struct nhca_swr *swr,
+			     const struct nhca_tx *tx)
+{
+	if (!tx->zcopied)
+		return;
+	swr->zcopied = true;
+	swr->zcopy = nhca_zcopy_seq(qp->flow);
+}
+
 int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 		  u32 payload)
 {
@@ -188,7 +197,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
 	nhca_ride_begin(qp, h);
 	err = nhca_xmit(&tx);
-	swr->zcopy = nhca_zcopy_seq(qp->flow);
+	nhca_swr_zcopied(qp, swr, &tx);
 	nhca_ride_end(qp, h, err);
 	if (!err)
 		nhca_pace_sent(qp, payload);
@@ -248,7 +257,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 		return 0;
 	nhca_swr_tx(qp, swr, h, off, qp->mtu, &tx, &it);
 	count = nhca_burst_run(&tx, count);
-	swr->zcopy = nhca_zcopy_seq(qp->flow);
+	nhca_swr_zcopied(qp, swr, &tx);
 	sq->since_ack += count;
 	return count;
 }
