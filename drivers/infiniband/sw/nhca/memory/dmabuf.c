@@ -2,17 +2,24 @@
 /*
  * Regions on dma-bufs.
  *
- * This adapter reaches memory by the CPU, so a buffer is good for it if the CPU can map
- * it as memory, and is imported that way: by dma_buf_vmap(), not as an attachment, which
- * would need a device that does DMA.  The exporter keeps the buffer where it is as long
- * as it is mapped so, and nothing has to be told when it moves.
+ * This adapter accesses memory by the CPU.  It imports a buffer by dma_buf_vmap() and not as an
+ * attachment, which would need a device that does DMA.  The exporter keeps the buffer in its place
+ * while it is mapped, so no move has to be handled.
+ *
+ * All accesses go through the exporter's mapping.  The exporter knows how the buffer may be cached
+ * (an exporter of graphics memory may map it write-combined), and the pages behind the mapping may
+ * have a cached alias in the kernel's map of all memory, which must not be used then.  Such
+ * pages may also have no struct page.
+ *
+ * The accesses are bracketed by dma_buf_begin_cpu_access() at registration and
+ * dma_buf_end_cpu_access() at deregistration, as both may sleep and an engine must not.  An
+ * application that lets another device write to the buffer in between brackets its accesses by
+ * DMA_BUF_IOCTL_SYNC, as it does for mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "dmabuf.h"
 #include "mr.h"
@@ -32,39 +39,6 @@ struct nhca_dmabuf {
 	struct dma_buf *buf;
 	struct iosys_map map;
 };
-
-/* The page that kernel address @p is on, if it is memory; or NULL. */
-static struct page *dmabuf_page(const void *p)
-{
-	unsigned long pfn;
-
-	if (!is_vmalloc_addr(p))
-		return virt_addr_valid(p) ? virt_to_page(p) : NULL;
-	pfn = vmalloc_to_pfn(p);
-	return pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
-}
-
-/* The pages that @length bytes from @offset on are on. */
-static int dmabuf_map(struct nhca_mr *mr, u64 offset, u64 length, bool writable)
-{
-	u64 first = offset >> PAGE_SHIFT;
-	u64 npages = PFN_UP(offset + length) - first, i;
-	struct page **pages;
-	int err = 0;
-
-	pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL_ACCOUNT);
-	if (!pages)
-		return -ENOMEM;
-	for (i = 0; i < npages && !err; i++) {
-		pages[i] = dmabuf_page(mr->dmabuf->map.vaddr + ((first + i) << PAGE_SHIFT));
-		if (!pages[i])
-			err = -EOPNOTSUPP;
-	}
-	if (!err)
-		err = nhca_mr_map_pages(mr, pages, npages, offset_in_page(offset), writable);
-	kvfree(pages);
-	return err;
-}
 
 void nhca_dmabuf_free(struct nhca_dmabuf *db)
 {
@@ -92,7 +66,8 @@ static struct nhca_dmabuf *dmabuf_import(struct dma_buf *buf)
 	err = dma_buf_vmap_unlocked(buf, &db->map);
 	if (err)
 		goto err_end;
-	if (db->map.is_iomem || !PAGE_ALIGNED(db->map.vaddr)) {
+	/* memcpy() is not for I/O memory */
+	if (db->map.is_iomem) {
 		nhca_dmabuf_free(db);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
@@ -110,7 +85,6 @@ err_put:
 struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset, u64 length,
 			     u64 iova, int fd, int access)
 {
-	bool writable = ib_access_writable(access);
 	struct nhca_dmabuf *db;
 	struct dma_buf *buf;
 	struct nhca_mr *mr;
@@ -128,7 +102,7 @@ struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset,
 		goto err_put;
 	/* as mmap() of it would say */
 	err = -EACCES;
-	if (writable && !(buf->file->f_mode & FMODE_WRITE))
+	if (ib_access_writable(access) && !(buf->file->f_mode & FMODE_WRITE))
 		goto err_put;
 
 	db = dmabuf_import(buf);
@@ -141,11 +115,8 @@ struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset,
 	}
 	mr->ibmr.type = IB_MR_TYPE_USER;
 	mr->dmabuf = db;
-	err = dmabuf_map(mr, offset, length, writable);
-	if (err) {
-		nhca_mr_free(mr);
-		return ERR_PTR(err);
-	}
+	mr->kind = NHCA_MR_LINEAR;
+	mr->linear = db->map.vaddr + offset;
 	nhca_mr_start(mr, iova, length);
 	return &mr->ibmr;
 

@@ -34,7 +34,8 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
 
 /**
  * struct nhca_seg - bytes that lie together
- * @addr: where; in the kernel's map of all memory, as the RDMA core wants of software devices
+ * @addr: where; in the kernel's map of all memory, as the RDMA core wants of software devices, or,
+ *        of a dma-buf, in its exporter's mapping
  * @len:  bytes
  */
 struct nhca_seg {
@@ -42,7 +43,7 @@ struct nhca_seg {
 	u32 len;
 };
 
-/* the first page of a segment; those behind it follow */
+/* the first page of a segment in the kernel's map of all memory; those behind it follow */
 static inline struct page *nhca_seg_page(const struct nhca_seg *s)
 {
 	return virt_to_page(s->addr);

@@ -336,12 +336,23 @@ static int seg_list(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg 
 	return seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
 }
 
+/* The mapping is the exporter's: its addresses are not in the kernel's map of all memory. */
+static int seg_linear(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg *seg)
+{
+	seg->addr = mr->linear + off;
+	/* segments of page size, as of any other region */
+	seg->len = min_t(u64, max, PAGE_SIZE - offset_in_page(seg->addr));
+	return 0;
+}
+
 int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
 	if (mr->kind == NHCA_MR_ODP)
 		return nhca_odp_seg(mr->odp, off, max, write, seg);
 	if (mr->kind == NHCA_MR_LIST)
 		return seg_list(mr, off, max, seg);
+	if (mr->kind == NHCA_MR_LINEAR)
+		return seg_linear(mr, off, max, seg);
 	/* where the region begins is where addresses begin */
 	return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
 }

@@ -15,19 +15,20 @@ struct nhca_dmabuf;
 
 /**
  * enum nhca_mr_kind - where a region's bytes are
- * @NHCA_MR_TCE:  behind its range of TCEs: user memory, fast registration, device
- *                memory, dma-bufs
+ * @NHCA_MR_TCE:  behind its range of TCEs: user memory, fast registration, device memory
  * @NHCA_MR_ALL:  all kernel memory: an address is a kernel virtual address
  * @NHCA_MR_LIST: a list of pieces of kernel memory that begin and end anywhere
  *                (IB_MR_TYPE_SG_GAPS, or pages smaller than the CPU's)
  * @NHCA_MR_ODP:  user memory that is there when it is wanted: behind ranges of TCEs that
  *                come and go (memory/odp.c)
+ * @NHCA_MR_LINEAR: one range of kernel addresses: a dma-buf, as its exporter has mapped it
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
 	NHCA_MR_ALL,
 	NHCA_MR_LIST,
 	NHCA_MR_ODP,
+	NHCA_MR_LINEAR,
 };
 
 /**
@@ -78,6 +79,7 @@ struct nhca_next {
  *           than its owner (fast registration, on-demand pages, dma-bufs)
  * @odp:     on-demand region (memory/odp.c); owned
  * @dmabuf:  imported buffer (memory/dmabuf.c); owned
+ * @linear:  NHCA_MR_LINEAR: the kernel address of the first byte
  * @dm:      device memory that it is on (memory/dm.c); counted
  */
 struct nhca_mr {
@@ -96,6 +98,7 @@ struct nhca_mr {
 	bool lend;
 	struct nhca_odp *odp;
 	struct nhca_dmabuf *dmabuf;
+	void *linear;
 	struct nhca_dm *dm;
 };
 

@@ -101,7 +101,8 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
 				  const struct nhca_iter *it, const struct nhca_seg *seg)
 {
-	if (!sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_lend(it))
+	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
+	    !nhca_iter_lend(it))
 		return false;
 	if (!b->zcopy) {
 		b->zcopy = nhca_zcopy_new(tx->flow);

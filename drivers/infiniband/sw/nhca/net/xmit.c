@@ -159,7 +159,8 @@ static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, str
 static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *seg,
 			       struct nhca_zcopy **z)
 {
-	if (!sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_lend(tx->it))
+	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
+	    !nhca_iter_lend(tx->it))
 		return false;
 	if (!*z)
 		*z = nhca_zcopy_new(tx->flow);
