@@ -296,7 +296,7 @@ static void all_complete(void)
 
 /* ---- bitmaps ---- */
 
-/* Objects in use of the caches that have bitmaps of PACKETS packets */
+/* Objects in use of the caches that have bitmaps of PACKETS packets: kmalloc-cg-16 if charged */
 static uint64_t bitmaps(void)
 {
 	FILE *f = fopen("/proc/slabinfo", "r");
@@ -308,7 +308,7 @@ static uint64_t bitmaps(void)
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "%63s %lu", name, &objects) == 2 &&
 		    !strncmp(name, "kmalloc-", 8) && !strcmp(name + strlen(name) - 3, "-16") &&
-		    !strstr(name, "cg-") && !strstr(name, "dma") && !strstr(name, "rcl"))
+		    !strstr(name, "dma") && !strstr(name, "rcl"))
 			all += objects;
 	fclose(f);
 	return all;

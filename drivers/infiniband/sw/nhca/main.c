@@ -303,10 +303,10 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
 	dev->netdev = ndev;
 	/* kernel consumers make AHs with interrupts disabled */
-	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	dev->ah_next = 1 + (get_random_u32() >> 9);
-	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1);
-	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1);
+	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	dev->srq_next = 1;
 	INIT_LIST_HEAD(&dev->mcast.groups);
 	nhca_dev_describe(dev, name);

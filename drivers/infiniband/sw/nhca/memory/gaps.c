@@ -159,7 +159,7 @@ bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
 		gap->first = first;
 		gap_resized(gap);
 	} else {
-		gap = kmalloc(sizeof(*gap), GFP_KERNEL | __GFP_NOFAIL);
+		gap = kmalloc(sizeof(*gap), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
 		gap->first = first;
 		gap->end = end;
 		gap_insert(g, gap);

@@ -24,7 +24,7 @@ static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
 
 /* struct nhca_job_mem by nhca_pvo_name(); written under job_lock, read in live sections */
-static DEFINE_XARRAY(job_mems);
+static DEFINE_XARRAY_FLAGS(job_mems, XA_FLAGS_ACCOUNT);
 
 /* ---- jobs ---- */
 

@@ -32,22 +32,30 @@ static inline void nhca_memcg_put(struct mem_cgroup *memcg)
 }
 
 /**
- * nhca_memcg_kzalloc - kzalloc() on the account of @memcg
+ * nhca_memcg_kmalloc - kmalloc() charged to @memcg
  * @memcg: NULL: nobody is charged
+ * @size: bytes
+ * @gfp: how
  * Context: as @gfp says; softirq with GFP_ATOMIC.
- * Return: zeroed memory, for kfree(); NULL: there is none, or no more for @memcg.
+ * Return: memory, for kfree(); NULL: there is none, or @memcg is at its limit.
  */
-static inline void *nhca_memcg_kzalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
+static inline void *nhca_memcg_kmalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 {
 	struct mem_cgroup *old;
 	void *p;
 
 	if (!memcg)
-		return kzalloc(size, gfp);
+		return kmalloc(size, gfp);
 	old = set_active_memcg(memcg);
-	p = kzalloc(size, gfp | __GFP_ACCOUNT);
+	p = kmalloc(size, gfp | __GFP_ACCOUNT);
 	set_active_memcg(old);
 	return p;
+}
+
+/* nhca_memcg_kmalloc(), zeroed */
+static inline void *nhca_memcg_kzalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
+{
+	return nhca_memcg_kmalloc(memcg, size, gfp | __GFP_ZERO);
 }
 
 #endif /* NHCA_MEMCG_H */

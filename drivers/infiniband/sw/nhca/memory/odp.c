@@ -473,7 +473,7 @@ static struct nhca_odp *odp_create(struct ib_pd *pd, u64 start, u64 length, int 
 	odp->owner.kind = NHCA_OWNER_PD;
 	odp->owner.id = (uintptr_t)pd;
 	odp->first = start >> ODP_CHUNK_SHIFT;
-	xa_init(&odp->chunks);
+	xa_init_flags(&odp->chunks, XA_FLAGS_ACCOUNT);
 	mutex_init(&odp->lock);
 	INIT_DELAYED_WORK(&odp->reap, odp_reap);
 	return odp;

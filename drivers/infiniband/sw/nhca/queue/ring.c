@@ -195,10 +195,10 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 	size = PAGE_ALIGN(size);
 
 	*r = (struct nhca_ring) { .stride = stride, .mask = entries - 1 };
-	if (user)
+	if (user && !user->hidden)
 		mem = ring_alloc_user(r, size, user);
 	else
-		mem = kvzalloc(size, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
+		mem = kvzalloc(size, user ? GFP_KERNEL_ACCOUNT : GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
 	if (IS_ERR(mem)) {
 		memset(r, 0, sizeof(*r));
 		return PTR_ERR(mem);

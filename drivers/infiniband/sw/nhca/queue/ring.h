@@ -119,11 +119,14 @@ static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
  * @uc:   the user context that may map it
  * @mem:  where the process wants it; zeros: in memory of the kernel's
  * @info: the answer: what the provider needs to know of it
+ * @hidden: the process cannot map the ring, but its memory cgroup is charged for it; nothing else
+ *         here is used
  */
 struct nhca_ring_user {
 	struct nhca_ucontext *uc;
 	struct nhca_ring_mem mem;
 	struct nhca_ring_info info;
+	bool hidden;
 };
 
 /* does the process want it in memory of its own? */

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../memory/memcg.h"
 #include "engine.h"
 
 /* The way back to the sender of a packet, if it is known.  Return: counted, or NULL. */
@@ -201,8 +202,9 @@ void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
-	struct nhca_sending *s = kmalloc(sizeof(*s), GFP_ATOMIC | __GFP_NOWARN);
+	struct nhca_sending *s;
 
+	s = nhca_memcg_kmalloc(ch->memcg, sizeof(*s), GFP_ATOMIC | __GFP_NOWARN);
 	if (!s)
 		return NULL;
 	*s = (struct nhca_sending) {

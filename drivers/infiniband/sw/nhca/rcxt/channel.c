@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <linux/udp.h>
 
+#include "../memory/memcg.h"
 #include "engine.h"
 
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
@@ -23,7 +24,7 @@ static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
 static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
 
 /* all devices' by QPN; numbers are reserved in the table of QPs; RCU readers */
-static DEFINE_XARRAY(nhca_channels);
+static DEFINE_XARRAY_FLAGS(nhca_channels, XA_FLAGS_ACCOUNT);
 
 struct nhca_channel *nhca_channel_find(u32 qpn)
 {
@@ -394,6 +395,7 @@ static void channel_free(struct nhca_channel *ch)
 	nhca_ring_free(&ch->sq);
 	free_percpu(ch->counts);
 	nhca_job_put(ch->job);
+	nhca_memcg_put(ch->memcg);
 	kfree(ch);
 }
 
@@ -460,9 +462,11 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
 	channel_init(ch, ibqp, who, cmd->quantum);
+	ch->memcg = nhca_memcg_get(true);
 	ch->job = nhca_job_get(nhca_net_ns(ch->dev->nn), cmd->job);
 	if (IS_ERR(ch->job)) {
 		err = PTR_ERR(ch->job);
+		nhca_memcg_put(ch->memcg);
 		kfree(ch);
 		return ERR_PTR(err);
 	}

@@ -164,6 +164,7 @@ struct nhca_channel_counts {
  * @violation: of struct nhca_channel_info; @told: of it
  * @ways:    to peers that we answer, the oldest of which is replaced; @next_way, @way_misses
  * @counts:  per CPU
+ * @memcg:   of whoever made it; is charged for what its engines and peers allocate; constant
  */
 struct nhca_channel {
 	struct ib_qp *ibqp;
@@ -224,6 +225,7 @@ struct nhca_channel {
 	u32 next_way;
 	u32 way_misses;
 	struct nhca_channel_counts __percpu *counts;
+	struct mem_cgroup *memcg;
 };
 
 static inline u64 nhca_rcxt_id64(const struct nhca_rcxt_id *id)

@@ -27,7 +27,7 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 	};
 	if (!pool->rcxts)
 		return -ENOMEM;
-	xa_init(&pool->users);
+	xa_init_flags(&pool->users, XA_FLAGS_ACCOUNT);
 	for (i = 0; i < size; i++) {
 		if (!(i % 4096))
 			cond_resched();

@@ -6,6 +6,7 @@
  * What is checked is in Documentation/rcxt.rst, in this order.  What is dropped is dropped in
  * silence (reference: memory protection model), but counted, and traced.
  */
+#include "../memory/memcg.h"
 #include "engine.h"
 #include "../observe/inject.h"
 #include "../observe/trace.h"
@@ -176,6 +177,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	enum nhca_channel_counter why;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc, copy;
+	struct mem_cgroup *old;
 	u32 run = recv_run(rx);
 	u16 first = rx->index;
 	bool complete;
@@ -183,7 +185,10 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	for (;;) {
 		spin_lock(lock);
 		lookup = nhca_rcxt_find(pool, ch->qpn, &x->rcxt, &rc);
+		/* a transfer that begins may need a bitmap */
+		old = set_active_memcg(ch->memcg);
 		verdict = lookup ? NHCA_RCXT_TAKE : nhca_rcxt_payload(pool, rc, x, read);
+		set_active_memcg(old);
 		if (!lookup && !verdict)
 			run = nhca_rcxt_run(rc, x, run);
 		spin_unlock(lock);

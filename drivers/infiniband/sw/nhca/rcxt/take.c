@@ -8,6 +8,7 @@
  * a peer, too, may have been the reason.
  */
 #include "../observe/trace.h"
+#include "../memory/memcg.h"
 #include "engine.h"
 
 #define TAKE_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
@@ -327,9 +328,12 @@ static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
 	u64 cookie = ch->wqe->wr_id;
+	struct mem_cgroup *old;
 	struct nhca_rcxt *rc;
 	int err = 0;
 
+	/* for the bitmap of a read */
+	old = set_active_memcg(ch->memcg);
 	do {
 		rc = take_lock(ch, id, err);
 		if (!rc)
@@ -344,6 +348,7 @@ static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 						   wr->notify, wr->local_pvo, cookie);
 		take_unlock(ch, id);
 	} while (err == -EAGAIN);
+	set_active_memcg(old);
 	return err;
 }
 

@@ -63,7 +63,8 @@ static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_r
 
 	if (!map_charge(pool, user, size))
 		return NULL;
-	map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+	/* charged to the memory cgroup that the caller has made active */
+	map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
 	if (!map)
 		map_uncharge(pool, user, size);
 	return map;

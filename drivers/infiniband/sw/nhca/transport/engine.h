@@ -301,6 +301,12 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp);
 
 /* give one back that is in no list any more */
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
+/**
+ * nhca_sq_free_spares - free the requests that the queue keeps for those to come
+ * @sq: a send queue that nobody uses any more
+ * Context: any.
+ */
+void nhca_sq_free_spares(struct nhca_sq *sq);
 
 /* is another request posted behind those taken? */
 bool nhca_sq_more(struct nhca_qp *qp);

@@ -7,6 +7,7 @@
  */
 #include <linux/slab.h>
 
+#include "../memory/memcg.h"
 #include "engine.h"
 
 /* packets of a QP that may wait; those behind are lost, as if the receiver was overrun */
@@ -52,7 +53,7 @@ void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 	bytes = nhca_park_bytes(rq, rx);
 	p = NULL;
 	if (rq->nparked < NHCA_PARK_MAX && rq->parked_bytes + bytes <= NHCA_PARK_BYTES)
-		p = kmalloc(sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
+		p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
 	if (!p) {
 		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return;

@@ -130,18 +130,20 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)
 {
+	struct nhca_ring_user hidden = { .hidden = true };
 	struct nhca_sq *sq = &qp->sq;
 	u32 space, stride;
 	int err;
 
-	/* who never sends: what is here for it is nobody's to post to */
+	/* A queue that never sends has a ring that nobody can post to. */
 	if (!qp->ibqp.send_cq) {
 		if (user && nhca_ring_is_placed(user))
 			return -EINVAL;
 		cap->max_send_wr = 0;
 		cap->max_send_sge = 0;
 		cap->max_inline_data = 0;
-		user = NULL;
+		if (user)
+			user = &hidden;
 	}
 	stride = nhca_send_stride(cap->max_send_sge, cap->max_inline_data);
 	err = nhca_ring_alloc(&sq->ring, max(cap->max_send_wr, 1U), stride, user);
@@ -162,6 +164,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	spin_lock_init(&sq->post_lock);
 	INIT_LIST_HEAD(&sq->inflight);
 	INIT_LIST_HEAD(&sq->retired);
+	INIT_LIST_HEAD(&sq->spares);
 	timer_setup(&sq->timer, nhca_sq_timer, 0);
 	nhca_sq_first_window(sq);
 	return 0;
@@ -357,7 +360,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_av_put(qp->av);
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
-	kfree(qp->sq.spare);
+	nhca_sq_free_spares(&qp->sq);
 	kfree(qp->sq.times);
 	kfree(qp->ride);
 	nhca_rwq_free(&qp->rq.wq);
@@ -516,7 +519,9 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	}
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic &&
 	    READ_ONCE(qp->rq.res)) {
-		res = kcalloc(attr->max_dest_rd_atomic, sizeof(*res), GFP_KERNEL);
+		res = nhca_memcg_kzalloc(qp->memcg,
+					 array_size(attr->max_dest_rd_atomic, sizeof(*res)),
+					 GFP_KERNEL);
 		if (!res) {
 			nhca_av_put(av);
 			nhca_pace_free(pace);

@@ -97,7 +97,7 @@ struct nhca_times {
  * @inflight: struct nhca_swr that have been copied out and not retired
  * @retired:  struct nhca_swr that are done, but whose buffers, or those of earlier ones, the stack
  *            still reads: they complete, in their order, when it has released them
- * @spare:    one that was retired, with room for any request; or NULL
+ * @spares, @nspares: some that were retired, with room for any request
  * @cur:      the next of @inflight to send from, or NULL
  * @psn:      next PSN to give to a new request
  * @una:      oldest PSN not acknowledged
@@ -146,7 +146,8 @@ struct nhca_sq {
 	unsigned long note;
 	struct list_head inflight;
 	struct list_head retired;
-	struct nhca_swr *spare;
+	struct list_head spares;
+	u32 nspares;
 	struct nhca_swr *cur;
 	u32 psn;
 	u32 una;

@@ -7,6 +7,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
+#include "../memory/memcg.h"
 #include "engine.h"
 
 #define NHCA_OPS_DATAGRAM	(BIT(NHCA_WR_SEND) | BIT(NHCA_WR_SEND_WITH_IMM))
@@ -100,18 +101,29 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 	}
 }
 
+/*
+ * Requests that a queue keeps for those to come.  Memory of a process is charged to its memory
+ * cgroup, which costs more than the rest of an allocation; an acknowledgment retires several
+ * requests at a time, and a consumer posts as many then.
+ */
+#define NHCA_SQ_SPARES	8
+
 /* Return: a request with room for any SGEs and inline bytes, zeroed but for its WQE; or NULL. */
 static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 {
-	struct nhca_swr *swr = sq->spare;
+	struct nhca_qp *qp = container_of(sq, struct nhca_qp, sq);
+	struct nhca_swr *swr;
 	size_t extra;
 
+	swr = list_first_entry_or_null(&sq->spares, struct nhca_swr, list);
 	if (swr) {
-		sq->spare = NULL;
+		list_del(&swr->list);
+		sq->nspares--;
 	} else {
 		/* as large as any, because it may serve another */
 		extra = max_t(size_t, sq->max_sge * sizeof(struct nhca_sge), sq->max_inline);
-		swr = kmalloc(sizeof(*swr) + extra, GFP_ATOMIC | __GFP_NOWARN);
+		swr = nhca_memcg_kmalloc(qp->memcg, sizeof(*swr) + extra,
+					 GFP_ATOMIC | __GFP_NOWARN);
 	}
 	if (swr)
 		memset(swr, 0, offsetof(struct nhca_swr, wqe));
@@ -120,10 +132,20 @@ static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr)
 {
-	if (sq->spare)
+	if (sq->nspares == NHCA_SQ_SPARES) {
 		kfree(swr);
-	else
-		sq->spare = swr;
+		return;
+	}
+	list_add(&swr->list, &sq->spares);
+	sq->nspares++;
+}
+
+void nhca_sq_free_spares(struct nhca_sq *sq)
+{
+	struct nhca_swr *swr, *next;
+
+	list_for_each_entry_safe(swr, next, &sq->spares, list)
+		kfree(swr);
 }
 
 struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
