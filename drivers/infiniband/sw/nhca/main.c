@@ -309,6 +309,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	dev->srq_next = 1;
 	INIT_LIST_HEAD(&dev->mcast.groups);
+	nhca_users_init(&dev->users);
 	nhca_dev_describe(dev, name);
 
 	dev->counters = alloc_percpu(struct nhca_counters);
@@ -360,6 +361,7 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->ah_ids);
 	xa_destroy(&dev->srq_ids);
 	xa_destroy(&dev->stats);
+	nhca_users_destroy(&dev->users);
 	nhca_rcxt_dev_exit(dev);
 	nhca_steer_destroy(dev->steer);
 	nhca_inject_destroy(dev->inject);

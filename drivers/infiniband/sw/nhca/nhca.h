@@ -17,6 +17,7 @@
 #include <rdma/nhca_res.h>
 
 #include "compat.h"
+#include "memory/user.h"
 #include "observe/counters.h"
 
 /* Limits that ibv_query_device() reports */
@@ -41,6 +42,10 @@
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
 #define NHCA_MAX_MCAST_QP	0x1000
+/* a frame is compared with all rules of steering that come before the one that it fits */
+#define NHCA_MAX_STEER_RULES	1024
+/* bytes of packets that wait for on-demand pages: 64 QPs with as much as one may have */
+#define NHCA_MAX_DEFERRED	(128U << 20)
 #define NHCA_MAX_GIDS		1024
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
@@ -69,7 +74,8 @@ struct nhca_txq;
  * @list:     in its namespace's list of devices (net/sockets.c)
  * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of such objects, for limits and
  *            debugging
- * @dm_bytes: device memory in use (verbs/dm.c), at most NHCA_MAX_DM_SIZE
+ * @users:    what they have of the device's pools: device memory, multicast groups, rules of
+ *            steering, deferred packets (memory/user.c)
  * @ah_ids:   xarray of struct nhca_av by AH number; RCU readers
  * @mcast:    multicast groups (verbs/mcast.c); written under RTNL, RCU readers
  * @port_state: enum ib_port_state; READ_ONCE by all, written by main.c
@@ -99,14 +105,13 @@ struct nhca_dev {
 	atomic_t ahs;
 	atomic_t mrs;
 	atomic_t mws;
-	atomic_t dm_bytes;
+	struct nhca_users users;
 	struct xarray ah_ids;
 	u32 ah_next;
 	struct xarray srq_ids;
 	u32 srq_next;
 	struct {
 		struct list_head groups;
-		unsigned int count;
 	} mcast;
 	u32 port_state;
 	u32 mtu;

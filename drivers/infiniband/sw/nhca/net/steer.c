@@ -28,9 +28,6 @@
 #include "../observe/inject.h"
 #include "../transport/qp.h"
 
-/* a frame is compared with all that come before the one that it fits */
-#define NHCA_STEER_RULES	1024
-
 /**
  * struct nhca_steer - the rules of a device
  * @lock:    writers
@@ -317,7 +314,7 @@ int nhca_steer_add(struct nhca_steer *steer, struct nhca_steer_rule *rule)
 	mutex_lock(&steer->lock);
 	if (steer->stopped)
 		err = -ENODEV;
-	else if (steer->count == NHCA_STEER_RULES)
+	else if (steer->count == NHCA_MAX_STEER_RULES)
 		err = -ENOMEM;
 	else if (!steer->net)
 		err = nhca_steer_hook_add(steer);

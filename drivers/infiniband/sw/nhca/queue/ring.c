@@ -13,6 +13,7 @@
 #include <rdma/ib_umem.h>
 
 #include "../compat.h"
+#include "../memory/user.h"
 #include "ring.h"
 
 /*
@@ -27,14 +28,16 @@
  * @mem:   owns its pages; a memory cgroup is charged for them until the last is gone
  * @size:  bytes
  * @mm:    whose RLIMIT_MEMLOCK they count for; counted, which does not keep the memory
- * @budget: of the device, which gets @size back; or NULL
+ * @users: device memory: of the device whose pool gets @size back; or NULL
+ * @user:  whom that counts for; counted
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
 	void *mem;
 	size_t size;
 	struct mm_struct *mm;
-	atomic_t *budget;
+	struct nhca_users *users;
+	struct nhca_user *user;
 };
 
 static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
@@ -95,7 +98,7 @@ static void shared_uncharge(struct nhca_shared_mem *sm)
 	mmdrop(sm->mm);
 }
 
-void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry)
 {
 	struct nhca_shared_mem *sm;
@@ -104,7 +107,7 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
 	if (!sm)
 		return NULL;
 	sm->size = size;
-	sm->budget = budget;
+	sm->users = users;
 	if (!shared_charge(sm))
 		goto err_free;
 	sm->mem = shared_pages(size);
@@ -112,6 +115,8 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
 		goto err_uncharge;
 	if (rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size))
 		goto err_vfree;
+	if (users)
+		sm->user = nhca_user_hold(uc->user);
 	*entry = &sm->entry;
 	return sm->mem;
 
@@ -244,7 +249,8 @@ void nhca_mmap_free(struct rdma_user_mmap_entry *entry)
 
 	vfree(sm->mem);
 	shared_uncharge(sm);
-	if (sm->budget)
-		atomic_sub(sm->size, sm->budget);
+	if (sm->users)
+		nhca_pool_give(sm->users, sm->user, NHCA_POOL_DM, sm->size);
+	nhca_user_put(sm->user);
 	kfree(sm);
 }

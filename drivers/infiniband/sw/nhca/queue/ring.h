@@ -11,6 +11,9 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
 
+struct nhca_user;
+struct nhca_users;
+
 /**
  * struct nhca_ring - the kernel's view of one ring
  * @hdr:     the shared header, at the start of the memory; slot 0 is behind it
@@ -91,11 +94,13 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 /**
  * struct nhca_ucontext - a process that has opened the device
  * @ibuc:  the core's part
+ * @user:  whose pools' shares it takes; counted; NULL if the process has CAP_SYS_RESOURCE
  * @dying: jiffies up to which the cleanup of all its objects waits for zero-copy references, once
  *         the first of them has waited; else 0
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
+	struct nhca_user *user;
 	unsigned long dying;
 };
 
@@ -160,8 +165,9 @@ void nhca_ring_free(struct nhca_ring *r);
  * device memory
  * @uc:    the user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
- * @budget: NULL, or of the device: @size, which the caller has added, is taken off when the memory
- *         goes; it stays if there is none
+ * @users: NULL, or of the device: the memory is device memory, and @size, which the caller has
+ *         taken from NHCA_POOL_DM for @uc->user, is given back when the memory goes; it is not
+ *         given back if this fails
  * @entry: owns the memory; rdma_user_mmap_entry_remove() gives it back, and what is
  *         still mapped then goes with the mapping
  *
@@ -170,7 +176,7 @@ void nhca_ring_free(struct nhca_ring *r);
  * Context: process, may sleep.
  * Return: the memory, a range of vmalloc addresses; NULL: there is none, or no more for the caller.
  */
-void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, atomic_t *budget,
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry);
 
 /**

@@ -52,8 +52,12 @@ void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	bytes = nhca_park_bytes(rq, rx);
 	p = NULL;
-	if (rq->nparked < NHCA_PARK_MAX && rq->parked_bytes + bytes <= NHCA_PARK_BYTES)
+	if (rq->nparked < NHCA_PARK_MAX && rq->parked_bytes + bytes <= NHCA_PARK_BYTES &&
+	    !nhca_pool_take(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes)) {
 		p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
+		if (!p)
+			nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
+	}
 	if (!p) {
 		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return;
@@ -66,11 +70,14 @@ void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 	rq->parked_bytes += bytes;
 }
 
-static void nhca_park_free(struct nhca_rq *rq, struct nhca_parked *p)
+static void nhca_park_free(struct nhca_qp *qp, struct nhca_parked *p)
 {
+	struct nhca_rq *rq = &qp->rq;
+
 	list_del(&p->list);
 	rq->nparked--;
 	rq->parked_bytes -= p->bytes;
+	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, p->bytes);
 	consume_skb(p->rx.skb);
 	kfree(p);
 }
@@ -100,7 +107,7 @@ void nhca_park_run(struct nhca_qp *qp)
 
 	while (nhca_rq_open(qp) && (p = nhca_park_first(rq)) && !nhca_fault_waiting(rq->fault)) {
 		if (nhca_request_take(qp, &p->rx) != NHCA_PARKED)
-			nhca_park_free(rq, p);
+			nhca_park_free(qp, p);
 	}
 }
 
@@ -110,5 +117,5 @@ void nhca_park_drop(struct nhca_qp *qp)
 	struct nhca_parked *p;
 
 	while ((p = nhca_park_first(rq)))
-		nhca_park_free(rq, p);
+		nhca_park_free(qp, p);
 }

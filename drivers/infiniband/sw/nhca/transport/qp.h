@@ -366,6 +366,8 @@ struct nhca_rss;
  * @kick:   runs the engines when a post came with interrupts off or the stack
  *          gave back packets
  * @memcg:  is charged for what the engines allocate on behalf of the QP's user; NULL: nobody is
+ * @owner:  whose shares of the device's pools it takes; counted; NULL: the kernel's, or of a
+ *          process with CAP_SYS_RESOURCE
  * @ride:   acknowledgments of what @rq takes that leave with what @sq sends; owned
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
@@ -417,6 +419,7 @@ struct nhca_qp {
 	struct nhca_rq rq;
 	struct nhca_ride *ride;
 	struct mem_cgroup *memcg;
+	struct nhca_user *owner;
 };
 
 static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)

@@ -3,6 +3,7 @@
  * The device as a whole, and user contexts.
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>
 
@@ -142,8 +143,22 @@ static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct nhca_alloc_ucontext_resp resp = nhca_ucontext_resp;
+	struct nhca_dev *dev = to_nhca_dev(ibuc->device);
+	struct nhca_user *user = NULL;
+	int err;
 
-	return nhca_respond(udata, &resp, sizeof(resp));
+	if (!capable(CAP_SYS_RESOURCE)) {
+		user = nhca_user_get(&dev->users, from_kuid(&init_user_ns, current_uid()));
+		if (IS_ERR(user))
+			return PTR_ERR(user);
+	}
+	err = nhca_respond(udata, &resp, sizeof(resp));
+	if (err) {
+		nhca_user_put(user);
+		return err;
+	}
+	to_nhca_uc(ibuc)->user = user;
+	return 0;
 }
 
 /* Another process imports the context: it is told what the first one was. */
@@ -156,6 +171,7 @@ int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *att
 /* The core has destroyed every object of the context. */
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	nhca_user_put(to_nhca_uc(ibuc)->user);
 }
 
 /*

@@ -12,24 +12,10 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Take @size of what the device has; the memory gives it back when its last mapping is gone. */
-static bool dm_charge(struct nhca_dev *dev, size_t size)
+/* The memory goes back to the pool when its last mapping is gone. */
+static void dm_free(struct nhca_dm *dm)
 {
-	int used = atomic_read(&dev->dm_bytes);
-
-	do {
-		if (size > NHCA_MAX_DM_SIZE - used)
-			return false;
-	} while (!atomic_try_cmpxchg(&dev->dm_bytes, &used, used + size));
-	return true;
-}
-
-static void dm_free(struct nhca_dev *dev, struct nhca_dm *dm)
-{
-	if (dm->entry)
-		rdma_user_mmap_entry_remove(dm->entry);
-	else
-		atomic_sub(dm->size, &dev->dm_bytes);
+	rdma_user_mmap_entry_remove(dm->entry);
 	kfree(dm);
 }
 
@@ -47,8 +33,9 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 			    struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
+	struct nhca_ucontext *uc = to_nhca_uc(ibuc);
 	struct nhca_dm *dm;
-	int err = -ENOMEM;
+	int err;
 
 	/* attr->alignment is the logarithm; a page is what memory is aligned to */
 	if (!attr->length || attr->alignment > PAGE_SHIFT)
@@ -59,24 +46,32 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	dm->size = PAGE_ALIGN(attr->length);
-	if (!dm_charge(dev, dm->size)) {
-		kfree(dm);
-		return ERR_PTR(-ENOMEM);
+	err = nhca_pool_take(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
+	if (err)
+		goto err_free;
+	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, &dm->entry);
+	if (!dm->mem) {
+		err = -ENOMEM;
+		goto err_give;
 	}
-	dm->mem = nhca_shared_alloc(to_nhca_uc(ibuc), dm->size, &dev->dm_bytes, &dm->entry);
-	if (dm->mem)
-		err = dm_respond(dm, attrs, NHCA_ATTR_ALLOC_DM_RESP);
+	err = dm_respond(dm, attrs, NHCA_ATTR_ALLOC_DM_RESP);
 	if (err) {
-		dm_free(dev, dm);
+		dm_free(dm);
 		return ERR_PTR(err);
 	}
 	return &dm->ibdm;
+
+err_give:
+	nhca_pool_give(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
+err_free:
+	kfree(dm);
+	return ERR_PTR(err);
 }
 
 /* The core has seen to it that there is no region on it. */
 int nhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
-	dm_free(to_nhca_dev(ibdm->device), to_nhca_dm(ibdm));
+	dm_free(to_nhca_dm(ibdm));
 	return 0;
 }
 

@@ -166,11 +166,16 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 		goto err_free;
 	rule->qp = to_nhca_qp(ibqp);
 	flow->rule = rule;
-	err = nhca_steer_add(rule->qp->dev->steer, rule);
+	err = nhca_pool_take(&rule->qp->dev->users, rule->qp->owner, NHCA_POOL_RULES, 1);
 	if (err)
 		goto err_free;
+	err = nhca_steer_add(rule->qp->dev->steer, rule);
+	if (err)
+		goto err_give;
 	return &flow->ibflow;
 
+err_give:
+	nhca_pool_give(&rule->qp->dev->users, rule->qp->owner, NHCA_POOL_RULES, 1);
 err_free:
 	kfree(rule);
 	kfree(flow);
@@ -180,8 +185,10 @@ err_free:
 int nhca_destroy_flow(struct ib_flow *ibflow)
 {
 	struct nhca_ib_flow *flow = container_of(ibflow, struct nhca_ib_flow, ibflow);
+	struct nhca_qp *qp = flow->rule->qp;
 
-	nhca_steer_del(flow->rule->qp->dev->steer, flow->rule);
+	nhca_steer_del(qp->dev->steer, flow->rule);
+	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_RULES, 1);
 	kfree(flow);
 	return 0;
 }

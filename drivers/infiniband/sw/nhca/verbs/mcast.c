@@ -37,6 +37,7 @@ struct nhca_mcast_qp {
  *          touch another in_device that the netdev may have got since
  * @qps:    struct nhca_mcast_qp
  * @count:  of those
+ * @user:   who joined it first, and whom it counts for; counted; or NULL
  */
 struct nhca_mcast_group {
 	struct list_head list;
@@ -45,6 +46,7 @@ struct nhca_mcast_group {
 	struct in_device *in_dev;
 	struct list_head qps;
 	unsigned int count;
+	struct nhca_user *user;
 };
 
 static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
@@ -98,29 +100,32 @@ static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
 }
 
 /* RTNL held */
-static struct nhca_mcast_group *nhca_mcast_open(struct nhca_dev *dev,
-						const struct in6_addr *mgid)
+static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
+	struct nhca_dev *dev = qp->dev;
 	struct nhca_mcast_group *g;
 	int err;
-
-	if (dev->mcast.count >= NHCA_MAX_MCAST_GRP)
-		return ERR_PTR(-ENOMEM);
 
 	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
 	g->mgid = *mgid;
 	INIT_LIST_HEAD(&g->qps);
+	err = nhca_pool_take(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+	if (err)
+		goto err_free;
 	err = nhca_mcast_join(dev, g);
-	if (err) {
-		kfree(g);
-		return ERR_PTR(err);
-	}
-
-	dev->mcast.count++;
+	if (err)
+		goto err_give;
+	g->user = nhca_user_hold(qp->owner);
 	list_add_rcu(&g->list, &dev->mcast.groups);
 	return g;
+
+err_give:
+	nhca_pool_give(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+err_free:
+	kfree(g);
+	return ERR_PTR(err);
 }
 
 /* RTNL held */
@@ -130,7 +135,8 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 		return;
 
 	list_del_rcu(&g->list);
-	dev->mcast.count--;
+	nhca_pool_give(&dev->users, g->user, NHCA_POOL_GROUPS, 1);
+	nhca_user_put(g->user);
 	nhca_mcast_leave(dev, g);
 	kfree_rcu(g, rcu);
 }
@@ -138,11 +144,10 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 /* RTNL held */
 static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
-	struct nhca_dev *dev = qp->dev;
 	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
 
-	g = nhca_mcast_find(dev, mgid);
+	g = nhca_mcast_find(qp->dev, mgid);
 	/* once more is the same as once (IBTA 11.3.1) */
 	if (g && nhca_mcast_member(g, qp))
 		return 0;
@@ -155,7 +160,7 @@ static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 	m->qp = qp;
 
 	if (!g)
-		g = nhca_mcast_open(dev, mgid);
+		g = nhca_mcast_open(qp, mgid);
 	if (IS_ERR(g)) {
 		kfree(m);
 		return PTR_ERR(g);
