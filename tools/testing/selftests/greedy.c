@@ -2,7 +2,10 @@
 /*
  * greedy: one user takes of one kind of resource as many as the device gives out, and keeps them.
  *
- *   greedy DEVICE rcxts|cqs JOB [BOUND]
+ *   greedy DEVICE KIND JOB [BOUND]
+ *
+ * KIND: rcxts; cqs: CQs of 4 MiB; qps: QPs with the longest queues; dm: KiB of device memory;
+ * groups: multicast groups.
  *
  * Prints "KIND: N taken, then ERROR" and holds them until SIGTERM.  With BOUND it takes that many
  * and ends: status 0 if it got them.
@@ -17,6 +20,7 @@
 #define MOST		1024	/* rCxts in one call */
 #define CQ_ENTRIES	65536	/* of 64 bytes: 4 MiB */
 #define CQS		64
+#define QPS		64
 
 static uint64_t bound = ~0ULL;
 
@@ -69,15 +73,88 @@ static uint64_t take_cqs(int *error)
 	return taken;
 }
 
+/* A UD QP, or the largest RC QP there is */
+static struct ibv_qp *qp_new(struct ibv_cq *cq, enum ibv_qp_type type)
+{
+	uint32_t depth = type == IBV_QPT_UD ? 1 : device.max_qp_wr;
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = type,
+		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1,
+			 .max_recv_sge = 1 } };
+
+	return ibv_create_qp(pd, &init);
+}
+
+static uint64_t take_qps(int *error)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	uint64_t taken;
+
+	must(cq);
+	for (taken = 0; taken < QPS && taken < bound; taken++)
+		if (!qp_new(cq, IBV_QPT_RC)) {
+			*error = errno;
+			break;
+		}
+	return taken;
+}
+
+/* Fewer bytes at a time, down to a page */
+static uint64_t take_dm(int *error)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 1 << 20 };
+	uint64_t taken = 0;
+
+	while (taken < bound && attr.length >= 4096) {
+		if (ibv_alloc_dm(context, &attr)) {
+			taken += attr.length >> 10;
+		} else {
+			*error = errno;
+			attr.length /= 2;
+		}
+	}
+	return taken;
+}
+
+/* Each user has groups of its own. */
+static uint64_t take_groups(int *error)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	union ibv_gid gid = { .raw = { 0xff, 0x0e } };
+	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	struct ibv_qp *qp;
+	uint64_t taken;
+
+	must(cq && (qp = qp_new(cq, IBV_QPT_UD)));
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	for (taken = 0; taken < bound; taken++) {
+		memcpy(gid.raw + 8, &job, sizeof(job));
+		gid.raw[14] = taken >> 8;
+		gid.raw[15] = taken;
+		*error = ibv_attach_mcast(qp, &gid, 0);
+		if (*error)
+			break;
+	}
+	return taken;
+}
+
+static const struct {
+	const char *name;
+	uint64_t (*take)(int *error);
+} kinds[] = {
+	{ "rcxts", take_rcxts }, { "cqs", take_cqs }, { "qps", take_qps }, { "dm", take_dm },
+	{ "groups", take_groups },
+};
+
 int main(int argc, char **argv)
 {
-	uint64_t taken;
+	uint64_t taken = 0;
 	int error = 0;
 	sigset_t set;
+	unsigned int i;
 
 	program = "greedy";
 	if (argc < 4) {
-		fprintf(stderr, "usage: greedy DEVICE rcxts|cqs JOB [BOUND]\n");
+		fprintf(stderr, "usage: greedy DEVICE rcxts|cqs|qps|dm|groups JOB [BOUND]\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -86,7 +163,9 @@ int main(int argc, char **argv)
 	if (argc > 4)
 		bound = strtoull(argv[4], NULL, 0);
 	open_device();
-	taken = strcmp(argv[2], "rcxts") ? take_cqs(&error) : take_rcxts(&error);
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(argv[2], kinds[i].name))
+			taken = kinds[i].take(&error);
 	printf("%s: %" PRIu64 " taken, then %s\n", argv[2], taken, strerror(error));
 	if (argc > 4)
 		return taken < bound;
