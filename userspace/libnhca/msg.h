@@ -5,7 +5,8 @@
  *	msg_ep.c	the program's side: endpoints, peers, polling, waiting
  *	msg_post.c	the program's side: memory, messages
  *	msg_sched.c	which peers have something to do, in which order
- *	msg_peer.c	a peer and the routes to it: rCxts are granted, paths die and come back
+ *	msg_peer.c	a peer and the routes to it: paths die and come back
+ *	msg_grant.c	the rCxts of a route: how many, and which the peer may use
  *	msg_op.c	a write or a read as a whole
  *	msg_transfer.c	writes and reads: cut into transfers, driven until they are done
  *	msg_lane.c	a lane: what becomes of a transfer
@@ -15,7 +16,7 @@
  *	msg_port.c	verbs; msg_clock.c: clock, randomness
  *
  * A file calls those below it, with these exceptions, in which an event goes up: msg_wire.c hands packets
- * to msg_peer.c, msg_stream.c and msg_transfer.c; msg_lane.c tells msg_op.c, and msg_op.c the program
+ * to msg_grant.c, msg_stream.c and msg_transfer.c; msg_lane.c tells msg_op.c, and msg_op.c the program
  * by msg_complete(); msg_stream.c tells msg_op.c that a notice has come, and asks msg_peer.c for a route;
  * msg_transfer.c and msg_stream.c tell msg_peer.c whether a route lives.
  *
@@ -33,6 +34,7 @@
 
 #include <ccan/list.h>
 
+#include "msg_flow.h"
 #include "msg_port.h"
 
 #define MS		UINT64_C(1000000)
@@ -50,41 +52,6 @@
 #ifndef MSG_LAST_TID
 #define MSG_LAST_TID	(UINT32_MAX - 1)
 #endif
-
-/* ---- msg_flow.c: how long things take, and how much may be under way; see there ---- */
-
-struct msg_flow {
-	uint64_t srtt;
-	uint64_t rttvar;
-	uint64_t fastest;	/* round trip of all */
-	uint64_t window;
-	uint64_t inflight;
-	uint64_t step;		/* bytes of a transfer */
-	uint64_t limit;
-	uint64_t extent;	/* of reordering */
-	uint64_t shrunk;	/* until then, for silence */
-	uint64_t queued;	/* bytes done while there was a queue, since that last made it shrink */
-	uint32_t sent;		/* packets, since losses were judged */
-	uint32_t lost;
-	bool limited;		/* the window was in the way, when last asked */
-	bool starting;		/* nothing was lost yet beyond what chance does */
-};
-
-void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit);
-void msg_flow_sample(struct msg_flow *flow, uint64_t rtt);
-/* Something takes that long, and is not done. */
-void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
-/* After how long an answer is overdue, when @tries have not been answered */
-uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries);
-/* How much later than what was sent behind it something may come */
-uint64_t msg_flow_reordering(const struct msg_flow *flow);
-/* So much later something did come. */
-void msg_flow_reordered(struct msg_flow *flow, uint64_t extent);
-bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes);
-void msg_flow_sent(struct msg_flow *flow, uint32_t packets);
-void msg_flow_done(struct msg_flow *flow, uint64_t bytes);
-void msg_flow_lost(struct msg_flow *flow, uint32_t packets);
-void msg_flow_silent(struct msg_flow *flow, uint64_t now);
 
 /* ---- messages ---- */
 
@@ -144,7 +111,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
- * @remote_rcxt: 0: not granted yet
+ * @local_rcxt, @remote_rcxt: 0: none; not granted
  * @have:   LANE_CANCEL: packets that have come
  * @offset, @length: of @op
  * @segment: of the transfer
@@ -197,7 +164,13 @@ struct msg_lane {
  * @segment: of the peer's packets
  * @free:    lanes that have nothing to do, the longest first
  * @busy:    the others
- * @granted: rCxts here that the peer's lanes have
+ * @want:    we use the lanes before this one; @held: no later one has an rCxt
+ * @busy_lanes, @most_busy: that have a transfer, and the most of them since @look was set
+ * @look:    when to give back what was not used
+ * @more:    when to ask the pool again, which had no rCxt
+ * @hungry:  a transfer would have begun if there were one more lane
+ * @told_want: @held, as our last grant says it; @their_want: what the peer's says
+ * @granted: rCxts here that the peer's lanes have, @given of them
  * @refused: the tid up to which each of them refuses what may come
  * @refusing: the rCxt that a WHAT_REFUSE under way was posted for, 0: none is
  * @told_segment: of our packets, as the last grant says it
@@ -221,6 +194,16 @@ struct msg_route {
 	struct msg_lane *lanes;
 	struct list_head free;
 	struct list_head busy;
+	uint32_t want;
+	uint32_t held;
+	uint32_t busy_lanes;
+	uint32_t most_busy;
+	uint32_t told_want;
+	uint32_t their_want;
+	uint32_t given;
+	bool hungry;
+	uint64_t look;
+	uint64_t more;
 	uint64_t *granted;
 	uint64_t *refusing;
 	uint32_t *refused;
@@ -369,6 +352,7 @@ struct nhcadv_msg_peer {
  * @ready:    peers that the next pass serves
  * @starved:  peers that have not had their turn at the send FIFOs, the next one first
  * @heap:     all peers, by when they are due: the first is due first
+ * @short_until: a device had no rCxt for a new peer: until then others take no more of them
  * @sleepers: threads in nhcadv_msg_wait() that sleep; @armed: nhcadv_msg_arm() was called
  * @wake:     an eventfd that is readable (@woken) while there is something for them to do
  * @timer, @timer_at: a timerfd, and what it is set to
@@ -399,6 +383,7 @@ struct nhcadv_msg_ep {
 	uint32_t num_routes;
 	uint32_t next_slot;
 	uint32_t nonce;
+	uint64_t short_until;
 	uint32_t sleepers;
 	bool armed;
 	bool woken;
@@ -461,11 +446,12 @@ struct msg_address {
 	struct msg_address_path paths[NHCADV_MSG_MAX_PATHS];
 };
 
-/* a channel, and those of its rCxts that are the peer's to use */
+/* a channel, those of its rCxts that are the peer's to use, and how many of the peer's it wants */
 struct msg_grant {
 	struct msg_address_path at;
 	uint32_t version;
 	uint32_t count;
+	uint32_t wanted;
 	bool fences;
 	uint64_t rcxts[MSG_MAX_LANES];
 };
@@ -524,8 +510,6 @@ void msg_route_doubt(struct msg_route *route);
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /* Packets to the peer's library: over which route?  NULL: none can */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* An rCxt here refuses what may come up to @tid. */
-void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid);
 /* Both channels are there, and their rCxts known. */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
@@ -552,10 +536,38 @@ enum msg_session {
 
 /* Of which connection is the packet?  @grant: it is one */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant);
+static inline bool msg_any_alive(const struct msg_peer *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++)
+		if (peer->routes[i]->alive)
+			return true;
+	return false;
+}
+
+/* ---- msg_grant.c ---- */
+
+/* A route has the first few rCxts of its port's channel, for lanes and for the peer: 0, or an errno */
+void msg_rcxts_init(struct msg_route *route);
+int msg_rcxts_acquire(struct msg_route *route);
+/* The channel is no more; and: the route is no more. */
+void msg_rcxts_lost(struct msg_route *route);
+void msg_rcxts_release(struct msg_route *route);
+/* A device has none left: call back what peers have beyond the first few.  False: it was just done. */
+bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
+/* Address handles, as far as there is a way; and: the peer's channel is there now. */
+bool msg_route_find_way(struct msg_route *route);
+void msg_route_move(struct msg_route *route, const struct msg_address_path *at);
+/* Send the grant, until it is confirmed. */
+void msg_grant_soon(struct msg_route *route);
+uint64_t msg_grant_timer(struct msg_route *route);
 /* Where a peer that does not know our session is to be answered; its rCxts are not used. */
 void msg_hello_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_grant_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_fence_came(struct msg_route *route, const struct msg_fence *fence);
+/* An rCxt here refuses what may come up to @tid. */
+void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid);
 
 /* ---- msg_lane.c ---- */
 
@@ -565,7 +577,7 @@ void msg_lane_wake(struct msg_route *route, uint64_t when);
 void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when);
 /* Bytes of the lane that are thought to be under way */
 void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes);
-/* To be used again when no work request of it is left */
+/* To be used again when no work request of it is left, if it has its rCxts and is wanted */
 void msg_lane_settle(struct msg_route *route, struct msg_lane *lane);
 /* Its part in its message has ended, one way or the other; and: its bytes are in place. */
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane);

@@ -575,6 +575,7 @@ int nhcadv_msg_query(struct nhcadv_msg_peer *pub, uint32_t path, struct nhcadv_m
 	route = peer->routes[path];
 	*stats = route->stats;
 	stats->alive = route->alive;
+	stats->rcxts = route->held + route->given;
 	stats->srtt_ns = route->flow.srtt;
 	stats->window = route->flow.window;
 	msg_ep_unlock(peer->ep);

@@ -61,14 +61,19 @@ void msg_flow_at_least(struct msg_flow *flow, uint64_t time)
 		msg_flow_sample(flow, time);
 }
 
+uint64_t msg_spread(uint64_t time)
+{
+	return time + msg_random() % (time / 2 + 1);
+}
+
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
 {
 	uint64_t time = FIRST_OVERDUE;
 
 	if (flow->srtt)
 		time = flow->srtt + max(4 * flow->rttvar, LEAST_MARGIN);
-	time <<= min_t(unsigned int, tries, 10);
-	return min(time, MOST_OVERDUE);
+	time = min(time << min_t(unsigned int, tries, 10), MOST_OVERDUE);
+	return tries ? msg_spread(time) : time;
 }
 
 uint64_t msg_flow_reordering(const struct msg_flow *flow)
@@ -81,10 +86,15 @@ void msg_flow_reordered(struct msg_flow *flow, uint64_t extent)
 	flow->extent = max(flow->extent - flow->extent / FORGET, extent);
 }
 
-bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
+bool msg_flow_has_room(const struct msg_flow *flow, uint32_t bytes)
 {
 	/* A transfer alone may be larger than a window. */
-	flow->limited = flow->inflight && flow->inflight + bytes > flow->window;
+	return !flow->inflight || flow->inflight + bytes <= flow->window;
+}
+
+bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
+{
+	flow->limited = !msg_flow_has_room(flow, bytes);
 	return !flow->limited;
 }
 

@@ -39,11 +39,15 @@ void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint3
 	lane->inflight = bytes;
 }
 
-/* To be used again when no work request of it is left */
 void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
 {
-	if (lane->state != LANE_FREE || lane->wrs || !lane->remote_rcxt)
+	if (lane->state != LANE_FREE || lane->wrs)
 		return;
+	if (lane->index >= route->want || !lane->local_rcxt || !lane->remote_rcxt) {
+		list_del(&lane->node);
+		list_add_tail(&route->busy, &lane->node);
+		return;
+	}
 	if (lane->tid >= MSG_LAST_TID) {
 		lane->state = LANE_RENEW;
 		lane->tries = 0;
@@ -62,6 +66,7 @@ void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)
 
 	msg_lane_set_inflight(route, lane, 0);
 	port_ended(route->port);
+	route->busy_lanes--;
 	lane->op = NULL;
 	lane->state = LANE_FREE;
 	lane->due = NEVER;

@@ -2,10 +2,6 @@
 /*
  * Reliable messages: peers, and the routes to them.
  *
- * Each side grants rCxts of its own to the other, for each route, in a packet that is sent until
- * it is confirmed: when it connects, and again when a device has got another channel.  Grants have
- * versions; a new one says that the rCxts of the one before are no more.
- *
  * A route lives until an answer that the peer's adapter owes (not its program) is overdue for too
  * long, or its link is down.  Then its transfers go over those that live, and it is probed, until
  * an answer comes.
@@ -17,29 +13,17 @@
 #include <ccan/minmax.h>
 #include "msg.h"
 
-#define GRANT_PAUSE	(10 * MS)
-#define GRANT_TRIES	4	/* 160 ms at most */
 #define PING_PAUSE	(20 * MS)
 #define PING_TRIES	5
 #define LOOK_PAUSE	(100 * MS)
 
 /* ---- which routes live ---- */
 
-static bool any_alive(const struct msg_peer *peer)
-{
-	uint32_t i;
-
-	for (i = 0; i < peer->num_routes; i++)
-		if (peer->routes[i]->alive)
-			return true;
-	return false;
-}
-
 static void redrive_dead(struct msg_peer *peer)
 {
 	uint32_t i;
 
-	if (!any_alive(peer))
+	if (!msg_any_alive(peer))
 		return;
 	for (i = 0; i < peer->num_routes; i++)
 		if (!peer->routes[i]->alive)
@@ -48,7 +32,7 @@ static void redrive_dead(struct msg_peer *peer)
 
 static void tell_reachable(struct msg_peer *peer)
 {
-	bool reachable = any_alive(peer);
+	bool reachable = msg_any_alive(peer);
 
 	if (reachable == peer->reachable || msg_promise(peer->ep))
 		return;
@@ -97,7 +81,7 @@ void msg_route_doubt(struct msg_route *route)
 
 struct msg_route *msg_route_for_packet(struct msg_peer *peer)
 {
-	bool alive = any_alive(peer);
+	bool alive = msg_any_alive(peer);
 	struct msg_route *route;
 	uint32_t i;
 
@@ -145,55 +129,7 @@ void msg_route_fence(struct msg_route *route, const struct msg_lane *lane)
 		}
 }
 
-/* ---- grants ---- */
-
-/* rCxts of this side: for our lanes, and for the peer's */
-static int acquire(struct msg_route *route)
-{
-	uint32_t i, lanes = route->peer->ep->lanes;
-	uint64_t ids[2 * MSG_MAX_LANES];
-	int err;
-
-	err = port_acquire(route->port, ids, 2 * lanes);
-	if (err)
-		return err;
-	for (i = 0; i < lanes; i++)
-		route->lanes[i].local_rcxt = ids[i];
-	memcpy(route->granted, ids + lanes, lanes * sizeof(ids[0]));
-	memset(route->refused, 0, lanes * sizeof(route->refused[0]));
-	memset(route->refusing, 0, lanes * sizeof(route->refusing[0]));
-	route->self.qpn = route->port->info.qpn;
-	route->self.key = route->port->info.key;
-	route->recoveries = route->port->recoveries;
-	route->grant++;
-	route->grant_tries = 0;
-	route->grant_due = 0;
-	return 0;
-}
-
-/* Address handles can be made while there is a way to the address. */
-static bool route_find_way(struct msg_route *route)
-{
-	if (!route->self.ah)
-		route->self.ah = port_ah(route->port, &route->port->gid);
-	if (!route->dest.ah)
-		route->dest.ah = port_ah(route->port, &route->gid);
-	return route->self.ah && route->dest.ah;
-}
-
-static void grant_soon(struct msg_route *route)
-{
-	route->grant_tries = 0;
-	route->grant_due = 0;
-}
-
-/* The peer's channel is there now. */
-static void route_move(struct msg_route *route, const struct msg_address_path *at)
-{
-	route->dest.qpn = at->qpn;
-	route->dest.key = at->key;
-	route->segment = at->segment;
-}
+/* ---- where the peer is, and which one it is ---- */
 
 void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 {
@@ -208,10 +144,10 @@ void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 			port_ah_free(route->dest.ah);
 			route->dest.ah = NULL;
 			route->gid = at->gid;
-			route_find_way(route);
+			msg_route_find_way(route);
 		}
-		route_move(route, at);
-		grant_soon(route);
+		msg_route_move(route, at);
+		msg_grant_soon(route);
 	}
 }
 
@@ -237,135 +173,12 @@ enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32
 		peer->confirmed = true;
 		peer->stream.due = 0;
 		for (i = 0; i < peer->num_routes; i++)
-			grant_soon(peer->routes[i]);
+			msg_grant_soon(peer->routes[i]);
 	}
 	return MSG_SESSION_OURS;
 }
 
-/* A peer is believed about its own channel, at the address that the program gave us. */
-static bool grant_ok(const struct msg_route *route, const struct msg_grant *grant)
-{
-	return msg_path_ok(&grant->at) &&
-	       !memcmp(&grant->at.gid, &route->gid, sizeof(route->gid));
-}
-
-void msg_hello_came(struct msg_route *route, const struct msg_grant *grant)
-{
-	if (!grant_ok(route, grant))
-		return;
-	/* Once it is confirmed, only the peer of this connection says where its channel is. */
-	if (!route->peer->confirmed)
-		route_move(route, &grant->at);
-	grant_soon(route);
-}
-
-void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
-{
-	uint32_t i, lanes = route->peer->ep->lanes;
-
-	if (!grant_ok(route, grant))
-		return;
-	/* It is there: what it has not confirmed it has not heard. */
-	if (route->grant_known != route->grant && route->grant_tries > 1)
-		grant_soon(route);
-	if (route->theirs && (int32_t)(grant->version - route->theirs) <= 0) {
-		msg_send_granted(route);
-		return;
-	}
-	route_move(route, &grant->at);
-	route->theirs = grant->version;
-	route->fences = grant->fences;
-	for (i = 0; i < lanes && i < grant->count; i++)
-		msg_lane_new_remote(route, &route->lanes[i], grant->rcxts[i]);
-	msg_send_granted(route);
-	/* A dead one may live again, with another channel. */
-	if (!route->alive)
-		route->ping = 0;
-}
-
-/* The peer has used up an rCxt's tids. */
-static void grant_another(struct msg_route *route, uint32_t lane)
-{
-	uint64_t fresh;
-
-	if (port_acquire(route->port, &fresh, 1))
-		return;
-	port_release(route->port, &route->granted[lane], 1);
-	route->granted[lane] = fresh;
-	route->refused[lane] = 0;
-	route->grant++;
-	grant_soon(route);
-}
-
-void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
-{
-	struct msg_fence fence = { .lane = lane, .tid = tid, .rcxt = route->granted[lane] };
-	uint64_t rcxt = route->refusing[lane];
-
-	/* It was another rCxt's: this one has refused nothing. */
-	route->refusing[lane] = 0;
-	if (!rcxt || rcxt != fence.rcxt)
-		return;
-	if (tid > route->refused[lane])
-		route->refused[lane] = tid;
-	if (tid == UINT32_MAX)
-		grant_another(route, lane);
-	else
-		msg_send_fenced(route, &fence);
-}
-
-void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
-{
-	uint64_t rcxt = route->granted[fence->lane];
-
-	/* An rCxt that is no more takes nothing: but let the peer know by a grant, if there is one. */
-	if (rcxt != fence->rcxt || (fence->tid <= route->refused[fence->lane] &&
-				    fence->tid != UINT32_MAX)) {
-		if (fence->tid != UINT32_MAX)
-			msg_send_fenced(route, fence);
-		else if (rcxt)
-			route->grant_due = 0;
-		return;
-	}
-	if (route->refusing[fence->lane] || !port_room(route->port, 1) ||
-	    route->recoveries != route->port->recoveries)
-		return;
-	route->refusing[fence->lane] = rcxt;
-	port_cancel(route->port, msg_name(route, fence->lane, WHAT_REFUSE, fence->tid), rcxt,
-		    fence->tid);
-}
-
 /* ---- what is due ---- */
-
-static uint64_t grant_timer(struct msg_route *route)
-{
-	uint64_t now = route->peer->ep->now;
-
-	if (!route->port->open)
-		return NEVER;
-	if (route->recoveries != route->port->recoveries) {
-		if (now < route->grant_due)
-			return route->grant_due;
-		if (acquire(route)) {
-			route->grant_due = now + 1000 * MS;
-			return route->grant_due;
-		}
-	}
-	if (route->told_segment != route->port->info.segment) {
-		route->told_segment = route->port->info.segment;
-		route->grant++;
-		grant_soon(route);
-	}
-	if (route->grant == route->grant_known && route->dest.ah && route->self.ah)
-		return NEVER;
-	if (now >= route->grant_due) {
-		if (route_find_way(route) || any_alive(route->peer))
-			msg_send_grant(route);
-		route->grant_due = now + (GRANT_PAUSE << min_t(uint32_t, route->grant_tries, GRANT_TRIES));
-		route->grant_tries++;
-	}
-	return route->grant_due;
-}
 
 static void ping(struct msg_route *route)
 {
@@ -425,7 +238,7 @@ uint64_t msg_peer_timers(struct msg_peer *peer)
 	/* at connect, too, when no link is up */
 	tell_reachable(peer);
 	for (i = 0; i < peer->num_routes; i++) {
-		next = min(next, grant_timer(peer->routes[i]));
+		next = min(next, msg_grant_timer(peer->routes[i]));
 		next = min(next, life_timer(peer->routes[i]));
 	}
 	next = min(next, msg_stream_timers(peer));
@@ -443,8 +256,7 @@ void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port)
 		route = peer->routes[i];
 		if (route->port != port)
 			continue;
-		memset(route->granted, 0, peer->ep->lanes * sizeof(route->granted[0]));
-		memset(route->refusing, 0, peer->ep->lanes * sizeof(route->refusing[0]));
+		msg_rcxts_lost(route);
 		for (l = 0; l < peer->ep->lanes; l++)
 			msg_lane_lost(route, &route->lanes[l]);
 		route_die(route);
@@ -456,16 +268,9 @@ void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port)
 static void route_free(struct msg_route *route)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
-	uint64_t ids[2 * MSG_MAX_LANES];
 	uint32_t i;
 
-	if (route->recoveries && route->recoveries == route->port->recoveries) {
-		for (i = 0; i < ep->lanes; i++) {
-			ids[i] = route->lanes[i].local_rcxt;
-			ids[ep->lanes + i] = route->granted[i];
-		}
-		port_release(route->port, ids, 2 * ep->lanes);
-	}
+	msg_rcxts_release(route);
 	for (i = 0; route->lanes && i < ep->lanes; i++)
 		if (route->lanes[i].op)
 			port_ended(route->port);
@@ -537,6 +342,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	route->told_segment = route->port->info.segment;
 	step = (uint64_t)msg_route_segment(route) * ep->packets;
 	msg_flow_init(&route->flow, step, step * lanes);
+	msg_rcxts_init(route);
 
 	route->lanes = calloc(lanes, sizeof(route->lanes[0]));
 	route->granted = calloc(lanes, sizeof(route->granted[0]));
@@ -545,13 +351,13 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	if (!route->lanes || !route->granted || !route->refusing || !route->refused)
 		return ENOMEM;
 	/* Its link may be down now. */
-	if (!route_find_way(route)) {
+	if (!msg_route_find_way(route)) {
 		route->alive = false;
 		route->ping = 0;
 	}
 	for (i = 0; i < lanes; i++)
 		msg_lane_init(route, &route->lanes[i], i);
-	err = route->port->open ? acquire(route) : 0;
+	err = route->port->open ? msg_rcxts_acquire(route) : 0;
 	if (err != EIO)
 		return err;
 	/* The channel has failed, and will be another one. */
@@ -595,8 +401,8 @@ void msg_peer_free(struct msg_peer *peer)
 	free(peer);
 }
 
-struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
-			      void *context)
+static struct msg_peer *peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
+				 void *context)
 {
 	uint32_t i, n = address->num_paths > ep->num_ports ? address->num_paths : ep->num_ports;
 	struct msg_peer *peer = calloc(1, sizeof(*peer));
@@ -625,5 +431,15 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 		errno = err;
 		return NULL;
 	}
+	return peer;
+}
+
+struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
+			      void *context)
+{
+	struct msg_peer *peer = peer_new(ep, address, context);
+
+	if (!peer && errno == ENOSPC && msg_rcxts_short(ep))
+		peer = peer_new(ep, address, context);
 	return peer;
 }

@@ -43,8 +43,13 @@ static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, 
 	for (i = 0; i < peer->num_routes; i++) {
 		route = peer->routes[(peer->turn + i) % peer->num_routes];
 		*most = msg_route_segment(route) * peer->ep->packets;
-		if (!route->alive || !msg_route_ready(route) || list_empty(&route->free) ||
-		    !msg_flow_may_send(&route->flow, *most))
+		if (!route->alive || !msg_route_ready(route))
+			continue;
+		if (list_empty(&route->free)) {
+			route->hungry |= msg_flow_has_room(&route->flow, *most);
+			continue;
+		}
+		if (!msg_flow_may_send(&route->flow, *most))
 			continue;
 		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port)) {
 			*starved = true;
@@ -72,6 +77,8 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;
 		lane = list_pop(&route->free, struct msg_lane, node);
 		list_add_tail(&route->busy, &lane->node);
+		if (++route->busy_lanes > route->most_busy)
+			route->most_busy = route->busy_lanes;
 		port_begun(route->port);
 		lane->op = op;
 		lane->segment = most / peer->ep->packets;

@@ -12,8 +12,8 @@
 
 #include "msg.h"
 
-/* 2: sessions.  Libraries that speak different versions do not connect. */
-#define VERSION		2
+/* 2: sessions; 3: grants say how many rCxts are wanted.  Libraries that speak different versions do not connect. */
+#define VERSION		3
 /* Bytes in a packet of a transfer, as the adapter bounds them */
 #define LEAST_SEGMENT	64
 #define MOST_SEGMENT	65532
@@ -62,6 +62,8 @@ struct wire_grant {
 	uint32_t version;
 	uint32_t count;
 	uint32_t flags;
+	uint32_t wanted;
+	uint32_t reserved;
 	uint64_t rcxts[];
 };
 
@@ -81,7 +83,7 @@ struct wire_address {
 };
 
 static_assert(sizeof(struct wire_header) == 72, "header");
-static_assert(sizeof(struct wire_grant) == 40, "grant");
+static_assert(sizeof(struct wire_grant) == 48, "grant");
 static_assert(sizeof(struct wire_address) + NHCADV_MSG_MAX_PATHS * sizeof(struct wire_path) <=
 	      NHCADV_MSG_MAX_ADDRESS, "address");
 
@@ -141,8 +143,8 @@ bool msg_send_ack(struct msg_peer *peer)
 bool msg_send_grant(struct msg_route *route)
 {
 	const struct msg_port *port = route->port;
-	uint32_t i, lanes = route->peer->ep->lanes;
 	uint64_t bytes[sizeof(struct wire_grant) / 8 + MSG_MAX_LANES] = {};
+	uint32_t i, given = route->given;
 	struct wire_grant *g = (void *)bytes;
 	struct msg_route *over = NULL;
 	struct wire_header h;
@@ -159,12 +161,13 @@ bool msg_send_grant(struct msg_route *route)
 	g->key = htobe32(port->info.key);
 	g->segment = htobe32(port->info.segment);
 	g->version = htobe32(route->grant);
-	g->count = htobe32(lanes);
+	g->count = htobe32(given);
+	g->wanted = htobe32(route->told_want);
 	g->flags = htobe32(port->fences ? GRANT_FENCES : 0);
-	for (i = 0; i < lanes; i++)
+	for (i = 0; i < given; i++)
 		g->rcxts[i] = htobe64(route->granted[i]);
 	set_header(route->peer, &h, PACKET_GRANT, route->number);
-	put(over, &h, g, sizeof(*g) + lanes * sizeof(g->rcxts[0]));
+	put(over, &h, g, sizeof(*g) + given * sizeof(g->rcxts[0]));
 	return true;
 }
 
@@ -228,6 +231,7 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	g.fences = be32toh(w->flags) & GRANT_FENCES;
+	g.wanted = be32toh(w->wanted);
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);
 	if (hello)

@@ -53,7 +53,7 @@ struct nhcadv_msg_path {
  * @num_paths: 1 to NHCADV_MSG_MAX_PATHS
  * @job:       job id
  * @lanes:     transfers that may be under way to a peer over a path; 1 to 128 (64).  Each takes
- *             an rCxt at both ends
+ *             an rCxt at both ends; an idle peer has 4
  * @packets:   of a transfer; 1 to 256 (64): longer messages are cut
  * @frames:    slots of each receive FIFO (1024)
  * @queue:     messages of nhcadv_msg_send() that wait in either direction, for each peer (1024)
@@ -243,6 +243,7 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
 /**
  * struct nhcadv_msg_stats - of one peer, over one path
  * @alive:    is it in use?
+ * @rcxts:    of this side's device, that serve its transfers and the peer's
  * @srtt_ns:  smoothed time from a transfer's posting to its completion
  * @window:   bytes that may be under way now
  * @transfers, @packets, @bytes: posted, resent ones not included
@@ -253,7 +254,7 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
  */
 struct nhcadv_msg_stats {
 	uint32_t alive;
-	uint32_t reserved;
+	uint32_t rcxts;
 	uint64_t srtt_ns;
 	uint64_t window;
 	uint64_t transfers;

@@ -270,6 +270,119 @@ static void completion_queue(uint64_t seed)
 	world_close();
 }
 
+/* ---- rCxts that are borrowed ---- */
+
+static uint32_t rcxts_of(uint32_t node, uint32_t peer)
+{
+	struct nhcadv_msg_stats stats;
+
+	if (nhcadv_msg_query(world.nodes[node].peers[peer].msg, 0, &stats))
+		fail("no path");
+	return stats.rcxts;
+}
+
+static void borrow(uint64_t seed)
+{
+	uint32_t i, soon, later;
+
+	open_many(seed, 1);
+	sim_link(world.nodes[0].devices[0], world.nodes[1].devices[0])->delay = 5 * SIM_MS;
+	sim_link(world.nodes[1].devices[0], world.nodes[0].devices[0])->delay = 5 * SIM_MS;
+	if (rcxts_of(0, 1) != 8 || rcxts_of(1, 0) != 8)
+		fail("an idle peer has %u rCxts here, and %u there", rcxts_of(0, 1), rcxts_of(1, 0));
+	for (i = 0; i < 10000; i++)
+		write_uncounted(1, 89600);
+	/* 20 round trips; then as many bytes in the next 20 as much later */
+	poll_counted(10000, 200);
+	soon = poll_counted(10000, 200);
+	poll_counted(10000, 400);
+	later = poll_counted(10000, 200);
+	if (soon < later * 98 / 100 || !later)
+		fail("%u writes after 20 round trips, and %u in the end", soon, later);
+	if (rcxts_of(0, 1) != 68 || rcxts_of(1, 0) != 68)
+		fail("a busy peer has %u rCxts here, and %u there", rcxts_of(0, 1), rcxts_of(1, 0));
+	poll_counted(10000, 4000);
+	poll_counted(10000, 4000);
+	if (rcxts_of(0, 1) != 8 || rcxts_of(1, 0) != 8)
+		fail("in the end %u rCxts are left here, and %u there", rcxts_of(0, 1),
+		     rcxts_of(1, 0));
+	world_close();
+}
+
+/* As many rCxts as a device has if nobody says how many */
+static void many_peers(uint64_t seed)
+{
+	struct world_attr attr = two;
+	uint32_t i;
+
+	attr.nodes = 2001;
+	attr.lanes = 64;
+	attr.frames = 16;
+	attr.queue = 4;
+	attr.rcxts = 128;
+	attr.first_rcxts = 100000;
+	attr.slots = 1;
+	attr.slot_size = 4096;
+	attr.dead_ms = 500;
+	open_star(seed, &attr);
+	world.nodes[0].polling = false;
+	sim_forget(&world.nodes[0]);
+	for (i = 1; i <= 2000 && !world.failed; i++)
+		write_uncounted(i, 4000);
+	i = poll_counted(2000, 20000);
+	if (i != 2000)
+		fail("%u of 2000 writes are done", i);
+	world_close();
+}
+
+static void post_both_ways(uint32_t peers)
+{
+	uint32_t i;
+
+	for (i = 1; i <= peers; i++) {
+		post_many(OP_WRITE, 0, i, 14, 16000);
+		post_many(OP_WRITE, i, 0, 14, 16000);
+	}
+}
+
+/* Two peers have all rCxts of a device, and use them, when a third one connects. */
+static void call_back(uint64_t seed)
+{
+	struct world_attr attr = two;
+	uint32_t i, had = 0, round;
+
+	attr.nodes = 4;
+	attr.lanes = 64;
+	attr.first_rcxts = 100;
+	attr.slots = SLOTS_MAX;
+	attr.dead_ms = 1000;
+	world_open(seed, &attr);
+	for (i = 0; i < 4; i++)
+		node_start(&world.nodes[i]);
+	for (i = 1; i < 3; i++) {
+		sim_link(world.nodes[0].devices[0], world.nodes[i].devices[0])->delay = 20 * SIM_MS;
+		sim_link(world.nodes[i].devices[0], world.nodes[0].devices[0])->delay = 20 * SIM_MS;
+		node_connect(0, i);
+		node_connect(i, 0);
+	}
+	run_ms(100);
+	for (round = 0; round < 20 && had <= 92; round++) {
+		post_both_ways(2);
+		if (!run_until_done(2000))
+			fail("writes are not done when rCxts are borrowed");
+		had = rcxts_of(0, 1) + rcxts_of(0, 2);
+	}
+	if (had <= 92)
+		fail("two busy peers have borrowed %u rCxts only", had);
+	post_both_ways(2);
+	run_ms(10);
+	node_connect(0, 3);
+	node_connect(3, 0);
+	post_many(OP_WRITE, 3, 0, 4, 16000);
+	post_many(OP_WRITE, 0, 3, 4, 16000);
+	close_done(600);
+}
+
 /* ---- short queues ---- */
 
 static uint32_t lose_left;
@@ -553,6 +666,9 @@ const struct scenario cases[] = {
 	{ "the MTU changes where is read from", mtu_read_from },
 	{ "the send FIFO does not overflow with 12 peers", send_fifo },
 	{ "no completion is lost with 60 peers", completion_queue },
+	{ "rCxts are borrowed while there is work, and given back", borrow },
+	{ "2,000 peers find rCxts on a device as it is made", many_peers },
+	{ "a device without rCxts calls some back for a new peer", call_back },
 	{ "a short queue has room for the send that is next", short_queue },
 	{ "sends of an earlier connection are given back", late_release },
 	{ "a busy peer that is disconnected does no harm to others", busy_disconnect },

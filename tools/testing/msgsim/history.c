@@ -163,9 +163,10 @@ void history(uint64_t seed)
 	sim.rng = seed;
 	attr = (struct world_attr){
 		.nodes = 2 + (sim_chance(300000) ? sim_below(3) : 0),
-		.paths = 1 + sim_below(3), .lanes = 1 + sim_below(6), .packets = 1 + sim_below(8),
+		.paths = 1 + sim_below(3), .lanes = 1 + sim_below(sim_chance(300000) ? 24 : 6), .packets = 1 + sim_below(8),
 		.frames = 16 << sim_below(5), .queue = 1 + sim_below(sim_chance(500000) ? 6 : 64),
-		.dead_ms = 5 + sim_below(60), .old_ppm = sim_chance(500000) ? 500000 : 0, .mtu = 1500, .rcxts = 512, .slots = 16,
+		.dead_ms = 5 + sim_below(60), .old_ppm = sim_chance(500000) ? 500000 : 0, .mtu = 1500,
+		.rcxts = sim_chance(200000) ? 40 + sim_below(100) : 512, .slots = 16,
 		.slot_size = 1 << (10 + sim_below(6)),
 	};
 	world_open(seed, &attr);
@@ -186,7 +187,9 @@ void history(uint64_t seed)
 				       &world.nodes[a], b);
 	for (steps = 5 + sim_below(60); steps && !world.failed; steps--) {
 		something(calm);
-		sim_run(sim.now + sim_below(sim_chance(100000) ? 40 * SIM_MS : SIM_MS));
+		/* now and then so long that rCxts are given back */
+		sim_run(sim.now + sim_below(sim_chance(100000) ? sim_chance(100000) ? 3000 * SIM_MS :
+					    40 * SIM_MS : SIM_MS));
 	}
 	heal();
 	if (!run_until_done(HEAL_MS) && !world.failed) {

@@ -26,7 +26,7 @@
 #include <infiniband/nhcadv_msg.h>
 
 #define SIM_MS		UINT64_C(1000000)
-#define SIM_DEVICES	1100
+#define SIM_DEVICES	2100
 #define SIM_PAYLOAD	9216
 
 /* ---- sim_net.c ---- */

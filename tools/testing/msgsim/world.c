@@ -520,7 +520,7 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 	};
 	const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				 IBV_ACCESS_REMOTE_READ;
-	uint32_t i;
+	uint32_t rcxts = !number && attr->first_rcxts ? attr->first_rcxts : attr->rcxts, i;
 
 	node->number = number;
 	node->num_devices = attr->paths;
@@ -529,7 +529,7 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 	node->least = 4000;
 	node->most = SIM_MS;
 	for (i = 0; i < attr->paths; i++) {
-		node->devices[i] = sim_device_new(number, attr->mtu, attr->rcxts);
+		node->devices[i] = sim_device_new(number, attr->mtu, rcxts);
 		node->devices[i]->fences = !sim_chance(attr->old_ppm);
 		paths[i].context = &node->devices[i]->context;
 	}

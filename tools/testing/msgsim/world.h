@@ -11,7 +11,7 @@
 
 #include "sim.h"
 
-#define NODES		1024
+#define NODES		2048
 #define JOB		7
 #define SLOTS_MAX	64
 
@@ -68,6 +68,7 @@ struct node {
 struct world_attr {
 	uint32_t nodes, paths, lanes, packets, frames, queue, dead_ms, mtu, rcxts, slots, slot_size;
 	uint32_t odd_queue;		/* of nodes with an odd number, if not 0 */
+	uint32_t first_rcxts;		/* of node 0's devices, if not 0 */
 	uint32_t old_ppm;		/* of a million adapters, those that do not know fences */
 	bool real_clock;
 	bool no_exchange;		/* nobody carries addresses when a peer is unreachable */

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: the rCxts of a route, and who may use them.
+ *
+ * Each side grants rCxts of its own to the other, for each route, in a packet that is sent until
+ * it is confirmed: when it connects, again when a device has got another channel, and whenever the
+ * number changes.  Grants have versions; a new one says that rCxts which it does not name are no more.
+ *
+ * A lane needs an rCxt here and one of the peer's.  A route begins with a few lanes.  When there is work
+ * for one more, this side takes rCxts for a block of lanes, and its grant says how many it wants; the
+ * peer grants as many, as far as its device has them.  What was not used for a while is given back, so that
+ * an idle peer costs a device a few rCxts, and a busy one may have as many lanes as the endpoint allows.
+ * When a device has none left for a new peer, what is beyond the first few is called back from all.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <ccan/minmax.h>
+
+#include "msg.h"
+
+#define GRANT_PAUSE	(10 * MS)
+#define GRANT_TRIES	4	/* 160 ms at most */
+#define LANES_FIRST	4
+#define LANES_BLOCK	8
+/* What is not used for so long is given back. */
+#define IDLE_PAUSE	(1000 * MS)
+/* A pool that had none is asked again so much later. */
+#define POOL_PAUSE	(100 * MS)
+/* So long after a call for rCxts nobody takes more of them than the first few, nor calls again. */
+#define SHORT_PAUSE	(1000 * MS)
+
+static void grant_anew(struct msg_route *route)
+{
+	route->grant++;
+	msg_grant_soon(route);
+}
+
+void msg_grant_soon(struct msg_route *route)
+{
+	route->grant_tries = 0;
+	route->grant_due = 0;
+}
+
+/* ---- how many ---- */
+
+static uint32_t first_lanes(const struct msg_route *route)
+{
+	return min_t(uint32_t, route->peer->ep->lanes, LANES_FIRST);
+}
+
+static bool same_channel(const struct msg_route *route)
+{
+	return route->port->open && route->recoveries == route->port->recoveries;
+}
+
+/* Lanes from @want on are done with when nothing of them is under way: their rCxts go back. */
+static void retire(struct msg_route *route)
+{
+	uint64_t ids[MSG_MAX_LANES];
+	struct msg_lane *lane;
+	uint32_t i, n = 0;
+
+	for (i = route->want; i < route->held; i++) {
+		lane = &route->lanes[i];
+		/* off the free list, if it is there */
+		msg_lane_settle(route, lane);
+		if (!lane->local_rcxt || lane->state != LANE_FREE || lane->wrs)
+			continue;
+		/* the peer's is known until its grant names it no more: it may not have heard yet */
+		ids[n++] = lane->local_rcxt;
+		lane->local_rcxt = 0;
+	}
+	while (route->held > route->want && !route->lanes[route->held - 1].local_rcxt)
+		route->held--;
+	/* Those of a channel that is no more went with it. */
+	if (n && same_channel(route))
+		port_release(route->port, ids, n);
+}
+
+/* Lanes up to @want: an rCxt for each that has none. */
+static int borrow(struct msg_route *route, uint32_t want)
+{
+	uint64_t ids[MSG_MAX_LANES];
+	uint32_t i, n = 0;
+	int err;
+
+	for (i = 0; i < want; i++)
+		n += !route->lanes[i].local_rcxt;
+	err = n ? port_acquire(route->port, ids, n) : 0;
+	if (err)
+		return err;
+	for (i = 0; i < want; i++)
+		if (!route->lanes[i].local_rcxt)
+			route->lanes[i].local_rcxt = ids[--n];
+	i = route->want;
+	route->want = want;
+	route->held = max(route->held, want);
+	/* those that were about to go are there still */
+	for (; i < want; i++)
+		msg_lane_settle(route, &route->lanes[i]);
+	return 0;
+}
+
+/* The first @count of our rCxts are the peer's, and no others. */
+static int give(struct msg_route *route, uint32_t count)
+{
+	uint32_t given = route->given, i;
+	int err;
+
+	if (count > given) {
+		err = port_acquire(route->port, route->granted + given, count - given);
+		if (err)
+			return err;
+	} else {
+		port_release(route->port, route->granted + count, given - count);
+		memset(route->granted + count, 0, (given - count) * sizeof(route->granted[0]));
+	}
+	for (i = min(count, given); i < max(count, given); i++) {
+		route->refused[i] = 0;
+		route->refusing[i] = 0;
+	}
+	route->given = count;
+	grant_anew(route);
+	return 0;
+}
+
+/* Lanes that do for as many transfers at a time as there were of late */
+static uint32_t lanes_for(const struct msg_route *route, uint32_t busy)
+{
+	uint32_t n = first_lanes(route);
+
+	while (n < busy)
+		n += LANES_BLOCK;
+	return min(n, route->peer->ep->lanes);
+}
+
+static void grow(struct msg_route *route)
+{
+	const struct nhcadv_msg_ep *ep = route->peer->ep;
+	bool hungry = route->hungry;
+
+	route->hungry = false;
+	/* one block a round trip: not before the last lane of the one before has come */
+	if (!hungry || ep->now < route->more || ep->now < ep->short_until ||
+	    route->want == ep->lanes || !route->lanes[route->want - 1].remote_rcxt)
+		return;
+	if (borrow(route, min(route->want + LANES_BLOCK, ep->lanes)))
+		route->more = ep->now + POOL_PAUSE;
+	else if (route->look == NEVER)
+		route->look = ep->now + IDLE_PAUSE;
+}
+
+static void shrink(struct msg_route *route)
+{
+	uint64_t now = route->peer->ep->now;
+
+	if (now >= route->look) {
+		route->want = min(route->want, lanes_for(route, route->most_busy));
+		route->most_busy = route->busy_lanes;
+		route->look = route->want > first_lanes(route) ? now + IDLE_PAUSE : NEVER;
+	}
+	if (route->held > route->want)
+		retire(route);
+}
+
+/* Return: when to look again */
+static uint64_t settle_numbers(struct msg_route *route)
+{
+	const struct nhcadv_msg_ep *ep = route->peer->ep;
+	uint64_t next;
+
+	grow(route);
+	shrink(route);
+	if (route->their_want < route->given) {
+		give(route, route->their_want);
+	} else if (route->their_want > route->given) {
+		next = max(route->more, ep->short_until);
+		if (ep->now >= next && give(route, route->their_want))
+			route->more = ep->now + POOL_PAUSE;
+	}
+	if (route->told_want != route->held) {
+		route->told_want = route->held;
+		grant_anew(route);
+	}
+	next = route->their_want > route->given ? max(route->more, ep->short_until) : NEVER;
+	return min(next, route->look);
+}
+
+bool msg_rcxts_short(struct nhcadv_msg_ep *ep)
+{
+	struct msg_route *route;
+	struct msg_peer *peer;
+	uint32_t i, first;
+
+	if (ep->now < ep->short_until)
+		return false;
+	ep->short_until = ep->now + SHORT_PAUSE;
+	list_for_each(&ep->peers, peer, node)
+		for (i = 0; i < peer->num_routes; i++) {
+			route = peer->routes[i];
+			first = first_lanes(route);
+			if (!same_channel(route) || (route->want <= first && route->given <= first))
+				continue;
+			route->want = min(route->want, first);
+			retire(route);
+			if (route->given > first)
+				give(route, first);
+			msg_peer_ready(peer);
+		}
+	return true;
+}
+
+/* ---- a channel's beginning and end ---- */
+
+void msg_rcxts_init(struct msg_route *route)
+{
+	route->want = first_lanes(route);
+	route->their_want = route->want;
+	route->look = NEVER;
+}
+
+int msg_rcxts_acquire(struct msg_route *route)
+{
+	uint32_t i, first = first_lanes(route), n = first;
+	uint64_t ids[2 * MSG_MAX_LANES];
+	int err;
+
+	retire(route);
+	for (i = 0; i < route->peer->ep->lanes; i++)
+		n += i < route->want || route->lanes[i].local_rcxt;
+	err = port_acquire(route->port, ids, n);
+	if (err)
+		return err;
+	for (i = 0; i < route->peer->ep->lanes; i++)
+		if (i < route->want || route->lanes[i].local_rcxt)
+			route->lanes[i].local_rcxt = ids[--n];
+	memcpy(route->granted, ids, first * sizeof(ids[0]));
+	memset(route->refused, 0, first * sizeof(route->refused[0]));
+	route->given = first;
+	route->held = max(route->held, route->want);
+	route->told_want = route->held;
+	route->self.qpn = route->port->info.qpn;
+	route->self.key = route->port->info.key;
+	route->recoveries = route->port->recoveries;
+	grant_anew(route);
+	return 0;
+}
+
+void msg_rcxts_lost(struct msg_route *route)
+{
+	uint32_t lanes = route->peer->ep->lanes;
+
+	memset(route->granted, 0, lanes * sizeof(route->granted[0]));
+	memset(route->refusing, 0, lanes * sizeof(route->refusing[0]));
+	route->given = 0;
+	route->want = first_lanes(route);
+}
+
+void msg_rcxts_release(struct msg_route *route)
+{
+	uint64_t ids[2 * MSG_MAX_LANES];
+	uint32_t i, n = 0;
+
+	if (!route->recoveries || route->recoveries != route->port->recoveries)
+		return;
+	for (i = 0; i < route->held; i++)
+		if (route->lanes[i].local_rcxt)
+			ids[n++] = route->lanes[i].local_rcxt;
+	for (i = 0; i < route->given; i++)
+		ids[n++] = route->granted[i];
+	port_release(route->port, ids, n);
+}
+
+/* ---- where the peer is ---- */
+
+/* Address handles can be made while there is a way to the address. */
+bool msg_route_find_way(struct msg_route *route)
+{
+	if (!route->self.ah)
+		route->self.ah = port_ah(route->port, &route->port->gid);
+	if (!route->dest.ah)
+		route->dest.ah = port_ah(route->port, &route->gid);
+	return route->self.ah && route->dest.ah;
+}
+
+void msg_route_move(struct msg_route *route, const struct msg_address_path *at)
+{
+	route->dest.qpn = at->qpn;
+	route->dest.key = at->key;
+	route->segment = at->segment;
+}
+
+/* ---- the peer's grants ---- */
+
+/* A peer is believed about its own channel, at the address that the program gave us. */
+static bool grant_ok(const struct msg_route *route, const struct msg_grant *grant)
+{
+	return msg_path_ok(&grant->at) &&
+	       !memcmp(&grant->at.gid, &route->gid, sizeof(route->gid));
+}
+
+void msg_hello_came(struct msg_route *route, const struct msg_grant *grant)
+{
+	if (!grant_ok(route, grant))
+		return;
+	/* Once it is confirmed, only the peer of this connection says where its channel is. */
+	if (!route->peer->confirmed)
+		msg_route_move(route, &grant->at);
+	msg_grant_soon(route);
+}
+
+void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
+{
+	uint32_t i, lanes = route->peer->ep->lanes;
+
+	if (!grant_ok(route, grant))
+		return;
+	/* It is there: what it has not confirmed it has not heard. */
+	if (route->grant_known != route->grant && route->grant_tries > 1)
+		msg_grant_soon(route);
+	if (route->theirs && (int32_t)(grant->version - route->theirs) <= 0) {
+		msg_send_granted(route);
+		return;
+	}
+	msg_route_move(route, &grant->at);
+	route->theirs = grant->version;
+	route->fences = grant->fences;
+	route->their_want = min(max(grant->wanted, 1u), lanes);
+	for (i = 0; i < lanes; i++)
+		msg_lane_new_remote(route, &route->lanes[i],
+				    i < grant->count ? grant->rcxts[i] : 0);
+	msg_send_granted(route);
+	/* A dead one may live again, with another channel. */
+	if (!route->alive)
+		route->ping = 0;
+}
+
+/* ---- what the peer asks of our rCxts ---- */
+
+/* It has used up an rCxt's tids. */
+static void grant_another(struct msg_route *route, uint32_t lane)
+{
+	uint64_t fresh;
+
+	if (port_acquire(route->port, &fresh, 1))
+		return;
+	port_release(route->port, &route->granted[lane], 1);
+	route->granted[lane] = fresh;
+	route->refused[lane] = 0;
+	grant_anew(route);
+}
+
+void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
+{
+	struct msg_fence fence = { .lane = lane, .tid = tid, .rcxt = route->granted[lane] };
+	uint64_t rcxt = route->refusing[lane];
+
+	/* It was another rCxt's: this one has refused nothing. */
+	route->refusing[lane] = 0;
+	if (!rcxt || rcxt != fence.rcxt)
+		return;
+	if (tid > route->refused[lane])
+		route->refused[lane] = tid;
+	if (tid == UINT32_MAX)
+		grant_another(route, lane);
+	else
+		msg_send_fenced(route, &fence);
+}
+
+void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
+{
+	uint64_t rcxt = route->granted[fence->lane];
+
+	/* An rCxt that is no more takes nothing: but let the peer know by a grant, if there is one. */
+	if (!rcxt || rcxt != fence->rcxt || (fence->tid <= route->refused[fence->lane] &&
+					     fence->tid != UINT32_MAX)) {
+		if (fence->tid != UINT32_MAX)
+			msg_send_fenced(route, fence);
+		else if (rcxt)
+			route->grant_due = 0;
+		return;
+	}
+	if (route->refusing[fence->lane] || !port_room(route->port, 1) ||
+	    route->recoveries != route->port->recoveries)
+		return;
+	route->refusing[fence->lane] = rcxt;
+	port_cancel(route->port, msg_name(route, fence->lane, WHAT_REFUSE, fence->tid), rcxt,
+		    fence->tid);
+}
+
+/* ---- ours ---- */
+
+uint64_t msg_grant_timer(struct msg_route *route)
+{
+	uint64_t now = route->peer->ep->now, next;
+
+	if (!route->port->open)
+		return NEVER;
+	if (route->recoveries != route->port->recoveries) {
+		if (now < route->grant_due)
+			return route->grant_due;
+		if (msg_rcxts_acquire(route)) {
+			msg_rcxts_short(route->peer->ep);
+			route->grant_due = now + POOL_PAUSE;
+			return route->grant_due;
+		}
+	}
+	next = settle_numbers(route);
+	if (route->told_segment != route->port->info.segment) {
+		route->told_segment = route->port->info.segment;
+		grant_anew(route);
+	}
+	if (route->grant == route->grant_known && route->dest.ah && route->self.ah)
+		return next;
+	if (now >= route->grant_due) {
+		if (msg_route_find_way(route) || msg_any_alive(route->peer))
+			msg_send_grant(route);
+		route->grant_due = now + msg_spread(GRANT_PAUSE << min_t(uint32_t, route->grant_tries,
+									 GRANT_TRIES));
+		route->grant_tries++;
+	}
+	return min(next, route->grant_due);
+}
