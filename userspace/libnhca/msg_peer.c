@@ -439,7 +439,8 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 {
 	struct msg_peer *peer = peer_new(ep, address, context);
 
-	if (!peer && errno == ENOSPC && msg_rcxts_short(ep))
+	/* none is left, or none for this user */
+	if (!peer && (errno == ENOSPC || errno == EDQUOT) && msg_rcxts_short(ep))
 		peer = peer_new(ep, address, context);
 	return peer;
 }

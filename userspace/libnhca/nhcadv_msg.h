@@ -93,7 +93,7 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * @context: the program's own, for nhcadv_msg_completion.context
  * Returns at once: what is posted waits for the peer.  EEXIST: connected already; EINVAL: not
  * what nhcadv_msg_ep_address() gave; EPROTONOSUPPORT: of a library that speaks another version;
- * ENOSPC: the device has no more rCxts.
+ * ENOSPC: the device has no more rCxts; EDQUOT: it has none for this user.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
