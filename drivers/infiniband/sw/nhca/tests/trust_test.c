@@ -197,6 +197,71 @@ static void deferred_bytes_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.parked_bytes, 0);
 }
 
+/* ---- other namespaces of this host ---- */
+
+/* A packet, BARE, comes in by the namespace @nn, from the address @saddr. */
+static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net *nn, u32 saddr,
+					    u8 opcode, u32 psn, u32 payload)
+{
+	struct qp_fixture *f = test->priv;
+	/* its UDP checksum holds, so that no ICRC has to be made again */
+	struct nhca_hdr h = noticed(f->qp, opcode, psn, HERE | NHCA_NOTICE_BARE);
+	struct sk_buff *skb = fix_skb(test, &h, payload, 1);
+
+	ip_hdr(skb)->saddr = htonl(saddr);
+	local_bh_disable();
+	nhca_rx_late(nn, skb);
+	local_bh_enable();
+	kfree_skb(skb);
+}
+
+/* A request, a response and a congestion notification, as only the peer may send them. */
+static void deliver_three(struct kunit *test, struct nhca_net *nn, u32 saddr)
+{
+	deliver_from(test, nn, saddr, SEND_ONLY, FIX_RQ_PSN, 10);
+	deliver_from(test, nn, saddr, ACK, FIX_SQ_PSN, 0);
+	deliver_from(test, nn, saddr, NHCA_OPCODE_CNP, 0, 0);
+}
+
+/*
+ * A container has the peer's address, QP number, and even the right PSN, in a namespace of its own:
+ * its packets reach nothing of this QP, and count as nothing that the QP has received.  The same
+ * for another address in this QP's namespace.
+ */
+static void other_namespace_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_net *other = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	u64 packets, bytes, cnps, refused;
+	struct nhca_cqe cqe;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	packets = fix_count(f, NHCA_CNT_RCVD_PKTS);
+	bytes = fix_count(f, NHCA_CNT_RCVD_BYTES);
+	cnps = fix_count(f, NHCA_CNT_CNP_RCVD);
+	refused = fix_count(f, NHCA_CNT_RX_BAD_ADDR);
+	deliver_three(test, other, FIX_DADDR);
+	deliver_three(test, f->dev->nn, FIX_DADDR + 1);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN);
+	KUNIT_EXPECT_EQ(test, f->qp->peer, 0);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_PKTS), packets);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_BYTES), bytes);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_CNP_RCVD), cnps);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_ADDR), refused + 4);
+
+	/* the control: the same from the peer */
+	deliver_three(test, f->dev->nn, FIX_DADDR);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN + 1);
+	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_PKTS), packets + 2);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_CNP_RCVD), cnps + 1);
+}
+
 /* ---- QPs of one host ---- */
 
 /* @qp and @f->qp, which has to be in RESET, become each other's peers. */
@@ -331,6 +396,7 @@ static struct kunit_case nhca_trust_cases[] = {
 	KUNIT_CASE(congestion_mark_test),
 	KUNIT_CASE(cnp_test),
 	KUNIT_CASE(deferred_bytes_test),
+	KUNIT_CASE(other_namespace_test),
 	KUNIT_CASE(same_host_test),
 	KUNIT_CASE(long_element_test),
 	KUNIT_CASE(srq_domain_test),

@@ -294,7 +294,6 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	u32 gen;
 
 	rx->dev = qp->dev;
-	nhca_rx_count(qp, rx, 1);
 
 	/*
 	 * Pairs with the releases in qp.c: what is looked at now is of this generation, or of a
@@ -302,6 +301,9 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, rx);
+	/* not before: what comes from another address, or namespace, is not this QP's */
+	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
+		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		if (rx->gen == gen)
@@ -338,9 +340,11 @@ static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
 	/* pairs with the releases in qp.c, as in nhca_rx_deliver() */
 	u32 gen = smp_load_acquire(&qp->gen);
 
+	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
+		return;
 	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
 	trace_nhca_packet_received(&qp->who, &rx->hdr, rx->hdr.psn, 0, 1, 0);
-	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx) || !nhca_rx_enter(rx, qp, false, gen))
+	if (!nhca_rx_enter(rx, qp, false, gen))
 		return;
 	if ((qp->av->tclass & INET_ECN_MASK) && qp->sq.una != qp->sq.nxt)
 		nhca_sq_congested(qp);
