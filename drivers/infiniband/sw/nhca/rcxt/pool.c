@@ -8,8 +8,6 @@
 #include "pool.h"
 #include "tid.h"
 
-#define KEY_GENERATION	0xffffu		/* lower half of a key */
-
 int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 {
 	u32 i;
@@ -27,11 +25,12 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 	};
 	if (!pool->rcxts)
 		return -ENOMEM;
+	nhca_shuffle_init(&pool->keys, 0, U32_MAX);
 	xa_init_flags(&pool->users, XA_FLAGS_ACCOUNT);
 	for (i = 0; i < size; i++) {
 		if (!(i % 4096))
 			cond_resched();
-		pool->rcxts[i].key = get_random_u32() & KEY_GENERATION;
+		pool->rcxts[i].key = get_random_u32();
 		pool->rcxts[i].next = i + 1 < size ? i + 1 : NHCA_RCXT_NONE;
 	}
 	return 0;
@@ -111,7 +110,7 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 		user->count += count;
 	for (i = 0; i < count; i++) {
 		rc = free_take(pool);
-		key = (u32)pool->recoveries << 16 | ((rc->key + 1) & KEY_GENERATION);
+		key = nhca_shuffle_at(&pool->keys, rc->key + 1);
 		*rc = (struct nhca_rcxt) {
 			.key = key,
 			.channel = channel,
@@ -134,7 +133,7 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 	if (list->user)
 		list->user->count--;
 	rc->channel = 0;
-	rc->key &= KEY_GENERATION;
+	rc->key = nhca_shuffle_place(&pool->keys, rc->key);
 	free_give(pool, rc);
 }
 

@@ -4,9 +4,10 @@
  * failover, round robin assignment and key field).
  *
  * An rCxt is handed out from the head of a list and taken back at its tail, so that it rests for
- * as long as the pool is large.  Its key is how often the device has recovered (upper half) and
- * how often this rCxt was handed out (lower half), both from a random start: packets from before
- * a recovery, a module load, or a change of hands name a key that is no more.
+ * as long as the pool is large.  Its key is another one each time: how often it was handed out,
+ * from a random start, encrypted (memory/shuffle.h).  So packets from before a recovery, a module
+ * load, or a change of hands name a key that is no more; 2^32 keys come before one comes again;
+ * and a peer that has seen keys of this rCxt or of others cannot tell the next.
  *
  * No skb, no socket, no lock: the caller has one for the pool, and one for each rCxt (tid.h).
  */
@@ -19,6 +20,7 @@
 #include <linux/types.h>
 #include <linux/xarray.h>
 
+#include "../memory/shuffle.h"
 #include "../wire/rcxt.h"
 
 #define NHCA_RCXT_DEFAULT	100000u
@@ -60,7 +62,8 @@ enum nhca_rcxt_state {
 
 /**
  * struct nhca_rcxt - one active transfer of a channel: 64 bytes
- * @key:     while acquired: the key of its id; in the pool its lower half counts on
+ * @key:     while acquired: the key of its id; in the pool: the place of its last key in the order
+ *           of nhca_rcxt_pool.keys
  * @tid:     of the latest transfer; 0: none since it was acquired
  * @channel: QPN of the channel that has it
  * @uid:     of the user whose limits it counts to, or NHCA_RCXT_NOBODY
@@ -143,7 +146,8 @@ struct nhca_rcxt_user {
  * @size:  constant
  * @free:  number of free ones
  * @head, @tail: of their list: NHCA_RCXT_NONE if there are none
- * @recoveries: recovery count, from a random start: the upper half of keys
+ * @recoveries: recovery count, from a random start
+ * @keys:  the order of keys; its counter is not used, because each rCxt has its own
  * @map_bytes: bitmaps that are allocated; any lock
  * @map_limit: how many bytes they may be
  * @users: struct nhca_rcxt_user by uid; owned by their channels
@@ -155,6 +159,7 @@ struct nhca_rcxt_pool {
 	u32 head;
 	u32 tail;
 	u16 recoveries;
+	struct nhca_shuffle keys;
 	atomic_long_t map_bytes;
 	unsigned long map_limit;
 	struct xarray users;
@@ -222,8 +227,7 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 
 /**
  * nhca_rcxt_pool_recover - packets from before are of another time
- * All rCxts have been taken back; those that are handed out from now on have keys that none had
- * before (until the count comes round).
+ * All rCxts have been taken back; each has another key when it is handed out the next time.
  * Context: any; the pool's lock.  Return: the new recovery count.
  */
 u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: who has seen keys, QPNs or PVOs of this host cannot guess the next, and none comes back
- * soon.
+ * KUnit: a peer that has seen keys, QPNs, PVOs, rCxt keys or channel keys of this host cannot guess
+ * the next, and none comes back soon.
  */
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
 
+#include "../rcxt/pool.h"
 #include "../transport/engine.h"
 #include "guess.h"
 #include "regions.h"
@@ -79,6 +80,19 @@ static u32 draw_pvo(struct fixture *f, u32 i)
 	return guess_range.key;
 }
 
+static struct nhca_rcxt_pool guess_pool;
+static struct nhca_rcxt_list guess_list = NHCA_RCXT_LIST_INIT;
+
+/* one rCxt of the pool after the other: the neighbours in a list that a program acquires */
+static u32 draw_rcxt(struct fixture *f, u32 i)
+{
+	struct nhca_rcxt_id id = {};
+
+	if (!nhca_rcxt_acquire(&guess_pool, 1, &guess_list, 1, &id))
+		nhca_rcxt_release(&guess_pool, &guess_list, &guess_pool.rcxts[id.index]);
+	return id.key;
+}
+
 static struct guesser *guess_run(struct kunit *test, draw_fn draw, u32 mask)
 {
 	struct guesser *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
@@ -141,6 +155,28 @@ static void guess_pvos(struct kunit *test)
 	guess_expect_chance(test, g, NHCA_TCE_KEYS - 1);
 }
 
+static void guess_rcxts_of(struct kunit *test, u32 size)
+{
+	struct guesser *g;
+
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&guess_pool, size), 0);
+	g = guess_run(test, draw_rcxt, U32_MAX);
+	nhca_rcxt_pool_destroy(&guess_pool);
+	guess_expect_chance(test, g, 1ULL << 32);
+}
+
+/* The next key of an rCxt, from those that it has had. */
+static void guess_rcxt_again(struct kunit *test)
+{
+	guess_rcxts_of(test, 1);
+}
+
+/* The key of an rCxt, from those of all others. */
+static void guess_rcxts(struct kunit *test)
+{
+	guess_rcxts_of(test, DRAWN);
+}
+
 static int guess_cmp(const void *a, const void *b)
 {
 	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
@@ -180,6 +216,8 @@ static struct kunit_case guess_cases[] = {
 	KUNIT_CASE(guess_indices),
 	KUNIT_CASE(guess_qpns),
 	KUNIT_CASE(guess_pvos),
+	KUNIT_CASE(guess_rcxt_again),
+	KUNIT_CASE(guess_rcxts),
 	KUNIT_CASE(guess_keys_unique),
 	KUNIT_CASE(guess_qpns_unique),
 	{}

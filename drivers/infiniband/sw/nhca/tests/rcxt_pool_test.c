@@ -5,6 +5,8 @@
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
 
 #include "../rcxt/pool.h"
 #include "../rcxt/tid.h"
@@ -18,7 +20,7 @@
  * @queue:  indices of the free ones, in the order in which they will be handed out
  * @free:   their number
  * @owner:  of each, 0: nobody
- * @key:    of each: the last one that it had, or begins behind
+ * @key:    of each: the last one that it had, or 0
  * @recoveries: as the pool's
  */
 struct model {
@@ -58,10 +60,8 @@ static struct pool_fixture *pool_setup(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&f->pool, SIZE), 0);
 	for (i = 0; i < CHANNELS; i++)
 		f->lists[i] = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
-	for (i = 0; i < SIZE; i++) {
+	for (i = 0; i < SIZE; i++)
 		f->model.queue[i] = i;
-		f->model.key[i] = f->pool.rcxts[i].key;
-	}
 	f->model.free = SIZE;
 	f->model.recoveries = f->pool.recoveries;
 	return f;
@@ -89,9 +89,10 @@ static void step_acquire(struct kunit *test, struct pool_fixture *f)
 	for (i = 0; i < count; i++) {
 		index = m->queue[i];
 		m->owner[index] = qpn(channel);
-		m->key[index] = m->recoveries << 16 | ((m->key[index] + 1) & 0xffff);
 		KUNIT_ASSERT_EQ(test, f->ids[i].index, index);
-		KUNIT_ASSERT_EQ(test, f->ids[i].key, m->key[index]);
+		KUNIT_ASSERT_NE(test, f->ids[i].key, m->key[index]);
+		KUNIT_ASSERT_EQ(test, f->pool.rcxts[index].key, f->ids[i].key);
+		m->key[index] = f->ids[i].key;
 		KUNIT_ASSERT_EQ(test, f->pool.rcxts[index].tid, 0);
 		KUNIT_ASSERT_EQ(test, (int)f->pool.rcxts[index].state, NHCA_RCXT_IDLE);
 	}
@@ -224,6 +225,39 @@ static void rcxt_pool_rests_longest(struct kunit *test)
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 
+static int cmp_u32(const void *a, const void *b)
+{
+	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
+}
+
+/* An rCxt that has changed hands 100,000 times has had as many keys. */
+static void rcxt_pool_keys_unique(struct kunit *test)
+{
+	const u32 count = 100000;
+	struct nhca_rcxt_list list = NHCA_RCXT_LIST_INIT;
+	u32 *keys = vmalloc(array_size(count, sizeof(*keys)));
+	struct nhca_rcxt_pool pool;
+	struct nhca_rcxt_id id;
+	u32 i, same = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, keys);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&pool, 1), 0);
+	for (i = 0; i < count; i++) {
+		KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&pool, 1, &list, 1, &id), 0);
+		keys[i] = id.key;
+		nhca_rcxt_release(&pool, &list, &pool.rcxts[0]);
+		/* a recovery makes no old key good */
+		if (i < 10)
+			nhca_rcxt_pool_recover(&pool);
+	}
+	sort(keys, count, sizeof(*keys), cmp_u32, NULL);
+	for (i = 1; i < count; i++)
+		same += keys[i] == keys[i - 1];
+	KUNIT_EXPECT_EQ(test, same, 0);
+	nhca_rcxt_pool_destroy(&pool);
+	vfree(keys);
+}
+
 static void rcxt_pool_default_size(struct kunit *test)
 {
 	struct nhca_rcxt_list list = NHCA_RCXT_LIST_INIT;
@@ -296,6 +330,7 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 static struct kunit_case rcxt_pool_cases[] = {
 	KUNIT_CASE(rcxt_pool_history),
 	KUNIT_CASE(rcxt_pool_rests_longest),
+	KUNIT_CASE(rcxt_pool_keys_unique),
 	KUNIT_CASE(rcxt_pool_default_size),
 	KUNIT_CASE(rcxt_pool_half_for_others),
 	{}
