@@ -17,12 +17,13 @@ local RXETH_VERSION = 0
 
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
+local READ_CHALLENGE, PROBE_CHALLENGE = 0xd2, 0xd5
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
 local kinds = {
 	[PACKET] = "Packet", [WRITE] = "Write", [READ_REQUEST] = "Read request",
 	[READ_DATA] = "Read data", [NOTICE] = "Notice", [PROBE] = "Probe", [STATUS] = "Status",
-	[FENCE] = "Fence",
+	[FENCE] = "Fence", [READ_CHALLENGE] = "Read challenge", [PROBE_CHALLENGE] = "Probe challenge",
 }
 local reserved = {
 	[0xc8] = "third-party read request", [0xc9] = "third-party write payload",
@@ -35,10 +36,11 @@ for code = FIRST_CODE, LAST_CODE do
 	codes[code] = kinds[code] or "Reserved" .. (reserved[code] and ": " .. reserved[code] or "")
 end
 -- bytes behind the RXETH; which kinds have payload
-local behind = { [READ_REQUEST] = 8, [NOTICE] = 8, [STATUS] = 8 }
+local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
+	[STATUS] = 8, [FENCE] = 8 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
-local DONE, FENCED = 0, 4
-local statuses = { [DONE] = "done", [1] = "partial", [2] = "none", [3] = "violated",
+local FENCED = 4
+local statuses = { [0] = "done", [1] = "partial", [2] = "none", [3] = "violated",
 	[FENCED] = "fenced" }
 
 local nhca = Proto("nhca", "nhca rCxt Datagram")
@@ -68,7 +70,8 @@ for name, title in pairs({ pvo = "PVO", reply_pvo = "Reply PVO" }) do
 	field(name .. ".offset", "uint64", "Offset", base.HEX)
 end
 field("version", "uint8", "Version", base.DEC, nil, 0xf0)
-field("reserved", "uint8", "Reserved", base.DEC, nil, 0x0c)
+field("reserved", "uint8", "Reserved", base.DEC, nil, 0x08)
+field("again", "bool", "This answers a challenge", 8, nil, 0x04)
 field("notify", "uint8", "Notify", base.HEX, { [0] = "nobody", "initiator", "target", "both" }, 0x03)
 field("notify.initiator", "bool", "Initiator is told", 8, nil, 0x01)
 field("notify.target", "bool", "Target is told", 8, nil, 0x02)
@@ -77,6 +80,7 @@ field("src.channel.key", "uint32", "Source channel key", base.HEX)
 field("src.rcxt.index", "uint32", "Source rCxt index", base.DEC)
 field("src.rcxt.key", "uint32", "Source rCxt key", base.HEX)
 field("cookie", "uint64", "Cookie", base.HEX)
+field("token", "uint64", "Token", base.HEX, nil, nil, "Vouches for the address of the requester")
 field("status", "uint8", "Status", base.DEC, statuses)
 field("have", "uint32", "Have", base.DEC, nil, nil, "Packets of the transfer that have come")
 field("payload", "bytes", "Payload")
@@ -164,8 +168,8 @@ local function misfit(x, payload)
 		return x.length > math.ceil(bits / 8) and "more bits than packets from offset on" or nil
 	end
 	if x.length ~= 0 then return "length is not 0" end
-	if x.code == NOTICE and x.status ~= DONE then return "a notice has status 0" end
-	return x.code ~= PROBE and x.offset ~= 0 and "offset is not 0" or nil
+	return x.code ~= PROBE and x.code ~= PROBE_CHALLENGE and x.offset ~= 0 and
+	       "offset is not 0" or nil
 end
 
 -- RXETH and what the opcode has behind it.  Returns what misfit() looks at.
@@ -192,6 +196,7 @@ local function add_rxeth(tree, code, h)
 	add_pvo(tree, "pvo", h(32, 8))
 	tree:add(f.version, h(40, 1))
 	tree:add(f.reserved, h(40, 1))
+	tree:add(f.again, h(40, 1))
 	local notify = tree:add(f.notify, h(40, 1))
 	notify:add(f["notify.initiator"], h(40, 1))
 	notify:add(f["notify.target"], h(40, 1))
@@ -200,9 +205,12 @@ local function add_rxeth(tree, code, h)
 	tree:add(f["src.rcxt.index"], h(48, 4))
 	tree:add(f["src.rcxt.key"], h(52, 4))
 	tree:add(f.cookie, h(56, 8))
-	if code == READ_REQUEST then
+	if code == READ_REQUEST or code == READ_CHALLENGE then
 		add_pvo(tree, "reply_pvo", h(RXETH, 8))
-	elseif code == NOTICE or code == STATUS then
+		tree:add(f.token, h(RXETH + 8, 8))
+	elseif code == PROBE or code == PROBE_CHALLENGE or code == FENCE then
+		tree:add(f.token, h(RXETH, 8))
+	elseif code == STATUS then
 		x.status, x.have = h(RXETH, 1):uint(), h(RXETH + 4, 4):uint()
 		tree:add(f.status, h(RXETH, 1))
 		tree:add(f.have, h(RXETH + 4, 4))

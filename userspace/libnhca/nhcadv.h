@@ -173,6 +173,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_ERROR:    the channel is in the error state
  * @NHCADV_DROP_SEGMENT:  a read request for packets that are too long for this device
  * @NHCADV_FENCED:        transfers that a fence of a peer cancelled: nhcadv_wr_fence()
+ * @NHCADV_CHALLENGED:    read requests and probes without a good token
  */
 enum nhcadv_channel_counter {
 	NHCADV_SENT_PACKETS,
@@ -200,6 +201,7 @@ enum nhcadv_channel_counter {
 	NHCADV_DROP_ERROR,
 	NHCADV_DROP_SEGMENT,
 	NHCADV_FENCED,
+	NHCADV_CHALLENGED,
 };
 
 #define NHCADV_CHANNEL_COUNTERS	32

@@ -64,6 +64,7 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
  * @NHCA_CH_DROP_SEGMENT:  a read request with a segment above the MTU of this device
  * @NHCA_CH_FENCED:        transfers that a fence of a peer cancelled
+ * @NHCA_CH_CHALLENGED:    read requests and probes without a good token
  * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
 enum nhca_channel_counter {
@@ -92,6 +93,7 @@ enum nhca_channel_counter {
 	NHCA_CH_DROP_ERROR,
 	NHCA_CH_DROP_SEGMENT,
 	NHCA_CH_FENCED,
+	NHCA_CH_CHALLENGED,
 	NHCA_CH_COUNTERS
 };
 

@@ -13,12 +13,12 @@ static void show(const struct nhca_hdr *h)
 	u8 p[NHCA_HDRS_MAX];
 	unsigned int i, size = nhca_hdr_encode(h, p);
 
-	printf(" %u %u %u %u %u %u %u %u %u %u %u %llu %u %u %u %u %u %u %llu %llu %u %u ",
+	printf(" %u %u %u %u %u %u %u %u %u %u %u %llu %u %u %u %u %u %u %u %llu %llu %llu %u %u ",
 	       h->opcode, h->qpn, x->key, x->job, x->rcxt.index, x->rcxt.key, x->tid, x->total,
 	       x->offset, x->length, x->segment, (unsigned long long)x->pvo, x->version,
-	       x->notify, x->src_channel, x->src_key, x->src_rcxt.index, x->src_rcxt.key,
-	       (unsigned long long)x->cookie, (unsigned long long)x->reply_pvo, x->status,
-	       x->have);
+	       x->again, x->notify, x->src_channel, x->src_key, x->src_rcxt.index, x->src_rcxt.key,
+	       (unsigned long long)x->cookie, (unsigned long long)x->reply_pvo,
+	       (unsigned long long)x->token, x->status, x->have);
 	for (i = 0; i < size; i++)
 		printf("%02x", p[i]);
 }

@@ -31,7 +31,7 @@ def good(rnd):
     """A packet that fits."""
     opcode = rnd.choice(rcxt.KINDS)
     widths = {"channel": 24, "key": 32, "job": 32, "rcxt": 32, "rcxt_key": 32, "tid": 32, "pvo": 64,
-              "reserved": 2, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
+              "reserved": 1, "again": 1, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
               "src_rcxt_key": 32, "cookie": 64}
     fields = {name: number(rnd, bits) for name, bits in widths.items()}
     if opcode == rcxt.PACKET:
@@ -48,11 +48,11 @@ def good(rnd):
     elif opcode == rcxt.STATUS:
         size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
         fields.update(status=rnd.randrange(5), have=number(rnd, 32))
-    elif opcode == rcxt.NOTICE:
-        fields.update(have=number(rnd, 32))
-    elif opcode == rcxt.READ_REQUEST:
-        fields.update(reply_pvo=number(rnd, 64))
-    if opcode in (rcxt.READ_REQUEST, rcxt.NOTICE, rcxt.FENCE):
+    elif opcode in rcxt.OF_READ:
+        fields.update(reply_pvo=number(rnd, 64), token=number(rnd, 64))
+    elif opcode in rcxt.WITH_TOKEN:
+        fields.update(token=number(rnd, 64))
+    if opcode in (*rcxt.OF_READ, rcxt.NOTICE, rcxt.FENCE):
         offset = 0
     return rcxt.Packet(opcode, total=total, offset=offset, segment=segment,
                        payload=rnd.randbytes(min(size, 4096)) + bytes(max(0, size - 4096)), **fields)

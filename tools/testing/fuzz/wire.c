@@ -35,8 +35,8 @@ static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 	if (p[0] == NHCA_OPCODE_CNP)
 		memset(p + NHCA_BTH_LEN, 0, 16);
 	if (info->flags & NHCA_OPF_RXETH)
-		p[NHCA_BTH_LEN + 40] &= 0xf3;
-	if (p[0] == NHCA_RX_NOTICE || p[0] == NHCA_RX_STATUS)
+		p[NHCA_BTH_LEN + 40] &= 0xf7;
+	if (p[0] == NHCA_RX_STATUS)
 		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 1, 0, 3);
 }
 

@@ -21,6 +21,7 @@
 #define WRITES		(1u << 1)
 #define READS		(1u << 2)
 #define DROP(name)	(1u << NHCADV_DROP_##name)
+#define CHALLENGED	(1u << NHCADV_CHALLENGED)
 
 /* What a kind of rcxt_forge's may be dropped for; 0: by the device, before the channel sees it */
 static const struct kind {
@@ -43,6 +44,8 @@ static const struct kind {
 	  .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-table", WRITES, .why = DROP(PVO_KEY), .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-range", WRITES, .why = DROP(PVO_RANGE), .told = NHCADV_DROP_PVO_RANGE },
+	/* each is challenged, with a packet without payload, and not one byte of memory leaves */
+	{ "unvouched", .why = CHALLENGED, .answers = true },
 	/* a read keeps the rCxt busy until the send engine has looked */
 	{ "pvo-key", READS, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY),
 	  .told = NHCADV_DROP_PVO_KEY },
@@ -67,8 +70,8 @@ static struct {
 
 /* ---- the attacker ---- */
 
-static void forge(const char *kind, uint32_t opcodes, const char *way, uint64_t pvo,
-		  uint64_t number)
+static uint64_t forge(const char *kind, uint32_t opcodes, const char *way, uint64_t pvo,
+		      uint64_t number, uint64_t token, const char *said)
 {
 	uint64_t rcxt = ch.there.rcxts[0];
 	char address[INET6_ADDRSTRLEN], command[512];
@@ -79,10 +82,10 @@ static void forge(const char *kind, uint32_t opcodes, const char *way, uint64_t 
 		  sizeof(address));
 	snprintf(command, sizeof(command),
 		 "rcxt_forge -a %s -q %u -k %u -j %u -r %u -K %u -t %u -v %" PRIu64
-		 " -l %u -T %u -n %" PRIu64 " -R %" PRIu64 " -o %u %s %s", address, ch.there.qpn,
-		 ch.there.key, job, (uint32_t)rcxt, (uint32_t)(rcxt >> 32), ch.tid, pvo, REGION,
-		 TOTAL, number, random++, opcodes ?: 127, way, kind);
-	ch.tid = thrown(command, "# tid %" SCNu64);
+		 " -l %u -T %u -n %" PRIu64 " -R %" PRIu64 " -x %" PRIu64 " -o %u %s %s",
+		 address, ch.there.qpn, ch.there.key, job, (uint32_t)rcxt, (uint32_t)(rcxt >> 32),
+		 ch.tid, pvo, REGION, TOTAL, number, random++, token, opcodes ?: 127, way, kind);
+	return thrown(command, said);
 }
 
 /* ---- the target ---- */
@@ -154,6 +157,12 @@ static void judged(const struct kind *k, const struct drops *before,
 	info = channel_info(&ch);
 	if (!k->answers && info.counters[NHCADV_SENT_PACKETS] != was->counters[NHCADV_SENT_PACKETS])
 		die("%s: it was answered", what);
+	if (k->why == CHALLENGED &&
+	    (info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS] != count ||
+	     info.counters[NHCADV_SENT_BYTES] != was->counters[NHCADV_SENT_BYTES]))
+		die("%s: %" PRIu64 " packets with %" PRIu64 " bytes have left", what,
+		    info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS],
+		    info.counters[NHCADV_SENT_BYTES] - was->counters[NHCADV_SENT_BYTES]);
 	if (k->lands && !memory_changed(seed, TOTAL))
 		die("%s: it has not landed", what);
 	memory_same(seed, 0, k->lands ? TOTAL : 0, what);
@@ -163,6 +172,7 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 {
 	struct nhcadv_channel_info was = channel_info(&ch);
 	struct drops before;
+	uint64_t token = 0;
 	char what[128];
 
 	snprintf(what, sizeof(what), "%s%s, %s", name, k->opcodes == READS ? " of a read" : "",
@@ -170,11 +180,15 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 	/* a good transfer is this rCxt's last one */
 	goes(what);
 	memory_paint(++seed);
+	/* an attacker who has an address of his own gets a token for it */
+	if (client && k->opcodes == READS)
+		token = forge("-X", 0, way, pvo, 1, 0, "# token %" SCNu64);
+	meet(++step);
 	was = channel_info(&ch);
 	before = drops_now(&ch, NULL);
 	meet(++step);
 	if (client)
-		forge(k->name, k->opcodes, way, pvo, count);
+		ch.tid = forge(k->name, k->opcodes, way, pvo, count, token, "# tid %" SCNu64);
 	else
 		judged(k, &before, &was, what);
 	meet(++step);
@@ -211,7 +225,8 @@ static void millions(uint64_t wanted)
 	meet(++step);
 	for (kind = 0; came < wanted; kind ^= 1) {
 		if (client)
-			forge(random_kinds[kind], 0, "-b -g 32", ch.there.pvo, STEP);
+			ch.tid = forge(random_kinds[kind], 0, "-b -g 32", ch.there.pvo, STEP, 0,
+				       "# tid %" SCNu64);
 		sent += STEP;
 		meet(++step);
 		if (!client) {

@@ -13,7 +13,7 @@
 #define GUARD		(64u << 10)
 #define REGION		(3u << 20)
 #define WATCHED		(REGION + 2 * GUARD)
-#define DROPS		(NHCADV_DROP_SEGMENT + 1)
+#define DROPS		(NHCADV_CHALLENGED + 1)
 #define QUIET_US	50000
 
 static const char * const drop_names[DROPS] = {
@@ -26,7 +26,8 @@ static const char * const drop_names[DROPS] = {
 	[NHCADV_DROP_PVO_KEY] = "PVO key", [NHCADV_DROP_PVO_JOB] = "PVO job",
 	[NHCADV_DROP_PVO_RANGE] = "PVO range", [NHCADV_DROP_PVO_ACCESS] = "PVO access",
 	[NHCADV_DROP_PVO_PAGE] = "PVO page", [NHCADV_DROP_ERROR] = "error",
-	[NHCADV_DROP_SEGMENT] = "segment",
+	[NHCADV_DROP_SEGMENT] = "segment", [NHCADV_FENCED] = "fenced",
+	[NHCADV_CHALLENGED] = "challenged",
 };
 
 /* Packets that the device drops before a channel has them, by counter */
@@ -194,6 +195,19 @@ static void drops_are(struct channel *c, const struct drops *before, const struc
 }
 
 /* ---- programs that throw ---- */
+
+/* The MAC address of a netdev as text, for rcxt_replay */
+__attribute__((unused)) static void netdev_mac(const char *netdev, char *mac, size_t size)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/address", netdev);
+	must(file = fopen(path, "r"));
+	must(fgets(mac, size, file));
+	fclose(file);
+	mac[strcspn(mac, "\n")] = 0;
+}
 
 /* Run a command, which must succeed, and find a number in what it prints: as scanf() has @format. */
 __attribute__((unused)) static uint64_t thrown(const char *command, const char *format)

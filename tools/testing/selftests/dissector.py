@@ -32,7 +32,8 @@ SHOWN = 20
 PLAIN = {
     "channel": "channel", "channel.key": "key", "job": "job", "rcxt.index": "rcxt",
     "rcxt.key": "rcxt_key", "tid": "tid", "total": "total", "offset": "offset", "length": "length",
-    "segment": "segment", "version": "version", "reserved": "reserved", "notify": "notify",
+    "segment": "segment", "version": "version", "reserved": "reserved", "again": "again",
+    "notify": "notify",
     "src.channel": "src_channel", "src.channel.key": "src_key", "src.rcxt.index": "src_rcxt",
     "src.rcxt.key": "src_rcxt_key", "cookie": "cookie",
 }
@@ -40,7 +41,7 @@ PVO = ("", ".key", ".table", ".offset")
 NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".foreign")
 FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
     "nhca." + name for name in
-    ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "status", "have",
+    ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "token", "status", "have",
      *("pvo" + part for part in PVO), *("reply_pvo" + part for part in PVO), "payload", "bitmap",
      "pad", "icrc", "mark", *("notice" + part for part in NOTICE), "refused"]]
 EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
@@ -102,9 +103,11 @@ def fields_of(datagram):
     if packet.segment:
         seen["nhca.packet"] = [packet.offset // packet.segment]
         seen["nhca.packets"] = [rcxt.packets(packet.total, packet.segment)]
-    if packet.opcode == rcxt.READ_REQUEST:
+    if packet.opcode in rcxt.OF_READ:
         seen.update(pvo_of("reply_pvo", packet.reply_pvo))
-    if packet.opcode in (rcxt.NOTICE, rcxt.STATUS):
+    if packet.opcode in (*rcxt.OF_READ, *rcxt.WITH_TOKEN):
+        seen["nhca.token"] = [packet.token]
+    if packet.opcode == rcxt.STATUS:
         seen["nhca.status"], seen["nhca.have"] = [packet.status], [packet.have]
     pad = datagram[1] >> 4 & 3
     behind = len(datagram) - rcxt.BTH - rcxt.RXETH.size - rcxt.BEHIND.get(packet.opcode, 0)
@@ -178,9 +181,13 @@ def good(capture):
     capture.packet("write, long", usual(rcxt.WRITE, payload=bytes(40000)))
     capture.packet("read request", usual(rcxt.READ_REQUEST, notify=1,
                                          reply_pvo=rcxt.pvo(0x12345, 31, 0x1000)))
+    capture.packet("read challenge", usual(rcxt.READ_CHALLENGE, notify=1, token=0x0123456789abcdef,
+                                           reply_pvo=rcxt.pvo(0x12345, 31, 0x1000)))
+    capture.packet("read request, again", usual(rcxt.READ_REQUEST, again=1, token=1 << 63))
     capture.packet("read data", usual(rcxt.READ_DATA, offset=80000, payload=last[:20003]))
-    capture.packet("notice", usual(rcxt.NOTICE, pvo=0, have=3))
+    capture.packet("notice", usual(rcxt.NOTICE, pvo=0))
     capture.packet("probe", usual(rcxt.PROBE, pvo=0, offset=40000))
+    capture.packet("probe challenge", usual(rcxt.PROBE_CHALLENGE, pvo=0, offset=40000, token=99))
     capture.packet("fence", usual(rcxt.FENCE, pvo=0, total=0, segment=64, notify=0))
     for status in range(5):
         capture.packet(f"status {status}", usual(
@@ -188,7 +195,7 @@ def good(capture):
             payload=b"\5" if status == 1 else b""))
     capture.packet("largest transfer", usual(rcxt.PROBE, total=1 << 24, segment=1024,
                                              offset=(1 << 24) - 1024))
-    capture.packet("reserved bits", small(reserved=3))
+    capture.packet("reserved bits", small(reserved=1))
     capture.packet("no ICRC", small(), byte4=NOTICED | BARE)
     capture.packet("a stranger's bits", small(), byte4=BARE | 0x10)
     capture.packet("congestion marks are no notice", small(), byte4=0xc0)
@@ -220,7 +227,7 @@ def wrong(capture):
     capture.packet("read request, length", usual(rcxt.READ_REQUEST, length=4))
     capture.packet("read request, payload", usual(rcxt.READ_REQUEST, payload=b"four"))
     capture.packet("notice, offset", usual(rcxt.NOTICE, offset=40000))
-    capture.packet("notice, status", usual(rcxt.NOTICE, status=1))
+    capture.packet("read challenge, offset", usual(rcxt.READ_CHALLENGE, offset=40000))
     capture.packet("probe, length", usual(rcxt.PROBE, length=1))
     capture.packet("fence, offset", usual(rcxt.FENCE, offset=40000))
     capture.packet("status 5", usual(rcxt.STATUS, status=5))

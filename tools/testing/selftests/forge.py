@@ -66,6 +66,8 @@ KINDS = {
     "pvo-key": pvo_wrong(0),
     "pvo-table": pvo_wrong(1),
     "pvo-range": pvo_wrong(2),
+    "unvouched": lambda packet: packet.opcode == rcxt.READ_REQUEST and packet.tid > TID and
+    in_region(packet) and packet.key == KEY,
     "lengths": None,
     "random-rxeth": lambda packet: packet.key != KEY and packet.job != JOB,
     "random-bytes": None,

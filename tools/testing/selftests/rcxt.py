@@ -9,8 +9,8 @@ import struct
 
 from roce import bth
 
-KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE = \
-    range(0xc0, 0xc8)
+KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, \
+    READ_CHALLENGE, PROBE_CHALLENGE = *range(0xc0, 0xc8), 0xd2, 0xd5
 RESERVED = (0xc8, 0xc9, 0xca, 0xcc, 0xcd, 0xce, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
@@ -23,9 +23,12 @@ MAX_FRAME = 1984
 
 BTH, ICRC = 12, 4
 RXETH = struct.Struct("!7I2HQ4IQ")
-REPLY = struct.Struct("!Q")
+REPLY = struct.Struct("!QQ")
+TOKEN = struct.Struct("!Q")
 PROGRESS = struct.Struct("!II")
-BEHIND = {READ_REQUEST: REPLY.size, NOTICE: PROGRESS.size, STATUS: PROGRESS.size}
+OF_READ, WITH_TOKEN = (READ_REQUEST, READ_CHALLENGE), (PROBE, PROBE_CHALLENGE, FENCE)
+BEHIND = {STATUS: PROGRESS.size, **dict.fromkeys(OF_READ, REPLY.size),
+          **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
 
 
 def pvo(key, table, offset):
@@ -55,14 +58,16 @@ class Packet:
     pvo: int = 0
     version: int = 0
     reserved: int = 0
+    again: int = 0
     notify: int = 0
     src_channel: int = 0
     src_key: int = 0
     src_rcxt: int = 0
     src_rcxt_key: int = 0
     cookie: int = 0
-    reply_pvo: int = 0              # read request
-    status: int = 0                 # notice, status
+    reply_pvo: int = 0              # read request and its challenge
+    token: int = 0                  # those, probe and its challenge, fence
+    status: int = 0                 # status
     have: int = 0
     payload: bytes = b""
 
@@ -72,14 +77,16 @@ class Packet:
 
     def headers(self):
         """RXETH, and what the opcode has behind it."""
-        flags = self.version << 28 | self.reserved << 26 | self.notify << 24
+        flags = self.version << 28 | self.reserved << 27 | self.again << 26 | self.notify << 24
         data = RXETH.pack(self.key, self.job, self.rcxt, self.rcxt_key, self.tid, self.total,
                           self.offset, self.length, self.segment, self.pvo,
                           flags | self.src_channel, self.src_key, self.src_rcxt,
                           self.src_rcxt_key, self.cookie)
-        if self.opcode == READ_REQUEST:
-            data += REPLY.pack(self.reply_pvo)
-        elif self.opcode in (NOTICE, STATUS):
+        if self.opcode in OF_READ:
+            data += REPLY.pack(self.reply_pvo, self.token)
+        elif self.opcode in WITH_TOKEN:
+            data += TOKEN.pack(self.token)
+        elif self.opcode == STATUS:
             data += PROGRESS.pack(self.status << 24, self.have)
         return data
 
@@ -95,16 +102,19 @@ def parse(datagram):
     opcode = datagram[0]
     end = BTH + RXETH.size
     *first, flags, src_key, src_rcxt, src_rcxt_key, cookie = RXETH.unpack(datagram[BTH:end])
-    reply, progress = 0, (0, 0)
-    if opcode == READ_REQUEST:
-        reply, = REPLY.unpack_from(datagram, end)
-    elif opcode in (NOTICE, STATUS):
+    reply, token, progress = 0, 0, (0, 0)
+    if opcode in OF_READ:
+        reply, token = REPLY.unpack_from(datagram, end)
+    elif opcode in WITH_TOKEN:
+        token, = TOKEN.unpack_from(datagram, end)
+    elif opcode == STATUS:
         progress = PROGRESS.unpack_from(datagram, end)
     end += BEHIND.get(opcode, 0)
     payload = datagram[end:len(datagram) - ICRC - (datagram[1] >> 4 & 3)]
     return Packet(opcode, int.from_bytes(datagram[5:8], "big"), *first, flags >> 28,
-                  flags >> 26 & 3, flags >> 24 & 3, flags & 0xffffff, src_key, src_rcxt,
-                  src_rcxt_key, cookie, reply, progress[0] >> 24, progress[1], payload)
+                  flags >> 27 & 1, flags >> 26 & 1, flags >> 24 & 3, flags & 0xffffff, src_key,
+                  src_rcxt, src_rcxt_key, cookie, reply, token, progress[0] >> 24, progress[1],
+                  payload)
 
 
 def judge(datagram):
@@ -144,10 +154,8 @@ def fits(packet):
         return False
     if packet.opcode in (WRITE, READ_DATA):
         return length == min(segment, total - offset)
-    if packet.opcode in (READ_REQUEST, FENCE):
+    if packet.opcode in (*OF_READ, FENCE, NOTICE):
         return length == 0 and offset == 0
-    if packet.opcode == NOTICE:
-        return length == 0 and offset == 0 and packet.status == DONE
     if packet.opcode == STATUS:
         return packet.status <= FENCED and length <= MAX_FRAME and \
             length <= -(-packets(total - offset, segment) // 8)

@@ -34,12 +34,13 @@
 enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, CODES };
 
 #define FIRST_CODE	0xc0
+#define READ_CHALLENGE	0xd2
 #define C(code)		(1u << (code))
 #define ANY		(C(CODES) - 1)
 #define OF_RCXT		(ANY & ~C(PACKET))
 
 enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, UNASKED, PVO_KEY, PVO_TABLE,
-	    PVO_RANGE, LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
+	    PVO_RANGE, UNVOUCHED, LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
 
 /* what each is called, and the opcodes for which it matters */
 static const struct {
@@ -56,6 +57,7 @@ static const struct {
 	[PVO_KEY] = { "pvo-key", C(WRITE) | C(READ_REQUEST) },
 	[PVO_TABLE] = { "pvo-table", C(WRITE) | C(READ_REQUEST) },
 	[PVO_RANGE] = { "pvo-range", C(WRITE) | C(READ_REQUEST) },
+	[UNVOUCHED] = { "unvouched", C(READ_REQUEST) },
 	[LENGTHS] = { "lengths", C(WRITE) },
 	[RANDOM_RXETH] = { "random-rxeth", ANY },
 	[RANDOM_BYTES] = { "random-bytes", ANY },
@@ -68,7 +70,7 @@ struct packet {
 	enum code code;
 	uint32_t offset, length, payload;
 	uint32_t notify, src_channel, src_key, src_rcxt, src_rcxt_key;
-	uint64_t cookie, behind;
+	uint64_t cookie, behind, token;
 	unsigned int pad;
 };
 
@@ -297,6 +299,10 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		break;
 	}
 	/* A transfer that was refused is no more looked at: each begins anew. */
+	if (kind == UNVOUCHED) {
+		x->token = below(2) ? rnd() : 0;
+		x->tid = ++highest_tid;
+	}
 	if (kind == GOOD || kind == PVO_KEY || kind == PVO_TABLE || kind == PVO_RANGE)
 		x->tid = ++highest_tid;
 }
@@ -341,8 +347,10 @@ static size_t encode(const struct packet *x, uint8_t *begin)
 	p = put32(p, x->src_rcxt);
 	p = put32(p, x->src_rcxt_key);
 	p = put64(p, x->cookie);
-	if (x->code == READ_REQUEST || x->code == NOTICE || x->code == STATUS)
+	if (x->code == READ_REQUEST || x->code == STATUS)
 		p = put64(p, x->behind);
+	if (x->code == READ_REQUEST || x->code == PROBE || x->code == FENCE)
+		p = put64(p, x->token);
 	rnd_fill(p, x->payload);
 	memset(p + x->payload, 0, x->pad);
 	return p + x->payload + x->pad - begin;
@@ -386,6 +394,47 @@ static void send_kind(enum kind kind)
 	printf("%s %" PRIu64 "\n", kinds[kind].name, count);
 }
 
+/* ---- a token for this host's address ---- */
+
+static uint64_t get64(const uint8_t *p)
+{
+	uint64_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return be64toh(value);
+}
+
+/* Ask with a good read request, and take the token from the challenge, whoever it is for. */
+static void token_get(void)
+{
+	struct timeval wait = { .tv_sec = 5 };
+	uint8_t packet[256], *bth;
+	struct packet x;
+	int raw = socket(peer.ss_family, SOCK_RAW, IPPROTO_UDP);
+	ssize_t size;
+
+	if (raw < 0 || setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)))
+		err(1, "raw socket");
+	fill(&x, READ_REQUEST);
+	x.tid = highest_tid + 1;
+	bth = room();
+	post(bth, encode(&x, bth));
+	flush();
+	for (;;) {
+		size = recv(raw, packet, sizeof(packet), 0);
+		if (size < 0)
+			err(1, "no challenge");
+		bth = packet + (peer.ss_family == AF_INET ? 4 * (packet[0] & 15) : 0) + 8;
+		if (size >= bth - packet + BTH + RXETH + 16 && *bth == READ_CHALLENGE &&
+		    get64(bth + BTH + 56) == x.cookie)
+			break;
+	}
+	if (size != bth - packet + BTH + RXETH + 16 + ICRC)
+		errx(1, "a challenge of %zd bytes", size);
+	printf("# token %" PRIu64 "\n", get64(bth + BTH + RXETH + 8));
+	close(raw);
+}
+
 /* ---- the command line ---- */
 
 static double now(void)
@@ -410,6 +459,8 @@ static void usage(void)
 	      "  -b                  no ICRC: the UDP checksum holds\n"
 	      "  -c                  an ICRC, and a UDP checksum\n"
 	      "  -g PACKETS          so many in one datagram that is cut apart (UDP GSO); with -b\n"
+	      "  -x TOKEN            for the address of this host\n"
+	      "  -X                  get it, and print \"# token TOKEN\"\n"
 	      "  -o MASK             of opcodes: bit 0 packet, 1 write, 2 read request ... (all)\n"
 	      "  -p PORT -R SEED     source port (any), of the random numbers (1)\n"
 	      "kinds:", stderr);
@@ -446,7 +497,7 @@ static bool option(int letter, const char *text)
 		char letter;
 		uint64_t *field;
 	} long_fields[] = {
-		{ 'v', &template.pvo }, { 'l', &region }, { 'n', &count }, { 'R', &state },
+		{ 'x', &template.token }, { 'v', &template.pvo }, { 'l', &region }, { 'n', &count }, { 'R', &state },
 	};
 	uint64_t value = text ? strtoull(text, NULL, 0) : 0;
 	size_t i;
@@ -465,16 +516,19 @@ int main(int argc, char **argv)
 {
 	const char *address = NULL;
 	uint64_t all = 0;
+	bool get = false;
 	int letter, i;
 	double begun, seconds;
 
-	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bcg:p:R:o:")) != -1)
+	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bcg:p:R:o:x:X")) != -1)
 		if (letter == 'a')
 			address = optarg;
 		else if (letter == 'b')
 			bare = true;
 		else if (letter == 'c')
 			summed = true;
+		else if (letter == 'X')
+			get = true;
 		else if (!option(letter, optarg))
 			usage();
 	if (!address || template.qpn - 2 > 0xfffffd || !template.total ||
@@ -488,6 +542,10 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mark = rnd();
 	out_open(address, port);
+	if (get) {
+		token_get();
+		return 0;
+	}
 	begun = now();
 	for (i = optind; i < argc; i++, all += count)
 		send_kind(kind_named(argv[i]));

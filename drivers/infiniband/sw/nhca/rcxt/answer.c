@@ -4,6 +4,7 @@
  * packet came from: a peer's address is in no other place, and no channel has only one peer.
  */
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 #include "../memory/memcg.h"
 #include "engine.h"
@@ -123,6 +124,64 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 		nhca_av_put(tx.av);
 }
 
+/* Does the request have a token that was sent to its source address? */
+static bool answer_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	return nhca_token_good(&ch->rd->tokens, &rx->saddr, &rx->daddr,
+			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
+}
+
+/* The opcode and the fields of a request, for its challenge or for the request once more. */
+static void answer_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
+			  struct nhca_hdr *h)
+{
+	nhca_send_hdr(ch, h, opcode, x->src_channel);
+	answer_rxeth(ch, x, &h->rx);
+	h->rx.offset = x->offset;
+	h->rx.pvo = x->pvo;
+	h->rx.reply_pvo = x->reply_pvo;
+}
+
+/* Send the request back with the token that it has to have.  It is as long as its challenge. */
+static void answer_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_hdr h;
+
+	nhca_recv_drop(ch, x, NHCA_CH_CHALLENGED);
+	/* two hosts that do not agree about their addresses must not go on for ever */
+	if (x->again)
+		return;
+	answer_mirror(ch, x, opcode, &h);
+	h.rx.token = nhca_token_make(&ch->rd->tokens, &rx->saddr, &rx->daddr,
+				     ktime_get_boottime_seconds());
+	answer_send(ch, rx, &h, NULL);
+}
+
+void nhca_answer_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	bool read = rx->hdr.opcode == NHCA_RX_READ_CHALLENGE;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+	struct nhca_hdr h;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup && read)
+		verdict = nhca_rcxt_challenge(rc, x);
+	spin_unlock(lock);
+	if (nhca_recv_refused(ch, x, lookup, verdict))
+		return;
+	nhca_token_learn(&ch->rd->tokens, &rx->saddr, &rx->daddr, x->token);
+	answer_mirror(ch, x, read ? NHCA_RX_READ_REQUEST : NHCA_RX_PROBE, &h);
+	h.rx.token = x->token;
+	h.rx.again = true;
+	answer_send(ch, rx, &h, NULL);
+}
+
 void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -130,8 +189,6 @@ void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 	nhca_send_hdr(ch, &h, NHCA_RX_NOTICE, x->src_channel);
 	answer_rxeth(ch, x, &h.rx);
-	h.rx.status = NHCA_RX_ST_DONE;
-	h.rx.have = nhca_rcxt_packets(x->total, x->segment);
 	answer_send(ch, rx, &h, NULL);
 }
 
@@ -162,7 +219,11 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 		h.rx.status = nhca_rcxt_status(rc, x, map, room, &len, &h.rx.have);
 	spin_unlock(lock);
 
-	if (!nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE)) {
+	if (nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE)) {
+		/* dropped */
+	} else if (len && !answer_vouched(ch, rx)) {
+		answer_unvouched(ch, rx, NHCA_RX_PROBE_CHALLENGE);
+	} else {
 		h.rx.length = len;
 		nhca_iter_bytes(&it, map);
 		answer_send(ch, rx, &h, len ? &it : NULL);
@@ -225,6 +286,24 @@ static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhc
 	return s;
 }
 
+/* A read request without a token: if it would be answered, it is challenged. */
+static void answer_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		verdict = nhca_rcxt_may_request(rc, x);
+	spin_unlock(lock);
+	if (!nhca_recv_refused(ch, x, lookup, verdict))
+		answer_unvouched(ch, rx, NHCA_RX_READ_CHALLENGE);
+}
+
 void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -236,6 +315,10 @@ void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 	if (x->segment > nhca_channel_segment(ch->dev)) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_SEGMENT);
+		return;
+	}
+	if (!answer_vouched(ch, rx)) {
+		answer_read_unvouched(ch, rx);
 		return;
 	}
 	s = answer_new(ch, rx);

@@ -135,6 +135,7 @@ int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts)
 	spin_lock_init(&rd->lock);
 	for (i = 0; i < NHCA_RCXT_LOCKS; i++)
 		spin_lock_init(&rd->rcxt_locks[i]);
+	nhca_tokens_init(&rd->tokens);
 	mutex_init(&rd->mutex);
 	INIT_LIST_HEAD(&rd->channels);
 	spin_lock_init(&rd->ready_lock);

@@ -16,6 +16,7 @@
 #include "pool.h"
 #include "rcxt.h"
 #include "tid.h"
+#include "token.h"
 
 /* packets that a channel may send before others have their turn, unless it was told otherwise */
 #define NHCA_CH_QUANTUM		64
@@ -45,6 +46,7 @@
  * @lock:  the pool, but for the rCxts themselves
  * @pool:  of rCxts
  * @rcxt_locks: an rCxt's is chosen by its index
+ * @tokens: for the addresses of peers, and from them
  * @mutex: channels come and go, acquire, and the device recovers
  * @channels: by nhca_channel.list, under @mutex
  * @ready_lock: irqsave; the two below, and nhca_channel.turn
@@ -58,6 +60,7 @@ struct nhca_rcxt_dev {
 	struct nhca_rcxt_pool pool;
 	/* of rCxts */
 	spinlock_t rcxt_locks[NHCA_RCXT_LOCKS];
+	struct nhca_tokens tokens;
 	/* channels */
 	struct mutex mutex;
 	struct list_head channels;
@@ -349,6 +352,16 @@ void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a read request: begin to answer */
 void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/**
+ * nhca_answer_challenge - a peer wants a request once more, with the token that it has sent
+ * @ch: the channel that sent the request
+ * @rx: the challenge; all of the request is in it
+ *
+ * The token vouches for later requests to that host, too.
+ * Context: softirq, RCU read side, no lock held.
+ */
+void nhca_answer_challenge(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a probe: say what has come */
 void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);

@@ -383,5 +383,9 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	case NHCA_RX_FENCE:
 		nhca_answer_fence(ch, rx);
 		break;
+	case NHCA_RX_READ_CHALLENGE:
+	case NHCA_RX_PROBE_CHALLENGE:
+		nhca_answer_challenge(ch, rx);
+		break;
 	}
 }

@@ -429,6 +429,7 @@ static enum nhca_taken take_read(struct nhca_channel *ch, struct nhca_av *av,
 	take_rxeth(ch, &h.rx);
 	h.rx.pvo = wr->remote_pvo;
 	h.rx.reply_pvo = wr->local_pvo;
+	h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	take_xmit(ch, av, &h, NULL);
 	take_end(ch, IB_WC_SUCCESS, 0);
 	return NHCA_TAKEN_PACKET;
@@ -457,6 +458,7 @@ static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
 		h.rx.notify = 0;
 	} else {
 		h.rx.offset = wqe->rcxt[0].offset;
+		h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	}
 	take_xmit(ch, av, &h, NULL);
 	take_end(ch, IB_WC_SUCCESS, 0);

@@ -220,7 +220,8 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
 
 /* ---- requests, notices, probes ---- */
 
-enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
+					     const struct nhca_rxeth *x)
 {
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
@@ -233,9 +234,30 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 	}
 	if (rc->copies)
 		return NHCA_RCXT_BUSY;
-	if (x->tid <= rc->tid)
+	return x->tid <= rc->tid ? NHCA_RCXT_STALE : NHCA_RCXT_TAKE;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	enum nhca_rcxt_verdict verdict = nhca_rcxt_may_request(rc, x);
+
+	if (!verdict)
+		begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
+	return verdict;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	if (x->tid < rc->tid)
 		return NHCA_RCXT_STALE;
-	begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
+	if (x->tid > rc->tid)
+		return NHCA_RCXT_UNASKED;
+	if (rc->state == NHCA_RCXT_DONE)
+		return NHCA_RCXT_DUPLICATE;
+	if (rc->state != NHCA_RCXT_READING)
+		return NHCA_RCXT_UNASKED;
+	if (x->reply_pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+		return NHCA_RCXT_MISMATCH;
 	return NHCA_RCXT_TAKE;
 }
 

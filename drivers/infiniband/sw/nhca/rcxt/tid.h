@@ -94,6 +94,26 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
+ * nhca_rcxt_may_request - would nhca_rcxt_request() take a read request?
+ * @rc: changes in nothing
+ * @x:  the request
+ * Context: any, rCxt's lock.
+ * Return: as nhca_rcxt_request().
+ */
+enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
+					     const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_challenge - the peer wants a read request once more
+ * @rc: changes in nothing
+ * @x:  the challenge; it has the place in this host's memory that the request named, so that
+ *      nobody learns the place by sending a challenge
+ * Context: any, rCxt's lock.
+ * Return: TAKE: that read is under way: send the request.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
  * nhca_rcxt_notice - the peer has all bytes in place
  * Context: any, rCxt's lock.
  * Return: TAKE once a transfer: the answer to a read is complete, a write when no packet refers to

@@ -8,7 +8,7 @@
 #include "../wire/bth.h"
 
 /* Made by hand from the figure in Documentation/rcxt.rst; each field has bytes of its own. */
-static const u8 rxeth_bytes[NHCA_RXETH_LEN + 8] = {
+static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x11, 0x12, 0x13, 0x14,				/* channel key */
 	0x21, 0x22, 0x23, 0x24,				/* job id */
 	0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44,	/* rCxt: index, key */
@@ -17,11 +17,12 @@ static const u8 rxeth_bytes[NHCA_RXETH_LEN + 8] = {
 	0x00, 0x71, 0x72, 0x73,				/* offset */
 	0x81, 0x82, 0x91, 0x92,				/* length, segment */
 	0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8,	/* PVO */
-	0x02, 0xb1, 0xb2, 0xb3,				/* version, notify; source channel */
+	0x06, 0xb1, 0xb2, 0xb3,		/* version, again, notify; source channel */
 	0xc1, 0xc2, 0xc3, 0xc4,				/* its key */
 	0xd1, 0xd2, 0xd3, 0xd4, 0xe1, 0xe2, 0xe3, 0xe4,	/* its rCxt */
 	0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8,	/* cookie */
-	0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x04,	/* what is behind */
+	0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x04,	/* what is behind: 8 bytes, */
+	0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,	/* or 16 */
 };
 
 static void rxeth_known_bytes(struct kunit *test)
@@ -29,6 +30,7 @@ static void rxeth_known_bytes(struct kunit *test)
 	static const u8 opcodes[] = {
 		NHCA_RX_PACKET, NHCA_RX_WRITE, NHCA_RX_READ_REQUEST, NHCA_RX_READ_DATA,
 		NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS, NHCA_RX_FENCE,
+		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE,
 	};
 	u8 p[sizeof(rxeth_bytes)];
 	struct nhca_rxeth x;
@@ -36,8 +38,11 @@ static void rxeth_known_bytes(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		bool status = opcodes[i] == NHCA_RX_NOTICE || opcodes[i] == NHCA_RX_STATUS;
-		bool read = opcodes[i] == NHCA_RX_READ_REQUEST;
+		bool status = opcodes[i] == NHCA_RX_STATUS;
+		bool read = opcodes[i] == NHCA_RX_READ_REQUEST ||
+			    opcodes[i] == NHCA_RX_READ_CHALLENGE;
+		bool token = opcodes[i] == NHCA_RX_PROBE || opcodes[i] == NHCA_RX_FENCE ||
+			     opcodes[i] == NHCA_RX_PROBE_CHALLENGE;
 
 		memset(&x, 0xa5, sizeof(x));
 		nhca_rxeth_decode(&x, opcodes[i], rxeth_bytes);
@@ -61,10 +66,13 @@ static void rxeth_known_bytes(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, x.status, status ? 3 : 0);
 		KUNIT_EXPECT_EQ(test, x.have, status ? 0x00010204 : 0);
 		KUNIT_EXPECT_EQ(test, x.reply_pvo, read ? 0x0300000000010204ULL : 0);
+		KUNIT_EXPECT_EQ(test, x.token, read ? 0x131415161718191aULL :
+					       token ? 0x0300000000010204ULL : 0);
+		KUNIT_EXPECT_TRUE(test, x.again);
 
 		memset(p, 0xa5, sizeof(p));
 		len = nhca_rxeth_encode(&x, opcodes[i], p);
-		KUNIT_EXPECT_EQ(test, len, status || read ? 72 : 64);
+		KUNIT_EXPECT_EQ(test, len, read ? 80 : status || token ? 72 : 64);
 		KUNIT_EXPECT_EQ(test, NHCA_BTH_LEN + len,
 				(unsigned int)nhca_opinfo(opcodes[i])->hdr_len);
 		KUNIT_EXPECT_EQ(test, memcmp(p, rxeth_bytes, len), 0);
@@ -247,8 +255,6 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
-	x.status = NHCA_RX_ST_PARTIAL;
-	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
 
 	/* a status: no more bits than packets that are left: 16384, 8, 9 */
 	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
@@ -264,6 +270,32 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 2));
 	x.status = NHCA_RX_ST_MAX;
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 2));
+}
+
+/*
+ * What goes back to an address that nobody vouches for is not longer than what came from there:
+ * a notice for a write of no bytes, a status without bitmap, and challenges.
+ */
+static void rxeth_answers_are_short(struct kunit *test)
+{
+	static const struct {
+		u8 question, answer;
+	} pairs[] = {
+		{ NHCA_RX_WRITE, NHCA_RX_NOTICE },
+		{ NHCA_RX_READ_DATA, NHCA_RX_NOTICE },
+		{ NHCA_RX_PROBE, NHCA_RX_STATUS },
+		{ NHCA_RX_FENCE, NHCA_RX_STATUS },
+		{ NHCA_RX_READ_REQUEST, NHCA_RX_READ_CHALLENGE },
+		{ NHCA_RX_PROBE, NHCA_RX_PROBE_CHALLENGE },
+		{ NHCA_RX_READ_CHALLENGE, NHCA_RX_READ_REQUEST },
+		{ NHCA_RX_PROBE_CHALLENGE, NHCA_RX_PROBE },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(pairs); i++)
+		KUNIT_EXPECT_LE_MSG(test, nhca_opinfo(pairs[i].answer)->hdr_len,
+				    nhca_opinfo(pairs[i].question)->hdr_len,
+				    "%#x, answered by %#x", pairs[i].question, pairs[i].answer);
 }
 
 /* Reserved opcodes are known to nobody: they are dropped as any unknown one. */
@@ -291,6 +323,7 @@ static struct kunit_case rxeth_cases[] = {
 	KUNIT_CASE(rxeth_other_version),
 	KUNIT_CASE(rxeth_payload_lengths),
 	KUNIT_CASE(rxeth_other_lengths),
+	KUNIT_CASE(rxeth_answers_are_short),
 	KUNIT_CASE(rxeth_reserved_opcodes),
 	{}
 };

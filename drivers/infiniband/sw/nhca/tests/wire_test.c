@@ -14,7 +14,8 @@
  *	  W ATOMIC WRITE;
  *	  p may carry payload
  * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
- *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it
+ *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it,
+ *	  Z eight more
  */
 struct spec_row {
 	u8 opcode;
@@ -88,12 +89,14 @@ static const struct spec_row spec_rows[] = {
 	{ 0xb7, "qOsp", "SV" },
 	{ 0xc0, "Op", "X" },
 	{ 0xc1, "Op", "X" },
-	{ 0xc2, "O", "XY" },
+	{ 0xc2, "O", "XYZ" },
 	{ 0xc3, "Op", "X" },
-	{ 0xc4, "O", "XY" },
-	{ 0xc5, "O", "X" },
+	{ 0xc4, "O", "X" },
+	{ 0xc5, "O", "XY" },
 	{ 0xc6, "Op", "XY" },
-	{ 0xc7, "O", "X" },
+	{ 0xc7, "O", "XY" },
+	{ 0xd2, "O", "XYZ" },
+	{ 0xd5, "O", "XY" },
 };
 
 static const struct spec_row *spec_row(u8 opcode)
@@ -149,7 +152,7 @@ static unsigned int row_len(const struct spec_row *row)
 	       4 * row_has(row, 'A') + 8 * row_has(row, 'K') + 4 * row_has(row, 'I') +
 	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') +
 	       4 * row_has(row, 'S') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
-	       8 * row_has(row, 'Y');
+	       8 * row_has(row, 'Y') + 8 * row_has(row, 'Z');
 }
 
 static void wire_opcode_table(struct kunit *test)
@@ -194,6 +197,7 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->solicited = prandom_u32_state(rnd) & 1;
 	h->migreq = prandom_u32_state(rnd) & 1;
 	h->ackreq = prandom_u32_state(rnd) & 1;
+	h->rx.again = prandom_u32_state(rnd) & 1;
 	h->fecn = prandom_u32_state(rnd) & 1;
 	h->becn = prandom_u32_state(rnd) & 1;
 	h->pad &= 3;
@@ -313,6 +317,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		h.fecn = true;
 		h.becn = true;
 		h.ackreq = true;
+		h.rx.again = true;
 		nhca_hdr_encode(&h, p);
 		KUNIT_EXPECT_EQ(test, p[1], 0xf0);	/* version 0 */
 		KUNIT_EXPECT_EQ(test, p[8], 0x80);
@@ -327,7 +332,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		if (row_has(&spec_rows[i], 'C'))
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 16));
 		if (row_has(&spec_rows[i], 'X'))
-			KUNIT_EXPECT_EQ(test, p[12 + 40] & 0x0c, 0);
+			KUNIT_EXPECT_EQ(test, p[12 + 40] & 0x08, 0);
 	}
 }
 

@@ -148,7 +148,7 @@ static void channel_look(struct nhca_qp *qp, struct nhca_res_channel *res)
 	res->sent_bytes = info.counters[NHCA_CH_SENT_BYTES];
 	res->received = info.counters[NHCA_CH_RECEIVED_PACKETS];
 	res->received_bytes = info.counters[NHCA_CH_RECEIVED_BYTES];
-	for (i = NHCA_CH_DROP_FIFO; i < NHCA_CH_COUNTERS; i++)
+	for (i = NHCA_CH_DROP_FIFO; i <= NHCA_CH_DROP_SEGMENT; i++)
 		res->dropped += info.counters[i];
 }
 

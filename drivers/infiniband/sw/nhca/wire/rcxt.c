@@ -6,12 +6,9 @@
 #include "compat.h"
 #include "rcxt.h"
 
-#define RXETH_VERSION_SHIFT	4	/* byte 40; then two reserved bits */
-
-static bool has_status(u8 opcode)
-{
-	return opcode == NHCA_RX_NOTICE || opcode == NHCA_RX_STATUS;
-}
+/* byte 40: version, a reserved bit, this one, NHCA_RX_NOTIFY_MASK */
+#define RXETH_VERSION_SHIFT	4
+#define RXETH_AGAIN		0x04
 
 void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 {
@@ -28,6 +25,7 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		.pvo = get_unaligned_be64(p + 32),
 		.version = p[40] >> RXETH_VERSION_SHIFT,
 		.notify = p[40] & NHCA_RX_NOTIFY_MASK,
+		.again = p[40] & RXETH_AGAIN,
 		.src_channel = get_unaligned_be24(p + 41),
 		.src_key = get_unaligned_be32(p + 44),
 		.src_rcxt.index = get_unaligned_be32(p + 48),
@@ -35,11 +33,21 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		.cookie = get_unaligned_be64(p + 56),
 	};
 	p += NHCA_RXETH_LEN;
-	if (opcode == NHCA_RX_READ_REQUEST) {
+	switch (opcode) {
+	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_READ_CHALLENGE:
 		x->reply_pvo = get_unaligned_be64(p);
-	} else if (has_status(opcode)) {
+		x->token = get_unaligned_be64(p + 8);
+		break;
+	case NHCA_RX_PROBE:
+	case NHCA_RX_PROBE_CHALLENGE:
+	case NHCA_RX_FENCE:
+		x->token = get_unaligned_be64(p);
+		break;
+	case NHCA_RX_STATUS:
 		x->status = p[0];
 		x->have = get_unaligned_be32(p + 4);
+		break;
 	}
 }
 
@@ -55,24 +63,33 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 	put_unaligned_be16(x->length, p + 28);
 	put_unaligned_be16(x->segment, p + 30);
 	put_unaligned_be64(x->pvo, p + 32);
-	p[40] = x->version << RXETH_VERSION_SHIFT | (x->notify & NHCA_RX_NOTIFY_MASK);
+	p[40] = x->version << RXETH_VERSION_SHIFT | (x->again ? RXETH_AGAIN : 0) |
+		(x->notify & NHCA_RX_NOTIFY_MASK);
 	put_unaligned_be24(x->src_channel, p + 41);
 	put_unaligned_be32(x->src_key, p + 44);
 	put_unaligned_be32(x->src_rcxt.index, p + 48);
 	put_unaligned_be32(x->src_rcxt.key, p + 52);
 	put_unaligned_be64(x->cookie, p + 56);
 	p += NHCA_RXETH_LEN;
-	if (opcode == NHCA_RX_READ_REQUEST) {
+	switch (opcode) {
+	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_READ_CHALLENGE:
 		put_unaligned_be64(x->reply_pvo, p);
+		put_unaligned_be64(x->token, p + 8);
 		return NHCA_RXETH_LEN + NHCA_RX_READ_LEN;
-	}
-	if (has_status(opcode)) {
+	case NHCA_RX_PROBE:
+	case NHCA_RX_PROBE_CHALLENGE:
+	case NHCA_RX_FENCE:
+		put_unaligned_be64(x->token, p);
+		return NHCA_RXETH_LEN + NHCA_RX_TOKEN_LEN;
+	case NHCA_RX_STATUS:
 		memset(p, 0, 4);
 		p[0] = x->status;
 		put_unaligned_be32(x->have, p + 4);
 		return NHCA_RXETH_LEN + NHCA_RX_STATUS_LEN;
+	default:
+		return NHCA_RXETH_LEN;
 	}
-	return NHCA_RXETH_LEN;
 }
 
 void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p)
@@ -116,8 +133,8 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
 		       x->length <= (left + 7) / 8;
 	case NHCA_RX_NOTICE:
-		return x->status == NHCA_RX_ST_DONE && !x->offset;
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_READ_CHALLENGE:
 	case NHCA_RX_FENCE:
 		return !x->offset;
 	default:

@@ -13,8 +13,9 @@
 #include <linux/types.h>
 
 #define NHCA_RXETH_LEN		64
-#define NHCA_RX_READ_LEN	8	/* behind the RXETH of a read request */
-#define NHCA_RX_STATUS_LEN	8	/* behind the RXETH of a notice or a status */
+#define NHCA_RX_READ_LEN	16	/* behind the RXETH of a read request and its challenge */
+#define NHCA_RX_TOKEN_LEN	8	/* behind that of a probe, its challenge, and a fence */
+#define NHCA_RX_STATUS_LEN	8	/* behind that of a status */
 #define NHCA_RXETH_VERSION	0
 
 /* BTH opcodes: kinds of packets */
@@ -35,6 +36,9 @@ enum nhca_rx_opcode {
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request that is answered from a FIFO or into one */
 	NHCA_RX_HALF_DATA	= 0xce,	/* its payload */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers: a queue's count */
+	/* A request comes back with a token, and has to be sent once more with it */
+	NHCA_RX_READ_CHALLENGE	= 0xd2,
+	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 };
 
 /* bytes of a transfer; pieces of a longer message are transfers of their own */
@@ -88,14 +92,18 @@ struct nhca_rcxt_id {
  * @pvo:     where they go; read request: where the transfer's bytes are
  * @src_key, @src_rcxt: of @src_channel, for notices
  * @cookie:  the initiator's, for its peer's program
- * @reply_pvo: read request: where the transfer's bytes shall go
- * @status:  status: enum nhca_rx_status; a notice always says NHCA_RX_ST_DONE
- * @have:    notice, status: packets that are in place
+ * @reply_pvo: read request, its challenge: where the transfer's bytes shall go
+ * @token:   read request, probe, fence: what the peer has sent in its last challenge; challenges:
+ *           what the request has to have
+ * @again:   read request, probe: this answers a challenge, and is not challenged again
+ * @status:  status: enum nhca_rx_status
+ * @have:    status: packets that are in place
  */
 struct nhca_rxeth {
 	u8 version;
 	u8 notify;
 	u8 status;
+	bool again;
 	u16 length;
 	u16 segment;
 	u32 src_channel;
@@ -110,6 +118,7 @@ struct nhca_rxeth {
 	struct nhca_rcxt_id src_rcxt;
 	u64 cookie;
 	u64 reply_pvo;
+	u64 token;
 	u32 have;
 };
 
