@@ -23,6 +23,7 @@
 #define FIRST_OVERDUE	(50 * MS)
 #define LEAST_MARGIN	(MS / 5)
 #define MOST_OVERDUE	(1000 * MS)
+#define MOST_DOUBLINGS	10
 #define CHANCE		8	/* one packet of so many */
 #define ENOUGH		1024	/* packets, to judge from */
 #define FORGET		256	/* transfers, how far they overtook each other */
@@ -68,11 +69,12 @@ uint64_t msg_spread(uint64_t time)
 
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
 {
+	unsigned int doublings = min_t(unsigned int, tries, MOST_DOUBLINGS);
 	uint64_t time = FIRST_OVERDUE;
 
 	if (flow->srtt)
 		time = flow->srtt + max(4 * flow->rttvar, LEAST_MARGIN);
-	time = min(time << min_t(unsigned int, tries, 10), MOST_OVERDUE);
+	time = min(time << doublings, MOST_OVERDUE);
 	return tries ? msg_spread(time) : time;
 }
 

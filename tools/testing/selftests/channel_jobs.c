@@ -189,6 +189,21 @@ static void to_the_victim(void)
 	}
 }
 
+/* The control: what is its own job's it reads, and its host is vouched for from then on. */
+static void own_read(void)
+{
+	struct nhcadv_transfer t = transfer(&ch, 1, AT, LENGTH, BOTH);
+	static const char name[] = "a job's channel reads its own job's memory";
+
+	if (second && client) {
+		act(ACT_READ, &ch.peer, &t);
+		expect_both(ch.scq, 5, NHCADV_WC_READ, 5, t.local_rcxt, t.tid, name);
+	} else if (second) {
+		expect(ch.rcq, NHCADV_WC_REMOTE_READ, t.cookie, name);
+	}
+	say(name);
+}
+
 /* Through a channel of its own job on the victim's host: the memory is another job's */
 static void to_the_accomplice(void)
 {
@@ -291,6 +306,7 @@ static void process(void)
 	everybody();
 	doors();
 	to_the_victim();
+	own_read();
 	to_the_accomplice();
 	own_side();
 	ch.tid += 100;
