@@ -28,7 +28,9 @@ TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(foreach tool,$(TOOLS),to
 # One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
 # front, because make sees no $(MAKE) in them and would keep its job server to itself.
 KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m \
-	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y)
+	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y $(KUNIT_FLAGS))
+# The kernel's own configuration has not this option, so that the C would not see it.
+KUNIT_FLAGS = KCFLAGS="$(KCFLAGS) -DCONFIG_INFINIBAND_NHCA_KUNIT_TEST=1"
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
 PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca/examples

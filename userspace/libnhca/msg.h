@@ -434,8 +434,8 @@ static inline uint32_t msg_name_number(uint64_t name)
 /* of an endpoint, as the program carries it to its peers */
 struct msg_address_path {
 	union ibv_gid gid;
+	uint64_t key;
 	uint32_t qpn;
-	uint32_t key;
 	uint32_t segment;
 };
 

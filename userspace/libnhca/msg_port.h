@@ -21,8 +21,8 @@ struct msg_ah;
 /* A channel to talk to */
 struct msg_dest {
 	struct msg_ah *ah;
+	uint64_t key;
 	uint32_t qpn;
-	uint32_t key;
 };
 
 /* Work requests in a send FIFO */
@@ -66,8 +66,8 @@ struct msg_fifo {
  */
 struct msg_port {
 	struct {
+		uint64_t key;
 		uint32_t qpn;
-		uint32_t key;
 		uint32_t segment;
 	} info;
 	uint32_t announced;

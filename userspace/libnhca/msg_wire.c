@@ -13,7 +13,7 @@
 #include "msg.h"
 
 /* 2: sessions; 3: grants say how many rCxts are wanted.  Libraries that speak different versions do not connect. */
-#define VERSION		3
+#define VERSION		4
 /* Bytes in a packet of a transfer, as the adapter bounds them */
 #define LEAST_SEGMENT	64
 #define MOST_SEGMENT	65532
@@ -56,14 +56,13 @@ struct wire_header {
 
 struct wire_grant {
 	uint8_t gid[16];
+	uint64_t key;
 	uint32_t qpn;
-	uint32_t key;
 	uint32_t segment;
 	uint32_t version;
 	uint32_t count;
 	uint32_t flags;
 	uint32_t wanted;
-	uint32_t reserved;
 	uint64_t rcxts[];
 };
 
@@ -75,10 +74,9 @@ struct wire_address {
 	uint32_t num_paths;
 	struct wire_path {
 		uint8_t gid[16];
+		uint64_t key;
 		uint32_t qpn;
-		uint32_t key;
 		uint32_t segment;
-		uint32_t reserved;
 	} paths[];
 };
 
@@ -158,7 +156,7 @@ bool msg_send_grant(struct msg_route *route)
 		return false;
 	memcpy(g->gid, port->gid.raw, sizeof(g->gid));
 	g->qpn = htobe32(port->info.qpn);
-	g->key = htobe32(port->info.key);
+	g->key = htobe64(port->info.key);
 	g->segment = htobe32(port->info.segment);
 	g->version = htobe32(route->grant);
 	g->count = htobe32(given);
@@ -227,7 +225,7 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 		return;
 	memcpy(g.at.gid.raw, w->gid, sizeof(w->gid));
 	g.at.qpn = be32toh(w->qpn);
-	g.at.key = be32toh(w->key);
+	g.at.key = be64toh(w->key);
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	g.fences = be32toh(w->flags) & GRANT_FENCES;
@@ -349,7 +347,7 @@ int msg_address_pack(const struct msg_address *address, void *bytes, size_t *siz
 		path = &u.w.paths[i];
 		memcpy(path->gid, address->paths[i].gid.raw, sizeof(path->gid));
 		path->qpn = htobe32(address->paths[i].qpn);
-		path->key = htobe32(address->paths[i].key);
+		path->key = htobe64(address->paths[i].key);
 		path->segment = htobe32(address->paths[i].segment);
 	}
 	memcpy(bytes, &u, need);
@@ -399,7 +397,7 @@ int msg_address_unpack(struct msg_address *address, const void *bytes, size_t si
 		path = &u.w.paths[i];
 		memcpy(address->paths[i].gid.raw, path->gid, sizeof(path->gid));
 		address->paths[i].qpn = be32toh(path->qpn);
-		address->paths[i].key = be32toh(path->key);
+		address->paths[i].key = be64toh(path->key);
 		address->paths[i].segment = be32toh(path->segment);
 		if (!msg_path_ok(&address->paths[i]))
 			return EINVAL;

@@ -232,13 +232,13 @@ struct nhca_fifo {
  * @qp:   comes first; it has no RQ
  * @dv:   how to post
  * @fifo: the receive FIFO; @fifo.ring is empty if it has none
- * @key:  what peers have on every packet
+ * @key:  what peers have to know
  */
 struct nhca_channel {
 	struct nhca_qp qp;
 	struct nhcadv_qp_ex dv;
 	struct nhca_fifo fifo;
-	uint32_t key;
+	uint64_t key;
 };
 
 struct nhca_ah {

@@ -209,10 +209,10 @@ enum nhcadv_channel_counter {
 /**
  * struct nhcadv_channel_info - a channel as it is now
  * @comp_mask: 0
+ * @key:     the channel's: a peer needs it, and the channel's qp_num
  * @state:   IBV_QPS_RTS or IBV_QPS_ERR
  * @reason:  enum nhcadv_channel_error; IBV_EVENT_QP_FATAL told of it, but for NHCADV_ERR_MODIFIED
  * @job:     job id
- * @key:     the channel's: a peer needs it, and the channel's qp_num
  * @frames:  slots of the receive FIFO
  * @rcxts:   that the channel has
  * @segment: bytes that a packet of a transfer can have at most on this device, with its MTU of now
@@ -226,10 +226,10 @@ enum nhcadv_channel_counter {
  */
 struct nhcadv_channel_info {
 	uint64_t comp_mask;
+	uint64_t key;
 	uint32_t state;
 	uint32_t reason;
 	uint32_t job;
-	uint32_t key;
 	uint32_t frames;
 	uint32_t rcxts;
 	uint32_t segment;
@@ -309,7 +309,7 @@ int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem);
 struct nhcadv_peer {
 	struct ibv_ah *ah;
 	uint32_t qpn;
-	uint32_t key;
+	uint64_t key;
 };
 
 /* nhcadv_transfer.notify: whose CQ is told when all bytes are in place */
@@ -541,12 +541,13 @@ enum nhcadv_transfer_status {
  * @kind:    enum nhcadv_frame_kind
  * @status:  NHCADV_FRAME_STATUS: enum nhcadv_transfer_status
  * @length:  bytes of @data
- * @src_channel, @src_key: the peer's channel
+ * @src_key: key of the peer's channel; NHCADV_FRAME_STATUS: its lower 32 bits
  * @src_rcxt, @rcxt: NHCADV_FRAME_STATUS: of the peer, which was probed, and of this side
  * @tid, @total, @segment: NHCADV_FRAME_STATUS: of the transfer
  * @offset:  NHCADV_FRAME_STATUS: of the first packet that @data is about
  * @cookie:  the peer's; NHCADV_FRAME_STATUS: the probe's
  * @received: NHCADV_FRAME_STATUS: packets of the transfer that were received
+ * @src_channel: the peer's channel
  * @data:    payload, or the bitmap
  */
 struct nhcadv_frame {
@@ -554,8 +555,7 @@ struct nhcadv_frame {
 	uint8_t kind;
 	uint8_t status;
 	uint16_t length;
-	uint32_t src_channel;
-	uint32_t src_key;
+	uint64_t src_key;
 	uint64_t src_rcxt;
 	uint64_t rcxt;
 	uint32_t tid;
@@ -565,7 +565,7 @@ struct nhcadv_frame {
 	uint16_t reserved;
 	uint64_t cookie;
 	uint32_t received;
-	uint32_t reserved2;
+	uint32_t src_channel;
 	uint8_t data[NHCADV_FRAME_DATA];
 };
 

@@ -269,8 +269,7 @@ struct nhca_send_wqe {
 		struct {
 			__u32 ah_id;
 			__u32 remote_qpn;
-			__u32 remote_key;
-			__u32 reserved;
+			__aligned_u64 remote_key;
 			__aligned_u64 cookie;
 			__aligned_u64 local_rcxt;
 			__aligned_u64 remote_rcxt;
@@ -590,13 +589,14 @@ enum nhca_transfer_status {
  * @kind:    enum nhca_frame_kind
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
- * @src_channel, @src_key: the peer's channel
+ * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: its lower 32 bits
  * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt, which was probed, and the local one
  * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
  * @cookie:  the peer's, or the probe's
  * @received: NHCA_FRAME_STATUS: packets of the transfer that were received
- * @reserved, @reserved2: 0
+ * @src_channel: the peer's channel
+ * @reserved: 0
  * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
  *           packet @offset / @segment + i was received
  *
@@ -608,8 +608,7 @@ struct nhca_frame {
 	__u8 kind;
 	__u8 status;
 	__u16 length;
-	__u32 src_channel;
-	__u32 src_key;
+	__aligned_u64 src_key;
 	__aligned_u64 src_rcxt;
 	__aligned_u64 rcxt;
 	__u32 tid;
@@ -619,7 +618,7 @@ struct nhca_frame {
 	__u16 reserved;
 	__aligned_u64 cookie;
 	__u32 received;
-	__u32 reserved2;
+	__u32 src_channel;
 	__u8 data[NHCA_FRAME_DATA];
 };
 
@@ -647,14 +646,16 @@ struct nhca_create_channel_cmd {
  * struct nhca_create_channel_resp - response of create QP, type IB_QPT_DRIVER
  * @sq:   the send FIFO: a ring of struct nhca_send_wqe
  * @fifo: the receive FIFO: a ring of struct nhca_frame; zeros if there is none
- * @key:  key of the channel; peers send it in every packet to this channel
+ * @key:  key of the channel: a peer has to know it to send to this channel
  * @segment: as nhca_channel_info.segment
+ * @reserved: 0
  */
 struct nhca_create_channel_resp {
 	struct nhca_ring_info sq;
 	struct nhca_ring_info fifo;
-	__u32 key;
+	__aligned_u64 key;
 	__u32 segment;
+	__u32 reserved;
 };
 
 #endif /* RDMA_NHCA_ABI_H */

@@ -53,9 +53,9 @@ struct sim_packet {
 	struct sim_zcopy *zcopy;
 	enum sim_kind kind;
 	union ibv_gid from, to;
-	uint32_t qpn, key, job;
-	uint64_t rcxt, src_rcxt, pvo, reply_pvo, cookie;
-	uint32_t src_qpn, src_key, tid, total, offset, segment, length, have;
+	uint32_t qpn, job;
+	uint64_t key, src_key, rcxt, src_rcxt, pvo, reply_pvo, cookie;
+	uint32_t src_qpn, tid, total, offset, segment, length, have;
 	uint8_t notify, status;
 	uint8_t data[];
 };
@@ -144,7 +144,8 @@ struct sim_wqe {
 	enum nhcadv_wc_kind done;	/* NHCADV_WC_LOCAL */
 	enum { WQE_PACKET, WQE_WRITE, WQE_AGAIN, WQE_READ, WQE_CANCEL, WQE_PROBE, WQE_FENCE } op;
 	struct sim_ah *ah;
-	uint32_t ah_id, qpn, key;
+	uint32_t ah_id, qpn;
+	uint64_t key;
 	struct nhcadv_transfer t;
 	uint32_t offset, length;
 	uint8_t data[1984];
@@ -174,7 +175,8 @@ struct sim_channel {
 	struct sim_device *dev;
 	struct sim_cq *scq, *rcq;
 	struct ibv_pd *pd;
-	uint32_t key, job, reason;
+	uint32_t job, reason;
+	uint64_t key;
 	uint64_t drops[NHCADV_CHANNEL_COUNTERS];
 	struct sim_wqe *wqes;
 	uint32_t entries, prod, posted, taken, cons;	/* prod: with the batch that is being made */

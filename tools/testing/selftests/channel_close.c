@@ -26,8 +26,8 @@
 
 /* what the other side has to know of a slot; slot SLOTS: it has done its rounds */
 struct word {
-	uint32_t slot, qpn, key, segment;
-	uint64_t pvo, rcxts[HALF];
+	uint32_t slot, qpn, segment, reserved;
+	uint64_t key, pvo, rcxts[HALF];
 };
 
 struct slot {

@@ -81,7 +81,7 @@ static uint64_t forge(const char *kind, uint32_t opcodes, const char *way, uint6
 	inet_ntop(v4 ? AF_INET : AF_INET6, theirs.gid.raw + (v4 ? 12 : 0), address,
 		  sizeof(address));
 	snprintf(command, sizeof(command),
-		 "rcxt_forge -a %s -q %u -k %u -j %u -r %u -K %u -t %u -v %" PRIu64
+		 "rcxt_forge -a %s -q %u -k %" PRIu64 " -j %u -r %u -K %u -t %u -v %" PRIu64
 		 " -l %u -T %u -n %" PRIu64 " -R %" PRIu64 " -x %" PRIu64 " -o %u %s %s",
 		 address, ch.there.qpn, ch.there.key, job, (uint32_t)rcxt, (uint32_t)(rcxt >> 32),
 		 ch.tid, pvo, REGION, TOTAL, number, random++, token, opcodes ?: 127, way, kind);

@@ -589,7 +589,7 @@ static uint64_t forge(const struct legacy *l, bool old_rcxt, bool old_pvo)
 
 	inet_ntop(AF_INET, theirs.gid.raw + 12, address, sizeof(address));
 	snprintf(command, sizeof(command),
-		 "rcxt_forge -a %s -q %u -k %u -j %u -r %u -K %u -t %u -v %" PRIu64
+		 "rcxt_forge -a %s -q %u -k %" PRIu64 " -j %u -r %u -K %u -t %u -v %" PRIu64
 		 " -l %u -n %u -b good", address, ch.there.qpn, ch.there.key, job, (uint32_t)rcxt,
 		 (uint32_t)(rcxt >> 32), ch.tid, (old_pvo ? l->there : ch.there).pvo, REGION,
 		 FORGED);

@@ -21,8 +21,8 @@
 
 /* what the other side has to know */
 struct address {
-	uint32_t qpn, key, segment, reserved;
-	uint64_t pvo, rcxts[RCXTS];
+	uint32_t qpn, segment;
+	uint64_t key, pvo, rcxts[RCXTS];
 };
 
 struct channel {
@@ -240,11 +240,14 @@ static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cooki
 {
 	struct done d = expect(c->rcq, NHCADV_WC_FRAME, cookie, what);
 	const struct nhcadv_frame *frame = nhcadv_frame(c->qp, d.frame);
+	uint64_t key = c->there.key;
 
 	if (!frame)
 		die("%s: no frame %u", what, d.frame);
+	if (frame->kind == NHCADV_FRAME_STATUS)
+		key = (uint32_t)key;
 	if (frame->cookie != cookie || frame->src_channel != c->there.qpn ||
-	    frame->src_key != c->there.key || d.src != c->there.qpn || d.byte_len != frame->length)
+	    frame->src_key != key || d.src != c->there.qpn || d.byte_len != frame->length)
 		die("%s: frame of channel %#x, cookie %#" PRIx64 ", %u bytes", what,
 		    frame->src_channel, frame->cookie, frame->length);
 	*index = d.frame;

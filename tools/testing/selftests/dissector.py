@@ -37,6 +37,9 @@ PLAIN = {
     "src.channel": "src_channel", "src.channel.key": "src_key", "src.rcxt.index": "src_rcxt",
     "src.rcxt.key": "src_rcxt_key", "cookie": "cookie",
 }
+# In packet mode the upper halves of the channels' keys have the place of the rCxts' indices
+UPPER = {"nhca.rcxt.index": "nhca.channel.key.upper",
+         "nhca.src.rcxt.index": "nhca.src.channel.key.upper"}
 PVO = ("", ".key", ".table", ".offset")
 NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".foreign")
 FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
@@ -47,6 +50,7 @@ FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
 EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
            "rx_bad_opcode": "bad_opcode", "rx_bad_length": "bad_length"}
 FIELDS += [f"nhca.{name}.expert" for name in EXPERTS.values()]
+FIELDS += UPPER.values()
 TEXTS = ("nhca.refused", FIELDS[0])
 SOME = object()     # a field with whatever text
 BYTES = ("nhca.payload", "nhca.bitmap", "nhca.pad")
@@ -97,6 +101,8 @@ def fields_of(datagram):
         return seen
     packet = rcxt.parse(datagram)
     seen.update({"nhca." + name: [getattr(packet, of)] for name, of in PLAIN.items()})
+    if packet.opcode == rcxt.PACKET:
+        seen.update({upper: seen.pop(index) for index, upper in UPPER.items()})
     seen["nhca.notify.initiator"] = [packet.notify & rcxt.NOTIFY_INITIATOR]
     seen["nhca.notify.target"] = [packet.notify >> 1]
     seen.update(pvo_of("pvo", packet.pvo))

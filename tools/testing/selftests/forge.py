@@ -18,7 +18,8 @@ from roce import Gone, Lab, Qp, ROCE_PORT, Wrong
 
 ETH_P_ALL, SO_RCVBUFFORCE = 3, 33
 COUNT = 500
-KEY, JOB, RCXT, RCXT_KEY, TID = 0x1234, 77, 4711, 0xfff0001, 40000
+KEY, KEY_UPPER = 0x1234, 0x8765abcd
+JOB, RCXT, RCXT_KEY, TID = 77, 4711, 0xfff0001, 40000
 TOTAL, SEGMENT, REGION = 4000, 64, 10000
 PVO = rcxt.pvo(0x1f00, 17, 0x200000000)
 TEMPLATE = {"key": KEY, "job": JOB, "rcxt": RCXT, "rcxt_key": RCXT_KEY, "tid": TID}
@@ -34,14 +35,27 @@ def in_region(packet):
     return 0 <= begin and begin + size <= REGION
 
 
-def only(field):
-    """That field is another one than the template's, all else is as it should be."""
+# What a packet of packet mode has where others have an rCxt
+PACKET_MODE = {"rcxt": KEY_UPPER, "rcxt_key": 0, "tid": 0}
+
+
+def wrong_fields(packet):
+    template = TEMPLATE | (PACKET_MODE if packet.opcode == rcxt.PACKET else {})
+    return [name for name, value in template.items() if getattr(packet, name) != value]
+
+
+def only(*fields):
+    """One of these is another one than the template's, all else is as it should be."""
     def judge(packet):
-        template = {name: 0 if packet.opcode == rcxt.PACKET and name in ("rcxt", "rcxt_key", "tid")
-                    else value for name, value in TEMPLATE.items()}
-        return [name for name, value in template.items() if getattr(packet, name) != value] == [field] \
-            and (packet.opcode == rcxt.PACKET or in_region(packet))
+        wrong = wrong_fields(packet)
+        return len(wrong) == 1 and wrong[0] in fields and \
+            (packet.opcode == rcxt.PACKET or in_region(packet))
     return judge
+
+
+def channel_key_wrong(packet):
+    """In packet mode either half may be."""
+    return only(*(("key", "rcxt") if packet.opcode == rcxt.PACKET else ("key",)))(packet)
 
 
 def pvo_wrong(part):
@@ -57,7 +71,7 @@ def pvo_wrong(part):
 
 KINDS = {
     "good": lambda packet: packet.tid > TID and in_region(packet) and packet.key == KEY,
-    "channel-key": only("key"),
+    "channel-key": channel_key_wrong,
     "job": only("job"),
     "rcxt-index": only("rcxt"),
     "rcxt-key": only("rcxt_key"),
@@ -98,7 +112,7 @@ class Sniffer:
 
 
 def forge(lab, qp, kind, options):
-    words = ["rcxt_forge", "-a", lab.wire.target, "-q", qp.qpn, "-k", KEY, "-j", JOB, "-r", RCXT,
+    words = ["rcxt_forge", "-a", lab.wire.target, "-q", qp.qpn, "-k", KEY_UPPER << 32 | KEY, "-j", JOB, "-r", RCXT,
              "-K", RCXT_KEY, "-t", TID, "-v", PVO, "-l", REGION, "-T", TOTAL, "-s", SEGMENT,
              "-n", COUNT, *options, kind]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)

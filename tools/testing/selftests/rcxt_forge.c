@@ -65,8 +65,8 @@ static const struct {
 
 /* fields of a packet; the first ones are the template's */
 struct packet {
-	uint32_t qpn, key, job, rcxt, rcxt_key, tid, total, segment;
-	uint64_t pvo;
+	uint32_t qpn, job, rcxt, rcxt_key, tid, total, segment;
+	uint64_t key, pvo;
 	enum code code;
 	uint32_t offset, length, payload;
 	uint32_t notify, src_channel, src_key, src_rcxt, src_rcxt_key;
@@ -152,7 +152,8 @@ static void fill(struct packet *x, enum code code)
 		x->length = 4 * below(64);
 		x->total = x->length;
 		x->segment = 0;
-		x->rcxt = 0;
+		/* the upper half of the key has the place of the rCxt's index */
+		x->rcxt = x->key >> 32;
 		x->rcxt_key = 0;
 		x->tid = 0;
 		x->pvo = 0;
@@ -256,7 +257,10 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 	fill(x, code);
 	switch (kind) {
 	case CHANNEL_KEY:
-		x->key = wrong(x->key, 32);
+		if (code == PACKET && below(2))
+			x->rcxt = wrong(x->rcxt, 32);
+		else
+			x->key = wrong(x->key, 32);
 		break;
 	case JOB:
 		x->job = wrong(x->job, 32);
@@ -488,7 +492,7 @@ static bool option(int letter, const char *text)
 		char letter;
 		uint32_t *field;
 	} fields[] = {
-		{ 'q', &template.qpn }, { 'k', &template.key }, { 'j', &template.job },
+		{ 'q', &template.qpn }, { 'j', &template.job },
 		{ 'r', &template.rcxt }, { 'K', &template.rcxt_key }, { 't', &template.tid },
 		{ 'T', &template.total }, { 's', &template.segment }, { 'g', &joined },
 		{ 'p', &port }, { 'o', &opcodes },
@@ -497,7 +501,8 @@ static bool option(int letter, const char *text)
 		char letter;
 		uint64_t *field;
 	} long_fields[] = {
-		{ 'x', &template.token }, { 'v', &template.pvo }, { 'l', &region }, { 'n', &count }, { 'R', &state },
+		{ 'k', &template.key }, { 'x', &template.token }, { 'v', &template.pvo },
+		{ 'l', &region }, { 'n', &count }, { 'R', &state },
 	};
 	uint64_t value = text ? strtoull(text, NULL, 0) : 0;
 	size_t i;

@@ -92,7 +92,7 @@ static void answer_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth 
 		.tid = x->tid,
 		.total = x->total,
 		.segment = x->segment,
-		.src_key = ch->key,
+		.src_key = lower_32_bits(ch->key),
 		.src_rcxt = x->rcxt,
 		.cookie = x->cookie,
 	};

@@ -408,7 +408,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	ch->rd = ch->dev->rcxt;
 	ch->who = who;
 	ch->qpn = who->qpn;
-	ch->key = get_random_u32();
+	ch->key = get_random_u64();
 	ch->party = (struct nhca_party) { .pd = ibqp->pd, .qpn = who->qpn };
 	ch->rcxts.first = NHCA_RCXT_NONE;
 	ch->quantum = channel_quantum(quantum);

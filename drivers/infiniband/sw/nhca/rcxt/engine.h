@@ -175,7 +175,7 @@ struct nhca_channel {
 	const struct nhca_who *who;
 	struct nhca_rcxt_dev *rd;
 	u32 qpn;
-	u32 key;
+	u64 key;
 	struct nhca_job *job;
 	struct nhca_party party;
 	struct list_head list;

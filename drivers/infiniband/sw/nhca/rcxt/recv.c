@@ -244,17 +244,15 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	bool status = rx->hdr.opcode == NHCA_RX_STATUS;
+	struct nhca_rcxt_id rcxt = {}, src_rcxt = {};
 	struct nhca_cqe cqe = {
 		.wr_id = x->cookie,
 		.opcode = NHCA_WC_CH_FRAME,
 		.byte_len = x->length,
 		.src_qp = x->src_channel,
-		.chan = {
-			.rcxt_index = x->rcxt.index,
-			.rcxt_key = x->rcxt.key,
-			.tid = x->tid,
-		},
+		.chan.tid = x->tid,
 	};
+	u64 src_key = x->src_key;
 	struct nhca_frame *frame;
 	u32 index;
 
@@ -263,13 +261,18 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_FIFO);
 		return;
 	}
+	if (status) {
+		rcxt = x->rcxt;
+		src_rcxt = x->src_rcxt;
+	} else {
+		src_key |= (u64)x->src_rcxt.index << 32;
+	}
 	frame->kind = status ? NHCA_FRAME_STATUS : NHCA_FRAME_PACKET;
 	frame->status = x->status;
 	frame->length = x->length;
-	frame->src_channel = x->src_channel;
-	frame->src_key = x->src_key;
-	frame->src_rcxt = nhca_rcxt_id64(&x->src_rcxt);
-	frame->rcxt = nhca_rcxt_id64(&x->rcxt);
+	frame->src_key = src_key;
+	frame->src_rcxt = nhca_rcxt_id64(&src_rcxt);
+	frame->rcxt = nhca_rcxt_id64(&rcxt);
 	frame->tid = x->tid;
 	frame->total = x->total;
 	frame->offset = x->offset;
@@ -277,13 +280,15 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->reserved = 0;
 	frame->cookie = x->cookie;
 	frame->received = x->have;
-	frame->reserved2 = 0;
+	frame->src_channel = x->src_channel;
 	/* decoding has seen that they are there, and no more than a frame holds */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
 	/* who sees the number sees the frame */
 	smp_store_release(&frame->seq, index + 1);
 
 	cqe.chan.frame = index;
+	cqe.chan.rcxt_index = rcxt.index;
+	cqe.chan.rcxt_key = rcxt.key;
 	if (nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited))
 		return;
 	/* the program does not know of the frame, so that the slot is free */
@@ -312,6 +317,16 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 
 /* ---- the border ---- */
 
+/*
+ * A packet that names an rCxt has 32 bits of the channel's key and the 32 bits of the rCxt's.  A
+ * packet of packet mode has all 64 bits of the channel's, the upper half in place of the index.
+ */
+static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
+{
+	return h->rx.key == lower_32_bits(ch->key) &&
+	       (h->opcode != NHCA_RX_PACKET || h->rx.rcxt.index == upper_32_bits(ch->key));
+}
+
 /* Return: is it for the channel?  Else it has been counted. */
 static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -331,7 +346,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_ERROR);
 		return false;
 	}
-	if (x->key != ch->key) {
+	if (!recv_key_ok(ch, &rx->hdr)) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_KEY);
 		return false;
 	}

@@ -198,7 +198,7 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 		.src_channel = s->qpn,
 		.src_key = s->rx.key,
 		.src_rcxt = s->rx.rcxt,
-		.key = ch->key,
+		.key = lower_32_bits(ch->key),
 		.job = s->rx.job,
 		.rcxt = s->local,
 		.tid = s->rx.tid,

@@ -135,7 +135,7 @@ static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send
 /* Is the header sound?  Decides how much of the slot is read. */
 static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
-	if (wqe->flags & ~TAKE_FLAGS || wqe->xrc_srqn || wqe->chan.reserved)
+	if (wqe->flags & ~TAKE_FLAGS || wqe->xrc_srqn)
 		return false;
 	switch (wqe->opcode) {
 	case NHCA_WR_CH_PACKET:
@@ -217,14 +217,17 @@ static void take_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 	const struct nhca_send_wqe *wqe = ch->wqe;
 
 	*x = (struct nhca_rxeth) {
-		.key = wqe->chan.remote_key,
+		.key = lower_32_bits(wqe->chan.remote_key),
 		.job = ch->job->id,
 		.src_channel = ch->qpn,
-		.src_key = ch->key,
+		.src_key = lower_32_bits(ch->key),
 		.cookie = wqe->chan.cookie,
 	};
-	if (wqe->opcode == NHCA_WR_CH_PACKET)
+	if (wqe->opcode == NHCA_WR_CH_PACKET) {
+		x->rcxt.index = upper_32_bits(wqe->chan.remote_key);
+		x->src_rcxt.index = upper_32_bits(ch->key);
 		return;
+	}
 	x->rcxt = nhca_rcxt_id_of(wqe->chan.remote_rcxt);
 	x->src_rcxt = nhca_rcxt_id_of(wqe->chan.local_rcxt);
 	x->tid = wqe->rcxt[0].tid;
