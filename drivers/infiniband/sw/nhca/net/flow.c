@@ -2,13 +2,16 @@
 /*
  * How many packets the network stack holds, of one QP and of one device.  Who
  * has too many there pauses, and the skb destructor wakes it: queues stay short,
- * so that timeouts mean loss and not our own waiting line.
+ * so that timeouts mean loss and not our own waiting line.  While it holds packets of a QP,
+ * further ones take the same transmit queue.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/wait.h>
 
 #include "../bh.h"
+#include "../observe/stub.h"
 #include "net.h"
 #include "flow.h"
 #include "zcopy.h"
@@ -63,7 +66,8 @@ struct nhca_txq {
  * struct nhca_flow - outlives its QP until the last packet is freed
  * @rcu:      freed after a grace period
  * @ref:      the QP, each charged skb, and each zero-copy reference
- * @inflight: packets in the stack
+ * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS chooses the
+ *            transmit queue of all of them, see nhca_flow_add()
  * @blocked:  the QP waits to be kicked when @inflight falls
  * @txq:      of its device
  * @wait:     in nhca_txq.waiting of the same index, under its lock; empty if not
@@ -74,7 +78,7 @@ struct nhca_txq {
 struct nhca_flow {
 	struct rcu_head rcu;
 	refcount_t ref;
-	atomic_t inflight;
+	atomic64_t inflight;
 	int blocked;
 	struct nhca_txq *txq;
 	struct list_head wait[2];
@@ -178,7 +182,12 @@ void nhca_flow_close(struct nhca_flow *flow)
 
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow)
 {
-	return atomic_read(&flow->inflight);
+	return lower_32_bits(atomic64_read(&flow->inflight));
+}
+
+unsigned int nhca_flow_sender(const struct nhca_flow *flow)
+{
+	return upper_32_bits(atomic64_read(&flow->inflight));
 }
 
 bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
@@ -210,7 +219,7 @@ static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool
 	if (likely(!nhca_txq_waiting(q, answer)))
 		return true;
 	if (!list_empty_careful(&flow->wait[answer]) ||
-	    atomic_read(&flow->inflight) >= NHCA_FLOW_FEW)
+	    nhca_flow_inflight(flow) >= NHCA_FLOW_FEW)
 		return false;
 	WRITE_ONCE(q->passed, READ_ONCE(q->passed) + 1);
 	return true;
@@ -238,11 +247,11 @@ static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool an
 
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 {
-	if (unlikely(atomic_read(&flow->inflight) >= NHCA_FLOW_HIGH)) {
+	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
-		/* pairs with atomic_sub_return() in nhca_flow_release() */
+		/* pairs with atomic64_sub_return() in nhca_flow_uncharge() */
 		smp_mb();
-		if (atomic_read(&flow->inflight) > NHCA_FLOW_LOW)
+		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)
 			return true;
 		WRITE_ONCE(flow->blocked, 0);
 	}
@@ -346,7 +355,7 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 {
 	rcu_read_lock();
-	if (atomic_sub_return(packets, &flow->inflight) <= NHCA_FLOW_LOW &&
+	if (lower_32_bits(atomic64_sub_return(packets, &flow->inflight)) <= NHCA_FLOW_LOW &&
 	    READ_ONCE(flow->blocked) && xchg(&flow->blocked, 0))
 		nhca_flow_run(flow);
 	nhca_txq_release(flow->txq, packets);
@@ -377,6 +386,40 @@ static void nhca_flow_release_zcopy(struct sk_buff *skb)
 	nhca_zcopy_unref(z);
 }
 
+unsigned int nhca_flow_cpu(void)
+{
+	NHCA_STUB(nhca_flow_cpu);
+	return raw_smp_processor_id();
+}
+
+/*
+ * Count packets that go to the stack.  A flow without packets there begins with the queue of this
+ * CPU, as the stack would.  Later ones keep it: in another queue they might overtake.
+ * Return: the CPU whose queue they go to.
+ */
+static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
+{
+	s64 old = atomic64_read(&flow->inflight);
+	unsigned int cpu;
+
+	do {
+		cpu = lower_32_bits(old) ? upper_32_bits(old) : nhca_flow_cpu();
+	} while (!atomic64_try_cmpxchg(&flow->inflight, &old,
+				       (u64)cpu << 32 | (lower_32_bits(old) + packets)));
+	return cpu;
+}
+
+/*
+ * XPS, of this netdev and of those below it, chooses by @cpu; elsewhere the stack chooses by the
+ * packet's addresses and ports, which are the same for all packets of a flow.
+ */
+static void nhca_skb_set_sender(struct sk_buff *skb, unsigned int cpu)
+{
+#ifdef CONFIG_XPS
+	skb->sender_cpu = cpu + 1;
+#endif
+}
+
 void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets)
 {
 	struct nhca_zcopy *z = nhca_zcopy_of(skb);
@@ -393,7 +436,7 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 		skb_shinfo(skb)->destructor_arg = (void *)((unsigned long)flow | (packets - 1));
 		skb->destructor = nhca_flow_release;
 	}
-	atomic_add(packets, &flow->inflight);
+	nhca_skb_set_sender(skb, nhca_flow_add(flow, packets));
 	atomic_add(packets, &flow->txq->inflight);
 }
 

@@ -14,6 +14,10 @@ struct sk_buff;
 
 /**
  * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
+ *
+ * The packets take the transmit queue of those of the flow that the stack holds.  Without any, the
+ * queue is that of this CPU.
+ *
  * @flow:    the flow
  * @skb:     without a destructor; if its own fragments are consumer pages, no other skb that was
  *           charged has the same zero-copy reference
@@ -21,6 +25,19 @@ struct sk_buff;
  * Context: any.
  */
 void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets);
+
+/**
+ * nhca_flow_sender - the CPU by which XPS chooses the transmit queue of the flow's packets
+ * @flow: the flow; with no packets in the stack, this is the CPU of the last ones
+ * Context: any.
+ */
+unsigned int nhca_flow_sender(const struct nhca_flow *flow);
+
+/**
+ * nhca_flow_cpu - the CPU that a flow without packets in the stack begins with
+ * Context: any.  Return: the current one; KUnit has others.
+ */
+unsigned int nhca_flow_cpu(void);
 
 /* a reference on the flow itself, and back; any context */
 void nhca_flow_get(struct nhca_flow *flow);

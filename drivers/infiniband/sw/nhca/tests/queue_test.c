@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the transmit queues that packets of flows take, on a netdev and on one that is stacked on
+ * it, whatever CPU sends them.
+ */
+#include <kunit/static_stub.h>
+#include <kunit/test.h>
+#include <linux/etherdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+
+#include "../net/net.h"
+#include "../net/flow.h"
+
+#define QUEUES	8
+#define CPUS	2	/* each has half of the queues */
+#define FLOWS	64
+#define MARK	0x6e686361	/* of the test's packets; others are the stack's own */
+
+/**
+ * struct nic - a netdev with several queues, and what was given to it
+ * @dev:  the netdev, which keeps the skbs
+ * @up:   a netdev with as many queues, stacked on it
+ * @held: skbs that it has not sent
+ * @txq, @flow: an account of packets, and the flows there
+ */
+struct nic {
+	struct net_device *dev;
+	struct net_device *up;
+	struct sk_buff_head held;
+	struct nhca_txq *txq;
+	struct nhca_flow *flow[FLOWS];
+};
+
+/* what nhca_flow_cpu() says */
+static unsigned int nic_cpu;
+
+static unsigned int nic_this_cpu(void)
+{
+	return nic_cpu;
+}
+
+static netdev_tx_t nic_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct nic **nic = netdev_priv(dev);
+
+	if (skb->mark == MARK)
+		skb_queue_tail(&(*nic)->held, skb);
+	else
+		kfree_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+/* as VLAN, macvlan and tunnels do */
+static netdev_tx_t nic_xmit_up(struct sk_buff *skb, struct net_device *dev)
+{
+	struct nic **nic = netdev_priv(dev);
+
+	skb->dev = (*nic)->dev;
+	dev_queue_xmit(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops nic_ops = {
+	.ndo_start_xmit = nic_xmit,
+};
+
+static const struct net_device_ops nic_ops_up = {
+	.ndo_start_xmit = nic_xmit_up,
+};
+
+static struct net_device *nic_dev(struct kunit *test, struct nic *nic,
+				  const struct net_device_ops *ops)
+{
+	struct net_device *dev = alloc_etherdev_mqs(sizeof(nic), QUEUES, 1);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	*(struct nic **)netdev_priv(dev) = nic;
+	dev->netdev_ops = ops;
+	dev->flags |= IFF_NOARP;
+	dev->priv_flags |= IFF_NO_QUEUE;
+	eth_hw_addr_random(dev);
+	KUNIT_ASSERT_EQ(test, register_netdev(dev), 0);
+	rtnl_lock();
+	KUNIT_EXPECT_EQ(test, dev_open(dev, NULL), 0);
+	rtnl_unlock();
+	return dev;
+}
+
+static void nic_dev_free(struct net_device *dev)
+{
+	unregister_netdev(dev);
+	free_netdev(dev);
+}
+
+static struct nic *nic_make(struct kunit *test)
+{
+	static struct lock_class_key key;
+	struct nic *nic = kunit_kzalloc(test, sizeof(*nic), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, nic);
+	skb_queue_head_init(&nic->held);
+	nic->txq = nhca_txq_create();
+	KUNIT_ASSERT_NOT_NULL(test, nic->txq);
+	for (i = 0; i < FLOWS; i++) {
+		nic->flow[i] = nhca_flow_create(nic->txq, NULL, NULL);
+		KUNIT_ASSERT_NOT_NULL(test, nic->flow[i]);
+	}
+	nic->dev = nic_dev(test, nic, &nic_ops);
+	nic->up = nic_dev(test, nic, &nic_ops_up);
+	/* its transmit locks are held while those of the other netdev are taken */
+	for (i = 0; i < QUEUES; i++)
+		lockdep_set_class(&netdev_get_tx_queue(nic->up, i)->_xmit_lock, &key);
+	kunit_activate_static_stub(test, nhca_flow_cpu, nic_this_cpu);
+	return nic;
+}
+
+static void nic_free(struct kunit *test, struct nic *nic)
+{
+	int i;
+
+	kunit_deactivate_static_stub(test, nhca_flow_cpu);
+	nic_dev_free(nic->up);
+	nic_dev_free(nic->dev);
+	skb_queue_purge(&nic->held);
+	for (i = 0; i < FLOWS; i++)
+		nhca_flow_close(nic->flow[i]);
+	nhca_txq_put(nic->txq);
+}
+
+/* CPU @cpu gets the queues from @first on, as many as there are for each CPU. */
+static void nic_xps(struct kunit *test, struct net_device *dev, unsigned int cpu, u16 first)
+{
+#ifdef CONFIG_XPS
+	u16 i;
+
+	for (i = 0; i < QUEUES / CPUS; i++)
+		KUNIT_EXPECT_EQ(test, netif_set_xps_queue(dev, cpumask_of(cpu), first + i), 0);
+#endif
+}
+
+/* CPU 0 gets the lower half of the queues, CPU 1 the upper one. */
+static struct nic *nic_make_xps(struct kunit *test)
+{
+	unsigned int cpu;
+	struct nic *nic;
+
+	if (!IS_ENABLED(CONFIG_XPS) || nr_cpu_ids < CPUS)
+		kunit_skip(test, "no XPS, or no second CPU");
+	nic = nic_make(test);
+	for (cpu = 0; cpu < CPUS; cpu++)
+		nic_xps(test, nic->dev, cpu, cpu * QUEUES / CPUS);
+	return nic;
+}
+
+/* CPU @cpu sends a packet of flow @i.  Return: the queue of the NIC that it came to. */
+static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev, int i,
+		    unsigned int cpu)
+{
+	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_reserve(skb, 64);
+	skb_put_zero(skb, ETH_HLEN + 64);
+	skb->protocol = htons(ETH_P_IP);
+	skb->dev = dev;
+	skb->mark = MARK;
+	/* of addresses and ports, of which each QP has its own */
+	skb_set_hash(skb, (i + 1) * 0x9e3779b1u, PKT_HASH_TYPE_L4);
+	nic_cpu = cpu;
+	local_bh_disable();
+	nhca_flow_charge(nic->flow[i], skb, 1);
+	dev_queue_xmit(skb);
+	local_bh_enable();
+	skb = skb_peek_tail(&nic->held);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	return skb_get_queue_mapping(skb);
+}
+
+/* The NIC has sent @n packets. */
+static void nic_sent(struct nic *nic, int n)
+{
+	for (; n; n--)
+		kfree_skb(skb_dequeue(&nic->held));
+}
+
+/* Purpose: packets of a flow keep their queue while any is in flight, whoever sends. */
+static void keeps(struct kunit *test, bool stacked)
+{
+	struct nic *nic = nic_make_xps(test);
+	struct net_device *dev = stacked ? nic->up : nic->dev;
+	u16 first = nic_send(test, nic, dev, 0, 0);
+	int i;
+
+	KUNIT_EXPECT_LT(test, first, QUEUES / CPUS);
+	for (i = 0; i < 40; i++) {
+		KUNIT_EXPECT_EQ(test, nic_send(test, nic, dev, 0, i % CPUS), first);
+		/* never the last one */
+		nic_sent(nic, i % 3);
+	}
+	nic_sent(nic, skb_queue_len(&nic->held));
+	/* now it may be another one, and then stays that */
+	first = nic_send(test, nic, dev, 0, 1);
+	KUNIT_EXPECT_GE(test, first, QUEUES / CPUS);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, nic_send(test, nic, dev, 0, i % CPUS), first);
+	nic_free(test, nic);
+}
+
+static void queue_keeps_test(struct kunit *test)
+{
+	keeps(test, false);
+}
+
+static void queue_keeps_stacked_test(struct kunit *test)
+{
+	keeps(test, true);
+}
+
+/* Purpose: flows whose packets are all sent by one CPU use all of its queues, and no others. */
+static void queue_spread_test(struct kunit *test)
+{
+	struct nic *nic = nic_make_xps(test);
+	unsigned long used = 0;
+	unsigned int cpu;
+	int i;
+
+	for (cpu = 0; cpu < CPUS; cpu++) {
+		for (i = 0; i < FLOWS; i++)
+			__set_bit(nic_send(test, nic, nic->dev, i, cpu), &used);
+		KUNIT_EXPECT_EQ(test, used, (BIT(QUEUES / CPUS) - 1) << (cpu * QUEUES / CPUS));
+		nic_sent(nic, FLOWS);
+		used = 0;
+	}
+	nic_free(test, nic);
+}
+
+/* Purpose: without XPS queues are by addresses and ports; flows spread, and each has one queue. */
+static void queue_hash_test(struct kunit *test)
+{
+	struct nic *nic = nic_make(test);
+	unsigned long used = 0;
+	u16 queue;
+	int i, n;
+
+	for (i = 0; i < FLOWS; i++) {
+		queue = nic_send(test, nic, nic->dev, i, 0);
+		__set_bit(queue, &used);
+		for (n = 0; n < 4; n++)
+			KUNIT_EXPECT_EQ(test, nic_send(test, nic, nic->dev, i, n % CPUS), queue);
+	}
+	KUNIT_EXPECT_EQ(test, used, BIT(QUEUES) - 1);
+	nic_free(test, nic);
+}
+
+/* Purpose: the CPU that counts is that of the first packet in flight, as often as there is one. */
+static void queue_sender_test(struct kunit *test)
+{
+	struct nic *nic = nic_make(test);
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < 200; cpu += 7) {
+		nic_send(test, nic, nic->dev, 0, cpu);
+		nic_send(test, nic, nic->dev, 0, cpu + 1);
+		nic_sent(nic, 1);
+		nic_send(test, nic, nic->dev, 0, cpu + 2);
+		KUNIT_EXPECT_EQ(test, nhca_flow_sender(nic->flow[0]), cpu);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(nic->flow[0]), 2);
+		nic_sent(nic, 2);
+	}
+	nic_free(test, nic);
+}
+
+static struct kunit_case queue_cases[] = {
+	KUNIT_CASE(queue_keeps_test),
+	KUNIT_CASE(queue_keeps_stacked_test),
+	KUNIT_CASE(queue_spread_test),
+	KUNIT_CASE(queue_hash_test),
+	KUNIT_CASE(queue_sender_test),
+	{}
+};
+
+static struct kunit_suite queue_suite = {
+	.name = "nhca_queue",
+	.test_cases = queue_cases,
+};
+
+kunit_test_suite(queue_suite);
