@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * load: a stream or a ping-pong of one kind of message, for the benchmark.
+ * load: sends a stream or a ping-pong of messages, for the benchmark.
  *
  *   load -d DEV -g GID [options]		the passive end
- *   load -d DEV -g GID [options] HOST		the active end; prints what it measured as JSON
+ *   load -d DEV -g GID [options] HOST		the active end; prints the result as JSON
  *
- *   -m stream|pingpong|alone|idle  messages one after another, or each answered (stream);
- *			 alone is a ping-pong of one process with itself, which has no other
- *			 end; idle queue pairs stay until a line comes in on standard input
- *   -t rc|uc|ud	 type of the queue pairs (rc); messages of uc and ud are sends
- *   -o write|read|send	 what a message is (write); a ping-pong is of sends
- *   -s BYTES -n COUNT	 of a message, and how many (64 KiB, 1000)
- *   -q QPS -k DEPTH	 queue pairs that take turns, and messages outstanding on each (1, 32)
- *   -l LIST		 work requests a post, of which the last is signaled (1)
- *   -c EVERY		 posts for which the last is signaled, as perftest's -Q (1)
- *   -w COUNT		 messages before the clock starts (COUNT / 10)
- *   -b			 poll without pause, where others sleep until an event
- *   -p PORT		 of the socket at which the ends meet
- *   -P			 the passive end sets marks for a profile, too: it has a host of its own
+ *   -m stream|pingpong|alone|idle  stream: one message after another (default); pingpong: each
+ *			 message is answered; alone: a ping-pong of one process with itself,
+ *			 without another end; idle: create the queue pairs, wait for a line on
+ *			 standard input
+ *   -t rc|uc|ud	 type of the queue pairs (rc); messages of uc and ud are SENDs
+ *   -o write|read|send	 operation of a message (write); a ping-pong uses SENDs
+ *   -s BYTES -n COUNT	 size of a message, number of messages (64 KiB, 1000)
+ *   -q QPS -k DEPTH	 queue pairs, used in turn; messages outstanding on each (1, 32)
+ *   -l LIST		 work requests of one post, of which the last is signaled (1)
+ *   -c EVERY		 signal the last request of every n-th post, as perftest's -Q (1)
+ *   -w COUNT		 messages before the measurement begins (a tenth of -n)
+ *   -b			 poll for completions; without it, sleep until a completion event
+ *   -p PORT		 TCP port at which the ends meet
+ *   -P			 the passive end sets marks for a profile, too; only if it has its own host
  *
- * Both ends take the same options.  Who sends has to know what was received: the passive end
- * returns credit with every quarter of its receive queue, so that no RNR NAK is measured, and sends
- * that nobody acknowledges count when credit for them has come back.
+ * Both ends need the same options.  The sender has to know what was received: the passive end
+ * returns credit for each quarter of its receive queue, so that no RNR NAK is measured.  A SEND of
+ * UC or UD, which is not acknowledged, counts when credit for it has come back.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -422,7 +423,7 @@ static int one_of(const char *name, const char * const *names, int count)
 	for (i = 0; i < count; i++)
 		if (!strcmp(name, names[i]))
 			return i;
-	fprintf(stderr, "load: what is %s?\n", name);
+	fprintf(stderr, "load: unknown value: %s\n", name);
 	exit(2);
 }
 
@@ -503,14 +504,14 @@ int main(int argc, char **argv)
 		o.warm = o.count / 10 + o.list;
 	if (!o.size || !o.count || !o.qps || o.qps > QPS_MAX || !o.list || o.list > LIST_MAX ||
 	    !o.every || o.every > o.depth / o.list) {
-		fprintf(stderr, "load: 1 to %d queue pairs, lists of 1 to %d, -c times -l at most -k\n",
+		fprintf(stderr, "load: -q takes 1 to %d, -l takes 1 to %d, and -c times -l is at most -k\n",
 			QPS_MAX, LIST_MAX);
 		return 2;
 	}
 	mine.seed = mix(o.size) ^ mix(o.count + 1) ^ mix(o.qps + 2) ^ mix(o.op + 3);
 	open_device();
 	if (o.alone && is_iwarp())
-		die("iWARP needs two ends");
+		die("-m alone does not work with iWARP, which needs two ends");
 	if (!o.alone)
 		sock_open();
 	prepare();

@@ -29,7 +29,7 @@ cable() {
 # devices DRIVER: one on each end of the cable
 devices() {
 	bench_driver "$1" && device_add bench1 left0 10.97.0.1 && device_add bench2 right0 10.97.0.2 ||
-		bench_failed "$1 nvme" "no devices"
+		bench_failed "$1 nvme" "the devices could not be made"
 }
 
 measure() {

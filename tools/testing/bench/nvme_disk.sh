@@ -26,14 +26,14 @@ nvme_read() {
 	fi
 	python3 -c 'import json, sys
 read = json.load(open(sys.argv[1]))["jobs"][0]["read"]
-print(1e9 / read["iops"])' "$LIB_TMP/fio" >> "$LIB_TMP/$name" || bench_failed "$name" "fio read nothing"
+print(1e9 / read["iops"])' "$LIB_TMP/fio" >> "$LIB_TMP/$name" || bench_failed "$name" "fio completed no read"
 }
 
 nvme_measure() {
 	local who=$1 transport=$2
 	modprobe -a "nvmet-$transport" "nvme-$transport"
 	if [ "$NODE" = 1 ]; then
-		nvme_target "$transport" /dev/nullb0 || bench_failed "$who nvme" "no target"
+		nvme_target "$transport" /dev/nullb0 || bench_failed "$who nvme" "the target could not be set up"
 	fi
 	barrier
 	if [ "$NODE" = "$NODES" ]; then
@@ -45,7 +45,7 @@ nvme_measure() {
 			nvme_read "$who" "read 131072" 131072 --rw=read --iodepth=16
 			nvme_disconnect
 		else
-			bench_failed "$who nvme" "the host does not connect"
+			bench_failed "$who nvme" "the host could not connect to the target"
 		fi
 	fi
 	barrier measured 300

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""SVG pictures of what the benchmark measured.
+"""Draws results of the benchmark as SVG files.
 
-Lines where a series of sizes, queue pairs or losses was measured, one line an adapter; for all else a
-picture of bars, one bar an adapter. The first word of a measurement's name is the adapter."""
+A series over sizes, numbers of queue pairs or losses becomes a picture with one line for each driver; any
+other measurement becomes a picture with one bar for each driver. The first word of a measurement's name is
+the driver."""
 
 import re
 import shutil
@@ -65,13 +66,13 @@ SERIES = (
     ("sizes-cost", "WRITE, one queue pair, both ends", "instructions a byte", "bytes a message", LOG,
      lambda one: _stream(one) and _plain(one) and "instructions_per_byte" in one,
      lambda one: one["size"], {"": lambda one: one["instructions_per_byte"]}),
-    ("sizes-latency", "SEND, half a round trip", "us", "bytes a message", LOG,
+    ("sizes-latency", "SEND, half of a round trip", "us", "bytes a message", LOG,
      lambda one: one.get("mode") == "pingpong" and not one["polls"], lambda one: one["size"],
      {" p50": lambda one: one["p50_ns"] / 1000, " p99.9": lambda one: one["p999_ns"] / 1000}),
     ("qps", "WRITE 64 KiB, queue pairs in turn", "MiB/s", "queue pairs", LOG_X,
      lambda one: _of_64_kib(one) and one["op"] != "tcp" and "loss" not in one,
      lambda one: one["qps"], {"": _rate}),
-    ("loss", "64 KiB, packets lost", "MiB/s", "per cent", LINEAR,
+    ("loss", "WRITE 64 KiB with packet loss", "MiB/s", "lost packets, %", LINEAR,
      lambda one: _of_64_kib(one) and one.get("qps", 1) == 1, lambda one: one.get("loss", 0),
      {"": _rate}),
 )

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * transfers: a stream of rCxt datagrams, for the benchmark.
+ * transfers: sends a stream of rCxt datagrams, for the benchmark.
  *
  *   transfers -d DEV -g GID [options]		the passive end
- *   transfers -d DEV -g GID [options] HOST	the active end; prints what it measured as JSON
+ *   transfers -d DEV -g GID [options] HOST	the active end; prints the result as JSON
  *
- *   -o write|read	what a transfer is (write)
- *   -s BYTES -n COUNT	of a transfer, and how many (1 MiB, 100)
- *   -k DEPTH		transfers under way (8), each on an rCxt of its own
- *   -w COUNT		transfers before the clock starts (DEPTH)
- *   -p PORT		of the socket at which the ends meet
+ *   -o write|read	operation of a transfer (write)
+ *   -s BYTES -n COUNT	size of a transfer, number of transfers (1 MiB, 100)
+ *   -k DEPTH		outstanding transfers, each on its own rCxt (8)
+ *   -w COUNT		transfers before the measurement begins (DEPTH)
+ *   -p PORT		TCP port at which the ends meet
  *
- * Both ends take the same options.  A transfer that loses a packet never completes, and this gives
- * up: it is for links that lose nothing.
+ * Both ends need the same options.  The program fails if a packet is lost, because a transfer
+ * that lacks a packet never completes.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	if (o.warm == UINT32_MAX)
 		o.warm = o.depth;
 	if (!o.depth || o.depth > RCXTS || o.size > MEMORY / RCXTS) {
-		fprintf(stderr, "transfers: 1 to %d under way, of at most %d bytes\n", RCXTS,
+		fprintf(stderr, "transfers: -k takes 1 to %d, -s at most %d\n", RCXTS,
 			MEMORY / RCXTS);
 		return 2;
 	}

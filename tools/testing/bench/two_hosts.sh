@@ -98,7 +98,7 @@ rates = [one["sum"]["bits_per_second"] for one in json.load(sys.stdin)["interval
 rate = max(sum(rates) / len(rates), 1)
 print("bench", name, json.dumps({"mode": "stream", "op": "tcp", "size": 65536, "seconds": len(rates),
       "MiB_per_s": round(rate / 8 / 1048576, 2), "ns_per_message": round(65536 * 8e9 / rate, 1)}))' "$@" ||
-		bench_failed "$1" "nothing of iperf3's falls into that time"
+		bench_failed "$1" "iperf3 reported no full second of that time"
 }
 
 beside_tcp() {

@@ -50,7 +50,7 @@ def flags(kvm, clock):
 
 
 def _probe(image):
-    say.note(f"trying KVM with a real boot ({PROBE_SECONDS} s at most)")
+    say.note(f"testing KVM by booting a guest ({PROBE_SECONDS} s at most)")
     temporary = paths.fresh(paths.STATE / "tmp" / "kvm-probe")
     archive = temporary / "initrd"
     initramfs.write_probe(image, archive, MARK)
@@ -63,5 +63,5 @@ def _probe(image):
         works = MARK.encode() in done.stdout
     except subprocess.TimeoutExpired:
         works = False
-    say.note("KVM works" if works else "KVM does not boot a guest here: emulation from now on")
+    say.note("KVM works" if works else "KVM cannot boot a guest here: guests are emulated")
     return works

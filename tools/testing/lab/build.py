@@ -198,7 +198,7 @@ class Builder:
         No module index knows it, so modprobe is told what to do for it."""
         if name == "siw":
             if self.image.release == "bookworm":
-                raise say.LabError("siw goes with trixie or backports")
+                raise say.LabError("siw needs --release trixie or backports")
             source = sources.linux(self.image.release) / "drivers/infiniband/sw/siw"
         else:
             source = paths.ROOT / name
@@ -237,7 +237,7 @@ class Builder:
                 make -C /src deb RDMA_CORE_SRC=/rdma-core
                 cp /src/build/deb/*.deb /packages
                 lintian --allow-root --tag-display-limit 0 /packages/*.deb > /packages/lintian || true"""
-            chroot.run(f"building Debian packages for {self.name}", tools.trees, None,
+            chroot.run(f"building the Debian packages for {self.name}", tools.trees, None,
                        {"/src": source, "/rdma-core": core, "/packages": target / DEBS}, command,
                        paths.STATE / f"logs/debs-{self.name}.log")
 

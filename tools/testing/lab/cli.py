@@ -30,68 +30,69 @@ def _add_options(parser):
     add("--cpus", type=int, default=1, metavar="N", help="virtual CPUs of each guest (1)")
     add("--memory", type=int, default=1024, metavar="MIB", help="memory of each guest (1024)")
     add("--driver", default="nhca", metavar="D",
-        help="nhca, rxe, siw, none (nhca installed, not loaded), or one a node: 1=nhca,2=rxe (nhca)")
-    add("--packages", default="", metavar="A,B", help="extra Debian packages in the image")
+        help="nhca, rxe, siw, none (nhca installed, not loaded), or one for each node: 1=nhca,2=rxe (nhca)")
+    add("--packages", default="", metavar="A,B", help="more Debian packages for the image")
     add("--debs", action="store_true",
-        help="the driver comes as Debian packages, which are installed; with --driver none")
+        help="install nhca from its Debian packages; needs --driver none")
     add("--init", default="lab", choices=("lab", "systemd"),
-        help="systemd: files outlive a reboot, and the script is run again after it (lab)")
+        help="systemd: boot systemd; files survive a reboot, and the script may ask for one and run again (lab)")
     add("--modules", default="", metavar="A,B",
-        help="more modules: siw, from the kernel's source, or a folder of the checkout")
+        help="more modules for modprobe: siw, from the kernel's source, or a folder of the checkout")
     add("--clock", choices=("real", "instructions"), default="real",
-        help="instructions: one emulated CPU, one nanosecond an instruction")
+        help="instructions: one emulated CPU, on which an instruction takes one nanosecond (real)")
     add("--profile", action="store_true",
-        help="counts the instructions of emulated guests by function, between a program's marks")
-    add("--netem", metavar="SPEC", help="impairment on every node's netdev, such as 'loss 1%%'")
+        help="count the instructions of emulated guests by function, between two marks of a program")
+    add("--netem", metavar="SPEC", help="netem parameters for the netdev of every node, such as 'loss 1%%'")
     add("--mtu", type=int, default=1500, metavar="N", help="Ethernet MTU (1500)")
     add("--machine", default="qemu", choices=("qemu", "uml"),
-        help="uml: guests are user-mode Linux processes, at native speed where there is no KVM (qemu)")
-    add("--kernel", default="stock", choices=("stock", *kernel.NAMES), help="kernel of the guests (stock)")
+        help="uml: guests are user-mode Linux processes, with native speed also without KVM (qemu)")
+    add("--kernel", default="stock", choices=("stock", *kernel.NAMES),
+        help="stock: Debian's; others: a kernel with checkers, built by the lab (stock)")
     add("--kunit", action="store_true",
-        help="the module has its KUnit suites; with a kernel of our own")
-    add("--define", default="", metavar="NAME=VALUE", help="the provider is compiled with it")
-    add("--append", default="", metavar="ARGS", help="more for the guests' kernel command line")
+        help="build the module with its KUnit suites; needs a --kernel with checkers")
+    add("--define", default="", metavar="NAME=VALUE", help="compile the provider with this macro")
+    add("--append", default="", metavar="ARGS", help="append this to the kernel command line of the guests")
     add("--env", action="append", default=[], metavar="NAME=VALUE",
-        help="one more variable for the script; may be repeated")
-    add("--quiet", action="store_true", help="no progress lines")
+        help="set a variable for the script; may be repeated")
+    add("--quiet", action="store_true", help="print no progress lines")
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="lab", epilog=EXAMPLES, description="Guests for testing nhca.",
+    top = argparse.ArgumentParser(prog="lab", epilog=EXAMPLES, description="Starts guests for testing nhca.",
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    one = commands.add_parser("run", help="run a script on every node of a fresh set of guests",
+    one = commands.add_parser("run", help="start guests, run a script on each, stop them",
                               usage="lab run [options] -- SCRIPT [ARGS] | -c 'COMMANDS' [ARGS]")
     _add_options(one)
     one.add_argument("--timeout", type=int, default=300, metavar="S",
-                     help="seconds that the script may take (300)")
-    one.add_argument("--result", metavar="FILE", help="write the verdict of each node there, as JSON")
-    one = commands.add_parser("shell", help="a prompt on each node")
+                     help="seconds after which the script is stopped (300)")
+    one.add_argument("--result", metavar="FILE", help="write the result of each node to FILE, as JSON")
+    one = commands.add_parser("shell", help="start guests and open a shell on node 1")
     _add_options(one)
-    one = commands.add_parser("attach", help="a prompt on another node of a running lab shell")
+    one = commands.add_parser("attach", help="open a shell on another node of a running `lab shell`")
     one.add_argument("node", type=int)
-    one = commands.add_parser("image", help="make a release's image now")
+    one = commands.add_parser("image", help="create the image of a release")
     one.add_argument("release", choices=image.RELEASES)
-    one.add_argument("--fresh", action="store_true", help="even if there is one")
+    one.add_argument("--fresh", action="store_true", help="create it again if it exists")
     one.add_argument("--packages", default="", metavar="A,B")
     one = commands.add_parser("build", help="build module, provider and test programs for a release")
     one.add_argument("release", choices=image.RELEASES)
     one.add_argument("--strict", action="store_true",
-                     help="build afresh with W=1 and sparse, fail on any warning")
-    one = commands.add_parser("debs", help="build the Debian packages for a release, print their folder")
+                     help="build everything again with W=1 and sparse, fail on any warning")
+    one = commands.add_parser("debs", help="build the Debian packages for a release and print their folder")
     one.add_argument("release", choices=image.RELEASES)
-    one = commands.add_parser("kernel", help="make a kernel of our own")
+    one = commands.add_parser("kernel", help="build a kernel with checkers and print its version")
     one.add_argument("name", choices=kernel.NAMES)
-    one = commands.add_parser("source", help="fetch a source from Debian, print its folder")
+    one = commands.add_parser("source", help="fetch a source from Debian and print its folder")
     one.add_argument("name", choices=("rdma-core", "linux"))
     one.add_argument("--release", default="trixie", choices=("trixie", "backports"),
-                     help="whose kernel (trixie)")
-    commands.add_parser("clean", help="remove what the lab made, images included")
+                     help="release of the kernel source (trixie)")
+    commands.add_parser("clean", help="remove everything that the lab made, images included")
     return top
 
 
 def main(words):
-    # Scripts have options of their own: everything behind -- is theirs.
+    # Everything after -- belongs to the script.
     command, behind = words, []
     if "--" in words:
         at = words.index("--")
@@ -117,20 +118,21 @@ def _dispatch(options, behind):
         options.modules = [name for name in options.modules.split(",") if name]
         options.shell = options.command == "shell"
         if not 1 <= options.nodes <= 16:
-            raise say.LabError("--nodes takes 1 to 16")
+            raise say.LabError("--nodes takes a number from 1 to 16")
         if options.kunit and options.kernel == "stock":
-            raise say.LabError("stock kernels have no KUnit: --kunit goes with --kernel debug or kcsan")
+            raise say.LabError("the stock kernel has no KUnit: --kunit needs --kernel " +
+                               " or ".join(kernel.NAMES))
         if options.clock == "instructions" and options.cpus != 1:
-            raise say.LabError("--clock instructions means one CPU")
+            raise say.LabError("--clock instructions works with one CPU only: leave out --cpus")
         if options.profile and options.cpus != 1:
-            raise say.LabError("--profile means one CPU")
+            raise say.LabError("--profile works with one CPU only: leave out --cpus")
         if options.debs and options.driver != "none":
-            raise say.LabError("--debs goes with --driver none")
+            raise say.LabError("--debs needs --driver none")
         if options.machine == "uml":
             uml.check(options)
     if options.command == "run":
         if not behind or (behind[0] == "-c" and len(behind) < 2):
-            raise say.LabError("what to run is missing: lab run [options] -- SCRIPT, or -- -c 'commands'")
+            raise say.LabError("lab run needs a script: lab run [options] -- SCRIPT, or -- -c 'commands'")
         inline = behind[0] == "-c"
         options.inline = behind[1] if inline else None
         options.script = behind[0]

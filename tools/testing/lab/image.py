@@ -106,7 +106,7 @@ def ensure(release, packages=(), fresh=False, packaged=False):
 
     packaged: an rdma-core of our own comes as packages, so that dpkg knows of it."""
     if release not in RELEASES:
-        raise say.LabError(f"unknown release {release}; there are {', '.join(RELEASES)}")
+        raise say.LabError(f"unknown release {release}; known are {', '.join(RELEASES)}")
     paths.need_root()
     paths.need_tools()
     layers = [_base(release, fresh)]

@@ -19,7 +19,7 @@ MODULES = ["crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "vir
 def kernel_file(tree, version):
     path = tree / "boot" / f"vmlinuz-{version}"
     if not path.is_file():
-        raise say.LabError(f"no kernel {path}")
+        raise say.LabError(f"there is no kernel {path}")
     return path
 
 

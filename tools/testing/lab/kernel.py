@@ -75,7 +75,7 @@ def named(name, release):
     if name == "stock":
         return None
     if release == "bookworm":
-        raise say.LabError(f"--kernel {name} goes with trixie or backports")
+        raise say.LabError(f"--kernel {name} needs --release trixie or backports")
     return make(name)
 
 
@@ -83,7 +83,7 @@ def user_mode(name):
     """The same for guests that are processes."""
     made = USER_MODE if name == "stock" else f"{USER_MODE}-{name}"
     if not (CONFIGS / f"{made}.config").is_file():
-        raise say.LabError(f"--kernel {name} does not go with --machine uml")
+        raise say.LabError(f"--machine uml does not work with --kernel {name}")
     return make(made)
 
 
@@ -169,4 +169,4 @@ def _verify(name, config, wanted):
             if line.startswith("CONFIG_")}
     lost = [line for line in last.values() if line not in have]
     if lost:
-        raise say.LabError(f"kernel {name} cannot have {', '.join(lost)}; see {config}")
+        raise say.LabError(f"kernel {name}: Kconfig dropped {', '.join(lost)}; see {config}")

@@ -44,7 +44,7 @@ def need_tools():
 
 def need_root():
     if os.geteuid() != 0:
-        raise say.LabError("this needs root (image trees and chroot builds); run it with sudo")
+        raise say.LabError("the lab needs root, for image trees and builds in them; run it with sudo")
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def lock(name):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say.note(f"another lab is making {name}; waiting for it")
+            say.note(f"another lab makes {name}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -83,7 +83,7 @@ def slot():
                 yield
                 return
             if not told:
-                say.note(f"{places} other runs are going on; waiting for one to end")
+                say.note(f"{places} other runs use the CPUs; waiting for one to end")
                 told = True
             time.sleep(0.5)
 

@@ -37,7 +37,7 @@ def drivers(text, nodes):
         if not equals:
             number, name = None, part
         if name not in known:
-            raise say.LabError(f"unknown driver {name}; there are {', '.join(known)}")
+            raise say.LabError(f"unknown driver {name}; known are {', '.join(known)}")
         if number is None:
             chosen = {node: name for node in range(1, nodes + 1)}
         elif not number.isdigit() or not 1 <= int(number) <= nodes:
@@ -46,7 +46,7 @@ def drivers(text, nodes):
             chosen[int(number)] = name
     missing = [node for node in range(1, nodes + 1) if node not in chosen]
     if missing:
-        raise say.LabError(f"--driver {text} says nothing about node {missing[0]}")
+        raise say.LabError(f"--driver {text} does not name a driver for node {missing[0]}")
     return chosen
 
 
@@ -201,7 +201,7 @@ class Lab:
                                       network.devices(number, options.nodes, options.mtu, ends), options)
             one.start(command, plugs)
             if not one.alive():
-                raise say.LabError(f"node {number} ended at once: {one.complaint()}")
+                raise say.LabError(f"node {number} ended while it started: {one.complaint()}")
         if self.user_mode and options.nodes == 1:
             self.guests[0].drain(ends[2][1])
         # Each guest holds its own ends: one that ends pulls the plug.
@@ -291,12 +291,12 @@ def verdict(lab, failures):
             if status == 125 and said:
                 mine["why"] = said.removeprefix(f"lab: node {one.number}: ")
             print(f"lab: node {one.number} failed: " +
-                  (mine["why"] or f"the script's status is {status}"), file=sys.stderr)
+                  (mine["why"] or f"the script ended with status {status}"), file=sys.stderr)
         groups = judge.offences(one.log())
         mine["reports"] = [group[0] if len(group) < 2 else group[1] for group in groups]
         for group in groups[:3]:
             bad = True
-            print(f"lab: node {one.number} failed: its kernel log holds a report:", file=sys.stderr)
+            print(f"lab: node {one.number} failed: its kernel log has a report:", file=sys.stderr)
             print("".join(f"    {line}\n" for line in group[:SHOWN_LOG_LINES]), end="",
                   file=sys.stderr)
         if len(groups) > 3:
@@ -337,6 +337,6 @@ def script_run(options):
                            "(for inline commands: -- -c 'commands')")
     status, again = run_once(options)
     if again:
-        say.note("a fault of the emulator, and nobody else's: once more")
+        say.note("the emulated CPU misbehaved, not the driver: running once more")
         status, _ = run_once(options)
     return status

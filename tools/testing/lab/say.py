@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the lab tells a person: progress with elapsed time, and errors in one sentence."""
+"""Messages of the lab: progress with elapsed time, and errors in one sentence."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ quiet = False
 
 
 class LabError(Exception):
-    """Something a person has to know; the text is the whole message."""
+    """An error of the user or the machine; the text is the whole message."""
 
 
 def note(text):

@@ -19,7 +19,7 @@ LEAVE = b"\x1d"  # ctrl-]
 def serve(options):
     """Boot the nodes, put this terminal on node 1, end everything when the person leaves."""
     if not sys.stdin.isatty():
-        raise say.LabError("lab shell needs a terminal; for scripts there is lab run")
+        raise say.LabError("lab shell needs a terminal; use lab run for scripts")
     with run.Lab(options) as lab:
         lab.prepare()
         lab.boot()
@@ -43,7 +43,7 @@ def attach_latest(node):
     found = sorted(paths.RUNS.glob(f"*/tty.{node}"), key=lambda path: path.stat().st_mtime)
     found = [path for path in found if not path.parent.is_symlink()]
     if not found:
-        raise say.LabError(f"there is no lab shell with a node {node}")
+        raise say.LabError(f"no running lab shell has a node {node}")
     if not sys.stdin.isatty():
         raise say.LabError("lab attach needs a terminal")
     print(f"lab: this is node {node}; ctrl-] leaves it running")

@@ -63,7 +63,7 @@ def check(options):
     }
     for what, asked in refused.items():
         if asked:
-            raise say.LabError(f"--machine uml does not go with {what}")
+            raise say.LabError(f"--machine uml does not work with {what}")
 
 
 def disks(count):
