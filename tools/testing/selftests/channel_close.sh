@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a channel closed under full traffic gives its memory back when no engine uses it; others go on
+# promise: the memory of a channel that is closed under traffic is freed after the last engine has left it; other channels go on
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=150
 # lab one-host: --nodes 1 --cpus 2 --timeout 400 --env ROUNDS=150

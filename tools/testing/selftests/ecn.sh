@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: who gets marked packets tells the sender, and what is marked is not lost
+# promise: a receiver of CE-marked packets sends CNPs to the sender, and marked packets are not lost
 # tier: check
 # lab: --nodes 2 --timeout 240
 

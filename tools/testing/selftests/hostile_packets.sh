@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: packets that should not be are counted, and answered as the specification says or dropped
+# promise: invalid packets are counted, and are dropped or answered as the specification says
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab ipv6: --nodes 2 --timeout 400 --env FAMILY=IPv6

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the acknowledgment of a SEND leaves with the reply to it, if that comes at once as before; without one it is as good as ever
+# promise: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
 # tier: check
 # lab: --nodes 1 --timeout 200
 # lab debug: --nodes 1 --kernel debug --timeout 900
