@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: messages of 2^31 bytes arrive, every byte in its place, and longer ones are refused
+# purpose: messages of 2^31 bytes arrive, every byte in its place, and longer ones are refused
 # tier: long
 # lab: --nodes 1 --mtu 4200 --timeout 1800
 

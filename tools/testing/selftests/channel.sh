@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: channels do what nhcadv's man pages say (packets, writes, reads, retransmission, cancel, fences, recovery) and refuse everything else
+# purpose: channels do what nhcadv's man pages say (packets, writes, reads, retransmission, cancel, fences, recovery) and refuse everything else
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 400
 # lab one-host: --nodes 1 --cpus 2 --timeout 400

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: channels move every byte at MTUs of 1280 to 65535, with and without high-order pages, and no packet overruns its memory
+# purpose: channels move every byte at MTUs of 1280 to 65535, with and without high-order pages, and no packet overruns its memory
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 900
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 3600

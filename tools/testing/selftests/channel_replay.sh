@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: replayed packets of channels write no byte, also after rCxts, memory or the module have changed; counters say why
+# purpose: replayed packets of channels write no byte, also after rCxts, memory or the module have changed; counters say why
 # tier: check
 # lab: --nodes 2 --cpus 1 --timeout 240
 # lab debug: --nodes 2 --kernel debug --timeout 1800

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: channels share a device by their quanta, and a single packet does not wait for long writes
+# purpose: channels share a device by their quanta, and a single packet does not wait for long writes
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab smp: --nodes 1 --cpus 2 --timeout 300

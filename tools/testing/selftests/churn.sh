@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: thousands of rdma_cm connections are opened, verified and closed, and leave nothing behind
+# purpose: thousands of rdma_cm connections are opened, verified and closed, and leave nothing behind
 # tier: check
 # lab: --nodes 2 --timeout 240 --env CONNECTIONS=300
 # lab long: --nodes 2 --timeout 3600 --env CONNECTIONS=10000

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the documented recipes for containers and CI work: each network namespace has its device, and programs need no privilege
+# purpose: the documented recipes for containers and CI work: each network namespace has its device, and programs need no privilege
 # tier: check
 # lab: --nodes 1 --driver none --timeout 240
 # lab backports: --nodes 1 --driver none --release backports --timeout 240

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the Debian packages install, make their devices at boot and later, carry traffic, and leave nothing behind
+# purpose: the Debian packages install, make their devices at boot and later, carry traffic, and leave nothing behind
 # tier: long
 # lab trixie: --nodes 1 --driver none --debs --init systemd --packages dkms,systemd-sysv --timeout 1800
 # lab bookworm: --nodes 1 --release bookworm --driver none --debs --init systemd --packages dkms,systemd-sysv --timeout 1800

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: Wireshark shows each field of an rCxt datagram as documented, and marks the datagrams that nhca drops
+# purpose: Wireshark shows each field of an rCxt datagram as documented, and marks the datagrams that nhca drops
 # tier: check
 # lab: --nodes 1 --driver none --timeout 120
 # lab bookworm: --nodes 1 --driver none --release bookworm --timeout 120

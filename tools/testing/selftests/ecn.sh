@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a receiver of CE-marked packets sends CNPs to the sender, and marked packets are not lost
+# purpose: a receiver of CE-marked packets sends CNPs to the sender, and marked packets are not lost
 # tier: check
 # lab: --nodes 2 --timeout 240
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a verb, device or connection whose n-th allocation fails reports it, leaves nothing behind, and works the next time
+# purpose: a verb, device or connection whose n-th allocation fails reports it, leaves nothing behind, and works the next time
 # tier: long
 # lab: --machine uml --kernel debug --nodes 1 --cpus 2 --timeout 400
 # lab long: --machine uml --kernel debug --nodes 1 --cpus 2 --timeout 7200 --env STRIDE=7

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: each injected fault shows a program the error of the specification, and the same seed repeats a run packet by packet
+# purpose: each injected fault shows a program the error of the specification, and the same seed repeats a run packet by packet
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 1500

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: operations on regions and windows in any order each have the expected result, and nothing stays behind
+# purpose: operations on regions and windows in any order each have the expected result, and nothing stays behind
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 300 --env STEPS=20000
 # lab nodes: --nodes 2 --cpus 2 --timeout 3600 --env STEPS=100000

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: invalid packets are counted, and are dropped or answered as the specification says
+# purpose: invalid packets are counted, and are dropped or answered as the specification says
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab ipv6: --nodes 2 --timeout 400 --env FAMILY=IPv6

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: packets that are mutated in the middle of traffic change no byte, and end no connection whose PSN window they miss
+# purpose: packets that are mutated in the middle of traffic change no byte, and end no connection whose PSN window they miss
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --timeout 400

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a process that overwrites its rings harms only its own QPs, which go to the error state
+# purpose: a process that overwrites its rings harms only its own QPs, which go to the error state
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 400
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1200 --env SEEDS=3

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: an invalidation costs the same with 1 and with 50,000 idle queue pairs, and does not slow streams on other keys
+# purpose: an invalidation costs the same with 1 and with 50,000 idle queue pairs, and does not slow streams on other keys
 # tier: long
 # lab idle: --nodes 1 --clock instructions --memory 6144 --timeout 3000 --env MODE=idle
 # lab stream: --nodes 1 --cpus 2 --timeout 300 --env MODE=stream

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: an ext4 file system on iSCSI over nhca (iSER) keeps every byte, also when the network is cut
+# purpose: an ext4 file system on iSCSI over nhca (iSER) keeps every byte, also when the network is cut
 # tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio,open-iscsi --timeout 400 --env CUT=5
 # lab long: --nodes 2 --packages e2fsprogs,fio,open-iscsi --timeout 900 --env CUT=20

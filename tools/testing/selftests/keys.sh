@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a key that is guessed, or was invalidated, gives no access
+# purpose: a key that is guessed, or was invalidated, gives no access
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 300 --env GUESSES=200000
 # lab long: --nodes 2 --cpus 2 --timeout 20000 --env GUESSES=10000000

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: after SIGKILL of one end during a transfer the other end ends by itself, the module unloads, and nothing is leaked
+# purpose: after SIGKILL of one end during a transfer the other end ends by itself, the module unloads, and nothing is leaked
 # tier: check
 # lab: --nodes 2 --timeout 400 --env KILLS=6
 # lab long: --nodes 2 --timeout 5400 --env KILLS=100

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: verbs of kernel users work: each way to poll a CQ, with and without moderation, the CQ pool, many elements, fast registration, drains
+# purpose: verbs of kernel users work: each way to poll a CQ, with and without moderation, the CQ pool, many elements, fast registration, drains
 # tier: check
 # lab: --nodes 1 --modules tools/testing/selftests/kverbs --timeout 200
 # lab smp: --nodes 1 --cpus 4 --modules tools/testing/selftests/kverbs --timeout 600 --env ROUNDS=50

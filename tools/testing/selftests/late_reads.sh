@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a buffer is not read any more after a completion of any status, or its deregistration, has returned it
+# purpose: a buffer is not read any more after a completion of any status, or its deregistration, has returned it
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 900
 # lab debug: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 3600

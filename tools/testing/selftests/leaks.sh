@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the checks for leaks find what is leaked on purpose
+# purpose: the checks for leaks find what is leaked on purpose
 # tier: long
 # lab: --nodes 1 --timeout 240
 # lab debug: --nodes 1 --kernel debug --timeout 600

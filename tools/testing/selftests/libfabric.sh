@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: libfabric's verbs provider moves messages and reliable datagrams (ofi_rxm) of every size, data checked
+# purpose: libfabric's verbs provider moves messages and reliable datagrams (ofi_rxm) of every size, data checked
 # tier: long
 # lab: --nodes 2 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 # lab one-host: --nodes 1 --timeout 900 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the module loads on each kernel, its provider is found, and it unloads with devices present
+# purpose: the module loads on each kernel, its provider is found, and it unloads with devices present
 # tier: check
 # lab trixie: --nodes 1 --driver none --timeout 120
 # lab bookworm: --nodes 1 --driver none --release bookworm --timeout 120

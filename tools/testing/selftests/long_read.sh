@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a long READ, whose responses the stack frees immediately, does not keep other tasks from the CPU
+# purpose: a long READ, whose responses the stack frees immediately, does not keep other tasks from the CPU
 # tier: check
 # lab: --nodes 1 --timeout 240
 

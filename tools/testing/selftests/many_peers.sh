@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: an endpoint has thousands of peers on a device with default parameters; idle peers cost few rCxts and no time
+# purpose: an endpoint has thousands of peers on a device with default parameters; idle peers cost few rCxts and no time
 # tier: check
 # lab: --nodes 1 --timeout 400 --env PEERS=300
 # lab whole: --machine uml --nodes 1 --memory 6144 --timeout 900 --env PEERS=2000

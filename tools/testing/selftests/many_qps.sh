@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: many RC queue pairs move verified data at the same time and leave nothing behind
+# purpose: many RC queue pairs move verified data at the same time and leave nothing behind
 # tier: check
 # lab: --nodes 2 --timeout 240 --env QPS=100
 # lab long: --nodes 2 --timeout 1800 --env QPS=1000 --env ACK_TIMEOUT=18

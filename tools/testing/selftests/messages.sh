@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: reliable messages complete exactly once, with every byte in place, whatever the network does to packets
+# purpose: reliable messages complete exactly once, with every byte in place, whatever the network does to packets
 # tier: check
 # lab: --nodes 2 --timeout 400 --env BRIEF=1
 # lab whole: --nodes 2 --timeout 900

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: bad arguments of regions, and keys that do not fit, end with the errno or status of the specification
+# purpose: bad arguments of regions, and keys that do not fit, end with the errno or status of the specification
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 200
 

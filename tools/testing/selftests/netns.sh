@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: devices of one host and of several network namespaces, shared and exclusive, exchange data and can be removed
+# purpose: devices of one host and of several network namespaces, shared and exclusive, exchange data and can be removed
 # tier: check
 # lab: --nodes 1 --timeout 400
 # lab backports: --nodes 1 --release backports --timeout 400

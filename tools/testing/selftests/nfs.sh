@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: NFS over nhca keeps every byte, also when the network is cut and when the server restarts
+# purpose: NFS over nhca keeps every byte, also when the network is cut and when the server restarts
 # tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 400 --env CUT=5
 # lab long: --nodes 2 --packages e2fsprogs,fio,nfs-kernel-server --timeout 900 --env CUT=20

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: an ext4 file system on NVMe over nhca keeps every byte through resets, a cut network and the removal of the target
+# purpose: an ext4 file system on NVMe over nhca keeps every byte through resets, a cut network and the removal of the target
 # tier: long
 # lab: --nodes 2 --packages e2fsprogs,fio --timeout 400 --env RESETS=2 --env CUT=5 --env TAKEN=1
 # lab long: --nodes 2 --packages e2fsprogs,fio --timeout 1200 --env RESETS=50 --env CUT=20 --env TAKEN=5

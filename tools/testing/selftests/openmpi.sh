@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: Open MPI over UCX and libfabric, four ranks on two nodes: every byte and every sum is right
+# purpose: Open MPI over UCX and libfabric, four ranks on two nodes: every byte and every sum is right
 # tier: long
 # lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 # lab loss: --nodes 2 --netem 'loss 1%' --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server

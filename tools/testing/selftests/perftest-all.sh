@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: every perftest tool runs with every size (-a): RC, UC and UD, 1 and 16 QPs, polling and -e
+# purpose: every perftest tool runs with every size (-a): RC, UC and UD, 1 and 16 QPs, polling and -e
 # tier: long
 # lab: --machine uml --nodes 2 --timeout 7200
 # lab mtu-4200: --machine uml --nodes 2 --mtu 4200 --timeout 7200

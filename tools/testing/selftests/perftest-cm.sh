@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: every perftest tool connects by rdma_cm (-R)
+# purpose: every perftest tool connects by rdma_cm (-R)
 # tier: long
 # lab: --nodes 2 --timeout 600
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 600

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: perftest's write, read, send and atomic tests run: RC, UC, UD, 1 and 16 QPs, polling and -e
+# purpose: perftest's write, read, send and atomic tests run: RC, UC, UD, 1 and 16 QPs, polling and -e
 # tier: check
 # lab: --nodes 2 --timeout 480
 # lab rt: --release rt --nodes 2 --cpus 2 --timeout 1200

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the ping-pong programs of libibverbs run, polling and with events, data checked
+# purpose: the ping-pong programs of libibverbs run, polling and with events, data checked
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab one-host: --nodes 1 --timeout 240

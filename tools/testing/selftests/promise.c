@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * promise: when an invalidation completes, nothing moves through the old key any more.
+ * purpose: when an invalidation completes, nothing moves through the old key any more.
  *
  *   owner: promise [options]          peer: promise [options] HOST
  *

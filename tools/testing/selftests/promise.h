@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * promise: options, what both sides know, and the messages beside the test's own.
+ * purpose: options, what both sides know, and the messages beside the test's own.
  * For one program of one file.
  */
 #ifndef PROMISE_H

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: qperf's tests over RC connect by rdma_cm and print a result; its verifying tests find each atomic right
+# purpose: qperf's tests over RC connect by rdma_cm and print a result; its verifying tests find each atomic right
 # tier: long
 # lab: --nodes 2 --timeout 900 --packages qperf
 # lab one-host: --nodes 1 --timeout 900 --packages qperf

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: raw packet QPs send frames unchanged and receive the whole frames that their rules select; the host receives all others
+# purpose: raw packet QPs send frames unchanged and receive the whole frames that their rules select; the host receives all others
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 1500

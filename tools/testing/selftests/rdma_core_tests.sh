@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: of the 181 tests in rdma-core's 20 modules at least 167 pass and none fails
+# purpose: of the 181 tests in rdma-core's 20 modules at least 167 pass and none fails
 # tier: check
 # lab: --nodes 1 --timeout 600
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: rping, ucmatose, udaddy, cmtime and mckey pass over IPv4 and IPv6, data validated by rping
+# purpose: rping, ucmatose, udaddy, cmtime and mckey pass over IPv4 and IPv6, data validated by rping
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: rcxt_replay records what was on the wire, and replays what it recorded
+# purpose: rcxt_replay records what was on the wire, and replays what it recorded
 # tier: check
 # lab: --nodes 1 --driver none --timeout 240
 

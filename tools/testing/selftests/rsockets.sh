@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: sockets over RDMA carry streams, mapped memory and files unchanged; librdmacm's clients find its servers
+# purpose: sockets over RDMA carry streams, mapped memory and files unchanged; librdmacm's clients find its servers
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab one-host: --nodes 1 --timeout 300

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: queue pairs of one host move the right bytes without packets, and can change between this and packets at any time
+# purpose: queue pairs of one host move the right bytes without packets, and can change between this and packets at any time
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 1200

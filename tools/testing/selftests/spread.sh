@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: with several CPUs a network namespace has several sockets, and queue pairs are distributed over them
+# purpose: with several CPUs a network namespace has several sockets, and queue pairs are distributed over them
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 240
 # lab four: --nodes 1 --cpus 4 --timeout 300

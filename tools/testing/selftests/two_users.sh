@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a user who reaches a limit is refused; other users still get their part, and their round trips take no longer
+# purpose: a user who reaches a limit is refused; other users still get their part, and their round trips take no longer
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab long: --nodes 1 --timeout 300 --env P99_RATIO=2

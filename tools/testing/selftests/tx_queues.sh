@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: packets of a queue pair do not overtake each other in a netdev's transmit queues, whatever CPUs send them
+# purpose: packets of a queue pair do not overtake each other in a netdev's transmit queues, whatever CPUs send them
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 240
 # lab uml: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 900

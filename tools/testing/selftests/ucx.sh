@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: UCX's tags, streams, active messages, puts, gets and atomics go over RC and over UD
+# purpose: UCX's tags, streams, active messages, puts, gets and atomics go over RC and over UD
 # tier: long
 # lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 # lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: a netdev that is removed under traffic takes its device along, and users are told; smaller changes do no harm
+# purpose: a netdev that is removed under traffic takes its device along, and users are told; smaller changes do no harm
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=2
 # lab long: --nodes 2 --timeout 3600 --env ROUNDS=50

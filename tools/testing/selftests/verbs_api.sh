@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the verbs interface does what its man pages say: ibv_qp_ex, extended CQs, resize, SRQs, events, states, XRC, FLUSH, ATOMIC WRITE, allocators
+# purpose: the verbs interface does what its man pages say: ibv_qp_ex, extended CQs, resize, SRQs, events, states, XRC, FLUSH, ATOMIC WRITE, allocators
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab smp: --nodes 1 --cpus 2 --timeout 300

@@ -324,7 +324,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	dev->inject = nhca_inject_create(dev, nhca_link_work);
 	if (!dev->inject)
 		return -ENOMEM;
-	err = nhca_limbo_create(dev);
+	err = nhca_delayq_create(dev);
 	if (err)
 		return err;
 	err = nhca_rcxt_dev_init(dev, nhca_rcxts);
@@ -354,7 +354,7 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 		/* the receive path may have found the device by an address or an interface */
 		synchronize_rcu();
 	}
-	nhca_limbo_destroy(dev);
+	nhca_delayq_destroy(dev);
 	if (dev->nn)
 		nhca_net_put(dev->nn);
 	WARN_ON(!xa_empty(&dev->ah_ids) || !xa_empty(&dev->srq_ids) || !xa_empty(&dev->stats));

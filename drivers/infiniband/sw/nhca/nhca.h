@@ -56,7 +56,7 @@
 
 struct dentry;
 struct nhca_inject;
-struct nhca_limbo;
+struct nhca_delayq;
 struct nhca_net;
 struct nhca_qp;
 struct nhca_rcxt_dev;
@@ -85,7 +85,7 @@ struct nhca_txq;
  * @rcxt:     its channels and the pool of their rCxts (rcxt/); owned
  * @steer:    its rules of which frames go to raw packet QPs (net/steer.c); owned
  * @inject:   its rules of fault injection (observe/inject.c); owned
- * @limbo:    packets that those have held back (net/faults.c); owned
+ * @delayq:    packets that those have held back (net/faults.c); owned
  * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
  * @counters: per CPU, but for queue pairs that are bound to counters of their own
  * @stats:    xarray of such counters by number: per CPU, as @counters (verbs/counter.c); its lock
@@ -119,7 +119,7 @@ struct nhca_dev {
 	struct nhca_rcxt_dev *rcxt;
 	struct nhca_steer *steer;
 	struct nhca_inject *inject;
-	struct nhca_limbo *limbo;
+	struct nhca_delayq *delayq;
 	struct dentry *debugfs;
 	struct nhca_counters __percpu *counters;
 	struct xarray stats;

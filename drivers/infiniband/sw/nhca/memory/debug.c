@@ -57,10 +57,10 @@ static int keys_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(keys);
 
-static void hold_show(const struct nhca_hold *h, void *arg)
+static void hold_show(const struct nhca_rkey_ref *h, void *arg)
 {
 	seq_printf(arg, "%08x qp %#x pd %u %s\n", h->key, h->qpn, h->pd->res.id,
-		   nhca_hold_valid(h) ? "valid" : "revoked");
+		   nhca_rkey_ref_valid(h) ? "valid" : "revoked");
 }
 
 static int holds_show(struct seq_file *m, void *unused)
@@ -70,7 +70,7 @@ static int holds_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(holds);
 
-void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res)
+void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	struct nhca_mkey *mk = &mr->mkey;

@@ -39,7 +39,7 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_DM;
-	mr->lend = true;
+	mr->zcopy_ok = true;
 	mr->dm = dm;
 	/* there is no harm in a region of no bytes: other adapters have them */
 	err = length ? dm_map(mr, dm, offset, length) : 0;

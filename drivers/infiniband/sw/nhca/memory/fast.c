@@ -219,7 +219,7 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 }
 
 /* Return: 0 if IB_WR_REG_MR may open it so. */
-static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, u32 key,
+static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_user, u32 key,
 		      int access)
 {
 	u32 npieces = mr->next->mapped ? mr->next->npieces : mr->npieces;
@@ -227,7 +227,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_party *party, 
 
 	lockdep_assert_held(&mr->mkey.lock);
 	lockdep_assert_held(&mr->next->lock);
-	if (mr->mkey.pd != party->pd || mr->mkey.valid)
+	if (mr->mkey.pd != key_user->pd || mr->mkey.valid)
 		return -EINVAL;
 	/* the variant is the consumer's, the index is not */
 	if ((key ^ mr->mkey.key) >> 8)
@@ -260,7 +260,7 @@ static void fast_take(struct nhca_mr *mr)
 	fast_unmap(next);
 }
 
-int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
+int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int access)
 {
 	struct nhca_mkey *mk = nhca_mkey_get(lkey);
 	struct nhca_mr *mr;
@@ -274,7 +274,7 @@ int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access)
 	mr = mk->mr;
 	spin_lock(&mk->lock);
 	spin_lock_irqsave(&mr->next->lock, flags);
-	err = fast_check(mr, party, key, access);
+	err = fast_check(mr, key_user, key, access);
 	if (!err) {
 		fast_take(mr);
 		mk->access = access;

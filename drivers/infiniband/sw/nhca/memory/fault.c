@@ -186,13 +186,13 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 	return err;
 }
 
-int nhca_key_fault(const struct nhca_party *party, u32 rkey, u64 va, u32 len, int access,
+int nhca_key_fault(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, int access,
 		   struct nhca_fault *f)
 {
 	struct nhca_iter it;
 	int err;
 
-	err = nhca_iter_key(&it, party, rkey, va, len, access);
+	err = nhca_iter_key(&it, key_user, rkey, va, len, access);
 	return err ?: nhca_iter_fault(&it, 0, f);
 }
 

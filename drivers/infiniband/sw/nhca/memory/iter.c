@@ -16,7 +16,7 @@
 static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 {
 	it->pages = 0;
-	it->hold = NULL;
+	it->ref = NULL;
 	it->bytes = NULL;
 	it->job = NULL;
 	it->mem = NULL;
@@ -28,7 +28,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 	it->access = access;
 }
 
-void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
+void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
 		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access)
 {
 	/* also steps over empty elements, whose keys nobody looks at */
@@ -38,28 +38,28 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
 		num_sge--;
 	}
 	iter_begin(it, 0, 0, access);
-	it->party = party;
+	it->key_user = key_user;
 	it->sge = sge;
 	it->left_sges = num_sge;
 	it->skip = skip;
 	it->rest = len;
 }
 
-int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey, u64 va,
+int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access)
 {
 	iter_begin(it, 0, len, access);
 	if (!len)
 		return 0;
-	it->mr = nhca_mkey_check(party, rkey, va, len, access, &it->at);
+	it->mr = nhca_mkey_check(key_user, rkey, va, len, access, &it->at);
 	return it->mr ? 0 : -EACCES;
 }
 
-void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u32 len,
+void nhca_iter_rkey(struct nhca_iter *it, const struct nhca_rkey_ref *h, u64 off, u32 len,
 		    bool write)
 {
 	iter_begin(it, off, len, write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ);
-	it->hold = h;
+	it->ref = h;
 }
 
 void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u32 len, int access)
@@ -98,7 +98,7 @@ static int iter_next_sge(struct nhca_iter *it)
 			break;
 	}
 	len = min(sge->length - it->skip, it->rest);
-	it->mr = nhca_mkey_check(it->party, sge->lkey, sge->addr + it->skip, len, it->access,
+	it->mr = nhca_mkey_check(it->key_user, sge->lkey, sge->addr + it->skip, len, it->access,
 				 &it->at);
 	if (!it->mr)
 		return -EACCES;
@@ -140,12 +140,12 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 		err = iter_next_sge(it);
 		if (err)
 			return err;
-	} else if (it->hold) {
-		if (unlikely(!nhca_hold_valid(it->hold)))
+	} else if (it->ref) {
+		if (unlikely(!nhca_rkey_ref_valid(it->ref)))
 			return -EACCES;
-		it->mr = it->hold->mr;
-		it->at += it->hold->off;
-		it->hold = NULL;
+		it->mr = it->ref->mr;
+		it->at += it->ref->off;
+		it->ref = NULL;
 	}
 	err = nhca_mr_seg(it->mr, it->at, min(max, it->left), nhca_iter_writes(it), seg);
 	if (err)
@@ -161,7 +161,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 	u64 pvo, pages;
 
 	/* keys and holds are asked by nhca_iter_next() */
-	if (it->left < PAGE_SIZE || it->hold)
+	if (it->left < PAGE_SIZE || it->ref)
 		return false;
 	if (it->mem)
 		pvo = it->at;
@@ -287,31 +287,31 @@ int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *f
 	return 0;
 }
 
-bool nhca_iter_lend(const struct nhca_iter *it)
+bool nhca_iter_zcopy(const struct nhca_iter *it)
 {
 	struct nhca_mr *mr = it->mr;
-	bool *lent;
+	bool *zcopied;
 
 	if (it->mem)
-		lent = &it->mem->lent;
-	else if (mr && mr->lend)
-		lent = &mr->lent;
+		zcopied = &it->mem->zcopied;
+	else if (mr && mr->zcopy_ok)
+		zcopied = &mr->zcopied;
 	else
 		return false;
 	/* written once: the line stays shared */
-	if (!READ_ONCE(*lent))
-		WRITE_ONCE(*lent, true);
+	if (!READ_ONCE(*zcopied))
+		WRITE_ONCE(*zcopied, true);
 	return true;
 }
 
 /* Where 8 bytes lie that are read or written at once.  Return: 0 or as nhca_iter_next(). */
-static int iter_word(const struct nhca_party *party, u32 rkey, u64 va, int access, void **where)
+static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access, void **where)
 {
 	struct nhca_iter it __uninitialized;
 	struct nhca_seg seg __uninitialized;
 	int err;
 
-	err = nhca_iter_key(&it, party, rkey, va, sizeof(u64), access);
+	err = nhca_iter_key(&it, key_user, rkey, va, sizeof(u64), access);
 	if (err)
 		return err;
 	err = nhca_iter_next(&it, sizeof(u64), &seg);
@@ -324,13 +324,13 @@ static int iter_word(const struct nhca_party *party, u32 rkey, u64 va, int acces
 	return 0;
 }
 
-int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
+int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig)
 {
 	void *where;
 	int err;
 
-	err = iter_word(party, rkey, va, IB_ACCESS_REMOTE_ATOMIC, &where);
+	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_ATOMIC, &where);
 	if (err)
 		return err;
 	if (cas)
@@ -340,12 +340,12 @@ int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
 	return 0;
 }
 
-int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 value)
+int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value)
 {
 	void *where;
 	int err;
 
-	err = iter_word(party, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
+	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
 	if (err)
 		return err;
 	/* behind what this CPU has placed before, for who reads the word with acquire semantics */
@@ -353,12 +353,12 @@ int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 valu
 	return 0;
 }
 
-int nhca_flush(const struct nhca_party *party, u32 rkey, u64 va, u32 len, bool all, int access)
+int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all, int access)
 {
 	u64 off;
 
-	if (all ? !nhca_mkey_check_all(party, rkey, access) :
-		  !nhca_mkey_check(party, rkey, va, len, access, &off))
+	if (all ? !nhca_mkey_check_all(key_user, rkey, access) :
+		  !nhca_mkey_check(key_user, rkey, va, len, access, &off))
 		return -EACCES;
 	/* bytes are written by the CPU, to memory that is coherent: only their order can lack */
 	wmb();

@@ -159,7 +159,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	unsigned long dying = 0;
 
 	nhca_live_wait();
-	if (READ_ONCE(mem->lent))
+	if (READ_ONCE(mem->zcopied))
 		/* channels of every device may have sent of it */
 		nhca_zcopy_wait(NULL, &dying);
 	nhca_range_free(&mem->tces);

@@ -66,7 +66,7 @@ void nhca_job_put(struct nhca_job *job);
  * @length: bytes; what is before and behind them in the same pages is not reached
  * @access: IB_ACCESS_LOCAL_WRITE (the job's own reads go there), _REMOTE_READ, _REMOTE_WRITE;
  *          the job's own writes may always come from there
- * @lent:   pages of it have gone to the network stack by reference (net/zcopy.h)
+ * @zcopied:   pages of it have gone to the network stack by reference (net/zcopy.h)
  * @tces:   its range; owned
  * @umem:   pins user pages; owned; NULL: the caller of nhca_job_mem_pages() holds the pages
  * @dev:    that @umem was pinned through; kept in memory, not in use
@@ -77,7 +77,7 @@ struct nhca_job_mem {
 	u64 pvo;
 	u64 length;
 	int access;
-	bool lent;
+	bool zcopied;
 	struct nhca_range tces;
 	struct ib_umem *umem;
 	struct nhca_dev *dev;

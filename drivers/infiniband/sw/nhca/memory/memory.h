@@ -53,7 +53,7 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
  * struct nhca_iter - walks the bytes that a list of SGEs, one remote
  * key/address/length, a hold, or a PVO names, or bytes of the kernel's own
  *
- * Init with nhca_iter_sges(), nhca_iter_key(), nhca_iter_hold(), nhca_iter_pvo() or
+ * Init with nhca_iter_sges(), nhca_iter_key(), nhca_iter_rkey(), nhca_iter_pvo() or
  * nhca_iter_bytes(), then nhca_iter_next() until all is done, in one live section, in which
  * keys, holds and PVOs are asked.  May be copied.  Fields are private.
  */
@@ -63,9 +63,9 @@ struct nhca_iter {
 	u32 pages;
 	u32 in;
 	u32 order;
-	const struct nhca_party *party;
+	const struct nhca_key_user *key_user;
 	const struct nhca_sge *sge;
-	const struct nhca_hold *hold;
+	const struct nhca_rkey_ref *ref;
 	const void *bytes;
 	const struct nhca_job *job;
 	struct nhca_job_mem *mem;
@@ -86,7 +86,7 @@ struct nhca_iter {
  *          elements name remote keys
  * Context: any; @sge has to stay until the iterator is done.
  */
-void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
+void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
 		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access);
 
 /**
@@ -97,32 +97,32 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_party *party,
  * Context: live section.
  * Return: 0, -EACCES.
  */
-int nhca_iter_key(struct nhca_iter *it, const struct nhca_party *party, u32 rkey, u64 va,
+int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access);
 
 /**
- * nhca_hold_open - begin an operation on what remote key @rkey names, whose packets will
+ * nhca_rkey_get - begin an operation on what remote key @rkey names, whose packets will
  * come one by one
  * @h:   not in use
  * @len: of the whole operation; 0 needs no key, and gives a hold that opens nothing
  * Context: BH disabled, not in a live section.
- * Return: 0: end it with nhca_hold_close(); -EACCES.
+ * Return: 0: end it with nhca_rkey_put(); -EACCES.
  */
-int nhca_hold_open(struct nhca_hold *h, const struct nhca_party *party, u32 rkey, u64 va,
-		   u32 len, int access);
+int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,
+		  u32 len, int access);
 
 /* the operation is over; fine if it never began; BH disabled */
-static inline void nhca_hold_close(struct nhca_hold *h)
+static inline void nhca_rkey_put(struct nhca_rkey_ref *h)
 {
-	nhca_rkm_release(h);
+	nhca_rkm_put(h);
 }
 
 /**
- * nhca_iter_hold - @len bytes from byte @off of a held operation
+ * nhca_iter_rkey - @len bytes from byte @off of a held operation
  * @write: they will be written
  * Context: any; @h has to stay until the iterator is done.
  */
-void nhca_iter_hold(struct nhca_iter *it, const struct nhca_hold *h, u64 off, u32 len,
+void nhca_iter_rkey(struct nhca_iter *it, const struct nhca_rkey_ref *h, u64 off, u32 len,
 		    bool write);
 
 /**
@@ -208,15 +208,15 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
 int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
 
 /**
- * nhca_iter_lend - may packets carry a reference to the page that nhca_iter_next() just gave?
+ * nhca_iter_zcopy - may packets carry a reference to the page that nhca_iter_next() just gave?
  * Notes that the region is in packets, so that closing it waits for their references (net/zcopy.h).
  * Context: live section, before the reference is taken.
  */
-bool nhca_iter_lend(const struct nhca_iter *it);
+bool nhca_iter_zcopy(const struct nhca_iter *it);
 
 /**
  * nhca_atomic - do one 64-bit atomic on registered memory
- * @party: whose QP
+ * @key_user: whose QP
  * @rkey, @va: where; @va is 8-byte aligned (the caller has checked)
  * @cas: compare-and-swap, else fetch-and-add
  * @compare_add, @swap: operands in host order
@@ -224,7 +224,7 @@ bool nhca_iter_lend(const struct nhca_iter *it);
  * Atomic with respect to other nhca atomics and to the CPUs of this host.
  * Context: live section.  Return: 0, -EACCES, -EAGAIN.
  */
-int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
+int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig);
 
 /**
@@ -234,7 +234,7 @@ int nhca_atomic(const struct nhca_party *party, u32 rkey, u64 va, bool cas,
  * Whoever sees the bytes, on whatever CPU, sees all that this CPU has written before them.
  * Context: live section.  Return: 0, -EACCES, -EAGAIN.
  */
-int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 value);
+int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value);
 
 /**
  * nhca_flush - what was written by a key is seen by all on this host (IBTA A19)
@@ -244,7 +244,7 @@ int nhca_atomic_write(const struct nhca_party *party, u32 rkey, u64 va, u64 valu
  * What this CPU has written, or has seen written, is in memory that devices see, too.
  * Context: live section.  Return: 0, -EACCES.
  */
-int nhca_flush(const struct nhca_party *party, u32 rkey, u64 va, u32 len, bool all, int access);
+int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all, int access);
 
 /* ---- on-demand pages: what an engine does with -EAGAIN ---- */
 
@@ -306,7 +306,7 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
  * nhca_key_fault - as nhca_iter_fault(), for nhca_atomic() and whoever has no iterator
  * Context: live section.  Return: -EAGAIN, -EACCES; 0 if @len is 0.
  */
-int nhca_key_fault(const struct nhca_party *party, u32 rkey, u64 va, u32 len, int access,
+int nhca_key_fault(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, int access,
 		   struct nhca_fault *f);
 
 /**
@@ -346,7 +346,7 @@ static inline int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct 
 	return -EACCES;
 }
 
-static inline int nhca_key_fault(const struct nhca_party *party, u32 rkey, u64 va, u32 len,
+static inline int nhca_key_fault(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len,
 				 int access, struct nhca_fault *f)
 {
 	return -EACCES;
@@ -372,17 +372,17 @@ static inline int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
  * nhca_local_inv - IB_WR_LOCAL_INV: close a region's or window's key
  * Done when it returns: nothing moves through the key any more.
  * @user: posted by user space, which may only close windows
- * Return: 0; -EINVAL: no such open key, not of this party, a type 1 window, a user's
+ * Return: 0; -EINVAL: no such open key, not of this key_user, a type 1 window, a user's
  * region, or a region that windows are bound to.
  */
-int nhca_local_inv(const struct nhca_party *party, u32 key, bool user);
+int nhca_local_inv(const struct nhca_key_user *key_user, u32 key, bool user);
 
 /**
  * nhca_remote_inv - the peer's SEND with invalidate (IBTA 10.6.5.2): as above, for type 2
- * windows and fast-registered regions of this party with a remote right
+ * windows and fast-registered regions of this key_user with a remote right
  * Return: 0, -EINVAL.
  */
-int nhca_remote_inv(const struct nhca_party *party, u32 rkey);
+int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
 
 /**
  * nhca_mw_bind - IB_WR_BIND_MW (IBTA 10.6.7.2): bind, move, shrink or unbind a window
@@ -391,7 +391,7 @@ int nhca_remote_inv(const struct nhca_party *party, u32 rkey);
  * What was open before is closed first; on failure the window stays as it was.
  * Return: 0, -EINVAL, -EACCES: completes with IB_WC_MW_BIND_ERR.
  */
-int nhca_mw_bind(const struct nhca_party *party, const struct nhca_send_wqe *wqe);
+int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
 
 /**
  * nhca_reg_fast - IB_WR_REG_MR: open a fast-registered region
@@ -399,7 +399,7 @@ int nhca_mw_bind(const struct nhca_party *party, const struct nhca_send_wqe *wqe
  * @key, @access: as in struct ib_reg_wr
  * Return: 0, -EINVAL: no such region, it is open, nothing is mapped.
  */
-int nhca_reg_fast(const struct nhca_party *party, u32 lkey, u32 key, int access);
+int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int access);
 
 /* ---- what verbs/mr.c, mw.c and dm.c call; process context, may sleep ---- */
 
@@ -512,13 +512,13 @@ void nhca_mw_fini(struct nhca_mw *mw);
  * Its engines have stopped, so that it binds no more.
  * Context: process, sleeps.
  */
-void nhca_mw_qp_gone(const struct nhca_party *party);
+void nhca_mw_qp_gone(const struct nhca_key_user *key_user);
 
 /* what type 2 windows are: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B (module parameter mw_type) */
 u64 nhca_mw_device_cap(void);
 
 /* what there is to be seen of a region (memory/debug.c); process */
-void nhca_mr_look(struct ib_mr *ibmr, struct nhca_res_mr *res);
+void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res);
 
 /* module load: random first keys; unload */
 int nhca_memory_init(void);

@@ -219,27 +219,27 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 	percpu_up_write(&keys_stay);
 }
 
-/* Is @mk, which is open, for this party?  IBTA 10.6.7.2.2, 10.6.7.2.4 */
+/* Is @mk, which is open, for this key_user?  IBTA 10.6.7.2.2, 10.6.7.2.4 */
 static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
-				      const struct nhca_party *party, int access)
+				      const struct nhca_key_user *key_user, int access)
 {
 	switch (mk->type) {
 	case NHCA_MKEY_MR:
-		return mk->pd == party->pd;
+		return mk->pd == key_user->pd;
 	case NHCA_MKEY_MW1:
 		/* a window has no L_Key */
-		return (access & NHCA_REMOTE_ACCESS) && mk->pd == party->pd;
+		return (access & NHCA_REMOTE_ACCESS) && mk->pd == key_user->pd;
 	case NHCA_MKEY_MW2A:
-		return (access & NHCA_REMOTE_ACCESS) && mk->qpn == party->qpn;
+		return (access & NHCA_REMOTE_ACCESS) && mk->qpn == key_user->qpn;
 	case NHCA_MKEY_MW2B:
-		return (access & NHCA_REMOTE_ACCESS) && mk->qpn == party->qpn &&
-		       mk->pd == party->pd;
+		return (access & NHCA_REMOTE_ACCESS) && mk->qpn == key_user->qpn &&
+		       mk->pd == key_user->pd;
 	}
 	return false;
 }
 
 /* Context: live section.  Return: the key if it opens anything in this way, or NULL. */
-static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_party *party, u32 key,
+static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user *key_user, u32 key,
 						      int access)
 {
 	struct nhca_mkey *mk = mkey_find(key);
@@ -248,7 +248,7 @@ static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_party *p
 	if (unlikely(!mk || !smp_load_acquire(&mk->valid)))
 		return NULL;
 	/* the whole key: the variant tells this opening from those before it */
-	if (unlikely(mk->key != key || !mkey_fits(mk, party, access)))
+	if (unlikely(mk->key != key || !mkey_fits(mk, key_user, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
 		return NULL;
@@ -256,10 +256,10 @@ static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_party *p
 }
 
 /* Context: live section.  Return: the key if it opens these bytes, or NULL. */
-static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_party *party, u32 key,
+static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_key_user *key_user, u32 key,
 						    u64 va, u32 len, int access)
 {
-	struct nhca_mkey *mk = mkey_granted(party, key, access);
+	struct nhca_mkey *mk = mkey_granted(key_user, key, access);
 
 	if (unlikely(!mk))
 		return NULL;
@@ -269,10 +269,10 @@ static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_party *par
 	return mk;
 }
 
-struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va, u32 len,
+struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				int access, u64 *off)
 {
-	struct nhca_mkey *mk = mkey_reach(party, key, va, len, access);
+	struct nhca_mkey *mk = mkey_reach(key_user, key, va, len, access);
 
 	if (unlikely(!mk))
 		return NULL;
@@ -280,13 +280,13 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va,
 	return mk->mr;
 }
 
-bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access)
+bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access)
 {
-	return mkey_granted(party, key, access);
+	return mkey_granted(key_user, key, access);
 }
 
-int nhca_hold_open(struct nhca_hold *h, const struct nhca_party *party, u32 rkey, u64 va,
-		   u32 len, int access)
+int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,
+		  u32 len, int access)
 {
 	struct nhca_mkey *mk;
 	int err = -EACCES;
@@ -294,21 +294,21 @@ int nhca_hold_open(struct nhca_hold *h, const struct nhca_party *party, u32 rkey
 	if (!len)
 		return 0;
 	nhca_live_enter();
-	mk = mkey_reach(party, rkey, va, len, access);
+	mk = mkey_reach(key_user, rkey, va, len, access);
 	if (!mk)
 		goto exit;
 	/* of the key, for the sweep: the QP of a type 2A window may be of another domain */
 	h->pd = mk->pd;
 	h->key = rkey;
-	h->qpn = party->qpn;
+	h->qpn = key_user->qpn;
 	h->mr = mk->mr;
 	h->off = mk->off + (va - mk->va);
-	nhca_rkm_hold(h);
+	nhca_rkm_get(h);
 	/* closed meanwhile: perhaps its sweep has not found us */
 	if (READ_ONCE(mk->valid))
 		err = 0;
 	else
-		nhca_rkm_release(h);
+		nhca_rkm_put(h);
 exit:
 	nhca_live_exit();
 	return err;

@@ -35,11 +35,11 @@ enum nhca_mkey_type {
 };
 
 /**
- * struct nhca_party - who uses a key: a QP
+ * struct nhca_key_user - who uses a key: a QP
  * @pd:  its protection domain
  * @qpn: its number
  */
-struct nhca_party {
+struct nhca_key_user {
 	struct ib_pd *pd;
 	u32 qpn;
 };
@@ -131,21 +131,21 @@ struct nhca_mkey *nhca_mkey_get(u32 key);
 void nhca_mkey_put(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_check - does @key open these bytes to this party?
+ * nhca_mkey_check - does @key open these bytes to this key_user?
  * @len:    0: only the key, domain, rights and address are looked at
  * @access: enum ib_access_flags that all must be granted; 0: reading locally
  * @off:    where in the region they begin
  * Context: live section; the region is good until its end.
  * Return: the region or NULL.
  */
-struct nhca_mr *nhca_mkey_check(const struct nhca_party *party, u32 key, u64 va, u32 len,
+struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				int access, u64 *off);
 
 /**
- * nhca_mkey_check_all - does @key open whatever it names to this party, with @access?
+ * nhca_mkey_check_all - does @key open whatever it names to this key_user, with @access?
  * Context: live section.
  */
-bool nhca_mkey_check_all(const struct nhca_party *party, u32 key, int access);
+bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access);
 
 /**
  * nhca_mkey_walk - show every key to @fn, for debugfs

@@ -64,7 +64,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 {
 	/* the reference on its table entry ends here; nobody copies to or from it any more */
 	nhca_mkey_del(&mr->mkey);
-	if (READ_ONCE(mr->lent))
+	if (READ_ONCE(mr->zcopied))
 		mr_zcopy_wait(mr);
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
@@ -154,7 +154,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_USER;
-	mr->lend = true;
+	mr->zcopy_ok = true;
 	/* no bytes, no pages: the key opens nothing, and operations of no bytes ask no key */
 	if (!length)
 		goto start;
@@ -217,7 +217,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	struct nhca_mkey *mk = &mr->mkey;
-	bool lent;
+	bool zcopied;
 	int err;
 
 	if (!mr_pinned(mr))
@@ -236,8 +236,8 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 		return err;
 	}
 	nhca_mkey_shut_end(mk);
-	lent = mr->lent;
-	mr->lent = false;
+	zcopied = mr->zcopied;
+	mr->zcopied = false;
 	mk->access = access;
 	mk->pd = pd;
 	mr->tces.owner.id = (uintptr_t)pd;
@@ -245,7 +245,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	spin_unlock_bh(&mk->lock);
 
 	/* what left by the old rights */
-	if (lent)
+	if (zcopied)
 		mr_zcopy_wait(mr);
 	return 0;
 }
@@ -263,7 +263,7 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_DMA;
 	mr->kind = NHCA_MR_ALL;
-	mr->lend = true;
+	mr->zcopy_ok = true;
 	nhca_mr_start(mr, 0, U64_MAX);
 	return &mr->ibmr;
 }

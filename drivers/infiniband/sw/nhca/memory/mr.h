@@ -74,8 +74,8 @@ struct nhca_next {
  *           of what is not for fast registration: 0
  * @next:    of fast registration (memory/fast.c); has a lock of its own; owned
  * @windows: bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
- * @lent:    pages of it have gone to the network stack by reference
- * @lend:    may they? not if its memory can be taken away from softirq or by others
+ * @zcopied:    pages of it have gone to the network stack by reference
+ * @zcopy_ok:    may they? not if its memory can be taken away from softirq or by others
  *           than its owner (fast registration, on-demand pages, dma-bufs)
  * @odp:     on-demand region (memory/odp.c); owned
  * @dmabuf:  imported buffer (memory/dmabuf.c); owned
@@ -94,8 +94,8 @@ struct nhca_mr {
 	u32 max_pieces;
 	struct nhca_next *next;
 	atomic_t windows;
-	bool lent;
-	bool lend;
+	bool zcopied;
+	bool zcopy_ok;
 	struct nhca_odp *odp;
 	struct nhca_dmabuf *dmabuf;
 	void *linear;

@@ -123,7 +123,7 @@ void nhca_mw_fini(struct nhca_mw *mw)
 	spin_unlock_bh(&mw->mkey.lock);
 }
 
-void nhca_mw_qp_gone(const struct nhca_party *party)
+void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 {
 	HLIST_HEAD(mine);
 	struct hlist_node *next;
@@ -131,11 +131,11 @@ void nhca_mw_qp_gone(const struct nhca_party *party)
 	struct nhca_mw *mw;
 	u32 key;
 
-	NHCA_STUB(nhca_mw_qp_gone, party);
+	NHCA_STUB(nhca_mw_qp_gone, key_user);
 	/* off the table at once: what is bound meanwhile is another QP's */
 	spin_lock_bh(&mw_by_qp_lock);
-	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, party->qpn) {
-		if (mw->mkey.qpn != party->qpn)
+	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, key_user->qpn) {
+		if (mw->mkey.qpn != key_user->qpn)
 			continue;
 		hash_del(&mw->by_qp);
 		hlist_add_head(&mw->by_qp, &mine);
@@ -151,7 +151,7 @@ void nhca_mw_qp_gone(const struct nhca_party *party)
 		if (mk) {
 			spin_lock(&mk->lock);
 			if (mk->type != NHCA_MKEY_MR && mk->type != NHCA_MKEY_MW1 &&
-			    mk->valid && mk->qpn == party->qpn)
+			    mk->valid && mk->qpn == key_user->qpn)
 				mw_unbind(mkey_mw(mk));
 			spin_unlock(&mk->lock);
 			nhca_mkey_put(mk);
@@ -177,7 +177,7 @@ static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wq
 }
 
 /* What can be said without the region. */
-static int mw_check(const struct nhca_party *party, const struct nhca_mkey *mk,
+static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey *mk,
 		    const struct nhca_send_wqe *wqe)
 {
 	u32 key = wqe->mw.mw_rkey, new_key = mw_new_key(mk, wqe);
@@ -186,7 +186,7 @@ static int mw_check(const struct nhca_party *party, const struct nhca_mkey *mk,
 	if (wqe->mw.access & ~NHCA_MW_ACCESS)
 		return -EINVAL;
 	/* C10-72: one domain for QP, window and region */
-	if (mk->pd != party->pd)
+	if (mk->pd != key_user->pd)
 		return -EACCES;
 
 	if (mk->type == NHCA_MKEY_MW1) {
@@ -243,10 +243,10 @@ unlock:
 }
 
 /* The window is closed and counted at @rk, which therefore stays as it is. */
-static void mw_open(const struct nhca_party *party, struct nhca_mkey *mk, struct nhca_mkey *rk,
+static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk, struct nhca_mkey *rk,
 		    const struct nhca_send_wqe *wqe)
 {
-	mk->qpn = party->qpn;
+	mk->qpn = key_user->qpn;
 	mk->access = wqe->mw.access & NHCA_REMOTE_ACCESS;
 	mk->va = wqe->mw.access & IB_ZERO_BASED ? 0 : wqe->mw.addr;
 	mk->length = wqe->mw.length;
@@ -257,7 +257,7 @@ static void mw_open(const struct nhca_party *party, struct nhca_mkey *mk, struct
 		mw_qp_link(mkey_mw(mk));
 }
 
-int nhca_mw_bind(const struct nhca_party *party, const struct nhca_send_wqe *wqe)
+int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
 {
 	struct nhca_mkey *mk, *rk = NULL;
 	int err = -EINVAL;
@@ -275,13 +275,13 @@ int nhca_mw_bind(const struct nhca_party *party, const struct nhca_send_wqe *wqe
 	}
 
 	spin_lock(&mk->lock);
-	err = mw_check(party, mk, wqe);
+	err = mw_check(key_user, mk, wqe);
 	if (!err && rk)
 		err = mw_take(rk, mk, wqe);
 	if (!err) {
 		mw_unbind(mkey_mw(mk));
 		if (rk)
-			mw_open(party, mk, rk, wqe);
+			mw_open(key_user, mk, rk, wqe);
 		else
 			WRITE_ONCE(mk->key, mw_new_key(mk, wqe));
 		mkey_mw(mk)->ibmw.rkey = mk->key;
@@ -297,7 +297,7 @@ put_window:
 
 /* ---- invalidate ---- */
 
-static int mkey_invalidate(const struct nhca_party *party, u32 key, bool regions, int access)
+static int mkey_invalidate(const struct nhca_key_user *key_user, u32 key, bool regions, int access)
 {
 	struct nhca_mkey *mk = nhca_mkey_get(key);
 	int err = -EINVAL;
@@ -312,17 +312,17 @@ static int mkey_invalidate(const struct nhca_party *party, u32 key, bool regions
 		/* o10-37.2.26: closed by binding them to nothing */
 		break;
 	case NHCA_MKEY_MW2B:
-		if (mk->pd != party->pd)
+		if (mk->pd != key_user->pd)
 			break;
 		fallthrough;
 	case NHCA_MKEY_MW2A:
-		if (mk->qpn != party->qpn)
+		if (mk->qpn != key_user->qpn)
 			break;
 		mw_unbind(mkey_mw(mk));
 		err = 0;
 		break;
 	case NHCA_MKEY_MR:
-		if (!regions || mk->pd != party->pd || !nhca_mr_is_fast(mk->mr) ||
+		if (!regions || mk->pd != key_user->pd || !nhca_mr_is_fast(mk->mr) ||
 		    (access && !(mk->access & access)) || atomic_read(&mk->mr->windows))
 			break;
 		nhca_mkey_close(mk);
@@ -335,12 +335,12 @@ unlock:
 	return err;
 }
 
-int nhca_local_inv(const struct nhca_party *party, u32 key, bool user)
+int nhca_local_inv(const struct nhca_key_user *key_user, u32 key, bool user)
 {
-	return mkey_invalidate(party, key, !user, 0);
+	return mkey_invalidate(key_user, key, !user, 0);
 }
 
-int nhca_remote_inv(const struct nhca_party *party, u32 rkey)
+int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey)
 {
-	return mkey_invalidate(party, rkey, true, NHCA_REMOTE_ACCESS);
+	return mkey_invalidate(key_user, rkey, true, NHCA_REMOTE_ACCESS);
 }

@@ -48,12 +48,12 @@ static struct nhca_bucket *rkm_bucket(u32 key)
 }
 
 /* A mark is a hold without a domain, so no sweep takes it for one of its own. */
-static bool rkm_is_mark(const struct nhca_hold *h)
+static bool rkm_is_mark(const struct nhca_rkey_ref *h)
 {
 	return !h->pd;
 }
 
-void nhca_rkm_hold(struct nhca_hold *h)
+void nhca_rkm_get(struct nhca_rkey_ref *h)
 {
 	struct nhca_bucket *b = rkm_bucket(h->key);
 
@@ -71,7 +71,7 @@ void nhca_rkm_hold(struct nhca_hold *h)
  * when the lock is free, so the caller may then do with it what it likes.  No sweep has
  * anything to do with a hold that is not held.
  */
-void nhca_rkm_release(struct nhca_hold *h)
+void nhca_rkm_put(struct nhca_rkey_ref *h)
 {
 	struct nhca_bucket *b;
 
@@ -86,7 +86,7 @@ void nhca_rkm_release(struct nhca_hold *h)
 }
 
 /* The next to look at: behind the mark, which is taken up, or the first.  Lock held. */
-static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_hold *mark)
+static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {
 	struct hlist_node *next = b->holds.first;
 
@@ -128,7 +128,7 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)
 	 */
 	raw_spin_lock_bh(&b->lock);
 	for (node = rkm_resume(b, &s->mark); node; node = next) {
-		struct nhca_hold *h = hlist_entry(node, struct nhca_hold, node);
+		struct nhca_rkey_ref *h = hlist_entry(node, struct nhca_rkey_ref, node);
 
 		if (seen && rkm_give_way(b, seen, stride)) {
 			hlist_add_before(&s->mark.node, node);
@@ -159,15 +159,15 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
 }
 
 /* Return: there is more. */
-static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_hold *mark,
-			  void (*fn)(const struct nhca_hold *h, void *arg), void *arg)
+static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_rkey_ref *mark,
+			  void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {
 	unsigned int seen = 0;
 	struct hlist_node *node;
 
 	raw_spin_lock_bh(&b->lock);
 	for (node = rkm_resume(b, mark); node; node = node->next) {
-		const struct nhca_hold *h = hlist_entry(node, struct nhca_hold, node);
+		const struct nhca_rkey_ref *h = hlist_entry(node, struct nhca_rkey_ref, node);
 
 		if (seen && rkm_give_way(b, seen, NHCA_RKM_STRIDE)) {
 			hlist_add_before(&mark->node, node);
@@ -181,9 +181,9 @@ static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_hold *mark,
 	return node;
 }
 
-void nhca_rkm_walk(void (*fn)(const struct nhca_hold *h, void *arg), void *arg)
+void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {
-	struct nhca_hold mark = {};
+	struct nhca_rkey_ref mark = {};
 	u32 i;
 
 	for (i = 0; i <= rkm.mask; i++)

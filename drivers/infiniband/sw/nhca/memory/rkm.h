@@ -19,7 +19,7 @@ struct ib_pd;
 struct nhca_mr;
 
 /**
- * struct nhca_hold - a remote key in use by an operation of a QP
+ * struct nhca_rkey_ref - a remote key in use by an operation of a QP
  * @node:  in its bucket, under the bucket's lock; unhashed if the hold is not in use
  *         or was swept
  * @held:  by its owner and not released; the owner's alone
@@ -30,7 +30,7 @@ struct nhca_mr;
  * @mr:    the memory behind it, good while @valid (looked at in a live section)
  * @off:   where in @mr the operation's address range begins
  */
-struct nhca_hold {
+struct nhca_rkey_ref {
 	struct hlist_node node;
 	bool held;
 	bool valid;
@@ -42,25 +42,25 @@ struct nhca_hold {
 };
 
 /**
- * nhca_rkm_hold - note that an operation uses a key
+ * nhca_rkm_get - note that an operation uses a key
  * @h: pd, key, qpn, mr and off are set; not in use; all zero before its first use
  * The receive side has priority: a sweep that is under way lets it in between.
- * Whoever opens a key does so in this order: nhca_rkm_hold(), then look (again)
+ * Whoever opens a key does so in this order: nhca_rkm_get(), then look (again)
  * whether the key is still open, in one live section; a sweep comes after the key was
  * closed.  So either the sweep finds the hold, or the look finds the key closed.
  * Context: BH disabled.
  */
-void nhca_rkm_hold(struct nhca_hold *h);
+void nhca_rkm_get(struct nhca_rkey_ref *h);
 
 /**
- * nhca_rkm_release - the operation is over; fine if it was swept, or never held, and then
+ * nhca_rkm_put - the operation is over; fine if it was swept, or never held, and then
  * costs nothing
  * Context: BH disabled; calls for one hold are serialised by its owner.
  */
-void nhca_rkm_release(struct nhca_hold *h);
+void nhca_rkm_put(struct nhca_rkey_ref *h);
 
 /* May the operation go on?  Ask in the live section in which the bytes move. */
-static inline bool nhca_hold_valid(const struct nhca_hold *h)
+static inline bool nhca_rkey_ref_valid(const struct nhca_rkey_ref *h)
 {
 	return READ_ONCE(h->valid);
 }
@@ -84,7 +84,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key);
  * @revoked: holds so far
  */
 struct nhca_sweep {
-	struct nhca_hold mark;
+	struct nhca_rkey_ref mark;
 	struct ib_pd *pd;
 	u32 key;
 	unsigned int revoked;
@@ -110,7 +110,7 @@ u32 nhca_rkm_bucket(u32 key);
  * Context: process, may sleep; @fn is called with a bucket's lock held, a raw one: it
  * takes no other lock.  Holds that come or go meanwhile are shown or not.
  */
-void nhca_rkm_walk(void (*fn)(const struct nhca_hold *h, void *arg), void *arg);
+void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg);
 
 int nhca_rkm_init(void);
 void nhca_rkm_exit(void);

@@ -102,7 +102,7 @@ static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx
 				  const struct nhca_iter *it, const struct nhca_seg *seg)
 {
 	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
-	    !nhca_iter_lend(it))
+	    !nhca_iter_zcopy(it))
 		return false;
 	if (!b->zcopy) {
 		b->zcopy = nhca_zcopy_new(tx->flow);
@@ -199,7 +199,7 @@ static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct
 
 	ps->n = 0;
 	ps->zcopied = 0;
-	ps->icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE);
+	ps->icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC);
 
 	if (tx->payload <= NHCA_COPY_BREAK) {
 		p = nhca_piece_new(ps, hdr_len + tx->payload + tail_len);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What fault injection does to packets on their way out and in: one at a time, each in an skb of
- * its own.  Those that are delayed or overtaken wait in the limbo of their device.
+ * its own.  Those that are delayed or overtaken wait in the delayq of their device.
  */
 #include <linux/hrtimer.h>
 #include <linux/ip.h>
@@ -15,18 +15,18 @@
 #include "xmit.h"
 
 /* packets of a device that may be held back; those behind are lost */
-#define NHCA_LIMBO_MAX		4096
+#define NHCA_DELAYQ_MAX		4096
 /* what is to be overtaken and is not, because nothing comes, goes on after so long */
 #define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
 
 /**
- * struct nhca_limbo - packets of a device that are held back
+ * struct nhca_delayq - packets of a device that are held back
  * @dev:   the device
  * @lock:  BH disabled; protects @held
  * @held:  with a struct nhca_held each, in the order in which they came
  * @timer: at the time of the first that is due
  */
-struct nhca_limbo {
+struct nhca_delayq {
 	struct nhca_dev *dev;
 	/* BH disabled; @held */
 	spinlock_t lock;
@@ -56,7 +56,7 @@ static struct nhca_held *held_of(struct sk_buff *skb)
 }
 
 /* @lock is held. */
-static void limbo_arm(struct nhca_limbo *l)
+static void delayq_arm(struct nhca_delayq *l)
 {
 	ktime_t first = KTIME_MAX;
 	struct sk_buff *skb;
@@ -67,10 +67,10 @@ static void limbo_arm(struct nhca_limbo *l)
 		hrtimer_start(&l->timer, first, HRTIMER_MODE_ABS_SOFT);
 }
 
-static void limbo_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool in,
-		       const struct nhca_strike *s)
+static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool in,
+			const struct nhca_fault_hit *s)
 {
-	struct nhca_limbo *l = dev->limbo;
+	struct nhca_delayq *l = dev->delayq;
 	struct nhca_held *h = held_of(skb);
 	bool reorder = s->kind == NHCA_FAULT_REORDER;
 
@@ -80,19 +80,19 @@ static void limbo_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool 
 	h->behind = reorder ? s->arg : 0;
 	h->in = in;
 	spin_lock(&l->lock);
-	if (skb_queue_len(&l->held) < NHCA_LIMBO_MAX) {
+	if (skb_queue_len(&l->held) < NHCA_DELAYQ_MAX) {
 		__skb_queue_tail(&l->held, skb);
 		skb = NULL;
 	}
-	limbo_arm(l);
+	delayq_arm(l);
 	spin_unlock(&l->lock);
 	kfree_skb(skb);
 }
 
 /* A packet of @qpn went by: those that were to come behind it, to @later. */
-static void limbo_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
+static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {
-	struct nhca_limbo *l = dev->limbo;
+	struct nhca_delayq *l = dev->delayq;
 	struct sk_buff *skb, *next;
 	struct nhca_held *h;
 
@@ -148,7 +148,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 {
 	struct nhca_dev *dev = tx->dev;
 	struct sk_buff_head later;
-	struct nhca_strike s;
+	struct nhca_fault_hit s;
 	struct sk_buff *copy;
 
 	__skb_queue_head_init(&later);
@@ -159,7 +159,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 		return;
 	case NHCA_FAULT_DELAY:
 	case NHCA_FAULT_REORDER:
-		limbo_hold(dev, skb, tx->who->qpn, false, &s);
+		delayq_hold(dev, skb, tx->who->qpn, false, &s);
 		return;
 	case NHCA_FAULT_CORRUPT:
 		if (!faults_corrupt(skb, s.dice)) {
@@ -176,14 +176,14 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 		break;
 	}
 	nhca_send(dev, tx->who, tx->av, tx->flow, skb, 1, tx->payload, 0);
-	limbo_passed(dev, tx->who->qpn, false, &later);
+	delayq_passed(dev, tx->who->qpn, false, &later);
 	while ((skb = __skb_dequeue(&later)))
 		faults_out(dev, skb);
 }
 
 /* ---- in ---- */
 
-void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_strike *s)
+void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_hit *s)
 {
 	if (nhca_inject_down(dev))
 		s->kind = NHCA_FAULT_DROP;
@@ -191,13 +191,13 @@ void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_strike
 		nhca_inject_ask(dev, NHCA_AT_RECEIVE, qpn, opcode, s);
 }
 
-void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_strike *s,
+void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_hit *s,
 			 struct sk_buff *skb, struct sk_buff_head *later)
 {
 	switch (s->kind) {
 	case NHCA_FAULT_DELAY:
 	case NHCA_FAULT_REORDER:
-		limbo_hold(dev, skb, qpn, true, s);
+		delayq_hold(dev, skb, qpn, true, s);
 		return;
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
@@ -212,14 +212,14 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_strike
 
 void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later)
 {
-	limbo_passed(dev, qpn, true, later);
+	delayq_passed(dev, qpn, true, later);
 }
 
-/* ---- the limbo ---- */
+/* ---- the delayq ---- */
 
-static enum hrtimer_restart limbo_timer(struct hrtimer *timer)
+static enum hrtimer_restart delayq_timer(struct hrtimer *timer)
 {
-	struct nhca_limbo *l = container_of(timer, struct nhca_limbo, timer);
+	struct nhca_delayq *l = container_of(timer, struct nhca_delayq, timer);
 	struct sk_buff *skb, *next;
 	struct sk_buff_head due;
 	ktime_t now = ktime_get();
@@ -232,7 +232,7 @@ static enum hrtimer_restart limbo_timer(struct hrtimer *timer)
 		__skb_unlink(skb, &l->held);
 		__skb_queue_tail(&due, skb);
 	}
-	limbo_arm(l);
+	delayq_arm(l);
 	spin_unlock(&l->lock);
 
 	rcu_read_lock();
@@ -248,23 +248,23 @@ static enum hrtimer_restart limbo_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-int nhca_limbo_create(struct nhca_dev *dev)
+int nhca_delayq_create(struct nhca_dev *dev)
 {
-	struct nhca_limbo *l = kzalloc(sizeof(*l), GFP_KERNEL);
+	struct nhca_delayq *l = kzalloc(sizeof(*l), GFP_KERNEL);
 
 	if (!l)
 		return -ENOMEM;
 	l->dev = dev;
 	spin_lock_init(&l->lock);
 	__skb_queue_head_init(&l->held);
-	hrtimer_setup(&l->timer, limbo_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	dev->limbo = l;
+	hrtimer_setup(&l->timer, delayq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	dev->delayq = l;
 	return 0;
 }
 
-void nhca_limbo_destroy(struct nhca_dev *dev)
+void nhca_delayq_destroy(struct nhca_dev *dev)
 {
-	struct nhca_limbo *l = dev->limbo;
+	struct nhca_delayq *l = dev->delayq;
 
 	if (!l)
 		return;

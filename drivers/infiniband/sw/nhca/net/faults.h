@@ -28,7 +28,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb);
  *          takes a copy, for nhca_faults_rx_copy()
  * Context: softirq.
  */
-void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_strike *s);
+void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_hit *s);
 
 /**
  * nhca_faults_rx_copy - do what @s says to the copy of an arrived packet
@@ -36,7 +36,7 @@ void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_strike
  * @later: gets it if it comes in behind those before it; else it comes in when its time is there
  * Context: softirq.
  */
-void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_strike *s,
+void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_hit *s,
 			 struct sk_buff *skb, struct sk_buff_head *later);
 
 /**

@@ -67,7 +67,7 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 		return err;
 	csum = csum_block_add(csum, sum, hdr_len);
 
-	if (!(tx->hdr->notice & NHCA_NOTICE_BARE))
+	if (!(tx->hdr->caps & NHCA_CAP_NO_ICRC))
 		crc = nhca_icrc_more(crc, p + hdr_len, tx->payload);
 	nhca_tail_encode(tx->hdr, crc, p + off);
 	csum = csum_block_add(csum, csum_partial(p + off, tail_len, 0), off);
@@ -112,7 +112,7 @@ int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 		return -ENOMEM;
 	p = skb_put(skb, bytes);
 	hdr_len = nhca_hdr_encode(tx->hdr, p);
-	if (!(tx->hdr->notice & NHCA_NOTICE_BARE))
+	if (!(tx->hdr->caps & NHCA_CAP_NO_ICRC))
 		crc = nhca_icrc_head(b->skb, p, hdr_len, bytes, b->packets);
 	err = nhca_linear_fill(skb, tx, it, p, crc);
 	if (err)

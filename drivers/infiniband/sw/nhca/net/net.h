@@ -270,7 +270,7 @@ struct nhca_burst;
  *           (UC, UD), and for retransmissions (a source that changes under us
  *           would fail its ICRC for ever)
  * @sum:     with a UDP checksum, which the peer verifies: with it packets may travel in batches,
- *           and do without an ICRC if @hdr says so (NHCA_NOTICE_BARE)
+ *           and do without an ICRC if @hdr says so (NHCA_CAP_NO_ICRC)
  * @fault:   where to wait if the payload is not in memory, or NULL
  * @ahead:   bytes of the message that will follow @payload in the same buffer
  * @zcopied: set by nhca_xmit() and nhca_burst_run(), 0 before: bytes of payload that went by
@@ -397,7 +397,7 @@ bool nhca_insists_icrc(void);
 /**
  * nhca_rx_intact - is the packet as it was sent?  Nothing of it is believed before.
  * @rx:   the packet; @rx->alike.bare then says by what it was found intact
- * @bare: it may do without an ICRC, if its UDP checksum holds and it says so (NHCA_NOTICE_BARE)
+ * @bare: it may do without an ICRC, if its UDP checksum holds and it says so (NHCA_CAP_NO_ICRC)
  * Context: softirq.
  */
 bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
@@ -411,7 +411,7 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
- * nhca_rx_acks - does a packet acknowledge, besides what it is (NHCA_NOTICE_ACKS)?
+ * nhca_rx_acks - does a packet acknowledge, besides what it is (NHCA_CAP_ACKS)?
  * @rx:  found intact by nhca_rx_intact()
  * @psn: up to which
  * Context: softirq.
@@ -465,10 +465,10 @@ void nhca_rx_next(struct nhca_rx *rx);
 /* ---- faults.c: packets that fault injection holds back ---- */
 
 /**
- * nhca_limbo_create - a place for them, in @dev; process.  Return: 0 or -ENOMEM.
- * nhca_limbo_destroy - forget them; no packet comes or goes any more; process
+ * nhca_delayq_create - a place for them, in @dev; process.  Return: 0 or -ENOMEM.
+ * nhca_delayq_destroy - forget them; no packet comes or goes any more; process
  */
-int nhca_limbo_create(struct nhca_dev *dev);
-void nhca_limbo_destroy(struct nhca_dev *dev);
+int nhca_delayq_create(struct nhca_dev *dev);
+void nhca_delayq_destroy(struct nhca_dev *dev);
 
 #endif /* NHCA_NET_H */

@@ -271,7 +271,7 @@ static struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 {
 	struct sk_buff_head later;
-	struct nhca_strike s = {};
+	struct nhca_fault_hit s = {};
 	struct nhca_dev *dev;
 	struct sk_buff *skb;
 	u8 bth[NHCA_BTH_LEN];
@@ -455,9 +455,9 @@ bool nhca_insists_icrc(void)
 /* May it do without an ICRC? */
 static bool nhca_rx_is_bare(const struct nhca_rx *rx)
 {
-	const u8 bits = NHCA_NOTICE_BARE | NHCA_NOTICE_FOREIGN;
+	const u8 bits = NHCA_CAP_NO_ICRC | NHCA_CAP_FOREIGN;
 
-	return (rx->hdr.notice & bits) == NHCA_NOTICE_BARE && !nhca_insists_icrc() &&
+	return (rx->hdr.caps & bits) == NHCA_CAP_NO_ICRC && !nhca_insists_icrc() &&
 	       nhca_rx_sum_ok(rx);
 }
 
@@ -487,7 +487,7 @@ bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn)
 {
 	__be32 tail;
 
-	if (!(rx->hdr.notice & NHCA_NOTICE_ACKS) || !rx->alike.bare || nhca_rx_tail(rx, &tail))
+	if (!(rx->hdr.caps & NHCA_CAP_ACKS) || !rx->alike.bare || nhca_rx_tail(rx, &tail))
 		return false;
 	*psn = be32_to_cpu(tail) & NHCA_PSN_MASK;
 	return true;
@@ -500,7 +500,7 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 	/* a NIC has seen it: it has been on a wire */
 	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
-	return rx->alike.bare && !(rx->hdr.notice & NHCA_NOTICE_ACKS) && !nhca_rx_tail(rx, mark);
+	return rx->alike.bare && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);
 }
 
 /*

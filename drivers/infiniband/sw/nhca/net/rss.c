@@ -66,6 +66,6 @@ struct nhca_qp *nhca_rss_pick(const struct nhca_rss *rss, const struct sk_buff *
 {
 	struct nhca_steer_key what;
 
-	nhca_steer_look(skb, &what);
+	nhca_steer_parse(skb, &what);
 	return rss->queue[nhca_rss_hash(rss->key, rss->fields, &what) & rss->mask];
 }

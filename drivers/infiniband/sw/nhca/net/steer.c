@@ -53,7 +53,7 @@ struct nhca_steer {
 
 /* ---- what a frame is ---- */
 
-static void nhca_steer_look_ports(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+static void nhca_steer_parse_ports(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
 {
 	const __be16 *p;
 	__be16 buf[2];
@@ -67,7 +67,7 @@ static void nhca_steer_look_ports(const struct sk_buff *skb, int off, struct nhc
 	key->dport = p[1];
 }
 
-static void nhca_steer_look_ip4(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+static void nhca_steer_parse_ip4(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
 {
 	const struct iphdr *iph;
 	struct iphdr buf;
@@ -85,10 +85,10 @@ static void nhca_steer_look_ip4(const struct sk_buff *skb, int off, struct nhca_
 	if (iph->frag_off & htons(IP_MF))
 		key->flags |= IB_IPV4_MORE_FRAG;
 	if (!(iph->frag_off & htons(IP_OFFSET)))
-		nhca_steer_look_ports(skb, off + iph->ihl * 4, key);
+		nhca_steer_parse_ports(skb, off + iph->ihl * 4, key);
 }
 
-static void nhca_steer_look_ip6(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
+static void nhca_steer_parse_ip6(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
 {
 	const struct ipv6hdr *ip6h;
 	struct ipv6hdr buf;
@@ -105,10 +105,10 @@ static void nhca_steer_look_ip6(const struct sk_buff *skb, int off, struct nhca_
 	key->proto = ip6h->nexthdr;
 	off = ipv6_skip_exthdr(skb, off + sizeof(*ip6h), &key->proto, &frag);
 	if (off >= 0 && !(frag & htons(IP6_OFFSET)))
-		nhca_steer_look_ports(skb, off, key);
+		nhca_steer_parse_ports(skb, off, key);
 }
 
-void nhca_steer_look(const struct sk_buff *skb, struct nhca_steer_key *key)
+void nhca_steer_parse(const struct sk_buff *skb, struct nhca_steer_key *key)
 {
 	int off = skb_network_offset(skb);
 	const struct vlan_hdr *vh;
@@ -129,9 +129,9 @@ void nhca_steer_look(const struct sk_buff *skb, struct nhca_steer_key *key)
 		off += VLAN_HLEN;
 	}
 	if (key->type == htons(ETH_P_IP))
-		nhca_steer_look_ip4(skb, off, key);
+		nhca_steer_parse_ip4(skb, off, key);
 	else if (key->type == htons(ETH_P_IPV6))
-		nhca_steer_look_ip6(skb, off, key);
+		nhca_steer_parse_ip6(skb, off, key);
 }
 
 bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer_key *key)
@@ -205,7 +205,7 @@ __maybe_unused static bool nhca_steer_in(const struct nhca_steer *steer, struct 
 	struct nhca_steer_key key;
 	struct sk_buff *copy;
 
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	list_for_each_entry_rcu(rule, &steer->rules, list) {
 		if (!nhca_steer_fits(rule, &key))
 			continue;
@@ -349,7 +349,7 @@ static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buf
 
 	if (likely(list_empty_careful(&steer->rules)))
 		return false;
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	list_for_each_entry_rcu(rule, &steer->rules, list) {
 		if (!nhca_steer_fits(rule, &key))
 			continue;

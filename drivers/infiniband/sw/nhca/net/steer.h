@@ -95,12 +95,12 @@ void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 void nhca_steer_insert(struct list_head *rules, struct nhca_steer_rule *rule);
 
 /**
- * nhca_steer_look - what rules can look at
+ * nhca_steer_parse - what rules can look at
  * @skb: with its MAC and network headers set, at whichever its data begins
  * @key: what the frame does not have is 0
  * Context: any.
  */
-void nhca_steer_look(const struct sk_buff *skb, struct nhca_steer_key *key);
+void nhca_steer_parse(const struct sk_buff *skb, struct nhca_steer_key *key);
 
 /* do the two agree in the bits of the rule's mask?  Any context. */
 bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer_key *key);

@@ -160,7 +160,7 @@ static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *
 			       struct nhca_zcopy **z)
 {
 	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
-	    !nhca_iter_lend(tx->it))
+	    !nhca_iter_zcopy(tx->it))
 		return false;
 	if (!*z)
 		*z = nhca_zcopy_new(tx->flow);
@@ -484,7 +484,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
-	struct nhca_seal seal = { .icrc = !(tx->hdr->notice & NHCA_NOTICE_BARE) };
+	struct nhca_seal seal = { .icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC) };
 	struct dst_entry *dst;
 	struct sk_buff *skb;
 	enum nhca_build_how how = NHCA_BUILD_FRAGS;

@@ -20,7 +20,7 @@
 /* What a packet without an ICRC has in its place, as it lies in the packet */
 static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 {
-	return h->notice & NHCA_NOTICE_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
+	return h->caps & NHCA_CAP_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
 }
 
 /* Pad and ICRC, or what is in its place, into @p.  @crc: over all that is before them */
@@ -29,7 +29,7 @@ static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 	__le32 icrc = nhca_bare_tail(h);
 
 	memset(p, 0, h->pad);
-	if (!(h->notice & NHCA_NOTICE_BARE))
+	if (!(h->caps & NHCA_CAP_NO_ICRC))
 		icrc = nhca_icrc_finish(nhca_icrc_more(crc, p, h->pad));
 	memcpy(p + h->pad, &icrc, sizeof(icrc));
 }

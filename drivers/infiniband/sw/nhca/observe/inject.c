@@ -59,7 +59,7 @@ static void framework_init(struct nhca_inject *inj)
 	inj->attr = initial;
 }
 
-static bool framework_strikes(struct nhca_inject *inj)
+static bool framework_hits(struct nhca_inject *inj)
 {
 	return should_fail(&inj->attr, 1);
 }
@@ -73,7 +73,7 @@ static void framework_init(struct nhca_inject *inj)
 {
 }
 
-static bool framework_strikes(struct nhca_inject *inj)
+static bool framework_hits(struct nhca_inject *inj)
 {
 	return false;
 }
@@ -265,7 +265,7 @@ bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points)
 	return (READ_ONCE(inj->points) & points) || READ_ONCE(inj->down);
 }
 
-/* The rule looks at this thing: does it strike it? */
+/* The rule looks at this thing: does it hit it? */
 static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
 			   unsigned long *n)
 {
@@ -279,14 +279,14 @@ static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 str
 	if (xa_is_err(xa_store(&r->counts, stream, xa_mk_value(*n + 1), GFP_ATOMIC)))
 		return false;
 	r->seen++;
-	if (r->framework ? !framework_strikes(inj) : !nhca_rule_strikes(r, stream, *n))
+	if (r->framework ? !framework_hits(inj) : !nhca_rule_hits(r, stream, *n))
 		return false;
 	r->struck++;
 	return true;
 }
 
 enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
-				     u8 opcode, struct nhca_strike *s)
+				     u8 opcode, struct nhca_fault_hit *s)
 {
 	struct nhca_inject *inj = dev->inject;
 	struct nhca_rule *r;

@@ -24,12 +24,12 @@ DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 			 BIT(NHCA_AT_BUFFER))
 
 /**
- * struct nhca_strike - what a rule has decided
+ * struct nhca_fault_hit - what a rule has decided
  * @kind: NHCA_FAULT_NONE: nothing
  * @arg:  of the rule
  * @dice: bits to choose by, which repeat as the decision does
  */
-struct nhca_strike {
+struct nhca_fault_hit {
 	enum nhca_fault_kind kind;
 	u32 arg;
 	u32 dice;
@@ -99,11 +99,11 @@ bool nhca_inject_down(const struct nhca_dev *dev);
  * Return: @s->kind.
  */
 enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
-				     u8 opcode, struct nhca_strike *s);
+				     u8 opcode, struct nhca_fault_hit *s);
 
 /* nhca_inject_at() and nhca_inject_ask() */
 static inline bool nhca_inject(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn, u8 opcode,
-			       struct nhca_strike *s)
+			       struct nhca_fault_hit *s)
 {
 	return nhca_inject_at(dev, BIT(at)) && nhca_inject_ask(dev, at, qpn, opcode, s);
 }

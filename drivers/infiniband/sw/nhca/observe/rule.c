@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rules of fault injection: from words and back, whom they are for, and when they strike.
+ * Rules of fault injection: from words and back, whom they are for, and when they hit.
  */
 #include <linux/ctype.h>
 #include <linux/errno.h>
@@ -417,7 +417,7 @@ u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n)
 	return siphash_1u64(n, &key);
 }
 
-bool nhca_rule_strikes(const struct nhca_rule *r, u32 stream, unsigned long n)
+bool nhca_rule_hits(const struct nhca_rule *r, u32 stream, unsigned long n)
 {
 	if (r->every)
 		return n % r->every == r->every - 1;

@@ -122,9 +122,9 @@ u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n);
 
 /**
- * nhca_rule_strikes - does the rule strike the thing number @n, from 0, of its stream?
+ * nhca_rule_hits - does the rule hit the thing number @n, from 0, of its stream?
  * Not for rules with @framework.  That it may be spent is the caller's business.
  */
-bool nhca_rule_strikes(const struct nhca_rule *r, u32 stream, unsigned long n);
+bool nhca_rule_hits(const struct nhca_rule *r, u32 stream, unsigned long n);
 
 #endif /* NHCA_OBSERVE_RULE_H */

@@ -240,7 +240,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 				   __entry->payload = payload;
 				   __entry->opcode = h->opcode;
 				   __entry->ackreq = h->ackreq;
-				   __entry->acks = h->notice & NHCA_NOTICE_ACKS;
+				   __entry->acks = h->caps & NHCA_CAP_ACKS;
 		    ),
 		    TP_printk("dev %u qpn %#x: %s %s peer %#x psn %u packets %u payload %u%s%s",
 			      __entry->dev, __entry->qpn, nhca_show_service(__entry->opcode & 0xe0),

@@ -52,7 +52,7 @@ static u8 cq_armed(struct nhca_cq *cq)
 	return cq->armed | (cq->arm_seq != cq->arm_seq_acked ? cq->arm_seq & NHCA_ARM_MASK : 0);
 }
 
-void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res)
+void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 {
 	unsigned long flags;
 	u8 armed;
@@ -253,7 +253,7 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 
 static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 {
-	struct nhca_strike s __uninitialized;
+	struct nhca_fault_hit s __uninitialized;
 
 	/*
 	 * A consumer index that cannot be makes the ring look full: a hostile

@@ -181,6 +181,6 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
 
 /* what there is to be seen of it; any context */
-void nhca_cq_look(struct nhca_cq *cq, struct nhca_res_cq *res);
+void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res);
 
 #endif /* NHCA_CQ_H */

@@ -44,7 +44,7 @@ static int rwr_check(struct nhca_rwr *rwr)
 	return 0;
 }
 
-int nhca_rwq_take(struct nhca_rwq *q, struct nhca_rwr *rwr)
+int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr)
 {
 	const struct nhca_recv_wqe *wqe;
 	unsigned long flags;

@@ -50,7 +50,7 @@ int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge, struct nhca_ring_
 void nhca_rwq_free(struct nhca_rwq *q);
 
 /**
- * nhca_rwq_take - copy out and check the next receive request
+ * nhca_rwq_fetch - copy out and check the next receive request
  * @q: the queue
  * @rwr: room for @q->max_sge elements
  *
@@ -59,7 +59,7 @@ void nhca_rwq_free(struct nhca_rwq *q);
  * valid).
  * Context: any; takes @q->lock.
  */
-int nhca_rwq_take(struct nhca_rwq *q, struct nhca_rwr *rwr);
+int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
 
 /**
  * nhca_rwq_post - post for a kernel consumer

@@ -50,7 +50,7 @@ static bool srq_breaks(struct nhca_srq *srq)
 	return first;
 }
 
-void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res)
+void nhca_srq_dump(struct nhca_srq *srq, struct nhca_res_srq *res)
 {
 	*res = (struct nhca_res_srq) {
 		.size = sizeof(*res),
@@ -61,9 +61,9 @@ void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res)
 	};
 }
 
-int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr)
+int nhca_srq_fetch(struct nhca_srq *srq, struct nhca_rwr *rwr)
 {
-	int err = nhca_rwq_take(&srq->wq, rwr);
+	int err = nhca_rwq_fetch(&srq->wq, rwr);
 
 	if (unlikely(err == -EPROTO)) {
 		if (srq_breaks(srq))

@@ -36,12 +36,12 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 }
 
 /**
- * nhca_srq_take - nhca_rwq_take() on an SRQ, plus its limit and error events
- * Context: any.  Return: as nhca_rwq_take().
+ * nhca_srq_fetch - nhca_rwq_fetch() on an SRQ, plus its limit and error events
+ * Context: any.  Return: as nhca_rwq_fetch().
  */
-int nhca_srq_take(struct nhca_srq *srq, struct nhca_rwr *rwr);
+int nhca_srq_fetch(struct nhca_srq *srq, struct nhca_rwr *rwr);
 
 /* what there is to be seen of it; any context */
-void nhca_srq_look(struct nhca_srq *srq, struct nhca_res_srq *res);
+void nhca_srq_dump(struct nhca_srq *srq, struct nhca_res_srq *res);
 
 #endif /* NHCA_SRQ_H */

@@ -78,7 +78,7 @@ void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why
 	if (cmpxchg(&ch->reason, NHCA_CH_ERR_NONE, why) != NHCA_CH_ERR_NONE)
 		return;
 	/* work requests are flushed in the channel's turn */
-	nhca_turn_ready(ch, true);
+	nhca_drr_ready(ch, true);
 	if (why != NHCA_CH_ERR_MODIFIED)
 		channel_event(ch, IB_EVENT_QP_FATAL);
 }
@@ -105,7 +105,7 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /* the stack has given back packets, or a page is there: in any context */
 static void channel_kick(void *arg)
 {
-	nhca_turn_ready(arg, true);
+	nhca_drr_ready(arg, true);
 }
 
 /* ---- a device ---- */
@@ -115,7 +115,7 @@ static void engine_kicked(struct nhca_bh *bh)
 	struct nhca_rcxt_dev *rd = container_of(bh, struct nhca_rcxt_dev, engine);
 
 	rcu_read_lock();
-	nhca_turn_run(rd);
+	nhca_drr_run(rd);
 	rcu_read_unlock();
 }
 
@@ -388,8 +388,8 @@ static void channel_free(struct nhca_channel *ch)
 {
 	u32 i;
 
-	for (i = 0; i < NHCA_CH_WAYS; i++)
-		nhca_av_put(ch->ways[i]);
+	for (i = 0; i < NHCA_CH_PATHS; i++)
+		nhca_av_put(ch->paths[i]);
 	kfree(ch->writes);
 	kfree(ch->wqe);
 	nhca_fifo_destroy(&ch->fifo);
@@ -409,7 +409,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	ch->who = who;
 	ch->qpn = who->qpn;
 	ch->key = get_random_u64();
-	ch->party = (struct nhca_party) { .pd = ibqp->pd, .qpn = who->qpn };
+	ch->key_user = (struct nhca_key_user) { .pd = ibqp->pd, .qpn = who->qpn };
 	ch->rcxts.first = NHCA_RCXT_NONE;
 	ch->quantum = channel_quantum(quantum);
 	ch->threshold[false] = 1;
@@ -500,7 +500,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	struct nhca_sending *s, *next;
 
 	xa_erase(&nhca_channels, ch->qpn);
-	nhca_turn_close(ch);
+	nhca_drr_close(ch);
 	/* packets that had found it, and engines that had its turn: they use the flow */
 	synchronize_rcu_expedited();
 	/* the program gets its buffers back */
@@ -542,7 +542,7 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 	return 0;
 }
 
-unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info)
+unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info *info)
 {
 	int cpu, i;
 
@@ -576,7 +576,7 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 	spin_lock_bh(&ch->lock);
 	ch->told = false;
 	spin_unlock_bh(&ch->lock);
-	nhca_channel_look(ch, info);
+	nhca_channel_dump(ch, info);
 }
 
 void nhca_channel_exit(void)

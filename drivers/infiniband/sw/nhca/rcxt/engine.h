@@ -35,9 +35,9 @@
 /* answers of a channel that has failed which one turn forgets, and notices that it completes */
 #define NHCA_CH_FORGET		64u
 /* ways to peers that a channel remembers, for notices and answers */
-#define NHCA_CH_WAYS		8
+#define NHCA_CH_PATHS		8
 /* notices to peers that are not among them, of which one takes the place of an older peer */
-#define NHCA_CH_WAY_MISSES	64
+#define NHCA_CH_PATH_MISSES	64
 #define NHCA_RCXT_LOCKS		64
 
 /**
@@ -49,7 +49,7 @@
  * @tokens: for the addresses of peers, and from them
  * @mutex: channels come and go, acquire, and the device recovers
  * @channels: by nhca_channel.list, under @mutex
- * @ready_lock: irqsave; the two below, and nhca_channel.turn
+ * @ready_lock: irqsave; the two below, and nhca_channel.drr
  * @ready: channels that have something to send, first come first served
  * @engine: runs what could not run where it was noticed
  */
@@ -71,19 +71,19 @@ struct nhca_rcxt_dev {
 };
 
 /**
- * enum nhca_turn - a channel and the send engines
- * @NHCA_TURN_IDLE:    has nothing to send, or waits for what will kick it
- * @NHCA_TURN_READY:   in nhca_rcxt_dev.ready
- * @NHCA_TURN_RUNNING: an engine has it
- * @NHCA_TURN_AGAIN:   an engine has it, and more has come meanwhile
- * @NHCA_TURN_CLOSED:  no engine takes it any more
+ * enum nhca_drr_state - a channel and the send engines
+ * @NHCA_DRR_IDLE:    has nothing to send, or waits for what will kick it
+ * @NHCA_DRR_READY:   in nhca_rcxt_dev.ready
+ * @NHCA_DRR_RUNNING: an engine has it
+ * @NHCA_DRR_AGAIN:   an engine has it, and more has come meanwhile
+ * @NHCA_DRR_CLOSED:  no engine takes it any more
  */
-enum nhca_turn {
-	NHCA_TURN_IDLE = 0,
-	NHCA_TURN_READY,
-	NHCA_TURN_RUNNING,
-	NHCA_TURN_AGAIN,
-	NHCA_TURN_CLOSED,
+enum nhca_drr_state {
+	NHCA_DRR_IDLE = 0,
+	NHCA_DRR_READY,
+	NHCA_DRR_RUNNING,
+	NHCA_DRR_AGAIN,
+	NHCA_DRR_CLOSED,
 };
 
 /**
@@ -135,17 +135,17 @@ struct nhca_channel_counts {
 
 /**
  * struct nhca_channel - a channel
- * @ibqp, @dev, @who, @rd, @qpn, @key, @job, @party: constant
+ * @ibqp, @dev, @who, @rd, @qpn, @key, @job, @key_user: constant
  * @list:    in nhca_rcxt_dev.channels
  * @rcxts:   those that it has; the pool's lock
  * @reason:  enum nhca_channel_error; not 0: the error state
- * @turn, @ready: with the send engines: nhca_rcxt_dev.ready_lock
+ * @drr, @ready: with the send engines: nhca_rcxt_dev.ready_lock
  * @flow:    its packets in the stack
  * @fault:   where packet mode waits for on-demand pages
  * @quantum, @threshold: as modified; [0] of the send CQ, [1] of the receive CQ
  * @completed: completions so far, for @threshold
  *
- * @sq, @taken, @cons: send FIFO: entries that were taken, and that are done
+ * @sq, @fetched, @cons: send FIFO: entries that were taken, and that are done
  * @max_wr, @max_sge, @max_inline: as granted
  * @wqe:     copy of the work request that is looked at, with room for SGEs and inline bytes
  * @clock:   nhca_trace_clock() then
@@ -157,7 +157,7 @@ struct nhca_channel_counts {
  * @order:   the same that are under way, in the order of their places in the FIFO
  * @psn:     of the next packet
  * @burst:   packets of the turn, which leave at its end, or before one by another way
- * All these: whoever has its turn (NHCA_TURN_RUNNING).
+ * All these: whoever has its turn (NHCA_DRR_RUNNING).
  *
  * @lock:    what follows; short
  * @asked:   answers that no engine has looked at
@@ -165,7 +165,7 @@ struct nhca_channel_counts {
  *           changes with the rCxt's lock held, too
  * @fifo:    receive FIFO
  * @violation: of struct nhca_channel_info; @told: of it
- * @ways:    to peers that we answer, the oldest of which is replaced; @next_way, @way_misses
+ * @paths:    to peers that we answer, the oldest of which is replaced; @next_path, @path_misses
  * @counts:  per CPU
  * @memcg:   of whoever made it; is charged for what its engines and peers allocate; constant
  */
@@ -177,11 +177,11 @@ struct nhca_channel {
 	u32 qpn;
 	u64 key;
 	struct nhca_job *job;
-	struct nhca_party party;
+	struct nhca_key_user key_user;
 	struct list_head list;
 	struct nhca_rcxt_list rcxts;
 	int reason;
-	enum nhca_turn turn;
+	enum nhca_drr_state drr;
 	struct list_head ready;
 	struct nhca_flow *flow;
 	struct nhca_fault *fault;
@@ -190,7 +190,7 @@ struct nhca_channel {
 	atomic_t completed[2];
 
 	struct nhca_ring sq;
-	u32 taken;
+	u32 fetched;
 	u32 cons;
 	u32 max_wr;
 	u32 max_sge;
@@ -224,9 +224,9 @@ struct nhca_channel {
 		u64 pvo;
 		u32 tid;
 	} violation;
-	struct nhca_av *ways[NHCA_CH_WAYS];
-	u32 next_way;
-	u32 way_misses;
+	struct nhca_av *paths[NHCA_CH_PATHS];
+	u32 next_path;
+	u32 path_misses;
 	struct nhca_channel_counts __percpu *counts;
 	struct mem_cgroup *memcg;
 };
@@ -283,41 +283,41 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 			   const struct nhca_rcxt_id *local, u64 pvo,
 			   enum nhca_channel_counter why);
 
-/* ---- turn.c: which channel sends next ---- */
+/* ---- drr.c: which channel sends next ---- */
 
 /* the channel has something to send; @run: and not here.  Any context */
-void nhca_turn_ready(struct nhca_channel *ch, bool schedule);
+void nhca_drr_ready(struct nhca_channel *ch, bool schedule);
 
 /* no engine takes it from now on; those that have it are waited for with synchronize_rcu() */
-void nhca_turn_close(struct nhca_channel *ch);
+void nhca_drr_close(struct nhca_channel *ch);
 
 /* give turns to who is ready, a limited number; BH disabled, RCU read side */
-void nhca_turn_run(struct nhca_rcxt_dev *rd);
+void nhca_drr_run(struct nhca_rcxt_dev *rd);
 
-/* ---- take.c: from the send FIFO; the channel's turn ---- */
+/* ---- fetch.c: from the send FIFO; the channel's turn ---- */
 
-enum nhca_taken {
-	NHCA_TAKEN_NONE,	/* nothing is there, or it has to wait */
-	NHCA_TAKEN_DONE,	/* executed without a packet, or begun */
-	NHCA_TAKEN_PACKET,	/* a packet was sent */
+enum nhca_fetched {
+	NHCA_FETCHED_NONE,	/* nothing is there, or it has to wait */
+	NHCA_FETCHED_DONE,	/* executed without a packet, or begun */
+	NHCA_FETCHED_PACKET,	/* a packet was sent */
 };
 
 /**
- * nhca_take_next - copy the next work request out of the FIFO, check it, and execute it or
+ * nhca_fetch_next - copy the next work request out of the FIFO, check it, and execute it or
  * begin to
  */
-enum nhca_taken nhca_take_next(struct nhca_channel *ch);
+enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch);
 
 /* a write has ended */
-void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
+void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
 
 /* complete all there is with IB_WC_WR_FLUSH_ERR; Return: there may be more */
-bool nhca_take_flush(struct nhca_channel *ch);
+bool nhca_fetch_flush(struct nhca_channel *ch);
 
 /* ---- send.c ---- */
 
 /**
- * nhca_send_turn - one turn of the channel's
+ * nhca_send_quantum - one turn of the channel's
  * @budget: of the pass, in shares of NHCA_CH_SHARE bytes; on return less by what was sent, and by 1
  *          at least
  *
@@ -325,7 +325,7 @@ bool nhca_take_flush(struct nhca_channel *ch);
  * Context: the channel's turn; BH disabled, RCU read side.
  * Return: true: the channel has more to send, and nothing else will say so.
  */
-bool nhca_send_turn(struct nhca_channel *ch, u32 *budget);
+bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget);
 
 /* what a packet with @len bytes of payload takes of a quantum */
 static inline u32 nhca_send_shares(u32 len)
@@ -345,29 +345,29 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 /* what every packet of a channel has in its BTH */
 void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn);
 
-/* ---- answer.c: what a packet gives rise to; softirq, RCU read side, no lock held ---- */
+/* ---- reply.c: what a packet gives rise to; softirq, RCU read side, no lock held ---- */
 
 /* tell the other end of a transfer that it is complete */
-void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
+void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a read request: begin to answer */
-void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx);
+void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_answer_challenge - a peer wants a request once more, with the token that it has sent
+ * nhca_reply_challenge - a peer wants a request once more, with the token that it has sent
  * @ch: the channel that sent the request
  * @rx: the challenge; all of the request is in it
  *
  * The token vouches for later requests to that host, too.
  * Context: softirq, RCU read side, no lock held.
  */
-void nhca_answer_challenge(struct nhca_channel *ch, const struct nhca_rx *rx);
+void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a probe: say what has come */
-void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
+void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* a fence: cancel the transfer, and answer if no byte of it lands any more */
-void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
+void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /* ---- notice.c: a transfer is complete when its notice has come and its pages are free ---- */
 

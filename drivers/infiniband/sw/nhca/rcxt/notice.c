@@ -92,7 +92,7 @@ static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 	line_add(ch, rc);
 	/* the release that was asked for may have kicked before there was somebody in the line */
 	if (nhca_zcopy_released(ch->flow, rc->zcopy))
-		nhca_turn_ready(ch, true);
+		nhca_drr_ready(ch, true);
 	return false;
 }
 

@@ -111,7 +111,7 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
 enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
 
 /* @info is filled in, all of it.  Return: packets that the network stack has of the channel. */
-unsigned int nhca_channel_look(struct nhca_channel *ch, struct nhca_channel_info *info);
+unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /* The same, and arms IB_EVENT_QP_ACCESS_ERR anew. */
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info);

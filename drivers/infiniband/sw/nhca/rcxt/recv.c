@@ -164,7 +164,7 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 	if (rc->notify & here)
 		nhca_channel_complete(ch, !read, &cqe, false);
 	if (rc->notify & NHCA_RX_NOTIFY_MASK & ~here)
-		nhca_answer_notice(ch, rx);
+		nhca_reply_notice(ch, rx);
 }
 
 static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
@@ -390,17 +390,17 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		recv_status(ch, rx);
 		break;
 	case NHCA_RX_READ_REQUEST:
-		nhca_answer_read(ch, rx);
+		nhca_reply_read(ch, rx);
 		break;
 	case NHCA_RX_PROBE:
-		nhca_answer_probe(ch, rx);
+		nhca_reply_probe(ch, rx);
 		break;
 	case NHCA_RX_FENCE:
-		nhca_answer_fence(ch, rx);
+		nhca_reply_fence(ch, rx);
 		break;
 	case NHCA_RX_READ_CHALLENGE:
 	case NHCA_RX_PROBE_CHALLENGE:
-		nhca_answer_challenge(ch, rx);
+		nhca_reply_challenge(ch, rx);
 		break;
 	}
 }

@@ -20,9 +20,9 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
 	/* who has a channel is nhca, and takes packets without an ICRC */
-	h->notice = NHCA_NOTICE_HERE;
+	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
-		h->notice |= NHCA_NOTICE_TAKES_BARE | NHCA_NOTICE_BARE;
+		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
 }
 
 static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
@@ -32,7 +32,7 @@ static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_w
 	if (s->answer)
 		kfree(s);
 	else
-		nhca_take_done(ch, s, status);
+		nhca_fetch_done(ch, s, status);
 }
 
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
@@ -151,7 +151,7 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 		.payload = h->rx.length,
 		/* a peer that asks for bytes must not keep their pages after they are closed */
 		.copy = s->copy || s->answer,
-		.sum = h->notice & NHCA_NOTICE_BARE,
+		.sum = h->caps & NHCA_CAP_NO_ICRC,
 	};
 }
 
@@ -171,7 +171,7 @@ static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 m
 	if (count < 2 || s->copy || s->rx.segment <= NHCA_COPY_BREAK)
 		return 0;
 	send_prepare(ch, s, count * s->rx.segment, &tx, &h, &it);
-	if (!(h.notice & NHCA_NOTICE_BARE))
+	if (!(h.caps & NHCA_CAP_NO_ICRC))
 		return 0;
 	return nhca_burst_run(&tx, count);
 }
@@ -323,11 +323,11 @@ static void send_asked(struct nhca_channel *ch)
 }
 
 /* Work requests wait for room in the stack, and behind a packet whose bytes are being fetched. */
-static enum nhca_taken send_take(struct nhca_channel *ch)
+static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 {
 	if (nhca_flow_blocked(ch->flow, false) || nhca_fault_waiting(ch->fault))
-		return NHCA_TAKEN_NONE;
-	return nhca_take_next(ch);
+		return NHCA_FETCHED_NONE;
+	return nhca_fetch_next(ch);
 }
 
 /*
@@ -336,22 +336,22 @@ static enum nhca_taken send_take(struct nhca_channel *ch)
  */
 static bool send_pass(struct nhca_channel *ch, int *left)
 {
-	enum nhca_taken taken;
+	enum nhca_fetched taken;
 	int sent;
 
 	while (*left > 0) {
 		if (nhca_channel_failed(ch))
 			return true;
 		send_asked(ch);
-		taken = send_take(ch);
+		taken = send_fetch(ch);
 		/* also without a packet: a program can post as fast as this takes */
-		if (taken != NHCA_TAKEN_NONE)
+		if (taken != NHCA_FETCHED_NONE)
 			(*left)--;
 		sent = send_next(ch, max(*left, 1));
 		if (sent < 0)
 			return false;
 		*left -= sent;
-		if (taken == NHCA_TAKEN_NONE && !sent)
+		if (taken == NHCA_FETCHED_NONE && !sent)
 			return false;
 	}
 	return true;
@@ -374,10 +374,10 @@ static bool send_forget(struct nhca_channel *ch)
 	if (n == NHCA_CH_FORGET)
 		return true;
 	/* a cancel may be among what is flushed; a release kicks the channel */
-	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_take_flush(ch);
+	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_fetch_flush(ch);
 }
 
-bool nhca_send_turn(struct nhca_channel *ch, u32 *budget)
+bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 {
 	/* not what is left of the budget: the last in line would always get less than its due */
 	int quantum = min(READ_ONCE(ch->quantum), NHCA_CH_PASS), left = quantum;

@@ -43,7 +43,7 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 		.pkey = 0xffff,
 		.qpn = 0x1234,
 		.psn = (PSN + n) & NHCA_PSN_MASK,
-		.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_BARE,
+		.caps = NHCA_CAP_PRESENT | NHCA_CAP_NO_ICRC,
 		.rx = {
 			.key = 0x11121314,
 			.job = 7,
@@ -292,7 +292,7 @@ static void run_alone_test(struct kunit *test)
 	udp_hdr(a.skb)->check = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), 0);
 	udp_hdr(a.skb)->check = 1;
-	a.rx.hdr.notice = NHCA_NOTICE_HERE;
+	a.rx.hdr.caps = NHCA_CAP_PRESENT;
 	KUNIT_EXPECT_EQ(test, nhca_rx_run(&a.rx, 100), 0);
 	kfree_skb(a.skb);
 }
@@ -319,7 +319,7 @@ static __le32 icrc_of_first(struct alike *a)
 /* An acknowledgment lies where an ICRC would, and only where there is none. */
 static void acks_test(struct kunit *test)
 {
-	struct nhca_hdr h = { .notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS, .acks = 0x123456 };
+	struct nhca_hdr h = { .caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS, .acks = 0x123456 };
 	struct nhca_iter it = {};
 	__le32 tail = nhca_bare_tail(&h);
 	struct alike a;
@@ -328,19 +328,19 @@ static void acks_test(struct kunit *test)
 	alike_begin(test, &a);
 	memcpy(bth(&a, 0) + NHCA_BTH_LEN + PAYLOAD, &tail, sizeof(tail));
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
-	bth(&a, 0)[4] |= NHCA_NOTICE_ACKS;
-	a.rx.hdr.notice |= NHCA_NOTICE_ACKS;
+	bth(&a, 0)[4] |= NHCA_CAP_ACKS;
+	a.rx.hdr.caps |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_TRUE(test, acks(&a, &psn));
 	KUNIT_EXPECT_EQ(test, psn, h.acks);
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the packets behind it do not */
 	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
 
-	a.rx.hdr.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_ACKS;
+	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
-	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS | NHCA_NOTICE_FOREIGN;
+	a.rx.hdr.caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS | NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
-	a.rx.hdr.notice = NHCA_NOTICE_BARE | NHCA_NOTICE_ACKS;
+	a.rx.hdr.caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS;
 	udp_hdr(a.skb)->check = 0;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	kfree_skb(a.skb);
@@ -357,7 +357,7 @@ static void own_icrc_test(struct kunit *test)
 
 	/* the bits of BTH byte 4 are not under the ICRC: FOREIGN makes a receiver look at it */
 	alike_begin(test, &a);
-	a.rx.hdr.notice |= NHCA_NOTICE_FOREIGN;
+	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));
 	KUNIT_EXPECT_EQ(test, place(&a, 100), 0);
 	icrc = icrc_of_first(&a);

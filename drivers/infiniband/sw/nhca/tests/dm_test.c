@@ -26,7 +26,7 @@ static void zero_based_test(struct kunit *test)
 	struct fixture *f = test->priv;
 	struct nhca_dm *dm = dm_make(test);
 	const u64 offset = PAGE_SIZE - 3, length = 2 * PAGE_SIZE;
-	struct ib_mr *mr = nhca_mr_dm(f->dev, f->party.pd, dm, offset, length, ALL_ACCESS);
+	struct ib_mr *mr = nhca_mr_dm(f->dev, f->key_user.pd, dm, offset, length, ALL_ACCESS);
 	u8 *mem = dm->mem;
 	u32 key;
 
@@ -37,15 +37,15 @@ static void zero_based_test(struct kunit *test)
 	mem[offset + 3] = 3;
 	mem[offset + length - 1] = 4;
 	mem[offset + length] = 5;
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0), 2);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 3), 3);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, length - 1), 4);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, length), -EACCES);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, -1ULL), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0), 2);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 3), 3);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, length - 1), 4);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, length), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, -1ULL), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, 0), -EACCES);
 	key = mr->rkey;
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0), -EACCES);
 	vfree(dm->mem);
 }
 
@@ -55,18 +55,18 @@ static void range_test(struct kunit *test)
 	struct nhca_dm *dm = dm_make(test);
 	struct ib_mr *mr;
 
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->party.pd, dm, 1, dm->size, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, 1, dm->size, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->party.pd, dm, dm->size, 1, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, dm->size, 1, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->party.pd, dm, 2, U64_MAX, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, 2, U64_MAX, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->party.pd, dm, U64_MAX, 2, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, U64_MAX, 2, 0)),
 			-EINVAL);
 	/* of no bytes: it opens nothing */
-	mr = nhca_mr_dm(f->dev, f->party.pd, dm, dm->size, 0, ALL_ACCESS);
+	mr = nhca_mr_dm(f->dev, f->key_user.pd, dm, dm->size, 0, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	vfree(dm->mem);
 }
@@ -75,7 +75,7 @@ static void atomic_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct nhca_dm *dm = dm_make(test);
-	struct ib_mr *mr = nhca_mr_dm(f->dev, f->party.pd, dm, PAGE_SIZE, 64, ALL_ACCESS);
+	struct ib_mr *mr = nhca_mr_dm(f->dev, f->key_user.pd, dm, PAGE_SIZE, 64, ALL_ACCESS);
 	u64 *at = dm->mem + PAGE_SIZE + 8;
 	u64 orig = 0;
 	int err;
@@ -83,12 +83,12 @@ static void atomic_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	*at = 40;
 	enter();
-	err = nhca_atomic(&f->party, mr->rkey, 8, false, 2, 0, &orig);
+	err = nhca_atomic(&f->key_user, mr->rkey, 8, false, 2, 0, &orig);
 	leave();
 	KUNIT_EXPECT_EQ(test, err, 0);
 	KUNIT_EXPECT_EQ(test, orig, 40);
 	enter();
-	err = nhca_atomic(&f->party, mr->rkey, 8, true, 42, 7, &orig);
+	err = nhca_atomic(&f->key_user, mr->rkey, 8, true, 42, 7, &orig);
 	leave();
 	KUNIT_EXPECT_EQ(test, err, 0);
 	KUNIT_EXPECT_EQ(test, orig, 42);

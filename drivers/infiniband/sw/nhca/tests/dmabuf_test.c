@@ -146,7 +146,7 @@ static struct ib_mr *exporter_reg(struct kunit *test, struct exporter *ex, int m
 	if (fd < 0)
 		dma_buf_put(buf);
 	KUNIT_ASSERT_GE(test, fd, 0);
-	mr = nhca_mr_dmabuf(f->dev, f->party.pd, offset, length, 0x1000, fd, access);
+	mr = nhca_mr_dmabuf(f->dev, f->key_user.pd, offset, length, 0x1000, fd, access);
 	close_fd(fd);
 	return mr;
 }
@@ -173,11 +173,11 @@ static void exporters_mapping_test(struct kunit *test)
 		KUNIT_ASSERT_GT(test, seg.len, 0);
 	}
 	KUNIT_EXPECT_EQ(test, off, PAGE_SIZE + 10);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0x1000), '0');
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0x1000 + 5), '1');
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0x1000 + 5 + PAGE_SIZE), '2');
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0xfff), -EACCES);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, 0x1000 + PAGE_SIZE + 10), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0x1000), '0');
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0x1000 + 5), '1');
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0x1000 + 5 + PAGE_SIZE), '2');
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0xfff), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0x1000 + PAGE_SIZE + 10), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, 0x1000), -EACCES);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }

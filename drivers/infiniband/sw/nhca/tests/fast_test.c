@@ -40,29 +40,29 @@ static void sg_pages(struct fixture *f, struct scatterlist *sg, int n)
 
 static struct ib_mr *fast_make(struct kunit *test, struct fixture *f, u32 max, bool gaps)
 {
-	struct ib_mr *ibmr = nhca_mr_fast(f->dev, f->party.pd, max, gaps);
+	struct ib_mr *ibmr = nhca_mr_fast(f->dev, f->key_user.pd, max, gaps);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	ibmr->page_size = PAGE_SIZE;
 	return ibmr;
 }
 
-static int reg(const struct nhca_party *party, u32 lkey, u32 key, int access)
+static int reg(const struct nhca_key_user *key_user, u32 lkey, u32 key, int access)
 {
 	int err;
 
 	local_bh_disable();
-	err = nhca_reg_fast(party, lkey, key, access);
+	err = nhca_reg_fast(key_user, lkey, key, access);
 	local_bh_enable();
 	return err;
 }
 
-static int inv(const struct nhca_party *party, u32 key)
+static int inv(const struct nhca_key_user *key_user, u32 key)
 {
 	int err;
 
 	local_bh_disable();
-	err = nhca_local_inv(party, key, false);
+	err = nhca_local_inv(key_user, key, false);
 	local_bh_enable();
 	return err;
 }
@@ -79,7 +79,7 @@ static void fast_life_test(struct kunit *test)
 	u64 va, old_pvo = 0;
 	int round, i;
 
-	KUNIT_EXPECT_FALSE(test, mr->lend);
+	KUNIT_EXPECT_FALSE(test, mr->zcopy_ok);
 	for (round = 0; round < 20; round++) {
 		/* other pages each time, and as the consumer likes it: an address of its own */
 		sg_pages(f, sg, 3);
@@ -94,19 +94,19 @@ static void fast_life_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ibmr->length, 3 * PAGE_SIZE - 40);
 		ibmr->iova = (ibmr->iova & ~PAGE_MASK) | 0xabcd0000000ULL;
 		va = ibmr->iova;
-		KUNIT_EXPECT_EQ(test, peek(&f->party, key, va), -EACCES);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), -EACCES);
 
 		old_key = key;
 		key = ib_inc_rkey(key);
 		ib_update_fast_reg_key(ibmr, key);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, key, ALL_ACCESS), 0);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, old_key, va), -EACCES);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, old_key, va), -EACCES);
 		KUNIT_EXPECT_EQ(test, peek(&f->other, key, va), -EACCES);
 		for (i = 0; i < 3; i++)
-			KUNIT_EXPECT_EQ(test, peek(&f->party, key, va + i * PAGE_SIZE),
+			KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va + i * PAGE_SIZE),
 					*(u8 *)page_address(f->pages[i]));
-		KUNIT_EXPECT_EQ(test, peek(&f->party, key, va - 1), -EACCES);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, key, va + ibmr->length), -EACCES);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va - 1), -EACCES);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va + ibmr->length), -EACCES);
 		KUNIT_EXPECT_TRUE(test, pvo_found(mr->pvo));
 		if (round) {
 			KUNIT_EXPECT_NE(test, mr->pvo, old_pvo);
@@ -115,19 +115,19 @@ static void fast_life_test(struct kunit *test)
 		}
 
 		/* an open region is neither opened, nor closed by an old key */
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);
-		KUNIT_EXPECT_EQ(test, inv(&f->party, old_key), -EINVAL);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, old_key), -EINVAL);
 		KUNIT_EXPECT_EQ(test, inv(&f->other, key), -EINVAL);
-		KUNIT_EXPECT_GE(test, peek(&f->party, key, va), 0);
+		KUNIT_EXPECT_GE(test, peek(&f->key_user, key, va), 0);
 
-		KUNIT_EXPECT_EQ(test, inv(&f->party, key), 0);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, key, va), -EACCES);
-		KUNIT_EXPECT_EQ(test, inv(&f->party, key), -EINVAL);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), -EACCES);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), -EINVAL);
 		/* what is mapped may be opened again, with lesser rights */
-		KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, IB_ACCESS_LOCAL_WRITE), 0);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, key, va), -EACCES);
-		KUNIT_EXPECT_EQ(test, inv(&f->party, key), 0);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_LOCAL_WRITE), 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), -EACCES);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
 		old_pvo = mr->pvo & PAGE_MASK;
 	}
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
@@ -160,22 +160,22 @@ static void fast_ahead_test(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, 1, NULL), 1);
 			if (round) {
 				before = *(u8 *)page_address(f->pages[(round - 1) % NPAGES]);
-				KUNIT_EXPECT_EQ(test, peek(&f->party, key, va), before);
-				KUNIT_EXPECT_EQ(test, peek(&f->party, key, va + PAGE_SIZE - 1),
+				KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), before);
+				KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va + PAGE_SIZE - 1),
 						before);
-				KUNIT_EXPECT_EQ(test, inv(&f->party, key), 0);
+				KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
 			}
 			va = ibmr->iova;
 			key = ib_inc_rkey(key);
-			KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, key, ALL_ACCESS), 0);
-			KUNIT_EXPECT_EQ(test, peek(&f->party, key, va),
+			KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), 0);
+			KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va),
 					*(u8 *)page_address(f->pages[round % NPAGES]));
 		}
 		/* a mapping that fails leaves what is open, and nothing to open */
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 0, NULL), -EINVAL);
-		KUNIT_EXPECT_GE(test, peek(&f->party, key, va), 0);
-		KUNIT_EXPECT_EQ(test, inv(&f->party, key), 0);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
+		KUNIT_EXPECT_GE(test, peek(&f->key_user, key, va), 0);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
 	}
 }
@@ -184,49 +184,49 @@ static void fast_reg_bad_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct ib_mr *ibmr = fast_make(test, f, 2, false);
-	struct nhca_mr *user = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
+	struct nhca_mr *user = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	struct scatterlist sg[2];
 	u32 key = ibmr->rkey;
 	struct ib_mr *dma;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	/* nothing is mapped */
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, ALL_ACCESS), -EINVAL);
 	sg_pages(f, sg, 2);
 	KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
 	/* another's, another index, none */
 	KUNIT_EXPECT_EQ(test, reg(&f->other, key, key, ALL_ACCESS), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key ^ 0x100, ALL_ACCESS), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key ^ BIT(31), ALL_ACCESS), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key ^ BIT(31), key ^ BIT(31), ALL_ACCESS), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, 0, 0, ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ 0x100, ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ BIT(31), ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key ^ BIT(31), key ^ BIT(31), ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, 0, 0, ALL_ACCESS), -EINVAL);
 	/* rights */
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, IB_ACCESS_REMOTE_WRITE), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, IB_ACCESS_REMOTE_ATOMIC), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, IB_ACCESS_MW_BIND), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, IB_ACCESS_ON_DEMAND), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_WRITE), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_ATOMIC), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_MW_BIND), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_ON_DEMAND), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, -1), -EINVAL);
 	/* an address range that wraps */
 	ibmr->iova = -(u64)PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, ALL_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, ALL_ACCESS), -EINVAL);
 	ibmr->iova = -2 * (u64)PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, READ_ACCESS), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, U64_MAX), '1');
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, U64_MAX), '1');
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, READ_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), -EINVAL);
 
 	/* regions of other kinds */
 	key = user->mkey.key;
 	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(user, f->pages, 2, 0, true), 0);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, READ_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(&user->ibmr, sg, 2, NULL), -EINVAL);
 	nhca_mr_start(user, 0, 2 * PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, key, key, READ_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), -EINVAL);
 	nhca_mr_free(user);
-	dma = nhca_mr_dma(f->dev, f->party.pd, ALL_ACCESS);
+	dma = nhca_mr_dma(f->dev, f->key_user.pd, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(dma));
 	KUNIT_EXPECT_EQ(test, nhca_mr_close(dma), 0);
-	KUNIT_EXPECT_EQ(test, reg(&f->party, dma->lkey, dma->lkey, READ_ACCESS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, dma->lkey, dma->lkey, READ_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, dma), 0);
 }
 
@@ -254,11 +254,11 @@ static void fast_map_bad_test(struct kunit *test)
 		sg_dma_address(&sg[1]) = (uintptr_t)far;
 		KUNIT_EXPECT_LT(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
 		if (gaps)
-			KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey,
+			KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey,
 						  READ_ACCESS), -EINVAL);
 		sg_dma_address(&sg[0]) = (uintptr_t)far;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), -EINVAL);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey, READ_ACCESS),
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, READ_ACCESS),
 				-EINVAL);
 		/* a gap ends a list of pages, and is nothing to a list of elements */
 		sg_pages(f, sg, 2);
@@ -266,9 +266,9 @@ static void fast_map_bad_test(struct kunit *test)
 		sg_dma(&sg[0]);
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), gaps ? 2 : 1);
 		KUNIT_EXPECT_EQ(test, ibmr->length, gaps ? 100 + PAGE_SIZE : 100);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey, READ_ACCESS), 0);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey, ibmr->iova + 99), '0');
-		KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey, ibmr->iova + 100),
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, READ_ACCESS), 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey, ibmr->iova + 99), '0');
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey, ibmr->iova + 100),
 				gaps ? '1' : -EACCES);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
 	}
@@ -296,7 +296,7 @@ static void expect_flat(struct kunit *test, struct ib_mr *ibmr, const u8 *flat, 
 	for (at = 0; at < len; at += n) {
 		n = min_t(u32, len - at, 1 + at % 701);
 		enter();
-		err = nhca_iter_key(&it, &f->party, ibmr->rkey, ibmr->iova + at, n,
+		err = nhca_iter_key(&it, &f->key_user, ibmr->rkey, ibmr->iova + at, n,
 				    IB_ACCESS_REMOTE_READ);
 		if (!err)
 			err = nhca_iter_read(&it, out + at, n);
@@ -304,8 +304,8 @@ static void expect_flat(struct kunit *test, struct ib_mr *ibmr, const u8 *flat, 
 		KUNIT_ASSERT_EQ(test, err, 0);
 	}
 	KUNIT_EXPECT_EQ(test, memcmp(out, flat, len), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->rkey, ibmr->iova - 1), -EACCES);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->rkey, ibmr->iova + len), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->rkey, ibmr->iova - 1), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->rkey, ibmr->iova + len), -EACCES);
 }
 
 /* Elements that begin and end anywhere, some of several pages, some of none. */
@@ -339,7 +339,7 @@ static void list_test(struct kunit *test)
 	}
 	KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, ARRAY_SIZE(parts), NULL),
 			ARRAY_SIZE(parts));
-	KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 	expect_flat(test, ibmr, flat, n);
 
 	/* borders: a piece is one seg, whatever pages it is on */
@@ -385,24 +385,24 @@ static void list_pages_test(struct kunit *test)
 		offset = 77;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, j ? 2 : 1, &offset),
 				j ? 2 : 1);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 		KUNIT_EXPECT_EQ(test, to_nhca_mr(ibmr)->kind, NHCA_MR_LIST);
 		KUNIT_EXPECT_EQ(test, ibmr->length, total - 77);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey, ibmr->iova), buf[j + 77]);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey,
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey, ibmr->iova), buf[j + 77]);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey,
 					   ibmr->iova + (total - j) - 77 - 1), buf[total - 1]);
 		if (j) {
-			KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey,
+			KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey,
 						   ibmr->iova + total / 2 - 77), buf[0]);
-			KUNIT_EXPECT_EQ(test, peek(&f->party, ibmr->lkey,
+			KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->lkey,
 						   ibmr->iova + total - 77 - 1),
 					buf[total / 2 - 1]);
 		}
 		/* the next mapping may be of the CPU's pages again */
-		KUNIT_EXPECT_EQ(test, inv(&f->party, ibmr->lkey), 0);
+		KUNIT_EXPECT_EQ(test, inv(&f->key_user, ibmr->lkey), 0);
 		ibmr->page_size = PAGE_SIZE;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 1, NULL), 1);
-		KUNIT_EXPECT_EQ(test, reg(&f->party, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 		KUNIT_EXPECT_EQ(test, to_nhca_mr(ibmr)->kind, NHCA_MR_TCE);
 		expect_flat(test, ibmr, buf + j, total - j);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);

@@ -49,7 +49,7 @@ static u32 draw_key(struct fixture *f, u32 i)
 	/* one in two stays a while */
 	if (i > 1)
 		nhca_mkey_del(k);
-	*k = (struct nhca_mkey){ .pd = f->party.pd };
+	*k = (struct nhca_mkey){ .pd = f->key_user.pd };
 	if (nhca_mkey_add(k))
 		return 0;
 	if (i == DRAWN - 1) {

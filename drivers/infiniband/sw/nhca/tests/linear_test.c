@@ -212,7 +212,7 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 	KUNIT_EXPECT_EQ(test, memcmp(bth + NHCA_BTH_LEN, f->bytes + at, payload), 0);
 	KUNIT_EXPECT_NULL(test, memchr_inv(bth + NHCA_BTH_LEN + payload, 0, -payload & 3));
 	memcpy(&tail, bth + bytes - NHCA_ICRC_LEN, sizeof(tail));
-	if (f->hdr.notice & NHCA_NOTICE_BARE)
+	if (f->hdr.caps & NHCA_CAP_NO_ICRC)
 		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)f->hdr.mark);
 	else
 		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)icrc_of(f, p, bytes));
@@ -227,7 +227,7 @@ static void batch(struct kunit *test, bool v4, bool bare)
 	int err = 0;
 
 	address(f, v4);
-	f->hdr.notice = bare ? NHCA_NOTICE_BARE : 0;
+	f->hdr.caps = bare ? NHCA_CAP_NO_ICRC : 0;
 	local_bh_disable();
 	packet(f, NHCA_OP_SEND_MIDDLE, 0, 0, MTU);
 	begin(test, f);
@@ -283,13 +283,13 @@ static void icrc6_test(struct kunit *test)
 static void refused_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
-	struct nhca_party nobody = {};
+	struct nhca_key_user nobody = {};
 	struct nhca_sge sge = { .addr = 0, .length = MTU, .lkey = 1 };
 	struct sk_buff *segs;
 	u32 len;
 
 	address(f, true);
-	f->hdr.notice = NHCA_NOTICE_BARE;
+	f->hdr.caps = NHCA_CAP_NO_ICRC;
 	local_bh_disable();
 	packet(f, NHCA_OP_SEND_MIDDLE, 0, 0, MTU);
 	begin(test, f);

@@ -35,7 +35,7 @@ static struct region *region_make(struct kunit *test, struct fixture *f, u64 iov
 		r->pages[j] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		KUNIT_ASSERT_NOT_NULL(test, r->pages[j]);
 	}
-	r->mr = nhca_mr_alloc(f->dev, f->party.pd, access);
+	r->mr = nhca_mr_alloc(f->dev, f->key_user.pd, access);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(r->mr));
 	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(r->mr, r->pages, PAGES, offset, true), 0);
 	nhca_mr_start(r->mr, iova, length);
@@ -72,19 +72,19 @@ static u64 region_zeroes(struct region *r)
 }
 
 /* Does remote key @key grant these bytes? */
-static int try_key(const struct nhca_party *party, u32 key, u64 va, u32 len, int access)
+static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_iter it;
 	int err;
 
 	enter();
-	err = nhca_iter_key(&it, party, key, va, len, access);
+	err = nhca_iter_key(&it, key_user, key, va, len, access);
 	leave();
 	return err;
 }
 
 /* The same by one local SGE, to the end. */
-static int try_sge(const struct nhca_party *party, u32 key, u64 va, u32 len, int access)
+static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_sge sge = { .addr = va, .length = len, .lkey = key };
 	struct nhca_iter it;
@@ -92,7 +92,7 @@ static int try_sge(const struct nhca_party *party, u32 key, u64 va, u32 len, int
 	int err;
 
 	enter();
-	nhca_iter_sges(&it, party, &sge, 1, 0, U32_MAX, access);
+	nhca_iter_sges(&it, key_user, &sge, 1, 0, U32_MAX, access);
 	do {
 		err = nhca_iter_next(&it, U32_MAX, &seg);
 	} while (!err);
@@ -135,10 +135,10 @@ static void range_test(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		KUNIT_EXPECT_EQ_MSG(test, try_key(&f->party, key, cases[i].va, cases[i].len,
+		KUNIT_EXPECT_EQ_MSG(test, try_key(&f->key_user, key, cases[i].va, cases[i].len,
 						  IB_ACCESS_REMOTE_WRITE),
 				    cases[i].err, "key, case %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, try_sge(&f->party, key, cases[i].va, cases[i].len,
+		KUNIT_EXPECT_EQ_MSG(test, try_sge(&f->key_user, key, cases[i].va, cases[i].len,
 						  IB_ACCESS_LOCAL_WRITE),
 				    cases[i].err, "sge, case %d", i);
 	}
@@ -152,14 +152,14 @@ static void edge_test(struct kunit *test)
 	struct region *top = region_make(test, f, -(u64)PAGE_SIZE, PAGE_SIZE, 0, ALL_ACCESS);
 	struct region *zero = region_make(test, f, 0, PAGE_SIZE, 0, ALL_ACCESS);
 
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, U64_MAX, 1, 0), 0);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, U64_MAX, 2, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, -(u64)PAGE_SIZE, PAGE_SIZE, 0), 0);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, top->key, 0, 1, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, 0, PAGE_SIZE, 0), 0);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, U64_MAX, 1, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, U64_MAX, 2, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, zero->key, PAGE_SIZE, 1, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, top->key, U64_MAX, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, top->key, U64_MAX, 2, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, top->key, -(u64)PAGE_SIZE, PAGE_SIZE, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, top->key, 0, 1, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, zero->key, 0, PAGE_SIZE, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, zero->key, U64_MAX, 1, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, zero->key, U64_MAX, 2, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, zero->key, PAGE_SIZE, 1, 0), -EACCES);
 	region_free(top);
 	region_free(zero);
 }
@@ -180,12 +180,12 @@ static void access_test(struct kunit *test)
 		r = region_make(test, f, 0x1000, 64, 0, granted);
 		for (wanted = 0; wanted < 4; wanted++)
 			KUNIT_EXPECT_EQ_MSG(test,
-					    try_key(&f->party, r->key, 0x1000, 8, bits[wanted]),
+					    try_key(&f->key_user, r->key, 0x1000, 8, bits[wanted]),
 					    granted & bits[wanted] ? 0 : -EACCES,
 					    "%#x of %#x", bits[wanted], granted);
 		/* reading locally is always allowed */
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8, 0), 0);
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8,
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, r->key, 0x1000, 8, 0), 0);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, r->key, 0x1000, 8,
 					      IB_ACCESS_LOCAL_WRITE),
 				granted & IB_ACCESS_LOCAL_WRITE ? 0 : -EACCES);
 		region_free(r);
@@ -194,7 +194,7 @@ static void access_test(struct kunit *test)
 
 static void key_test(struct kunit *test)
 {
-	const struct nhca_party nobody = {};
+	const struct nhca_key_user nobody = {};
 	struct fixture *f = test->priv;
 	struct region *r = region_make(test, f, 0x1000, 64, 0, ALL_ACCESS);
 	u32 key = r->key, variant, last;
@@ -206,30 +206,30 @@ static void key_test(struct kunit *test)
 
 	/* right index, wrong variant */
 	for (variant = 1; variant < 256; variant++)
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key ^ variant, 0x1000, 8, 0), -EACCES);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key ^ variant, 0x1000, 8, 0), -EACCES);
 	/* wrong index */
 	for (i = 8; i < 32; i++)
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key ^ BIT(i), 0x1000, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, 0, 0x1000, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, U32_MAX, 0x1000, 8, 0), -EACCES);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key ^ BIT(i), 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, 0, 0x1000, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, U32_MAX, 0x1000, 8, 0), -EACCES);
 
 	/* somebody else's protection domain */
 	KUNIT_EXPECT_EQ(test, try_key(&f->other, key, 0x1000, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, key, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&nobody, key, 0x1000, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, key, 0x1000, 8, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key, 0x1000, 8, 0), 0);
 
 	/* the key of a region that went opens nothing, and does not come back soon */
 	for (i = 0; i < 50; i++) {
 		last = r->key;
 		region_free(r);
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, last, 0x1000, 8, 0), -EACCES);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, last, 0x1000, 8, 0), -EACCES);
 		r = region_make(test, f, 0x1000, 64, 0, ALL_ACCESS);
 		KUNIT_EXPECT_NE(test, r->key, last);
 		KUNIT_EXPECT_NE(test, r->key, key);
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, key, 0x1000, 8, 0), -EACCES);
-		KUNIT_EXPECT_EQ(test, try_sge(&f->party, r->key, 0x1000, 8, 0), 0);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key, 0x1000, 8, 0), -EACCES);
+		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, r->key, 0x1000, 8, 0), 0);
 	}
 	region_free(r);
 }
@@ -251,17 +251,17 @@ static void zero_length_test(struct kunit *test)
 	u8 out[5];
 
 	enter();
-	KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, 0xbad, U64_MAX, 0,
+	KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, 0xbad, U64_MAX, 0,
 					    IB_ACCESS_REMOTE_WRITE), 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
-	nhca_iter_sges(&it, &f->party, NULL, 0, 0, U32_MAX, 0);
+	nhca_iter_sges(&it, &f->key_user, NULL, 0, 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 8, &seg), -ENODATA);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 0), 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 1), -ENODATA);
 
 	memcpy(region_byte(r, 0), "abc", 3);
 	memcpy(region_byte(r, 8), "de", 2);
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), 0, U32_MAX, 0);
+	nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), 0, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 5), 0);
 	KUNIT_EXPECT_MEMEQ(test, out, "abcde", 5);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
@@ -291,7 +291,7 @@ static void segment_test(struct kunit *test)
 			len = min_t(u32, 1 + (i * 3571) % (3 * PAGE_SIZE), length - start);
 			done = 0;
 			enter();
-			KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, r->key,
+			KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, r->key,
 							    iova + start, len,
 							    IB_ACCESS_REMOTE_READ), 0);
 			while (!(err = nhca_iter_next(&it, maxes[m], &seg))) {
@@ -345,7 +345,7 @@ static void gather_test(struct kunit *test)
 
 	for (skip = 0; skip <= total; skip++) {
 		enter();
-		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
+		nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
 		/* two reads, the second from a copy of the iterator */
 		n = (total - skip) / 3;
 		KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, n), 0);
@@ -355,7 +355,7 @@ static void gather_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_next(&copy, 1, &seg), -ENODATA);
 		/* and as one, with the sum of all */
 		memset(out, 0, total);
-		nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
+		nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
 		KUNIT_EXPECT_EQ(test, nhca_iter_read_sum(&it, out, total - skip, &sum), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
 		want = csum_partial(flat + skip, total - skip, 0);
@@ -363,9 +363,9 @@ static void gather_test(struct kunit *test)
 		leave();
 	}
 	enter();
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), total + 1, U32_MAX, 0);
+	nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), total + 1, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
-	nhca_iter_sges(&it, &f->party, sges, ARRAY_SIZE(sges), U32_MAX, U32_MAX, 0);
+	nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), U32_MAX, U32_MAX, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, 1, &seg), -ENODATA);
 	leave();
 	region_free(a);
@@ -391,7 +391,7 @@ static void scatter_test(struct kunit *test)
 	for (i = 0; i < 8000; i++)
 		src[i] = 1 + i % 255;
 	enter();
-	nhca_iter_sges(&it, &f->party, sges, 3, 10, U32_MAX, IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_sges(&it, &f->key_user, sges, 3, 10, U32_MAX, IB_ACCESS_LOCAL_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 7990), 0);
 	for (i = 0; i < 2990; i++)
 		KUNIT_EXPECT_EQ(test, *region_byte(a, 110 + i), src[i]);
@@ -417,31 +417,31 @@ static void atomic_test(struct kunit *test)
 
 	enter();
 	*at = 0x123456789abcdef0ULL;
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, false,
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, false,
 					  U64_MAX, 0, &orig), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdef0ULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
 	/* the comparison fails: nothing is written */
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, true, 1, 2, &orig), 0);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true, 1, 2, &orig), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va, true,
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true,
 					  0x123456789abcdeefULL, 42, &orig), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, *at, 42);
 
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key, va + 8, true, 1, 2, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va + 8, true, 1, 2, &orig),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, r->key ^ 1, va, true, 42, 2, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key ^ 1, va, true, 42, 2, &orig),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->other, r->key, va, true, 42, 2, &orig),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, ro->key, va, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, ro->key, va, false, 1, 0, &orig),
 			-EACCES);
 	/* aligned for the peer, not in memory */
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, odd->key, 0, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 0, false, 1, 0, &orig),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->party, odd->key, 4088, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 4088, false, 1, 0, &orig),
 			-EACCES);
 	leave();
 	KUNIT_EXPECT_EQ(test, *at, 42);
@@ -457,7 +457,7 @@ static void hold_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct region *r = region_make(test, f, 0x10000, 9000, 0x800, ALL_ACCESS);
-	struct nhca_hold h = {}, empty = {};
+	struct nhca_rkey_ref h = {}, empty = {};
 	struct nhca_iter it;
 	int i, err[4];
 	u8 out[8];
@@ -465,11 +465,11 @@ static void hold_test(struct kunit *test)
 	for (i = 0; i < 9000; i++)
 		*region_byte(r, i) = i * 31 + i / 256;
 	local_bh_disable();
-	err[0] = nhca_hold_open(&h, &f->party, r->key, 0x10000 + 1000, 8001,
-				IB_ACCESS_REMOTE_READ);
-	err[1] = nhca_hold_open(&h, &f->party, r->key ^ 1, 0x10000, 1, IB_ACCESS_REMOTE_READ);
-	err[2] = nhca_hold_open(&h, &f->other, r->key, 0x10000, 1, IB_ACCESS_REMOTE_READ);
-	err[3] = nhca_hold_open(&empty, &f->party, 0xbad, 0, 0, IB_ACCESS_REMOTE_WRITE);
+	err[0] = nhca_rkey_get(&h, &f->key_user, r->key, 0x10000 + 1000, 8001,
+			       IB_ACCESS_REMOTE_READ);
+	err[1] = nhca_rkey_get(&h, &f->key_user, r->key ^ 1, 0x10000, 1, IB_ACCESS_REMOTE_READ);
+	err[2] = nhca_rkey_get(&h, &f->other, r->key, 0x10000, 1, IB_ACCESS_REMOTE_READ);
+	err[3] = nhca_rkey_get(&empty, &f->key_user, 0xbad, 0, 0, IB_ACCESS_REMOTE_WRITE);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, err[0], -EACCES);
 	KUNIT_EXPECT_EQ(test, err[1], -EACCES);
@@ -477,13 +477,13 @@ static void hold_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err[3], 0);
 
 	local_bh_disable();
-	err[0] = nhca_hold_open(&h, &f->party, r->key, 0x10000 + 1000, 8000,
-				IB_ACCESS_REMOTE_READ);
+	err[0] = nhca_rkey_get(&h, &f->key_user, r->key, 0x10000 + 1000, 8000,
+			       IB_ACCESS_REMOTE_READ);
 	local_bh_enable();
 	KUNIT_ASSERT_EQ(test, err[0], 0);
 	for (i = 0; i < 8000 - 8; i += 997) {
 		enter();
-		nhca_iter_hold(&it, &h, i, 8, false);
+		nhca_iter_rkey(&it, &h, i, 8, false);
 		err[0] = nhca_iter_read(&it, out, 8);
 		err[1] = nhca_iter_read(&it, out, 1);
 		leave();
@@ -494,13 +494,13 @@ static void hold_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, nhca_mr_close(&r->mr->ibmr), 0);
 	enter();
-	nhca_iter_hold(&it, &h, 0, 8, false);
+	nhca_iter_rkey(&it, &h, 0, 8, false);
 	err[0] = nhca_iter_read(&it, out, 8);
 	leave();
 	KUNIT_EXPECT_EQ(test, err[0], -EACCES);
 	local_bh_disable();
-	nhca_hold_close(&h);
-	nhca_hold_close(&empty);
+	nhca_rkey_put(&h);
+	nhca_rkey_put(&empty);
 	local_bh_enable();
 	region_free(r);
 }
@@ -520,13 +520,13 @@ static void kernel_region_test(struct kunit *test)
 	f->other.pd->uobject = uobject;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_mr_dma(f->dev, f->other.pd, 0)), -EPERM);
 
-	ibmr = nhca_mr_dma(f->dev, f->party.pd, IB_ACCESS_LOCAL_WRITE);
+	ibmr = nhca_mr_dma(f->dev, f->key_user.pd, IB_ACCESS_LOCAL_WRITE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	sge.addr = (uintptr_t)buf + 77;
 	sge.length = 2 * PAGE_SIZE;
 	sge.lkey = ibmr->lkey;
 	enter();
-	nhca_iter_sges(&it, &f->party, &sge, 1, PAGE_SIZE - 3, U32_MAX,
+	nhca_iter_sges(&it, &f->key_user, &sge, 1, PAGE_SIZE - 3, U32_MAX,
 		       IB_ACCESS_LOCAL_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, "kernel", 6), 0);
 	leave();
@@ -535,15 +535,15 @@ static void kernel_region_test(struct kunit *test)
 
 	/* its key is its PD's only, and grants what it grants */
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, ibmr->lkey, sge.addr, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_key(&f->party, ibmr->rkey, sge.addr, 8, IB_ACCESS_REMOTE_READ),
+	KUNIT_EXPECT_EQ(test, try_key(&f->key_user, ibmr->rkey, sge.addr, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);
 	/* addresses that are none */
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, (uintptr_t)far, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, 0, 8, 0), -EACCES);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, ibmr->lkey, U64_MAX, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, (uintptr_t)far, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, 0, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, U64_MAX, 8, 0), -EACCES);
 
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
-	KUNIT_EXPECT_EQ(test, try_sge(&f->party, sge.lkey, sge.addr, 8, 0), -EACCES);
+	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, sge.lkey, sge.addr, 8, 0), -EACCES);
 	vfree(far);
 }
 

@@ -11,7 +11,7 @@
 
 static struct nhca_mr *mr_make(struct kunit *test, struct fixture *f, int access)
 {
-	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->party.pd, access);
+	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->key_user.pd, access);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	return mr;
@@ -152,7 +152,7 @@ static void user_args_test(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		ibmr = nhca_mr_user(f->dev, f->party.pd, bad[i].start, bad[i].length,
+		ibmr = nhca_mr_user(f->dev, f->key_user.pd, bad[i].start, bad[i].length,
 				    bad[i].iova, ALL_ACCESS);
 		KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(ibmr), -EINVAL, "case %d", i);
 	}
@@ -180,28 +180,28 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, iova, 0x1000);
 	KUNIT_EXPECT_EQ(test, access, READ_ACCESS);
 
-	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->party.pd, ALL_ACCESS), -EPERM);
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->key_user.pd, ALL_ACCESS), -EPERM);
 	atomic_inc(&mr->windows);
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, 0), -EBUSY);
 	KUNIT_EXPECT_EQ(test, nhca_mr_close(&mr->ibmr), -EBUSY);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), '0');
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), '0');
 	atomic_dec(&mr->windows);
 
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, READ_ACCESS), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, key, 0x1000), '0');
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, 0), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, key, 0x1000), -EACCES);
 	umem.writable = 1;
-	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->party.pd, ALL_ACCESS), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), '0');
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->key_user.pd, ALL_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), '0');
 	KUNIT_EXPECT_EQ(test, mr->ibmr.lkey, key);
 	KUNIT_EXPECT_EQ(test, mr->mkey.key, key);
 
 	mr->umem = NULL;
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, 0x1000), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), -EACCES);
 }
 
 /* What the verb says of arguments, and that it counts. */
@@ -211,7 +211,7 @@ static void alloc_mr_test(struct kunit *test)
 		IB_MR_TYPE_DM, IB_MR_TYPE_USER, IB_MR_TYPE_DMA, IB_MR_TYPE_INTEGRITY,
 	};
 	struct fixture *f = test->priv;
-	struct ib_pd *pd = f->party.pd;
+	struct ib_pd *pd = f->key_user.pd;
 	struct ib_mr *a, *b;
 	int i;
 

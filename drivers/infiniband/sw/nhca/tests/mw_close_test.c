@@ -6,19 +6,19 @@
 
 /* ---- moving and closing ---- */
 
-static bool hold(struct fixture *f, struct nhca_hold *h, u32 key, u64 va)
+static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 {
 	int err;
 
 	memset(h, 0, sizeof(*h));
 	local_bh_disable();
-	err = nhca_hold_open(h, &f->qp, key, va, 64, IB_ACCESS_REMOTE_WRITE);
+	err = nhca_rkey_get(h, &f->qp, key, va, 64, IB_ACCESS_REMOTE_WRITE);
 	local_bh_enable();
 	return !err;
 }
 
 /* Was the hold revoked?  Ends it. */
-static bool revoked(struct nhca_hold *h)
+static bool revoked(struct nhca_rkey_ref *h)
 {
 	struct nhca_iter it;
 	struct nhca_seg seg;
@@ -27,11 +27,11 @@ static bool revoked(struct nhca_hold *h)
 
 	local_bh_disable();
 	nhca_live_enter();
-	gone = !nhca_hold_valid(h);
-	nhca_iter_hold(&it, h, 0, 64, true);
+	gone = !nhca_rkey_ref_valid(h);
+	nhca_iter_rkey(&it, h, 0, 64, true);
 	err = nhca_iter_next(&it, 64, &seg);
 	nhca_live_exit();
-	nhca_hold_close(h);
+	nhca_rkey_put(h);
 	local_bh_enable();
 	return gone && err == -EACCES;
 }
@@ -61,7 +61,7 @@ static void move_test(struct kunit *test)
 	};
 	u32 old = mw->mkey.key;
 	u64 old_at = IOVA, off;
-	struct nhca_hold h;
+	struct nhca_rkey_ref h;
 	bool held = false;
 	int i;
 
@@ -99,7 +99,7 @@ static void others_test(struct kunit *test)
 	struct fixture *f = test->priv;
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE | REMOTE);
 	struct nhca_mw *mw = window(test, NHCA_MKEY_MW2B), *other = window(test, NHCA_MKEY_MW2B);
-	struct nhca_hold h[3];
+	struct nhca_rkey_ref h[3];
 
 	KUNIT_ASSERT_EQ(test, bind(f, mw, mr, IOVA, 64, REMOTE), 0);
 	KUNIT_ASSERT_EQ(test, bind(f, other, mr, IOVA, 64, REMOTE), 0);
@@ -113,9 +113,9 @@ static void others_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, other->mkey.key, IOVA, 64, REMOTE));
 }
 
-static int inv(bool remote, const struct nhca_party *party, u32 key)
+static int inv(bool remote, const struct nhca_key_user *key_user, u32 key)
 {
-	return remote ? remote_inv(party, key) : local_inv(party, key, true);
+	return remote ? remote_inv(key_user, key) : local_inv(key_user, key, true);
 }
 
 static void invalidate_test(struct kunit *test)
@@ -124,7 +124,7 @@ static void invalidate_test(struct kunit *test)
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	struct nhca_send_wqe wqe;
 	struct nhca_mw *mw;
-	struct nhca_hold h;
+	struct nhca_rkey_ref h;
 	int t, remote;
 	u32 key;
 
@@ -176,7 +176,7 @@ static void regions_test(struct kunit *test)
 	struct nhca_mr *fast = fast_region(test, f->pd, BINDABLE | IB_ACCESS_REMOTE_READ);
 	struct nhca_mr *near = fast_region(test, f->pd, BINDABLE);
 	struct nhca_mw *mw = window(test, NHCA_MKEY_MW2B);
-	struct nhca_hold h;
+	struct nhca_rkey_ref h;
 
 	/* not what a user registered, by nobody */
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, user->mkey.key, true), -EINVAL);
@@ -218,7 +218,7 @@ static void ends_test(struct kunit *test)
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE | REMOTE);
 	struct nhca_mw *mw[4];
 	struct nhca_send_wqe wqe;
-	struct nhca_hold h, h2;
+	struct nhca_rkey_ref h, h2;
 	u32 key;
 	int i;
 

@@ -23,13 +23,13 @@ static const enum nhca_mkey_type __maybe_unused types[] = {
 };
 
 /*
- * @qp: the party that owns it all; @sibling: another QP of its domain; @stranger: a
+ * @qp: the key_user that owns it all; @sibling: another QP of its domain; @stranger: a
  * QP of another domain; @twin: of another domain, too, but with the number of @qp
  */
 struct fixture {
 	struct nhca_dev *dev;
 	struct ib_pd *pd, *other_pd;
-	struct nhca_party qp, sibling, stranger, twin;
+	struct nhca_key_user qp, sibling, stranger, twin;
 	struct nhca_mr *mrs[MAX_OBJECTS];
 	struct nhca_mw *mws[MAX_OBJECTS];
 	struct page *pages[MAX_OBJECTS * PAGES];
@@ -45,10 +45,10 @@ static inline int mw_test_init(struct kunit *test)
 	f->pd = kunit_kzalloc(test, sizeof(*f->pd), GFP_KERNEL);
 	f->other_pd = kunit_kzalloc(test, sizeof(*f->other_pd), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, f->dev && f->pd && f->other_pd);
-	f->qp = (struct nhca_party){ f->pd, QPN };
-	f->sibling = (struct nhca_party){ f->pd, QPN + 1 };
-	f->stranger = (struct nhca_party){ f->other_pd, QPN + 2 };
-	f->twin = (struct nhca_party){ f->other_pd, QPN };
+	f->qp = (struct nhca_key_user){ f->pd, QPN };
+	f->sibling = (struct nhca_key_user){ f->pd, QPN + 1 };
+	f->stranger = (struct nhca_key_user){ f->other_pd, QPN + 2 };
+	f->twin = (struct nhca_key_user){ f->other_pd, QPN };
 	test->priv = f;
 	return 0;
 }
@@ -150,12 +150,12 @@ static inline struct nhca_send_wqe bind_wqe(const struct nhca_mw *mw, const stru
 	};
 }
 
-static inline int bind_as(const struct nhca_party *party, const struct nhca_send_wqe *wqe)
+static inline int bind_as(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
 {
 	int err;
 
 	local_bh_disable();
-	err = nhca_mw_bind(party, wqe);
+	err = nhca_mw_bind(key_user, wqe);
 	local_bh_enable();
 	return err;
 }
@@ -168,45 +168,45 @@ static inline int bind(struct fixture *f, struct nhca_mw *mw, const struct nhca_
 	return bind_as(&f->qp, &wqe);
 }
 
-static inline int local_inv(const struct nhca_party *party, u32 key, bool user)
+static inline int local_inv(const struct nhca_key_user *key_user, u32 key, bool user)
 {
 	int err;
 
 	local_bh_disable();
-	err = nhca_local_inv(party, key, user);
+	err = nhca_local_inv(key_user, key, user);
 	local_bh_enable();
 	return err;
 }
 
-static inline int remote_inv(const struct nhca_party *party, u32 key)
+static inline int remote_inv(const struct nhca_key_user *key_user, u32 key)
 {
 	int err;
 
 	local_bh_disable();
-	err = nhca_remote_inv(party, key);
+	err = nhca_remote_inv(key_user, key);
 	local_bh_enable();
 	return err;
 }
 
 /* Where in which region do these bytes begin?  Return: the region or NULL. */
-static inline struct nhca_mr *reach(const struct nhca_party *party, u32 key, u64 va, u32 len,
+static inline struct nhca_mr *reach(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				    int access, u64 *off)
 {
 	struct nhca_mr *mr;
 
 	local_bh_disable();
 	nhca_live_enter();
-	mr = nhca_mkey_check(party, key, va, len, access, off);
+	mr = nhca_mkey_check(key_user, key, va, len, access, off);
 	nhca_live_exit();
 	local_bh_enable();
 	return mr;
 }
 
-static inline bool opens(const struct nhca_party *party, u32 key, u64 va, u32 len, int access)
+static inline bool opens(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	u64 off;
 
-	return reach(party, key, va, len, access, &off);
+	return reach(key_user, key, va, len, access, &off);
 }
 
 #endif /* NHCA_TEST_MW_FIXTURE_H */

@@ -127,7 +127,7 @@ static int owner_run(void *arg)
 }
 
 /* One piece by key or hold, in a section.  Return: 0 if it moved. */
-static int peer_piece(struct race *r, struct nhca_hold *h, u32 key, u64 va, u32 off, bool write)
+static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, u32 off, bool write)
 {
 	u8 buf[CHUNK];
 	struct nhca_iter it;
@@ -136,7 +136,7 @@ static int peer_piece(struct race *r, struct nhca_hold *h, u32 key, u64 va, u32 
 	memset(buf, WRITTEN, sizeof(buf));
 	nhca_live_enter();
 	if (h)
-		nhca_iter_hold(&it, h, off, sizeof(buf), write);
+		nhca_iter_rkey(&it, h, off, sizeof(buf), write);
 	else
 		err = nhca_iter_key(&it, &r->f->qp, key, va + off, sizeof(buf),
 				    write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ);
@@ -157,12 +157,12 @@ static int peer_piece(struct race *r, struct nhca_hold *h, u32 key, u64 va, u32 
 /* A message of several pieces, between which the owner may do as it likes */
 static void peer_message(struct race *r, u32 key, u64 va, bool write)
 {
-	struct nhca_hold h = {};
+	struct nhca_rkey_ref h = {};
 	u32 off;
 
 	local_bh_disable();
-	if (nhca_hold_open(&h, &r->f->qp, key, va, PAGE_SIZE,
-			   write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ)) {
+	if (nhca_rkey_get(&h, &r->f->qp, key, va, PAGE_SIZE,
+			  write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ)) {
 		local_bh_enable();
 		return;
 	}
@@ -174,7 +174,7 @@ static void peer_message(struct race *r, u32 key, u64 va, bool write)
 		dawdle();
 		local_bh_disable();
 	}
-	nhca_hold_close(&h);
+	nhca_rkey_put(&h);
 	local_bh_enable();
 }
 

@@ -103,7 +103,7 @@ static void who_test(struct kunit *test)
 	struct fixture *f = test->priv;
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	const struct {
-		const struct nhca_party *party;
+		const struct nhca_key_user *key_user;
 		bool may[3];
 	} cases[] = {
 		{ &f->qp, { true, true, true } },
@@ -119,9 +119,9 @@ static void who_test(struct kunit *test)
 		mw = window(test, types[t]);
 		KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, 64, REMOTE), 0);
 		for (i = 0; i < ARRAY_SIZE(cases); i++)
-			KUNIT_EXPECT_EQ_MSG(test, opens(cases[i].party, mw->mkey.key, IOVA, 64,
+			KUNIT_EXPECT_EQ_MSG(test, opens(cases[i].key_user, mw->mkey.key, IOVA, 64,
 							REMOTE), cases[i].may[t],
-					    "type %d, party %d", t, i);
+					    "type %d, key_user %d", t, i);
 	}
 	/* type 1: any QP of the domain may bind it anew */
 	mw = f->mws[0];
@@ -224,14 +224,14 @@ static void wrong_regions(struct kunit *test)
 
 /* @open: the window is bound, and has to stay as it is */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
-			   const struct nhca_party *party, const struct nhca_send_wqe *wqe, int err)
+			   const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe, int err)
 {
 	struct fixture *f = test->priv;
 	struct nhca_mw *mw = f->mws[0];
 	u32 key = mw->mkey.key;
 	int i;
 
-	KUNIT_EXPECT_EQ_MSG(test, bind_as(party, wqe), err, "type %d: %s", t, what);
+	KUNIT_EXPECT_EQ_MSG(test, bind_as(key_user, wqe), err, "type %d: %s", t, what);
 	KUNIT_EXPECT_EQ_MSG(test, mw->mkey.key, key, "type %d: %s", t, what);
 	KUNIT_EXPECT_EQ_MSG(test, opens(&f->qp, key, IOVA + 8, 32, REMOTE), open,
 			    "type %d: %s", t, what);

@@ -29,7 +29,7 @@ static unsigned long user_memory(struct kunit *test, unsigned long prot)
 static struct ib_mr *odp_make(struct kunit *test, u64 start, u64 length, u64 iova)
 {
 	struct fixture *f = test->priv;
-	struct ib_mr *mr = nhca_mr_odp(f->dev, f->party.pd, start, length, iova, ALL_ACCESS);
+	struct ib_mr *mr = nhca_mr_odp(f->dev, f->key_user.pd, start, length, iova, ALL_ACCESS);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	return mr;
@@ -41,13 +41,13 @@ static s64 fault(struct ib_mr *mr, u64 off, u64 len, enum nhca_odp_mode mode)
 }
 
 /* Write one byte by @key.  Return: 0 or an error. */
-static int poke(const struct nhca_party *party, u32 key, u64 va, u8 byte)
+static int poke(const struct nhca_key_user *key_user, u32 key, u64 va, u8 byte)
 {
 	struct nhca_iter it;
 	int err;
 
 	enter();
-	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_WRITE);
+	err = nhca_iter_key(&it, key_user, key, va, 1, IB_ACCESS_REMOTE_WRITE);
 	if (!err)
 		err = nhca_iter_write(&it, &byte, 1);
 	leave();
@@ -64,35 +64,35 @@ static void life_test(struct kunit *test)
 	u32 key = mr->rkey;
 	u8 byte = 0;
 
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_PRESENT), 1);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 
 	/* for reading: the zero page, which nobody may write */
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), 1);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), 0);
-	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at, 7), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at, 7), -EAGAIN);
 
 	/* for writing; what the one side writes the other reads */
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_WRITE), 1);
-	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at, 7), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at, 7), 0);
 	KUNIT_EXPECT_EQ(test, get_user(byte, (u8 __user *)(addr + at)), 0);
 	KUNIT_EXPECT_EQ(test, byte, 7);
 	KUNIT_EXPECT_EQ(test, put_user((u8)9, (u8 __user *)(addr + at)), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), 9);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 9);
 	/* and no page beside it */
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at - 1), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at - 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
 
 	KUNIT_EXPECT_EQ(test, vm_munmap(addr + at, PAGE_SIZE), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, iova + at), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), -EFAULT);
 	/* what can be had up to there is */
 	KUNIT_EXPECT_EQ(test, fault(mr, at - PAGE_SIZE, 2 * PAGE_SIZE, NHCA_ODP_WRITE),
 			(s64)PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, iova + at - 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at - 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, key, iova + at - 1), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, iova + at - 1), -EACCES);
 }
 
 /* What is there at registration is translated to at once. */
@@ -104,8 +104,8 @@ static void present_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, put_user((u8)5, (u8 __user *)(addr + 3 * PAGE_SIZE)), 0);
 	mr = odp_make(test, addr, ODP_SIZE, addr);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + 3 * PAGE_SIZE), 5);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + 4 * PAGE_SIZE), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr + 3 * PAGE_SIZE), 5);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr + 4 * PAGE_SIZE), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
@@ -119,10 +119,10 @@ static void implicit_test(struct kunit *test)
 	user_memory(test, PROT_READ);
 	mr = odp_make(test, 0, U64_MAX, 0);
 	addr = user_memory(test, PROT_READ | PROT_WRITE);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, addr, ODP_SIZE, NHCA_ODP_WRITE), (s64)ODP_SIZE);
-	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr + ODP_SIZE - 1, 3), 0);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr + ODP_SIZE - 1), 3);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr + ODP_SIZE - 1, 3), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr + ODP_SIZE - 1), 3);
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), -EFAULT);
 	KUNIT_EXPECT_EQ(test, fault(mr, U64_MAX - 1, 1, NHCA_ODP_READ), -EFAULT);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
@@ -134,17 +134,17 @@ static void arguments_test(struct kunit *test)
 	struct fixture *f = test->priv;
 	struct ib_mr *mr;
 
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, 0, U64_MAX, 8, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->key_user.pd, 0, U64_MAX, 8, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, -addr, 0, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->key_user.pd, addr, -addr, 0, 0)),
 			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->party.pd, addr, 8, -4ULL, 0)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->key_user.pd, addr, 8, -4ULL, 0)),
 			-EINVAL);
 	/* what the process may not write the adapter may not either */
 	mr = odp_make(test, addr, ODP_SIZE, addr);
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), -EFAULT);
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), 1);
-	KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, ODP_SIZE, 1, NHCA_ODP_READ), -EFAULT);
 	KUNIT_EXPECT_EQ(test, fault(mr, ODP_SIZE - 1, 100, NHCA_ODP_READ), 1);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
@@ -156,14 +156,14 @@ static void resume(void *arg)
 }
 
 /* As an engine does: ask, be told, try again; and get to know that there is nothing. */
-static int ask(const struct nhca_party *party, u32 key, u64 va, struct nhca_fault *fault)
+static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhca_fault *fault)
 {
 	struct nhca_iter it;
 	u8 byte;
 	int err;
 
 	enter();
-	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_READ);
+	err = nhca_iter_key(&it, key_user, key, va, 1, IB_ACCESS_REMOTE_READ);
 	if (!err)
 		err = nhca_iter_read(&it, &byte, 1);
 	if (err == -EAGAIN)
@@ -182,17 +182,17 @@ static void fault_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, fault);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
-	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
-	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), 0);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), 0);
 
 	KUNIT_EXPECT_EQ(test, vm_munmap(addr, PAGE_SIZE), 0);
-	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
-	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EACCES);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EACCES);
 	/* it is said once: the next request is another one */
-	KUNIT_EXPECT_EQ(test, ask(&f->party, mr->rkey, addr, fault), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 
 	/* nobody is told any more, and the region does not wait for anybody */
 	nhca_fault_cancel(fault);
@@ -218,7 +218,7 @@ static void prefetch_bounded_test(struct kunit *test)
 
 	/* when they are over others may come */
 	flush_workqueue(nhca_prefetch_wq);
-	KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE), 0);
 	flush_workqueue(nhca_prefetch_wq);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
@@ -259,18 +259,18 @@ static void empty_test(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(accesses); i++) {
-		mr = i ? nhca_mr_odp(f->dev, f->party.pd, addr, 0, addr, accesses[i]) :
-			 nhca_mr_user(f->dev, f->party.pd, addr, 0, addr, accesses[i]);
+		mr = i ? nhca_mr_odp(f->dev, f->key_user.pd, addr, 0, addr, accesses[i]) :
+			 nhca_mr_user(f->dev, f->key_user.pd, addr, 0, addr, accesses[i]);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 		KUNIT_EXPECT_EQ(test, mr->length, 0);
-		KUNIT_EXPECT_EQ(test, peek(&f->party, mr->rkey, addr), -EACCES);
-		KUNIT_EXPECT_EQ(test, poke(&f->party, mr->rkey, addr, 1), -EACCES);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), -EACCES);
+		KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 1), -EACCES);
 		enter();
-		KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->party, mr->rkey, addr, 0,
+		KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, mr->rkey, addr, 0,
 						    IB_ACCESS_REMOTE_WRITE), 0);
 		leave();
 		/* other rights of nothing */
-		KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->party.pd, IB_ACCESS_LOCAL_WRITE), 0);
+		KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, IB_ACCESS_LOCAL_WRITE), 0);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	}
 }

@@ -61,10 +61,10 @@ static void source_make(struct kunit *test, struct source *s)
 	KUNIT_ASSERT_NOT_NULL(test, s->txq);
 	s->flow = nhca_flow_create(s->txq, NULL, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, s->flow);
-	s->mr = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
+	s->mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
 	/* as regions of processes are */
-	s->mr->lend = true;
+	s->mr->zcopy_ok = true;
 	for (i = 0; i < npages; i++) {
 		s->pages[i] = alloc_page(GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, s->pages[i]);
@@ -128,7 +128,7 @@ static void source_iter(struct kunit *test, const struct source *s, const struct
 	if (!w->region)
 		nhca_iter_bytes(it, s->bytes + w->off);
 	else
-		KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->party, s->mr->ibmr.rkey, IOVA + w->off,
+		KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, s->mr->ibmr.rkey, IOVA + w->off,
 						    len, IB_ACCESS_REMOTE_READ), 0);
 }
 
@@ -139,7 +139,7 @@ static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter
 		.opcode = NHCA_OP_SEND_ONLY,
 		.info = nhca_opinfo(NHCA_OP_SEND_ONLY),
 		.pad = -len & 3,
-		.notice = NHCA_NOTICE_BARE,
+		.caps = NHCA_CAP_NO_ICRC,
 	};
 	*tx = (struct nhca_tx) {
 		.hdr = h,

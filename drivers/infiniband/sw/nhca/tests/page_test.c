@@ -22,7 +22,7 @@
 static struct nhca_mr *pages_make(struct kunit *test, u64 npages, u32 offset, bool writable)
 {
 	struct fixture *f = test->priv;
-	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
+	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	struct page **pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL);
 	u64 i;
 
@@ -41,7 +41,7 @@ static void begin(struct kunit *test, struct nhca_iter *it, struct nhca_mr *mr, 
 {
 	struct fixture *f = test->priv;
 
-	KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->party, mr->ibmr.rkey, IOVA + off, len, access),
+	KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, mr->ibmr.rkey, IOVA + off, len, access),
 			0);
 }
 
@@ -76,7 +76,7 @@ static void huge_test(struct kunit *test)
 {
 	const unsigned int order = PMD_SHIFT - PAGE_SHIFT;
 	struct fixture *f = test->priv;
-	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->party.pd, ALL_ACCESS);
+	struct nhca_mr *mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	struct page *huge[2] = {};
 	struct scatterlist sg[2];
 	struct sg_table sgt = { .sgl = sg, .nents = 2, .orig_nents = 2 };
@@ -212,11 +212,11 @@ static void unasked_test(struct kunit *test)
 	struct nhca_mr *mr = pages_make(test, NPAGES, 0, true);
 	struct fixture *f = test->priv;
 	struct nhca_sge sge = { .addr = IOVA, .length = 2 * PAGE_SIZE, .lkey = mr->ibmr.lkey };
-	struct nhca_hold hold = {};
+	struct nhca_rkey_ref hold = {};
 	struct nhca_iter it;
 	struct nhca_seg seg;
 
-	nhca_iter_sges(&it, &f->party, &sge, 1, 0, U32_MAX, 0);
+	nhca_iter_sges(&it, &f->key_user, &sge, 1, 0, U32_MAX, 0);
 	enter();
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
@@ -227,15 +227,15 @@ static void unasked_test(struct kunit *test)
 	leave();
 
 	local_bh_disable();
-	KUNIT_ASSERT_EQ(test, nhca_hold_open(&hold, &f->party, mr->ibmr.rkey, IOVA, 3 * PAGE_SIZE,
-					     IB_ACCESS_REMOTE_WRITE), 0);
-	nhca_iter_hold(&it, &hold, PAGE_SIZE, 2 * PAGE_SIZE, true);
+	KUNIT_ASSERT_EQ(test, nhca_rkey_get(&hold, &f->key_user, mr->ibmr.rkey, IOVA, 3 * PAGE_SIZE,
+					    IB_ACCESS_REMOTE_WRITE), 0);
+	nhca_iter_rkey(&it, &hold, PAGE_SIZE, 2 * PAGE_SIZE, true);
 	nhca_live_enter();
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
 	KUNIT_EXPECT_PTR_EQ(test, nhca_iter_page(&it), f->pages[2]);
 	nhca_live_exit();
-	nhca_hold_close(&hold);
+	nhca_rkey_put(&hold);
 	local_bh_enable();
 	nhca_mr_free(mr);
 }
@@ -248,7 +248,7 @@ static struct sk_buff *batch(struct kunit *test, u32 off)
 		.opcode = NHCA_OP_WRITE_MIDDLE,
 		.info = nhca_opinfo(NHCA_OP_WRITE_MIDDLE),
 		.pkey = 0xffff,
-		.notice = NHCA_NOTICE_HERE | NHCA_NOTICE_BARE,
+		.caps = NHCA_CAP_PRESENT | NHCA_CAP_NO_ICRC,
 	};
 	struct page *page;
 	u32 n, nr = 0;

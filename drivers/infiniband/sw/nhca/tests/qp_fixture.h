@@ -345,7 +345,7 @@ static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload,
 	nhca_hdr_encode(h, p);
 	for (i = 0; i < payload; i++)
 		p[hdr_len + i] = fix_byte(i);
-	if (!(h->notice & NHCA_NOTICE_BARE)) {
+	if (!(h->caps & NHCA_CAP_NO_ICRC)) {
 		crc = nhca_icrc_head(skb, p, hdr_len, hdr_len + payload + h->pad + NHCA_ICRC_LEN,
 				     index);
 		crc = nhca_icrc_more(crc, p + hdr_len, payload);

@@ -10,7 +10,7 @@
 #define SEND_LAST	(NHCA_SVC_RC | NHCA_OP_SEND_LAST)
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
-#define HERE		(NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE)
+#define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
 
 static u8 *page_byte(struct qp_fixture *f, u32 i)
 {
@@ -101,7 +101,7 @@ static void flushed_buffer_test(struct kunit *test)
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 4 * FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, SEND_FIRST, FIX_RQ_PSN), FIX_MTU);
 	h = fix_hdr(f->qp, SEND_MIDDLE, FIX_RQ_PSN + 1);
-	h.notice = HERE | NHCA_NOTICE_BARE;
+	h.caps = HERE | NHCA_CAP_NO_ICRC;
 	fix_deliver(test, h, FIX_MTU);
 
 	race(test, to_error);
@@ -163,10 +163,10 @@ static void late_packets(struct nhca_qp *qp)
 	for (i = 0; i < 2; i++) {
 		h = fix_hdr(qp, i ? ACK : SEND_ONLY, i ? FIX_SQ_PSN : FIX_RQ_PSN);
 		h.ackreq = !i;
-		h.notice = HERE | NHCA_NOTICE_BARE;
+		h.caps = HERE | NHCA_CAP_NO_ICRC;
 		rx.skb = fix_skb(test, &h, 0, 1);
 		rx.hdr = fix_hdr(qp, h.opcode, h.psn);
-		rx.hdr.notice = h.notice;
+		rx.hdr.caps = h.caps;
 		rx.hdr.ackreq = h.ackreq;
 		rx.iph = skb_network_header(rx.skb);
 		rx.udp_len = rx.skb->len;
@@ -218,7 +218,7 @@ static void owed_at_the_end_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	spin_lock_bh(&f->qp->rq.lock);
-	nhca_answer_at_once(&f->qp->rq);
+	nhca_resp_at_once(&f->qp->rq);
 	spin_unlock_bh(&f->qp->rq.lock);
 	kunit_activate_static_stub(test, nhca_qp_grace, late_packets);
 	fix_destroy(&f->qp);
@@ -228,11 +228,11 @@ static void owed_at_the_end_test(struct kunit *test)
 static u32 number_taken;
 
 /* Stands for nhca_mw_qp_gone(): is the number still the QP's? */
-static void windows_gone(const struct nhca_party *party)
+static void windows_gone(const struct nhca_key_user *key_user)
 {
 	struct kunit *test = kunit_get_current_test();
 
-	KUNIT_EXPECT_TRUE(test, nhca_qpn_is_taken(party->qpn));
+	KUNIT_EXPECT_TRUE(test, nhca_qpn_is_taken(key_user->qpn));
 	number_taken++;
 }
 
@@ -271,7 +271,7 @@ static void closed_key_test(struct kunit *test)
 	f->mr = NULL;
 
 	spin_lock_bh(&sq->lock);
-	KUNIT_EXPECT_TRUE(test, nhca_sq_ask(f->qp));
+	KUNIT_EXPECT_TRUE(test, nhca_sq_ackreq(f->qp));
 	spin_unlock_bh(&sq->lock);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, WRITE_ONLY, &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN - 1);
@@ -342,7 +342,7 @@ static void owed_answers_test(struct kunit *test)
 	f->xmit_err = 0;
 	spin_lock_bh(&f->qp->rq.lock);
 	rcu_read_lock();
-	nhca_answer_run(f->qp);
+	nhca_resp_run(f->qp);
 	rcu_read_unlock();
 	spin_unlock_bh(&f->qp->rq.lock);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, &sent), 1);

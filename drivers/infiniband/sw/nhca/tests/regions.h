@@ -18,12 +18,12 @@
 /**
  * struct fixture - of each test
  * @dev:   has no driver behind it
- * @party, @other: of two protection domains
+ * @key_user, @other: of two protection domains
  * @pages: filled with a digit each
  */
 struct fixture {
 	struct nhca_dev *dev;
-	struct nhca_party party, other;
+	struct nhca_key_user key_user, other;
 	struct page *pages[NPAGES];
 };
 
@@ -48,10 +48,10 @@ static inline int fixture_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	test->priv = f;
 	f->dev = kunit_kzalloc(test, sizeof(*f->dev), GFP_KERNEL);
-	f->party.pd = kunit_kzalloc(test, sizeof(*f->party.pd), GFP_KERNEL);
+	f->key_user.pd = kunit_kzalloc(test, sizeof(*f->key_user.pd), GFP_KERNEL);
 	f->other.pd = kunit_kzalloc(test, sizeof(*f->other.pd), GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, f->dev && f->party.pd && f->other.pd);
-	f->party.pd->device = &f->dev->ibdev;
+	KUNIT_ASSERT_TRUE(test, f->dev && f->key_user.pd && f->other.pd);
+	f->key_user.pd->device = &f->dev->ibdev;
 	f->other.pd->device = &f->dev->ibdev;
 	for (i = 0; i < NPAGES; i++) {
 		f->pages[i] = alloc_page(GFP_KERNEL);
@@ -72,14 +72,14 @@ static inline void fixture_exit(struct kunit *test)
 }
 
 /* One byte by @key, or an error. */
-static inline int peek(const struct nhca_party *party, u32 key, u64 va)
+static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;
 	u8 byte;
 	int err;
 
 	enter();
-	err = nhca_iter_key(&it, party, key, va, 1, IB_ACCESS_REMOTE_READ);
+	err = nhca_iter_key(&it, key_user, key, va, 1, IB_ACCESS_REMOTE_READ);
 	if (!err)
 		err = nhca_iter_read(&it, &byte, 1);
 	leave();

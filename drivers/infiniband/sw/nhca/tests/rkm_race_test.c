@@ -41,7 +41,7 @@ static void race_keys(u32 *key, unsigned int n)
 	}
 }
 
-static void race_count(const struct nhca_hold *h, void *arg)
+static void race_count(const struct nhca_rkey_ref *h, void *arg)
 {
 	unsigned int *n = arg;
 
@@ -63,7 +63,7 @@ static void race_expect_no_hold(struct kunit *test)
  * struct race_worker - a receive engine
  * @race:    whose
  * @task:    it
- * @hold:    of the operation it is at
+ * @ref:    of the operation it is at
  * @late:    holds that came after the key was closed, and noticed
  * @stopped: operations that were revoked on their way
  * @bytes:   what each key opens to it, plain
@@ -71,7 +71,7 @@ static void race_expect_no_hold(struct kunit *test)
 struct race_worker {
 	struct race *race;
 	struct task_struct *task;
-	struct nhca_hold hold;
+	struct nhca_rkey_ref ref;
 	unsigned long late;
 	unsigned long stopped;
 	u8 bytes[RACE_KEYS][RACE_BYTES];
@@ -123,10 +123,10 @@ static bool race_open(struct race_worker *w, unsigned int k)
 	nhca_live_enter();
 	held = READ_ONCE(w->race->open[k]);
 	if (held) {
-		nhca_rkm_hold(&w->hold);
+		nhca_rkm_get(&w->ref);
 		held = READ_ONCE(w->race->open[k]);
 		if (!held) {
-			nhca_rkm_release(&w->hold);
+			nhca_rkm_put(&w->ref);
 			w->late++;
 		}
 	}
@@ -140,7 +140,7 @@ static bool race_packet(struct race_worker *w, unsigned int k, unsigned int n)
 	bool valid;
 
 	nhca_live_enter();
-	valid = nhca_hold_valid(&w->hold);
+	valid = nhca_rkey_ref_valid(&w->ref);
 	if (valid) {
 		ndelay(n % 4 * 100);
 		memset(w->bytes[k], n, RACE_BYTES);
@@ -154,11 +154,11 @@ static int race_worker_run(void *arg)
 	struct race_worker *w = arg;
 	unsigned int n = 0, k, packets;
 
-	w->hold.pd = &race_pd;
-	w->hold.qpn = RACE_QPN;
+	w->ref.pd = &race_pd;
+	w->ref.qpn = RACE_QPN;
 	while (!kthread_should_stop()) {
 		k = n++ % RACE_KEYS;
-		w->hold.key = w->race->key[k];
+		w->ref.key = w->race->key[k];
 		local_bh_disable();
 		if (race_open(w, k)) {
 			for (packets = n % 7; packets; packets--) {
@@ -170,7 +170,7 @@ static int race_worker_run(void *arg)
 				race_let_run();
 				local_bh_disable();
 			}
-			nhca_rkm_release(&w->hold);
+			nhca_rkm_put(&w->ref);
 		}
 		local_bh_enable();
 		race_let_run();
@@ -259,7 +259,7 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
  */
 struct race_long {
 	u32 key[2];
-	struct nhca_hold *holds;
+	struct nhca_rkey_ref *holds;
 	unsigned int n;
 	unsigned int sweep;
 	unsigned int ops;
@@ -273,7 +273,7 @@ static unsigned int race_middle(const struct race_long *l)
 
 	/* pairs with race_sweep(): all are held when it begins */
 	sweep = smp_load_acquire(&l->sweep);
-	if (!sweep || nhca_hold_valid(&l->holds[l->n - 1]) || !nhca_hold_valid(&l->holds[0]))
+	if (!sweep || nhca_rkey_ref_valid(&l->holds[l->n - 1]) || !nhca_rkey_ref_valid(&l->holds[0]))
 		return 0;
 	/* it is this sweep that they tell of */
 	smp_rmb();
@@ -282,7 +282,7 @@ static unsigned int race_middle(const struct race_long *l)
 
 static int race_receive(void *arg)
 {
-	struct nhca_hold h = { .pd = &race_pd, .qpn = RACE_QPN };
+	struct nhca_rkey_ref h = { .pd = &race_pd, .qpn = RACE_QPN };
 	struct race_long *l = arg;
 	unsigned int before;
 
@@ -290,8 +290,8 @@ static int race_receive(void *arg)
 	while (!kthread_should_stop()) {
 		before = race_middle(l);
 		local_bh_disable();
-		nhca_rkm_hold(&h);
-		nhca_rkm_release(&h);
+		nhca_rkm_get(&h);
+		nhca_rkm_put(&h);
 		local_bh_enable();
 		if (before && race_middle(l) == before)
 			WRITE_ONCE(l->ops, l->ops + 1);
@@ -308,7 +308,7 @@ static long race_sweep(void *arg)
 	for (s = 1; s <= RACE_SWEEPS && READ_ONCE(l->ops) < RACE_OPS; s++) {
 		for (i = 0; i < l->n; i++) {
 			local_bh_disable();
-			nhca_rkm_hold(&l->holds[i]);
+			nhca_rkm_get(&l->holds[i]);
 			local_bh_enable();
 		}
 		/* pairs with race_middle() */
@@ -317,7 +317,7 @@ static long race_sweep(void *arg)
 		WRITE_ONCE(l->sweep, 0);
 		for (i = 0; i < l->n; i++) {
 			local_bh_disable();
-			nhca_rkm_release(&l->holds[i]);
+			nhca_rkm_put(&l->holds[i]);
 			local_bh_enable();
 		}
 		cond_resched();
@@ -360,7 +360,7 @@ static void rkm_receive_side_gets_in_first(struct kunit *test)
 /* On one CPU, too: between the steps of a sweep of a long bucket it comes and goes. */
 static void rkm_long_sweep_loses_nothing(struct kunit *test)
 {
-	struct nhca_hold h = { .pd = &race_pd, .qpn = RACE_QPN };
+	struct nhca_rkey_ref h = { .pd = &race_pd, .qpn = RACE_QPN };
 	struct race_long l = { .n = RACE_HOLDS };
 	unsigned int i, steps = 0, released = 0;
 	struct nhca_sweep sweep;
@@ -373,26 +373,26 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	local_bh_disable();
 	for (i = 0; i < l.n; i++) {
 		/* one of three is another's */
-		l.holds[i] = (struct nhca_hold){
+		l.holds[i] = (struct nhca_rkey_ref){
 			.pd = &race_pd, .key = l.key[!(i % 3)], .qpn = RACE_QPN,
 		};
-		nhca_rkm_hold(&l.holds[i]);
+		nhca_rkm_get(&l.holds[i]);
 	}
 	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
 	while (!nhca_sweep_step(&sweep, 32)) {
 		/* the last held is the first looked at: this one's turn comes at the end */
-		if (nhca_hold_valid(&l.holds[steps]) && steps % 3) {
-			nhca_rkm_release(&l.holds[steps]);
+		if (nhca_rkey_ref_valid(&l.holds[steps]) && steps % 3) {
+			nhca_rkm_put(&l.holds[steps]);
 			released++;
 		}
 		steps++;
-		nhca_rkm_release(&h);
-		nhca_rkm_hold(&h);
+		nhca_rkm_put(&h);
+		nhca_rkm_get(&h);
 	}
-	nhca_rkm_release(&h);
+	nhca_rkm_put(&h);
 	for (i = 0; i < l.n; i++) {
-		valid |= nhca_hold_valid(&l.holds[i]) != !(i % 3);
-		nhca_rkm_release(&l.holds[i]);
+		valid |= nhca_rkey_ref_valid(&l.holds[i]) != !(i % 3);
+		nhca_rkm_put(&l.holds[i]);
 	}
 	local_bh_enable();
 	kvfree(l.holds);

@@ -21,7 +21,7 @@
 
 struct rkm_qp {
 	struct ib_pd *pd;
-	struct nhca_hold slot[RKM_SLOTS];
+	struct nhca_rkey_ref slot[RKM_SLOTS];
 };
 
 /* static: a failed assertion leaves holds and a mark in their bucket until rkm_exit_test() */
@@ -33,20 +33,20 @@ static u32 rkm_key[RKM_KEYS];
 
 static void rkm_hold(struct rkm_qp *qp, unsigned int slot, u32 key)
 {
-	struct nhca_hold *h = &qp->slot[slot];
+	struct nhca_rkey_ref *h = &qp->slot[slot];
 
 	h->pd = qp->pd;
 	h->key = key;
 	h->qpn = RKM_QPN | (qp - rkm_qp);
 	local_bh_disable();
-	nhca_rkm_hold(h);
+	nhca_rkm_get(h);
 	local_bh_enable();
 }
 
 static void rkm_release(struct rkm_qp *qp, unsigned int slot)
 {
 	local_bh_disable();
-	nhca_rkm_release(&qp->slot[slot]);
+	nhca_rkm_put(&qp->slot[slot]);
 	local_bh_enable();
 }
 
@@ -95,7 +95,7 @@ static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
 			rkm_hold(&rkm_qp[q], s, rkm_key[keys[q][s]]);
 }
 
-static struct nhca_hold *rkm_nth(unsigned int i)
+static struct nhca_rkey_ref *rkm_nth(unsigned int i)
 {
 	return &rkm_qp[i / RKM_SLOTS].slot[i % RKM_SLOTS];
 }
@@ -116,11 +116,11 @@ static void rkm_expect_idle(struct kunit *test)
 static void rkm_step(struct kunit *test, unsigned int i, bool match, bool last)
 {
 	unsigned int revoked = rkm_sweep.revoked;
-	struct nhca_hold *h = rkm_nth(i);
+	struct nhca_rkey_ref *h = rkm_nth(i);
 
-	KUNIT_EXPECT_TRUE_MSG(test, nhca_hold_valid(h), "slot %u before the sweep was there", i);
+	KUNIT_EXPECT_TRUE_MSG(test, nhca_rkey_ref_valid(h), "slot %u before the sweep was there", i);
 	KUNIT_EXPECT_EQ_MSG(test, nhca_sweep_step(&rkm_sweep, 1), last, "slot %u", i);
-	KUNIT_EXPECT_EQ_MSG(test, nhca_hold_valid(h), !match, "slot %u", i);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_rkey_ref_valid(h), !match, "slot %u", i);
 	KUNIT_EXPECT_EQ_MSG(test, hlist_unhashed(&h->node), match, "slot %u", i);
 	KUNIT_EXPECT_EQ_MSG(test, rkm_sweep.revoked, revoked + match, "slot %u", i);
 	if (last)
@@ -132,7 +132,7 @@ static void rkm_expect_valid(struct kunit *test, unsigned int from, unsigned int
 	unsigned int i;
 
 	for (i = from; i < to; i++)
-		KUNIT_EXPECT_EQ_MSG(test, nhca_hold_valid(rkm_nth(i)), valid, "slot %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rkey_ref_valid(rkm_nth(i)), valid, "slot %u", i);
 }
 
 /* FIG. 13: the domain matches, no key does; on from QP 0 to QP 1 and QP 2 */
@@ -242,7 +242,7 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_lay(3, keys);
 	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
 	/* #3: it reads while we start */
-	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	/* #7, #9: key 0 matches */
 	rkm_step(test, 0, true, false);
 	rkm_expect_at(test, 1);
@@ -252,8 +252,8 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_expect_at(test, 1);
 	/* #10: key 1 does not match; it reads behind us and before us */
 	rkm_step(test, 1, false, false);
-	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
-	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[2]));
+	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[2]));
 	/* it writes the very slot that is next, before we read it: we read another next */
 	rkm_release(&rkm_qp[0], 2);
 	rkm_expect_at(test, 3);
@@ -261,13 +261,13 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_expect_at(test, 3);
 	/* #14, #16: key 3 matches; then it reads and writes the slot itself */
 	rkm_step(test, 3, true, false);
-	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[3]));
+	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[3]));
 	rkm_release(&rkm_qp[0], 3);
 	rkm_hold(&rkm_qp[0], 3, rkm_key[4]);
 	/* #17: the next QP; an operation on the key ends before we come: not ours to revoke */
 	rkm_expect_at(test, 4);
 	rkm_release(&rkm_qp[1], 0);
-	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[1].slot[0]));
+	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[1].slot[0]));
 	rkm_expect_at(test, 5);
 	rkm_step(test, 5, true, false);
 	/* it writes a slot that matched with a key that does not, ahead of us */
@@ -318,13 +318,13 @@ static void rkm_release_is_fine_without_hold(struct kunit *test)
 	rkm_hold(&rkm_qp[0], 0, rkm_key[0]);
 	rkm_release(&rkm_qp[0], 0);
 	rkm_release(&rkm_qp[0], 0);
-	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	rkm_hold(&rkm_qp[0], 0, rkm_key[0]);
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 1);
-	KUNIT_EXPECT_FALSE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	rkm_release(&rkm_qp[0], 0);
 	rkm_hold(&rkm_qp[0], 0, rkm_key[1]);
-	KUNIT_EXPECT_TRUE(test, nhca_hold_valid(&rkm_qp[0].slot[0]));
+	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 1);
 }
 
@@ -477,7 +477,7 @@ static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 			continue;
 		for (s = 0; s < RKM_SLOTS; s++) {
 			if (!rkm_model.valid[q][s] || rkm_model.key[q][s] != rkm_key[hi->key] ||
-			    nhca_hold_valid(&rkm_qp[q].slot[s]))
+			    nhca_rkey_ref_valid(&rkm_qp[q].slot[s]))
 				continue;
 			rkm_model.valid[q][s] = false;
 			hi->revoked++;
@@ -500,20 +500,20 @@ static bool rkm_as_model(struct kunit *test, const struct rkm_history *hi)
 
 	for (q = 0; q < RKM_QPS; q++) {
 		for (s = 0; s < RKM_SLOTS; s++) {
-			const struct nhca_hold *h = &rkm_qp[q].slot[s];
+			const struct nhca_rkey_ref *h = &rkm_qp[q].slot[s];
 
-			if (nhca_hold_valid(h) == rkm_model.valid[q][s] &&
+			if (nhca_rkey_ref_valid(h) == rkm_model.valid[q][s] &&
 			    hlist_unhashed(&h->node) != rkm_model.valid[q][s])
 				continue;
 			KUNIT_FAIL(test, "step %u: QP %u key %u: valid %d, model %d", hi->steps,
-				   q, s, nhca_hold_valid(h), rkm_model.valid[q][s]);
+				   q, s, nhca_rkey_ref_valid(h), rkm_model.valid[q][s]);
 			return false;
 		}
 	}
 	return true;
 }
 
-static void rkm_count(const struct nhca_hold *h, void *arg)
+static void rkm_count(const struct nhca_rkey_ref *h, void *arg)
 {
 	unsigned int *n = arg;
 

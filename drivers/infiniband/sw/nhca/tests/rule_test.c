@@ -132,7 +132,7 @@ static u64 pattern(const struct nhca_rule *r, u32 stream)
 	unsigned int n;
 
 	for (n = 0; n < 64; n++)
-		bits |= (u64)nhca_rule_strikes(r, stream, n) << n;
+		bits |= (u64)nhca_rule_hits(r, stream, n) << n;
 	return bits;
 }
 
@@ -192,7 +192,7 @@ static void rule_probability_holds(struct kunit *test)
 		r.ppm = ppm[i];
 		r.seed = i;
 		for (n = 0, struck = 0; n < count; n++)
-			struck += nhca_rule_strikes(&r, n % 10, n / 10);
+			struck += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
 		/* five standard deviations, and what is certain is so */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);

@@ -57,7 +57,7 @@ static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, 
 	return wqe;
 }
 
-static void rwq_take_test(struct kunit *test)
+static void rwq_fetch_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffffa, 0x7ffffffe };
 	struct rwr_room room = rwr_make(test, RWQ_SGES);
@@ -72,11 +72,11 @@ static void rwq_take_test(struct kunit *test)
 		for (i = 0; i < 20; i++) {
 			index = starts[s] + i;
 			n = i % (RWQ_SGES + 1);
-			KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -ENOENT);
+			KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -ENOENT);
 			rwq_fill(&q, index, i, n);
 			smp_store_release(&q.ring.hdr->prod, index + 1);	/* as user space */
 			KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 1);
-			KUNIT_ASSERT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+			KUNIT_ASSERT_EQ(test, nhca_rwq_fetch(&q, room.rwr), 0);
 			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, i);
 			KUNIT_EXPECT_EQ(test, room.rwr->num_sge, n);
 			KUNIT_EXPECT_EQ(test, room.rwr->length, n * 1000 + n * (n - 1) / 2);
@@ -104,7 +104,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(num_sges); i++, index++) {
 		rwq_fill(&q, index, 77 + i, num_sges[i]);
 		q.ring.hdr->prod = index + 1;
-		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EINVAL);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EINVAL);
 		KUNIT_EXPECT_EQ(test, room.rwr->wr_id, 77 + i);
 		KUNIT_EXPECT_LE(test, room.rwr->num_sge, RWQ_SGES);
 		/* consumed: the next one is not held up */
@@ -116,7 +116,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 			wqe = rwq_fill(&q, index, at, RWQ_SGES);
 			wqe->sge[at].length = lengths[i];
 			q.ring.hdr->prod = index + 1;
-			KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EINVAL);
+			KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EINVAL);
 			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, at);
 			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		}
@@ -125,13 +125,13 @@ static void rwq_broken_entry_test(struct kunit *test)
 	wqe = rwq_fill(&q, index, 5, 1);
 	wqe->sge[0].length = 0x80000000;
 	q.ring.hdr->prod = ++index;
-	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, room.rwr->length, 0x80000000);
 	wqe = rwq_fill(&q, index, 5, 2);
 	wqe->sge[0].length = 0x80000000;
 	wqe->sge[1].length = 0x80000000;
 	q.ring.hdr->prod = ++index;
-	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, room.rwr->length, U32_MAX);
 	nhca_rwq_free(&q);
 }
@@ -149,7 +149,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 		q.ring.hdr->prod = 0xfffffffe + ahead[i];
 		/* user space's idea of cons means nothing */
 		q.ring.hdr->cons = q.ring.hdr->prod - 1;
-		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -EPROTO);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EPROTO);
 		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 0);
 		KUNIT_EXPECT_EQ(test, q.cons, 0xfffffffe);
 	}
@@ -188,13 +188,13 @@ static void rwq_post_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), -ENOMEM);
 		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), posted);
 		for (i = 0; i < posted; i++) {
-			KUNIT_ASSERT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+			KUNIT_ASSERT_EQ(test, nhca_rwq_fetch(&q, room.rwr), 0);
 			KUNIT_EXPECT_EQ(test, room.rwr->wr_id, round * 1000 + i);
 			KUNIT_EXPECT_EQ(test, room.rwr->length, 100);
 			KUNIT_EXPECT_EQ(test, room.rwr->sge[3].addr, 4);
 			KUNIT_EXPECT_EQ(test, room.rwr->sge[3].lkey, 400);
 		}
-		KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), -ENOENT);
+		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -ENOENT);
 	}
 	nhca_rwq_free(&q);
 
@@ -203,7 +203,7 @@ static void rwq_post_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL), 0);
 	wr.num_sge = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
-	KUNIT_EXPECT_EQ(test, nhca_rwq_take(&q, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, room.rwr->length, 0);
 	nhca_rwq_free(&q);
 }
@@ -242,25 +242,25 @@ static void srq_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
 	f->srq.limit = 6;
 	/* 7 and 6 are left: not below the limit */
-	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
-	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
 	/* 5 are */
-	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	KUNIT_EXPECT_EQ(test, f->srq.limit, 0);
 	/* once for each arming */
-	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	f->srq.limit = 4;
-	KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 
 	/* an index that cannot be: one error event, however often it is seen */
 	f->srq.wq.ring.hdr->prod += 100;
 	f->srq.limit = 4;
 	for (i = 0; i < 3; i++) {
-		KUNIT_EXPECT_EQ(test, nhca_srq_take(&f->srq, room.rwr), -EPROTO);
+		KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), -EPROTO);
 		KUNIT_EXPECT_EQ(test, f->err_events, 1);
 	}
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
@@ -268,7 +268,7 @@ static void srq_test(struct kunit *test)
 }
 
 static struct kunit_case rwq_cases[] = {
-	KUNIT_CASE(rwq_take_test),
+	KUNIT_CASE(rwq_fetch_test),
 	KUNIT_CASE(rwq_broken_entry_test),
 	KUNIT_CASE(rwq_hostile_index_test),
 	KUNIT_CASE(rwq_post_test),

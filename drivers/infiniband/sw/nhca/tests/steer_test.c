@@ -84,13 +84,13 @@ static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 	return skb;
 }
 
-static void steer_look_ip4_test(struct kunit *test)
+static void steer_parse_ip4_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
 	struct sk_buff *skb;
 
 	skb = steer_udp4(test, 0, IP_DF);
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	KUNIT_EXPECT_MEMEQ(test, key.dmac, steer_dmac, ETH_ALEN);
 	KUNIT_EXPECT_MEMEQ(test, key.smac, steer_smac, ETH_ALEN);
 	KUNIT_EXPECT_EQ(test, ntohs(key.type), ETH_P_IP);
@@ -107,24 +107,24 @@ static void steer_look_ip4_test(struct kunit *test)
 
 	/* only the first fragment has ports */
 	skb = steer_udp4(test, 0, IP_MF);
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	KUNIT_EXPECT_EQ(test, key.flags, IB_IPV4_MORE_FRAG);
 	KUNIT_EXPECT_EQ(test, ntohs(key.dport), 2000);
 	kfree_skb(skb);
 	skb = steer_udp4(test, 0, 100);
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	KUNIT_EXPECT_EQ(test, key.dport, 0);
 	kfree_skb(skb);
 }
 
 /* The same frame is the same whether its tag is in it or beside it. */
-static void steer_look_vlan_test(struct kunit *test)
+static void steer_parse_vlan_test(struct kunit *test)
 {
 	struct nhca_steer_key in, beside;
 	struct sk_buff *skb;
 
 	skb = steer_udp4(test, 0x6123, 0);
-	nhca_steer_look(skb, &in);
+	nhca_steer_parse(skb, &in);
 	KUNIT_EXPECT_EQ(test, ntohs(in.vlan), 0x6123);
 	KUNIT_EXPECT_EQ(test, ntohs(in.type), ETH_P_IP);
 	KUNIT_EXPECT_EQ(test, ntohs(in.dport), 2000);
@@ -134,12 +134,12 @@ static void steer_look_vlan_test(struct kunit *test)
 	__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 0x6123);
 	/* as a frame that came in has it */
 	skb_pull(skb, ETH_HLEN);
-	nhca_steer_look(skb, &beside);
+	nhca_steer_parse(skb, &beside);
 	KUNIT_EXPECT_MEMEQ(test, &beside, &in, sizeof(in));
 	kfree_skb(skb);
 }
 
-static void steer_look_ip6_test(struct kunit *test)
+static void steer_parse_ip6_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
 	struct sk_buff *skb;
@@ -147,7 +147,7 @@ static void steer_look_ip6_test(struct kunit *test)
 
 	for (extended = 0; extended < 2; extended++) {
 		skb = steer_udp6(test, extended);
-		nhca_steer_look(skb, &key);
+		nhca_steer_parse(skb, &key);
 		KUNIT_EXPECT_EQ(test, ntohs(key.type), ETH_P_IPV6);
 		KUNIT_EXPECT_EQ(test, key.src.s6_addr[15], 1);
 		KUNIT_EXPECT_EQ(test, key.dst.s6_addr[15], 2);
@@ -162,7 +162,7 @@ static void steer_look_ip6_test(struct kunit *test)
 }
 
 /* Frames that end anywhere: what is not there is 0, and nothing behind the end is looked at. */
-static void steer_look_short_test(struct kunit *test)
+static void steer_parse_short_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
 	struct sk_buff *skb;
@@ -173,7 +173,7 @@ static void steer_look_short_test(struct kunit *test)
 		skb = v6 ? steer_udp6(test, true) : steer_udp4(test, 5, 0);
 		for (len = skb->len - 5; len >= ETH_HLEN; len--) {
 			skb_trim(skb, len);
-			nhca_steer_look(skb, &key);
+			nhca_steer_parse(skb, &key);
 			KUNIT_EXPECT_EQ(test, key.dport, 0);
 			KUNIT_EXPECT_MEMEQ(test, key.dmac, steer_dmac, ETH_ALEN);
 		}
@@ -222,7 +222,7 @@ static bool steer_is_for(const struct nhca_steer_rule *rule, struct sk_buff *skb
 {
 	struct nhca_steer_key key;
 
-	nhca_steer_look(skb, &key);
+	nhca_steer_parse(skb, &key);
 	kfree_skb(skb);
 	return nhca_steer_fits(rule, &key);
 }
@@ -377,10 +377,10 @@ static void steer_rss_hash6_test(struct kunit *test)
 }
 
 static struct kunit_case steer_cases[] = {
-	KUNIT_CASE(steer_look_ip4_test),
-	KUNIT_CASE(steer_look_vlan_test),
-	KUNIT_CASE(steer_look_ip6_test),
-	KUNIT_CASE(steer_look_short_test),
+	KUNIT_CASE(steer_parse_ip4_test),
+	KUNIT_CASE(steer_parse_vlan_test),
+	KUNIT_CASE(steer_parse_ip6_test),
+	KUNIT_CASE(steer_parse_short_test),
 	KUNIT_CASE(steer_rule_fits_test),
 	KUNIT_CASE(steer_rule_all_test),
 	KUNIT_CASE(steer_rule_refused_test),

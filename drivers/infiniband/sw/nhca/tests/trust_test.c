@@ -9,7 +9,7 @@
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define UC_SEND_ONLY	(NHCA_SVC_UC | NHCA_OP_SEND_ONLY)
-#define HERE		(NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE)
+#define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
 /* PSNs that an attacker may try, from the expected ones: none is within a window */
 static const s32 guesses[] = { -0x700000, -0x1000, -257, 257, 0x1000, 0x10000, 0x700000 };
 
@@ -17,7 +17,7 @@ static struct nhca_hdr noticed(struct nhca_qp *qp, u8 opcode, u32 psn, u8 notice
 {
 	struct nhca_hdr h = fix_hdr(qp, opcode, psn);
 
-	h.notice = notice;
+	h.caps = notice;
 	return h;
 }
 
@@ -55,7 +55,7 @@ static void notice_test(struct kunit *test)
 	guess(test);
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
-	KUNIT_EXPECT_FALSE(test, sent.hdr.notice & NHCA_NOTICE_BARE);
+	KUNIT_EXPECT_FALSE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 
 	fix_deliver(test, noticed(f->qp, ACK, FIX_SQ_PSN, HERE), 0);
 	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
@@ -74,12 +74,12 @@ static void uc_notice_test(struct kunit *test)
 	fix_post_recv(test, &qp->rq.wq, f->mr, 0, 100);
 	fix_post_recv(test, &qp->rq.wq, f->mr, 0, 100);
 	fix_post_recv(test, &qp->rq.wq, f->mr, 0, 100);
-	fix_deliver(test, noticed(qp, UC_SEND_ONLY, FIX_RQ_PSN, NHCA_NOTICE_HERE), 10);
-	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_NOTICE_HERE);
+	fix_deliver(test, noticed(qp, UC_SEND_ONLY, FIX_RQ_PSN, NHCA_CAP_PRESENT), 10);
+	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_CAP_PRESENT);
 	fix_deliver(test, noticed(qp, UC_SEND_ONLY, FIX_RQ_PSN + 77, HERE), 10);
-	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_NOTICE_HERE);
+	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_CAP_PRESENT);
 	fix_deliver(test, noticed(qp, UC_SEND_ONLY, FIX_RQ_PSN + 78, HERE), 10);
-	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_NOTICE_HERE);
+	KUNIT_EXPECT_EQ(test, qp->peer, NHCA_CAP_PRESENT);
 	fix_destroy(&qp);
 }
 
@@ -95,17 +95,17 @@ static void plain_again_test(struct kunit *test)
 	fix_deliver(test, noticed(f->qp, ACK, FIX_SQ_PSN, HERE), 0);
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
-	KUNIT_EXPECT_TRUE(test, sent.hdr.notice & NHCA_NOTICE_BARE);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 
 	/* long ago, and answers come at once as a rule */
 	local_bh_disable();
-	f->qp->sq.times->usual = 1;
+	f->qp->sq.times->rto = 1;
 	f->qp->sq.times->since = jiffies - 10 * HZ;
 	nhca_sq_timer(&f->qp->sq.timer);
 	local_bh_enable();
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 3);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 1);
-	KUNIT_EXPECT_FALSE(test, sent.hdr.notice & NHCA_NOTICE_BARE);
+	KUNIT_EXPECT_FALSE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 }
 
 /* Nobody who guesses PSNs makes us tell the peer to go back. */
@@ -148,21 +148,21 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 static void cnp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
-	u32 window = f->qp->sq.window;
+	u32 window = f->qp->sq.cwnd;
 
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.window, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	f->qp->av->tclass = 0;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.window, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
 	f->qp->av->tclass = 2;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_LT(test, f->qp->sq.window, window);
+	KUNIT_EXPECT_LT(test, f->qp->sq.cwnd, window);
 	fix_state(test, f->qp, IB_QPS_ERR);
-	f->qp->sq.window = window;
+	f->qp->sq.cwnd = window;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.window, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
 }
 
 /* Packets that wait for pages keep no more memory than a window needs. */
@@ -181,20 +181,20 @@ static void deferred_bytes_test(struct kunit *test)
 		rx.hdr = h;
 		/* what a driver has given it */
 		rx.skb->truesize += 64 << 10;
-		nhca_park(f->qp, &rx);
+		nhca_defer(f->qp, &rx);
 		/* of the same batch: that costs nothing more */
-		nhca_park(f->qp, &rx);
+		nhca_defer(f->qp, &rx);
 		rx.skb->truesize -= 64 << 10;
 		kfree_skb(rx.skb);
 	}
 	spin_unlock_bh(&f->qp->rq.lock);
 	KUNIT_EXPECT_EQ(test, i, 64);
-	KUNIT_EXPECT_LE(test, f->qp->rq.parked_bytes, 2 << 20);
-	KUNIT_EXPECT_GE(test, f->qp->rq.nparked, 2 * 30);
-	KUNIT_EXPECT_LE(test, f->qp->rq.nparked, 2 * 32);
+	KUNIT_EXPECT_LE(test, f->qp->rq.deferred_bytes, 2 << 20);
+	KUNIT_EXPECT_GE(test, f->qp->rq.ndeferred, 2 * 30);
+	KUNIT_EXPECT_LE(test, f->qp->rq.ndeferred, 2 * 32);
 	fix_state(test, f->qp, IB_QPS_ERR);
-	KUNIT_EXPECT_EQ(test, f->qp->rq.nparked, 0);
-	KUNIT_EXPECT_EQ(test, f->qp->rq.parked_bytes, 0);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.ndeferred, 0);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.deferred_bytes, 0);
 }
 
 /* ---- other namespaces of this host ---- */
@@ -205,7 +205,7 @@ static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net 
 {
 	struct qp_fixture *f = test->priv;
 	/* its UDP checksum holds, so that no ICRC has to be made again */
-	struct nhca_hdr h = noticed(f->qp, opcode, psn, HERE | NHCA_NOTICE_BARE);
+	struct nhca_hdr h = noticed(f->qp, opcode, psn, HERE | NHCA_CAP_NO_ICRC);
 	struct sk_buff *skb = fix_skb(test, &h, payload, 1);
 
 	ip_hdr(skb)->saddr = htonl(saddr);
@@ -281,7 +281,7 @@ static struct nhca_qp *neighbour(struct kunit *test)
 static void marked(struct kunit *test, __le32 mark)
 {
 	struct qp_fixture *f = test->priv;
-	struct nhca_hdr h = noticed(f->qp, SEND_ONLY, f->qp->rq.psn, HERE | NHCA_NOTICE_BARE);
+	struct nhca_hdr h = noticed(f->qp, SEND_ONLY, f->qp->rq.psn, HERE | NHCA_CAP_NO_ICRC);
 
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 	h.mark = mark;

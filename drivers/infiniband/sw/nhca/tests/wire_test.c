@@ -201,7 +201,7 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->fecn = prandom_u32_state(rnd) & 1;
 	h->becn = prandom_u32_state(rnd) & 1;
 	h->pad &= 3;
-	h->notice &= 0x3f;
+	h->caps &= 0x3f;
 	h->qpn &= 0xffffff;
 	h->psn &= 0xffffff;
 	h->src_qpn &= 0xffffff;
@@ -232,7 +232,7 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 	same(test, a->opcode, "ackreq", a->ackreq, b->ackreq);
 	same(test, a->opcode, "fecn", a->fecn, b->fecn);
 	same(test, a->opcode, "becn", a->becn, b->becn);
-	same(test, a->opcode, "notice", a->notice, b->notice);
+	same(test, a->opcode, "notice", a->caps, b->caps);
 	if (row_has(row, 'D')) {
 		same(test, a->opcode, "qkey", a->qkey, b->qkey);
 		same(test, a->opcode, "src_qpn", a->src_qpn, b->src_qpn);
@@ -344,7 +344,7 @@ static const struct wire_sample {
 } wire_samples[] = {
 	{
 		.h = { .opcode = 0x0b, .solicited = true, .migreq = true, .pad = 1,
-		       .pkey = 0x8001, .fecn = true, .notice = 0x2a, .qpn = 0x112233,
+		       .pkey = 0x8001, .fecn = true, .caps = 0x2a, .qpn = 0x112233,
 		       .ackreq = true, .psn = 0xabcdef, .va = 0x0123456789abcdefULL,
 		       .rkey = 0x55667788, .dmalen = 0x00010203,
 		       .imm = cpu_to_be32(0xcafe0102) },

@@ -179,7 +179,7 @@ static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
 
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it)
 {
-	nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off, swr->length - off,
+	nhca_iter_sges(it, &qp->key_user, swr->wqe.sge, swr->wqe.num_sge, off, swr->length - off,
 		       IB_ACCESS_LOCAL_WRITE);
 }
 
@@ -342,7 +342,7 @@ static void nhca_ack_go_on(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (sq->cur || sq->awaited || nhca_sq_more(qp) || READ_ONCE(qp->state) != IB_QPS_RTS)
+	if (sq->cur || sq->ackreq_pending || nhca_sq_more(qp) || READ_ONCE(qp->state) != IB_QPS_RTS)
 		set_bit(0, &sq->note);
 }
 

@@ -71,7 +71,7 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_l
 		nhca_grh_fill4(grh, rx->iph);
 	else if (grh_len)
 		nhca_grh_fill6(grh, rx->iph);
-	nhca_iter_sges(&it, &qp->rq.party, rwr->sge, rwr->num_sge, 0, grh_len + rx->payload,
+	nhca_iter_sges(&it, &qp->rq.key_user, rwr->sge, rwr->num_sge, 0, grh_len + rx->payload,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	if (grh_len)
@@ -103,7 +103,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		cqe.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
 	}
 
-	switch (nhca_rq_take(qp)) {
+	switch (nhca_rq_fetch(qp)) {
 	case 0:
 		break;
 	case -ENOENT:
@@ -131,7 +131,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		break;
 	case -EAGAIN:
 		if (!rx->src)
-			nhca_park(qp, rx);
+			nhca_defer(qp, rx);
 		return false;
 	default:
 		/* the sender's own fault, which it finds when it makes a packet */

@@ -17,11 +17,11 @@
  * is what makes an overrun queue move again; but as much as TCP by default keeps of
  * its window (RFC 9438, 4.6) has to be left, or TCP takes what a shared link has.
  */
-#define NHCA_WINDOW_MIN		4
-#define NHCA_WINDOW_FIRST	16
-#define NHCA_WINDOW_MAX		256
+#define NHCA_CWND_MIN		4
+#define NHCA_CWND_FIRST	16
+#define NHCA_CWND_MAX		256
 /* tenths that are left at a loss */
-#define NHCA_WINDOW_KEPT	7
+#define NHCA_CWND_KEPT	7
 /*
  * A READ is asked for in requests of at most so many response packets, so that
  * the window holds for what the peer sends, too.  Each is one READ on the wire.
@@ -41,7 +41,7 @@
  */
 #define NHCA_REACH_FOREIGN	16384
 /* requests that ask to be acknowledged at once behind one that had to be sent again for that */
-#define NHCA_SQ_EAGER		64
+#define NHCA_ACKREQ_BOOST		64
 /* times that a requester which cannot send again asks whether it has to (nhca_sq.blind) */
 #define NHCA_BLIND_MAX		3
 /* passes that a lock holder makes for those who leave notes */
@@ -121,7 +121,7 @@ static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
 }
 
 /* does it end in a completion, when nothing goes wrong? */
-static inline bool nhca_swr_tells(const struct nhca_qp *qp, const struct nhca_swr *swr)
+static inline bool nhca_swr_signaled(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
 }
@@ -139,10 +139,10 @@ static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr 
 }
 
 /* a packet has left whose answer will acknowledge all that was sent; sq.lock held */
-static inline void nhca_sq_asked(struct nhca_sq *sq)
+static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 {
 	sq->since_ack = 0;
-	sq->awaited = false;
+	sq->ackreq_pending = false;
 }
 
 /* ---- the gates: each half has one, for packets and for what was kept or owed ---- */
@@ -207,12 +207,12 @@ void nhca_sq_kick(struct nhca_qp *qp);
 void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 
 /**
- * nhca_sq_ask - have what was sent acknowledged, if no packet has asked for that
+ * nhca_sq_ackreq - have what was sent acknowledged, if no packet has asked for that
  * The last packet is sent once more, for somebody waits now who did not when it left.
  * Context: sq.lock held, BH disabled.
  * Return: false if nothing has to be asked, or not in this way, or it cannot leave.
  */
-bool nhca_sq_ask(struct nhca_qp *qp);
+bool nhca_sq_ackreq(struct nhca_qp *qp);
 
 /* what all packets of a connected QP's request say, with the PSN of the next */
 void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
@@ -221,7 +221,7 @@ void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct n
 int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 		  u32 payload);
 
-/* ---- ask.c: with sq.lock held ---- */
+/* ---- ackreq.c: with sq.lock held ---- */
 
 /**
  * nhca_send_asks_blind - a packet that is to be sent again cannot be read: its key is closed
@@ -284,7 +284,7 @@ bool nhca_pace_holds(const struct nhca_qp *qp);
 /* a packet of @bytes has left */
 void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
-/* ---- take.c: with sq.lock held ---- */
+/* ---- sq_fetch.c: with sq.lock held ---- */
 
 /**
  * nhca_sq_retire - complete the requests whose buffers the network stack has released by now
@@ -293,11 +293,11 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 void nhca_sq_retire(struct nhca_qp *qp);
 
 /**
- * nhca_sq_take - copy the next work request out of the ring and check it
+ * nhca_sq_fetch - copy the next work request out of the ring and check it
  * Return: the request, appended to sq.inflight; NULL if none is posted;
  * ERR_PTR(-ENOMEM) to try later; ERR_PTR(-EPROTO) if the ring is broken.
  */
-struct nhca_swr *nhca_sq_take(struct nhca_qp *qp);
+struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
 /* give one back that is in no list any more */
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
@@ -314,7 +314,7 @@ bool nhca_sq_more(struct nhca_qp *qp);
 /* drop all that is posted or in flight, in silence: for RESET and destruction */
 void nhca_sq_purge(struct nhca_qp *qp);
 
-/* ---- complete.c: with sq.lock (rq.lock) held ---- */
+/* ---- completion.c: with sq.lock (rq.lock) held ---- */
 
 /**
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
@@ -338,8 +338,8 @@ void nhca_rq_flush(struct nhca_qp *qp);
 /* post a receive completion; @cqe's wr_id, qp_num and kernel are filled in from rq.rwr */
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
 
-/* get a receive request into rq.rwr; as nhca_rwq_take() */
-int nhca_rq_take(struct nhca_qp *qp);
+/* get a receive request into rq.rwr; as nhca_rwq_fetch() */
+int nhca_rq_fetch(struct nhca_qp *qp);
 
 /* ---- xrc.c: with rq.lock held, RCU read side ---- */
 
@@ -373,7 +373,7 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx
 /* may what @rx says reach this QP? */
 bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx);
 
-/* NHCA_NOTICE_*: what a packet to the peer of a connected QP says; any context */
+/* NHCA_CAP_*: what a packet to the peer of a connected QP says; any context */
 u8 nhca_notice(const struct nhca_qp *qp);
 
 /*
@@ -382,10 +382,10 @@ u8 nhca_notice(const struct nhca_qp *qp);
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	return (READ_ONCE(qp->peer) & NHCA_NOTICE_SEEN) || (h->notice & NHCA_NOTICE_BARE);
+	return (READ_ONCE(qp->peer) & NHCA_CAP_CONFIRMED) || (h->caps & NHCA_CAP_NO_ICRC);
 }
 
-/* beside NHCA_NOTICE_* in nhca_qp.peer: it is a QP of this host; nhca_loop_found() */
+/* beside NHCA_CAP_* in nhca_qp.peer: it is a QP of this host; nhca_loop_found() */
 #define NHCA_PEER_IS_HERE	BIT(7)
 
 static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
@@ -447,7 +447,7 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 /* where byte @off of the answer to @swr goes */
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
-/* ---- park.c: with rq.lock held ---- */
+/* ---- defer.c: with rq.lock held ---- */
 
 enum nhca_verdict {
 	NHCA_TAKEN,		/* executed: the expected PSN moves on */
@@ -458,7 +458,7 @@ enum nhca_verdict {
 
 /**
  * nhca_request_rx - a request or datagram arrived: it is its turn, or it waits behind others
- * What a connected QP then owes waits for nhca_answer_run().
+ * What a connected QP then owes waits for nhca_resp_run().
  * Context: rq.lock held, RCU read side.
  * Return: NHCA_TAKEN if it was executed, which a request of RC is only with the expected PSN;
  * NHCA_HELD if the QP is in no state for it.
@@ -466,15 +466,15 @@ enum nhca_verdict {
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* keep a packet until the pages that it needs are there; or lose it */
-void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx);
+void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /* those that wait, in their order, as far as they get; RCU read side */
-void nhca_park_run(struct nhca_qp *qp);
+void nhca_defer_run(struct nhca_qp *qp);
 
 /* for RESET, error and destruction */
-void nhca_park_drop(struct nhca_qp *qp);
+void nhca_defer_drop(struct nhca_qp *qp);
 
-/* ---- respond.c ---- */
+/* ---- responder.c ---- */
 
 /* do what a request with the expected PSN says; rq.lock held, RCU read side */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
@@ -511,35 +511,35 @@ static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 }
 
 /* let go of every key that an operation in progress uses; rq.lock held */
-void nhca_rq_let_go(struct nhca_qp *qp);
+void nhca_rq_put_rkey(struct nhca_qp *qp);
 
-/* ---- ride.c ---- */
+/* ---- piggyback.c ---- */
 
 /* nothing is owed, and nothing is known of how the consumer replies; both locks held, or alone */
-void nhca_ride_reset(struct nhca_ride *ride);
+void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 
 /**
- * nhca_ride_waits - shall an acknowledgment of everything before the expected PSN wait for a reply?
+ * nhca_piggyback_waits - shall an acknowledgment of everything before the expected PSN wait for a reply?
  * @hopes: what it is for may have one
  * Context: rq.lock held.
  * Return: true: then it leaves with the next request, or soon without one.
  */
-bool nhca_ride_waits(struct nhca_qp *qp, bool hopes);
+bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes);
 
 /* what waited is said by an answer that leaves now; rq.lock held */
-void nhca_ride_drop(struct nhca_qp *qp);
+void nhca_piggyback_drop(struct nhca_qp *qp);
 
 /* send what waits: no request will come; rq.lock held, RCU read side */
-void nhca_ride_settle(struct nhca_qp *qp);
+void nhca_piggyback_settle(struct nhca_qp *qp);
 
-/* nhca_ride.timer */
-void nhca_ride_timer(struct timer_list *t);
+/* nhca_piggyback.timer */
+void nhca_piggyback_timer(struct timer_list *t);
 
 /* put on a request what waits, if it can carry it; sq.lock held */
-void nhca_ride_begin(struct nhca_qp *qp, struct nhca_hdr *h);
+void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
 
 /* such a request has left, or with @err has not; sq.lock held */
-void nhca_ride_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
+void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
 
 /* ---- local.c: with sq.lock held ---- */
 
@@ -549,56 +549,56 @@ void nhca_ride_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
  */
 void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 
-/* ---- answer.c: with rq.lock held, RCU read side ---- */
+/* ---- resp_tx.c: with rq.lock held, RCU read side ---- */
 
 /* a READ or atomic is answered: nothing is owed, its key is no longer in use */
 void nhca_res_done(struct nhca_res *res);
 
 /**
- * nhca_answer_run - send what is owed: READ responses, atomic answers, then ACK or NAK
+ * nhca_resp_run - send what is owed: READ responses, atomic answers, then ACK or NAK
  * @qp: the queue pair
- * At most NHCA_BUDGET packets; the rest runs from nhca_ride.rest, in process context: a peer can
+ * At most NHCA_BUDGET packets; the rest runs from nhca_piggyback.rest, in process context: a peer can
  * ask for 2 GiB, and what it asks for shall not starve processes.
  * Context: rq.lock held, BH disabled, RCU read side.
  */
-void nhca_answer_run(struct nhca_qp *qp);
+void nhca_resp_run(struct nhca_qp *qp);
 
 /**
- * nhca_answer_init - make what runs the rest of long answers
+ * nhca_resp_init - make what runs the rest of long answers
  * Context: module load.  Return: 0, -ENOMEM.
  */
-int nhca_answer_init(void);
+int nhca_resp_init(void);
 /* the same back; no QP is left */
-void nhca_answer_exit(void);
+void nhca_resp_exit(void);
 
 /* send an ACK of everything up to @psn */
-void nhca_answer_alone(struct nhca_qp *qp, u32 psn);
+void nhca_resp_alone(struct nhca_qp *qp, u32 psn);
 
 /* a request that asks to be acknowledged was executed: owe an ACK, which may wait for a reply */
-void nhca_answer_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
+void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* owe an ACK of everything before the expected PSN, which waits for nothing */
-static inline void nhca_answer_at_once(struct nhca_rq *rq)
+static inline void nhca_resp_at_once(struct nhca_rq *rq)
 {
 	rq->ack_due = true;
-	rq->ack_hopes = false;
+	rq->ack_piggyback = false;
 }
 
 /*
  * tell the peer that its packets met congestion (A17.9), but not more often than every jiffy; one
  * of the QP's locks held
  */
-void nhca_answer_cnp(struct nhca_qp *qp);
+void nhca_resp_cnp(struct nhca_qp *qp);
 
 /* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
-void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
+void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
 /*
  * A request came to a reliable QP that had refused one for good.  If it is that one again, or one
  * before it, the peer has not had the NAK, and it is owed once more: in the error state, too, or
  * a lost packet would make "retry exceeded" of the peer's error.  Any other request is dropped.
  */
-void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
+void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /* ---- datagram.c ---- */
 

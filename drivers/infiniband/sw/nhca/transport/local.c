@@ -13,13 +13,13 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	switch (wqe->opcode) {
 	case NHCA_WR_LOCAL_INV:
-		err = nhca_local_inv(&qp->party, wqe->ex.invalidate_rkey, qp->user);
+		err = nhca_local_inv(&qp->key_user, wqe->ex.invalidate_rkey, qp->user);
 		break;
 	case NHCA_WR_BIND_MW:
-		err = nhca_mw_bind(&qp->party, wqe);
+		err = nhca_mw_bind(&qp->key_user, wqe);
 		break;
 	case NHCA_WR_REG_MR:
-		err = nhca_reg_fast(&qp->party, wqe->mw.mr_lkey, wqe->mw.new_rkey,
+		err = nhca_reg_fast(&qp->key_user, wqe->mw.mr_lkey, wqe->mw.new_rkey,
 				    wqe->mw.access);
 		break;
 	default:

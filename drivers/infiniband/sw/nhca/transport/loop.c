@@ -67,7 +67,7 @@ static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *pe
 /* Would what comes now wait for something that came before it? */
 static bool nhca_loop_waits(const struct nhca_rq *rq)
 {
-	return !list_empty(&rq->parked) || nhca_fault_waiting(rq->fault);
+	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
 }
 
 /* Would the peer take the packet with @psn as the next one, and at once? */
@@ -151,7 +151,7 @@ static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct n
 	sq->nxt = nhca_psn_add(swr->psn, swr->npsn);
 	if (qp->ibqp.qp_type == IB_QPT_RC)
 		nhca_sq_arm(qp, true);
-	nhca_answer_run(peer);
+	nhca_resp_run(peer);
 }
 
 /* SEND and WRITE.  Return: as nhca_loop_step(). */
@@ -202,7 +202,7 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 	if (!(peer->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) || !peer->rq.nres ||
 	    peer->rq.seq != NHCA_SEQ_IDLE)
 		return 0;
-	nhca_iter_sges(&from, &peer->party, &sge, 1, 0, len, IB_ACCESS_REMOTE_READ);
+	nhca_iter_sges(&from, &peer->key_user, &sge, 1, 0, len, IB_ACCESS_REMOTE_READ);
 	nhca_swr_target(qp, swr, off, &to);
 	nhca_live_enter();
 	err = nhca_iter_copy(&to, &from, len, NULL);

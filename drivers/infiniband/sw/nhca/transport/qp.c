@@ -49,7 +49,7 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
 static void nhca_qp_settle(struct nhca_qp *qp)
 {
 	rcu_read_lock();
-	nhca_ride_settle(qp);
+	nhca_piggyback_settle(qp);
 	rcu_read_unlock();
 }
 
@@ -73,8 +73,8 @@ static void nhca_qp_run(struct nhca_qp *qp)
 	spin_lock(&qp->rq.lock);
 	rcu_read_lock();
 	if (nhca_rq_open(qp)) {
-		nhca_park_run(qp);
-		nhca_answer_run(qp);
+		nhca_defer_run(qp);
+		nhca_resp_run(qp);
 	}
 	rcu_read_unlock();
 	spin_unlock(&qp->rq.lock);
@@ -87,13 +87,13 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	nhca_qp_run(container_of(bh, struct nhca_qp, kick));
 }
 
-/* nhca_ride.rest: softirqs that follow each other would leave nothing of the CPU to processes */
+/* nhca_piggyback.rest: softirqs that follow each other would leave nothing of the CPU to processes */
 static void nhca_qp_rest(struct work_struct *work)
 {
-	struct nhca_ride *ride = container_of(work, struct nhca_ride, rest);
+	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);
 
 	local_bh_disable();
-	nhca_qp_run(ride->qp);
+	nhca_qp_run(piggyback->qp);
 	local_bh_enable();
 }
 
@@ -113,17 +113,17 @@ void nhca_recv_doorbell(struct nhca_qp *qp)
 /* nothing is known of the way to the peer */
 static void nhca_sq_first_window(struct nhca_sq *sq)
 {
-	sq->window = NHCA_WINDOW_FIRST;
-	sq->threshold = NHCA_WINDOW_MAX;
+	sq->cwnd = NHCA_CWND_FIRST;
+	sq->ssthresh = NHCA_CWND_MAX;
 	sq->grown = 0;
-	sq->patience = 0;
-	sq->calm = 0;
+	sq->rto_backoff = 0;
+	sq->acks_since_rto = 0;
 	sq->waits = 0;
-	sq->probes = 0;
+	sq->tlp_count = 0;
 	sq->blind = 0;
 	sq->times->rtt = 0;
 	sq->times->rtt_begun = 0;
-	sq->times->usual = 0;
+	sq->times->rto = 0;
 	/* long ago, whatever jiffies began with */
 	sq->times->cnp_at = jiffies - HZ;
 }
@@ -178,7 +178,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	int err;
 
 	spin_lock_init(&rq->lock);
-	INIT_LIST_HEAD(&rq->parked);
+	INIT_LIST_HEAD(&rq->deferred);
 	rq->unbroken = true;
 	/* memory for a ring that it does not have */
 	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
@@ -222,15 +222,15 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->memcg = nhca_memcg_get(rings);
 	qp->owner = rings ? nhca_user_hold(rings->rq.uc->user) : NULL;
 	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL_ACCOUNT);
-	qp->ride = kzalloc(sizeof(*qp->ride), GFP_KERNEL_ACCOUNT);
-	if (!qp->sq.times || !qp->ride) {
+	qp->piggyback = kzalloc(sizeof(*qp->piggyback), GFP_KERNEL_ACCOUNT);
+	if (!qp->sq.times || !qp->piggyback) {
 		err = -ENOMEM;
 		goto err_beside;
 	}
-	qp->ride->qp = qp;
-	timer_setup(&qp->ride->timer, nhca_ride_timer, 0);
-	INIT_WORK(&qp->ride->rest, nhca_qp_rest);
-	nhca_ride_reset(qp->ride);
+	qp->piggyback->qp = qp;
+	timer_setup(&qp->piggyback->timer, nhca_piggyback_timer, 0);
+	INIT_WORK(&qp->piggyback->rest, nhca_qp_rest);
+	nhca_piggyback_reset(qp->piggyback);
 
 	err = nhca_sq_init(qp, &init->cap, rings ? &rings->sq : NULL);
 	if (err)
@@ -249,12 +249,12 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	if (!qp->sq.fault || !qp->rq.fault)
 		goto err_fault;
 
-	qp->party.pd = qp->ibqp.pd;
-	qp->rq.party.pd = qp->ibqp.srq ? qp->ibqp.srq->pd : qp->ibqp.pd;
+	qp->key_user.pd = qp->ibqp.pd;
+	qp->rq.key_user.pd = qp->ibqp.srq ? qp->ibqp.srq->pd : qp->ibqp.pd;
 	err = nhca_qp_table_add(qp);
 	if (err)
 		goto err_fault;
-	qp->rq.party.qpn = qp->qpn;
+	qp->rq.key_user.qpn = qp->qpn;
 	qp->ibqp.qp_num = qp->qpn;
 	return 0;
 
@@ -268,7 +268,7 @@ err_rq:
 err_sq:
 	nhca_ring_free(&qp->sq.ring);
 err_beside:
-	kfree(qp->ride);
+	kfree(qp->piggyback);
 	kfree(qp->sq.times);
 	nhca_user_put(qp->owner);
 	nhca_memcg_put(qp->memcg);
@@ -306,8 +306,8 @@ static void nhca_qp_end(struct nhca_qp *qp)
 	/* pairs with the acquire in nhca_rx_deliver() */
 	smp_store_release(&qp->gen, qp->gen + 1);
 	nhca_sq_purge(qp);
-	nhca_rq_let_go(qp);
-	nhca_park_drop(qp);
+	nhca_rq_put_rkey(qp);
+	nhca_defer_drop(qp);
 	rq->ack_due = false;
 	rq->nak_due = false;
 }
@@ -346,7 +346,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 
 	nhca_flow_stop(qp->flow);
 	timer_shutdown_sync(&qp->sq.timer);
-	timer_shutdown_sync(&qp->ride->timer);
+	timer_shutdown_sync(&qp->piggyback->timer);
 
 	nhca_qp_grace(qp);
 
@@ -354,7 +354,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_fault_free(qp->rq.fault);
 	nhca_pace_free(qp->sq.pace);
 	nhca_bh_kill(&qp->kick);
-	cancel_work_sync(&qp->ride->rest);
+	cancel_work_sync(&qp->piggyback->rest);
 	nhca_qp_zcopy_wait(qp);
 	nhca_flow_close(qp->flow);
 
@@ -364,13 +364,13 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	kfree(qp->rq.rwr);
 	nhca_sq_free_spares(&qp->sq);
 	kfree(qp->sq.times);
-	kfree(qp->ride);
+	kfree(qp->piggyback);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
 	nhca_user_put(qp->owner);
 	nhca_memcg_put(qp->memcg);
 
-	nhca_mw_qp_gone(&qp->party);
+	nhca_mw_qp_gone(&qp->key_user);
 	nhca_qp_table_del(qp);
 }
 
@@ -391,7 +391,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->drop = false;
 	rq->unbroken = true;
 	rq->nak_sent = false;
-	nhca_ride_reset(qp->ride);
+	nhca_piggyback_reset(qp->piggyback);
 	rq->fatal = false;
 	rq->res_head = 0;
 	rq->res_tail = 0;
@@ -571,7 +571,7 @@ unlock:
 		return err;
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
-		timer_delete_sync(&qp->ride->timer);
+		timer_delete_sync(&qp->piggyback->timer);
 		nhca_qp_zcopy_wait(qp);
 		nhca_qp_forget_completions(qp);
 	} else if (new == IB_QPS_ERR) {

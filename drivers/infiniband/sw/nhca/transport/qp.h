@@ -69,7 +69,7 @@ struct nhca_swr {
  * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
  * @since:    jiffies; when something was last heard, or the oldest packet sent
  * @timeout:  the local ACK timeout of the attributes in jiffies, not below NHCA_TIMEOUT_MIN
- * @usual:    what acknowledgments have taken, and some more, in jiffies; 0: not known
+ * @rto:    what acknowledgments have taken, and some more, in jiffies; 0: not known
  *
  * Beside the queue pair, which then fits a kilobyte.
  */
@@ -81,7 +81,7 @@ struct nhca_times {
 	unsigned long cnp_at;
 	unsigned long since;
 	unsigned long timeout;
-	unsigned long usual;
+	unsigned long rto;
 };
 
 /**
@@ -90,7 +90,7 @@ struct nhca_times {
  * @post_lock: irqsave; kernel consumers: producing into the ring
  * @ring:     of struct nhca_send_wqe
  * @prod:     kernel consumers: entries posted (under @post_lock)
- * @taken:    entries copied out
+ * @fetched:    entries copied out
  * @cons:     entries retired (completed or silent)
  * @max_wr, @max_sge, @max_inline: as granted
  * @note:     work was left while somebody held @lock; see nhca_sq_unlock()
@@ -102,22 +102,22 @@ struct nhca_times {
  * @psn:      next PSN to give to a new request
  * @una:      oldest PSN not acknowledged
  * @nxt:      PSN behind the last one ever sent or asked for
- * @window:   PSNs that may be unacknowledged; NHCA_WINDOW_*
- * @threshold: the window up to which it grows by what is acknowledged
- * @grown:    acknowledged since the window last grew, beyond @threshold
+ * @cwnd:   PSNs that may be unacknowledged; NHCA_CWND_*
+ * @ssthresh: the window up to which it grows by what is acknowledged
+ * @grown:    acknowledged since the window last grew, beyond @ssthresh
  * @since_ack: packets sent since the last that asked for an acknowledgment
- * @awaited:  something that ends in a completion has been sent, or waits for what was, since the
+ * @ackreq_pending:  something that ends in a completion has been sent, or waits for what was, since the
  *            last packet that asked
- * @eager:    requests to come that ask even if nobody waits for them; NHCA_SQ_EAGER
+ * @ackreq_boost:    requests to come that ask even if nobody waits for them; NHCA_ACKREQ_BOOST
  * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
  * @gone_back: a go-back to @una is under way: further hints of the same loss are
  *            ignored until something is acknowledged
- * @patience: the ACK timeout is stretched by 2^@patience: a timeout adds one,
- *            NHCA_CALM acknowledgments without one take one away
- * @calm:     acknowledgments since the last timeout, for @patience
- * @probes:   the oldest request was sent again on suspicion, so many times
+ * @rto_backoff: the ACK timeout is stretched by 2^@rto_backoff: a timeout adds one,
+ *            NHCA_RTO_CALM_ACKS acknowledgments without one take one away
+ * @acks_since_rto:     acknowledgments since the last timeout, for @rto_backoff
+ * @tlp_count:   the oldest request was sent again on suspicion, so many times
  * @blind:    acknowledgments asked for without the bytes, whose key is closed, since the last
  *            progress
  * @waits:    timeouts put off because the packets had not left this host
@@ -138,7 +138,7 @@ struct nhca_sq {
 	spinlock_t post_lock;
 	struct nhca_ring ring;
 	u32 prod;
-	u32 taken;
+	u32 fetched;
 	u32 cons;
 	u32 max_wr;
 	u32 max_sge;
@@ -152,8 +152,8 @@ struct nhca_sq {
 	u32 psn;
 	u32 una;
 	u32 nxt;
-	u32 window;
-	u32 threshold;
+	u32 cwnd;
+	u32 ssthresh;
 	u32 grown;
 	u32 since_ack;
 	u32 rd_atomic;
@@ -162,11 +162,11 @@ struct nhca_sq {
 	bool rnr_wait;
 	bool gone_back;
 	bool draining;
-	bool awaited;
-	u8 eager;
-	u8 patience;
-	u8 calm;
-	u8 probes;
+	bool ackreq_pending;
+	u8 ackreq_boost;
+	u8 rto_backoff;
+	u8 acks_since_rto;
+	u8 tlp_count;
 	u8 blind;
 	u8 waits;
 	struct nhca_times *times;
@@ -186,7 +186,7 @@ struct nhca_sq {
  * @opcode: of the request, without the service
  * @pd:     domain that its key has to be of
  * @busy:   the answer is owed
- * @hold:   what a READ of several packets has opened, until it is answered; a duplicate
+ * @ref:   what a READ of several packets has opened, until it is answered; a duplicate
  *          asks the key anew
  * @replay: it has been answered before, and a duplicate asked
  * @va, @rkey, @len: READ
@@ -205,7 +205,7 @@ struct nhca_res {
 	bool replay;
 	u32 rkey;
 	struct ib_pd *pd;
-	struct nhca_hold hold;
+	struct nhca_rkey_ref ref;
 	u64 va;
 	u32 len;
 	u32 from;
@@ -221,7 +221,7 @@ struct nhca_res {
  * struct nhca_rq - the receive queue and the responder's state
  * @lock:    protects all below
  * @wq:      receive ring; unused with an SRQ
- * @party:   as whom receives are placed: of the SRQ's domain, if there is one, which need not be
+ * @key_user:   as whom receives are placed: of the SRQ's domain, if there is one, which need not be
  *           the QP's (IBTA 10.2.3)
  * @rwr:     the receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
@@ -231,7 +231,7 @@ struct nhca_res {
  * @psn:     expected PSN
  * @msn:     messages completed
  * @recv_off: bytes of the arriving message placed
- * @wr_hold: what the RDMA WRITE that is arriving has opened, if it has several packets
+ * @wr_ref: what the RDMA WRITE that is arriving has opened, if it has several packets
  * @wr_left: bytes of it that have not come
  * @wr_len:  its whole length
  * @drop:    UC: skip to the next message
@@ -239,7 +239,7 @@ struct nhca_res {
  *           sends them knew with which one they begin
  * @nak_sent: a sequence or RNR NAK is out and the expected PSN has not come yet
  * @ack_due: an acknowledgment of everything before @psn is owed
- * @ack_hopes: and may wait for a request that it can ride on
+ * @ack_piggyback: and may wait for a request that it can ride on
  * @syndrome: of a NAK that is owed instead, or 0
  * @nak_due: the NAK is owed
  * @nak_psn: its PSN
@@ -251,21 +251,21 @@ struct nhca_res {
  * @res_tail: the first that may be busy
  * @fault:   where the engine waits for on-demand pages
  * @burst:   as in struct nhca_sq, of answers
- * @parked, @nparked, @parked_bytes: packets that wait for it, how many, and the memory they keep
+ * @deferred, @ndeferred, @deferred_bytes: packets that wait for it, how many, and the memory they keep
  */
 struct nhca_rq {
 	/* everything below */
 	spinlock_t lock;
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
-	struct nhca_party party;
+	struct nhca_key_user key_user;
 	struct nhca_rwr *rwr;
 	struct nhca_srq *xsrq;
 	u32 srqn;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;
-	struct nhca_hold wr_hold;
+	struct nhca_rkey_ref wr_ref;
 	u32 wr_left;
 	u32 wr_len;
 	bool have_rwr;
@@ -273,7 +273,7 @@ struct nhca_rq {
 	bool unbroken;
 	bool nak_sent;
 	bool ack_due;
-	bool ack_hopes;
+	bool ack_piggyback;
 	bool nak_due;
 	bool fatal;
 	u8 syndrome;
@@ -283,16 +283,16 @@ struct nhca_rq {
 	u32 nres;
 	u32 res_head;
 	u32 res_tail;
-	u32 nparked;
-	u32 parked_bytes;
+	u32 ndeferred;
+	u32 deferred_bytes;
 	struct nhca_fault *fault;
 	struct nhca_burst *burst;
-	struct list_head parked;
+	struct list_head deferred;
 };
 
 /**
- * struct nhca_ride - acknowledgments that wait for a request to ride on (transport/ride.c)
- * @owed:   the PSN of one that waits, and a bit that says so; 0: none.  Set under rq.lock, taken
+ * struct nhca_piggyback - acknowledgments that wait for a request to ride on (transport/piggyback.c)
+ * @pending:   the PSN of one that waits, and a bit that says so; 0: none.  Set under rq.lock, taken
  *          by whoever sends it
  * @asked:  when the last request came that was acknowledged, or should be, in about microseconds;
  *          0: something has been sent since
@@ -300,15 +300,15 @@ struct nhca_rq {
  * @needed: so many have to, before an acknowledgment waits for one
  * @good:   replies at once since @needed changed
  * @base:   PSN behind which nothing is acknowledged; under rq.lock
- * @last:   the same, if what is owed gets its ride; under rq.lock
+ * @last:   the same, if what is owed gets its piggyback; under rq.lock
  * @timer:  what has waited too long leaves alone
  * @rest:   goes on with READ responses when a pass has used up its budget
  * @qp:     whose it is
  *
  * @asked, @quick, @needed and @good are written by both engines without a common lock.
  */
-struct nhca_ride {
-	atomic_t owed;
+struct nhca_piggyback {
+	atomic_t pending;
 	u32 asked;
 	u32 quick;
 	u32 needed;
@@ -354,7 +354,7 @@ struct nhca_rss;
  * @state:  written with both locks held, except that an engine that holds its
  *          own may move it to an error state; read anywhere with READ_ONCE
  * @modify: held by verbs/qp.c around a modify: one at a time
- * @party:  who it is to keys; constant, but for an XRC target: of the domain of rq.xsrq then
+ * @key_user:  who it is to keys; constant, but for an XRC target: of the domain of rq.xsrq then
  * @xrcd:   XRC target: its XRC domain
  * @attr:   attributes as set by modify; written with both locks held
  * @mtu:    path MTU in bytes
@@ -368,7 +368,7 @@ struct nhca_rss;
  * @memcg:  is charged for what the engines allocate on behalf of the QP's user; NULL: nobody is
  * @owner:  whose shares of the device's pools it takes; counted; NULL: the kernel's, or of a
  *          process with CAP_SYS_RESOURCE
- * @ride:   acknowledgments of what @rq takes that leave with what @sq sends; owned
+ * @piggyback:   acknowledgments of what @rq takes that leave with what @sq sends; owned
  * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
@@ -377,7 +377,7 @@ struct nhca_rss;
  * @mark:   what its packets have in place of an ICRC: random, another one in each generation, so
  *          that only who has seen packets of this connection knows it; written with both locks held
  * @peer_mark: with NHCA_PEER_IS_HERE: @mark of the peer when that was found; READ_ONCE
- * @peer:   what the peer has said of itself, NHCA_NOTICE_*; 0 if it is not known to be nhca,
+ * @peer:   what the peer has said of itself, NHCA_CAP_*; 0 if it is not known to be nhca,
  *          or may have become another; READ_ONCE, the newest packet wins
  * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
  * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
@@ -395,7 +395,7 @@ struct nhca_qp {
 	struct nhca_who who;
 	/* one modify at a time */
 	struct mutex modify;
-	struct nhca_party party;
+	struct nhca_key_user key_user;
 	struct ib_xrcd *xrcd;
 	struct nhca_qp_attr attr;
 	u32 mtu;
@@ -417,7 +417,7 @@ struct nhca_qp {
 	struct nhca_bh kick;
 	struct nhca_sq sq;
 	struct nhca_rq rq;
-	struct nhca_ride *ride;
+	struct nhca_piggyback *piggyback;
 	struct mem_cgroup *memcg;
 	struct nhca_user *owner;
 };
@@ -478,10 +478,10 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
 
 /**
- * nhca_qp_look - what there is to be seen of a QP that is no channel
+ * nhca_qp_dump - what there is to be seen of a QP that is no channel
  * Each half is looked at under its lock.
  */
-void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res);
+void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
 
 /**
  * nhca_qp_set_error - move a QP to the error state and flush it

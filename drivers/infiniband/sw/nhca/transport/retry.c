@@ -12,13 +12,13 @@
 /* timeouts in a row that may be put off */
 #define NHCA_WAITS_MAX		8
 /* the timeout doubles at each timeout, so many times */
-#define NHCA_PATIENCE_MAX	5
+#define NHCA_RTO_BACKOFF_MAX	5
 /* and halves again after so many acknowledgments in time */
-#define NHCA_CALM		64
+#define NHCA_RTO_CALM_ACKS		64
 /* times that what seems lost is sent again before the timeout says that it is */
-#define NHCA_PROBES_MAX		3
+#define NHCA_TLP_MAX		3
 /* not before this: a peer in software may have to wait for its turn to run */
-#define NHCA_PROBE_MIN		msecs_to_jiffies(10)
+#define NHCA_TLP_MIN		msecs_to_jiffies(10)
 
 unsigned long nhca_timeout_jiffies(u8 timeout)
 {
@@ -30,13 +30,13 @@ unsigned long nhca_timeout_jiffies(u8 timeout)
  * How long to wait for the next acknowledgment: as long as they have taken so far and some more,
  * doubled with each probe; when those are used up, or while nothing is known, the timeout.
  */
-static unsigned long nhca_sq_patience(const struct nhca_sq *sq)
+static unsigned long nhca_sq_rto(const struct nhca_sq *sq)
 {
-	unsigned long timeout = (sq->times->timeout << sq->patience) + 1;
+	unsigned long timeout = (sq->times->timeout << sq->rto_backoff) + 1;
 
-	if (!sq->times->usual || sq->probes >= NHCA_PROBES_MAX)
+	if (!sq->times->rto || sq->tlp_count >= NHCA_TLP_MAX)
 		return timeout;
-	return min(timeout, (sq->times->usual << sq->probes) + 1);
+	return min(timeout, (sq->times->rto << sq->tlp_count) + 1);
 }
 
 void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
@@ -66,7 +66,7 @@ static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 		t->rtt = max_t(s32, t->rtt + off, 1);
 		t->rtt_dev += abs(off) - (t->rtt_dev >> 2);
 	}
-	t->usual = max(usecs_to_jiffies((t->rtt >> 3) + t->rtt_dev), NHCA_PROBE_MIN);
+	t->rto = max(usecs_to_jiffies((t->rtt >> 3) + t->rtt_dev), NHCA_TLP_MIN);
 }
 
 /*
@@ -82,7 +82,7 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 	if (!qp->attr.timeout || (pending && !oldest))
 		return;
 	sq->times->since = jiffies;
-	deadline = sq->times->since + nhca_sq_patience(sq);
+	deadline = sq->times->since + nhca_sq_rto(sq);
 	if (!pending || time_before(deadline, sq->timer.expires))
 		mod_timer(&sq->timer, deadline);
 }
@@ -91,15 +91,15 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 static void nhca_sq_wait_anew(struct nhca_sq *sq)
 {
 	sq->times->since = jiffies;
-	mod_timer(&sq->timer, sq->times->since + nhca_sq_patience(sq));
+	mod_timer(&sq->timer, sq->times->since + nhca_sq_rto(sq));
 }
 
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	sq->threshold = max_t(u32, sq->window * NHCA_WINDOW_KEPT / 10, NHCA_WINDOW_MIN);
-	sq->window = stall ? NHCA_WINDOW_MIN : sq->threshold;
+	sq->ssthresh = max_t(u32, sq->cwnd * NHCA_CWND_KEPT / 10, NHCA_CWND_MIN);
+	sq->cwnd = stall ? NHCA_CWND_MIN : sq->ssthresh;
 	sq->grown = 0;
 }
 
@@ -108,7 +108,7 @@ void nhca_sq_congested(struct nhca_qp *qp)
 	struct nhca_sq *sq = &qp->sq;
 
 	/* one answer to what one full queue has made of several packets */
-	if (time_before(jiffies, sq->times->cnp_at + max(sq->times->usual, 2UL)))
+	if (time_before(jiffies, sq->times->cnp_at + max(sq->times->rto, 2UL)))
 		return;
 	sq->times->cnp_at = jiffies;
 	nhca_sq_shrink(qp, false);
@@ -116,16 +116,16 @@ void nhca_sq_congested(struct nhca_qp *qp)
 
 static void nhca_sq_grow(struct nhca_sq *sq, u32 acked)
 {
-	if (sq->window < sq->threshold) {
-		sq->window += acked;
+	if (sq->cwnd < sq->ssthresh) {
+		sq->cwnd += acked;
 	} else {
 		sq->grown += acked;
-		if (sq->grown < sq->window)
+		if (sq->grown < sq->cwnd)
 			return;
 		sq->grown = 0;
-		sq->window++;
+		sq->cwnd++;
 	}
-	sq->window = min_t(u32, sq->window, NHCA_WINDOW_MAX);
+	sq->cwnd = min_t(u32, sq->cwnd, NHCA_CWND_MAX);
 }
 
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
@@ -136,11 +136,11 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 	nhca_rtt_end(sq, psn);
 	sq->una = psn;
 	sq->waits = 0;
-	sq->probes = 0;
+	sq->tlp_count = 0;
 	sq->blind = 0;
-	if (sq->patience && ++sq->calm >= NHCA_CALM) {
-		sq->calm = 0;
-		sq->patience--;
+	if (sq->rto_backoff && ++sq->acks_since_rto >= NHCA_RTO_CALM_ACKS) {
+		sq->acks_since_rto = 0;
+		sq->rto_backoff--;
 	}
 	sq->retries = qp->attr.retry_cnt;
 	sq->rnr_retries = qp->attr.rnr_retry;
@@ -154,13 +154,13 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 	struct nhca_swr *swr;
 	s32 done;
 
-	trace_nhca_retry(&qp->who, why, sq->una, sq->nxt, sq->window, sq->retries);
+	trace_nhca_retry(&qp->who, why, sq->una, sq->nxt, sq->cwnd, sq->retries);
 	sq->cur = NULL;
 	sq->rd_atomic = 0;
 	/* whichever copy is answered, nobody could tell (Karn) */
 	sq->times->rtt_begun = 0;
 	/* the first packet that is sent again asks */
-	sq->since_ack = NHCA_WINDOW_MAX;
+	sq->since_ack = NHCA_CWND_MAX;
 	list_for_each_entry(swr, &sq->inflight, list) {
 		if (!swr->begun) {
 			if (!sq->cur)
@@ -181,7 +181,7 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 static void nhca_sq_timed_out(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
-	unsigned long deadline = sq->times->since + nhca_sq_patience(sq);
+	unsigned long deadline = sq->times->since + nhca_sq_rto(sq);
 	struct nhca_swr *swr;
 	bool in_line;
 
@@ -207,7 +207,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	}
 
 	/* nobody has asked for an acknowledgment, as nobody waits for these: that is no loss yet */
-	if (nhca_sq_ask(qp)) {
+	if (nhca_sq_ackreq(qp)) {
 		nhca_sq_wait_anew(sq);
 		return;
 	}
@@ -216,9 +216,9 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
 	 * was lost, and nobody will say so.
 	 */
-	if (sq->times->usual && sq->probes < NHCA_PROBES_MAX) {
+	if (sq->times->rto && sq->tlp_count < NHCA_TLP_MAX) {
 		nhca_count(&qp->who, NHCA_CNT_PROBE);
-		nhca_sq_shrink(qp, sq->probes++);
+		nhca_sq_shrink(qp, sq->tlp_count++);
 		nhca_sq_wait_anew(sq);
 		/* as below: already the first packet that is sent again asks who is there */
 		WRITE_ONCE(qp->peer, 0);
@@ -234,9 +234,9 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	}
 	sq->retries--;
 	/* the peer may be slow rather than deaf, or the queues between us full */
-	if (sq->patience < NHCA_PATIENCE_MAX)
-		sq->patience++;
-	sq->calm = 0;
+	if (sq->rto_backoff < NHCA_RTO_BACKOFF_MAX)
+		sq->rto_backoff++;
+	sq->acks_since_rto = 0;
 	/* or no longer who it was, or behind something that changes bits: ask again who is there */
 	WRITE_ONCE(qp->peer, 0);
 	nhca_sq_wait_anew(sq);

@@ -112,17 +112,17 @@ bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
 u8 nhca_notice(const struct nhca_qp *qp)
 {
 	u8 peer = READ_ONCE(qp->peer);
-	u8 notice = NHCA_NOTICE_HERE;
+	u8 caps = NHCA_CAP_PRESENT;
 
-	if (peer & NHCA_NOTICE_HERE)
-		notice |= NHCA_NOTICE_SEEN;
+	if (peer & NHCA_CAP_PRESENT)
+		caps |= NHCA_CAP_CONFIRMED;
 	if (nhca_insists_icrc())
-		return notice;
-	notice |= NHCA_NOTICE_TAKES_BARE;
+		return caps;
+	caps |= NHCA_CAP_NO_ICRC_OK;
 	/* the peer has heard us, so that the bits come through both ways */
-	if ((peer & NHCA_NOTICE_SEEN) && (peer & NHCA_NOTICE_TAKES_BARE))
-		notice |= NHCA_NOTICE_BARE;
-	return notice;
+	if ((peer & NHCA_CAP_CONFIRMED) && (peer & NHCA_CAP_NO_ICRC_OK))
+		caps |= NHCA_CAP_NO_ICRC;
+	return caps;
 }
 
 /*
@@ -132,13 +132,13 @@ u8 nhca_notice(const struct nhca_qp *qp)
  */
 static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
-	u8 notice = rx->hdr.notice;
+	u8 caps = rx->hdr.caps;
 	u8 old = READ_ONCE(qp->peer);
 	u8 peer = 0;
 
-	if ((notice & NHCA_NOTICE_HERE) && !(notice & NHCA_NOTICE_FOREIGN))
-		peer = notice & (NHCA_NOTICE_HERE | NHCA_NOTICE_SEEN | NHCA_NOTICE_TAKES_BARE);
-	if (peer && (notice & NHCA_NOTICE_BARE) &&
+	if ((caps & NHCA_CAP_PRESENT) && !(caps & NHCA_CAP_FOREIGN))
+		peer = caps & (NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK);
+	if (peer && (caps & NHCA_CAP_NO_ICRC) &&
 	    ((old & NHCA_PEER_IS_HERE) || nhca_loop_found(qp, rx)))
 		peer |= NHCA_PEER_IS_HERE;
 	if (old != peer)
@@ -159,7 +159,7 @@ static void nhca_rx_release(struct nhca_rx *rx)
 	/* what follows is owed to packets that the gate let in, and that were accepted */
 	if (rx->marked) {
 		rx->marked = false;
-		nhca_answer_cnp(qp);
+		nhca_resp_cnp(qp);
 	}
 	/* for sparse: taken in nhca_rx_hold() */
 	__acquire(lock);
@@ -167,7 +167,7 @@ static void nhca_rx_release(struct nhca_rx *rx)
 		nhca_sq_unlock(qp);
 	} else {
 		if (!nhca_is_datagram(qp))
-			nhca_answer_run(qp);
+			nhca_resp_run(qp);
 		spin_unlock(lock);
 		if (!rx->acks)
 			return;
@@ -240,7 +240,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
 /* Is the PSN of a request one that the peer may use now?  rq.lock held. */
 static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
-	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_WINDOW_MAX;
+	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_CWND_MAX;
 }
 
 /*
@@ -252,7 +252,7 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 	u32 more;
 
 	/* those of a batch say all what the last one says; not of XRC, which has a QP each way */
-	if ((rx->hdr.notice & NHCA_NOTICE_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
+	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
 	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &rx->acked))
 		rx->acks = true;
 	if (nhca_request_rx(qp, rx) != NHCA_TAKEN)
@@ -307,7 +307,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
 		nhca_rx_hold(rx, qp, &qp->rq.lock);
 		if (rx->gen == gen)
-			nhca_answer_refused(qp, rx);
+			nhca_resp_refused(qp, rx);
 		return;
 	}
 	if (why != NHCA_CNT_MAX) {

@@ -31,7 +31,7 @@ static u32 nhca_sq_room(const struct nhca_sq *sq)
 {
 	u32 used = nhca_sq_used(sq);
 
-	return used < sq->window ? sq->window - used : 0;
+	return used < sq->cwnd ? sq->cwnd - used : 0;
 }
 
 /*
@@ -120,7 +120,7 @@ void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct n
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
-	h->notice = nhca_notice(qp);
+	h->caps = nhca_notice(qp);
 	h->mark = qp->mark;
 	h->srqn = swr->wqe.xrc_srqn;
 }
@@ -147,7 +147,7 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 	if (swr->wqe.flags & NHCA_SEND_INLINE)
 		nhca_iter_bytes(it, swr->wqe.data + off);
 	else
-		nhca_iter_sges(it, &qp->party, swr->wqe.sge, swr->wqe.num_sge, off,
+		nhca_iter_sges(it, &qp->key_user, swr->wqe.sge, swr->wqe.num_sge, off,
 			       swr->length - off, 0);
 }
 
@@ -195,10 +195,10 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
 		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
-	nhca_ride_begin(qp, h);
+	nhca_piggyback_begin(qp, h);
 	err = nhca_xmit(&tx);
 	nhca_swr_zcopied(qp, swr, &tx);
-	nhca_ride_end(qp, h, err);
+	nhca_piggyback_end(qp, h, err);
 	if (!err)
 		nhca_pace_sent(qp, payload);
 	return err;
@@ -207,7 +207,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 /* Are half of the ring's requests not acknowledged?  Their room is wanted back. */
 static bool nhca_sq_crowded(const struct nhca_sq *sq)
 {
-	return sq->taken - sq->cons > sq->max_wr / 2;
+	return sq->fetched - sq->cons > sq->max_wr / 2;
 }
 
 /*
@@ -223,15 +223,15 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 
 	if (!nhca_is_reliable(qp))
 		return false;
-	if (last && nhca_swr_tells(qp, swr))
-		sq->awaited = true;
-	ask = ++sq->since_ack >= sq->window / 4 || nhca_sq_room(sq) <= 1;
+	if (last && nhca_swr_signaled(qp, swr))
+		sq->ackreq_pending = true;
+	ask = ++sq->since_ack >= sq->cwnd / 4 || nhca_sq_room(sq) <= 1;
 	if (last && list_is_last(&swr->list, &sq->inflight) && (sqd || !nhca_sq_more(qp))) {
-		ask |= sqd || sq->awaited || sq->eager || nhca_sq_crowded(sq);
-		sq->eager -= !!sq->eager;
+		ask |= sqd || sq->ackreq_pending || sq->ackreq_boost || nhca_sq_crowded(sq);
+		sq->ackreq_boost -= !!sq->ackreq_boost;
 	}
 	if (ask)
-		nhca_sq_asked(sq);
+		nhca_sq_ackreq_sent(sq);
 	return ask;
 }
 
@@ -244,12 +244,12 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 {
 	struct nhca_sq *sq = &qp->sq;
 	u32 off = swr->sent * qp->mtu;
-	u32 quarter = sq->window / 4;
+	u32 quarter = sq->cwnd / 4;
 	u32 count = swr->npsn - 1 - swr->sent;
 	struct nhca_iter it __uninitialized;
 	struct nhca_tx tx __uninitialized;
 
-	if (!(h->notice & NHCA_NOTICE_BARE) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
+	if (!(h->caps & NHCA_CAP_NO_ICRC) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
 	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
 		return 0;
 	count = min3(count, quarter - 1 - sq->since_ack, max(nhca_sq_room(sq), 1U) - 1);
@@ -316,7 +316,7 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!err) {
 		swr->sent = chunk_end;
 		qp->sq.rd_atomic++;
-		nhca_sq_asked(&qp->sq);
+		nhca_sq_ackreq_sent(&qp->sq);
 	}
 	return err;
 }
@@ -376,7 +376,7 @@ static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!err) {
 		swr->sent = 1;
 		qp->sq.rd_atomic++;
-		nhca_sq_asked(&qp->sq);
+		nhca_sq_ackreq_sent(&qp->sq);
 	}
 	return err;
 }
@@ -478,8 +478,8 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
 	}
-	if (nhca_swr_is_local(swr) && nhca_swr_tells(qp, swr))
-		sq->awaited = true;
+	if (nhca_swr_is_local(swr) && nhca_swr_signaled(qp, swr))
+		sq->ackreq_pending = true;
 	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
 }
 
@@ -508,7 +508,7 @@ static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
 		return NULL;
 	}
 	if (!swr) {
-		swr = nhca_sq_take(qp);
+		swr = nhca_sq_fetch(qp);
 		if (PTR_ERR(swr) == -EPROTO) {
 			nhca_count(&qp->who, NHCA_CNT_BAD_RING);
 			nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
@@ -553,8 +553,8 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		swr = nhca_sq_current(qp);
 		if (!swr) {
 			/* the last ones need no packet, or everything sent shall be done */
-			if (sq->awaited || READ_ONCE(qp->state) == IB_QPS_SQD)
-				nhca_sq_ask(qp);
+			if (sq->ackreq_pending || READ_ONCE(qp->state) == IB_QPS_SQD)
+				nhca_sq_ackreq(qp);
 			return budget;
 		}
 		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
@@ -562,7 +562,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		if (swr->status) {
 			/* reported when those before it are done */
 			if (!list_is_first(&swr->list, &sq->inflight)) {
-				nhca_sq_ask(qp);
+				nhca_sq_ackreq(qp);
 				return budget;
 			}
 			nhca_sq_fail(qp, swr->status);
@@ -584,7 +584,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		if (nhca_must_wait(qp, swr))
 			return budget;
 		if (!nhca_window_open(qp, swr)) {
-			nhca_sq_ask(qp);
+			nhca_sq_ackreq(qp);
 			return budget;
 		}
 		sent = swr->sent;

@@ -120,7 +120,7 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 
 	if (qp->ibqp.qp_type == IB_QPT_GSI) {
 		qp->qpn = NHCA_GSI_QPN;
-		qp->party.qpn = qp->qpn;
+		qp->key_user.qpn = qp->qpn;
 		qp->who.qpn = qp->qpn;
 		rcu_assign_pointer(qp->dev->gsi, qp);
 		return 0;
@@ -130,7 +130,7 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 	err = qpn_alloc(&qp->qpn, qp);
 	if (err)
 		return err;
-	qp->party.qpn = qp->qpn;
+	qp->key_user.qpn = qp->qpn;
 	qp->who.qpn = qp->qpn;
 	return 0;
 }
@@ -175,7 +175,7 @@ int nhca_qp_table_init(void)
 	err = rhashtable_init(&nhca_qpns, &qpn_params);
 	if (err)
 		return err;
-	err = nhca_answer_init();
+	err = nhca_resp_init();
 	if (err)
 		rhashtable_destroy(&nhca_qpns);
 	return err;
@@ -183,7 +183,7 @@ int nhca_qp_table_init(void)
 
 void nhca_qp_table_exit(void)
 {
-	nhca_answer_exit();
+	nhca_resp_exit();
 	WARN_ON(atomic_read(&nhca_qpns.nelems));
 	rhashtable_destroy(&nhca_qpns);
 	/* entries are freed by RCU callbacks, which need no code of ours */

@@ -27,7 +27,7 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 		return false;
 	rq->srqn = h->srqn;
 	rq->xsrq = srq;
-	qp->party.pd = srq->ibsrq.pd;
-	rq->party.pd = srq->ibsrq.pd;
+	qp->key_user.pd = srq->ibsrq.pd;
+	rq->key_user.pd = srq->ibsrq.pd;
 	return true;
 }

@@ -36,7 +36,7 @@ static int nhca_check_user_access(int access)
 /* Return: 0: one region more may be made, and counts. */
 static int nhca_mr_get(struct nhca_dev *dev)
 {
-	struct nhca_strike s;
+	struct nhca_fault_hit s;
 
 	if (nhca_inject(dev, NHCA_AT_MR, 0, 0, &s))
 		return -(int)s.arg;

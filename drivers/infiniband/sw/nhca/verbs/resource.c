@@ -127,13 +127,13 @@ static const struct nhca_res_field channel_fields[] = {
 	FIELD(RES_U64, nhca_res_channel, dropped),
 };
 
-static void channel_look(struct nhca_qp *qp, struct nhca_res_channel *res)
+static void channel_dump(struct nhca_qp *qp, struct nhca_res_channel *res)
 {
 	struct nhca_channel_info info;
 	unsigned int i;
 
 	memset(res, 0, sizeof(*res));
-	res->tx_queued = nhca_channel_look(qp->channel, &info);
+	res->tx_queued = nhca_channel_dump(qp->channel, &info);
 	res->size = sizeof(*res);
 	res->qpn = qp->qpn;
 	res->type = qp->ibqp.qp_type;
@@ -159,13 +159,13 @@ int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct nhca_res_qp res;
 
 	if (qp->channel) {
-		channel_look(qp, &ch);
+		channel_dump(qp, &ch);
 		return res_table(msg, channel_fields, ARRAY_SIZE(channel_fields), &ch);
 	}
 	/* it has nothing of its own */
 	if (qp->rss)
 		return 0;
-	nhca_qp_look(qp, &res);
+	nhca_qp_dump(qp, &res);
 	return res_table(msg, qp_fields, ARRAY_SIZE(qp_fields), &res);
 }
 
@@ -176,12 +176,12 @@ int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 	struct nhca_res_qp res;
 
 	if (qp->channel) {
-		channel_look(qp, &ch);
+		channel_dump(qp, &ch);
 		return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(ch), &ch);
 	}
 	if (qp->rss)
 		return -EOPNOTSUPP;
-	nhca_qp_look(qp, &res);
+	nhca_qp_dump(qp, &res);
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }
 
@@ -199,7 +199,7 @@ int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct nhca_res_cq res;
 
-	nhca_cq_look(to_nhca_cq(ibcq), &res);
+	nhca_cq_dump(to_nhca_cq(ibcq), &res);
 	return res_table(msg, cq_fields, ARRAY_SIZE(cq_fields), &res);
 }
 
@@ -207,7 +207,7 @@ int nhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct nhca_res_cq res;
 
-	nhca_cq_look(to_nhca_cq(ibcq), &res);
+	nhca_cq_dump(to_nhca_cq(ibcq), &res);
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }
 
@@ -224,7 +224,7 @@ int nhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct nhca_res_srq res;
 
-	nhca_srq_look(to_nhca_srq(ibsrq), &res);
+	nhca_srq_dump(to_nhca_srq(ibsrq), &res);
 	return res_table(msg, srq_fields, ARRAY_SIZE(srq_fields), &res);
 }
 
@@ -232,7 +232,7 @@ int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct nhca_res_srq res;
 
-	nhca_srq_look(to_nhca_srq(ibsrq), &res);
+	nhca_srq_dump(to_nhca_srq(ibsrq), &res);
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }
 
@@ -251,7 +251,7 @@ int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct nhca_res_mr res;
 
-	nhca_mr_look(ibmr, &res);
+	nhca_mr_dump(ibmr, &res);
 	return res_table(msg, mr_fields, ARRAY_SIZE(mr_fields), &res);
 }
 
@@ -259,6 +259,6 @@ int nhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct nhca_res_mr res;
 
-	nhca_mr_look(ibmr, &res);
+	nhca_mr_dump(ibmr, &res);
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }

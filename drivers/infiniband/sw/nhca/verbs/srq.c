@@ -100,7 +100,7 @@ static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_rwq *new, u32 limit, 
 		goto out;
 	}
 
-	/* user space may scribble meanwhile: nhca_rwq_take() trusts the new ring no more */
+	/* user space may scribble meanwhile: nhca_rwq_fetch() trusts the new ring no more */
 	for (i = 0; i < n; i++)
 		memcpy(nhca_ring_slot(&new->ring, wq->cons + i),
 		       nhca_ring_slot(&wq->ring, wq->cons + i), wq->ring.stride);

@@ -16,7 +16,7 @@
 #define BTH_VERSION_MASK	0x0f
 #define BTH_FECN		0x80	/* byte 4 */
 #define BTH_BECN		0x40
-#define BTH_NOTICE_MASK		0x3f
+#define BTH_CAP_MASK		0x3f
 #define BTH_ACKREQ		0x80	/* byte 8 */
 
 /* A congestion notification has 16 reserved bytes behind its BTH (A17.9.3) */
@@ -218,7 +218,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	h->pkey = get_unaligned_be16(p + 2);
 	h->fecn = p[4] & BTH_FECN;
 	h->becn = p[4] & BTH_BECN;
-	h->notice = p[4] & BTH_NOTICE_MASK;
+	h->caps = p[4] & BTH_CAP_MASK;
 	h->qpn = get_unaligned_be24(p + 5);
 	h->ackreq = p[8] & BTH_ACKREQ;
 	h->psn = get_unaligned_be24(p + 9);
@@ -297,7 +297,7 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p)
 	       (h->pad & BTH_PAD_MASK) << BTH_PAD_SHIFT;
 	put_unaligned_be16(h->pkey, p + 2);
 	p[4] = (h->fecn ? BTH_FECN : 0) | (h->becn ? BTH_BECN : 0) |
-	       (h->notice & BTH_NOTICE_MASK);
+	       (h->caps & BTH_CAP_MASK);
 	put_unaligned_be24(h->qpn, p + 5);
 	p[8] = h->ackreq ? BTH_ACKREQ : 0;
 	put_unaligned_be24(h->psn, p + 9);

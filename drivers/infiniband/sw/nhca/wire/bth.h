@@ -154,12 +154,12 @@ enum nhca_nak {
  * What nhca ends tell each other in the six bits of BTH byte 4 beside FECN and BECN, which are
  * reserved, outside the ICRC, sent as 0 and ignored by others (9.2, A17.3.3).
  */
-#define NHCA_NOTICE_HERE	BIT(0)	/* this is an nhca */
-#define NHCA_NOTICE_SEEN	BIT(1)	/* and has seen, on this connection, that you are */
-#define NHCA_NOTICE_TAKES_BARE	BIT(2)	/* and takes packets without an ICRC */
-#define NHCA_NOTICE_BARE	BIT(3)	/* this one has none; its UDP checksum holds */
-#define NHCA_NOTICE_ACKS	BIT(4)	/* and has, in its place, a PSN that it acknowledges */
-#define NHCA_NOTICE_FOREIGN	BIT(5)	/* never set by us: whoever does, this is not our notice */
+#define NHCA_CAP_PRESENT	BIT(0)	/* this is an nhca */
+#define NHCA_CAP_CONFIRMED	BIT(1)	/* and has seen, on this connection, that you are */
+#define NHCA_CAP_NO_ICRC_OK	BIT(2)	/* and takes packets without an ICRC */
+#define NHCA_CAP_NO_ICRC	BIT(3)	/* this one has none; its UDP checksum holds */
+#define NHCA_CAP_ACKS	BIT(4)	/* and has, in its place, a PSN that it acknowledges */
+#define NHCA_CAP_FOREIGN	BIT(5)	/* never set by us: whoever does, this is not our notice */
 
 /**
  * struct nhca_hdr - a packet's headers, decoded; also what is encoded
@@ -172,9 +172,9 @@ enum nhca_nak {
  * @psn:      packet sequence number
  * @ackreq:   acknowledge request
  * @fecn, @becn: congestion marks of BTH byte 4
- * @notice:   the six bits beside them, in which nhca ends notice each other
- * @acks:     with NHCA_NOTICE_ACKS: a PSN; not decoded here, as it lies behind the payload
- * @mark:     without an ICRC and without NHCA_NOTICE_ACKS: what stands in its place, nhca_qp.mark;
+ * @caps:   the six bits beside them, in which nhca ends notice each other
+ * @acks:     with NHCA_CAP_ACKS: a PSN; not decoded here, as it lies behind the payload
+ * @mark:     without an ICRC and without NHCA_CAP_ACKS: what stands in its place, nhca_qp.mark;
  *            not decoded here, either
  * @srqn:     XRCETH: the peer's SRQ
  * @qkey, @src_qpn: DETH
@@ -200,7 +200,7 @@ struct nhca_hdr {
 	bool ackreq;
 	bool fecn;
 	bool becn;
-	u8 notice;
+	u8 caps;
 	u32 acks;
 	__le32 mark;
 	u32 srqn;

@@ -29,8 +29,8 @@ enum nhca_rx_opcode {
 	NHCA_RX_STATUS		= 0xc6,	/* these; or what came of a fence */
 	NHCA_RX_FENCE		= 0xc7,	/* cancel a transfer, and say when nothing of it lands */
 	/* Reserved for the reference's further transfers; nobody sends them, all drop them */
-	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
-	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
+	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-key_user read request */
+	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third key_user */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload to all that have the rCxt */
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* payload from memory into a receive FIFO */
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request that is answered from a FIFO or into one */

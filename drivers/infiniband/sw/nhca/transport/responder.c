@@ -20,7 +20,7 @@ static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int
 	else if (code != NHCA_NAK_REM_OP)
 		/* UC tells nobody and lives on: the message is dropped (9.8.2.2.6) */
 		return NHCA_HELD;
-	nhca_answer_nak(qp, NHCA_AETH_NAK | code, true, event);
+	nhca_resp_nak(qp, NHCA_AETH_NAK | code, true, event);
 	return NHCA_FATAL;
 }
 
@@ -53,7 +53,7 @@ static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	if (rx->src)
 		return NHCA_HELD;
-	nhca_park(qp, rx);
+	nhca_defer(qp, rx);
 	return NHCA_PARKED;
 }
 
@@ -61,13 +61,13 @@ static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 {
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_strike s __uninitialized;
+	struct nhca_fault_hit s __uninitialized;
 	int err;
 
 	if (nhca_inject(qp->dev, NHCA_AT_BUFFER, qp->qpn, opcode, &s))
 		err = -ENOENT;
 	else
-		err = nhca_rq_take(qp);
+		err = nhca_rq_fetch(qp);
 	switch (err) {
 	case 0:
 		return NHCA_TAKEN;
@@ -77,7 +77,7 @@ static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 			return NHCA_HELD;
 		}
 		nhca_count(&qp->who, NHCA_CNT_SENT_RNR);
-		nhca_answer_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
+		nhca_resp_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
 		rq->nak_sent = true;
 		return NHCA_HELD;
 	case -EINVAL:
@@ -124,7 +124,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->payload > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
-	nhca_iter_sges(&it, &rq->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off, rx->payload,
+	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off, rx->payload,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
@@ -144,7 +144,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	rq->recv_off += rx->payload;
 
 	/* 10.6.5.2: closed before the completion says so; one packet only carries the key */
-	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->party, h->inv_rkey))
+	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->key_user, h->inv_rkey))
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_ACCESS);
 	if (h->info->flags & NHCA_OPF_LAST)
 		nhca_complete_recv(qp, h, IB_WC_RECV, rq->recv_off);
@@ -158,7 +158,7 @@ static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int acc
 	int err;
 
 	nhca_live_enter();
-	err = nhca_iter_key(&it, &qp->party, h->rkey, h->va, h->dmalen, access);
+	err = nhca_iter_key(&it, &qp->key_user, h->rkey, h->va, h->dmalen, access);
 	nhca_live_exit();
 	return !err;
 }
@@ -175,10 +175,10 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
 	/* of a UC message that was never finished */
-	nhca_hold_close(&rq->wr_hold);
+	nhca_rkey_put(&rq->wr_ref);
 	if (!(h->info->flags & NHCA_OPF_LAST)) {
-		if (nhca_hold_open(&rq->wr_hold, &qp->party, h->rkey, h->va, h->dmalen,
-				   IB_ACCESS_REMOTE_WRITE))
+		if (nhca_rkey_get(&rq->wr_ref, &qp->key_user, h->rkey, h->va, h->dmalen,
+				  IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* a wrong key is a worse error than a missing receive */
@@ -221,9 +221,9 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	/* key or hold are asked in the section in which the bytes move */
 	if (alone)
-		nhca_iter_sges(&it, &qp->party, &sge, 1, 0, rx->payload, IB_ACCESS_REMOTE_WRITE);
+		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, rx->payload, IB_ACCESS_REMOTE_WRITE);
 	else
-		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, rx->payload, true);
+		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, rx->payload, true);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
 	if (err == -EAGAIN)
@@ -237,7 +237,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_refuse_access(qp);
 	rq->wr_left -= rx->payload;
 	if (last)
-		nhca_hold_close(&rq->wr_hold);
+		nhca_rkey_put(&rq->wr_ref);
 
 	if (h->info->flags & NHCA_OPF_IMMDT)
 		nhca_complete_recv(qp, h, IB_WC_RECV_RDMA_WITH_IMM, rq->wr_len);
@@ -272,10 +272,10 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	/* at least a byte is left for the last packet */
 	if (write) {
 		n = (rq->wr_left - 1) / qp->mtu;
-		nhca_iter_hold(&it, &rq->wr_hold, rq->wr_len - rq->wr_left, n * qp->mtu, true);
+		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, n * qp->mtu, true);
 	} else {
 		n = (rq->rwr->length - rq->recv_off) / qp->mtu;
-		nhca_iter_sges(&it, &rq->party, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+		nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
 			       nhca_middle_bytes(rx, n), IB_ACCESS_LOCAL_WRITE);
 	}
 	nhca_live_enter();
@@ -330,7 +330,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	res->psn = h->psn;
 	res->npsn = npsn;
 	res->opcode = h->opcode & NHCA_OP_MASK;
-	res->pd = qp->party.pd;
+	res->pd = qp->key_user.pd;
 	res->busy = true;
 	res->rkey = h->rkey;
 	res->va = h->va;
@@ -350,12 +350,12 @@ static void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
 	rq->res_head--;
 }
 
-void nhca_rq_let_go(struct nhca_qp *qp)
+void nhca_rq_put_rkey(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 	u32 i;
 
-	nhca_hold_close(&rq->wr_hold);
+	nhca_rkey_put(&rq->wr_ref);
 	for (i = 0; rq->res && i < rq->nres; i++)
 		nhca_res_done(&rq->res[i]);
 	rq->res_tail = rq->res_head;
@@ -380,8 +380,8 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	if (npsn > 1) {
-		open = !nhca_hold_open(&res->hold, &qp->party, h->rkey, h->va, h->dmalen,
-				       IB_ACCESS_REMOTE_READ);
+		open = !nhca_rkey_get(&res->ref, &qp->key_user, h->rkey, h->va, h->dmalen,
+				      IB_ACCESS_REMOTE_READ);
 	} else {
 		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ);
 	}
@@ -410,10 +410,10 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
-	err = nhca_atomic(&qp->party, h->rkey, h->va, cas, cas ? h->compare : h->swap_add,
+	err = nhca_atomic(&qp->key_user, h->rkey, h->va, cas, cas ? h->compare : h->swap_add,
 			  h->swap_add, &orig);
 	if (err == -EAGAIN)
-		err = nhca_key_fault(&qp->party, h->rkey, h->va, sizeof(orig),
+		err = nhca_key_fault(&qp->key_user, h->rkey, h->va, sizeof(orig),
 				     IB_ACCESS_REMOTE_ATOMIC, rq->fault);
 	nhca_live_exit();
 	if (err) {
@@ -441,9 +441,9 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
-	err = nhca_atomic_write(&qp->party, h->rkey, h->va, value);
+	err = nhca_atomic_write(&qp->key_user, h->rkey, h->va, value);
 	if (err == -EAGAIN)
-		err = nhca_key_fault(&qp->party, h->rkey, h->va, sizeof(value),
+		err = nhca_key_fault(&qp->key_user, h->rkey, h->va, sizeof(value),
 				     IB_ACCESS_REMOTE_WRITE, rq->fault);
 	nhca_live_exit();
 	if (err) {
@@ -475,7 +475,7 @@ static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
-	err = nhca_flush(&qp->party, h->rkey, h->va, h->dmalen,
+	err = nhca_flush(&qp->key_user, h->rkey, h->va, h->dmalen,
 			 h->flush_level == NHCA_FETH_REGION, access);
 	nhca_live_exit();
 	if (err) {
@@ -529,14 +529,14 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	/* what was missing came in the same batch: the peer need not go back for it */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
-		nhca_answer_at_once(rq);
+		nhca_resp_at_once(rq);
 	}
 	if (h->info->flags & NHCA_OPF_LAST) {
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
 		nhca_request_count(qp, h->info->flags);
 	}
 	if (h->ackreq && nhca_is_reliable(qp) && !(h->info->flags & NHCA_OPF_ANSWERED))
-		nhca_answer_ask(qp, h);
+		nhca_resp_ask(qp, h);
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
 		nhca_qp_event(qp, IB_EVENT_COMM_EST);
@@ -547,13 +547,13 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 {
 	qp->rq.nak_sent = true;
 	nhca_count(&qp->who, NHCA_CNT_SENT_SEQ_NAK);
-	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
+	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 }
 
 /* Return: NHCA_TAKEN: fault injection has nothing against the request. */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	struct nhca_strike s __uninitialized;
+	struct nhca_fault_hit s __uninitialized;
 
 	if (!nhca_inject(qp->dev, NHCA_AT_REQUEST, qp->qpn, h->opcode, &s))
 		return NHCA_TAKEN;
@@ -577,7 +577,7 @@ static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct n
  */
 static s32 nhca_rq_reach(const struct nhca_qp *qp)
 {
-	return READ_ONCE(qp->peer) & NHCA_NOTICE_HERE ? NHCA_WINDOW_MAX : NHCA_REACH_FOREIGN;
+	return READ_ONCE(qp->peer) & NHCA_CAP_PRESENT ? NHCA_CWND_MAX : NHCA_REACH_FOREIGN;
 }
 
 static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
@@ -652,7 +652,7 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	u32 n;
 
 	/* things may have changed with the one before */
-	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->parked) ||
+	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->deferred) ||
 	    nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
 		return 0;
 	n = nhca_execute_middle(qp, rx);

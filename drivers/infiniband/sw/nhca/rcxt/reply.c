@@ -10,15 +10,15 @@
 #include "engine.h"
 
 /* The way back to the sender of a packet, if it is known.  Return: counted, or NULL. */
-static struct nhca_av *answer_known_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 	__must_hold(&ch->lock)
 {
 	struct nhca_av *av;
 	u32 i;
 
 	lockdep_assert_held(&ch->lock);
-	for (i = 0; i < NHCA_CH_WAYS; i++) {
-		av = ch->ways[i];
+	for (i = 0; i < NHCA_CH_PATHS; i++) {
+		av = ch->paths[i];
 		if (av && nhca_av_is_back(av, ch->dev, rx)) {
 			refcount_inc(&av->ref);
 			return av;
@@ -28,7 +28,7 @@ static struct nhca_av *answer_known_way(struct nhca_channel *ch, const struct nh
 }
 
 /* A new way back, which takes the place of the oldest.  Return: counted; NULL: no memory. */
-static struct nhca_av *answer_new_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	struct nhca_av *av, *old;
 
@@ -37,23 +37,23 @@ static struct nhca_av *answer_new_way(struct nhca_channel *ch, const struct nhca
 		return NULL;
 	refcount_inc(&av->ref);
 	spin_lock(&ch->lock);
-	old = ch->ways[ch->next_way];
-	ch->ways[ch->next_way] = av;
-	ch->next_way = (ch->next_way + 1) % NHCA_CH_WAYS;
+	old = ch->paths[ch->next_path];
+	ch->paths[ch->next_path] = av;
+	ch->next_path = (ch->next_path + 1) % NHCA_CH_PATHS;
 	spin_unlock(&ch->lock);
 	nhca_av_put(old);
 	return av;
 }
 
 /* The way back for an answer that is sent later.  Return: counted; NULL: no memory. */
-static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx *rx)
+static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	struct nhca_av *av;
 
 	spin_lock(&ch->lock);
-	av = answer_known_way(ch, rx);
+	av = reply_known_path(ch, rx);
 	spin_unlock(&ch->lock);
-	return av ?: answer_new_way(ch, rx);
+	return av ?: reply_new_path(ch, rx);
 }
 
 /*
@@ -61,18 +61,18 @@ static struct nhca_av *answer_way(struct nhca_channel *ch, const struct nhca_rx 
  * looks up its route: a notice is never lost because a channel has many peers.
  * Return: counted, or @once.
  */
-static struct nhca_av *answer_way_once(struct nhca_channel *ch, const struct nhca_rx *rx,
+static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
 				       struct nhca_av *once)
 {
 	struct nhca_av *av;
 	bool keep;
 
 	spin_lock(&ch->lock);
-	av = answer_known_way(ch, rx);
-	keep = !av && (!ch->ways[ch->next_way] || !(++ch->way_misses % NHCA_CH_WAY_MISSES));
+	av = reply_known_path(ch, rx);
+	keep = !av && (!ch->paths[ch->next_path] || !(++ch->path_misses % NHCA_CH_PATH_MISSES));
 	spin_unlock(&ch->lock);
 	if (keep)
-		av = answer_new_way(ch, rx);
+		av = reply_new_path(ch, rx);
 	if (av)
 		return av;
 	nhca_av_back_once(once, ch->dev, rx);
@@ -80,8 +80,8 @@ static struct nhca_av *answer_way_once(struct nhca_channel *ch, const struct nhc
 }
 
 /* The RXETH of what goes back to where @x came from, about the same transfer. */
-static void answer_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *x,
-			 struct nhca_rxeth *to)
+static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *x,
+			struct nhca_rxeth *to)
 {
 	*to = (struct nhca_rxeth) {
 		.notify = x->notify,
@@ -99,8 +99,8 @@ static void answer_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth 
 }
 
 /* One packet back; if it is lost, it is lost. */
-static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
-			struct nhca_iter *it)
+static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
+		       struct nhca_iter *it)
 {
 	struct nhca_tx tx = {
 		.dev = ch->dev,
@@ -110,11 +110,11 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 		.it = it,
 		.payload = h->rx.length,
 		.copy = true,
-		.sum = h->notice & NHCA_NOTICE_BARE,
+		.sum = h->caps & NHCA_CAP_NO_ICRC,
 	};
 	struct nhca_av once;
 
-	tx.av = answer_way_once(ch, rx, &once);
+	tx.av = reply_path_once(ch, rx, &once);
 	tx.sport = nhca_flow_sport(tx.av->flow_label, ch->qpn, h->qpn);
 	if (!nhca_xmit(&tx)) {
 		nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, 1);
@@ -125,25 +125,25 @@ static void answer_send(struct nhca_channel *ch, const struct nhca_rx *rx, struc
 }
 
 /* Does the request have a token that was sent to its source address? */
-static bool answer_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+static bool reply_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	return nhca_token_good(&ch->rd->tokens, &rx->saddr, &rx->daddr,
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
 }
 
 /* The opcode and the fields of a request, for its challenge or for the request once more. */
-static void answer_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
-			  struct nhca_hdr *h)
+static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
+			 struct nhca_hdr *h)
 {
 	nhca_send_hdr(ch, h, opcode, x->src_channel);
-	answer_rxeth(ch, x, &h->rx);
+	reply_rxeth(ch, x, &h->rx);
 	h->rx.offset = x->offset;
 	h->rx.pvo = x->pvo;
 	h->rx.reply_pvo = x->reply_pvo;
 }
 
 /* Send the request back with the token that it has to have.  It is as long as its challenge. */
-static void answer_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
+static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_hdr h;
@@ -152,13 +152,13 @@ static void answer_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, 
 	/* two hosts that do not agree about their addresses must not go on for ever */
 	if (x->again)
 		return;
-	answer_mirror(ch, x, opcode, &h);
+	reply_mirror(ch, x, opcode, &h);
 	h.rx.token = nhca_token_make(&ch->rd->tokens, &rx->saddr, &rx->daddr,
 				     ktime_get_boottime_seconds());
-	answer_send(ch, rx, &h, NULL);
+	reply_send(ch, rx, &h, NULL);
 }
 
-void nhca_answer_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
+void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	bool read = rx->hdr.opcode == NHCA_RX_READ_CHALLENGE;
@@ -176,23 +176,23 @@ void nhca_answer_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
 	nhca_token_learn(&ch->rd->tokens, &rx->saddr, &rx->daddr, x->token);
-	answer_mirror(ch, x, read ? NHCA_RX_READ_REQUEST : NHCA_RX_PROBE, &h);
+	reply_mirror(ch, x, read ? NHCA_RX_READ_REQUEST : NHCA_RX_PROBE, &h);
 	h.rx.token = x->token;
 	h.rx.again = true;
-	answer_send(ch, rx, &h, NULL);
+	reply_send(ch, rx, &h, NULL);
 }
 
-void nhca_answer_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
+void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_hdr h;
 
 	nhca_send_hdr(ch, &h, NHCA_RX_NOTICE, x->src_channel);
-	answer_rxeth(ch, x, &h.rx);
-	answer_send(ch, rx, &h, NULL);
+	reply_rxeth(ch, x, &h.rx);
+	reply_send(ch, rx, &h, NULL);
 }
 
-void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
+void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	u32 room = min(NHCA_RX_MAX_PACKET, nhca_channel_segment(ch->dev));
@@ -210,7 +210,7 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 		return;
 	}
 	nhca_send_hdr(ch, &h, NHCA_RX_STATUS, x->src_channel);
-	answer_rxeth(ch, x, &h.rx);
+	reply_rxeth(ch, x, &h.rx);
 	h.rx.offset = x->offset;
 
 	spin_lock(lock);
@@ -221,17 +221,17 @@ void nhca_answer_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 	if (nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE)) {
 		/* dropped */
-	} else if (len && !answer_vouched(ch, rx)) {
-		answer_unvouched(ch, rx, NHCA_RX_PROBE_CHALLENGE);
+	} else if (len && !reply_vouched(ch, rx)) {
+		reply_unvouched(ch, rx, NHCA_RX_PROBE_CHALLENGE);
 	} else {
 		h.rx.length = len;
 		nhca_iter_bytes(&it, map);
-		answer_send(ch, rx, &h, len ? &it : NULL);
+		reply_send(ch, rx, &h, len ? &it : NULL);
 	}
 	kfree(map);
 }
 
-void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
+void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
@@ -253,14 +253,14 @@ void nhca_answer_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 	if (status == NHCA_RX_ST_FENCED)
 		nhca_channel_count(ch, NHCA_CH_FENCED, 1);
 	nhca_send_hdr(ch, &h, NHCA_RX_STATUS, x->src_channel);
-	answer_rxeth(ch, x, &h.rx);
+	reply_rxeth(ch, x, &h.rx);
 	h.rx.status = status;
 	h.rx.have = have;
-	answer_send(ch, rx, &h, NULL);
+	reply_send(ch, rx, &h, NULL);
 }
 
 /* What the engine needs to answer the read that a packet asks for. */
-static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhca_rx *rx)
+static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_sending *s;
@@ -270,7 +270,7 @@ static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhc
 		return NULL;
 	*s = (struct nhca_sending) {
 		.answer = true,
-		.av = answer_way(ch, rx),
+		.av = reply_path(ch, rx),
 		.local = x->rcxt,
 		.from = x->pvo,
 		.to = x->reply_pvo,
@@ -282,12 +282,12 @@ static struct nhca_sending *answer_new(struct nhca_channel *ch, const struct nhc
 		return NULL;
 	}
 	s->sport = nhca_flow_sport(s->av->flow_label, ch->qpn, x->src_channel);
-	answer_rxeth(ch, x, &s->rx);
+	reply_rxeth(ch, x, &s->rx);
 	return s;
 }
 
 /* A read request without a token: if it would be answered, it is challenged. */
-static void answer_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+static void reply_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
@@ -301,10 +301,10 @@ static void answer_read_unvouched(struct nhca_channel *ch, const struct nhca_rx 
 		verdict = nhca_rcxt_may_request(rc, x);
 	spin_unlock(lock);
 	if (!nhca_recv_refused(ch, x, lookup, verdict))
-		answer_unvouched(ch, rx, NHCA_RX_READ_CHALLENGE);
+		reply_unvouched(ch, rx, NHCA_RX_READ_CHALLENGE);
 }
 
-void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
+void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
@@ -317,11 +317,11 @@ void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_SEGMENT);
 		return;
 	}
-	if (!answer_vouched(ch, rx)) {
-		answer_read_unvouched(ch, rx);
+	if (!reply_vouched(ch, rx)) {
+		reply_read_unvouched(ch, rx);
 		return;
 	}
-	s = answer_new(ch, rx);
+	s = reply_new(ch, rx);
 	if (!s) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_NO_MEMORY);
 		return;
@@ -341,5 +341,5 @@ void nhca_answer_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 	list_add_tail(&s->list, &ch->asked);
 	spin_unlock(&ch->lock);
 	/* in the same round of softirqs */
-	nhca_turn_ready(ch, true);
+	nhca_drr_ready(ch, true);
 }

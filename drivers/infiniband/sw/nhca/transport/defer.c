@@ -11,48 +11,48 @@
 #include "engine.h"
 
 /* packets of a QP that may wait; those behind are lost, as if the receiver was overrun */
-#define NHCA_PARK_MAX	256
+#define NHCA_DEFER_MAX	256
 /* and bytes of memory that they may keep: the largest window, as drivers' buffers hold it */
-#define NHCA_PARK_BYTES	(2U << 20)
+#define NHCA_DEFER_BYTES	(2U << 20)
 
 /**
- * struct nhca_parked - a packet that waits
- * @list: in nhca_rq.parked
- * @bytes: of nhca_rq.parked_bytes: a batch is charged to the first packet of it that waits
+ * struct nhca_deferred - a packet that waits
+ * @list: in nhca_rq.deferred
+ * @bytes: of nhca_rq.deferred_bytes: a batch is charged to the first packet of it that waits
  * @rx:   as it was; holds a reference on its skb
  */
-struct nhca_parked {
+struct nhca_deferred {
 	struct list_head list;
 	u32 bytes;
 	struct nhca_rx rx;
 };
 
-static struct nhca_parked *nhca_park_first(struct nhca_rq *rq)
+static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 {
-	return list_first_entry_or_null(&rq->parked, struct nhca_parked, list);
+	return list_first_entry_or_null(&rq->deferred, struct nhca_deferred, list);
 }
 
 /* Return: the memory that a packet keeps which those before it do not. */
-static u32 nhca_park_bytes(const struct nhca_rq *rq, const struct nhca_rx *rx)
+static u32 nhca_defer_bytes(const struct nhca_rq *rq, const struct nhca_rx *rx)
 {
-	if (!list_empty(&rq->parked) &&
-	    list_last_entry(&rq->parked, struct nhca_parked, list)->rx.skb == rx->skb)
+	if (!list_empty(&rq->deferred) &&
+	    list_last_entry(&rq->deferred, struct nhca_deferred, list)->rx.skb == rx->skb)
 		return 0;
 	return rx->skb->truesize;
 }
 
-void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
+void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_parked *p = nhca_park_first(rq);
+	struct nhca_deferred *p = nhca_defer_first(rq);
 	u32 bytes;
 
 	/* it has tried again, and stays where it is */
 	if (p && rx == &p->rx)
 		return;
-	bytes = nhca_park_bytes(rq, rx);
+	bytes = nhca_defer_bytes(rq, rx);
 	p = NULL;
-	if (rq->nparked < NHCA_PARK_MAX && rq->parked_bytes + bytes <= NHCA_PARK_BYTES &&
+	if (rq->ndeferred < NHCA_DEFER_MAX && rq->deferred_bytes + bytes <= NHCA_DEFER_BYTES &&
 	    !nhca_pool_take(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes)) {
 		p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
 		if (!p)
@@ -65,18 +65,18 @@ void nhca_park(struct nhca_qp *qp, struct nhca_rx *rx)
 	p->rx = *rx;
 	p->bytes = bytes;
 	skb_get(rx->skb);
-	list_add_tail(&p->list, &rq->parked);
-	rq->nparked++;
-	rq->parked_bytes += bytes;
+	list_add_tail(&p->list, &rq->deferred);
+	rq->ndeferred++;
+	rq->deferred_bytes += bytes;
 }
 
-static void nhca_park_free(struct nhca_qp *qp, struct nhca_parked *p)
+static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
 {
 	struct nhca_rq *rq = &qp->rq;
 
 	list_del(&p->list);
-	rq->nparked--;
-	rq->parked_bytes -= p->bytes;
+	rq->ndeferred--;
+	rq->deferred_bytes -= p->bytes;
 	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, p->bytes);
 	consume_skb(p->rx.skb);
 	kfree(p);
@@ -94,28 +94,28 @@ enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 	/* the one before may have put the QP in error */
 	if (!nhca_rq_open(qp))
 		return NHCA_HELD;
-	if (likely(list_empty(&qp->rq.parked)))
+	if (likely(list_empty(&qp->rq.deferred)))
 		return nhca_request_take(qp, rx);
-	nhca_park(qp, rx);
+	nhca_defer(qp, rx);
 	return NHCA_PARKED;
 }
 
-void nhca_park_run(struct nhca_qp *qp)
+void nhca_defer_run(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_parked *p;
+	struct nhca_deferred *p;
 
-	while (nhca_rq_open(qp) && (p = nhca_park_first(rq)) && !nhca_fault_waiting(rq->fault)) {
+	while (nhca_rq_open(qp) && (p = nhca_defer_first(rq)) && !nhca_fault_waiting(rq->fault)) {
 		if (nhca_request_take(qp, &p->rx) != NHCA_PARKED)
-			nhca_park_free(qp, p);
+			nhca_defer_free(qp, p);
 	}
 }
 
-void nhca_park_drop(struct nhca_qp *qp)
+void nhca_defer_drop(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
-	struct nhca_parked *p;
+	struct nhca_deferred *p;
 
-	while ((p = nhca_park_first(rq)))
-		nhca_park_free(qp, p);
+	while ((p = nhca_defer_first(rq)))
+		nhca_defer_free(qp, p);
 }

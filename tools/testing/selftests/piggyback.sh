@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# promise: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
+# purpose: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
 # tier: check
 # lab: --nodes 1 --timeout 200
 # lab debug: --nodes 1 --kernel debug --timeout 900
@@ -11,17 +11,17 @@
 . "$LAB_SRC/selftests/lib.sh"
 
 echo N > /sys/module/nhca/parameters/same_host
-ride || LIB_FAILED=1
+piggyback || LIB_FAILED=1
 
 modprobe sch_netem
-tc qdisc add dev lo root netem loss 2% && ride lost || LIB_FAILED=1
+tc qdisc add dev lo root netem loss 2% && piggyback lost || LIB_FAILED=1
 tc -s qdisc show dev lo | grep -Eq 'dropped [1-9]' || notok "packets are lost" "none was"
 tc qdisc del dev lo root
 
 # The same seed gives the same packets: so an acknowledgment is always one.
 nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 &&
-	ride none "none where faults strike packets" || LIB_FAILED=1
+	piggyback none "none where faults strike packets" || LIB_FAILED=1
 nhca-fault clear
 
 echo Y > /sys/module/nhca/parameters/insist_icrc
-ride none "none where an ICRC is wanted" || LIB_FAILED=1
+piggyback none "none where an ICRC is wanted" || LIB_FAILED=1

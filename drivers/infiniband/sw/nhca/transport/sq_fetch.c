@@ -41,7 +41,7 @@ static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 
 bool nhca_sq_more(struct nhca_qp *qp)
 {
-	return READ_ONCE(qp->sq.ring.hdr->prod) != qp->sq.taken;
+	return READ_ONCE(qp->sq.ring.hdr->prod) != qp->sq.fetched;
 }
 
 static bool nhca_flush_ok(const struct nhca_send_wqe *wqe)
@@ -148,7 +148,7 @@ void nhca_sq_free_spares(struct nhca_sq *sq)
 		kfree(swr);
 }
 
-struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
+struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 	const struct nhca_send_wqe *slot;
@@ -157,15 +157,15 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 
 	/* slots that are taken and not retired are still in use, too */
 	n = nhca_ring_produced(&sq->ring, sq->cons);
-	if (n < 0 || n < (int)(sq->taken - sq->cons))
+	if (n < 0 || n < (int)(sq->fetched - sq->cons))
 		return ERR_PTR(-EPROTO);
-	if (n == (int)(sq->taken - sq->cons))
+	if (n == (int)(sq->fetched - sq->cons))
 		return NULL;
 
 	swr = nhca_swr_new(sq);
 	if (!swr)
 		return ERR_PTR(-ENOMEM);
-	slot = nhca_ring_slot(&sq->ring, sq->taken);
+	slot = nhca_ring_slot(&sq->ring, sq->fetched);
 	memcpy(&swr->wqe, slot, sizeof(swr->wqe));
 	/* user space may write on: from here on the copy is all there is */
 	barrier();
@@ -181,7 +181,7 @@ struct nhca_swr *nhca_sq_take(struct nhca_qp *qp)
 		swr->status = IB_WC_LOC_QP_OP_ERR;
 	}
 
-	sq->taken++;
+	sq->fetched++;
 	list_add_tail(&swr->list, &sq->inflight);
 	return swr;
 }
@@ -197,11 +197,11 @@ void nhca_sq_purge(struct nhca_qp *qp)
 		nhca_swr_free(sq, swr);
 	}
 	sq->cur = NULL;
-	sq->taken = READ_ONCE(sq->ring.hdr->prod);
-	sq->cons = sq->taken;
+	sq->fetched = READ_ONCE(sq->ring.hdr->prod);
+	sq->cons = sq->fetched;
 	sq->rd_atomic = 0;
-	nhca_sq_asked(sq);
-	sq->eager = 0;
+	nhca_sq_ackreq_sent(sq);
+	sq->ackreq_boost = 0;
 	sq->rnr_wait = false;
 	sq->gone_back = false;
 	sq->draining = false;

@@ -11,19 +11,19 @@
 #include "../memory/memcg.h"
 #include "engine.h"
 
-#define TAKE_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
-#define TAKE_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
+#define FETCH_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
+#define FETCH_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 
 static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
 static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
 static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
 
 /* Entries in front of all that are still being sent are free. */
-static void take_release(struct nhca_channel *ch)
+static void fetch_release(struct nhca_channel *ch)
 {
 	/* not among all that is sent: a peer makes that list as long as it likes */
 	struct nhca_sending *s = list_first_entry_or_null(&ch->order, struct nhca_sending, order);
-	u32 oldest = s ? s->index : ch->taken;
+	u32 oldest = s ? s->index : ch->fetched;
 
 	if (oldest == ch->cons)
 		return;
@@ -31,9 +31,9 @@ static void take_release(struct nhca_channel *ch)
 	nhca_ring_release(&ch->sq, oldest);
 }
 
-static void take_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
-			  enum ib_wc_status status, int err, const struct nhca_rcxt_id *id,
-			  u32 tid)
+static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
+			   enum ib_wc_status status, int err, const struct nhca_rcxt_id *id,
+			   u32 tid)
 {
 	struct nhca_cqe cqe = {
 		.wr_id = wr_id,
@@ -48,12 +48,12 @@ static void take_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 	};
 
 	/* the slot is free before the program can see the completion */
-	take_release(ch);
+	fetch_release(ch);
 	if (tell)
 		nhca_channel_complete(ch, false, &cqe, false);
 }
 
-void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
+void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
 	/* the program knows of what it has cancelled, or whose rCxt it has released */
 	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
@@ -62,12 +62,12 @@ void nhca_take_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_
 				 s->clock);
 	list_del(&s->order);
 	list_add(&s->list, &ch->free);
-	take_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
-		      s->rx.tid);
+	fetch_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
+		       s->rx.tid);
 }
 
 /* Bytes that a work request of packet mode sends. */
-static u64 take_length(const struct nhca_send_wqe *wqe)
+static u64 fetch_length(const struct nhca_send_wqe *wqe)
 {
 	u64 length = wqe->inline_len;
 	u32 i;
@@ -78,22 +78,22 @@ static u64 take_length(const struct nhca_send_wqe *wqe)
 }
 
 /* Bytes of its message or of its whole transfer. */
-static u32 take_bytes(const struct nhca_send_wqe *wqe)
+static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 {
-	return wqe->opcode == NHCA_WR_CH_PACKET ? take_length(wqe) : wqe->rcxt[0].total;
+	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
 /* The work request in ch->wqe is not looked at again. */
-static void take_trace(const struct nhca_channel *ch)
+static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 
 	if (trace_nhca_wqe_started_enabled())
-		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, take_bytes(wqe), 0, 0);
+		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, fetch_bytes(wqe), 0, 0);
 }
 
 /* The work request in ch->wqe has been executed. */
-static enum nhca_taken take_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
+static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	bool rcxt = wqe->opcode != NHCA_WR_CH_PACKET;
@@ -101,31 +101,31 @@ static enum nhca_taken take_end(struct nhca_channel *ch, enum ib_wc_status statu
 
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
-	ch->taken++;
-	take_trace(ch);
+	ch->fetched++;
+	fetch_trace(ch);
 	if (trace_nhca_wqe_completed_enabled())
 		trace_nhca_wqe_completed(ch->who, wqe->opcode, wqe->wr_id, status,
-					 take_bytes(wqe), ch->clock);
-	take_complete(ch, wqe->wr_id, status || wqe->flags & NHCA_SEND_SIGNALED, status, err, &id,
-		      rcxt ? wqe->rcxt[0].tid : 0);
-	return NHCA_TAKEN_DONE;
+					 fetch_bytes(wqe), ch->clock);
+	fetch_complete(ch, wqe->wr_id, status || wqe->flags & NHCA_SEND_SIGNALED, status, err, &id,
+		       rcxt ? wqe->rcxt[0].tid : 0);
+	return NHCA_FETCHED_DONE;
 }
 
 /* It can never be executed: that is what the channel stops with. */
-static enum nhca_taken take_fail(struct nhca_channel *ch, enum ib_wc_status status,
-				 enum nhca_channel_error why)
+static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
+				    enum nhca_channel_error why)
 {
-	ch->taken++;
+	ch->fetched++;
 	trace_nhca_wqe_completed(ch->who, ch->wqe->opcode, ch->wqe->wr_id, status, 0, 0);
 	/* not an rCxt's: who knows what is in there */
-	take_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
+	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
-	return NHCA_TAKEN_DONE;
+	return NHCA_FETCHED_DONE;
 }
 
 /* ---- checks ---- */
 
-static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
 	if (wqe->flags & NHCA_SEND_INLINE)
 		return !wqe->num_sge && wqe->inline_len <= ch->max_inline;
@@ -133,13 +133,13 @@ static bool take_packet_ok(const struct nhca_channel *ch, const struct nhca_send
 }
 
 /* Is the header sound?  Decides how much of the slot is read. */
-static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
-	if (wqe->flags & ~TAKE_FLAGS || wqe->xrc_srqn)
+	if (wqe->flags & ~FETCH_FLAGS || wqe->xrc_srqn)
 		return false;
 	switch (wqe->opcode) {
 	case NHCA_WR_CH_PACKET:
-		return take_packet_ok(ch, wqe);
+		return fetch_packet_ok(ch, wqe);
 	case NHCA_WR_CH_WRITE:
 	case NHCA_WR_CH_READ:
 	case NHCA_WR_CH_CANCEL:
@@ -152,13 +152,13 @@ static bool take_header_ok(const struct nhca_channel *ch, const struct nhca_send
 }
 
 /* @len bytes from @pvo on do not leave its table */
-static bool take_pvo_ok(u64 pvo, u32 len)
+static bool fetch_pvo_ok(u64 pvo, u32 len)
 {
 	return !len || nhca_pvo_add(pvo, len - 1);
 }
 
 /* Which packets of the transfer are to be sent? */
-static bool take_part_ok(const struct nhca_rcxt_wr *wr)
+static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
 
@@ -170,18 +170,18 @@ static bool take_part_ok(const struct nhca_rcxt_wr *wr)
 }
 
 /* Does the MTU of now leave no room for packets that are long enough for the transfer? */
-static bool take_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
+static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
 	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
 	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
 }
 
 /* A transfer that its work request may begin, go on with, or ask about; sets the default segment */
-static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
+static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
 {
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
-	if (wr->reserved || !wr->tid || (wr->notify & ~TAKE_NOTIFY) ||
+	if (wr->reserved || !wr->tid || (wr->notify & ~FETCH_NOTIFY) ||
 	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && opcode != NHCA_WR_CH_WRITE))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
@@ -193,26 +193,26 @@ static bool take_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_r
 		wr->segment = nhca_channel_segment(ch->dev);
 	/* with a small MTU a packet is too short for a transfer that is fine: EMSGSIZE, below */
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
-	    (opcode == NHCA_WR_CH_PROBE || !take_too_short(ch, wr)))
+	    (opcode == NHCA_WR_CH_PROBE || !fetch_too_short(ch, wr)))
 		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (opcode != NHCA_WR_CH_WRITE || take_part_ok(wr)) &&
-	       take_pvo_ok(wr->local_pvo, wr->total) && take_pvo_ok(wr->remote_pvo, wr->total);
+	return (opcode != NHCA_WR_CH_WRITE || fetch_part_ok(wr)) &&
+	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
 /* The address vector of the peer, for as long as the RCU read side, or NULL. */
-static struct nhca_av *take_av(struct nhca_channel *ch)
+static struct nhca_av *fetch_av(struct nhca_channel *ch)
 {
 	struct nhca_av *av = xa_load(&ch->dev->ah_ids, ch->wqe->chan.ah_id);
 
-	return av && av->pd == ch->party.pd && !av->mcast ? av : NULL;
+	return av && av->pd == ch->key_user.pd && !av->mcast ? av : NULL;
 }
 
 /* ---- execution; the work request is ch->wqe, checked ---- */
 
 /* What all packets to the peer have in common. */
-static void take_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
+static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 
@@ -237,8 +237,8 @@ static void take_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 }
 
 /* One packet that is no transfer's payload.  Return: as nhca_xmit(). */
-static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
-		     struct nhca_iter *it)
+static int fetch_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
+		      struct nhca_iter *it)
 {
 	struct nhca_tx tx = {
 		.burst = ch->burst,
@@ -251,7 +251,7 @@ static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hd
 		.it = it,
 		.payload = h->rx.length,
 		.copy = true,
-		.sum = h->notice & NHCA_NOTICE_BARE,
+		.sum = h->caps & NHCA_CAP_NO_ICRC,
 		.fault = ch->fault,
 	};
 	int err;
@@ -268,37 +268,37 @@ static int take_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hd
 	return err;
 }
 
-static enum nhca_taken take_packet(struct nhca_channel *ch, struct nhca_av *av)
+static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *av)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
-	u64 length = take_length(wqe);
+	u64 length = fetch_length(wqe);
 	struct nhca_iter it;
 	struct nhca_hdr h;
 
 	if (length > NHCA_RX_MAX_PACKET)
-		return take_fail(ch, IB_WC_LOC_LEN_ERR, NHCA_CH_ERR_WQE);
+		return fetch_fail(ch, IB_WC_LOC_LEN_ERR, NHCA_CH_ERR_WQE);
 	if (length > nhca_channel_segment(ch->dev))
-		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
+		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
 
 	nhca_send_hdr(ch, &h, NHCA_RX_PACKET, wqe->chan.remote_qpn);
-	take_rxeth(ch, &h.rx);
+	fetch_rxeth(ch, &h.rx);
 	h.solicited = wqe->flags & NHCA_SEND_SOLICITED;
 	h.rx.total = length;
 	h.rx.length = length;
 	if (wqe->flags & NHCA_SEND_INLINE)
 		nhca_iter_bytes(&it, wqe->data);
 	else
-		nhca_iter_sges(&it, &ch->party, wqe->sge, wqe->num_sge, 0, length, 0);
-	switch (take_xmit(ch, av, &h, length ? &it : NULL)) {
+		nhca_iter_sges(&it, &ch->key_user, wqe->sge, wqe->num_sge, 0, length, 0);
+	switch (fetch_xmit(ch, av, &h, length ? &it : NULL)) {
 	case -EAGAIN:
 		/* the fault kicks the channel, which then reads it anew */
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 	case -EACCES:
 	case -ENODATA:
-		return take_fail(ch, IB_WC_LOC_PROT_ERR, NHCA_CH_ERR_LOCAL_PVO);
+		return fetch_fail(ch, IB_WC_LOC_PROT_ERR, NHCA_CH_ERR_LOCAL_PVO);
 	default:
-		take_end(ch, IB_WC_SUCCESS, 0);
-		return NHCA_TAKEN_PACKET;
+		fetch_end(ch, IB_WC_SUCCESS, 0);
+		return NHCA_FETCHED_PACKET;
 	}
 }
 
@@ -306,8 +306,8 @@ static enum nhca_taken take_packet(struct nhca_channel *ch, struct nhca_av *av)
  * Lock the local rCxt.  Return: the rCxt, or NULL: the channel has no such one; the lock is held.
  * @again: somebody copies a packet's bytes for it, in a live section, and has to be waited for
  */
-static struct nhca_rcxt *take_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
-				   bool again)
+static struct nhca_rcxt *fetch_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
+				    bool again)
 	__acquires(nhca_rcxt_lock(ch->rd, id))
 {
 	struct nhca_rcxt *rc;
@@ -319,14 +319,14 @@ static struct nhca_rcxt *take_lock(struct nhca_channel *ch, const struct nhca_rc
 	return rc;
 }
 
-static void take_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	__releases(nhca_rcxt_lock(ch->rd, id))
 {
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
 }
 
 /* The rCxt begins the transfer of ch->wqe.  Return: as nhca_rcxt_begin_*(); -ENOENT. */
-static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
@@ -338,7 +338,7 @@ static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	/* for the bitmap of a read */
 	old = set_active_memcg(ch->memcg);
 	do {
-		rc = take_lock(ch, id, err);
+		rc = fetch_lock(ch, id, err);
 		if (!rc)
 			err = -ENOENT;
 		else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
@@ -349,14 +349,14 @@ static int take_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 		else
 			err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment,
 						   wr->notify, wr->local_pvo, cookie);
-		take_unlock(ch, id);
+		fetch_unlock(ch, id);
 	} while (err == -EAGAIN);
 	set_active_memcg(old);
 	return err;
 }
 
 /* What a transfer that did not begin comes to. */
-static enum nhca_taken take_late(struct nhca_channel *ch, int err)
+static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 {
 	switch (err) {
 	case -EBUSY:
@@ -364,19 +364,19 @@ static enum nhca_taken take_late(struct nhca_channel *ch, int err)
 		 * A transfer of the rCxt is being sent, in this channel's own turn: after it.  Or
 		 * its packets are to be released, which kicks the channel.
 		 */
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 	case -EALREADY:
 		/* nothing of it is missing any more */
-		return take_end(ch, IB_WC_SUCCESS, err);
+		return fetch_end(ch, IB_WC_SUCCESS, err);
 	case -ENOMEM:
-		return take_end(ch, IB_WC_GENERAL_ERR, err);
+		return fetch_end(ch, IB_WC_GENERAL_ERR, err);
 	default:
-		return take_end(ch, IB_WC_LOC_QP_OP_ERR, err);
+		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, err);
 	}
 }
 
-static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
-				  const struct nhca_rcxt_id *id)
+static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av,
+				     const struct nhca_rcxt_id *id)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	const struct nhca_rcxt_wr *wr = &wqe->rcxt[0];
@@ -385,15 +385,15 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 
 	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
 	if (!s)
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 	if (!refcount_inc_not_zero(&av->ref))
-		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	err = take_begin(ch, id);
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	err = fetch_begin(ch, id);
 	if (err) {
 		nhca_av_put(av);
-		return take_late(ch, err);
+		return fetch_late(ch, err);
 	}
-	take_trace(ch);
+	fetch_trace(ch);
 	*s = (struct nhca_sending) {
 		.list = s->list,
 		.clock = ch->clock,
@@ -401,7 +401,7 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
 		.wr_id = wqe->wr_id,
-		.index = ch->taken++,
+		.index = ch->fetched++,
 		.av = av,
 		.sport = nhca_flow_sport(av->flow_label, ch->qpn,
 					 wqe->chan.remote_qpn & NHCA_QPN_MASK),
@@ -413,34 +413,34 @@ static enum nhca_taken take_write(struct nhca_channel *ch, struct nhca_av *av,
 		.zcopy = nhca_zcopy_seq(ch->flow),
 		.qpn = wqe->chan.remote_qpn,
 	};
-	take_rxeth(ch, &s->rx);
+	fetch_rxeth(ch, &s->rx);
 	list_move_tail(&s->list, &ch->sending);
 	list_add_tail(&s->order, &ch->order);
-	return NHCA_TAKEN_DONE;
+	return NHCA_FETCHED_DONE;
 }
 
-static enum nhca_taken take_read(struct nhca_channel *ch, struct nhca_av *av,
-				 const struct nhca_rcxt_id *id)
+static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
+				    const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_hdr h;
-	int err = take_begin(ch, id);
+	int err = fetch_begin(ch, id);
 
 	if (err)
-		return take_late(ch, err);
+		return fetch_late(ch, err);
 	nhca_send_hdr(ch, &h, NHCA_RX_READ_REQUEST, ch->wqe->chan.remote_qpn);
-	take_rxeth(ch, &h.rx);
+	fetch_rxeth(ch, &h.rx);
 	h.rx.pvo = wr->remote_pvo;
 	h.rx.reply_pvo = wr->local_pvo;
 	h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
-	take_xmit(ch, av, &h, NULL);
-	take_end(ch, IB_WC_SUCCESS, 0);
-	return NHCA_TAKEN_PACKET;
+	fetch_xmit(ch, av, &h, NULL);
+	fetch_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_FETCHED_PACKET;
 }
 
 /* A probe or a fence: one packet, which the peer answers with a status. */
-static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
-				const struct nhca_rcxt_id *id)
+static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
+				   const struct nhca_rcxt_id *id)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	bool fence = wqe->opcode == NHCA_WR_CH_FENCE;
@@ -448,12 +448,12 @@ static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
 	struct nhca_hdr h;
 
 	/* the status comes to this rCxt */
-	rc = take_lock(ch, id, false);
-	take_unlock(ch, id);
+	rc = fetch_lock(ch, id, false);
+	fetch_unlock(ch, id);
 	if (!rc)
-		return take_late(ch, -ENOENT);
+		return fetch_late(ch, -ENOENT);
 	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
-	take_rxeth(ch, &h.rx);
+	fetch_rxeth(ch, &h.rx);
 	if (fence) {
 		/* it is about a tid, whatever the sizes of its transfer: those of the smallest */
 		h.rx.total = 0;
@@ -463,27 +463,27 @@ static enum nhca_taken take_ask(struct nhca_channel *ch, struct nhca_av *av,
 		h.rx.offset = wqe->rcxt[0].offset;
 		h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	}
-	take_xmit(ch, av, &h, NULL);
-	take_end(ch, IB_WC_SUCCESS, 0);
-	return NHCA_TAKEN_PACKET;
+	fetch_xmit(ch, av, &h, NULL);
+	fetch_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_FETCHED_PACKET;
 }
 
 /* No packet is made of the transfer any more, and none is received.  Return: 0, or why not. */
-static int take_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	u32 tid = ch->wqe->rcxt[0].tid;
 	struct nhca_rcxt *rc;
 	bool quiet;
 	int err;
 
-	rc = take_lock(ch, id, false);
+	rc = fetch_lock(ch, id, false);
 	err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
 	quiet = err || nhca_rcxt_quiet(rc);
-	take_unlock(ch, id);
+	fetch_unlock(ch, id);
 	while (!quiet) {
-		rc = take_lock(ch, id, true);
+		rc = fetch_lock(ch, id, true);
 		quiet = !rc || nhca_rcxt_quiet(rc);
-		take_unlock(ch, id);
+		fetch_unlock(ch, id);
 	}
 	if (err)
 		return err;
@@ -494,82 +494,82 @@ static int take_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id 
 }
 
 /* The program gets its buffer back: this waits for what packets refer to. */
-static enum nhca_taken take_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	int err;
 
-	if (!ch->cancelling || ch->cancel_index != ch->taken) {
-		err = take_cancel_begin(ch, id);
+	if (!ch->cancelling || ch->cancel_index != ch->fetched) {
+		err = fetch_cancel_begin(ch, id);
 		if (err)
-			return take_late(ch, err);
+			return fetch_late(ch, err);
 		ch->cancelling = true;
-		ch->cancel_index = ch->taken;
+		ch->cancel_index = ch->fetched;
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
 	/* a release kicks the channel, which then looks at the work request anew */
 	if (!nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;
-	return take_end(ch, IB_WC_SUCCESS, 0);
+	return fetch_end(ch, IB_WC_SUCCESS, 0);
 }
 
-static enum nhca_taken take_execute(struct nhca_channel *ch)
+static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 {
 	struct nhca_send_wqe *wqe = ch->wqe;
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
 	struct nhca_av *av;
 
-	if (wqe->opcode != NHCA_WR_CH_PACKET && !take_rcxt_ok(ch, wqe->opcode, &wqe->rcxt[0]))
-		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (wqe->opcode != NHCA_WR_CH_PACKET && !fetch_rcxt_ok(ch, wqe->opcode, &wqe->rcxt[0]))
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
-		return take_cancel(ch, &id);
-	av = take_av(ch);
+		return fetch_cancel(ch, &id);
+	av = fetch_av(ch);
 	if (!av)
-		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode == NHCA_WR_CH_PACKET)
-		return take_packet(ch, av);
+		return fetch_packet(ch, av);
 	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
-		return take_ask(ch, av, &id);
+		return fetch_ask(ch, av, &id);
 	/* the netdev's MTU may have become another since the program asked for it */
 	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) ||
-	    take_too_short(ch, &wqe->rcxt[0]))
-		return take_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
+	    fetch_too_short(ch, &wqe->rcxt[0]))
+		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
 	if (wqe->opcode == NHCA_WR_CH_WRITE)
-		return take_write(ch, av, &id);
-	return take_read(ch, av, &id);
+		return fetch_write(ch, av, &id);
+	return fetch_read(ch, av, &id);
 }
 
 /* Return: entries that wait, or -EPROTO. */
-static int take_waiting(const struct nhca_channel *ch)
+static int fetch_waiting(const struct nhca_channel *ch)
 {
 	/* slots that were taken and are not free are still in use, too */
-	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->taken - ch->cons);
+	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;
 }
 
-enum nhca_taken nhca_take_next(struct nhca_channel *ch)
+enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *slot;
 	struct nhca_send_wqe *wqe = ch->wqe;
 	size_t extra;
-	int n = take_waiting(ch);
+	int n = fetch_waiting(ch);
 
 	if (n < 0) {
 		nhca_count(ch->who, NHCA_CNT_BAD_RING);
 		nhca_channel_set_error(ch, NHCA_CH_ERR_RING);
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 	}
 	if (!n)
-		return NHCA_TAKEN_NONE;
+		return NHCA_FETCHED_NONE;
 
 	ch->clock = nhca_trace_clock();
-	slot = nhca_ring_slot(&ch->sq, ch->taken);
+	slot = nhca_ring_slot(&ch->sq, ch->fetched);
 	memcpy(wqe, slot, sizeof(*wqe));
 	/* user space may write on: from here on the copy is all there is */
 	barrier();
-	if (!take_header_ok(ch, wqe))
-		return take_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (!fetch_header_ok(ch, wqe))
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
 		extra = sizeof(wqe->rcxt[0]);
 	else if (wqe->flags & NHCA_SEND_INLINE)
@@ -578,10 +578,10 @@ enum nhca_taken nhca_take_next(struct nhca_channel *ch)
 		extra = wqe->num_sge * sizeof(wqe->sge[0]);
 	memcpy(wqe->data, slot->data, extra);
 	barrier();
-	return take_execute(ch);
+	return fetch_execute(ch);
 }
 
-bool nhca_take_flush(struct nhca_channel *ch)
+bool nhca_fetch_flush(struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *slot;
 	u32 budget = nhca_ring_entries(&ch->sq);
@@ -590,15 +590,15 @@ bool nhca_take_flush(struct nhca_channel *ch)
 	/* user space may post as fast as this flushes: no more than a ring at a time */
 	for (; budget; budget--) {
 		/* a broken ring has nothing that could be flushed */
-		if (take_waiting(ch) <= 0)
+		if (fetch_waiting(ch) <= 0)
 			return false;
-		slot = nhca_ring_slot(&ch->sq, ch->taken);
-		ch->taken++;
+		slot = nhca_ring_slot(&ch->sq, ch->fetched);
+		ch->fetched++;
 		wr_id = READ_ONCE(slot->wr_id);
 		trace_nhca_wqe_completed(ch->who, READ_ONCE(slot->opcode), wr_id,
 					 IB_WC_WR_FLUSH_ERR, 0, 0);
-		take_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
-			      &(struct nhca_rcxt_id) {}, 0);
+		fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
+			       &(struct nhca_rcxt_id) {}, 0);
 	}
 	return true;
 }

@@ -4,36 +4,36 @@
  */
 #include "engine.h"
 
-static void nhca_rq_look(struct nhca_rq *rq, struct nhca_res_qp *res)
+static void nhca_rq_dump(struct nhca_rq *rq, struct nhca_res_qp *res)
 {
 	res->rq_psn = rq->psn;
 	res->msn = rq->msn;
 	res->rq_bytes = rq->recv_off;
 	res->nak_syndrome = rq->nak_due ? rq->syndrome : 0;
-	res->deferred = rq->nparked;
+	res->deferred = rq->ndeferred;
 	res->responder_active = rq->res_head - rq->res_tail;
 }
 
-static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
+static void nhca_sq_dump(struct nhca_sq *sq, struct nhca_res_qp *res)
 {
 	const struct nhca_swr *swr;
 	int n = nhca_ring_produced(&sq->ring, sq->cons);
 
 	res->sq_size = sq->max_wr;
-	res->sq_outstanding = sq->taken - sq->cons;
+	res->sq_outstanding = sq->fetched - sq->cons;
 	/* a hostile ring counts as empty */
 	res->sq_posted = max(n - (int)res->sq_outstanding, 0);
 	res->sq_psn = sq->psn;
 	res->sq_una = sq->una;
 	res->sq_nxt = sq->nxt;
-	res->cwnd = sq->window;
-	res->ssthresh = sq->threshold;
+	res->cwnd = sq->cwnd;
+	res->ssthresh = sq->ssthresh;
 	res->rd_atomic = sq->rd_atomic;
 	res->retries_left = sq->retries;
 	res->rnr_retries_left = sq->rnr_retries;
 	res->rnr_wait = sq->rnr_wait;
-	res->rto_backoff = sq->patience;
-	res->tlp_count = sq->probes;
+	res->rto_backoff = sq->rto_backoff;
+	res->tlp_count = sq->tlp_count;
 	res->srtt_us = sq->times->rtt >> 3;
 	res->rttvar_us = sq->times->rtt_dev >> 2;
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
@@ -45,7 +45,7 @@ static void nhca_sq_look(struct nhca_sq *sq, struct nhca_res_qp *res)
 	res->oldest_wr_id = swr->wqe.wr_id;
 }
 
-void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res)
+void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res)
 {
 	memset(res, 0, sizeof(*res));
 	res->size = sizeof(*res);
@@ -61,12 +61,12 @@ void nhca_qp_look(struct nhca_qp *qp, struct nhca_res_qp *res)
 	res->dest_qpn = qp->attr.dest_qp_num;
 	res->path_mtu = qp->mtu;
 	res->udp_sport = qp->sport;
-	nhca_rq_look(&qp->rq, res);
+	nhca_rq_dump(&qp->rq, res);
 	spin_unlock_bh(&qp->rq.lock);
 
 	local_bh_disable();
 	spin_lock(&qp->sq.lock);
-	nhca_sq_look(&qp->sq, res);
+	nhca_sq_dump(&qp->sq, res);
 	/* does what others have left meanwhile */
 	nhca_sq_unlock(qp);
 	local_bh_enable();

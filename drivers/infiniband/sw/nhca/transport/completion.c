@@ -56,7 +56,7 @@ static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 	enum ib_wc_status status = swr->status;
-	bool tell = nhca_swr_tells(qp, swr) || status != IB_WC_SUCCESS;
+	bool tell = nhca_swr_signaled(qp, swr) || status != IB_WC_SUCCESS;
 	struct nhca_cqe cqe __uninitialized;
 
 	nhca_swr_count(qp, swr, status);
@@ -132,7 +132,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 		}
 		swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
 		if (!swr)
-			swr = nhca_sq_take(qp);
+			swr = nhca_sq_fetch(qp);
 		if (PTR_ERR(swr) == -ENOMEM) {
 			mod_timer(&sq->timer, jiffies + 1);
 			return;
@@ -158,7 +158,7 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 	nhca_sq_flush(qp);
 }
 
-int nhca_rq_take(struct nhca_qp *qp)
+int nhca_rq_fetch(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_srq *srq = rq->xsrq ?: nhca_qp_srq(qp);
@@ -166,7 +166,7 @@ int nhca_rq_take(struct nhca_qp *qp)
 
 	if (rq->have_rwr)
 		return 0;
-	err = srq ? nhca_srq_take(srq, rq->rwr) : nhca_rwq_take(&rq->wq, rq->rwr);
+	err = srq ? nhca_srq_fetch(srq, rq->rwr) : nhca_rwq_fetch(&rq->wq, rq->rwr);
 	if (!err || err == -EINVAL) {
 		rq->have_rwr = true;
 		rq->rwr->clock = nhca_trace_clock();
@@ -220,8 +220,8 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	struct nhca_rq *rq = &qp->rq;
 	int budget, err;
 
-	nhca_rq_let_go(qp);
-	nhca_park_drop(qp);
+	nhca_rq_put_rkey(qp);
+	nhca_defer_drop(qp);
 	if (!rq->rwr)
 		return;
 
@@ -257,7 +257,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 			.opcode = IB_WC_RECV,
 		};
 
-		err = nhca_rq_take(qp);
+		err = nhca_rq_fetch(qp);
 		if (err && err != -EINVAL)
 			return;
 		nhca_rq_complete(qp, &cqe, true);

@@ -301,7 +301,7 @@ static bool write_and_send(struct pair *p)
 	return next(p->b.cq, IBV_WC_SEND);
 }
 
-/* ride lost: packets are lost, by what ride.sh has done */
+/* piggyback lost: packets are lost, by what piggyback.sh has done */
 static bool lost(struct pair *p)
 {
 	long rode;
@@ -315,7 +315,7 @@ static bool lost(struct pair *p)
 	return true;
 }
 
-/* ride none: this host insists on the ICRC, whose place it would be, or has faults injected */
+/* piggyback none: this host insists on the ICRC, whose place it would be, or has faults injected */
 static bool none(struct pair *p)
 {
 	long before = rides();

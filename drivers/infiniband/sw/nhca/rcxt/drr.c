@@ -7,21 +7,21 @@
  */
 #include "engine.h"
 
-void nhca_turn_ready(struct nhca_channel *ch, bool schedule)
+void nhca_drr_ready(struct nhca_channel *ch, bool schedule)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
 	unsigned long flags;
 
 	spin_lock_irqsave(&rd->ready_lock, flags);
-	switch (ch->turn) {
-	case NHCA_TURN_IDLE:
-		ch->turn = NHCA_TURN_READY;
+	switch (ch->drr) {
+	case NHCA_DRR_IDLE:
+		ch->drr = NHCA_DRR_READY;
 		list_add_tail(&ch->ready, &rd->ready);
 		break;
-	case NHCA_TURN_RUNNING:
-		ch->turn = NHCA_TURN_AGAIN;
+	case NHCA_DRR_RUNNING:
+		ch->drr = NHCA_DRR_AGAIN;
 		break;
-	case NHCA_TURN_CLOSED:
+	case NHCA_DRR_CLOSED:
 		schedule = false;
 		break;
 	default:
@@ -32,19 +32,19 @@ void nhca_turn_ready(struct nhca_channel *ch, bool schedule)
 		nhca_bh_queue(&rd->engine);
 }
 
-void nhca_turn_close(struct nhca_channel *ch)
+void nhca_drr_close(struct nhca_channel *ch)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
 	unsigned long flags;
 
 	spin_lock_irqsave(&rd->ready_lock, flags);
-	ch->turn = NHCA_TURN_CLOSED;
+	ch->drr = NHCA_DRR_CLOSED;
 	list_del_init(&ch->ready);
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 }
 
-/* Return: the channel whose turn it is, which is the caller's until turn_end(), or NULL. */
-static struct nhca_channel *turn_begin(struct nhca_rcxt_dev *rd)
+/* Return: the channel whose turn it is, which is the caller's until drr_end(), or NULL. */
+static struct nhca_channel *drr_begin(struct nhca_rcxt_dev *rd)
 {
 	struct nhca_channel *ch;
 	unsigned long flags;
@@ -53,47 +53,47 @@ static struct nhca_channel *turn_begin(struct nhca_rcxt_dev *rd)
 	ch = list_first_entry_or_null(&rd->ready, struct nhca_channel, ready);
 	if (ch) {
 		list_del_init(&ch->ready);
-		ch->turn = NHCA_TURN_RUNNING;
+		ch->drr = NHCA_DRR_RUNNING;
 	}
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 	return ch;
 }
 
-static void turn_end(struct nhca_channel *ch, bool more)
+static void drr_end(struct nhca_channel *ch, bool more)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
 	unsigned long flags;
 
 	spin_lock_irqsave(&rd->ready_lock, flags);
-	if (ch->turn == NHCA_TURN_AGAIN || (ch->turn == NHCA_TURN_RUNNING && more)) {
-		ch->turn = NHCA_TURN_READY;
+	if (ch->drr == NHCA_DRR_AGAIN || (ch->drr == NHCA_DRR_RUNNING && more)) {
+		ch->drr = NHCA_DRR_READY;
 		list_add_tail(&ch->ready, &rd->ready);
-	} else if (ch->turn == NHCA_TURN_RUNNING) {
-		ch->turn = NHCA_TURN_IDLE;
+	} else if (ch->drr == NHCA_DRR_RUNNING) {
+		ch->drr = NHCA_DRR_IDLE;
 	}
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 }
 
-void nhca_turn_run(struct nhca_rcxt_dev *rd)
+void nhca_drr_run(struct nhca_rcxt_dev *rd)
 {
 	struct nhca_channel *ch;
 	u32 budget = NHCA_CH_PASS;
 
 	while (budget) {
-		ch = turn_begin(rd);
+		ch = drr_begin(rd);
 		if (!ch)
 			return;
-		turn_end(ch, nhca_send_turn(ch, &budget));
+		drr_end(ch, nhca_send_quantum(ch, &budget));
 	}
 	nhca_bh_queue(&rd->engine);
 }
 
 void nhca_channel_doorbell(struct nhca_channel *ch)
 {
-	nhca_turn_ready(ch, false);
+	nhca_drr_ready(ch, false);
 	local_bh_disable();
 	rcu_read_lock();
-	nhca_turn_run(ch->rd);
+	nhca_drr_run(ch->rd);
 	rcu_read_unlock();
 	local_bh_enable();
 }

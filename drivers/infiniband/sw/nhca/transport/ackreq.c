@@ -51,7 +51,7 @@ bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 	return true;
 }
 
-bool nhca_sq_ask(struct nhca_qp *qp)
+bool nhca_sq_ackreq(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
@@ -74,7 +74,7 @@ bool nhca_sq_ask(struct nhca_qp *qp)
 	}
 	if (err)
 		return false;
-	nhca_sq_asked(sq);
-	sq->eager = NHCA_SQ_EAGER;
+	nhca_sq_ackreq_sent(sq);
+	sq->ackreq_boost = NHCA_ACKREQ_BOOST;
 	return true;
 }

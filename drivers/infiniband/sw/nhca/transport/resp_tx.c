@@ -7,10 +7,10 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
-static struct workqueue_struct *nhca_answer_wq;
+static struct workqueue_struct *nhca_resp_wq;
 
-static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
-			    u32 msn)
+static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcode, u32 psn,
+			  u32 msn)
 {
 	memset(h, 0, sizeof(*h));
 	h->opcode = opcode | nhca_qp_service(qp);
@@ -18,7 +18,7 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = psn;
-	h->notice = nhca_notice(qp);
+	h->caps = nhca_notice(qp);
 	h->mark = qp->mark;
 	h->syndrome = NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT;
 	h->msn = msn;
@@ -28,8 +28,8 @@ static void nhca_answer_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opc
  * Data that a peer reads is copied: the key that lets it may be closed at any time, by
  * somebody who cannot wait for the stack to send what it has by reference.
  */
-static void nhca_answer_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
-			   struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
+static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
+			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
 {
 	*tx = (struct nhca_tx) {
 		.burst = burst,
@@ -48,34 +48,34 @@ static void nhca_answer_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct 
 	};
 }
 
-static int nhca_answer_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
-			    struct nhca_iter *it, u32 payload, u32 ahead)
+static int nhca_resp_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
+			  struct nhca_iter *it, u32 payload, u32 ahead)
 {
 	struct nhca_tx tx __uninitialized;
 
-	nhca_answer_tx(qp, burst, h, it, payload, ahead, &tx);
+	nhca_resp_tx(qp, burst, h, it, payload, ahead, &tx);
 	return nhca_xmit(&tx);
 }
 
-static void nhca_answer_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndrome, u32 psn)
+static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndrome, u32 psn)
 {
 	struct nhca_hdr h __uninitialized;
 
-	nhca_answer_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
+	nhca_resp_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
 	/* nothing comes behind it; if nothing waits before it, either, it leaves faster alone */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
 	/* what the stack cannot take is lost on the wire; the peer asks again */
-	nhca_answer_xmit(qp, burst, &h, NULL, 0, 0);
+	nhca_resp_xmit(qp, burst, &h, NULL, 0, 0);
 }
 
-void nhca_answer_alone(struct nhca_qp *qp, u32 psn)
+void nhca_resp_alone(struct nhca_qp *qp, u32 psn)
 {
-	nhca_answer_ack(qp, NULL, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, psn);
+	nhca_resp_ack(qp, NULL, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, psn);
 }
 
-void nhca_answer_cnp(struct nhca_qp *qp)
+void nhca_resp_cnp(struct nhca_qp *qp)
 {
 	struct nhca_hdr h = {
 		.opcode = NHCA_OPCODE_CNP,
@@ -114,7 +114,7 @@ static u8 nhca_read_opcode(const struct nhca_res *res)
 void nhca_res_done(struct nhca_res *res)
 {
 	res->busy = false;
-	nhca_hold_close(&res->hold);
+	nhca_rkey_put(&res->ref);
 }
 
 /*
@@ -122,18 +122,18 @@ void nhca_res_done(struct nhca_res *res)
  * last.  One that was asked for again, when its hold was gone, has each packet ask for its key.
  * Return: how many were sent, which may be none.
  */
-static u32 nhca_answer_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhca_hdr *h)
+static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhca_hdr *h)
 {
 	u32 off = res->sent * qp->mtu;
 	u32 count = res->end - 1 - res->sent;
 	struct nhca_iter it __uninitialized;
 	struct nhca_tx tx __uninitialized;
 
-	if (count < 2 || !res->hold.held || !(h->notice & NHCA_NOTICE_BARE) ||
+	if (count < 2 || !res->ref.held || !(h->caps & NHCA_CAP_NO_ICRC) ||
 	    qp->mtu <= NHCA_COPY_BREAK || qp->ibqp.qp_type != IB_QPT_RC)
 		return 0;
-	nhca_iter_hold(&it, &res->hold, off, count * qp->mtu, false);
-	nhca_answer_tx(qp, qp->rq.burst, h, &it, qp->mtu, 0, &tx);
+	nhca_iter_rkey(&it, &res->ref, off, count * qp->mtu, false);
+	nhca_resp_tx(qp, qp->rq.burst, h, &it, qp->mtu, 0, &tx);
 	return nhca_burst_run(&tx, count);
 }
 
@@ -141,7 +141,7 @@ static u32 nhca_answer_middle(struct nhca_qp *qp, struct nhca_res *res, struct n
  * One packet of a READ response, or several that are alike.  Return: 0; -EACCES if the key is
  * closed by now; -EAGAIN if what it reads is being faulted in.
  */
-static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
+static int nhca_reply_read(struct nhca_qp *qp, struct nhca_res *res)
 {
 	u32 off = res->sent * qp->mtu;
 	u32 payload = min(qp->mtu, res->stop - off);
@@ -150,26 +150,26 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 		.length = payload,
 		.lkey = res->rkey,
 	};
-	struct nhca_party party = { .pd = res->pd, .qpn = qp->qpn };
+	struct nhca_key_user key_user = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it __uninitialized;
 	struct nhca_hdr h __uninitialized;
 	u8 opcode = nhca_read_opcode(res);
 	u32 sent;
 	int err;
 
-	nhca_answer_hdr(qp, &h, opcode, nhca_psn_add(res->psn, res->sent), res->msn);
+	nhca_resp_hdr(qp, &h, opcode, nhca_psn_add(res->psn, res->sent), res->msn);
 	if (opcode == NHCA_OP_READ_RESP_MIDDLE) {
-		sent = nhca_answer_middle(qp, res, &h);
+		sent = nhca_resp_middle(qp, res, &h);
 		res->sent += sent;
 		res->high = max(res->high, res->sent);
 		if (sent)
 			return 0;
 	}
-	if (res->hold.held)
-		nhca_iter_hold(&it, &res->hold, off, payload, false);
+	if (res->ref.held)
+		nhca_iter_rkey(&it, &res->ref, off, payload, false);
 	else
-		nhca_iter_sges(&it, &party, &sge, 1, 0, payload, IB_ACCESS_REMOTE_READ);
-	err = nhca_answer_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
+		nhca_iter_sges(&it, &key_user, &sge, 1, 0, payload, IB_ACCESS_REMOTE_READ);
+	err = nhca_resp_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
 	if (err == -EACCES || err == -EAGAIN)
 		return err;
 	res->high = max(res->high, ++res->sent);
@@ -179,30 +179,30 @@ static int nhca_answer_read(struct nhca_qp *qp, struct nhca_res *res)
 }
 
 /* What has been executed already.  ATOMIC WRITE and FLUSH: a READ of no bytes (IBTA A19). */
-static void nhca_answer_done(struct nhca_qp *qp, struct nhca_res *res)
+static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
 	struct nhca_hdr h __uninitialized;
 
-	nhca_answer_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
-			res->msn);
+	nhca_resp_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
+		      res->msn);
 	h.orig = res->orig;
-	nhca_answer_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
+	nhca_resp_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
 	res->busy = false;
 }
 
-void nhca_answer_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
+void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
 
 	/* a consumer hears of it, who may reply; XRC replies by another QP */
-	rq->ack_hopes = (!rq->ack_due || rq->ack_hopes) && (h->info->flags & NHCA_OPF_LAST) &&
+	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) && (h->info->flags & NHCA_OPF_LAST) &&
 			(h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
 			qp->ibqp.qp_type == IB_QPT_RC;
 	rq->ack_due = true;
 }
 
-void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
+void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 {
 	struct nhca_rq *rq = &qp->rq;
 
@@ -213,7 +213,7 @@ void nhca_answer_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 	rq->fatal_event = event;
 }
 
-void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
+void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	struct nhca_rq *rq = &qp->rq;
 
@@ -240,19 +240,19 @@ void nhca_answer_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
  * A peer that asks again may have everything by now.  Then even this NAK is a ghost, and the
  * QP has to live on: nothing moves through the key, whoever asks.
  */
-static void nhca_answer_revoked(struct nhca_qp *qp, struct nhca_res *res)
+static void nhca_resp_revoked(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool replay = res->replay;
 
 	nhca_count(&qp->who, NHCA_CNT_SENT_ACCESS_NAK);
-	nhca_answer_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
-			replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
+	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
+		      replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
 	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
 	while (qp->rq.res_tail != qp->rq.res_head)
 		nhca_res_done(&qp->rq.res[qp->rq.res_tail++ % qp->rq.nres]);
 }
 
-static void nhca_answer_pass(struct nhca_qp *qp)
+static void nhca_resp_pass(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 	int budget = NHCA_BUDGET;
@@ -267,26 +267,26 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		}
 		/* where the stack frees packets as they come the flow never blocks */
 		if (budget <= 0) {
-			queue_work(nhca_answer_wq, &qp->ride->rest);
+			queue_work(nhca_resp_wq, &qp->piggyback->rest);
 			return;
 		}
 		/* whichever it waits for kicks the QP */
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
-			nhca_answer_done(qp, res);
+			nhca_resp_done(qp, res);
 			budget--;
 			continue;
 		}
 		sent = res->sent;
-		switch (nhca_answer_read(qp, res)) {
+		switch (nhca_reply_read(qp, res)) {
 		case 0:
 			budget -= res->sent - sent;
 			break;
 		case -EAGAIN:
 			return;
 		default:
-			nhca_answer_revoked(qp, res);
+			nhca_resp_revoked(qp, res);
 		}
 	}
 
@@ -296,37 +296,37 @@ static void nhca_answer_pass(struct nhca_qp *qp)
 		rq->ack_due = false;
 		if (nhca_is_reliable(qp)) {
 			trace_nhca_nak_sent(&qp->who, rq->nak_psn, rq->syndrome);
-			nhca_answer_ack(qp, rq->burst, rq->syndrome, rq->nak_psn);
+			nhca_resp_ack(qp, rq->burst, rq->syndrome, rq->nak_psn);
 		}
-		nhca_ride_drop(qp);
+		nhca_piggyback_drop(qp);
 		if (rq->fatal)
 			nhca_qp_set_error(qp, rq->fatal_event);
 	} else if (rq->ack_due) {
 		rq->ack_due = false;
-		if (!nhca_ride_waits(qp, rq->ack_hopes))
-			nhca_answer_ack(qp, rq->burst, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
-					nhca_psn_add(rq->psn, -1));
+		if (!nhca_piggyback_waits(qp, rq->ack_piggyback))
+			nhca_resp_ack(qp, rq->burst, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
+				      nhca_psn_add(rq->psn, -1));
 	}
 }
 
-void nhca_answer_run(struct nhca_qp *qp)
+void nhca_resp_run(struct nhca_qp *qp)
 {
 	struct nhca_burst burst = {};
 
 	qp->rq.burst = &burst;
-	nhca_answer_pass(qp);
+	nhca_resp_pass(qp);
 	qp->rq.burst = NULL;
 	nhca_burst_flush(&burst);
 }
 
-int nhca_answer_init(void)
+int nhca_resp_init(void)
 {
 	/* a peer may read what this host wants to swap out */
-	nhca_answer_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return nhca_answer_wq ? 0 : -ENOMEM;
+	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return nhca_resp_wq ? 0 : -ENOMEM;
 }
 
-void nhca_answer_exit(void)
+void nhca_resp_exit(void)
 {
-	destroy_workqueue(nhca_answer_wq);
+	destroy_workqueue(nhca_resp_wq);
 }
