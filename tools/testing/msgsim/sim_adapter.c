@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The adapter: channels, rCxts, tid rules, FIFOs and errors, as drivers/infiniband/sw/nhca/rcxt has
- * them (tid.c, recv.c, answer.c, take.c, send.c; a function here has the name of its model there).
+ * them (tid.c, recv.c, reply.c, fetch.c, send.c; a function here has the name of its model there).
  */
 #include <errno.h>
 #include <stdio.h>

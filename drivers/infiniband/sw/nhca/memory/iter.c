@@ -305,7 +305,8 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 }
 
 /* Where 8 bytes lie that are read or written at once.  Return: 0 or as nhca_iter_next(). */
-static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access, void **where)
+static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access,
+		     void **where)
 {
 	struct nhca_iter it __uninitialized;
 	struct nhca_seg seg __uninitialized;
@@ -353,7 +354,8 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
 	return 0;
 }
 
-int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all, int access)
+int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
+	       int access)
 {
 	u64 off;
 

@@ -244,7 +244,8 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
  * What this CPU has written, or has seen written, is in memory that devices see, too.
  * Context: live section.  Return: 0, -EACCES.
  */
-int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all, int access);
+int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
+	       int access);
 
 /* ---- on-demand pages: what an engine does with -EAGAIN ---- */
 

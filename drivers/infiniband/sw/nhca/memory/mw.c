@@ -243,8 +243,8 @@ unlock:
 }
 
 /* The window is closed and counted at @rk, which therefore stays as it is. */
-static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk, struct nhca_mkey *rk,
-		    const struct nhca_send_wqe *wqe)
+static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
+		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {
 	mk->qpn = key_user->qpn;
 	mk->access = wqe->mw.access & NHCA_REMOTE_ACCESS;

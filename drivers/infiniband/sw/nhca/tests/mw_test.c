@@ -121,7 +121,7 @@ static void who_test(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(cases); i++)
 			KUNIT_EXPECT_EQ_MSG(test, opens(cases[i].key_user, mw->mkey.key, IOVA, 64,
 							REMOTE), cases[i].may[t],
-					    "type %d, key_user %d", t, i);
+					    "type %d, key user %d", t, i);
 	}
 	/* type 1: any QP of the domain may bind it anew */
 	mw = f->mws[0];
@@ -224,7 +224,8 @@ static void wrong_regions(struct kunit *test)
 
 /* @open: the window is bound, and has to stay as it is */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
-			   const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe, int err)
+			   const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,
+			   int err)
 {
 	struct fixture *f = test->priv;
 	struct nhca_mw *mw = f->mws[0];

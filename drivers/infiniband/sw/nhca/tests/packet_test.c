@@ -128,8 +128,8 @@ static void source_iter(struct kunit *test, const struct source *s, const struct
 	if (!w->region)
 		nhca_iter_bytes(it, s->bytes + w->off);
 	else
-		KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, s->mr->ibmr.rkey, IOVA + w->off,
-						    len, IB_ACCESS_REMOTE_READ), 0);
+		KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, s->mr->ibmr.rkey,
+						    IOVA + w->off, len, IB_ACCESS_REMOTE_READ), 0);
 }
 
 static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it,

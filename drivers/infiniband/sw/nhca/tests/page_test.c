@@ -41,8 +41,8 @@ static void begin(struct kunit *test, struct nhca_iter *it, struct nhca_mr *mr, 
 {
 	struct fixture *f = test->priv;
 
-	KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, mr->ibmr.rkey, IOVA + off, len, access),
-			0);
+	KUNIT_ASSERT_EQ(test, nhca_iter_key(it, &f->key_user, mr->ibmr.rkey, IOVA + off, len,
+					    access), 0);
 }
 
 /* From leaf to leaf, to the end and no further. */

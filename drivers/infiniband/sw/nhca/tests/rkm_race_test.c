@@ -273,7 +273,8 @@ static unsigned int race_middle(const struct race_long *l)
 
 	/* pairs with race_sweep(): all are held when it begins */
 	sweep = smp_load_acquire(&l->sweep);
-	if (!sweep || nhca_rkey_ref_valid(&l->holds[l->n - 1]) || !nhca_rkey_ref_valid(&l->holds[0]))
+	if (!sweep || nhca_rkey_ref_valid(&l->holds[l->n - 1]) ||
+	    !nhca_rkey_ref_valid(&l->holds[0]))
 		return 0;
 	/* it is this sweep that they tell of */
 	smp_rmb();

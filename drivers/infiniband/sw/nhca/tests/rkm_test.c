@@ -118,7 +118,8 @@ static void rkm_step(struct kunit *test, unsigned int i, bool match, bool last)
 	unsigned int revoked = rkm_sweep.revoked;
 	struct nhca_rkey_ref *h = rkm_nth(i);
 
-	KUNIT_EXPECT_TRUE_MSG(test, nhca_rkey_ref_valid(h), "slot %u before the sweep was there", i);
+	KUNIT_EXPECT_TRUE_MSG(test, nhca_rkey_ref_valid(h), "slot %u before the sweep was there",
+			      i);
 	KUNIT_EXPECT_EQ_MSG(test, nhca_sweep_step(&rkm_sweep, 1), last, "slot %u", i);
 	KUNIT_EXPECT_EQ_MSG(test, nhca_rkey_ref_valid(h), !match, "slot %u", i);
 	KUNIT_EXPECT_EQ_MSG(test, hlist_unhashed(&h->node), match, "slot %u", i);

@@ -519,7 +519,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp);
 void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 
 /**
- * nhca_piggyback_waits - shall an acknowledgment of everything before the expected PSN wait for a reply?
+ * nhca_piggyback_waits - decide whether an ACK of all before the expected PSN waits for a reply
  * @hopes: what it is for may have one
  * Context: rq.lock held.
  * Return: true: then it leaves with the next request, or soon without one.
@@ -557,8 +557,8 @@ void nhca_res_done(struct nhca_res *res);
 /**
  * nhca_resp_run - send what is owed: READ responses, atomic answers, then ACK or NAK
  * @qp: the queue pair
- * At most NHCA_BUDGET packets; the rest runs from nhca_piggyback.rest, in process context: a peer can
- * ask for 2 GiB, and what it asks for shall not starve processes.
+ * At most NHCA_BUDGET packets; nhca_piggyback.rest sends the rest in process context, because a
+ * peer can ask for 2 GiB, and softirqs that follow each other starve processes.
  * Context: rq.lock held, BH disabled, RCU read side.
  */
 void nhca_resp_run(struct nhca_qp *qp);

@@ -108,7 +108,8 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 		nhca_piggyback_late(piggyback, false);
 	WRITE_ONCE(piggyback->asked, now);
 	/* what fault injection does to packets shall not depend on how fast a consumer is */
-	if (!hopes || psns > NHCA_PIGGYBACK_PSNS || READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
+	if (!hopes || psns > NHCA_PIGGYBACK_PSNS ||
+	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
 		nhca_piggyback_drop(qp);
 		return false;
@@ -130,7 +131,8 @@ void nhca_piggyback_drop(struct nhca_qp *qp)
 
 void nhca_piggyback_settle(struct nhca_qp *qp)
 {
-	int owed = atomic_read(&qp->piggyback->pending) ? atomic_xchg(&qp->piggyback->pending, 0) : 0;
+	atomic_t *pending = &qp->piggyback->pending;
+	int owed = atomic_read(pending) ? atomic_xchg(pending, 0) : 0;
 
 	if (owed)
 		nhca_resp_alone(qp, owed & NHCA_PSN_MASK);
@@ -181,7 +183,8 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 
 	if (err) {
 		/* to the next one, if nothing newer is owed; the timer may have found nothing */
-		if (rode && !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&
+		if (rode &&
+		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&
 		    !timer_pending(&piggyback->timer))
 			mod_timer(&piggyback->timer, jiffies + 1);
 		return;

@@ -87,7 +87,7 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	nhca_qp_run(container_of(bh, struct nhca_qp, kick));
 }
 
-/* nhca_piggyback.rest: softirqs that follow each other would leave nothing of the CPU to processes */
+/* nhca_piggyback.rest: softirqs that follow each other would starve processes */
 static void nhca_qp_rest(struct work_struct *work)
 {
 	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);

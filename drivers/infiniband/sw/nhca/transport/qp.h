@@ -106,9 +106,9 @@ struct nhca_times {
  * @ssthresh: the window up to which it grows by what is acknowledged
  * @grown:    acknowledged since the window last grew, beyond @ssthresh
  * @since_ack: packets sent since the last that asked for an acknowledgment
- * @ackreq_pending:  something that ends in a completion has been sent, or waits for what was, since the
- *            last packet that asked
- * @ackreq_boost:    requests to come that ask even if nobody waits for them; NHCA_ACKREQ_BOOST
+ * @ackreq_pending: something that ends in a completion has been sent, or waits for what was,
+ *            since the last packet that asked
+ * @ackreq_boost: requests to come that ask even if nobody waits for them; NHCA_ACKREQ_BOOST
  * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
  * @retries, @rnr_retries: left for the oldest request
  * @rnr_wait: the RNR timer runs; nothing is sent
@@ -251,7 +251,8 @@ struct nhca_res {
  * @res_tail: the first that may be busy
  * @fault:   where the engine waits for on-demand pages
  * @burst:   as in struct nhca_sq, of answers
- * @deferred, @ndeferred, @deferred_bytes: packets that wait for it, how many, and the memory they keep
+ * @deferred, @ndeferred, @deferred_bytes: packets that wait for it, how many, and the memory that
+ *           they keep
  */
 struct nhca_rq {
 	/* everything below */
@@ -291,7 +292,7 @@ struct nhca_rq {
 };
 
 /**
- * struct nhca_piggyback - acknowledgments that wait for a request to ride on (transport/piggyback.c)
+ * struct nhca_piggyback - acknowledgments that wait for a request which carries them
  * @pending:   the PSN of one that waits, and a bit that says so; 0: none.  Set under rq.lock, taken
  *          by whoever sends it
  * @asked:  when the last request came that was acknowledged, or should be, in about microseconds;

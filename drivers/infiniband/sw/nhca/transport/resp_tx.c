@@ -196,9 +196,10 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 	struct nhca_rq *rq = &qp->rq;
 
 	/* a consumer hears of it, who may reply; XRC replies by another QP */
-	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) && (h->info->flags & NHCA_OPF_LAST) &&
-			(h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
-			qp->ibqp.qp_type == IB_QPT_RC;
+	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
+			    (h->info->flags & NHCA_OPF_LAST) &&
+			    (h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
+			    qp->ibqp.qp_type == IB_QPT_RC;
 	rq->ack_due = true;
 }
 

@@ -124,8 +124,8 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->payload > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
-	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off, rx->payload,
-		       IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+		       rx->payload, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
 	/* how long the message is nobody knows: not longer than the receive */
