@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Address vectors: what a consumer's address handle attribute means to IP.
- */
+/* Address vectors: the IP addresses, route and header fields of a consumer's address handle. */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -80,7 +78,10 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* The interface that packets come back by: lo has no way to anybody else. */
+/*
+ * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo,
+ * which has no route to other hosts, so the netdev of the device stands for lo.
+ */
 static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {
 	return rx->iif == LOOPBACK_IFINDEX ? dev->netdev->ifindex : rx->iif;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets that leave together.
+ * Batches: several packets that enter the network stack as one skb.
  *
- * Only towards a peer that verifies UDP checksums, because GSO gives every packet one, and only
- * through a netdev that takes batches as they are, or one that takes no fragments at all: then
- * packets are whole skbs (linear.c), with copied payload.  In between, with fragments and without
- * UDP GSO, the stack would segment the batch in software, which costs more than packets that are
- * built alone.
+ * A batch needs a peer that verifies UDP checksums, because GSO adds one to every packet. The
+ * netdev must support UDP GSO, or no fragments (NETIF_F_SG) at all: then each packet of the batch
+ * is a linear skb with a copied payload (linear.c). With fragments but without UDP GSO the stack
+ * would segment a batch in software, which costs more than single packets.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -26,10 +25,10 @@
 #include "../wire/icrc.h"
 
 /**
- * struct nhca_piece - bytes of a packet that lie together in a page
- * @page: with a reference
- * @off:  where in it
- * @len:  bytes
+ * struct nhca_piece - contiguous bytes of a packet in one page
+ * @page: the page; the piece owns a reference
+ * @off:  offset of the bytes in @page
+ * @len:  number of bytes
  */
 struct nhca_piece {
 	struct page *page;
@@ -38,12 +37,12 @@ struct nhca_piece {
 };
 
 /**
- * struct nhca_pieces - a packet, before it is added
- * @p:    pieces, in their order
- * @n:    how many
- * @crc:  so far
- * @icrc: the packet has one
- * @zcopied: bytes that are in pages of a consumer
+ * struct nhca_pieces - a packet that is not yet part of the batch
+ * @p:    pieces, in the order of the packet
+ * @n:    number of pieces
+ * @crc:  running ICRC over the pieces
+ * @zcopied: payload bytes that refer to pages of a consumer
+ * @icrc: the packet has an ICRC
  */
 struct nhca_pieces {
 	struct nhca_piece p[NHCA_PIECES];
@@ -53,7 +52,7 @@ struct nhca_pieces {
 	bool icrc;
 };
 
-/* Return: room for @len bytes, at most a page, as the next piece, or NULL. */
+/* Return: the next piece of @ps, with @len bytes, at most a page; or NULL. */
 static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
 {
 	struct nhca_piece *piece = &ps->p[ps->n];
@@ -81,7 +80,7 @@ static void nhca_pieces_crc(struct nhca_pieces *ps, const void *p, u32 len)
 		ps->crc = nhca_icrc_more(ps->crc, p, len);
 }
 
-/* BTH and extended headers into @p. */
+/* Write BTH and extended headers to @p, and begin the ICRC if the packet has one. */
 static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
 {
 	const struct nhca_burst *b = tx->burst;
@@ -92,12 +91,13 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 }
 
 /*
- * Packets after which a reference serves no further batch.  A request completes when its reference
- * is released: with few packets it does not wait for many of later requests.
+ * A zero-copy reference that covers this number of packets is not used for further batches. A work
+ * request completes when its reference is released, so a request of a few packets does not wait for
+ * many packets of later requests.
  */
 #define NHCA_BURST_COVERED	16
 
-/* Return: true if @seg, which @it just gave, may be sent by reference; then the batch has one. */
+/* Return: true if packets may refer to @seg, which @it has just returned; then b->zcopy is set. */
 static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
 				  const struct nhca_iter *it, const struct nhca_seg *seg)
 {
@@ -111,7 +111,7 @@ static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx
 	return b->zcopy;
 }
 
-/* The next bytes of the payload, by reference. */
+/* Add the payload bytes of @seg by page reference: one piece for each page. */
 static void nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_seg *seg)
 {
 	struct page *page = nhca_seg_page(seg);
@@ -127,7 +127,7 @@ static void nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_seg *seg)
 	}
 }
 
-/* @len bytes of payload, copied.  Return: 0 or an error of the source, or -ENOMEM. */
+/* Copy @len bytes of payload. Return: 0, -ENOMEM, or as nhca_iter_read(). */
 static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
 {
 	void *p;
@@ -148,8 +148,9 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
 }
 
 /*
- * The payload by reference, as far as it may and there are pieces for it: some are kept for what
- * has to be copied, and one for the tail.  Return: bytes that are left, or an error.
+ * Add the payload by page reference as long as the remaining pieces suffice for it. Pieces are kept
+ * for the bytes that must be copied, and one for the tail. Return: bytes of payload that are left
+ * to copy, or a negative error.
  */
 static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
@@ -162,7 +163,7 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 	int err;
 
 	while (left) {
-		/* a piece of at most a page may lie on two */
+		/* contiguous bytes, at most PAGE_SIZE of them, may cross a page boundary */
 		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
 		if (tight)
 			before = *it;
@@ -188,7 +189,10 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 	return left;
 }
 
-/* Context: live section.  Return: 0, or as nhca_xmit(); then nothing is held. */
+/*
+ * Collect the pieces of a packet. Context: live section. Return: as nhca_xmit(); @ps is empty
+ * unless it is 0.
+ */
 static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
 	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
@@ -241,7 +245,7 @@ drop:
 	return err;
 }
 
-/* @bytes were added to @last, which is or was the last skb of the batch. */
+/* Account @bytes that were added to @last, which is or was the last skb of the batch. */
 static void nhca_burst_grow(struct nhca_burst *b, struct sk_buff *last, u32 bytes)
 {
 	b->skb->len += bytes;
@@ -254,13 +258,13 @@ static void nhca_burst_grow(struct nhca_burst *b, struct sk_buff *last, u32 byte
 	last->truesize += bytes;
 }
 
-/* From here on fragments go to @skb. */
+/* Add further fragments to @skb from now on. */
 static void nhca_burst_behind(struct nhca_burst *b, struct sk_buff *skb)
 {
 	b->last = skb;
 }
 
-/* Return: is there room for fragments now, in an skb behind the others? */
+/* Append an empty skb to the frag_list. Return: false if there is no memory, or no frag_list. */
 static bool nhca_burst_more(struct nhca_burst *b)
 {
 	struct sk_buff *more;
@@ -280,8 +284,8 @@ static bool nhca_burst_more(struct nhca_burst *b)
 }
 
 /*
- * Return: true if there is room for @n fragments, @pages among them; these are not in the first skb
- * if the netdev takes others behind it (enum nhca_build_how).
+ * Return: true if there is room for @n fragments. @pages: some of them are consumer pages, which
+ * only skbs of the frag_list have if the netdev supports one (enum nhca_build_how).
  */
 static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 {
@@ -291,8 +295,9 @@ static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 }
 
 /*
- * Return: true if @piece follows the last fragment of @info in the same page.  Unlike
- * skb_can_coalesce(), this is for skbs that carry a reference as well: it is one for the whole skb.
+ * Return: true if @piece follows the last fragment of @info in the same page. skb_can_coalesce()
+ * refuses skbs with a zero-copy reference. Here such an skb is allowed, because the reference is
+ * valid for all fragments of the skb.
  */
 static bool nhca_piece_follows(const struct skb_shared_info *info, const struct nhca_piece *piece)
 {
@@ -305,12 +310,12 @@ static bool nhca_piece_follows(const struct skb_shared_info *info, const struct 
 	       skb_frag_off(last) + skb_frag_size(last) == piece->off;
 }
 
-/* One piece more; there is room.  Its reference goes to the skb.  The caller adds up lengths. */
+/* Add a piece, for which there is room, with its page reference. The caller updates the lengths. */
 static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
 
-	/* the tail of one packet and the header of the next lie together */
+	/* the tail of one packet and the header of the next are often adjacent */
 	if (nhca_piece_follows(info, piece)) {
 		skb_frag_size_add(&info->frags[info->nr_frags - 1], piece->len);
 		put_page(piece->page);
@@ -319,7 +324,7 @@ static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piec
 	}
 }
 
-/* The pieces' references go to the skb. */
+/* Add the pieces of a packet to the batch. The skb takes over their page references. */
 static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps)
 {
 	u32 bytes = 0, i;
@@ -351,7 +356,7 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 	return 0;
 }
 
-/* May the stack have batches for this way? */
+/* Return: true if the stack can take batches for @dst without segmenting them in software. */
 static bool nhca_burst_may(const struct nhca_av *av, const struct dst_entry *dst)
 {
 	netdev_features_t features = dst->dev->features;
@@ -393,7 +398,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
-	/* here the skb itself will have a reference, which serves its charge and no other's */
+	/* without a frag_list the reference also stores the charge of this skb, and of no other */
 	if (!b->lists)
 		nhca_burst_put_zcopy(b);
 	b->dev = tx->dev;
@@ -415,7 +420,7 @@ static bool nhca_burst_takes(const struct nhca_burst *b, u32 bytes)
 	       b->len + bytes <= NHCA_PACKET_BYTES;
 }
 
-/* Forget the skb, in which there is no packet. */
+/* Free the skb of the batch, which has no packet. */
 static void nhca_burst_cancel(struct nhca_burst *b)
 {
 	kfree_skb(b->skb);
@@ -423,7 +428,7 @@ static void nhca_burst_cancel(struct nhca_burst *b)
 	nhca_burst_put_zcopy(b);
 }
 
-/* Send what waits, and keep a reference that may serve the next batch. */
+/* Send the batch. Keep the zero-copy reference if further batches may use it. */
 static void nhca_burst_send(struct nhca_burst *b)
 {
 	struct sk_buff *skb = b->skb;
@@ -438,7 +443,7 @@ static void nhca_burst_send(struct nhca_burst *b)
 		info->gso_size = b->seg;
 		info->gso_segs = b->packets;
 	}
-	/* as in every batch, also where the stack will set the first one's own again */
+	/* the length of the whole batch; GSO later sets that of each packet */
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
 	if (b->linear)
 		nhca_linear_seal(skb);
@@ -480,7 +485,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 			break;
 		if (!b->packets)
 			nhca_burst_cancel(b);
-		/* as the first one of another batch there is room for it */
+		/* -ENOSPC: the packet fits as the first one of a new batch */
 		if (err != -ENOSPC || WARN_ON_ONCE(!b->skb))
 			return err;
 		nhca_burst_send(b);
@@ -492,9 +497,10 @@ int nhca_burst_add(struct nhca_tx *tx)
 }
 
 /*
- * The payload of a packet of a run, by reference.  Pages after the first, with which the region has
- * learnt that it is lent, come at a fifth of the cost.
- * Return: false if not all of it can be lent; then @ps is empty.
+ * Collect the payload of one packet of a run by page reference. nhca_iter_zcopy() records for the
+ * first page that the region is sent by reference. The next ones need only nhca_iter_page(), at a
+ * fifth of the cost.
+ * Return: false if a part cannot be sent by reference; then @ps is empty.
  */
 static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps,
 			     const struct nhca_tx *tx, bool first)
@@ -505,7 +511,7 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps,
 	struct page *page;
 
 	for (ps->n = 0; left; left -= seg.len, first = false) {
-		/* two pages, and the header and the tail */
+		/* up to two pieces for these bytes, one for the header, one for the mark */
 		if (ps->n + 4 > NHCA_PIECES)
 			goto drop;
 		page = first || left < PAGE_SIZE ? NULL : nhca_iter_page(it);
@@ -530,9 +536,8 @@ drop:
 }
 
 /*
- * The same by a copy.
- * Return: false if there is no memory, or something is wrong with the source: who sends the packet
- * alone hears what.
+ * Like nhca_run_payload(), by a copy. Return: false without memory or after an error of the source.
+ * The caller then sends the packet alone, and nhca_xmit() returns the error.
  */
 static bool nhca_run_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
 {
@@ -544,7 +549,7 @@ static bool nhca_run_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
 	return false;
 }
 
-/* A piece of a run, which does not lie together with what came before; there is room. */
+/* Add a piece of a run, for which there is room. It is never adjacent to the last fragment. */
 static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
@@ -552,13 +557,13 @@ static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, piece->page, piece->off, piece->len);
 }
 
-/* The QP's mark and the header that follow the payload of the packet before. */
+/* Write the mark of the packet before and the header of the next packet to @p. */
 static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 {
 	const u64 *from = (const u64 *)between;
 	u64 *to = (u64 *)p;
 
-	/* a QP's are two words, for which a copy of any length would be a long way */
+	/* for a QP these are 16 bytes: two stores cost less than memcpy() of a variable length */
 	if (len == 2 * sizeof(u64)) {
 		put_unaligned(get_unaligned(from), to);
 		put_unaligned(get_unaligned(from + 1), to + 1);
@@ -568,14 +573,15 @@ static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 }
 
 /*
- * Context: live section.  Between the payloads of two packets there are the QP's mark and
- * headers that follow from those before the first; for all packets they lie together.
+ * Add up to @count packets of a run. Between two payloads lie the mark of one packet and the header
+ * of the next; one page holds these bytes for the whole run.
+ * Context: live section. Return: number of packets added.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
 	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
-	/* no payload is before the first header, so that no mark is, either */
+	/* no payload precedes the first header, so no mark does */
 	u32 skip = NHCA_ICRC_LEN;
 	struct sk_buff *last = b->last;
 	struct nhca_piece hdr, mark;
@@ -598,7 +604,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 			there = nhca_run_payload(b, &ps, tx, !n);
 		if (!there)
 			break;
-		/* a header before it, a mark behind the last one */
+		/* one fragment for the header, and one for the mark after the last packet */
 		if (!nhca_burst_room(b, ps.n + 2, !tx->copy)) {
 			nhca_pieces_drop(&ps);
 			break;
@@ -626,7 +632,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(hdr.page);
 		return 0;
 	}
-	/* one each, and one for the mark behind the last payload */
+	/* each header has a page reference, and so has the mark after the last payload */
 	folio_ref_add(page_folio(hdr.page), n);
 	nhca_run_piece(b, &mark);
 	nhca_burst_grow(b, last, bytes + NHCA_ICRC_LEN);
@@ -638,9 +644,9 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 }
 
 /*
- * Behind a longer packet, the first of a WRITE, there is room for one of a run.  But if all of
- * them and the last of the message fit a batch of their own, these are no more batches, and it is
- * one run.
+ * A packet that is shorter than those of the batch, as after the first packet of a WRITE, ends the
+ * batch. Return: true if the batch should be sent first, because the run and the last packet of the
+ * message fit into one further batch: the number of batches is the same, and the run is not split.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {
@@ -663,7 +669,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	if (!b->skb && nhca_burst_begin(b, tx))
 		return 0;
 	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_PACKET_BYTES - b->len) / bytes);
-	/* behind longer ones there is room for one */
+	/* a shorter packet ends the batch, so only one fits */
 	if (bytes < b->seg)
 		count = 1;
 

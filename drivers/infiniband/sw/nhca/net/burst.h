@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Packets to one peer that leave together, as one UDP GSO skb: headers and payload in turn,
- * the payload by page reference; or, where a netdev takes no fragments, one skb behind the other.
+ * Batches: packets to one peer that enter the stack as one UDP GSO skb. Headers and payload
+ * alternate in its fragments, and the payload is a page reference where possible. For a netdev
+ * without NETIF_F_SG the batch is a list of linear skbs.
  */
 #ifndef NHCA_NET_BURST_H
 #define NHCA_NET_BURST_H
@@ -14,33 +15,36 @@ struct nhca_who;
 struct nhca_zcopy;
 struct sk_buff;
 
-/* packets of a batch: what UDP sockets of every kernel allow themselves */
+/* packets of a batch: UDP_MAX_SEGMENTS of older kernels; newer ones allow 128 */
 #define NHCA_BURST_PACKETS	64
-/* pieces of a packet, headers and tail included: of a payload in more, the rest is copied */
+/* pieces of a packet, including headers and tail; the rest of a payload with more is copied */
 #define NHCA_PIECES		8
-/* a longer payload might not fit NHCA_PIECES when it is copied page by page: it goes alone */
+/* bytes of payload: a longer one may not fit NHCA_PIECES when it is copied, and is sent alone */
 #define NHCA_BURST_PAYLOAD	((NHCA_PIECES - 2) * (u32)PAGE_SIZE)
 
 /**
- * struct nhca_burst - packets that wait for those behind them
- * @skb:     headers of IP and UDP, then the packets; NULL: none
- * @last:    @skb, or the last of its frag_list: where fragments, or packets, are added
- * @dev, @who, @av, @flow: of the first packet, and so of all
- * @seg:     bytes of each packet behind its UDP header; the last may have fewer
- * @len:     bytes of all
- * @packets: how many
- * @payload: bytes of payload in them, for the counters
- * @zcopied: of these, bytes by reference
- * @zcopy:   the reference of the consumer pages in them, or NULL; if the netdev takes skbs behind
- *           an skb, perhaps that of small batches before
- * @covered: packets of batches before that have @zcopy
- * @ended:   nothing fits behind the last packet, because it is a shorter one
- * @lists:   the netdev takes skbs behind an skb
- * @linear:  it takes no fragments, and each packet is an skb
- * @alone:   the netdev takes no batches: do not ask again
+ * struct nhca_burst - a batch to which packets can be added
+ * @skb:     IP and UDP headers, then the packets; NULL: the batch is empty
+ * @last:    @skb, or the last skb of its frag_list: fragments or packets are added here
+ * @dev:     device of all packets
+ * @who:     queue pair or channel of all packets, for counters and traces
+ * @av:      address vector of all packets
+ * @flow:    flow that @skb is charged to
+ * @seg:     bytes of each packet after the UDP header; the last one may have fewer
+ * @len:     bytes of all packets after their UDP headers
+ * @packets: number of packets
+ * @payload: bytes of payload, for the counters
+ * @zcopied: bytes of @payload that refer to consumer pages
+ * @zcopy:   zero-copy reference of these pages, or NULL. On a netdev that supports a frag_list,
+ *           earlier small batches may have used it already
+ * @covered: packets of earlier batches that use @zcopy
+ * @ended:   the last packet is shorter than @seg, so no packet may follow it
+ * @lists:   the netdev supports a frag_list
+ * @linear:  the netdev supports no fragments: each packet is an skb
+ * @alone:   the netdev supports no batches; packets of this pass are sent alone
  *
- * On the stack of a pass over one half of one QP, zeroed, and flushed at its end: the QP's
- * lock protects it.  Fields are private to the net room.
+ * It lives on the stack of a pass over one half of one QP, is zeroed at its begin and flushed at
+ * its end. The lock of the QP half protects it. The fields are private to the net room.
  */
 struct nhca_burst {
 	struct sk_buff *skb;
@@ -62,43 +66,55 @@ struct nhca_burst {
 	bool alone;
 };
 
-/* does nothing wait in it? */
+/**
+ * nhca_burst_empty - check whether a batch has no packet
+ * @b: the batch
+ * Context: that of the pass.
+ * Return: true if no packet waits in @b.
+ */
 static inline bool nhca_burst_empty(const struct nhca_burst *b)
 {
 	return !b->skb;
 }
 
 /**
- * nhca_burst_add - put a packet behind those that wait, or begin with it
- * Context, errors: as nhca_xmit(); -EOPNOTSUPP: the packet has to go alone.
+ * nhca_burst_add - add a packet to its batch, or begin a batch with it
+ * @tx: the packet; @tx->burst is the batch
+ * Context: as nhca_xmit().
+ * Return: 0; -EOPNOTSUPP: the packet must be sent alone; other errors as nhca_xmit().
  */
 int nhca_burst_add(struct nhca_tx *tx);
 
 /**
  * nhca_pieces_add - add a packet to a batch as fragments
- * @b:  begun, for a netdev that takes fragments
- * @tx: of the batch; at most NHCA_BURST_PAYLOAD bytes of payload
- * @it: where the payload comes from
+ * @b:  a batch with an skb, for a netdev that supports fragments
+ * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload
+ * @it: source of the payload
+ *
  * The caller counts the packet.
  * Context: BH disabled, live section.
- * Return: 0, -ENOSPC if the batch has no room for it, or as nhca_xmit(); then the batch has the
- * packets it had.
+ * Return: 0; -ENOSPC if the batch has no room for the packet; other errors as nhca_xmit(). After an
+ * error the batch is unchanged.
  */
 int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
- * nhca_burst_run - put packets behind those that wait which follow from the first of them
- * @tx:    that one; each next one has the PSN and the payload behind it, and so the offset and
- *         the PVO if there is an RXETH; payload by reference, or a copy if @tx->copy, and no ICRC
- * @count: how many there are
+ * nhca_burst_run - add a run of packets to a batch
+ * @tx:    the first packet. Each further one has the next PSN and the next payload, and in an RXETH
+ *         the next offset and PVO. The packets have no ICRC. The payload is sent by page reference,
+ *         or copied if @tx->copy
+ * @count: number of packets of the run
  *
- * Context: as nhca_xmit().  In one live section.
- * Return: how many were taken, perhaps fewer than @count, or none: then nhca_xmit() knows why.
+ * All packets are built in one live section.
+ * Context: as nhca_xmit().
+ * Return: number of packets that were added, from 0 to @count. If it is 0, the caller sends the
+ * packet by nhca_xmit(), which returns the error if there is one.
  */
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count);
 
 /**
- * nhca_burst_flush - send what waits
+ * nhca_burst_flush - send the packets of a batch, and release its zero-copy reference
+ * @b: the batch; it may be empty
  * Context: BH disabled, RCU read side; not in a live section.
  */
 void nhca_burst_flush(struct nhca_burst *b);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * A place in a batch.
- */
+/* A position in a batch. */
 #include "cursor.h"
 
 static void nhca_cursor_linear(struct nhca_cursor *c)
@@ -22,7 +20,7 @@ void nhca_cursor_init(struct nhca_cursor *c, const struct sk_buff *skb)
 	nhca_cursor_linear(c);
 }
 
-/* Return: false at the end. */
+/* Move to the next piece. Return: false at the end of the skb. */
 static bool nhca_cursor_next(struct nhca_cursor *c)
 {
 	const struct sk_buff *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A place in a batch: an skb of linear bytes, fragments and further skbs behind it, read from
- * the front to the back without looking from the beginning for each packet.
+ * A position in a batch, which is an skb with linear bytes, fragments and a frag_list. Packets are
+ * read in order, so the cursor need not search from the beginning of the skb for each packet.
  */
 #ifndef NHCA_NET_CURSOR_H
 #define NHCA_NET_CURSOR_H
@@ -9,16 +9,16 @@
 #include <linux/skbuff.h>
 
 /**
- * struct nhca_cursor - a piece of an skb, bytes that lie together
+ * struct nhca_cursor - a piece of an skb: contiguous bytes
  * @head:  the skb
- * @skb:   @head, or the one of its frag_list, that has the piece
- * @next:  the fragment of @skb behind the piece
- * @end:   behind the last one
- * @start: offset of the piece in @head
+ * @skb:   @head, or the skb of its frag_list that contains the piece
+ * @next:  the fragment of @skb after the piece
+ * @end:   the end of the fragments of @skb
+ * @start: offset of the piece in @head, in bytes
  * @data:  the piece
- * @len:   its length
+ * @len:   length of the piece in bytes
  *
- * May be copied.  Fields are private.
+ * A cursor may be copied. The fields are private.
  */
 struct nhca_cursor {
 	const struct sk_buff *head;
@@ -30,31 +30,53 @@ struct nhca_cursor {
 	u32 len;
 };
 
-/* begin at the front of @skb, which has to stay until the cursor is done; any context */
+/**
+ * nhca_cursor_init - set a cursor to the first byte of an skb
+ * @c:   the cursor
+ * @skb: the skb, which must exist as long as the cursor is used
+ * Context: any.
+ */
 void nhca_cursor_init(struct nhca_cursor *c, const struct sk_buff *skb);
 
-/* go to the next fragment, which there is */
+/**
+ * nhca_cursor_step - move a cursor to the next fragment of its skb
+ * @c: the cursor; @c->next must be before @c->end
+ * Context: any.
+ */
 static inline void nhca_cursor_step(struct nhca_cursor *c)
 {
 	c->start += c->len;
-	/* no highmem: a device has no DMA addresses but these */
+	/*
+	 * Every page has a kernel address, because the driver depends on INFINIBAND_VIRT_DMA, which
+	 * excludes HIGHMEM.
+	 */
 	c->data = skb_frag_address(c->next);
 	c->len = skb_frag_size(c->next);
 	c->next++;
 }
 
-/* nhca_cursor_at() where @off is neither in this piece nor in the fragment behind it */
+/**
+ * nhca_cursor_seek - the slow path of nhca_cursor_at()
+ * @c:   the cursor
+ * @off: offset in the skb, neither in the piece of @c nor in the fragment after it
+ * @len: set to the number of contiguous bytes
+ * Context: any. Return: as nhca_cursor_at().
+ */
 const u8 *nhca_cursor_seek(struct nhca_cursor *c, u32 off, u32 *len);
 
 /**
- * nhca_cursor_at - bytes from offset @off of the skb that lie together
- * @len: how many, at least one
- * Costs the pieces between the last place and this one; one further back begins at the front.
- * Context: any.  Return: the bytes, or NULL behind the skb's end.
+ * nhca_cursor_at - find the contiguous bytes at an offset of the skb
+ * @c:   the cursor
+ * @off: offset in the skb, in bytes
+ * @len: set to the number of contiguous bytes, at least one
+ *
+ * The cost grows with the number of pieces between the last position and @off. For an @off before
+ * the last piece, the search begins at the front of the skb.
+ * Context: any. Return: the bytes, or NULL if @off is not in the skb.
  */
 static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 {
-	/* of what lies before the piece, more than any piece has */
+	/* if @off is before the piece, the difference wraps and exceeds the length of any piece */
 	u32 in = off - c->start;
 
 	if (in >= c->len) {
@@ -69,8 +91,12 @@ static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 	return c->data + in;
 }
 
-/*
- * Go on towards @off, if it is ahead, in the same skb: nhca_cursor_at() is made for the next piece.
+/**
+ * nhca_cursor_skip - move a cursor towards an offset within its skb
+ * @c:   the cursor
+ * @off: offset in the skb, in bytes; nothing happens if it is before the piece
+ *
+ * It skips several fragments, while nhca_cursor_at() is made for the next one.
  * Context: any.
  */
 static inline void nhca_cursor_skip(struct nhca_cursor *c, u32 off)

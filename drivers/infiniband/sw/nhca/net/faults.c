@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What fault injection does to packets on their way out and in: one at a time, each in an skb of
- * its own.  Those that are delayed or overtaken wait in the delayq of their device.
+ * Injected faults of packets that leave and arrive. With a rule for packets, each packet is one
+ * skb. Packets that are delayed or overtaken wait in the delay queue of their device.
  */
 #include <linux/hrtimer.h>
 #include <linux/ip.h>
@@ -14,32 +14,33 @@
 #include "faults.h"
 #include "xmit.h"
 
-/* packets of a device that may be held back; those behind are lost */
+/* packets in the delay queue of a device; further ones are dropped */
 #define NHCA_DELAYQ_MAX		4096
-/* what is to be overtaken and is not, because nothing comes, goes on after so long */
+/* a packet that no later packet overtakes leaves the delay queue after this time */
 #define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
 
 /**
- * struct nhca_delayq - packets of a device that are held back
+ * struct nhca_delayq - delay queue of a device
  * @dev:   the device
  * @lock:  BH disabled; protects @held
- * @held:  with a struct nhca_held each, in the order in which they came
- * @timer: at the time of the first that is due
+ * @held:  the packets, in the order of their arrival; their cb is a struct nhca_held
+ * @timer: expires when the first packet is due
  */
 struct nhca_delayq {
 	struct nhca_dev *dev;
-	/* BH disabled; @held */
+	/* BH disabled; protects @held */
 	spinlock_t lock;
 	struct sk_buff_head held;
 	struct hrtimer timer;
 };
 
 /**
- * struct nhca_held - in the cb of a packet that is held back
- * @due:    ktime; when it goes on
+ * struct nhca_held - the cb of a packet in the delay queue
+ * @due:    ktime at which the packet leaves the queue
  * @qpn:    its QP
- * @behind: packets of that QP behind which it goes on if they come before that; 0: none
- * @in:     it came in
+ * @behind: packets of this QP that must still overtake the packet; when they have passed before
+ *          @due, it leaves the queue; 0: only @due counts
+ * @in:     the packet arrived; otherwise it is to be sent
  */
 struct nhca_held {
 	ktime_t due;
@@ -55,7 +56,7 @@ static struct nhca_held *held_of(struct sk_buff *skb)
 	return (struct nhca_held *)skb->cb;
 }
 
-/* @lock is held. */
+/* Start the timer for the first packet that is due. @l->lock is held. */
 static void delayq_arm(struct nhca_delayq *l)
 {
 	ktime_t first = KTIME_MAX;
@@ -89,7 +90,7 @@ static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool
 	kfree_skb(skb);
 }
 
-/* A packet of @qpn went by: those that were to come behind it, to @later. */
+/* A packet of @qpn has passed. Move the packets that it was the last to overtake to @later. */
 static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {
 	struct nhca_delayq *l = dev->delayq;
@@ -107,14 +108,14 @@ static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff
 	spin_unlock(&l->lock);
 }
 
-/* ---- out ---- */
+/* ---- transmit ---- */
 
 static void faults_out(struct nhca_dev *dev, struct sk_buff *skb)
 {
 	struct net *net = nhca_net_ns(dev->nn);
 	int err;
 
-	/* the IP layer's from here on */
+	/* the IP layer uses the cb from here on */
 	memset(skb->cb, 0, sizeof(skb->cb));
 	nhca_dev_count(dev, NHCA_CNT_SENT_PKTS);
 	if (ip_hdr(skb)->version == 4)
@@ -125,7 +126,10 @@ static void faults_out(struct nhca_dev *dev, struct sk_buff *skb)
 		nhca_dev_count(dev, NHCA_CNT_SEND_ERR);
 }
 
-/* One bit of @len bytes, which are the caller's own, behind the BTH: there the ICRC has all. */
+/*
+ * Invert one bit of the @len bytes at @p, after the BTH, because the ICRC covers all bits there.
+ * The caller must own the bytes.
+ */
 static void faults_flip(u8 *p, u32 len, u32 dice)
 {
 	u32 bit = dice % ((len - NHCA_BTH_LEN) * 8);
@@ -133,7 +137,10 @@ static void faults_flip(u8 *p, u32 len, u32 dice)
 	p[NHCA_BTH_LEN + bit / 8] ^= BIT(bit % 8);
 }
 
-/* Behind the checksum, as on a wire.  Return: false if the packet cannot be had in one piece. */
+/*
+ * Damage the packet after its checksum was computed, as a wire would. Return: false without memory
+ * for a linear skb.
+ */
 static bool faults_corrupt(struct sk_buff *skb, u32 dice)
 {
 	u32 off = skb_transport_offset(skb) + sizeof(struct udphdr);
@@ -181,7 +188,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 		faults_out(dev, skb);
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
 void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_hit *s)
 {
@@ -201,7 +208,10 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 		return;
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
-		/* the stack has looked at the checksum before: now it says nothing */
+		/*
+		 * The stack has verified the checksum already. 0 says that there is none, so the
+		 * ICRC decides.
+		 */
 		udp_hdr(skb)->check = 0;
 		break;
 	default:
@@ -215,7 +225,7 @@ void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *l
 	delayq_passed(dev, qpn, true, later);
 }
 
-/* ---- the delayq ---- */
+/* ---- the delay queue ---- */
 
 static enum hrtimer_restart delayq_timer(struct hrtimer *timer)
 {

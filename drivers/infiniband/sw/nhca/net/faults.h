@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to the net room: what fault injection does to packets.
- */
+/* Private to the net room: injected faults of packets. */
 #ifndef NHCA_NET_FAULTS_H
 #define NHCA_NET_FAULTS_H
 
@@ -13,39 +11,52 @@ struct nhca_net;
 struct nhca_tx;
 
 /**
- * nhca_faults_tx - send a packet, or do to it what the device's rules say
- * @skb: built, alone, with no consumer page in it; is given away
- * Context: BH disabled.
+ * nhca_faults_tx - send a packet, or inject the fault that the rules of the device select
+ * @tx:  the packet's queue pair, address and flow
+ * @skb: the complete packet, alone, without consumer pages; this function consumes it
+ * Context: BH disabled, RCU read side.
  */
 void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb);
 
 /**
- * nhca_faults_rx - what is to become of a packet that arrived
- * @dev:    that it came for
- * @qpn:    that it names
- * @opcode: BTH
- * @s:      NHCA_FAULT_NONE: nothing is wrong with it; NHCA_FAULT_DROP: it is lost; else it
- *          takes a copy, for nhca_faults_rx_copy()
+ * nhca_faults_rx - let the rules of a device decide about a packet that arrived
+ * @dev:    device that has the destination address
+ * @qpn:    destination QP in the BTH
+ * @opcode: BTH opcode
+ * @s:      the decision. NHCA_FAULT_NONE: process the packet. NHCA_FAULT_DROP: drop it. Any other
+ *          kind: copy the packet and call nhca_faults_rx_copy()
  * Context: softirq.
  */
 void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_hit *s);
 
 /**
- * nhca_faults_rx_copy - do what @s says to the copy of an arrived packet
- * @skb:   from nhca_rx_copy_of(), is given away
- * @later: gets it if it comes in behind those before it; else it comes in when its time is there
+ * nhca_faults_rx_copy - inject a fault into the copy of a packet that arrived
+ * @dev:   the device
+ * @qpn:   destination QP in the BTH
+ * @s:     the decision of nhca_faults_rx()
+ * @skb:   the copy, which this function consumes
+ * @later: the copy is appended here if it is to be processed after the current packet; otherwise it
+ *         waits in the delay queue
  * Context: softirq.
  */
 void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_hit *s,
 			 struct sk_buff *skb, struct sk_buff_head *later);
 
 /**
- * nhca_faults_rx_passed - a packet has come in: those that were to come behind it go to @later
+ * nhca_faults_rx_passed - account a packet that was processed
+ * @dev:   the device
+ * @qpn:   destination QP in the BTH
+ * @later: gets the packets of the delay queue that waited to be overtaken by this packet
  * Context: softirq.
  */
 void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later);
 
-/* in recv.c: a packet that was held back comes in now; softirq; the skb stays the caller's */
+/**
+ * nhca_rx_late - process a packet that fault injection delayed or copied; in recv.c
+ * @nn:  the namespace in which it arrived
+ * @skb: the packet, which stays the caller's
+ * Context: softirq, RCU read side or not: it takes the RCU read lock itself.
+ */
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb);
 
 #endif /* NHCA_NET_FAULTS_H */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many packets the network stack holds, of one QP and of one device.  Who
- * has too many there pauses, and the skb destructor wakes it: queues stay short,
- * so that timeouts mean loss and not our own waiting line.  While it holds packets of a QP,
- * further ones take the same transmit queue.
+ * Transmit back-pressure: the packets in the network stack, counted for each QP and for each
+ * device. A QP with too many of them pauses, and the skb destructor kicks it later. Queues stay
+ * short, so a timeout means a loss and not a delay in the queues of this host. All packets that a
+ * QP has in the stack take the same transmit queue.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -16,44 +16,44 @@
 #include "flow.h"
 #include "zcopy.h"
 
-/* packets of one QP in the stack at which it pauses, and at which it goes on */
+/* packets of one QP in the stack at which it pauses, and at which it resumes */
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
-/* who has fewer than that does not stand behind those who wait for the device's room */
+/* a flow with fewer packets in the stack need not queue after the flows that wait for the device */
 #define NHCA_FLOW_FEW		16
-/* when all QPs of a device together have to pause, and when those who wait go on */
+/* packets of one device in the stack at which its QPs pause, and at which waiting ones resume */
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
-/* packets that go by the line before it moves on, however full the device is */
+/* packets that bypass the waiting flows before one flow of each list is woken above NHCA_TXQ_LOW */
 #define NHCA_TXQ_PASSED		16
 /*
- * Flows that one freed packet lets go on, and how many of them are those with answers to
- * send: a peer's patience with its READ is short, while our requests do not age before
- * they have left.
+ * Flows that one freed packet wakes, and how many of them have responses to send. Responses go
+ * first because the peer's ACK timer for a READ already runs, while a request that was not sent has
+ * no timer.
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
-/* flows that are let go on at once, with interrupts off, however many wait */
+/* flows that are woken in one go with interrupts disabled, when the last packet is freed */
 #define NHCA_TXQ_WAKE_MAX	64
 
 /**
- * struct nhca_txq - what the stack holds of one device
- * @ref:      the device, its flows, and @rest while it is queued
- * @rcu:      freed after a grace period: @rest may be what drops the last reference
+ * struct nhca_txq - packets of one device in the network stack
+ * @ref:      references: the device, its flows, and @rest while it is queued
+ * @rcu:      to free it after a grace period, because @rest may drop the last reference
  * @inflight: packets in the stack
- * @lock:     irqsave; writers of the two below
- * @waiting:  flows that wait for @inflight to fall, first come first served: to send
- *            requests [0], answers [1]
- * @turns:    flows that were let go on
- * @passed:   packets that went by those who wait, since the line last moved; a hint
- * @rest:     lets those go on who are left in line when the stack holds nothing any more
- * @resting:  it is queued, or runs; under @lock
+ * @lock:     irqsave; protects @waiting, @turns, @resting
+ * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
+ *            send [0], with responses to send [1]
+ * @turns:    number of flows woken so far; wraps
+ * @passed:   packets that bypassed the waiting flows since one was woken; a hint, without a lock
+ * @rest:     wakes the remaining flows when the stack holds no packet
+ * @resting:  @rest is queued or runs
  */
 struct nhca_txq {
 	refcount_t ref;
 	struct rcu_head rcu;
 	atomic_t inflight;
-	/* the list of waiters */
+	/* protects the lists of waiting flows */
 	spinlock_t lock;
 	struct list_head waiting[2];
 	u32 turns;
@@ -63,17 +63,19 @@ struct nhca_txq {
 };
 
 /**
- * struct nhca_flow - outlives its QP until the last packet is freed
- * @rcu:      freed after a grace period
- * @ref:      the QP, each charged skb, and each zero-copy reference
- * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS chooses the
+ * struct nhca_flow - packets of one QP or channel in the network stack
+ * @rcu:      to free it after a grace period
+ * @ref:      references: the QP, each charged skb, and each zero-copy reference
+ * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS selects the
  *            transmit queue of all of them, see nhca_flow_add()
  * @blocked:  the QP waits to be kicked when @inflight falls
- * @txq:      of its device
- * @wait:     in nhca_txq.waiting of the same index, under its lock; empty if not
+ * @txq:      that of its device
+ * @wait:     in nhca_txq.waiting of the same index, under nhca_txq.lock; empty if it does not wait
  * @zcopy:    its zero-copy references
- * @kick:     runs the QP's engines; NULL after nhca_flow_stop()
- * @arg:      for @kick
+ * @kick:     runs the QP's requester and responder; NULL after nhca_flow_stop()
+ * @arg:      argument of @kick
+ *
+ * The flow outlives its QP until the last packet is freed.
  */
 struct nhca_flow {
 	struct rcu_head rcu;
@@ -88,8 +90,8 @@ struct nhca_flow {
 };
 
 /*
- * Flows that exist, and struct nhca_txq whose rest is queued: the module stays until the stack has
- * given back all packets.
+ * Number of flows, and of struct nhca_txq whose @rest is queued. The module is unloaded only when
+ * it is 0, after the stack has freed all packets.
  */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
@@ -120,7 +122,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 {
 	struct nhca_flow *flow;
 
-	/* slab aligns a power of two to itself; nhca_flow_charge() needs the low bits */
+	/* slab aligns a size of a power of two to itself; nhca_flow_charge() uses the low bits */
 	BUILD_BUG_ON(sizeof(*flow) < NHCA_FLOW_BATCH);
 	flow = kzalloc(roundup_pow_of_two(sizeof(*flow)), GFP_KERNEL_ACCOUNT);
 	if (!flow)
@@ -199,7 +201,7 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
 	return moved && !list_empty_careful(&flow->wait[false]);
 }
 
-/* Does somebody wait for the device's room who goes before?  Answers do, and who came earlier. */
+/* Return: true if a flow waits that goes first. Responses go before requests. */
 static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 {
 	return !list_empty_careful(&q->waiting[true]) ||
@@ -207,10 +209,10 @@ static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 }
 
 /*
- * Below NHCA_TXQ_HIGH a flow may send past a line only if it does not stand there itself and has
- * few packets in the stack: a short message need not wait for the turns of long ones.  If more
- * could, those whose own packets let them go on would keep the device above NHCA_TXQ_LOW, and the
- * turn of those in line would hardly ever come.
+ * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
+ * wait itself and has few packets in the stack, so that a short message does not wait for long
+ * ones. If flows with more packets could bypass them, they would keep the device above
+ * NHCA_TXQ_LOW, and the waiting flows would rarely resume.
  */
 static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
 {
@@ -236,7 +238,7 @@ static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool an
 	spin_lock_irqsave(&q->lock, flags);
 	if (list_empty(&flow->wait[answer]))
 		list_add_tail(&flow->wait[answer], &q->waiting[answer]);
-	/* pairs with atomic_sub_return() in nhca_txq_release(), which then looks at the lists */
+	/* Pairs with atomic_sub_return() in nhca_txq_release(), after which it reads the lists. */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > NHCA_TXQ_LOW;
 	if (!blocked)
@@ -249,7 +251,10 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 {
 	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
-		/* pairs with atomic64_sub_return() in nhca_flow_uncharge() */
+		/*
+		 * pairs with atomic64_sub_return() in nhca_flow_uncharge(), after which it reads
+		 * blocked
+		 */
 		smp_mb();
 		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)
 			return true;
@@ -266,7 +271,7 @@ void nhca_flow_run(struct nhca_flow *flow)
 		kick(flow->arg);
 }
 
-/* Let at most @max flows of a line go on.  Lock held.  Return: how many. */
+/* Wake at most @max waiting flows. @q->lock is held. Return: number of woken flows. */
 static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int max)
 {
 	struct nhca_flow *flow, *next;
@@ -284,8 +289,9 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 }
 
 /*
- * The stack holds nothing: all go on, for nobody else would wake them.  Lock held.
- * Return: false if some are left, whose turn is in nhca_txq.rest.
+ * Wake up to NHCA_TXQ_WAKE_MAX flows because the stack holds no packet, so no destructor would wake
+ * them later. @q->lock is held.
+ * Return: false if flows are left, which nhca_txq.rest must wake.
  */
 static bool nhca_txq_wake_all(struct nhca_txq *q)
 {
@@ -302,7 +308,7 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 	bool more;
 
 	spin_lock_irqsave(&q->lock, flags);
-	/* if those who were let go on have sent something, its last packet wakes the others */
+	/* if a woken flow has sent packets, the last of these wakes the other flows */
 	more = !atomic_read(&q->inflight) && !nhca_txq_wake_all(q);
 	q->resting = more;
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -315,8 +321,9 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 }
 
 /*
- * Is it the turn of somebody in line, with @left packets in the stack?  When there is room; and
- * when many went by, none of whom has so many packets there that it has to stand in line itself.
+ * Return: true if a waiting flow may be woken with @left packets in the stack. Below NHCA_TXQ_HIGH
+ * this also happens after NHCA_TXQ_PASSED packets of flows that bypass the lists, because such
+ * flows never wait themselves and could keep the device above NHCA_TXQ_LOW.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
@@ -351,7 +358,7 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-/* Give back @packets, and let those go on who waited for that. */
+/* End the charge of @packets, and wake the flows that waited for this. */
 static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 {
 	rcu_read_lock();
@@ -363,8 +370,8 @@ static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Destructor.  Its argument is the flow, and the number of packets less one in the bits that are 0
- * in the address of a flow.
+ * Destructor of an skb without consumer pages. The argument is the address of the flow. Its low
+ * bits, which are 0 in the address, hold the number of packets minus one.
  */
 #define NHCA_FLOW_PACKETS	(NHCA_FLOW_BATCH - 1UL)
 
@@ -377,7 +384,7 @@ static void nhca_flow_release(struct sk_buff *skb)
 	nhca_flow_put(flow);
 }
 
-/* Destructor of an skb whose fragments are consumer pages: its argument is its ubuf_info. */
+/* Destructor of an skb whose fragments are consumer pages. Its argument is the ubuf_info. */
 static void nhca_flow_release_zcopy(struct sk_buff *skb)
 {
 	struct nhca_zcopy *z = skb_shinfo(skb)->destructor_arg;
@@ -393,9 +400,10 @@ unsigned int nhca_flow_cpu(void)
 }
 
 /*
- * Count packets that go to the stack.  A flow without packets there begins with the queue of this
- * CPU, as the stack would.  Later ones keep it: in another queue they might overtake.
- * Return: the CPU whose queue they go to.
+ * Count packets that enter the stack. If the flow has no packets there, the current CPU selects the
+ * transmit queue, as in the stack itself. Otherwise the flow keeps its CPU, because packets in
+ * another queue might overtake those in flight.
+ * Return: the CPU.
  */
 static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 {
@@ -410,8 +418,8 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * XPS, of this netdev and of those below it, chooses by @cpu; elsewhere the stack chooses by the
- * packet's addresses and ports, which are the same for all packets of a flow.
+ * Have XPS select the transmit queue by @cpu, on this netdev and on those below it. Without XPS the
+ * stack selects it by addresses and ports, which all packets of a flow share.
  */
 static void nhca_skb_set_sender(struct sk_buff *skb, unsigned int cpu)
 {
@@ -425,7 +433,7 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 	struct nhca_zcopy *z = nhca_zcopy_of(skb);
 
 	if (z) {
-		/* it holds the flow */
+		/* the zero-copy reference holds a reference to the flow */
 		refcount_inc(&z->ref);
 		z->packets = packets;
 		skb->destructor = nhca_flow_release_zcopy;
@@ -443,6 +451,6 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 void nhca_flow_drain(void)
 {
 	wait_event(nhca_flows_gone, !atomic_read(&nhca_flows));
-	/* the destructor that woke us is out of our text, too */
+	/* the destructor that woke this thread may still run code of the module */
 	synchronize_rcu();
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to the net room: charging packets to a flow.
- */
+/* Private to the net room: charging packets to a flow. */
 #ifndef NHCA_NET_FLOW_H
 #define NHCA_NET_FLOW_H
 
@@ -14,42 +12,61 @@ struct sk_buff;
 
 /**
  * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
- *
- * The packets take the transmit queue of those of the flow that the stack holds.  Without any, the
- * queue is that of this CPU.
- *
  * @flow:    the flow
- * @skb:     without a destructor; if its own fragments are consumer pages, no other skb that was
- *           charged has the same zero-copy reference
- * @packets: in @skb, 1 to NHCA_FLOW_BATCH
+ * @skb:     an skb without a destructor. If its own fragments (not those of its frag_list) are
+ *           consumer pages, no other charged skb may have the same zero-copy reference
+ * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
+ *
+ * The packets take the transmit queue of those that the stack already holds of @flow. If there are
+ * none, this CPU selects the queue.
  * Context: any.
  */
 void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets);
 
 /**
- * nhca_flow_sender - the CPU by which XPS chooses the transmit queue of the flow's packets
- * @flow: the flow; with no packets in the stack, this is the CPU of the last ones
+ * nhca_flow_sender - get the CPU by which XPS selects the transmit queue of a flow
+ * @flow: the flow
  * Context: any.
+ * Return: the CPU; if the stack holds no packet of @flow, that of the last packets.
  */
 unsigned int nhca_flow_sender(const struct nhca_flow *flow);
 
 /**
- * nhca_flow_cpu - the CPU that a flow without packets in the stack begins with
- * Context: any.  Return: the current one; KUnit has others.
+ * nhca_flow_cpu - get the CPU for a flow that has no packets in the stack
+ * Context: any.
+ * Return: the current CPU. KUnit tests replace this function.
  */
 unsigned int nhca_flow_cpu(void);
 
-/* a reference on the flow itself, and back; any context */
+/**
+ * nhca_flow_get - take a reference to a flow
+ * nhca_flow_put - drop a reference; the last one frees the flow after a grace period
+ * @flow: the flow
+ * Context: any.
+ */
 void nhca_flow_get(struct nhca_flow *flow);
 void nhca_flow_put(struct nhca_flow *flow);
 
-/* the flow's zero-copy references; any context */
+/**
+ * nhca_flow_zcopy - get the zero-copy references of a flow
+ * @flow: the flow
+ * Context: any.
+ * Return: the queue of its references, which exists as long as @flow.
+ */
 struct nhca_zcopy_queue *nhca_flow_zcopy(struct nhca_flow *flow);
 
-/* kick the flow's owner; RCU read side, so that who closed the flow can wait for it */
+/**
+ * nhca_flow_run - kick the owner of a flow
+ * @flow: the flow; nothing happens after nhca_flow_stop()
+ * Context: RCU read side, so that the owner can wait for kicks by a grace period.
+ */
 void nhca_flow_run(struct nhca_flow *flow);
 
-/* wait until no flow exists: every QP is gone and every packet given back; process */
+/**
+ * nhca_flow_drain - wait until no flow exists
+ * It returns after all QPs and channels are destroyed and the stack has freed all their packets.
+ * Context: process, sleeps.
+ */
 void nhca_flow_drain(void);
 
 #endif /* NHCA_NET_FLOW_H */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Memory that packets carry as fragments.
- */
+/* Memory for the fragments of packets. */
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/local_lock.h>
@@ -11,13 +9,13 @@
 #include "frags.h"
 
 /*
- * Small pieces come from one chunk after another.  Whole pages have chunks of their own, because
- * what is copied page to page is copied fast; these go round, so that one that the stack has let
- * go is used again, where a new one would have to be found and, in most kernels, cleared.  So do
- * those of skbs.
+ * Chunks of memory of one CPU. Small pieces come from one chunk after another. Whole pages have
+ * their own chunks, because copies from page to page are fast. The chunks for pages and for skbs
+ * are used in turn: a chunk whose packets are freed is used again. A new chunk would have to be
+ * allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
-	local_lock_t lock;	/* all below; with PREEMPT_RT it is not enough to disable BHs */
+	local_lock_t lock;	/* protects all members; disabled BHs do not, with PREEMPT_RT */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];
@@ -29,20 +27,23 @@ static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 
-/* the largest chunk of skb_page_frag_refill() */
+/* the largest chunk that skb_page_frag_refill() allocates */
 #define NHCA_CHUNK_BYTES	(PAGE_SIZE << get_order(32768))
 
-/* Of chunks that go round, the one that has @len bytes.  @at: where it was last */
+/*
+ * Return: the chunk, of @count that are used in turn, for the next @len bytes. @at: index of the
+ * current chunk.
+ */
 static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
 					 unsigned int *at, unsigned int len)
 {
-	/* skb_page_frag_refill() then sees whether others still have that one */
+	/* skb_page_frag_refill() then checks whether packets still use that chunk */
 	if (chunk[*at].page && chunk[*at].offset + len > chunk[*at].size)
 		*at = (*at + 1) % count;
 	return &chunk[*at];
 }
 
-/* There are @len bytes in it. */
+/* Take @len bytes, which @pf must have, and a page reference. */
 static void *nhca_frags_take(struct page_frag *pf, unsigned int len)
 {
 	void *p = page_address(pf->page) + pf->offset;
@@ -57,7 +58,9 @@ static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
 	struct page_frag *pf = &f->small;
 
-	/* skb_page_frag_refill() succeeds with a chunk of one page, whatever it was asked for */
+	/*
+	 * skb_page_frag_refill() may return a chunk of one page, whatever length it was called with
+	 */
 	if (WARN_ON_ONCE(len > PAGE_SIZE))
 		return NULL;
 	if (len == PAGE_SIZE)
@@ -94,13 +97,15 @@ static struct sk_buff *frag_skb(unsigned int room)
 	struct sk_buff *skb;
 	void *p;
 
-	/* no chunk can hold it, so leave them as they are */
+	/* no chunk can hold the skb, so do not touch the chunks */
 	if (len > NHCA_CHUNK_BYTES)
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
 	pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
-	/* a page, because memory is in pieces: another time there may be more */
+	/*
+	 * The chunk is one page because memory is fragmented. Free it: the next one may be larger.
+	 */
 	if (pf->size < len) {
 		nhca_frag_free(pf);
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches for netdevs that take no fragments.
+ * Batches for netdevs that support no fragments (NETIF_F_SG).
  *
- * Of fragments the stack would copy each packet together, into memory that it has first to find
- * and most kernels clear, and sum it.  Here each packet is an skb from the beginning, in memory
- * that goes round, copied and summed in one pass.  Those behind the first hang on it as GRO leaves
- * packets that are to be forwarded (SKB_GSO_FRAGLIST): with their own headers, and the bytes behind
- * the UDP header as what they add to it.  The stack routes and queues them as one, and takes them
- * apart without a copy.
+ * The stack would linearize an skb with fragments: it would allocate memory, which most kernels
+ * clear, copy the packet, and compute the checksum. Here each packet is a linear skb from the
+ * start. Its memory comes from chunks that are used in turn, and one pass copies the payload and
+ * computes the checksum. The packets after the first are in its frag_list, in the form that GRO
+ * gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its own headers, and its
+ * length counts only the bytes after the UDP header. The stack routes and queues the list as one
+ * skb, and segments it without a copy.
  */
 #include <linux/skbuff.h>
 #include <linux/udp.h>
@@ -28,7 +29,7 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
 	return nhca_headers(skb, tx->av, dst, tx->sport, NHCA_BURST_PACKETS);
 }
 
-/* The skb that packet @index of the batch will be, or NULL. */
+/* Return: the skb for packet @index of the batch, or NULL. */
 static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct nhca_tx *tx,
 				       u32 index, u32 bytes)
 {
@@ -41,16 +42,16 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, headroom);
-	/* the stack numbers them, from the identification of the first one */
+	/* 0: GSO sets the IPv4 identification, counting from that of the first packet */
 	nhca_push_headers(skb, tx->av, tx->sport, 0);
 	skb_pull(skb, skb->len);
 	return skb;
 }
 
 /*
- * What is behind a packet's headers, and the UDP header.
- * @p:   the headers, in @skb, with room for the rest behind them
- * @crc: the ICRC over them, if there is one
+ * Write the payload and the tail of a packet, and its UDP length and checksum.
+ * @p: the encoded headers in @skb, followed by room for the rest
+ * @crc: the ICRC over these headers, if the packet has one
  */
 static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struct nhca_iter *it,
 			    u8 *p, u32 crc)
@@ -77,7 +78,7 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 	return 0;
 }
 
-/* Hang a packet on the batch; the first one is it. */
+/* Add a packet to the batch. The skb of the first one is the batch. */
 static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 bytes)
 {
 	b->len += bytes;
@@ -93,7 +94,7 @@ static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 by
 	b->skb->truesize += skb->truesize;
 }
 
-/* A packet that does not come about; if it is the first one, the batch goes with it. */
+/* Drop a packet after an error. The skb of the first packet stays: it is freed with the batch. */
 static void nhca_linear_drop(const struct nhca_burst *b, struct sk_buff *skb)
 {
 	if (skb != b->skb)
@@ -151,6 +152,6 @@ void nhca_linear_seal(struct sk_buff *skb)
 {
 	if (skb_is_gso(skb))
 		skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
-	/* nothing is left to be done below */
+	/* all checksums are complete */
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to the net room: batches for netdevs that take no fragments.
- */
+/* Private to the net room: batches for netdevs that support no fragments. */
 #ifndef NHCA_NET_LINEAR_H
 #define NHCA_NET_LINEAR_H
 
@@ -14,29 +12,42 @@ struct nhca_tx;
 struct sk_buff;
 
 /**
- * nhca_linear_head - the skb that a batch's first packet will be
- * @dst: the way, which the skb takes over
- * @bytes: of that packet, behind its UDP header
- * Context: BH disabled.  Return: the skb, with headers of IP and UDP, or NULL.
+ * nhca_linear_head - allocate the skb of the first packet of a batch
+ * @tx:    the packet
+ * @dst:   the route; the skb takes over the reference
+ * @bytes: bytes of the packet after its UDP header
+ * Context: BH disabled.
+ * Return: the skb with IP and UDP headers; NULL without memory, then @dst is released.
  */
 struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst, u32 bytes);
 
 /**
- * nhca_linear_add - put a packet behind those of a batch, or make it the first
- * @it: its payload
- * The caller counts it.
- * Context: live section.  Return: 0, or as nhca_xmit(); then the batch has the packets it had.
+ * nhca_linear_add - add a packet to a batch of linear skbs
+ * @b:  the batch; the first packet uses its skb
+ * @tx: the packet
+ * @it: source of the payload
+ *
+ * The caller counts the packet.
+ * Context: live section.
+ * Return: 0, or an error as nhca_xmit(); after an error the batch is unchanged.
  */
 int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
- * nhca_linear_run - the same with packets that follow from the first of them, without an ICRC
- * @count: how many; there is room for them in the batch
- * Context: live section.  Return: how many were taken, perhaps none.
+ * nhca_linear_run - add a run of packets without an ICRC to a batch of linear skbs
+ * @b:     the batch
+ * @tx:    the first packet, as for nhca_burst_run()
+ * @count: number of packets, for which the batch has room
+ * Context: live section.
+ * Return: number of packets that were added, from 0 to @count.
  */
 u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count);
 
-/* a batch's skb leaves now; the fields of GSO are set if it has several packets */
+/**
+ * nhca_linear_seal - complete the skb of a batch before it is sent
+ * @skb: the skb; if it has several packets, its GSO fields are set
+ * Context: any.
+ */
 void nhca_linear_seal(struct sk_buff *skb);
 
 #endif /* NHCA_NET_LINEAR_H */
