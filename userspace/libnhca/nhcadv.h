@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * nhca direct verbs: channels, for RDMA that does not care about order ("rCxt datagrams").
- * nhcadv(7) is where to begin; Documentation/rcxt.rst says what goes over the wire.
+ * nhca direct verbs: channels, which are queue pairs whose packets may arrive in any order.
+ * nhcadv(7) is the introduction; Documentation/rcxt.rst describes the packets.
  *
- * A channel is a queue pair of type IBV_QPT_DRIVER without a peer: each work request names one.
- * Nothing is acknowledged and nothing sent again, unless the program does it: a transfer that
- * has lost a packet does not complete.
+ * A channel is a queue pair of type IBV_QPT_DRIVER.  It has no connection: each work request names
+ * its peer.  The kernel neither acknowledges nor retransmits packets.  If a packet is lost, the
+ * transfer does not complete until the program retransmits the packet.
  *
- * Functions that return int return 0 or an errno; those that return a pointer return NULL and set
- * errno.  EOPNOTSUPP: not an nhca device, not a channel, or a kernel driver without channels.
+ * Functions that return int return 0 or an errno.  Functions that return a pointer return NULL on
+ * error and set errno.  EOPNOTSUPP: not an nhca device, not a channel, or the kernel driver has no
+ * channels.
  *
- * Structs with a comp_mask: the bits say which members behind those of today's release mean
- * something.  There are none yet: it is 0.
+ * The bits of a comp_mask say which members of later releases are valid.  No bit is defined yet,
+ * so comp_mask is 0.
  */
 #ifndef NHCADV_H
 #define NHCADV_H
@@ -30,21 +31,21 @@ extern "C" {
 
 /* nhcadv_device_attr.caps */
 enum nhcadv_device_caps {
-	NHCADV_DEVICE_CHANNELS	= 1 << 0,	/* the kernel driver has channels */
-	NHCADV_DEVICE_FENCE	= 1 << 1,	/* and takes nhcadv_wr_fence() */
+	NHCADV_DEVICE_CHANNELS	= 1 << 0,	/* the device has channels */
+	NHCADV_DEVICE_FENCE	= 1 << 1,	/* the device supports nhcadv_wr_fence() */
 };
 
 /**
- * struct nhcadv_device_attr - what the device can do; limits are 0 without channels
+ * struct nhcadv_device_attr - capabilities of a device
  * @comp_mask: 0
- * @caps:      NHCADV_DEVICE_*
- * @max_packet: bytes in packet mode: payload of one frame
- * @max_frames: slots of a receive FIFO
- * @max_transfer: bytes of a transfer
- * @max_transfer_packets: packets of a transfer
- * @min_segment, @max_segment: bytes in a packet of a transfer, multiples of 4; how many fit the
- *             MTU is in struct nhcadv_channel_info
- * @max_rcxts: rCxts in one nhcadv_acquire_rcxts() or nhcadv_release_rcxts()
+ * @caps:      NHCADV_DEVICE_*; without NHCADV_DEVICE_CHANNELS all limits are 0
+ * @max_packet: maximum payload of nhcadv_wr_packet(), in bytes
+ * @max_frames: maximum number of slots of a receive FIFO
+ * @max_transfer: maximum size of a transfer, in bytes
+ * @max_transfer_packets: maximum number of packets of a transfer
+ * @min_segment, @max_segment: minimum and maximum payload of a packet of a transfer, in bytes,
+ *             multiples of 4.  The MTU may allow less: see nhcadv_channel_info.segment
+ * @max_rcxts: maximum number of rCxts in one nhcadv_acquire_rcxts() or nhcadv_release_rcxts()
  */
 struct nhcadv_device_attr {
 	uint64_t comp_mask;
@@ -59,8 +60,8 @@ struct nhcadv_device_attr {
 };
 
 /*
- * resource_type of the allocators of a parent domain: what memory is for.  Each is the memory of one ring,
- * of whole pages; see nhcadv(7).
+ * resource_type of the allocators of a parent domain: the queue that the memory is for.  Each
+ * allocation is the ring of one queue, in whole pages; see nhcadv(7).
  */
 #define NHCADV_RES_TYPE_SQ	((uint64_t)0x6e68 << 32 | 1)
 #define NHCADV_RES_TYPE_RQ	((uint64_t)0x6e68 << 32 | 2)
@@ -68,29 +69,44 @@ struct nhcadv_device_attr {
 #define NHCADV_RES_TYPE_SRQ	((uint64_t)0x6e68 << 32 | 4)
 #define NHCADV_RES_TYPE_WQ	((uint64_t)0x6e68 << 32 | 5)
 
-/* Is it a device of this provider? */
+/**
+ * nhcadv_is_supported - test whether a device is an nhca device
+ * @device: the device
+ */
 bool nhcadv_is_supported(struct ibv_device *device);
 
-/* @attr: comp_mask as the caller knows it, on return as the provider does */
+/**
+ * nhcadv_query_device - query the capabilities of a device
+ * @context: open device
+ * @attr: output
+ * Return: 0, or EOPNOTSUPP if the device is not an nhca device.
+ */
 int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *attr);
 
 /**
- * nhcadv_recover - packets and rCxts from before are of another time
- * @count: where the device's recovery count goes; may be NULL
+ * nhcadv_recover - invalidate all channels and rCxts of a device
+ * @context: open device
+ * @count: output: the new recovery count of the device; may be NULL
  *
- * All channels of the device, of whatever process, go to the error state (NHCADV_ERR_RECOVERED)
- * and have no rCxts any more.  EPERM without CAP_NET_ADMIN over the netdev's namespace.
+ * All channels of the device, of all processes, enter the error state (NHCADV_ERR_RECOVERED) and
+ * lose their rCxts.  The kernel drops packets to the old rCxts.
+ * Return: 0, or EPERM if the process lacks CAP_NET_ADMIN in the user namespace that owns the
+ * network namespace of the netdev, or EOPNOTSUPP.
  */
 int nhcadv_recover(struct ibv_context *context, uint32_t *count);
 
 /* ---- a channel ---- */
 
 /**
- * struct nhcadv_channel_init_attr - what a channel has beside queues
+ * struct nhcadv_channel_init_attr - attributes of a channel that other queue pairs do not have
  * @comp_mask: 0
- * @job:       job id, not 0: it belongs to the user who uses it first, as long as it is in use
- * @frames:    slots of the receive FIFO, of 2 KiB each; 0: none.  On return as granted
- * @quantum:   packets that may be sent before other channels have their turn; 0: the default
+ * @job:       job id, not 0.  The first user of a job id owns it as long as a channel or memory
+ *             on this host uses it
+ * @frames:    slots of the receive FIFO, of 2 KiB each; 0: no receive FIFO.  On return, the number
+ *             that was granted
+ * @quantum:   number of packets that the channel may send before the other channels have their
+ *             turn; 0: the default (64)
+ * @reserved:  0
  */
 struct nhcadv_channel_init_attr {
 	uint64_t comp_mask;
@@ -101,20 +117,23 @@ struct nhcadv_channel_init_attr {
 };
 
 /**
- * nhcadv_create_channel - make a channel that sends and receives at once
+ * nhcadv_create_channel - create a channel in the state IBV_QPS_RTS
+ * @context: open device
  * @attr_ex: qp_type IBV_QPT_DRIVER; comp_mask IBV_QP_INIT_ATTR_PD, without send_ops_flags; no
- *           SRQ; cap.max_recv_* 0.  cap.max_inline_data is for packet mode.  On return cap is
- *           what was granted
- * @attr:    the rest
+ *           SRQ; cap.max_recv_* 0.  cap.max_send_sge and cap.max_inline_data are for
+ *           nhcadv_wr_packet() only.  On return, cap has the values that were granted
+ * @attr:    attributes that only channels have
  *
- * The queue pair is an extended one: ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, whatever it
- * is doing.  EPERM: the job is another user's.
+ * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, even
+ * if transfers are not complete.
+ * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
+ * EINVAL, or ENOMEM (also if the rings exceed RLIMIT_MEMLOCK).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,
 				     struct nhcadv_channel_init_attr *attr);
 
-/* nhcadv_modify_channel(): what is to be changed */
+/* attr_mask of nhcadv_modify_channel(): the attributes to change */
 enum nhcadv_channel_attr_mask {
 	NHCADV_CHANNEL_RECV_THRESHOLD	= 1 << 0,
 	NHCADV_CHANNEL_SEND_THRESHOLD	= 1 << 1,
@@ -122,10 +141,11 @@ enum nhcadv_channel_attr_mask {
 };
 
 /**
- * struct nhcadv_channel_attr - what can be changed in a channel
- * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ is a solicited
- *        one: ibv_req_notify_cq() with solicited_only makes an event of that.  1 at the
- *        beginning; 0: none is, but those of packets that were sent with IBV_SEND_SOLICITED
+ * struct nhcadv_channel_attr - attributes of a channel that can change
+ * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
+ *        (send) CQ is solicited: it raises an event on a CQ that ibv_req_notify_cq() armed with
+ *        solicited_only.  Default: 1.  0: no completion is solicited, except those that failed and
+ *        those of packets that the peer sent with IBV_SEND_SOLICITED
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -134,46 +154,55 @@ struct nhcadv_channel_attr {
 	uint32_t quantum;
 };
 
-/* @attr_mask: NHCADV_CHANNEL_*; EINVAL for others */
+/**
+ * nhcadv_modify_channel - change attributes of a channel
+ * @qp: the channel
+ * @attr: the new values
+ * @attr_mask: NHCADV_CHANNEL_*: the members of @attr to apply
+ * Return: 0, EOPNOTSUPP, or EINVAL (@attr_mask has an unknown bit).
+ */
 int nhcadv_modify_channel(struct ibv_qp *qp, const struct nhcadv_channel_attr *attr,
 			  uint32_t attr_mask);
 
 /* nhcadv_channel_info.reason: why a channel is in the error state */
 enum nhcadv_channel_error {
 	NHCADV_ERR_NONE		= 0,
-	NHCADV_ERR_MODIFIED	= 1,	/* ibv_modify_qp() */
-	NHCADV_ERR_RING		= 2,	/* the send FIFO's indices are not what they can be */
-	NHCADV_ERR_WQE		= 3,	/* a work request that cannot be */
-	NHCADV_ERR_LOCAL_PVO	= 4,	/* a local PVO or lkey that does not open the bytes */
-	NHCADV_ERR_RECOVERED	= 5,	/* nhcadv_recover(): create and acquire anew */
-	NHCADV_ERR_DEVICE	= 6,	/* the network device has gone */
+	NHCADV_ERR_MODIFIED	= 1,	/* ibv_modify_qp() changed the state */
+	NHCADV_ERR_RING		= 2,	/* the indices of the send FIFO are invalid */
+	NHCADV_ERR_WQE		= 3,	/* a work request was malformed */
+	NHCADV_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key gave no access to the bytes */
+	NHCADV_ERR_RECOVERED	= 5,	/* nhcadv_recover(): create another channel */
+	NHCADV_ERR_DEVICE	= 6,	/* the netdev was removed */
 };
 
 /**
- * enum nhcadv_channel_counter - nhcadv_channel_info.counters; NHCADV_DROP_*: packets that were
- * dropped, and why
- * @NHCADV_DROP_FIFO:     packet mode, status: the receive FIFO is full, or there is none
+ * enum nhcadv_channel_counter - indices of nhcadv_channel_info.counters
+ * @NHCADV_SENT_PACKETS, @NHCADV_SENT_BYTES: packets sent, and bytes of their payload
+ * @NHCADV_RECEIVED_PACKETS, @NHCADV_RECEIVED_BYTES: packets received, and bytes of their payload
+ * @NHCADV_DROP_FIFO:     the receive FIFO is full, or the channel has none
  * @NHCADV_DROP_CQ:       a CQ is full
- * @NHCADV_DROP_KEY:      wrong channel key
- * @NHCADV_DROP_JOB:      another job
- * @NHCADV_DROP_NO_RCXT:  no such rCxt, or not the channel's
- * @NHCADV_DROP_RCXT_KEY: the rCxt has changed hands, or the device has recovered
- * @NHCADV_DROP_STALE:    tid lower, or cancelled
- * @NHCADV_DROP_DUPLICATE: the packet has come before, or the transfer is complete
- * @NHCADV_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
+ * @NHCADV_DROP_KEY:      the channel key is wrong
+ * @NHCADV_DROP_JOB:      the packet belongs to another job
+ * @NHCADV_DROP_NO_RCXT:  the rCxt does not exist, or belongs to another channel
+ * @NHCADV_DROP_RCXT_KEY: the rCxt was released since, or the device has recovered
+ * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or was cancelled
+ * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
+ * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
  * @NHCADV_DROP_BUSY:     the rCxt is in use
- * @NHCADV_DROP_UNSOLICITED: payload of a read, or a notice, without an outstanding request
- * @NHCADV_DROP_MISMATCH: not of the transfer that its tid began
- * @NHCADV_DROP_NO_MEMORY: for the state of the transfer
+ * @NHCADV_DROP_UNSOLICITED: payload of a read, or a completion notice, without a pending request
+ * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
+ * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer
  * @NHCADV_DROP_PVO_KEY:  PVO: no job memory has this key
- * @NHCADV_DROP_PVO_JOB:  PVO: another job's
- * @NHCADV_DROP_PVO_RANGE: PVO: beyond its ends
- * @NHCADV_DROP_PVO_ACCESS: PVO: access that was not granted
+ * @NHCADV_DROP_PVO_JOB:  PVO: the memory belongs to another job
+ * @NHCADV_DROP_PVO_RANGE: PVO: the range is not within the memory
+ * @NHCADV_DROP_PVO_ACCESS: PVO: the memory does not allow this access
  * @NHCADV_DROP_PVO_PAGE: PVO: the memory is being deregistered
  * @NHCADV_DROP_ERROR:    the channel is in the error state
- * @NHCADV_DROP_SEGMENT:  a read request for packets that are too long for this device
- * @NHCADV_FENCED:        transfers that a fence of a peer cancelled: nhcadv_wr_fence()
- * @NHCADV_CHALLENGED:    read requests and probes without a good token
+ * @NHCADV_DROP_SEGMENT:  a read request for packets that are too long for the MTU of this device
+ * @NHCADV_FENCED:        transfers that a fence of a peer cancelled; see nhcadv_wr_fence()
+ * @NHCADV_CHALLENGED:    read requests and probes from an address that was not verified
+ *
+ * NHCADV_DROP_* count dropped packets by reason.
  */
 enum nhcadv_channel_counter {
 	NHCADV_SENT_PACKETS,
@@ -207,22 +236,24 @@ enum nhcadv_channel_counter {
 #define NHCADV_CHANNEL_COUNTERS	32
 
 /**
- * struct nhcadv_channel_info - a channel as it is now
+ * struct nhcadv_channel_info - current state of a channel
  * @comp_mask: 0
- * @key:     the channel's: a peer needs it, and the channel's qp_num
+ * @key:     key of the channel; a peer needs it and the qp_num to send to the channel
  * @state:   IBV_QPS_RTS or IBV_QPS_ERR
- * @reason:  enum nhcadv_channel_error; IBV_EVENT_QP_FATAL told of it, but for NHCADV_ERR_MODIFIED
+ * @reason:  enum nhcadv_channel_error.  IBV_EVENT_QP_FATAL reports the error state, except for
+ *           NHCADV_ERR_MODIFIED
  * @job:     job id
  * @frames:  slots of the receive FIFO
- * @rcxts:   that the channel has
- * @segment: bytes that a packet of a transfer can have at most on this device, with its MTU of now
+ * @rcxts:   number of rCxts that the channel has acquired
+ * @segment: maximum payload of a packet of a transfer, in bytes, with the current MTU
  * @recv_threshold, @send_threshold, @quantum: see struct nhcadv_channel_attr
- * @recoveries: recovery count of the device; its start is random
- * @violation: the last violation of memory protection: NHCADV_DROP_PVO_*; 0: none, or
- *           NHCADV_ERR_LOCAL_PVO.  IBV_EVENT_QP_ACCESS_ERR tells of the first after each query
- * @violation_channel: the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: of the transfer, at this end
- * @counters: by enum nhcadv_channel_counter; what the kernel does not know is 0
+ * @recoveries: recovery count of the device; its first value is random
+ * @violation: the last violation of memory protection by a peer: NHCADV_DROP_PVO_*; 0: none.
+ *           IBV_EVENT_QP_ACCESS_ERR reports only the first violation after each query
+ * @violation_channel: QP number of the peer's channel
+ * @violation_rcxt, @violation_tid, @violation_pvo: rCxt, tid and PVO at this end
+ * @counters: indexed by enum nhcadv_channel_counter; counters that the kernel driver does not have
+ *           are 0
  */
 struct nhcadv_channel_info {
 	uint64_t comp_mask;
@@ -245,31 +276,44 @@ struct nhcadv_channel_info {
 	uint64_t counters[NHCADV_CHANNEL_COUNTERS];
 };
 
-/* @info: comp_mask as the caller knows it, on return as the provider does */
+/**
+ * nhcadv_query_channel - query the state of a channel
+ * @qp: the channel
+ * @info: output
+ */
 int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info);
 
 /**
- * nhcadv_acquire_rcxts - rCxts for the channel, all of them or none
- * @ids:   where their ids go: opaque; the peer has them as they are
+ * nhcadv_acquire_rcxts - acquire rCxts for a channel, all or none
+ * @qp:    the channel
+ * @ids:   output: opaque ids, which the program sends to its peers unchanged
  * @count: 1 to nhcadv_device_attr.max_rcxts
- * The first tid on each is 1 or more.  ENOSPC: the device has no more; EIO: channel in error.
+ *
+ * The first transfer of an rCxt has a tid of 1 or more.
+ * Return: 0, ENOSPC (the pool of the device has too few free rCxts), EDQUOT (the user would have
+ * more than half of the pool), EIO (the channel is in the error state), EINVAL, or EOPNOTSUPP.
  */
 int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
 
 /**
- * nhcadv_release_rcxts - give rCxts back, all of them or none, whatever they are doing
- * No byte lands by them when it returns.  ENOENT: one of them is not the channel's.
+ * nhcadv_release_rcxts - release rCxts, all or none, even if their transfers are not complete
+ * @qp:    the channel
+ * @ids:   ids of the rCxts
+ * @count: 1 to nhcadv_device_attr.max_rcxts
+ *
+ * When the call returns, the kernel neither places nor sends bytes for these rCxts.
+ * Return: 0, ENOENT (an id does not belong to the channel), EINVAL, or EOPNOTSUPP.
  */
 int nhcadv_release_rcxts(struct ibv_qp *qp, const uint64_t *ids, uint32_t count);
 
 /* ---- memory of a job ---- */
 
 /**
- * struct nhcadv_job_mem - a handle on memory that is registered for a job
- * @context: the device that the handle is of
- * @pvo:     protocol virtual offset of the first byte: that of byte n is @pvo + n
- * @length:  bytes
- * @job:     whose
+ * struct nhcadv_job_mem - a handle of memory that is registered for a job
+ * @context: device of the handle
+ * @pvo:     protocol virtual offset of the first byte; byte n has @pvo + n
+ * @length:  length of the memory in bytes
+ * @job:     job id
  */
 struct nhcadv_job_mem {
 	struct ibv_context *context;
@@ -279,32 +323,48 @@ struct nhcadv_job_mem {
 };
 
 /**
- * nhcadv_reg_job_mem - open memory of this process to a job's channels, on all nhca devices of
- * the host in this network namespace
- * @access: IBV_ACCESS_LOCAL_WRITE, to read into; _REMOTE_READ; _REMOTE_WRITE, which wants LOCAL_WRITE
- * Writing from it always goes.  EPERM: the job is another user's.
+ * nhcadv_reg_job_mem - register memory of this process for a job
+ * @context: device of the handle; the memory is registered for all nhca devices of the host in
+ *          this network namespace
+ * @job:    job id
+ * @addr, @length: the range, in bytes
+ * @access: IBV_ACCESS_LOCAL_WRITE: channels of the job may place data of their reads in the memory;
+ *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
+ *          of the job may always send writes from the memory
+ * Return: a handle, or NULL with errno EPERM (the job belongs to another user), EINVAL, EFAULT,
+ * ENOMEM (also if the range exceeds RLIMIT_MEMLOCK), or EOPNOTSUPP.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
 					  size_t length, unsigned int access);
 
 /**
- * nhcadv_open_job_mem - another handle on registered memory, through this device
- * @pvo: of the first byte
- * The memory stays registered until its last handle has gone, with whatever device, or process.
- * ENOENT: the job has no such memory.
+ * nhcadv_open_job_mem - open another handle of registered memory
+ * @context: device of the new handle
+ * @job: job id
+ * @pvo: PVO of the first byte of the memory
+ *
+ * The memory stays registered until the last handle is closed.  Removal of a device, and the end
+ * of a process, close their handles.
+ * Return: a handle, or NULL with errno; ENOENT: the job has no memory that begins at @pvo.
  */
 struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t job, uint64_t pvo);
 
-/* Close a handle.  Returns, when it was the last, after the last byte has moved. */
+/**
+ * nhcadv_dereg_job_mem - close a handle
+ * @mem: the handle
+ *
+ * If it was the last handle, no byte moves in or out of the memory when the call returns.
+ * Return: 0 or an errno.
+ */
 int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem);
 
 /* ---- posting, between ibv_wr_start() and ibv_wr_complete() ---- */
 
 /**
- * struct nhcadv_peer - a channel to talk to
- * @ah:  address handle of its host, of the PD of the channel that sends
- * @qpn: its qp_num
- * @key: its nhcadv_channel_info.key
+ * struct nhcadv_peer - the channel at the other end
+ * @ah:  address handle of the peer's host, from the PD of the channel that sends
+ * @qpn: qp_num of the peer's channel
+ * @key: nhcadv_channel_info.key of the peer's channel
  */
 struct nhcadv_peer {
 	struct ibv_ah *ah;
@@ -312,24 +372,24 @@ struct nhcadv_peer {
 	uint64_t key;
 };
 
-/* nhcadv_transfer.notify: whose CQ is told when all bytes are in place */
+/* nhcadv_transfer.notify: the ends that get a completion when all bytes are in place */
 enum nhcadv_notify {
-	NHCADV_NOTIFY_INITIATOR	= 1 << 0,	/* who posts the work request: also for reads */
-	NHCADV_NOTIFY_TARGET	= 1 << 1,
+	NHCADV_NOTIFY_INITIATOR	= 1 << 0,	/* the end that posts, also for reads */
+	NHCADV_NOTIFY_TARGET	= 1 << 1,	/* the peer */
 };
 
 /**
  * struct nhcadv_transfer - one write or read, from one contiguous range to another
- * @local_rcxt:  of the channel that posts: waits for the notice, takes the payload of a read
- * @remote_rcxt: of the peer
- * @local_pvo:   write: where the bytes are; read: where they go
- * @remote_pvo:  the same at the peer
- * @cookie:      for the peer's program, with the peer's completion
- * @tid:         higher than any before on both rCxts
- * @total:       bytes; 0 is a transfer, too
- * @segment:     bytes in each packet but the last, a multiple of 4; at most
- *               nhcadv_channel_info.segment of both sides.  0: that of this side, in which
- *               case nothing of the transfer can be sent again or probed
+ * @local_rcxt:  rCxt of the channel that posts
+ * @remote_rcxt: rCxt of the peer
+ * @local_pvo:   PVO of the first byte on this host: source of a write, destination of a read
+ * @remote_pvo:  PVO of the first byte on the host of the peer
+ * @cookie:      a value that the peer gets in its completion
+ * @tid:         not 0, and higher than the tid of all earlier transfers of both rCxts
+ * @total:       bytes of the transfer; a transfer of 0 bytes has completions like any other
+ * @segment:     payload of each packet in bytes, a multiple of 4; only the last packet may have
+ *               less.  At most nhcadv_channel_info.segment of both ends.  0: the value of this
+ *               end; such a transfer can be neither retransmitted nor probed
  * @notify:      NHCADV_NOTIFY_*
  */
 struct nhcadv_transfer {
@@ -345,12 +405,15 @@ struct nhcadv_transfer {
 };
 
 /**
- * struct nhcadv_qp_ex - a channel, for posting
+ * struct nhcadv_qp_ex - a channel, for posting work requests
+ * @comp_mask: 0
  *
- * ibv_qp_ex.wr_id and .wr_flags go with each request.  IBV_SEND_SIGNALED asks for the completion
- * NHCADV_WC_LOCAL, IBV_SEND_SOLICITED, of packets, for an event at the peer; other flags are
- * refused.  What is wrong with a request is returned by ibv_wr_complete(): EINVAL, or ENOMEM if
- * the send FIFO is full: its slots are free again when the work request is done, silent or not.
+ * Each member is called by the nhcadv_wr_*() of its name.  A work request uses ibv_qp_ex.wr_id
+ * and ibv_qp_ex.wr_flags.  IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.
+ * IBV_SEND_SOLICITED, only for nhcadv_wr_packet(), makes the completion at the peer a solicited
+ * one.  Other flags are invalid.  ibv_wr_complete() returns the first error, and then posts none of
+ * the work requests: EINVAL, ENOMEM (the send FIFO has too few free slots), or EOPNOTSUPP.  A slot
+ * is free again when its work request and all earlier ones are done, signaled or not.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -365,17 +428,21 @@ struct nhcadv_qp_ex {
 	void (*wr_cancel)(struct nhcadv_qp_ex *qp, uint64_t local_rcxt, uint32_t tid);
 	void (*wr_probe)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			 const struct nhcadv_transfer *transfer, uint32_t offset);
-	/* NHCADV_DEVICE_FENCE */
 	void (*wr_fence)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			 uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
 };
 
-/* NULL, EOPNOTSUPP: not a channel */
+/**
+ * nhcadv_qp_ex_from_ibv_qp_ex - convert a channel to the type that nhcadv_wr_*() take
+ * @qp: the channel
+ * Return: the converted pointer, or NULL with errno EOPNOTSUPP if @qp is not a channel.
+ */
 struct nhcadv_qp_ex *nhcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 
 /*
- * A packet into the peer's receive FIFO.  Its bytes, at most nhcadv_device_attr.max_packet:
- * ibv_wr_set_sge*(), ibv_wr_set_inline_data*(), or neither for none.
+ * Send a packet to the receive FIFO of the peer.  ibv_wr_set_sge*() or ibv_wr_set_inline_data*()
+ * set its payload, at most nhcadv_device_attr.max_packet bytes and at most
+ * nhcadv_channel_info.segment bytes.  Without one of them the packet is empty.
  */
 static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				    uint64_t cookie)
@@ -383,7 +450,10 @@ static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv
 	qp->wr_packet(qp, peer, cookie);
 }
 
-/* Write: the work request is done when its last packet has been sent. */
+/*
+ * Write.  The work request is done when its last packet has been sent.  With
+ * NHCADV_NOTIFY_INITIATOR, packets refer to the memory, which must not change before NHCADV_WC_WRITE.
+ */
 static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   const struct nhcadv_transfer *transfer)
 {
@@ -391,9 +461,10 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Retransmit a part of a write, with the same tid and all else the same: @length bytes from
- * @offset on, which is a multiple of the segment; whole packets, or up to the end.  The transfer
- * is one with NHCADV_NOTIFY_INITIATOR; its completion has the wr_id of nhcadv_wr_write().
+ * Retransmit @length bytes of a write from @offset on.  @transfer is the one of the write, with
+ * NHCADV_NOTIFY_INITIATOR.  @offset is a multiple of the segment.  @length is a multiple of the
+ * segment, or extends to the end of the transfer.  The completion NHCADV_WC_WRITE has the wr_id of
+ * nhcadv_wr_write().
  */
 static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				     const struct nhcadv_transfer *transfer, uint32_t offset,
@@ -402,7 +473,10 @@ static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nh
 	qp->wr_retransmit(qp, peer, transfer, offset, length);
 }
 
-/* Read: the work request is done when the request has been sent. */
+/*
+ * Read.  The work request is done when the read request has been sent.  The peer challenges an
+ * address that it has not verified in the last 256 to 512 seconds, which takes one more round trip.
+ */
 static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				  const struct nhcadv_transfer *transfer)
 {
@@ -410,8 +484,9 @@ static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_p
 }
 
 /*
- * When it is done, no byte of the rCxt's transfer lands here or leaves any more if its tid is
- * @tid or lower, now and in the future, and it does not complete.
+ * Cancel the transfer of @local_rcxt at this end, if its tid is @tid or lower.  When the work
+ * request is done, the kernel neither places nor sends bytes of the transfer, and the transfer will
+ * not complete.  Later transfers of the rCxt with such a tid are refused.
  */
 static inline void nhcadv_wr_cancel(struct nhcadv_qp_ex *qp, uint64_t local_rcxt, uint32_t tid)
 {
@@ -419,8 +494,9 @@ static inline void nhcadv_wr_cancel(struct nhcadv_qp_ex *qp, uint64_t local_rcxt
 }
 
 /*
- * Ask the peer's rCxt which packets of a transfer have come, from the one at @offset on, a
- * multiple of the segment.  The answer is a frame NHCADV_FRAME_STATUS, unless a packet is lost.
+ * Ask the rCxt of the peer which packets of @transfer it has received, from the packet at @offset
+ * on, a multiple of the segment.  The answer is a frame NHCADV_FRAME_STATUS.  The probe or its
+ * answer may be lost.
  */
 static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   const struct nhcadv_transfer *transfer, uint32_t offset)
@@ -429,13 +505,15 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Cancel a transfer at the peer, without its program: whatever of @tid or lower comes to its
- * @remote_rcxt after the answer is dropped there.  The answer is a frame NHCADV_FRAME_STATUS of
- * @local_rcxt, with the request's wr_id as its cookie: NHCADV_TRANSFER_FENCED, or
- * NHCADV_TRANSFER_COMPLETE if the transfer of @tid was complete before.  There is no answer if a packet
- * is lost, if bytes of the transfer are being copied at that moment, if the peer's own channel uses
- * the rCxt, or if the rCxt has seen a higher tid: fence again, for some time.
- * Only with NHCADV_DEVICE_FENCE at both ends; else EOPNOTSUPP here, and no answer.
+ * Cancel a transfer at the peer.  The peer's kernel executes the fence; the program there need not
+ * run.  After that the peer drops packets to @remote_rcxt whose tid is @tid or lower.  The answer
+ * is a frame NHCADV_FRAME_STATUS of @local_rcxt, whose cookie is the wr_id of the fence.  It says
+ * NHCADV_TRANSFER_FENCED, or NHCADV_TRANSFER_COMPLETE if the transfer was complete before.
+ *
+ * The peer does not answer if a packet was lost, if it is copying payload of the transfer at that
+ * moment, if its own channel writes or reads with that rCxt, or if the rCxt has had a higher tid.
+ * Post the fence again after a round trip.  Both ends need NHCADV_DEVICE_FENCE.  Without it,
+ * ibv_wr_complete() here returns EOPNOTSUPP, and a peer does not answer.
  */
 static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
@@ -455,12 +533,12 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * @NHCADV_WC_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
- * wr_id is that of the work request on the send CQ, the peer's cookie on the receive CQ.  A
- * transfer that is refused or lost has no completion.
+ * On the send CQ, wr_id is the one of the work request.  On the receive CQ, it is the cookie of the
+ * peer.  A transfer that was refused, or that has lost a packet, has no completion.
  *
- * ibv_poll_cq() gives, beside that: byte_len, qp_num, src_qp (the peer's channel), and in
- * ibv_wc.invalidated_rkey the frame's index (NHCADV_WC_FRAME) or the tid (the others).
- * The rCxt is for extended CQs alone.
+ * ibv_poll_cq() also returns byte_len, qp_num, src_qp (QP number of the peer's channel), and in
+ * ibv_wc.invalidated_rkey the index of the frame (NHCADV_WC_FRAME) or the tid (other kinds).
+ * Only an extended CQ returns the rCxt.
  */
 enum nhcadv_wc_kind {
 	NHCADV_WC_LOCAL	= 0xc0,
@@ -472,9 +550,12 @@ enum nhcadv_wc_kind {
 };
 
 /**
- * struct nhcadv_cq - an extended CQ, for what only completions of channels have
- * Any CQ of ibv_create_cq_ex(), whatever its wc_flags.  Between ibv_start_poll() and
- * ibv_end_poll(), for the current completion; 0 if it has none of that.
+ * struct nhcadv_cq - an extended CQ, for values that only completions of channels have
+ * @comp_mask: 0
+ *
+ * Each member is called by the nhcadv_wc_read_*() of its name, which reads a value of the current
+ * completion.  Call it between ibv_start_poll() and ibv_end_poll().  It returns 0 if the completion
+ * does not have the value.
  */
 struct nhcadv_cq {
 	uint64_t comp_mask;
@@ -485,7 +566,11 @@ struct nhcadv_cq {
 	enum nhcadv_wc_kind (*wc_read_kind)(struct nhcadv_cq *cq);
 };
 
-/* NULL, EOPNOTSUPP: not of an nhca device */
+/**
+ * nhcadv_cq_from_ibv_cq_ex - convert a CQ to the type that nhcadv_wc_read_*() take
+ * @cq: a CQ of ibv_create_cq_ex(), with any wc_flags
+ * Return: the converted pointer, or NULL with errno EOPNOTSUPP (not a CQ of an nhca device).
+ */
 struct nhcadv_cq *nhcadv_cq_from_ibv_cq_ex(struct ibv_cq_ex *cq);
 
 static inline enum nhcadv_wc_kind nhcadv_wc_read_kind(struct nhcadv_cq *cq)
@@ -493,7 +578,7 @@ static inline enum nhcadv_wc_kind nhcadv_wc_read_kind(struct nhcadv_cq *cq)
 	return cq->wc_read_kind(cq);
 }
 
-/* The rCxt of this side */
+/* The rCxt of this end */
 static inline uint64_t nhcadv_wc_read_rcxt(struct nhcadv_cq *cq)
 {
 	return cq->wc_read_rcxt(cq);
@@ -504,13 +589,13 @@ static inline uint32_t nhcadv_wc_read_tid(struct nhcadv_cq *cq)
 	return cq->wc_read_tid(cq);
 }
 
-/* For nhcadv_frame(); any uint32_t may be one */
+/* The index for nhcadv_frame(); any uint32_t may be a valid index */
 static inline uint32_t nhcadv_wc_read_frame(struct nhcadv_cq *cq)
 {
 	return cq->wc_read_frame(cq);
 }
 
-/* The peer's channel */
+/* The QP number of the peer's channel */
 static inline uint32_t nhcadv_wc_read_src_channel(struct nhcadv_cq *cq)
 {
 	return cq->wc_read_src_channel(cq);
@@ -520,35 +605,36 @@ static inline uint32_t nhcadv_wc_read_src_channel(struct nhcadv_cq *cq)
 
 /* nhcadv_frame.kind */
 enum nhcadv_frame_kind {
-	NHCADV_FRAME_PACKET	= 1,
-	NHCADV_FRAME_STATUS	= 2,	/* what came of nhcadv_wr_probe() or nhcadv_wr_fence() */
+	NHCADV_FRAME_PACKET	= 1,	/* a packet of nhcadv_wr_packet() */
+	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
 };
 
-/* nhcadv_frame.status: a transfer, at the rCxt that was probed */
+/* nhcadv_frame.status: state of the transfer at the rCxt that was probed */
 enum nhcadv_transfer_status {
-	NHCADV_TRANSFER_COMPLETE	= 0,	/* is complete */
-	NHCADV_TRANSFER_PARTIAL	= 1,	/* is not: data is a bitmap, see nhcadv_frame_has() */
-	NHCADV_TRANSFER_NONE	= 2,	/* nothing of it has come, or the rCxt has another */
-	NHCADV_TRANSFER_PROT_ERR = 3,	/* was refused, and will not be complete */
-	NHCADV_TRANSFER_FENCED	= 4,	/* was cancelled by nhcadv_wr_fence(): no byte of it lands */
+	NHCADV_TRANSFER_COMPLETE	= 0,	/* all bytes are in place */
+	NHCADV_TRANSFER_PARTIAL	= 1,	/* packets are missing: see nhcadv_frame_has() */
+	NHCADV_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
+	NHCADV_TRANSFER_PROT_ERR = 3,	/* refused by memory protection; will not complete */
+	NHCADV_TRANSFER_FENCED	= 4,	/* cancelled by nhcadv_wr_fence(); places no more bytes */
 };
 
 #define NHCADV_FRAME_DATA	1984
 
 /**
  * struct nhcadv_frame - a frame in the receive FIFO
- * @seq:     the provider's
+ * @seq:     reserved for the provider
  * @kind:    enum nhcadv_frame_kind
- * @status:  NHCADV_FRAME_STATUS: enum nhcadv_transfer_status
+ * @status:  status: enum nhcadv_transfer_status
  * @length:  bytes of @data
- * @src_key: key of the peer's channel; NHCADV_FRAME_STATUS: its lower 32 bits
- * @src_rcxt, @rcxt: NHCADV_FRAME_STATUS: of the peer, which was probed, and of this side
- * @tid, @total, @segment: NHCADV_FRAME_STATUS: of the transfer
- * @offset:  NHCADV_FRAME_STATUS: of the first packet that @data is about
- * @cookie:  the peer's; NHCADV_FRAME_STATUS: the probe's
- * @received: NHCADV_FRAME_STATUS: packets of the transfer that were received
- * @src_channel: the peer's channel
- * @data:    payload, or the bitmap
+ * @src_key: key of the peer's channel; in a status, its lower 32 bits
+ * @src_rcxt: status: rCxt of the peer, which was probed or fenced
+ * @rcxt:    status: rCxt of this channel
+ * @tid, @total, @segment: status: the transfer, as the probe named it
+ * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes
+ * @cookie:  cookie of the packet; in a status, that of the probe, or the wr_id of the fence
+ * @received: status: number of packets of the transfer that the peer has received
+ * @src_channel: QP number of the peer's channel
+ * @data:    payload; in a status, a bitmap of packets
  */
 struct nhcadv_frame {
 	uint32_t seq;
@@ -570,24 +656,30 @@ struct nhcadv_frame {
 };
 
 /**
- * nhcadv_frame - look at a frame, in place
- * @index: as the completion NHCADV_WC_FRAME has it
- * The frame stays as it is until it is released, and is not to be looked at after that.  NULL:
- * there is none of that index.
+ * nhcadv_frame - get a pointer to a frame in the receive FIFO
+ * @qp: the channel
+ * @index: index of the frame, from its completion NHCADV_WC_FRAME
+ *
+ * The frame does not change until it is released.  The pointer is invalid after that.
+ * Return: the frame, or NULL if the FIFO has no frame with this index.
  */
 const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);
 
 /**
- * nhcadv_release_frame - give a frame's slot back
- * In any order, from any thread; the adapter gets slots back in the order that they were filled,
- * so that one frame that is kept keeps all that come behind it.  EINVAL: there is none of that
- * index, or it is released already.
+ * nhcadv_release_frame - release a frame, so that the kernel can fill its slot again
+ * @qp: the channel
+ * @index: index of the frame
+ *
+ * Any thread may release frames, in any order.  The kernel reuses the slots in the order in which
+ * it filled them: a frame that is not released blocks the slots that were filled after it.
+ * Return: 0, or EINVAL if the FIFO has no frame with this index, or it has been released already.
  */
 int nhcadv_release_frame(struct ibv_qp *qp, uint32_t index);
 
 /*
- * NHCADV_FRAME_STATUS: has packet number @packet of the transfer come, as far as this frame tells?
- * A frame tells of packets from @offset / @segment on, 8 * @length of them at most.
+ * True if this status says that packet number @packet of the transfer has arrived.  The bitmap
+ * describes 8 * length packets, beginning with packet offset / segment.  For other packets the
+ * function returns false, unless the transfer is complete.
  */
 static inline bool nhcadv_frame_has(const struct nhcadv_frame *frame, uint32_t packet)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * nhca direct verbs: reliable messages over channels.  nhcadv_msg(7) is where to begin.
+ * nhca direct verbs: reliable messages over channels.  nhcadv_msg(7) is the introduction.
  *
- * A channel moves a transfer at most once, in any order, or loses it.  Here is what an MPI or a
- * storage layer calls: writes, reads of any length and small sends to a peer, each of which
- * completes exactly once, whatever the network drops, doubles or reorders, and over as many paths
- * as there are.
+ * A channel delivers each transfer at most once, and may lose it.  The messages of this header are
+ * reliable: each completes exactly once, even if the network drops, duplicates or reorders packets.
+ * A message is a write or a read of any length, or a small send.  The library distributes messages
+ * over all paths to a peer.
  *
- * Functions that return int return 0 or an errno; those that return a pointer return NULL and set
- * errno.  All of them may be called from any thread: an endpoint has one lock.  No thread is
- * started: things move on in nhcadv_msg_poll() and nhcadv_msg_wait().
+ * Functions that return int return 0 or an errno, unless their description says otherwise.
+ * Functions that return a pointer return NULL on error and set errno.  Any thread may call any
+ * function: they take the one lock of the endpoint.  The library starts no thread.  It makes
+ * progress in nhcadv_msg_poll() and nhcadv_msg_wait().
  */
 #ifndef NHCADV_MSG_H
 #define NHCADV_MSG_H
@@ -28,15 +29,18 @@ extern "C" {
 struct nhcadv_msg_ep;
 struct nhcadv_msg_peer;
 
-/* bytes of nhcadv_msg_send() at most: they fit a packet with the least MTU of IPv6, 1280 bytes */
+/* Maximum bytes of nhcadv_msg_send(): a packet fits the minimum MTU of IPv6, 1280 bytes. */
 #define NHCADV_MSG_MAX_SEND	1024
+/* Maximum paths of an endpoint */
 #define NHCADV_MSG_MAX_PATHS	8
+/* Maximum bytes of an address of nhcadv_msg_ep_address() */
 #define NHCADV_MSG_MAX_ADDRESS	512
 
 /**
- * struct nhcadv_msg_path - one way into the network
- * @context:   open device; stays open as long as the endpoint is
- * @gid_index: of its port 1: the address to send from
+ * struct nhcadv_msg_path - a device and the address to send from
+ * @context:   open device; the program keeps it open until it destroys the endpoint
+ * @gid_index: index of a GID of port 1: the address to send from
+ * @reserved:  0
  */
 struct nhcadv_msg_path {
 	struct ibv_context *context;
@@ -45,19 +49,22 @@ struct nhcadv_msg_path {
 };
 
 /**
- * struct nhcadv_msg_ep_attr - what an endpoint is made of; 0 is the default for all but @paths
- * and @job
+ * struct nhcadv_msg_ep_attr - attributes of an endpoint
  * @comp_mask: 0
- * @paths:     devices, or one device several times; at both ends the first talks to the first
- *             and so on; the shorter list is gone through again
+ * @paths:     the paths; a device may appear several times.  Path n of one endpoint talks to path n
+ *             of the other.  If one list is shorter, it repeats
  * @num_paths: 1 to NHCADV_MSG_MAX_PATHS
- * @job:       job id
- * @lanes:     transfers that may be under way to a peer over a path; 1 to 128 (64).  Each takes
- *             an rCxt at both ends; an idle peer has 4
- * @packets:   of a transfer; 1 to 256 (64): longer messages are cut
- * @frames:    slots of each receive FIFO (1024)
- * @queue:     messages of nhcadv_msg_send() that wait in either direction, for each peer (1024)
- * @dead_ms:   a path that owes an answer that long is dead (500)
+ * @job:       job id, not 0, the same at both ends
+ * @lanes:     maximum number of transfers in flight to a peer on a path, 1 to 128 (64).  Each takes
+ *             an rCxt at both ends.  An idle connection keeps rCxts for 4 transfers in each
+ *             direction
+ * @packets:   maximum number of packets of a transfer, 1 to 256 (64)
+ * @frames:    slots of the receive FIFO of each path (1024)
+ * @queue:     maximum number of waiting sends, for each peer and direction (1024)
+ * @dead_ms:   milliseconds without an answer after which a path is dead (500); see nhcadv_msg(7)
+ * @reserved:  0
+ *
+ * 0 selects the default (in parentheses) of every member except @paths, @num_paths and @job.
  */
 struct nhcadv_msg_ep_attr {
 	uint64_t comp_mask;
@@ -72,119 +79,186 @@ struct nhcadv_msg_ep_attr {
 	uint32_t reserved;
 };
 
+/**
+ * nhcadv_msg_create_ep - create an endpoint
+ * @attr: attributes
+ * Return: the endpoint, or NULL with errno EINVAL, EPERM (the job belongs to another user),
+ * EMSGSIZE (the MTU of a netdev is too small: a packet must have room for 1152 bytes of payload),
+ * EOPNOTSUPP (a device is not an nhca device, or has no channels), or ENOMEM.
+ */
 struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr);
 
-/*
- * Disconnects all peers, and closes the channels: nothing lands by them when it returns.  Memory
- * has to be deregistered before: EBUSY.
+/**
+ * nhcadv_msg_destroy_ep - disconnect all peers, and close the channels
+ * @ep: the endpoint
+ *
+ * When the call returns, the channels place no more bytes in local memory.
+ * Return: 0, or EBUSY if memory is still registered.
  */
 int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
 
 /**
- * nhcadv_msg_ep_address - what peers have to know of this endpoint, for nhcadv_msg_connect()
- * @bytes: where it goes
- * @size:  room there, NHCADV_MSG_MAX_ADDRESS is enough; on return bytes used
- * The same for all peers, as long as no device has recovered.  ENOSPC: the room is too small.
+ * nhcadv_msg_ep_address - get the address of the endpoint, for nhcadv_msg_connect() at the peers
+ * @ep: the endpoint
+ * @bytes: output
+ * @size:  size of @bytes; NHCADV_MSG_MAX_ADDRESS is sufficient.  On return, length of the address
+ *
+ * All peers get the same address.  It changes when a device recovers or its MTU changes; connected
+ * peers learn this from the library.
+ * Return: 0, or ENOSPC if @size is too small.
  */
 int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
 
 /**
- * nhcadv_msg_connect - begin to talk to an endpoint; both sides do it, in any order
- * @context: the program's own, for nhcadv_msg_completion.context
- * Returns at once: what is posted waits for the peer.  EEXIST: connected already; EINVAL: not
- * what nhcadv_msg_ep_address() gave; EPROTONOSUPPORT: of a library that speaks another version;
- * ENOSPC: the device has no more rCxts; EDQUOT: it has none for this user.
+ * nhcadv_msg_connect - start to communicate with an endpoint; both sides call it, in any order
+ * @ep: the endpoint
+ * @bytes, @size: address of the other endpoint
+ * @context: a value for the program: nhcadv_msg_completion.context
+ *
+ * The call does not wait for the peer.  Messages that the program posts before the peer has
+ * connected wait.
+ * Return: the peer, or NULL with errno EEXIST (already connected), EINVAL (malformed address, or an
+ * endpoint of another job), EPROTONOSUPPORT (the library of the peer has another version of the
+ * protocol), ENOSPC (the device has too few free rCxts), EDQUOT (the user already has half of the
+ * rCxts of the device), or ENOMEM.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
 
-/*
- * Where the peer is now, as its nhcadv_msg_ep_address() has it.  Needed only if all devices of both
- * sides have recovered at about the same time, so that neither could tell the other: when there is
- * NHCADV_MSG_UNREACHABLE, programs with another way to each other may exchange addresses, and again
- * from time to time until NHCADV_MSG_REACHABLE.
+/**
+ * nhcadv_msg_reconnect - tell the library the new address of a peer
+ * @peer: the peer
+ * @bytes, @size: its nhcadv_msg_ep_address()
+ *
+ * It is needed only if all devices of both sides have recovered at about the same time, so that
+ * neither library could tell the other.  When a program gets NHCADV_MSG_UNREACHABLE and has another
+ * way to reach its peer, the programs exchange their addresses over that way, and repeat this from
+ * time to time until NHCADV_MSG_REACHABLE.
+ * Return: 0, EINVAL (malformed address, or not that of the peer), or EPROTONOSUPPORT.
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
 
-/*
- * The peer may not be used any more, and no completion names it.  What was not complete is given
- * up: bytes of writes may still land at the peer until it disconnects, too; none lands here.  If one
- * side disconnects and connects, the other side's messages of the old connection do not complete: it
- * has to disconnect and connect, too.
+/**
+ * nhcadv_msg_disconnect - abandon all messages to and from a peer that are not complete
+ * @peer: the peer, which is invalid after the call
+ *
+ * The program gets no more completions for the peer.  When the call returns, no more bytes land in
+ * local memory.  Bytes of writes may still land at the peer until it disconnects too.  If one side
+ * disconnects and connects again, messages of the other side do not complete until that side has
+ * disconnected and connected too.
+ * Return: 0.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
 
 /* ---- memory ---- */
 
 /**
- * struct nhcadv_msg_mem - memory that is registered for the endpoint's job
- * @pvo:    of the first byte: what a peer names as remote; that of byte n is @pvo + n
- * @length: bytes
+ * struct nhcadv_msg_mem - memory that is registered for the job of an endpoint
+ * @pvo:    PVO of the first byte, the remote_pvo of a peer; byte n has @pvo + n
+ * @length: length of the memory in bytes
  */
 struct nhcadv_msg_mem {
 	uint64_t pvo;
 	uint64_t length;
 };
 
-/*
- * Registered once, reached through all nhca devices of the host, and held through all of the
- * endpoint's, so that it outlives the loss of one.  Access as for nhcadv_reg_job_mem().
+/**
+ * nhcadv_msg_reg_mem - register memory for the job of the endpoint
+ * @ep: the endpoint
+ * @addr, @length: the range, in bytes
+ * @access: as for nhcadv_reg_job_mem()
+ *
+ * Peers reach the memory through all nhca devices of the host.  The library opens it on every
+ * device of the endpoint, so that it stays registered if one device is removed.
+ * Return: the memory, or NULL with errno as for nhcadv_reg_job_mem().
  */
 struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, size_t length,
 					  unsigned int access);
 
-/* EBUSY: a message that is not complete uses it. */
+/**
+ * nhcadv_msg_dereg_mem - deregister memory
+ * @mem: the memory
+ * Return: 0, or EBUSY if a message that is not complete uses it.
+ */
 int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *mem);
 
 /* ---- messages ---- */
 
 enum nhcadv_msg_flags {
-	NHCADV_MSG_NOTIFY	= 1 << 0,	/* write: the peer has NHCADV_MSG_WRITTEN */
+	NHCADV_MSG_NOTIFY	= 1 << 0,	/* write: the peer gets NHCADV_MSG_WRITTEN */
 };
 
 /**
- * nhcadv_msg_write - write to memory of the peer
- * @mem, @offset: where the bytes are; they stay as they are until it is complete
- * @remote_pvo:   where they go
- * @length:       bytes, any number; 0 is a message, too
- * @id:           for the completion, and the peer's
+ * nhcadv_msg_write - write to the memory of a peer
+ * @peer: the peer
+ * @mem, @offset: source; the bytes must not change before the write completes
+ * @remote_pvo:   destination
+ * @length:       bytes, any number, also 0
+ * @id:           a value for the completion, and for NHCADV_MSG_WRITTEN at the peer
  * @flags:        NHCADV_MSG_NOTIFY
  *
- * Complete when all bytes are in place, and the peer has been told, if it is to be.  From then on
- * nothing of it lands any more.  In no order with other messages; what a completed one has
- * written is there before what is posted later.  EINVAL: not within @mem.
+ * The write completes when all bytes are in place and, with NHCADV_MSG_NOTIFY, the library of the
+ * peer has the notice.  No byte of it lands after that.  Writes and reads are not ordered with
+ * respect to each other.  Messages that are posted after a write has completed find its bytes in
+ * place.
+ * Return: 0 (the message gets exactly one completion), EINVAL (the range is not within @mem, or an
+ * invalid flag), or ENOMEM.
  */
 int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
 		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags);
 
-/* Read from memory of the peer into @mem at @offset.  Complete when all bytes are there. */
+/**
+ * nhcadv_msg_read - read from the memory of a peer
+ * @peer: the peer
+ * @mem, @offset: destination
+ * @remote_pvo:   source
+ * @length:       bytes, any number, also 0
+ * @id:           a value for the completion
+ * @flags:        0
+ *
+ * The read completes when all bytes are in place in @mem.
+ * Return: as nhcadv_msg_write().
+ */
 int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
 		    uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags);
 
-/*
- * Send up to NHCADV_MSG_MAX_SEND bytes, which are copied.  Sends and notices of writes come to the
- * peer in the order in which they were posted, or in which the writes were done.  Complete when
- * the peer's library has it.  EAGAIN: too many wait.
+/**
+ * nhcadv_msg_send - send bytes to the program of a peer
+ * @peer: the peer
+ * @data, @length: at most NHCADV_MSG_MAX_SEND bytes; the library copies them
+ * @id:           a value for the completion, and for NHCADV_MSG_RECEIVED at the peer
+ * @flags:        0
+ *
+ * The send completes when the library of the peer has the bytes.  Sends arrive in the order of
+ * their posts.  Notices of writes arrive in the same stream, in the order in which the bytes of
+ * their writes were in place.
+ * Return: 0 (the message gets exactly one completion), EAGAIN (nhcadv_msg_ep_attr.queue is full),
+ * EINVAL, or ENOMEM.
  */
 int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t length, uint64_t id,
 		    uint32_t flags);
 
-/*
- * Give up the messages to the peer that have this id.  They complete with ECANCELED when nothing
- * of them can land any more, or with 0, if they were done.  ENOENT: there is none; EALREADY: it
- * is a send, or a write's notice, that is on its way.
+/**
+ * nhcadv_msg_cancel - cancel the messages to a peer that have an id
+ * @peer: the peer
+ * @id: the id
+ *
+ * Each message completes with ECANCELED when no byte of it can land any more, or with 0 if it was
+ * already complete.
+ * Return: 0, ENOENT (there is no such message), or EALREADY (the library has already sent the send,
+ * or the notice of the write).
  */
 int nhcadv_msg_cancel(struct nhcadv_msg_peer *peer, uint64_t id);
 
 /* ---- completions ---- */
 
 /**
- * enum nhcadv_msg_kind - what a completion is about
- * @NHCADV_MSG_WRITE, @NHCADV_MSG_READ, @NHCADV_MSG_SEND: of a message of ours
- * @NHCADV_MSG_RECEIVED: a peer's send is here: data
- * @NHCADV_MSG_WRITTEN:  a peer's write is in place here
- * @NHCADV_MSG_UNREACHABLE: no path to the peer lives.  Messages wait until one does
- * @NHCADV_MSG_REACHABLE: one does
+ * enum nhcadv_msg_kind - kind of a completion
+ * @NHCADV_MSG_WRITE, @NHCADV_MSG_READ, @NHCADV_MSG_SEND: a message of this endpoint has completed
+ * @NHCADV_MSG_RECEIVED: a send of the peer has arrived
+ * @NHCADV_MSG_WRITTEN:  a write of the peer with NHCADV_MSG_NOTIFY is in place here
+ * @NHCADV_MSG_UNREACHABLE: no path to the peer is alive; messages wait until one is alive again
+ * @NHCADV_MSG_REACHABLE: a path is alive again
  */
 enum nhcadv_msg_kind {
 	NHCADV_MSG_WRITE,
@@ -197,14 +271,15 @@ enum nhcadv_msg_kind {
 };
 
 /**
- * struct nhcadv_msg_completion - exactly one for each message
+ * struct nhcadv_msg_completion - completion of a message, or a change of a peer
  * @kind:    enum nhcadv_msg_kind
- * @status:  0, or an errno: ECANCELED, EACCES (the peer's memory was not open to it)
- * @id:      of the message, whoever posted it
- * @peer, @context: the peer, and its nhcadv_msg_connect()'s context
- * @length:  bytes
- * @pvo:     NHCADV_MSG_WRITTEN: where they went
- * @data:    NHCADV_MSG_RECEIVED: the bytes, until nhcadv_msg_release()
+ * @status:  0, or an errno: ECANCELED (the message was cancelled), or EACCES (memory protection of
+ *           the peer refused it)
+ * @id:      the id that this endpoint or the peer gave to the message
+ * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
+ * @length:  bytes of the message; if it failed, the bytes that are in place
+ * @pvo:     NHCADV_MSG_WRITTEN: PVO of the first byte that the peer wrote
+ * @data:    NHCADV_MSG_RECEIVED: the bytes, valid until nhcadv_msg_release()
  */
 struct nhcadv_msg_completion {
 	uint32_t kind;
@@ -217,40 +292,64 @@ struct nhcadv_msg_completion {
 	void *data;
 };
 
-/* Move on, and take up to @num completions.  Returns how many. */
+/**
+ * nhcadv_msg_poll - make progress on all messages, and take completions
+ * @ep: the endpoint
+ * @wc: output: completions
+ * @num: maximum number of completions
+ * Return: number of completions.
+ */
 int nhcadv_msg_poll(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, int num);
 
-/* Give back nhcadv_msg_completion.data: what is not given back fills nhcadv_msg_ep_attr.queue. */
+/**
+ * nhcadv_msg_release - release the data of a received send
+ * @ep: the endpoint
+ * @data: nhcadv_msg_completion.data
+ *
+ * Sends that are not released count for nhcadv_msg_ep_attr.queue; further sends of the peer wait.
+ */
 void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data);
 
-/*
- * Move on, asleep if there is nothing to do, until there is a completion to poll for: 0, or
- * @timeout_ms are over: ETIMEDOUT.  Negative: for ever.
+/**
+ * nhcadv_msg_wait - make progress until there is a completion to poll
+ * @ep: the endpoint
+ * @timeout_ms: maximum time in milliseconds; negative: no limit
+ *
+ * The call sleeps while there is nothing to do.
+ * Return: 0, ETIMEDOUT, or an errno of epoll_wait(2).
  */
 int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms);
 
-/*
- * For programs with a poll() of their own: a file descriptor that becomes readable when
- * nhcadv_msg_poll() has something to do, if nhcadv_msg_arm() was called since.
+/**
+ * nhcadv_msg_fd - get a file descriptor for poll(2)
+ * @ep: the endpoint
+ *
+ * It becomes readable when nhcadv_msg_poll() has something to do, if the program has called
+ * nhcadv_msg_arm() after its last poll.
+ * Return: the file descriptor, which belongs to the endpoint.
  */
 int nhcadv_msg_fd(struct nhcadv_msg_ep *ep);
 
-/* EAGAIN: there is something to poll for now. */
+/**
+ * nhcadv_msg_arm - arm the file descriptor of nhcadv_msg_fd()
+ * @ep: the endpoint
+ * Return: 0, or EAGAIN if a completion can be polled already.
+ */
 int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
 
-/* ---- looking ---- */
+/* ---- statistics ---- */
 
 /**
- * struct nhcadv_msg_stats - of one peer, over one path
- * @alive:    is it in use?
- * @rcxts:    of this side's device, that serve its transfers and the peer's
- * @srtt_ns:  smoothed time from a transfer's posting to its completion
- * @window:   bytes that may be under way now
- * @transfers, @packets, @bytes: posted, resent ones not included
- * @resent:   packets sent again, for they were missing
- * @redriven: transfers begun anew, with another tid
- * @probes:   sent
- * @deaths:   how often it was given up
+ * struct nhcadv_msg_stats - statistics of one path to a peer
+ * @alive:    1: the path is in use; 0: it is dead
+ * @rcxts:    rCxts of the local device that serve the transfers of both sides
+ * @srtt_ns:  smoothed time from the post of a transfer to its completion, in nanoseconds
+ * @window:   congestion window, in bytes
+ * @transfers, @packets, @bytes: posted, without retransmissions
+ * @resent:   packets that were missing, and were retransmitted or read again
+ * @redriven: transfers started again with a higher tid, or on another path
+ * @probes:   probes sent
+ * @deaths:   number of times that the path was declared dead
  */
 struct nhcadv_msg_stats {
 	uint32_t alive;
@@ -266,7 +365,13 @@ struct nhcadv_msg_stats {
 	uint64_t deaths;
 };
 
-/* @path: from 0; EINVAL: there is none of that number */
+/**
+ * nhcadv_msg_query - query the statistics of a path to a peer
+ * @peer: the peer
+ * @path: number of the path, from 0
+ * @stats: output
+ * Return: 0, or EINVAL if there is no path with this number.
+ */
 int nhcadv_msg_query(struct nhcadv_msg_peer *peer, uint32_t path, struct nhcadv_msg_stats *stats);
 
 #ifdef __cplusplus
