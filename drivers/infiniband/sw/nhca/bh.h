@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Bottom-half work: a function that is due soon, in softirq context, but may not run where that is
- * found out.  It is an item of the kernel's BH workqueue; kernels before 6.9 have none, and there
- * it is a tasklet.
+ * Bottom-half work: a function that runs in softirq context soon after it was queued.  It does
+ * work that the queuing context must not do itself.  It is an item of the kernel's BH workqueue.
+ * Kernels before 6.9 do not have this workqueue; with them it is a tasklet.
  */
 #ifndef NHCA_BH_H
 #define NHCA_BH_H
@@ -16,8 +16,9 @@
 
 /**
  * struct nhca_bh - bottom-half work
- * @tasklet, @work: how the kernel knows it
- * @fn: what runs; never on two CPUs at a time
+ * @tasklet: the kernel's object before Linux 6.9
+ * @work: the kernel's object since Linux 6.9
+ * @fn: the function to run; it never runs on two CPUs at a time
  */
 struct nhca_bh {
 #ifdef NHCA_OLD_BH
@@ -45,9 +46,9 @@ static inline void nhca_bh_run(struct work_struct *work)
 #endif
 
 /**
- * nhca_bh_init - make bottom-half work that is not queued
- * @bh: the work
- * @fn: called in softirq context
+ * nhca_bh_init - initialize bottom-half work
+ * @bh: the work; it is not queued afterwards
+ * @fn: the function to run, in softirq context
  * Context: any.
  */
 static inline void nhca_bh_init(struct nhca_bh *bh, void (*fn)(struct nhca_bh *bh))
@@ -61,8 +62,10 @@ static inline void nhca_bh_init(struct nhca_bh *bh, void (*fn)(struct nhca_bh *b
 }
 
 /**
- * nhca_bh_queue - have it run once more, on this CPU
- * @bh: the work; if it is queued already, it runs once; it may queue itself
+ * nhca_bh_queue - queue bottom-half work
+ * @bh: the work.  If it is already queued, it runs only once.  Its function may queue it again.
+ *
+ * The work runs on this CPU, or on the CPU that runs its function now.
  * Context: any, also with interrupts disabled.
  */
 static inline void nhca_bh_queue(struct nhca_bh *bh)
@@ -75,8 +78,8 @@ static inline void nhca_bh_queue(struct nhca_bh *bh)
 }
 
 /**
- * nhca_bh_kill - wait until it neither runs nor is queued
- * @bh: the work; nobody else queues it any more
+ * nhca_bh_kill - wait until bottom-half work is neither queued nor running
+ * @bh: the work; the caller has made sure that nobody queues it from now on
  * Context: process, sleeps.
  */
 static inline void nhca_bh_kill(struct nhca_bh *bh)

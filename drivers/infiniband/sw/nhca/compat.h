@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that nhca builds for (6.1, 6.12, 7.x).
- * Written for the newest; on it this file defines nothing.
+ * Differences between the kernel versions that nhca builds for (6.1, 6.12, 7.x).
+ * The driver is written for the newest of them, where this file defines nothing.
  */
 #ifndef NHCA_COMPAT_H
 #define NHCA_COMPAT_H
@@ -10,7 +10,7 @@
 #include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
-/* of what is on the stack: each byte is written before it is read, so nobody need clear it */
+/* For variables on the stack that the compiler need not clear: they are written before a read. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif
@@ -27,7 +27,7 @@
 #define dma_buf_vunmap_unlocked(buf, map)	dma_buf_vunmap(buf, map)
 #define IB_ACCESS_FLUSH_GLOBAL		BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT	BIT(9)
-/* such a core registers no memory for FLUSH, and has no bits to say what a device does */
+/* This core registers no memory for FLUSH, and has no capability bits for these operations. */
 #define IB_DEVICE_FLUSH_GLOBAL		0
 #define IB_DEVICE_ATOMIC_WRITE		0
 #define IB_WR_ATOMIC_WRITE		15
@@ -36,7 +36,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-#define NHCA_OLD_GSO	/* skb_gso_segment() is in linux/netdevice.h */
+#define NHCA_OLD_GSO	/* linux/netdevice.h declares skb_gso_segment() */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
@@ -51,7 +51,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0) && !defined(ib_alloc_device_with_net)
-/* every new device began in the initial namespace */
+/* In these kernels a new device always belongs to the initial network namespace. */
 #define ib_alloc_device_with_net(drv_struct, member, net) \
 	ib_alloc_device(drv_struct, member)
 #endif
@@ -60,33 +60,36 @@
 #define ib_mark_name_assigned_by_user(ibdev)	do { } while (0)
 #endif
 
-/* NHCA_OLD_*: entries of ib_device_ops whose signature or name was another */
+/*
+ * NHCA_OLD_*: an interface has another name or signature, or does not exist.  Most of these
+ * interfaces are members of struct ib_device_ops.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define NHCA_OLD_RES_SRQ	/* `rdma resource' knows no details of SRQs */
+#define NHCA_OLD_RES_SRQ	/* no fill_res_srq_entry, no fill_res_srq_entry_raw */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-#define NHCA_OLD_BH		/* no workqueue of bottom halves; see bh.h */
+#define NHCA_OLD_BH		/* no BH workqueue; see bh.h */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
-#define NHCA_OLD_UBUF	/* ubuf_info has a callback, not ops */
+#define NHCA_OLD_UBUF	/* struct ubuf_info has a callback instead of ops */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-#define NHCA_OLD_CREATE_CQ	/* takes ib_udata */
-/* there BHs of a CPU exclude each other with PREEMPT_RT as well */
+#define NHCA_OLD_CREATE_CQ	/* create_cq takes struct ib_udata */
+/* In these kernels, bottom halves of a CPU exclude each other with PREEMPT_RT as well. */
 #define local_lock_nested_bh(lock)	do { } while (0)
 #define local_unlock_nested_bh(lock)	do { } while (0)
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
-#define NHCA_OLD_REG_DMABUF	/* takes ib_udata */
+#define NHCA_OLD_REG_DMABUF	/* reg_user_mr_dmabuf takes struct ib_udata */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #include <linux/hrtimer.h>
-#define NHCA_OLD_IMPORT_NS	/* not a string */
+#define NHCA_OLD_IMPORT_NS	/* MODULE_IMPORT_NS takes a bare name, not a string */
 static inline void hrtimer_setup(struct hrtimer *timer,
 				 enum hrtimer_restart (*function)(struct hrtimer *timer),
 				 clockid_t clock, enum hrtimer_mode mode)
@@ -101,15 +104,15 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-#define NHCA_OLD_COUNTER	/* verbs of QPs' counters do not take the port */
+#define NHCA_OLD_COUNTER	/* counter_(un)bind_qp take no port; no counter_init */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
-#define NHCA_OLD_REG_MR		/* reg_user_mr without ib_dmah */
+#define NHCA_OLD_REG_MR		/* reg_user_mr and its dmabuf variant take no ib_dmah */
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
-#define NHCA_OLD_RESIZE_CQ	/* resize_cq, not resize_user_cq */
+#define NHCA_OLD_RESIZE_CQ	/* resize_cq instead of resize_user_cq */
 #endif
 
 #endif /* NHCA_COMPAT_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module: rdma link ops, netdev events, and the life of a device.
+ * The module: `rdma link add', netdev events, creation and end of a device.
  */
 #include <linux/debugfs.h>
 #include <linux/if_arp.h>
@@ -47,21 +47,21 @@ module_param_cb(rcxts, &rcxts_ops, &nhca_rcxts, 0444);
 MODULE_PARM_DESC(rcxts, "rCxts of each device, 64 bytes each (default 100000, at most 1048576)");
 
 /*
- * More completion vectors than this would only be more names for the same
- * thing: a completion is raised by the CPU that does the work.
+ * Limit of completion vectors.  A vector selects no CPU, because the CPU that posts a completion
+ * raises its event.  So more vectors would have no use.
  */
 #define NHCA_MAX_COMP_VECTORS	64
 
 static const enum rdma_driver_id nhca_driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID;
 
-/* one link add at a time: a netdev carries one nhca device */
+/* Serializes link add, so that a netdev gets at most one nhca device. */
 static DEFINE_MUTEX(nhca_link_mutex);
 
 /* ---- port state: RTNL held ---- */
 
 /*
- * Do packets that come to its ports, and their addresses, belong to @upper?  Asked of a master, for
- * the flags of its ports change some before and some after the notifier is called.
+ * Return: true if the master @upper receives the packets of its ports and has their addresses.  The
+ * flags of a port do not tell: some of them change before the notifier is called, others after it.
  */
 static bool nhca_upper_takes(const struct net_device *upper)
 {
@@ -69,7 +69,7 @@ static bool nhca_upper_takes(const struct net_device *upper)
 	       netif_is_ovs_master(upper);
 }
 
-/* The bond, team or bridge that @ndev is a port of, or NULL. */
+/* Return: the bond, team or bridge that @ndev is a port of, or NULL.  RTNL held. */
 static struct net_device *nhca_netdev_master(struct net_device *ndev)
 {
 	struct net_device *upper = netdev_master_upper_dev_get(ndev);
@@ -84,7 +84,7 @@ static enum ib_port_state nhca_netdev_state(struct net_device *ndev)
 	return IB_PORT_ACTIVE;
 }
 
-/* bytes of path MTU that fit the netdev's, 0 if it is too small for RoCE */
+/* Return: the largest path MTU, in bytes, that fits the netdev's MTU; 0 if that is below 352. */
 static u32 nhca_netdev_mtu(const struct net_device *ndev)
 {
 	enum ib_mtu mtu = iboe_get_mtu(ndev->mtu);
@@ -109,7 +109,7 @@ static void nhca_port_update(struct nhca_dev *dev)
 	}
 }
 
-/* Fault injection takes the link down, and later up. */
+/* Work item of fault injection: takes the link down, and up again when the rule's time is over. */
 static void nhca_link_work(struct work_struct *work)
 {
 	struct nhca_dev *dev = nhca_inject_work_dev(work);
@@ -129,16 +129,17 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 
 	if (!mtu) {
 		mtu = 256;
-		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE, packets will be lost\n",
+		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE: packets are lost until it is 352 or more\n",
 			    dev_name(&dev->ibdev.dev), dev->netdev->mtu);
 	}
 	WRITE_ONCE(dev->mtu, mtu);
 }
 
 /*
- * Since 6.14 the core raises port events by itself, but not for bonds, and not
- * for a driver that has this op.  Our own notifier raises them on every kernel
- * and every netdev; whichever of the two is called second finds nothing changed.
+ * ib_device_ops.report_port_event.  Since Linux 6.14 the core raises port events, but not for
+ * bonds, and not for a driver that has this function.  nhca's own notifier raises them on every
+ * kernel and for every netdev.  If both notifiers report a change, the second of them finds the
+ * port state unchanged and raises no event.
  */
 void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 			    unsigned long event)
@@ -147,8 +148,8 @@ void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 }
 
 /*
- * The netdev became the port of a bond, team or bridge, after which no packet reaches the device,
- * or was released.
+ * The netdev became a port of a bond, team or bridge, which then receives its packets, or was
+ * released by it.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -159,10 +160,11 @@ static void nhca_upper_changed(struct nhca_dev *dev,
 	if (!info->master || !nhca_upper_takes(info->upper_dev))
 		return;
 	if (info->linking)
-		netdev_warn(dev->netdev, "is now a port of %s, which gets its packets: %s is down until it is released; add an nhca device to %s\n",
+		netdev_warn(dev->netdev, "is now a port of %s, which receives its packets: %s is down; add an nhca device to %s instead\n",
 			    upper, name, upper);
 	else
-		netdev_info(dev->netdev, "was released by %s: %s is in use again\n", upper, name);
+		netdev_info(dev->netdev, "is no longer a port of %s: %s receives its packets again\n",
+			    upper, name);
 	nhca_port_update(dev);
 }
 
@@ -170,7 +172,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 {
 	switch (event) {
 	case NETDEV_UNREGISTER:
-		/* also when the netdev moves to another namespace */
+		/* Also raised when the netdev moves to another network namespace. */
 		nhca_recover(dev, NHCA_CH_ERR_DEVICE);
 		nhca_steer_stop(dev->steer);
 		ib_unregister_device_queued(&dev->ibdev);
@@ -188,9 +190,9 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 		break;
 	default:
 		/*
-		 * CHANGEADDR: the core exchanges the GIDs; the node GUID names
-		 * the device, and stays for as long as it lives.  CHANGENAME:
-		 * nothing here goes by a netdev's name.
+		 * NETDEV_CHANGEADDR: the core replaces the GIDs.  The node GUID
+		 * identifies the device, so it does not change.
+		 * NETDEV_CHANGENAME: the driver looks up no netdev by its name.
 		 */
 		break;
 	}
@@ -201,7 +203,7 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
 	struct ib_device *ibdev;
 
-	/* only registered devices: nhca_newlink() looks for what was missed */
+	/* Finds registered devices only: nhca_dev_catch_up() applies earlier events. */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	if (!ibdev)
 		return NOTIFY_DONE;
@@ -223,42 +225,46 @@ static bool nhca_netdev_taken(struct net_device *ndev)
 
 	if (!ibdev)
 		return false;
-	netdev_err(ndev, "carries %s already\n", dev_name(&ibdev->dev));
+	netdev_err(ndev, "carries %s already: a netdev can have one nhca device\n",
+		   dev_name(&ibdev->dev));
 	ib_device_put(ibdev);
 	return true;
 }
 
 /*
- * Can @ndev carry a device?  rdma_link_ops.newlink gets no extack in any kernel,
- * so besides the error number the reason can only go to the log.
- * RTNL held.
+ * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
+ * kernel, so the reason of an error goes to the kernel log.  RTNL held.
+ * Return: 0; -EOPNOTSUPP: loopback; -EPROTONOSUPPORT: not Ethernet; -EPERM: a VLAN; -EBUSY: a port
+ * of a master; -EMSGSIZE: the MTU is too small; -ENODEV: unregistered; -EEXIST: it has a device.
  */
 static int nhca_netdev_check(struct net_device *ndev)
 {
 	struct net_device *master = nhca_netdev_master(ndev);
 
 	if (ndev->flags & IFF_LOOPBACK) {
-		netdev_err(ndev, "nhca needs an Ethernet netdev; two ends on one host also talk on one\n");
+		netdev_err(ndev, "is a loopback netdev: nhca needs an Ethernet netdev, also for peers on the same host\n");
 		return -EOPNOTSUPP;
 	}
 	if (ndev->type != ARPHRD_ETHER || ndev->addr_len != ETH_ALEN) {
-		netdev_err(ndev, "nhca needs an Ethernet netdev, this one has ARP hardware type %u\n",
+		netdev_err(ndev, "has ARP hardware type %u: nhca needs an Ethernet netdev\n",
 			   ndev->type);
 		return -EPROTONOSUPPORT;
 	}
-	/* the core takes a VLAN's addresses for GIDs of what is below it, never for its own */
+	/* The core adds a VLAN's addresses to the GIDs of a device on the netdev below it only. */
 	if (is_vlan_dev(ndev)) {
 		netdev_err(ndev, "is a VLAN: add the nhca device to %s, which then has the VLAN's addresses as GIDs, too\n",
 			   vlan_dev_real_dev(ndev)->name);
 		return -EPERM;
 	}
-	/* packets arrive on, and addresses belong to, what the port is part of */
+	/* The master receives the packets of its ports, and has the addresses. */
 	if (master) {
-		netdev_err(ndev, "is a port of %s: add the nhca device to that\n", master->name);
+		netdev_err(ndev, "is a port of %s: add the nhca device to this bond, team or bridge instead\n",
+			   master->name);
 		return -EBUSY;
 	}
 	if (!nhca_netdev_mtu(ndev)) {
-		netdev_err(ndev, "MTU %u is too small for RoCE\n", ndev->mtu);
+		netdev_err(ndev, "MTU %u is too small for RoCE: set it to 352 or more\n",
+			   ndev->mtu);
 		return -EMSGSIZE;
 	}
 	if (ndev->reg_state != NETREG_REGISTERED)
@@ -271,11 +277,11 @@ static struct nhca_net *nhca_dev_net(struct net_device *ndev)
 	struct nhca_net *nn = nhca_net_get(dev_net(ndev));
 
 	if (PTR_ERR(nn) == -EADDRINUSE)
-		netdev_err(ndev, "UDP port %u is taken in this namespace: is a rdma_rxe device there?\n",
+		netdev_err(ndev, "UDP port %u is in use in this network namespace: if rdma_rxe uses it, delete its devices\n",
 			   NHCA_ROCE_UDP_PORT);
 	else if (IS_ERR(nn))
-		netdev_err(ndev, "no UDP socket on port %u: error %ld\n", NHCA_ROCE_UDP_PORT,
-			   PTR_ERR(nn));
+		netdev_err(ndev, "cannot open UDP sockets on port %u: error %ld\n",
+			   NHCA_ROCE_UDP_PORT, PTR_ERR(nn));
 	return nn;
 }
 
@@ -290,11 +296,11 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
-	/* User space posts to its rings; verbs/doorbell.c has the doorbells. */
+	/* User space posts to mapped rings, and its doorbells are ioctls (verbs/doorbell.c). */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 
-/* nhca_dealloc_driver() undoes any part of it */
+/* Prepare a device for its registration.  After an error nhca_dealloc_driver() undoes all steps. */
 static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const char *name)
 {
 	struct nhca_net *nn;
@@ -302,7 +308,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 
 	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
 	dev->netdev = ndev;
-	/* kernel consumers make AHs with interrupts disabled */
+	/* Kernel consumers create AHs with interrupts disabled. */
 	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	dev->ah_next = 1 + (get_random_u32() >> 9);
 	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -340,18 +346,18 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 }
 
 /*
- * ib_device_ops.dealloc_driver: the last thing that the core calls, when every
- * object of the device is gone; or after a link add that failed.
+ * ib_device_ops.dealloc_driver: free what nhca_dev_setup() has allocated.  The core calls it last,
+ * when all objects of the device are destroyed, or after a link add that failed.
  */
 void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
-	/* waits for who reads or writes there */
+	/* Waits for reads and writes of these files. */
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
-		/* the receive path may have found the device by an address or an interface */
+		/* The receive path finds the device, by address or interface, under RCU. */
 		synchronize_rcu();
 	}
 	nhca_delayq_destroy(dev);
@@ -380,7 +386,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 	if (!err) {
 		dev->port_state = nhca_netdev_state(ndev);
 		nhca_mtu_update(dev);
-		/* from here on NETDEV_UNREGISTER finds us, once we are registered */
+		/* From here on the notifier finds the device when it is registered. */
 		err = ib_device_set_netdev(&dev->ibdev, ndev, NHCA_PORT);
 	}
 	rtnl_unlock();
@@ -391,9 +397,10 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 }
 
 /*
- * Catch up with what happened to the netdev while its device was not yet
- * registered and the notifier did not find it.
- * Return: 0, -ENODEV if the netdev was leaving, and its device now has gone.
+ * Apply changes of the netdev that happened before the registration of its device, when the
+ * notifier could not find the device.
+ * Return: 0; -ENODEV: the netdev is being unregistered or has changed its network namespace, and
+ * the device was unregistered.
  */
 static int nhca_dev_catch_up(struct net_device *ndev, struct net *net)
 {
@@ -401,7 +408,7 @@ static int nhca_dev_catch_up(struct net_device *ndev, struct net *net)
 	bool leaving;
 
 	rtnl_lock();
-	/* anybody may have deleted the link again by now */
+	/* Another process may have deleted the device already. */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	leaving = ndev->reg_state != NETREG_REGISTERED || !net_eq(dev_net(ndev), net);
 	if (ibdev && !leaving) {
@@ -426,7 +433,7 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 	dev = ib_alloc_device_with_net(nhca_dev, ibdev, net);
 	if (!dev)
 		return -ENOMEM;
-	/* with these, ib_dealloc_device() calls nhca_dealloc_driver() */
+	/* From here on ib_dealloc_device() calls nhca_dealloc_driver(). */
 	ib_set_device_ops(&dev->ibdev, &nhca_dev_ops);
 	ib_mark_name_assigned_by_user(&dev->ibdev);
 
@@ -437,7 +444,7 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 		ib_dealloc_device(&dev->ibdev);
 		return err;
 	}
-	/* @dev may be gone from here on: the netdev is ours only through the caller */
+	/* From here on @dev may be freed; only the caller's reference keeps @ndev. */
 	return nhca_dev_catch_up(ndev, net);
 }
 
@@ -446,7 +453,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	int err;
 
 	mutex_lock(&nhca_link_mutex);
-	/* once before sockets are opened, and once when it counts */
+	/* Before sockets are opened; nhca_dev_register() checks again when it binds the netdev. */
 	rtnl_lock();
 	err = nhca_netdev_check(ndev);
 	rtnl_unlock();
@@ -457,8 +464,8 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 }
 
 /*
- * No dellink, which 7.x has for sockets that outlive their device: what a device
- * holds goes with it in nhca_dealloc_driver(), by whichever way it goes.
+ * There is no dellink, which Linux 7.x has for drivers with sockets that outlive their device:
+ * nhca_dealloc_driver() frees everything that a device has, whatever ended the device.
  */
 static struct rdma_link_ops nhca_link_ops = {
 	.type = "nhca",
@@ -504,7 +511,7 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/* no new device, then none at all, then nobody who tells of netdevs */
+	/* First no device can be added, then all are unregistered, then netdev events end. */
 	rdma_link_unregister(&nhca_link_ops);
 	ib_unregister_driver(nhca_driver_id);
 	unregister_netdevice_notifier(&nhca_netdev_notifier);

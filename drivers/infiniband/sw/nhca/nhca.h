@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What every room of nhca knows: the device, its limits and its counters.
+ * The device, its limits and its counters.  All directories of the driver but wire/ include this.
  *
- * Includes follow the arrows of Documentation/internals.rst: wire/ includes no other room; queue/,
- * memory/ and net/ include wire/; transport/ includes those; verbs/ includes transport/.
+ * A file includes headers of another directory only along the arrows of the figure in
+ * Documentation/internals.rst, or for a call that the page lists as an exception.
  */
 #ifndef NHCA_H
 #define NHCA_H
@@ -20,7 +20,7 @@
 #include "memory/user.h"
 #include "observe/counters.h"
 
-/* Limits that ibv_query_device() reports */
+/* Limits of a device.  ibv_query_device() and ibv_query_port() report most of them. */
 #define NHCA_MAX_QP		0x100000
 #define NHCA_MAX_QP_WR		0x8000
 #define NHCA_MAX_CQ		0x100000
@@ -29,28 +29,28 @@
 #define NHCA_MAX_SRQ_WR		0x8000
 #define NHCA_MAX_PD		0x100000
 #define NHCA_MAX_AH		0x100000
-/* work queues in an indirection table */
+/* Receive work queues of an RSS indirection table */
 #define NHCA_MAX_RSS		128
 #define NHCA_MAX_MR		0x100000
 #define NHCA_MAX_MW		0x100000
-/* elements of a fast registration: 16 MiB in small pages */
+/* Entries of a fast registration: 16 MiB with pages of 4 KiB */
 #define NHCA_MAX_FAST_SG	4096
 #define NHCA_MAX_MR_SIZE	(~0ULL)
-/* device memory of all processes together: it is never swapped and charged to nobody */
+/* Bytes of device memory of all processes together: it cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
 #define NHCA_MAX_MSG_SIZE	0x80000000U
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
 #define NHCA_MAX_MCAST_QP	0x1000
-/* a frame is compared with all rules of steering that come before the one that it fits */
+/* Flow steering rules; bounds the cost of a frame, which is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
-/* bytes of packets that wait for on-demand pages: 64 QPs with as much as one may have */
+/* Bytes of packets that wait for on-demand pages: 64 QPs with the 2 MiB that each may have */
 #define NHCA_MAX_DEFERRED	(128U << 20)
 #define NHCA_MAX_GIDS		1024
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
 #define NHCA_PORT		1
-/* numbers of QPs that are made; below are the special ones, above is that of multicast */
+/* Numbers of new QPs.  Lower ones are reserved for special QPs, 0xffffff is for multicast. */
 #define NHCA_QPN_MIN		0x100
 #define NHCA_QPN_MAX		0xfffffe
 
@@ -65,31 +65,32 @@ struct nhca_txq;
 
 /**
  * struct nhca_dev - one nhca device: an RDMA port on a netdev
- * @ibdev:    what the RDMA core sees
- * @netdev:   the Ethernet device below; held from link add until the device
- *            is deallocated; constant for the life of the device
- * @netdev_tracker: of that reference
- * @nn:       the namespace's sockets and address table (net/); constant
- * @txq:      its packets in the stack (net/flow.c)
- * @list:     in its namespace's list of devices (net/sockets.c)
- * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of such objects, for limits and
- *            debugging
- * @users:    what they have of the device's pools: device memory, multicast groups, rules of
- *            steering, deferred packets (memory/user.c)
- * @ah_ids:   xarray of struct nhca_av by AH number; RCU readers
- * @mcast:    multicast groups (verbs/mcast.c); written under RTNL, RCU readers
- * @port_state: enum ib_port_state; READ_ONCE by all, written by main.c
- *            under RTNL
- * @mtu:      active path MTU in bytes, from the netdev's; as @port_state
- * @gsi:      the device's QP 1; RCU readers (transport/table.c)
- * @rcxt:     its channels and the pool of their rCxts (rcxt/); owned
- * @steer:    its rules of which frames go to raw packet QPs (net/steer.c); owned
- * @inject:   its rules of fault injection (observe/inject.c); owned
- * @delayq:    packets that those have held back (net/faults.c); owned
- * @debugfs:  its directory (verbs/debug.c); owned, may be an ERR_PTR
- * @counters: per CPU, but for queue pairs that are bound to counters of their own
- * @stats:    xarray of such counters by number: per CPU, as @counters (verbs/counter.c); its lock
- *            is held while one is read
+ * @ibdev:    the RDMA core's part
+ * @netdev:   the Ethernet netdev; the device has a reference from link add until it is
+ *            deallocated; constant
+ * @netdev_tracker: tracks this reference
+ * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
+ * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
+ * @list:     entry in the namespace's list of devices (net/sockets.c)
+ * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of objects of each kind, for the limits
+ * @users:    accounts of the device's users: device memory, multicast groups, flow steering
+ *            rules, deferred packets (memory/user.c)
+ * @ah_ids:   AH number to struct nhca_av; its lock disables interrupts; RCU readers
+ * @ah_next:  AH number to try next; under the lock of @ah_ids
+ * @srq_ids:  SRQ number to struct nhca_srq; RCU readers
+ * @srq_next: SRQ number to try next; under the lock of @srq_ids
+ * @mcast:    multicast groups (verbs/mcast.c); written under RTNL; RCU readers
+ * @port_state: enum ib_port_state; main.c writes it under RTNL; read with READ_ONCE
+ * @mtu:      active path MTU in bytes, computed from the netdev's MTU; as @port_state
+ * @gsi:      QP 1 of the device; RCU readers (transport/table.c)
+ * @rcxt:     the channels and the pool of their rCxts (rcxt/); owned
+ * @steer:    flow steering rules: which frames go to raw packet QPs (net/steer.c); owned
+ * @inject:   fault injection rules (observe/inject.c); owned
+ * @delayq:   packets that a fault injection rule delays (net/faults.c); owned
+ * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR
+ * @counters: per-CPU counters; not of QPs that are bound to an rdma counter
+ * @stats:    number of an rdma counter to its per-CPU counters (verbs/counter.c); the lock is held
+ *            while they are summed up, so that they are not freed meanwhile
  */
 struct nhca_dev {
 	struct ib_device ibdev;
@@ -130,7 +131,7 @@ static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)
 	return container_of(ibdev, struct nhca_dev, ibdev);
 }
 
-/* what no queue pair has to do with; any context */
+/* Count an event that belongs to no queue pair.  Context: any. */
 static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
 {
 	this_cpu_inc(dev->counters->v[which]);
