@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * From keys and addresses to bytes.
- */
+/* Iterators: the translation of keys and addresses into bytes. */
 #include <linux/atomic.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -10,8 +8,9 @@
 #include "mr.h"
 
 /*
- * Where every walk begins.  What belongs to SGEs, and to pages, is not looked at before it is
- * set: clearing all of it would be a good part of the way to a small message's bytes.
+ * Initialize the fields that every iterator needs.  The fields for SGEs and for pages are not read
+ * before they are set.  They are not cleared here, because clearing the whole structure would take
+ * a large part of the time that a small message needs.
  */
 static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 {
@@ -31,7 +30,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
 		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access)
 {
-	/* also steps over empty elements, whose keys nobody looks at */
+	/* this also skips empty elements, whose keys are not checked */
 	while (num_sge && skip >= sge->length) {
 		skip -= sge->length;
 		sge++;
@@ -83,7 +82,7 @@ static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	it->at += seg->len;
 }
 
-/* The next SGE that has bytes: ask its key for those that are touched. */
+/* Proceed to the next SGE that is not empty.  Check its key for the bytes that will be accessed. */
 static int iter_next_sge(struct nhca_iter *it)
 {
 	const struct nhca_sge *sge;
@@ -108,7 +107,10 @@ static int iter_next_sge(struct nhca_iter *it)
 	return 0;
 }
 
-/* The first time in a live section for all the bytes, then page by page. */
+/*
+ * The first call in a live section checks all remaining bytes.  Each call returns bytes of one
+ * page.
+ */
 static int iter_next_pvo(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
 	int err;
@@ -160,7 +162,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 	unsigned int shift;
 	u64 pvo, pages;
 
-	/* keys and holds are asked by nhca_iter_next() */
+	/* nhca_iter_next() must check the key or the hold before this function returns a page */
 	if (it->left < PAGE_SIZE || it->ref)
 		return false;
 	if (it->mem)
@@ -189,7 +191,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 }
 
 /*
- * What nhca_iter_page() or else nhca_iter_next() gives, at most @max bytes.
+ * Return the next bytes, at most @max, from nhca_iter_page() or else from nhca_iter_next().
  * Return: 0 or as nhca_iter_next().
  */
 static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **bytes, u32 *len)
@@ -211,7 +213,7 @@ static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **byte
 	return 0;
 }
 
-/* A whole page has faster ways than any bytes have. */
+/* Use copy_page() for a whole page, because it is faster than memcpy(). */
 static void iter_copy(void *dst, const void *src, u32 len)
 {
 	if (len == PAGE_SIZE && PAGE_ALIGNED(dst) && PAGE_ALIGNED(src))
@@ -298,13 +300,13 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 		zcopied = &mr->zcopied;
 	else
 		return false;
-	/* written once: the line stays shared */
+	/* write only once, so that the cache line stays shared between CPUs */
 	if (!READ_ONCE(*zcopied))
 		WRITE_ONCE(*zcopied, true);
 	return true;
 }
 
-/* Where 8 bytes lie that are read or written at once.  Return: 0 or as nhca_iter_next(). */
+/* Find the address of 8 bytes that one instruction accesses.  Return: 0 or as nhca_iter_next(). */
 static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access,
 		     void **where)
 {
@@ -318,7 +320,7 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 	err = nhca_iter_next(&it, sizeof(u64), &seg);
 	if (err)
 		return err;
-	/* a region may begin at an odd place in memory and at 0 for its users */
+	/* a region may begin at an unaligned address in memory, and at 0 for its users */
 	if (!IS_ALIGNED((unsigned long)seg.addr, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
 	*where = seg.addr;
@@ -349,7 +351,10 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
 	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
 	if (err)
 		return err;
-	/* behind what this CPU has placed before, for who reads the word with acquire semantics */
+	/*
+	 * Pairs with the load-acquire of a consumer that polls this word: the consumer then also
+	 * sees all bytes that this CPU wrote before.
+	 */
 	smp_store_release((u64 *)where, value);
 	return 0;
 }
@@ -362,7 +367,7 @@ int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, 
 	if (all ? !nhca_mkey_check_all(key_user, rkey, access) :
 		  !nhca_mkey_check(key_user, rkey, va, len, access, &off))
 		return -EACCES;
-	/* bytes are written by the CPU, to memory that is coherent: only their order can lack */
+	/* the CPU writes bytes to coherent memory, so FLUSH only has to order the writes */
 	wmb();
 	return 0;
 }

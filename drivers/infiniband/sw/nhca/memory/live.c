@@ -2,27 +2,28 @@
 /*
  * The live-task view and the snapshot view.
  *
- * Why it is right, on CPUs that reorder, too.  Two variables and two CPUs:
+ * This is why a wait cannot miss a section, even on CPUs that reorder memory accesses.  There are
+ * two variables and two CPUs:
  *
- *	a section			who waits
- *	---------			---------
+ *	a section			a CPU that waits
+ *	---------			----------------
  *	seq = odd			valid = false
  *	smp_mb()			smp_mb()
- *	look at valid			look at seq
+ *	read valid			read seq
  *	move bytes
  *	seq = even (release)		seq has changed (acquire)
  *
- * The full barriers make it impossible that both look too early: either the snapshot
- * has the section, and waits for it, or the section sees that the key is closed.
- * Whatever value tells the waiting CPU that a section has ended, that of its end or that
- * of the beginning of a later one, was stored with release after the section's last
- * byte, and is read with acquire: all that the section did is seen by those behind
- * nhca_live_wait().  That holds for the snapshot's own look, which may find a section
- * that has just ended.
+ * The full barriers exclude that both CPUs read the old values.  Either the snapshot contains the
+ * section and the wait includes it, or the section sees that the key is closed.
  *
- * All possible CPUs are looked at: one that is offline has an even seq, because nobody
- * leaves a CPU inside a section, where preemption is off, or migration.  So there is nothing to do
- * when CPUs come and go.
+ * The waiting CPU sees the end of a section by a changed seq.  The new value is that of the end, or
+ * that of the start of a later section.  Both are stored with release after the last byte of the
+ * section, and are read with acquire.  So code after nhca_live_wait() sees all that the section
+ * did.  The same is true for a section that ended just before the snapshot read seq.
+ *
+ * The snapshot reads the seq of all possible CPUs.  The seq of an offline CPU is even: preemption
+ * or migration is disabled in a section, so no task leaves its CPU inside one.  So CPU hotplug
+ * needs no code here.
  */
 #include <linux/bottom_half.h>
 #include <linux/bug.h>
@@ -44,13 +45,19 @@ unsigned int nhca_live_snapshot(u32 *view, int but)
 	unsigned int live = 0;
 	int cpu;
 
-	/* what the caller has closed is closed before we look; pairs with nhca_live_enter() */
+	/*
+	 * The caller's write that closed the key comes before the reads of seq.  Pairs with the
+	 * barrier in nhca_live_enter().
+	 */
 	smp_mb();
 	for_each_possible_cpu(cpu) {
 		u32 seq = 0;
 
 		if (cpu != but)
-			/* as in nhca_live_left(): a section may have ended just now */
+			/*
+			 * Acquire as in nhca_live_left(), because a section may have ended just
+			 * now.
+			 */
 			seq = smp_load_acquire(per_cpu_ptr(&nhca_live.seq, cpu));
 		view[cpu] = seq & 1 ? seq : 0;
 		live += seq & 1;
@@ -76,13 +83,13 @@ unsigned int nhca_live_left(u32 *view)
 }
 
 #ifdef CONFIG_PREEMPT_RT
-/* Wait for the section that @l is in, if any.  Its lock is free when it has ended. */
+/* Wait for the section of @l, if there is one.  Its lock is free when it has ended. */
 static void live_wait_cpu(struct nhca_live *l)
 {
-	/* as in nhca_live_left(): a section may have ended just now */
+	/* acquire as in nhca_live_left(), because a section may have ended just now */
 	if (!(smp_load_acquire(&l->seq) & 1))
 		return;
-	/* our own section would never end */
+	/* the section of this task would never end */
 	if (WARN_ON_ONCE(READ_ONCE(l->owner) == current))
 		return;
 	spin_lock(&l->lock);
@@ -93,11 +100,14 @@ void nhca_live_wait(void)
 {
 	int cpu;
 
-	/* what the caller has closed is closed before we look; pairs with nhca_live_enter() */
+	/*
+	 * The caller's write that closed the key comes before the reads of seq.  Pairs with the
+	 * barrier in nhca_live_enter().
+	 */
 	smp_mb();
-	/* tells lockdep that whoever is in a section holds us up */
+	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
-	/* this one as well: its section may have been preempted by us */
+	/* include this CPU: this task may have preempted its section */
 	for_each_possible_cpu(cpu)
 		live_wait_cpu(per_cpu_ptr(&nhca_live, cpu));
 	lock_map_release(&nhca_live_map);
@@ -112,13 +122,13 @@ void nhca_live_wait(void)
 {
 	u32 *view;
 
-	/* a softirq on this CPU may wait as well, and the view is the CPU's */
+	/* the view belongs to this CPU, and a softirq on it may wait for sections as well */
 	local_bh_disable();
 	preempt_disable();
-	/* tells lockdep that whoever is in a section holds us up */
+	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
 
-	/* our own section would never end */
+	/* the section of this CPU would never end */
 	WARN_ON_ONCE(this_cpu_read(nhca_live.depth));
 	view = this_cpu_read(nhca_live.view);
 	if (nhca_live_snapshot(view, smp_processor_id()))
@@ -137,7 +147,7 @@ static void live_init_lock(struct nhca_live *l)
 
 int nhca_live_init(void)
 {
-	/* views of two CPUs do not share a cache line */
+	/* the views of two CPUs do not share a cache line */
 	size_t size = L1_CACHE_ALIGN(nr_cpu_ids * sizeof(u32));
 	int cpu;
 

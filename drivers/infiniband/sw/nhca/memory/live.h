@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The live-task view and the snapshot view: who touches registered memory now,
- * and waiting until all who did have let go (reference: snapshot interface).
+ * The live-task view and the snapshot view (reference: snapshot interface).  The first shows which
+ * CPUs access registered memory now.  With the second the code that closes a key waits until they
+ * have stopped.
  *
- * A live section is the short stretch of code between looking at a key and the
- * last byte that moves by it: the copy of a packet, or of the 64 KiB at most that a batch
- * has or that are moved at once between queue pairs of one host.  It is a leaf: inside it
- * nothing sleeps, no lock of another room is taken and no packet leaves.  That is
- * why an invalidation can wait for the sections of other CPUs where it stands, in
- * softirq, too: nobody in a section ever waits for anybody.
+ * A live section is the code between the check of a key and the last byte that moves with it.  It
+ * lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
+ * queue pairs of one host.  In a section nothing sleeps and no packet is sent.  A section takes
+ * only a few locks, and no code holds one of these while it waits for sections
+ * (Documentation/internals.rst lists them).  So a section never waits for an invalidation, and an
+ * invalidation can wait in place for the sections of other CPUs, even in softirq.
  *
- * With PREEMPT_RT a section may be preempted, allocate memory and take locks that sleep there, as
- * packet builders do.  Each CPU then has a lock that its section holds, and whoever waits for the
- * section waits for the lock, which has the section inherit its priority.
+ * With PREEMPT_RT a section may be preempted, and page allocation and spinlocks may sleep in it, as
+ * packet builders need.  There a section holds a lock of its CPU.  A task that waits for the
+ * section takes this lock, so the section inherits the priority of the task.
  */
 #ifndef NHCA_LIVE_H
 #define NHCA_LIVE_H
@@ -25,11 +26,12 @@
 #include <linux/spinlock.h>
 
 /**
- * struct nhca_live - one CPU's entry in the live-task view
- * @seq:   odd while the CPU is in a section; written by that CPU only
- * @depth: sections nest (a test's around the code's own); that CPU only
- * @view:  this CPU's snapshot view: one word for each CPU, what its @seq was when the
- *         snapshot was taken; 0 once it has let go; owned by this CPU; unused with PREEMPT_RT
+ * struct nhca_live - the entry of one CPU in the live-task view
+ * @seq:   odd while the CPU is in a section; only this CPU writes it
+ * @depth: number of nested sections (a test may have one around the driver's); only this CPU uses
+ *         it
+ * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 after
+ *         its section has ended; owned by this CPU; unused with PREEMPT_RT
  * @lock:  PREEMPT_RT: held by the section
  * @owner: PREEMPT_RT: the task in the section; written with @lock held
  */
@@ -38,14 +40,17 @@ struct nhca_live {
 	u32 depth;
 	u32 *view;
 #ifdef CONFIG_PREEMPT_RT
-	spinlock_t lock;	/* the section */
+	spinlock_t lock;	/* held by the section */
 	struct task_struct *owner;
 #endif
 } ____cacheline_aligned_in_smp;
 
 DECLARE_PER_CPU_SHARED_ALIGNED(struct nhca_live, nhca_live);
 
-/* a lock taken in a section and held across nhca_live_wait() is a deadlock: lockdep sees it */
+/*
+ * With this map lockdep reports the deadlock of a lock that is taken in a section and held across
+ * nhca_live_wait().
+ */
 extern struct lockdep_map nhca_live_map;
 
 #ifdef CONFIG_PREEMPT_RT
@@ -55,7 +60,7 @@ static inline struct nhca_live *nhca_live_pin(void)
 
 	migrate_disable();
 	l = this_cpu_ptr(&nhca_live);
-	/* only this task makes itself the owner, or ceases to be it */
+	/* only this task sets the owner to itself, and only this task clears it afterwards */
 	if (READ_ONCE(l->owner) != current) {
 		spin_lock(&l->lock);
 		WRITE_ONCE(l->owner, current);
@@ -88,11 +93,11 @@ static inline void nhca_live_unpin(struct nhca_live *l)
 #endif
 
 /**
- * nhca_live_enter - begin to touch memory
- * Context: BH disabled; not in hard interrupts.  Disables preemption, or migration with PREEMPT_RT.
+ * nhca_live_enter - begin a live section
  *
- * Whoever closed a key before this began is seen by every look at that key in the
- * section: pairs with the barrier in nhca_live_wait().
+ * The section sees each key as closed that was closed before it began: the barrier here pairs with
+ * the one in nhca_live_wait().  Sections nest.
+ * Context: BH disabled; not in hard interrupts.  Disables preemption, or migration with PREEMPT_RT.
  */
 static inline void nhca_live_enter(void)
 {
@@ -101,14 +106,22 @@ static inline void nhca_live_enter(void)
 	lock_map_acquire_read(&nhca_live_map);
 	l = nhca_live_pin();
 	if (!l->depth++) {
-		/* release: this value, too, tells others that the section before has ended */
+		/*
+		 * Release, because a waiting CPU may take this value as the end of the previous
+		 * section.
+		 */
 		smp_store_release(&l->seq, l->seq + 1);
-		/* the section is announced before it looks at any key */
+		/* announce the section before it reads any key; pairs with nhca_live_snapshot() */
 		smp_mb();
 	}
 }
 
-/* The section's last byte has moved when others see that it has ended. */
+/**
+ * nhca_live_exit - end a live section
+ *
+ * A CPU that sees the end also sees all bytes that the section moved.
+ * Context: in a live section, on the CPU where it began.
+ */
 static inline void nhca_live_exit(void)
 {
 	struct nhca_live *l = this_cpu_ptr(&nhca_live);
@@ -121,32 +134,45 @@ static inline void nhca_live_exit(void)
 }
 
 /**
- * nhca_live_wait - take a snapshot of the live tasks and wait until it is empty
+ * nhca_live_wait - take a snapshot of the live sections and wait until all of them have ended
  *
- * What was written before the call (a key's valid bit) is seen by every section
- * that begins after the snapshot; every section that had begun has ended on
- * return.  Sections that begin later are not waited for, and none is ever held up.
- * Takes as long as the longest of them: a copy of 64 KiB.
- * Context: process or softirq, any lock that no section takes; not in a section.
+ * Every section that begins after the snapshot sees what the caller wrote before (the valid bit of
+ * a key).  Every section that had begun has ended on return.  The function does not wait for later
+ * sections, and no section waits for the function.  It takes as long as the longest section: a copy
+ * of 64 KiB.
+ * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
+ * takes.
  */
 void nhca_live_wait(void);
 
 /**
- * nhca_live_snapshot - take a snapshot; nhca_live_wait() and tests
- * @view: one word for each possible CPU, of the caller's
- * @but:  a CPU that is left out, or -1
- * Return: how many CPUs are in a section.
+ * nhca_live_snapshot - take a snapshot, for nhca_live_wait() and tests
+ * @view: memory of the caller with one word for each possible CPU, filled in
+ * @but:  a CPU to leave out, or -1
+ * Context: any.
+ * Return: number of CPUs that are in a section.
  */
 unsigned int nhca_live_snapshot(u32 *view, int but);
 
 /**
- * nhca_live_left - clear from a snapshot who has let go
- * Return: how many are left; 0: the snapshot is empty.
+ * nhca_live_left - remove the sections that have ended from a snapshot
+ * @view: the snapshot
+ * Context: any.
+ * Return: number of sections left; 0: the snapshot is empty.
  */
 unsigned int nhca_live_left(u32 *view);
 
-/* module load: -ENOMEM; unload */
+/**
+ * nhca_live_init - allocate the snapshot views when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
 int nhca_live_init(void);
+
+/**
+ * nhca_live_exit_module - free the snapshot views when the module is unloaded
+ * Context: process.
+ */
 void nhca_live_exit_module(void);
 
 #endif /* NHCA_LIVE_H */

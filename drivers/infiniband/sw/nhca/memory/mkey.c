@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The table of keys, and opening and closing them.
- */
+/* The table of keys, and the functions that open and close them. */
 #include <linux/percpu-rwsem.h>
 #include <linux/rcupdate.h>
 #include <linux/rhashtable.h>
@@ -16,22 +14,25 @@
 
 #define NHCA_MKEY_VARIANTS	256
 
-/* indices in use are stepped over; that there are so many in a row means that few are free */
+/* Attempts to find a free index.  So many used ones in sequence mean that few indices are free. */
 #define NHCA_MKEY_TRIES		1024
 
 /*
- * One table for all devices of the host, by index.  It is read in live sections, which its
- * objects outlive; the table's own memory goes after an RCU grace period.
+ * One table by index for all devices of the host.  Lookups run in live sections.  A key is freed
+ * only after the sections that may have found it, and the memory of the table after an RCU grace
+ * period.
  */
 static struct rhashtable keys;
 
-/* read: removing a key; write: nhca_mkey_walk() */
+/* read side: removal of a key; write side: nhca_mkey_walk() */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
-/* the kernel's part of each key: no key is below 256, as 0 is none to some consumers */
+/* First keys.  No key is below 256, because some consumers take a key of 0 as none. */
 static struct nhca_shuffle key_numbers __read_mostly;
 
-/* Indices are random already.  The variant may change while somebody looks. */
+/*
+ * The index is random, so it needs no hash function.  Another CPU may change the variant meanwhile.
+ */
 static __always_inline u32 mkey_index(const struct nhca_mkey *mk)
 {
 	return READ_ONCE(mk->key) >> 8;
@@ -86,7 +87,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	for (tries = 0; tries < NHCA_MKEY_TRIES; tries++) {
 		mk->key = nhca_shuffle_next(&key_numbers);
 		index = mkey_index(mk);
-		/* from here on it can be found, closed */
+		/* from here on lookups find the key, closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
 		if (!err)
 			return 0;
@@ -97,7 +98,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	return -ENOSPC;
 }
 
-/* Who had found the key open is done. */
+/* The live sections that had found the key open have ended. */
 static void mkey_revoked(struct nhca_mkey *mk)
 {
 	if (!mk->shut)
@@ -111,10 +112,10 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	percpu_down_read(&keys_stay);
 	rhashtable_remove_fast(&keys, &mk->node, mkey_params);
 	percpu_up_read(&keys_stay);
-	/* who looks keys up does so in a section: from here on nobody finds it */
+	/* lookups run in live sections, so no code finds the key after this wait */
 	nhca_live_wait();
 
-	/* closed, and nobody had found it who could open it again */
+	/* the key is closed, and no other code has a reference with which it could open the key */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
 		mkey_revoked(mk);
 		return;
@@ -131,7 +132,7 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant)
 	lockdep_assert_held(&mk->lock);
 	WARN_ON_ONCE(mk->valid);
 	mk->key = (mk->key & ~0xff) | variant;
-	/* who sees it open sees what it opens */
+	/* a CPU that sees the key open sees its fields; pairs with mkey_granted() */
 	smp_store_release(&mk->valid, true);
 	trace_nhca_key_opened(mk->pd, mk->key, mk->type, mk->qpn, mk->va, mk->length, mk->access);
 }
@@ -159,13 +160,16 @@ void nhca_mkey_close(struct nhca_mkey *mk)
 		nhca_mkey_shut_end(mk);
 }
 
-/* Context: live section, in which the key stays.  Return: what has the index of @key, or NULL. */
+/*
+ * Context: live section; the key stays valid in it.  Return: the key with the index of @key, or
+ * NULL.
+ */
 static __always_inline struct nhca_mkey *mkey_find(u32 key)
 {
 	u32 index = key >> 8;
 	struct nhca_mkey *mk;
 
-	/* for the table itself, which grows and shrinks */
+	/* for the memory of the table, which grows and shrinks */
 	rcu_read_lock();
 	mk = rhashtable_lookup(&keys, &index, mkey_params);
 	rcu_read_unlock();
@@ -189,9 +193,9 @@ void nhca_mkey_put(struct nhca_mkey *mk)
 	if (!refcount_dec_and_test(&mk->ref))
 		return;
 	/*
-	 * The reference is gone before wake_up_var() looks for a waiter: pairs with the barrier of
-	 * set_current_state() in wait_var_event(), which looks at the reference after it has
-	 * queued itself.  @mk may be freed by now; only its address is used.
+	 * The reference is released before wake_up_var() checks for a waiter.  This barrier pairs
+	 * with the one of set_current_state() in wait_var_event(), which reads the reference after
+	 * it has queued itself.  @mk may be freed by now: wake_up_var() uses only its address.
 	 */
 	smp_mb__after_atomic();
 	wake_up_var(&mk->ref);
@@ -206,7 +210,7 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 	rhashtable_walk_enter(&keys, &iter);
 	rhashtable_walk_start(&iter);
 	while ((mk = rhashtable_walk_next(&iter))) {
-		/* -EAGAIN: the table was resized, and the walk begins again */
+		/* -EAGAIN: the table was resized, and the walk starts again */
 		if (IS_ERR(mk))
 			continue;
 		rhashtable_walk_stop(&iter);
@@ -219,7 +223,7 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 	percpu_up_write(&keys_stay);
 }
 
-/* Is @mk, which is open, for this key_user?  IBTA 10.6.7.2.2, 10.6.7.2.4 */
+/* Return: true if a QP may use the open key @mk, by its type (IBTA 10.6.7.2.2, 10.6.7.2.4). */
 static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
 				      const struct nhca_key_user *key_user, int access)
 {
@@ -238,16 +242,16 @@ static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
 	return false;
 }
 
-/* Context: live section.  Return: the key if it opens anything in this way, or NULL. */
+/* Context: live section.  Return: the key if it is open and grants @access to the QP, or NULL. */
 static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user *key_user, u32 key,
 						      int access)
 {
 	struct nhca_mkey *mk = mkey_find(key);
 
-	/* pairs with nhca_mkey_open(): what it opens is constant until the section ends */
+	/* pairs with nhca_mkey_open(); the fields are constant until the section ends */
 	if (unlikely(!mk || !smp_load_acquire(&mk->valid)))
 		return NULL;
-	/* the whole key: the variant tells this opening from those before it */
+	/* compare the whole key, because the variant differs from those of earlier openings */
 	if (unlikely(mk->key != key || !mkey_fits(mk, key_user, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
@@ -255,7 +259,7 @@ static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user
 	return mk;
 }
 
-/* Context: live section.  Return: the key if it opens these bytes, or NULL. */
+/* Context: live section.  Return: the key if it grants access to these bytes, or NULL. */
 static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_key_user *key_user, u32 key,
 						    u64 va, u32 len, int access)
 {
@@ -263,7 +267,7 @@ static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_key_user *
 
 	if (unlikely(!mk))
 		return NULL;
-	/* no sum here can wrap */
+	/* no sum here can overflow */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
 		return NULL;
 	return mk;
@@ -297,14 +301,17 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	mk = mkey_reach(key_user, rkey, va, len, access);
 	if (!mk)
 		goto exit;
-	/* of the key, for the sweep: the QP of a type 2A window may be of another domain */
+	/*
+	 * The key's domain, by which the sweep searches: a type 2A window allows a QP of another
+	 * domain.
+	 */
 	h->pd = mk->pd;
 	h->key = rkey;
 	h->qpn = key_user->qpn;
 	h->mr = mk->mr;
 	h->off = mk->off + (va - mk->va);
 	nhca_rkm_get(h);
-	/* closed meanwhile: perhaps its sweep has not found us */
+	/* if the key was closed meanwhile, its sweep may have missed this hold */
 	if (READ_ONCE(mk->valid))
 		err = 0;
 	else

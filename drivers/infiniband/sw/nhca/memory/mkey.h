@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keys: what a 32-bit L_Key or R_Key names, and whether it is open.
+ * Keys: the memory that a 32-bit L_Key or R_Key names, and whether the key is open.
  *
- * A key is an index (24 bits), unique on the host, and a variant (8 bits), which its owner may
- * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  Index and first variant are one number in an
- * order that nobody can predict (shuffle.h): who has seen keys cannot guess another.
+ * A key has an index (24 bits), unique on the host, and a variant (8 bits), which its owner may
+ * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  Index and first variant are one number in a
+ * secret order (shuffle.h), so that nobody can guess a key from other keys.
  */
 #ifndef NHCA_MKEY_H
 #define NHCA_MKEY_H
@@ -16,16 +16,16 @@
 
 struct nhca_mr;
 
-/* rights that peers have by a key; without one of them it is used locally */
+/* remote rights; an access without one of them is local */
 #define NHCA_REMOTE_ACCESS	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
 				 IB_ACCESS_REMOTE_ATOMIC)
 
 /**
- * enum nhca_mkey_type - what the key is of
- * @NHCA_MKEY_MR:   a region: L_Key and R_Key
- * @NHCA_MKEY_MW1:  a type 1 window: any QP of its domain
- * @NHCA_MKEY_MW2A: a type 2A window: one QP, whatever its domain
- * @NHCA_MKEY_MW2B: a type 2B window: one QP, of the window's domain
+ * enum nhca_mkey_type - the object of a key, and the QPs that may use it
+ * @NHCA_MKEY_MR: a region, by its L_Key or R_Key: any QP of its domain
+ * @NHCA_MKEY_MW1: a type 1 window: any QP of its domain
+ * @NHCA_MKEY_MW2A: a type 2A window: one QP of any domain
+ * @NHCA_MKEY_MW2B: a type 2B window: one QP of the window's domain
  */
 enum nhca_mkey_type {
 	NHCA_MKEY_MR,
@@ -35,7 +35,7 @@ enum nhca_mkey_type {
 };
 
 /**
- * struct nhca_key_user - who uses a key: a QP
+ * struct nhca_key_user - the QP that uses a key
  * @pd:  its protection domain
  * @qpn: its number
  */
@@ -45,24 +45,25 @@ struct nhca_key_user {
 };
 
 /**
- * struct nhca_mkey - a key and what it opens
- * @lock:   BH; serialises opening, closing and binding; held across the wait of a
- *          close, so no live section may take it
- * @ref:    the object, and who has found it with nhca_mkey_get()
+ * struct nhca_mkey - a key and the memory that it opens
+ * @lock:   serializes open, close and bind; taken with BH disabled.  It is held while a close waits
+ *          for live sections, so no section may take it.
+ * @ref:    one for the object, and one for each nhca_mkey_get()
  * @valid:  the key is open; the fields below are constant while it is
- * @shut:   it was, and live sections that had found it so may not have ended
+ * @shut:   the key was closed, and sections that had found it open may not have ended
  * @key:    index << 8 | variant
  * @type:   constant
  * @pd:     protection domain
  * @qpn:    type 2 windows: the QP that bound it
  * @access: enum ib_access_flags
- * @va, @length: the bytes, as peers and SGEs name them
- * @mr:     whose memory it is; a region's own
- * @off:    where in @mr the byte at @va lies
- * @node:   in the table of keys; private to memory/mkey.c
+ * @va:     first address for peers and SGEs
+ * @length: bytes
+ * @mr:     the region with the memory; for a region's key the region itself
+ * @off:    offset in @mr of the byte at @va
+ * @node:   entry in the table of keys; private to memory/mkey.c
  */
 struct nhca_mkey {
-	/* serialises changes */
+	/* serializes open, close and bind */
 	spinlock_t lock;
 	refcount_t ref;
 	bool valid;
@@ -80,82 +81,119 @@ struct nhca_mkey {
 };
 
 /**
- * nhca_mkey_add - give @mk an index and a first key; it stays closed
- * No key of an object that was made before has been the same, for 2^32 objects.
+ * nhca_mkey_add - give @mk an index and a first key; the key stays closed
+ * @mk: the key; its type and domain are set
+ * The module gives no first key a second time before it has given out nearly 2^32 others.
  * Context: process, sleeps.
  * Return: 0; -ENOMEM; -ENOSPC: nearly all indices are in use.
  */
 int nhca_mkey_add(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_del - close the key and take it out of the table
- * When this returns nothing moves through it and nobody knows @mk: it may be freed.
- * Context: process.
+ * nhca_mkey_del - close the key and remove it from the table
+ * @mk: the key.  On return no byte moves through it and no other code refers to it, so it may be
+ *      freed.
+ * Context: process, sleeps.
  */
 void nhca_mkey_del(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_open - open a closed key; what it opens has been filled in
- * @variant: its low 8 bits from now on
+ * nhca_mkey_open - open a closed key
+ * @mk:      the key; the fields that describe its memory are set
+ * @variant: the low 8 bits of the key from now on
  * Context: @mk->lock held.
  */
 void nhca_mkey_open(struct nhca_mkey *mk, u8 variant);
 
 /**
- * nhca_mkey_close - the promise: when this returns, no byte moves through the key any
- * more, on any CPU
- * Valid bit, sweep of the remote key manager, snapshot.  Nothing if it is closed.
+ * nhca_mkey_close - close a key; on return no byte moves through it any more, on any CPU
+ * @mk: the key; if it is closed, nothing happens
+ *
+ * The function clears the valid bit, sweeps the holds of the key and waits for live sections.
  * Context: @mk->lock held; not in a live section.
  */
 void nhca_mkey_close(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_shut - nhca_mkey_close() without its end: who calls this calls
- * nhca_mkey_shut_end(), once for whatever else it takes away
- * Context: @mk->lock held.  Return: false if the key was closed.
+ * nhca_mkey_shut - nhca_mkey_close() without the wait for live sections
+ * @mk: the key
+ *
+ * The caller calls nhca_mkey_shut_end() afterwards, once for all that it takes away.
+ * Context: @mk->lock held.
+ * Return: false if the key was closed already.
  */
 bool nhca_mkey_shut(struct nhca_mkey *mk);
 
 /**
  * nhca_mkey_shut_end - wait for the live sections that had found the key open
- * Context: not in a live section; nobody opens @mk meanwhile.
+ * @mk: the key
+ * Context: not in a live section; the caller prevents an open of @mk meanwhile.
  */
 void nhca_mkey_shut_end(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_get - what has the index of @key, open or not, whatever the variant
- * Context: BH disabled; not for long: nhca_mkey_del() waits for the reference.
- * Return: a counted reference or NULL.
+ * nhca_mkey_get - find a key by its index
+ * @key: the index is used; the variant is ignored
+ *
+ * The key may be open or closed.
+ * Context: BH disabled.  Release the reference soon, because nhca_mkey_del() waits for it.
+ * Return: a counted reference, or NULL.
  */
 struct nhca_mkey *nhca_mkey_get(u32 key);
+
+/**
+ * nhca_mkey_put - release a reference of nhca_mkey_get()
+ * @mk: the key
+ * Context: any.
+ */
 void nhca_mkey_put(struct nhca_mkey *mk);
 
 /**
- * nhca_mkey_check - does @key open these bytes to this key_user?
- * @len:    0: only the key, domain, rights and address are looked at
- * @access: enum ib_access_flags that all must be granted; 0: reading locally
- * @off:    where in the region they begin
- * Context: live section; the region is good until its end.
- * Return: the region or NULL.
+ * nhca_mkey_check - check that a QP may access bytes with a key
+ * @key_user: the QP
+ * @key:      the L_Key or R_Key
+ * @va:       first address
+ * @len:      bytes; with 0 only the key, its domain, its rights and the address are checked
+ * @access:   enum ib_access_flags, all of which the key must grant; 0: local read
+ * @off:      offset of the bytes in the region, filled in
+ * Context: live section; the region stays valid until its end.
+ * Return: the region, or NULL.
  */
 struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				int access, u64 *off);
 
 /**
- * nhca_mkey_check_all - does @key open whatever it names to this key_user, with @access?
+ * nhca_mkey_check_all - check that a QP may access all memory of a key
+ * @key_user: the QP
+ * @key:      the R_Key
+ * @access:   enum ib_access_flags, all of which the key must grant
  * Context: live section.
+ * Return: true if it may.
  */
 bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access);
 
 /**
- * nhca_mkey_walk - show every key to @fn, for debugfs
- * No key goes meanwhile.  Keys open, close and come; what comes is shown or not, and a key may be
- * shown twice if the table grows.
+ * nhca_mkey_walk - call a function for every key, for debugfs
+ * @fn:  the function; it may sleep
+ * @arg: its second argument
+ *
+ * No key is removed meanwhile, but keys may open, close or be added.  The function may miss a key
+ * that is added.  It may see a key twice if the table grows.
  * Context: process, sleeps.
  */
 void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg);
 
+/**
+ * nhca_mkey_init - make the table of keys when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
 int nhca_mkey_init(void);
+
+/**
+ * nhca_mkey_exit - free the table of keys when the module is unloaded
+ * Context: process, sleeps.
+ */
 void nhca_mkey_exit(void);
 
 #endif /* NHCA_MKEY_H */
