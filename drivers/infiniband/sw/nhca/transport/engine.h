@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the files of the transport room tell each other.  Other rooms use qp.h.
- */
+/* Interfaces between the files of transport/.  Other directories include qp.h. */
 #ifndef NHCA_ENGINE_H
 #define NHCA_ENGINE_H
 
@@ -11,40 +9,43 @@
 #include "qp.h"
 
 /*
- * PSNs that a QP may have unacknowledged: a congestion window that doubles each
- * round trip up to where the last loss was, then grows by one, and shrinks at a
- * loss.  Go-back-N throws away what arrives behind a loss, so that sending less
- * is what makes an overrun queue move again; but as much as TCP by default keeps of
- * its window (RFC 9438, 4.6) has to be left, or TCP takes what a shared link has.
+ * Congestion window (cwnd): PSNs that a QP may have unacknowledged.  It doubles each round trip up
+ * to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N discards the
+ * packets that arrive after a lost one, so only a smaller window drains a queue that overflows.
+ * But the window must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows
+ * take all of a shared link.
  */
 #define NHCA_CWND_MIN		4
 #define NHCA_CWND_FIRST	16
 #define NHCA_CWND_MAX		256
-/* tenths that are left at a loss */
+/* cwnd after a loss, in tenths of cwnd before it (0.7, as CUBIC) */
 #define NHCA_CWND_KEPT	7
 /*
- * A READ is asked for in requests of at most so many response packets, so that
- * the window holds for what the peer sends, too.  Each is one READ on the wire.
+ * The requester splits a READ into chunks of at most this number of response packets, so that the
+ * window also bounds the packets that the peer sends.  Each chunk is one READ request on the wire.
  */
 #define NHCA_READ_CHUNK		32
 /*
- * Packets that an engine sends, or work requests without packets that it handles, in one pass, with
- * its lock held and BHs off; about as many as the stack's own net.core.netdev_budget.  The rest
- * runs from nhca_qp.kick.
+ * Packets that a requester or responder sends in one pass, or work requests without packets that it
+ * handles, with its lock held and BHs disabled; about net.core.netdev_budget (300).  nhca_qp.kick
+ * does the rest.
  */
 #define NHCA_BUDGET		256
-/* bytes that count as one packet where there are none, or where one may have more */
+/* bytes that a budget counts as one packet: same-host copies, frames of raw packet QPs */
 #define NHCA_BUDGET_BYTES	SZ_4K
 /*
- * Packets that a peer which is no nhca may have under way: 64 MiB at the largest path MTU.  See
- * nhca_rq_reach().
+ * Packets that a peer other than nhca may have in flight: 64 MiB at the largest path MTU (4,096
+ * bytes).  See nhca_rq_reach().
  */
 #define NHCA_REACH_FOREIGN	16384
-/* requests that ask to be acknowledged at once behind one that had to be sent again for that */
+/*
+ * Requests that set AckReq in their last packet even if they are unsignaled, after nhca_sq_ackreq()
+ * had to retransmit a packet to set it.
+ */
 #define NHCA_ACKREQ_BOOST		64
-/* times that a requester which cannot send again asks whether it has to (nhca_sq.blind) */
+/* requests for an ACK without payload since the last progress (nhca_sq.blind) */
 #define NHCA_BLIND_MAX		3
-/* passes that a lock holder makes for those who leave notes */
+/* passes that a holder of nhca_sq.lock makes for the notes of other CPUs, at most */
 #define NHCA_SQ_NOTES		8
 
 #define NHCA_GSI_QPN		1
@@ -55,7 +56,7 @@ static inline bool nhca_is_datagram(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
-/* Ethernet frames, in and out as they are */
+/* sends and receives whole Ethernet frames */
 static inline bool nhca_is_raw(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_RAW_PACKET;
@@ -66,13 +67,13 @@ static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
-/* does it acknowledge, and send again? */
+/* RC and XRC: packets are acknowledged and retransmitted */
 static inline bool nhca_is_reliable(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_RC || nhca_is_xrc(qp);
 }
 
-/* what the opcodes of a connected QP's packets have in their upper bits */
+/* transport service, as the upper bits of a connected QP's opcodes have it */
 static inline u8 nhca_qp_service(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC :
@@ -84,7 +85,7 @@ static inline struct ib_pd *nhca_qp_pd(const struct nhca_qp *qp)
 	return qp->ibqp.pd;
 }
 
-/* does the send engine do it by itself, without a packet? */
+/* local operation: the requester executes it without a packet */
 static inline bool nhca_swr_is_local(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_LOCAL_INV || swr->wqe.opcode == NHCA_WR_BIND_MW ||
@@ -108,46 +109,46 @@ static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
 	       swr->wqe.opcode == NHCA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* ATOMIC WRITE and FLUSH: the answer is that of a READ of no bytes (IBTA A19) */
+/* ATOMIC WRITE and FLUSH: the response is a READ response without data (IBTA A19) */
 static inline bool nhca_swr_is_placing(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_FLUSH || swr->wqe.opcode == NHCA_WR_ATOMIC_WRITE;
 }
 
-/* does it have an answer of its own, and use a responder resource of the peer? */
+/* has a response other than an ACK, and uses a responder resource of the peer */
 static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
 {
 	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
 }
 
-/* does it end in a completion, when nothing goes wrong? */
+/* posts a completion even if it succeeds */
 static inline bool nhca_swr_signaled(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
 }
 
-/* what sending from @swr has cost of a budget; @sent: where it was before */
+/* Return: what the packets just sent of @swr cost of a budget; @sent: @swr->sent before them */
 static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 sent)
 {
-	/* one packet asks for the data of many */
+	/* one request packet for many response packets */
 	if (nhca_swr_is_read(swr))
 		return 1;
-	/* the netdev's MTU bounds it, not the path MTU */
+	/* the netdev's MTU bounds the frame, not the path MTU */
 	if (nhca_is_raw(qp))
 		return 1 + swr->length / NHCA_BUDGET_BYTES;
 	return max(swr->sent - sent, 1U);
 }
 
-/* a packet has left whose answer will acknowledge all that was sent; sq.lock held */
+/* a packet was sent whose response acknowledges all earlier packets; sq.lock held */
 static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 {
 	sq->since_ack = 0;
 	sq->ackreq_pending = false;
 }
 
-/* ---- the gates: each half has one, for packets and for what was kept or owed ---- */
+/* ---- gates: each half has one, for packets that arrive and for deferred and owed work ---- */
 
-/* may requests reach the receive engine (IBTA 9.7.5, table 92)?  rq.lock held */
+/* true in a state in which requests may reach the responder (IBTA 9.7.5, table 92); rq.lock held */
 static inline bool nhca_rq_open(const struct nhca_qp *qp)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
@@ -157,7 +158,7 @@ static inline bool nhca_rq_open(const struct nhca_qp *qp)
 	       state == IB_QPS_SQE;
 }
 
-/* may responses reach the send engine?  sq.lock held */
+/* true in a state in which responses may reach the requester; sq.lock held */
 static inline bool nhca_sq_open(const struct nhca_qp *qp)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
@@ -167,225 +168,255 @@ static inline bool nhca_sq_open(const struct nhca_qp *qp)
 }
 
 /* ---- table.c ---- */
+
+/**
+ * nhca_qp_table_add - assign a number to a QP and let lookups find it
+ * nhca_qp_table_hide - let no lookup find a QP any more; its number stays in use
+ * nhca_qp_table_del - free the number of a hidden QP
+ * Context: add: process, sleeps; hide and del: any.
+ * Return: 0, -ENOMEM, -EBUSY (no free number was found).
+ */
 int nhca_qp_table_add(struct nhca_qp *qp);
-/* no lookup finds the QP from here on; its number stays taken */
 void nhca_qp_table_hide(struct nhca_qp *qp);
-/* the number of a hidden QP is free */
 void nhca_qp_table_del(struct nhca_qp *qp);
-/* for KUnit, which there alone has it: would nobody get this number?  process */
+/* KUnit only.  Return: true if the number is in use; process */
 bool nhca_qpn_is_taken(u32 qpn);
 
 /* ---- qp.c ---- */
 
-/* wait for the engines that found the QP before it was taken down; process; KUnit replaces it */
+/**
+ * nhca_qp_grace - wait until no requester or responder runs that found the QP before it was hidden
+ * Context: process, sleeps.  KUnit replaces it.
+ */
 void nhca_qp_grace(struct nhca_qp *qp);
 
-/* raise an asynchronous event on the QP; any context */
+/**
+ * nhca_qp_event - raise an asynchronous event of the QP
+ * nhca_qp_set_sqe - the send queue of a UC or UD QP failed: go to SQE (IBTA 10.3.1.6)
+ * Context: any.
+ */
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
-
-/* the send queue of a UC or UD QP failed: SQE (10.3.1.6); any context */
 void nhca_qp_set_sqe(struct nhca_qp *qp);
 
-/* flush both halves of a QP in error; takes the locks; BH disabled or process */
+/**
+ * nhca_qp_flush - flush both halves of a QP that is in the error state
+ * Context: BH disabled or process; takes both locks.
+ */
 void nhca_qp_flush(struct nhca_qp *qp);
 
-/* ---- send.c: all with sq.lock held unless said otherwise ---- */
+/* ---- send.c, ackreq.c: Context is sq.lock held, BH disabled, unless stated ---- */
 
 /**
- * nhca_sq_run - a pass over the send queue until nothing more can be sent
- * @qp:     the queue pair
- * @budget: at most as many packets, and requests without
+ * nhca_sq_run - one pass of the requester: send until nothing more can be sent
+ * @budget: packets, or requests without packets, at most
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: what is left of the budget; 0 or less: the rest runs from nhca_qp.kick.
+ * Return: the rest of the budget; if 0 or less, nhca_qp.kick continues.
  */
 int nhca_sq_run(struct nhca_qp *qp, int budget);
 
-/* work is waiting: run the engine or leave a note; lock not held, BH disabled or process */
+/**
+ * nhca_sq_kick - run the requester, or leave a note for the holder of sq.lock
+ * Context: BH disabled or process; sq.lock not held.
+ */
 void nhca_sq_kick(struct nhca_qp *qp);
 
-/* release sq.lock (taken with spin_lock), first doing what was noted meanwhile */
+/**
+ * nhca_sq_unlock - run the requester if a note was left, and release sq.lock
+ * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
+ */
 void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 
 /**
- * nhca_sq_ackreq - have what was sent acknowledged, if no packet has asked for that
- * The last packet is sent once more, for somebody waits now who did not when it left.
- * Context: sq.lock held, BH disabled.
- * Return: false if nothing has to be asked, or not in this way, or it cannot leave.
+ * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
+ * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited.
+ * Return: true if it was sent; false if there is nothing to request, or not in this way.
  */
 bool nhca_sq_ackreq(struct nhca_qp *qp);
 
-/* what all packets of a connected QP's request say, with the PSN of the next */
+/**
+ * nhca_swr_hdr - fill in the fields that all packets of a connected QP's request have
+ * @h: psn becomes that of the next packet
+ */
 void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
 
-/* send @h, and @payload bytes from @off of the message; RCU read side.  Return: as nhca_xmit() */
+/**
+ * nhca_swr_xmit - send @h and @payload bytes from byte @off of the message
+ * Context: sq.lock held, BH disabled, RCU read side.  Return: as nhca_xmit().
+ */
 int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 		  u32 payload);
 
-/* ---- ackreq.c: with sq.lock held ---- */
-
 /**
- * nhca_send_asks_blind - a packet that is to be sent again cannot be read: its key is closed
- * The consumer may have closed it when the peer's reply showed that the message had come, and only
- * the acknowledgment is lost.
+ * nhca_send_asks_blind - request an ACK without payload, because the payload's key is closed
+ * @swr: has a packet to retransmit
+ * The consumer may close the key as soon as a reply of the peer shows that the message has
+ * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true if the peer was asked what it has, and the timer runs; false if it was often enough.
+ * Return: true if the peer was asked and the timer runs; false if the request has to fail.
  */
 bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
 
-/* an iterator over the request's payload from byte @off */
+/**
+ * nhca_swr_source - initialize an iterator over the request's payload from byte @off
+ * nhca_message_hdr - fill in opcode and extended headers of a SEND or WRITE packet; no QPN, no PSN
+ */
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
 		     struct nhca_iter *it);
-
-/* what says of a SEND or WRITE what it is, from @swr->sent on: no addresses, no PSN */
 void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
 		      struct nhca_hdr *h);
 
-/* ---- retry.c: with sq.lock held ---- */
+/* ---- retry.c: Context is sq.lock held, BH disabled, unless stated ---- */
 
-/* shorter local ACK timeouts are stretched: a software peer needs time to run */
+/* the least local ACK timeout: a peer in software may have to wait for a CPU */
 #define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
 
-/* the timeout field of ibv_qp_attr in jiffies, stretched to NHCA_TIMEOUT_MIN; any context */
+/* Return: ibv_qp_attr.timeout in jiffies, NHCA_TIMEOUT_MIN at least; any context */
 unsigned long nhca_timeout_jiffies(u8 timeout);
 
-/* go back to the oldest PSN that is not acknowledged and send again; @why: the counter of that */
+/**
+ * nhca_sq_go_back - continue at the oldest unacknowledged PSN, in the next pass
+ * @why: counter of the cause, for the trace
+ */
 void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
-/* everything before @psn is acknowledged: retry counters, timer, window */
+/**
+ * nhca_sq_progress - everything before @psn is acknowledged: grow the window, reset the retries
+ * nhca_sq_shrink - reduce the window after a loss
+ * nhca_sq_congested - reduce the window after a CNP, at most once in a retransmission timeout
+ * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
+ */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
-
-/* the window after a loss; @stall: nothing moved until a timeout */
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
-
-/* the peer says that our packets meet congestion */
 void nhca_sq_congested(struct nhca_qp *qp);
 
-/* the timer runs while something is unacknowledged; @oldest: which has only now been sent */
+/**
+ * nhca_sq_arm - start the local ACK timer, unless it runs
+ * nhca_rtt_begin - begin an RTT sample, unless one is in progress
+ * @oldest: the oldest unacknowledged packet was sent just now, so the time counts from now
+ * @psn: of a packet with AckReq that is sent for the first time
+ */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest);
-
-/* a packet that asks to be acknowledged is about to leave, for the first time */
 void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
 
-/* the local ACK timeout and RNR timer */
+/* nhca_sq.timer: local ACK timeout, RNR timer; softirq, takes sq.lock */
 void nhca_sq_timer(struct timer_list *t);
 
-/* ---- pace.c: with sq.lock held unless said otherwise ---- */
-
-/* no limit yet; process, no lock held; NULL without memory */
-struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
-/* the QP's engines have stopped; takes NULL; process, no lock held */
-void nhca_pace_free(struct nhca_pace *pace);
-void nhca_pace_set(struct nhca_pace *pace, u32 kbps);
-
-/* is it too early for another packet?  Then the QP is kicked when it is not. */
-bool nhca_pace_waits(struct nhca_qp *qp);
-/* is that what the QP waits for? */
-bool nhca_pace_holds(const struct nhca_qp *qp);
-/* a packet of @bytes has left */
-void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
-
-/* ---- sq_fetch.c: with sq.lock held ---- */
+/* ---- pace.c: Context is sq.lock held, unless stated ---- */
 
 /**
- * nhca_sq_retire - complete the requests whose buffers the network stack has released by now
- * Context: sq.lock held, in each pass of the send engine.
+ * nhca_pace_alloc - make a rate limiter without a limit
+ * nhca_pace_free - free it; no requester uses it, NULL is fine
+ * nhca_pace_set - set the limit, in thousands of bits a second (0: none); NULL is fine
+ * nhca_pace_waits - check whether the next packet has to wait; if so, a timer kicks the QP
+ * nhca_pace_holds - check whether that timer runs
+ * nhca_pace_sent - count @bytes of payload that were sent
+ * Context: alloc and free: process, no lock held.
+ * Return: alloc: NULL if there is no memory; waits, holds: true if so.
+ */
+struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
+void nhca_pace_free(struct nhca_pace *pace);
+void nhca_pace_set(struct nhca_pace *pace, u32 kbps);
+bool nhca_pace_waits(struct nhca_qp *qp);
+bool nhca_pace_holds(const struct nhca_qp *qp);
+void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
+
+/* ---- sq_fetch.c: Context is sq.lock held, unless stated ---- */
+
+/**
+ * nhca_sq_retire - complete the requests whose buffers the network stack has released
+ * Each pass of the requester calls it.
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
 /**
  * nhca_sq_fetch - copy the next work request out of the ring and check it
- * Return: the request, appended to sq.inflight; NULL if none is posted;
- * ERR_PTR(-ENOMEM) to try later; ERR_PTR(-EPROTO) if the ring is broken.
+ * Return: the request, appended to sq.inflight (@status is set if it is bad); NULL if none is
+ * posted; ERR_PTR(-ENOMEM): try later; ERR_PTR(-EPROTO): the ring is broken.
  */
 struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
-/* give one back that is in no list any more */
-void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
 /**
- * nhca_sq_free_spares - free the requests that the queue keeps for those to come
- * @sq: a send queue that nobody uses any more
- * Context: any.
+ * nhca_swr_free - free a request that is in no list, or keep it as a spare
+ * nhca_sq_free_spares - free the spares of a send queue that is no longer used
+ * nhca_sq_more - check whether a request is posted that was not fetched; Return: true if so
+ * nhca_sq_purge - drop all requests, posted or in flight, without completions (RESET, destruction)
  */
+void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
 void nhca_sq_free_spares(struct nhca_sq *sq);
-
-/* is another request posted behind those taken? */
 bool nhca_sq_more(struct nhca_qp *qp);
-
-/* drop all that is posted or in flight, in silence: for RESET and destruction */
 void nhca_sq_purge(struct nhca_qp *qp);
 
-/* ---- completion.c: with sq.lock (rq.lock) held ---- */
+/* ---- completion.c: Context is the lock of the half held ---- */
 
 /**
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
- *
- * Its completion is posted, and its slot in the ring is free, now or, if the network stack still
- * reads its buffers or those of an earlier request, when it has released them (nhca_sq_retire()).
- * Context: sq.lock held.
+ * If the network stack still reads its buffers, or those of an earlier request, the completion is
+ * posted and the ring entry freed after it has released them (nhca_sq_retire()); else immediately.
  */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
 
-/*
- * the oldest request failed: complete it so; RC goes to error, UC and UD to
- * SQE; the rest is flushed
+/**
+ * nhca_sq_fail - complete the oldest request with @status; UC and UD go to SQE, others to error
+ * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick does the rest
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
-
 void nhca_sq_flush(struct nhca_qp *qp);
 void nhca_rq_flush(struct nhca_qp *qp);
 
-/* post a receive completion; @cqe's wr_id, qp_num and kernel are filled in from rq.rwr */
+/**
+ * nhca_rq_complete - post a completion for rq.rwr; fills in wr_id, qp_num and kernel of @cqe
+ * nhca_rq_fetch - fetch a receive request into rq.rwr, unless it has one
+ * Return: as nhca_rwq_fetch().
+ */
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
-
-/* get a receive request into rq.rwr; as nhca_rwq_fetch() */
 int nhca_rq_fetch(struct nhca_qp *qp);
 
-/* ---- xrc.c: with rq.lock held, RCU read side ---- */
+/* ---- xrc.c: Context is rq.lock held, RCU read side ---- */
 
-/*
- * The SRQ that a number names to an XRC target.
- * Return: the SRQ, good until the RCU read side ends; NULL: none, or of another XRC domain.
+/**
+ * nhca_xrc_find - look up an SRQ for an XRC target
+ * Return: the SRQ, valid until the RCU read side ends; NULL if there is none in this XRC domain.
  */
 struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
 
-/*
- * An XRC target is about to execute a request: from now on it receives from the SRQ that the
- * request names, and uses keys of that SRQ's domain.
- * Return: false if there is no such SRQ, or not in this message.
+/**
+ * nhca_xrc_enter - prepare an XRC target for executing the request @h
+ * From now on it receives from the SRQ that @h names, and uses keys of that SRQ's domain.
+ * Return: false if there is no such SRQ, or the message began with another one.
  */
 bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* ---- rx.c ---- */
 
 /**
- * nhca_rx_refusal - what speaks against giving a packet to a QP
- * @qp: the QP that it names
- * @rx: the packet, of which the headers and addresses are known
+ * nhca_rx_refusal - check whether a packet may reach the QP that it names
+ * @rx: headers and addresses are known
  *
- * Takes no lock, so that strangers' packets do not take one: whoever then takes the lock asks the
- * half's gate whether state and generation are still the same.
+ * Takes no lock, so that packets of strangers take none.  The caller then takes the lock of a half,
+ * and its gate checks that state and generation are still the same.
  * Context: softirq, RCU read side.  KUnit replaces it.
- * Return: the counter of what is wrong, or NHCA_CNT_MAX.
+ * Return: the counter of the reason to refuse it, or NHCA_CNT_MAX.
  */
 enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx);
 
-/* may what @rx says reach this QP? */
+/**
+ * nhca_rx_fits - check whether nhca_rx_refusal() finds nothing; Return: true if so
+ * nhca_notice - Return: the NHCA_CAP_* bits of packets to the peer of a connected QP; any context
+ */
 bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx);
-
-/* NHCA_CAP_*: what a packet to the peer of a connected QP says; any context */
 u8 nhca_notice(const struct nhca_qp *qp);
 
 /*
- * Does a packet with these headers get a UDP checksum?  A peer that says that it is nhca, and has
- * heard that we are, verifies it; what has no ICRC needs it, whatever the peer has said since.
+ * Return: true if a packet with these headers gets a UDP checksum.  A peer that is nhca, and knows
+ * that this end is, verifies it.  A packet without an ICRC needs it even if @peer has changed.
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	return (READ_ONCE(qp->peer) & NHCA_CAP_CONFIRMED) || (h->caps & NHCA_CAP_NO_ICRC);
 }
 
-/* beside NHCA_CAP_* in nhca_qp.peer: it is a QP of this host; nhca_loop_found() */
+/* in nhca_qp.peer, beside NHCA_CAP_*: the peer is a QP of this kernel; nhca_loop_found() */
 #define NHCA_PEER_IS_HERE	BIT(7)
 
 static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
@@ -393,220 +424,234 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
 	return READ_ONCE(qp->peer) & NHCA_PEER_IS_HERE;
 }
 
-/* ---- loop.c ---- */
+/* ---- loop.c: Context is sq.lock held, RCU read side, unless stated ---- */
 
 /**
- * nhca_loop_found - has a packet been sent by a QP of this host, which is the peer?
- * @rx: it was accepted
+ * nhca_loop_found - find out whether the peer is a QP of this kernel
+ * @rx: an accepted packet
  *
- * It is, if the packet has the mark of the local QP that has the peer's number.  Namespaces of a
- * host have equal addresses, and a QP of another host may have the number of one of ours: neither
- * says anything.  Remembers the mark.
+ * The packet must have the mark of the local QP that has the peer's number.  Address and number are
+ * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
  * Context: one of the QP's locks held, RCU read side.
+ * Return: true if it is; nhca_qp.peer_mark then has the mark.
  */
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
- * nhca_loop_step - do a part of a request without packets, if both QPs are in this kernel
- * sq.lock held, RCU read side
- * Return: how many PSNs that was; then @swr may have been completed.  0: by packets.
+ * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel
+ * nhca_loop_end - release the peer's rq.lock, if a step has left it held
+ * Return: number of PSNs executed; @swr may have been completed.  0: send packets.
  */
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
-
-/* let go of the peer that a step has taken; sq.lock held */
 void nhca_loop_end(struct nhca_qp *qp);
 
 /**
- * nhca_loop_datagram - give a datagram to a QP of this host without a packet
- * @h: its headers, as the packet would have them
- * sq.lock held, RCU read side
- * Return: false if it has to go as a packet.
+ * nhca_loop_datagram - give a datagram to a QP of this kernel without a packet
+ * @h: the headers of the packet that it replaces
+ * Return: false if it has to be sent as a packet.
  */
 bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
 			const struct nhca_hdr *h);
 
 /* ---- raw.c ---- */
 
-/* send the frame that a request is; sq.lock held, RCU read side.  Return: as nhca_frame_send() */
+/**
+ * nhca_raw_send - send the Ethernet frame of a request
+ * Context: sq.lock held, RCU read side.  Return: as nhca_frame_send().
+ */
 int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
-/* ---- ack.c: sq.lock held ---- */
+/* ---- ack.c: Context is sq.lock held, BH disabled, RCU read side ---- */
 
-/*
- * A response arrived.  Return: true if it answers what was sent and is not answered: its PSN is one
- * that only the peer, and who sees the packets, knows.
+/**
+ * nhca_ack_rx - handle a response that has arrived
+ * Return: true if its PSN was sent and is unacknowledged; then the packet comes from the peer, or
+ * from a host that sees the packets.
  */
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/* a request of the peer acknowledged everything up to @psn */
+/**
+ * nhca_ack_riding - a request of the peer carried an ACK of everything up to and including @psn
+ * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
+ * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
+ */
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn);
-
-/* @swr, the oldest, is done, and with it the local operations that waited for their turn */
 void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
-
-/* where byte @off of the answer to @swr goes */
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
-/* ---- defer.c: with rq.lock held ---- */
+/* ---- defer.c: Context is rq.lock held; RCU read side, unless stated ---- */
 
 enum nhca_verdict {
-	NHCA_TAKEN,		/* executed: the expected PSN moves on */
-	NHCA_HELD,		/* not now: RC's packet will come again, UC's message is dropped */
-	NHCA_PARKED,		/* waits for its memory, and is executed then */
-	NHCA_FATAL,		/* the QP is going to error */
+	NHCA_TAKEN,		/* executed: the expected PSN advances */
+	NHCA_HELD,		/* not executed: RC's peer retransmits, UC drops the message */
+	NHCA_PARKED,		/* deferred: executed when its memory is present */
+	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
 
 /**
- * nhca_request_rx - a request or datagram arrived: it is its turn, or it waits behind others
- * What a connected QP then owes waits for nhca_resp_run().
- * Context: rq.lock held, RCU read side.
- * Return: NHCA_TAKEN if it was executed, which a request of RC is only with the expected PSN;
- * NHCA_HELD if the QP is in no state for it.
+ * nhca_request_rx - execute a request or datagram, or defer it if others wait before it
+ * nhca_resp_run() sends the responses of a connected QP afterwards.
+ * Return: NHCA_TAKEN if it was executed (on RC only with the expected PSN), or was a datagram that
+ * was dropped; NHCA_HELD also if the state of the QP does not allow it.
  */
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/* keep a packet until the pages that it needs are there; or lose it */
+/**
+ * nhca_defer - keep a packet until its pages are present; drop it beyond the limits
+ * nhca_defer_run - execute deferred packets in order, until one has to wait again
+ * nhca_defer_drop - drop them for RESET, error and destruction; RCU read side not needed
+ */
 void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/* those that wait, in their order, as far as they get; RCU read side */
 void nhca_defer_run(struct nhca_qp *qp);
-
-/* for RESET, error and destruction */
 void nhca_defer_drop(struct nhca_qp *qp);
 
-/* ---- responder.c ---- */
+/* ---- responder.c: Context is rq.lock held, RCU read side ---- */
 
-/* do what a request with the expected PSN says; rq.lock held, RCU read side */
+/**
+ * nhca_execute - execute a request with the expected PSN
+ * nhca_accept - a request of @npsn PSNs was executed: advance the expected PSN
+ * nhca_respond_take - compare a request's PSN with the expected one, and execute it or not
+ */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/* it has been executed, and took @npsn PSNs; rq.lock held */
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
-
-/* do what a request of a connected QP says, if it is its turn; rq.lock held, RCU read side */
 enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/*
- * behind a packet from the middle of a SEND or WRITE that was just taken: all those of its batch
- * that continue it; rq.lock held, RCU read side
- * Return: how many; @rx is the last of them
+/**
+ * nhca_respond_middle - execute the packets of a batch that continue a SEND or WRITE
+ * nhca_ack_middle - place the packets of a batch that continue a READ response (sq.lock held)
+ * @rx: a packet from the middle of the message, just accepted; on return the last one of them
+ * Return: number of packets after the first.
  */
 u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/*
- * behind a packet from the middle of a READ's answer that was just looked at: all those of its
- * batch that continue it; sq.lock held, RCU read side
- * Return: how many; @rx is the last of them
- */
 u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 
-/* ---- duplicate.c: with rq.lock held ---- */
+/* ---- duplicate.c: Context is rq.lock held ---- */
 
-/* what has been done is not done again (9.7.4.5), but answered or acknowledged again */
+/**
+ * nhca_duplicate - acknowledge a duplicate, or send its response again (IBTA 9.7.4.5)
+ */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
 
-/* the responder resource with a count of nhca_rq.res_head */
+/* entry @i of the responder resources; @i counts as nhca_rq.res_head does */
 static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 {
 	return &rq->res[i % rq->nres];
 }
 
-/* let go of every key that an operation in progress uses; rq.lock held */
+/**
+ * nhca_rq_put_rkey - release the R_Key references of operations in progress, drop owed responses
+ */
 void nhca_rq_put_rkey(struct nhca_qp *qp);
 
 /* ---- piggyback.c ---- */
 
-/* nothing is owed, and nothing is known of how the consumer replies; both locks held, or alone */
+/**
+ * nhca_piggyback_reset - forget a waiting ACK, and how fast the consumer replies
+ * Context: both locks held, or the QP is not in use yet.
+ */
 void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 
 /**
- * nhca_piggyback_waits - decide whether an ACK of all before the expected PSN waits for a reply
- * @hopes: what it is for may have one
+ * nhca_piggyback_waits - decide whether the ACK up to the expected PSN waits for a reply
+ * @hopes: the consumer may reply to the message
  * Context: rq.lock held.
- * Return: true: then it leaves with the next request, or soon without one.
+ * Return: true if it waits: the next request carries it, or a timer sends it soon.
  */
 bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes);
 
-/* what waited is said by an answer that leaves now; rq.lock held */
+/**
+ * nhca_piggyback_drop - forget a waiting ACK, because a response is sent that acknowledges as much
+ * nhca_piggyback_settle - send a waiting ACK, because no request will carry it
+ * Context: rq.lock held; settle: RCU read side.
+ */
 void nhca_piggyback_drop(struct nhca_qp *qp);
-
-/* send what waits: no request will come; rq.lock held, RCU read side */
 void nhca_piggyback_settle(struct nhca_qp *qp);
 
-/* nhca_piggyback.timer */
+/* nhca_piggyback.timer; softirq, takes rq.lock */
 void nhca_piggyback_timer(struct timer_list *t);
 
-/* put on a request what waits, if it can carry it; sq.lock held */
+/**
+ * nhca_piggyback_begin - add a waiting ACK to a request, if the request can carry it
+ * nhca_piggyback_end - the request was sent, or with @err was not
+ * Context: sq.lock held.
+ */
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
-
-/* such a request has left, or with @err has not; sq.lock held */
 void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
 
-/* ---- local.c: with sq.lock held ---- */
+/* ---- local.c ---- */
 
-/*
- * do a local operation; on failure @swr->status is set, and is reported when those before
- * it are done
+/**
+ * nhca_local_run - execute a local operation
+ * @swr: its status is set on failure, and reported when the request is the oldest
+ * Context: sq.lock held.
  */
 void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 
-/* ---- resp_tx.c: with rq.lock held, RCU read side ---- */
+/* ---- resp_tx.c: Context is rq.lock held, BH disabled, RCU read side, unless stated ---- */
 
-/* a READ or atomic is answered: nothing is owed, its key is no longer in use */
+/**
+ * nhca_res_done - no response is owed any more: release the R_Key reference
+ */
 void nhca_res_done(struct nhca_res *res);
 
 /**
- * nhca_resp_run - send what is owed: READ responses, atomic answers, then ACK or NAK
- * @qp: the queue pair
- * At most NHCA_BUDGET packets; nhca_piggyback.rest sends the rest in process context, because a
- * peer can ask for 2 GiB, and softirqs that follow each other starve processes.
- * Context: rq.lock held, BH disabled, RCU read side.
+ * nhca_resp_run - send owed responses: READ data and atomic results, then ACK or NAK
+ * At most NHCA_BUDGET packets.  nhca_piggyback.rest sends the rest in process context, because a
+ * peer can read 2 GiB with one request, and softirqs without a pause would starve processes.
  */
 void nhca_resp_run(struct nhca_qp *qp);
 
 /**
- * nhca_resp_init - make what runs the rest of long answers
- * Context: module load.  Return: 0, -ENOMEM.
+ * nhca_resp_init - allocate the workqueue of nhca_piggyback.rest
+ * nhca_resp_exit - free it; no QP exists
+ * Context: module load and unload.  Return: 0, -ENOMEM.
  */
 int nhca_resp_init(void);
-/* the same back; no QP is left */
 void nhca_resp_exit(void);
 
-/* send an ACK of everything up to @psn */
+/**
+ * nhca_resp_alone - send an ACK of everything up to and including @psn
+ * nhca_resp_ask - a request with AckReq was executed: owe an ACK, which may wait for a reply
+ */
 void nhca_resp_alone(struct nhca_qp *qp, u32 psn);
-
-/* a request that asks to be acknowledged was executed: owe an ACK, which may wait for a reply */
 void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
 
-/* owe an ACK of everything before the expected PSN, which waits for nothing */
+/* owe an ACK of everything before the expected PSN, which must not wait for a reply */
 static inline void nhca_resp_at_once(struct nhca_rq *rq)
 {
 	rq->ack_due = true;
 	rq->ack_piggyback = false;
 }
 
-/*
- * tell the peer that its packets met congestion (A17.9), but not more often than every jiffy; one
- * of the QP's locks held
+/**
+ * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
+ * nhca_resp_nak - owe a NAK of the expected PSN; @fatal: then go to error, raise @event (-1: none)
+ * Context: cnp: one of the QP's locks held; nak: rq.lock held.
  */
 void nhca_resp_cnp(struct nhca_qp *qp);
-
-/* owe a NAK at the expected PSN; @fatal: then go to error with @event (or -1) */
 void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
-/*
- * A request came to a reliable QP that had refused one for good.  If it is that one again, or one
- * before it, the peer has not had the NAK, and it is owed once more: in the error state, too, or
- * a lost packet would make "retry exceeded" of the peer's error.  Any other request is dropped.
+/**
+ * nhca_resp_refused - handle a request to a reliable QP in error that has refused a request
+ * If @rx is the refused request or an earlier one, the peer has not received the NAK: owe it again,
+ * or the peer's request would fail with "retry exceeded".  Drop any other request.
  */
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /* ---- datagram.c ---- */
 
-/*
- * as nhca_respond_take(); what is no packet is never parked, and false says that it has to come as
- * one
+/**
+ * nhca_datagram_take - place a datagram, or a raw QP's frame, and complete a receive
+ * Context: rq.lock held, RCU read side.
+ * Return: true if it was placed or dropped; false if it was deferred, or if it came by the
+ * same-host path and has to be sent as a packet.
  */
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/**
+ * nhca_datagram_send - send a datagram
+ * Context: sq.lock held, RCU read side.  Return: as nhca_xmit(); -EINVAL: bad address handle.
+ */
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 #endif /* NHCA_ENGINE_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Queue pairs and their two engines: the send engine (requester) and the
- * receive engine (responder).  verbs/qp.c creates and modifies; packets come
- * from net/recv.c; everything else about a QP happens behind this header.
+ * Queue pairs: each has a requester (send queue) and a responder (receive queue).  verbs/qp.c
+ * creates and modifies queue pairs, and net/recv.c hands packets over; all else about them happens
+ * in transport/.
  *
- * Locks: sq.lock and rq.lock are BH-disabling spinlocks, taken in the order
- * rq.lock, sq.lock where both are needed (a state change).  CQ, SRQ and RWQ
- * locks nest inside.  Neither lock is held across anything that sleeps.
+ * Locks: sq.lock and rq.lock are spinlocks that disable BHs.  A change of state takes both, rq.lock
+ * first.  The locks of CQs, SRQs and receive rings nest inside.  Code that holds one of them does
+ * not sleep.
  */
 #ifndef NHCA_QP_H
 #define NHCA_QP_H
@@ -27,20 +27,20 @@
 #include "../wire/psn.h"
 
 /**
- * struct nhca_swr - a send work request that has been copied out of the ring
- * @list:    in nhca_sq.inflight, in posting order
+ * struct nhca_swr - a send work request that was copied out of the ring
+ * @list:    in nhca_sq.inflight, in the order of posting
  * @length:  bytes of the message
- * @psn:     first PSN, once @begun
- * @npsn:    PSNs that it takes (for READ: response packets)
- * @sent:    PSNs sent, or asked for, so far; goes back on a retry
- * @zcopy:   number of the newest zero-copy reference that its packets have, if @zcopied
- * @high:    the largest @sent ever: what lies below is a retransmission
+ * @psn:     first PSN, valid if @begun
+ * @npsn:    number of PSNs (for READ: of response packets)
+ * @sent:    PSNs sent, or requested by a READ, so far; decreases at a go-back
+ * @high:    the largest value of @sent so far: a packet below it is a retransmission
  * @got:     READ: PSNs whose data has been placed
- * @begun:   a PSN range is assigned
+ * @zcopy:   number of the newest zero-copy reference of its packets, valid if @zcopied
+ * @begun:   PSNs are assigned
  * @zcopied: some of its payload was sent by reference
- * @status:  enum ib_wc_status: an error to report when it is the oldest
- * @clock:   nhca_trace_clock() when it began
- * @wqe:     the checked copy, with its SGEs or inline bytes
+ * @status:  enum ib_wc_status: the error to report when the request is the oldest
+ * @clock:   nhca_trace_clock() when PSNs were assigned
+ * @wqe:     the checked copy of the WQE, with its SGEs or inline data
  */
 struct nhca_swr {
 	struct list_head list;
@@ -55,23 +55,22 @@ struct nhca_swr {
 	bool zcopied;
 	u8 status;
 	u64 clock;
-	/* ends in a flexible array: last */
+	/* last, because it ends in a flexible array */
 	struct nhca_send_wqe wqe;
 };
 
 /**
- * struct nhca_times - how long the peer takes, and may (transport/retry.c); under sq.lock
- * @rtt:      microseconds from a packet that asked to its acknowledgment, smoothed, times 8;
- *            0: none has been measured
- * @rtt_dev:  how far they lie from it, smoothed, times 4
- * @rtt_psn:  the packet that is being measured
- * @rtt_begun: since when, ktime in ns; 0: none is
- * @cnp_at:   jiffies; when the window last shrank because the peer told of congestion
- * @since:    jiffies; when something was last heard, or the oldest packet sent
- * @timeout:  the local ACK timeout of the attributes in jiffies, not below NHCA_TIMEOUT_MIN
- * @rto:    what acknowledgments have taken, and some more, in jiffies; 0: not known
+ * struct nhca_times - round-trip times and timeouts of a requester (transport/retry.c)
+ * @rtt:      smoothed round-trip time, in eighths of a microsecond; 0: not measured yet
+ * @rtt_dev:  smoothed deviation of it, in quarters of a microsecond
+ * @rtt_psn:  PSN of the packet whose round trip is being measured
+ * @rtt_begun: when it was sent, ktime in ns; 0: no measurement is in progress
+ * @cnp_at:   jiffies at the last reduction of the window after a CNP
+ * @since:    jiffies from which the timeout counts: last progress, or when the oldest packet left
+ * @timeout:  the local ACK timeout of the attributes in jiffies, NHCA_TIMEOUT_MIN at least
+ * @rto:      retransmission timeout by the measured round trips, in jiffies; 0: not known
  *
- * Beside the queue pair, which then fits a kilobyte.
+ * sq.lock protects it.  It is allocated separately, so that struct nhca_qp fits in a kilobyte.
  */
 struct nhca_times {
 	u32 rtt;
@@ -85,56 +84,56 @@ struct nhca_times {
 };
 
 /**
- * struct nhca_sq - the send queue and the requester's state
- * @lock:     protects all below but @post_lock's ring side
- * @post_lock: irqsave; kernel consumers: producing into the ring
+ * struct nhca_sq - send queue and requester
+ * @lock:     protects all members, except those that @post_lock protects
+ * @post_lock: irqsave; kernel consumers: @prod and the producer side of @ring
  * @ring:     of struct nhca_send_wqe
- * @prod:     kernel consumers: entries posted (under @post_lock)
- * @fetched:    entries copied out
- * @cons:     entries retired (completed or silent)
- * @max_wr, @max_sge, @max_inline: as granted
- * @note:     work was left while somebody held @lock; see nhca_sq_unlock()
- * @inflight: struct nhca_swr that have been copied out and not retired
- * @retired:  struct nhca_swr that are done, but whose buffers, or those of earlier ones, the stack
- *            still reads: they complete, in their order, when it has released them
- * @spares, @nspares: some that were retired, with room for any request
- * @cur:      the next of @inflight to send from, or NULL
- * @psn:      next PSN to give to a new request
- * @una:      oldest PSN not acknowledged
- * @nxt:      PSN behind the last one ever sent or asked for
- * @cwnd:   PSNs that may be unacknowledged; NHCA_CWND_*
- * @ssthresh: the window up to which it grows by what is acknowledged
- * @grown:    acknowledged since the window last grew, beyond @ssthresh
- * @since_ack: packets sent since the last that asked for an acknowledgment
- * @ackreq_pending: something that ends in a completion has been sent, or waits for what was,
- *            since the last packet that asked
- * @ackreq_boost: requests to come that ask even if nobody waits for them; NHCA_ACKREQ_BOOST
- * @rd_atomic: READs, atomics, FLUSHes and ATOMIC WRITEs outstanding
- * @retries, @rnr_retries: left for the oldest request
- * @rnr_wait: the RNR timer runs; nothing is sent
- * @gone_back: a go-back to @una is under way: further hints of the same loss are
- *            ignored until something is acknowledged
- * @rto_backoff: the ACK timeout is stretched by 2^@rto_backoff: a timeout adds one,
- *            NHCA_RTO_CALM_ACKS acknowledgments without one take one away
- * @acks_since_rto:     acknowledgments since the last timeout, for @rto_backoff
- * @tlp_count:   the oldest request was sent again on suspicion, so many times
- * @blind:    acknowledgments asked for without the bytes, whose key is closed, since the last
- *            progress
- * @waits:    timeouts put off because the packets had not left this host
- * @turns:    of others in the line for the device's room, at the last timeout
- * @times:    how long things take; owned
- * @timer:    local ACK timeout or RNR timer
- * @draining: SQD was asked for; IB_EVENT_SQ_DRAINED is due
- * @fault:    where the engine waits for on-demand pages
- * @pace:     its rate limit, from when it first had one; owned
- * @burst:    packets of the pass that is under way, which leave at its end
- * @loop:     the peer, if it is of this host and the pass holds its rq.lock; see loop.c
- * @loop_held: PSNs since it was taken
+ * @prod:     kernel consumers: entries posted
+ * @fetched:  entries copied out of the ring
+ * @cons:     entries retired, with or without a completion
+ * @max_wr, @max_sge, @max_inline: limits granted to the consumer
+ * @note:     bit 0: work arrived while another CPU held @lock; see nhca_sq_unlock()
+ * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
+ * @retired:  completed requests whose buffers, or those of earlier ones, the network stack still
+ *           reads; their completions are posted in order when it has released them
+ * @spares, @nspares: requests kept for reuse; each has room for any WQE
+ * @cur:      the request of @inflight to send from next, or NULL
+ * @psn:      next PSN to assign
+ * @una:      oldest unacknowledged PSN
+ * @nxt:      PSN after the last one that was sent or requested by a READ
+ * @cwnd:     congestion window: PSNs that may be unacknowledged; see NHCA_CWND_MIN
+ * @ssthresh: slow start threshold: up to it @cwnd grows by the number of acknowledged PSNs
+ * @grown:    PSNs acknowledged since @cwnd last grew, above @ssthresh
+ * @since_ack: packets sent since the last one with AckReq; NHCA_CWND_MAX after a go-back, so that
+ *           the next packet sets AckReq
+ * @ackreq_pending: a consumer waits for an ACK that no packet has requested: a signaled request was
+ *           sent, or a signaled local operation follows what was sent
+ * @ackreq_boost: number of next requests that set AckReq even if unsignaled; NHCA_ACKREQ_BOOST
+ * @rd_atomic: outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
+ * @retries, @rnr_retries: retries left for the oldest request
+ * @rnr_wait: the RNR timer runs, and nothing is sent
+ * @gone_back: the requester went back to @una, and nothing was acknowledged since: implied NAKs are
+ *           ignored, and a sequence NAK costs a retry
+ * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff; each timeout adds 1, and
+ *           each NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
+ * @acks_since_rto: acknowledgments since the last timeout, or since @rto_backoff was reduced
+ * @tlp_count: tail loss probes sent since the last progress
+ * @blind:    requests for an ACK without payload, since the last progress; NHCA_BLIND_MAX
+ * @waits:    timeouts postponed since the last progress, because the stack held packets
+ * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
+ * @times:    round-trip times and timeouts; owned
+ * @timer:    local ACK timer or RNR timer
+ * @draining: the QP is in SQD and not drained yet; IB_EVENT_SQ_DRAINED follows
+ * @fault:    where the requester waits for on-demand pages; owned
+ * @pace:     rate limit; NULL until the first is set; owned
+ * @burst:    packets of the current pass, which leave at its end
+ * @loop:     the peer, if this pass holds its rq.lock for the same-host path; see loop.c
+ * @loop_held: PSNs executed since that lock was taken
  */
 struct nhca_sq {
-	/* everything below but producing */
+	/* all but @post_lock's members */
 	spinlock_t lock;
-	/* producing, for kernel consumers */
+	/* @prod and the producer side of @ring */
 	spinlock_t post_lock;
 	struct nhca_ring ring;
 	u32 prod;
@@ -180,22 +179,22 @@ struct nhca_sq {
 };
 
 /**
- * struct nhca_res - a responder resource: one READ, atomic, FLUSH or ATOMIC WRITE, being
- * answered or remembered for a duplicate (IBTA 9.7.4.1.1, A19)
- * @psn, @npsn: its PSN range
+ * struct nhca_res - responder resource: a READ, atomic, FLUSH or ATOMIC WRITE that is being
+ * answered, or is remembered for a duplicate (IBTA 9.7.4.1.1, A19)
+ * @psn, @npsn: first PSN and number of PSNs
  * @opcode: of the request, without the service
- * @pd:     domain that its key has to be of
- * @busy:   the answer is owed
- * @ref:   what a READ of several packets has opened, until it is answered; a duplicate
- *          asks the key anew
- * @replay: it has been answered before, and a duplicate asked
- * @va, @rkey, @len: READ
- * @from, @sent, @end: READ: the answer covers PSN offsets @from to @end,
- *          @sent is the next
- * @stop:   READ: bytes up to where the answer goes
- * @high:   READ: the largest @sent ever
- * @orig:   atomic: the answer
- * @msn:    for the answer's AETH
+ * @pd:     protection domain that the key must have
+ * @busy:   a response is owed
+ * @ref:    READ of several packets: the R_Key reference, until the READ is answered; for a
+ *           duplicate each packet checks the key instead
+ * @replay: the response is sent again, for a duplicate
+ * @va, @rkey, @len: of a READ request
+ * @from, @end: READ: the response covers the PSN offsets from @from up to, but not including, @end
+ * @sent:   READ: PSN offset of the next response packet
+ * @stop:   READ: byte offset at which the response ends
+ * @high:   READ: the largest value of @sent so far
+ * @orig:   atomic: the value before the operation
+ * @msn:    for the AETH of the response
  */
 struct nhca_res {
 	u32 psn;
@@ -218,44 +217,45 @@ struct nhca_res {
 };
 
 /**
- * struct nhca_rq - the receive queue and the responder's state
- * @lock:    protects all below
- * @wq:      receive ring; unused with an SRQ
- * @key_user:   as whom receives are placed: of the SRQ's domain, if there is one, which need not be
- *           the QP's (IBTA 10.2.3)
- * @rwr:     the receive request of the message that is arriving
+ * struct nhca_rq - receive queue and responder
+ * @lock:    protects all members
+ * @wq:      receive ring; not used with an SRQ
+ * @key_user: key user for receive buffers; its protection domain is that of the SRQ, if there is
+ *           one, and may differ from that of the QP (IBTA 10.2.3)
+ * @rwr:     receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
- * @srqn:    XRC target: its number, and that of the SRQ that @rwr is of
+ * @srqn:    XRC target: the number of that SRQ; @rwr was taken from it
  * @have_rwr: @rwr is valid
- * @seq:     opcode sequence
+ * @seq:     state of the opcode sequence
  * @psn:     expected PSN
- * @msn:     messages completed
- * @recv_off: bytes of the arriving message placed
- * @wr_ref: what the RDMA WRITE that is arriving has opened, if it has several packets
- * @wr_left: bytes of it that have not come
- * @wr_len:  its whole length
- * @drop:    UC: skip to the next message
- * @unbroken: UC: every packet since the connection was made had the expected PSN, so that whoever
- *           sends them knew with which one they begin
- * @nak_sent: a sequence or RNR NAK is out and the expected PSN has not come yet
- * @ack_due: an acknowledgment of everything before @psn is owed
- * @ack_piggyback: and may wait for a request that it can ride on
- * @syndrome: of a NAK that is owed instead, or 0
- * @nak_due: the NAK is owed
- * @nak_psn: its PSN
- * @fatal:   after that NAK the QP goes to error; nothing more is accepted, and who asks again is
- *           told again; until a reset
- * @fatal_event: the asynchronous event of that, or -1
- * @res, @nres: ring of responder resources, entry i at i % @nres; NULL before the first is wanted
- * @res_head: entries ever filled
- * @res_tail: the first that may be busy
- * @fault:   where the engine waits for on-demand pages
- * @burst:   as in struct nhca_sq, of answers
- * @deferred, @ndeferred, @deferred_bytes: packets that wait for it, how many, and the memory that
- *           they keep
+ * @msn:     messages completed, modulo 2^24
+ * @recv_off: bytes placed of the message that is arriving
+ * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if it has several packets
+ * @wr_left: bytes of it that have not arrived
+ * @wr_len:  its length in bytes
+ * @drop:    UC: drop packets until the next message begins
+ * @unbroken: UC: each packet of the connection has had the expected PSN, so its sender knew the
+ *           first one
+ * @nak_sent: a sequence or RNR NAK was sent, and the expected PSN has not arrived since
+ * @ack_due: an ACK of everything before @psn is owed
+ * @ack_piggyback: this ACK may wait for a request that carries it
+ * @syndrome: of the owed NAK
+ * @nak_due: a NAK is owed, and replaces the ACK
+ * @nak_psn: PSN of the NAK
+ * @fatal:   a request was refused: after the NAK the QP goes to error, executes nothing more, and
+ *           repeats the NAK if the request comes again; set until a reset
+ * @fatal_event: the asynchronous event to raise then, or -1
+ * @res, @nres: ring of responder resources, entry i at i % @nres; allocated for the first request
+ *           that needs one
+ * @res_head: number of entries ever filled
+ * @res_tail: first entry that may be busy
+ * @fault:   where the responder waits for on-demand pages; owned
+ * @burst:   response packets of the current pass, which leave at its end
+ * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages, their number, and
+ *           the bytes of memory that they hold
  */
 struct nhca_rq {
-	/* everything below */
+	/* all members */
 	spinlock_t lock;
 	enum nhca_opseq seq;
 	struct nhca_rwq wq;
@@ -292,21 +292,21 @@ struct nhca_rq {
 };
 
 /**
- * struct nhca_piggyback - acknowledgments that wait for a request which carries them
- * @pending:   the PSN of one that waits, and a bit that says so; 0: none.  Set under rq.lock, taken
- *          by whoever sends it
- * @asked:  when the last request came that was acknowledged, or should be, in about microseconds;
- *          0: something has been sent since
- * @quick:  replies in a row that came at once
- * @needed: so many have to, before an acknowledgment waits for one
- * @good:   replies at once since @needed changed
- * @base:   PSN behind which nothing is acknowledged; under rq.lock
- * @last:   the same, if what is owed gets its piggyback; under rq.lock
- * @timer:  what has waited too long leaves alone
- * @rest:   goes on with READ responses when a pass has used up its budget
- * @qp:     whose it is
+ * struct nhca_piggyback - ACKs that wait for a request that can carry them
+ * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: none.  Set under rq.lock; the
+ *           requester takes it with an atomic exchange
+ * @asked:   when the last request arrived that is to be acknowledged, in units of 1,024 ns; 0: a
+ *           request was sent since
+ * @quick:   consecutive quick replies
+ * @needed:  value of @quick from which on an ACK waits for a reply
+ * @good:    quick replies since @needed changed
+ * @base:    PSN before which everything was acknowledged; rq.lock
+ * @last:    value of @base after the owed ACK has left; rq.lock
+ * @timer:   sends an ACK that has waited too long
+ * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
+ * @qp:      the queue pair
  *
- * @asked, @quick, @needed and @good are written by both engines without a common lock.
+ * Requester and responder write @asked, @quick, @needed and @good without a common lock.
  */
 struct nhca_piggyback {
 	atomic_t pending;
@@ -322,8 +322,8 @@ struct nhca_piggyback {
 };
 
 /**
- * struct nhca_qp_attr - what ibv_modify_qp() has set, as struct ib_qp_attr has it
- * Of that the rest is known otherwise, and there may be very many QPs.
+ * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
+ * A subset, because there may be very many QPs; other members of struct nhca_qp imply the rest.
  */
 struct nhca_qp_attr {
 	u32 qkey;
@@ -347,46 +347,51 @@ struct nhca_rss;
 
 /**
  * struct nhca_qp - a queue pair
- * @ibqp:   the core's part
+ * @ibqp:   the RDMA core's part
  * @dev:    its device
- * @qpn:    number; in the module's table of QPs (all devices share one), but
- *          GSI is found by its device
- * @who:    as counters and traces know it; verbs/counter.c changes where is counted
- * @state:  written with both locks held, except that an engine that holds its
- *          own may move it to an error state; read anywhere with READ_ONCE
- * @modify: held by verbs/qp.c around a modify: one at a time
- * @key_user:  who it is to keys; constant, but for an XRC target: of the domain of rq.xsrq then
+ * @qpn:    number; key of the module's table of QPs, which all devices share (GSI: not in the
+ *           table, nhca_dev.gsi)
+ * @state:  written with both locks held, except that nhca_qp_set_error() and nhca_qp_set_sqe()
+ *           exchange it atomically without; read with READ_ONCE()
+ * @who:    identity for counters and traces; verbs/counter.c changes the set of counters
+ * @modify: serializes modifications; held by verbs/qp.c
+ * @key_user: key user for remote access and send buffers; constant, except for an XRC target, which
+ *           uses the domain of rq.xsrq
  * @xrcd:   XRC target: its XRC domain
- * @attr:   attributes as set by modify; written with both locks held
+ * @attr:   attributes; written with both locks held
  * @mtu:    path MTU in bytes
  * @sport:  UDP source port of its packets
- * @sig_all: every send completes visibly
+ * @sig_all: all send requests are signaled
  * @user:   user space owns the rings
- * @av:     path of a connected QP; written with both locks held
- * @flow:   its packets in the stack
- * @kick:   runs the engines when a post came with interrupts off or the stack
- *          gave back packets
- * @memcg:  is charged for what the engines allocate on behalf of the QP's user; NULL: nobody is
- * @owner:  whose shares of the device's pools it takes; counted; NULL: the kernel's, or of a
- *          process with CAP_SYS_RESOURCE
- * @piggyback:   acknowledgments of what @rq takes that leave with what @sq sends; owned
- * @sq, @rq: the two halves
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
- * @gen:    generation of the connection: counts resets, the destruction and changes of the peer;
- *          written with both locks held.  What was let in by an older one is not let in any more
- * @mark:   what its packets have in place of an ICRC: random, another one in each generation, so
- *          that only who has seen packets of this connection knows it; written with both locks held
- * @peer_mark: with NHCA_PEER_IS_HERE: @mark of the peer when that was found; READ_ONCE
- * @peer:   what the peer has said of itself, NHCA_CAP_*; 0 if it is not known to be nhca,
- *          or may have become another; READ_ONCE, the newest packet wins
- * @heard:  UD: the QP of the last datagram that came through lo; READ_ONCE, as above
- * @channel: IB_QPT_DRIVER: what it is instead (rcxt/); owned.  Of all the rest only @ibqp, @dev,
- *          @qpn, @who, @modify, @user and what @sq has been granted mean anything then, and
- *          nothing in transport/ is called for it
- * @rss:    raw packet QP with an indirection table: where its frames go instead (net/rss.c); owned.
- *          Of all the rest only what @channel needs means anything then
- * @cnp_sent: jiffies; when the peer was last told of congestion; by whoever receives a batch
+ * @gen:    generation of the connection: counts resets, changes of the peer, and the destruction;
+ *           written with both locks held.  The gates drop packets that were checked in an earlier
+ *           generation
+ * @mark:   random number that packets without an ICRC carry in its place; new at each reset, so
+ *           only a host that has seen packets of this connection knows it; written with both locks
+ *           held
+ * @peer_mark: @mark of the peer when nhca_loop_found() found it, valid with NHCA_PEER_IS_HERE;
+ *           READ_ONCE()
+ * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
+ *           is not known to be nhca, or may have changed; READ_ONCE()
+ * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
+ * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
+ *           batch
+ * @av:     path of a connected QP; written with both locks held
+ * @flow:   its packets in the network stack
+ * @channel: IB_QPT_DRIVER: the channel (rcxt/); owned.  Of the other members only @ibqp, @dev,
+ *           @qpn, @who, @modify, @user and the limits in @sq are used then, and no function of
+ *           transport/ is called for the QP
+ * @rss:    raw packet QP with an indirection table: the table that chooses the queue of a frame
+ *           (net/rss.c); owned.  Of the other members only those of a @channel are used then
+ * @kick:   bottom half that runs requester and responder, for example after a post with interrupts
+ *           disabled, or when the network stack has released packets
+ * @sq, @rq: the two halves
+ * @piggyback: ACKs of what @rq has received that leave with requests of @sq; owned
+ * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
+ * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
+ *           kernel, or a process with CAP_SYS_RESOURCE
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
@@ -394,7 +399,7 @@ struct nhca_qp {
 	u32 qpn;
 	enum ib_qp_state state;
 	struct nhca_who who;
-	/* one modify at a time */
+	/* serializes modifications */
 	struct mutex modify;
 	struct nhca_key_user key_user;
 	struct ib_xrcd *xrcd;
@@ -433,17 +438,18 @@ static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
 	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
 }
 
-/* has it a receive queue of its own? */
+/* true if it has a receive queue, and not an SRQ */
 static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 {
 	return qp->rq.wq.ring.hdr;
 }
 
-/* ---- qp.c: life and state; called by verbs/qp.c in process context ---- */
+/* ---- qp.c: life and state of a QP; verbs/qp.c calls it in process context ---- */
 
 /**
- * struct nhca_qp_rings - the rings of a QP of user space's
- * @sq, @rq: what user space wants, and is answered; zeros for one that the QP does not have
+ * struct nhca_qp_rings - rings of a QP of user space
+ * @sq, @rq: in: what user space asks for; out: what it gets; zeros for a ring that the QP does not
+ *           have
  */
 struct nhca_qp_rings {
 	struct nhca_ring_user sq;
@@ -451,68 +457,72 @@ struct nhca_qp_rings {
 };
 
 /**
- * nhca_qp_init - make the engines of a QP that verbs/qp.c has checked
- * @qp:   zeroed but for ibqp, dev, user, sig_all, modify and ibqp's pd, CQs, srq and
- *        qp_type; @init->cap is rounded up to what was granted
- * @rings: of user space; NULL for the kernel
+ * nhca_qp_init - initialize a QP that verbs/qp.c has checked
+ * @qp:    zeroed, except ibqp (pd, CQs, srq, qp_type), dev, user, sig_all and modify
+ * @init:  cap is rounded up to what was granted
+ * @rings: of user space; NULL for a kernel consumer
  *
- * The QP is in RESET and in the table when this returns; qpn is set.
- * Return: 0, -ENOMEM, -EINVAL, -ENOSPC.
+ * On success the QP is in RESET and in the table, and qpn is set.
+ * Context: process, sleeps.
+ * Return: 0, -ENOMEM, -EINVAL, -EBUSY (no free number), or an error of nhca_ring_alloc().
  */
 int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_qp_rings *rings);
 
 /**
- * nhca_qp_fini - undo nhca_qp_init(): no engine runs and no lookup finds the QP
- * when this returns; windows that it has bound are closed before its number is free
+ * nhca_qp_fini - undo nhca_qp_init()
+ * Afterwards no requester or responder runs, and no lookup finds the QP.  Windows that are bound
+ * through it are closed before its number is free.
  * Context: process, sleeps.
  */
 void nhca_qp_fini(struct nhca_qp *qp);
 
 /**
- * nhca_qp_modify - apply attributes and a transition that verbs/qp.c has checked
- * @new:  state to be in
+ * nhca_qp_modify - apply attributes and a state transition that verbs/qp.c has checked
+ * @new:  the new state
  * @attr, @mask: as given to ibv_modify_qp(), already within limits
- * Return: 0, -ENOMEM, -EINVAL (address vector), -EBUSY (another number of responder resources while
- * answers are owed; nothing is changed).
+ * Context: process, sleeps; nhca_qp.modify held.
+ * Return: 0, -ENOMEM, -EINVAL (address vector, or the state has changed), -EBUSY (another number of
+ * responder resources while responses are owed).  On an error nothing is changed.
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
 
 /**
- * nhca_qp_dump - what there is to be seen of a QP that is no channel
- * Each half is looked at under its lock.
+ * nhca_qp_dump - fill in the state of a QP that is not a channel, for rdma resource
+ * Takes the lock of each half, one after the other.
+ * Context: process.
  */
 void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
 
 /**
- * nhca_qp_set_error - move a QP to the error state and flush it
+ * nhca_qp_set_error - move a QP to the error state
  * @event: asynchronous event to raise, or -1
- * The flush itself runs from nhca_qp.kick, or from whoever calls
- * nhca_qp_flush(), so that this can be called with any lock held.
+ * nhca_qp.kick, or a caller of nhca_qp_flush(), flushes it later, so any lock may be held here.
  * Context: any.
  */
 void nhca_qp_set_error(struct nhca_qp *qp, int event);
 
 /**
- * nhca_qp_find - the QP of a packet; GSI (QPN 1) needs @dev
- * Context: RCU read side.  Return: QP or NULL.
+ * nhca_qp_find - look up the QP of a packet
+ * @dev: only for GSI (QPN 1), which each device has
+ * Context: RCU read side.  Return: the QP or NULL.
  */
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
 
 /**
  * nhca_qpn_reserve - take a number from the table of QPs, by which no QP is found
- * nhca_qpn_free - give it back
- * For channels, whose packets look elsewhere.
- * Context: process, sleeps.  Return: 0, -ENOMEM, -EBUSY (all are taken).
+ * nhca_qpn_free - release it
+ * For channels: their packets are looked up elsewhere.
+ * Context: process, sleeps.  Return: 0, -ENOMEM, -EBUSY (no free number was found).
  */
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
 
 /**
- * nhca_qpn_place - where a QPN is in the order in which they are given out
- * nhca_qpn_upcoming - the place of the number that the next QP gets, unless it is in use
+ * nhca_qpn_place - place of a QPN in the order in which numbers are assigned
+ * nhca_qpn_upcoming - place of the number that the next QP gets, unless it is in use
  * @qpn: NHCA_QPN_MIN to NHCA_QPN_MAX
- * Only for who must tell QPs apart by the order in which they were made (fault injection).
+ * For fault injection, which identifies QPs by the order in which they were created.
  * Context: any.
  */
 u32 nhca_qpn_place(u32 qpn);
@@ -521,58 +531,60 @@ u32 nhca_qpn_upcoming(void);
 int nhca_qp_table_init(void);
 void nhca_qp_table_exit(void);
 
-/* the rate limit of a QP in thousands of bits a second, or 0; one of its locks held */
+/* Return: rate limit of a QP in thousands of bits a second, or 0; one of the QP's locks held */
 u32 nhca_pace_rate(const struct nhca_qp *qp);
 
-/* ---- the send engine ---- */
+/* ---- the requester ---- */
 
 /**
- * nhca_send_doorbell - work was posted: run the send engine here, or leave a
- * note for whoever runs it
+ * nhca_send_doorbell - work was posted: run the requester, or let the holder of sq.lock run it
  * Context: any, also with interrupts disabled.
  */
 void nhca_send_doorbell(struct nhca_qp *qp);
 
 /**
- * nhca_send_post - post for a kernel consumer (without the doorbell)
- * Context: any.  Return: 0, -ENOMEM (full), -EINVAL.
+ * nhca_send_post - post a request of a kernel consumer, without ringing the doorbell
+ * Context: any.
+ * Return: 0, -ENOMEM (the ring is full), -EINVAL (SGEs), -EOPNOTSUPP (opcode).
  */
 int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr);
 
 /**
- * nhca_recv_doorbell - receives were posted to a QP in error: flush them
+ * nhca_recv_doorbell - receives were posted: if the QP is in error, flush them
  * Context: any.
  */
 void nhca_recv_doorbell(struct nhca_qp *qp);
 
-/* ---- the border to net/recv.c ---- */
+/* ---- interface to net/recv.c ---- */
 
 /**
- * nhca_transport_rx - a decoded packet arrived
- * Looks up and checks the QP, verifies that the packet is intact, and hands the packet to the
- * engine that it is for.
- * A lock of the QP may stay held, for the packets behind it in the same batch.
- * Context: softirq, RCU read side; @rx is the one of the batch.
+ * nhca_transport_rx - deliver a packet that has arrived and was decoded
+ * @rx: the packet; the same struct for all packets of a batch
+ *
+ * Finds and checks the QP, verifies that the packet is intact, and gives it to requester or
+ * responder.  A lock of the QP may stay held for the next packets of the batch.
+ * Context: softirq, RCU read side.
  */
 void nhca_transport_rx(struct nhca_rx *rx);
 
 /**
- * nhca_transport_again - as nhca_transport_rx(), for a packet whose headers are those of the one
- * before in the batch, but for PSN and acknowledge request
+ * nhca_transport_again - deliver a packet that differs from the one before only in PSN and AckReq
+ * @rx: as for nhca_transport_rx()
+ * Context: as nhca_transport_rx().
  */
 void nhca_transport_again(struct nhca_rx *rx);
 
 /**
- * nhca_transport_rx_end - the batch has ended: answers go out, nothing stays held
+ * nhca_transport_rx_end - a batch has ended: send responses, release the lock
  * Context: as nhca_transport_rx(), in the same RCU read side.
  */
 void nhca_transport_rx_end(struct nhca_rx *rx);
 
-/* ---- the border to net/steer.c: raw.c ---- */
+/* ---- interface to net/steer.c: raw.c ---- */
 
 /**
- * nhca_raw_rx - a frame for a raw packet QP, as it was on the wire
- * @skb: begins with the Ethernet header; stays the caller's
+ * nhca_raw_rx - deliver an Ethernet frame to a raw packet QP
+ * @skb: begins with the Ethernet header; the caller keeps its reference
  * Context: softirq, RCU read side.
  */
 void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
@@ -580,15 +592,15 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
 /* ---- multicast: verbs/mcast.c ---- */
 
 /**
- * nhca_mcast_deliver - give a multicast UD packet to every QP attached
- * @fn: called for each
+ * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group
+ * @mgid: the group
  * Context: RCU read side.
  */
 void nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid,
 			struct nhca_rx *rx,
 			void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));
 
-/* drop every attachment of a QP that is being destroyed; process context */
+/* detach a QP that is being destroyed from all groups; process, takes RTNL */
 void nhca_mcast_detach_all(struct nhca_qp *qp);
 
 #endif /* NHCA_QP_H */
