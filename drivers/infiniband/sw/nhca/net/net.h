@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The network side: one pair of UDP sockets a network namespace, the table of
- * addresses that nhca devices answer to, and packets in and out.
+ * The network side: UDP sockets of each network namespace, the table of addresses of nhca devices,
+ * and packets in and out.
  */
 #ifndef NHCA_NET_H
 #define NHCA_NET_H
@@ -25,39 +25,60 @@ struct nhca_rx;
 /* ---- sockets.c: namespaces, sockets and addresses ---- */
 
 /**
- * nhca_net_get - the namespace's sockets, made if this is its first device
+ * nhca_net_get - get the sockets of a namespace, and open them for its first device
  * @net: namespace of the netdev
  * Context: process, sleeps (RTNL may be held).
- * Return: counted reference or ERR_PTR: -EADDRINUSE if somebody (rdma_rxe)
- * has UDP port 4791.
+ * Return: a counted reference or ERR_PTR: -EADDRINUSE if another program or driver (rdma_rxe) uses
+ * UDP port 4791; other errors of sockets; -ENOMEM.
  */
 struct nhca_net *nhca_net_get(struct net *net);
+/**
+ * nhca_net_put - drop a reference of nhca_net_get()
+ * @nn: the namespace; its sockets are closed with the last reference
+ * Context: process, sleeps.
+ */
 void nhca_net_put(struct nhca_net *nn);
 
+/**
+ * nhca_net_ns - get the network namespace
+ * @nn: nhca's part of the namespace
+ * Context: any.
+ */
 struct net *nhca_net_ns(const struct nhca_net *nn);
 
 /**
- * nhca_addr_add - @dev answers to @gid on netdev @ifindex
- * nhca_addr_del - no longer
- * Called from ib_device_ops.add_gid / del_gid for RoCEv2 GIDs.
- * Context: process.  Return: 0 or -ENOMEM.
+ * nhca_addr_add - enter an address of a device into the table of its namespace
+ * nhca_addr_del - remove it
+ * @dev:     the device
+ * @gid:     the address, as a RoCEv2 GID
+ * @ifindex: netdev that has the address: that of @dev, or a VLAN above it
+ *
+ * Called from ib_device_ops.add_gid and del_gid.
+ * Context: process.
+ * Return: 0 or -ENOMEM.
  */
 int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
 void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
 
 /**
- * nhca_addr_find - which device answers to a destination address
+ * nhca_addr_find - find the device that has a destination address
+ * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
- * @iif: interface that the packet came in by; decides if several devices have
- *       the address, otherwise any will do (loopback arrives on lo)
+ * @iif:  interface on which the packet arrived. If several devices have the address, the one on
+ *        this interface is preferred; packets of this host arrive on lo
  * Context: RCU read side.
+ * Return: the device, or NULL.
  */
 struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr,
 				int iif);
 
 /**
- * nhca_addr_is - does @dev answer to @addr?
+ * nhca_addr_is - check whether a device has an address
+ * @nn:   the namespace
+ * @dev:  the device
+ * @addr: IPv4-mapped or IPv6, as in a GID
  * Context: RCU read side.
+ * Return: true if @dev has @addr.
  */
 bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 		  const struct in6_addr *addr);
@@ -66,10 +87,11 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 #define NHCA_VLAN_NONE	0xffff
 
 /**
- * nhca_rx_vlan - the VLAN of the GID that a packet was sent to
- * @dev: device that it is for
- * @rx:  the packet; its interface decides only if @dev has the address on several netdevs, and
- *       for multicast
+ * nhca_rx_vlan - get the VLAN of the GID that a packet was sent to
+ * @dev: device that the packet is for
+ * @rx:  the packet; its interface matters only if @dev has the address on several netdevs, and for
+ *       multicast
+ *
  * The RDMA core finds the GID of a connection request by its address and this VLAN.
  * Context: RCU read side.
  * Return: the VLAN, or NHCA_VLAN_NONE.
@@ -77,35 +99,57 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx);
 
 /**
- * nhca_net_dev - the device whose netdev, or the netdev below its VLANs, has @iif
- * For multicast.  Context: RCU read side.
+ * nhca_net_dev - find the device on an interface, for multicast
+ * @nn:  the namespace
+ * @iif: index of the device's netdev, or of a VLAN above it
+ * Context: RCU read side.
+ * Return: the device, or NULL.
  */
 struct nhca_dev *nhca_net_dev(struct nhca_net *nn, int iif);
+/**
+ * nhca_net_dev_add - add a device to the list of its namespace
+ * nhca_net_dev_del - remove it; the caller waits for RCU readers before it frees the device
+ * @nn:  the namespace
+ * @dev: the device
+ * Context: process.
+ */
 void nhca_net_dev_add(struct nhca_net *nn, struct nhca_dev *dev);
 void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev);
 
+/**
+ * nhca_net_init - register the operations for network namespaces, at module load
+ * Context: process.
+ * Return: 0 or an error of register_pernet_subsys().
+ */
 int nhca_net_init(void);
-/* waits until the stack has given back every packet */
+/**
+ * nhca_net_exit - undo nhca_net_init(), at module unload
+ * It first waits until the stack has freed all packets of the module.
+ * Context: process, sleeps.
+ */
 void nhca_net_exit(void);
 
-/* ---- av.c: where packets go ---- */
+/* ---- av.c: address vectors ---- */
 
 /**
  * struct nhca_av - an address vector: everything needed to reach a peer
- * @ref:     users: AH, QP, send engine
- * @rcu:     freed behind it
- * @pd:      AHs: the protection domain that may use it
- * @id:      AHs: number in nhca_dev.ah_ids
- * @saddr, @daddr: IPv4-mapped or IPv6
+ * @ref:     users: address handle, QP, requester
+ * @rcu:     to free it after a grace period
+ * @pd:      address handles: the protection domain that may use it
+ * @id:      address handles: number in nhca_dev.ah_ids
+ * @saddr:   source address, IPv4-mapped or IPv6
+ * @daddr:   destination address, IPv4-mapped or IPv6
  * @ifindex: netdev of the source GID
  * @v4:      both addresses are IPv4
  * @mcast:   @daddr is multicast
- * @tclass, @hop_limit, @flow_label: for the IP header
- * @sl:      service level, becomes skb->priority, or NHCA_SL_*
- * @sgid_index: of the source GID
- * @dmac:    as the consumer resolved it; the neighbour table decides, this
- *           answers ibv_query_qp()
- * @ident:   IPv4 identification of the next packet
+ * @tclass:  traffic class or TOS of the IP header
+ * @hop_limit: hop limit or TTL of the IP header; 0: NHCA_DEFAULT_TTL
+ * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
+ * @sl:      service level, which becomes skb->priority, or NHCA_SL_*
+ * @sgid_index: index of the source GID
+ * @dmac:    destination MAC as the consumer resolved it. Only ibv_query_qp() returns it; packets
+ *           use the neighbour table
+ * @ident:   IPv4 identification of the next packet; READ_ONCE, WRITE_ONCE, no lock
  * @cache:   routes, per CPU
  */
 struct nhca_av {
@@ -130,47 +174,73 @@ struct nhca_av {
 
 /**
  * nhca_av_create - check and copy an address handle attribute
+ * @dev:  the device
+ * @attr: the attribute; its source GID must have a netdev
+ * @gfp:  GFP_KERNEL, or GFP_ATOMIC in atomic context
  * Context: process or atomic, by @gfp.
- * Return: the AV with one reference; ERR_PTR: -EINVAL (no GRH, not a RoCEv2
- * GID, address family mismatch), -ENOMEM.
+ * Return: the AV with one reference; ERR_PTR: -EINVAL (no GRH, not a RoCEv2 GID, address family
+ * mismatch), -ENOMEM.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
+/**
+ * nhca_av_put - drop a reference
+ * @av: the AV, or NULL
+ * Context: any.
+ */
 void nhca_av_put(struct nhca_av *av);
 
 /**
- * nhca_av_back - an address vector that leads to where a packet came from, from where it went
- * @dev: that has the address
- * Context: softirq.  Return: the AV with one reference; NULL: no memory.
+ * nhca_av_back - create an address vector for answers to a packet
+ * @dev: the device that received the packet
+ * @rx:  the packet: its source becomes the destination
+ * Context: softirq.
+ * Return: the AV with one reference; NULL without memory.
  */
 struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx);
 
 /**
- * nhca_av_back_once - the same on the caller's stack, for one packet that goes at once
- * @av: filled in; without a reference count and a cache of routes, so that nothing is allocated
+ * nhca_av_back_once - fill in an address vector for one answer to a packet
+ * @av:  on the caller's stack. It has neither a reference count nor a route cache, so nothing is
+ *       allocated
+ * @dev: the device that received the packet
+ * @rx:  the packet
  * Context: softirq.
  */
 void nhca_av_back_once(struct nhca_av *av, const struct nhca_dev *dev, const struct nhca_rx *rx);
 
-/* is @av that of the packet? */
+/**
+ * nhca_av_is_back - check whether an address vector leads back to the sender of a packet
+ * @av:  the address vector
+ * @dev: the device that received the packet
+ * @rx:  the packet
+ * Context: softirq.
+ * Return: true if nhca_av_back() would give the same addresses, netdev and traffic class.
+ */
 bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 		     const struct nhca_rx *rx);
 
 /**
- * nhca_av_header - the IP header that a packet this way arrives with
- * @len: bytes behind the UDP header
+ * nhca_av_header - write the IP header with which a packet for an address vector arrives
+ * @av:  the address vector
+ * @len: bytes after the UDP header
  * @p:   room for a struct ipv6hdr
- * Context: any.  In xmit.c.
+ * Context: any. In xmit.c.
  */
 void nhca_av_header(const struct nhca_av *av, u32 len, void *p);
 
-/* what ibv_query_qp()/query_ah give back; not sgid_attr */
+/**
+ * nhca_av_to_attr - convert an address vector to an address handle attribute
+ * @av:   the address vector
+ * @attr: filled in, except sgid_attr; for ibv_query_qp() and query_ah
+ * Context: any.
+ */
 void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr);
 
 /**
  * struct nhca_ah - an address handle
  * @ibah: the core's part
- * @av:   what it means; the AH's reference
+ * @av:   its address vector; the handle owns a reference
  */
 struct nhca_ah {
 	struct ib_ah ibah;
@@ -182,73 +252,90 @@ static inline struct nhca_ah *to_nhca_ah(struct ib_ah *ibah)
 	return container_of(ibah, struct nhca_ah, ibah);
 }
 
-/* the number of an AH in nhca_dev.ah_ids, as nhca_send_wqe.ud.ah_id has it */
+/* the number of an AH in nhca_dev.ah_ids, as in nhca_send_wqe.ud.ah_id */
 static inline u32 nhca_ah_id(struct ib_ah *ibah)
 {
 	return to_nhca_ah(ibah)->av->id;
 }
 
 /**
- * nhca_flow_sport - UDP source port for a flow (IBTA A17: entropy), 0xc000-0xffff
+ * nhca_flow_sport - compute the UDP source port of a queue pair (IBTA A17: entropy)
+ * @flow_label: IPv6 flow label; 0: use the QPNs
+ * @lqpn:       local QPN
+ * @rqpn:       QPN of the peer
+ * Context: any.
+ * Return: the port in host order, 0xc000 to 0xffff.
  */
 u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn);
 
-/* ---- flow.c: packets that the stack has not given back ---- */
+/* ---- flow.c: transmit back-pressure ---- */
 
 /**
- * nhca_txq_create - the account of a device; NULL without memory; process
- * nhca_txq_put - drop the device's reference; NULL is fine; any context
+ * nhca_txq_create - create the packet count of a device
+ * Context: process.
+ * Return: the count, or NULL without memory.
  */
 struct nhca_txq *nhca_txq_create(void);
+/**
+ * nhca_txq_put - drop a reference: that of the device, or of a flow
+ * @q: the packet count, or NULL
+ * Context: any.
+ */
 void nhca_txq_put(struct nhca_txq *q);
 
 /**
- * nhca_flow_create - the account of a QP
- * @q: its device's
- * @kick: called when a blocked flow has room: in softirq or any context that
- *        frees an skb; only schedules
- * @arg: for @kick
- * Context: process.  Return: the flow or NULL.
+ * nhca_flow_create - create the packet count of a QP or channel
+ * @q:    that of its device
+ * @kick: called when a blocked flow may send again: in softirq, or in any context that frees an
+ *        skb. It may only schedule work
+ * @arg:  argument of @kick
+ * Context: process.
+ * Return: the flow, or NULL without memory.
  */
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg);
 
 /**
- * nhca_flow_stop - no kick begins after this
- * @flow: still usable: an engine that has not ended may send, and be charged
+ * nhca_flow_stop - let no further kick begin
+ * @flow: the flow; a requester or responder that still runs may send and charge packets
  *
- * A kick runs in an RCU read-side critical section: after a grace period none runs.
+ * A kick runs in an RCU read-side critical section, so none runs after a grace period.
  * Context: any.
  */
 void nhca_flow_stop(struct nhca_flow *flow);
 
 /**
  * nhca_flow_close - nhca_flow_stop(), then drop the owner's reference
- * @flow: no engine uses it any more.  The packets that the stack still holds keep it.
+ * @flow: the flow, which the owner no longer uses. The packets in the stack keep it
  *
- * Without an earlier nhca_flow_stop() the caller still has to wait for kicks, by a grace period.
+ * Without an earlier nhca_flow_stop() the caller must still wait for kicks, by a grace period.
  * Context: any.
  */
 void nhca_flow_close(struct nhca_flow *flow);
 
 /**
- * nhca_flow_blocked - has the QP, or its device, too much in the stack?
- * If so the flow will be kicked when there is room.
- * @answer: it wants to send what a peer waits for, which goes before requests
+ * nhca_flow_blocked - check whether a QP must pause because the stack holds too many packets
+ * @flow:   the flow of the QP; if it must pause, it is kicked when it may send again
+ * @answer: the packet is a response for which the peer waits; it goes before requests
  * Context: BH disabled.
+ * Return: true if the stack holds too many packets of the QP or of its device.
  */
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 
-/* packets of the QP that are still in the stack of this host */
+/**
+ * nhca_flow_inflight - get the number of packets of a QP in the network stack of this host
+ * @flow: the flow
+ * Context: any.
+ */
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 
 /**
- * nhca_flow_in_line - does the QP wait for the device's room, and does the line move?
- * @flow:  the QP's
- * @turns: flows that the device has let go on, at the last call and now
+ * nhca_flow_in_line - check whether a QP waits for its device while other QPs resume
+ * @flow:  the flow of the QP
+ * @turns: number of flows that the device had woken at the last call; updated
  *
  * Context: any.
- * Return: true if nhca_flow_blocked() has sent @flow to the end of the line, and others
- * got their turn since the last call.
+ * Return: true if @flow waits with requests after nhca_flow_blocked(), and the device has woken
+ * other flows since the last call.
  */
 bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
 
@@ -258,23 +345,24 @@ struct nhca_burst;
 
 /**
  * struct nhca_tx - one packet to send
- * @burst:   where it may wait for those behind it, or NULL
- * @dev, @av, @flow: whose, where to, on whose account
- * @who:     whose, for counters and traces
+ * @burst:   batch to which the packet may be added, or NULL
+ * @dev:     the device
+ * @who:     queue pair or channel, for counters and traces
+ * @av:      destination
+ * @flow:    flow that the packet is charged to
  * @sport:   UDP source port, host order
- * @hdr:     headers; pad is filled in here
- * @it:      payload source, or NULL
+ * @hdr:     headers; nhca_xmit() sets info and pad
+ * @it:      source of the payload, or NULL
  * @payload: bytes from @it
- * @copy:    copy the payload even if it could ride by reference: for data
- *           that the consumer may change before the stack has sent it
- *           (UC, UD), and for retransmissions (a source that changes under us
- *           would fail its ICRC for ever)
- * @sum:     with a UDP checksum, which the peer verifies: with it packets may travel in batches,
- *           and do without an ICRC if @hdr says so (NHCA_CAP_NO_ICRC)
- * @fault:   where to wait if the payload is not in memory, or NULL
- * @ahead:   bytes of the message that will follow @payload in the same buffer
- * @zcopied: set by nhca_xmit() and nhca_burst_run(), 0 before: bytes of payload that went by
- *           reference
+ * @copy:    copy the payload even if it could be sent by page reference. For UC and UD, whose
+ *           consumer may change the data before the stack has sent it; and for retransmissions,
+ *           because a source that changes meanwhile would invalidate the ICRC each time
+ * @sum:     add a UDP checksum, which the peer verifies. Such packets may travel in batches, and
+ *           have no ICRC if @hdr says so (NHCA_CAP_NO_ICRC)
+ * @fault:   waits for a payload that is not in memory; NULL: that is an error
+ * @ahead:   bytes of the message after @payload in the same buffer
+ * @zcopied: bytes of payload sent by page reference, set by nhca_xmit() and nhca_burst_run(); 0
+ *           before
  */
 struct nhca_tx {
 	struct nhca_burst *burst;
@@ -294,36 +382,38 @@ struct nhca_tx {
 };
 
 /**
- * nhca_xmit - build and send one packet, or have it wait in @tx->burst
+ * nhca_xmit - build a packet, and send it or add it to @tx->burst
+ * @tx: the packet
  *
- * Payload of more than NHCA_COPY_BREAK bytes goes by page reference.
- * Context: BH disabled, RCU read side; not in a live section: the payload is read in one
- * of its own.
- * Return: 0 if the stack took it (it may still drop it); -EACCES if @it refused (a local
- * protection error); -EMSGSIZE: IP has no packets of that length, so the packet must not be tried
- * again; -EAGAIN: @fault waits for the payload; -ENOMEM, -EHOSTUNREACH, -ENETDOWN for what may
- * pass: the packet counts as lost on the wire.
+ * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible.
+ * Context: BH disabled, RCU read side; not in a live section, because the function reads the
+ * payload in one.
+ * Return: 0 if the stack accepted the packet, which it may still drop; -EACCES if @it fails (a
+ * local protection error); -EMSGSIZE if IP has no packet of that length, so that the caller must
+ * not try again; -EAGAIN if @fault waits for the payload; -ENOMEM, -EHOSTUNREACH, -ENETDOWN for
+ * conditions that may pass: the caller treats the packet as lost on the wire.
  */
 int nhca_xmit(struct nhca_tx *tx);
 
+/* bytes of payload up to which a packet is copied, not sent by page reference */
 #define NHCA_COPY_BREAK		256
 
-/* bytes of a BTH before the PSN */
+/* bytes of the BTH before the PSN */
 #define NHCA_ALIKE_LEN		9
 
 /* ---- recv.c ---- */
 
 /**
- * struct nhca_alike - what was checked of the packet before, so that a packet which differs from it
- * only in its PSN, and perhaps in its acknowledge request, need not be checked again
- * @set:     that packet has a BTH and no other headers; else nothing below means anything
- * @bare:    it was taken as intact without an ICRC, by the UDP checksum that covers the whole
- *           batch: so those behind it are as intact as it is.  False: each has an ICRC to verify
- * @passed:  the transport room let it in; see nhca_transport_again()
- * @udp_len: bytes behind its UDP header
- * @bth:     a copy of its first bytes, which the others have in common with it
+ * struct nhca_alike - results of the checks of the previous packet of a batch
+ * @set:     that packet has a BTH and no other headers; otherwise the other members are invalid
+ * @bare:    it was accepted without an ICRC, by the UDP checksum, which covers the whole batch, so
+ *           the following packets are intact too. False: each of them has an ICRC to verify
+ * @passed:  the transport accepted it; see nhca_transport_again()
+ * @udp_len: its bytes after the UDP header
+ * @bth:     a copy of the first bytes of its BTH, which the following packets must share
  *
- * A copy and no pointer: the packet's headers may have been put together on the stack.
+ * A packet that differs from the previous one only in its PSN, and perhaps in its AckReq bit, need
+ * not be checked again. @bth is a copy, because the headers may have been assembled on the stack.
  */
 struct nhca_alike {
 	bool set;
@@ -335,27 +425,33 @@ struct nhca_alike {
 
 /**
  * struct nhca_rx - one received packet, decoded
- * @nn:      namespace it came in by
- * @dev:     device, once known (transport sets it)
- * @skb:     the (batch) buffer
- * @off:     where the packet's payload (behind the headers) begins in @skb
+ * @nn:      namespace in which it arrived
+ * @dev:     device, once it is known (the transport sets it)
+ * @skb:     the batch
+ * @off:     offset of the packet's payload in @skb
  * @payload: bytes of payload, without pad
  * @hdr:     headers
- * @saddr, @daddr: IPv4-mapped or IPv6
- * @v4, @mcast: what they are
+ * @saddr:   source address, IPv4-mapped or IPv6
+ * @daddr:   destination address, IPv4-mapped or IPv6
+ * @v4:      the addresses are IPv4
+ * @mcast:   @daddr is multicast
+ * @ce:      ECN: congestion experienced
  * @iif:     incoming interface
- * @ce:      ECN congestion experienced
  * @iph:     IP header, for the GRH of UD
- * @udp_off: where the packet's BTH begins in @skb, @udp_len its UDP payload length
- * @index:   the packet's place in its batch (IPv4 identification counts up)
- * @at:      where in @skb the packet was last read
- * @src:     instead of @skb: where the payload comes from, on the same host; and then
- * @src_err: it could not be read
- * @alike:   what was checked of the packet before
- * @rxeth:   of the packet, if it has one, and that lies in one piece behind the BTH; else NULL
- * @qp, @held, @gen, @marked, @acks, @acked: the transport room's: the QP of the packet before,
- *           the lock of it that is still held and its generation then, whether a packet was
- *           marked (ECN), whether one acknowledged, and what the last of those did
+ * @udp_off: offset of the packet's BTH in @skb
+ * @udp_len: length of its UDP payload in bytes
+ * @index:   position of the packet in its batch; the IPv4 identification grows by it
+ * @at:      position in @skb at which the packet was last read
+ * @src:     same-host path: source of the payload, in place of @skb; otherwise NULL
+ * @src_err: error of @src, or 0
+ * @alike:   results of the checks of the previous packet
+ * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
+ * @qp:      transport: QP of the previous packet
+ * @held:    transport: lock of @qp that is still held for the next packet, or NULL
+ * @gen:     transport: generation of @qp when @held was taken
+ * @marked:  transport: a packet for @qp had an ECN mark
+ * @acks:    transport: a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
+ * @acked:   transport: PSN of the last such acknowledgment
  */
 struct nhca_rx {
 	struct nhca_net *nn;
@@ -380,7 +476,7 @@ struct nhca_rx {
 	struct nhca_alike alike;
 	const u8 *rxeth;
 	struct nhca_qp *qp;
-	/* one of @qp's, or NULL */
+	/* a lock of @qp, or NULL */
 	spinlock_t *held;
 	u32 gen;
 	bool marked;
@@ -389,84 +485,108 @@ struct nhca_rx {
 };
 
 /**
- * nhca_insists_icrc - shall packets have an ICRC even where peers would do without (insist_icrc)?
+ * nhca_insists_icrc - get the module parameter insist_icrc
  * Context: any.
+ * Return: true if all packets must have an ICRC, also between two nhca devices.
  */
 bool nhca_insists_icrc(void);
 
 /**
- * nhca_rx_intact - is the packet as it was sent?  Nothing of it is believed before.
- * @rx:   the packet; @rx->alike.bare then says by what it was found intact
- * @bare: it may do without an ICRC, if its UDP checksum holds and it says so (NHCA_CAP_NO_ICRC)
+ * nhca_rx_intact - verify a packet before any of its fields is used
+ * @rx:   the packet; sets @rx->alike.bare if the UDP checksum decided
+ * @bare: accept the packet without an ICRC, if it has NHCA_CAP_NO_ICRC and a valid UDP checksum
  * Context: softirq.
+ * Return: true if the UDP checksum or the ICRC proves that the packet is intact.
  */
 bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
 
 /**
- * nhca_rx_refused - a packet reaches nobody: count and trace it
- * @dev: the device that it would be for
- * @h:   its headers, or NULL
+ * nhca_rx_refused - count and trace a packet that is dropped
+ * @dev: device that has the destination address
+ * @h:   the headers of the packet, or NULL
+ * @why: counter
  * Context: softirq.
  */
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
- * nhca_rx_acks - does a packet acknowledge, besides what it is (NHCA_CAP_ACKS)?
- * @rx:  found intact by nhca_rx_intact()
- * @psn: up to which
+ * nhca_rx_acks - get the acknowledgment that a request carries (NHCA_CAP_ACKS)
+ * @rx:  a packet that nhca_rx_intact() has accepted
+ * @psn: set to the PSN up to which the packet acknowledges
  * Context: softirq.
+ * Return: true if the packet carries an acknowledgment.
  */
 bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn);
 
 /**
- * nhca_rx_mark - what an intact packet without an ICRC has in its place
- * @mark: nhca_qp.mark of the QP that sent it, if that is of this host
+ * nhca_rx_mark - get the mark of an intact packet that has no ICRC
+ * @rx:   the packet
+ * @mark: nhca_qp.mark of the QP that sent it, if the sender is on this host
  * Context: softirq.
- * Return: false if there is none, or the packet has been on a wire.
+ * Return: false if the packet has no mark, or has been on a wire.
  */
 bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark);
 
 /**
- * nhca_rx_copy - copy the payload to memory
- * Context: live section.  Return: 0, or as nhca_iter_next().
+ * nhca_rx_copy - copy the payload to registered memory
+ * @rx: the packet
+ * @it: the destination
+ * Context: live section.
+ * Return: 0, or an error as nhca_iter_next().
  */
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 
 /**
- * nhca_rx_read - copy the payload, of @len bytes, to memory of the kernel
- * @rx: a packet
- * Return: 0, -EFAULT.
+ * nhca_rx_read - copy the payload to kernel memory
+ * @rx:  the packet
+ * @to:  the destination
+ * @len: bytes of payload to copy
+ * Context: any.
+ * Return: 0 or -EFAULT.
  */
 int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
 
 /**
- * nhca_rx_copy_alike - copy to memory the payloads of the packets behind this one in its batch
- * that differ from it in their PSN, which counts up, and perhaps in their wish to be acknowledged
- * @rx:  a packet whose @alike is set; on return the last one that was copied
- * @max: how many there may be
+ * nhca_rx_copy_alike - copy the payloads of the following packets of a batch
+ * @rx:  a packet whose @alike is set; on return it is the last one that was copied
+ * @max: maximum number of packets
+ * @it:  the destination
+ *
+ * The packets may differ from @rx only in the PSN, which counts up, and in the AckReq bit. A packet
+ * with AckReq is the last one.
  * Context: live section.
- * Return: how many there were, up to the first that is different or could not be copied whole; none
- * if each of them has an ICRC to verify.
+ * Return: number of packets copied, up to the first that differs or could not be copied completely;
+ * 0 if the packets have ICRCs, which must be verified one by one.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
 
 /**
- * nhca_rx_run - how many packets behind this one in its batch go on with its transfer?
- * @rx:  a packet with an RXETH, of a whole segment, that is intact
- * @max: segments that the transfer has behind it
- * They differ from it in what nhca_rxeth_step() steps, so that what holds for it holds for them.
+ * nhca_rx_run - count the following packets of a batch that continue the transfer of this one
+ * @rx:  an intact packet with an RXETH and a whole segment of payload
+ * @max: number of further whole segments of the transfer
+ *
+ * The packets differ from @rx only in the fields that nhca_rxeth_step() changes, so the checks of
+ * @rx are valid for them.
  * Context: softirq.
+ * Return: number of packets; 0 if they have ICRCs, which must be verified one by one.
  */
 u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
 
-/* the next packet of the run */
+/**
+ * nhca_rx_next - step to the next packet that nhca_rx_run() has counted
+ * @rx: the packet; on return the next one
+ * Context: softirq.
+ */
 void nhca_rx_next(struct nhca_rx *rx);
 
-/* ---- faults.c: packets that fault injection holds back ---- */
+/* ---- faults.c: packets that fault injection delays ---- */
 
 /**
- * nhca_delayq_create - a place for them, in @dev; process.  Return: 0 or -ENOMEM.
- * nhca_delayq_destroy - forget them; no packet comes or goes any more; process
+ * nhca_delayq_create - create the delay queue of a device
+ * nhca_delayq_destroy - drop its packets and free it, after the last packet was sent or received
+ * @dev: the device; @dev->delayq is the queue
+ * Context: process.
+ * Return: 0 or -ENOMEM.
  */
 int nhca_delayq_create(struct nhca_dev *dev);
 void nhca_delayq_destroy(struct nhca_dev *dev);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Packets in: from the UDP sockets, batch by batch, to the transport room.
- */
+/* Received packets: from the UDP sockets, batch by batch, to the transport. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/moduleparam.h>
@@ -23,12 +21,12 @@
 #include "../wire/icrc.h"
 #include "../wire/psn.h"
 
-/* the acknowledge request, in byte 8 of the BTH */
+/* AckReq bit in byte 8 of the BTH */
 #define NHCA_RX_ACKREQ	0x80
 
 static bool nhca_insist_icrc;
 module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
-MODULE_PARM_DESC(insist_icrc, "Send and want an ICRC even where a peer that is nhca would do without");
+MODULE_PARM_DESC(insist_icrc, "Send and require an ICRC also between two nhca devices (default N)");
 
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why)
 {
@@ -36,7 +34,7 @@ void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_c
 	trace_nhca_packet_refused(&dev->ibdev, h, why);
 }
 
-/* As above, for whatever device has the address.  @h: as far as there are headers, or NULL */
+/* Like nhca_rx_refused(), but looks the device up by destination address. @h may be NULL. */
 static void nhca_rx_refuse(struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why)
 {
 	struct nhca_dev *dev = rx->dev;
@@ -48,7 +46,7 @@ static void nhca_rx_refuse(struct nhca_rx *rx, const struct nhca_hdr *h, enum nh
 		nhca_rx_refused(dev, h, why);
 }
 
-/* Return: false if no RoCE sender makes such an IP header. */
+/* Return: false if no RoCE sender builds such an IP header. */
 static bool nhca_rx_addresses(struct nhca_rx *rx)
 {
 	const struct sk_buff *skb = rx->skb;
@@ -58,7 +56,7 @@ static bool nhca_rx_addresses(struct nhca_rx *rx)
 	if (ip_hdr(skb)->version == 4) {
 		const struct iphdr *iph = ip_hdr(skb);
 
-		/* the ICRC is not defined with options */
+		/* the ICRC is not defined for a header with options */
 		if (iph->ihl != sizeof(*iph) / 4)
 			return false;
 		rx->v4 = true;
@@ -81,9 +79,9 @@ static bool nhca_rx_addresses(struct nhca_rx *rx)
 }
 
 /*
- * The packet's headers, where they are or in @buf: a batch that was built of pieces has them
- * together, but no more than them.
- * @avail: how many bytes are wanted, and are there
+ * Return: the packet's headers, in the skb if they are contiguous, otherwise copied to @buf. In a
+ * batch that was built from fragments the headers are contiguous, but not with the payload.
+ * @avail: number of bytes wanted; on return the number of bytes available
  */
 static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *buf)
 {
@@ -105,8 +103,8 @@ static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *bu
 }
 
 /*
- * Are these two BTHs the same but for the PSN, which is @psn in @p, and perhaps the wish to be
- * acknowledged?  @bth: NHCA_ALIKE_LEN bytes
+ * Return: true if the BTH at @p has @psn and otherwise equals @bth, except for the AckReq bit.
+ * @bth: the first NHCA_ALIKE_LEN bytes of a BTH.
  */
 static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
 {
@@ -114,13 +112,13 @@ static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
 	       get_unaligned_be24(p + NHCA_ALIKE_LEN) == psn;
 }
 
-/* Is what begins with the BTH @p the packet behind the one before, if it is as long? */
+/* Return: true if the BTH at @p continues the previous packet. The caller compares the lengths. */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
 	return nhca_rx_bth_alike(rx->alike.bth, p, nhca_psn_add(rx->hdr.psn, 1));
 }
 
-/* The packet at @udp_off is alike and begins with the BTH @p. */
+/* Set @rx to the packet at @udp_off, whose BTH @p has passed nhca_rx_alike(). */
 static void nhca_rx_step(struct nhca_rx *rx, const u8 *p)
 {
 	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
@@ -161,7 +159,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
 	rx->payload = nhca_hdr_payload(&rx->hdr, rx->udp_len);
-	/* the next one is compared with it */
+	/* the next packet is compared with this one */
 	if (rx->hdr.info->hdr_len == NHCA_BTH_LEN) {
 		rx->alike.set = true;
 		rx->alike.passed = false;
@@ -169,7 +167,7 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 		memcpy(rx->alike.bth, p, sizeof(rx->alike.bth));
 	}
 	if (rx->hdr.info->flags & NHCA_OPF_RXETH) {
-		/* a channel's: nothing of a QP stays held */
+		/* release the lock of a QP: the packet is for a channel */
 		nhca_transport_rx_end(rx);
 		rx->rxeth = p != buf ? p + NHCA_BTH_LEN : NULL;
 		nhca_channel_rx(rx);
@@ -179,9 +177,9 @@ static void nhca_rx_packet(struct nhca_rx *rx, u32 udp_len)
 }
 
 /*
- * The packet's IP and UDP headers as they were on the wire, to @buf.
- * @id: by how much its IPv4 identification is higher than that of its batch
- * Return: their length.
+ * Copy the packet's IP and UDP headers to @buf, as they were on the wire.
+ * @id: how much the packet's IPv4 identification exceeds that of the first packet of the batch
+ * Return: their length in bytes.
  */
 static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 {
@@ -191,7 +189,7 @@ static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 	memcpy(buf, rx->iph, ip_len);
 	memcpy(uh, udp_hdr(rx->skb), sizeof(*uh));
 
-	/* a batch has the headers of its first packet, and lengths of its own */
+	/* A batch has the headers of its first packet, but its own lengths. */
 	if (skb_is_gso(rx->skb)) {
 		uh->len = htons(sizeof(*uh) + rx->udp_len);
 		if (rx->v4) {
@@ -206,7 +204,7 @@ static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 	return ip_len + sizeof(*uh);
 }
 
-/* As nhca_rx_icrc_ok() wants it: of IP, UDP and base headers together */
+/* Return: the ICRC over IP and UDP headers and BTH, as nhca_rx_icrc_ok() continues it. */
 static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
 {
 	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
@@ -239,8 +237,9 @@ static bool nhca_rx_icrc_ok(const struct nhca_rx *rx, u16 id)
 }
 
 /*
- * The packet of @len bytes at @udp_off, alone and as it was on the wire, in an skb that begins
- * behind the UDP header, like those from the sockets.  Return: the skb, or NULL.
+ * Copy the packet of @len bytes at @udp_off to an skb of its own, with the headers as they were on
+ * the wire. The data begins after the UDP header, as in skbs from the sockets. Return: the skb, or
+ * NULL without memory.
  */
 static struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 {
@@ -267,7 +266,7 @@ static struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 	return skb;
 }
 
-/* As nhca_rx_packet(), for a packet that fault injection has not yet seen. */
+/* As nhca_rx_packet(), for a packet that fault injection has not examined yet. */
 static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 {
 	struct sk_buff_head later;
@@ -286,7 +285,7 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	}
 	qpn = get_unaligned_be24(bth + 5);
 	__skb_queue_head_init(&later);
-	/* nothing is known of it from the packet before */
+	/* the checks of the previous packet do not apply to this one */
 	rx->alike.set = false;
 	nhca_faults_rx(dev, qpn, bth[0], &s);
 	if (s.kind == NHCA_FAULT_DROP)
@@ -302,7 +301,7 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	}
 	if (skb_queue_empty(&later))
 		return;
-	/* they are batches of their own: nothing may stay held */
+	/* the copies are batches of their own, so no lock may stay held */
 	nhca_transport_rx_end(rx);
 	while ((skb = __skb_dequeue(&later))) {
 		nhca_rx_late(rx->nn, skb);
@@ -310,7 +309,7 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	}
 }
 
-/* @late: fault injection has seen its packets */
+/* @late: fault injection has already examined the packets */
 static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
 {
 	struct nhca_rx rx = { .nn = nn, .skb = skb };
@@ -324,7 +323,7 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
 		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	nhca_cursor_init(&rx.at, skb);
-	/* of QPs and addresses */
+	/* protects QPs and addresses */
 	rcu_read_lock();
 	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++) {
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
@@ -342,8 +341,8 @@ void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)
 }
 
 /*
- * Is there nothing more to take?  Asked without the queues' locks: who is adding a packet just now
- * calls nhca_sk_data_ready() behind it.
+ * Return: true if both queues of the socket are empty. The check takes no lock: a CPU that adds a
+ * packet concurrently calls nhca_sk_data_ready() afterwards.
  */
 static bool nhca_sk_empty(const struct sock *sk)
 {
@@ -352,22 +351,22 @@ static bool nhca_sk_empty(const struct sock *sk)
 }
 
 /*
- * What a batch costs of a budget: its packets, of which one that has more than 4 KiB, as those of
- * channels have, counts as several.
+ * Return: the cost of a batch in NHCA_RX_BUDGET units: one for each packet, and at least one for
+ * each 4 KiB, because packets of channels may be much longer.
  */
 static int nhca_rx_cost(const struct sk_buff *skb)
 {
 	u32 packets = 1;
 
-	/* gso_segs is not set by every device */
+	/* some devices do not set gso_segs */
 	if (skb_is_gso(skb))
 		packets = DIV_ROUND_UP(skb->len, skb_shinfo(skb)->gso_size);
 	return max3(packets, skb->len / SZ_4K, 1U);
 }
 
 /*
- * Take batches until the queue is empty or the budget is used up.
- * Return: false if it was used up: there may be more.
+ * Process batches until the queue is empty or the budget is used up.
+ * Return: false if the budget is used up and packets may be left.
  */
 static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 {
@@ -381,7 +380,7 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 		err = 0;
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
 		if (!skb) {
-			/* an ICMP error is reported once, before what is queued */
+			/* an ICMP error is reported once, before the queued packets */
 			if (err && err != -EAGAIN) {
 				--*budget;
 				continue;
@@ -389,7 +388,7 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 			return true;
 		}
 		*budget -= nhca_rx_cost(skb);
-		/* nobody has looked at the UDP checksum of what came without one */
+		/* a packet with a checksum that the stack has not verified yet is verified here */
 		if (likely(!udp_lib_checksum_complete(skb)))
 			nhca_rx_batch(nn, skb, false);
 		consume_skb(skb);
@@ -398,8 +397,8 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 }
 
 /*
- * Take what the socket has, by whoever has raised nhca_sock.ready from 0.  When the budget is used
- * up it stays above 0, so that the rest is nobody else's.
+ * Process the packets of a socket, on the CPU that raised nhca_sock.ready from 0. If the budget is
+ * used up, ready stays above 0, so that only nhca_sock.rest continues.
  */
 static void nhca_sk_take(struct nhca_sock *ns)
 {
@@ -421,8 +420,8 @@ void nhca_sk_rest(struct nhca_bh *bh)
 }
 
 /*
- * Called by the stack for each packet that it has queued, on any CPU.  One CPU takes packets at a
- * time, so that a flow's packets keep their order; others leave their packets to it.
+ * The stack calls this on any CPU after it has queued a packet. Only one CPU processes packets at a
+ * time, so packets of a flow keep their order. Other CPUs leave their packets to it.
  */
 void nhca_sk_data_ready(struct sock *sk)
 {
@@ -436,13 +435,12 @@ void nhca_sk_data_ready(struct sock *sk)
 	local_bh_enable();
 }
 
-/* Did the packet come with a UDP checksum, which holds, or from this host? */
+/* Return: true if the packet has a UDP checksum that is valid, or comes from this host. */
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
-	 * The stack verified it when the packet was taken from the socket.  What this host sent
-	 * itself has only begun its checksum, with a sum of addresses that is never 0, and its
-	 * bytes have been nowhere.
+	 * The stack verified a checksum when it dequeued the packet. A packet of this host has only
+	 * the sum of the addresses, which is never 0, and its bytes have not left memory.
 	 */
 	return udp_hdr(rx->skb)->check;
 }
@@ -452,7 +450,7 @@ bool nhca_insists_icrc(void)
 	return READ_ONCE(nhca_insist_icrc);
 }
 
-/* May it do without an ICRC? */
+/* Return: true if the packet may be accepted without an ICRC. */
 static bool nhca_rx_is_bare(const struct nhca_rx *rx)
 {
 	const u8 bits = NHCA_CAP_NO_ICRC | NHCA_CAP_FOREIGN;
@@ -462,8 +460,8 @@ static bool nhca_rx_is_bare(const struct nhca_rx *rx)
 }
 
 /*
- * The bits that say that it has no ICRC are not under the ICRC: who has changed them has not
- * changed the packet.
+ * The ICRC does not cover NHCA_CAP_NO_ICRC. A network that sets this bit in a packet has therefore
+ * not invalidated the packet, and its ICRC is accepted too.
  */
 bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
 {
@@ -472,11 +470,13 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
 		return true;
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
-	/* GRO also joins packets of one identification (RFC 6864: with DF set it says nothing) */
+	/*
+	 * GRO also joins packets with the same identification (RFC 6864: with DF it has no meaning)
+	 */
 	return rx->v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 
-/* What the packet has where others have an ICRC.  Return: 0 or -EFAULT. */
+/* Read the four bytes of the packet in the place of the ICRC. Return: 0 or -EFAULT. */
 static int nhca_rx_tail(const struct nhca_rx *rx, void *tail)
 {
 	return skb_copy_bits(rx->skb, rx->udp_off + rx->udp_len - NHCA_ICRC_LEN, tail,
@@ -497,16 +497,16 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 {
 	u8 summed = rx->skb->ip_summed;
 
-	/* a NIC has seen it: it has been on a wire */
+	/* a NIC has verified the checksum, so the packet has been on a wire */
 	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
 	return rx->alike.bare && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);
 }
 
 /*
- * Copy a page to a page.
- * Return: false if @data, of @len bytes, or what comes next there is not a whole one; then nothing
- * was copied.
+ * Copy a whole page.
+ * Return: false, after copying nothing, if @data is not an aligned page, or the destination does
+ * not continue with a whole page.
  */
 static __always_inline bool nhca_rx_copy_page(const u8 *data, u32 len, struct nhca_iter *it)
 {
@@ -521,7 +521,7 @@ static __always_inline bool nhca_rx_copy_page(const u8 *data, u32 len, struct nh
 	return true;
 }
 
-/* Copy what lies at @off of the skb. */
+/* Copy @len bytes at offset @off of the skb. */
 static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_iter *it)
 {
 	const u8 *data;
@@ -548,7 +548,7 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 {
 	if (rx->src)
 		return nhca_iter_copy(it, rx->src, rx->payload, &rx->src_err);
-	/* past what is left of the packet before, and its own headers */
+	/* skip the tail of the previous packet and the headers of this one */
 	nhca_cursor_skip(&rx->at, rx->off);
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
 }
@@ -573,7 +573,10 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 		p = nhca_cursor_at(&rx->at, next, &avail);
 		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p))
 			break;
-		/* nhca_rx_copy_at() would find the page, too, for a call more each */
+		/*
+		 * Copy a whole page here. nhca_rx_copy_at() would do it too, for one more call per
+		 * packet.
+		 */
 		data = page ? nhca_cursor_at(&rx->at, next + NHCA_BTH_LEN, &avail) : NULL;
 		if (!(data && nhca_rx_copy_page(data, avail, it)) &&
 		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
@@ -592,7 +595,7 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 	u32 n, next, avail;
 	const u8 *p;
 
-	/* an ICRC each has to verify for itself */
+	/* packets with an ICRC must be verified one by one */
 	if (!rx->rxeth || !nhca_rx_is_bare(rx))
 		return 0;
 	for (n = 0; n < max; n++) {

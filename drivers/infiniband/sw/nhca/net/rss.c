@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Receive side scaling.
- */
+/* Receive side scaling. */
 #include <linux/ipv6.h>
 #include <linux/string.h>
 
@@ -9,10 +7,10 @@
 #include "../wire/compat.h"
 
 /**
- * struct nhca_rss_sum - a hash that grows
- * @key:    what is left of it
- * @window: the 32 bits of the key over the next bit of the input
- * @hash:   so far
+ * struct nhca_rss_sum - a Toeplitz hash in progress
+ * @key:    the part of the key after @window
+ * @window: the 32 bits of the key for the next bit of the input
+ * @hash:   the hash of the input so far
  */
 struct nhca_rss_sum {
 	const u8 *key;
@@ -20,7 +18,7 @@ struct nhca_rss_sum {
 	u32 hash;
 };
 
-/* Toeplitz: for each bit that is set, the key from there on is added. */
+/* Toeplitz: for each bit of the input that is 1, XOR the 32 bits of the key at its position. */
 static void nhca_rss_add(struct nhca_rss_sum *sum, const void *input, size_t len)
 {
 	const u8 *p = input;
@@ -44,7 +42,7 @@ u32 nhca_rss_hash(const u8 *key, u32 fields, const struct nhca_steer_key *what)
 	bool v6 = what->type == htons(ETH_P_IPV6);
 	bool tcp = what->proto == IPPROTO_TCP;
 
-	/* the longest input, and the window behind it, fill a key */
+	/* the longest input and a window of 32 bits are exactly as long as the key */
 	BUILD_BUG_ON(2 * sizeof(struct in6_addr) + 2 * sizeof(__be16) + sizeof(u32) !=
 		     NHCA_RSS_KEY);
 	if (v6 && (fields & NHCA_RSS_SRC_IPV6))

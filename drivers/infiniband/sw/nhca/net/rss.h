@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Receive side scaling: which of several queues a frame is for, by a hash of its addresses, so
- * that those of one connection come to one queue.
+ * Receive side scaling: selects one of several queues by a hash of a frame's addresses, so that the
+ * frames of one connection go to one queue.
  */
 #ifndef NHCA_NET_RSS_H
 #define NHCA_NET_RSS_H
@@ -11,11 +11,11 @@
 #include "steer.h"
 
 /**
- * struct nhca_rss - what a raw packet QP with an indirection table has in place of a queue
- * @key:    of the hash
- * @fields: what is hashed, NHCA_RSS_*
- * @mask:   queues less one; their number is a power of two
- * @queue:  of the table; they outlive it
+ * struct nhca_rss - indirection table of a raw packet QP, in place of a receive queue
+ * @key:    key of the hash
+ * @fields: fields that are hashed, NHCA_RSS_*
+ * @mask:   number of entries of @queue minus one; the number is a power of two
+ * @queue:  the table; its QPs outlive it
  */
 struct nhca_rss {
 	u8 key[NHCA_RSS_KEY];
@@ -25,14 +25,22 @@ struct nhca_rss {
 };
 
 /**
- * nhca_rss_hash - Toeplitz' hash of those of @fields that a frame has
- * @key:  NHCA_RSS_KEY bytes
- * @what: of the frame
- * Context: any.  Return: the hash; 0: the frame has none of them.
+ * nhca_rss_hash - compute the Toeplitz hash of a frame
+ * @key:    NHCA_RSS_KEY bytes
+ * @fields: fields to hash, NHCA_RSS_*; the hash omits those that the frame does not have
+ * @what:   fields of the frame
+ * Context: any.
+ * Return: the hash; 0 if the frame has none of the fields.
  */
 u32 nhca_rss_hash(const u8 *key, u32 fields, const struct nhca_steer_key *what);
 
-/* the queue of a frame, whose MAC and network headers are set; any context */
+/**
+ * nhca_rss_pick - select the queue of a frame
+ * @rss: the indirection table
+ * @skb: the frame, with its MAC and network headers set
+ * Context: any.
+ * Return: the QP whose receive queue gets the frame.
+ */
 struct nhca_qp *nhca_rss_pick(const struct nhca_rss *rss, const struct sk_buff *skb);
 
 #endif /* NHCA_NET_RSS_H */

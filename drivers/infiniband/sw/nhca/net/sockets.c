@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What nhca keeps for each network namespace: UDP sockets on the RoCEv2 port, the
- * addresses that nhca devices answer to, and the devices.
+ * State of each network namespace: UDP sockets on the RoCEv2 port, the addresses of nhca devices,
+ * and the devices.
  */
 #include <linux/etherdevice.h>
 #include <linux/hash.h>
@@ -23,23 +23,23 @@
 #include "xmit.h"
 
 /*
- * A sender has its window in flight whether or not anybody listens here; what
- * the socket drops comes again after a timeout.  So the queue is far larger
- * than a socket's usual share.
+ * Receive buffer of a socket, in bytes. The window of a sender is in flight whether or not a
+ * consumer waits for it, and a packet that the socket drops is retransmitted only after a timeout.
+ * So the buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
-/* of each family, at most; there are no more than CPUs */
+/* sockets of each address family; fewer if the host has fewer CPUs */
 #define NHCA_SOCKS		16
 #define NHCA_ADDR_BITS		7
 
 /**
- * struct nhca_addr - one address that a device answers to
+ * struct nhca_addr - one address of a device
  * @node:    in nhca_net.addrs; RCU readers
- * @rcu:     freed behind it
+ * @rcu:     to free it after a grace period
  * @addr:    IPv4-mapped or IPv6
  * @dev:     the device; its GID table owns the entry
- * @ifindex: netdev that has the address: the device's own or a VLAN above it
- * @refs:    GIDs that say the same; under nhca_net.lock
+ * @ifindex: netdev that has the address: that of the device, or a VLAN above it
+ * @refs:    number of GIDs with this address and netdev; under nhca_net.lock
  */
 struct nhca_addr {
 	struct hlist_node node;
@@ -52,21 +52,21 @@ struct nhca_addr {
 
 /**
  * struct nhca_net - nhca's part of a network namespace
- * @net:   the namespace; lives longer, see nhca_net_ns_exit()
- * @users: devices; under nhca_net_mutex
- * @socks: the sockets, open while there are @users: those of IPv4, then, if the host has
- *         it, those of IPv6
- * @nsocks: how many are open
- * @lock:  writers of @addrs and @devs
- * @devs:  by nhca_dev.list, the newest first; RCU readers
- * @addrs: by hash of the address; RCU readers
+ * @net:   the namespace; it exists longer than this, see nhca_net_ns_exit()
+ * @users: number of devices; under nhca_net_mutex
+ * @socks: the sockets, open while @users is not 0: those of IPv4, then those of IPv6 if the host
+ *         has IPv6
+ * @nsocks: number of open sockets
+ * @lock:  protects writes to @addrs and @devs
+ * @devs:  devices, by nhca_dev.list, newest first; RCU readers
+ * @addrs: table of struct nhca_addr, by a hash of the address; RCU readers
  */
 struct nhca_net {
 	struct net *net;
 	unsigned int users;
 	struct nhca_sock *socks;
 	unsigned int nsocks;
-	spinlock_t lock;	/* writers of the two below */
+	spinlock_t lock;	/* protects writes to devs and addrs */
 	struct list_head devs;
 	struct hlist_head addrs[1 << NHCA_ADDR_BITS];
 };
@@ -74,8 +74,8 @@ struct nhca_net {
 static unsigned int nhca_net_id __read_mostly;
 
 /*
- * Global, not one for each namespace: the last nhca_net_put() allows the
- * struct nhca_net to be freed, with a lock in it even before it was unlocked.
+ * Protects users and sockets of all namespaces. A lock in struct nhca_net would not do: the last
+ * nhca_net_put() allows that struct to be freed, even before the function has unlocked.
  */
 static DEFINE_MUTEX(nhca_net_mutex);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);
@@ -96,12 +96,12 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	struct sock *sk = ns->sock->sk;
 
 	lock_sock(sk);
-	/* no sysctl bounds what the kernel gives itself */
+	/* kernel sockets are not limited by net.core.rmem_max */
 	sk->sk_userlocks |= SOCK_RCVBUF_LOCK;
 	WRITE_ONCE(sk->sk_rcvbuf, NHCA_RCVBUF);
 	sk->sk_allocation = GFP_ATOMIC;
 #ifdef CONFIG_NET_RX_BUSY_POLL
-	/* whatever net.core.busy_read says: nhca_sk_data_ready() must not spin for more */
+	/* 0 overrides net.core.busy_read: nhca_sk_data_ready() must not busy-poll */
 	WRITE_ONCE(sk->sk_ll_usec, 0);
 #endif
 	release_sock(sk);
@@ -111,7 +111,7 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	WRITE_ONCE(sk->sk_data_ready, nhca_sk_data_ready);
 	write_unlock_bh(&sk->sk_callback_lock);
 
-	/* what came between bind() and now has called nobody */
+	/* packets that were queued between bind() and now did not call nhca_sk_data_ready() */
 	rcu_read_lock();
 	nhca_sk_data_ready(sk);
 	rcu_read_unlock();
@@ -141,13 +141,13 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
 }
 
 /*
- * The socket stays an ordinary one: for an encapsulation socket the stack cuts
- * every GRO batch into packets before anybody sees it (since 6.9).  udp_sock_create() binds
- * its sockets before anybody could have them share the port.
+ * Open a socket. It is not an encapsulation socket, because for those the stack segments each GRO
+ * batch before their handler sees it (since 6.9). udp_sock_create() is not used either, because it
+ * binds the socket before SO_REUSEPORT can be set.
  *
- * @shared: the port is, with sockets of ours (SO_REUSEPORT).  The stack gives all packets of a
- *          flow to one of them, and so of a QP, by its source port: they keep their order, and
- *          flows of several sockets are taken at once, on several CPUs.
+ * @shared: other sockets of this namespace use the port too (SO_REUSEPORT). The stack selects the
+ * socket by addresses and ports. A QP has its own source port, so one socket gets all its packets,
+ * and they keep their order. Several CPUs can process the packets of several sockets.
  */
 static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family,
 			  bool shared)
@@ -161,7 +161,7 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 
 	if (family == AF_INET6) {
 		err = nhca_sock_option(sock, SOL_IPV6, IPV6_V6ONLY);
-		/* a RoCEv2 sender may leave the checksum out: there is the ICRC */
+		/* RoCEv2 senders may omit the checksum, because packets have an ICRC */
 		err = err ?: nhca_sock_option(sock, SOL_UDP, UDP_NO_CHECK6_RX);
 	}
 	err = err ?: nhca_sock_option(sock, SOL_UDP, UDP_GRO);
@@ -189,7 +189,7 @@ static void nhca_net_close(struct nhca_net *nn)
 
 	for (i = 0; i < nn->nsocks; i++)
 		nhca_sock_mute(&nn->socks[i]);
-	/* who has still seen them is done with them afterwards */
+	/* after this no CPU uses the sockets that it read from sk_user_data */
 	synchronize_rcu();
 	for (i = 0; i < nn->nsocks; i++) {
 		nhca_bh_kill(&nn->socks[i].rest);
@@ -242,7 +242,10 @@ void nhca_net_put(struct nhca_net *nn)
 	mutex_lock(&nhca_net_mutex);
 	if (nn->users == 1)
 		nhca_net_close(nn);
-	/* the namespace may go from here on; pairs with nhca_net_ns_exit() */
+	/*
+	 * the namespace may be freed after this; pairs with smp_load_acquire() in
+	 * nhca_net_ns_exit()
+	 */
 	smp_store_release(&nn->users, nn->users - 1);
 	mutex_unlock(&nhca_net_mutex);
 	wake_up_all(&nhca_net_idle);
@@ -260,7 +263,7 @@ static struct hlist_head *nhca_addr_bucket(struct nhca_net *nn, const struct in6
 	return &nn->addrs[hash_32(ipv6_addr_hash(addr), NHCA_ADDR_BITS)];
 }
 
-/* nn->lock held */
+/* Return: the entry, or NULL. @nn->lock is held. */
 static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct nhca_dev *dev,
 					 const struct in6_addr *addr, int ifindex)
 {
@@ -344,7 +347,7 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct 
 
 u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {
-	/* the interface has no say otherwise: from this host packets arrive by lo */
+	/* for unicast the interface does not matter, because packets of this host arrive on lo */
 	int ifindex = rx->mcast ? rx->iif : 0;
 	struct ib_gid_attr attr = {};
 	struct net_device *ndev;
@@ -359,7 +362,10 @@ u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx)
 	ndev = ifindex ? dev_get_by_index_rcu(rx->nn->net, ifindex) : NULL;
 	if (!ndev)
 		return NHCA_VLAN_NONE;
-	/* the core compares with its own answer, in which VLANs below bonds and bridges count */
+	/*
+	 * The core compares the VLAN with its own result, which includes VLANs below bonds and
+	 * bridges.
+	 */
 	RCU_INIT_POINTER(attr.ndev, ndev);
 	return rdma_read_gid_l2_fields(&attr, &vlan, NULL) ? NHCA_VLAN_NONE : vlan;
 }
@@ -391,7 +397,6 @@ void nhca_net_dev_add(struct nhca_net *nn, struct nhca_dev *dev)
 	spin_unlock_bh(&nn->lock);
 }
 
-/* The caller waits for readers before it frees the device. */
 void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev)
 {
 	spin_lock_bh(&nn->lock);
@@ -415,16 +420,15 @@ static int __net_init nhca_net_ns_init(struct net *net)
 }
 
 /*
- * Runs after the namespace's netdevs have been unregistered or moved back to
- * the initial namespace (subsys operations exit after device operations).  In
- * both cases main.c has queued the unregistration of the nhca devices on them;
- * it may still be under way.
+ * Runs after the namespace's netdevs have been unregistered or moved to the initial namespace,
+ * because subsys operations exit after device operations. In both cases main.c has queued the
+ * unregistration of the nhca devices on them, which may still be in progress.
  */
 static void __net_exit nhca_net_ns_exit(struct net *net)
 {
 	struct nhca_net *nn = net_generic(net, nhca_net_id);
 
-	/* pairs with the release in nhca_net_put(), after which it is done with @nn */
+	/* pairs with smp_store_release() in nhca_net_put(), which does not use @nn afterwards */
 	wait_event(nhca_net_idle, !smp_load_acquire(&nn->users));
 }
 
@@ -445,6 +449,6 @@ void nhca_net_exit(void)
 	nhca_flow_drain();
 	nhca_xmit_exit();
 	unregister_pernet_subsys(&nhca_net_ops);
-	/* address vectors are freed by a callback of ours */
+	/* wait for the RCU callbacks that free address vectors: they are code of this module */
 	rcu_barrier();
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to the net room: the UDP sockets of a namespace.
- */
+/* Private to the net room: the UDP sockets of a namespace. */
 #ifndef NHCA_NET_SOCKETS_H
 #define NHCA_NET_SOCKETS_H
 
@@ -14,11 +12,11 @@
 struct nhca_net;
 
 /**
- * struct nhca_sock - one UDP socket on the RoCEv2 port; sk_user_data points here
+ * struct nhca_sock - one UDP socket on the RoCEv2 port; its sk_user_data points here
  * @nn:    its namespace
  * @sock:  the socket
- * @ready: calls of nhca_sk_data_ready() that nobody has answered (recv.c)
- * @rest:  goes on with what a CPU has left when its budget was used up
+ * @ready: number of nhca_sk_data_ready() calls whose packets are not processed yet (recv.c)
+ * @rest:  continues after a CPU has used up its budget
  */
 struct nhca_sock {
 	struct nhca_net *nn;
@@ -28,23 +26,24 @@ struct nhca_sock {
 } ____cacheline_aligned_in_smp;
 
 /*
- * What one CPU takes from a socket before other bottom halves have their turn, counted by
- * nhca_rx_cost(): as much as the stack's own net.core.netdev_budget, about, and at most 1 MiB.
+ * What one CPU processes of a socket before other bottom halves run, in units of nhca_rx_cost():
+ * packets or 4 KiB. This is about net.core.netdev_budget of the stack (300), and 1 MiB.
  */
 #define NHCA_RX_BUDGET	256
 
 /**
- * nhca_sk_data_ready - sk_data_ready of the sockets, in recv.c
+ * nhca_sk_data_ready - process received packets; sk_data_ready of the sockets, in recv.c
  * @sk: the socket
- * Takes NHCA_RX_BUDGET from the queue, unless another CPU is doing that.  What is left then is
- * taken by nhca_sock.rest.
+ *
+ * It processes packets up to NHCA_RX_BUDGET, unless another CPU already does. nhca_sock.rest
+ * continues with packets that are left.
  * Context: RCU read side; BH disabled or process.
  */
 void nhca_sk_data_ready(struct sock *sk);
 
 /**
- * nhca_sk_rest - nhca_sock.rest, in recv.c
- * @bh: of a struct nhca_sock
+ * nhca_sk_rest - process the packets that nhca_sk_data_ready() has left; in recv.c
+ * @bh: nhca_sock.rest
  * Context: softirq.
  */
 void nhca_sk_rest(struct nhca_bh *bh);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames in by rules: a hook of netfilter where the netdev's frames enter the host, before
- * bridges, VLANs and protocols, registered as long as there is a rule.
+ * Flow steering: a netfilter hook at the ingress of the netdev, before bridges, VLANs and
+ * protocols. It is registered only while the device has a rule.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -29,17 +29,17 @@
 #include "../transport/qp.h"
 
 /**
- * struct nhca_steer - the rules of a device
- * @lock:    writers
- * @rules:   by priority; RCU readers
- * @count:   of them
- * @ndev:    the device's
+ * struct nhca_steer - the steering rules of a device
+ * @lock:    serializes changes of @rules and of the hook
+ * @rules:   sorted by priority; RCU readers
+ * @count:   number of rules
+ * @ndev:    netdev of the device
  * @hook:    registered while @net is not NULL
- * @net:     the namespace in which it is
- * @stopped: the netdev leaves
+ * @net:     namespace in which @hook is registered
+ * @stopped: @ndev is being removed, or leaves its namespace
  */
 struct nhca_steer {
-	/* adding and deleting rules, and with them the hook */
+	/* serializes changes of the rules and of the hook */
 	struct mutex lock;
 	struct list_head rules;
 	unsigned int count;
@@ -51,7 +51,7 @@ struct nhca_steer {
 	bool stopped;
 };
 
-/* ---- what a frame is ---- */
+/* ---- fields of a frame ---- */
 
 static void nhca_steer_parse_ports(const struct sk_buff *skb, int off, struct nhca_steer_key *key)
 {
@@ -148,9 +148,9 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
 	return true;
 }
 
-/* ---- frames in ---- */
+/* ---- received frames ---- */
 
-/* One that was on the wire as it is now, to the QP, which copies it. */
+/* Give a frame, in the form it had on the wire, to the QP, which copies it. */
 static void nhca_steer_give(struct nhca_qp *qp, struct sk_buff *skb)
 {
 	nhca_raw_rx(qp, skb);
@@ -158,8 +158,9 @@ static void nhca_steer_give(struct nhca_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * What the host has put together, or has left for later, of what came over the wire, is taken
- * apart again, or done: a raw packet QP is behind the wire, and not behind the host.  Eats @skb.
+ * Restore the frame as it was on the wire and give it to the QP: insert the VLAN tag, segment a GRO
+ * batch, complete the checksum. A raw packet QP sees the frames of the wire, not the results of
+ * offloads. Consumes @skb.
  */
 static void nhca_steer_restore(struct nhca_qp *qp, struct sk_buff *skb)
 {
@@ -198,7 +199,7 @@ lost:
 
 /* ---- the hook ---- */
 
-/* Return: true: a rule has taken @skb. */
+/* Return: true if a rule has consumed @skb. */
 __maybe_unused static bool nhca_steer_in(const struct nhca_steer *steer, struct sk_buff *skb)
 {
 	struct nhca_steer_rule *rule;
@@ -333,14 +334,17 @@ void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule)
 	if (!--steer->count)
 		nhca_steer_hook_del(steer);
 	mutex_unlock(&steer->lock);
-	/* the hook may have found it, and its QP with it */
+	/* wait until the hook no longer uses the rule and its QP */
 	synchronize_rcu();
 	kfree(rule);
 }
 
-/* ---- frames out ---- */
+/* ---- frames to send ---- */
 
-/* Does a rule that keeps what it gets (@keep: set), or any, want a frame that is to be sent? */
+/*
+ * Return: true if a rule matches a frame that is to be sent. @keep: set if a rule without @copy is
+ * among them, so that the frame belongs to its QP alone.
+ */
 static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buff *skb, bool *keep)
 {
 	struct nhca_steer_rule *rule;
@@ -361,7 +365,10 @@ static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buf
 	return wanted;
 }
 
-/* As if it had come by the wire, but never for the host.  Eats @skb. */
+/*
+ * Loop the frame back as if it had arrived from the wire. Only steering rules may take it:
+ * PACKET_OTHERHOST keeps it from the host's protocols. Consumes @skb.
+ */
 static void nhca_frame_loop(struct sk_buff *skb)
 {
 	skb->protocol = eth_type_trans(skb, skb->dev);
@@ -399,7 +406,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, ETH_HLEN);
 	skb->protocol = eth_hdr(skb)->h_proto;
-	/* the room for a tag is only a tag's */
+	/* only a frame with a VLAN tag may be longer than the MTU, by the tag (see sq_fetch.c) */
 	if (len > ETH_HLEN + READ_ONCE(ndev->mtu) && !eth_type_vlan(skb->protocol)) {
 		kfree_skb(skb);
 		return -EMSGSIZE;
@@ -417,7 +424,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 		if (loop)
 			nhca_frame_loop(loop);
 	}
-	/* net_xmit_eval() is a macro that looks twice */
+	/* net_xmit_eval() is a macro that evaluates its argument twice */
 	err = dev_queue_xmit(skb);
 	if (unlikely(net_xmit_eval(err)))
 		nhca_count(who, NHCA_CNT_SEND_ERR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Flow steering: which frames that come in by a device's netdev go to a raw packet QP instead
- * of to the host.  A device without rules costs its netdev nothing.
+ * Flow steering: selects the frames arriving on a device's netdev that go to a raw packet QP in
+ * place of the host. It costs the netdev nothing while the device has no rule.
  */
 #ifndef NHCA_NET_STEER_H
 #define NHCA_NET_STEER_H
@@ -21,16 +21,19 @@ struct nhca_who;
 struct sk_buff;
 
 /**
- * struct nhca_steer_key - what of a frame a rule can look at; as a mask: at which bits of it
- * @dmac, @smac: Ethernet
- * @type:  EtherType behind a VLAN tag
- * @vlan:  TCI of the outer tag, or 0
- * @src, @dst: IPv6, or IPv4 in the last four bytes
- * @sport, @dport: TCP or UDP, of a first fragment
+ * struct nhca_steer_key - fields of a frame that a rule can match; also a mask of their bits
+ * @dmac:  Ethernet destination
+ * @smac:  Ethernet source
+ * @type:  EtherType, after a VLAN tag if there is one
+ * @vlan:  TCI of the outer VLAN tag, or 0
+ * @src:   source address: IPv6, or IPv4 in the last four bytes
+ * @dst:   destination address: IPv6, or IPv4 in the last four bytes
+ * @sport: TCP or UDP source port, if the packet is not a later fragment
+ * @dport: TCP or UDP destination port, if the packet is not a later fragment
  * @label: IPv6 flow label
- * @proto: of IPv4, or behind IPv6's extension headers
- * @tos:   IPv4 TOS, IPv6 traffic class
- * @ttl:   IPv4 TTL, IPv6 hop limit
+ * @proto: protocol of IPv4, or after the extension headers of IPv6
+ * @tos:   IPv4 TOS or IPv6 traffic class
+ * @ttl:   IPv4 TTL or IPv6 hop limit
  * @flags: IPv4: enum ib_ipv4_flags
  */
 struct nhca_steer_key {
@@ -50,10 +53,13 @@ struct nhca_steer_key {
 };
 
 /**
- * struct nhca_steer_rule - frames whose @key is the same in the bits of @mask are for @qp
- * @key, @mask: bits of @key that @mask has not are 0
- * @priority: lower ones are asked first; among equals the older one
- * @copy: what matches is looked at by the rules behind this one, and the host, too
+ * struct nhca_steer_rule - steers matching frames to a QP
+ * @list: in nhca_steer.rules
+ * @rcu:  unused: nhca_steer_del() waits for a grace period
+ * @key:  values that a frame must have in the bits of @mask; other bits are 0
+ * @mask: bits to compare
+ * @priority: the rule with the lowest value is tried first; of equal ones, the oldest
+ * @copy: the QP gets a copy; further rules and the host see the frame too
  * @qp:   a raw packet QP that outlives the rule
  */
 struct nhca_steer_rule {
@@ -66,55 +72,86 @@ struct nhca_steer_rule {
 	struct nhca_qp *qp;
 };
 
-/* without a rule; process; NULL without memory */
+/**
+ * nhca_steer_create - create the empty rule table of a device
+ * @ndev: netdev of the device
+ * Context: process.
+ * Return: the table, or NULL without memory.
+ */
 struct nhca_steer *nhca_steer_create(struct net_device *ndev);
 
-/* there is no rule any more; NULL is fine; process */
+/**
+ * nhca_steer_destroy - free a rule table
+ * @steer: the table, without rules and after nhca_steer_stop(); or NULL
+ * Context: process.
+ */
 void nhca_steer_destroy(struct nhca_steer *steer);
 
 /**
- * nhca_steer_stop - the netdev leaves, or its namespace does: no frame is looked at any more
- * Rules stay until they are deleted, and mean nothing.
+ * nhca_steer_stop - remove the hook because the netdev is removed or leaves its namespace
+ * @steer: the table. Its rules stay until they are deleted, but match no frame any more
+ *
  * Context: process, RTNL held.
  */
 void nhca_steer_stop(struct nhca_steer *steer);
 
 /**
- * nhca_steer_add - frames that come from now on
- * @rule: from kzalloc(), filled in; owned by the table until nhca_steer_del()
+ * nhca_steer_add - add a rule, which matches the frames that arrive from now on
+ * @steer: the table
+ * @rule:  from kzalloc(), filled in; the table owns it until nhca_steer_del()
  * Context: process.
- * Return: 0; -EOPNOTSUPP: a kernel without CONFIG_NETFILTER_INGRESS; -ENODEV: the netdev leaves;
- * -ENOMEM: none, or there are 1,024 rules.
+ * Return: 0; -EOPNOTSUPP if the kernel has no CONFIG_NETFILTER_INGRESS; -ENODEV if the netdev is
+ * being removed; -ENOMEM without memory, or if there are NHCA_MAX_STEER_RULES rules.
  */
 int nhca_steer_add(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 
-/* no frame goes by @rule any more when this returns; frees it; process */
+/**
+ * nhca_steer_del - delete a rule and free it
+ * @steer: the table
+ * @rule:  the rule; no frame uses it when the function returns
+ * Context: process, sleeps.
+ */
 void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 
-/* insert where its priority says: the table's lock held, or nobody else knows the list */
+/**
+ * nhca_steer_insert - insert a rule at the position of its priority
+ * @rules: the list; nhca_steer.lock is held, or no other thread knows the list
+ * @rule:  the rule
+ * Context: any.
+ */
 void nhca_steer_insert(struct list_head *rules, struct nhca_steer_rule *rule);
 
 /**
- * nhca_steer_parse - what rules can look at
- * @skb: with its MAC and network headers set, at whichever its data begins
- * @key: what the frame does not have is 0
+ * nhca_steer_parse - extract the fields that rules can match
+ * @skb: the frame, with MAC and network headers set; its data may begin at either
+ * @key: filled in; fields that the frame does not have are 0
  * Context: any.
  */
 void nhca_steer_parse(const struct sk_buff *skb, struct nhca_steer_key *key);
 
-/* do the two agree in the bits of the rule's mask?  Any context. */
+/**
+ * nhca_steer_fits - check whether a frame matches a rule
+ * @rule: the rule
+ * @key:  fields of the frame
+ * Context: any.
+ * Return: true if both agree in the bits of the rule's mask.
+ */
 bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer_key *key);
 
 /**
- * nhca_frame_send - send a frame as it is
- * @who, @flow: whose, and on whose account
- * @it:   where its @len bytes come from, Ethernet header first
- * @fault: where to wait for them
+ * nhca_frame_send - send the frame of a raw packet QP without changes
+ * @dev:   the device
+ * @who:   the QP, for counters
+ * @flow:  flow that the frame is charged to
+ * @it:    source of the frame, which begins with the Ethernet header
+ * @len:   bytes of the frame
+ * @fault: waits for bytes that are not in memory; NULL: that is an error
  *
- * What a rule of the device asks for goes to its QP: a frame to one address instead of, others
- * besides, to the wire, as between the functions of an adapter with a switch in it.
+ * If a rule of the device matches the frame, the rule's QP gets it, as between the functions of an
+ * adapter with an embedded switch. A unicast frame for a rule without @copy is then not sent to the
+ * wire; every other frame is.
  * Context: BH disabled, RCU read side; not in a live section.
- * Return: as nhca_xmit(); -EMSGSIZE: longer than the MTU, without a VLAN tag.
+ * Return: as nhca_xmit(); -EMSGSIZE if a frame without a VLAN tag is longer than the MTU.
  */
 int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_flow *flow,
 		    struct nhca_iter *it, u32 len, struct nhca_fault *fault);

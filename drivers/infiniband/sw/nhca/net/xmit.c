@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * One packet out: route, headers, payload by reference or copy, ICRC and checksum, and
- * into the stack.
- */
+/* Sending of one packet: route, headers, payload by page reference or copy, ICRC and checksum. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/percpu.h>
@@ -26,7 +23,7 @@
 #include "../wire/icrc.h"
 
 #define NHCA_DEFAULT_TTL	64
-/* pad and ICRC behind the payload */
+/* bytes of pad and ICRC after the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
 
 /* the longest payload, copied, and its tail */
@@ -50,7 +47,7 @@ static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sp
 	if (rt)
 		return &rt->dst;
 
-	/* a device of this host is reached through lo, whatever its netdev */
+	/* devices of this host are reached through lo, whatever netdev they are on */
 	if (inet_addr_type(net, fl.daddr) != RTN_LOCAL)
 		fl.flowi4_oif = av->ifindex;
 
@@ -106,8 +103,8 @@ static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 l
 }
 
 /*
- * Bytes that lie together, by reference: a fragment for each page, so that each page
- * carries its own.
+ * Add contiguous bytes by page reference. Each page is a fragment of its own with its own page
+ * reference.
  */
 static void nhca_add_pages(struct sk_buff *skb, const struct nhca_seg *seg)
 {
@@ -132,7 +129,9 @@ static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
 	seal->off += len;
 }
 
-/* Copy @len bytes of payload into fragments of at most a page, and seal them. */
+/*
+ * Copy @len bytes of payload into fragments of at most a page, and add them to ICRC and checksum.
+ */
 static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, struct nhca_seal *seal)
 {
 	unsigned int off;
@@ -155,7 +154,7 @@ static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, str
 	return 0;
 }
 
-/* Return: true if @seg may be sent by reference; then @z is one that the caller attaches. */
+/* Return: true if a packet may refer to @seg; then @z is a zero-copy reference to attach. */
 static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *seg,
 			       struct nhca_zcopy **z)
 {
@@ -168,8 +167,9 @@ static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *
 }
 
 /*
- * Add the payload by reference and seal it.  A page that may not carry a reference (slab) is
- * copied, and so is the rest of a payload that has more pieces than an skb has fragments.
+ * Add the payload by page reference, and add it to ICRC and checksum. A page that must not be in a
+ * fragment (slab) is copied. The rest of a payload that has more pieces than an skb has fragments
+ * is copied too.
  */
 static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 			    struct nhca_zcopy **z)
@@ -188,7 +188,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		return nhca_add_copied(skb, tx, tx->payload, seal);
 
 	while (left) {
-		/* a piece of at most a page may lie on two */
+		/* contiguous bytes, at most PAGE_SIZE of them, may cross a page boundary */
 		used = skb_shinfo(skb)->nr_frags;
 		tight = !nhca_frags_fit(used, 2, left, MAX_SKB_FRAGS);
 		if (tight)
@@ -220,7 +220,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-/* Return: the skb whose fragments the packet's bytes become, or NULL. */
+/* Return: the skb that gets the fragments of the packet, or NULL. */
 static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how how)
 {
 	struct sk_buff *in;
@@ -232,7 +232,7 @@ static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how ho
 	return in;
 }
 
-/* Payload and tail as fragments.  Return: 0 or as nhca_xmit(). */
+/* Add payload and tail as fragments. Return: 0 or an error as nhca_xmit(). */
 static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 			    enum nhca_build_how how, struct nhca_zcopy **z, void **tail)
 {
@@ -259,7 +259,7 @@ static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-/* all but what is of one packet: lengths, identification and checksum */
+/* Fill in all fields but those of a single packet: lengths, identification and checksum. */
 static void nhca_fill_ip4(struct iphdr *iph, const struct nhca_av *av)
 {
 	*iph = (struct iphdr) {
@@ -308,8 +308,9 @@ static void nhca_push_ip4(struct sk_buff *skb, struct nhca_av *av, unsigned int 
 	skb_reset_network_header(skb);
 	nhca_fill_ip4(iph, av);
 	/*
-	 * Chosen here, not by the stack: it is under the ICRC.  What is never fragmented may have
-	 * any, also one that another CPU has just taken (RFC 6864).
+	 * The stack must not choose the identification, because the ICRC covers it. Packets that
+	 * are never fragmented may have any value, even one that another CPU uses at the same time
+	 * (RFC 6864).
 	 */
 	iph->id = htons(ident);
 	WRITE_ONCE(av->ident, ident + idents);
@@ -354,7 +355,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
 	skb_reserve(skb, nhca_headroom(dst));
 	skb_dst_set(skb, dst);
 	nhca_push_headers(skb, av, sport, idents);
-	/* an address that came with a completion has no priority */
+	/* a completion does not tell the priority of the packet whose address it contains */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
 	return skb;
@@ -382,7 +383,7 @@ u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_le
 	if (ip_len == sizeof(struct iphdr)) {
 		struct iphdr *iph = (struct iphdr *)buf;
 
-		/* as ip_local_out(), and GSO, will set them */
+		/* with the values that ip_local_out() and GSO will set */
 		iph->tot_len = htons(ip_len + sizeof(*uh) + udp_len);
 		iph->id = htons(ntohs(iph->id) + index);
 		crc = nhca_icrc_start4(buf);
@@ -479,7 +480,7 @@ void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av 
 		nhca_count(who, NHCA_CNT_SEND_ERR);
 }
 
-/* One packet, one skb.  @faults: to which something may happen */
+/* Send one packet as one skb. @faults: rules may inject faults into it. */
 static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
@@ -499,7 +500,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -EHOSTUNREACH;
 	}
 	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
-	/* a netdev that takes no fragments would have them copied together */
+	/* without NETIF_F_SG the stack would linearize the skb */
 	if (tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG))
 		how = NHCA_BUILD_LINEAR;
 	else if (!tx->copy && nhca_takes_list(dst->dev))
@@ -539,7 +540,7 @@ static int nhca_xmit_some_way(struct nhca_tx *tx)
 	bool faults = nhca_inject_at(tx->dev, NHCA_AT_PACKETS);
 	int err;
 
-	/* what is held back, doubled or damaged is nobody else's memory */
+	/* packets that are delayed, duplicated or damaged must not refer to consumer pages */
 	if (faults)
 		tx->copy = true;
 	if (tx->burst) {
@@ -548,7 +549,7 @@ static int nhca_xmit_some_way(struct nhca_tx *tx)
 			if (err != -EOPNOTSUPP)
 				return err;
 		}
-		/* what came before it goes before it */
+		/* send the earlier packets first */
 		nhca_burst_flush(tx->burst);
 	}
 	return nhca_xmit_alone(tx, faults);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Zero-copy references to consumer pages.
- */
+/* Zero-copy references to consumer pages. */
 #include <linux/atomic.h>
 #include <linux/rculist.h>
 #include <linux/sched/signal.h>
@@ -12,16 +10,16 @@
 #include "flow.h"
 #include "zcopy.h"
 
-/* flow.c knows a reference by its uarg */
+/* flow.c converts the ubuf_info of an skb to the reference */
 static_assert(!offsetof(struct nhca_zcopy, uarg));
 
-/* jiffies that all waits of a dying process take together */
+/* jiffies: the limit for all waits of a dying process together */
 #define NHCA_ZCOPY_DYING	HZ
 
 /* queues of all flows; RCU readers */
 static LIST_HEAD(nhca_zcopy_queues);
 static DEFINE_SPINLOCK(nhca_zcopy_queues_lock);
-/* one more with each wait, which is for the references of earlier generations */
+/* the current generation; a wait increments it, and waits for references of earlier ones */
 static atomic64_t nhca_zcopy_gen = ATOMIC64_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_zcopy_waiters);
 
@@ -57,7 +55,7 @@ void nhca_zcopy_unref(struct nhca_zcopy *z)
 	nhca_flow_put(flow);
 }
 
-/* The last skb that carried the pages is gone, or has copied them. */
+/* The last skb with the pages was freed, or its pages were copied: release the reference. */
 static void nhca_zcopy_release(struct nhca_zcopy *z)
 {
 	struct nhca_zcopy_queue *q = nhca_flow_zcopy(z->flow);
@@ -70,9 +68,10 @@ static void nhca_zcopy_release(struct nhca_zcopy *z)
 	kick = q->waits;
 	q->waits = false;
 	/*
-	 * Only waits that began after the reference are for it: traffic does not wake a waiter for
-	 * a netdev that stands still.  A waiter that found the reference held the lock before,
-	 * after it had begun a generation and joined the queue.
+	 * A wait concerns only references that are older than its generation. So while one netdev
+	 * holds its packets, the traffic of others does not wake the waiter. If a waiter has found
+	 * this reference, it held the lock before, and had increased the generation and joined the
+	 * wait queue.
 	 */
 	awaited = z->gen != atomic64_read(&nhca_zcopy_gen);
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -118,7 +117,9 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow)
 	if (!z)
 		return NULL;
 	nhca_zcopy_set_ops(&z->uarg);
-	/* the pages are counted: a copy at each orphaning would be for nothing */
+	/*
+	 * without SKBFL_DONT_ORPHAN, skb_orphan() would make the stack copy pages that are counted
+	 */
 	z->uarg.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&z->uarg.refcnt, 1);
 	refcount_set(&z->ref, 1);
@@ -151,7 +152,10 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)
 	struct nhca_zcopy *z;
 	unsigned long flags;
 
-	/* acquires: whoever reuses the buffer does so after the last skb was read */
+	/*
+	 * pairs with the list_del() under the lock: the pages are unused when the caller reuses
+	 * them
+	 */
 	if (likely(list_empty_careful(&q->list)))
 		return true;
 	spin_lock_irqsave(&q->lock, flags);
@@ -165,10 +169,10 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)
 }
 
 /**
- * struct nhca_zcopy_wait - what somebody waits for
- * @queue:  one flow's, or NULL: those of @domain
- * @domain: a device, or NULL: any
- * @gen:    references that began before this generation
+ * struct nhca_zcopy_wait - references that a caller waits for
+ * @queue:  of one flow; NULL: all flows of @domain
+ * @domain: a device; NULL: all devices
+ * @gen:    wait for references of earlier generations than this
  */
 struct nhca_zcopy_wait {
 	struct nhca_zcopy_queue *queue;
@@ -176,7 +180,7 @@ struct nhca_zcopy_wait {
 	u64 gen;
 };
 
-/* Return: true if no reference of @q began before generation @gen. */
+/* Return: true if @q has no reference of a generation before @gen. */
 static bool nhca_zcopy_since(struct nhca_zcopy_queue *q, u64 gen)
 {
 	struct nhca_zcopy *z;

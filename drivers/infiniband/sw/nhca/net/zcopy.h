@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Zero-copy references: consumer pages that packets carry.
+ * Zero-copy references: they count the packets that refer to pages of a consumer.
  *
- * A reference is a ubuf_info, as of MSG_ZEROCOPY: the stack hands it on when it clones or segments
- * an skb, and drops it when the last fragment is gone or was copied.  The skb's destructor, which
- * the stack calls early (skb_orphan()), says nothing about pages.  A flow keeps its references in
- * the order of transmission, so that a completion can wait for those of its request, and a device
- * is the domain that a deregistration waits for.
+ * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack takes a reference when it clones or
+ * segments an skb, and drops it when the last fragment is freed or was copied. The skb's destructor
+ * says nothing about the pages, because the stack calls it early (skb_orphan()). A flow keeps its
+ * references in the order of transmission, so that a completion can wait for those of its request.
+ * A deregistration waits for all references of its device, which is the domain.
  *
- * Sends of a QP complete, channel writes are noticed, cancelled and flushed, and QPs, channels,
- * rCxts, regions and job memory are given up, when the references are released.
+ * The following wait until references are released: completions of sends; notices, cancels and
+ * flushes of channel writes; and the destruction of QPs, channels, rCxts, regions and job memory.
  */
 #ifndef NHCA_NET_ZCOPY_H
 #define NHCA_NET_ZCOPY_H
@@ -22,15 +22,15 @@ struct nhca_flow;
 struct nhca_txq;
 
 /**
- * struct nhca_zcopy - one reference: the consumer pages of one batch or of a few small ones
- * @uarg:    counts the builder and the skbs that carry the pages
- * @ref:     one for all that @uarg counts, and one for the charge of an skb whose own fragments
- *           are such pages (flow.c)
- * @flow:    whose; counted
- * @packets: charged to @flow by that skb
+ * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small ones
+ * @uarg:    counts the builder and the skbs with the pages
+ * @ref:     counts @uarg as one, and the charge of an skb whose own fragments are consumer pages as
+ *           another one (flow.c)
+ * @flow:    flow of the packets; counted
+ * @packets: packets of that skb, charged to @flow
  * @seq:     position in @flow, counting up
  * @gen:     generation in which the reference began; see nhca_zcopy_wait()
- * @list:    in nhca_zcopy_queue.list, until the pages are released
+ * @list:    in nhca_zcopy_queue.list until the pages are released
  */
 struct nhca_zcopy {
 	struct ubuf_info uarg;
@@ -44,15 +44,15 @@ struct nhca_zcopy {
 
 /**
  * struct nhca_zcopy_queue - the references of a flow that are not released
- * @lock:   irqsave; protects the fields below it
+ * @lock:   irqsave; protects @list, @seq and @waits
  * @list:   struct nhca_zcopy, oldest first
- * @seq:    of the newest reference; written by the flow's send engine only
+ * @seq:    that of the newest reference; only the requester of the flow writes it
  * @waits:  a completion waits: kick the flow at the next release
- * @node:   among those of all flows; RCU
- * @domain: the flow's device
+ * @node:   in the list of the queues of all flows; RCU readers
+ * @domain: device of the flow
  */
 struct nhca_zcopy_queue {
-	/* list, seq, waits */
+	/* protects list, seq, waits */
 	spinlock_t lock;
 	struct list_head list;
 	u32 seq;
@@ -62,8 +62,10 @@ struct nhca_zcopy_queue {
 };
 
 /**
- * nhca_zcopy_queue_add - begin a flow's queue
- * nhca_zcopy_queue_del - end it: it is empty, and its memory stays for an RCU grace period
+ * nhca_zcopy_queue_add - initialize the queue of a flow
+ * nhca_zcopy_queue_del - remove it: it must be empty, and be freed after an RCU grace period
+ * @q:      the queue
+ * @domain: device of the flow
  * Context: any.
  */
 void nhca_zcopy_queue_add(struct nhca_zcopy_queue *q, struct nhca_txq *domain);
@@ -71,15 +73,16 @@ void nhca_zcopy_queue_del(struct nhca_zcopy_queue *q);
 
 /**
  * nhca_zcopy_new - begin a reference
- * @flow: its send engine is the only one that begins references
- * Context: BH disabled, live section; before the first page is added.
- * Return: the reference, the builder's; NULL if there is no memory: then the payload is copied.
+ * @flow: the flow; only its requester calls this function
+ * Context: BH disabled, live section; before the first page is added to an skb.
+ * Return: the reference, which the builder must put; NULL without memory: copy the payload then.
  */
 struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
 
 /**
- * nhca_zcopy_attach - have an skb carry pages of a reference
- * @skb: among its fragments are such pages, and none of another reference
+ * nhca_zcopy_attach - attach a reference to an skb with consumer pages
+ * @skb: the skb; it must not have pages of another reference
+ * @z:   the reference of the pages; the skb takes its own count
  * Context: any; the caller has a reference.
  */
 static inline void nhca_zcopy_attach(struct sk_buff *skb, struct nhca_zcopy *z)
@@ -88,9 +91,10 @@ static inline void nhca_zcopy_attach(struct sk_buff *skb, struct nhca_zcopy *z)
 }
 
 /**
- * nhca_zcopy_of - reference of the consumer pages among an skb's own fragments
- * @skb: of this driver
- * Context: any.  Return: the reference, the skb's; NULL if there are no such pages.
+ * nhca_zcopy_of - get the reference of the consumer pages among an skb's own fragments
+ * @skb: an skb of this driver
+ * Context: any.
+ * Return: the reference, which the skb owns; NULL if there are no such pages.
  */
 static inline struct nhca_zcopy *nhca_zcopy_of(struct sk_buff *skb)
 {
@@ -99,50 +103,62 @@ static inline struct nhca_zcopy *nhca_zcopy_of(struct sk_buff *skb)
 	return uarg ? container_of(uarg, struct nhca_zcopy, uarg) : NULL;
 }
 
-/* the builder is done with the reference; NULL is fine; any context */
+/**
+ * nhca_zcopy_put - drop the builder's count of a reference
+ * @z: the reference, or NULL
+ * Context: any.
+ */
 void nhca_zcopy_put(struct nhca_zcopy *z);
 
-/* drop one of @z->ref; any context */
+/**
+ * nhca_zcopy_unref - drop one count of @z->ref
+ * @z: the reference
+ * Context: any.
+ */
 void nhca_zcopy_unref(struct nhca_zcopy *z);
 
 /**
- * nhca_zcopy_seq - number of the newest reference of a flow
- * Context: the flow's send engine.
+ * nhca_zcopy_seq - get the number of the newest reference of a flow
+ * @flow: the flow
+ * Context: the requester of the flow.
  */
 u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 
 /**
- * nhca_zcopy_released - are all references up to @seq released?
- * @flow: if they are not, it is kicked at the next release
+ * nhca_zcopy_released - check whether all references of a flow up to a number are released
+ * @flow: the flow; if they are not, it is kicked at the next release
+ * @seq:  the number
  * Context: any.
+ * Return: true if they are released.
  */
 bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 
 /**
- * nhca_zcopy_wait_flow - wait until a flow has no reference
- * @flow: its send engine begins none any more
+ * nhca_zcopy_wait_flow - wait until a flow has no references
+ * @flow:  the flow; its requester begins no new ones
  * @dying: as nhca_zcopy_wait()
  *
- * As nhca_zcopy_wait().
- * Context: process, sleeps.  Return: false if it was given up.
+ * Context: process, sleeps.
+ * Return: false if the wait has timed out because the process dies.
  */
 bool nhca_zcopy_wait_flow(struct nhca_flow *flow, unsigned long *dying);
 
 /**
- * nhca_zcopy_wait - wait until the references that a device has now are released
+ * nhca_zcopy_wait - wait until the present references of a device are released
  * @domain: the device; NULL: all devices
- * @dying:  the process that owns the pages: jiffies up to which all its waits together last when it
- *          dies, 0 before the first of them; NULL: a kernel consumer owns them
+ * @dying:  for pages of a process: the jiffies at which all its waits end when it dies, 0 before
+ *          the first of these waits; NULL: for pages of a kernel consumer
  *
- * Later references are not waited for: the caller has closed the keys that lead to the pages, and
+ * Later references need no wait, because the caller has closed the keys that lead to the pages, and
  * has waited for live sections.
  *
- * There is no time limit while somebody is there who could reuse the memory: a kernel consumer
- * waits, and so does a process, which can be killed.  A process that dies, and cleanup after one in
- * a kernel thread, waits for at most a second in all: the packets' references keep the pages then,
- * and nobody writes to them any more, because their owner is gone.
+ * As long as the owner could reuse the memory there is no time limit: a kernel consumer waits, and
+ * so does a process, which can be killed. A dying process, and the cleanup after it in a kernel
+ * thread, wait for at most one second in all. After that the packets still hold references to the
+ * pages, and nobody writes to them, because their owner is gone.
  *
- * Context: process, sleeps.  Return: false if it was given up.
+ * Context: process, sleeps.
+ * Return: false if the wait has timed out because the process dies.
  */
 bool nhca_zcopy_wait(struct nhca_txq *domain, unsigned long *dying);
 
