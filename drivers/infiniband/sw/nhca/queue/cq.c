@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: producing, the completion event, its moderation, and overflow.
+ * Completion queues: posting of completions, completion events, moderation and overflow.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -10,23 +10,26 @@
 #include "../observe/inject.h"
 #include "cq.h"
 
-/* Entries after which cq_clamp() runs: a power of two, below 2^31 */
+/* cq_clamp() runs each time this number of entries was produced: a power of two, below 2^31 */
 #define NHCA_CQ_CLAMP	BIT(29)
 
 static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED &&
 	      NHCA_ARM_NEXT_COMP == (u32)IB_CQ_NEXT_COMP &&
 	      NHCA_ARM_MASK == (u32)IB_CQ_SOLICITED_MASK);
 
-/* entries in use; what user space says is bounded by the caller */
+/*
+ * Return: number of entries in use.  User space may have stored any consumer index, so callers
+ * compare the number with the size of the ring.
+ */
 static u32 cq_used(const struct nhca_cq *cq)
 {
-	/* pairs with the release of the consumer: it has read those entries */
+	/* Pairs with the consumer's store release of hdr->cons, after its reads of the entries. */
 	u32 cons = cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
 
 	return cq->prod - cons;
 }
 
-/* Is entry @index ahead of @cons? */
+/* Return: true if @index is after @cons; both are modulo 2^32. */
 static bool cq_ahead(u32 index, u32 cons)
 {
 	return (s32)(index - cons) > 0;
@@ -66,7 +69,7 @@ void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 		.armed = armed & IB_CQ_NEXT_COMP ? 1 : armed ? 2 : 0,
 		.overrun = cq->overrun,
 	};
-	/* a hostile consumer's index may be anything */
+	/* A hostile consumer may have stored any index. */
 	res->unpolled = min(cq_used(cq), res->entries);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
@@ -115,8 +118,8 @@ static void cq_event_raised(struct nhca_cq *cq)
 }
 
 /*
- * Move stored indices along, so that they do not equal the consumer index again after it wraps.
- * Called at least every 2^31 entries.
+ * Move old stored indices forward, so that the consumer index, which wraps, does not reach them
+ * again.  Must run at least once in 2^31 entries.
  */
 static void cq_clamp(struct nhca_cq *cq)
 {
@@ -129,9 +132,10 @@ static void cq_clamp(struct nhca_cq *cq)
 }
 
 /*
- * @kind: of the new completions, a mask of enum ib_cq_notify_flags.
- * Return: true if the caller must raise the event when it has released the lock; the CQ is disarmed
- * then.
+ * Decide about the event for new completions.
+ * @kind: kinds of these completions, a mask of enum ib_cq_notify_flags
+ * Return: true if the CQ was disarmed, and the caller must raise the event after it has released
+ * the lock.
  */
 static bool cq_event_due(struct nhca_cq *cq, u8 kind)
 {
@@ -142,7 +146,7 @@ static bool cq_event_due(struct nhca_cq *cq, u8 kind)
 		return false;
 	}
 	if (!cq->user) {
-		/* stays armed until it is raised */
+		/* The CQ stays armed until cq_event() raises the event. */
 		cq->deferred |= kind;
 		nhca_bh_queue(&cq->event);
 		return false;
@@ -170,10 +174,10 @@ static void cq_overrun(struct nhca_cq *cq)
 }
 
 /*
- * Raise the event that was kept back, if the CQ is still armed for it.  A program that was promised
- * an event gets it, even if it has polled all in the meantime.  A kernel consumer that has polled
- * all stays armed: it may have stopped what its handler starts, when its last QP has gone with the
- * last entries.
+ * Raise the deferred event if the CQ is still armed for it.  User space gets the event even if it
+ * has polled all entries meanwhile, because it may wait for the event.  If a kernel consumer has
+ * polled all entries, its CQ stays armed and raises no event: after the consumer has destroyed its
+ * last QP, it may have stopped the work that its handler starts.
  */
 static void cq_raise_deferred(struct nhca_cq *cq)
 {
@@ -192,8 +196,8 @@ static void cq_raise_deferred(struct nhca_cq *cq)
 }
 
 /*
- * nhca_cq.event.  The handler of a kernel consumer is called here and nowhere else: it must not be
- * called from the call chain of a verb, such as post_send, nor by two CPUs at once
+ * The function of nhca_cq.event.  Only this function calls the handlers of a kernel consumer.  They
+ * must not be called from the call chain of a verb such as post_send, nor by two CPUs at a time
  * (Documentation/infiniband/core_locking.rst).  Bottom-half work runs on one CPU at a time.
  */
 static void cq_event(struct nhca_bh *bh)
@@ -205,7 +209,7 @@ static void cq_event(struct nhca_bh *bh)
 	cq_raise_deferred(cq);
 }
 
-/* The period is over. */
+/* The moderation period is over: raise the deferred event. */
 static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 {
 	struct nhca_cq *cq = container_of(timer, struct nhca_cq, timer);
@@ -220,7 +224,7 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 void nhca_cq_init(struct nhca_cq *cq)
 {
 	spin_lock_init(&cq->lock);
-	/* nowhere near where the consumer begins */
+	/* An index that the consumer, which begins at 0, is not at. */
 	cq->last_event_cons = U32_MAX;
 	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	nhca_bh_init(&cq->event, cq_event);
@@ -241,10 +245,10 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	/* an event that waits for nothing is not moderated */
+	/* An event that waits for one completion is not deferred. */
 	cq->period_us = count == 1 ? 0 : period_us;
 	cq->count = count;
-	/* what waited by the old values may be due */
+	/* An event that was deferred with the old values may be due now. */
 	fire = cq_event_due(cq, cq->deferred);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
@@ -256,8 +260,8 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 	struct nhca_fault_hit s __uninitialized;
 
 	/*
-	 * A consumer index that cannot be makes the ring look full: a hostile
-	 * consumer loses its own completions.
+	 * An impossible consumer index makes the ring look full, so a hostile
+	 * consumer loses its own completions only.
 	 */
 	if (unlikely(cq_used(cq) >= nhca_ring_entries(&cq->ring)))
 		return true;
@@ -295,10 +299,13 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	slot = nhca_ring_slot(&cq->ring, cq->prod);
 	*slot = *cqe;
 	cq->prod++;
-	/* the consumer that sees the index sees the entry */
+	/* Pairs with the consumer's load acquire of hdr->prod: it then sees the entry. */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
 	if (cq->arm_in_ring) {
-		/* Pairs with the fence of a consumer that stores arm_seq and then loads prod. */
+		/*
+		 * Pairs with the full barrier of a consumer that stores arm_seq and then loads
+		 * prod: it sees this entry, or cq_armed() sees its arm_seq.
+		 */
 		smp_mb();
 	}
 	if (kind & IB_CQ_SOLICITED)
@@ -316,8 +323,8 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 
 /*
  * @in_ring: the consumer arms the CQ by hdr->arm_seq.  If it has not polled since the last event,
- *           it will poll all entries that are there.
- * Return: kinds of completions in the CQ for which an arm has to raise an event.
+ *           it polls after it has armed, and needs no event for the entries that are there.
+ * Return: kinds of unpolled completions for which an arm has to raise an event.
  */
 static u8 cq_unseen(const struct nhca_cq *cq, bool in_ring)
 {
@@ -336,7 +343,7 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	in_ring = cq->arm_in_ring && READ_ONCE(cq->ring.hdr->arm_seq);
-	/* IBTA 11.4.2.2: asking for every completion outweighs solicited ones */
+	/* IBTA 11.4.2.2: a request for any completion overrides one for solicited completions. */
 	if (!in_ring && cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
 	waiting = cq_used(cq);
@@ -352,7 +359,7 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 	return waiting;
 }
 
-/* The index of the oldest entry that has not been polled, as the consumer says. */
+/* Return: the index of the oldest unpolled entry.  User space may have stored any value. */
 static u32 cq_cons(const struct nhca_cq *cq)
 {
 	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
@@ -369,7 +376,10 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Entries @m->done to @end - 1 that wait in the old ring do not change, so no lock is needed. */
+/*
+ * Copy entries @m->done to @end - 1.  They need no lock: only nhca_cq_forget_qp() changes posted
+ * entries, and nhca_cq_move_step() then copies them again.
+ */
 static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 end)
 {
 	for (; m->done != end; m->done++)
@@ -377,7 +387,7 @@ static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 e
 		       sizeof(struct nhca_cqe));
 }
 
-/* What is left is little: copy it and exchange the rings. */
+/* Copy the last entries, at most NHCA_CQ_STEP, and exchange the rings. */
 static void cq_move_end(struct nhca_cq *cq, struct nhca_cq_move *m, u32 cons)
 {
 	lockdep_assert_held(&cq->lock);
@@ -399,7 +409,7 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m)
 	spin_lock_irqsave(&cq->lock, flags);
 	cons = cq_cons(cq);
 	end = cq->prod;
-	/* entries moved, or the consumer is past what was copied: begin there */
+	/* Restart if entries have moved, or the consumer has polled entries that are not copied. */
 	if (m->compactions != cq->compactions || cq_ahead(cons, m->done)) {
 		m->compactions = cq->compactions;
 		m->done = cons;
@@ -439,7 +449,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 	}
 	cq->prod = kept;
 	cq->compactions++;
-	/* as in nhca_cq_post() */
+	/* Updates the copy of the index, as in nhca_cq_post(). */
 	smp_store_release(&cq->ring.hdr->prod, kept);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }

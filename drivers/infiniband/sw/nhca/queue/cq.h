@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Completion queues: the ring, its arming and its overflow.
+ * Completion queues: the ring, completion events and overflow.
  */
 #ifndef NHCA_CQ_H
 #define NHCA_CQ_H
@@ -13,30 +13,31 @@
 
 /**
  * struct nhca_cq - a completion queue
- * @ibcq:   the core's part
- * @lock:   irqsave; protects everything below and the producing of entries
- * @ring:   of struct nhca_cqe; for kernel consumers not mapped, and
- *          nhca_cqe.kernel then holds the struct ib_qp pointer
- * @prod:   entries produced; the truth of which hdr->prod is the copy
- * @cons:   kernel consumers only: entries polled
- * @armed:  0, or IB_CQ_SOLICITED / IB_CQ_NEXT_COMP
- * @deferred: kinds of completions, of the same two, whose event moderation, or @event, defers
+ * @ibcq:   the RDMA core's part
+ * @lock:   irqsave; protects all members below it, and the production of entries
+ * @ring:   of struct nhca_cqe.  A kernel consumer's ring is not mapped, and its nhca_cqe.kernel is
+ *          a pointer to struct ib_qp.
+ * @prod:   entries produced, modulo 2^32; hdr->prod is a copy of it
+ * @cons:   kernel consumers: entries polled, modulo 2^32
+ * @armed:  by nhca_cq_arm(): 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
+ * @deferred: kinds of completions, a mask of these two, whose event waits for moderation or @event
  * @arm_seq: hdr->arm_seq, as last read
  * @arm_seq_acked: hdr->arm_seq that the last event acknowledged
- * @last_event_cons: the consumer index at the last event, if there were entries to poll
+ * @last_event_cons: consumer index at the last event; if all entries had been polled, an index that
+ *          the consumer cannot be at
  * @solicited: @prod after the last completion that counts as solicited
- * @mod_count: number of completions since the last event
- * @count, @period_us: moderation: the event waits for @count completions (0: any number), but
- *          no longer than @period_us microseconds; no moderation if @period_us is 0
- * @timer:  runs for @period_us; takes @lock; ends with nhca_cq_stop()
- * @compactions: how often entries moved inside the ring (nhca_cq_forget_qp())
- * @event:  calls the handlers of a kernel consumer; ends with nhca_cq_stop()
- * @overrun_due: bit 0: @event has IB_EVENT_CQ_ERR to raise
- * @overrun: an entry was lost; IB_EVENT_CQ_ERR was raised; stays so
- * @user:   user space consumes
- * @arm_in_ring: the consumer may arm it by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
- * @timestamps: completions carry a timestamp
- * @dying:  being destroyed: no more events
+ * @mod_count: completions since the last event
+ * @count:  moderation: the event waits for this number of completions; 0: any number
+ * @period_us: moderation: the event waits at most this long, in microseconds; 0: no moderation
+ * @timer:  runs for @period_us; takes @lock; nhca_cq_stop() cancels it
+ * @compactions: number of times that nhca_cq_forget_qp() has moved entries inside the ring
+ * @event:  calls the handlers of a kernel consumer; nhca_cq_stop() cancels it
+ * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR
+ * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; is never cleared
+ * @user:   user space owns the consumer index
+ * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
+ * @timestamps: completions have a timestamp
+ * @dying:  the CQ is being destroyed and raises no more events
  */
 struct nhca_cq {
 	struct ib_cq ibcq;
@@ -70,31 +71,32 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
 }
 
 /**
- * nhca_cq_init - a CQ of zeros gets its lock and timer
+ * nhca_cq_init - initialize lock, timer and bottom-half work of a CQ
+ * @cq: zeroed but for the RDMA core's part
  * Context: any.
  */
 void nhca_cq_init(struct nhca_cq *cq);
 
 /**
- * nhca_cq_stop - no event from here on
- * For a CQ that nobody posts to any more.
+ * nhca_cq_stop - stop the events of a CQ
+ * @cq: no QP posts to it any more; it raises no event after this returns
  * Context: process, sleeps.
  */
 void nhca_cq_stop(struct nhca_cq *cq);
 
 /**
- * nhca_cq_give - let the consumer of a ring arm its CQ there, if it has events
- * @cq: the CQ
- * @ring: its ring, or the one that takes that one's place and is armed as it is
- * Context: any; with the CQ's lock, if others know of the CQ.
+ * nhca_cq_give - copy the arm state of a CQ to a ring, and allow arming in this ring
+ * @cq: the CQ; if @cq->arm_in_ring is false, nothing is done
+ * @ring: the CQ's ring, or the ring that will replace it
+ * Context: any; CQ's lock held, unless the CQ is still being created.
  */
 void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring);
 
 /**
- * struct nhca_cq_move - a CQ is on its way to another ring
- * @ring:  the new ring; from the last step on the old one
- * @done:  entries before this index are in the new ring
- * @compactions: of the CQ, when the move began or began again
+ * struct nhca_cq_move - state of a move of a CQ to another ring
+ * @ring:  the new ring; after the last step the old one
+ * @done:  entries before this index have been copied to the new ring
+ * @compactions: nhca_cq.compactions when the copy began or was restarted
  */
 struct nhca_cq_move {
 	struct nhca_ring *ring;
@@ -102,85 +104,93 @@ struct nhca_cq_move {
 	u32 compactions;
 };
 
-/* entries that are copied with the CQ's lock held, and so with interrupts off, at most */
+/* Maximum number of entries that are copied with the CQ's lock held, that is with interrupts off */
 #define NHCA_CQ_STEP	64
 
 /**
  * nhca_cq_move_start - begin to move the entries of a CQ to another ring
+ * @cq:   the CQ
  * @m:    filled in
  * @ring: the new ring, empty
  *
- * Indices go on where they are.  A user consumer does not poll meanwhile: the provider holds its
- * CQ lock from before the command until it has mapped the new ring.
+ * Producer and consumer index keep their values.  User space does not poll meanwhile: the provider
+ * holds its CQ lock from before the command until it has mapped the new ring.
  * Context: process.
  */
 void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_ring *ring);
 
 /**
- * nhca_cq_move_step - copy what is there; put the new ring in place if nearly nothing is left
+ * nhca_cq_move_step - copy entries to the new ring, and exchange the rings in the last step
+ * @cq: the CQ
+ * @m:  from nhca_cq_move_start()
  *
- * Only that last rest is copied with the CQ's lock held: engines post, and a kernel consumer
- * polls, while the bulk is copied.
- * Context: process; one at a time for a CQ.
- * Return: 0: the CQ has the new ring; -EAGAIN: there is more; -EINVAL: the new ring is too small
- * for what waits, or user space made its index nonsense.
+ * Only the last step copies with the CQ's lock held, and at most NHCA_CQ_STEP entries.  During the
+ * other steps QPs post completions and a kernel consumer polls.
+ * Context: process; one caller at a time for a CQ.
+ * Return: 0: the CQ has the new ring; -EAGAIN: call it again; -EINVAL: the new ring is too small
+ * for the unpolled entries, or user space has stored an impossible consumer index.
  */
 int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
 
 /**
- * nhca_cq_moderate - raise fewer completion events
+ * nhca_cq_moderate - set the moderation of completion events
  * @cq: the CQ
- * @count: completions that an event waits for; 0: however many come in the period
- * @period_us: microseconds that it waits at most; 0: no moderation
+ * @count: completions that an event waits for; 0: any number; 1: no moderation
+ * @period_us: microseconds that an event waits at most; 0: no moderation
  *
- * As adapters do it.  Events for solicited and unsuccessful completions do not wait, nor does a
- * consumer that polls: completions are there at once.
- * User CQs: calls comp_handler with the CQ's lock released.
+ * As on adapters, moderation defers events only: a consumer that polls finds each completion
+ * immediately.  Events of solicited and unsuccessful completions are not deferred.
+ * If a deferred event is due now, calls comp_handler of a user CQ with the CQ's lock released.
  * Context: any.
  */
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
 
 /**
- * nhca_cq_post - add a completion and raise the event if the CQ is armed for it
+ * nhca_cq_post - add a completion, and raise the event if the CQ is armed for it
  * @cq: the CQ
- * @cqe: the completion; @cqe->kernel holds the ib_qp pointer (cleared for user
- *       rings) and @cqe->timestamp is set here, to 0 if the CQ has none
- * @solicited: the completion counts as solicited (or is an error)
+ * @cqe: the completion.  @cqe->kernel is the pointer to struct ib_qp, and is cleared for a user CQ.
+ *       @cqe->timestamp is written here, as 0 if the CQ has no timestamps.
+ * @solicited: the completion is solicited; unsuccessful ones count as solicited in any case
  *
- * User CQs: calls comp_handler and event_handler with the CQ's lock released: those of uverbs only
- * wake whoever reads its file.  Kernel CQs: bottom-half work calls them.
+ * User CQ: calls comp_handler and event_handler with the CQ's lock released; the handlers of uverbs
+ * only wake up readers of a file.  Kernel CQ: bottom-half work calls the handlers.
  * Context: any; callers may hold a QP's send or receive lock.
- * Return: 0, or -ENOSPC if the CQ is full: the caller moves its QP to error
+ * Return: 0; -ENOSPC: the CQ is full, and the caller must change its QP to the error state
  * (IBTA 11.6.3.1: CQ overrun affects the QPs that use it).
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 
 /**
- * nhca_cq_arm - have the next completion raise the event
+ * nhca_cq_arm - request an event for the next completion
  * @cq: the CQ
- * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; if the consumer arms by hdr->arm_seq, that says it
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer has armed by hdr->arm_seq
  *
- * For a user CQ the event is raised immediately if the CQ has unpolled entries that would have
- * raised it, as adapters do: programs rely on it that poll first and arm then.  If the CQ is armed
- * in the ring and its consumer has not polled since the last event, no event is raised: a consumer
- * that arms and then polls finds all entries, and one that leaves entries rings the doorbell
- * (NHCA_RING_F_ARM_SEQ).
- * Kernel consumers have IB_CQ_REPORT_MISSED_EVENTS.
+ * A user CQ raises the event immediately if it has unpolled entries of this kind, as adapters do,
+ * because some programs poll first and arm afterwards.  There is one exception: the consumer has
+ * armed in the ring and has not polled since the last event.  Such a consumer polls after it has
+ * armed, and sends this command again if it leaves entries unpolled (NHCA_RING_F_ARM_SEQ).
+ * Kernel consumers use IB_CQ_REPORT_MISSED_EVENTS instead.
  *
- * User CQs: calls comp_handler with the CQ's lock released.
+ * Calls comp_handler of a user CQ with the CQ's lock released.
  * Context: any.
- * Return: whether entries wait to be polled.
+ * Return: true if the CQ has unpolled entries.
  */
 bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed
- * from a kernel consumer's CQ, so that no wc->qp dangles; nothing for user CQs
+ * @cq: the CQ; nothing is done for a user CQ
+ * @ibqp: the QP; no wc->qp of a kernel consumer must point to it any more
  * Context: any.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
 
-/* what there is to be seen of it; any context */
+/**
+ * nhca_cq_dump - copy the state of a CQ for `rdma resource'
+ * @cq: the CQ
+ * @res: filled in
+ * Context: any.
+ */
 void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res);
 
 #endif /* NHCA_CQ_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of rings, and the way it gets into user space.
+ * Memory of rings, and its mapping into user space.
  */
 #include <linux/capability.h>
 #include <linux/log2.h>
@@ -17,19 +17,21 @@
 #include "ring.h"
 
 /*
- * Users choose how much: it is charged to their memory cgroup, and they are refused, not the
- * OOM killer asked, where that has no more.
+ * Users choose the size of this memory, so it is charged to their memory cgroup.  If the cgroup's
+ * limit is reached, the allocation fails, and the OOM killer does not run.
  */
 #define NHCA_SHARED_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
- * struct nhca_shared_mem - a mmap entry and the memory that it owns
- * @entry: counted by the core: one reference of the owner, one of each mmap() call
- * @mem:   owns its pages; a memory cgroup is charged for them until the last is gone
+ * struct nhca_shared_mem - an mmap entry and the memory that it owns
+ * @entry: the RDMA core counts its references: one of the owner, and one of each mmap() call that
+ *         runs
+ * @mem:   range of vmalloc addresses that owns the pages.  A memory cgroup is charged for the pages
+ *         until the last of them is freed.
  * @size:  bytes
- * @mm:    whose RLIMIT_MEMLOCK they count for; counted, which does not keep the memory
- * @users: device memory: of the device whose pool gets @size back; or NULL
- * @user:  whom that counts for; counted
+ * @mm:    its pinned_vm counts the pages; mmgrab() reference, which does not keep the user memory
+ * @users: pools of the device that get @size bytes back; NULL: this is no device memory
+ * @user:  account that @size bytes of device memory were taken for; counted; or NULL
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
@@ -46,8 +48,9 @@ static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
 }
 
 /*
- * Pages that user space can map, one range of the kernel's addresses, as of vmalloc_user(), which
- * charges nobody.  vfree() frees them.
+ * Allocate zeroed pages that user space can map, in one range of kernel addresses.  vmalloc_user()
+ * would do the same, but charges no memory cgroup.
+ * Return: the first address, for vfree(); NULL: no memory.
  */
 static void *shared_pages(size_t size)
 {
@@ -75,8 +78,9 @@ static void *shared_pages(size_t size)
 }
 
 /*
- * These pages cannot be swapped out, so they count as those do that a process pins for an adapter
- * whose queues lie in its own memory (ib_umem_get()).
+ * Count the pages against RLIMIT_MEMLOCK, because they cannot be swapped out.  ib_umem_get() counts
+ * the pages in the same way if a process provides the memory of an adapter's queues.
+ * Return: false if the limit would be exceeded.
  */
 static bool shared_charge(struct nhca_shared_mem *sm)
 {
@@ -129,7 +133,7 @@ err_free:
 	return NULL;
 }
 
-/* One range of the kernel's addresses for what @umem pins.  Return: NULL: no memory. */
+/* Map the pages of @umem into one range of kernel addresses.  Return: its start; NULL on error. */
 static void *ring_map(struct ib_umem *umem)
 {
 	size_t n = ib_umem_num_pages(umem), i = 0;
@@ -147,7 +151,11 @@ static void *ring_map(struct ib_umem *umem)
 	return mem;
 }
 
-/* In memory of the process', in which there may be anything.  Return: it, or an error. */
+/*
+ * Place a ring into memory that the process provides.  The header is cleared; the slots may contain
+ * anything.
+ * Return: the memory, or ERR_PTR.
+ */
 static void *ring_alloc_in(struct nhca_ring *r, size_t size, const struct nhca_ring_user *user)
 {
 	const struct nhca_ring_mem *where = &user->mem;
@@ -189,7 +197,7 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 	size_t size;
 	void *mem;
 
-	/* beyond 2^31 there is no power of two to round up to */
+	/* More than 2^31 entries cannot be rounded up to a power of two in 32 bits. */
 	if (!entries || entries > 1U << 31 || !stride || stride % 16)
 		return -EINVAL;
 	entries = roundup_pow_of_two(entries);
@@ -215,8 +223,8 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 void nhca_ring_free(struct nhca_ring *r)
 {
 	/*
-	 * The entry frees the memory when the last mmap() call that still
-	 * looks at it is over; pages that are mapped count for themselves.
+	 * The memory is freed when no mmap() call uses the entry any more.
+	 * Mapped pages have references of the mapping.
 	 */
 	if (r->entry) {
 		rdma_user_mmap_entry_remove(r->entry);
@@ -234,7 +242,7 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	struct rdma_user_mmap_entry *entry;
 	int err;
 
-	/* refuses private mappings and any size but the memory's own */
+	/* Refuses private mappings, and any size but the size of the memory. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;

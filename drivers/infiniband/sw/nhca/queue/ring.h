@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A ring of fixed-size entries shared with one consumer or producer, in user
- * space or in the kernel.  The address of an entry follows from base, stride,
- * index and wrap, as in the reference's WQE ring hardware assist
- * (reference/wqe-ring.txt).
+ * A ring of fixed-size entries.  The driver shares it with one consumer or producer, in user space
+ * or in the kernel.  Base, stride, index and wrap give the address of an entry, as in the WQE ring
+ * hardware assist of US 6,948,004.
  */
 #ifndef NHCA_RING_H
 #define NHCA_RING_H
@@ -16,16 +15,16 @@ struct nhca_users;
 
 /**
  * struct nhca_ring - the kernel's view of one ring
- * @hdr:     the shared header, at the start of the memory; slot 0 is behind it
+ * @hdr:     shared header at the start of the memory; slot 0 follows it
  * @stride:  bytes from slot to slot
  * @mask:    number of slots - 1
- * @entry:   the mmap entry that owns the memory, or NULL
- * @umem:    it lies in memory of the process', which this pins; or NULL
+ * @entry:   mmap entry that owns the memory; or NULL
+ * @umem:    pins the memory, if the process provides it; owned; or NULL
  *
- * With neither it is a kernel ring, whose memory the ring owns.
+ * If both are NULL, the ring owns its memory, and user space cannot map it.
  *
- * The index that the kernel owns lives beside the ring in its user's struct,
- * never only in @hdr: what is in @hdr is for the other side to read.
+ * The struct that contains the ring has the kernel's own index.  @hdr only has a copy of this index
+ * for the other side, because user space can write to @hdr.
  */
 struct nhca_ring {
 	struct nhca_ring_hdr *hdr;
@@ -36,7 +35,9 @@ struct nhca_ring {
 };
 
 /**
- * nhca_ring_slot - address of entry @index (free-running, any u32)
+ * nhca_ring_slot - address of an entry
+ * @r: the ring
+ * @index: free-running index of the entry, any u32
  * Context: any.
  */
 static inline void *nhca_ring_slot(const struct nhca_ring *r, u32 index)
@@ -50,36 +51,43 @@ static inline u32 nhca_ring_entries(const struct nhca_ring *r)
 }
 
 /**
- * nhca_ring_produced - entries that the other side has produced beyond @cons
+ * nhca_ring_produced - number of entries that wait to be consumed by the kernel
  * @r: a ring that the kernel consumes
  * @cons: the kernel's own consumer index
  *
- * Return: 0 to the number of slots, or -EPROTO if the producer index is not
- * possible (only hostile or broken user space does that).
- * Context: any.  Orders the caller's reads of entries behind the index.
+ * The caller's reads of these entries are ordered after the read of the producer index.
+ * Context: any.
+ * Return: 0 to the number of slots; -EPROTO: the producer index is impossible (only hostile or
+ * broken user space stores one).
  */
 static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
 {
-	/* pairs with the producer's release behind its entries */
+	/* Pairs with the producer's store release of hdr->prod, which follows its entries. */
 	u32 n = smp_load_acquire(&r->hdr->prod) - cons;
 
 	return likely(n <= nhca_ring_entries(r)) ? (int)n : -EPROTO;
 }
 
 /**
- * nhca_ring_release - tell the producer that entries before @cons are free
+ * nhca_ring_release - tell the producer which entries are free
+ * @r: a ring that the kernel consumes
+ * @cons: entries before this index are free
  * Context: any.
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 {
-	/* our reads of the entries are over before the producer sees this */
+	/* Pairs with the producer's load acquire of hdr->cons: our reads precede its writes. */
 	smp_store_release(&r->hdr->cons, cons);
 }
 
 /**
- * nhca_sges_copy - copy @n elements out of a ring
- * User space may write there at any time: each field is read once.  Mostly there is one element,
- * which makes this a shorter way than memcpy() of any length.
+ * nhca_sges_copy - copy scatter/gather elements out of a ring
+ * @to: the copy
+ * @from: elements in the ring
+ * @n: number of elements
+ *
+ * User space may change the elements at any time, so each field is read once.  Most requests have
+ * one element, for which this takes fewer instructions than memcpy() of a variable length.
  * Context: any.
  */
 static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *from, u32 n)
@@ -93,10 +101,11 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 
 /**
  * struct nhca_ucontext - a process that has opened the device
- * @ibuc:  the core's part
- * @user:  whose pools' shares it takes; counted; NULL if the process has CAP_SYS_RESOURCE
- * @dying: jiffies up to which the cleanup of all its objects waits for zero-copy references, once
- *         the first of them has waited; else 0
+ * @ibuc:  the RDMA core's part
+ * @user:  account for what the process uses of the device's pools; counted; NULL: the process has
+ *         CAP_SYS_RESOURCE
+ * @dying: deadline in jiffies of all waits for zero-copy references while the process dies; 0
+ *         before the first of these waits
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
@@ -105,9 +114,10 @@ struct nhca_ucontext {
 };
 
 /**
- * nhca_dying - where a wait for an object's buffers keeps its limit (nhca_zcopy_wait())
- * @uobject: of the object
- * Context: any.  Return: NULL if the object is a kernel consumer's, which waits without a limit.
+ * nhca_dying - deadline of waits for zero-copy references (nhca_zcopy_wait())
+ * @uobject: of the object whose buffers are waited for, or NULL
+ * Context: any.
+ * Return: &nhca_ucontext.dying; NULL: a kernel consumer owns the object and waits without a limit.
  */
 static inline unsigned long *nhca_dying(const struct ib_uobject *uobject)
 {
@@ -120,12 +130,12 @@ static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 }
 
 /**
- * struct nhca_ring_user - the other side of a ring, in user space
- * @uc:   the user context that may map it
- * @mem:  where the process wants it; zeros: in memory of the kernel's
- * @info: the answer: what the provider needs to know of it
- * @hidden: the process cannot map the ring, but its memory cgroup is charged for it; nothing else
- *         here is used
+ * struct nhca_ring_user - how user space wants a ring, and how it maps the ring
+ * @uc:   user context that may map the ring
+ * @mem:  memory that the process provides for the ring; zeros: the kernel allocates the memory
+ * @info: filled in: what the provider needs to map and use the ring
+ * @hidden: the process cannot map the ring, but its memory cgroup is charged for it; the other
+ *         members are not used
  */
 struct nhca_ring_user {
 	struct nhca_ucontext *uc;
@@ -134,7 +144,7 @@ struct nhca_ring_user {
 	bool hidden;
 };
 
-/* does the process want it in memory of its own? */
+/* Return: true if the process provides the memory of the ring. */
 static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
 {
 	return user->mem.addr || user->mem.size;
@@ -144,47 +154,58 @@ static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
  * nhca_ring_alloc - allocate a ring
  * @r: filled in
  * @entries: at least 1; rounded up to a power of two
- * @stride: bytes, a multiple of 16
- * @user: NULL for a kernel ring
+ * @stride: bytes from slot to slot, a multiple of 16
+ * @user: user space's side of the ring; NULL for a kernel consumer
  *
- * Context: process, may sleep; pages of @user->mem are pinned.
- * Return: 0, -EINVAL (size overflow, @user->mem), -ENOMEM, and what ib_umem_get() says of
- * @user->mem.
+ * Pins the pages of @user->mem.
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL: the ring is larger than INT_MAX bytes, or @user->mem is unaligned or too
+ * short; -ENOMEM; errors of ib_umem_get() for @user->mem.
  */
 int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ring_user *user);
 
 /**
- * nhca_ring_free - give back what nhca_ring_alloc() took; a zeroed ring is fine
- * A mapping that user space still has stays valid and goes nowhere.
+ * nhca_ring_free - free a ring
+ * @r: from nhca_ring_alloc(), or zeroed; zeroed afterwards
+ *
+ * A mapping in user space stays valid, but the driver no longer reads or writes this memory.
  * Context: process, may sleep.
  */
 void nhca_ring_free(struct nhca_ring *r);
 
 /**
- * nhca_shared_alloc - zeroed memory of the kernel's that user space can map: rings, and
- * device memory
- * @uc:    the user context that may map it
+ * nhca_shared_alloc - allocate zeroed kernel memory that user space can map
+ * @uc:    user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
- * @users: NULL, or of the device: the memory is device memory, and @size, which the caller has
- *         taken from NHCA_POOL_DM for @uc->user, is given back when the memory goes; it is not
- *         given back if this fails
- * @entry: owns the memory; rdma_user_mmap_entry_remove() gives it back, and what is
- *         still mapped then goes with the mapping
+ * @users: NULL for a ring.  For device memory the pools of the device: the caller has taken @size
+ *         bytes of NHCA_POOL_DM for @uc->user, and nhca_mmap_free() gives them back.  If this
+ *         function fails, the caller gives them back.
+ * @entry: set to the mmap entry that owns the memory.  rdma_user_mmap_entry_remove() frees the
+ *         memory; pages that are still mapped are freed with the mapping.
  *
- * The memory is charged to the caller's memory cgroup and counts for RLIMIT_MEMLOCK, unless the
- * caller has CAP_IPC_LOCK, until it goes.
+ * The memory is charged to the caller's memory cgroup.  It counts against RLIMIT_MEMLOCK, which a
+ * caller with CAP_IPC_LOCK may exceed.
  * Context: process, may sleep.
- * Return: the memory, a range of vmalloc addresses; NULL: there is none, or no more for the caller.
+ * Return: the memory, a range of vmalloc addresses; NULL: no memory, or a limit is exceeded.
  */
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry);
 
 /**
- * nhca_mmap - ib_device_ops.mmap: maps what nhca_shared_alloc() made
- * nhca_mmap_free - ib_device_ops.mmap_free
- * Context: process.
+ * nhca_mmap - ib_device_ops.mmap: map memory of nhca_shared_alloc() into a process
+ * @ibuc: the user context that the memory was allocated for
+ * @vma:  shared mapping, as long as the memory
+ * Context: process, mmap_lock held.
+ * Return: 0; -EINVAL: no memory at this offset, another length, or a private mapping; errors of
+ * remap_vmalloc_range().
  */
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+
+/**
+ * nhca_mmap_free - ib_device_ops.mmap_free: free memory of nhca_shared_alloc()
+ * @entry: its mmap entry; the last reference was dropped
+ * Context: process.
+ */
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
 
 #endif /* NHCA_RING_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive work queues: taking requests that user space or the kernel posted.
+ * Receive work queues: posting by kernel consumers, and fetching what was posted.
  */
 #include <linux/string.h>
 
@@ -29,7 +29,10 @@ void nhca_rwq_free(struct nhca_rwq *q)
 	nhca_ring_free(&q->ring);
 }
 
-/* The sum of lengths of a request whose elements nobody else can change. */
+/*
+ * Check the element lengths of a copied request and store their sum.
+ * Return: 0; -EINVAL: an element is longer than NHCA_MAX_MSG_SIZE.
+ */
 static int rwr_check(struct nhca_rwr *rwr)
 {
 	u64 sum = 0;
@@ -61,7 +64,7 @@ int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr)
 		return n ? -EPROTO : -ENOENT;
 	}
 
-	/* user space may write here at any time: each field is read once */
+	/* User space may change the entry at any time, so each field is read once. */
 	wqe = nhca_ring_slot(&q->ring, q->cons);
 	rwr->wr_id = READ_ONCE(wqe->wr_id);
 	num_sge = READ_ONCE(wqe->num_sge);
@@ -70,7 +73,7 @@ int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr)
 		rwr->num_sge = num_sge;
 	}
 	nhca_ring_release(&q->ring, ++q->cons);
-	/* also keeps the compiler from looking at the ring instead of the copy */
+	/* The unlock also keeps the compiler from reading the ring again instead of the copy. */
 	spin_unlock_irqrestore(&q->lock, flags);
 
 	if (unlikely(num_sge > q->max_sge))
@@ -101,7 +104,7 @@ int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr)
 		wqe->sge[i].length = wr->sg_list[i].length;
 		wqe->sge[i].lkey = wr->sg_list[i].lkey;
 	}
-	/* the taker reads the index through the ring, as it does from users */
+	/* Pairs with the load acquire of nhca_ring_produced(), which reads the ring's index. */
 	smp_store_release(&q->ring.hdr->prod, ++q->prod);
 out:
 	spin_unlock_irqrestore(&q->lock, flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Receive work queues: the RQ of a QP, or an SRQ.
+ * Receive work queues: the receive queue of a QP or of an SRQ.
  */
 #ifndef NHCA_RWQ_H
 #define NHCA_RWQ_H
@@ -10,10 +10,10 @@
 /**
  * struct nhca_rwr - a receive work request that the kernel has copied and checked
  * @wr_id:   for the completion
- * @length:  sum of the SGEs' lengths, bytes (saturates at U32_MAX)
- * @num_sge: at most the queue's max_sge
- * @clock:   its taker's: when it was taken
- * @sge:     the copy; keys are checked when used
+ * @length:  sum of the SGEs' lengths in bytes (saturates at U32_MAX)
+ * @num_sge: number of elements, at most max_sge of the queue
+ * @clock:   nhca_trace_clock() when it was fetched; written by nhca_rq_fetch()
+ * @sge:     copies of the elements; their L_Keys are checked when data is placed
  */
 struct nhca_rwr {
 	u64 wr_id;
@@ -24,12 +24,13 @@ struct nhca_rwr {
 };
 
 /**
- * struct nhca_rwq - receive ring and the kernel's place in it
+ * struct nhca_rwq - a receive ring and the kernel's indices
  * @ring:    of struct nhca_recv_wqe
- * @lock:    irqsave; @cons, and for kernel rings producing
- * @cons:    entries taken
- * @prod:    kernel rings only: entries posted
- * @max_wr, @max_sge: as granted to the owner
+ * @lock:    irqsave; protects @cons and @prod, and the posting of kernel consumers
+ * @cons:    entries fetched, modulo 2^32
+ * @prod:    kernel consumers: entries posted, modulo 2^32
+ * @max_wr:  number of entries that was granted
+ * @max_sge: number of elements of an entry that was granted
  */
 struct nhca_rwq {
 	struct nhca_ring ring;
@@ -41,37 +42,58 @@ struct nhca_rwq {
 };
 
 /**
- * nhca_rwq_init - allocate the ring for @max_wr requests of @max_sge elements
- * @user: see nhca_ring_alloc()
- * Context: process.  Return: 0 or -errno.  *@max_wr and *@max_sge are set to
- * what was granted (entries may be more).
+ * nhca_rwq_init - initialize a receive queue
+ * @q: filled in; @q->max_wr and @q->max_sge are what was granted
+ * @max_wr: requests; rounded up to a power of two
+ * @max_sge: elements of a request
+ * @user: as for nhca_ring_alloc()
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL: @max_sge exceeds NHCA_MAX_SGE; errors of nhca_ring_alloc().
  */
 int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge, struct nhca_ring_user *user);
+
+/**
+ * nhca_rwq_free - free the ring of a receive queue
+ * @q: from nhca_rwq_init(), or zeroed
+ * Context: process, may sleep.
+ */
 void nhca_rwq_free(struct nhca_rwq *q);
 
 /**
  * nhca_rwq_fetch - copy out and check the next receive request
  * @q: the queue
- * @rwr: room for @q->max_sge elements
+ * @rwr: filled in; has room for @q->max_sge elements
  *
- * Return: 0, -ENOENT if nothing is posted, -EPROTO if user space broke the
- * ring's rules, -EINVAL if the entry is bad (it is consumed; @rwr->wr_id is
- * valid).
  * Context: any; takes @q->lock.
+ * Return: 0; -ENOENT: no request is posted; -EPROTO: user space has stored an impossible producer
+ * index; -EINVAL: the entry is invalid (it is consumed, and @rwr->wr_id is valid).
  */
 int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
 
 /**
- * nhca_rwq_post - post for a kernel consumer
+ * nhca_rwq_post - post a receive request of a kernel consumer
+ * @q: the queue
+ * @wr: one request; its next pointer is ignored
  * Context: any; takes @q->lock.
- * Return: 0; -ENOMEM if full; -EINVAL for too many elements.
+ * Return: 0; -ENOMEM: the queue is full; -EINVAL: too many elements.
  */
 int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr);
 
-/* forget all that is posted, in silence: a QP goes to RESET; any context */
+/**
+ * nhca_rwq_drop - discard all posted requests without completions
+ * @q: the queue of a QP that changes to RESET
+ *
+ * Also clears NHCA_RING_F_NEED_DOORBELL.
+ * Context: any; takes @q->lock.
+ */
 void nhca_rwq_drop(struct nhca_rwq *q);
 
-/* number of requests that are posted and not taken; a hostile ring counts as 0 */
+/**
+ * nhca_rwq_level - number of requests that are posted and not fetched
+ * @q: the queue
+ * Context: any; takes @q->lock.
+ * Return: the number; 0 if user space has stored an impossible producer index.
+ */
 u32 nhca_rwq_level(struct nhca_rwq *q);
 
 #endif /* NHCA_RWQ_H */

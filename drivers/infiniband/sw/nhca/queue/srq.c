@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: what an SRQ adds to its receive queue.
+ * Shared receive queues: the events that an SRQ adds to its receive queue.
  */
 #include "srq.h"
 
@@ -16,14 +16,14 @@ static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
 		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-/* Is the limit event due?  Disarms it (once for each arming). */
+/* Return: true if the limit event is due.  Disarms it: each arming raises one event. */
 static bool srq_below_limit(struct nhca_srq *srq)
 {
 	unsigned long flags;
 	bool due = false;
 	int n;
 
-	/* the common case: not armed */
+	/* The common case: the limit is not armed. */
 	if (!READ_ONCE(srq->limit))
 		return false;
 
@@ -37,7 +37,7 @@ static bool srq_below_limit(struct nhca_srq *srq)
 	return due;
 }
 
-/* Is this the first time that user space broke the ring? */
+/* Mark the ring as broken by user space.  Return: true if it was not marked before. */
 static bool srq_breaks(struct nhca_srq *srq)
 {
 	unsigned long flags;

@@ -10,15 +10,15 @@
 
 /**
  * struct nhca_srq - a shared receive queue
- * @ibsrq: the core's part
- * @dev:   its device
+ * @ibsrq: the RDMA core's part
+ * @dev:   the device
  * @wq:    the receive queue
- * @limit: raise IB_EVENT_SRQ_LIMIT_REACHED once when fewer are posted; 0: not
- *         armed; under @wq.lock
- * @srqn:  number, in the device's srq_ids; by it libibverbs knows the SRQ, and XRC's peers
- * @user:  user space produces
- * @broken: user space broke the ring's rules and IB_EVENT_SRQ_ERR was raised;
- *         stays so; under @wq.lock
+ * @limit: IB_EVENT_SRQ_LIMIT_REACHED is raised once when fewer requests are posted; 0: the event
+ *         is not armed; written with @wq.lock held
+ * @srqn:  number in nhca_dev.srq_ids; libibverbs returns it, and requests of XRC peers carry it
+ * @user:  user space owns the producer index of the ring
+ * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
+ *         cleared; written with @wq.lock held
  */
 struct nhca_srq {
 	struct ib_srq ibsrq;
@@ -36,12 +36,22 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 }
 
 /**
- * nhca_srq_fetch - nhca_rwq_fetch() on an SRQ, plus its limit and error events
- * Context: any.  Return: as nhca_rwq_fetch().
+ * nhca_srq_fetch - fetch the next receive request, and raise the SRQ's events
+ * @srq: the SRQ
+ * @rwr: as for nhca_rwq_fetch()
+ *
+ * Raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR without the SRQ's lock.
+ * Context: any; callers may hold a QP's receive lock.
+ * Return: as nhca_rwq_fetch().
  */
 int nhca_srq_fetch(struct nhca_srq *srq, struct nhca_rwr *rwr);
 
-/* what there is to be seen of it; any context */
+/**
+ * nhca_srq_dump - copy the state of an SRQ for `rdma resource'
+ * @srq: the SRQ
+ * @res: filled in
+ * Context: any.
+ */
 void nhca_srq_dump(struct nhca_srq *srq, struct nhca_res_srq *res);
 
 #endif /* NHCA_SRQ_H */
