@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Gaps of a table, first fit.  The maple tree does the same by ranges in use, and a
- * third of the time and memory of a small region were its nodes: it stores a slot for
- * each range where this has a node for each gap, and most regions leave none.
+ * The gaps of a table, searched by first fit.  The maple tree could do the same with the ranges in
+ * use, but its nodes took a third of the time and memory that a small region needs.  It stores a
+ * slot for each range, and this tree a node for each gap; most regions leave no gap.
  */
 #include <linux/kernel.h>
 #include <linux/rbtree_augmented.h>
@@ -11,11 +11,11 @@
 #include "gaps.h"
 
 /**
- * struct gap - free entries with no free ones beside them
- * @node:    in nhca_gaps.root, by @first
- * @first:   they begin here
- * @end:     and end before this
- * @largest: number of entries of the largest gap at or below this node
+ * struct gap - free entries between two ranges
+ * @node:    entry in nhca_gaps.root, ordered by @first
+ * @first:   the first free entry
+ * @end:     the entry after the last free one
+ * @largest: number of entries of the largest gap in the subtree of this node
  */
 struct gap {
 	struct rb_node node;
@@ -43,7 +43,7 @@ static u64 largest_below(struct rb_node *node)
 	return gap ? gap->largest : 0;
 }
 
-/* Its borders have moved, its place in the tree has not. */
+/* The size of a gap has changed, but not its position in the tree. */
 static void gap_resized(struct gap *gap)
 {
 	gap_callbacks_propagate(&gap->node, NULL);
@@ -99,7 +99,7 @@ bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first)
 
 	if (!gap || gap->largest < n)
 		return false;
-	/* a large enough one is at or below @gap */
+	/* the subtree of @gap has a gap that is large enough */
 	while (largest_below(gap->node.rb_left) >= n || gap_size(gap) < n)
 		if (largest_below(gap->node.rb_left) >= n)
 			gap = gap_of(gap->node.rb_left);
@@ -115,7 +115,7 @@ bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first)
 	return true;
 }
 
-/* The last gap that begins before @end, and the one behind it. */
+/* Find the last gap that begins before @end, and the gap after it. */
 static struct gap *gap_before(struct nhca_gaps *g, u64 end, struct gap **behind)
 {
 	struct rb_node *node = g->root.rb_node;
@@ -149,7 +149,10 @@ bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
 		gap = before;
 		if (behind && behind->first == end) {
 			end = behind->end;
-			/* first: the tree is turned around by what it knows of its nodes */
+			/*
+			 * Remove this node before @gap changes: rebalancing needs correct values in
+			 * all nodes.
+			 */
 			gap_remove(g, behind);
 		}
 		gap->end = end;

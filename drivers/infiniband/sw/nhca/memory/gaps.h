@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to memory/ and its tests: which entries of a table are free.
+ * Private to memory/ and its tests: the free entries of a table.
  *
- * A tree of the gaps by their place, each node with the largest gap below it, so that the
- * first that is large enough is found, and its neighbours when something comes back, in
- * logarithmic time of the number of gaps.  Ranges in use have no node: they cost nothing.
+ * A tree has a node for each gap (free entries between ranges), ordered by position.  Each node
+ * knows the largest gap below it.  So the first gap that is large enough, and the gaps beside a
+ * freed range, are found in a time logarithmic in the number of gaps.  Ranges in use need no node.
  */
 #ifndef NHCA_GAPS_H
 #define NHCA_GAPS_H
@@ -12,34 +12,49 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
-/* all under one lock of the caller's */
+/**
+ * struct nhca_gaps - the gaps of a table
+ * @root: struct gap by position; the caller protects all functions by one lock
+ */
 struct nhca_gaps {
 	struct rb_root root;
 };
 
 /**
- * nhca_gaps_init - entries 0 to @end - 1 are free
- * Context: process, sleeps.  Return: 0 or -ENOMEM.
+ * nhca_gaps_init - make the entries 0 to @end - 1 free
+ * @g:   filled in
+ * @end: number of entries, at least 1
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
  */
 int nhca_gaps_init(struct nhca_gaps *g, u64 end);
 
-/* forget all, whatever is in use */
+/**
+ * nhca_gaps_destroy - free all nodes, even if entries are in use
+ * @g: the gaps
+ * Context: any.
+ */
 void nhca_gaps_destroy(struct nhca_gaps *g);
 
 /**
- * nhca_gaps_take - the first @n entries that are free together are in use
- * @n:     1 or more
- * @first: the first of them
- * Context: any.  Return: false if there is no such gap.
+ * nhca_gaps_take - take the first @n contiguous free entries
+ * @g:     the gaps
+ * @n:     number of entries, 1 or more
+ * @first: the first of them, filled in
+ * Context: any.
+ * Return: false if no gap is large enough.
  */
 bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first);
 
 /**
- * nhca_gaps_give - entries that were in use are free again
- * @first, @n: what was taken, or a part of it
- * @from, @to: the gap that they are in now is @from to @to - 1
- * Context: process, sleeps; never fails for want of memory.
- * Return: false, and nothing is done, if any of them is free.
+ * nhca_gaps_give - free entries that were in use
+ * @g:     the gaps
+ * @first: the first entry
+ * @n:     number of entries; they were taken together, or as a part of more
+ * @from:  first entry of the gap in which they are now, filled in
+ * @to:    end of this gap: its last entry is @to - 1
+ * Context: process, sleeps; never fails because of missing memory.
+ * Return: false if any of the entries is free already; then nothing changes.
  */
 bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The parts of the memory room, in the order in which they need each other.
- */
+/* Initialization of memory/, in the order in which its parts depend on each other. */
 #include "job.h"
 #include "live.h"
 #include "memory.h"

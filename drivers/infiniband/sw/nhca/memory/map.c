@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * From pinned user memory to the entries of a range.
- */
+/* Entries of a range for pinned user memory. */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -9,14 +7,15 @@
 
 #include "map.h"
 
-/* page size classes, as a bitmap of sizes */
+/* bitmap of the page sizes of all classes */
 #define NHCA_PAGE_SIZES	(PAGE_SIZE | PMD_SIZE | PUD_SIZE)
 
 /*
- * May the buffer be mapped by entries of @size, given that the kernel's addresses of
- * its pages allow it?  Page frames must be aligned as those addresses are, and each entry's
- * must be one page to the kernel, too: nothing else is mapped before and behind the
- * buffer, and one reference holds all that a packet may take of it.
+ * Check that entries of @size can map a buffer for which ib_umem_find_best_pgsz(), which looks at
+ * kernel virtual addresses, has allowed them.  Its physical address must have the same offset in a
+ * page of @size as its address in the process.  The memory of each entry must belong to one folio
+ * of this size at least.  So no entry maps foreign memory before or after the buffer, and one page
+ * reference keeps all memory that a packet may refer to.
  */
 static bool size_fits(struct ib_umem *umem, unsigned long size)
 {
@@ -41,11 +40,17 @@ unsigned int nhca_map_shift(struct ib_umem *umem)
 {
 	unsigned long sizes = NHCA_PAGE_SIZES, size;
 
-	/* huge pages make long elements: that there are none is seen without a walk */
+	/*
+	 * Huge pages make long elements.  So more elements than this show, without a walk over all
+	 * folios, that the buffer has smaller pages.
+	 */
 	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
 		return PAGE_SHIFT;
 	for (;;) {
-		/* with the buffer's own address as IOVA, which is what @umem counts pages by */
+		/*
+		 * The IOVA is the buffer's address in the process, because @umem counts pages from
+		 * it.
+		 */
 		size = ib_umem_find_best_pgsz(umem, sizes, umem->address);
 		if (size <= PAGE_SIZE)
 			return PAGE_SHIFT;
@@ -60,14 +65,18 @@ int nhca_map_sgt(const struct nhca_range *r, const struct sg_table *sgt, u64 sta
 {
 	u64 flags = NHCA_TCE_READ | (writable ? NHCA_TCE_WRITE : 0);
 	u64 size = BIT_ULL(r->shift), offset = start & (size - 1);
-	/* where in the range the pages of the element begin, in bytes; and what is there */
+	/* offsets in the range, in bytes: start of the element's pages (at) and end */
 	u64 at = offset & PAGE_MASK, end, i;
 	struct scatterlist *sg;
 	phys_addr_t base;
 	int n;
 
 	for_each_sgtable_sg(sgt, sg, n) {
-		/* where the range would begin, perhaps below 0: borders of both meet */
+		/*
+		 * The physical address for offset 0 of the range, computed from this element; it
+		 * may wrap below 0.  If it is aligned, each entry begins at a physical address that
+		 * is a multiple of its size.
+		 */
 		base = page_to_phys(sg_page(sg)) - at;
 		end = at + sg->length;
 		if (!IS_ALIGNED(base, size) || (end - 1) >> r->shift >= r->count)

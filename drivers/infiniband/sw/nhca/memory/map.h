@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to memory/: which page size class fits a pinned buffer, and its pages as entries.
+ * Private to memory/: find the page size class for a pinned buffer, and map its pages by entries.
  */
 #ifndef NHCA_MAP_H
 #define NHCA_MAP_H
@@ -12,17 +12,21 @@
 struct ib_umem;
 
 /**
- * nhca_map_shift - the largest page size class that the kernel backs a whole buffer by
+ * nhca_map_shift - find the largest page size class that can map a whole buffer
+ * @umem: the pinned buffer
  * Context: process.
+ * Return: PAGE_SHIFT, PMD_SHIFT or PUD_SHIFT.
  */
 unsigned int nhca_map_shift(struct ib_umem *umem);
 
 /**
- * nhca_map_sgt - fill a range with whole pages of the kernel's
- * @r:     with room for them
- * @sgt:   its elements are whole pages and cover @start to @start + @length - 1
- * @start: address of the first byte in the address space in which pages of the range's class are
- *         aligned like those of memory
+ * nhca_map_sgt - fill the entries of a range with whole pages of the kernel
+ * @r:        the range, large enough for them
+ * @sgt:      its elements are whole pages and cover @start to @start + @length - 1
+ * @start:    address of the first byte, in an address space in which pages of the range's class
+ *            have the same alignment as in physical memory
+ * @length:   bytes
+ * @writable: the entries permit writing
  * Context: process, sleeps.
  * Return: 0; -EINVAL: the pages do not fit entries of this class.
  */

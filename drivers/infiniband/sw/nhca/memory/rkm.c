@@ -2,11 +2,11 @@
 /*
  * The remote key manager.
  *
- * The lock of a bucket is taken in live sections, where preemption is off, so it is a
- * raw one; whoever holds it does little: a sweep lays it down after a few holds, sooner if
- * somebody wants it, and leaves a mark where it stood.  New holds come in at the front,
- * behind all marks, so that a sweep ends however many come, and sees each hold that was
- * there when it began exactly once.
+ * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each holder
+ * does little.  A sweep releases it after a few holds, or earlier if another CPU waits for it, and
+ * leaves a mark at its position in the list.  New holds are added at the head, which the sweep has
+ * already passed.  So a sweep ends however many holds are added, and it checks each hold that
+ * existed when it began exactly once.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -20,20 +20,20 @@
 
 #include "rkm.h"
 
-/* holds that are looked at before the lock is offered to others */
+/* number of holds that are checked before the lock is released for others */
 #define NHCA_RKM_STRIDE		32
 
 struct nhca_bucket {
-	/* the list, and node and valid of the holds on it */
+	/* protects the list, and node and valid of its holds */
 	raw_spinlock_t lock;
 	struct hlist_head holds;
 } ____cacheline_aligned_in_smp;
 
-/* constant between module load and unload */
+/* constant between load and unload of the module */
 static struct {
 	struct nhca_bucket *bucket;
 	u32 mask;
-	/* users choose 8 bits of a key; they shall not choose a bucket */
+	/* secret, because users choose 8 bits of a key and must not be able to choose its bucket */
 	u32 seed;
 } rkm __read_mostly;
 
@@ -47,7 +47,7 @@ static struct nhca_bucket *rkm_bucket(u32 key)
 	return &rkm.bucket[nhca_rkm_bucket(key)];
 }
 
-/* A mark is a hold without a domain, so no sweep takes it for one of its own. */
+/* A mark is a hold without a domain, so no sweep takes it for a hold of its key. */
 static bool rkm_is_mark(const struct nhca_rkey_ref *h)
 {
 	return !h->pd;
@@ -67,9 +67,9 @@ void nhca_rkm_get(struct nhca_rkey_ref *h)
 }
 
 /*
- * The lock is taken even if a sweep has unhashed the hold: that sweep has done with it
- * when the lock is free, so the caller may then do with it what it likes.  No sweep has
- * anything to do with a hold that is not held.
+ * Take the lock even if a sweep has unhashed the hold.  The sweep does not use the hold any more
+ * when this function gets the lock, so the caller may reuse it afterwards.  A hold that is not in
+ * use is in no list, so it needs no lock.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h)
 {
@@ -85,7 +85,10 @@ void nhca_rkm_put(struct nhca_rkey_ref *h)
 	raw_spin_unlock_bh(&b->lock);
 }
 
-/* The next to look at: behind the mark, which is taken up, or the first.  Lock held. */
+/*
+ * Return the next entry to check: the one after the mark, which is removed, or the first one.  The
+ * lock is held.
+ */
 static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {
 	struct hlist_node *next = b->holds.first;
@@ -98,8 +101,8 @@ static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref
 }
 
 /*
- * Is it time to lay down the lock, @seen holds after it was taken?  A fair lock then goes
- * to those who wait for it, before us: the receive side has priority.
+ * Return: true if the lock should be released after @seen holds.  If the lock is fair, CPUs that
+ * wait for it get it before this one, so receive processing has priority.
  */
 static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int stride)
 {
@@ -108,7 +111,10 @@ static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int 
 
 void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key)
 {
-	/* no more of the mark is looked at; each key that is closed comes by here */
+	/*
+	 * Initialize only the used fields of the mark, because each close of a key runs this
+	 * function.
+	 */
 	INIT_HLIST_NODE(&s->mark.node);
 	s->mark.pd = NULL;
 	s->pd = pd;
@@ -123,8 +129,8 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)
 	unsigned int seen = 0;
 
 	/*
-	 * The lock is taken even if the bucket is empty: a hold that comes after us sees
-	 * by it that its key is closed.
+	 * Take the lock even if the bucket is empty: a CPU that adds a hold after this sees,
+	 * because of the lock, that the key is closed.
 	 */
 	raw_spin_lock_bh(&b->lock);
 	for (node = rkm_resume(b, &s->mark); node; node = next) {
@@ -158,7 +164,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
 	return s.revoked;
 }
 
-/* Return: there is more. */
+/* Return: true if the bucket has more holds. */
 static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_rkey_ref *mark,
 			  void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {
@@ -193,7 +199,7 @@ void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *a
 
 int nhca_rkm_init(void)
 {
-	/* two CPUs seldom meet in a bucket by chance */
+	/* enough buckets that two CPUs seldom use the same one by chance */
 	u32 n = clamp(roundup_pow_of_two(num_possible_cpus()) * 256UL, 1024UL, 65536UL);
 	u32 i;
 

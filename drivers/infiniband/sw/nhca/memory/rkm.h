@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The remote key manager: which remote keys the operations in progress are using, and
- * the sweep that revokes them (reference: remote key validation, FIGs. 10 to 12).
+ * The remote key manager: it records the remote keys that operations in progress use.  Its sweep
+ * revokes these uses when a key is closed (reference: remote key validation, FIGs. 10 to 12).
  *
- * Packets after the first of a message carry no R_Key: the receive engine goes by
- * what the first one opened, its hold.  Each QP has a hold for the write that is
- * arriving and one for each READ that is being answered.  The reference's manager
- * walks all QPs; ours finds the holds of a key in a hash table by key, so that a sweep
- * costs what the operations that use the key cost, whatever the number of QPs.
+ * Only the first packet of a message carries the R_Key.  For later packets the responder checks the
+ * hold that the first one got.  A QP has one hold for the WRITE that is arriving, and one for each
+ * READ of several packets that it answers.  The manager of the reference walks all QPs.  This one
+ * has a hash table of holds by key, so the cost of a sweep depends on the operations that use the
+ * key, and not on the number of QPs.
  */
 #ifndef NHCA_RKM_H
 #define NHCA_RKM_H
@@ -19,16 +19,16 @@ struct ib_pd;
 struct nhca_mr;
 
 /**
- * struct nhca_rkey_ref - a remote key in use by an operation of a QP
- * @node:  in its bucket, under the bucket's lock; unhashed if the hold is not in use
- *         or was swept
- * @held:  by its owner and not released; the owner's alone
- * @valid: the operation may go on; cleared by a sweep
- * @pd:    protection domain of the QP's operation: compared first
- * @key:   R_Key: compared second
- * @qpn:   whose, for people who look
- * @mr:    the memory behind it, good while @valid (looked at in a live section)
- * @off:   where in @mr the operation's address range begins
+ * struct nhca_rkey_ref - a hold: the use of a remote key by an operation of a QP
+ * @node:  entry in its bucket, under the bucket's lock; unhashed if the hold is not in use or was
+ *         swept
+ * @held:  the owner has got the hold and not released it; used by the owner only
+ * @valid: the operation may continue; cleared by a sweep
+ * @pd:    protection domain of the key; compared first
+ * @key:   the R_Key; compared second
+ * @qpn:   number of the QP, for debugfs
+ * @mr:    the region, valid while @valid is set (read in a live section)
+ * @off:   offset in @mr at which the operation's address range begins
  */
 struct nhca_rkey_ref {
 	struct hlist_node node;
@@ -42,46 +42,54 @@ struct nhca_rkey_ref {
 };
 
 /**
- * nhca_rkm_get - note that an operation uses a key
- * @h: pd, key, qpn, mr and off are set; not in use; all zero before its first use
- * The receive side has priority: a sweep that is under way lets it in between.
- * Whoever opens a key does so in this order: nhca_rkm_get(), then look (again)
- * whether the key is still open, in one live section; a sweep comes after the key was
- * closed.  So either the sweep finds the hold, or the look finds the key closed.
+ * nhca_rkm_get - record that an operation uses a key
+ * @h: a hold that is not in use, with pd, key, qpn, mr and off set; all zero before its first use
+ *
+ * A sweep in progress lets this function have the lock between two steps, because receive
+ * processing has priority.  In one live section the caller calls this function and then checks that
+ * the key is still open.  A key is closed before its sweep.  So either the sweep finds the hold, or
+ * the check finds the key closed.
  * Context: BH disabled.
  */
 void nhca_rkm_get(struct nhca_rkey_ref *h);
 
 /**
- * nhca_rkm_put - the operation is over; fine if it was swept, or never held, and then
- * costs nothing
- * Context: BH disabled; calls for one hold are serialised by its owner.
+ * nhca_rkm_put - release a hold, because its operation is over
+ * @h: the hold; it may have been swept.  If it is not in use, nothing happens.
+ * Context: BH disabled; the owner of a hold serializes calls for it.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h);
 
-/* May the operation go on?  Ask in the live section in which the bytes move. */
+/**
+ * nhca_rkey_ref_valid - check that an operation may continue
+ * @h: the hold
+ * Context: the live section in which the bytes move.
+ * Return: false if the key was closed.
+ */
 static inline bool nhca_rkey_ref_valid(const struct nhca_rkey_ref *h)
 {
 	return READ_ONCE(h->valid);
 }
 
 /**
- * nhca_rkm_sweep - revoke a key: clear the valid bit of every hold on it
- * @pd: of the key: holds of another domain are passed over
- * The key has been closed before, so that no new hold can come.  When the sweep is
- * done, nhca_live_wait() makes sure that those who had seen a valid bit are done, too.
+ * nhca_rkm_sweep - revoke a key: clear the valid bit of each of its holds
+ * @pd:  domain of the key; holds of another domain are ignored
+ * @key: the R_Key
+ *
+ * The caller has closed the key, so no new hold of it can become valid.  Sections that read a valid
+ * bit before the sweep may still run; nhca_live_wait() waits for them.
  * Context: any but hard interrupts.
- * Return: the number of holds revoked.
+ * Return: number of holds revoked.
  */
 unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key);
 
 /**
- * struct nhca_sweep - a sweep under way: what nhca_rkm_sweep() does, in steps
- * @mark:    where it stands while it has laid down the bucket's lock; unhashed before
- *           the first step and after the last; has no domain
- * @pd:      what to revoke
- * @key:     what to revoke
- * @revoked: holds so far
+ * struct nhca_sweep - a sweep in progress: nhca_rkm_sweep() in steps
+ * @mark:    entry that keeps the position in the list while the bucket is unlocked; unhashed before
+ *           the first step and after the last; its domain is NULL
+ * @pd:      domain of the key
+ * @key:     the R_Key
+ * @revoked: number of holds revoked so far
  */
 struct nhca_sweep {
 	struct nhca_rkey_ref mark;
@@ -90,29 +98,57 @@ struct nhca_sweep {
 	unsigned int revoked;
 };
 
+/**
+ * nhca_sweep_start - prepare a sweep
+ * @s:   filled in
+ * @pd:  domain of the key
+ * @key: the R_Key
+ * Context: any.
+ */
 void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
 
 /**
- * nhca_sweep_step - look at the next holds
- * @stride: how many at most; fewer if somebody waits for them; at least one
- * The receive side comes and goes between steps.  Holds that come then are not looked
- * at; another step after the last begins anew.
- * Context: as nhca_rkm_sweep().  Every sweep is stepped to its end.
- * Return: the sweep is done.
+ * nhca_sweep_step - check the next holds of a bucket
+ * @s:      the sweep
+ * @stride: most holds to check; the step checks fewer if another CPU waits for the lock, but at
+ *          least one
+ *
+ * Receive processing may add and release holds between two steps.  The sweep does not check holds
+ * that are added meanwhile.  A step after the last one starts again from the beginning.
+ * Context: as nhca_rkm_sweep(); the caller continues until the sweep is done.
+ * Return: true if the sweep is done.
  */
 bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride);
 
-/* which bucket a key is in: keys of one bucket stand in each other's way */
+/**
+ * nhca_rkm_bucket - the bucket of a key; keys of one bucket share a lock
+ * @key: the R_Key
+ * Context: any.
+ * Return: index of the bucket.
+ */
 u32 nhca_rkm_bucket(u32 key);
 
 /**
- * nhca_rkm_walk - show every hold to @fn, for debugfs and tests
- * Context: process, may sleep; @fn is called with a bucket's lock held, a raw one: it
- * takes no other lock.  Holds that come or go meanwhile are shown or not.
+ * nhca_rkm_walk - call a function for every hold, for debugfs and tests
+ * @fn:  called with a bucket's raw lock held, so it may take only raw locks
+ * @arg: second argument of @fn
+ *
+ * The function may miss holds that are added or released meanwhile.
+ * Context: process, sleeps.
  */
 void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg);
 
+/**
+ * nhca_rkm_init - allocate the hash table when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
 int nhca_rkm_init(void);
+
+/**
+ * nhca_rkm_exit - free the hash table when the module is unloaded
+ * Context: process.
+ */
 void nhca_rkm_exit(void);
 
 #endif /* NHCA_RKM_H */

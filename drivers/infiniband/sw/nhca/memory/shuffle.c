@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A small block cipher: a Feistel network with SipHash as its round function, as NIST SP 800-38G
- * builds format-preserving encryption (FF1, 10 rounds).  A block that is outside the range is
- * encrypted again until it is inside ("cycle walking"); the block is less than twice the range.
+ * A small block cipher: a Feistel network with SipHash as its round function.  NIST SP 800-38G
+ * builds format-preserving encryption in the same way (FF1, 10 rounds).  A result outside the range
+ * is encrypted again until it is inside ("cycle walking").  The cipher has less than twice as many
+ * blocks as the range has numbers, so this takes less than two encryptions on average.
  */
 #include <linux/bitops.h>
 #include <linux/math64.h>
@@ -25,7 +26,7 @@ void nhca_shuffle_init(struct nhca_shuffle *s, u32 first, u32 last)
 	s->high_bits = bits - s->low_bits;
 }
 
-/* One half is at most 16 bits. */
+/* @half has at most 16 bits, so that the round fits above it. */
 static u32 shuffle_round(const struct nhca_shuffle *s, u32 round, u32 half)
 {
 	return siphash_1u32(round << 16 | half, &s->key);

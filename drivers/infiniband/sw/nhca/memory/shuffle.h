@@ -2,10 +2,10 @@
 /*
  * Numbers that name objects (keys, QPNs), in an order that nobody can predict.
  *
- * A peer or another user sees some of the numbers that this host gives out.  From those it must
- * not learn any other.  Random numbers would do that, but would repeat: of 10^6 random keys of 32
- * bits a hundred come twice, and a key must not come back soon after it was closed.  So a counter
- * is encrypted: all numbers of a range come in turn, each once, before any comes again.
+ * A peer or another user sees some of the numbers that this host gives out, and must not be able to
+ * compute others from them.  Random numbers would do that, but they would repeat: of 10^6 random
+ * keys of 32 bits a hundred occur twice, and a key must not be reused soon after it was closed.  So
+ * the module encrypts a counter.  Every number of the range is given out once before any repeats.
  */
 #ifndef NHCA_SHUFFLE_H
 #define NHCA_SHUFFLE_H
@@ -16,11 +16,11 @@
 
 /**
  * struct nhca_shuffle - a range of numbers in secret order
- * @key:   of the round function; random, drawn by nhca_shuffle_init()
- * @next:  numbers that were given out
- * @first: smallest number
- * @count: how many numbers there are
- * @low_bits: width of the lower half of the block cipher
+ * @key:       key of the round function, random
+ * @next:      how many numbers were given out
+ * @first:     smallest number
+ * @count:     how many numbers there are
+ * @low_bits:  width of the lower half of the block cipher
  * @high_bits: width of its upper half: @low_bits or one more
  */
 struct nhca_shuffle {
@@ -33,34 +33,37 @@ struct nhca_shuffle {
 };
 
 /**
- * nhca_shuffle_init - numbers @first to @last, in a new random order
+ * nhca_shuffle_init - set up the numbers @first to @last in a new random order
  * @s:     filled in
  * @first: smallest number
  * @last:  largest number, above @first
- * Context: any; before anybody uses @s.
+ * Context: any; before any other use of @s.
  */
 void nhca_shuffle_init(struct nhca_shuffle *s, u32 first, u32 last);
 
 /**
- * nhca_shuffle_at - the number at a place in the order
- * @place: any; the order repeats after @s->count numbers
+ * nhca_shuffle_at - compute the number at a position of the order
+ * @s:     the numbers
+ * @place: any position; the order repeats after @s->count numbers
  * Context: any.
  * Return: the number.
  */
 u32 nhca_shuffle_at(const struct nhca_shuffle *s, u64 place);
 
 /**
- * nhca_shuffle_place - where in the order a number is; the inverse of nhca_shuffle_at()
- * @number: from @s->first on, of the range
+ * nhca_shuffle_place - compute the position of a number; the inverse of nhca_shuffle_at()
+ * @s:      the numbers
+ * @number: a number of the range, from @s->first on
  * Context: any.
- * Return: 0 to @s->count - 1.
+ * Return: the position, 0 to @s->count - 1.
  */
 u64 nhca_shuffle_place(const struct nhca_shuffle *s, u32 number);
 
 /**
- * nhca_shuffle_next - take the next number
- * Whether an object still has that number, from the last time that it was given out, is for the
- * caller to find out.
+ * nhca_shuffle_next - give out the next number
+ * @s: the numbers
+ *
+ * After a full cycle an object may still have this number; the caller must check that.
  * Context: any.
  * Return: the number.
  */
@@ -70,9 +73,10 @@ static inline u32 nhca_shuffle_next(struct nhca_shuffle *s)
 }
 
 /**
- * nhca_shuffle_upcoming - place of the number that nhca_shuffle_next() gives next
+ * nhca_shuffle_upcoming - position of the number that nhca_shuffle_next() gives out next
+ * @s: the numbers
  * Context: any.
- * Return: as nhca_shuffle_place().
+ * Return: the position, as nhca_shuffle_place().
  */
 u64 nhca_shuffle_upcoming(const struct nhca_shuffle *s);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The node-global tables of translation control entries.
+ * The tables of translation control entries.
  *
- * Of each table there are two halves.  What translation reads (nhca_tce_tables) is a
- * directory of leaves and is read without a lock.  What allocation knows (spaces) is
- * which entries are free, and is changed under one mutex.
+ * Each table has two parts.  Translation reads nhca_tce_tables, a directory of leaves, without a
+ * lock.  Allocation uses spaces, which knows the free entries and is protected by one mutex.
  *
- * A leaf is there while a range touches it, a directory while the table has a range.
- * Both go in three steps: nobody finds them any more, nhca_live_wait(), free.  So
- * nobody has to trust a PVO to look it up: whatever it says leads to an entry, whose key
- * is compared, or to nothing.
+ * A leaf exists while a range uses entries of it, and a directory while the table has a range.
+ * Both are freed in three steps: remove the pointer, call nhca_live_wait(), free the memory.  So
+ * any PVO can be looked up safely, even one from a packet: it leads to an entry, whose key is then
+ * compared, or to nothing.
  */
 #include <linux/bug.h>
 #include <linux/kernel.h>
@@ -23,15 +22,15 @@
 #include "shuffle.h"
 #include "tce.h"
 
-/* leaves that wait together for the sections that may be reading them */
+/* leaves that share one wait for the live sections that may be reading them */
 #define TCE_BATCH	16
 
 /**
- * struct tce_space - what allocation knows of a table
- * @gaps:    the entries that are free; none while the table is nobody's
- * @ranges:  their number
- * @entries: what they have
- * @keys:    of its ranges: the sequence goes on when the table changes its class
+ * struct tce_space - the part of a table that allocation uses; tce_lock
+ * @gaps:    free entries; empty while the table is not in use
+ * @ranges:  number of ranges
+ * @entries: number of entries in ranges
+ * @keys:    keys of its ranges; the sequence continues when the class of the table changes
  */
 struct tce_space {
 	struct nhca_gaps gaps;
@@ -44,7 +43,7 @@ struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES] __read_mostly;
 
 static struct tce_space spaces[NHCA_TCE_TABLES];
 
-/* spaces; which class a table is of; directories; taking leaves away that are shared */
+/* protects spaces, the class of each table, the directories, and the removal of shared leaves */
 static DEFINE_MUTEX(tce_lock);
 
 static u64 table_entries(unsigned int shift)
@@ -64,9 +63,9 @@ static bool shift_ok(unsigned int shift)
 }
 
 /*
- * A key that has not been used in the table for longest, and that nobody can guess who has seen
- * others: peers see those of job memory.  Key 0 is none: an entry in use is never 0, and neither
- * is a PVO.
+ * Return the key that has not been used in the table for the longest time, but not @but.  The order
+ * is secret, because peers see keys of job memory and must not be able to guess others.  Key 0 is
+ * not used, so that neither an entry in use nor a PVO is 0.
  */
 static u32 next_key(unsigned int table, u32 but)
 {
@@ -83,7 +82,7 @@ static u64 *leaf_of(const struct nhca_range *r, u64 entry)
 	return READ_ONCE(nhca_tce_tables[r->table].leaf[entry >> NHCA_TCE_LEAF_BITS]);
 }
 
-/* Entries @from to @to - 1, which are in one leaf, translate to nothing. */
+/* Clear the entries @from to @to - 1, which are in one leaf. */
 static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
 {
 	u64 *leaf = leaf_of(r, from);
@@ -97,8 +96,8 @@ static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
 /* ---- tables ---- */
 
 /*
- * The first table that is nobody's becomes one of class @shift.  tce_lock held.
- * Return: its number, -ENOSPC, -ENOMEM.
+ * Give the first unused table to the class @shift.  tce_lock is held.
+ * Return: number of the table, -ENOSPC or -ENOMEM.
  */
 static int table_take(unsigned int shift)
 {
@@ -121,14 +120,17 @@ static int table_take(unsigned int shift)
 	}
 
 	WRITE_ONCE(t->shift, shift);
-	/* who still counts in pages of the class before must not find this directory */
+	/* a live section that has read the previous shift must not find the new directory */
 	nhca_live_wait();
-	/* readers find it empty */
+	/*
+	 * A CPU that finds the directory sees it empty; pairs with the read of leaf in
+	 * nhca_tce_entry().
+	 */
 	smp_store_release(&t->leaf, dir);
 	return i;
 }
 
-/* The table has no range and can be found no more; all have let go.  tce_lock held. */
+/* Free a table without ranges, which no live section uses any more.  tce_lock is held. */
 static void table_drop(unsigned int i, u64 **dir)
 {
 	nhca_gaps_destroy(&spaces[i].gaps);
@@ -137,7 +139,7 @@ static void table_drop(unsigned int i, u64 **dir)
 }
 
 /*
- * The first gap of a table for @r->count entries is @r's.  tce_lock held.
+ * Reserve the first gap of a table that has room for @r->count entries.  tce_lock is held.
  * Return: false if there is none.
  */
 static bool table_reserve(unsigned int i, struct nhca_range *r)
@@ -153,7 +155,7 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Return: 0, -ENOSPC, -ENOMEM. */
+/* Return: 0, -ENOSPC or -ENOMEM. */
 static int range_reserve(struct nhca_range *r)
 {
 	unsigned int i;
@@ -164,7 +166,7 @@ static int range_reserve(struct nhca_range *r)
 		if (nhca_tce_tables[i].shift == r->shift && table_reserve(i, r))
 			goto unlock;
 	table = table_take(r->shift);
-	/* all of it is free, and it is as large as any range may be */
+	/* the table is empty, and no range may be larger than a table */
 	if (table >= 0)
 		table_reserve(table, r);
 unlock:
@@ -175,9 +177,9 @@ unlock:
 /* ---- leaves ---- */
 
 /*
- * Every entry of a reserved range gets a place.  No lock: while the range is
- * reserved the table stays, and nobody takes away a leaf that it touches.  The owner of
- * a neighbour may bring the leaf that both need at the same time; one is enough.
+ * Allocate the missing leaves of a reserved range.  This needs no lock: while the range is
+ * reserved, the table stays, and no other code removes a leaf that the range uses.  The owner of an
+ * adjacent range may add a shared leaf at the same time; one of the two leaves is kept.
  */
 static int range_fill(const struct nhca_range *r)
 {
@@ -185,7 +187,7 @@ static int range_fill(const struct nhca_range *r)
 	u64 l, last = (r->first + r->count - 1) >> NHCA_TCE_LEAF_BITS;
 	u64 *leaf;
 
-	/* on-demand regions are large for free; what maps them is not */
+	/* limit the entries of one range to half of the host's memory */
 	if (r->count > totalram_pages() / 2 * (PAGE_SIZE / sizeof(*leaf)))
 		return -ENOMEM;
 	for (l = r->first >> NHCA_TCE_LEAF_BITS; l <= last; l++) {
@@ -194,7 +196,10 @@ static int range_fill(const struct nhca_range *r)
 		leaf = kvcalloc(NHCA_TCE_LEAF_SIZE, sizeof(*leaf), GFP_KERNEL_ACCOUNT);
 		if (!leaf)
 			return -ENOMEM;
-		/* readers find it empty */
+		/*
+		 * A CPU that finds the leaf sees it empty; pairs with the read of dir in
+		 * nhca_tce_entry().
+		 */
 		if (cmpxchg(&dir[l], NULL, leaf))
 			kvfree(leaf);
 		cond_resched();
@@ -202,7 +207,7 @@ static int range_fill(const struct nhca_range *r)
 	return 0;
 }
 
-/* Free leaves that were taken out of the directory. */
+/* Free leaves that were removed from the directory. */
 static void leaves_free(u64 **leaves, unsigned int n)
 {
 	if (!n)
@@ -213,8 +218,8 @@ static void leaves_free(u64 **leaves, unsigned int n)
 }
 
 /*
- * Clear a range.  Leaves that are all its own go at once, entries and all, without the
- * lock: the range still is reserved, so nobody else can put anything there.
+ * Clear a range.  Leaves that only this range uses are removed with their entries, without the
+ * lock: the range is still reserved, so no other code adds a leaf there.
  */
 static noinline void range_empty_leaves(const struct nhca_range *r)
 {
@@ -230,7 +235,7 @@ static noinline void range_empty_leaves(const struct nhca_range *r)
 			continue;
 		}
 		leaf = xchg(&dir[at >> NHCA_TCE_LEAF_BITS], NULL);
-		/* it never came, if memory was short */
+		/* NULL if memory was short when the range was allocated */
 		if (leaf)
 			gone[n++] = leaf;
 		if (n == TCE_BATCH) {
@@ -246,14 +251,14 @@ static void range_empty(const struct nhca_range *r)
 {
 	u64 in_leaf = r->first % NHCA_TCE_LEAF_SIZE;
 
-	/* most regions are small, and have no leaf to themselves */
+	/* most regions are small and use only a part of one leaf */
 	if (in_leaf + r->count <= NHCA_TCE_LEAF_SIZE && r->count < NHCA_TCE_LEAF_SIZE)
 		clear_in_leaf(r, r->first, r->first + r->count);
 	else
 		range_empty_leaves(r);
 }
 
-/* Take the leaf of @entry away if all of it is free, in a gap.  tce_lock held. */
+/* Remove the leaf of @entry if it lies in a gap as a whole.  tce_lock is held. */
 static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 {
 	const struct nhca_tce_table *t = &nhca_tce_tables[table];
@@ -293,7 +298,7 @@ void nhca_range_free(struct nhca_range *r)
 	u64 last = r->first + r->count - 1;
 	u64 **dir = NULL, *gone[2] = {}, from, to;
 
-	/* given back twice? then the entries may be another's */
+	/* if the range was freed before, another range may have its entries */
 	if (WARN_ON(!r->count))
 		return;
 	range_empty(r);
@@ -304,7 +309,7 @@ void nhca_range_free(struct nhca_range *r)
 		goto unlock;
 	s->ranges--;
 	s->entries -= r->count;
-	/* less is not a leaf */
+	/* a gap smaller than a leaf contains none, except at the end of the table */
 	if (to - from < NHCA_TCE_LEAF_SIZE && to < table_entries(r->shift))
 		goto unlock;
 	gone[0] = leaf_take(r->table, r->first, from, to);
@@ -335,7 +340,9 @@ void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 fl
 	u64 key = (u64)r->key << NHCA_PVO_KEY_SHIFT | (u64)r->table << NHCA_PVO_OFFSET_BITS;
 	u64 at = r->first + i;
 
-	/* who finds the page finds what was written to it before */
+	/*
+	 * A CPU that finds the page sees what was written to it before; pairs with nhca_tce_find().
+	 */
 	smp_store_release(&leaf_of(r, at)[at % NHCA_TCE_LEAF_SIZE],
 			  key | (u64)pfn << NHCA_TCE_PFN_SHIFT | flags);
 }
@@ -352,7 +359,7 @@ void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n)
 
 /* ---- module ---- */
 
-/* Number of leaves.  tce_lock held; others may be adding to it. */
+/* Number of leaves.  tce_lock is held; other CPUs may be adding leaves. */
 static u64 table_count_leaves(const struct nhca_tce_table *t)
 {
 	u64 l, leaves = 0;
@@ -392,7 +399,7 @@ void nhca_tce_exit(void)
 		t = &nhca_tce_tables[i];
 		if (!WARN_ON(t->shift))
 			continue;
-		/* a range that nobody gave back; nobody can look it up any more, either */
+		/* a range was not freed; free its leaves, because no code looks them up any more */
 		for (l = 0; l < table_leaves(t->shift); l++)
 			kvfree(t->leaf[l]);
 		table_drop(i, t->leaf);

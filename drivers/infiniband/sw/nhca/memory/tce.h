@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Translation control entries: node-global tables that say which page lies behind
- * which protocol virtual offset (reference: node global TCE tables, tables I and II).
+ * Translation control entries: tables of the host that map a protocol virtual offset to a page
+ * (reference: node global TCE tables, tables I and II).
  *
- *   PVO  63..47 key   46..42 table   41..0 offset in bytes from the table's begin
+ *   PVO  63..47 key   46..42 table   41..0 byte offset from the start of the table
  *   TCE  63..42 key and table, as in the PVO   41..2 page frame number   1..0 NHCA_TCE_*
  *
- * All devices of the host share the tables.  A table holds pages of one size class.
- * The pages of a region lie together in a table, in a range; a range has its key,
- * which is another each time.  An entry that is 0 translates to nothing.
+ * All devices of the host share the tables.  A table has pages of one size class.  The pages of a
+ * region are contiguous in a table: they form a range.  Each range gets a key that has not been
+ * used recently.  An entry of 0 maps no page.
  */
 #ifndef NHCA_TCE_H
 #define NHCA_TCE_H
@@ -23,19 +23,19 @@
 #define NHCA_PVO_OFFSET_MASK	GENMASK_ULL(NHCA_PVO_OFFSET_BITS - 1, 0)
 #define NHCA_TCE_KEYS		BIT(17)
 
-/* may be read; may be written, too */
+/* rights: the page may be read; the page may be written */
 #define NHCA_TCE_READ		BIT_ULL(0)
 #define NHCA_TCE_WRITE		BIT_ULL(1)
 #define NHCA_TCE_PFN_SHIFT	2
 
-/* entries in a leaf: what a table grows by; 256 KiB of entries */
+/* entries in a leaf (256 KiB of memory), the unit in which a table grows */
 #define NHCA_TCE_LEAF_BITS	15
 #define NHCA_TCE_LEAF_SIZE	BIT(NHCA_TCE_LEAF_BITS)
 
 /**
- * enum nhca_owner_kind - who a range belongs to
- * @NHCA_OWNER_PD:  a protection domain: reached through L_Keys and R_Keys
- * @NHCA_OWNER_JOB: a job: reached by PVO, from every channel of the job
+ * enum nhca_owner_kind - kind of the owner of a range
+ * @NHCA_OWNER_PD: a protection domain: accessed by L_Keys and R_Keys
+ * @NHCA_OWNER_JOB: a job: accessed by PVO, from every channel of the job
  */
 enum nhca_owner_kind {
 	NHCA_OWNER_PD,
@@ -44,9 +44,9 @@ enum nhca_owner_kind {
 
 /**
  * struct nhca_owner - owner of a range
- * @kind: which of the two
- * @id:   the address of the struct ib_pd, or of the struct nhca_job: of the object, because
- *        a job id is a number that another network namespace may have, too
+ * @kind: kind of the owner
+ * @id:   address of the struct ib_pd or struct nhca_job.  A job number would not be unique, because
+ *        another network namespace may use it as well.
  */
 struct nhca_owner {
 	enum nhca_owner_kind kind;
@@ -58,8 +58,9 @@ struct nhca_owner {
  * @table: 0 to NHCA_TCE_TABLES - 1
  * @shift: page size class: PAGE_SHIFT, PMD_SHIFT or PUD_SHIFT
  * @key:   17 bits
- * @first, @count: entries
- * @owner: whose
+ * @first: index of the first entry
+ * @count: number of entries
+ * @owner: owner of the range
  */
 struct nhca_range {
 	u8 table;
@@ -71,11 +72,11 @@ struct nhca_range {
 };
 
 /**
- * struct nhca_tce_table - what translation reads of a table
- * @shift: page size class, 0 if the table is nobody's; constant while a section can
- *         find @leaf
- * @leaf:  directory of leaves, each NHCA_TCE_LEAF_SIZE entries; NULL where no range
- *         is; constant while a range lies there
+ * struct nhca_tce_table - the part of a table that translation reads
+ * @shift: page size class, 0 if the table is not in use; constant while a live section can find
+ *         @leaf
+ * @leaf:  directory of leaves with NHCA_TCE_LEAF_SIZE entries each; a leaf may be NULL where no
+ *         range is, and is constant while a range uses it
  */
 struct nhca_tce_table {
 	u8 shift;
@@ -85,58 +86,80 @@ struct nhca_tce_table {
 extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
 
 /**
- * nhca_range_alloc - reserve the first @count entries that are free together
- * @r:     filled in; its entries are 0, its key is one that has not been used for long
+ * nhca_range_alloc - reserve @count contiguous entries
+ * @r:     filled in.  Its entries are 0; its key has not been used in the table for the longest
+ *         time.
  * @shift: page size class
- * @count: 1 or more
- * First fit, in the first table of the class that has room; a class takes another
- * table when its tables are full.  Logarithmic in the number of ranges.
+ * @count: number of entries, 1 or more
+ * @owner: owner of the range
+ *
+ * The range is the first free one in the first table of the class that has room.  If all tables of
+ * a class are full, the class gets another table.  The time is logarithmic in the number of gaps.
  * Context: process, sleeps.
- * Return: 0; -EINVAL: no such class or more than a table holds; -ENOSPC: all
- * tables are full; -ENOMEM, also if its entries would need half of all memory.
+ * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: all tables are
+ * full; -ENOMEM, also if the entries would need half of the host's memory.
  */
 int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner);
 
 /**
- * nhca_range_free - clear the entries and give the range back, and memory that nobody
- * shares with it
- * @r: its count is 0 afterwards
- * No section may be using it: the caller has closed what leads here and waited.
+ * nhca_range_free - clear the entries of a range and release it, with the leaves that no other
+ * range uses
+ * @r: the range; its count is 0 afterwards
+ *
+ * The caller has closed every key and PVO that leads to the range, and has waited for live
+ * sections.
  * Context: process, sleeps.
  */
 void nhca_range_free(struct nhca_range *r);
 
 /**
- * nhca_range_rekey - give an empty range another key, so that no PVO of before fits
- * Context: any that can take a spinlock; the caller owns the range and has cleared it.
+ * nhca_range_rekey - give an empty range another key, so that no earlier PVO matches
+ * @r: the range; the caller owns it and has cleared its entries
+ * Context: any.
  */
 void nhca_range_rekey(struct nhca_range *r);
 
 /**
- * nhca_range_set - entry @i translates to page frame @pfn (of the class's size)
+ * nhca_range_set - map entry @i to a page
+ * @r:     the range; the caller owns it and serializes writes to it
+ * @i:     index in the range
+ * @pfn:   page frame number, in units of the class's page size
  * @flags: NHCA_TCE_READ and NHCA_TCE_WRITE
- * Context: any; the caller owns the range and serialises writers of it.
+ * Context: any.
  */
 void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 flags);
 
 /**
- * nhca_range_clear - entries @i to @i + @n - 1 translate to nothing; who must know that
- * nobody uses them any more waits with nhca_live_wait()
- * Context: as nhca_range_set().
+ * nhca_range_clear - clear the entries @i to @i + @n - 1
+ * @r: the range; the caller owns it and serializes writes to it
+ * @i: index in the range
+ * @n: number of entries
+ *
+ * Live sections may still use the pages; nhca_live_wait() waits for them.
+ * Context: any.
  */
 void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n);
 
-/* the PVO of the range's first byte */
+/**
+ * nhca_range_pvo - the PVO of the first byte of a range
+ * @r: the range
+ * Context: any.
+ * Return: the PVO.
+ */
 static inline u64 nhca_range_pvo(const struct nhca_range *r)
 {
 	return (u64)r->key << NHCA_PVO_KEY_SHIFT | (u64)r->table << NHCA_PVO_OFFSET_BITS |
 	       r->first << r->shift;
 }
 
-/*
- * What a PVO names beside the place: key and table.  Of all bits but the offset's, so that it is
- * what an entry of the range has in them, too.
+/**
+ * nhca_pvo_name - key and table of a PVO, without its offset
+ * @pvo: the PVO
+ *
+ * These are all the upper bits, which are the same in the entries of the range.
+ * Context: any.
+ * Return: the upper 22 bits.
  */
 static inline u32 nhca_pvo_name(u64 pvo)
 {
@@ -144,9 +167,13 @@ static inline u32 nhca_pvo_name(u64 pvo)
 }
 
 /**
- * nhca_pvo_add - the PVO of the byte @bytes further on
- * Peers reckon with PVOs, too: that is what they are for (reference: PVO format).
- * Return: the PVO, or 0, which is none, if the table ends before.
+ * nhca_pvo_add - the PVO of a later byte
+ * @pvo:   a PVO
+ * @bytes: how much later
+ *
+ * Peers also compute PVOs in this way (reference: PVO format).
+ * Context: any.
+ * Return: the PVO, or 0 if that byte is past the end of the table; 0 is no valid PVO.
  */
 static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
 {
@@ -156,10 +183,12 @@ static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
 }
 
 /**
- * nhca_tce_entry - where the entry of a PVO is, whatever its key
+ * nhca_tce_entry - find the entry of a PVO; its key is not compared
+ * @pvo:   the PVO
+ * @shift: page size class of the table, filled in
  * Context: live section.
- * Return: its place, behind which are those of the pages behind it as far as the leaf goes; NULL
- * if the PVO leads to no leaf.
+ * Return: the entry, or NULL if the PVO leads to no leaf.  The entries of the next pages follow it
+ * up to the end of the leaf.
  */
 static inline const u64 *nhca_tce_entry(u64 pvo, unsigned int *shift)
 {
@@ -178,9 +207,11 @@ static inline const u64 *nhca_tce_entry(u64 pvo, unsigned int *shift)
 }
 
 /**
- * nhca_tce_find - the entry behind a PVO: an index, a compare
+ * nhca_tce_find - read the entry of a PVO and compare its key
+ * @pvo:   the PVO
+ * @shift: page size class of the table, filled in
  * Context: live section.
- * Return: the entry, or 0 if the PVO leads to nothing or its key is another.
+ * Return: the entry, or 0 if there is none or its key differs.
  */
 static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
 {
@@ -194,10 +225,12 @@ static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
 }
 
 /**
- * nhca_tce_all - do the entries of all these bytes have the PVO's key and these flags?
- * @pvo, @len: bytes of one range, at least one
+ * nhca_tce_all - check that all entries of some bytes have the PVO's key and some rights
+ * @pvo:   the first byte
+ * @len:   bytes, at least 1, all in one range
  * @flags: NHCA_TCE_READ, NHCA_TCE_WRITE
  * Context: live section.
+ * Return: true if they have.
  */
 static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
 {
@@ -222,15 +255,16 @@ static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
 		for (; i < end; i++)
 			wrong |= READ_ONCE(*entry++) ^ want;
 	}
-	/* what else an entry has is its own */
+	/* ignore the page frame numbers, and rights that are not in @flags */
 	return !(wrong & (~NHCA_PVO_OFFSET_MASK | flags));
 }
 
 /**
- * struct nhca_tce_usage - for debugfs and tests
+ * struct nhca_tce_usage - use of a table, for debugfs and tests
  * @shift:   page size class, 0 if the table is not in use
- * @ranges, @entries: reserved
- * @leaves:  allocated, each NHCA_TCE_LEAF_SIZE entries
+ * @ranges:  number of ranges
+ * @entries: number of entries in ranges
+ * @leaves:  number of leaves allocated, with NHCA_TCE_LEAF_SIZE entries each
  */
 struct nhca_tce_usage {
 	unsigned int shift;
@@ -239,11 +273,25 @@ struct nhca_tce_usage {
 	u64 leaves;
 };
 
-/* Context: process. */
+/**
+ * nhca_tce_usage - query the use of a table
+ * @table: 0 to NHCA_TCE_TABLES - 1
+ * @usage: filled in
+ * Context: process, sleeps.
+ */
 void nhca_tce_usage(unsigned int table, struct nhca_tce_usage *usage);
 
-/* module load: random first key; unload: every range has been given back */
+/**
+ * nhca_tce_init - draw the secret order of keys when the module is loaded
+ * Context: process.
+ * Return: 0.
+ */
 int nhca_tce_init(void);
+
+/**
+ * nhca_tce_exit - free the tables when the module is unloaded; warns if a range was not freed
+ * Context: process, sleeps.
+ */
 void nhca_tce_exit(void);
 
 #endif /* NHCA_TCE_H */
