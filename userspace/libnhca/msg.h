@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: what the files msg_*.c share.
+ * Reliable messages: declarations that the files msg_*.c share.
  *
- *	msg_ep.c	the program's side: endpoints, peers, polling, waiting
- *	msg_post.c	the program's side: memory, messages
- *	msg_sched.c	which peers have something to do, in which order
- *	msg_peer.c	a peer and the routes to it: paths die and come back
- *	msg_grant.c	the rCxts of a route: how many, and which the peer may use
- *	msg_op.c	a write or a read as a whole
- *	msg_transfer.c	writes and reads: cut into transfers, driven until they are done
- *	msg_lane.c	a lane: what becomes of a transfer
+ *	msg_ep.c	API: endpoints, peers, polling, waiting
+ *	msg_post.c	API: memory, messages
+ *	msg_sched.c	the peers that a pass serves, and their order
+ *	msg_peer.c	a peer and the routes to it, which die and recover
+ *	msg_grant.c	the rCxts of a route: their number, and those that the peer may use
+ *	msg_op.c	a whole write or read
+ *	msg_transfer.c	writes and reads: transfers, probes, retransmission
+ *	msg_lane.c	state of a lane and its transfer
  *	msg_stream.c	sends and notices: in order, exactly once
- *	msg_wire.c	packets to the peer's library
- *	msg_flow.c	a route's time and window
- *	msg_port.c	verbs; msg_clock.c: clock, randomness
+ *	msg_wire.c	packets to the library of the peer
+ *	msg_flow.c	round trip time and congestion window of a route
+ *	msg_port.c	verbs; msg_clock.c: clock, random numbers
  *
- * A file calls those below it, with these exceptions, in which an event goes up: msg_wire.c hands packets
- * to msg_grant.c, msg_stream.c and msg_transfer.c; msg_lane.c tells msg_op.c, and msg_op.c the program
- * by msg_complete(); msg_stream.c tells msg_op.c that a notice has come, and asks msg_peer.c for a route;
- * msg_transfer.c and msg_stream.c tell msg_peer.c whether a route lives.
+ * A file calls the files below it in this list.  These calls go upwards, because they report
+ * events: msg_wire.c passes packets to msg_grant.c, msg_stream.c and msg_transfer.c.  msg_lane.c
+ * reports to msg_op.c, which calls msg_complete().  msg_stream.c reports a delivered notice to
+ * msg_op.c, and asks msg_peer.c for a route.  msg_transfer.c and msg_stream.c report to msg_peer.c
+ * whether a route is alive.
  *
- * A port is a device here; a route is a port here and one of the peer's; a lane is an rCxt at both
- * ends of a route, which nothing else uses, and whose tid only this side moves on.
+ * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
+ * is a pair of rCxts, one at each end of a route, that carries one transfer at a time; only this
+ * side starts transfers on it.  A notice tells the peer's program that a write is in place.
  *
- * All of it runs under the endpoint's lock.
+ * Context: the caller holds the lock of the endpoint, unless a comment says otherwise.  Times are
+ * nanoseconds of msg_clock(); NEVER means that a timer is not set.
  */
 #ifndef NHCA_MSG_H
 #define NHCA_MSG_H
@@ -39,32 +42,31 @@
 
 #define MS		UINT64_C(1000000)
 #define NEVER		UINT64_MAX
-/* What finds no room, or no memory, is tried again so much later. */
+/* Delay before a retry, if there was no free slot or no memory */
 #define MSG_AGAIN_LATER	(MS / 10)
 
 #define MSG_MAX_LANES	128
 #define MSG_MAX_PACKETS	256
-#define MSG_BUCKETS	1024	/* of peers, by id */
-#define MSG_STREAM	64	/* packets of a stream under way: bits of msg_header.sack */
-#define MSG_MAX_ROUTES	65536	/* of an endpoint: what wr_id and cookie can tell apart */
+#define MSG_BUCKETS	1024	/* hash buckets of peers, by id */
+#define MSG_STREAM	64	/* packets of a stream in flight: wire_header.sack has 64 bits */
+#define MSG_MAX_ROUTES	65536	/* routes of an endpoint: wr_id and cookie have 16 bits for them */
 
-/* The last tid of an rCxt; then both ends get another rCxt.  Tests have one that comes soon. */
+/* The last tid of an rCxt; both ends then acquire another rCxt.  Tests define a small number. */
 #ifndef MSG_LAST_TID
 #define MSG_LAST_TID	(UINT32_MAX - 1)
 #endif
 
 /* ---- messages ---- */
-
 /**
- * struct msg_op - a write or read that the program wants
- * @cut:      bytes from the start on that have been given to lanes, or to @pieces
- * @pieces:   ranges that have to be done again
+ * struct msg_op - a write or read of the program
+ * @node:     in msg_peer.todo or msg_peer.going
+ * @pieces:   ranges to transfer again
+ * @cut:      bytes, from the start, that lanes or @pieces have taken
  * @done:     bytes in place
- * @lanes:    that work on it
- * @notice:   for the peer's program; NULL: none is wanted
- * @turn:     transfers since others had their turn
- * @begun:    it has had a transfer: one of 0 bytes has one, too
- * @told:     @notice is in the stream
+ * @lanes:    number of lanes that have a transfer of it
+ * @notice:   the notice to send; NULL: not requested, or already in the stream (@told)
+ * @turn:     number of its transfers; after every TURN the next operation has its turn
+ * @begun:    it has had a transfer; an operation of 0 bytes has one
  */
 struct msg_op {
 	struct list_node node;
@@ -93,39 +95,41 @@ struct msg_piece {
 };
 
 /* ---- lanes ---- */
-
 /**
- * enum lane_state - what a lane does
- * @LANE_FREE:   nothing; there may be work requests that are not done
- * @LANE_WRITE:  a write is under way: its packets, a probe, or its notice
- * @LANE_READ:   a read is
- * @LANE_SOURCE: nothing has come of a read: the peer's rCxt is asked whether it was refused
- * @LANE_FENCE:  the peer is asked to refuse what may come of a write that was given up
- * @LANE_RELEASE: the peer takes nothing more of a write, which is cancelled here: packets may still
- *               refer to its bytes
+ * enum lane_state - state of a lane
+ * @LANE_FREE:   no transfer; work requests may still be outstanding
+ * @LANE_WRITE:  a write is in progress
+ * @LANE_READ:   a read is in progress
+ * @LANE_SOURCE: no byte of a read has arrived: probes ask the rCxt of the peer for a violation
+ * @LANE_FENCE:  the peer is asked to refuse late packets of a write that was abandoned
+ * @LANE_RELEASE: the peer places no more bytes of a write.  It is being cancelled here, because
+ *               packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
- * @LANE_RENEW:  tids are used up: the peer is asked for another rCxt
+ * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
  */
 enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
 		  LANE_CANCEL, LANE_RENEW };
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
- * @local_rcxt, @remote_rcxt: 0: none; not granted
- * @have:   LANE_CANCEL: packets that have come
- * @offset, @length: of @op
- * @segment: of the transfer
- * @sent:   when its last packets left (their work request was done), or 0
- * @asked:  when a probe was posted; 0: none since @sent
- * @passed: when something came that was sent later; 0: nothing did
- * @due:    when to do something about it
- * @inflight: bytes that are thought to be under way
- * @seen:   LANE_READ: packets that had come when it was looked at last, plus one; 0: it was not
- * @nonce:  of the probe that is under way, 0: none
+ * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
+ * @op:     the operation of its transfer, or NULL
+ * @local_rcxt, @remote_rcxt: ids; 0: not acquired, not granted
+ * @have:   LANE_CANCEL: bitmap of packets that have arrived
+ * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
+ * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
+ *          (their work request was done), or 0
+ * @asked:  time of the last probe, or of the cancel; 0: none since @sent
+ * @passed: time at which a transfer that was sent later overtook it; 0: none did
+ * @due:    timer
+ * @inflight: bytes that count for msg_flow.inflight
+ * @seen:   LANE_READ: packets that the last status reported, plus one; 0: no status yet.
+ *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
+ * @nonce:  number of the outstanding probe, 0: none
  * @wrs:    work requests that are not done
- * @tries:  what was not answered in a row
- * @resent: in this transfer something was sent twice, or asked for
- * @cancelled: LANE_CANCEL: nothing lands any more; LANE_RELEASE: no packet is left
+ * @tries:  probes, or fences, without an answer in a row
+ * @resent: packets of the transfer were retransmitted, or the transfer was started again
+ * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
  */
 struct msg_lane {
 	struct list_node node;
@@ -154,33 +158,29 @@ struct msg_lane {
 };
 
 /* ---- routes ---- */
-
 /**
- * struct msg_route - a port here and one of the peer's
- * @number:  the peer has the same for it
- * @slot:    in msg_ep.routes
- * @dest:    the peer's channel; @self: our own
- * @gid:     the peer's
- * @segment: of the peer's packets
- * @free:    lanes that have nothing to do, the longest first
- * @busy:    the others
- * @want:    we use the lanes before this one; @held: no later one has an rCxt
- * @busy_lanes, @most_busy: that have a transfer, and the most of them since @look was set
- * @look:    when to give back what was not used
- * @more:    when to ask the pool again, which had no rCxt
- * @hungry:  a transfer would have begun if there were one more lane
- * @told_want: @held, as our last grant says it; @their_want: what the peer's says
- * @granted: rCxts here that the peer's lanes have, @given of them
- * @refused: the tid up to which each of them refuses what may come
- * @refusing: the rCxt that a WHAT_REFUSE under way was posted for, 0: none is
- * @told_segment: of our packets, as the last grant says it
- * @grant:   version of that, @grant_known: which the peer has confirmed
- * @theirs:  version of the peer's grant that we have, 0: none
- * @fences:  the peer's adapter takes fences
- * @alive:   is used
- * @silent:  since when an answer is owed, NEVER: none is
- * @ping:    when to probe a path that is dead, or that has only the stream to tell from
- * @next:    when the first lane is due
+ * struct msg_route - a path from a local port to a channel of the peer
+ * @number:  number of the path, the same at the peer; @slot: index in nhcadv_msg_ep.routes
+ * @dest:    channel of the peer, at @gid; @self: local channel, for probes of reads
+ * @segment: maximum payload of a packet of a transfer that the peer reported, in bytes
+ * @free:    idle lanes, the longest idle one first; @busy: the other lanes
+ * @want:    number of lanes to use; @held: no lane from this index on has a local rCxt
+ * @busy_lanes, @most_busy: number of lanes with a transfer, and its maximum since @look was set
+ * @look:    time to release lanes that were not used
+ * @more:    time to try again to acquire rCxts, after the pool had none
+ * @hungry:  a transfer could have started with one more lane
+ * @told_want: @held in our last grant; @their_want: the same in that of the peer
+ * @granted: local rCxts that the lanes of the peer use, @given of them
+ * @refused: for each of them, the tid up to which it refuses packets
+ * @refusing: for each of them, the rCxt of an outstanding WHAT_REFUSE, 0: none
+ * @told_segment: maximum payload of a packet in our last grant
+ * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
+ * @theirs:  version of the last grant of the peer, 0: none
+ * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
+ * @fences:  the device of the peer supports fences
+ * @silent:  time since when an answer is outstanding, NEVER: none is
+ * @ping:    time to probe a dead route, or one whose stream is not acknowledged
+ * @next:    time of the first timer of its lanes
  */
 struct msg_route {
 	struct msg_peer *peer;
@@ -225,10 +225,11 @@ struct msg_route {
 };
 
 /* ---- the stream ---- */
-
 /**
  * struct msg_out - a send, or the notice of a write
- * @op: the write, or NULL
+ * @op: the write; NULL: it is a send
+ * @arg, @pvo: notice: length of the write in bytes, and its remote PVO
+ * @route: the last route; @tries: number of retransmissions, at most MOST_TRIES
  */
 struct msg_out {
 	struct list_node node;
@@ -247,8 +248,8 @@ struct msg_out {
 };
 
 /**
- * struct msg_in - a send or a notice that has come; the program sees @data
- * @from, @session: the peer, and our session with it
+ * struct msg_in - a received send, or a notice if @written; the program gets a pointer to @data
+ * @from, @session: id of the peer, and our session with it
  */
 struct msg_in {
 	uint64_t from;
@@ -262,20 +263,20 @@ struct msg_in {
 };
 
 /**
- * struct msg_stream - packets in order, both directions
+ * struct msg_stream - sends and notices in sequence, both directions
  * @waiting:  not sent yet
- * @under_way: sent, not confirmed
- * @queued:   sends in both
- * @next:     number of the next one to send
- * @acked, @limit: the peer has what is before @acked, and takes sends up to before @limit
- * @expected: number of the next one to come
- * @early:    those that came before their turn, by number; also the next one, if @held is at its limit
- * @num_early: sends in @early
- * @held:     sends that the program has, or could have
- * @told_room: how many sends the peer was told that we take
- * @ack_due:  something has come since the last acknowledgement
- * @time:     until the peer's program has it: that may be busy
- * @due:      of the first
+ * @under_way: sent, not acknowledged
+ * @queued:   number of sends in both lists
+ * @next:     next sequence number to send
+ * @acked, @limit: the peer has everything before @acked, and accepts numbers before @limit
+ * @expected: next sequence number to receive
+ * @early:    received out of order, by number; also number @expected, if @held is at its limit
+ * @num_early: number of sends in @early
+ * @held:     sends that were completed to the program and are not released
+ * @told_room: number of sends that the last header said we accept
+ * @ack_due:  an acknowledgment has to be sent
+ * @time:     round trip times, which include the delay until the program of the peer polls
+ * @due:      time of the first retransmission
  */
 struct msg_stream {
 	struct list_head waiting;
@@ -295,19 +296,19 @@ struct msg_stream {
 };
 
 /* ---- peers, endpoints ---- */
-
 /**
  * struct msg_peer - a peer, from connect to disconnect
- * @node, @bucket: in msg_ep.peers, and by @id in msg_ep.buckets
- * @session:   a random number for this connection; the peer's packets have to name it
- * @theirs:    the peer's, 0: not known
- * @confirmed: the peer has named our session, so that @theirs is that of its present connection
- * @turn, @packet_turn: the route that is next, for a transfer and for a packet
- * @todo:      messages of which something can be begun; @going: those that wait for it to end
- * @due:       when its timers have to run; @heap: its place in msg_ep.heap
- * @work:      in msg_ep.ready, if @ready, or in msg_ep.starved, if @starved
- * @ready:     something has changed: its timers have to run, and it may send
- * @starved:   it would send, but no port has a free slot
+ * @node, @bucket: in nhcadv_msg_ep.peers, and by @id in nhcadv_msg_ep.buckets
+ * @work:      in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
+ * @due:       time of its next timer; @heap: index in nhcadv_msg_ep.heap
+ * @ready:     its state has changed: the next pass serves it
+ * @starved:   it has transfers to send, but no port has a free slot
+ * @confirmed: the peer has named our session, so @theirs belongs to its current connection
+ * @session:   random number of this connection, which packets of the peer have to name
+ * @theirs:    session of the peer, 0: not known
+ * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
+ * @todo:      operations with bytes that no lane has taken; @going: the other operations
+ * @reachable: the last such completion was not NHCADV_MSG_UNREACHABLE
  */
 struct msg_peer {
 	struct list_node node;
@@ -347,17 +348,21 @@ struct nhcadv_msg_peer {
 
 /**
  * struct nhcadv_msg_ep - an endpoint
- * @now:      of the pass that runs
- * @peers, @buckets: all peers, and by id
+ * @lock:     protects all members, and all peers
+ * @now:      time of the current pass
+ * @dead:     nhcadv_msg_ep_attr.dead_ms in nanoseconds
+ * @peers, @buckets: all peers, and a hash table of them by id
  * @ready:    peers that the next pass serves
- * @starved:  peers that have not had their turn at the send FIFOs, the next one first
- * @heap:     all peers, by when they are due: the first is due first
- * @short_until: a device had no rCxt for a new peer: until then others take no more of them
- * @sleepers: threads in nhcadv_msg_wait() that sleep; @armed: nhcadv_msg_arm() was called
- * @wake:     an eventfd that is readable (@woken) while there is something for them to do
- * @timer, @timer_at: a timerfd, and what it is set to
- * @done:     a ring of completions, of @done_room entries
- * @done_promised: messages that will have a place in it
+ * @starved:  peers that wait for free slots of send FIFOs, in the order of service
+ * @heap:     binary heap of all peers by msg_peer.due; the first entry has the earliest time
+ * @nonce:    number of the last probe
+ * @short_until: until this time peers acquire no rCxts beyond the first few, because a device had
+ *            none for a new peer
+ * @sleepers: threads that sleep in nhcadv_msg_wait(); @armed: nhcadv_msg_arm() was called
+ * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
+ * @timer, @timer_at: a timerfd, and the time that it is set to
+ * @done:     ring of completions, of @done_room entries
+ * @done_promised: entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
@@ -398,7 +403,7 @@ struct nhcadv_msg_ep {
 	uint32_t done_promised;
 };
 
-/* ---- wr_id and cookie: which lane of which route ---- */
+/* ---- wr_id and cookie: number (32 bits), slot of the route (16), what (4), lane (12) ---- */
 
 enum msg_what { WHAT_TRANSFER, WHAT_AGAIN, WHAT_PROBE, WHAT_CANCEL, WHAT_REFUSE, WHAT_PACKET,
 		WHAT_PING, WHAT_SOURCE, WHAT_FENCE };
@@ -429,9 +434,9 @@ static inline uint32_t msg_name_number(uint64_t name)
 	return name >> 32;
 }
 
-/* ---- what goes over the wire ---- */
+/* ---- contents of packets and addresses, in host byte order ---- */
 
-/* of an endpoint, as the program carries it to its peers */
+/* One path of the address of an endpoint */
 struct msg_address_path {
 	union ibv_gid gid;
 	uint64_t key;
@@ -446,7 +451,7 @@ struct msg_address {
 	struct msg_address_path paths[NHCADV_MSG_MAX_PATHS];
 };
 
-/* a channel, those of its rCxts that are the peer's to use, and how many of the peer's it wants */
+/* A channel, its rCxts that the lanes of the peer may use, and how many of the peer it wants */
 struct msg_grant {
 	struct msg_address_path at;
 	uint32_t version;
@@ -456,7 +461,7 @@ struct msg_grant {
 	uint64_t rcxts[MSG_MAX_LANES];
 };
 
-/* to refuse what may come for an rCxt up to a tid; UINT32_MAX: and to grant another one */
+/* Request to refuse packets to an rCxt up to a tid; UINT32_MAX: also to grant another rCxt */
 struct msg_fence {
 	uint32_t lane;
 	uint32_t tid;
@@ -464,77 +469,76 @@ struct msg_fence {
 };
 
 /* ---- msg_ep.c ---- */
-
-/* A place for one more completion; ENOMEM */
+/** msg_promise - reserve an entry for one completion; Return: 0 or ENOMEM */
 int msg_promise(struct nhcadv_msg_ep *ep);
-/* @data: NULL, or of a struct msg_in */
+/** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
 
-/* All functions of the API hold the lock; whoever sleeps is told at unlock what there is to do. */
+/** msg_ep_lock - take the lock; Context: the caller does not hold it */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
+/** msg_ep_unlock - wake sleeping threads that have something to do, and release the lock */
 void msg_ep_unlock(struct nhcadv_msg_ep *ep);
 
 /* ---- msg_sched.c ---- */
-
-/* Into the endpoint's table, and the heap.  Return: 0 or ENOMEM. */
+/** msg_peer_add - add a peer to the lists and the heap; Return: 0 or ENOMEM */
 int msg_peer_add(struct nhcadv_msg_ep *ep, struct msg_peer *peer);
+/** msg_peer_remove - reverse of msg_peer_add() */
 void msg_peer_remove(struct msg_peer *peer);
+/** msg_peer_find - look up a peer by id; Return: the peer or NULL */
 struct msg_peer *msg_peer_find(struct nhcadv_msg_ep *ep, uint64_t id);
-/* Something has changed for the peer: the next pass serves it. */
+/** msg_peer_ready - let the next pass serve the peer, because its state has changed */
 void msg_peer_ready(struct msg_peer *peer);
-/* Serves all peers that are ready or due. */
+/** msg_serve - serve all peers that are ready or whose timers have expired */
 void msg_serve(struct nhcadv_msg_ep *ep);
-/* Return: when the first peer is due; now, if one is ready. */
+/** msg_next_due - Return: time of the first timer of all peers; now, if a peer is ready */
 uint64_t msg_next_due(const struct nhcadv_msg_ep *ep);
 
 /* ---- msg_peer.c ---- */
-
-/* Bytes in a packet of a transfer, as both sides can take them */
+/* Maximum payload of a packet of a transfer that both ends can send and receive, in bytes */
 static inline uint32_t msg_route_segment(const struct msg_route *route)
 {
 	return route->segment < route->port->info.segment ? route->segment :
 	       route->port->info.segment;
 }
 
-/* Something that only the route can have brought has come. */
+/** msg_route_heard - report a packet that proves that the route is alive */
 void msg_route_heard(struct msg_route *route);
-/* Something was sent that the peer's adapter answers. */
+/** msg_route_asked - report that a packet was sent that the kernel of the peer answers */
 void msg_route_asked(struct msg_route *route);
-/* The stream waits: is it the path, or the program? */
+/** msg_route_doubt - probe the route, because its packets of the stream are not acknowledged */
 void msg_route_doubt(struct msg_route *route);
-/*
- * Asks the peer's adapter to refuse what may come of the lane's write, over this route, or over another
- * one if this one is dead.
- */
+/** msg_route_fence - fence the write of a lane, if the route is dead also over a living route */
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
-/* Packets to the peer's library: over which route?  NULL: none can */
+/** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* Both channels are there, and their rCxts known. */
+/* True if both channels exist and the peer has granted rCxts */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
 	return route->port->open && route->recoveries == route->port->recoveries &&
 	       route->theirs && route->dest.ah && route->self.ah;
 }
 
-/* Everything that is due; returns when something will be */
+/** msg_peer_timers - run all expired timers of a peer; Return: time of the next timer */
 uint64_t msg_peer_timers(struct msg_peer *peer);
+/** msg_peer_lost_port - report that the channel of a port was closed, and its rCxts with it */
 void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port);
+/** msg_peer_new - create a peer; Return: the peer, or NULL with errno */
 struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
 			      void *context);
-/* What the program says of the peer's channels */
+/** msg_peer_move - use the channels of a new address of the peer */
 void msg_peer_move(struct msg_peer *peer, const struct msg_address *address);
 void msg_peer_free(struct msg_peer *peer);
-/* Completions that it would still have */
+/** msg_peer_promised - Return: number of completions that are reserved for the peer */
 uint32_t msg_peer_promised(const struct msg_peer *peer);
 
 enum msg_session {
-	MSG_SESSION_OLD,	/* of an earlier connection: the packet does not count */
-	MSG_SESSION_HELLO,	/* of a peer that does not know our session yet, or of an old one */
-	MSG_SESSION_OURS,	/* of this connection */
+	MSG_SESSION_OLD,	/* an earlier connection: the packet is ignored */
+	MSG_SESSION_HELLO,	/* a grant that does not name our session */
+	MSG_SESSION_OURS,	/* this connection */
 };
 
-/* Of which connection is the packet?  @grant: it is one */
+/** msg_session_came - Return: the connection of a packet; @grant: the packet is a grant */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant);
 static inline bool msg_any_alive(const struct msg_peer *peer)
 {
@@ -547,137 +551,151 @@ static inline bool msg_any_alive(const struct msg_peer *peer)
 }
 
 /* ---- msg_grant.c ---- */
-
-/* A route has the first few rCxts of its port's channel, for lanes and for the peer: 0, or an errno */
 void msg_rcxts_init(struct msg_route *route);
+/** msg_rcxts_acquire - acquire the first rCxts of a new channel, for both sides; Return: errno */
 int msg_rcxts_acquire(struct msg_route *route);
-/* The channel is no more; and: the route is no more. */
+/** msg_rcxts_lost - forget the rCxts of a channel that was closed */
 void msg_rcxts_lost(struct msg_route *route);
+/** msg_rcxts_release - release all rCxts of a route */
 void msg_rcxts_release(struct msg_route *route);
-/* A device has none left: call back what peers have beyond the first few.  False: it was just done. */
+/** msg_rcxts_short - take back rCxts beyond the first few; Return: false: it was just done */
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
-/* Address handles, as far as there is a way; and: the peer's channel is there now. */
+/** msg_route_find_way - create the address handles; Return: false if the address is unreachable */
 bool msg_route_find_way(struct msg_route *route);
+/** msg_route_move - use another channel of the peer */
 void msg_route_move(struct msg_route *route, const struct msg_address_path *at);
-/* Send the grant, until it is confirmed. */
+/** msg_grant_soon - send the grant in the next pass, and repeat it until the peer confirms it */
 void msg_grant_soon(struct msg_route *route);
+/** msg_grant_timer - run the timer of rCxts and grants; Return: time of the next run */
 uint64_t msg_grant_timer(struct msg_route *route);
-/* Where a peer that does not know our session is to be answered; its rCxts are not used. */
+/** msg_hello_came - answer a grant that does not name our session; do not use its rCxts */
 void msg_hello_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_grant_came(struct msg_route *route, const struct msg_grant *grant);
 void msg_fence_came(struct msg_route *route, const struct msg_fence *fence);
-/* An rCxt here refuses what may come up to @tid. */
+/** msg_route_refused - report that a granted rCxt now refuses packets up to @tid */
 void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid);
 
 /* ---- msg_lane.c ---- */
-
 void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t index);
-/* The route's lanes have to be looked at @when, at the latest. */
+/** msg_lane_wake - let the timers of the lanes of a route run at @when at the latest */
 void msg_lane_wake(struct msg_route *route, uint64_t when);
+/** msg_lane_set_due - set the timer of a lane */
 void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when);
-/* Bytes of the lane that are thought to be under way */
+/** msg_lane_set_inflight - set the bytes in flight of a lane, and update the sum of its route */
 void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes);
-/* To be used again when no work request of it is left, if it has its rCxts and is wanted */
+/** msg_lane_settle - list an unused lane as free, if it is wanted and has both rCxts */
 void msg_lane_settle(struct msg_route *route, struct msg_lane *lane);
-/* Its part in its message has ended, one way or the other; and: its bytes are in place. */
+/** msg_lane_leave - detach a lane from its operation */
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane);
+/** msg_lane_done - report that the bytes of the transfer are in place, and detach the lane */
 void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
 uint32_t msg_lane_packets(const struct msg_lane *lane);
 struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
 					 const struct msg_lane *lane);
-/* Nothing of it lands any more: what has not landed is for other lanes. */
+/** msg_lane_requeue - queue the bytes that are not in place for other lanes; no more can land */
 void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
-/* Post the transfer, with a new tid; and the same once more. */
+/** msg_lane_begin - post the transfer with a new tid */
 void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
+/** msg_lane_redrive - post the whole transfer again with a higher tid */
 void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane);
-/* The peer is to refuse what may come of a write; a read is to be cancelled here; or whichever it is. */
+/** msg_lane_fence - abandon a write: ask the peer to refuse late packets */
 void msg_lane_fence(struct msg_route *route, struct msg_lane *lane);
+/** msg_lane_cancel - abandon a read: cancel it here */
 void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane);
-/* a write is over, at the peer: the lane leaves its message when packets are */
+/** msg_lane_release - cancel here a write that is over at the peer; see LANE_RELEASE */
 void msg_lane_release(struct msg_route *route, struct msg_lane *lane);
+/** msg_lane_give_up - abandon the transfer: msg_lane_fence() or msg_lane_cancel() */
 void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane);
-/* Nothing of it has left: it is for other lanes, a bit later. */
+/** msg_lane_unsent - requeue a transfer after a delay, because no packet of it was sent */
 void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);
 
 /* ---- msg_transfer.c ---- */
-
 enum msg_pumped {
-	MSG_PUMP_DONE,		/* nothing more can be begun until something changes for the peer */
-	MSG_PUMP_TURN,		/* others have their turn */
-	MSG_PUMP_STARVED,	/* no port has room */
+	MSG_PUMP_DONE,		/* no transfer can start until the state of the peer changes */
+	MSG_PUMP_TURN,		/* the peer has used its turn */
+	MSG_PUMP_STARVED,	/* no port has a free slot */
 };
 
-/* Give transfers to lanes as far as there is room, a few at most. */
+/** msg_pump - start up to PEER_TURN transfers of a peer */
 enum msg_pumped msg_pump(struct msg_peer *peer);
-/* @status: as in struct port_event */
+/** msg_lane_posted - report a completed work request; @status: as in struct port_event */
 void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr_id, int status);
+/** msg_lane_complete - report a completed transfer */
 void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid, bool read);
+/** msg_lane_status - handle the answer to a probe */
 void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 		     const struct nhcadv_frame *frame);
-/* The peer's adapter has answered a fence. */
+/** msg_lane_fence_status - handle the answer of the kernel of the peer to a fence */
 void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 			   const struct nhcadv_frame *frame);
-/* The peer has refused what may come up to @tid. */
+/** msg_lane_fenced - report that the peer refuses packets up to @tid */
 void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid);
-/* The path is dead: what it had goes elsewhere. */
+/** msg_lanes_redrive - abandon all transfers of a dead route, so that other routes take them */
 void msg_lanes_redrive(struct msg_route *route);
-/* The channel here is no more, and its rCxts with it. */
+/** msg_lane_lost - report that the local channel was closed, and its rCxts with it */
 void msg_lane_lost(struct msg_route *route, struct msg_lane *lane);
-/* The peer's rCxt is another one, and the old one is no more. */
+/** msg_lane_new_remote - use another rCxt of the peer; the old one was released */
 void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_t rcxt);
+/** msg_lane_timers - run expired timers of lanes; Return: time of the next timer */
 uint64_t msg_lane_timers(struct msg_route *route);
+/** msg_op_cancel - cancel an operation; Return: 0, or EALREADY if its notice is in the stream */
 int msg_op_cancel(struct msg_op *op);
 
 /* ---- msg_op.c ---- */
-
-/* Is there something that no lane has taken? */
+/** msg_op_has_work - Return: true if a lane can take bytes of the operation */
 bool msg_op_has_work(const struct msg_op *op);
-/* Into the list where it belongs */
+/** msg_op_sort - move the operation to msg_peer.todo or msg_peer.going */
 void msg_op_sort(struct msg_op *op);
-/* A lane has left it, or it was cancelled: is that all?  Then it is gone. */
+/** msg_op_check - finish the operation, or send its notice, if no lane is left or needed */
 void msg_op_check(struct msg_op *op);
-/* Lanes take no more of it. */
+/** msg_op_fail - let lanes take no more bytes; @status: errno of its completion */
 void msg_op_fail(struct msg_op *op, int status);
-/* These bytes are to be moved after all.  False: no memory. */
+/** msg_op_again - queue bytes to transfer again; Return: false if there is no memory */
 bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length);
-/* The next bytes to move, at most @most */
+/** msg_op_take - take the next bytes to transfer, at most @most; Return: their number */
 uint32_t msg_op_take(struct msg_op *op, uint32_t most, uint64_t *offset);
+/** msg_op_finish - complete the operation, and free it */
 void msg_op_finish(struct msg_op *op);
 void msg_op_free(struct msg_op *op);
 
 /* ---- msg_stream.c ---- */
-
 void msg_stream_init(struct msg_stream *stream);
 void msg_stream_fini(struct msg_stream *stream);
+/** msg_stream_send - queue a copy of a send; Return: 0, EAGAIN (the queue is full) or ENOMEM */
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
+/** msg_stream_notify - queue the notice of a write */
 void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
+/** msg_stream_cancel - cancel waiting sends; Return: 0, ENOENT, or EALREADY (it was sent) */
 int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
-/* @what: all but data of what has come */
+/** msg_stream_came - receive number @seq of the stream; @what: its members except the data */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
 		     const void *data);
+/** msg_stream_acked - handle the acknowledgment in a header; see struct wire_header */
 void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64_t sack);
-/* A send of ours is given back by the program. */
+/** msg_stream_released - report that the program has released a received send */
 void msg_stream_released(struct msg_peer *peer);
-/* What the header says of the other direction; see struct wire_header */
+/* Values of wire_header.room and wire_header.sack */
 uint32_t msg_stream_room(struct msg_peer *peer);
 uint64_t msg_stream_sack(const struct msg_stream *stream);
+/** msg_stream_timers - send and retransmit; Return: time of the next retransmission */
 uint64_t msg_stream_timers(struct msg_peer *peer);
 
 /* ---- msg_wire.c ---- */
-
-/* All of them: false if there was no room. */
+/* Each msg_send_*() posts one packet.  Return: false if no route or no port has a free slot. */
 bool msg_send_data(struct msg_route *route, const struct msg_out *out);
 bool msg_send_ack(struct msg_peer *peer);
 bool msg_send_grant(struct msg_route *route);
 bool msg_send_granted(struct msg_route *route);
 bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32_t tid);
 bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
+/** msg_frame_came - check and handle a packet of a library */
 void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame);
 
+/** msg_address_pack - encode an address; Return: 0, or ENOSPC if @size is too small */
 int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size);
-/* Return: 0, EINVAL, or EPROTONOSUPPORT: of a library that speaks another version. */
+/** msg_address_unpack - decode; Return: 0, EINVAL, EPROTONOSUPPORT (another protocol version) */
 int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size);
-/* May a peer be reached there? */
+/** msg_path_ok - Return: true if the GID, QP number and segment are valid */
 bool msg_path_ok(const struct msg_address_path *path);
 
 #endif /* NHCA_MSG_H */

@@ -451,8 +451,8 @@ static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv
 }
 
 /*
- * Write.  The work request is done when its last packet has been sent.  With
- * NHCADV_NOTIFY_INITIATOR, packets refer to the memory, which must not change before NHCADV_WC_WRITE.
+ * Write.  The work request is done when its last packet has been sent.  If NHCADV_NOTIFY_INITIATOR
+ * is set, packets refer to the memory, so it must not change before NHCADV_WC_WRITE.
  */
 static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   const struct nhcadv_transfer *transfer)
