@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs, their memory, and whether a PVO opens it.
+ * Jobs, their memory, and the check of a PVO.
  *
- * Regions are in a table by what their PVO has in front of the offset: key and table number
- * (22 bits), so that no two regions of jobs have the same name at a time.
+ * The table of regions is indexed by the upper 22 bits of the PVO: key and table number.  So no two
+ * regions of jobs have the same name at a time.
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 #include "live.h"
 #include "map.h"
 
-/* jobs, their users, and the last handle of a region */
+/* protects the jobs, their users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
 
@@ -69,7 +69,7 @@ struct nhca_job *nhca_job_get(struct net *net, u32 id)
 	return job;
 }
 
-/* one more user of a job that the caller uses, and so may */
+/* Count another user of a job that the caller already uses.  Its uid was checked before. */
 static void job_share(struct nhca_job *job)
 {
 	mutex_lock(&job_lock);
@@ -95,8 +95,8 @@ void nhca_job_put(struct nhca_job *job)
 /* ---- regions ---- */
 
 /*
- * Give it a name that no other region of a job has.  Before its entries are set: they have
- * the key in them.  It opens nothing before mem_show().
+ * Give the region a name that no other region of a job has.  This is done before its entries are
+ * set, because they contain the key.  The name gives no access before mem_show().
  */
 static int mem_name(struct nhca_job_mem *mem, u64 offset)
 {
@@ -105,7 +105,7 @@ static int mem_name(struct nhca_job_mem *mem, u64 offset)
 
 	for (tries = 0; tries < NHCA_TCE_KEYS; tries++) {
 		mem->pvo = nhca_range_pvo(&mem->tces) + offset;
-		/* reserved: found to be taken by this function, and by nobody else */
+		/* a reserved slot: xa_insert() finds it taken, but xa_load() finds nothing in it */
 		err = xa_insert(&job_mems, nhca_pvo_name(mem->pvo), NULL, GFP_KERNEL_ACCOUNT);
 		if (err != -EBUSY)
 			return err;
@@ -114,7 +114,7 @@ static int mem_name(struct nhca_job_mem *mem, u64 offset)
 	return -ENOSPC;
 }
 
-/* Only rights that job memory has; and who lets peers write writes (IBTA 10.6.3.1). */
+/* Accept only rights that job memory has.  Remote write requires local write (IBTA 10.6.3.1). */
 static bool rights_ok(int access)
 {
 	if (access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE))
@@ -122,7 +122,7 @@ static bool rights_ok(int access)
 	return !(access & IB_ACCESS_REMOTE_WRITE) || access & IB_ACCESS_LOCAL_WRITE;
 }
 
-/* A region of @job's with a range for its bytes, that nobody finds. */
+/* Allocate a region of @job with a range for its bytes.  Lookups do not find it yet. */
 static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u64 offset,
 				    u64 length, int access)
 {
@@ -153,14 +153,14 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Nobody finds it any more: wait for those who have, and give everything back. */
+/* Free a region that lookups do not find any more, after the live sections that had found it. */
 static void mem_free(struct nhca_job_mem *mem)
 {
 	unsigned long dying = 0;
 
 	nhca_live_wait();
 	if (READ_ONCE(mem->zcopied))
-		/* channels of every device may have sent of it */
+		/* channels of every device may have sent pages of it */
 		nhca_zcopy_wait(NULL, &dying);
 	nhca_range_free(&mem->tces);
 	ib_umem_release(mem->umem);
@@ -170,7 +170,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	kfree(mem);
 }
 
-/* The region is complete: PVOs may find it.  The place in the table is reserved. */
+/* Let lookups find the region, which is complete.  Its slot in the table was reserved before. */
 static void mem_show(struct nhca_job_mem *mem)
 {
 	xa_store(&job_mems, nhca_pvo_name(mem->pvo), mem, GFP_KERNEL);
@@ -215,7 +215,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 		ib_umem_release(umem);
 		return mem;
 	}
-	/* releasing the pages looks at the device, which may have been unregistered by then */
+	/* ib_umem_release() uses the device, which may be unregistered by then */
 	get_device(&dev->ibdev.dev);
 	mem->dev = dev;
 	mem->umem = umem;
@@ -245,7 +245,10 @@ void nhca_job_mem_put(struct nhca_job_mem *mem)
 {
 	bool last;
 
-	/* against nhca_job_mem_open(), which finds it until it is out of the table */
+	/*
+	 * The lock excludes nhca_job_mem_open(), which finds the region until it is out of the
+	 * table.
+	 */
 	mutex_lock(&job_lock);
 	last = refcount_dec_and_test(&mem->ref);
 	if (last)
@@ -255,7 +258,7 @@ void nhca_job_mem_put(struct nhca_job_mem *mem)
 		mem_free(mem);
 }
 
-/* ---- what packets ask ---- */
+/* ---- the check for packets ---- */
 
 enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 len, int access,
 				     struct nhca_job_mem **found)
@@ -272,7 +275,7 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 		return NHCA_PVO_KEY;
 	if (mem->job != job)
 		return NHCA_PVO_JOB;
-	/* key and table are the same, so that this is a difference of places */
+	/* key and table are equal, so the difference is an offset in bytes */
 	off = pvo - mem->pvo;
 	if (pvo < mem->pvo || off >= mem->length || len > mem->length - off)
 		return NHCA_PVO_RANGE;

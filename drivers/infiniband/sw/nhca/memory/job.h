@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Jobs and their memory: what rCxt datagrams read and write (reference: protection model,
+ * Jobs and their memory, which channel packets read and write (reference: protection model,
  * node-global TCE tables).
  *
- * Memory is registered to a job, once a host, and named by PVO.  Every device of the host reaches
- * it through the same tables, for every channel of that job, and for none of another.  A packet's
- * PVO is looked at for that packet alone: nothing is held from one packet to the next, so closing
- * a region is taking it out of the table and waiting for the live sections of the moment.
+ * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
+ * reaches it through the same tables, for every channel of that job and for no other.  A channel
+ * checks the PVO of each packet separately and keeps no hold between packets.  So the code that
+ * closes a region removes it from the table and waits for the live sections that exist then.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
@@ -23,15 +23,15 @@ struct nhca_dev;
 
 /**
  * struct nhca_job - a job on this host
- * @list:  in the table of jobs, under its lock
- * @users: channels and regions; under the same lock
- * @net_cookie: of the namespace of their devices' netdevs, which is not held: it may go, and
- *         takes its devices along
- * @id:    as in packets; never 0
- * @uid:   the user who has it, as the kernel counts users: a user namespace's root is not the
- *         host's
+ * @list:       entry in the table of jobs; job_lock of memory/job.c
+ * @users:      number of channels and regions that use the job; same lock
+ * @net_cookie: identifies the network namespace of the devices' netdevs.  The job holds no
+ *              reference on the namespace: if it goes, its devices go as well.
+ * @id:         the job number in packets; never 0
+ * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
+ *              the host
  *
- * Constant but for @list and @users while somebody uses it.
+ * While the job is in use, all members except @list and @users are constant.
  */
 struct nhca_job {
 	struct list_head list;
@@ -42,34 +42,38 @@ struct nhca_job {
 };
 
 /**
- * nhca_job_get - use a job: for a channel, or for memory
- * @net: namespace of the device's netdev: what can meet on a wire
- * @id:  not 0
+ * nhca_job_get - use a job for a channel or for memory
+ * @net: namespace of the device's netdev; only devices of one namespace share a job
+ * @id:  the job number, not 0
  *
- * The id belongs to the user who uses it first, until nobody uses it any more.  There is no
- * capability that opens somebody else's job: who may configure the network may not read what
- * others have registered.
- * Context: process, sleeps; the effective user of the caller counts.
- * Return: the job: end with nhca_job_put().  ERR_PTR: -EINVAL (id 0), -EPERM (another user's),
- * -ENOMEM.
+ * A job number belongs to the first user of it until all its users have released it.  No capability
+ * gives access to the job of another user: a program that may configure the network must not read
+ * memory that others have registered.
+ * Context: process, sleeps.  The effective uid of the caller counts.
+ * Return: the job, for nhca_job_put(); ERR_PTR: -EINVAL (@id is 0), -EPERM (the job of another
+ * user), -ENOMEM.
  */
 struct nhca_job *nhca_job_get(struct net *net, u32 id);
 
-/* Use it no longer; NULL is fine.  Context: process, sleeps. */
+/**
+ * nhca_job_put - release a job
+ * @job: the job or NULL
+ * Context: process, sleeps.
+ */
 void nhca_job_put(struct nhca_job *job);
 
 /**
  * struct nhca_job_mem - a region of job memory
- * @job:    whose; used
- * @ref:    handles on it (open file descriptors, over one device or several)
- * @pvo:    of its first byte
- * @length: bytes; what is before and behind them in the same pages is not reached
- * @access: IB_ACCESS_LOCAL_WRITE (the job's own reads go there), _REMOTE_READ, _REMOTE_WRITE;
- *          the job's own writes may always come from there
- * @zcopied:   pages of it have gone to the network stack by reference (net/zcopy.h)
- * @tces:   its range; owned
- * @umem:   pins user pages; owned; NULL: the caller of nhca_job_mem_pages() holds the pages
- * @dev:    that @umem was pinned through; kept in memory, not in use
+ * @job:     its job; counted
+ * @ref:     number of handles (open file descriptors, on one device or several)
+ * @pvo:     PVO of the first byte
+ * @length:  bytes; other bytes of the same pages cannot be accessed
+ * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
+ *           _REMOTE_WRITE; WRITEs of the job may always send from here
+ * @zcopied: packets have referred to its pages (net/zcopy.h)
+ * @tces:    its range; owned
+ * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
+ * @dev:     device through which @umem was pinned; its memory is kept, but it may be unregistered
  */
 struct nhca_job_mem {
 	struct nhca_job *job;
@@ -85,48 +89,61 @@ struct nhca_job_mem {
 
 /**
  * nhca_job_mem_user - register memory of the calling process
- * @job:    the region uses it from now on, too
- * @access: of struct nhca_job_mem; _REMOTE_WRITE wants _LOCAL_WRITE, too
+ * @dev:    the device
+ * @job:    the job; the region takes its own count of it
+ * @start:  first address
+ * @length: bytes, at least 1
+ * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region with one handle, open; ERR_PTR: -EINVAL (length 0, wraps, other rights), as
- * ib_umem_get() and nhca_range_alloc().
+ * Return: the region, with one handle and open; ERR_PTR: -EINVAL (length 0, wraps, other rights),
+ * or as ib_umem_get() and nhca_range_alloc().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
 
 /**
- * nhca_job_mem_pages - register pages of the kernel's
- * @offset: of the region's first byte in the first page
- * @length: bytes, inside the pages
- * Context: process, sleeps.  Return: as nhca_job_mem_user().
+ * nhca_job_mem_pages - register pages of the kernel
+ * @job:    the job; the region takes its own count of it
+ * @pages:  the pages; the caller keeps them until the region is gone
+ * @npages: number of pages
+ * @offset: offset of the region's first byte in the first page
+ * @length: bytes, inside the pages, at least 1
+ * @access: as for nhca_job_mem_user()
+ * Context: process, sleeps.
+ * Return: as nhca_job_mem_user().
  */
 struct nhca_job_mem *nhca_job_mem_pages(struct nhca_job *job, struct page **pages, u64 npages,
 					u32 offset, u64 length, int access);
 
 /**
- * nhca_job_mem_open - another handle on a region, so that it outlives the device over which
- * it was registered
- * @job: must be the region's
- * @pvo: of its first byte
- * Context: process, sleeps.  Return: the region; ERR_PTR: -ENOENT.
+ * nhca_job_mem_open - get another handle of a region, so that it outlives the device on which it
+ * was registered
+ * @job: must be the region's job
+ * @pvo: PVO of its first byte
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -ENOENT.
  */
 struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
 
 /**
- * nhca_job_mem_put - give a handle back.  With the last one the promise: when this returns no
- * byte moves to or from the region any more, on any CPU, through any device, and the stack has
- * given its pages back (within the limits that nhca_zcopy_wait() names).
+ * nhca_job_mem_put - release a handle of a region
+ * @mem: the region
+ *
+ * The last handle closes the region.  On return no byte moves to or from it any more, on any CPU,
+ * through any device.  No packet refers to its pages either, within the limits of
+ * nhca_zcopy_wait().
  * Context: process, sleeps.
  */
 void nhca_job_mem_put(struct nhca_job_mem *mem);
 
 /**
- * enum nhca_pvo_verdict - what is wrong with a PVO
- * @NHCA_PVO_KEY:    no region of any job has this key in this table
- * @NHCA_PVO_JOB:    it is another job's
- * @NHCA_PVO_RANGE:  not all bytes lie in the region
- * @NHCA_PVO_ACCESS: it grants less
- * @NHCA_PVO_PAGE:   there is no page; the region is being closed
+ * enum nhca_pvo_verdict - result of the check of a PVO
+ * @NHCA_PVO_OK: the access is granted
+ * @NHCA_PVO_KEY: no region of any job has this key and table
+ * @NHCA_PVO_JOB: the region belongs to another job
+ * @NHCA_PVO_RANGE: some bytes are outside the region
+ * @NHCA_PVO_ACCESS: the region does not grant the right
+ * @NHCA_PVO_PAGE: a page is missing, because the region is being closed
  */
 enum nhca_pvo_verdict {
 	NHCA_PVO_OK = 0,
@@ -138,19 +155,25 @@ enum nhca_pvo_verdict {
 };
 
 /**
- * nhca_pvo_check - may a channel of @job move these bytes?
- * @len: of one packet; 0: nothing is looked at and @mem is NULL
- * @access: 0: the job reads them itself; IB_ACCESS_LOCAL_WRITE: it writes them; a remote right:
- *       its peer does
- * @mem: the region, good until the end of the live section
+ * nhca_pvo_check - check that a channel may move bytes of job memory
+ * @job:    the job of the channel
+ * @pvo:    the first byte
+ * @len:    bytes of one packet; with 0 nothing is checked and @mem is NULL
+ * @access: 0: the job reads them; IB_ACCESS_LOCAL_WRITE: the job writes them; a remote right: its
+ *          peer accesses them
+ * @mem:    the region, filled in; valid until the end of the live section
  *
- * Key, table, job, range and rights of the region first, then the TCE of every page.
- * Context: live section: the one in which the bytes move.
+ * The function checks key, table, job, range and rights of the region, then the TCE of every page.
+ * Context: the live section in which the bytes move.
+ * Return: NHCA_PVO_OK, or the first check that failed.
  */
 enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 len, int access,
 				     struct nhca_job_mem **mem);
 
-/* module unload: every job and region has been given back */
+/**
+ * nhca_job_exit - check that no job and region is left when the module is unloaded
+ * Context: process.
+ */
 void nhca_job_exit(void);
 
 #endif /* NHCA_JOB_H */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Memory regions: making them, what lies behind them, and their end.
- */
+/* Memory regions: registration, translation, deregistration. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -13,12 +11,15 @@
 #include "../queue/ring.h"
 #include "odp.h"
 
-/* Regions come by the hundred thousand: next to each other they have no bytes between them. */
+/*
+ * A host may have hundreds of thousands of regions.  With a slab cache they save the bytes by which
+ * kmalloc() would round up their size.
+ */
 static struct kmem_cache *mr_cache;
 
 int nhca_mr_init(void)
 {
-	/* the core copies keys and range to user space from where they are */
+	/* the core copies keys, address and length from here to user space */
 	mr_cache = kmem_cache_create_usercopy("nhca_mr", sizeof(struct nhca_mr), 0, SLAB_ACCOUNT,
 					      offsetof(struct nhca_mr, ibmr.lkey),
 					      offsetofend(struct nhca_mr, ibmr.length) -
@@ -54,7 +55,7 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	return mr;
 }
 
-/* Nobody finds the region any more: wait until no packet carries a page of it. */
+/* Wait until no packet refers to a page of the region.  No code finds the region any more. */
 static void mr_zcopy_wait(struct nhca_mr *mr)
 {
 	nhca_zcopy_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
@@ -62,7 +63,7 @@ static void mr_zcopy_wait(struct nhca_mr *mr)
 
 void nhca_mr_free(struct nhca_mr *mr)
 {
-	/* the reference on its table entry ends here; nobody copies to or from it any more */
+	/* after this no code finds the region, and none copies to or from it */
 	nhca_mkey_del(&mr->mkey);
 	if (READ_ONCE(mr->zcopied))
 		mr_zcopy_wait(mr);
@@ -73,7 +74,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 	nhca_odp_close(mr->odp);
 	nhca_odp_put(mr->odp);
 	nhca_dmabuf_free(mr->dmabuf);
-	/* takes NULL, and marks pages dirty if they could be written */
+	/* accepts NULL, and marks writable pages dirty */
 	ib_umem_release(mr->umem);
 	kmem_cache_free(mr_cache, mr);
 }
@@ -91,7 +92,7 @@ void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length)
 	spin_unlock_bh(&mk->lock);
 }
 
-/* A range of @count entries for @mr, whose first byte is at @offset of the first. */
+/* Reserve a range of @count entries.  The region's first byte is at @offset of the first entry. */
 static int mr_range(struct nhca_mr *mr, unsigned int shift, u64 count, u64 offset)
 {
 	const struct nhca_owner owner = {
@@ -144,7 +145,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 
 	if (access & IB_ZERO_BASED)
 		iova = 0;
-	/* neither end may wrap, and nothing may be beyond what this CPU can address */
+	/* neither end may wrap, and all addresses and the length must fit this CPU */
 	if (length && (iova + length - 1 < iova || start + length - 1 < start))
 		return ERR_PTR(-EINVAL);
 	if (start != (unsigned long)start || length != (size_t)length)
@@ -155,11 +156,11 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_USER;
 	mr->zcopy_ok = true;
-	/* no bytes, no pages: the key opens nothing, and operations of no bytes ask no key */
+	/* No pages: the key grants access to nothing, and operations of no bytes need no key. */
 	if (!length)
 		goto start;
 
-	/* checks the rest of the addresses, and RLIMIT_MEMLOCK */
+	/* checks the other rules for addresses, and RLIMIT_MEMLOCK */
 	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem)) {
 		err = PTR_ERR(umem);
@@ -179,7 +180,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Its pages are pinned, all of them: perhaps it has none. */
+/* Return: true if all pages of a user region are pinned, also if it has none. */
 static bool mr_pinned(const struct nhca_mr *mr)
 {
 	return mr->umem || !mr->mkey.length;
@@ -200,13 +201,16 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 }
 
 /*
- * Under its key's lock a region with windows is found and left alone, or shut so that
- * none can be bound: IBTA 10.6.7.2.6.  The caller waits for live sections.
+ * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  The key's lock is
+ * held, so no window can be bound meanwhile.  The caller waits for live sections.
  */
 static int mr_shut(struct nhca_mr *mr)
 {
 	lockdep_assert_held(&mr->mkey.lock);
-	/* the last window has let go of the region when it is counted no more */
+	/*
+	 * The last window does not use the region any more when the count is 0; pairs with
+	 * mw_unbind().
+	 */
 	if (atomic_read_acquire(&mr->windows))
 		return -EBUSY;
 	nhca_mkey_shut(&mr->mkey);
@@ -226,8 +230,8 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 		return -EPERM;
 
 	/*
-	 * Closed in between: no packet meets the new rights with the old domain.
-	 * What comes now is refused, as on hardware.
+	 * Close the key meanwhile, so that no packet is checked with the new rights and the old
+	 * domain.  Packets that arrive now are refused, as on hardware.
 	 */
 	spin_lock_bh(&mk->lock);
 	err = mr_shut(mr);
@@ -244,7 +248,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	nhca_mkey_open(mk, mk->key);
 	spin_unlock_bh(&mk->lock);
 
-	/* what left by the old rights */
+	/* packets that were sent by the old rights */
 	if (zcopied)
 		mr_zcopy_wait(mr);
 	return 0;
@@ -254,7 +258,7 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr;
 
-	/* all of kernel memory is nothing for a process */
+	/* a process must not access all of kernel memory */
 	if (pd->uobject)
 		return ERR_PTR(-EPERM);
 
@@ -293,13 +297,13 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	int err = mr_shut_locked(mr);
 
-	/* which waits, once for all */
+	/* nhca_mr_free() waits, once for all parts */
 	if (!err)
 		nhca_mr_free(mr);
 	return err;
 }
 
-/* A kernel consumer's wrong address must cost a completion, not the host. */
+/* An invalid address of a kernel consumer must fail the work request, not crash the host. */
 static int seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
 {
 	if (unlikely(addr != (unsigned long)addr ||
@@ -310,7 +314,7 @@ static int seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
 	return 0;
 }
 
-/* the last piece that begins at or before @off; the first begins at 0 */
+/* Find the last piece that begins at or before @off.  The first piece begins at offset 0. */
 static u32 mr_piece(const struct nhca_mr *mr, u64 off)
 {
 	u32 low = 0, high = mr->npieces, mid;
@@ -336,11 +340,11 @@ static int seg_list(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg 
 	return seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
 }
 
-/* The mapping is the exporter's: its addresses are not in the kernel's map of all memory. */
+/* The exporter made the mapping, so its addresses are not in the direct map. */
 static int seg_linear(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg *seg)
 {
 	seg->addr = mr->linear + off;
-	/* segments of page size, as of any other region */
+	/* segments end at page boundaries, as those of other regions do */
 	seg->len = min_t(u64, max, PAGE_SIZE - offset_in_page(seg->addr));
 	return 0;
 }
@@ -353,6 +357,6 @@ int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct n
 		return seg_list(mr, off, max, seg);
 	if (mr->kind == NHCA_MR_LINEAR)
 		return seg_linear(mr, off, max, seg);
-	/* where the region begins is where addresses begin */
+	/* the region begins at address 0, so the offset is the kernel address */
 	return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to memory/ and its tests: what a region is.
- */
+/* Private to memory/ and its tests: the structure of a region. */
 #ifndef NHCA_MR_H
 #define NHCA_MR_H
 
@@ -14,14 +12,14 @@ struct nhca_odp;
 struct nhca_dmabuf;
 
 /**
- * enum nhca_mr_kind - where a region's bytes are
- * @NHCA_MR_TCE:  behind its range of TCEs: user memory, fast registration, device memory
- * @NHCA_MR_ALL:  all kernel memory: an address is a kernel virtual address
- * @NHCA_MR_LIST: a list of pieces of kernel memory that begin and end anywhere
- *                (IB_MR_TYPE_SG_GAPS, or pages smaller than the CPU's)
- * @NHCA_MR_ODP:  user memory that is there when it is wanted: behind ranges of TCEs that
- *                come and go (memory/odp.c)
- * @NHCA_MR_LINEAR: one range of kernel addresses: a dma-buf, as its exporter has mapped it
+ * enum nhca_mr_kind - where the bytes of a region are
+ * @NHCA_MR_TCE: in the pages of its range of TCEs: user memory, fast registration, device memory
+ * @NHCA_MR_ALL: all kernel memory: an address is a kernel virtual address
+ * @NHCA_MR_LIST: in a list of pieces of kernel memory that begin and end anywhere
+ *                (IB_MR_TYPE_SG_GAPS, or pages of another size than the CPU's)
+ * @NHCA_MR_ODP: in user memory that is faulted in on demand, with ranges of TCEs that come and go
+ *               (memory/odp.c)
+ * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
@@ -32,9 +30,9 @@ enum nhca_mr_kind {
 };
 
 /**
- * struct nhca_piece - of a NHCA_MR_LIST region
- * @off: where in the region it begins; pieces are sorted by it
- * @addr: kernel virtual address
+ * struct nhca_piece - a piece of a NHCA_MR_LIST region
+ * @off:  offset in the region at which the piece begins; the pieces are sorted by it
+ * @addr: kernel virtual address of its first byte
  */
 struct nhca_piece {
 	u64 off;
@@ -42,15 +40,20 @@ struct nhca_piece {
 };
 
 /**
- * struct nhca_next - of a fast registration: what was mapped last and is not open yet
- * @lock:   all below, and ibmr.iova and .length of the region; disables interrupts, as a consumer
- *          may map with interrupts disabled; nests inside the key's lock
- * @kind, @pvo, @tces, @pieces, @npieces: as of struct nhca_mr, which takes them over when
- *          IB_WR_REG_MR opens them, and leaves its own here; owned
- * @mapped: there is something
+ * struct nhca_next - the newest mapping of a fast-registered region, before IB_WR_REG_MR opens it
+ * @lock:    protects all below, and ibmr.iova and ibmr.length of the region.  It disables
+ *           interrupts, because a consumer may map with interrupts disabled.  It nests inside the
+ *           key's lock.
+ * @kind:    as in struct nhca_mr.  IB_WR_REG_MR exchanges this and the next four members with those
+ *           of struct nhca_mr.
+ * @pvo:     as in struct nhca_mr
+ * @tces:    as in struct nhca_mr; owned
+ * @pieces:  as in struct nhca_mr; owned
+ * @npieces: as in struct nhca_mr
+ * @mapped:  there is a mapping
  */
 struct nhca_next {
-	/* all below */
+	/* protects all below */
 	spinlock_t lock;
 	enum nhca_mr_kind kind;
 	u64 pvo;
@@ -62,25 +65,25 @@ struct nhca_next {
 
 /**
  * struct nhca_mr - a memory region
- * @ibmr:    the core's part
- * @mkey:    its key, domain, rights and range; mkey.off is 0
- * @kind:    constant; of a fast registration: changes only while the key is closed
- * @pvo:     of the region's first byte; 0 if it has no range (or, for fast registration,
- *           nothing was opened); changes only while the key is closed
- * @tces:    its range; count is 0 if it has none; owned
- * @umem:    pins user pages; owned
- * @pieces, @npieces, @max_pieces: NHCA_MR_LIST; change only while the key is closed; owned.
- *           Of fast registration with TCEs: pages that are open, and that can be mapped;
- *           of what is not for fast registration: 0
- * @next:    of fast registration (memory/fast.c); has a lock of its own; owned
- * @windows: bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
- * @zcopied:    pages of it have gone to the network stack by reference
- * @zcopy_ok:    may they? not if its memory can be taken away from softirq or by others
- *           than its owner (fast registration, on-demand pages, dma-bufs)
- * @odp:     on-demand region (memory/odp.c); owned
- * @dmabuf:  imported buffer (memory/dmabuf.c); owned
- * @linear:  NHCA_MR_LINEAR: the kernel address of the first byte
- * @dm:      device memory that it is on (memory/dm.c); counted
+ * @ibmr:       the core's part
+ * @mkey:       its key with domain, rights and address range; mkey.off is 0
+ * @kind:       constant; for fast registration it changes only while the key is closed
+ * @pvo:        PVO of the region's first byte; 0 if the region has no range, or if nothing was
+ *              opened (fast registration); changes only while the key is closed
+ * @tces:       its range; count is 0 if there is none; owned
+ * @umem:       pins user pages; owned
+ * @pieces:     NHCA_MR_LIST: the pieces; change only while the key is closed; owned
+ * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of open pages
+ * @max_pieces: fast registration: most pieces or pages that can be mapped; others: 0
+ * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
+ * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
+ * @zcopied:    packets have referred to its pages
+ * @zcopy_ok:   packets may refer to its pages.  They may not if softirq or code other than the
+ *              owner can take away the memory (fast registration, on-demand pages, dma-bufs).
+ * @odp:        state of an on-demand region (memory/odp.c); owned
+ * @dmabuf:     imported buffer (memory/dmabuf.c); owned
+ * @linear:     NHCA_MR_LINEAR: kernel address of the first byte
+ * @dm:         the device memory of the region (memory/dm.c); counted by the core
  */
 struct nhca_mr {
 	struct ib_mr ibmr;
@@ -107,19 +110,37 @@ static inline struct nhca_mr *to_nhca_mr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct nhca_mr, ibmr);
 }
 
-/* is it for IB_WR_REG_MR? */
+/**
+ * nhca_mr_is_fast - check whether a region is for IB_WR_REG_MR
+ * @mr: the region
+ * Context: any.
+ * Return: true if it is.
+ */
 static inline bool nhca_mr_is_fast(const struct nhca_mr *mr)
 {
 	return mr->max_pieces;
 }
 
-/* nhca_mr_seg() where the bytes are not behind the region's own TCEs */
+/**
+ * nhca_mr_seg_other - nhca_mr_seg() for kinds other than NHCA_MR_TCE
+ * @mr:    the region
+ * @off:   offset in the region
+ * @max:   most bytes
+ * @write: the bytes will be written
+ * @seg:   the bytes, filled in
+ * Context: live section.
+ * Return: as nhca_mr_seg().
+ */
 int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
 
 /**
- * nhca_pvo_seg - what lies behind a PVO, of one page, at most @max bytes
+ * nhca_pvo_seg - find the contiguous bytes at a PVO, up to the end of a page
+ * @pvo:   the first byte
+ * @max:   most bytes
+ * @write: the bytes will be written
+ * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES if its TCE is not there or grants less.
+ * Return: 0; -EACCES: there is no TCE, its key differs or it does not grant the right.
  */
 static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *seg)
 {
@@ -138,12 +159,14 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
 }
 
 /**
- * nhca_mr_seg - the bytes that lie together from byte @off of the region, at most @max
- * @off:   inside the range that nhca_mkey_check() granted
- * @write: they will be written
+ * nhca_mr_seg - find the contiguous bytes at an offset of a region
+ * @mr:    the region
+ * @off:   offset in the region, inside the range that nhca_mkey_check() granted
+ * @max:   most bytes
+ * @write: the bytes will be written
+ * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES if there is no memory; -EAGAIN if an on-demand page has to be
- * faulted in first.
+ * Return: 0; -EACCES: there is no memory; -EAGAIN: an on-demand page must be faulted in first.
  */
 static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
 			      struct nhca_seg *seg)
@@ -153,10 +176,19 @@ static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
 	return nhca_mr_seg_other(mr, off, max, write, seg);
 }
 
-/* nhca_mr_free() for what only fast registrations own; Context: process, sleeps */
+/**
+ * nhca_mr_fast_free - free the parts that only a fast-registered region has
+ * @mr: the region
+ * Context: process, sleeps.
+ */
 void nhca_mr_fast_free(struct nhca_mr *mr);
 
-/* does the iterator write where it stands? */
+/**
+ * nhca_iter_writes - check whether an iterator is for writing
+ * @it: the iterator
+ * Context: any.
+ * Return: true if it is.
+ */
 static inline bool nhca_iter_writes(const struct nhca_iter *it)
 {
 	return it->access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
@@ -164,43 +196,70 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
 }
 
 /**
- * nhca_mr_alloc - a region without memory, its key closed and in the table
- * nhca_mr_free - close the key, wait, and free what @mr owns
- * For the files of memory/ that make regions; counts nothing.
- * Context: process, sleeps.  Return: the region or ERR_PTR.
+ * nhca_mr_alloc - allocate a region without memory; its key is closed and in the table
+ * @dev:    the device
+ * @pd:     protection domain
+ * @access: enum ib_access_flags
+ *
+ * For the files of memory/ that make regions.  It changes no counter.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -ENOMEM, -ENOSPC.
  */
 struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access);
+
+/**
+ * nhca_mr_free - close the key, wait for live sections and packets, and free all that @mr owns
+ * @mr: the region
+ * Context: process, sleeps.
+ */
 void nhca_mr_free(struct nhca_mr *mr);
 
-/* module load: -ENOMEM; unload: all regions are gone */
+/**
+ * nhca_mr_init - make the slab cache of regions when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
 int nhca_mr_init(void);
+
+/**
+ * nhca_mr_exit - destroy the slab cache when the module is unloaded; no region is left
+ * Context: process, sleeps.
+ */
 void nhca_mr_exit(void);
 
 /**
- * nhca_mr_start - the region is complete: open its key
- * @iova, @length: how it is addressed
+ * nhca_mr_start - open the key of a region that is complete
+ * @mr:     the region
+ * @iova:   address of its first byte for peers and SGEs
+ * @length: bytes
  * Context: process.
  */
 void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length);
 
 /**
- * nhca_mr_map_pages - a range of TCEs over @npages pages of PAGE_SIZE
- * @offset: of the region's first byte in the first page
- * @writable: entries may be written through
- * Sets kind, tces and pvo.
- * Context: process, sleeps.  Return: 0, or as nhca_range_alloc().
+ * nhca_mr_map_pages - make a range of TCEs for single pages
+ * @mr:       the region; kind, tces and pvo are set
+ * @pages:    the pages, of PAGE_SIZE each
+ * @npages:   number of pages
+ * @offset:   offset of the region's first byte in the first page
+ * @writable: the entries permit writing
+ * Context: process, sleeps.
+ * Return: 0, or as nhca_range_alloc().
  */
 int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 offset,
 		      bool writable);
 
 /**
- * nhca_mr_map_sgt - a range of TCEs over whole pages of the kernel's
- * @sgt:   its elements are whole pages and cover @start to @start + @length - 1
- * @start: address of the region's first byte in the address space in which pages of
- *         1 << @shift are aligned like those of memory
- * @shift: page size class; the memory of each entry is contiguous
- * Sets kind, tces and pvo.
- * Context: process, sleeps.  Return: 0, -EINVAL, or as nhca_range_alloc().
+ * nhca_mr_map_sgt - make a range of TCEs for whole pages of the kernel
+ * @mr:       the region; kind, tces and pvo are set
+ * @sgt:      its elements are whole pages and cover @start to @start + @length - 1
+ * @start:    address of the region's first byte, in an address space in which pages of 1 << @shift
+ *            bytes have the same alignment as in physical memory
+ * @length:   bytes
+ * @shift:    page size class; the memory of each entry is contiguous
+ * @writable: the entries permit writing
+ * Context: process, sleeps.
+ * Return: 0, -EINVAL, or as nhca_range_alloc().
  */
 int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u64 length,
 		    unsigned int shift, bool writable);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows (IBTA 10.6.7.2): binding them to regions, and invalidating windows and
- * fast-registered regions from the engines.
+ * Memory windows (IBTA 10.6.7.2): binding them to regions, and the invalidation of windows and
+ * fast-registered regions by the requester and the responder.
  */
 #include <linux/hashtable.h>
 #include <linux/module.h>
@@ -11,12 +11,12 @@
 #include "../observe/stub.h"
 
 /*
- * Local write is no right that a window could have: it has no L_Key.  Consumers give it
- * all the same, to say "not from afar", so it is taken and means nothing.
+ * A window cannot have local write as a right, because it has no L_Key.  Consumers request it to
+ * say that they want no remote right, so it is accepted and ignored.
  */
 #define NHCA_MW_ACCESS		(NHCA_REMOTE_ACCESS | IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE)
 
-/* ---- what a type 2 window is ---- */
+/* ---- kind of type 2 windows ---- */
 
 static enum nhca_mkey_type mw_type2 = NHCA_MKEY_MW2B;
 
@@ -41,7 +41,7 @@ static const struct kernel_param_ops mw_type_ops = {
 	.get = mw_type_get,
 };
 
-/* read only once loaded: devices have told their consumers */
+/* read-only after load, because devices have reported it to their consumers */
 module_param_cb(mw_type, &mw_type_ops, NULL, 0444);
 MODULE_PARM_DESC(mw_type, "kind of type 2 memory windows: 2A or 2B (default)");
 
@@ -56,7 +56,10 @@ u64 nhca_mw_device_cap(void)
 #define NHCA_MW_HASH_BITS	10
 
 static DEFINE_HASHTABLE(mw_by_qp, NHCA_MW_HASH_BITS);
-/* of all buckets and of by_qp of every window; BH; nests inside a window's mkey.lock */
+/*
+ * Protects all buckets, and by_qp of every window.  Taken with BH disabled.  Nests inside the lock
+ * of a window's key.
+ */
 static DEFINE_SPINLOCK(mw_by_qp_lock);
 
 static void mw_qp_link(struct nhca_mw *mw)
@@ -73,7 +76,7 @@ static void mw_qp_unlink(struct nhca_mw *mw)
 	spin_unlock(&mw_by_qp_lock);
 }
 
-/* ---- life ---- */
+/* ---- allocation, unbinding and freeing ---- */
 
 static struct nhca_mw *mkey_mw(struct nhca_mkey *mk)
 {
@@ -96,8 +99,8 @@ int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type)
 }
 
 /*
- * Close a window and let go of its region.  mkey.mr is set as long as the window is
- * counted there, that is, as long as it is open.
+ * Close the key of a window and release its region.  mkey.mr is set while the window is bound, that
+ * is, while its key is open and it counts in nhca_mr.windows.
  */
 static void mw_unbind(struct nhca_mw *mw)
 {
@@ -109,14 +112,17 @@ static void mw_unbind(struct nhca_mw *mw)
 	if (mw->mkey.type != NHCA_MKEY_MW1)
 		mw_qp_unlink(mw);
 	mw->mkey.mr = NULL;
-	/* the region may be gone as soon as its owner reads this: touch it no more */
+	/*
+	 * The owner of the region may free it after this decrement.  Pairs with the acquire in
+	 * mr_shut().
+	 */
 	smp_mb__before_atomic();
 	atomic_dec(&mr->windows);
 }
 
 void nhca_mw_fini(struct nhca_mw *mw)
 {
-	/* from then on no engine finds the window */
+	/* from here on no requester or responder finds the window */
 	nhca_mkey_del(&mw->mkey);
 	spin_lock_bh(&mw->mkey.lock);
 	mw_unbind(mw);
@@ -132,7 +138,10 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 	u32 key;
 
 	NHCA_STUB(nhca_mw_qp_gone, key_user);
-	/* off the table at once: what is bound meanwhile is another QP's */
+	/*
+	 * Move the windows of this QP to a list first, because the lock is released for each of
+	 * them.  This QP binds no more windows meanwhile.
+	 */
 	spin_lock_bh(&mw_by_qp_lock);
 	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, key_user->qpn) {
 		if (mw->mkey.qpn != key_user->qpn)
@@ -146,7 +155,7 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 		key = mw->mkey.key;
 		spin_unlock(&mw_by_qp_lock);
 
-		/* if it is not there any more its owner is closing it */
+		/* if the key is not found, the owner of the window is closing it */
 		mk = nhca_mkey_get(key);
 		if (mk) {
 			spin_lock(&mk->lock);
@@ -157,7 +166,7 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 			nhca_mkey_put(mk);
 		}
 
-		/* to the softirqs and other tasks of this CPU between two windows */
+		/* let softirqs and other tasks of this CPU run between two windows */
 		local_bh_enable();
 		cond_resched();
 		spin_lock_bh(&mw_by_qp_lock);
@@ -168,15 +177,15 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 /* ---- bind ---- */
 
 /*
- * The key that the window gets: the index is the window's, the variant the consumer's.  Of
- * new_rkey only the variant counts, as with other adapters, so that a consumer may give that alone.
+ * The new key of a window: its own index, and the consumer's variant.  Only the variant of new_rkey
+ * is used, as by other adapters, so that a consumer may pass only that.
  */
 static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wqe)
 {
 	return (mk->key & ~0xffU) | (wqe->mw.new_rkey & 0xff);
 }
 
-/* What can be said without the region. */
+/* Check all that does not depend on the region. */
 static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey *mk,
 		    const struct nhca_send_wqe *wqe)
 {
@@ -185,27 +194,30 @@ static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey
 	lockdep_assert_held(&mk->lock);
 	if (wqe->mw.access & ~NHCA_MW_ACCESS)
 		return -EINVAL;
-	/* C10-72: one domain for QP, window and region */
+	/* C10-72: QP, window and region must have one protection domain */
 	if (mk->pd != key_user->pd)
 		return -EACCES;
 
 	if (mk->type == NHCA_MKEY_MW1) {
-		/* the old key must be another, and it must be known; o10-36.2.2 */
+		/*
+		 * o10-36.2.2: the request must name the current key, and the new key must differ;
+		 * zero-based addresses are only for type 2 windows.
+		 */
 		if (key != mk->key || new_key == key || wqe->mw.access & IB_ZERO_BASED)
 			return -EINVAL;
 		return 0;
 	}
 	/*
-	 * o10-37.2.30, o10-37.2.40: closed before, and opened by this.  The variant of
-	 * a closed key means nothing: that of the last opening is known to who bound
-	 * it, which need not be who binds it now.
+	 * o10-37.2.30, o10-37.2.40: a type 2 window must be unbound, and a length of 0 is invalid.
+	 * The variant of a closed key is not checked: only the consumer that made the last bind
+	 * knows it, and another one may bind the window now.
 	 */
 	return mk->valid || !wqe->mw.length ? -EINVAL : 0;
 }
 
 /*
- * Does the region @rk have what the window wants?  Counts the window there, so that the
- * region stays open until that is taken back.
+ * Check that the window may be bound to the region @rk.  Count it there, so that the region stays
+ * open until the count is decremented.
  */
 static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 		   const struct nhca_send_wqe *wqe)
@@ -224,14 +236,14 @@ static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 	err = -EACCES;
 	if (rk->pd != mk->pd)
 		goto unlock;
-	/* C10-73; and no windows where addresses count from 0 already */
+	/* C10-73; also refuse a region whose addresses already begin at 0 */
 	if (!(rk->access & IB_ACCESS_MW_BIND) || rk->access & IB_ZERO_BASED)
 		goto unlock;
-	/* C10-74: what peers may change, the region's owner may */
+	/* C10-74: remote write and atomic require local write of the region */
 	if (wqe->mw.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(rk->access & IB_ACCESS_LOCAL_WRITE))
 		goto unlock;
-	/* C10-75; no sum here can wrap */
+	/* C10-75; no sum here can overflow */
 	if (wqe->mw.addr < rk->va || wqe->mw.length > rk->length ||
 	    at > rk->length - wqe->mw.length)
 		goto unlock;
@@ -242,7 +254,7 @@ unlock:
 	return err;
 }
 
-/* The window is closed and counted at @rk, which therefore stays as it is. */
+/* Open the window.  Its key is closed, and it counts at @rk, so the region cannot change. */
 static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
 		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {
@@ -267,7 +279,7 @@ int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wq
 		return -EINVAL;
 	if (mk->type == NHCA_MKEY_MR)
 		goto put_window;
-	/* a window of no bytes is an unbound one, whatever else is said of it */
+	/* a length of 0 unbinds the window; the request's region and address are not used then */
 	if (wqe->mw.length) {
 		rk = nhca_mkey_get(wqe->mw.mr_lkey);
 		if (!rk)
@@ -309,7 +321,7 @@ static int mkey_invalidate(const struct nhca_key_user *key_user, u32 key, bool r
 		goto unlock;
 	switch (mk->type) {
 	case NHCA_MKEY_MW1:
-		/* o10-37.2.26: closed by binding them to nothing */
+		/* o10-37.2.26: a type 1 window is closed only by a bind of length 0 */
 		break;
 	case NHCA_MKEY_MW2B:
 		if (mk->pd != key_user->pd)
