@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The life and the states of a queue pair (IBTA 10.3).
- */
+/* Life and states of a queue pair (IBTA 10.3). */
 #include <linux/random.h>
 #include <linux/slab.h>
 
@@ -45,7 +43,10 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
 	} while (!try_cmpxchg(&qp->state, &old, IB_QPS_SQE));
 }
 
-/* What the peer has done is done, whatever becomes of this end; rq.lock held. */
+/*
+ * Send the ACK that waits for a request, before this QP ends: the peer's requests were executed,
+ * and the peer must not see them fail.  rq.lock held.
+ */
 static void nhca_qp_settle(struct nhca_qp *qp)
 {
 	rcu_read_lock();
@@ -63,7 +64,7 @@ void nhca_qp_flush(struct nhca_qp *qp)
 	nhca_sq_kick(qp);
 }
 
-/* Run both engines.  BH disabled. */
+/* Run responder and requester.  BH disabled. */
 static void nhca_qp_run(struct nhca_qp *qp)
 {
 	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
@@ -81,13 +82,13 @@ static void nhca_qp_run(struct nhca_qp *qp)
 	nhca_sq_kick(qp);
 }
 
-/* nhca_qp.kick: what could not run where it was noticed */
+/* nhca_qp.kick: runs what could not run in the context in which it became due */
 static void nhca_qp_kicked(struct nhca_bh *bh)
 {
 	nhca_qp_run(container_of(bh, struct nhca_qp, kick));
 }
 
-/* nhca_piggyback.rest: softirqs that follow each other would starve processes */
+/* nhca_piggyback.rest: process context, because softirqs without a pause would starve processes */
 static void nhca_qp_rest(struct work_struct *work)
 {
 	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);
@@ -110,7 +111,7 @@ void nhca_recv_doorbell(struct nhca_qp *qp)
 		nhca_bh_queue(&qp->kick);
 }
 
-/* nothing is known of the way to the peer */
+/* Set the initial window and timeouts: nothing is known of the path to the peer. */
 static void nhca_sq_first_window(struct nhca_sq *sq)
 {
 	sq->cwnd = NHCA_CWND_FIRST;
@@ -124,7 +125,7 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 	sq->times->rtt = 0;
 	sq->times->rtt_begun = 0;
 	sq->times->rto = 0;
-	/* long ago, whatever jiffies began with */
+	/* long enough ago that the first CNP counts, whatever jiffies begins with */
 	sq->times->cnp_at = jiffies - HZ;
 }
 
@@ -135,7 +136,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	u32 space, stride;
 	int err;
 
-	/* A queue that never sends has a ring that nobody can post to. */
+	/* A QP that never sends has a ring that no consumer can post to. */
 	if (!qp->ibqp.send_cq) {
 		if (user && nhca_ring_is_placed(user))
 			return -EINVAL;
@@ -180,7 +181,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->deferred);
 	rq->unbroken = true;
-	/* memory for a ring that it does not have */
+	/* user space has given memory for a ring that the QP does not have */
 	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
 		return -EINVAL;
 	if (srq) {
@@ -188,7 +189,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 		cap->max_recv_sge = 0;
 		max_sge = srq->wq.max_sge;
 	} else if (nhca_is_xrc(qp)) {
-		/* an initiator never receives; a target does from any SRQ */
+		/* an initiator never receives; a target receives from any SRQ of its domain */
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 		max_sge = NHCA_MAX_SGE;
@@ -275,7 +276,7 @@ err_beside:
 	return err;
 }
 
-/* XRC has only one of the CQs, or none. */
+/* An XRC QP has one CQ or none. */
 static void nhca_qp_forget_completions(struct nhca_qp *qp)
 {
 	if (qp->ibqp.send_cq)
@@ -284,7 +285,10 @@ static void nhca_qp_forget_completions(struct nhca_qp *qp)
 		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.recv_cq), &qp->ibqp);
 }
 
-/* Until no engine is left that found the QP, or its state, before nhca_qp_fini() changed them. */
+/*
+ * Waits for requesters and responders that found the QP, or its state, before nhca_qp_fini()
+ * changed them.
+ */
 void nhca_qp_grace(struct nhca_qp *qp)
 {
 	NHCA_STUB(nhca_qp_grace, qp);
@@ -292,9 +296,9 @@ void nhca_qp_grace(struct nhca_qp *qp)
 }
 
 /*
- * Both locks held: what an engine owes, or keeps for later, goes.  A batch that found the QP before
- * does nothing from here on: the gates look at state and generation (nhca_rq_open(),
- * nhca_sq_open()).
+ * Drop all requests, and what the responder owes or has deferred; both locks held.  A batch that
+ * found the QP before does nothing afterwards, because the gates check state and generation
+ * (nhca_rq_open(), nhca_sq_open(), nhca_rx_enter()).
  */
 static void nhca_qp_end(struct nhca_qp *qp)
 {
@@ -303,7 +307,7 @@ static void nhca_qp_end(struct nhca_qp *qp)
 	lockdep_assert_held(&qp->rq.lock);
 	lockdep_assert_held(&qp->sq.lock);
 	qp->mark = (__force __le32)get_random_u32();
-	/* pairs with the acquire in nhca_rx_deliver() */
+	/* pairs with smp_load_acquire() in nhca_rx_deliver() and nhca_rx_cnp() */
 	smp_store_release(&qp->gen, qp->gen + 1);
 	nhca_sq_purge(qp);
 	nhca_rq_put_rkey(qp);
@@ -312,10 +316,10 @@ static void nhca_qp_end(struct nhca_qp *qp)
 	rq->nak_due = false;
 }
 
-/* Wait until no packet carries pages of the consumer's buffers.  No engine of the QP runs. */
+/* Wait until no packet refers to pages of the consumer's buffers.  The requester has stopped. */
 static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 {
-	/* XRC targets have none, and send nothing by reference */
+	/* XRC targets have no protection domain, and send nothing by reference */
 	const struct ib_pd *pd = qp->ibqp.pd;
 
 	nhca_zcopy_wait_flow(qp->flow, nhca_dying(pd ? pd->uobject : NULL));
@@ -323,14 +327,16 @@ static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 
 /*
  * The order of teardown:
- * 1. nothing finds the QP;
- * 2. under both locks: the state, by which engines that have found it end;
- * 3. whatever starts engines by itself stops: timers, kicks of the flow;
- * 4. a grace period: engines that were on their way, in RCU read-side critical sections, have left;
- * 5. what they used goes: fault handles, rate limit, then the bottom half that those queue;
- * 6. the network stack releases the consumer's pages, which may take long;
- * 7. flow, address vector, rings and the rest go;
- * 8. the number, when no key is bound to it any more.
+ * 1. Lookups no longer find the QP.
+ * 2. Under both locks the state becomes RESET: requesters and responders that have found the QP
+ *    stop.
+ * 3. Timers and kicks of the flow, which start a requester or responder, are stopped.
+ * 4. After an RCU grace period no requester or responder runs: they run in read-side sections.
+ * 5. Fault handles and rate limit, which queue the bottom half, are freed.  Then the bottom half
+ *    and the work item are cancelled.
+ * 6. The network stack releases the consumer's pages; this may take long.
+ * 7. The flow, the address vector, the rings and the rest are freed.
+ * 8. The windows that are bound through the QP are closed, and its number is free.
  */
 void nhca_qp_fini(struct nhca_qp *qp)
 {
@@ -402,7 +408,10 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	nhca_pace_set(qp->sq.pace, 0);
 }
 
-/* Would another number of responder resources lose an answer that is owed?  Both locks held. */
+/*
+ * Return: true if a change to @nres responder resources would lose an owed response.  Both locks
+ * held.
+ */
 static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 {
 	const struct nhca_rq *rq = &qp->rq;
@@ -411,9 +420,9 @@ static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 }
 
 /*
- * Another number of responder resources, both locks held; no answer is owed.  Answers that were
- * given are remembered, as many as fit: a duplicate may still ask for them.
- * @res: room for them, if there are any; comes back with what is no longer used
+ * Change the number of responder resources to @nres; both locks held, no response is owed.  The
+ * newest responses are kept, as many as fit, because a duplicate may still ask for them.
+ * @res: in: an array of @nres entries, or NULL; out: the array that is no longer used
  */
 static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **res)
 {
@@ -425,7 +434,9 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 	n = min3(rq->res_head, rq->nres, nres);
 	for (i = rq->res_head - n; rq->res && *res && i != rq->res_head; i++)
 		(*res)[i % nres] = rq->res[i % rq->nres];
-	/* without any the first READ or atomic makes new ones: most queue pairs never see one */
+	/*
+	 * without an array the first READ or atomic allocates one: most queue pairs never get one
+	 */
 	swap(rq->res, *res);
 	rq->nres = nres;
 	if (!rq->res)
@@ -434,8 +445,8 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 }
 
 /*
- * The attributes of @mask, both locks held.  @av replaces what the QP has if @mask says so; what
- * is replaced is left in @av and @res.
+ * Set the attributes of @mask; both locks held.  @av and @res: in: what the QP gets, if @mask says
+ * so; out: what it no longer uses.
  */
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     struct nhca_av **av, struct nhca_res **res)
@@ -487,8 +498,8 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 		to->min_rnr_timer = attr->min_rnr_timer;
 	if (mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
 		/*
-		 * what was let in as the old peer's is not the new one's; pairs with the acquire
-		 * in nhca_rx_deliver()
+		 * Drop packets that were checked against the old peer; pairs with
+		 * smp_load_acquire() in nhca_rx_deliver() and nhca_rx_cnp().
 		 */
 		smp_store_release(&qp->gen, qp->gen + 1);
 		WRITE_ONCE(qp->peer, 0);
@@ -536,13 +547,13 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	if ((mask & IB_QP_STATE) && new == IB_QPS_RESET)
 		nhca_qp_settle(qp);
 	spin_lock(&qp->sq.lock);
-	/* an engine may have met an error since the caller looked */
+	/* the QP may have met an error since the caller checked its state */
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
 				qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT)) {
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* who drains its send queue cannot stop the peer's READs: it may try again */
+	/* a consumer in SQD cannot stop the READs of its peer, so it may try again */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_owes(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the send engine waits for, and what it does when that does not come: round trips, the
- * window, timers, going back (IBTA 9.7.5, 9.7.6).
+ * Retransmission: round-trip times, the congestion window, timers, going back (IBTA 9.7.5, 9.7.6).
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -9,15 +8,15 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
-/* timeouts in a row that may be put off */
+/* timeouts in a row that may be postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
-/* the timeout doubles at each timeout, so many times */
+/* number of timeouts that double the local ACK timeout: 32 times at most */
 #define NHCA_RTO_BACKOFF_MAX	5
-/* and halves again after so many acknowledgments in time */
+/* acknowledgments without a timeout after which the local ACK timeout is halved again */
 #define NHCA_RTO_CALM_ACKS		64
-/* times that what seems lost is sent again before the timeout says that it is */
+/* tail loss probes before falling back to the local ACK timeout */
 #define NHCA_TLP_MAX		3
-/* not before this: a peer in software may have to wait for its turn to run */
+/* the least retransmission timeout: a peer in software may have to wait for a CPU */
 #define NHCA_TLP_MIN		msecs_to_jiffies(10)
 
 unsigned long nhca_timeout_jiffies(u8 timeout)
@@ -27,8 +26,8 @@ unsigned long nhca_timeout_jiffies(u8 timeout)
 }
 
 /*
- * How long to wait for the next acknowledgment: as long as they have taken so far and some more,
- * doubled with each probe; when those are used up, or while nothing is known, the timeout.
+ * Return: jiffies to wait for the next ACK: the retransmission timeout, doubled with each tail loss
+ * probe.  If the probes are used up, or no round trip was measured, the local ACK timeout.
  */
 static unsigned long nhca_sq_rto(const struct nhca_sq *sq)
 {
@@ -47,7 +46,10 @@ void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
 	sq->times->rtt_begun = ktime_get_ns();
 }
 
-/* Everything before @psn is acknowledged (RFC 6298, in the shape of TCP's). */
+/*
+ * End the RTT sample, if everything before @psn is acknowledged and that includes the sample's
+ * packet (RFC 6298, in the fixed-point form of TCP's code).
+ */
 static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 {
 	struct nhca_times *t = sq->times;
@@ -70,8 +72,8 @@ static void nhca_rtt_end(struct nhca_sq *sq, u32 psn)
 }
 
 /*
- * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: since
- * now, because what is asked first has only now been sent, or sent again.
+ * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: the oldest unacknowledged
+ * packet was sent or retransmitted just now, so the timeout counts from now.
  */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 {
@@ -87,7 +89,7 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 		mod_timer(&sq->timer, deadline);
 }
 
-/* something was heard, or done: what is asked next counts from now */
+/* Restart the ACK timer: the timeout counts from now. */
 static void nhca_sq_wait_anew(struct nhca_sq *sq)
 {
 	sq->times->since = jiffies;
@@ -107,7 +109,7 @@ void nhca_sq_congested(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	/* one answer to what one full queue has made of several packets */
+	/* one full queue may mark several packets: reduce the window once for all of them */
 	if (time_before(jiffies, sq->times->cnp_at + max(sq->times->rto, 2UL)))
 		return;
 	sq->times->cnp_at = jiffies;
@@ -157,9 +159,9 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 	trace_nhca_retry(&qp->who, why, sq->una, sq->nxt, sq->cwnd, sq->retries);
 	sq->cur = NULL;
 	sq->rd_atomic = 0;
-	/* whichever copy is answered, nobody could tell (Karn) */
+	/* Karn: an ACK may belong to either transmission, so discard the RTT sample */
 	sq->times->rtt_begun = 0;
-	/* the first packet that is sent again asks */
+	/* the first retransmitted packet sets AckReq */
 	sq->since_ack = NHCA_CWND_MAX;
 	list_for_each_entry(swr, &sq->inflight, list) {
 		if (!swr->begun) {
@@ -194,9 +196,10 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	}
 
 	/*
-	 * What waits on our own side is not late: not what has its turn still to come, nor what
-	 * is being faulted in or would break a rate limit, nor what the stack holds; but a dead
-	 * link must not hold us for ever.
+	 * Packets that have not left this host are not lost.  The flow waits for its turn, a page
+	 * is being faulted in, or a rate limit delays them; these waits end.  The stack may hold
+	 * packets for ever if a link is dead, so that postpones only NHCA_WAITS_MAX timeouts in a
+	 * row.
 	 */
 	in_line = nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault) ||
 		  nhca_pace_holds(qp);
@@ -206,21 +209,21 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		return;
 	}
 
-	/* nobody has asked for an acknowledgment, as nobody waits for these: that is no loss yet */
+	/* no packet has requested an ACK, because all requests are unsignaled: not a loss yet */
 	if (nhca_sq_ackreq(qp)) {
 		nhca_sq_wait_anew(sq);
 		return;
 	}
 
 	/*
-	 * Long before its time is up a packet is missed: the last one of a message, or an answer,
-	 * was lost, and nobody will say so.
+	 * Tail loss probe: the last packet of a message, or a response, was lost, and no later
+	 * packet can reveal that.  Retransmit long before the local ACK timeout.
 	 */
 	if (sq->times->rto && sq->tlp_count < NHCA_TLP_MAX) {
 		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->tlp_count++);
 		nhca_sq_wait_anew(sq);
-		/* as below: already the first packet that is sent again asks who is there */
+		/* as below: already the first retransmitted packet must have an ICRC */
 		WRITE_ONCE(qp->peer, 0);
 		nhca_sq_go_back(qp, NHCA_CNT_PROBE);
 		return;
@@ -233,11 +236,14 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		return;
 	}
 	sq->retries--;
-	/* the peer may be slow rather than deaf, or the queues between us full */
+	/* the peer may be slow rather than gone, or queues on the path may be full */
 	if (sq->rto_backoff < NHCA_RTO_BACKOFF_MAX)
 		sq->rto_backoff++;
 	sq->acks_since_rto = 0;
-	/* or no longer who it was, or behind something that changes bits: ask again who is there */
+	/*
+	 * The peer may be another one now, or a device on the path may change header bits: forget
+	 * the capability bits until the peer shows them again.
+	 */
 	WRITE_ONCE(qp->peer, 0);
 	nhca_sq_wait_anew(sq);
 	nhca_sq_shrink(qp, true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The send engine: turns work requests into packets, within the window, and
- * goes back when something was lost (IBTA 9.7.2, 9.7.5; o9-62 and on).
+ * The requester: turns work requests into packets within the window, and goes back after a loss
+ * (IBTA 9.7.2, 9.7.5; o9-62 and on).
  */
 #include <linux/slab.h>
 
@@ -14,7 +14,7 @@ static bool nhca_swr_is_write(const struct nhca_swr *swr)
 	       swr->wqe.opcode == NHCA_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Return: the PSN that the next packet will have: how far the window is used. */
+/* Return: the PSN of the next packet, which shows how much of the window is used. */
 static u32 nhca_sq_next_psn(const struct nhca_sq *sq)
 {
 	if (sq->cur && sq->cur->begun)
@@ -35,13 +35,13 @@ static u32 nhca_sq_room(const struct nhca_sq *sq)
 }
 
 /*
- * Begin a request: give it its PSNs.
- * Return: false if it has to wait for those before it.
+ * Begin a request: assign its PSNs.
+ * Return: false if it has to wait for earlier requests.
  */
 static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
-	/* 10.8.3.3: the fence waits for READs and atomics before it */
+	/* 10.8.3.3: a fence waits for earlier READs and atomics */
 	if ((swr->wqe.flags & NHCA_SEND_FENCE) && sq->rd_atomic)
 		return false;
 	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
@@ -57,7 +57,7 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	else
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
 	if (list_is_first(&swr->list, &sq->inflight)) {
-		/* nothing was outstanding: time counts from now */
+		/* nothing was outstanding, so the timeout counts from now */
 		sq->times->since = jiffies;
 		if (sq->una != sq->psn)
 			nhca_sq_progress(qp, sq->psn);
@@ -69,7 +69,10 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,
 			       swr->npsn);
 	if (nhca_swr_is_local(swr)) {
-		/* what it closes may lie in what waits, and it may wait itself */
+		/*
+		 * The operation may close a key whose bytes are in the batch, and it may wait for
+		 * live sections: first release the peer's lock, and send the batch.
+		 */
 		nhca_loop_end(qp);
 		nhca_burst_flush(sq->burst);
 		nhca_local_run(qp, swr);
@@ -151,7 +154,10 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 			       swr->length - off, 0);
 }
 
-/* What @h and @payload bytes from @off of the message make; @it is where they come from. */
+/*
+ * Fill in @tx for a packet with @h and @payload bytes from byte @off of the message; @it reads
+ * them.
+ */
 static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 			u32 payload, struct nhca_tx *tx, struct nhca_iter *it)
 {
@@ -175,7 +181,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	}
 }
 
-/* Have @swr complete after the stack has released what @tx sent of it by reference. */
+/* Let @swr complete only after the stack has released the pages that @tx sent by reference. */
 static void nhca_swr_zcopied(const struct nhca_qp *qp, struct nhca_swr *swr,
 			     const struct nhca_tx *tx)
 {
@@ -204,16 +210,18 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 	return err;
 }
 
-/* Are half of the ring's requests not acknowledged?  Their room is wanted back. */
+/* Return: true if more than half of the ring's entries are in use: an ACK would free them. */
 static bool nhca_sq_crowded(const struct nhca_sq *sq)
 {
 	return sq->fetched - sq->cons > sq->max_wr / 2;
 }
 
 /*
- * Ask to be acknowledged when nothing else will and somebody waits for it, or when it is time.
- * Nobody waits for a request that completes in silence: those behind it, or the timer, ask for it.
- * A consumer who makes them do that is better asked for at once, for a while.
+ * Return: true if the packet sets AckReq: once in a quarter of the window, and when the window is
+ * almost full; in the last packet of the last posted request also in SQD, if a consumer waits for a
+ * completion, and if half of the ring is in use.  No consumer waits for an unsignaled request: a
+ * later request or the timer requests its ACK.  If that took a retransmission (nhca_sq_ackreq()),
+ * the next requests set AckReq even if they are unsignaled.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
@@ -236,9 +244,9 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 }
 
 /*
- * The middle of a long SEND or WRITE, as many packets at once as there are between its first and
- * its last, and none of which asks to be acknowledged.
- * Return: how many were sent, which may be none.
+ * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq: as
+ * many as there are before the last packet, the end of the window, and the next AckReq.
+ * Return: number of packets sent, may be 0.
  */
 static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h)
 {
@@ -262,7 +270,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 	return count;
 }
 
-/* One packet of a SEND or WRITE, or several if they are alike. */
+/* Send one packet of a SEND or WRITE, or several from its middle. */
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 since_ack = qp->sq.since_ack;
@@ -290,12 +298,12 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!err)
 		swr->sent++;
 	else
-		/* nobody has been asked by what has not left */
+		/* the packet was not sent, so its AckReq does not count */
 		qp->sq.since_ack = since_ack;
 	return err;
 }
 
-/* Ask for the next chunk of a READ. */
+/* Send the request for the next chunk of a READ. */
 static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 chunk_end = min(swr->npsn, roundup(swr->sent + 1, NHCA_READ_CHUNK));
@@ -350,7 +358,7 @@ static void nhca_atomic_write_hdr(const struct nhca_swr *swr, struct nhca_hdr *h
 	h->dmalen = swr->length;
 }
 
-/* Atomics, FLUSH and ATOMIC WRITE: one packet, and one that answers it. */
+/* Send an atomic, FLUSH or ATOMIC WRITE: one request packet, one response packet. */
 static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 payload = 0;
@@ -381,7 +389,7 @@ static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-/* Has this request to wait for something that lets the QP know by itself? */
+/* Return: true if the request has to wait; the end of this wait runs the requester again. */
 static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
@@ -389,7 +397,7 @@ static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
 	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
 }
 
-/* Does the window leave room for another packet of this request, or for the answer to it? */
+/* Return: true if the window has room for the next packet of the request, or for its response. */
 static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	const struct nhca_sq *sq = &qp->sq;
@@ -398,7 +406,7 @@ static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *sw
 		return true;
 	if (!nhca_swr_is_answered(swr))
 		return nhca_sq_room(sq) > 0;
-	/* the answer has to fit the window whole, or be alone in it */
+	/* the response to a chunk must fit in the window, unless nothing else is outstanding */
 	return !nhca_sq_used(sq) ||
 	       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
 }
@@ -428,7 +436,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 	case 0:
 		break;
 	case -EAGAIN:
-		/* until the pages are there; then the engine is kicked */
+		/* the payload is being faulted in; afterwards the QP is kicked */
 		return err;
 	case -EACCES:
 	case -ENODATA:
@@ -445,8 +453,8 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	default:
 		/*
-		 * No memory, route or link: a lost packet.  RC waits for the timer
-		 * as if it had left; UC and UD lose it.
+		 * No memory, route or link: the packet counts as lost.  RC retransmits it when the
+		 * timer expires; UC and UD lose it.
 		 */
 		if (nhca_is_reliable(qp)) {
 			nhca_sq_arm(qp, false);
@@ -463,7 +471,10 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 	return 0;
 }
 
-/* The request has been sent whole: on to the next, which may wait behind it. */
+/*
+ * All packets of the request were sent.  Complete it on UC and UD; continue with the next one on
+ * RC.
+ */
 static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -473,7 +484,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
 	}
-	/* nothing will be acknowledged that could complete it */
+	/* no ACK will arrive that could complete it */
 	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
@@ -483,7 +494,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
 }
 
-/* SQD (10.3.1.5): everything begun is done, tell the consumer once */
+/* SQD (10.3.1.5): if all requests that had begun are complete, raise the event once. */
 static void nhca_sq_drained(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -552,7 +563,10 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 
 		swr = nhca_sq_current(qp);
 		if (!swr) {
-			/* the last ones need no packet, or everything sent shall be done */
+			/*
+			 * a consumer waits for an ACK that no packet has requested, or SQD waits
+			 * for all of them
+			 */
 			if (sq->ackreq_pending || READ_ONCE(qp->state) == IB_QPS_SQD)
 				nhca_sq_ackreq(qp);
 			return budget;
@@ -560,7 +574,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
 			return budget;
 		if (swr->status) {
-			/* reported when those before it are done */
+			/* it fails when it is the oldest: request an ACK for those before it */
 			if (!list_is_first(&swr->list, &sq->inflight)) {
 				nhca_sq_ackreq(qp);
 				return budget;
@@ -576,7 +590,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		}
 		done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
 		if (done) {
-			/* bytes take as long as with packets */
+			/* copying the bytes takes as long as with packets */
 			budget -= DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
 			continue;
 		}
@@ -625,12 +639,19 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 	do {
 		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
 			rcu_read_lock();
-			/* whoever is held here by others' doorbells passes the work on */
+			/*
+			 * each pass costs an eighth of the budget, or doorbells of others could
+			 * keep this CPU
+			 */
 			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
 			rcu_read_unlock();
 		}
 		spin_unlock(&sq->lock);
-		/* a note left before the unlock is seen here; one left after it got the lock */
+		/*
+		 * A note that was left before the unlock is seen here.  The CPU that leaves a note
+		 * after the unlock gets the lock.  Pairs with smp_mb__after_atomic() in
+		 * nhca_sq_kick().
+		 */
 		smp_mb();
 		if (!test_bit(0, &sq->note))
 			return;
@@ -647,7 +668,7 @@ void nhca_sq_kick(struct nhca_qp *qp)
 
 	local_bh_disable();
 	set_bit(0, &sq->note);
-	/* pairs with the barrier behind the unlock in nhca_sq_unlock() */
+	/* pairs with smp_mb() after the unlock in nhca_sq_unlock() */
 	smp_mb__after_atomic();
 	if (spin_trylock(&sq->lock))
 		nhca_sq_unlock(qp);
@@ -656,7 +677,7 @@ void nhca_sq_kick(struct nhca_qp *qp)
 
 void nhca_send_doorbell(struct nhca_qp *qp)
 {
-	/* a consumer with interrupts off must not enter the network stack */
+	/* the network stack must not be entered with interrupts disabled */
 	if (irqs_disabled() || in_hardirq())
 		nhca_bh_queue(&qp->kick);
 	else
