@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What the memory room knows, for people: files in the module's debugfs directory, and what there
- * is to be seen of a region.
- */
+/* debugfs files of memory/ in the module's directory, and the resource query of a region. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -94,7 +91,7 @@ void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res)
 
 void nhca_memory_debug_init(struct dentry *dir)
 {
-	/* they go with the directory */
+	/* they are removed with the directory */
 	debugfs_create_file("tables", 0400, dir, NULL, &tables_fops);
 	debugfs_create_file("keys", 0400, dir, NULL, &keys_fops);
 	debugfs_create_file("holds", 0400, dir, NULL, &holds_fops);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * debugfs files of the memory room:
+ * Debugfs files of memory/:
  *
  *   tables   TCE tables in use: page size, ranges, entries, memory
- *   keys     every key: of what, open or closed, what it opens
- *   holds    keys in use by operations in progress (the remote key manager)
+ *   keys     every key: its object, open or closed, its memory
+ *   holds    remote keys that operations in progress use
  */
 #ifndef NHCA_MEMORY_DEBUG_H
 #define NHCA_MEMORY_DEBUG_H
 
 struct dentry;
 
-/* make the files in @dir; process */
+/**
+ * nhca_memory_debug_init - make the debugfs files
+ * @dir: directory of the module
+ * Context: process, sleeps.
+ */
 void nhca_memory_debug_init(struct dentry *dir);
 
 #endif /* NHCA_MEMORY_DEBUG_H */

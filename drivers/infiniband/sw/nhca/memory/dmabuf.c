@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions on dma-bufs.
+ * Regions of dma-bufs.
  *
- * This adapter accesses memory by the CPU.  It imports a buffer by dma_buf_vmap() and not as an
- * attachment, which would need a device that does DMA.  The exporter keeps the buffer in its place
- * while it is mapped, so no move has to be handled.
+ * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap() and not as an
+ * attachment, which would need a device that does DMA.  The exporter does not move the buffer while
+ * it is mapped, so the driver handles no move.
  *
- * All accesses go through the exporter's mapping.  The exporter knows how the buffer may be cached
- * (an exporter of graphics memory may map it write-combined), and the pages behind the mapping may
- * have a cached alias in the kernel's map of all memory, which must not be used then.  Such
- * pages may also have no struct page.
+ * All accesses use the exporter's mapping, because the exporter knows how the buffer may be cached:
+ * an exporter of graphics memory may map it write-combined.  The same pages may have a cached alias
+ * in the direct map, which must not be used then, and may have no struct page.
  *
- * The accesses are bracketed by dma_buf_begin_cpu_access() at registration and
- * dma_buf_end_cpu_access() at deregistration, as both may sleep and an engine must not.  An
- * application that lets another device write to the buffer in between brackets its accesses by
- * DMA_BUF_IOCTL_SYNC, as it does for mmap().
+ * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
+ * at deregistration.  Both may sleep, so they cannot be called for each access in softirq.  An
+ * application that lets another device write to the buffer meanwhile uses DMA_BUF_IOCTL_SYNC around
+ * the accesses, as it does for mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
@@ -32,8 +31,8 @@ MODULE_IMPORT_NS("DMA_BUF");
 
 /**
  * struct nhca_dmabuf - an imported buffer
- * @buf: counted, and open to the CPU
- * @map: where it is mapped in the kernel
+ * @buf: the buffer; counted, between begin and end of CPU access
+ * @map: its mapping in the kernel
  */
 struct nhca_dmabuf {
 	struct dma_buf *buf;
@@ -45,13 +44,13 @@ void nhca_dmabuf_free(struct nhca_dmabuf *db)
 	if (!db)
 		return;
 	dma_buf_vunmap_unlocked(db->buf, &db->map);
-	/* an exporter that cannot flush now has nobody to tell */
+	/* ignore errors: if the exporter cannot flush now, the caller cannot handle it */
 	dma_buf_end_cpu_access(db->buf, DMA_BIDIRECTIONAL);
 	dma_buf_put(db->buf);
 	kfree(db);
 }
 
-/* Takes over the reference on @buf, also if it fails. */
+/* Import a buffer.  The function takes over the reference on @buf, even if it fails. */
 static struct nhca_dmabuf *dmabuf_import(struct dma_buf *buf)
 {
 	struct nhca_dmabuf *db = kzalloc(sizeof(*db), GFP_KERNEL_ACCOUNT);
@@ -66,7 +65,7 @@ static struct nhca_dmabuf *dmabuf_import(struct dma_buf *buf)
 	err = dma_buf_vmap_unlocked(buf, &db->map);
 	if (err)
 		goto err_end;
-	/* memcpy() is not for I/O memory */
+	/* memcpy() must not access I/O memory */
 	if (db->map.is_iomem) {
 		nhca_dmabuf_free(db);
 		return ERR_PTR(-EOPNOTSUPP);
@@ -100,7 +99,7 @@ struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset,
 	err = -EINVAL;
 	if (length > buf->size || offset > buf->size - length)
 		goto err_put;
-	/* as mmap() of it would say */
+	/* the same error as for a writable mmap() of the buffer */
 	err = -EACCES;
 	if (ib_access_writable(access) && !(buf->file->f_mode & FMODE_WRITE))
 		goto err_put;

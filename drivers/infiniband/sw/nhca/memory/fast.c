@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fast registration: regions of kernel memory that a consumer maps with ib_map_mr_sg()
- * and the send engine opens with IB_WR_REG_MR, again and again.
+ * Fast registration: regions of kernel memory that a consumer maps with ib_map_mr_sg() and the
+ * requester opens with IB_WR_REG_MR, many times.
  *
- * Pages of the CPU's size go to a range of TCEs, which gets another key with each mapping.
- * What does not begin and end with such pages goes to a list.
+ * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.  All
+ * other mappings use a list.
  *
- * A consumer may map what is still open: it has posted the local invalidate, or will with the
- * next IB_WR_REG_MR behind it, and waits for neither.  So a region has two ranges or lists: what
- * is open stays as it is until it is closed.
+ * A consumer may map a region that is still open.  It has posted a local invalidate, or will post
+ * one before the next IB_WR_REG_MR, and does not wait for its completion.  So a region has two
+ * ranges or lists: the open one does not change until it is closed.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -77,13 +77,13 @@ void nhca_mr_fast_free(struct nhca_mr *mr)
 	kfree(mr->next);
 }
 
-/* DMA addresses of this device are the kernel's own; a wrong one is found here */
+/* Check a DMA address of a consumer.  DMA addresses of this device are kernel virtual addresses. */
 static bool fast_addr_valid(u64 addr)
 {
 	return addr == (unsigned long)addr && virt_addr_valid((void *)(unsigned long)addr);
 }
 
-/* For ib_sg_to_pages(): a page of PAGE_SIZE. */
+/* ib_sg_to_pages() calls this for each page of PAGE_SIZE. */
 static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
@@ -99,7 +99,7 @@ static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* For ib_sg_to_pages(): a page of another size. */
+/* ib_sg_to_pages() calls this for each page of another size. */
 static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
@@ -109,7 +109,7 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 
 	if (i == mr->max_pieces)
 		return -ENOMEM;
-	/* of the first page only what the region has is looked at */
+	/* check only the part of the first page that belongs to the region */
 	if (!i)
 		addr += offset;
 	if (!fast_addr_valid(addr))
@@ -120,7 +120,7 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* As ib_sg_to_pages(), for elements that begin and end anywhere. */
+/* Like ib_sg_to_pages(), for elements that begin and end anywhere. */
 static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nents,
 			 unsigned int *sg_offset)
 {
@@ -171,7 +171,7 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 	if (!is_power_of_2(size))
 		return -EINVAL;
 	if (!next->pieces) {
-		/* few do this, so not each region has the list from the beginning */
+		/* allocated here, because few consumers use another page size */
 		next->pieces = kmalloc_array(mr->max_pieces, sizeof(*next->pieces),
 					     GFP_ATOMIC | __GFP_NOWARN);
 		if (!next->pieces)
@@ -181,7 +181,9 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 	return ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_piece);
 }
 
-/* What was mapped, or was open before, is gone: its TCEs, and the key that found them. */
+/*
+ * Remove the mapping in @next, which is not open.  Clear its TCEs and change the key of its range.
+ */
 static void fast_unmap(struct nhca_next *next)
 {
 	if (next->pvo) {
@@ -218,7 +220,7 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 	return n;
 }
 
-/* Return: 0 if IB_WR_REG_MR may open it so. */
+/* Return: 0 if IB_WR_REG_MR may open the region with these arguments. */
 static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_user, u32 key,
 		      int access)
 {
@@ -229,21 +231,21 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	lockdep_assert_held(&mr->next->lock);
 	if (mr->mkey.pd != key_user->pd || mr->mkey.valid)
 		return -EINVAL;
-	/* the variant is the consumer's, the index is not */
+	/* the consumer chooses the variant, but not the index */
 	if ((key ^ mr->mkey.key) >> 8)
 		return -EINVAL;
 	if (access & ~NHCA_ACCESS_FAST)
 		return -EINVAL;
-	/* IBTA 10.6.3: who may be written from afar may be written from here */
+	/* IBTA 10.6.3: remote write and atomic require local write */
 	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	/* the consumer may have moved the IOVA */
+	/* the consumer may have changed the IOVA */
 	if (!npieces || !length || mr->ibmr.iova + length - 1 < mr->ibmr.iova)
 		return -EINVAL;
 	return 0;
 }
 
-/* The key is closed: what was mapped takes the place of what was open before. */
+/* Replace the previous mapping by the newest one, if there is one.  The key is closed. */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Engines that wait for on-demand pages: they run in softirq and cannot fault, so a worker
- * does and tells them when to try again.
+ * Faults of on-demand pages for a requester, responder or channel.  They run in softirq and cannot
+ * fault, so a worker faults the pages in and then makes the owner of the fault try again.
  */
 #include <linux/jiffies.h>
 #include <linux/refcount.h>
@@ -12,15 +12,20 @@
 #include "mr.h"
 #include "odp.h"
 
-/* of what comes next in the same buffer, this much is faulted in along with it */
+/*
+ * Most bytes for one request: the bytes that are needed now and those that follow in the same
+ * buffer.
+ */
 #define FAULT_AHEAD	SZ_1M
 
-/* who failed and has not come back in this time is not the same request any more */
+/*
+ * A failed request is forgotten after this time: the next one for the same bytes is a new request.
+ */
 #define FAULT_MEMORY	(5 * HZ)
 
 /*
- * Prefetches at a time, on the host.  They may take long and there may be many: with a queue and
- * few workers of their own they delay each other, and no engine's fault.
+ * Prefetches that run at a time on the host.  Prefetches may be many and take long.  With a queue
+ * and a few workers of their own they delay each other, but not the faults of a QP.
  */
 #define PREFETCH_WORKERS	8
 
@@ -28,11 +33,11 @@ struct workqueue_struct *nhca_fault_wq;
 struct workqueue_struct *nhca_prefetch_wq;
 
 /**
- * struct fault_want - what an engine is waiting for
- * @odp:  counted while it is waited for
- * @off:  where in it
+ * struct fault_want - the bytes of a request
+ * @odp:  memory of the region; counted while the request is in progress
+ * @off:  offset in the region
  * @len:  bytes
- * @mode: to be read or written
+ * @mode: purpose
  */
 struct fault_want {
 	struct nhca_odp *odp;
@@ -43,23 +48,23 @@ struct fault_want {
 
 /**
  * struct nhca_fault - see memory.h
- * @work:   faults; counts @ref from being queued until it has run
- * @ref:    the owner, and @work
- * @lock:   all below; BH
- * @resume: the owner's; NULL when the owner has gone
- * @arg:    for @resume
- * @busy:   @want is being faulted in
- * @tell:   and the owner waits for it: it has not changed its mind
- * @want:   what was asked for; constant while @busy
- * @failed_id:   the last that could not be had: its region, 0 if there is none,
- * @failed_off:  where in it,
- * @failed_mode: for what,
- * @failed_at:   and when, in jiffies
+ * @work:        the worker; counts in @ref from being queued until it has run
+ * @ref:         one for the owner and one for @work
+ * @lock:        protects all below; taken with BH disabled
+ * @resume:      function of the owner; NULL after the owner has gone
+ * @arg:         argument of @resume
+ * @busy:        the worker is faulting @want in
+ * @tell:        the owner waits for the end, because it has not canceled the request
+ * @want:        the request; constant while @busy
+ * @failed_id:   region of the last request that failed, 0 if none
+ * @failed_off:  its offset in the region
+ * @failed_mode: its mode
+ * @failed_at:   when it failed, in jiffies
  */
 struct nhca_fault {
 	struct work_struct work;
 	refcount_t ref;
-	/* all below */
+	/* protects all below */
 	spinlock_t lock;
 	void (*resume)(void *arg);
 	void *arg;
@@ -84,12 +89,12 @@ static void fault_work(struct work_struct *work)
 	struct fault_want want;
 	s64 n;
 
-	/* constant while busy */
+	/* constant while busy, so it needs no lock */
 	want = f->want;
 	n = nhca_odp_fault(want.odp, want.off, want.len, want.mode);
 
 	spin_lock_bh(&f->lock);
-	/* who finds the memory changing all the time may try as long as it likes */
+	/* -EBUSY: the memory changes all the time, so the owner may retry without a limit */
 	if (n < 0 && n != -EBUSY && f->tell) {
 		f->failed_id = nhca_odp_id(want.odp);
 		f->failed_off = want.off;
@@ -145,7 +150,7 @@ bool nhca_fault_has_job(const struct nhca_fault *f)
 	return READ_ONCE(f->busy) && READ_ONCE(f->tell);
 }
 
-/* Has just this been tried, and could not be had?  Asked once.  f->lock held. */
+/* Check whether this request has just failed.  Each failure is reported once.  f->lock is held. */
 static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 {
 	bool same = f->failed_id == nhca_odp_id(want->odp) && f->failed_off == want->off &&
@@ -161,7 +166,7 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 	struct fault_want want = { .off = it->at };
 	int err = -EAGAIN;
 
-	/* who has no place to wait in has no business with such memory */
+	/* callers without a state must not wait, so they cannot use on-demand memory */
 	if (!f || WARN_ON_ONCE(!it->mr || !it->mr->odp))
 		return -EACCES;
 	want.odp = it->mr->odp;
@@ -170,7 +175,7 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 
 	spin_lock_bh(&f->lock);
 	if (f->busy) {
-		/* when what is under way is over the engine asks again */
+		/* the owner will call again when the current request has ended */
 		WRITE_ONCE(f->tell, true);
 	} else if (fault_failed(f, &want)) {
 		err = -EACCES;
@@ -196,12 +201,12 @@ int nhca_key_fault(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 l
 	return err ?: nhca_iter_fault(&it, 0, f);
 }
 
-/* ---- nobody waits ---- */
+/* ---- prefetch: faults without a waiting owner ---- */
 
 /**
- * struct fault_prefetch - a fault that nobody waits for
- * @work: frees it
- * @want: what to fault in
+ * struct fault_prefetch - a queued prefetch
+ * @work: the worker, which frees the structure
+ * @want: the bytes
  */
 struct fault_prefetch {
 	struct work_struct work;
@@ -212,7 +217,7 @@ static void prefetch_work(struct work_struct *work)
 {
 	struct fault_prefetch *p = container_of(work, struct fault_prefetch, work);
 
-	/* advice: if it is bad, whoever uses the memory will find out */
+	/* ignore errors: this is advice, and a later access reports the error */
 	nhca_odp_fault(p->want.odp, p->want.off, p->want.len, p->want.mode);
 	nhca_odp_prefetch_end(p->want.odp);
 	nhca_odp_put(p->want.odp);
@@ -241,7 +246,7 @@ int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode 
 
 int nhca_fault_init(void)
 {
-	/* not for reclaim: only user memory is faulted in, and that needs memory */
+	/* no WQ_MEM_RECLAIM: the faults are of user memory and allocate memory themselves */
 	nhca_fault_wq = alloc_workqueue("nhca_fault", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!nhca_fault_wq)
 		return -ENOMEM;
@@ -253,10 +258,10 @@ int nhca_fault_init(void)
 	return 0;
 }
 
-/* What is queued runs to its end; it holds all that it needs. */
+/* Destroying a queue waits for all queued work.  The work holds references on all that it uses. */
 void nhca_fault_exit(void)
 {
 	destroy_workqueue(nhca_prefetch_wq);
-	/* the last prefetch of a region may have left chunks to be taken away */
+	/* second, because the end of a prefetch may queue the removal of chunks here */
 	destroy_workqueue(nhca_fault_wq);
 }

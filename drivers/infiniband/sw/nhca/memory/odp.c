@@ -2,17 +2,17 @@
 /*
  * On-demand paging.
  *
- * A region is cut into chunks of address space, as large as a page table of the lowest
- * level maps.  A chunk comes when something in it is wanted: it has its own range of
- * TCEs and its own interval notifier, and goes again some time after its last page.
- * So a region may be as large as the address space (an implicit one is), and costs what
- * of it is in use.  The TCEs are the only list of pages that there is; that, and that
- * the device keeps account of dirty pages itself, is why this does not build on the
- * core's ib_umem_odp, which wants 8 to 16 bytes for every page that could be.
+ * A region consists of chunks of address space, each as large as the memory that one page table of
+ * the lowest level maps.  A chunk is made when it is first accessed.  It has its own range of TCEs
+ * and its own interval notifier, and is freed some time after its last page is gone.  So a region
+ * may be as large as the address space (an implicit one is), and only the part in use needs memory.
+ * This does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page that may be
+ * accessed.  The TCEs are the only list of pages here, and the driver itself knows which pages are
+ * dirty.
  *
- * Pages are not counted.  They are good as long as the notifier has not been called;
- * when it has returned no TCE leads to them and no live section that found one is left.
- * It takes a spinlock only, so it also works where it must not sleep.
+ * The driver takes no references on the pages.  They are valid until the notifier has been called.
+ * When it has returned, no TCE maps them, and the live sections that had found them have ended.
+ * The notifier takes only a spinlock, so it also works in contexts that must not sleep.
  */
 #include <linux/bitmap.h>
 #include <linux/hmm.h>
@@ -37,32 +37,33 @@
 #define ODP_CHUNK_SIZE	BIT(ODP_CHUNK_SHIFT)
 #define ODP_CHUNK_PAGES	BIT(ODP_CHUNK_SHIFT - PAGE_SHIFT)
 
-/* pages that are asked for at a time: their list is on the stack */
+/* pages of one hmm_range_fault(); their list is on the stack */
 #define ODP_BATCH	64
 
-/* at registration, what the process has of the region is looked up, up to this size */
+/* the largest region of which registration looks up the pages that the process has */
 #define ODP_PRESENT_MAX	SZ_64M
 
-/* chunks without pages are taken away after this time */
+/* delay until chunks without pages are freed */
 #define ODP_REAP_DELAY	HZ
 
 #define ODP_EMPTY	XA_MARK_1
 
 /**
- * struct nhca_odp - an on-demand region's memory
- * @ref:     the region, and faults under way
- * @id:      see nhca_odp_id()
- * @mm:      whose memory; counted, which does not keep the memory
- * @start:   the region's first byte there
- * @length:  bytes; with @start it does not wrap
- * @writable: the region has a right to write
- * @owner:   of its TCEs
- * @first:   number of the chunk that @start is in
- * @chunks:  by number - @first; changed under @lock; ODP_EMPTY: perhaps without pages
- * @lock:    chunks coming and going; their users
- * @reap:    takes chunks away
- * @closed:  the region is gone; faults under way end soon, for nobody wants their pages
- * @prefetches: faults that were asked for in advance and have not ended
+ * struct nhca_odp - memory of an on-demand region
+ * @ref:        one for the region, and one for each fault in progress
+ * @id:         see nhca_odp_id()
+ * @mm:         address space of the process; mmgrab() reference, which does not keep its memory
+ * @start:      address of the region's first byte in the process
+ * @length:     bytes; with @start it does not wrap
+ * @writable:   the region has a right to write
+ * @owner:      owner of its TCEs
+ * @first:      number of the chunk that contains @start
+ * @chunks:     chunks by number - @first; written under @lock; ODP_EMPTY: may have no pages
+ * @lock:       protects @chunks, and odp_chunk.users of each chunk
+ * @reap:       frees chunks without pages
+ * @closed:     the region is deregistered; faults in progress end soon, because their pages are not
+ *              needed
+ * @prefetches: number of prefetches that have not ended
  */
 struct nhca_odp {
 	refcount_t ref;
@@ -74,7 +75,7 @@ struct nhca_odp {
 	struct nhca_owner owner;
 	unsigned long first;
 	struct xarray chunks;
-	/* chunks coming and going */
+	/* protects the chunks and their users */
 	struct mutex lock;
 	struct delayed_work reap;
 	bool closed;
@@ -82,17 +83,17 @@ struct nhca_odp {
 };
 
 /**
- * struct odp_chunk - a chunk
- * @notifier: tells when pages go
- * @odp:      whose
- * @index:    in the array
- * @base:     its address
- * @tces:     one for each page
- * @pvo:      of @base
- * @users:    faults under way in it; nhca_odp.lock
- * @lock:     writers of TCEs, and all below
- * @present:  TCEs that are set
- * @writable: those through which a page may have become dirty
+ * struct odp_chunk - a chunk of an on-demand region
+ * @notifier: called when pages go
+ * @odp:      memory of the region
+ * @index:    index in nhca_odp.chunks
+ * @base:     its first address
+ * @tces:     one entry for each page
+ * @pvo:      PVO of @base
+ * @users:    number of faults in progress in it; nhca_odp.lock
+ * @lock:     serializes writes to TCEs, and protects all below
+ * @present:  number of TCEs that are set
+ * @writable: pages with a TCE for writing, through which they may have become dirty
  */
 struct odp_chunk {
 	struct mmu_interval_notifier notifier;
@@ -102,7 +103,7 @@ struct odp_chunk {
 	struct nhca_range tces;
 	u64 pvo;
 	unsigned int users;
-	/* writers of TCEs */
+	/* serializes writes to TCEs, and protects all below */
 	spinlock_t lock;
 	unsigned int present;
 	DECLARE_BITMAP(writable, ODP_CHUNK_PAGES);
@@ -117,7 +118,7 @@ int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca
 	unsigned long va = odp->start + off;
 	struct odp_chunk *chunk;
 
-	/* it goes only after sections that may have found it have ended */
+	/* a chunk is freed only after the live sections that may have found it */
 	chunk = xa_load(&odp->chunks, (va >> ODP_CHUNK_SHIFT) - odp->first);
 	if (!chunk)
 		return -EAGAIN;
@@ -141,8 +142,8 @@ static unsigned long tce_pfn(u64 tce)
 }
 
 /*
- * Pages @from to @to - 1 go: nobody may use them any more, then wait for those who do, and
- * only then say that they are dirty, which holds for the last byte that was written.
+ * Remove the pages @from to @to - 1.  First clear the rights in their TCEs, then wait for live
+ * sections.  Only then mark the pages dirty, so that this includes the last byte written.
  */
 static void chunk_clear(struct odp_chunk *chunk, unsigned int from, unsigned int to)
 {
@@ -167,7 +168,7 @@ static void chunk_clear(struct odp_chunk *chunk, unsigned int from, unsigned int
 	}
 }
 
-/* As hmm_range_fault() gave them.  Return: 0, -EFAULT: it is not memory. */
+/* Set the TCEs of the pages that hmm_range_fault() found.  Return: 0; -EFAULT: not memory. */
 static int chunk_set(struct odp_chunk *chunk, unsigned int first, const unsigned long *pfns,
 		     unsigned int n)
 {
@@ -180,7 +181,7 @@ static int chunk_set(struct odp_chunk *chunk, unsigned int first, const unsigned
 		if (!(pfns[i] & HMM_PFN_VALID))
 			continue;
 		page = hmm_pfn_to_page(pfns[i]);
-		/* memory of a PCI device: not to be touched by a CPU that has not asked */
+		/* memory of a PCI device, which the CPU must not access as normal memory */
 		if (is_pci_p2pdma_page(page))
 			return -EFAULT;
 		flags = NHCA_TCE_READ;
@@ -202,8 +203,8 @@ static void odp_reap_later(struct nhca_odp *odp, unsigned long index)
 }
 
 /*
- * The notifier: pages of @range are about to go, or to change their rights.  It runs
- * while reclaim waits for it: no memory is asked for, nothing but a spinlock is taken.
+ * The notifier: pages of @range are about to go or to change their rights.  Memory reclaim may wait
+ * for this function, so it allocates nothing and takes only a spinlock.
  */
 static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
 			     const struct mmu_notifier_range *range, unsigned long cur_seq)
@@ -221,7 +222,7 @@ static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
 	gone &= !chunk->present;
 	spin_unlock(&chunk->lock);
 
-	/* whoever takes the chunk away waits for the notifier */
+	/* odp_reap() frees the chunk only after the notifier has returned */
 	if (gone)
 		odp_reap_later(chunk->odp, chunk->index);
 	return true;
@@ -267,13 +268,16 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* nhca_odp.lock held */
+/* nhca_odp.lock is held */
 static void chunk_destroy(struct odp_chunk *chunk)
 {
 	xa_erase(&chunk->odp->chunks, chunk->index);
-	/* from here on nobody finds it */
+	/* after this wait no live section has the chunk */
 	nhca_live_wait();
-	/* before the notifier goes, without which nobody would know that they are there */
+	/*
+	 * Clear the pages before the notifier is removed, because without it the kernel could take
+	 * them away unnoticed.
+	 */
 	spin_lock(&chunk->lock);
 	if (chunk->present)
 		chunk_clear(chunk, 0, ODP_CHUNK_PAGES);
@@ -292,7 +296,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_lock(&odp->lock);
 	xa_for_each_marked(&odp->chunks, index, chunk, ODP_EMPTY) {
 		xa_clear_mark(&odp->chunks, index, ODP_EMPTY);
-		/* pages come with users only */
+		/* only a fault, which counts as a user, adds pages */
 		if (!chunk->users && !READ_ONCE(chunk->present))
 			chunk_destroy(chunk);
 		cond_resched();
@@ -300,7 +304,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_unlock(&odp->lock);
 }
 
-/* the chunk that @va is in; memory of the process is there */
+/* Find or make the chunk that contains @va.  The caller keeps the process's address space. */
 static struct odp_chunk *chunk_get(struct nhca_odp *odp, unsigned long va)
 {
 	unsigned long index = (va >> ODP_CHUNK_SHIFT) - odp->first;
@@ -329,7 +333,7 @@ static void chunk_put(struct odp_chunk *chunk)
 /* ---- faults ---- */
 
 /*
- * Pages @start to @end - 1, at most ODP_BATCH, of a chunk.
+ * Fault in the pages @start to @end - 1 of a chunk, at most ODP_BATCH.
  * Return: 0, or as nhca_odp_fault().
  */
 static int chunk_fault_batch(struct odp_chunk *chunk, unsigned long start, unsigned long end,
@@ -374,8 +378,8 @@ static int chunk_fault_batch(struct odp_chunk *chunk, unsigned long start, unsig
 }
 
 /*
- * Bytes from @va to @end - 1, of one chunk.
- * Return: bytes from @va on that were dealt with, or an error if there are none.
+ * Fault in the bytes @va to @end - 1 of one chunk.
+ * Return: number of bytes from @va on that were handled, or an error if there are none.
  */
 static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long end,
 		       enum nhca_odp_mode mode)
@@ -390,7 +394,9 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
-			/* one of them is bad: perhaps not the first, which is waited for */
+			/*
+			 * A page of the batch failed; retry the first alone, which the owner needs.
+			 */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
 		}
@@ -413,7 +419,7 @@ static s64 odp_fault(struct nhca_odp *odp, unsigned long va, unsigned long end,
 		n = -ENOENT;
 		if (READ_ONCE(odp->closed))
 			break;
-		/* the last byte, since the next chunk may begin at 0 */
+		/* computed from the last byte, since the next chunk may begin at 0 */
 		next = min(end - 1, at | (ODP_CHUNK_SIZE - 1)) + 1;
 		chunk = chunk_get(odp, at);
 		if (IS_ERR(chunk)) {
@@ -444,13 +450,16 @@ s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mo
 		return -EFAULT;
 	if (!mmget_not_zero(odp->mm))
 		return -EFAULT;
-	/* whose pages they are pays for what leads to them */
+	/* charge the TCEs to the memory cgroup of the process that has the pages */
 	memcg = get_mem_cgroup_from_mm(odp->mm);
 	old = set_active_memcg(memcg);
 	n = odp_fault(odp, va, va + len, mode);
 	set_active_memcg(old);
 	mem_cgroup_put(memcg);
-	/* the last one takes the address space apart, with our notifiers in it: not here */
+	/*
+	 * Asynchronous, because the last reference tears down the address space and calls the
+	 * notifiers of this driver.
+	 */
 	mmput_async(odp->mm);
 	return n;
 }
@@ -498,7 +507,7 @@ void nhca_odp_put(struct nhca_odp *odp)
 		cond_resched();
 	}
 	mutex_unlock(&odp->lock);
-	/* with the last notifier has gone who could queue it */
+	/* only notifiers and chunk users queue this work, and none is left */
 	cancel_delayed_work_sync(&odp->reap);
 	xa_destroy(&odp->chunks);
 	mmdrop(odp->mm);
@@ -537,7 +546,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (implicit) {
-		/* addresses are those of the process */
+		/* an implicit region uses the addresses of the process */
 		if (iova || (access & IB_ACCESS_HUGETLB))
 			return ERR_PTR(-EINVAL);
 		length = U64_MAX;
@@ -561,7 +570,10 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 		nhca_mr_free(mr);
 		return ERR_PTR(-ENOMEM);
 	}
-	/* a first packet that finds its page need not come twice; if not, it is for later */
+	/*
+	 * Set the TCEs of present pages, so that the first packet does not fault.  Ignore errors: a
+	 * fault later reports them.
+	 */
 	if (length <= ODP_PRESENT_MAX)
 		nhca_odp_fault(mr->odp, 0, length, NHCA_ODP_PRESENT);
 	nhca_mr_start(mr, iova, length);
@@ -569,8 +581,8 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 }
 
 /*
- * What @lkey names, if bytes @va to @va + @len - 1 of it are to be had.
- * Return: counted, or ERR_PTR as nhca_mr_prefetch().
+ * Find the on-demand region of @lkey, if it contains the bytes @va to @va + @len - 1.
+ * Return: a counted reference, or ERR_PTR as nhca_mr_prefetch().
  */
 static struct nhca_odp *odp_of_key(struct ib_pd *pd, u32 lkey, u64 va, u64 len, bool write,
 				   u64 *off)

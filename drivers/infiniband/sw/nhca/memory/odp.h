@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand paging: regions over user memory that is not pinned.  A page is translated
- * to after somebody wanted it, and until the kernel takes it away.
+ * On-demand paging: regions of user memory that is not pinned.  A page has a TCE from the first
+ * access until the kernel takes the page away.
  */
 #ifndef NHCA_ODP_H
 #define NHCA_ODP_H
@@ -13,11 +13,10 @@
 struct nhca_odp;
 
 /**
- * enum nhca_odp_mode - what a fault shall achieve
- * @NHCA_ODP_READ:    pages can be read
- * @NHCA_ODP_WRITE:   and written
- * @NHCA_ODP_PRESENT: pages that the process has at the moment are translated to, others
- *                    not
+ * enum nhca_odp_mode - purpose of a fault
+ * @NHCA_ODP_READ: make pages readable
+ * @NHCA_ODP_WRITE: make pages readable and writable
+ * @NHCA_ODP_PRESENT: set the TCEs of pages that the process has now, and fault in no others
  */
 enum nhca_odp_mode {
 	NHCA_ODP_READ,
@@ -29,57 +28,106 @@ enum nhca_odp_mode {
 
 /**
  * nhca_odp_seg - nhca_mr_seg() of an on-demand region
- * Return: 0; -EAGAIN if the page is not translated to, or not for writing.
+ * @odp:   memory of the region
+ * @off:   offset in the region
+ * @max:   most bytes
+ * @write: the bytes will be written
+ * @seg:   the bytes, filled in
+ * Context: live section.
+ * Return: 0; -EAGAIN: the page has no TCE, or none for writing.
  */
 int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca_seg *seg);
 
 /**
  * nhca_odp_fault - make pages present
- * @off, @len: bytes of the region; what lies behind its end is left out
- * They may be gone again at any time.
- * Context: process, sleeps as long as the page fault takes; the caller counts @odp.
- * Return: bytes from @off on that were dealt with, at least 1; -EFAULT: no memory
- * there, or not with these rights; -ENOMEM; -ENOSPC; -EBUSY: the memory is being
- * changed all the time; -EINTR; -ENOENT: the region was deregistered meanwhile.
+ * @odp:  memory of the region; the caller holds a reference
+ * @off:  offset in the region
+ * @len:  bytes; those after the end of the region are ignored
+ * @mode: purpose
+ *
+ * The kernel may take the pages away again at any time.
+ * Context: process, sleeps as long as the page faults take.
+ * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: no such memory, or
+ * it does not permit this access; -ENOMEM; -ENOSPC; -EBUSY: the memory changes all the time;
+ * -EINTR; -ENOENT: the region was deregistered meanwhile.
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
-/* counted, as a fault may outlast the region; to put sleeps, to get is for any context */
+/**
+ * nhca_odp_get - take a reference, because a fault may take longer than the region exists
+ * @odp: memory of the region
+ * Context: any.
+ * Return: @odp.
+ */
 struct nhca_odp *nhca_odp_get(struct nhca_odp *odp);
+
+/**
+ * nhca_odp_put - release a reference; the last one frees the memory's state
+ * @odp: memory of the region, or NULL
+ * Context: process, sleeps.
+ */
 void nhca_odp_put(struct nhca_odp *odp);
 
 /**
- * nhca_odp_close - the region is being deregistered: faults under way, and those that are queued,
- * end within a few pages
- * Nobody waits for them: they hold what they need.  Takes NULL.
+ * nhca_odp_close - make the faults of a region end, because it is being deregistered
+ * @odp: memory of the region, or NULL
+ *
+ * Faults in progress or queued end within a few pages.  The function does not wait for them; they
+ * hold references on all that they use.
  * Context: any.
  */
 void nhca_odp_close(struct nhca_odp *odp);
 
-/* prefetches of a region that may be queued at a time */
+/* most prefetches of one region that may be queued at a time */
 #define NHCA_ODP_PREFETCHES	64
 
 /**
- * nhca_odp_prefetch_begin - one prefetch more; nhca_odp_prefetch_end() when it is over
- * Context: any.  Return: false if there are NHCA_ODP_PREFETCHES.
+ * nhca_odp_prefetch_begin - count a prefetch of a region
+ * @odp: memory of the region
+ * Context: any.
+ * Return: false if NHCA_ODP_PREFETCHES are counted already.
  */
 bool nhca_odp_prefetch_begin(struct nhca_odp *odp);
+
+/**
+ * nhca_odp_prefetch_end - end the count of nhca_odp_prefetch_begin()
+ * @odp: memory of the region
+ * Context: any.
+ */
 void nhca_odp_prefetch_end(struct nhca_odp *odp);
 
-/* a number that no other region has or had */
+/**
+ * nhca_odp_id - a number that no other region has or had
+ * @odp: memory of the region
+ * Context: any.
+ * Return: the number, not 0.
+ */
 u64 nhca_odp_id(const struct nhca_odp *odp);
 
 /**
- * nhca_fault_queue - let a worker fault something in; nobody waits for it
- * Context: process.
+ * nhca_fault_queue - queue a prefetch; its result is not reported
+ * @odp:  memory of the region
+ * @off:  offset in the region
+ * @len:  bytes
+ * @mode: purpose
+ * Context: process, sleeps.
  * Return: 0; -ENOMEM; -EAGAIN: NHCA_ODP_PREFETCHES of this region are queued.
  */
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
-/* module load and unload (memory/fault.c) */
+/**
+ * nhca_fault_init - allocate the workqueues when the module is loaded (memory/fault.c)
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
 int nhca_fault_init(void);
+
+/**
+ * nhca_fault_exit - destroy the workqueues when the module is unloaded
+ * Context: process, sleeps.
+ */
 void nhca_fault_exit(void);
-/* the workers' queues: what an engine waits for, and what nobody does */
+/* the workqueues of faults that a QP or channel waits for, and of prefetches */
 extern struct workqueue_struct *nhca_fault_wq;
 extern struct workqueue_struct *nhca_prefetch_wq;
 
