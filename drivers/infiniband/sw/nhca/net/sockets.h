@@ -27,7 +27,8 @@ struct nhca_sock {
 
 /*
  * What one CPU processes of a socket before other bottom halves run, in units of nhca_rx_cost():
- * packets or 4 KiB. This is about net.core.netdev_budget of the stack (300), and 1 MiB.
+ * one for each packet, or for each 4 KiB. This is about as much as net.core.netdev_budget of the
+ * stack (300 packets), and about 1 MiB at most.
  */
 #define NHCA_RX_BUDGET	256
 

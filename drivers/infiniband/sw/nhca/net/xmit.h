@@ -194,11 +194,11 @@ u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_le
 		   unsigned int udp_len, unsigned int index);
 
 /**
- * nhca_can_sum - check whether the netdev of a route computes UDP checksums
+ * nhca_can_sum - check whether UDP checksums are computed below nhca
  * @dst: the route
  * @v4:  IPv4, not IPv6
  * Context: any.
- * Return: true if the netdev, or a software path of the stack, adds the checksum.
+ * Return: true if the netdev, or software between nhca and the netdev, adds the checksum.
  */
 static inline bool nhca_can_sum(const struct dst_entry *dst, bool v4)
 {

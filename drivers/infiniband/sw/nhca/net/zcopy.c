@@ -117,9 +117,7 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow)
 	if (!z)
 		return NULL;
 	nhca_zcopy_set_ops(&z->uarg);
-	/*
-	 * without SKBFL_DONT_ORPHAN, skb_orphan() would make the stack copy pages that are counted
-	 */
+	/* references count the pages, so skb_orphan_frags() must not copy them */
 	z->uarg.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&z->uarg.refcnt, 1);
 	refcount_set(&z->ref, 1);
@@ -153,8 +151,9 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)
 	unsigned long flags;
 
 	/*
-	 * pairs with the list_del() under the lock: the pages are unused when the caller reuses
-	 * them
+	 * list_empty_careful() is an acquire. It pairs with refcount_dec_and_test() before the
+	 * list_del() in nhca_zcopy_release(), so no skb reads the pages when the caller reuses
+	 * them.
 	 */
 	if (likely(list_empty_careful(&q->list)))
 		return true;

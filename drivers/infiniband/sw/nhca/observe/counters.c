@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The counters of a device as the RDMA core shows them. */
+/* The counters of a device, with their names in the RDMA core. */
 #include <rdma/ib_verbs.h>
 #include "../nhca.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * /sys/kernel/debug/nhca: the directory, and one for each device; rooms put their files there.
- */
+/* /sys/kernel/debug/nhca: one directory for the module, and in it one for each device. */
 #include <linux/debugfs.h>
 
 #include "debugfs.h"

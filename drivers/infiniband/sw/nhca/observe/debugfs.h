@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * debugfs: one directory for the module, and one in it for each device.
- */
+/* debugfs: one directory for the module, and in it one for each device. */
 #ifndef NHCA_OBSERVE_DEBUGFS_H
 #define NHCA_OBSERVE_DEBUGFS_H
 
 struct dentry;
 
-/*
- * module load and unload; process
- * Return: the directory to make files in.  That debugfs is missing is no error.
+/**
+ * nhca_debugfs_init - create the directory of the module
+ * nhca_debugfs_exit - remove it with all that is in it
+ * Context: process.
+ * Return: the directory, to create files in. An error of debugfs is ignored, also by
+ * debugfs_create_file() for that directory.
  */
 struct dentry *nhca_debugfs_init(void);
 void nhca_debugfs_exit(void);
 
-/*
- * a device's directory; end with debugfs_remove(); process
- * Return: as above; an ERR_PTR, too, if a device in another namespace has the same name.
+/**
+ * nhca_debugfs_dev - create the directory of a device
+ * @name: name of the device
+ * Context: process.
+ * Return: the directory, to be removed with debugfs_remove(). If debugfs is missing, or a device in
+ * another namespace has the same name, it is an ERR_PTR, which the functions of debugfs accept.
  */
 struct dentry *nhca_debugfs_dev(const char *name);
 

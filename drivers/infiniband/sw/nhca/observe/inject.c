@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The rules of a device: their list, their counts, and the link that they take down.
- */
+/* Fault injection: the rules of a device, their counts, and a link that they take down. */
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-/* 6.1's does not name all that it needs */
+/* fault-inject.h of Linux 6.1 does not include all headers that it needs */
 #include <linux/fault-inject.h>
 
 #include "inject.h"
@@ -18,23 +16,23 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
 /**
  * struct nhca_inject - the rules of a device
  * @dev:    the device
- * @writer: one command at a time
- * @lock:   irqsave, innermost; protects the list and the rules' counts
+ * @writer: serializes commands
+ * @lock:   irqsave, innermost; protects @rules and the counts in them
  * @rules:  in the order of their numbers
- * @nrules: how many
- * @next:   number of the next rule
- * @points: BIT() of where rules are asked; READ_ONCE; written under @writer
- * @attr:   of the kernel's framework
- * @link:   takes the port down and up
- * @link_ms: how long it is to be down; 0: it is not, and that is settled
- * @link_key: the work has the key
+ * @nrules: number of rules; under @writer
+ * @next:   number of the next rule; under @writer
+ * @points: BIT() of each place that has a rule; READ_ONCE; written under @writer
+ * @attr:   settings of the kernel's fault injection framework
+ * @link:   work that takes the port down and up
+ * @link_ms: milliseconds that the link is down; 0: the link is up, and @link is done with it
+ * @link_key: @link has a count of nhca_inject_key
  * @down:   the link is down; READ_ONCE
  */
 struct nhca_inject {
 	struct nhca_dev *dev;
-	/* one command at a time */
+	/* serializes commands */
 	struct mutex writer;
-	/* irqsave; the list and the rules' counts */
+	/* irqsave; protects the rules and their counts */
 	spinlock_t lock;
 	struct list_head rules;
 	u32 nrules;
@@ -49,7 +47,7 @@ struct nhca_inject {
 	bool down;
 };
 
-/* ---- the kernel's framework, which stock kernels mostly lack ---- */
+/* ---- the kernel's fault injection framework, which few distributions build ---- */
 
 #ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
 static void framework_init(struct nhca_inject *inj)
@@ -106,10 +104,10 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work)
 	return container_of(to_delayed_work(work), struct nhca_inject, link)->dev;
 }
 
-/* Packets stop here and now; the port's state follows from the work. */
+/* Packets stop now; the work changes the state of the port. */
 static void inject_link(struct nhca_inject *inj, u32 ms)
 {
-	/* while it is down nothing more can happen to it */
+	/* a link that is down ignores further rules */
 	if (cmpxchg(&inj->link_ms, 0, ms))
 		return;
 	WRITE_ONCE(inj->down, true);
@@ -126,7 +124,7 @@ void nhca_inject_link(struct nhca_inject *inj)
 		WRITE_ONCE(inj->down, false);
 		static_branch_dec(&nhca_inject_key);
 		inj->link_key = false;
-		/* who takes it down next finds all of this done */
+		/* pairs with cmpxchg() in inject_link(), which then sees the link up and no key */
 		smp_store_release(&inj->link_ms, 0);
 	}
 }
@@ -212,7 +210,7 @@ static void inject_clear(struct nhca_inject *inj)
 
 	list_for_each_entry_safe(r, next, &inj->rules, list)
 		inject_remove(inj, r);
-	/* so that the same commands give the same rules */
+	/* so that the same commands give rules with the same numbers */
 	inj->next = 1;
 }
 
@@ -258,14 +256,14 @@ void nhca_inject_destroy(struct nhca_inject *inj)
 	kfree(inj);
 }
 
-/* ---- questions ---- */
+/* ---- evaluation ---- */
 
 bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points)
 {
 	return (READ_ONCE(inj->points) & points) || READ_ONCE(inj->down);
 }
 
-/* The rule looks at this thing: does it hit it? */
+/* Return: true if the rule hits. @r matches; @n: set to the number of items of @stream before. */
 static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
 			   unsigned long *n)
 {
@@ -275,7 +273,7 @@ static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 str
 		return false;
 	seen = xa_load(&r->counts, stream);
 	*n = seen ? xa_to_value(seen) : 0;
-	/* what cannot be counted has not been seen */
+	/* an item that cannot be counted is not examined */
 	if (xa_is_err(xa_store(&r->counts, stream, xa_mk_value(*n + 1), GFP_ATOMIC)))
 		return false;
 	r->seen++;

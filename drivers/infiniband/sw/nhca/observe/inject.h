@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fault injection: the rules of a device, and the questions that other rooms ask them.  As long
- * as no device of the host has a rule, a question costs a jump label.
+ * Fault injection: the rules of a device, and the functions with which other rooms ask for faults.
+ * While no device of the host has a rule, such a call costs a jump label.
  */
 #ifndef NHCA_OBSERVE_INJECT_H
 #define NHCA_OBSERVE_INJECT_H
@@ -19,15 +19,16 @@ struct seq_file;
 
 DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 
-/* points at which the packets of a device are looked at one by one, and none does without */
+/* places that examine single packets; a rule for one of them turns batches and zero-copy off */
 #define NHCA_AT_PACKETS	(BIT(NHCA_AT_SEND) | BIT(NHCA_AT_RECEIVE) | BIT(NHCA_AT_REQUEST) | \
 			 BIT(NHCA_AT_BUFFER))
 
 /**
- * struct nhca_fault_hit - what a rule has decided
- * @kind: NHCA_FAULT_NONE: nothing
- * @arg:  of the rule
- * @dice: bits to choose by, which repeat as the decision does
+ * struct nhca_fault_hit - the decision of the rules
+ * @kind: the fault, or NHCA_FAULT_NONE
+ * @arg:  argument of the rule
+ * @dice: random bits for the fault, for example which bit of a packet to invert; they repeat when
+ *        the decision repeats
  */
 struct nhca_fault_hit {
 	enum nhca_fault_kind kind;
@@ -36,72 +37,121 @@ struct nhca_fault_hit {
 };
 
 /**
- * nhca_inject_create - a device without rules
- * @link: work that takes the port down and up; runs nhca_inject_link()
- * Context: process.  Return: the rules, or NULL without memory.
+ * nhca_inject_create - create the rules of a device; it has none yet
+ * @dev:  the device
+ * @link: work that takes the port down and up; it calls nhca_inject_link()
+ * Context: process.
+ * Return: the rules, or NULL without memory.
  */
 struct nhca_inject *nhca_inject_create(struct nhca_dev *dev, work_func_t link);
 
-/* waits for @link; nobody asks any more; process; NULL is fine */
+/**
+ * nhca_inject_destroy - wait for the link work, and free the rules of a device
+ * @inj: the rules, which no other code uses any more; or NULL
+ * Context: process, sleeps.
+ */
 void nhca_inject_destroy(struct nhca_inject *inj);
 
-/* the device whose link @work is about */
+/**
+ * nhca_inject_work_dev - get the device of a link work
+ * @work: the work of nhca_inject_create()
+ * Context: any.
+ */
 struct nhca_dev *nhca_inject_work_dev(struct work_struct *work);
 
 /**
- * nhca_inject_link - the next that happens to a link which a rule has struck: down, later up
- * Called by the work, which then tells the port what nhca_inject_down() says.
+ * nhca_inject_link - take a link down, or up again after its time
+ * @inj: the rules of the device
+ *
+ * The link work calls this function, and then sets the port to the state of nhca_inject_down().
  * Context: process.
  */
 void nhca_inject_link(struct nhca_inject *inj);
 
 /**
- * nhca_inject_write - a command: "add RULE", "remove ID" or "clear"
- * @text: is cut up
- * @base: place of the next QPN in the order in which they are given out
- * @place: where in that order a QPN is
+ * nhca_inject_write - execute a command: "add RULE", "remove ID" or "clear"
+ * @inj:   the rules of the device
+ * @text:  the command, which is modified
+ * @base:  position of the next QPN in the order in which QPNs are allocated
+ * @place: returns the position of a QPN in that order
  *
- * Context: process.
- * Return: 0; as nhca_rule_parse(); -ENOENT: no rule @ID; -ENOSPC: too many rules; -ENOMEM.
+ * Context: process, sleeps.
+ * Return: 0; -EINVAL if this is no command; errors of nhca_rule_parse(); -ENOENT if there is no
+ * rule ID; -ENOSPC if there are too many rules; -ENOMEM.
  */
 int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place)(u32 qpn));
 
-/* the rules, a line each; process */
+/**
+ * nhca_inject_show - print the rules, one a line
+ * @inj: the rules of the device
+ * @m:   the file
+ * Context: process, sleeps.
+ */
 void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 
-/* the knobs of the kernel's fault-injection framework, if it has one, in @dir; process */
+/**
+ * nhca_inject_debugfs - create the settings of the kernel's fault injection framework, if it has
+ * one
+ * @inj: the rules of the device
+ * @dir: directory of the device
+ * Context: process.
+ */
 void nhca_inject_debugfs(struct nhca_inject *inj, struct dentry *dir);
 
-/* has a rule taken the link down, or does any look at one of @points (BIT())?  Behind the key. */
+/**
+ * nhca_inject_wanted - check whether rules concern some places; called by nhca_inject_at()
+ * @inj:    the rules of the device
+ * @points: BIT() of each place
+ * Context: any.
+ * Return: true if a rule is for one of @points, or has taken the link down.
+ */
 bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points);
 
 /**
- * nhca_inject_at - may there be a fault at one of @points (BIT())?
+ * nhca_inject_at - check whether a fault may happen at some places
+ * @dev:    the device
+ * @points: BIT() of each place
  * Context: any.
+ * Return: false if no rule of @dev is for one of @points, and its link is up.
  */
 static inline bool nhca_inject_at(const struct nhca_dev *dev, unsigned long points)
 {
 	return static_branch_unlikely(&nhca_inject_key) && nhca_inject_wanted(dev->inject, points);
 }
 
-/* has a rule taken the link of the device down?  Any context. */
+/**
+ * nhca_inject_down - check whether a rule has taken the link of a device down
+ * @dev: the device
+ * Context: any.
+ * Return: true if it has.
+ */
 bool nhca_inject_down(const struct nhca_dev *dev);
 
 /**
- * nhca_inject_ask - offer something to the rules of a device, in their order
- * @at:     where
- * @qpn:    the device's QP; 0: of no QP
- * @opcode: BTH; 0 where there is no packet
- * @s:      what to do
+ * nhca_inject_ask - let the rules of a device decide, in the order of their numbers
+ * @dev:    the device
+ * @at:     the place
+ * @qpn:    QP or channel of the device; 0: none
+ * @opcode: BTH opcode; 0 if there is no packet
+ * @s:      set to the decision
  *
- * The first rule that strikes ends it: those behind do not see it.
- * Context: any; called behind nhca_inject_at(), with any lock held.
+ * The first rule that hits ends the evaluation; later rules do not examine the item.
+ * Context: any, also with locks held; only after nhca_inject_at() has returned true.
  * Return: @s->kind.
  */
 enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
 				     u8 opcode, struct nhca_fault_hit *s);
 
-/* nhca_inject_at() and nhca_inject_ask() */
+/**
+ * nhca_inject - nhca_inject_at() for one place, then nhca_inject_ask()
+ * @dev:    the device
+ * @at:     the place
+ * @qpn:    QP or channel of the device; 0: none
+ * @opcode: BTH opcode; 0 if there is no packet
+ * @s:      set to the decision, if the function returns true
+ * Context: any, also with locks held.
+ * Return: true if a fault must be injected.
+ */
 static inline bool nhca_inject(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn, u8 opcode,
 			       struct nhca_fault_hit *s)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Rules of fault injection: from words and back, whom they are for, and when they hit.
- */
+/* Rules of fault injection: their text, which items they match, and which of these they hit. */
 #include <linux/ctype.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -17,10 +15,10 @@
 #define NHCA_MAX_DELAY_MS	10000
 #define NHCA_MAX_LINK_MS	60000
 #define NHCA_MAX_REORDER	64
-/* seeds fit what user space calls a long */
+/* largest seed: user space programs store it in a signed long */
 #define NHCA_MAX_SEED		S64_MAX
 
-/* What a rule may say besides its kind, and what it has said: bits of "given" */
+/* Words that may follow a kind, and that a rule has given */
 enum {
 	GIVEN_WAY		= BIT(0),
 	GIVEN_QP		= BIT(1),
@@ -37,7 +35,7 @@ enum {
 			 GIVEN_FRAMEWORK)
 #define GIVEN_WHOM	(GIVEN_QP | GIVEN_OPCODE)
 
-/* A word for a number */
+/* A name of a value */
 struct nhca_named {
 	const char *name;
 	u32 value;
@@ -51,7 +49,7 @@ static const struct nhca_named nak_names[] = {
 	{}
 };
 
-/* those that registering memory is known to fail with */
+/* errors with which the registration of memory is known to fail */
 static const struct nhca_named errno_names[] = {
 	{ "EPERM", EPERM }, { "EINTR", EINTR }, { "EIO", EIO }, { "EAGAIN", EAGAIN },
 	{ "ENOMEM", ENOMEM }, { "EACCES", EACCES }, { "EFAULT", EFAULT }, { "EBUSY", EBUSY },
@@ -61,12 +59,12 @@ static const struct nhca_named errno_names[] = {
 };
 
 /**
- * struct nhca_kind - what there is to know of a kind
- * @name:    its word
- * @at:      where it is asked
- * @may:     GIVEN_*
- * @max:     its argument is a number from 1 to @max; 0: not a number
- * @names:   its argument is one of these; NULL: it is not a word
+ * struct nhca_kind - properties of a kind of fault
+ * @name:    its name in rules
+ * @at:      default place
+ * @may:     GIVEN_*: words that may follow
+ * @max:     the argument is a number from 1 to @max; 0: it is not a number
+ * @names:   the argument is one of these names; NULL: it is not a name
  */
 struct nhca_kind {
 	const char *name;
@@ -95,7 +93,7 @@ static const struct nhca_kind kinds[NHCA_FAULT_KINDS] = {
 
 /* ---- opcodes ---- */
 
-/* Names of several opcodes: those with one of these flags */
+/* Names for all opcodes with a flag of nhca_opinfo */
 static const struct nhca_named opcode_groups[] = {
 	{ "request", NHCA_OPF_REQUEST },
 	{ "response", NHCA_OPF_RESPONSE },
@@ -108,10 +106,7 @@ static const struct nhca_named opcode_groups[] = {
 	{}
 };
 
-/*
- * The specification's name of an opcode, as a word: small letters, and _ for what lies between
- * its own words.
- */
+/* Convert the specification's name of an opcode to lower case, with _ in place of blanks. */
 static void opcode_word(const struct nhca_opinfo *info, char *word)
 {
 	unsigned int i;
@@ -121,7 +116,7 @@ static void opcode_word(const struct nhca_opinfo *info, char *word)
 	word[i] = '\0';
 }
 
-/* Is @name the opcode's, with or without its service ("ud_send_only", "send_only")? */
+/* Return: true if @name is the opcode's, with or without service ("ud_send_only", "send_only"). */
 static bool opcode_is(const struct nhca_opinfo *info, const char *name)
 {
 	char word[NHCA_OPCODE_NAME];
@@ -181,7 +176,7 @@ void nhca_rule_show_opcodes(struct seq_file *m)
 	}
 }
 
-/* ---- from words ---- */
+/* ---- parsing ---- */
 
 static int set_number(u32 *to, const char *word, u32 max)
 {
@@ -192,7 +187,7 @@ static int set_number(u32 *to, const char *word, u32 max)
 	return *to && *to <= max ? 0 : -ERANGE;
 }
 
-/* A percentage with at most four decimals: "25%", "0.01%" */
+/* Parse a percentage with at most four decimals: "25%", "0.01%". */
 static int set_probability(u32 *ppm, const char *word)
 {
 	u32 unit = NHCA_PPM / 100;
@@ -268,7 +263,7 @@ static int set_kind(struct nhca_rule *r, char **text)
 	return 0;
 }
 
-/* What may follow a kind, with the argument that it has */
+/* Parse the word @key and its argument. @bit: set to its GIVEN_* bit. */
 static int set_word(struct nhca_rule *r, const char *key, u32 *bit, char **text)
 {
 	static const struct nhca_named keys[] = {
@@ -314,7 +309,7 @@ static int set_word(struct nhca_rule *r, const char *key, u32 *bit, char **text)
 	}
 }
 
-/* Words that say the same thing twice, or two things at once */
+/* Return: true if the word of @bit is given twice, or excludes an earlier one. */
 static bool contradicts(u32 given, u32 bit)
 {
 	const u32 when = GIVEN_PROBABILITY | GIVEN_EVERY | GIVEN_FRAMEWORK;
@@ -347,7 +342,7 @@ int nhca_rule_parse(struct nhca_rule *r, char *text)
 	return 0;
 }
 
-/* ---- and back ---- */
+/* ---- printing ---- */
 
 static void show_when(const struct nhca_rule *r, struct seq_file *m)
 {
@@ -400,7 +395,7 @@ u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode)
 	const struct nhca_opinfo *info = nhca_opinfo(opcode);
 	u32 place;
 
-	/* GSI, multicast, and what is of no QP, are not among those that are numbered */
+	/* QPs 0 and 1, multicast and items without a QP have no position in that order */
 	if (qpn < NHCA_QPN_MIN || qpn > NHCA_QPN_MAX) {
 		place = numbers + qpn;
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A rule of fault injection: what goes wrong, for whom and when.  It decides, and touches no skb,
- * no QP and no lock; inject.h has the rules of a device.
+ * A rule of fault injection: which fault, for which items, and when. This code only decides: it
+ * touches no skb, no QP and no lock. The rules of a device are in inject.h.
  */
 #ifndef NHCA_OBSERVE_RULE_H
 #define NHCA_OBSERVE_RULE_H
@@ -16,26 +16,26 @@ struct seq_file;
 enum nhca_fault_kind {
 	NHCA_FAULT_NONE = 0,
 	NHCA_FAULT_DROP,
-	NHCA_FAULT_DELAY,		/* by milliseconds */
+	NHCA_FAULT_DELAY,		/* by @arg milliseconds */
 	NHCA_FAULT_DUPLICATE,
-	NHCA_FAULT_REORDER,		/* behind so many later packets of the QP */
-	NHCA_FAULT_CORRUPT,		/* a bit of it */
-	NHCA_FAULT_LINK,		/* down for milliseconds */
-	NHCA_FAULT_NAK,			/* enum nhca_nak */
+	NHCA_FAULT_REORDER,		/* @arg later packets of the QP overtake it */
+	NHCA_FAULT_CORRUPT,		/* invert one bit */
+	NHCA_FAULT_LINK,		/* take it down for @arg milliseconds */
+	NHCA_FAULT_NAK,			/* @arg: enum nhca_nak */
 	NHCA_FAULT_RNR,
-	NHCA_FAULT_CQ,			/* finds no room for a completion */
-	NHCA_FAULT_MR,			/* cannot be registered: an errno */
+	NHCA_FAULT_CQ,			/* a completion is lost, as with a full CQ */
+	NHCA_FAULT_MR,			/* the registration fails with the errno @arg */
 	NHCA_FAULT_KINDS
 };
 
-/* Where rules are asked.  Each has its place, and sees only what comes there. */
+/* Places that ask the rules. A rule belongs to one place, and examines only the items there. */
 enum nhca_fault_point {
-	NHCA_AT_SEND,		/* a packet leaves a QP */
-	NHCA_AT_RECEIVE,	/* a packet has come for a QP */
+	NHCA_AT_SEND,		/* a QP sends a packet */
+	NHCA_AT_RECEIVE,	/* a packet for a QP arrived */
 	NHCA_AT_REQUEST,	/* RC: a request with the expected PSN is about to be executed */
-	NHCA_AT_BUFFER,		/* RC, UC: a message wants a receive request */
+	NHCA_AT_BUFFER,		/* RC, UC: a message needs a receive */
 	NHCA_AT_CQE,		/* a completion of a QP is about to be posted */
-	NHCA_AT_MR,		/* a region is about to be made */
+	NHCA_AT_MR,		/* a memory region is about to be created */
 };
 
 #define NHCA_FAULT_OPCODES	256
@@ -43,23 +43,28 @@ enum nhca_fault_point {
 
 /**
  * struct nhca_rule - a rule
- * @list:    in its device's list, in the order of @id
- * @id:      number by which it is removed
- * @kind, @at: what goes wrong, where
- * @arg:     as the kind wants it; see enum nhca_fault_kind
- * @qpn:     the one QP that it is for; 0: any
- * @opcode:  as it was given, or an empty string for any
- * @opcodes: the BTH opcodes that it is for
- * @ppm:     how many of a million of what it sees it strikes
- * @every:   instead: one in so many; 0: @ppm says it
- * @framework: instead: the kernel's struct fault_attr of the device says it
- * @times:   then it is spent; 0: never
- * @seed:    of its decisions
- * @now:     LINK: at once, and there is no rule
- * @place:   where in the order in which QPNs are given out a QPN is; NULL: they count up
- * @base:    place of the QPN that was the next when the rule was made
- * @counts:  what it has seen of each stream, by nhca_rule_stream(): numbers as value entries
- * @seen, @struck: in all
+ * @list:    in nhca_inject.rules, in the order of @id
+ * @id:      number, for the command that removes the rule
+ * @kind:    the fault
+ * @at:      the place
+ * @arg:     argument of the fault; see enum nhca_fault_kind
+ * @qpn:     match only this QP or channel; 0: all
+ * @opcode:  name that was given for @opcodes; empty: match all
+ * @opcodes: match only these BTH opcodes
+ * @ppm:     probability of a hit, in millionths
+ * @every:   hit each @every-th item, in place of @ppm; 0: @ppm decides
+ * @framework: the device's struct fault_attr decides, in place of @ppm
+ * @times:   hit at most @times items; 0: no limit
+ * @seed:    seed of the random decisions
+ * @now:     LINK: take the link down now; no rule is added
+ * @place:   returns the position of a QPN in the order of allocation; NULL: QPNs count up
+ * @base:    position of the QPN that was the next one when the rule was added
+ * @counts:  number of items examined, by stream (nhca_rule_stream()); value entries
+ * @seen:    number of items examined in all streams
+ * @struck:  number of items hit in all streams
+ *
+ * nhca_inject.lock protects @counts, @seen and @struck; the other members do not change after the
+ * rule was added.
  */
 struct nhca_rule {
 	struct list_head list;
@@ -84,46 +89,80 @@ struct nhca_rule {
 };
 
 /**
- * nhca_rule_parse - make a rule of words
- * @r:    zeroed; filled in as far as the words say
+ * nhca_rule_parse - parse the text of a rule
+ * @r:    zeroed; the function sets the members that follow from the text
  * @text: KIND [ARGUMENT] [send|receive] [qp N] [opcode NAME] [probability P%] [every N] [times N]
- *        [seed N] [framework] [now]; is cut up
+ *        [seed N] [framework] [now]; it is modified
  *
  * Context: any.
- * Return: 0; -EINVAL: not a rule; -ERANGE: a number beyond its limits; -ENXIO: no such opcode;
- * -EOPNOTSUPP: this kernel has no fault-injection framework.
+ * Return: 0; -EINVAL if this is not a rule; -ERANGE if a number exceeds its limits; -ENXIO if there
+ * is no such opcode; -EOPNOTSUPP if the kernel has no fault injection framework.
  */
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
-/* the rule in the same words, and its counts; one line */
+/**
+ * nhca_rule_show - print a rule, in the words of nhca_rule_parse(), and its counts, as one line
+ * @r: the rule
+ * @m: the file
+ * Context: any.
+ */
 void nhca_rule_show(const struct nhca_rule *r, struct seq_file *m);
 
-/* every name that stands for opcodes, a line each */
+/**
+ * nhca_rule_show_opcodes - print all names for opcodes, one a line
+ * @m: the file
+ * Context: any.
+ */
 void nhca_rule_show_opcodes(struct seq_file *m);
 
-/* does the rule look at such a thing?  @opcode: BTH; only where packets are seen */
+/**
+ * nhca_rule_matches - check whether a rule is for an item
+ * @r:      the rule
+ * @at:     the place
+ * @qpn:    QP or channel of the item; 0: none
+ * @opcode: BTH opcode, at places that examine packets
+ * Context: any.
+ * Return: true if it is.
+ */
 bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 qpn, u8 opcode);
 
 /**
- * nhca_rule_stream - which sequence of things a packet belongs to
+ * nhca_rule_stream - get the stream of an item
+ * @r:      the rule
+ * @qpn:    QP or channel of the item; 0: none
+ * @opcode: BTH opcode
  *
- * Decisions repeat if what they depend on repeats.  QPNs do not, but the order in which QPs are
- * made does; and the two engines of a QP run on CPUs of their own, so that what they send is two
- * sequences.
+ * A rule decides by the number of an item in its stream. QPNs differ between runs, but the order in
+ * which QPs are created does not, so the QP counts by its position in this order. Requester and
+ * responder of a QP run on different CPUs, so their packets are two streams.
  *
- * Return: the place of the QP among those made since the rule was, times 2; plus 1 for answers.
+ * Context: any.
+ * Return: two times the position of the QP among those created after the rule; plus 1 for
+ * responses.
  */
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 
 /**
- * nhca_rule_dice - 64 bits that depend on seed, stream and number of a thing, and nothing else
- * SipHash-2-4: the same on every kernel and machine.
+ * nhca_rule_dice - get the random bits of an item
+ * @r:      the rule
+ * @stream: its stream
+ * @n:      its number in the stream, from 0
+ *
+ * They are SipHash-2-4 of the three values, and are the same on every kernel and machine.
+ * Context: any.
+ * Return: 64 bits.
  */
 u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n);
 
 /**
- * nhca_rule_hits - does the rule hit the thing number @n, from 0, of its stream?
- * Not for rules with @framework.  That it may be spent is the caller's business.
+ * nhca_rule_hits - check whether a rule hits an item that it matches
+ * @r:      the rule, without @framework
+ * @stream: stream of the item
+ * @n:      number of the item in its stream, from 0
+ *
+ * The caller checks @times.
+ * Context: any.
+ * Return: true if it does.
  */
 bool nhca_rule_hits(const struct nhca_rule *r, u32 stream, unsigned long n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that a KUnit test may replace: NHCA_STUB() is their first statement.  In a build
- * without the tests it is nothing.
+ * NHCA_STUB() is the first statement of each function that a KUnit test may replace. In a build
+ * without the tests it is empty.
  */
 #ifndef NHCA_STUB_H
 #define NHCA_STUB_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints.  Documentation/observe.rst says what each is for, and its fields.
+ * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
- * Packets that differ in nothing but their PSN, which counts up, may be one event, which says how
- * many there were.  An event's first words, "dev" and "qpn", are who it is about.
+ * Packets that differ only in their PSN, which counts up, may be one event, with the number of
+ * packets. Each event begins with "dev" and "qpn", the device and queue pair that it is about.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -24,10 +24,10 @@
 #include "counters.h"
 #include "rule.h"
 
-/* beside enum nhca_wr_opcode: a receive */
+/* a receive, in addition to enum nhca_wr_opcode */
 #define NHCA_TRACE_RECV	0xff
 
-/* values by name, for who reads the formats */
+/* names of the values, for programs that parse the formats of the events */
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_FIRST);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_MIDDLE);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_LAST);
@@ -111,7 +111,7 @@ TRACE_DEFINE_ENUM(NHCA_AT_BUFFER);
 TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
-/* of BTH opcodes: those of a service share the lower bits, and a channel has its own */
+/* BTH opcodes: all services share the lower bits, except channels */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
 		{ NHCA_SVC_RC, "RC" },		\
@@ -252,12 +252,13 @@ DECLARE_EVENT_CLASS(nhca_packet,
 );
 
 /**
- * trace_nhca_packet_sent - packets were built, and are given to the stack in this pass
- * @h:       headers of the first
- * @psn:     of the first
- * @peer:    QPN that they go to
- * @packets: how many, with PSNs that count up
- * @payload: bytes in each
+ * trace_nhca_packet_sent - packets were built; the stack gets them in this pass
+ * @who:     queue pair or channel
+ * @h:       headers of the first packet
+ * @psn:     PSN of the first packet
+ * @peer:    destination QPN
+ * @packets: number of packets, with PSNs that count up
+ * @payload: bytes of payload in each packet
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -265,9 +266,13 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * trace_nhca_packet_received - packets arrived, intact, for a QP or channel that exists
- * @peer: QPN that they come from, if they say so (UD, channels); else 0
- * Others as above.
+ * trace_nhca_packet_received - intact packets arrived for a QP or channel that exists
+ * @who:     queue pair or channel
+ * @h:       headers of the first packet
+ * @psn:     PSN of the first packet
+ * @peer:    source QPN, if the packet contains it (UD, channels); otherwise 0
+ * @packets: number of packets, with PSNs that count up
+ * @payload: bytes of payload in each packet
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -275,10 +280,10 @@ DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * trace_nhca_packet_refused - a packet arrived that reaches nobody
+ * trace_nhca_packet_refused - a packet was dropped on arrival
  * @dev: the device that counts it
- * @h:   its headers, if there are any; they may be anything
- * @why: the counter
+ * @h:   headers, or NULL; their fields are not verified
+ * @why: counter
  */
 TRACE_EVENT(nhca_packet_refused,
 	    TP_PROTO(const struct ib_device *dev, const struct nhca_hdr *h, enum nhca_counter why),
@@ -300,12 +305,13 @@ TRACE_EVENT(nhca_packet_refused,
 );
 
 /**
- * trace_nhca_same_host - bytes went to a queue pair of this host, and no packet exists
+ * trace_nhca_same_host - bytes were copied to a queue pair of this host without packets
+ * @who:   the sending queue pair
  * @peer:  QPN of the other one
  * @wr:    enum nhca_wr_opcode
- * @psn:   of the first packet that this was instead of
- * @npsn:  how many PSNs that took
- * @bytes: moved
+ * @psn:   PSN of the first packet that the copy replaces
+ * @npsn:  number of PSNs
+ * @bytes: bytes copied
  */
 TRACE_EVENT(nhca_same_host,
 	    TP_PROTO(const struct nhca_who *who, u32 peer, u8 wr, u32 psn, u32 npsn, u32 bytes),
@@ -334,11 +340,13 @@ TRACE_EVENT(nhca_same_host,
 /* ---- work requests ---- */
 
 /**
- * trace_nhca_wqe_started - an engine began with a work request
+ * trace_nhca_wqe_started - processing of a work request began
+ * @who:    queue pair or channel
  * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
  * @wr_id:  the consumer's
- * @length: bytes of the message, or that the receive has room for
- * @psn, @npsn: the PSNs that it was given; 0 for receives and channels
+ * @length: bytes of the message, or of the receive buffer
+ * @psn:    first PSN of the request; 0 for receives and channels
+ * @npsn:   number of PSNs; 0 for receives and channels
  */
 TRACE_EVENT(nhca_wqe_started,
 	    TP_PROTO(const struct nhca_who *who, u8 wr, u64 wr_id, u32 length, u32 psn, u32 npsn),
@@ -365,11 +373,14 @@ TRACE_EVENT(nhca_wqe_started,
 );
 
 /**
- * trace_nhca_wqe_completed - a work request is done, whether or not its consumer is told
- * @wr, @wr_id: as above
+ * trace_nhca_wqe_completed - a work request is complete, signaled or not
+ * @who:    queue pair or channel
+ * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
+ * @wr_id:  the consumer's
  * @status: enum ib_wc_status
  * @length: bytes of the message
- * @begun:  nhca_trace_clock() when the engine began with it; 0: it never did, or nobody looked
+ * @begun:  nhca_trace_clock() when its processing began; 0: it did not begin, or the event was not
+ *          enabled then
  */
 TRACE_EVENT(nhca_wqe_completed,
 	    TP_PROTO(const struct nhca_who *who, u8 wr, u64 wr_id, u32 status, u32 length,
@@ -396,15 +407,16 @@ TRACE_EVENT(nhca_wqe_completed,
 		      rdma_show_wc_status(__entry->status), __entry->length, __entry->ns)
 );
 
-/* ---- what goes wrong on the way ---- */
+/* ---- errors and retransmissions ---- */
 
 /**
- * trace_nhca_retry - the requester goes back, and sends again from the oldest PSN without an answer
- * @why:    the counter of what it has noticed
- * @psn:    that PSN
- * @next:   where it had come to
- * @window: PSNs that may be without an answer from now on
- * @retries: left before the oldest request fails
+ * trace_nhca_retry - the requester goes back to the oldest unacknowledged PSN and retransmits
+ * @who:    the queue pair
+ * @why:    counter of the cause
+ * @psn:    the oldest unacknowledged PSN
+ * @next:   PSN of the next new packet
+ * @window: cwnd from now on, in packets
+ * @retries: retries left before the oldest request fails
  */
 TRACE_EVENT(nhca_retry,
 	    TP_PROTO(const struct nhca_who *who, enum nhca_counter why, u32 psn, u32 next,
@@ -446,15 +458,16 @@ DECLARE_EVENT_CLASS(nhca_nak,
 		    ),
 		    TP_printk("dev %u qpn %#x: %s psn %u syndrome %#x", __entry->dev,
 			      __entry->qpn,
-			      /* the timer of an RNR NAK is no part of its name */
+			      /* the name of an RNR NAK does not depend on its timer */
 			      nhca_show_nak((__entry->syndrome & NHCA_AETH_KIND_MASK) ==
 					    NHCA_AETH_RNR ? NHCA_AETH_RNR : __entry->syndrome),
 			      __entry->psn, __entry->syndrome)
 );
 
 /**
- * trace_nhca_nak_sent - the responder said no, or not yet
- * @psn:      which it is about
+ * trace_nhca_nak_sent - the responder sent a NAK or RNR NAK
+ * @who:      the queue pair
+ * @psn:      PSN that it refers to
  * @syndrome: of the AETH
  */
 DEFINE_EVENT(nhca_nak, nhca_nak_sent,
@@ -462,7 +475,10 @@ DEFINE_EVENT(nhca_nak, nhca_nak_sent,
 	     TP_ARGS(who, psn, syndrome));
 
 /**
- * trace_nhca_nak_received - the requester was told so, about what it had sent; as above
+ * trace_nhca_nak_received - the requester received a NAK or RNR NAK
+ * @who:      the queue pair
+ * @psn:      PSN that it refers to
+ * @syndrome: of the AETH
  */
 DEFINE_EVENT(nhca_nak, nhca_nak_received,
 	     TP_PROTO(const struct nhca_who *who, u32 psn, u8 syndrome),
@@ -471,10 +487,13 @@ DEFINE_EVENT(nhca_nak, nhca_nak_received,
 /* ---- keys ---- */
 
 /**
- * trace_nhca_key_opened - from here on a key opens memory
- * @pd:  its protection domain
- * @qpn: type 2 windows: the QP that has bound it; else 0
- * @va, @length: the bytes, as peers and work requests name them
+ * trace_nhca_key_opened - a key gives access to memory from now on
+ * @pd:     its protection domain
+ * @key:    L_Key or R_Key
+ * @type:   enum nhca_mkey_type
+ * @qpn:    type 2 windows: the QP that has bound it; otherwise 0
+ * @va:     first address, as in work requests and packets
+ * @length: bytes from @va on
  * @access: enum ib_access_flags
  */
 TRACE_EVENT(nhca_key_opened,
@@ -505,8 +524,13 @@ TRACE_EVENT(nhca_key_opened,
 );
 
 /**
- * trace_nhca_key_revoked - the promise holds: no byte moves through the key any more, on any CPU
- * Who asked for it is told after this.
+ * trace_nhca_key_revoked - a key is closed: no CPU moves a byte through it any more
+ * @pd:   its protection domain
+ * @key:  L_Key or R_Key
+ * @type: enum nhca_mkey_type
+ * @qpn:  type 2 windows: the QP that has bound it; otherwise 0
+ *
+ * The consumer or peer that requested this gets its result after the event.
  */
 TRACE_EVENT(nhca_key_revoked,
 	    TP_PROTO(const struct ib_pd *pd, u32 key, u8 type, u32 qpn),
@@ -556,7 +580,7 @@ TRACE_EVENT(nhca_key_revoked,
 /**
  * trace_nhca_channel_drop - a channel dropped a packet
  * @qpn: the channel
- * @x:   the packet's RXETH
+ * @x:   RXETH of the packet
  * @why: NHCA_CH_DROP_*
  */
 TRACE_EVENT(nhca_channel_drop,
@@ -604,13 +628,13 @@ TRACE_EVENT(nhca_channel_drop,
 		{ NHCA_AT_MR,		"mr" })
 
 /**
- * trace_nhca_fault - a rule of fault injection struck
+ * trace_nhca_fault - a rule of fault injection hit
  * @dev:    the device
  * @qpn:    its queue pair or channel, or 0
  * @rule:   number of the rule
  * @at:     enum nhca_fault_point
- * @opcode: BTH, or 0
- * @seen:   how many the rule had seen before, of the same kind and queue pair
+ * @opcode: BTH opcode, or 0
+ * @seen:   number of items of the same stream that the rule had examined before
  */
 TRACE_EVENT(nhca_fault,
 	    TP_PROTO(const struct ib_device *dev, u32 qpn, u32 rule, enum nhca_fault_point at,
@@ -640,7 +664,11 @@ TRACE_EVENT(nhca_fault,
 #ifndef NHCA_TRACE_CLOCK_H
 #define NHCA_TRACE_CLOCK_H
 
-/* when a work request begins, if anybody wants to know; any context */
+/**
+ * nhca_trace_clock - get the time at which a work request begins, for trace_nhca_wqe_completed()
+ * Context: any.
+ * Return: nanoseconds of CLOCK_MONOTONIC; 0 if the event is not enabled.
+ */
 static inline u64 nhca_trace_clock(void)
 {
 	return trace_nhca_wqe_completed_enabled() ? ktime_get_ns() : 0;
