@@ -25,8 +25,7 @@
  * is a pair of rCxts, one at each end of a route, that carries one transfer at a time; only this
  * side starts transfers on it.  A notice tells the peer's program that a write is in place.
  *
- * Context: the caller holds the lock of the endpoint, unless a comment says otherwise.  Times are
- * nanoseconds of msg_clock(); NEVER means that a timer is not set.
+ * Context: the caller holds the lock of the endpoint.  Times are nanoseconds of msg_clock().
  */
 #ifndef NHCA_MSG_H
 #define NHCA_MSG_H
@@ -41,7 +40,7 @@
 #include "msg_port.h"
 
 #define MS		UINT64_C(1000000)
-#define NEVER		UINT64_MAX
+#define NEVER		UINT64_MAX	/* a timer that is not set */
 /* Delay before a retry, if there was no free slot or no memory */
 #define MSG_AGAIN_LATER	(MS / 10)
 
@@ -560,7 +559,7 @@ void msg_rcxts_lost(struct msg_route *route);
 void msg_rcxts_release(struct msg_route *route);
 /** msg_rcxts_short - take back rCxts beyond the first few; Return: false: it was just done */
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
-/** msg_route_find_way - create the address handles; Return: false if the address is unreachable */
+/** msg_route_find_way - create the address handles; Return: false if the GID is unreachable */
 bool msg_route_find_way(struct msg_route *route);
 /** msg_route_move - use another channel of the peer */
 void msg_route_move(struct msg_route *route, const struct msg_address_path *at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the clock and the randomness.  tools/testing/msgsim has its own, so that a run can
- * be repeated.
+ * Reliable messages: the clock and the random numbers.  tools/testing/msgsim replaces this file, so
+ * that a run can be repeated.
  */
 #include <sys/random.h>
 #include <time.h>

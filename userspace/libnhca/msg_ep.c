@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the program's side.  Each function takes the endpoint's lock; who polls or
- * waits does the work.
+ * Reliable messages: the API of endpoints.  Each function of the API takes the lock of the endpoint.
+ * The threads that poll or wait do the work: there is no other thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 #define DEFAULT_FRAMES	1024
 #define DEFAULT_QUEUE	1024
 #define DEFAULT_DEAD_MS	500
-#define LOOK_AGAIN	(1000 * MS)
-#define EVENTS		32
-/* Events of one port in a pass: others have their turn, and work is given to lanes */
+#define LOOK_AGAIN	(1000 * MS)	/* between two queries of a channel, or attempts to open it */
+#define EVENTS		32		/* events of one port_poll() */
+/* Budget of events of one port in a pass, so that other ports and the lanes are served */
 #define PASS_EVENTS	256
 
 /* ---- completions ---- */
@@ -81,7 +81,7 @@ static void data_free(void *data)
 		free(container_of(data, struct msg_in, data[0]));
 }
 
-/* What was not polled for of a peer that is to go */
+/* Drop the completions of a peer that is being disconnected. */
 static void forget(struct nhcadv_msg_ep *ep, const struct nhcadv_msg_peer *peer)
 {
 	struct nhcadv_msg_completion *c;
@@ -106,7 +106,7 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 
 	if (!route || lane >= ep->lanes)
 		return;
-	/* It may have come by another route. */
+	/* A fence may have been sent over another route, so the local rCxt may be another one. */
 	if (msg_name_what(frame->cookie) == WHAT_FENCE) {
 		msg_peer_ready(route->peer);
 		msg_lane_fence_status(route, &route->lanes[lane], frame);
@@ -146,7 +146,7 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 		return;
 	}
 	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
-	/* of a peer that is gone, or of no lane */
+	/* The peer was disconnected, or the work request belongs to no lane. */
 	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING ||
 	    what == WHAT_FENCE)
 		return;
@@ -172,7 +172,7 @@ static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	}
 }
 
-/* The channel is a new one, or its MTU has changed: peers have to be told. */
+/* The channel was created again, or its MTU has changed: send grants to all peers. */
 static void port_changed(struct nhcadv_msg_ep *ep)
 {
 	struct msg_peer *peer;
@@ -206,7 +206,10 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		if (port->broken)
 			port_lose(ep, port);
 	}
-	/* In the same pass: who is told that it is lost finds the new channel in the address. */
+	/*
+	 * Open the channel in the same pass in which it was lost: a program that gets
+	 * NHCADV_MSG_UNREACHABLE then finds the new channel in nhcadv_msg_ep_address().
+	 */
 	if (!port->open && ep->now >= port->retry) {
 		port->checked = ep->now;
 		if (port_open(port))
@@ -214,14 +217,14 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		else
 			port_changed(ep);
 	}
-	/* whoever has queried it */
+	/* port_check() may also have been called by a route. */
 	if (port->info.segment != port->announced) {
 		port->announced = port->info.segment;
 		port_changed(ep);
 	}
 }
 
-/* Return: when something is due. */
+/* Make progress on everything.  Return: time of the next pass. */
 static uint64_t pass(struct nhcadv_msg_ep *ep)
 {
 	uint32_t i;
@@ -235,11 +238,11 @@ static uint64_t pass(struct nhcadv_msg_ep *ep)
 	return min(msg_next_due(ep), ep->now + LOOK_AGAIN);
 }
 
-/* ---- the lock, and who sleeps ---- */
+/* ---- the lock, and sleeping threads ---- */
 
 static void set_timer(struct nhcadv_msg_ep *ep, uint64_t when)
 {
-	/* 0 would be no time. */
+	/* A time of 0 would disarm the timer. */
 	struct itimerspec t = {
 		.it_value = { .tv_sec = when / 1000000000, .tv_nsec = when % 1000000000 + !when },
 	};
@@ -254,8 +257,9 @@ void msg_ep_lock(struct nhcadv_msg_ep *ep)
 }
 
 /*
- * Threads sleep on file descriptors.  Whatever this thread leaves to be done, they have to learn of:
- * it may have taken the event that would have woken them.
+ * Other threads sleep on file descriptors.  This thread may have consumed the event that would have
+ * woken them.  Therefore it makes ep->wake readable if it leaves work or completions, and sets the
+ * timer if a timer of a peer is earlier.
  */
 void msg_ep_unlock(struct nhcadv_msg_ep *ep)
 {
@@ -291,7 +295,7 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
 
 	msg_ep_lock(ep);
 	peer = msg_peer_find(ep, in->from);
-	/* not what has come before the peer was disconnected and connected again */
+	/* Ignore a send of an earlier connection to the same peer. */
 	if (peer && peer->session == in->session)
 		msg_stream_released(peer);
 	msg_ep_unlock(ep);
@@ -300,7 +304,11 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
 
 /* ---- sleep ---- */
 
-/* Context: under the lock.  Return: whether there is reason to sleep. */
+/*
+ * Arm all ports and the timer.  A pass after the arm finds events that came before it.
+ * Context: the caller holds the lock.
+ * Return: true if there is no completion, so that the caller may sleep.
+ */
 static bool arm(struct nhcadv_msg_ep *ep)
 {
 	uint64_t next;
@@ -554,8 +562,9 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 	forget(ep, pub);
 	msg_peer_free(&pub->peer);
 	/*
-	 * The program has its buffers now.  A channel that has not taken its rCxts back has not waited
-	 * for packets that refer to them either: its end does.
+	 * After the return the program may reuse its buffers.  If the kernel has refused to release
+	 * the rCxts of a broken channel, it has not waited for packets that refer to the buffers.
+	 * Closing the channel waits for them.
 	 */
 	for (i = 0; i < ep->num_ports; i++)
 		if (ep->ports[i]->open && ep->ports[i]->broken)

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: how long things take on a route, and how much may be under way.
+ * Reliable messages: round trip time, reordering and congestion window of a route.
  *
- * Time: smoothed, with its mean deviation, as for TCP (RFC 6298), of transfers that went through at
- * once, and of probes: each of those has a number of its own, so that no answer is taken for
- * another's.  Order: by how much what came after all had been overtaken, at most, of late; what
- * is later than that after something that was sent behind it is thought to be lost.
+ * Round trip time: The smoothed time and its mean deviation are those of TCP (RFC 6298).  Samples
+ * are transfers without a retransmission, and probes.  Each probe has a number of its own, so that
+ * its answer is not taken for that of another probe.
  *
- * Window: bytes that are thought to be under way.  While it is in the way it grows by what is
- * done, until more is lost than chance takes (one packet in eight), or all of it: then it shrinks,
- * and from then on grows by one transfer for each window that is done.  Less than that is random loss, as far
- * as can be known, and is only sent again: being slower would not make it less.
+ * Reordering: msg_flow.extent is the recent maximum of the time by which a transfer arrived after
+ * one that was sent later.  A transfer that is later than this is considered lost.
  *
- * A slow link with a deep queue loses nothing, and takes what the window lets it, for seconds: what waits in
- * line looks lost, and is asked for once more.  So the window does not grow while things take more than
- * QUEUE longer than the fastest did, as in LEDBAT (RFC 6817), and shrinks to what it was in the beginning if it is
- * more than that: not further, as a way may have become longer.
+ * Congestion window: It limits the bytes in flight.  It starts in slow start, and grows only while
+ * it limits the sender.  If more than one packet in eight is lost, it shrinks by a quarter, and then
+ * grows by one transfer per window.  A lower loss rate is treated as random loss, because slower
+ * sending would not reduce it.  If no answer arrives at all, the window is halved.
+ *
+ * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, look lost and
+ * are probed again.  Therefore the window does not grow while the smoothed time exceeds the fastest
+ * round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If it exceeds it by 2 * QUEUE, the
+ * window shrinks by a quarter per window, but not below its initial size, because the path may have
+ * become longer.
  */
 #include <ccan/minmax.h>
 #include "msg.h"
 
-#define FIRST_OVERDUE	(50 * MS)
-#define LEAST_MARGIN	(MS / 5)
-#define MOST_OVERDUE	(1000 * MS)
-#define MOST_DOUBLINGS	10
-#define CHANCE		8	/* one packet of so many */
-#define ENOUGH		1024	/* packets, to judge from */
-#define FORGET		256	/* transfers, how far they overtook each other */
-#define FIRST_STEPS	8
-#define LEAST_STEPS	2
-#define QUEUE		(100 * MS)
+#define FIRST_OVERDUE	(50 * MS)	/* timeout before the first sample */
+#define LEAST_MARGIN	(MS / 5)	/* minimum of timeout - srtt */
+#define MOST_OVERDUE	(1000 * MS)	/* maximum timeout */
+#define MOST_DOUBLINGS	10		/* maximum doublings of the backoff */
+#define CHANCE		8	/* 1 / (maximum loss rate that is treated as random loss) */
+#define ENOUGH		1024	/* packets between two evaluations of the loss rate */
+#define FORGET		256	/* msg_flow.extent decays by 1 / FORGET per transfer */
+#define FIRST_STEPS	8	/* initial window, in transfers */
+#define LEAST_STEPS	2	/* minimum window, in transfers */
+#define QUEUE		(100 * MS)	/* maximum queueing delay while the window grows */
 
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit)
 {
@@ -90,7 +93,7 @@ void msg_flow_reordered(struct msg_flow *flow, uint64_t extent)
 
 bool msg_flow_has_room(const struct msg_flow *flow, uint32_t bytes)
 {
-	/* A transfer alone may be larger than a window. */
+	/* The window may be smaller than a transfer: always allow one. */
 	return !flow->inflight || flow->inflight + bytes <= flow->window;
 }
 
@@ -117,13 +120,13 @@ void msg_flow_sent(struct msg_flow *flow, uint32_t packets)
 	flow->lost = 0;
 }
 
-/* How much longer than the fastest do things take? */
+/* Queueing delay: smoothed minus minimum round trip time, in ns */
 static uint64_t waits(const struct msg_flow *flow)
 {
 	return flow->srtt > flow->fastest ? flow->srtt - flow->fastest : 0;
 }
 
-/* Once for each window that is done */
+/* Shrink the window at most once for each window of completed bytes. */
 static void shorten_queue(struct msg_flow *flow, uint64_t bytes)
 {
 	uint64_t first = FIRST_STEPS * flow->step;

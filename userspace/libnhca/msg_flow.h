@@ -1,49 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Reliable messages: how long things take on a route, and how much may be under way; see msg_flow.c. */
+/* Reliable messages: round trip time and congestion window of a route; see msg_flow.c. */
 #ifndef NHCA_MSG_FLOW_H
 #define NHCA_MSG_FLOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* All times are in nanoseconds.  The lock of the endpoint protects all members. */
 struct msg_flow {
-	uint64_t srtt;
-	uint64_t rttvar;
-	uint64_t fastest;	/* round trip of all */
-	uint64_t window;
-	uint64_t inflight;
+	uint64_t srtt;		/* smoothed round trip time; 0: no sample yet */
+	uint64_t rttvar;	/* its mean deviation */
+	uint64_t fastest;	/* minimum round trip time */
+	uint64_t window;	/* congestion window, in bytes */
+	uint64_t inflight;	/* bytes in flight */
 	uint64_t step;		/* bytes of a transfer */
-	uint64_t limit;
-	uint64_t extent;	/* of reordering */
-	uint64_t shrunk;	/* until then, for silence */
-	uint64_t queued;	/* bytes done while there was a queue, since that last made it shrink */
-	uint32_t sent;		/* packets, since losses were judged */
-	uint32_t lost;
-	bool limited;		/* the window was in the way, when last asked */
-	bool starting;		/* nothing was lost yet beyond what chance does */
+	uint64_t limit;		/* maximum of @window */
+	uint64_t extent;	/* recent maximum of the reordering */
+	uint64_t shrunk;	/* until this time silence does not shrink @window again */
+	uint64_t queued;	/* bytes completed with queueing delay, since it shrank @window */
+	uint32_t sent;		/* packets sent since the last evaluation of the loss rate */
+	uint32_t lost;		/* packets lost since then */
+	bool limited;		/* the last msg_flow_may_send() returned false */
+	bool starting;		/* slow start */
 };
 
+/** msg_flow_init - @step: bytes of a transfer; @limit: maximum window, in bytes */
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit);
+/** msg_flow_sample - add a sample of the round trip time */
 void msg_flow_sample(struct msg_flow *flow, uint64_t rtt);
-/* Something takes that long, and is not done. */
+/** msg_flow_at_least - report that a transfer has taken @time and is not complete */
 void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
-/*
- * @time, or up to half as much more: what many peers lost at the same moment they do not send again at the
- * same moment.
+/**
+ * msg_spread - add a random delay, so that peers that lost packets at the same time do not
+ * retransmit at the same time
+ * Return: @time to 1.5 * @time.
  */
 uint64_t msg_spread(uint64_t time);
-/* After how long an answer is overdue, when @tries have not been answered */
+/** msg_flow_overdue - Return: timeout of an answer after @tries timeouts, with backoff */
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries);
-/* How much later than what was sent behind it something may come */
+/** msg_flow_reordering - Return: maximum delay of a transfer after one that was sent later */
 uint64_t msg_flow_reordering(const struct msg_flow *flow);
-/* So much later something did come. */
+/** msg_flow_reordered - report that a transfer arrived @extent after one that was sent later */
 void msg_flow_reordered(struct msg_flow *flow, uint64_t extent);
-/* Do so many bytes fit into the window?  And: may they be sent?  If not, the window is in the way. */
+/** msg_flow_has_room - Return: true if the window has room for @bytes */
 bool msg_flow_has_room(const struct msg_flow *flow, uint32_t bytes);
+/** msg_flow_may_send - like msg_flow_has_room(), and set @limited */
 bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes);
+/** msg_flow_sent - count packets, and evaluate the loss rate */
 void msg_flow_sent(struct msg_flow *flow, uint32_t packets);
+/** msg_flow_done - report that a transfer of @bytes is complete, and grow the window */
 void msg_flow_done(struct msg_flow *flow, uint64_t bytes);
+/** msg_flow_lost - count lost packets */
 void msg_flow_lost(struct msg_flow *flow, uint32_t packets);
+/** msg_flow_silent - halve the window, because no answer arrives; at most once in two timeouts */
 void msg_flow_silent(struct msg_flow *flow, uint64_t now);
 
 #endif /* NHCA_MSG_FLOW_H */

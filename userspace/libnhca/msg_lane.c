@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: a lane, from the transfer that it is given to the time when it is free for the
- * next one.
+ * Reliable messages: the state of a lane, from the start of a transfer until the lane is free.
  *
- * A lane whose write is given up is not used, and its message not complete, until the peer has
- * said that its rCxt refuses what may still come: only then bytes may go another way.  And until the
- * adapter here has said that no packet refers to them any more: only then the program may change them.
+ * If a write is abandoned, its lane and its message wait for two confirmations:
+ * - The peer confirms that its rCxt refuses late packets.  Only then may another lane write the
+ *   bytes.
+ * - The local kernel confirms that no packet refers to the memory.  Only then may the message
+ *   complete, after which the program may change the memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,7 +60,6 @@ void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
 	msg_peer_ready(route->peer);
 }
 
-/* The lane's part in its message has ended, one way or the other. */
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)
 {
 	struct msg_op *op = lane->op;
@@ -93,10 +93,7 @@ static bool lane_has(const struct msg_lane *lane, uint32_t packet)
 	return lane->have[packet / 64] >> packet % 64 & 1;
 }
 
-/*
- * Nothing of the transfer lands any more: what has not landed is for other lanes.  Without memory
- * for that it is tried again a bit later.
- */
+/* If there is no memory for the pieces, the timer of the lane tries again after 10 ms. */
 void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane)
 {
 	uint32_t packets = msg_lane_packets(lane), first, end, from, to;
@@ -114,12 +111,12 @@ void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane)
 			msg_lane_set_due(route, lane, route->peer->ep->now + 10 * MS);
 			return;
 		}
-		/* From now on somebody else's */
+		/* Other lanes transfer these packets: a retry must not queue them again. */
 		for (; first < end; first++)
 			lane->have[first / 64] |= UINT64_C(1) << first % 64;
 		lane->seen += to - from;
 	}
-	/* @seen: bytes that are to be read again */
+	/* @seen: bytes that were queued again */
 	lane->op->done += lane->length - lane->seen;
 	if (lane->state == LANE_FENCE)
 		msg_lane_release(route, lane);
@@ -174,7 +171,7 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 	msg_flow_sent(&route->flow, msg_lane_packets(lane));
 }
 
-/* All of it again, with a higher tid: the old one is refused when the new one is there. */
+/* The peer refuses packets of the old tid after the first packet with the new tid has arrived. */
 void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane)
 {
 	if (!port_room(route->port, 1)) {
@@ -212,12 +209,14 @@ void msg_lane_release(struct msg_route *route, struct msg_lane *lane)
 	lane->state = LANE_RELEASE;
 	lane->nonce = 0;
 	lane->asked = 0;
-	/* the end of a channel has waited for its packets; there may never be another */
+	/*
+	 * port_close() has waited for the packets, so no cancel is needed; without a channel none
+	 * can be posted.
+	 */
 	lane->cancelled = !route->port->open;
 	msg_lane_set_due(route, lane, 0);
 }
 
-/* What lands for it, if it does, lands no more. */
 void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane)
 {
 	if (lane->state == LANE_WRITE)
@@ -226,7 +225,7 @@ void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane)
 		msg_lane_cancel(route, lane);
 }
 
-/* Nothing of it has left: other lanes may have all of it, a bit later. */
+/* No packet was sent, so nothing has to be cancelled: the timer requeues the whole transfer. */
 void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane)
 {
 	msg_lane_cancel(route, lane);

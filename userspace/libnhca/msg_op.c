@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: a write or a read as a whole: what of it lanes have to take, and when it is
- * over.
+ * Reliable messages: a whole write or read: the bytes that lanes still have to transfer, and its
+ * completion.
  */
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ void msg_op_check(struct msg_op *op)
 		msg_op_sort(op);
 		return;
 	}
-	/* It was done before anybody could prevent it. */
+	/* All bytes were in place before the cancel or the failure took effect. */
 	if (op->length && op->done == op->length)
 		op->status = 0;
 	if (!op->status && op->notice) {
@@ -78,7 +78,7 @@ bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length)
 
 	if (op->status)
 		return true;
-	/* What is to be done again may be found by a timer, after the pump had its turn. */
+	/* A timer may call this after msg_pump(): the peer needs another turn in this pass. */
 	msg_peer_ready(op->peer);
 	if (!op->length) {
 		op->begun = false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: a port is a device and its channel.  All that the messages know of verbs is behind
- * this header.  tools/testing/msgsim runs the library over simulated verbs.
+ * Reliable messages: a port is a device and its channel.  Only msg_port.c calls verbs.
+ * tools/testing/msgsim runs the library over simulated verbs.
  *
- * Context: all functions are called with the endpoint's lock held.
+ * Context: the caller holds the lock of the endpoint, or no other thread knows the endpoint.  The
+ * functions for memory do not need the lock.
  */
 #ifndef NHCA_MSG_PORT_H
 #define NHCA_MSG_PORT_H
@@ -18,26 +19,26 @@
 
 struct msg_ah;
 
-/* A channel to talk to */
+/* Address of a channel */
 struct msg_dest {
 	struct msg_ah *ah;
 	uint64_t key;
 	uint32_t qpn;
 };
 
-/* Work requests in a send FIFO */
+/* Maximum number of work requests in a send FIFO */
 #define PORT_SLOTS	512
-/* Transfers that may be under way on a port: each has a completion beside that of its work request. */
+/* Maximum number of transfers in flight: each needs a CQE beside that of its work request. */
 #define PORT_TRANSFERS	1024
 
 /**
- * struct msg_fifo - the send FIFO of a channel, as the adapter accounts for it
+ * struct msg_fifo - work requests in the send FIFO of a channel
  * @names: wr_id of each work request, by sequence number modulo PORT_SLOTS
- * @done:  a bit for each of them: it has completed
- * @first: sequence number of the oldest one whose slot is in use
- * @next:  sequence number of the next one
+ * @done:  bitmap of work requests that are done
+ * @first: sequence number of the oldest work request whose slot is in use
+ * @next:  sequence number of the next work request
  *
- * The adapter frees slots in order: a long write at the front keeps the slots of all that were
+ * The kernel frees slots in order: a long write blocks the slots of the work requests that were
  * posted after it, even if these are done.
  */
 struct msg_fifo {
@@ -49,20 +50,20 @@ struct msg_fifo {
 
 /**
  * struct msg_port - a device and its channel
- * @info:    of the channel
- * @announced: the segment that peers were last told of
- * @gid:     the device's address
+ * @info:    key, QP number and current segment (bytes) of the channel
+ * @announced: the segment that peers were last told
+ * @gid:     GID of the device
  * @open:    the channel exists
- * @broken:  the channel does not work any more: close and open
- * @fifo:    its work requests
- * @slots:   size of its send FIFO, at most PORT_SLOTS
- * @transfers: transfers whose completion may still come, at most PORT_TRANSFERS
+ * @broken:  the channel has failed: close it and open another one
  * @freed:   a slot or a transfer has become free since the flag was cleared
- * @fences:  the adapter can fence: port_fence()
- * @retry:   when to try to open it again
- * @checked: when its state was last queried
- * @lost:    completions that its CQs had no room for, at the last query
- * @recoveries: how often it was opened
+ * @fences:  the device supports port_fence()
+ * @fifo:    work requests of the channel
+ * @slots:   size of the send FIFO, at most PORT_SLOTS
+ * @transfers: number of transfers in flight, at most PORT_TRANSFERS
+ * @retry:   time to try to open the channel again
+ * @checked: time of the last port_check(); 0: check in the next pass
+ * @lost:    NHCADV_DROP_CQ at the last port_check(): completions lost because a CQ was full
+ * @recoveries: number of successful port_open() calls
  */
 struct msg_port {
 	struct {
@@ -86,16 +87,17 @@ struct msg_port {
 };
 
 enum port_event_kind {
-	PORT_POSTED,	/* a work request is done; all of them say so */
-	PORT_WRITE,	/* a write of ours is in place */
-	PORT_READ,	/* a read of ours is in place */
-	PORT_FRAME,	/* a frame has come */
+	PORT_POSTED,	/* a work request is done; every work request is signaled */
+	PORT_WRITE,	/* all bytes of a write are in place at the peer */
+	PORT_READ,	/* all bytes of a read are in place here */
+	PORT_FRAME,	/* a frame was received */
 };
 
 /**
  * struct port_event - one completion
  * @status: PORT_POSTED: 0, EMSGSIZE (packets longer than the MTU allows), or EIO
- * @index, @frame: PORT_FRAME
+ * @wr_id:  not PORT_FRAME: wr_id of the work request
+ * @index, @frame: PORT_FRAME: the frame, for port_frame_done(); otherwise @frame is NULL
  */
 struct port_event {
 	enum port_event_kind kind;
@@ -105,36 +107,48 @@ struct port_event {
 	const struct nhcadv_frame *frame;
 };
 
-/* NULL and errno; the port has no channel yet. */
+/** port_create - create a port without a channel; Return: the port, or NULL with errno */
 struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, uint32_t frames);
+/** port_destroy - close the channel, and free the port */
 void port_destroy(struct msg_port *port);
 
+/** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
+/** port_close - destroy the channel, if it exists; no packet refers to memory after that */
 void port_close(struct msg_port *port);
 
-/* Look whether the channel still serves and what its packets hold; false: the link is down */
+/**
+ * port_check - query the channel, and set @broken and @info.segment
+ * Return: false if the link is down, or the channel does not exist or is in the error state.
+ */
 bool port_check(struct msg_port *port);
 
+/** port_acquire - acquire rCxts, all or none; Return: 0 or an errno: nhcadv_acquire_rcxts() */
 int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count);
+/** port_release - release rCxts; set @broken if the kernel refuses */
 void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count);
 
+/** port_ah - create an address handle; Return: the handle, or NULL (unreachable, or no memory) */
 struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid);
-/* Frees it when the work requests that name it are done.  @ah may be NULL. */
+/** port_ah_free - free @ah (or NULL), after the work requests that name it are done */
 void port_ah_free(struct msg_ah *ah);
 
+/** port_reg - register job memory; Return: a handle, or NULL with errno: nhcadv_reg_job_mem() */
 struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
 				unsigned int access);
+/** port_reg_again - open the memory of @mem on this port; Return: a handle, or NULL with errno */
 struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv_job_mem *mem);
+/** port_dereg - close a handle; the call may wait: see nhcadv_dereg_job_mem() */
 void port_dereg(struct nhcadv_job_mem *mem);
 
-/* Is there room for @n work requests?  Posting without is a bug. */
+/* True if there is room for @n work requests; the caller must check this before it posts. */
 static inline bool port_room(const struct msg_port *port, uint32_t n)
 {
 	return port->open && !port->broken &&
 	       port->slots - (port->fifo.next - port->fifo.first) >= n;
 }
 
-/* Is there room for one more transfer's completion? */
+/* True if the CQ has room for the completion of one more transfer */
 static inline bool port_may_begin(const struct msg_port *port)
 {
 	return port->transfers < PORT_TRANSFERS;
@@ -151,6 +165,10 @@ static inline void port_ended(struct msg_port *port)
 	port->freed = true;
 }
 
+/*
+ * Functions that post a work request; port_flush() rings the doorbell.
+ * port_rewrite() retransmits @length bytes from @offset on.
+ */
 void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t);
 void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
@@ -158,35 +176,37 @@ void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *
 void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 	       const struct nhcadv_transfer *t);
 void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uint32_t tid);
-/* The answer has t->cookie. */
+/* The answer is a status frame with the cookie @t->cookie. */
 void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t);
 /*
- * The peer's adapter is to refuse what comes for @remote_rcxt up to @tid.  The answer is a status frame
- * of @local_rcxt, with @wr_id as its cookie.
+ * Ask the kernel of the peer to drop packets to @remote_rcxt up to @tid.  The answer is a status
+ * frame of @local_rcxt with the cookie @wr_id.
  */
 void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length);
 
-/* What was posted leaves now, at the latest. */
+/** port_flush - ring the doorbell for all posted work requests; set @broken on failure */
 void port_flush(struct msg_port *port);
 
-/* Sets @broken when it comes upon it. */
+/** port_poll - flush, and poll both CQs; Return: number of events, at most @num */
 int port_poll(struct msg_port *port, struct port_event *events, int num);
+/** port_frame_done - release the frame of an event */
 void port_frame_done(struct msg_port *port, const struct port_event *event);
 
-/* Readable when there is something to poll for, after port_arm() */
+/** port_fd - Return: a file descriptor that is readable if there is an event after port_arm() */
 int port_fd(const struct msg_port *port);
+/** port_arm - request an event of both CQs */
 void port_arm(struct msg_port *port);
-/* Take the events out of the file descriptor. */
+/** port_disarm - read all events from the file descriptor */
 void port_disarm(struct msg_port *port);
 
-/* Nanoseconds of a clock that never goes back */
+/** msg_clock - Return: monotonic time in nanoseconds */
 uint64_t msg_clock(void);
 
-/* Different for each endpoint, of whatever host */
+/** msg_random - Return: a random number; it identifies endpoints of all hosts */
 uint64_t msg_random(void);
 
 #endif /* NHCA_MSG_PORT_H */

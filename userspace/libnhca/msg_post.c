@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the program's side: memory, and messages.  Each function takes the endpoint's lock.
+ * Reliable messages: the API of memory and messages.  Each function of the API takes the lock of the
+ * endpoint.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void mem_free(struct msg_mem *mem)
 	free(mem);
 }
 
-/* Has an earlier path this device? */
+/* Return: true if an earlier path has the same device, which then needs no other handle. */
 static bool again(const struct nhcadv_msg_ep *ep, uint32_t path)
 {
 	uint32_t i;
@@ -107,7 +108,10 @@ static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uin
 	mem->users++;
 	list_add_tail(&peer->todo, &op->node);
 	ep->now = msg_clock();
-	/* What it has begun has timers; and who waits for a slot is first. */
+	/*
+	 * The next pass sets the timers of the new transfers.  Peers that wait for a free slot are
+	 * served first.
+	 */
 	msg_peer_ready(peer);
 	if (list_empty(&ep->starved))
 		msg_pump(peer);
@@ -169,7 +173,10 @@ static int cancel_ops(struct list_head *list, uint64_t id)
 	int err = ENOENT, one;
 
 	list_for_each_safe(list, op, next, node) {
-		/* once is enough, also for those that this moves from list to list */
+		/*
+		 * msg_op_cancel() may move an operation to the list that is walked next: skip the
+		 * operations that have a status already.
+		 */
 		if (op->id != id || op->status)
 			continue;
 		one = msg_op_cancel(op);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: which peers have something to do.
+ * Reliable messages: the peers that a pass serves.
  *
- * A pass serves the peers for which something has changed (msg_ep.ready), and those whose timers are
- * due (msg_ep.heap).  An idle peer costs nothing.  Peers take turns at the send FIFOs: a turn is a few
- * transfers; who finds no room waits in msg_ep.starved, and is served first when slots are free.
+ * A pass serves the peers whose state has changed (nhcadv_msg_ep.ready), and those whose timers have
+ * expired (nhcadv_msg_ep.heap).  An idle peer costs nothing.  Peers share the send FIFOs by round
+ * robin: a turn is up to PEER_TURN transfers.  A peer that finds no free slot waits in
+ * nhcadv_msg_ep.starved, and is served first when slots are free.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #include "msg.h"
 
-/* Between the timers of a peer that waits for a slot, at least */
+/* Minimum time between two runs of the timers of a peer that waits for a free slot */
 #define STARVED_PAUSE	(MS / 10)
 
 /* ---- the heap ---- */
@@ -147,7 +148,7 @@ static void serve(struct msg_peer *peer)
 	list_add_tail(peer->ready ? &ep->ready : &ep->starved, &peer->work);
 }
 
-/* Ports have free slots: who waits for them is served before all others. */
+/* If ports have free slots, serve the peers that wait for them before all others. */
 static void feed_starved(struct nhcadv_msg_ep *ep)
 {
 	struct msg_peer *peer;
@@ -160,7 +161,7 @@ static void feed_starved(struct nhcadv_msg_ep *ep)
 	}
 	if (!freed)
 		return;
-	/* from the last to the first, so that the first is in front */
+	/* Move the last one first, so that the order is kept at the head of the ready list. */
 	while (!list_empty(&ep->starved)) {
 		peer = container_of(ep->starved.n.prev, struct msg_peer, work);
 		list_del(&peer->work);
@@ -178,7 +179,7 @@ void msg_serve(struct nhcadv_msg_ep *ep)
 	while (ep->num_peers && ep->heap[0]->due <= ep->now) {
 		peer = ep->heap[0];
 		if (peer->starved) {
-			/* Its timers run all the same. */
+			/* It waits for a slot, but its timers run. */
 			set_peer_due(peer, max(msg_peer_timers(peer), ep->now + STARVED_PAUSE));
 			continue;
 		}
