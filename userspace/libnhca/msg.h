@@ -403,7 +403,6 @@ struct nhcadv_msg_ep {
 };
 
 /* ---- wr_id and cookie: number (32 bits), slot of the route (16), what (4), lane (12) ---- */
-
 enum msg_what { WHAT_TRANSFER, WHAT_AGAIN, WHAT_PROBE, WHAT_CANCEL, WHAT_REFUSE, WHAT_PACKET,
 		WHAT_PING, WHAT_SOURCE, WHAT_FENCE };
 
@@ -538,7 +537,8 @@ enum msg_session {
 };
 
 /** msg_session_came - Return: the connection of a packet; @grant: the packet is a grant */
-enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant);
+enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours,
+				  bool grant);
 static inline bool msg_any_alive(const struct msg_peer *peer)
 {
 	uint32_t i;

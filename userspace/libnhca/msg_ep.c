@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the API of endpoints.  Each function of the API takes the lock of the endpoint.
- * The threads that poll or wait do the work: there is no other thread.
+ * Reliable messages: the API of endpoints.  Each function of the API takes the lock of the
+ * endpoint.  The threads of the program that poll or wait do all the work.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define DEFAULT_FRAMES	1024
 #define DEFAULT_QUEUE	1024
 #define DEFAULT_DEAD_MS	500
-#define LOOK_AGAIN	(1000 * MS)	/* between two queries of a channel, or attempts to open it */
+#define LOOK_AGAIN	(1000 * MS)	/* between two queries of a channel, or two port_open() */
 #define EVENTS		32		/* events of one port_poll() */
 /* Budget of events of one port in a pass, so that other ports and the lanes are served */
 #define PASS_EVENTS	256

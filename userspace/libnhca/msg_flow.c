@@ -10,9 +10,9 @@
  * one that was sent later.  A transfer that is later than this is considered lost.
  *
  * Congestion window: It limits the bytes in flight.  It starts in slow start, and grows only while
- * it limits the sender.  If more than one packet in eight is lost, it shrinks by a quarter, and then
- * grows by one transfer per window.  A lower loss rate is treated as random loss, because slower
- * sending would not reduce it.  If no answer arrives at all, the window is halved.
+ * it limits the sender.  If more than one packet in eight is lost, it shrinks by a quarter, and
+ * then grows by one transfer per window.  A lower loss rate is treated as random loss, because
+ * slower sending would not reduce it.  If no answer arrives at all, the window is halved.
  *
  * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, look lost and
  * are probed again.  Therefore the window does not grow while the smoothed time exceeds the fastest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the API of memory and messages.  Each function of the API takes the lock of the
- * endpoint.
+ * Reliable messages: the API of memory and messages.  Each function of the API takes the lock of
+ * the endpoint.
  */
 #include <errno.h>
 #include <stdlib.h>

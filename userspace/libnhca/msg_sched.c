@@ -2,9 +2,9 @@
 /*
  * Reliable messages: the peers that a pass serves.
  *
- * A pass serves the peers whose state has changed (nhcadv_msg_ep.ready), and those whose timers have
- * expired (nhcadv_msg_ep.heap).  An idle peer costs nothing.  Peers share the send FIFOs by round
- * robin: a turn is up to PEER_TURN transfers.  A peer that finds no free slot waits in
+ * A pass serves the peers whose state has changed (nhcadv_msg_ep.ready), and those whose timers
+ * have expired (nhcadv_msg_ep.heap).  An idle peer costs nothing.  Peers share the send FIFOs by
+ * round robin: a turn is up to PEER_TURN transfers.  A peer that finds no free slot waits in
  * nhcadv_msg_ep.starved, and is served first when slots are free.
  */
 #include <errno.h>
