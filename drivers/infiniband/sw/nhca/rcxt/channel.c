@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of channels: their table, their rCxts, errors, and the end (reference: adapter windows
- * and the LMT).
+ * Creation and destruction of channels, the table of channels, their rCxts and their errors
+ * (reference: adapter windows and the LMT).
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -15,15 +15,15 @@
 #include "engine.h"
 
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
-/* room in a slot of the send FIFO behind the header of a work request */
+/* bytes in a slot of the send FIFO after struct nhca_send_wqe, at least */
 #define CHANNEL_MIN_SPACE	64u
-/* rCxts that change hands with the pool's lock held */
+/* rCxts that are acquired during one hold of the pool's lock; bounds the time with BHs disabled */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
 static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
 
-/* all devices' by QPN; numbers are reserved in the table of QPs; RCU readers */
+/* channels of all devices by QPN, which is reserved in the table of QPs; lookups run under RCU */
 static DEFINE_XARRAY_FLAGS(nhca_channels, XA_FLAGS_ACCOUNT);
 
 struct nhca_channel *nhca_channel_find(u32 qpn)
@@ -38,7 +38,10 @@ u32 nhca_channel_segment(const struct nhca_dev *dev)
 	u32 mtu = READ_ONCE(dev->netdev->mtu);
 	u32 room;
 
-	/* RoCE's smallest path MTU is 256, and a packet of that fits (main.c) */
+	/*
+	 * main.c accepts netdevs with room for a RoCE path MTU of 256 only, so the minimum segment
+	 * is used only if the MTU is lowered later.
+	 */
 	room = mtu > around + NHCA_RCXT_MIN_SEGMENT ? mtu - around : NHCA_RCXT_MIN_SEGMENT;
 	room = min(room, NHCA_RCXT_MAX_SEGMENT);
 	return room >= PAGE_SIZE ? round_down(room, PAGE_SIZE) : round_down(room, 4);
@@ -77,7 +80,7 @@ void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why
 {
 	if (cmpxchg(&ch->reason, NHCA_CH_ERR_NONE, why) != NHCA_CH_ERR_NONE)
 		return;
-	/* work requests are flushed in the channel's turn */
+	/* the channel's next turn flushes its work requests */
 	nhca_drr_ready(ch, true);
 	if (why != NHCA_CH_ERR_MODIFIED)
 		channel_event(ch, IB_EVENT_QP_FATAL);
@@ -102,7 +105,10 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		channel_event(ch, IB_EVENT_QP_ACCESS_ERR);
 }
 
-/* the stack has given back packets, or a page is there: in any context */
+/*
+ * Called when a blocked flow has room, zero-copy references were released, or a page fault has
+ * ended.  Context: any.
+ */
 static void channel_kick(void *arg)
 {
 	nhca_drr_ready(arg, true);
@@ -162,9 +168,9 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 /* ---- rCxts ---- */
 
 /*
- * Take an rCxt back.  First nothing can begin any more, then the engines that copy for it are
- * waited for: each copies one packet.
- * Return: may packets refer to pages that it wrote from?
+ * Release an rCxt.  First cancel its transfer and bar all tids, so that nothing can begin; then
+ * wait until no CPU copies payload for it: each copies one batch at most.
+ * Return: true if the rCxt has written and packets may still refer to the pages of that write.
  */
 static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -180,7 +186,7 @@ static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 			return false;
 		}
 		nhca_notice_forget(ch, rc);
-		/* also one that is complete: no tid is higher */
+		/* no tid is above U32_MAX, so that no packet begins a transfer, in any state */
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
 		rc->tid = U32_MAX;
 		if (nhca_rcxt_quiet(rc))
@@ -214,7 +220,7 @@ static void channel_take_back_all(struct nhca_channel *ch)
 	}
 }
 
-/* Acquire up to CHANNEL_CHUNK.  Return: how many, or an error. */
+/* Acquire at most CHANNEL_CHUNK rCxts.  Return: number of rCxts, or an error. */
 static int channel_acquire_some(struct nhca_channel *ch, u64 *ids, u32 count)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
@@ -241,7 +247,7 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count)
 	int n = 0;
 	u32 have;
 
-	/* a device that recovers takes all of them */
+	/* nhca_rcxt_recover() releases all rCxts, so nothing may be acquired meanwhile */
 	mutex_lock(&ch->rd->mutex);
 	if (nhca_channel_failed(ch))
 		n = -EIO;
@@ -287,10 +293,13 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		wrote |= channel_take_back(ch, &id);
 		cond_resched();
 	}
-	/* rCxts that only receive, or whose writes are complete, are given back at once */
+	/* rCxts that only receive, or whose writes are complete, have no page references */
 	if (!wrote)
 		return 0;
-	/* the send engine may be at their transfers, and then the program gets its buffers back */
+	/*
+	 * The program may reuse its buffers when this returns: wait for send engines that make
+	 * packets of the transfers, then for the page references of all packets.
+	 */
 	synchronize_rcu_expedited();
 	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
 	return 0;
@@ -305,7 +314,7 @@ u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 	mutex_lock(&rd->mutex);
 	list_for_each_entry(ch, &rd->channels, list)
 		nhca_channel_set_error(ch, why);
-	/* engines that had not seen it */
+	/* wait for engines that run and have not seen the error state */
 	synchronize_rcu_expedited();
 	list_for_each_entry(ch, &rd->channels, list)
 		channel_take_back_all(ch);
@@ -383,7 +392,7 @@ static int channel_transfers(struct nhca_channel *ch)
 	return ch->fault ? 0 : -ENOMEM;
 }
 
-/* Nobody finds it any more, and no engine has it. */
+/* Free a channel that no lookup finds and no engine uses any more. */
 static void channel_free(struct nhca_channel *ch)
 {
 	u32 i;
@@ -426,7 +435,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->asked);
 }
 
-/* From here on packets find it, and its rCxts count to whoever made it. */
+/* Make packets find the channel, and count its rCxts against the user who creates it. */
 static int channel_show(struct nhca_channel *ch)
 {
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
@@ -501,16 +510,16 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 
 	xa_erase(&nhca_channels, ch->qpn);
 	nhca_drr_close(ch);
-	/* packets that had found it, and engines that had its turn: they use the flow */
+	/* wait for receive engines that have found the channel, and for the send engine */
 	synchronize_rcu_expedited();
-	/* the program gets its buffers back */
+	/* the program may reuse its buffers when this function returns */
 	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
 	nhca_fault_free(ch->fault);
 	nhca_flow_close(ch->flow);
-	/* kicks that had found the flow */
+	/* wait for kicks of the flow, which use the channel */
 	synchronize_rcu_expedited();
 
-	/* a device that recovers knows of every channel that has rCxts */
+	/* nhca_rcxt_recover() must find a channel that has rCxts: release them before list_del() */
 	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
 	nhca_rcxt_user_put(&ch->rd->pool, ch->rcxts.user);

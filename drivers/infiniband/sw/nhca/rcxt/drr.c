@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which channel sends next: those of a device that have something to send stand in line, and each
- * has a quantum of packets before it goes to the end of the line (reference: round robin with
- * quantum k).  Whoever rings a doorbell serves the line for a while, and so several engines serve
- * one device; a channel is with one of them at a time.
+ * Deficit round robin: channels of a device that have something to send wait in a list.  The first
+ * one sends up to a quantum, and then goes to the end of the list (reference: round robin with
+ * quantum k).  A thread that rings a doorbell serves the list for one pass (NHCA_CH_PASS).  So
+ * several CPUs may serve a device, but only one CPU at a time serves a channel.
  */
 #include "engine.h"
 
@@ -43,7 +43,7 @@ void nhca_drr_close(struct nhca_channel *ch)
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 }
 
-/* Return: the channel whose turn it is, which is the caller's until drr_end(), or NULL. */
+/* Return: the first channel of the list, whose turn the caller has until drr_end(), or NULL. */
 static struct nhca_channel *drr_begin(struct nhca_rcxt_dev *rd)
 {
 	struct nhca_channel *ch;
@@ -59,6 +59,7 @@ static struct nhca_channel *drr_begin(struct nhca_rcxt_dev *rd)
 	return ch;
 }
 
+/* @more: the channel has more to send, and no event will call nhca_drr_ready() */
 static void drr_end(struct nhca_channel *ch, bool more)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;

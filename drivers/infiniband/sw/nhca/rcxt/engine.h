@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the rcxt room tell each other.  Other rooms use rcxt.h.
+ * Internal interface between the files of the rcxt room.  Other rooms use rcxt.h.
  */
 #ifndef NHCA_RCXT_ENGINE_H
 #define NHCA_RCXT_ENGINE_H
@@ -18,65 +18,69 @@
 #include "tid.h"
 #include "token.h"
 
-/* packets that a channel may send before others have their turn, unless it was told otherwise */
+/* quantum of a channel, in shares: the default, and the largest that a program may set */
 #define NHCA_CH_QUANTUM		64
 #define NHCA_CH_QUANTUM_MAX	1024
-/* of them, those of one transfer before another of the channel has its turn */
+/* packets of one transfer that a channel sends before it goes on with its next transfer */
 #define NHCA_CH_STRETCH		64
-/* writes that a channel has taken out of its FIFO and not sent whole */
+/* own writes of a channel that can be in progress at a time */
 #define NHCA_CH_WRITES		32
-/* a packet's share of a quantum: one for each of so many bytes, so that long packets count more */
+/*
+ * Payload bytes in a share, the unit of quanta.  A packet costs one share for each 4 KiB of its
+ * payload or part of it, so that long packets give a channel no more than its part of the link.
+ */
 #define NHCA_CH_SHARE		4096u
 /*
- * shares that one engine sends, with BHs disabled, before it lets others have the CPU: 1 MiB; the
- * quantum that begins before it is used up is finished, so that a pass is 2 MiB at most
+ * Shares (1 MiB) that a CPU sends in one pass of the send engines, with BHs disabled.  The last
+ * turn of a pass is not cut short, so that a pass may take about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
-/* answers of a channel that has failed which one turn forgets, and notices that it completes */
+/* transfers of a failed channel that one turn ends, and noticed writes that one turn completes */
 #define NHCA_CH_FORGET		64u
-/* ways to peers that a channel remembers, for notices and answers */
+/* address vectors in the path cache of a channel, for packets that answer peers */
 #define NHCA_CH_PATHS		8
-/* notices to peers that are not among them, of which one takes the place of an older peer */
+/* one of this number of misses in a full path cache replaces the oldest entry */
 #define NHCA_CH_PATH_MISSES	64
+/* spinlocks that the rCxts of a device share */
 #define NHCA_RCXT_LOCKS		64
 
 /**
- * struct nhca_rcxt_dev - the rcxt room's part of a device
+ * struct nhca_rcxt_dev - a device's state in the rcxt room
  * @dev:   the device
- * @lock:  the pool, but for the rCxts themselves
- * @pool:  of rCxts
- * @rcxt_locks: an rCxt's is chosen by its index
- * @tokens: for the addresses of peers, and from them
- * @mutex: channels come and go, acquire, and the device recovers
- * @channels: by nhca_channel.list, under @mutex
- * @ready_lock: irqsave; the two below, and nhca_channel.drr
- * @ready: channels that have something to send, first come first served
- * @engine: runs what could not run where it was noticed
+ * @lock:  protects @pool except the state of the rCxts, and nhca_channel.rcxts
+ * @pool:  the rCxts
+ * @rcxt_locks: protect the state of the rCxts: nhca_rcxt_lock()
+ * @tokens: tokens of this device, and those of peers; has its own lock
+ * @mutex: serializes creation and destruction of channels, acquisition of rCxts, and recovery
+ * @channels: channels of the device, by nhca_channel.list; @mutex
+ * @ready_lock: irqsave; protects @ready, nhca_channel.ready and nhca_channel.drr
+ * @ready: channels that wait for their turn, first in, first out
+ * @engine: bottom half; runs send engines for code that cannot run them in its own context
  */
 struct nhca_rcxt_dev {
 	struct nhca_dev *dev;
 	/* the pool */
 	spinlock_t lock;
 	struct nhca_rcxt_pool pool;
-	/* of rCxts */
+	/* rCxts, by index */
 	spinlock_t rcxt_locks[NHCA_RCXT_LOCKS];
 	struct nhca_tokens tokens;
 	/* channels */
 	struct mutex mutex;
 	struct list_head channels;
-	/* who has something to send */
+	/* channels that have something to send */
 	spinlock_t ready_lock;
 	struct list_head ready;
 	struct nhca_bh engine;
 };
 
 /**
- * enum nhca_drr_state - a channel and the send engines
- * @NHCA_DRR_IDLE:    has nothing to send, or waits for what will kick it
- * @NHCA_DRR_READY:   in nhca_rcxt_dev.ready
- * @NHCA_DRR_RUNNING: an engine has it
- * @NHCA_DRR_AGAIN:   an engine has it, and more has come meanwhile
- * @NHCA_DRR_CLOSED:  no engine takes it any more
+ * enum nhca_drr_state - state of a channel in the deficit round robin
+ * @NHCA_DRR_IDLE:    has nothing to send, or waits for an event that calls nhca_drr_ready()
+ * @NHCA_DRR_READY:   waits in nhca_rcxt_dev.ready
+ * @NHCA_DRR_RUNNING: a CPU has its turn
+ * @NHCA_DRR_AGAIN:   a CPU has its turn, and nhca_drr_ready() was called during the turn
+ * @NHCA_DRR_CLOSED:  is being destroyed and gets no turn any more
  */
 enum nhca_drr_state {
 	NHCA_DRR_IDLE = 0,
@@ -87,25 +91,31 @@ enum nhca_drr_state {
 };
 
 /**
- * struct nhca_sending - a transfer whose packets are being sent
- * @list:    in nhca_channel.sending, .asked or .ended
+ * struct nhca_sending - a transfer that a channel sends
+ * @list:    in nhca_channel.sending, .asked, .ended or .free
  * @order:   writes: in nhca_channel.order
- * @answer:  payload of a peer's read, from kmalloc(); else a write of ours, one of
- *           nhca_channel.writes
- * @copy:    copy the payload: the program may change it before it has left
- * @signaled, @wr_id, @index: of the work request; its place in the FIFO
- * @av:      the way there; counted
+ * @answer:  true: payload of a read that a peer has requested, from kmalloc(); false: a write of
+ *           this channel, an element of nhca_channel.writes
+ * @copy:    copy the payload, because the program may change it before the packets have left
+ * @signaled: write: the work request asks for a completion
+ * @wr_id:   write: of the work request
+ * @index:   write: index of the work request in the send FIFO, free-running
+ * @av:      address vector of the peer; holds a reference
  * @sport:   UDP source port
  * @local:   rCxt of this side
  * @from:    PVO of the transfer's first byte on this side
- * @to:      and on the other
- * @clock:   nhca_trace_clock() when it began
- * @next:    number of the next packet
- * @left:    packets to send from there on
- * @zcopy:   nhca_zcopy_seq() behind its last packet so far
- * @status:  writes in nhca_channel.ended: what they complete with; else IB_WC_SUCCESS
- * @qpn:     the peer's channel
- * @rx:      what all packets have in common
+ * @to:      PVO of the transfer's first byte on the peer's side
+ * @clock:   nhca_trace_clock() when the work request was fetched
+ * @next:    number of the next packet to send; packet 0 has the first byte
+ * @left:    number of packets to send from @next on
+ * @zcopy:   nhca_zcopy_seq() after the latest packet: no packet of the transfer has a reference
+ *           above it
+ * @status:  write in nhca_channel.ended: its completion status; otherwise IB_WC_SUCCESS
+ * @qpn:     QPN of the peer's channel
+ * @rx:      fields of the RXETH that all packets have in common
+ *
+ * The CPU that has the channel's turn owns it.  nhca_channel.lock protects it while it is in
+ * nhca_channel.asked.
  */
 struct nhca_sending {
 	struct list_head list;
@@ -129,45 +139,64 @@ struct nhca_sending {
 	struct nhca_rxeth rx;
 };
 
+/**
+ * struct nhca_channel_counts - counters of a channel on one CPU
+ * @v: by enum nhca_channel_counter
+ */
 struct nhca_channel_counts {
 	u64 v[NHCA_CH_COUNTERS];
 };
 
 /**
  * struct nhca_channel - a channel
- * @ibqp, @dev, @who, @rd, @qpn, @key, @job, @key_user: constant
- * @list:    in nhca_rcxt_dev.channels
- * @rcxts:   those that it has; the pool's lock
- * @reason:  enum nhca_channel_error; not 0: the error state
- * @drr, @ready: with the send engines: nhca_rcxt_dev.ready_lock
- * @flow:    its packets in the stack
- * @fault:   where packet mode waits for on-demand pages
- * @quantum, @threshold: as modified; [0] of the send CQ, [1] of the receive CQ
- * @completed: completions so far, for @threshold
+ * @ibqp:    its QP, of type IB_QPT_DRIVER; constant, as all up to @key_user
+ * @dev, @rd: its device, and the state of the device in this room
+ * @who:     its identity for counters and traces; owned by struct nhca_qp
+ * @qpn:     its QPN
+ * @key:     its channel key, random
+ * @job:     its job; holds a reference
+ * @key_user: protection domain and QPN for checks of L_Keys
+ * @list:    in nhca_rcxt_dev.channels; nhca_rcxt_dev.mutex
+ * @rcxts:   rCxts that it owns; nhca_rcxt_dev.lock
+ * @reason:  enum nhca_channel_error; set once, by cmpxchg(); not 0: the error state
+ * @drr, @ready: state and list entry in the deficit round robin; nhca_rcxt_dev.ready_lock
+ * @flow:    its packets in the network stack; constant
+ * @fault:   page fault that a work request of packet mode waits for; constant
+ * @quantum: shares that it sends in a turn, at most
+ * @threshold: each @threshold-th completion counts as solicited, 0: none does; [0] of the send CQ,
+ *           [1] of the receive CQ; WRITE_ONCE() as @quantum
+ * @completed: completions that were posted, modulo 2^32, as @threshold
  *
- * @sq, @fetched, @cons: send FIFO: entries that were taken, and that are done
- * @max_wr, @max_sge, @max_inline: as granted
- * @wqe:     copy of the work request that is looked at, with room for SGEs and inline bytes
- * @clock:   nhca_trace_clock() then
- * @sending: transfers that take turns
- * @writes, @free: those of them that are ours
- * @ended:   writes that have failed, which complete when no packet refers to their pages any more
- * @cancelling: the work request at @cancel_index has cancelled, and completes when the references
- *           up to @cancel_zcopy are released
- * @order:   the same that are under way, in the order of their places in the FIFO
- * @psn:     of the next packet
- * @burst:   packets of the turn, which leave at its end, or before one by another way
- * All these: whoever has its turn (NHCA_DRR_RUNNING).
+ * @sq:      send FIFO
+ * @fetched: index of the next entry to fetch, free-running
+ * @cons:    entries that were given back to the program: the consumer index
+ * @max_wr, @max_sge, @max_inline: granted capacities; constant
+ * @wqe:     copy of the work request that is being executed, with SGEs or inline data
+ * @clock:   nhca_trace_clock() when @wqe was fetched
+ * @sending: transfers in progress; the first one is sent next
+ * @ended:   writes that have failed and wait until packets have released their pages
+ * @cancelling: the cancel at @cancel_index of the FIFO has cancelled its transfer, and waits until
+ *           all zero-copy references up to @cancel_zcopy are released
+ * @free:    unused elements of @writes
+ * @writes:  NHCA_CH_WRITES elements for own writes; owned
+ * @order:   writes in @sending and @ended, in the order of the FIFO
+ * @psn:     PSN of the next packet
+ * @burst:   packets that wait to leave together; NULL except in a turn
+ * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all from @sq on.
  *
- * @lock:    what follows; short
- * @asked:   answers that no engine has looked at
- * @noticed: rCxts that are RELEASING, the first notice first: indices, or NHCA_RCXT_NONE; it
- *           changes with the rCxt's lock held, too
+ * @lock:    protects all that follows, except @counts and @memcg; held for short times
+ * @asked:   reads of peers that the send engine has not moved to @sending yet
+ * @noticed: rCxts in the state RELEASING in the order of their notices: indices of the first and
+ *           the last one, or NHCA_RCXT_NONE; a change also needs the rCxt's lock
  * @fifo:    receive FIFO
- * @violation: of struct nhca_channel_info; @told: of it
- * @paths:    to peers that we answer, the oldest of which is replaced; @next_path, @path_misses
- * @counts:  per CPU
- * @memcg:   of whoever made it; is charged for what its engines and peers allocate; constant
+ * @told:    @violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
+ * @violation: the last violation, for struct nhca_channel_info
+ * @paths:   path cache: address vectors to peers, each with a reference
+ * @next_path: element of @paths that is replaced next, the oldest one
+ * @path_misses: lookups for single packets that did not find their peer in a full cache
+ * @counts:  counters per CPU
+ * @memcg:   memory cgroup of the process that made the channel; charged for memory that engines
+ *           allocate for the channel; constant
  */
 struct nhca_channel {
 	struct ib_qp *ibqp;
@@ -208,7 +237,7 @@ struct nhca_channel {
 	u32 psn;
 	struct nhca_burst *burst;
 
-	/* all below */
+	/* all below except counts and memcg */
 	spinlock_t lock;
 	struct list_head asked;
 	struct {
@@ -241,7 +270,13 @@ static inline struct nhca_rcxt_id nhca_rcxt_id_of(u64 id)
 	return (struct nhca_rcxt_id) { NHCA_RCXT_INDEX(id), NHCA_RCXT_KEY(id) };
 }
 
-/* the lock of whatever rCxt has this index */
+/**
+ * nhca_rcxt_lock - find the lock of an rCxt
+ * @rd: the device
+ * @id: names the rCxt; the index may come from a packet and exceed the pool
+ * Context: any.
+ * Return: the lock.
+ */
 static inline spinlock_t *nhca_rcxt_lock(struct nhca_rcxt_dev *rd, const struct nhca_rcxt_id *id)
 {
 	return &rd->rcxt_locks[id->index % NHCA_RCXT_LOCKS];
@@ -260,159 +295,296 @@ static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel
 
 /* ---- channel.c ---- */
 
-/* the channel of a number, RCU read side */
+/**
+ * nhca_channel_find - look up a channel
+ * @qpn: its QPN
+ * Context: RCU read side, which protects the channel.
+ * Return: the channel, or NULL.
+ */
 struct nhca_channel *nhca_channel_find(u32 qpn);
 
 /**
- * nhca_channel_segment - payload bytes that a packet of a transfer can have at most, with the
- * netdev's MTU of now and the longer of the two IP headers.  Whole pages, if it has room for one
+ * nhca_channel_segment - compute the largest payload of a packet of a transfer
+ * @dev: the device; its netdev's current MTU counts, and the longer (IPv6) of the two IP headers
+ * Context: any.
+ * Return: bytes: a multiple of PAGE_SIZE if a packet has room for a page, otherwise of 4.
  */
 u32 nhca_channel_segment(const struct nhca_dev *dev);
 
 /**
  * nhca_channel_complete - post a completion
- * @recv: on the receive CQ
- * Context: any; no lock that a CQ's nests in.
- * Return: false: the CQ is full, and the completion is lost; that is counted.
+ * @ch:        the channel
+ * @recv:      true: to the receive CQ; false: to the send CQ
+ * @cqe:       the completion; qp_num is filled in here
+ * @solicited: the completion is solicited even if the threshold of the CQ does not make it so
+ * Context: any; the caller holds no lock of this room.
+ * Return: false if the CQ was full: the completion is lost, and counted as NHCA_CH_DROP_CQ.
  */
 bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
 			   bool solicited);
 
-/* memory protection refused a peer's packet, or what it asked for; not in a live section */
+/**
+ * nhca_channel_violated - record that memory protection refused a packet or read of a peer
+ * @ch:    the channel; its first violation after a query raises IB_EVENT_QP_ACCESS_ERR
+ * @x:     RXETH of the packet
+ * @local: rCxt of this side
+ * @pvo:   PVO that was refused
+ * @why:   NHCA_CH_DROP_PVO_*
+ * Context: process or softirq; no lock of this room held; not in a live section.
+ */
 void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 			   const struct nhca_rcxt_id *local, u64 pvo,
 			   enum nhca_channel_counter why);
 
-/* ---- drr.c: which channel sends next ---- */
+/* ---- drr.c: deficit round robin ---- */
 
-/* the channel has something to send; @run: and not here.  Any context */
+/**
+ * nhca_drr_ready - put a channel on the list of those that have something to send
+ * @ch:       the channel; nothing changes if it is on the list already, or closed
+ * @schedule: also queue the bottom half that serves the list.  false: the caller serves it
+ * Context: any.
+ */
 void nhca_drr_ready(struct nhca_channel *ch, bool schedule);
 
-/* no engine takes it from now on; those that have it are waited for with synchronize_rcu() */
+/**
+ * nhca_drr_close - give a channel no turn any more
+ * @ch: the channel; the caller waits for a current turn with an RCU grace period
+ * Context: any.
+ */
 void nhca_drr_close(struct nhca_channel *ch);
 
-/* give turns to who is ready, a limited number; BH disabled, RCU read side */
+/**
+ * nhca_drr_run - give turns to the channels of a device, NHCA_CH_PASS shares in all
+ * @rd: the device; the bottom half continues if channels may still be ready then
+ * Context: BH disabled, RCU read side.
+ */
 void nhca_drr_run(struct nhca_rcxt_dev *rd);
 
-/* ---- fetch.c: from the send FIFO; the channel's turn ---- */
+/* ---- fetch.c: work requests of the send FIFO; the channel's turn ---- */
 
+/**
+ * enum nhca_fetched - result of fetching a work request
+ * @NHCA_FETCHED_NONE:   the FIFO is empty, or its first work request has to wait
+ * @NHCA_FETCHED_DONE:   a work request has begun, or has ended without a packet
+ * @NHCA_FETCHED_PACKET: a work request has ended and sent one packet
+ */
 enum nhca_fetched {
-	NHCA_FETCHED_NONE,	/* nothing is there, or it has to wait */
-	NHCA_FETCHED_DONE,	/* executed without a packet, or begun */
-	NHCA_FETCHED_PACKET,	/* a packet was sent */
+	NHCA_FETCHED_NONE,
+	NHCA_FETCHED_DONE,
+	NHCA_FETCHED_PACKET,
 };
 
 /**
- * nhca_fetch_next - copy the next work request out of the FIFO, check it, and execute it or
- * begin to
+ * nhca_fetch_next - fetch the next work request, check it, and execute it or begin to
+ * @ch: the channel
+ * Context: the channel's turn.
+ * Return: enum nhca_fetched.
  */
 enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch);
 
-/* a write has ended */
+/**
+ * nhca_fetch_done - complete the work request of a write
+ * @ch:     the channel
+ * @s:      the write; goes to nhca_channel.free
+ * @status: completion status
+ * Context: the channel's turn.
+ */
 void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
 
-/* complete all there is with IB_WC_WR_FLUSH_ERR; Return: there may be more */
+/**
+ * nhca_fetch_flush - complete posted work requests with IB_WC_WR_FLUSH_ERR
+ * @ch: the channel, in the error state
+ * Context: the channel's turn.
+ * Return: true if there may be more, because a whole FIFO was flushed.
+ */
 bool nhca_fetch_flush(struct nhca_channel *ch);
 
 /* ---- send.c ---- */
 
 /**
- * nhca_send_quantum - one turn of the channel's
- * @budget: of the pass, in shares of NHCA_CH_SHARE bytes; on return less by what was sent, and by 1
- *          at least
- *
- * The turn itself is one quantum, and NHCA_CH_PASS at most.
+ * nhca_send_quantum - run the send engine of a channel for one turn
+ * @ch:     the channel
+ * @budget: shares that are left in the pass; reduced by those of this turn, which are at least 1.
+ *          The turn itself is as long as the channel's quantum, at most NHCA_CH_PASS shares
  * Context: the channel's turn; BH disabled, RCU read side.
- * Return: true: the channel has more to send, and nothing else will say so.
+ * Return: true if the channel has more to send and no event will call nhca_drr_ready() for it.
  */
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget);
 
-/* what a packet with @len bytes of payload takes of a quantum */
+/**
+ * nhca_send_shares - compute what a packet costs
+ * @len: bytes of payload
+ * Context: any.
+ * Return: shares.
+ */
 static inline u32 nhca_send_shares(u32 len)
 {
 	return len > NHCA_CH_SHARE ? DIV_ROUND_UP(len, NHCA_CH_SHARE) : 1;
 }
 
-/* end transfers of an rCxt that nothing is sent of any more: cancelled ones.  The channel's turn */
+/**
+ * nhca_send_sweep - end the writes of an rCxt that have nothing to send, because of a cancel
+ * @ch: the channel
+ * @id: the rCxt
+ * Context: the channel's turn.
+ */
 void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 
-/*
- * forget a transfer; @status of a write's work request.  One that failed completes when no packet
- * refers to its pages any more
+/**
+ * nhca_send_end - end a transfer
+ * @ch:     the channel
+ * @s:      the transfer.  A write that failed completes when no packet refers to its pages
+ * @status: completion status of the work request, if it is a write
+ * Context: the channel's turn.
  */
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
 
-/* what every packet of a channel has in its BTH */
+/**
+ * nhca_send_hdr - fill in the fields of the BTH that all packets of channels have in common
+ * @ch:     the channel
+ * @h:      filled in; fields without a value are 0
+ * @opcode: enum nhca_rx_opcode
+ * @qpn:    QPN of the peer's channel; only its lower 24 bits are used
+ * Context: any.
+ */
 void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn);
 
-/* ---- reply.c: what a packet gives rise to; softirq, RCU read side, no lock held ---- */
+/* ---- reply.c: packets that answer packets; softirq, RCU read side, no lock held ---- */
 
-/* tell the other end of a transfer that it is complete */
+/**
+ * nhca_reply_notice - send a notice: a transfer is complete
+ * @ch: the channel that received the payload
+ * @rx: the packet that completed the transfer; the notice goes to its sender
+ * Context: softirq, RCU read side, no lock held.
+ */
 void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* a read request: begin to answer */
+/**
+ * nhca_reply_read - execute a read request: begin to send the payload, or send a challenge
+ * @ch: the channel
+ * @rx: the request
+ * Context: softirq, RCU read side, no lock held.
+ */
 void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_reply_challenge - a peer wants a request once more, with the token that it has sent
+ * nhca_reply_challenge - send a request again, with the token that the peer has sent
  * @ch: the channel that sent the request
- * @rx: the challenge; all of the request is in it
+ * @rx: the challenge; it repeats all fields of the request
  *
- * The token vouches for later requests to that host, too.
+ * The device also stores the token for later requests to that host.
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* a probe: say what has come */
+/**
+ * nhca_reply_probe - execute a probe: send a status, or a challenge
+ * @ch: the channel
+ * @rx: the probe
+ * Context: softirq, RCU read side, no lock held.
+ */
 void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* a fence: cancel the transfer, and answer if no byte of it lands any more */
+/**
+ * nhca_reply_fence - execute a fence: cancel the transfer, and send a status
+ * @ch: the channel
+ * @rx: the fence; there is no status if a byte of the transfer may still be placed
+ * Context: softirq, RCU read side, no lock held.
+ */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* ---- notice.c: a transfer is complete when its notice has come and its pages are free ---- */
+/* ---- notice.c: a transfer is complete when its notice has arrived and its pages are free ---- */
 
-/* a notice from a peer; softirq, RCU read side, no lock held */
+/**
+ * nhca_notice_rx - execute a notice of a peer
+ * @ch: the channel
+ * @rx: the notice
+ * Context: softirq, RCU read side, no lock held.
+ */
 void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* the rCxt is RELEASING, in the channel's turn: nhca_notice_complete() follows; rCxt's lock */
+/**
+ * nhca_notice_wait - have a write wait for its pages; nhca_notice_complete() completes it
+ * @ch: the channel
+ * @rc: rCxt of the write, RELEASING
+ * Context: the channel's turn, rCxt's lock.
+ */
 void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
 
-/* a peer's read is answered, and @x is of it: tell the program; no lock held */
+/**
+ * nhca_notice_answered - post NHCA_WC_CH_REMOTE_READ: the peer has all bytes of its read
+ * @ch:     the channel
+ * @local:  rCxt of this side
+ * @x:      RXETH of a packet of the read
+ * @reader: QPN of the peer's channel
+ * Context: any; no lock held.
+ */
 void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *local,
 			  const struct nhca_rxeth *x, u32 reader);
 
 /**
- * nhca_notice_early - is a status that says what a notice does too early to be told?
- * @rc: the rCxt that it came to
- * @x:  of the status
- * Who asked takes it for lost, and asks again.
+ * nhca_notice_early - check whether the status of a probe says too early that a write is done
+ * @ch: the channel
+ * @rc: rCxt that the status came to
+ * @x:  RXETH of the status
+ *
+ * The program may reuse the memory after such a status.  A status that is early is dropped; the
+ * program then sends another probe, as after a packet loss.
  * Context: any, rCxt's lock.
- * Return: true: it says that a write is done of which packets are made, or in the stack.
+ * Return: true if packets of the write are still made, or refer to its pages.
  */
 bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		       const struct nhca_rxeth *x);
 
-/* the rCxt is given back: it completes nothing any more; rCxt's lock */
+/**
+ * nhca_notice_forget - take an rCxt that is being released off nhca_channel.noticed
+ * @ch: the channel
+ * @rc: the rCxt; if it is RELEASING, its write never completes
+ * Context: any, rCxt's lock.
+ */
 void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
 
 /**
  * nhca_notice_complete - complete writes whose pages have been released
+ * @ch: the channel
  * Context: the channel's turn.
- * Return: true: there may be more; false: nothing is left, or a release kicks the channel.
+ * Return: true if there may be more.  false: none is left, or a release kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch);
 
 /* ---- recv.c ---- */
 
-/* count a packet that is dropped, and tell who traces */
+/**
+ * nhca_recv_drop - count and trace a packet that is dropped
+ * @ch:  the channel
+ * @x:   RXETH of the packet
+ * @why: NHCA_CH_DROP_*, NHCA_CH_CHALLENGED
+ * Context: any.
+ */
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		    enum nhca_channel_counter why);
 
-/* was a packet refused, for want of its rCxt or by it?  Then it has been dropped */
+/**
+ * nhca_recv_refused - drop a packet if the channel has no such rCxt, or the rCxt refused it
+ * @ch:      the channel
+ * @x:       RXETH of the packet
+ * @lookup:  result of the lookup of the rCxt
+ * @verdict: result of the tid rules; not used if @lookup failed
+ * Context: any.
+ * Return: true if the packet was dropped.
+ */
 bool nhca_recv_refused(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		       enum nhca_rcxt_lookup lookup, enum nhca_rcxt_verdict verdict);
 
-/* why bytes of a PVO were not moved, asked once more; not in a live section, BH disabled */
+/**
+ * nhca_recv_pvo - find out why bytes of a PVO were refused, by a second check
+ * @ch:     the channel
+ * @pvo:    first byte
+ * @len:    bytes
+ * @access: as nhca_pvo_check()
+ * Context: BH disabled; not in a live section.
+ * Return: NHCA_CH_DROP_PVO_*.
+ */
 enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 len, int access);
 
 #endif /* NHCA_RCXT_ENGINE_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work requests: from the send FIFO to a checked copy, and what is done with it.  Past this file
- * nothing that user space can still change is read.
+ * Work requests: fetching them from the send FIFO, checks, and execution.  Each work request is
+ * copied once and only the copy is used, because user space may change the FIFO at any time.
  *
- * A work request that cannot be, whatever the peer does, is the program's error and stops the
- * channel; one that comes too late for its rCxt completes with an error, and the channel goes on:
- * a peer, too, may have been the reason.
+ * A malformed work request is an error of the program and puts the channel into the error state.
+ * A work request that is too late for its rCxt completes in error and the channel continues,
+ * because a peer may be the cause.
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
@@ -18,10 +18,10 @@ static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
 static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
 static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
 
-/* Entries in front of all that are still being sent are free. */
+/* Give the entries before the oldest write that is not complete back to the program. */
 static void fetch_release(struct nhca_channel *ch)
 {
-	/* not among all that is sent: a peer makes that list as long as it likes */
+	/* not a search of ch->sending, which a peer can make long with read requests */
 	struct nhca_sending *s = list_first_entry_or_null(&ch->order, struct nhca_sending, order);
 	u32 oldest = s ? s->index : ch->fetched;
 
@@ -47,7 +47,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 		},
 	};
 
-	/* the slot is free before the program can see the completion */
+	/* give the slot back before the completion: the program may post again when it polls it */
 	fetch_release(ch);
 	if (tell)
 		nhca_channel_complete(ch, false, &cqe, false);
@@ -55,7 +55,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 
 void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
-	/* the program knows of what it has cancelled, or whose rCxt it has released */
+	/* an unsignaled write that was cancelled, or whose rCxt was released, has no completion */
 	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
 
 	trace_nhca_wqe_completed(ch->who, NHCA_WR_CH_WRITE, s->wr_id, status, s->rx.total,
@@ -66,7 +66,7 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
 		       s->rx.tid);
 }
 
-/* Bytes that a work request of packet mode sends. */
+/* Return: payload bytes of a work request of packet mode. */
 static u64 fetch_length(const struct nhca_send_wqe *wqe)
 {
 	u64 length = wqe->inline_len;
@@ -77,13 +77,13 @@ static u64 fetch_length(const struct nhca_send_wqe *wqe)
 	return length;
 }
 
-/* Bytes of its message or of its whole transfer. */
+/* Return: bytes of the message or of the whole transfer, for traces. */
 static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 {
 	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
-/* The work request in ch->wqe is not looked at again. */
+/* Trace the work request in ch->wqe, which is not executed again. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -92,7 +92,7 @@ static void fetch_trace(const struct nhca_channel *ch)
 		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, fetch_bytes(wqe), 0, 0);
 }
 
-/* The work request in ch->wqe has been executed. */
+/* Complete the work request in ch->wqe; -@err is its vendor_err. */
 static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -111,13 +111,13 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 	return NHCA_FETCHED_DONE;
 }
 
-/* It can never be executed: that is what the channel stops with. */
+/* Complete ch->wqe, which is malformed, in error; the channel goes to the error state. */
 static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
 				    enum nhca_channel_error why)
 {
 	ch->fetched++;
 	trace_nhca_wqe_completed(ch->who, ch->wqe->opcode, ch->wqe->wr_id, status, 0, 0);
-	/* not an rCxt's: who knows what is in there */
+	/* no rCxt and tid in the CQE, because the work request's may be invalid */
 	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
 	return NHCA_FETCHED_DONE;
@@ -132,7 +132,10 @@ static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_sen
 	return !wqe->inline_len && wqe->num_sge <= ch->max_sge;
 }
 
-/* Is the header sound?  Decides how much of the slot is read. */
+/*
+ * Check the part of a work request before its SGEs, inline data or struct nhca_rcxt_wr.  It says
+ * how many bytes of the slot are copied next, so they must fit the slot.
+ */
 static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
 	if (wqe->flags & ~FETCH_FLAGS || wqe->xrc_srqn)
@@ -151,13 +154,13 @@ static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_sen
 	}
 }
 
-/* @len bytes from @pvo on do not leave its table */
+/* Return: true if @len bytes from @pvo on end in the same table. */
 static bool fetch_pvo_ok(u64 pvo, u32 len)
 {
 	return !len || nhca_pvo_add(pvo, len - 1);
 }
 
-/* Which packets of the transfer are to be sent? */
+/* Check offset and length of a write: they select whole packets of the transfer. */
 static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
@@ -169,14 +172,14 @@ static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Does the MTU of now leave no room for packets that are long enough for the transfer? */
+/* Return: true if packets of the current MTU are too short for the transfer: it needs too many. */
 static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
 	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
 	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
 }
 
-/* A transfer that its work request may begin, go on with, or ask about; sets the default segment */
+/* Check the struct nhca_rcxt_wr of a work request; replaces segment 0 by the default. */
 static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
 {
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
@@ -191,7 +194,10 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 			 wr->segment | wr->notify | wr->flags);
 	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
 		wr->segment = nhca_channel_segment(ch->dev);
-	/* with a small MTU a packet is too short for a transfer that is fine: EMSGSIZE, below */
+	/*
+	 * A valid transfer may need too many packets with a small MTU: fetch_execute() then
+	 * completes the work request with EMSGSIZE.
+	 */
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
 	    (opcode == NHCA_WR_CH_PROBE || !fetch_too_short(ch, wr)))
 		return false;
@@ -201,7 +207,7 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
-/* The address vector of the peer, for as long as the RCU read side, or NULL. */
+/* Return: the address vector of the peer, which RCU protects, or NULL. */
 static struct nhca_av *fetch_av(struct nhca_channel *ch)
 {
 	struct nhca_av *av = xa_load(&ch->dev->ah_ids, ch->wqe->chan.ah_id);
@@ -209,9 +215,9 @@ static struct nhca_av *fetch_av(struct nhca_channel *ch)
 	return av && av->pd == ch->key_user.pd && !av->mcast ? av : NULL;
 }
 
-/* ---- execution; the work request is ch->wqe, checked ---- */
+/* ---- execution of the work request in ch->wqe, which is checked ---- */
 
-/* What all packets to the peer have in common. */
+/* Fill in the fields of the RXETH that all packets of the work request have in common. */
 static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -236,7 +242,7 @@ static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 	x->notify = wqe->rcxt[0].notify;
 }
 
-/* One packet that is no transfer's payload.  Return: as nhca_xmit(). */
+/* Send a packet that is not payload of a transfer.  Return: as nhca_xmit(). */
 static int fetch_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
 		      struct nhca_iter *it)
 {
@@ -291,7 +297,7 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 		nhca_iter_sges(&it, &ch->key_user, wqe->sge, wqe->num_sge, 0, length, 0);
 	switch (fetch_xmit(ch, av, &h, length ? &it : NULL)) {
 	case -EAGAIN:
-		/* the fault kicks the channel, which then reads it anew */
+		/* the end of the page fault kicks the channel, which fetches the entry again */
 		return NHCA_FETCHED_NONE;
 	case -EACCES:
 	case -ENODATA:
@@ -303,8 +309,8 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Lock the local rCxt.  Return: the rCxt, or NULL: the channel has no such one; the lock is held.
- * @again: somebody copies a packet's bytes for it, in a live section, and has to be waited for
+ * Lock the local rCxt.  @again: the caller retries because another CPU copies payload for the rCxt.
+ * Return: the rCxt, or NULL if the channel does not own it; the lock is held in both cases.
  */
 static struct nhca_rcxt *fetch_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 				    bool again)
@@ -325,7 +331,11 @@ static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
 }
 
-/* The rCxt begins the transfer of ch->wqe.  Return: as nhca_rcxt_begin_*(); -ENOENT. */
+/*
+ * Begin the transfer of ch->wqe on the local rCxt.
+ * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_again() and nhca_rcxt_begin_read(), but not
+ * -EAGAIN; -ENOENT: the channel does not own the rCxt.
+ */
 static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
@@ -335,7 +345,7 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	struct nhca_rcxt *rc;
 	int err = 0;
 
-	/* for the bitmap of a read */
+	/* a read may allocate a bitmap, which is charged to ch->memcg */
 	old = set_active_memcg(ch->memcg);
 	do {
 		rc = fetch_lock(ch, id, err);
@@ -355,18 +365,18 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	return err;
 }
 
-/* What a transfer that did not begin comes to. */
+/* End or defer a work request whose transfer could not begin because of @err. */
 static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 {
 	switch (err) {
 	case -EBUSY:
 		/*
-		 * A transfer of the rCxt is being sent, in this channel's own turn: after it.  Or
-		 * its packets are to be released, which kicks the channel.
+		 * Retry later.  The rCxt sends a transfer, which this channel's turns finish; or
+		 * packets refer to pages of a transfer, and their release kicks the channel.
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
-		/* nothing of it is missing any more */
+		/* the transfer is complete: there is nothing to retransmit or cancel */
 		return fetch_end(ch, IB_WC_SUCCESS, err);
 	case -ENOMEM:
 		return fetch_end(ch, IB_WC_GENERAL_ERR, err);
@@ -397,7 +407,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	*s = (struct nhca_sending) {
 		.list = s->list,
 		.clock = ch->clock,
-		/* without a notice nobody says when the memory may be used again */
+		/* without a notice, the program may reuse the memory when all is sent */
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
 		.wr_id = wqe->wr_id,
@@ -438,7 +448,7 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
-/* A probe or a fence: one packet, which the peer answers with a status. */
+/* Send a probe or a fence, which the peer answers with a status. */
 static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 				   const struct nhca_rcxt_id *id)
 {
@@ -447,7 +457,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
 
-	/* the status comes to this rCxt */
+	/* the status will name this rCxt, so the channel must own it */
 	rc = fetch_lock(ch, id, false);
 	fetch_unlock(ch, id);
 	if (!rc)
@@ -455,7 +465,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
 	if (fence) {
-		/* it is about a tid, whatever the sizes of its transfer: those of the smallest */
+		/* a fence names a tid only; nhca_rxeth_fits() accepts the smallest sizes */
 		h.rx.total = 0;
 		h.rx.segment = NHCA_RCXT_MIN_SEGMENT;
 		h.rx.notify = 0;
@@ -468,7 +478,10 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
-/* No packet is made of the transfer any more, and none is received.  Return: 0, or why not. */
+/*
+ * Cancel a transfer.  When it returns 0, no packet is made of the transfer and no byte of it is
+ * placed any more.  Return: 0; as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
+ */
 static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	u32 tid = ch->wqe->rcxt[0].tid;
@@ -487,13 +500,16 @@ static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id
 	}
 	if (err)
 		return err;
-	/* what was made of it leaves before this is done */
+	/* packets of the transfer may wait in the batch: send them before the cancel completes */
 	nhca_burst_flush(ch->burst);
 	nhca_send_sweep(ch, id);
 	return 0;
 }
 
-/* The program gets its buffer back: this waits for what packets refer to. */
+/*
+ * Execute a cancel.  The program may reuse its buffer when the cancel completes, so it waits until
+ * no packet of the channel refers to pages of the program.
+ */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	int err;
@@ -506,7 +522,7 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 		ch->cancel_index = ch->fetched;
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
-	/* a release kicks the channel, which then looks at the work request anew */
+	/* the next release kicks the channel, which then fetches the work request again */
 	if (!nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
 		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;
@@ -530,7 +546,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_packet(ch, av);
 	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
 		return fetch_ask(ch, av, &id);
-	/* the netdev's MTU may have become another since the program asked for it */
+	/* the netdev's MTU may have changed since the program queried the segment */
 	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) ||
 	    fetch_too_short(ch, &wqe->rcxt[0]))
 		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
@@ -539,10 +555,10 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 	return fetch_read(ch, av, &id);
 }
 
-/* Return: entries that wait, or -EPROTO. */
+/* Return: number of entries that were not fetched yet; -EPROTO: impossible producer index. */
 static int fetch_waiting(const struct nhca_channel *ch)
 {
-	/* slots that were taken and are not free are still in use, too */
+	/* slots of writes in progress were fetched and are not given back: they are in use */
 	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;
@@ -566,7 +582,7 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 	ch->clock = nhca_trace_clock();
 	slot = nhca_ring_slot(&ch->sq, ch->fetched);
 	memcpy(wqe, slot, sizeof(*wqe));
-	/* user space may write on: from here on the copy is all there is */
+	/* the compiler must not read the slot again: user space may change it at any time */
 	barrier();
 	if (!fetch_header_ok(ch, wqe))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
@@ -587,9 +603,9 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 
-	/* user space may post as fast as this flushes: no more than a ring at a time */
+	/* bounded by the size of the FIFO, because user space may post as fast as this flushes */
 	for (; budget; budget--) {
-		/* a broken ring has nothing that could be flushed */
+		/* with an impossible producer index, no entry can be flushed */
 		if (fetch_waiting(ch) <= 0)
 			return false;
 		slot = nhca_ring_slot(&ch->sq, ch->fetched);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The receive FIFO: slots for frames.
+ * Allocation of slots of the receive FIFO for frames.
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
@@ -26,7 +26,10 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo)
 	*fifo = (struct nhca_fifo) {};
 }
 
-/* The slot has had this index since it was taken last, as the FIFO has not gone round since. */
+/*
+ * Return: the index that slot @slot was last allocated with: the largest one below @fifo->prod.
+ * The FIFO has not wrapped since, because the program has not given the slot back.
+ */
 static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 {
 	u32 last = fifo->prod - 1;
@@ -36,7 +39,7 @@ static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 
 static u32 fifo_take_unread(struct nhca_fifo *fifo)
 {
-	/* from the oldest on, as the program can give back no slot that is newer */
+	/* the oldest first, because the program gives slots back in the order of their indices */
 	u32 entries = nhca_ring_entries(&fifo->ring);
 	u32 slot = find_next_bit_wrap(fifo->unread, entries, fifo->prod & fifo->ring.mask);
 
@@ -54,7 +57,10 @@ bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
 		*index = fifo_take_unread(fifo);
 		return true;
 	}
-	/* pairs with the program's release: it has read those frames; what cannot be is full */
+	/*
+	 * Pairs with the program's store-release of cons after it has read the frames.  An
+	 * impossible index counts as a full FIFO.
+	 */
 	used = fifo->prod - smp_load_acquire(&ring->hdr->cons);
 	if (used >= nhca_ring_entries(ring))
 		return false;
@@ -65,7 +71,10 @@ bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
 
 void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index)
 {
-	/* a program that moves its index beyond may have had the slot taken a second time */
+	/*
+	 * The bit may be set already: a program that moves its index beyond prod makes the FIFO
+	 * allocate a slot twice.
+	 */
 	if (!__test_and_set_bit(index & fifo->ring.mask, fifo->unread))
 		fifo->count++;
 }

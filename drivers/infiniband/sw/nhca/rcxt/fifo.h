@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to rcxt/ and its tests: the receive FIFO of a channel: which slot takes the next frame.
+ * Private to rcxt/ and its tests: the receive FIFO of a channel, and its allocation of slots.
  *
- * The program learns of a frame by its completion, and gives the slot back in its own time.  If
- * there is no room for the completion, nobody would ever give the slot back.  Such a slot is kept
- * here, and takes one of the next frames under the same index, so that the program never notices.
+ * A completion tells the program that a slot has a frame; the program gives the slot back when it
+ * has read the frame.  If the CQ is full and the completion is lost, the program does not know
+ * that the slot was used and would never give it back.  So the FIFO remembers such slots, and
+ * allocates them again for one of the next frames, with the same index.
  */
 #ifndef NHCA_RCXT_FIFO_H
 #define NHCA_RCXT_FIFO_H
@@ -13,12 +14,13 @@
 
 /**
  * struct nhca_fifo - a receive FIFO
- * @ring:   of struct nhca_frame; without a header if the channel has no FIFO
- * @prod:   frames that were begun; the truth of which hdr->prod is the copy
- * @unread: slots whose completion was lost: a bit each; owned
- * @count:  bits in @unread
+ * @ring:   ring of struct nhca_frame; @ring.hdr is NULL if the channel has no FIFO
+ * @prod:   index of the next new frame, free-running; the kernel never reads hdr->prod, its copy
+ *          for the program
+ * @unread: bit i is set if slot i has a frame whose completion was lost; owned
+ * @count:  number of bits that are set in @unread
  *
- * All but @ring: the caller's lock.
+ * The caller's lock (nhca_channel.lock) protects all fields but @ring.
  */
 struct nhca_fifo {
 	struct nhca_ring ring;
@@ -28,26 +30,35 @@ struct nhca_fifo {
 };
 
 /**
- * nhca_fifo_init - make a FIFO
+ * nhca_fifo_init - create a FIFO
+ * @fifo:   filled in; the caller calls nhca_fifo_destroy() even if this fails
  * @frames: slots, at least 1; rounded up to a power of two
- * @user:   who maps it, or NULL
- * Context: process, sleeps.  Return: as nhca_ring_alloc(); end with nhca_fifo_destroy() always.
+ * @user:   process that maps the FIFO, or NULL for a kernel ring
+ * Context: process, sleeps.
+ * Return: as nhca_ring_alloc().
  */
 int nhca_fifo_init(struct nhca_fifo *fifo, u32 frames, struct nhca_ring_user *user);
 
-/* A zeroed FIFO is fine.  Context: process, sleeps. */
+/**
+ * nhca_fifo_destroy - free the memory of a FIFO
+ * @fifo: the FIFO; may be zeroed
+ * Context: process, sleeps.
+ */
 void nhca_fifo_destroy(struct nhca_fifo *fifo);
 
 /**
- * nhca_fifo_take - a slot for a frame
- * @index: free-running index of the frame, for its completion
+ * nhca_fifo_take - allocate a slot for a frame
+ * @fifo:  the FIFO
+ * @index: set to the free-running index of the frame, for its completion
  * Context: any; the lock of the FIFO.
- * Return: false: the FIFO is full, or the program's index is one that cannot be.
+ * Return: false if the FIFO is full, or if the program's consumer index is impossible.
  */
 bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index);
 
 /**
- * nhca_fifo_untake - the completion of frame @index was lost
+ * nhca_fifo_untake - allow a slot to be allocated again, because its completion was lost
+ * @fifo:  the FIFO
+ * @index: from nhca_fifo_take()
  * Context: any; the lock of the FIFO.
  */
 void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Notices: the peer has all bytes of a write, or of a read that was answered.  With one the program
- * gets its buffer back, so that no packet may be made of it, or refer to its pages, any more: some
- * that the peer did not need, because they were sent again or are late, may still be in the stack
- * (Documentation/rcxt.rst, "Buffers").  A write waits for them in the channel's line, and completes
- * in the channel's turn.
+ * Notices: a notice says that the peer has placed all bytes of a write of ours, or of its read.
+ *
+ * The completion that a notice causes gives the buffer of a write back to the program.  So no
+ * packet may be made of it or refer to its pages any more.  But the network stack may still hold
+ * packets that the peer did not need, because they were retransmitted or delayed
+ * (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in nhca_channel.noticed, and
+ * the write completes in the channel's turn.
  */
 #include "engine.h"
 
@@ -42,7 +44,10 @@ static void line_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
 	spin_unlock_bh(&ch->lock);
 }
 
-/* Return: is there an rCxt in the line?  It may be taken back meanwhile. */
+/*
+ * Get the id of the first rCxt in nhca_channel.noticed.  The rCxt may be released before the caller
+ * takes its lock.  Return: false if the list is empty.
+ */
 static bool line_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
 {
 	if (READ_ONCE(ch->noticed.first) == NHCA_RCXT_NONE)
@@ -82,7 +87,11 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 		line_remove(ch, rc);
 }
 
-/* The notice to a write has come, and all of it is sent.  Return: does it complete here and now? */
+/*
+ * The notice of a write has arrived, and all its packets were sent.  Return: true if no packet
+ * refers to its pages, so that the caller must post the completion.  Otherwise the rCxt now waits
+ * in nhca_channel.noticed.
+ */
 static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
 	if (nhca_zcopy_released(ch->flow, rc->zcopy)) {
@@ -90,7 +99,7 @@ static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 		return true;
 	}
 	line_add(ch, rc);
-	/* the release that was asked for may have kicked before there was somebody in the line */
+	/* a release may have kicked the channel before the rCxt was in the list: check again */
 	if (nhca_zcopy_released(ch->flow, rc->zcopy))
 		nhca_drr_ready(ch, true);
 	return false;
@@ -135,7 +144,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		notice_cqe(&cqe, rc, &x->rcxt);
 	}
 	spin_unlock(lock);
-	/* the send engine has the last word of a transfer that it is at */
+	/* the send engine still sends packets of the transfer, and completes it in send_over() */
 	if (verdict == NHCA_RCXT_LATER)
 		return;
 	if (nhca_recv_refused(ch, x, lookup, verdict))
@@ -162,7 +171,10 @@ bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 	}
 }
 
-/* Complete the write that is first in the line.  Return: false: it waits. */
+/*
+ * Complete the write of @id, the first rCxt in nhca_channel.noticed.
+ * Return: false if packets still refer to its pages.
+ */
 static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, id);
@@ -171,7 +183,7 @@ static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *
 	bool there, released;
 
 	spin_lock_bh(lock);
-	/* it may have been given back meanwhile */
+	/* it may have been released since line_first() */
 	there = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc) &&
 		rc->state == NHCA_RCXT_RELEASING;
 	released = there && nhca_zcopy_released(ch->flow, rc->zcopy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pool of rCxts.
+ * The pool of rCxts of a device.
  */
 #include <linux/mm.h>
 #include <linux/random.h>
@@ -14,7 +14,7 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 
 	if (!size || size > NHCA_RCXT_MAX)
 		return -EINVAL;
-	/* The administrator gets -ENOMEM: the log needs no stack trace of vmalloc(). */
+	/* __GFP_NOWARN: the administrator gets -ENOMEM and needs no stack trace of vmalloc() */
 	*pool = (struct nhca_rcxt_pool) {
 		.rcxts = kvcalloc(size, sizeof(*pool->rcxts), GFP_KERNEL | __GFP_NOWARN),
 		.size = size,
@@ -44,7 +44,7 @@ void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool)
 	*pool = (struct nhca_rcxt_pool) {};
 }
 
-/* ---- the free list: out at the head, in at the tail ---- */
+/* ---- the free list: removes at the head, inserts at the tail ---- */
 
 static struct nhca_rcxt *free_take(struct nhca_rcxt_pool *pool)
 {
@@ -117,7 +117,10 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 			.uid = user ? user->uid : NHCA_RCXT_NOBODY,
 		};
 		list_insert(pool, list, rc);
-		/* packets look at the state first, without the pool's lock: nhca_rcxt_find() */
+		/*
+		 * nhca_rcxt_find() does not take the pool's lock: pairs with its
+		 * smp_load_acquire(), so that it sees key and channel.
+		 */
 		smp_store_release(&rc->state, NHCA_RCXT_IDLE);
 		ids[i] = (struct nhca_rcxt_id) { nhca_rcxt_index(pool, rc), key };
 	}
@@ -152,7 +155,7 @@ enum nhca_rcxt_lookup nhca_rcxt_find(const struct nhca_rcxt_pool *pool, u32 chan
 	if (id->index >= pool->size)
 		return NHCA_RCXT_NO_INDEX;
 	found = &pool->rcxts[id->index];
-	/* pairs with nhca_rcxt_acquire(), which has the pool's lock only */
+	/* pairs with smp_store_release() in nhca_rcxt_acquire(), under the pool's lock only */
 	if (smp_load_acquire(&found->state) == NHCA_RCXT_FREE || found->channel != channel)
 		return NHCA_RCXT_NOT_OURS;
 	if (found->key != id->key)

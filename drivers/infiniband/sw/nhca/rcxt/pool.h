@@ -3,13 +3,15 @@
  * Private to rcxt/ and its tests: the pool of rCxts of a device (reference: rCxt structure;
  * failover, round robin assignment and key field).
  *
- * An rCxt is handed out from the head of a list and taken back at its tail, so that it rests for
- * as long as the pool is large.  Its key is another one each time: how often it was handed out,
- * from a random start, encrypted (memory/shuffle.h).  So packets from before a recovery, a module
- * load, or a change of hands name a key that is no more; 2^32 keys come before one comes again;
- * and a peer that has seen keys of this rCxt or of others cannot tell the next.
+ * The pool hands out rCxts from the head of a list and takes them back at its tail, so that an
+ * rCxt stays unused until all others in the list have been handed out.  It has a new key each
+ * time: a counter of its acquisitions, which starts at a random value, encrypted
+ * (memory/shuffle.h).  So packets from before a recovery or a module load, or for an earlier owner
+ * of the rCxt, name a key that is no longer valid.  An rCxt has the same key again only after 2^32
+ * acquisitions, and a peer that has seen keys of this or other rCxts cannot predict the next one.
  *
- * No skb, no socket, no lock: the caller has one for the pool, and one for each rCxt (tid.h).
+ * The functions know no skb, no socket and no lock.  The caller holds a lock for the pool, and
+ * one for the rCxt (tid.h).
  */
 #ifndef NHCA_RCXT_POOL_H
 #define NHCA_RCXT_POOL_H
@@ -23,28 +25,29 @@
 #include "../memory/shuffle.h"
 #include "../wire/rcxt.h"
 
-#define NHCA_RCXT_DEFAULT	100000u
+#define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
-#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: no limit but the pool's */
-/* packets whose bits are in the rCxt itself */
+#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: limited by the pool only */
+/* a transfer of at most this number of packets has its bitmap in the rCxt itself: two words */
 #define NHCA_RCXT_FEW		64u
 
 /**
- * enum nhca_rcxt_state - what an rCxt is doing
+ * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
- * @NHCA_RCXT_IDLE:    nothing: since it was acquired, or its last transfer was cancelled or
- *                     needed no notice
- * @NHCA_RCXT_SENDING: its channel writes to a peer
- * @NHCA_RCXT_WAITING: all of that is sent, and a notice is to come
- * @NHCA_RCXT_RELEASING: that has come, and packets still refer to the transfer's pages: it is
- *                     complete when they are released
- * @NHCA_RCXT_READING: its channel reads from a peer: payload is to come
- * @NHCA_RCXT_SINKING: a peer writes: some of the payload has come
- * @NHCA_RCXT_ANSWERING: a peer reads: payload is to be sent
- * @NHCA_RCXT_ANSWERED: that is sent, and a notice may come; a peer may begin anew
+ * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer began, or the last one
+ *                     was cancelled, or it was sent and gets no notice
+ * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
+ * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
+ * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
+ *                     packet refers to its pages any more
+ * @NHCA_RCXT_READING: initiator of a read: not all payload has arrived
+ * @NHCA_RCXT_SINKING: target of a write: not all payload has arrived
+ * @NHCA_RCXT_ANSWERING: target of a read: not all payload is sent
+ * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
+ *                     may begin another transfer
  * @NHCA_RCXT_DONE:    the transfer is complete
- * @NHCA_RCXT_VIOLATED: memory protection refused a packet of it: it will never be complete
+ * @NHCA_RCXT_VIOLATED: memory protection refused a packet: the transfer never completes
  */
 enum nhca_rcxt_state {
 	NHCA_RCXT_FREE = 0,
@@ -61,31 +64,34 @@ enum nhca_rcxt_state {
 };
 
 /**
- * struct nhca_rcxt - one active transfer of a channel: 64 bytes
- * @key:     while acquired: the key of its id; in the pool: the place of its last key in the order
- *           of nhca_rcxt_pool.keys
- * @tid:     of the latest transfer; 0: none since it was acquired
- * @channel: QPN of the channel that has it
- * @uid:     of the user whose limits it counts to, or NHCA_RCXT_NOBODY
- * @next, @prev: in the pool: the next free one; acquired: neighbours in the channel's list
+ * struct nhca_rcxt - state of one transfer at one end, at most 64 bytes
+ * @key:     acquired: key of the rCxt; in the pool: position of its last key in the order of
+ *           nhca_rcxt_pool.keys
+ * @tid:     of the latest transfer; 0: there was none since the rCxt was acquired
+ * @channel: QPN of the channel that owns the rCxt
+ * @next, @prev: indices; in the pool: @next in the free list; acquired: neighbors in the list of
+ *           the channel; pool's lock
  * @total:   bytes of the transfer
- * @missing: packets that have not come (READING, SINKING)
- * @zcopy:   the newest zero-copy reference to its pages: nhca_zcopy_seq() (WAITING, RELEASING)
- * @segment: bytes of each packet but the last
- * @copies:  engines that are copying payload for it now, of this tid (the reference's outstanding
- *           DMA count)
+ * @missing: READING, SINKING: packets that have not arrived
+ * @zcopy:   WAITING, RELEASING: the last zero-copy reference to pages of the transfer, a number
+ *           of nhca_zcopy_seq()
+ * @segment: payload bytes of each packet but the last
+ * @copies:  CPUs that now copy payload of the transfer @tid (reference: outstanding DMA count)
  * @state:   enum nhca_rcxt_state
  * @notify:  NHCA_RX_NOTIFY_*
- * @noticed: SENDING, ANSWERING: the notice has come before the last packet left
- * @map_kept: @map is allocated
- * @wrote:   its channel wrote, and packets may refer to pages of that: the write is not complete
- * @pvo:     where the transfer's first byte goes
- * @line_next, @line_prev: neighbours in nhca_channel.noticed (RELEASING)
- * @bits:    which packets have come, if they are NHCA_RCXT_FEW at most
- * @map:     the same if they are more; owned: allocated when the transfer begins, freed when it
- *           ends, in whatever way (tid.c); at most NHCA_RCXT_MAX_PACKETS bits
- * @noticed_by: QPN of the channel that has sent the notice (@noticed)
- * @cookie:  of the work request that began the transfer here
+ * @noticed: the notice has arrived, in SENDING and ANSWERING before the last packet was sent
+ * @map_kept: the bitmap is @map, and not @bits
+ * @wrote:   the channel wrote, the write is not complete, and packets may refer to its pages
+ * @uid:     user whose limits the rCxt counts against, or NHCA_RCXT_NOBODY
+ * @pvo:     READING, SINKING: destination of the transfer's first byte
+ * @line_next, @line_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
+ * @bits:    READING, SINKING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
+ * @map:     the same for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the transfer
+ *           begins, freed when it ends or is replaced (tid.c); owned by the rCxt
+ * @noticed_by: @noticed: QPN of the channel that sent the notice
+ * @cookie:  wr_id of the work request that began the transfer on this side
+ *
+ * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
  */
 struct nhca_rcxt {
 	u32 key;
@@ -124,14 +130,14 @@ struct nhca_rcxt {
 static_assert(sizeof(struct nhca_rcxt) <= 64);
 
 /**
- * struct nhca_rcxt_user - what one user has of a device's pool
- * @uid:       as the initial user namespace sees it: the index in nhca_rcxt_pool.users
- * @channels:  that it has; whoever serializes nhca_rcxt_user_get()
- * @count:     rCxts of these channels, half of the pool at most; the pool's lock
- * @map_bytes: their bitmaps, half of nhca_rcxt_pool.map_limit at most; any lock
+ * struct nhca_rcxt_user - resources of a device's pool that one user has
+ * @uid:       in the initial user namespace; index in nhca_rcxt_pool.users
+ * @channels:  number of the user's channels; the caller of nhca_rcxt_user_get() serializes it
+ * @count:     rCxts of these channels, at most half of the pool; the pool's lock
+ * @map_bytes: bytes of their bitmaps, at most half of nhca_rcxt_pool.map_limit; atomic
  *
- * One half of everything stays for others, whatever one user does.  Whoever may exceed limits
- * of resources (CAP_SYS_RESOURCE) is not counted.
+ * So one user cannot take the resources of all others.  Channels of processes with
+ * CAP_SYS_RESOURCE are not counted.
  */
 struct nhca_rcxt_user {
 	u32 uid;
@@ -142,15 +148,17 @@ struct nhca_rcxt_user {
 
 /**
  * struct nhca_rcxt_pool - the rCxts of a device
- * @rcxts: @size of them; owned
+ * @rcxts: array of @size rCxts; owned
  * @size:  constant
- * @free:  number of free ones
- * @head, @tail: of their list: NHCA_RCXT_NONE if there are none
- * @recoveries: recovery count, from a random start
- * @keys:  the order of keys; its counter is not used, because each rCxt has its own
- * @map_bytes: bitmaps that are allocated; any lock
- * @map_limit: how many bytes they may be
- * @users: struct nhca_rcxt_user by uid; owned by their channels
+ * @free:  number of free rCxts
+ * @head, @tail: indices of the first and the last free rCxt; NHCA_RCXT_NONE if none is free
+ * @recoveries: recovery count, starts at a random value
+ * @keys:  order of the keys; its counter is not used, because each rCxt counts for itself
+ * @map_bytes: bytes of all bitmaps that are allocated; atomic
+ * @map_limit: upper bound of @map_bytes
+ * @users: struct nhca_rcxt_user by uid; each exists as long as its user has a channel
+ *
+ * The pool's lock (nhca_rcxt_dev.lock) protects @free, @head, @tail and @recoveries.
  */
 struct nhca_rcxt_pool {
 	struct nhca_rcxt *rcxts;
@@ -167,9 +175,11 @@ struct nhca_rcxt_pool {
 
 /**
  * struct nhca_rcxt_list - the rCxts of a channel
- * @first: or NHCA_RCXT_NONE
- * @count: how many
- * @user:  whose channel it is, or NULL if its rCxts count to nobody
+ * @first: index of the first rCxt, or NHCA_RCXT_NONE
+ * @count: number of rCxts
+ * @user:  user of the channel; NULL: no limits of a user apply; constant
+ *
+ * The pool's lock protects @first and @count.
  */
 struct nhca_rcxt_list {
 	u32 first;
@@ -180,63 +190,82 @@ struct nhca_rcxt_list {
 #define NHCA_RCXT_LIST_INIT	{ .first = NHCA_RCXT_NONE }
 
 /**
- * nhca_rcxt_pool_init - make a pool of @size rCxts, all free
- * @size: 1 to NHCA_RCXT_MAX
- * Context: process, sleeps.  Return: 0, -EINVAL, -ENOMEM.
+ * nhca_rcxt_pool_init - create a pool of rCxts, all free
+ * @pool: filled in
+ * @size: number of rCxts, 1 to NHCA_RCXT_MAX
+ * Context: process, sleeps.
+ * Return: 0, -EINVAL, -ENOMEM.
  */
 int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
 
-/* all of them have been given back; a zeroed pool is fine; process context */
+/**
+ * nhca_rcxt_pool_destroy - free the memory of a pool
+ * @pool: all its rCxts are free; may be zeroed
+ * Context: process, sleeps.
+ */
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
 
 /**
- * nhca_rcxt_user_get - the account of a user, for one more channel of it
- * @uid: not NHCA_RCXT_NOBODY
- * @user: set if it succeeds; until nhca_rcxt_user_put()
+ * nhca_rcxt_user_get - count one more channel of a user
+ * @pool: of the device
+ * @uid:  the user, in the initial user namespace; not NHCA_RCXT_NOBODY
+ * @user: on success set to the user's record, which is valid until nhca_rcxt_user_put()
  * Context: process, sleeps; the caller serializes it with nhca_rcxt_user_put().
  * Return: 0, -ENOMEM.
  */
 int nhca_rcxt_user_get(struct nhca_rcxt_pool *pool, u32 uid, struct nhca_rcxt_user **user);
 
 /**
- * nhca_rcxt_user_put - the channel is gone, and its rCxts have been taken back
- * @user: or NULL
+ * nhca_rcxt_user_put - count one channel of a user less
+ * @pool: of the device
+ * @user: the user's record, or NULL; freed with the last channel of the user.  All rCxts of the
+ *        channel have been released
  * Context: process; the caller serializes it with nhca_rcxt_user_get().
  */
 void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user);
 
 /**
  * nhca_rcxt_acquire - give @count rCxts to a channel, or none
- * @ids: filled in
- * Their tid is 0, so that the first transfer's is 1 or more.
+ * @pool:    the pool
+ * @channel: QPN of the channel
+ * @list:    rCxts of the channel
+ * @count:   number of rCxts
+ * @ids:     room for @count ids, filled in
+ *
+ * The tid of the rCxts is 0, so that their first transfer has a tid of at least 1.
  * Context: any; the pool's lock.
- * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: so many are not
- * free.
+ * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: fewer than @count
+ * are free.
  */
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
 		      u32 count, struct nhca_rcxt_id *ids);
 
 /**
- * nhca_rcxt_release - take one back that nhca_rcxt_find() has found, and whatever it was doing
- * The caller has seen nhca_rcxt_quiet() with the rCxt's lock held, and still holds it: no engine
- * copies for it.
- * Context: any; the pool's lock and the rCxt's.
+ * nhca_rcxt_release - return an rCxt to the pool, in any state
+ * @pool: the pool
+ * @list: rCxts of the channel that owns @rc
+ * @rc:   the rCxt, from nhca_rcxt_find().  nhca_rcxt_quiet() was true since the caller took the
+ *        rCxt's lock: no CPU copies payload for it
+ * Context: any; the pool's lock and the rCxt's lock.
  */
 void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 		       struct nhca_rcxt *rc);
 
 /**
- * nhca_rcxt_pool_recover - packets from before are of another time
- * All rCxts have been taken back; each has another key when it is handed out the next time.
- * Context: any; the pool's lock.  Return: the new recovery count.
+ * nhca_rcxt_pool_recover - count a recovery of the device
+ * @pool: all its rCxts are free.  Each gets a new key when it is acquired again, so that earlier
+ *        packets are dropped
+ * Context: any; the pool's lock.
+ * Return: the new recovery count.
  */
 u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);
 
 /**
- * enum nhca_rcxt_lookup - why an id names no rCxt of a channel
- * @NHCA_RCXT_NO_INDEX: there is no such rCxt
- * @NHCA_RCXT_NOT_OURS: it is free, or another channel's
- * @NHCA_RCXT_OLD_KEY:  it has changed hands, or the device has recovered
+ * enum nhca_rcxt_lookup - result of a lookup of an rCxt
+ * @NHCA_RCXT_FOUND:    the channel owns the rCxt
+ * @NHCA_RCXT_NO_INDEX: the index exceeds the pool
+ * @NHCA_RCXT_NOT_OURS: the rCxt is free, or another channel owns it
+ * @NHCA_RCXT_OLD_KEY:  wrong key: the rCxt was released and acquired again since the key was valid
  */
 enum nhca_rcxt_lookup {
 	NHCA_RCXT_FOUND = 0,
@@ -246,8 +275,13 @@ enum nhca_rcxt_lookup {
 };
 
 /**
- * nhca_rcxt_find - the rCxt of a channel that an id names
- * Context: any; the lock of the rCxt that has this index, if there is one.
+ * nhca_rcxt_find - look up an rCxt of a channel
+ * @pool:    the pool
+ * @channel: QPN of the channel
+ * @id:      index and key of the rCxt, as a packet or work request names them
+ * @rc:      set to the rCxt, or to NULL
+ * Context: any; the lock of the rCxt with this index (nhca_rcxt_lock()).
+ * Return: enum nhca_rcxt_lookup.
  */
 enum nhca_rcxt_lookup nhca_rcxt_find(const struct nhca_rcxt_pool *pool, u32 channel,
 				     const struct nhca_rcxt_id *id, struct nhca_rcxt **rc);

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Channels and rCxt datagrams: what net/, verbs/ and main.c see of this room.  How packets look
- * is in wire/rcxt.h, what an rCxt does with them in tid.h, how it all works in
- * Documentation/rcxt.rst.
+ * Channels and rCxt datagrams: the interface of this room for net/, verbs/ and main.c.
+ * wire/rcxt.h has the format of the packets, tid.h the rules by which an rCxt accepts them, and
+ * Documentation/rcxt.rst the design.
  *
- * Locks, from the outermost to the innermost; all disable BHs:
+ * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
  *
- *   a device's mutex       channels come and go, acquire rCxts, and the device recovers
- *   rCxt locks             a device has some, an rCxt's is chosen by its index: one rCxt's state.
- *                          Let go of while bytes are copied.  No two at a time
- *   a device's pool lock   the pool, and the channels' lists of the rCxts that they have
+ *   nhca_rcxt_dev.mutex        creation and destruction of channels, acquisition of rCxts, recovery
+ *   nhca_rcxt_dev.rcxt_locks   state of an rCxt; the index of the rCxt selects one of
+ *                              NHCA_RCXT_LOCKS.  A CPU holds at most one of them, and none
+ *                              while it copies payload
+ *   nhca_rcxt_dev.lock         the pool, and the list of rCxts of each channel
+ *   nhca_channel.lock          state that the receive engines share with the send engine; never
+ *                              held together with nhca_rcxt_dev.lock
  *
- *   a channel's lock       what the receive engines leave in it
+ * nhca_rcxt_dev.ready_lock (irqsave) protects the list of channels that have something to send.
+ * It is innermost.  A CPU that takes a channel off that list has the turn of the channel: until
+ * the end of the turn only this CPU runs the channel's send engine, and it needs no lock for that.
  *
- * and alone, or innermost: a device's line of channels that have something to send.  Whoever has a
- * channel's turn in that line has its send engine, without a lock.
- * CQ locks nest inside all of them.  None is taken in a live section, and none is held in one.
+ * The lock of a CQ nests inside all locks but ready_lock.  No lock of this room is held or taken
+ * in a live section.
  */
 #ifndef NHCA_RCXT_H
 #define NHCA_RCXT_H
@@ -29,43 +33,57 @@ struct nhca_channel;
 /* ---- a device: main.c ---- */
 
 /**
- * nhca_rcxt_dev_init - the pool of a new device
- * @rcxts: its size, 1 to NHCA_RCXT_MAX
- * Context: process, sleeps.  Return: 0, -ENOMEM, -EINVAL.
+ * nhca_rcxt_dev_init - create the pool of rCxts of a new device
+ * @dev:   the device; dev->rcxt is set
+ * @rcxts: number of rCxts, 1 to NHCA_RCXT_MAX
+ * Context: process, sleeps.
+ * Return: 0, -ENOMEM, -EINVAL.
  */
 int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts);
 
-/* every channel has gone; fine without nhca_rcxt_dev_init(); process, sleeps */
+/**
+ * nhca_rcxt_dev_exit - free the pool of a device
+ * @dev: has no channels any more; nhca_rcxt_dev_init() may have failed or not been called
+ * Context: process, sleeps.
+ */
 void nhca_rcxt_dev_exit(struct nhca_dev *dev);
 
 /**
- * nhca_rcxt_recover - packets from before this are of another time (reference: failover)
- * @why: for the log, and for the channels
+ * nhca_rcxt_recover - invalidate all channels and rCxts of a device (reference: failover)
+ * @dev: the device
+ * @why: error reason of the channels: NHCA_CH_ERR_RECOVERED for the ioctl and the debugfs file
+ *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed
  *
- * Every channel of the device goes to the error state with @why as its reason, no engine serves
- * it any more, its rCxts are back in the pool, and the recovery count has moved on, when this
- * returns.  Channels of other devices, and job memory, are not touched.
- * Called for the ioctl and the debugfs file `recover' (NHCA_CH_ERR_RECOVERED), and by main.c when
- * the netdev goes (NHCA_CH_ERR_DEVICE).
- * Context: process, sleeps.  Return: the recovery count.
+ * When it returns, every channel of the device is in the error state, no engine serves it, its
+ * rCxts are in the pool, and the recovery count is one higher.  Packets that were sent before
+ * are dropped, because they name keys of rCxts that are no longer valid.  Channels of other
+ * devices and job memory do not change.
+ * Context: process, sleeps.
+ * Return: the new recovery count.
  */
 u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why);
 
-/* The recovery count of now.  Context: any. */
+/**
+ * nhca_rcxt_recoveries - read the recovery count of a device
+ * @dev: the device
+ * Context: any.
+ * Return: the count, modulo 2^16; it starts at a random value.
+ */
 u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 
 /* ---- a channel: verbs/qp.c and verbs/channel.c; process context, may sleep ---- */
 
 /**
- * nhca_channel_create - make a channel that serves at once
- * @ibqp: of type IB_QPT_DRIVER; its device, PD and CQs are set
- * @who:  as counters and traces know it, for as long as it lives; its number has been reserved in
- *        the table of QPs, where no QP is found by it
- * @cap:  as asked for; rounded up to what was granted
- * @cmd:  checked here
- * @uc:   who maps the rings
- * @resp: filled in
- * Return: the channel; ERR_PTR: -EINVAL, -EPERM (another user's job), -ENOMEM.
+ * nhca_channel_create - create a channel, which can send and receive when this returns
+ * @ibqp: QP of type IB_QPT_DRIVER; its device, PD and CQs are set
+ * @who:  identity of the channel for counters and traces; must outlive the channel.  Its QPN is
+ *        reserved in the table of QPs, and a lookup there finds no QP
+ * @cap:  requested capacities; on return the granted ones, which are not smaller
+ * @cmd:  command of user space; this function checks it
+ * @uc:   user context of the process that maps the rings
+ * @resp: response to user space, filled in
+ * Context: process, sleeps.
+ * Return: the channel; ERR_PTR: -EINVAL, -EPERM (another user owns the job), -ENOMEM.
  */
 struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,
 					 struct ib_qp_cap *cap,
@@ -74,69 +92,114 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
 					 struct nhca_create_channel_resp *resp);
 
 /**
- * nhca_channel_destroy - the disruptive close (reference: snapshot interface, "Close Window")
- * Packets find it no more; then what engines have begun is waited for: softirqs with
- * synchronize_rcu(), copies with nhca_live_wait(), packets in the stack by the flow.  When it
- * returns no engine uses the channel, its rings or its rCxts; other channels went on.
+ * nhca_channel_destroy - destroy a channel (reference: snapshot interface, "Close Window")
+ * @ch: the channel
+ *
+ * Packets no longer find the channel.  Then this waits for engines that have found it
+ * (synchronize_rcu_expedited()), for the zero-copy references of its packets
+ * (nhca_zcopy_wait_flow()), and for copies of payload (nhca_rcxt_quiet()).  When it returns, no
+ * engine uses the channel, its rings or its rCxts.  Other channels do not stop meanwhile.
+ * Context: process, sleeps.
  */
 void nhca_channel_destroy(struct nhca_channel *ch);
 
 /**
- * nhca_channel_set_error - the channel serves no more, but for being looked at and destroyed
- * @why: the first counts
- * Work requests that are posted complete with IB_WC_WR_FLUSH_ERR, packets are dropped.  Raises
- * IB_EVENT_QP_FATAL, but for NHCA_CH_ERR_MODIFIED.
- * Context: any, with any lock of this room but a CQ's.
+ * nhca_channel_set_error - put a channel into the error state, which it never leaves
+ * @ch:  the channel
+ * @why: reason; that of the first call stays
+ *
+ * Work requests complete with IB_WC_WR_FLUSH_ERR, packets are dropped; query and destroy still
+ * work.  Raises IB_EVENT_QP_FATAL, except with NHCA_CH_ERR_MODIFIED.
+ * Context: any; the caller holds neither ready_lock nor the lock of a CQ.
  */
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why);
 
 /**
- * nhca_channel_acquire - rCxts for the channel, all of them or none
- * @ids: as NHCA_RCXT_ID() has them
- * Return: 0, -EDQUOT, -ENOSPC, -EIO (the channel is in the error state).
+ * nhca_channel_acquire - acquire @count rCxts for a channel, or none
+ * @ch:    the channel
+ * @ids:   room for @count ids; filled in as NHCA_RCXT_ID() makes them
+ * @count: number of rCxts
+ * Context: process, sleeps.
+ * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: the pool has fewer
+ * free rCxts; -EIO: the channel is in the error state; -ENOMEM.
  */
 int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 
 /**
- * nhca_channel_release - give rCxts back, all of them or none
- * Waits until no engine copies for them, and no packet refers to pages of their transfers.
- * Return: 0; -ENOENT: one of them is not the channel's.
+ * nhca_channel_release - release @count rCxts of a channel, or none
+ * @ch:    the channel
+ * @ids:   as nhca_channel_acquire() returned them
+ * @count: number of ids
+ *
+ * Waits until no CPU copies payload for them.  If one of them has a write that is not complete,
+ * also waits until no packet of the channel refers to pages of the program.
+ * Context: process, sleeps.
+ * Return: 0; -ENOENT: the channel does not own one of them.
  */
 int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 
-/* Return: 0; -EINVAL: a bit of the mask that is none. */
+/**
+ * nhca_channel_modify - change thresholds and quantum of a channel
+ * @ch:  the channel
+ * @cmd: command of user space; this function checks it
+ * Context: any.
+ * Return: 0; -EINVAL: the mask has an unknown bit.
+ */
 int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modify *cmd);
 
-/* For ibv_query_qp(), and the resource tracker: arms nothing.  Return: IB_QPS_RTS, IB_QPS_ERR. */
+/**
+ * nhca_channel_state - state of a channel for ibv_query_qp()
+ * @ch: the channel
+ * Context: any.
+ * Return: IB_QPS_RTS or IB_QPS_ERR.
+ */
 enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
 
-/* @info is filled in, all of it.  Return: packets that the network stack has of the channel. */
+/**
+ * nhca_channel_dump - read state and counters of a channel, for the resource tracker
+ * @ch:   the channel
+ * @info: filled in completely
+ * Context: process or softirq.
+ * Return: number of packets of the channel that the network stack holds.
+ */
 unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info *info);
 
-/* The same, and arms IB_EVENT_QP_ACCESS_ERR anew. */
+/**
+ * nhca_channel_query - nhca_channel_dump() for NHCA_METHOD_CHANNEL_QUERY
+ * @ch:   the channel.  The next protection violation raises IB_EVENT_QP_ACCESS_ERR again
+ * @info: filled in completely
+ * Context: process or softirq.
+ */
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /* ---- the engines ---- */
 
 /**
- * nhca_channel_doorbell - work was posted: run the send engine here, or leave a note for whoever
- * runs it
- * Channels of a device with packets to send take turns of a quantum each, and within a channel
- * work requests and reads that are being answered do.
- * Context: process, or the engine's bottom half.
+ * nhca_channel_doorbell - run the send engine, because the program has posted work requests
+ * @ch: the channel
+ *
+ * Runs the deficit round robin of the channel's device (nhca_drr_run()).  If another CPU has the
+ * turn of @ch, that CPU puts @ch at the end of the list again.
+ * Context: process; disables BHs.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);
 
 /**
- * nhca_channel_rx - a decoded packet arrived, whose opcode has NHCA_OPF_RXETH
- * From net/recv.c, instead of nhca_transport_rx(), which holds nothing at the time
- * (nhca_transport_rx_end() comes first).  Looks up the channel, checks ICRC, channel key and job,
- * and does what the packet is for.  Several CPUs may be here for one channel, and one rCxt.
- * Context: softirq, RCU read side; @rx is the one of the batch.
+ * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
+ * @rx: the packet, decoded; rx->dev is set here
+ *
+ * net/recv.c calls it instead of nhca_transport_rx(), after nhca_transport_rx_end() has released
+ * the QP's lock that the transport room holds for a batch.  It looks up the channel, checks ICRC,
+ * channel key and job, and executes the packet.  Several CPUs may execute packets of one channel,
+ * and of one rCxt, concurrently.
+ * Context: softirq, RCU read side.
  */
 void nhca_channel_rx(struct nhca_rx *rx);
 
-/* module unload: no channel is left; process */
+/**
+ * nhca_channel_exit - free the table of channels, which is empty, when the module is unloaded
+ * Context: process.
+ */
 void nhca_channel_exit(void);
 
 #endif /* NHCA_RCXT_H */

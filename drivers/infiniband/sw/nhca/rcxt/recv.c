@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The receive engine: from a packet that names a channel to bytes in memory, a frame in the
- * receive FIFO, or nothing.  Several CPUs may be here for one channel, and for one rCxt.
+ * The receive engine: places the payload of packets in memory or in frames of the receive FIFO.
+ * Several CPUs may execute packets of one channel, and of one rCxt, concurrently.
  *
- * What is checked is in Documentation/rcxt.rst, in this order.  What is dropped is dropped in
- * silence (reference: memory protection model), but counted, and traced.
+ * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped,
+ * counted and traced, and has no answer (reference: memory protection model).
  */
 #include "../memory/memcg.h"
 #include "engine.h"
@@ -19,7 +19,10 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 	trace_nhca_channel_drop(ch->qpn, x, why);
 }
 
-/* Packets alike, the last of which is @rx, came to the channel's door, and it let them in. */
+/*
+ * Count, in the counters of the device, and trace @packets packets of the same length that have
+ * arrived for the channel.  @rx is the last of them.
+ */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_count_add(ch->who, NHCA_CNT_RCVD_PKTS, packets);
@@ -28,17 +31,20 @@ static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u
 				   rx->hdr.rx.src_channel, packets, rx->payload);
 }
 
+/* Count packets that recv_admit() has accepted in the counters of the channel. */
 static void recv_admitted(struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, packets);
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_BYTES, packets * rx->payload);
 }
 
+/* Return: the counter of a failed lookup of an rCxt. */
 static enum nhca_channel_counter no_rcxt(enum nhca_rcxt_lookup lookup)
 {
 	return lookup == NHCA_RCXT_OLD_KEY ? NHCA_CH_DROP_RCXT_KEY : NHCA_CH_DROP_NO_RCXT;
 }
 
+/* Return: the counter of a packet that the tid rules refused. */
 static enum nhca_channel_counter refused(enum nhca_rcxt_verdict verdict)
 {
 	switch (verdict) {
@@ -86,7 +92,7 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
-		/* also if it has been opened since */
+		/* NHCA_PVO_PAGE; NHCA_PVO_OK if the PVO became valid between the two checks */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -94,9 +100,9 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 /* ---- payload of writes and reads ---- */
 
 /*
- * Copy the payload to where its PVO says, and that of the @run packets behind it.
- * Return: NHCA_CH_COUNTERS, and @rx is the last of them, or why not: then it is the one that was
- * refused.
+ * Copy the payload of a packet, and of the @run packets that follow it, to the memory that its PVO
+ * names.  @rx advances to the last packet that was copied, or to the one that was refused.
+ * Return: NHCA_CH_COUNTERS on success, or the counter of the packet that was refused.
  */
 static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, u32 run,
 					    int access)
@@ -118,7 +124,10 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 	return err ? nhca_recv_pvo(ch, rx->hdr.rx.pvo, rx->payload, access) : NHCA_CH_COUNTERS;
 }
 
-/* Bytes that are open may have others behind them that are not. */
+/*
+ * recv_place() for one packet after the other.  A run as a whole may exceed the region while its
+ * first packets do not.
+ */
 static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
 						 u32 run, int access)
 {
@@ -132,18 +141,18 @@ static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct
 	}
 }
 
-/* How many packets behind this one may go with it? */
+/* Return: number of packets in the batch that continue the transfer and can be copied with @rx. */
 static u32 recv_run(const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
-	/* rules of fault injection look at each packet */
+	/* rules of fault injection apply to each packet separately */
 	if (x->length != x->segment || nhca_inject_at(rx->dev, NHCA_AT_PACKETS))
 		return 0;
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
 
-/* All bytes are in place; @rc is a copy. */
+/* Notify the sides that want it: the transfer is complete.  @rc is a copy of the rCxt. */
 static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 			  const struct nhca_rcxt *rc, bool read)
 {
@@ -194,7 +203,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		spin_unlock(lock);
 		if (verdict != NHCA_RCXT_WAIT)
 			break;
-		/* another CPU is in the copy of a packet */
+		/* another CPU copies payload of the earlier transfer, one batch at most */
 		cpu_relax();
 	}
 	if (nhca_recv_refused(ch, x, lookup, verdict))
@@ -209,7 +218,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		recv_admitted(ch, rx, run);
 	}
 
-	/* it is this channel's as long as somebody copies for it */
+	/* @rc is valid: rc->copies is not 0, so the rCxt cannot be released */
 	spin_lock(lock);
 	complete = nhca_rcxt_copied(pool, rc, why == NHCA_CH_COUNTERS);
 	if (complete)
@@ -226,7 +235,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 
 /* ---- the receive FIFO ---- */
 
-/* Return: the place of a frame that is the caller's to fill, or NULL: the FIFO is full. */
+/* Return: a slot for the caller to fill; NULL if the FIFO is full, or the channel has none. */
 static struct nhca_frame *recv_frame(struct nhca_channel *ch, u32 *index)
 {
 	struct nhca_fifo *fifo = &ch->fifo;
@@ -281,9 +290,9 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->cookie = x->cookie;
 	frame->received = x->have;
 	frame->src_channel = x->src_channel;
-	/* decoding has seen that they are there, and no more than a frame holds */
+	/* cannot fail: nhca_rxeth_fits() has checked that length is at most NHCA_FRAME_DATA */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
-	/* who sees the number sees the frame */
+	/* pairs with the program's load-acquire of seq: the frame is visible before its number */
 	smp_store_release(&frame->seq, index + 1);
 
 	cqe.chan.frame = index;
@@ -291,13 +300,13 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	cqe.chan.rcxt_key = rcxt.key;
 	if (nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited))
 		return;
-	/* the program does not know of the frame, so that the slot is free */
+	/* the completion is lost and the program does not know the frame: reuse the slot */
 	spin_lock(&ch->lock);
 	nhca_fifo_untake(&ch->fifo, index);
 	spin_unlock(&ch->lock);
 }
 
-/* The answer to a probe or fence of this channel, whose rCxt it still has. */
+/* Put a status, the answer to a probe or fence, into a frame if the channel still owns the rCxt. */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -315,7 +324,7 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 		recv_fifo(ch, rx);
 }
 
-/* ---- the border ---- */
+/* ---- checks that do not need an rCxt ---- */
 
 /*
  * A packet that names an rCxt has 32 bits of the channel's key and the 32 bits of the rCxt's.  A
@@ -327,7 +336,7 @@ static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
 	       (h->opcode != NHCA_RX_PACKET || h->rx.rcxt.index == upper_32_bits(ch->key));
 }
 
-/* Return: is it for the channel?  Else it has been counted. */
+/* Return: true if the channel accepts the packet; otherwise the packet has been counted. */
 static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -336,7 +345,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
-	/* not before: what comes by another address, or namespace, is not this channel's */
+	/* after the check of the address: packets to other addresses or namespaces do not count */
 	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What packets give rise to: notices, statuses, and the payload of reads.  They go to where the
- * packet came from: a peer's address is in no other place, and no channel has only one peer.
+ * Answers to packets: notices, statuses, challenges, and the payload of reads.  An answer goes to
+ * the source address of the packet, because a channel has many peers and stores no address of them.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -9,7 +9,10 @@
 #include "../memory/memcg.h"
 #include "engine.h"
 
-/* The way back to the sender of a packet, if it is known.  Return: counted, or NULL. */
+/*
+ * Look up the address vector to the sender of a packet in the path cache.
+ * Return: the address vector, with a reference for the caller, or NULL.
+ */
 static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 	__must_hold(&ch->lock)
 {
@@ -27,7 +30,10 @@ static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nh
 	return NULL;
 }
 
-/* A new way back, which takes the place of the oldest.  Return: counted; NULL: no memory. */
+/*
+ * Create an address vector to the sender of a packet, and replace the oldest in the path cache.
+ * Return: the address vector, with a reference for the caller; NULL: no memory.
+ */
 static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	struct nhca_av *av, *old;
@@ -45,7 +51,10 @@ static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca
 	return av;
 }
 
-/* The way back for an answer that is sent later.  Return: counted; NULL: no memory. */
+/*
+ * Find or create the address vector for an answer that is sent in later turns.
+ * Return: the address vector, with a reference for the caller; NULL: no memory.
+ */
 static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	struct nhca_av *av;
@@ -57,9 +66,11 @@ static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx 
 }
 
 /*
- * The way back for one packet.  With more peers than ways, or without memory, it is @once, which
- * looks up its route: a notice is never lost because a channel has many peers.
- * Return: counted, or @once.
+ * Find or create the address vector for one packet.  In a full path cache, only one of
+ * NHCA_CH_PATH_MISSES misses replaces an entry.  The others use @once, which looks up a route for
+ * this packet only.  So does a packet for which there is no memory: a notice is not lost because
+ * of many peers.
+ * Return: an address vector with a reference for the caller, or @once.
  */
 static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
 				       struct nhca_av *once)
@@ -79,7 +90,7 @@ static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhc
 	return once;
 }
 
-/* The RXETH of what goes back to where @x came from, about the same transfer. */
+/* Fill in the RXETH of an answer to @x: source and destination are exchanged. */
 static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *x,
 			struct nhca_rxeth *to)
 {
@@ -98,7 +109,7 @@ static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *
 	};
 }
 
-/* One packet back; if it is lost, it is lost. */
+/* Send one packet to the sender of @rx.  It counts as lost if it cannot be sent. */
 static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
 		       struct nhca_iter *it)
 {
@@ -124,14 +135,14 @@ static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct
 		nhca_av_put(tx.av);
 }
 
-/* Does the request have a token that was sent to its source address? */
+/* Return: true if the request has a valid token for its source address. */
 static bool reply_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	return nhca_token_good(&ch->rd->tokens, &rx->saddr, &rx->daddr,
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
 }
 
-/* The opcode and the fields of a request, for its challenge or for the request once more. */
+/* Fill in the headers of a challenge from its request, or those of a request from its challenge. */
 static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
 			 struct nhca_hdr *h)
 {
@@ -142,14 +153,17 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
 	h->rx.reply_pvo = x->reply_pvo;
 }
 
-/* Send the request back with the token that it has to have.  It is as long as its challenge. */
+/* Answer a request without a valid token with a challenge, which is as long as the request. */
 static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_hdr h;
 
 	nhca_recv_drop(ch, x, NHCA_CH_CHALLENGED);
-	/* two hosts that do not agree about their addresses must not go on for ever */
+	/*
+	 * Two hosts that see different addresses, for example because of NAT, would otherwise
+	 * exchange requests and challenges forever.
+	 */
 	if (x->again)
 		return;
 	reply_mirror(ch, x, opcode, &h);
@@ -259,7 +273,10 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 	reply_send(ch, rx, &h, NULL);
 }
 
-/* What the engine needs to answer the read that a packet asks for. */
+/*
+ * Allocate the transfer that answers a read request.
+ * Return: the transfer, in no list; NULL: no memory.
+ */
 static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -286,7 +303,7 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 	return s;
 }
 
-/* A read request without a token: if it would be answered, it is challenged. */
+/* Challenge a read request without a valid token, if the rCxt would accept the request. */
 static void reply_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -340,6 +357,6 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 	spin_lock(&ch->lock);
 	list_add_tail(&s->list, &ch->asked);
 	spin_unlock(&ch->lock);
-	/* in the same round of softirqs */
+	/* the bottom half runs the send engine after this softirq */
 	nhca_drr_ready(ch, true);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The send engine: a channel's turn, in which it takes work requests out of its FIFO and makes
- * packets of the transfers that are under way, its own writes and its peers' reads alike.
+ * The send engine of a channel.  In its turn it fetches work requests from the send FIFO, and makes
+ * packets of the transfers in progress: its own writes, and the reads of peers that it answers.
  *
- * A packet says all that is needed to place its bytes, so that transfers take turns and nothing
- * waits for an acknowledgment.  What cannot leave now, for want of memory or a route, counts as
- * lost on the wire.
+ * Each packet has all that the receiver needs to place its bytes.  So packets of several transfers
+ * may be interleaved, and the engine never waits for an acknowledgment.  A packet that cannot be
+ * sent, because there is no memory or no route, counts as lost.
  */
 #include <linux/slab.h>
 
@@ -19,7 +19,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
-	/* who has a channel is nhca, and takes packets without an ICRC */
+	/* the peer of a channel is always nhca, which accepts packets without an ICRC */
 	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
 		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
@@ -37,7 +37,11 @@ static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_w
 
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
-	/* answers are copies, and success says that the packets are made: a notice will follow */
+	/*
+	 * Only a failed write has to wait until packets have released its pages.  Packets of
+	 * answers have a copy of the payload.  After success, either the payload was copied, or
+	 * the program may not reuse the memory before the notice (NHCA_WC_CH_WRITE).
+	 */
 	if (s->answer || status == IB_WC_SUCCESS || nhca_zcopy_released(ch->flow, s->zcopy)) {
 		send_done(ch, s, status);
 		return;
@@ -47,8 +51,9 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 }
 
 /*
- * What waited for packets to be released.  A release of what still waits kicks the channel.
- * Return: true: there may be more to do, or room for more writes.
+ * Complete writes that wait until packets have released their pages: failed ones, and those whose
+ * notice has arrived.  For writes that still have to wait, the next release kicks the channel.
+ * Return: true if there may be more to complete, or if elements of ch->writes became free.
  */
 static bool send_released(struct nhca_channel *ch)
 {
@@ -65,10 +70,10 @@ static bool send_released(struct nhca_channel *ch)
 }
 
 /**
- * enum send_rest - what is still to be done of a transfer
- * @SEND_NOTHING: it was cancelled, or its rCxt was released
- * @SEND_PACKETS: send them
- * @SEND_NO_MORE: the peer says that all is in place
+ * enum send_rest - what the send engine has to do for a transfer in progress
+ * @SEND_NOTHING: end it: it was cancelled or replaced, or its rCxt was released
+ * @SEND_PACKETS: send its next packets
+ * @SEND_NO_MORE: end it: a notice of the peer says that all bytes are placed
  */
 enum send_rest {
 	SEND_NOTHING,
@@ -91,10 +96,11 @@ static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sendi
 }
 
 /*
- * No packet is to follow, or @refused: memory protection stood in the way.  That is no error if
- * nothing of the transfer is wanted any more: it was cancelled, its rCxt was released, or the peer
- * has said that all is in place; then the memory was free to go.
- * Return: how it has ended.
+ * End a transfer on its rCxt: all packets were sent, the notice has arrived, or @refused: memory
+ * protection refused the next packet.  @refused is no error if the transfer was cancelled or
+ * replaced, its rCxt was released, or its notice has arrived: then the program was allowed to close
+ * the memory.
+ * Return: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR; IB_WC_WR_FLUSH_ERR: cancelled, replaced or released.
  */
 static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_sending *s,
 				   bool refused)
@@ -125,7 +131,7 @@ static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_se
 	return status;
 }
 
-/* What the next packet of the transfer is, and those behind it up to @bytes. */
+/* Fill in @tx, @h and @it for the next packets of a transfer, with @bytes of payload in all. */
 static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, u32 bytes,
 			 struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it)
 {
@@ -149,15 +155,16 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 		.hdr = h,
 		.it = bytes ? it : NULL,
 		.payload = h->rx.length,
-		/* a peer that asks for bytes must not keep their pages after they are closed */
+		/* answers: a peer must not delay the closing of memory by page references */
 		.copy = s->copy || s->answer,
 		.sum = h->caps & NHCA_CAP_NO_ICRC,
 	};
 }
 
 /*
- * As many packets at once as are alike: of a full segment each.
- * Return: how many were sent, which may be none.
+ * Send up to @max packets as one batch: only those with a whole segment, because all packets of a
+ * batch have the same length.
+ * Return: number of packets sent; 0 if the next packet has to be sent alone.
  */
 static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 max)
 {
@@ -176,7 +183,7 @@ static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 m
 	return nhca_burst_run(&tx, count);
 }
 
-/* Return: 0: a packet was sent, or is lost; -EACCES. */
+/* Send the next packet.  Return: 0: it was sent, or counts as lost; -EACCES: memory protection. */
 static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, s->next * s->rx.segment);
@@ -188,12 +195,12 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 	return nhca_xmit(&tx) == -EACCES ? -EACCES : 0;
 }
 
-/* What a peer wants to read, it may not: of the next packet of the answer. */
+/* Record that memory protection refused the payload of the next packet of a peer's read. */
 static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 off = s->next * s->rx.segment;
 	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off);
-	/* as what asked for it came */
+	/* the RXETH of the peer's read request, as far as it is still known */
 	struct nhca_rxeth x = {
 		.src_channel = s->qpn,
 		.src_key = s->rx.key,
@@ -213,7 +220,10 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 	nhca_channel_violated(ch, &x, &s->local, s->from + off, why);
 }
 
-/* A write's bytes are not the job's: the program's own error.  A read's: its peer's. */
+/*
+ * End a transfer whose payload memory protection refused.  For a write, that is an error of the
+ * program and puts the channel into the error state.  For a read, it is an error of the peer.
+ */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
 	enum ib_wc_status status = send_over(ch, s, true);
@@ -226,14 +236,14 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
 }
 
-/* packets go together as long as they go the same way */
+/* All packets of a batch have the same address vector: send a batch to another peer first. */
 static void send_way(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	if (ch->burst->av != s->av)
 		nhca_burst_flush(ch->burst);
 }
 
-/* @n packets of a transfer were sent, or are lost. */
+/* Count @n packets of a transfer that were sent, or count as lost. */
 static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u32 n)
 {
 	u32 off = s->next * s->rx.segment;
@@ -243,7 +253,10 @@ static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u3
 			   nhca_rcxt_packet_len(s->rx.total, n * s->rx.segment, off));
 }
 
-/* The next packets of a transfer.  Return: how many; 0 if the channel has to wait. */
+/*
+ * Send up to @max packets of a transfer.  Return: number of packets; 0 if the channel has to wait
+ * because the network stack holds too many of its packets.
+ */
 static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
 {
 	u32 sent, n;
@@ -274,9 +287,9 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 }
 
 /*
- * One stretch of the transfer that is next, of @left shares and of one packet at least.
- * Return: shares that were sent; 0: there is none; -EAGAIN: the channel waits for room in the
- * stack.
+ * Send packets of the first transfer in ch->sending: @left shares at most, but at least one packet.
+ * Return: shares sent, or 1 for a transfer that ended without a packet; 0: there is no transfer;
+ * -EAGAIN: the channel waits until the network stack holds fewer of its packets.
  */
 static int send_next(struct nhca_channel *ch, u32 left)
 {
@@ -296,7 +309,7 @@ static int send_next(struct nhca_channel *ch, u32 left)
 		break;
 	}
 	list_move_tail(&s->list, &ch->sending);
-	/* @s may be gone after its last packet */
+	/* send_stretch() may free @s: compute the cost of a packet before */
 	share = nhca_send_shares(min_t(u32, s->rx.segment, s->rx.total));
 	sent = send_stretch(ch, s, clamp_t(u32, left / share, 1, NHCA_CH_STRETCH));
 	return sent ? sent * share : -EAGAIN;
@@ -306,7 +319,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_sending *s, *next;
 
-	/* answers that nobody wants any more end in their turn, without a packet */
+	/* not the answers in ch->sending: send_next() ends them without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
 		if (s->local.index == id->index && !s->status &&
 		    send_rest(ch, s) == SEND_NOTHING)
@@ -322,7 +335,10 @@ static void send_asked(struct nhca_channel *ch)
 	spin_unlock_bh(&ch->lock);
 }
 
-/* Work requests wait for room in the stack, and behind a packet whose bytes are being fetched. */
+/*
+ * Fetch a work request, unless the network stack holds too many packets of the channel, or an
+ * earlier work request waits for a page fault.
+ */
 static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 {
 	if (nhca_flow_blocked(ch->flow, false) || nhca_fault_waiting(ch->fault))
@@ -331,8 +347,10 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 }
 
 /*
- * A work request, a stretch of a transfer, and so on: neither a long transfer nor many small
- * messages keep the others waiting (reference: packet mode and RDMA interleaved).
+ * Execute work requests and send packets of transfers alternately, until @left shares are used up.
+ * So neither a long transfer nor many small messages delay the others (reference: packet mode and
+ * RDMA interleaved).
+ * Return: true if there may be more to do; false if a doorbell, packet or kick will say when.
  */
 static bool send_pass(struct nhca_channel *ch, int *left)
 {
@@ -344,7 +362,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 			return true;
 		send_asked(ch);
 		taken = send_fetch(ch);
-		/* also without a packet: a program can post as fast as this takes */
+		/* work requests without a packet count too: a program can post as fast as this */
 		if (taken != NHCA_FETCHED_NONE)
 			(*left)--;
 		sent = send_next(ch, max(*left, 1));
@@ -357,14 +375,17 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 	return true;
 }
 
-/* The channel has failed: nothing of what is under way is sent any more. */
+/*
+ * End transfers and flush work requests of a channel in the error state.
+ * Return: true if there may be more.
+ */
 static bool send_forget(struct nhca_channel *ch)
 {
 	struct nhca_sending *s;
 	u32 n;
 
 	send_asked(ch);
-	/* peers may have asked for very many reads */
+	/* at most NHCA_CH_FORGET in a turn, because peers may have requested very many reads */
 	for (n = 0; n < NHCA_CH_FORGET; n++) {
 		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
 		if (!s)
@@ -373,22 +394,28 @@ static bool send_forget(struct nhca_channel *ch)
 	}
 	if (n == NHCA_CH_FORGET)
 		return true;
-	/* a cancel may be among what is flushed; a release kicks the channel */
+	/*
+	 * A flushed cancel gives its buffer back to the program, so flush only after all page
+	 * references are released.  Otherwise the next release kicks the channel.
+	 */
 	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_fetch_flush(ch);
 }
 
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 {
-	/* not what is left of the budget: the last in line would always get less than its due */
+	/*
+	 * Not limited by the rest of the budget: otherwise the channel that is last in a pass would
+	 * always send less than its quantum.
+	 */
 	int quantum = min(READ_ONCE(ch->quantum), NHCA_CH_PASS), left = quantum;
 	struct nhca_burst burst = {};
 	bool more;
 	u32 used;
 
-	/* first, so that writes have room */
+	/* first, because it frees elements of ch->writes for new writes */
 	send_released(ch);
 	if (nhca_channel_failed(ch)) {
-		/* costs as much as packets would */
+		/* counts as a whole quantum, because it takes as long */
 		left = 0;
 		more = send_forget(ch);
 	} else {
@@ -397,7 +424,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/* what waits from now on asks to be kicked */
+	/* again: nhca_zcopy_released() asks for a kick by the next release of writes that wait */
 	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);

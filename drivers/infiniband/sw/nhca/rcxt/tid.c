@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tid rules, the bitmap of a transfer, and its end.
+ * The tid rules of an rCxt, and the bitmap of a transfer.
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
@@ -30,7 +30,10 @@ static long map_size(u32 packets)
 	return BITS_TO_LONGS(packets) * sizeof(unsigned long);
 }
 
-/* The account of an rCxt's user stays until the rCxt is given back, which frees the bitmap. */
+/*
+ * Return: the account of the rCxt's user, or NULL.  It exists as long as the user has a channel:
+ * at least until the rCxt is released, which frees the bitmap.
+ */
 static struct nhca_rcxt_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
 {
 	return rc->uid == NHCA_RCXT_NOBODY ? NULL : xa_load(&pool->users, rc->uid);
@@ -63,7 +66,7 @@ static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_r
 
 	if (!map_charge(pool, user, size))
 		return NULL;
-	/* charged to the memory cgroup that the caller has made active */
+	/* the caller has made a memory cgroup active, which __GFP_ACCOUNT charges */
 	map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
 	if (!map)
 		map_uncharge(pool, user, size);
@@ -87,7 +90,7 @@ void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_
 	rc->state = state;
 }
 
-/* A transfer begins; the one before has no bitmap any more. */
+/* Begin a transfer; the caller has freed the bitmap of the one before. */
 static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
 		  u32 segment, u8 notify)
 {
@@ -99,7 +102,10 @@ static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32
 	rc->noticed = false;
 }
 
-/* Return: false, and nothing has changed, if there is no memory for the bitmap. */
+/*
+ * Begin a transfer that receives payload.  Return: false if there is no memory for the bitmap; then
+ * the rCxt is unchanged.
+ */
 static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 			  enum nhca_rcxt_state state, u32 tid, u32 total, u32 segment, u8 notify,
 			  u64 pvo)
@@ -161,7 +167,7 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	case NHCA_RCXT_ANSWERING:
 		return NHCA_RCXT_BUSY;
 	}
-	/* its bytes could overtake those of the new one */
+	/* a copy of the earlier transfer could overwrite bytes of the new one */
 	if (rc->copies)
 		return NHCA_RCXT_WAIT;
 	if (!begin_receive(pool, rc, NHCA_RCXT_SINKING, x->tid, x->total, x->segment, x->notify,
@@ -205,7 +211,7 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
 {
 	rc->copies--;
-	/* cancelled, or refused before */
+	/* cancelled, or memory protection refused another packet */
 	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_SINKING)
 		return false;
 	if (!ok) {
@@ -294,13 +300,13 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_ANSWERING:
-		/* the last packets, which the peer did not need, are still made of the memory */
+		/* the send engine still makes packets of the memory; the peer does not need them */
 		return NHCA_RCXT_LATER;
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_RELEASING;
 		break;
 	default:
-		/* answers are copies */
+		/* ANSWERED: packets have a copy of the payload, and refer to no pages */
 		rc->state = NHCA_RCXT_DONE;
 	}
 	return NHCA_RCXT_TAKE;
@@ -367,7 +373,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 
 /* ---- the channel's own work ---- */
 
-/* May the channel begin a transfer with this tid? */
+/* Return: 0 if the channel may begin a transfer with this tid, or an error. */
 static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
 	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))

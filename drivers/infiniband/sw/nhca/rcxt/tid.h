@@ -1,46 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to rcxt/ and its tests: what an rCxt does with a packet (reference: RDMA write, RDMA
- * read, tid rules).
+ * Private to rcxt/ and its tests: the tid rules, by which an rCxt accepts or refuses packets
+ * (reference: RDMA write, RDMA read, tid rules).
  *
- *   tid lower     stale: dropped
- *   tid equal     goes on, if that packet has not come yet; after the end: dropped
- *   tid higher    a new transfer begins
+ *   tid of the packet
+ *   is lower            the packet is stale, and dropped
+ *   is equal            the packet is accepted, unless it was received before or the transfer has
+ *                       ended
+ *   is higher           a new transfer begins
  *
- * Ethernet duplicates, so that bytes cannot be counted: a transfer has a bit for each packet.
- * The bit is taken when an engine begins to copy, and the transfer is complete when all bits are
- * taken and nobody copies any more.  Then, once, nhca_rcxt_copied() says so.
+ * Ethernet may duplicate packets, so that a count of bytes would not show when a transfer is
+ * complete.  So a transfer has a bit for each packet.  An engine sets the bit before it copies
+ * the payload.  The transfer is complete when all bits are set and no CPU copies; then exactly one
+ * call of nhca_rcxt_copied() returns true.
  *
- * What is ours beyond the reference: an rCxt that its own channel uses, or that answers a read,
- * is not overrun by a peer's write (BUSY); payload of a read is taken for a read that was asked
- * for, and no other (UNASKED); packets of one tid must agree about the transfer (MISMATCH).
+ * nhca adds rules to those of the reference: a peer's write does not end a transfer of the rCxt's
+ * own channel, nor a read that the rCxt answers (BUSY); payload of a read needs a read that is in
+ * progress (UNASKED); all packets of a tid must have the same sizes and place (MISMATCH).
  *
- * No skb, no socket, no lock: the rCxt's lock belongs to the caller, who holds it around each
- * call and lets go of it to copy.  Bitmaps come from kmalloc(GFP_ATOMIC), 2 KiB at most, and all
- * of a pool's are bounded; the rCxt owns its own.
+ * The functions know no skb, no socket and no lock.  The caller holds the rCxt's lock during each
+ * call, and releases it to copy payload.  Bitmaps of up to 2 KiB come from kmalloc(GFP_ATOMIC);
+ * NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
  */
 #ifndef NHCA_RCXT_TID_H
 #define NHCA_RCXT_TID_H
 
 #include "pool.h"
 
-/* bytes of bitmaps of a device: 32 thousand transfers of the largest kind at a time */
+/* bytes of all bitmaps of a device: enough for 32768 transfers of NHCA_RCXT_MAX_PACKETS */
 #define NHCA_RCXT_MAP_LIMIT	(64ul << 20)
 
 /**
- * enum nhca_rcxt_verdict - what becomes of a packet
- * @NHCA_RCXT_TAKE:      yes.  Payload: copy it, then nhca_rcxt_copied().  Read request: answer
- *                       it, then nhca_rcxt_sent().  Notice: complete the work request.
- * @NHCA_RCXT_WAIT:      an engine still copies for the transfer before: look again, with the
- *                       lock laid down in between.  It copies a batch at most, in a live section.
- * @NHCA_RCXT_LATER:     a notice, and packets are still being made: nhca_rcxt_sent() says when
- * @NHCA_RCXT_STALE:     tid lower, or of a transfer that was cancelled
- * @NHCA_RCXT_DUPLICATE: this packet has come, or the transfer is complete
- * @NHCA_RCXT_DEAD:      the transfer has been refused by memory protection
- * @NHCA_RCXT_BUSY:      the rCxt is in use for something else
- * @NHCA_RCXT_UNASKED:   payload of a read, or a notice, that nobody waits for
- * @NHCA_RCXT_MISMATCH:  not of the transfer that the tid began: other kind, sizes or place
- * @NHCA_RCXT_NO_MAP:    no memory for the bitmap; nothing has changed, the packet may come again
+ * enum nhca_rcxt_verdict - result of the tid rules for a packet
+ * @NHCA_RCXT_TAKE:      accepted.  Payload: copy it, then call nhca_rcxt_copied().  Read request:
+ *                       send the payload, then call nhca_rcxt_sent().  Notice: complete the
+ *                       transfer.
+ * @NHCA_RCXT_WAIT:      another CPU still copies for the earlier transfer: release the lock and
+ *                       try again.  That CPU copies one batch at most, in a live section.
+ * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still made: the return
+ *                       value of nhca_rcxt_sent() says when the transfer is complete
+ * @NHCA_RCXT_STALE:     the tid is too low, or the transfer was cancelled
+ * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
+ * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
+ * @NHCA_RCXT_BUSY:      the rCxt is in use for another transfer
+ * @NHCA_RCXT_UNASKED:   payload of a read, notice or challenge that the rCxt does not wait for
+ * @NHCA_RCXT_MISMATCH:  kind, sizes or place differ from those of the transfer with this tid
+ * @NHCA_RCXT_NO_MAP:    no memory for the bitmap; the rCxt is unchanged, so that a retransmission
+ *                       may succeed
  */
 enum nhca_rcxt_verdict {
 	NHCA_RCXT_TAKE = 0,
@@ -55,99 +61,115 @@ enum nhca_rcxt_verdict {
 	NHCA_RCXT_NO_MAP,
 };
 
-/* ---- packets; @x has been through nhca_rxeth_fits(), @rc through nhca_rcxt_find() ---- */
+/* ---- packets: nhca_rxeth_fits() has accepted @x, and @rc is from nhca_rcxt_find() ---- */
 
 /**
- * nhca_rcxt_payload - payload of a write or a read
- * @read: NHCA_RX_READ_DATA, else NHCA_RX_WRITE
- * TAKE: the packet's bit is taken and the copy counted: the caller copies and ends with
- * nhca_rcxt_copied(), whatever happens.
+ * nhca_rcxt_payload - apply the tid rules to payload of a write or a read
+ * @pool: the pool of @rc
+ * @rc:   the rCxt that the packet names
+ * @x:    RXETH of the packet
+ * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE
  * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  TAKE: the packet's bit is set and the copy is counted, so the
+ * caller must call nhca_rcxt_copied(), even if it cannot copy.
  */
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 					 const struct nhca_rxeth *x, bool read);
 
 /**
- * nhca_rcxt_run - take the packets behind one that nhca_rcxt_payload() has just taken
- * @x: that one
- * @n: how many there are, of a whole segment each
- * Context: any, rCxt's lock, which has been held since.
- * Return: how many were taken, up to the first that has come before.  The same copy counts for
- * them.
+ * nhca_rcxt_run - accept the packets that follow one which nhca_rcxt_payload() has accepted
+ * @rc: the rCxt
+ * @x:  RXETH of the packet that was accepted
+ * @n:  number of packets that follow it in the transfer, each with a whole segment
+ * Context: any, rCxt's lock, held since the call of nhca_rcxt_payload().
+ * Return: number of packets accepted, before the first one that was received earlier.  The copy
+ * that nhca_rcxt_payload() has counted includes them.
  */
 u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
 
 /**
- * nhca_rcxt_copied - what was taken at a time is in place, or was refused
- * @ok: false: memory protection refused them; this tid never completes
- * Context: any, rCxt's lock; the bytes are visible to whoever takes it next.
- * Return: true once a transfer: it is complete; tell whom @rc->notify names.
+ * nhca_rcxt_copied - end a copy that nhca_rcxt_payload() has counted
+ * @pool: the pool of @rc
+ * @rc:   the rCxt
+ * @ok:   false: memory protection refused the payload; the transfer never completes
+ * Context: any, rCxt's lock; its release makes the copied bytes visible to the next holder.
+ * Return: true if the transfer is now complete, once for each transfer; the caller then notifies
+ * the sides that @rc->notify names.
  */
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok);
 
 /**
- * nhca_rcxt_request - a peer's read request
- * TAKE: the rCxt is ANSWERING; the caller keeps what it needs of @x to send the payload, in
- * quanta, as long as nhca_rcxt_sends() says so, and then calls nhca_rcxt_sent().
+ * nhca_rcxt_request - apply the tid rules to a read request of a peer
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
  * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  TAKE: the rCxt is ANSWERING.  The caller sends the payload as
+ * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent().
  */
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_may_request - would nhca_rcxt_request() take a read request?
- * @rc: changes in nothing
- * @x:  the request
+ * nhca_rcxt_may_request - nhca_rcxt_request() without a change of the rCxt
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
  * Context: any, rCxt's lock.
- * Return: as nhca_rcxt_request().
+ * Return: the verdict that nhca_rcxt_request() would return.
  */
 enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 					     const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_challenge - the peer wants a read request once more
- * @rc: changes in nothing
- * @x:  the challenge; it has the place in this host's memory that the request named, so that
- *      nobody learns the place by sending a challenge
+ * nhca_rcxt_challenge - check the challenge of a read request
+ * @rc: the rCxt that sent the request; unchanged
+ * @x:  RXETH of the challenge.  Its reply_pvo must be the destination of the read in progress:
+ *      the answer repeats it, and a forged challenge must not find it out
  * Context: any, rCxt's lock.
- * Return: TAKE: that read is under way: send the request.
+ * Return: enum nhca_rcxt_verdict.  TAKE: the read is in progress: send the request again.
  */
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_notice - the peer has all bytes in place
+ * nhca_rcxt_notice - apply the tid rules to a notice: the peer has placed all bytes
+ * @rc: the rCxt that sent the payload
+ * @x:  RXETH of the notice
  * Context: any, rCxt's lock.
- * Return: TAKE once a transfer: the answer to a read is complete, a write when no packet refers to
- * its pages any more: until nhca_rcxt_released() it is RELEASING.  LATER instead, if packets are
- * still being made of the transfer.
+ * Return: enum nhca_rcxt_verdict.  TAKE, once for each transfer: a peer's read is complete; a
+ * write is RELEASING and completes with nhca_rcxt_released(), when no packet refers to its pages.
+ * LATER: the notice is recorded, and nhca_rcxt_sent() will return true.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_status - the answer to a probe
- * @x:    the probe; @x->offset is where it wants to know from
- * @map:  filled with a bit for each packet from there on that is in place or being copied; bit 0
- *        of byte 0 first
- * @room: bytes at @map
- * @len:  bytes of @map in use
- * @have: packets of the transfer that have come
- * Context: any, rCxt's lock.  Return: enum nhca_rx_status.
+ * nhca_rcxt_status - compute the answer to a probe
+ * @rc:   the rCxt that the probe names
+ * @x:    RXETH of the probe; the bitmap begins with the packet at @x->offset
+ * @map:  bitmap, filled in: bit i % 8 of byte i / 8 is set if the i-th of these packets is placed
+ *        or being copied
+ * @room: bytes that @map has room for
+ * @len:  set to the bytes of @map that are used
+ * @have: set to the number of packets that have arrived with NHCA_RX_ST_DONE and
+ *        NHCA_RX_ST_PARTIAL, otherwise to 0
+ * Context: any, rCxt's lock.
+ * Return: enum nhca_rx_status.
  */
 enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxeth *x,
 				     u8 *map, u32 room, u32 *len, u32 *have);
 
 /**
- * nhca_rcxt_fence - a peer cancels a transfer of this rCxt
- * @x:      the fence; its tid bars that one and all lower ones
- * @status: set with TAKE: NHCA_RX_ST_DONE: the transfer of this tid was complete before;
- *          NHCA_RX_ST_FENCED: no byte of a transfer of this tid or a lower one lands any more
- * @have:   packets of the transfer that have come, with NHCA_RX_ST_DONE; else 0
+ * nhca_rcxt_fence - apply the tid rules to a fence: a peer cancels a transfer
+ * @pool:   the pool of @rc
+ * @rc:     the rCxt that the fence names
+ * @x:      RXETH of the fence; payload of this tid or a lower one is stale from now on
+ * @status: set with TAKE and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
+ *          NHCA_RX_ST_FENCED: no byte of a transfer with this tid or a lower one is placed any more
+ * @have:   set to the number of packets of the transfer with NHCA_RX_ST_DONE, otherwise to 0
  *
- * As a write of that tid would, a fence overruns whatever a peer began, and nothing that the rCxt's
- * own channel writes or reads.  It never waits: while an engine copies, the transfer is already
- * cancelled, but nothing may be promised, so that the peer has to fence again.
+ * A fence ends transfers that a peer began, and no transfer that the rCxt's own channel began.
+ * It does not wait for a copy: with WAIT the transfer is already cancelled, but bytes may still be
+ * placed, so the caller sends no status and the peer has to send the fence again.
  * Context: any, rCxt's lock.
- * Return: TAKE: answer; STALE: tid lower, or 0; WAIT: cancelled, but a copy is under way;
- * BUSY: the rCxt's own channel uses it.
+ * Return: TAKE: send a status; STALE: the tid is 0 or too low; WAIT: cancelled, a CPU still
+ * copies; BUSY: the rCxt's own channel uses it.
  */
 enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
@@ -156,37 +178,58 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 /* ---- work requests of the rCxt's own channel ---- */
 
 /**
- * nhca_rcxt_begin_write - the channel begins to write
- * @tid:    higher than any before
- * @notify: with NHCA_RX_NOTIFY_INITIATOR a notice will come
+ * nhca_rcxt_begin_write - begin a write
+ * @pool:    the pool of @rc
+ * @rc:      the rCxt
+ * @tid:     tid of the write; must be higher than that of all earlier transfers
+ * @total:   bytes of the write
+ * @segment: payload bytes of each packet but the last
+ * @notify:  NHCA_RX_NOTIFY_*; with NHCA_RX_NOTIFY_INITIATOR the peer will send a notice
+ * @cookie:  wr_id of the work request
  * Context: any, rCxt's lock.
- * Return: 0: the caller sends, then nhca_rcxt_sent().  -EINVAL: sizes, or tid not higher; -EBUSY:
- * it is being sent from, or RELEASING; -EAGAIN: as WAIT.
+ * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EINVAL: impossible
+ * sizes, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING; -EAGAIN:
+ * as NHCA_RCXT_WAIT.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
 
 /**
- * nhca_rcxt_begin_again - the channel sends some packets of a write once more: those that a
- * status says are missing.  The tid is the same; the peer's bitmap sees to it that each
- * packet lands once.
+ * nhca_rcxt_begin_again - begin to retransmit packets of a write that waits for its notice
+ * @rc:      the rCxt
+ * @tid:     tid of the write; the peer places each packet only once, because of its bitmap
+ * @total:   bytes of the write, as before
+ * @segment: payload bytes of each packet but the last, as before
  * Context: any, rCxt's lock.
- * Return: 0: as nhca_rcxt_begin_write().  -EALREADY: it has completed meanwhile; -EBUSY: it is
- * being sent from, or RELEASING; -EINVAL: not this tid, not these sizes, or nothing that waits for
- * a notice.
+ * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EALREADY: the write is
+ * complete; -EBUSY: it is SENDING or RELEASING; -EINVAL: the rCxt has another tid, other sizes, or
+ * no write that waits for a notice.
  */
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment);
 
 /**
- * nhca_rcxt_begin_read - the channel begins to read
- * @pvo: where the bytes go
+ * nhca_rcxt_begin_read - begin a read
+ * @pool:    the pool of @rc
+ * @rc:      the rCxt
+ * @tid:     tid of the read; must be higher than that of all earlier transfers
+ * @total:   bytes of the read
+ * @segment: payload bytes of each packet but the last
+ * @notify:  NHCA_RX_NOTIFY_*
+ * @pvo:     destination of the first byte
+ * @cookie:  wr_id of the work request
  * Context: any, rCxt's lock.
- * Return: 0: the caller sends the request; -ENOMEM; else as nhca_rcxt_begin_write().
+ * Return: 0: the caller sends the request; -ENOMEM; other errors as nhca_rcxt_begin_write().
  */
 int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			 u32 segment, u8 notify, u64 pvo, u64 cookie);
 
-/* Are packets of this tid (still) to be sent?  Asked before each quantum; rCxt's lock. */
+/**
+ * nhca_rcxt_sends - check whether packets of a transfer are still to be sent
+ * @rc:  the rCxt
+ * @tid: tid of the transfer
+ * Context: any, rCxt's lock; the send engine calls it before each stretch of packets.
+ * Return: false if all packets were sent, or the transfer was cancelled or replaced.
+ */
 static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 {
 	return rc->tid == tid && (rc->state == NHCA_RCXT_SENDING ||
@@ -194,13 +237,20 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 }
 
 /**
- * nhca_rcxt_sent - the last packet has left; fine if the transfer was cancelled meanwhile
+ * nhca_rcxt_sent - record that the last packet of a transfer was sent
+ * @rc:  the rCxt
+ * @tid: tid of the transfer; nothing changes if it was cancelled
  * Context: any, rCxt's lock.
- * Return: true: the notice has come before: as nhca_rcxt_notice() with TAKE.
+ * Return: true if the notice has already arrived: the transfer is then in the state that
+ * nhca_rcxt_notice() sets with TAKE.
  */
 bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid);
 
-/* A write that is RELEASING is complete; rCxt's lock. */
+/**
+ * nhca_rcxt_released - complete a write, because no packet refers to its pages any more
+ * @rc: the rCxt, RELEASING
+ * Context: any, rCxt's lock.
+ */
 static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
 {
 	rc->state = NHCA_RCXT_DONE;
@@ -208,23 +258,36 @@ static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
 }
 
 /**
- * nhca_rcxt_cancel - forget the transfer, and refuse what comes of it and of any before
- * @tid: not lower than the latest; a higher one bars the tids up to it
- * Once nhca_rcxt_quiet() says so no byte of it lands any more, and no completion comes.
+ * nhca_rcxt_cancel - cancel the transfer, and refuse later packets of it and of earlier ones
+ * @pool: the pool of @rc
+ * @rc:   the rCxt
+ * @tid:  at least that of the latest transfer; peers cannot begin transfers up to this tid
+ *
+ * When nhca_rcxt_quiet() is true, no more byte of the transfer is placed, and the transfer has no
+ * completion.
  * Context: any, rCxt's lock.
- * Return: 0; -EINVAL: tid lower; -EALREADY: it is complete; -EBUSY: it is RELEASING.
+ * Return: 0; -EINVAL: the tid is lower; -EALREADY: the transfer is complete; -EBUSY: it is
+ * RELEASING.
  */
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid);
 
-/* Does no engine copy for it?  rCxt's lock. */
+/**
+ * nhca_rcxt_quiet - check that no CPU copies payload for an rCxt
+ * @rc: the rCxt
+ * Context: any, rCxt's lock.
+ * Return: true if none does.
+ */
 static inline bool nhca_rcxt_quiet(const struct nhca_rcxt *rc)
 {
 	return !rc->copies;
 }
 
 /**
- * nhca_rcxt_end - the transfer is over: free its bitmap and change its state
- * For tid.c and pool.c.
+ * nhca_rcxt_end - end a transfer: free its bitmap and set the state of the rCxt
+ * @pool:  the pool of @rc
+ * @rc:    the rCxt
+ * @state: the new state
+ * Context: any, rCxt's lock.  Only tid.c, pool.c, channel.c and send.c call it.
  */
 void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_rcxt_state state);
 

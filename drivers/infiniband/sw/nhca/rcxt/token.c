@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tokens that vouch for the address of a peer.
+ * Tokens: proof that the sender of a request receives packets at its source address.
  */
 #include <linux/random.h>
 #include <linux/string.h>
@@ -8,7 +8,10 @@
 
 #include "token.h"
 
-/* a period that no clock reaches: hashes for the place of a token, which are never sent */
+/*
+ * A period that no clock reaches, for hashes that select entries of nhca_tokens.known: such a hash
+ * is never sent, and is no valid token.
+ */
 #define TOKEN_PLACE	U64_MAX
 
 static u64 token_hash(const struct nhca_tokens *t, const struct in6_addr *peer,
@@ -26,7 +29,7 @@ static u64 token_hash(const struct nhca_tokens *t, const struct in6_addr *peer,
 static u64 token_of_period(const struct nhca_tokens *t, const struct in6_addr *peer,
 			   const struct in6_addr *own, u64 period)
 {
-	/* 0 means that a request has no token */
+	/* 0 in a request means that it has no token */
 	return token_hash(t, peer, own, period) ?: 1;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tokens: proof that the sender of a request receives what is sent to its address.
+ * Tokens: proof that the sender of a request receives packets at the request's source address.
  *
- * A read request of 100 bytes makes a channel send 16 MiB to the request's source address, which
- * anybody can write into a packet.  So an answer that is longer than its request goes only to a
- * host that has shown a token.  The token is a keyed hash of the two addresses and the time, and
- * was sent to that address in a challenge, which is not longer than the request.  The responder
- * keeps no state for it; the requester keeps the last token of each of a number of hosts.
+ * A read request of about 150 bytes makes a channel send up to 16 MiB to the source address of the
+ * request, which a sender can forge.  So a host sends an answer that is longer than its request
+ * only if the request has a token.  A token is a keyed hash of the two addresses and the time.
+ * The responder sends it to the source address in a challenge, which is as long as the request.
+ * The responder keeps no state for tokens.  The requester stores the last token of each of up to
+ * NHCA_TOKENS hosts.
  *
- * No skb and no socket; one lock, which nests in any other.
+ * The functions know no skb and no socket.  nhca_tokens.lock nests inside all other locks.
  */
 #ifndef NHCA_RCXT_TOKEN_H
 #define NHCA_RCXT_TOKEN_H
@@ -18,16 +19,16 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* tokens of other hosts that a device remembers; one that is forgotten costs a round trip */
+/* tokens of other hosts that a device stores; a request without its token costs a round trip */
 #define NHCA_TOKENS		256u
-/* a token is good for one to two periods of 2^8 seconds */
+/* log2 of a period in seconds (256 s); a token is valid for one to two periods */
 #define NHCA_TOKEN_PERIOD_SHIFT	8
 
 /**
  * struct nhca_token - a token that another host has sent
- * @peer:  that host
- * @own:   address of this device that it was sent to
- * @value: what it was; 0: the entry is free
+ * @peer:  address of that host
+ * @own:   address of this device to which it was sent
+ * @value: the token; 0: the entry is free
  */
 struct nhca_token {
 	struct in6_addr peer;
@@ -37,29 +38,29 @@ struct nhca_token {
 
 /**
  * struct nhca_tokens - tokens of a device
- * @secret: of those that it hands out
- * @lock:   of @known
- * @known:  those that it was sent, each in the place that its addresses hash to
+ * @secret: hash key of the tokens that the device issues; constant
+ * @lock:   protects @known; BH
+ * @known:  tokens of other hosts; a hash of the two addresses selects the entry
  */
 struct nhca_tokens {
 	siphash_key_t secret;
-	/* of the tokens that are known */
+	/* known */
 	spinlock_t lock;
 	struct nhca_token known[NHCA_TOKENS];
 };
 
 /**
- * nhca_tokens_init - no token is known, and all that were handed out before are void
- * @t: filled in
- * Context: any, before anybody uses @t.
+ * nhca_tokens_init - initialize the tokens of a device, with a new secret
+ * @t: filled in; has no tokens of other hosts.  Tokens of an earlier secret are invalid
+ * Context: any, before other functions use @t.
  */
 void nhca_tokens_init(struct nhca_tokens *t);
 
 /**
- * nhca_token_make - the token that vouches for a peer's address
- * @t:    of the device
- * @peer: source address of the request; IPv4 addresses are mapped
- * @own:  its destination address
+ * nhca_token_make - compute the token for the address of a peer
+ * @t:    tokens of the device
+ * @peer: source address of the request; IPv4 as an IPv4-mapped address
+ * @own:  destination address of the request
  * @now:  seconds since boot
  * Context: any.
  * Return: the token, never 0.
@@ -68,36 +69,37 @@ u64 nhca_token_make(const struct nhca_tokens *t, const struct in6_addr *peer,
 		    const struct in6_addr *own, u64 now);
 
 /**
- * nhca_token_good - does a request's token vouch for its source address?
- * @t:     of the device
+ * nhca_token_good - check the token of a request
+ * @t:     tokens of the device
  * @peer:  source address of the request
- * @own:   its destination address
+ * @own:   destination address of the request
  * @now:   seconds since boot
- * @token: what the request has; 0: none
+ * @token: token of the request; 0: it has none
  * Context: any.
- * Return: true if nhca_token_make() gave @token for these addresses in this period or the last.
+ * Return: true if nhca_token_make() returns @token for these addresses in the current period of
+ * 256 seconds, or did so in the previous one.
  */
 bool nhca_token_good(const struct nhca_tokens *t, const struct in6_addr *peer,
 		     const struct in6_addr *own, u64 now, u64 token);
 
 /**
- * nhca_token_learn - a host that was asked has sent a token
- * @t:     of the device
- * @peer:  that host's address
- * @own:   address of this device
- * @token: the token; takes the place of an older one
+ * nhca_token_learn - store a token that another host has sent in a challenge
+ * @t:     tokens of the device
+ * @peer:  address of that host
+ * @own:   address of this device to which the challenge was sent
+ * @token: the token; replaces an earlier one of this host, or of a host with the same hash
  * Context: any but hard interrupts.
  */
 void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
 		      const struct in6_addr *own, u64 token);
 
 /**
- * nhca_token_known - the token for a request
- * @t:    of the device
+ * nhca_token_known - look up the token for a request
+ * @t:    tokens of the device
  * @peer: destination address of the request
- * @own:  its source address
+ * @own:  source address of the request
  * Context: any but hard interrupts.
- * Return: the last token that @peer has sent, 0 if it has sent none or was forgotten.
+ * Return: the last token that @peer has sent; 0 if it has sent none, or it was replaced.
  */
 u64 nhca_token_known(struct nhca_tokens *t, const struct in6_addr *peer,
 		     const struct in6_addr *own);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What one user has of a device's rCxts and bitmaps, and may have.
+ * Accounts of users, which limit a user's rCxts and bitmaps on a device.
  */
 #include <linux/slab.h>
 
@@ -33,6 +33,6 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
 		return;
 	WARN_ON(user->count || atomic_long_read(&user->map_bytes));
 	xa_erase(&pool->users, user->uid);
-	/* nobody looks for it: the user has no rCxt that could have a bitmap */
+	/* user_of() cannot look it up concurrently, because the user has no rCxt any more */
 	kfree(user);
 }
