@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- Wireshark's view of nhca: rCxt datagrams (Documentation/rcxt.rst), and what nhca ends tell each
--- other in the BTHs of ordinary RoCEv2 packets ("Between nhca ends" in Documentation/wire.rst).
+-- Wireshark dissector of nhca: rCxt datagrams (Documentation/rcxt.rst), and the capability bits in
+-- the BTHs of ordinary RoCEv2 packets ("Between nhca ends" in Documentation/wire.rst).
 --
 --     tshark -X lua_script:tools/wireshark/nhca.lua ...
 --
--- It stands in front of Wireshark's own dissector on UDP port 4791, which goes on to show all BTHs
--- and all of RoCEv2.  For Wireshark 4.0 (Lua 5.2) and later (Lua 5.4): no operators on bits.
+-- It takes UDP port 4791 and first calls Wireshark's own dissector, which still shows all BTHs and
+-- all of RoCEv2.  It uses no bit operators, because Wireshark 4.0 has Lua 5.2.
 
 local UDP_PORT = 4791
 local BTH, RXETH, ICRC = 12, 64, 4
@@ -35,7 +35,7 @@ local codes = {}
 for code = FIRST_CODE, LAST_CODE do
 	codes[code] = kinds[code] or "Reserved" .. (reserved[code] and ": " .. reserved[code] or "")
 end
--- bytes behind the RXETH; which kinds have payload
+-- bytes of further headers after the RXETH, and the kinds that have payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
@@ -59,7 +59,7 @@ field("rcxt.index", "uint32", "rCxt index", base.DEC)
 field("rcxt.key", "uint32", "rCxt key", base.HEX)
 field("tid", "uint32", "tid", base.DEC)
 field("total", "uint32", "Total", base.DEC, nil, nil, "Bytes of the transfer")
-field("offset", "uint32", "Offset", base.DEC, nil, nil, "Where in the transfer this packet's bytes begin")
+field("offset", "uint32", "Offset", base.DEC, nil, nil, "Offset of this packet's bytes in the transfer")
 field("length", "uint16", "Length", base.DEC, nil, nil, "Payload bytes of this packet")
 field("segment", "uint16", "Segment", base.DEC, nil, nil, "Payload bytes of each packet but the last")
 field("packet", "uint32", "Packet of the transfer", base.DEC)
@@ -72,51 +72,52 @@ for name, title in pairs({ pvo = "PVO", reply_pvo = "Reply PVO" }) do
 end
 field("version", "uint8", "Version", base.DEC, nil, 0xf0)
 field("reserved", "uint8", "Reserved", base.DEC, nil, 0x08)
-field("again", "bool", "This answers a challenge", 8, nil, 0x04)
+field("again", "bool", "Answer to a challenge", 8, nil, 0x04)
 field("notify", "uint8", "Notify", base.HEX, { [0] = "nobody", "initiator", "target", "both" }, 0x03)
-field("notify.initiator", "bool", "Initiator is told", 8, nil, 0x01)
-field("notify.target", "bool", "Target is told", 8, nil, 0x02)
+field("notify.initiator", "bool", "Notify initiator", 8, nil, 0x01)
+field("notify.target", "bool", "Notify target", 8, nil, 0x02)
 field("src.channel", "uint24", "Source channel", base.HEX)
 field("src.channel.key", "uint32", "Source channel key", base.HEX)
 field("src.channel.key.upper", "uint32", "Source channel key, upper half", base.HEX)
 field("src.rcxt.index", "uint32", "Source rCxt index", base.DEC)
 field("src.rcxt.key", "uint32", "Source rCxt key", base.HEX)
 field("cookie", "uint64", "Cookie", base.HEX)
-field("token", "uint64", "Token", base.HEX, nil, nil, "Vouches for the address of the requester")
+field("token", "uint64", "Token", base.HEX, nil, nil, "Proves that the requester receives at its address")
 field("status", "uint8", "Status", base.DEC, statuses)
-field("have", "uint32", "Have", base.DEC, nil, nil, "Packets of the transfer that have come")
+field("have", "uint32", "Have", base.DEC, nil, nil, "Packets of the transfer that have arrived")
 field("payload", "bytes", "Payload")
 field("bitmap", "bytes", "Bitmap", base.SPACE, "Packets from offset on; the least significant bit is the first")
 field("pad", "bytes", "Pad")
-field("icrc", "uint32", "Invariant CRC", base.HEX, nil, nil, "As the four bytes lie in the packet; not verified here")
-field("mark", "uint32", "Mark of the sender's host", base.HEX, nil, nil, "In place of the ICRC: the UDP checksum holds")
-field("notice", "uint8", "Notice", base.HEX, nil, 0x3f)
-field("notice.here", "bool", "HERE: this is an nhca", 8, nil, 0x01)
-field("notice.seen", "bool", "SEEN: and has seen that you are", 8, nil, 0x02)
-field("notice.takes_bare", "bool", "TAKES_BARE: and takes packets without an ICRC", 8, nil, 0x04)
-field("notice.bare", "bool", "BARE: this packet has none", 8, nil, 0x08)
-field("notice.foreign", "uint8", "Not a notice of nhca's if set", base.HEX, nil, 0x30)
-field("refused", "string", "Dropped by nhca, as")
+field("icrc", "uint32", "Invariant CRC", base.HEX, nil, nil, "The four bytes in wire order; not verified here")
+field("mark", "uint32", "Mark of the sender", base.HEX, nil, nil, "In place of the ICRC; the UDP checksum protects the packet")
+field("notice", "uint8", "Capability bits", base.HEX, nil, 0x3f)
+field("notice.here", "bool", "PRESENT: the sender is nhca", 8, nil, 0x01)
+field("notice.seen", "bool", "CONFIRMED: it has received PRESENT", 8, nil, 0x02)
+field("notice.takes_bare", "bool", "NO_ICRC_OK: it accepts packets without an ICRC", 8, nil, 0x04)
+field("notice.bare", "bool", "NO_ICRC: this packet has no ICRC", 8, nil, 0x08)
+field("notice.acks", "bool", "ACKS: this packet carries an acknowledgment", 8, nil, 0x10)
+field("notice.foreign", "uint8", "If set, these are no capability bits", base.HEX, nil, 0x20)
+field("refused", "string", "Dropped by nhca, counter")
 nhca.fields = f
 
 local function complaint(name, text)
 	return ProtoExpert.new("nhca." .. name .. ".expert", text, expert.group.MALFORMED, expert.severity.ERROR)
 end
 local counters = {
-	rx_too_short = complaint("too_short", "Headers are cut"),
+	rx_too_short = complaint("too_short", "Headers are incomplete"),
 	rx_bad_version = complaint("bad_version", "Unknown version"),
 	rx_bad_opcode = complaint("bad_opcode", "Reserved opcode"),
-	rx_bad_length = complaint("bad_length", "Length that does not fit"),
+	rx_bad_length = complaint("bad_length", "Invalid length"),
 }
 nhca.experts = counters
 
--- Say that an nhca drops the packet, by which counter, and why.
+-- Show that nhca drops the packet, the counter, and the reason.
 local function refuse(tree, counter, why)
 	tree:add(f.refused, counter):set_generated()
 	tree:add_proto_expert_info(counters[counter], why)
 end
 
-local notices = { "here", "seen", "takes_bare", "bare", "foreign" }
+local notices = { "here", "seen", "takes_bare", "bare", "acks", "foreign" }
 
 local function add_notice(tree, byte)
 	local item = tree:add(f.notice, byte)
@@ -125,9 +126,10 @@ local function add_notice(tree, byte)
 	end
 end
 
--- Is there no ICRC?  Bits that are never set by nhca make the byte somebody else's.
+-- Returns true if the packet has no ICRC.  nhca never sets bit 0x20, so with that bit the byte has
+-- another meaning.
 local function is_bare(byte)
-	return byte:bitfield(4, 1) == 1 and byte:bitfield(2, 2) == 0
+	return byte:bitfield(4, 1) == 1 and byte:bitfield(2, 1) == 0
 end
 
 -- A protocol virtual offset: 17 bits of key, 5 of table, 42 of offset
@@ -142,7 +144,7 @@ local function packets(total, segment)
 	return total == 0 and 1 or math.ceil(total / segment)
 end
 
--- The rules of "Lengths".  Returns what is wrong, or nil.
+-- Checks the rules of "Lengths" in rcxt.rst.  Returns the error, or nil.
 local function misfit(x, payload)
 	if x.length ~= payload then
 		return string.format("length is %d, payload is %d", x.length, payload)
@@ -174,7 +176,7 @@ local function misfit(x, payload)
 	       "offset is not 0" or nil
 end
 
--- RXETH and what the opcode has behind it.  Returns what misfit() looks at.
+-- Adds the RXETH and the headers after it.  Returns the fields that misfit() checks.
 local function add_rxeth(tree, code, h)
 	local x = {
 		code = code, tid = h(16, 4):uint(), total = h(20, 4):uint(), offset = h(24, 4):uint(),
@@ -220,7 +222,7 @@ local function add_rxeth(tree, code, h)
 	return x
 end
 
--- The line in the list of packets
+-- Returns the Info column.
 local function summary(x, channel)
 	local words = { kinds[x.code], string.format("channel=0x%06x", channel) }
 	if x.code == PACKET then
@@ -238,7 +240,7 @@ local function summary(x, channel)
 	return table.concat(words, " ")
 end
 
--- One packet, from its BTH on.  Returns the line for it.
+-- Dissects one packet, which begins with its BTH.  Returns its Info column.
 local function rcxt(tvb, tree)
 	local code, size = tvb(0, 1):uint(), tvb:reported_len()
 	local pad, channel = tvb(1, 1):bitfield(2, 2), tvb(5, 3):uint()
@@ -247,7 +249,7 @@ local function rcxt(tvb, tree)
 	add_notice(tree, tvb(4, 1))
 
 	if tvb(1, 1):bitfield(4, 4) ~= 0 then
-		refuse(tree, "rx_bad_version", "the BTH's version is not 0")
+		refuse(tree, "rx_bad_version", "the version of the BTH is not 0")
 		return "BTH of another version"
 	end
 	if not kinds[code] then
@@ -256,8 +258,8 @@ local function rcxt(tvb, tree)
 	end
 	local headers = BTH + RXETH + (behind[code] or 0)
 	if size < headers then
-		refuse(tree, "rx_too_short", string.format("%d bytes of headers, %d are needed", size, headers))
-		return kinds[code] .. " [cut]"
+		refuse(tree, "rx_too_short", string.format("%d bytes, but the headers have %d", size, headers))
+		return kinds[code] .. " [incomplete]"
 	end
 	if tvb:len() < headers then
 		return kinds[code] .. " [not captured]"
@@ -271,9 +273,9 @@ local function rcxt(tvb, tree)
 		return line
 	end
 	if not has_payload[code] and size ~= headers + ICRC then
-		refuse(tree, "rx_bad_length", "bytes where the opcode has none")
+		refuse(tree, "rx_bad_length", "payload or pad, but the opcode has no payload")
 	elseif x.version ~= RXETH_VERSION then
-		refuse(tree, "rx_bad_version", "the RXETH's version is not 0")
+		refuse(tree, "rx_bad_version", "the version of the RXETH is not 0")
 	else
 		local why = misfit(x, payload)
 		if why then refuse(tree, "rx_bad_length", why) end
@@ -291,8 +293,8 @@ local function rcxt(tvb, tree)
 	return line
 end
 
--- Where offload has joined packets to a batch before they were captured, they lie one behind the
--- other.  Returns the bytes of the first if another one for the same channel follows it, else all.
+-- In a batch that offload joined before the capture, one packet follows the other.  Returns the
+-- length of the first packet if another one for the same channel follows it, or else of all bytes.
 local function first_of_batch(tvb)
 	local size, code = tvb:len(), tvb(0, 1):uint()
 	local rest = BTH + RXETH + (behind[code] or 0)
@@ -320,9 +322,9 @@ function nhca.dissector(tvb, pinfo, tree)
 	end
 	local code, notice = tvb(0, 1):uint(), tvb(4, 1)
 	if code < FIRST_CODE or code > LAST_CODE then
-		-- RoCEv2, and at most a word to another nhca in it
+		-- RoCEv2: show only the capability bits, if there are any
 		if notice:bitfield(2, 6) ~= 0 then
-			add_notice(tree:add(nhca, notice, "nhca Notice"), notice)
+			add_notice(tree:add(nhca, notice, "nhca capability bits"), notice)
 		end
 		return
 	end

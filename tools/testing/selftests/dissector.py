@@ -20,7 +20,7 @@ import roce
 from icrc import checksum
 
 LINKTYPE_RAW = 101
-HERE, SEEN, TAKES_BARE, BARE, FOREIGN = 1, 2, 4, 8, 0x30
+HERE, SEEN, TAKES_BARE, BARE, ACKS, FOREIGN = 1, 2, 4, 8, 0x10, 0x20
 NOTICED = HERE | SEEN | TAKES_BARE
 PSN = 0x3a4b5c
 QPN = 0x123456
@@ -41,7 +41,7 @@ PLAIN = {
 UPPER = {"nhca.rcxt.index": "nhca.channel.key.upper",
          "nhca.src.rcxt.index": "nhca.src.channel.key.upper"}
 PVO = ("", ".key", ".table", ".offset")
-NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".foreign")
+NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".acks", ".foreign")
 FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
     "nhca." + name for name in
     ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "token", "status", "have",
@@ -77,11 +77,10 @@ def bth_of(datagram):
 
 
 def notice_of(byte):
-    bits = (byte & 0x3f, byte & HERE, byte & SEEN, byte & TAKES_BARE, byte & BARE)
-    seen = {f"nhca.notice{part}": [int(bool(bit)) if part else bit]
+    bits = (byte & 0x3f, byte & HERE, byte & SEEN, byte & TAKES_BARE, byte & BARE, byte & ACKS,
+            byte & FOREIGN)
+    return {f"nhca.notice{part}": [int(bool(bit)) if part else bit]
             for part, bit in zip(NOTICE, bits)}
-    seen["nhca.notice.foreign"] = [byte >> 4 & 3]
-    return seen
 
 
 def pvo_of(name, value):
@@ -203,7 +202,8 @@ def good(capture):
                                              offset=(1 << 24) - 1024))
     capture.packet("reserved bits", small(reserved=1))
     capture.packet("no ICRC", small(), byte4=NOTICED | BARE)
-    capture.packet("a stranger's bits", small(), byte4=BARE | 0x10)
+    capture.packet("no ICRC, with an acknowledgment", small(), byte4=NOTICED | BARE | ACKS)
+    capture.packet("bits of another sender", small(), byte4=BARE | FOREIGN)
     capture.packet("congestion marks are no notice", small(), byte4=0xc0)
 
 
