@@ -191,7 +191,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 }
 
 /*
- * Return the next bytes, at most @max, from nhca_iter_page() or else from nhca_iter_next().
+ * Get the next bytes, at most @max, from nhca_iter_page() or else from nhca_iter_next().
  * Return: 0 or as nhca_iter_next().
  */
 static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **bytes, u32 *len)
@@ -300,7 +300,7 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 		zcopied = &mr->zcopied;
 	else
 		return false;
-	/* write only once, so that the cache line stays shared between CPUs */
+	/* write only the first time, so that the cache line stays shared between CPUs */
 	if (!READ_ONCE(*zcopied))
 		WRITE_ONCE(*zcopied, true);
 	return true;

@@ -4,9 +4,9 @@
  * node-global TCE tables).
  *
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
- * reaches it through the same tables, for every channel of that job and for no other.  A channel
- * checks the PVO of each packet separately and keeps no hold between packets.  So the code that
- * closes a region removes it from the table and waits for the live sections that exist then.
+ * reaches this memory through the same tables, for every channel of that job and for no other.  A
+ * channel checks the PVO of each packet separately and keeps no hold between packets.  So the code
+ * that closes a region removes it from the table and waits for the live sections that exist then.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
@@ -26,7 +26,7 @@ struct nhca_dev;
  * @list:       entry in the table of jobs; job_lock of memory/job.c
  * @users:      number of channels and regions that use the job; same lock
  * @net_cookie: identifies the network namespace of the devices' netdevs.  The job holds no
- *              reference on the namespace: if it goes, its devices go as well.
+ *              reference on the namespace: if the namespace goes, its devices go as well.
  * @id:         the job number in packets; never 0
  * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
  *              the host
@@ -95,7 +95,7 @@ struct nhca_job_mem {
  * @length: bytes, at least 1
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region, with one handle and open; ERR_PTR: -EINVAL (length 0, wraps, other rights),
+ * Return: the region, open and with one handle; ERR_PTR: -EINVAL (length 0, wraps, other rights),
  * or as ib_umem_get() and nhca_range_alloc().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,

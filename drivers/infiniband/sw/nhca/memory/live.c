@@ -55,8 +55,8 @@ unsigned int nhca_live_snapshot(u32 *view, int but)
 
 		if (cpu != but)
 			/*
-			 * Acquire as in nhca_live_left(), because a section may have ended just
-			 * now.
+			 * Acquire, so that the caller also sees the bytes of a section that has
+			 * just ended.
 			 */
 			seq = smp_load_acquire(per_cpu_ptr(&nhca_live.seq, cpu));
 		view[cpu] = seq & 1 ? seq : 0;
@@ -86,7 +86,7 @@ unsigned int nhca_live_left(u32 *view)
 /* Wait for the section of @l, if there is one.  Its lock is free when it has ended. */
 static void live_wait_cpu(struct nhca_live *l)
 {
-	/* acquire as in nhca_live_left(), because a section may have ended just now */
+	/* acquire, so that the caller also sees the bytes of a section that has just ended */
 	if (!(smp_load_acquire(&l->seq) & 1))
 		return;
 	/* the section of this task would never end */

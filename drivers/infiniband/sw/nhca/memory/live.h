@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The live-task view and the snapshot view (reference: snapshot interface).  The first shows which
- * CPUs access registered memory now.  With the second the code that closes a key waits until they
- * have stopped.
+ * The live-task view and the snapshot view (reference: snapshot interface).  The live-task view
+ * shows which CPUs access registered memory now.  The code that closes a key takes a snapshot of
+ * this view, and waits until those CPUs have stopped.
  *
  * A live section is the code between the check of a key and the last byte that moves with it.  It
  * lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
@@ -95,8 +95,8 @@ static inline void nhca_live_unpin(struct nhca_live *l)
 /**
  * nhca_live_enter - begin a live section
  *
- * The section sees each key as closed that was closed before it began: the barrier here pairs with
- * the one in nhca_live_wait().  Sections nest.
+ * A key that was closed before the section began is closed for the section: the barrier here pairs
+ * with the one in nhca_live_wait().  Sections nest.
  * Context: BH disabled; not in hard interrupts.  Disables preemption, or migration with PREEMPT_RT.
  */
 static inline void nhca_live_enter(void)
@@ -111,7 +111,10 @@ static inline void nhca_live_enter(void)
 		 * section.
 		 */
 		smp_store_release(&l->seq, l->seq + 1);
-		/* announce the section before it reads any key; pairs with nhca_live_snapshot() */
+		/*
+		 * Announce the section before it reads any key; pairs with nhca_live_snapshot() and
+		 * nhca_live_wait().
+		 */
 		smp_mb();
 	}
 }
@@ -139,7 +142,7 @@ static inline void nhca_live_exit(void)
  * Every section that begins after the snapshot sees what the caller wrote before (the valid bit of
  * a key).  Every section that had begun has ended on return.  The function does not wait for later
  * sections, and no section waits for the function.  It takes as long as the longest section: a copy
- * of 64 KiB.
+ * of 64 KiB at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

@@ -27,7 +27,7 @@ static struct rhashtable keys;
 /* read side: removal of a key; write side: nhca_mkey_walk() */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
-/* First keys.  No key is below 256, because some consumers take a key of 0 as none. */
+/* The sequence of first keys.  No key is below 256, because some consumers treat 0 as no key. */
 static struct nhca_shuffle key_numbers __read_mostly;
 
 /*
@@ -87,7 +87,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	for (tries = 0; tries < NHCA_MKEY_TRIES; tries++) {
 		mk->key = nhca_shuffle_next(&key_numbers);
 		index = mkey_index(mk);
-		/* from here on lookups find the key, closed */
+		/* from here on lookups find the key, which is closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
 		if (!err)
 			return 0;
@@ -98,7 +98,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	return -ENOSPC;
 }
 
-/* The live sections that had found the key open have ended. */
+/* Report a key as revoked: the live sections that had found it open have ended. */
 static void mkey_revoked(struct nhca_mkey *mk)
 {
 	if (!mk->shut)
@@ -169,7 +169,7 @@ static __always_inline struct nhca_mkey *mkey_find(u32 key)
 	u32 index = key >> 8;
 	struct nhca_mkey *mk;
 
-	/* for the memory of the table, which grows and shrinks */
+	/* RCU protects the memory of the table, which grows and shrinks */
 	rcu_read_lock();
 	mk = rhashtable_lookup(&keys, &index, mkey_params);
 	rcu_read_unlock();

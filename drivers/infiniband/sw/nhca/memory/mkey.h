@@ -22,10 +22,10 @@ struct nhca_mr;
 
 /**
  * enum nhca_mkey_type - the object of a key, and the QPs that may use it
- * @NHCA_MKEY_MR: a region, by its L_Key or R_Key: any QP of its domain
- * @NHCA_MKEY_MW1: a type 1 window: any QP of its domain
- * @NHCA_MKEY_MW2A: a type 2A window: one QP of any domain
- * @NHCA_MKEY_MW2B: a type 2B window: one QP of the window's domain
+ * @NHCA_MKEY_MR: a region, with L_Key and R_Key; for any QP of its domain
+ * @NHCA_MKEY_MW1: a type 1 window; for any QP of its domain
+ * @NHCA_MKEY_MW2A: a type 2A window; for one QP, whatever its domain
+ * @NHCA_MKEY_MW2B: a type 2B window; for one QP, which must be of the window's domain
  */
 enum nhca_mkey_type {
 	NHCA_MKEY_MR,
@@ -83,6 +83,7 @@ struct nhca_mkey {
 /**
  * nhca_mkey_add - give @mk an index and a first key; the key stays closed
  * @mk: the key; its type and domain are set
+ *
  * The module gives no first key a second time before it has given out nearly 2^32 others.
  * Context: process, sleeps.
  * Return: 0; -ENOMEM; -ENOSPC: nearly all indices are in use.
@@ -118,7 +119,7 @@ void nhca_mkey_close(struct nhca_mkey *mk);
  * nhca_mkey_shut - nhca_mkey_close() without the wait for live sections
  * @mk: the key
  *
- * The caller calls nhca_mkey_shut_end() afterwards, once for all that it takes away.
+ * Afterwards the caller calls nhca_mkey_shut_end() or nhca_mkey_del(), which wait for them.
  * Context: @mk->lock held.
  * Return: false if the key was closed already.
  */

@@ -12,8 +12,8 @@
 #include "odp.h"
 
 /*
- * A host may have hundreds of thousands of regions.  With a slab cache they save the bytes by which
- * kmalloc() would round up their size.
+ * A host may have hundreds of thousands of regions.  Their slab cache saves the bytes that
+ * kmalloc() would add when it rounds up the size.
  */
 static struct kmem_cache *mr_cache;
 
@@ -180,7 +180,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Return: true if all pages of a user region are pinned, also if it has none. */
+/* Return: true if all pages of a user region are pinned, or if it has no pages. */
 static bool mr_pinned(const struct nhca_mr *mr)
 {
 	return mr->umem || !mr->mkey.length;
@@ -248,7 +248,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	nhca_mkey_open(mk, mk->key);
 	spin_unlock_bh(&mk->lock);
 
-	/* packets that were sent by the old rights */
+	/* wait for packets that were sent by the old rights */
 	if (zcopied)
 		mr_zcopy_wait(mr);
 	return 0;
@@ -297,7 +297,7 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	int err = mr_shut_locked(mr);
 
-	/* nhca_mr_free() waits, once for all parts */
+	/* nhca_mr_free() waits for live sections, so this function need not */
 	if (!err)
 		nhca_mr_free(mr);
 	return err;

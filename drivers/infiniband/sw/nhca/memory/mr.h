@@ -238,7 +238,7 @@ void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length);
 
 /**
  * nhca_mr_map_pages - make a range of TCEs for single pages
- * @mr:       the region; kind, tces and pvo are set
+ * @mr:       the region; the function sets its kind, tces and pvo
  * @pages:    the pages, of PAGE_SIZE each
  * @npages:   number of pages
  * @offset:   offset of the region's first byte in the first page
@@ -251,7 +251,7 @@ int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 o
 
 /**
  * nhca_mr_map_sgt - make a range of TCEs for whole pages of the kernel
- * @mr:       the region; kind, tces and pvo are set
+ * @mr:       the region; the function sets its kind, tces and pvo
  * @sgt:      its elements are whole pages and cover @start to @start + @length - 1
  * @start:    address of the region's first byte, in an address space in which pages of 1 << @shift
  *            bytes have the same alignment as in physical memory

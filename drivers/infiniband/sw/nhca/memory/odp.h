@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand paging: regions of user memory that is not pinned.  A page has a TCE from the first
- * access until the kernel takes the page away.
+ * On-demand paging: regions of user memory that is not pinned.  A page has a TCE from its fault
+ * until the kernel takes the page away.
  */
 #ifndef NHCA_ODP_H
 #define NHCA_ODP_H
@@ -62,7 +62,7 @@ s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mo
 struct nhca_odp *nhca_odp_get(struct nhca_odp *odp);
 
 /**
- * nhca_odp_put - release a reference; the last one frees the memory's state
+ * nhca_odp_put - release a reference; the last one frees @odp
  * @odp: memory of the region, or NULL
  * Context: process, sleeps.
  */
@@ -127,6 +127,7 @@ int nhca_fault_init(void);
  * Context: process, sleeps.
  */
 void nhca_fault_exit(void);
+
 /* the workqueues of faults that a QP or channel waits for, and of prefetches */
 extern struct workqueue_struct *nhca_fault_wq;
 extern struct workqueue_struct *nhca_prefetch_wq;

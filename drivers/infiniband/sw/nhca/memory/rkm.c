@@ -2,11 +2,11 @@
 /*
  * The remote key manager.
  *
- * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each holder
- * does little.  A sweep releases it after a few holds, or earlier if another CPU waits for it, and
- * leaves a mark at its position in the list.  New holds are added at the head, which the sweep has
- * already passed.  So a sweep ends however many holds are added, and it checks each hold that
- * existed when it began exactly once.
+ * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each owner
+ * of the lock does little.  A sweep releases the lock after a few holds, or earlier if another CPU
+ * waits for it, and leaves a mark at its position in the list.  New holds are added at the head,
+ * which the sweep has already passed.  So a sweep ends however many holds are added, and it checks
+ * each hold that existed when it began exactly once.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -129,8 +129,8 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)
 	unsigned int seen = 0;
 
 	/*
-	 * Take the lock even if the bucket is empty: a CPU that adds a hold after this sees,
-	 * because of the lock, that the key is closed.
+	 * Take the lock even if the bucket is empty.  It orders this sweep before any later
+	 * nhca_rkm_get(), whose caller then sees that the key is closed.
 	 */
 	raw_spin_lock_bh(&b->lock);
 	for (node = rkm_resume(b, &s->mark); node; node = next) {

@@ -4,10 +4,10 @@
  * revokes these uses when a key is closed (reference: remote key validation, FIGs. 10 to 12).
  *
  * Only the first packet of a message carries the R_Key.  For later packets the responder checks the
- * hold that the first one got.  A QP has one hold for the WRITE that is arriving, and one for each
- * READ of several packets that it answers.  The manager of the reference walks all QPs.  This one
- * has a hash table of holds by key, so the cost of a sweep depends on the operations that use the
- * key, and not on the number of QPs.
+ * hold that the first packet got.  A QP has one hold for the WRITE that is arriving, and one for
+ * each READ of several packets that it answers.  The manager of the reference walks all QPs.  The
+ * manager of nhca has a hash table of holds by key, so the cost of a sweep depends on the
+ * operations that use the key, and not on the number of QPs.
  */
 #ifndef NHCA_RKM_H
 #define NHCA_RKM_H

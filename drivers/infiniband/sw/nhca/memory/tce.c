@@ -3,7 +3,8 @@
  * The tables of translation control entries.
  *
  * Each table has two parts.  Translation reads nhca_tce_tables, a directory of leaves, without a
- * lock.  Allocation uses spaces, which knows the free entries and is protected by one mutex.
+ * lock.  Allocation uses the array spaces, which knows the free entries.  One mutex protects this
+ * array.
  *
  * A leaf exists while a range uses entries of it, and a directory while the table has a range.
  * Both are freed in three steps: remove the pointer, call nhca_live_wait(), free the memory.  So
@@ -26,7 +27,7 @@
 #define TCE_BATCH	16
 
 /**
- * struct tce_space - the part of a table that allocation uses; tce_lock
+ * struct tce_space - the part of a table that allocation uses; protected by tce_lock
  * @gaps:    free entries; empty while the table is not in use
  * @ranges:  number of ranges
  * @entries: number of entries in ranges
@@ -258,7 +259,7 @@ static void range_empty(const struct nhca_range *r)
 		range_empty_leaves(r);
 }
 
-/* Remove the leaf of @entry if it lies in a gap as a whole.  tce_lock is held. */
+/* Remove the leaf of @entry if all of it lies in the gap.  tce_lock is held. */
 static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 {
 	const struct nhca_tce_table *t = &nhca_tce_tables[table];

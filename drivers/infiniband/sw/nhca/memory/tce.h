@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Translation control entries: tables of the host that map a protocol virtual offset to a page
- * (reference: node global TCE tables, tables I and II).
+ * Translation control entries: tables of the host that map a protocol virtual offset (PVO) to a
+ * page (reference: node global TCE tables, tables I and II).
  *
  *   PVO  63..47 key   46..42 table   41..0 byte offset from the start of the table
  *   TCE  63..42 key and table, as in the PVO   41..2 page frame number   1..0 NHCA_TCE_*
