@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address handles.  User space names one by its number in a WQE.
+ * Address handles.  A WQE of user space names an address handle by its number.
  */
 #include "objects.h"
 #include "../net/net.h"
@@ -8,8 +8,9 @@
 static const struct xa_limit nhca_ah_range = XA_LIMIT(1, (1 << 24) - 1);
 
 /*
- * Give @av its number, which opens nothing yet.  Kernel consumers create and
- * destroy AHs with interrupts disabled.
+ * Reserve a number for @av; lookups do not find the address vector yet.  The lock disables
+ * interrupts because kernel consumers create and destroy AHs with interrupts disabled.
+ * Return: 0; -ENOMEM; -EBUSY: all numbers are in use.
  */
 static int nhca_ah_reserve(struct nhca_dev *dev, struct nhca_av *av, gfp_t gfp)
 {
@@ -22,13 +23,13 @@ static int nhca_ah_reserve(struct nhca_dev *dev, struct nhca_av *av, gfp_t gfp)
 	return err < 0 ? err : 0;
 }
 
-/* @av: NULL gives the number back */
+/* From here on lookups of @id find @av.  @av: NULL: they find nothing, and the number is free. */
 static void nhca_ah_publish(struct nhca_dev *dev, u32 id, struct nhca_av *av)
 {
 	unsigned long flags;
 
 	xa_lock_irqsave(&dev->ah_ids, flags);
-	/* the slot is there, so this allocates nothing */
+	/* nhca_ah_reserve() has allocated the entry, so this allocates no memory. */
 	if (av)
 		__xa_store(&dev->ah_ids, id, av, 0);
 	else
@@ -98,7 +99,7 @@ int nhca_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct nhca_av *av = to_nhca_ah(ibah)->av;
 
 	nhca_ah_publish(dev, av->id, NULL);
-	/* sends that have looked it up hold it for themselves */
+	/* A send that has looked it up is in an RCU read side, or has a reference of its own. */
 	nhca_av_put(av);
 	nhca_obj_put(&dev->ahs);
 	return 0;

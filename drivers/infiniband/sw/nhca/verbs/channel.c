@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Channels, which are QPs of type IB_QPT_DRIVER: arguments and attributes, and the methods that
- * other QPs do not have.  The engines are in rcxt/.
+ * Channels, which are QPs of type IB_QPT_DRIVER: checks of arguments and attributes, and the
+ * methods that other QPs do not have.  rcxt/ sends and receives their packets.
  *
- * What changes a channel comes one at a time, under nhca_qp.modify; doorbells, queries, recovery
- * and packets come whenever they like.
+ * The methods ACQUIRE, RELEASE and MODIFY hold nhca_qp.modify, so only one of them at a time runs
+ * for a channel.  Doorbells, queries, ibv_modify_qp(), recovery and packets may run concurrently.
  */
 #include "objects.h"
 #include "../rcxt/rcxt.h"
@@ -23,7 +23,7 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->srq)
 		return -EINVAL;
-	/* each work request says for itself whether it wants NHCA_WC_CH_LOCAL */
+	/* Each work request says by itself if it is signaled (NHCA_WC_CH_LOCAL). */
 	if (init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
 	if (cap->max_recv_wr || cap->max_recv_sge)
@@ -43,7 +43,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct ib_qp_cap *cap = &init->cap;
 	int err;
 
-	/* a job is a user's */
+	/* A channel belongs to a job, and a job belongs to a user. */
 	if (!udata)
 		return -EOPNOTSUPP;
 	err = channel_check_init(init);
@@ -63,7 +63,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
 		goto err_count;
-	/* the channel serves before the core sees it again */
+	/* Packets may arrive on the channel before nhca_channel_create() returns. */
 	ibqp->qp_num = qp->qpn;
 	qp->who.qpn = qp->qpn;
 	qp->channel = nhca_channel_create(ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata), &resp);
@@ -87,7 +87,10 @@ err_count:
 	return err;
 }
 
-/* There are two states, and only one way between them: ib_modify_qp_is_ok() knows of neither. */
+/*
+ * A channel is in RTS or ERR, and can only change from RTS to ERR.  ib_modify_qp_is_ok() allows no
+ * transitions of IB_QPT_DRIVER.
+ */
 int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask != IB_QP_STATE || attr->qp_state != IB_QPS_ERR)
@@ -123,8 +126,8 @@ static struct nhca_qp *channel_of(const struct uverbs_attr_bundle *attrs, u16 ha
 }
 
 /*
- * Arrays of ids are bounded by the length of an attribute, which has 16 bits: there are never
- * more than 8191, whatever the pool has.
+ * An array has at most 8191 ids of 8 bytes, whatever the size of the pool is, because the length of
+ * a uverbs attribute has 16 bits.
  */
 static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle *attrs)
 {
@@ -139,7 +142,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle
 					       sizeof(*ids));
 	if (count < 0)
 		return count;
-	/* goes with @attrs */
+	/* Freed with @attrs. */
 	ids = uverbs_kcalloc(attrs, count, sizeof(*ids));
 	if (IS_ERR(ids))
 		return PTR_ERR(ids);
@@ -150,7 +153,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle
 		goto unlock;
 	err = uverbs_copy_to(attrs, NHCA_ATTR_CHANNEL_ACQUIRE_RESP_IDS, ids,
 			     count * sizeof(*ids));
-	/* nobody knows them */
+	/* User space does not know these ids, so it cannot release them. */
 	if (err)
 		nhca_channel_release(qp->channel, ids, count);
 unlock:
@@ -186,7 +189,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_MODIFY)(struct uverbs_attr_bundle 
 
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	/* the core has seen to it that there is nothing behind it */
+	/* The core has checked that bytes beyond the struct are 0. */
 	err = uverbs_copy_from_or_zero(&cmd, attrs, NHCA_ATTR_CHANNEL_MODIFY_CMD);
 	if (err)
 		return err;
@@ -209,7 +212,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_QUERY)(struct uverbs_attr_bundle *
 					     sizeof(info));
 }
 
-/* UVERBS_ACCESS_READ for all: with _WRITE, a doorbell at the same time would fail with EBUSY */
+/* UVERBS_ACCESS_READ: with UVERBS_ACCESS_WRITE, a concurrent doorbell would fail with EBUSY. */
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_ACQUIRE,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),

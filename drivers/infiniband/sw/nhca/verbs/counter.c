@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of their own for queue pairs (`rdma statistic qp`).  A queue pair counts either here or
- * with its device, never in both: the core adds up what it shows of a port.
+ * rdma counters, to which queue pairs are bound (`rdma statistic qp').  A queue pair counts either
+ * in its rdma counter or in the counters of its device, never in both, because the core adds both
+ * when it shows the counters of a port.
  */
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
@@ -12,7 +13,7 @@
 #include "verbs.h"
 #include "../transport/qp.h"
 
-/* nhca_dev.stats has them as any pointer, which on x86 is not of the same address space */
+/* nhca_dev.stats has plain pointers; on x86 a per-CPU pointer is in another address space. */
 static void *counters_entry(struct nhca_counters __percpu *counters)
 {
 	return (void *)(__force unsigned long)counters;
@@ -23,11 +24,14 @@ static struct nhca_counters __percpu *entry_counters(void *entry)
 	return (struct nhca_counters __percpu __force *)(unsigned long)entry;
 }
 
-/* From here on @ibqp counts there, and what it has counted before can be read. */
+/*
+ * From here on @ibqp counts in @counters.  When this returns, it no longer writes to the counters
+ * that it used before.
+ */
 static void nhca_qp_count_in(struct ib_qp *ibqp, struct nhca_counters __percpu *counters)
 {
 	WRITE_ONCE(to_nhca_qp(ibqp)->who.counters, counters);
-	/* who counts has BHs disabled, or is in an RCU read side */
+	/* Waits for nhca_count_add(), which is called with BHs disabled or in an RCU read side. */
 	synchronize_rcu_expedited();
 }
 
@@ -38,10 +42,10 @@ struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter)
 
 void nhca_counter_init(struct rdma_counter *counter)
 {
-	/* its number and its memory come with the first queue pair */
+	/* nhca_counter_begin() allocates it when the first queue pair is bound. */
 }
 
-/* A counter that the first queue pair is bound to.  Return: 0 or -ENOMEM. */
+/* Allocate memory and number for a counter that gets its first queue pair.  Return: 0 or -errno. */
 static int nhca_counter_begin(struct nhca_dev *dev, struct rdma_counter *counter)
 {
 	struct nhca_counters __percpu *counters;
@@ -93,7 +97,7 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 {
 	struct nhca_dev *dev = to_nhca_dev(counter->device);
 
-	/* no queue pair counts there any more, and who reads does so with the array's lock held */
+	/* No queue pair counts in it.  Readers hold the array's lock, which xa_erase() takes. */
 	free_percpu(entry_counters(xa_erase(&dev->stats, counter->id)));
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: making, resizing, polling and arming.
+ * Completion queues: creation, resizing, polling and arming.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -9,7 +9,7 @@
 #include "objects.h"
 #include "../queue/cq.h"
 
-/* flags of ib_wc that follow from a completion's fields */
+/* Return: the flags of struct ib_wc for a completion. */
 static int nhca_wc_flags(const struct nhca_cqe *cqe)
 {
 	int flags = 0;
@@ -21,7 +21,7 @@ static int nhca_wc_flags(const struct nhca_cqe *cqe)
 	if (!(cqe->flags & NHCA_WC_GRH))
 		return flags;
 
-	/* UD: what of the link layer is known */
+	/* UD: those fields of the link layer that are known. */
 	flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
 	if (!is_zero_ether_addr(cqe->smac))
 		flags |= IB_WC_WITH_SMAC;
@@ -67,7 +67,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	user.mem = cmd.cq;
 	nhca_cq_init(cq);
 	cq->user = !!udata;
-	/* without a channel nobody hears of its events */
+	/* Without a completion channel nobody receives the events. */
 	cq->arm_in_ring = udata && cq->ibcq.cq_context;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
@@ -93,7 +93,7 @@ static int nhca_cq_create(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct nhca_dev *dev = to_nhca_dev(ibcq->device);
 	int err;
 
-	/* an overrun cannot be ignored */
+	/* IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN is not supported. */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > NHCA_MAX_CQE)
@@ -127,7 +127,7 @@ int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct nhca_cq *cq = to_nhca_cq(ibcq);
 
-	/* no QP uses it any more (the core counts them), so nobody posts */
+	/* The core has checked that no QP uses the CQ, so no completion is posted any more. */
 	nhca_cq_stop(cq);
 	nhca_ring_free(&cq->ring);
 	nhca_obj_put(&to_nhca_dev(ibcq->device)->cqs);
@@ -140,7 +140,10 @@ int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 	return 0;
 }
 
-/* Return: 0: the CQ has the ring that was @ring, which is the old one now; -EINVAL; -EINTR. */
+/*
+ * Exchange the ring of the CQ for @ring.
+ * Return: 0: @ring is the old ring now; -EINVAL: as nhca_cq_move_step(); -EINTR: killed.
+ */
 static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 {
 	struct nhca_cq_move m;
@@ -149,7 +152,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 	nhca_cq_move_start(cq, &m, ring);
 	do {
 		err = nhca_cq_move_step(cq, &m);
-		/* a hostile consumer that goes on polling may keep it from ever ending */
+		/* A hostile consumer that polls all the time may keep the loop from ending. */
 		if (err == -EAGAIN && fatal_signal_pending(current))
 			err = -EINTR;
 	} while (err == -EAGAIN);
@@ -175,14 +178,14 @@ static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 	if (err)
 		return err;
 
-	/* before the swap: afterwards there is no way back */
+	/* Respond before the swap, because the swap cannot be undone. */
 	if (udata) {
 		resp.cq = user.info;
 		err = nhca_respond(udata, &resp, sizeof(resp));
 	}
 	if (!err)
 		err = nhca_cq_swap(cq, &ring);
-	/* the old ring, or the new one if something failed */
+	/* This is the old ring, or the new one after an error. */
 	nhca_ring_free(&ring);
 	return err;
 }

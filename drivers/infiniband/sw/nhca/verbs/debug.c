@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device's directory in the module's debugfs directory, by the name that it was added with:
+ * The directory of a device in debugfs.  It has the name that the device was added with, and
+ * these files:
  *
- *   recover   read: the recovery count; write 1: NHCA_METHOD_DEVICE_RECOVER
- *   faults    read: the rules of fault injection; write: a command (observe/inject.h)
- *   opcodes   read: the names that such a rule may have for opcodes
- *   fault_attr/  the knobs of the kernel's fault-injection framework, if it has one
+ *   recover   read: the recovery count; write 1: the same as NHCA_METHOD_DEVICE_RECOVER
+ *   faults    read: the fault injection rules; write: a command (observe/inject.h)
+ *   opcodes   read: names of opcodes for fault injection rules
+ *   fault_attr/  settings of the kernel's fault-injection framework, if the kernel has it
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -18,7 +19,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* the longest rule there is has fewer */
+/* Maximum length of a command, in bytes; every valid command is shorter */
 #define NHCA_MAX_COMMAND	256
 
 static int recover_get(void *data, u64 *val)
@@ -88,8 +89,9 @@ static int opcodes_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(opcodes);
 
 /*
- * The core has taken the name, and gives it back after nhca_dealloc_driver(), which removes the
- * directory.  Also called when the device has moved to another namespace.
+ * ib_device_ops.enable_driver: make the directory of the device.  The name belongs to the device
+ * until the core has called nhca_dealloc_driver(), which removes the directory.  The core calls
+ * this function again after it has moved the device to another network namespace.
  */
 int nhca_enable_driver(struct ib_device *ibdev)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device as a whole, and user contexts.
+ * Attributes of the device, user contexts, and recovery.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -16,20 +16,20 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* no vendor has it; rdma_rxe and siw say the same */
+/* An ID that no vendor has; rdma_rxe also reports it */
 #define NHCA_VENDOR_ID		0xffffff
 #define NHCA_VENDOR_PART_ID	NHCA_RDMA_DRIVER_ID
 #define NHCA_FW_VER		BIT_ULL(32)
 #define NHCA_FW_STR		"1.0.0"
 
 /*
- * The longest that a peer should reckon with between a packet and the answer
- * to it: 4.096 us * 2^15 = 134 ms.  Usually it is microseconds, but
- * the host's scheduler promises nothing.
+ * Local CA ACK delay: the longest time that a peer should expect from a packet to its ACK, here
+ * 4.096 us * 2^15 = 134 ms.  Usually the ACK takes some microseconds, but the host's scheduler
+ * guarantees nothing.
  */
 #define NHCA_ACK_DELAY		15
 
-/* What user memory that is not pinned is good for; IB_ODP_SUPPORT_IMPLICIT: all of it. */
+/* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may be the whole address space. */
 static void nhca_odp_caps(struct ib_device_attr *attr)
 {
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
@@ -48,7 +48,7 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
-	/* 7.x registers a device without udata, older kernels with an empty one */
+	/* When the core registers a device, Linux 7.x passes NULL, older kernels an empty udata. */
 	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 
@@ -56,7 +56,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.fw_ver = NHCA_FW_VER,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = NHCA_MAX_MR_SIZE,
-		/* pages of a region come from the CPU's page tables as they are */
+		/* All sizes from PAGE_SIZE on: the driver uses pages of the CPU's page tables. */
 		.page_size_cap = PAGE_MASK & U32_MAX,
 		.vendor_id = NHCA_VENDOR_ID,
 		.vendor_part_id = NHCA_VENDOR_PART_ID,
@@ -91,7 +91,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_qp_rd_atom = NHCA_MAX_RD_ATOM,
 		.max_res_rd_atom = NHCA_MAX_QP * NHCA_MAX_RD_ATOM,
 		.max_qp_init_rd_atom = NHCA_MAX_RD_ATOM,
-		/* atomic also with what the CPUs do to the same memory */
+		/* Atomic also with respect to CPUs that access the memory. */
 		.atomic_cap = IB_ATOMIC_GLOB,
 		.masked_atomic_cap = IB_ATOMIC_NONE,
 		.max_mcast_grp = NHCA_MAX_MCAST_GRP,
@@ -111,7 +111,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		},
 		.max_wq_type_rq = NHCA_MAX_QP,
 		.local_ca_ack_delay = NHCA_ACK_DELAY,
-		/* completion timestamps: CLOCK_MONOTONIC_RAW in nanoseconds */
+		/* Completion timestamps: CLOCK_MONOTONIC_RAW in nanoseconds, that is 10^6 kHz. */
 		.timestamp_mask = U64_MAX,
 		.hca_core_clock = USEC_PER_SEC,
 	};
@@ -161,23 +161,23 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
-/* Another process imports the context: it is told what the first one was. */
+/* A process imports the context: it gets the same response as the process that created it. */
 int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
 {
 	return uverbs_copy_to_struct_or_zero(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP,
 					     &nhca_ucontext_resp, sizeof(nhca_ucontext_resp));
 }
 
-/* The core has destroyed every object of the context. */
+/* The core has destroyed all objects of the context. */
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	nhca_user_put(to_nhca_uc(ibuc)->user);
 }
 
 /*
- * The device goes while processes have it open.  That this exists lets it: the
- * core destroys their objects and fails their further calls.  A ring that a
- * process still has mapped is memory of its own by then, with no other side.
+ * ib_device_ops.disassociate_ucontext.  Because this function exists, the core can remove a device
+ * that processes have open: it destroys their objects and fails their further calls.  Rings stay
+ * mapped, but the driver does not use their memory any more.
  */
 void nhca_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
@@ -189,8 +189,9 @@ u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 {
 	u32 count = nhca_rcxt_recover(dev, why);
 
-	ibdev_info(&dev->ibdev, "recovered, reason: %s; recovery count %u\n",
-		   why == NHCA_CH_ERR_DEVICE ? "its netdev goes" : "asked for", count);
+	ibdev_info(&dev->ibdev, "recovery: all channels are in the error state because %s; recovery count %u\n",
+		   why == NHCA_CH_ERR_DEVICE ? "the netdev was unregistered" :
+		   "an administrator requested it", count);
 	return count;
 }
 

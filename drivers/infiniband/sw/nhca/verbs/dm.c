@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: arguments, and what the device has of it.
+ * Device memory: checks of arguments, and the share of each user.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -12,7 +12,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* The memory goes back to the pool when its last mapping is gone. */
+/* Pages that a process still has mapped are freed with the mapping. */
 static void dm_free(struct nhca_dm *dm)
 {
 	rdma_user_mmap_entry_remove(dm->entry);
@@ -37,7 +37,7 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	struct nhca_dm *dm;
 	int err;
 
-	/* attr->alignment is the logarithm; a page is what memory is aligned to */
+	/* attr->alignment is the binary logarithm of the alignment; the memory is page-aligned. */
 	if (!attr->length || attr->alignment > PAGE_SHIFT)
 		return ERR_PTR(-EINVAL);
 	if (attr->length > NHCA_MAX_DM_SIZE)
@@ -68,7 +68,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* The core has seen to it that there is no region on it. */
+/* The core has checked that no region uses the device memory. */
 int nhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
 	dm_free(to_nhca_dm(ibdm));
@@ -82,7 +82,7 @@ struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct ib_mr *ibmr;
 	int err;
 
-	/* the core has compared the range with what was allocated, and wants addresses from 0 */
+	/* The core has checked that the range is within the device memory, and IB_ZERO_BASED. */
 	err = nhca_check_access(attr->access_flags);
 	if (err)
 		return ERR_PTR(err);

@@ -2,9 +2,9 @@
 /*
  * Doorbells of user QPs: methods of UVERBS_OBJECT_QP.
  *
- * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative: ib_safe_file_access() refuses it in a
- * process whose credentials differ from those that opened the file, which is every process that
- * has changed its user id and every process that imported the context.
+ * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative.  ib_safe_file_access() refuses it if
+ * the credentials of the process differ from those that opened the file.  That is so in a process
+ * that has changed its user id, or has imported the context.
  */
 #include "objects.h"
 #include "verbs.h"
@@ -14,7 +14,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* The QP of the driver: an XRC QP that a process has opened is an object of the core. */
+/* Return: the driver's QP.  The handle of an opened XRC QP leads to an object of the core. */
 static struct nhca_qp *doorbell_qp(const struct uverbs_attr_bundle *attrs, u16 handle)
 {
 	struct ib_qp *ibqp = uverbs_attr_get_obj(attrs, handle);
@@ -39,14 +39,14 @@ static int UVERBS_HANDLER(NHCA_METHOD_QP_RECV_DOORBELL)(struct uverbs_attr_bundl
 {
 	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_RECV_DOORBELL_HANDLE);
 
-	/* These have no receive queue. */
+	/* Channels and QPs with an indirection table have no receive queue. */
 	if (qp->channel || qp->rss)
 		return -EINVAL;
 	nhca_recv_doorbell(qp);
 	return 0;
 }
 
-/* UVERBS_ACCESS_READ: several threads may ring at the same time. */
+/* UVERBS_ACCESS_READ: several threads may ring the doorbell at the same time. */
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_QP_SEND_DOORBELL,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_QP_SEND_DOORBELL_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flow steering: rules that give frames to raw packet QPs.  What they do is in net/steer.c.
+ * Flow steering: creation of rules that direct frames to raw packet QPs.  net/steer.c applies them.
  */
 #include <linux/slab.h>
 
@@ -10,15 +10,20 @@
 
 /**
  * struct nhca_ib_flow - a flow
- * @ibflow: the core's part
- * @rule:   owned by the device's table
+ * @ibflow: the RDMA core's part
+ * @rule:   the steering rule; nhca_dev.steer owns it
  */
 struct nhca_ib_flow {
 	struct ib_flow ibflow;
 	struct nhca_steer_rule *rule;
 };
 
-/* @size bytes of a rule, at @key and @mask, have to be @val where @val_mask has bits. */
+/*
+ * Require the value @val of a field in the bits of @val_mask.
+ * @key, @mask: the field in the key and in the mask of a rule
+ * @size: bytes of the field
+ * Return: 0; -EINVAL: the rule already requires another value of such a bit.
+ */
 static int nhca_flow_want(void *key, void *mask, const void *val, const void *val_mask,
 			  size_t size)
 {
@@ -26,7 +31,7 @@ static int nhca_flow_want(void *key, void *mask, const void *val, const void *va
 	u8 *k = key, *m = mask;
 
 	for (; size; size--, k++, m++, v++, vm++) {
-		/* what nothing can be both of is a mistake */
+		/* No frame can have both values. */
 		if ((*k ^ *v) & *m & *vm)
 			return -EINVAL;
 		*k |= *v & *vm;
@@ -129,7 +134,7 @@ int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule
 	unsigned int i;
 	int err;
 
-	/* defaults are what the host leaves: who that is only the host knows */
+	/* Default rules are not supported: only the host knows which frames it leaves to them. */
 	if (attr->type != IB_FLOW_ATTR_NORMAL || (attr->flags & ~IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 		return -EOPNOTSUPP;
 	rule->priority = attr->priority;
@@ -150,7 +155,7 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	struct nhca_ib_flow *flow;
 	int err;
 
-	/* the core lets UD through, too */
+	/* The core also allows flows of UD QPs. */
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))

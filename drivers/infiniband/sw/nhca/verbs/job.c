@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Job memory: the handles that processes have on it.  A handle is a uobject, so it goes with its
- * file descriptor, or with the device over which it was made.
+ * Job memory: the handles of processes.  A handle is a uobject, so the core destroys it when its
+ * file descriptor is closed, or when the device that it was made on is removed.
  */
 #include "objects.h"
 #include "../memory/job.h"
@@ -10,7 +10,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* End with nhca_job_put(): a region uses its job by itself. */
+/* Return: the job, counted, for nhca_job_put(), or ERR_PTR.  A region has its own reference. */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {
 	struct nhca_dev *dev = to_nhca_dev(attrs->context->device);
@@ -21,7 +21,7 @@ static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 	return err ? ERR_PTR(err) : nhca_job_get(nhca_net_ns(dev->nn), id);
 }
 
-/* Does not fail, for whatever reason the handle goes. */
+/* The handle is destroyed.  Never fails, whatever the reason is. */
 static int job_mem_close(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {
@@ -59,7 +59,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_JOB_MEM_REG)(struct uverbs_attr_bundle *at
 		return PTR_ERR(mem);
 
 	uobj->object = mem;
-	/* from here on an error closes it */
+	/* From here on the core closes the handle after an error. */
 	uverbs_finalize_uobj_create(attrs, NHCA_ATTR_JOB_MEM_REG_HANDLE);
 	return uverbs_copy_to(attrs, NHCA_ATTR_JOB_MEM_REG_RESP_PVO, &mem->pvo,
 			      sizeof(mem->pvo));
@@ -85,7 +85,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_JOB_MEM_OPEN)(struct uverbs_attr_bundle *a
 		return PTR_ERR(mem);
 
 	uobj->object = mem;
-	/* as above */
+	/* As in NHCA_METHOD_JOB_MEM_REG. */
 	uverbs_finalize_uobj_create(attrs, NHCA_ATTR_JOB_MEM_OPEN_HANDLE);
 	return uverbs_copy_to(attrs, NHCA_ATTR_JOB_MEM_OPEN_RESP_LENGTH, &mem->length,
 			      sizeof(mem->length));

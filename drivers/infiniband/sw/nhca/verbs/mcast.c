@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast groups: which UD QPs a group's packets go to, and membership of the
- * device's netdev in the group at the IP layer.
+ * Multicast groups: the UD QPs that get a group's packets, and the membership of the netdev in the
+ * group at the IP layer.
  *
- * Writers hold RTNL, which joining needs anyway; nobody who holds RTNL waits
- * for a verb (the device's unregistration runs from a workqueue).  Readers are
- * under RCU.
+ * Writers hold RTNL, which is required to join a group.  This cannot deadlock, because no code that
+ * holds RTNL waits for a verb: a workqueue unregisters the device.  Readers use RCU.
  */
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
@@ -18,9 +17,9 @@
 
 /**
  * struct nhca_mcast_qp - a QP's attachment to a group
- * @list: in nhca_mcast_group.qps
- * @rcu:  freed behind it
- * @qp:   the QP, which goes only after its attachments
+ * @list: entry in nhca_mcast_group.qps
+ * @rcu:  frees the struct after a grace period
+ * @qp:   the QP; it outlives its attachments
  */
 struct nhca_mcast_qp {
 	struct list_head list;
@@ -30,14 +29,14 @@ struct nhca_mcast_qp {
 
 /**
  * struct nhca_mcast_group - a group that a QP of the device is attached to
- * @list:   in nhca_dev.mcast.groups
- * @rcu:    freed behind it
- * @mgid:   IPv4-mapped or IPv6
- * @in_dev: IPv4: where the group was joined; counted, because leaving must not
- *          touch another in_device that the netdev may have got since
- * @qps:    struct nhca_mcast_qp
- * @count:  of those
- * @user:   who joined it first, and whom it counts for; counted; or NULL
+ * @list:   entry in nhca_dev.mcast.groups
+ * @rcu:    frees the struct after a grace period
+ * @mgid:   IPv4-mapped or IPv6 address
+ * @in_dev: IPv4: the in_device that has joined the group; counted, because this one must leave the
+ *          group even if the netdev has got another in_device meanwhile
+ * @qps:    list of struct nhca_mcast_qp
+ * @count:  entries of @qps
+ * @user:   account that the group counts for, of the QP that was attached first; counted; or NULL
  */
 struct nhca_mcast_group {
 	struct list_head list;
@@ -69,7 +68,7 @@ static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
 static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	if (g->in_dev) {
-		/* finds nothing to do if the in_device is dead */
+		/* Does nothing if the in_device is dead. */
 		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
 		in_dev_put(g->in_dev);
 	} else if (IS_ENABLED(CONFIG_IPV6)) {
@@ -99,7 +98,7 @@ static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
 	return NULL;
 }
 
-/* RTNL held */
+/* Join a group for its first QP.  RTNL held.  Return: the group, without QPs, or ERR_PTR. */
 static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_dev *dev = qp->dev;
@@ -128,7 +127,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* RTNL held */
+/* Leave a group that has no QP any more.  RTNL held. */
 static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	if (g->count)
@@ -141,14 +140,14 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 	kfree_rcu(g, rcu);
 }
 
-/* RTNL held */
+/* RTNL held. */
 static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
 
 	g = nhca_mcast_find(qp->dev, mgid);
-	/* once more is the same as once (IBTA 11.3.1) */
+	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
 	if (g && nhca_mcast_member(g, qp))
 		return 0;
 	if (g && g->count >= NHCA_MAX_MCAST_QP)
@@ -171,7 +170,7 @@ static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 	return 0;
 }
 
-/* RTNL held */
+/* RTNL held.  Return: false if the QP is not attached to the group. */
 static bool nhca_mcast_detach(struct nhca_qp *qp, struct nhca_mcast_group *g)
 {
 	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
@@ -216,7 +215,7 @@ void nhca_mcast_detach_all(struct nhca_qp *qp)
 {
 	struct nhca_mcast_group *g, *next;
 
-	/* the core lets only UD QPs attach, and nobody attaches this one any more */
+	/* The core attaches only UD QPs, and does not attach a QP that is being destroyed. */
 	if (qp->ibqp.qp_type != IB_QPT_UD || list_empty(&qp->dev->mcast.groups))
 		return;
 

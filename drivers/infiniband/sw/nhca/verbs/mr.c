@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions: arguments only, the work is in memory/.
+ * Memory regions: checks of arguments; memory/ does the work.
  */
 #include "objects.h"
 #include "../memory/memory.h"
@@ -12,20 +12,20 @@
 					 IB_ACCESS_FLUSH_GLOBAL | IB_ZERO_BASED)
 
 /*
- * Optional rights are hints that any device may ignore; relaxed ordering, the
- * only one, means nothing to a CPU that copies.
+ * A device may ignore optional rights.  Relaxed ordering, the only one, has no meaning for a CPU
+ * that copies.
  */
 int nhca_check_access(int access)
 {
 	if (access & ~(NHCA_ACCESS_MR | IB_ACCESS_OPTIONAL))
 		return -EOPNOTSUPP;
-	/* IBTA 10.6.3: who may be written from afar may be written from here */
+	/* IBTA 10.6.3: remote write and remote atomic rights require local write. */
 	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	return 0;
 }
 
-/* Only memory that is faulted in can say that it may be in huge pages. */
+/* As nhca_check_access(); IB_ACCESS_HUGETLB is allowed for on-demand regions only. */
 static int nhca_check_user_access(int access)
 {
 	if (access & IB_ACCESS_ON_DEMAND)
@@ -33,7 +33,7 @@ static int nhca_check_user_access(int access)
 	return nhca_check_access(access);
 }
 
-/* Return: 0: one region more may be made, and counts. */
+/* Count a new region.  Return: 0; -ENOMEM: there are NHCA_MAX_MR; an injected error. */
 static int nhca_mr_get(struct nhca_dev *dev)
 {
 	struct nhca_fault_hit s;
@@ -123,8 +123,8 @@ struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 #endif
 
 /*
- * A new region takes the place of @old, which the core destroys then.  From here on the
- * old key is closed, so no window can be bound that would make that fail.
+ * Make a region that replaces @old, which the core then destroys.  The keys of @old are closed
+ * here, so that no window can be bound to it: a bound window would make its destruction fail.
  */
 static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
 				     u64 length, u64 iova, int access)
@@ -144,10 +144,10 @@ static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 
 }
 
 /*
- * New rights or another domain keep the keys, as peers that hold them expect.
- * Another translation is another region, with keys of its own, and the core
- * destroys the old one: nobody ever sees a half-changed region.  So it is if pages that
- * were pinned for reading shall be written.
+ * A change of rights or of the protection domain keeps the keys, because peers may use them.  A
+ * change of the translation makes a new region with new keys, and the core destroys the old region,
+ * so no operation uses a half-changed region.  This is also done if pages that were pinned for
+ * reading must become writable.
  */
 struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				 u64 iova, int access, struct ib_pd *ibpd,

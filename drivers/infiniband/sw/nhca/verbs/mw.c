@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: arguments only, the work is in memory/; binding is a work request.
+ * Memory windows: limits; memory/ does the work, and a work request binds a window.
  */
 #include "objects.h"
 #include "../memory/memory.h"

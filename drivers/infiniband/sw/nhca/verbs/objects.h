@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to the verbs room (and main.c for the two ops that it implements):
- * the entries of nhca_dev_ops, file by file.  What each takes, returns and may
- * sleep in is said in <rdma/ib_verbs.h>.
+ * Private to verbs/ and, for the two functions that it implements, main.c: the functions of
+ * nhca_dev_ops, file by file.  A function without a comment implements the member of struct
+ * ib_device_ops with the same name, and has the parameters, context and return values that
+ * <rdma/ib_verbs.h> and the RDMA core specify for it.
  */
 #ifndef NHCA_VERBS_OBJECTS_H
 #define NHCA_VERBS_OBJECTS_H
@@ -14,7 +15,7 @@
 #include "../nhca.h"
 #include "../queue/ring.h"
 
-/* one more object of a kind that has a limit; false if there are @max */
+/* Count one more object.  Return: false if there are already @max.  Context: any. */
 static inline bool nhca_obj_get(atomic_t *count, int max)
 {
 	return atomic_add_unless(count, 1, max);
@@ -25,7 +26,7 @@ static inline void nhca_obj_put(atomic_t *count)
 	atomic_dec(count);
 }
 
-/* the user context of a verb, or NULL if the kernel calls */
+/* Return: the user context of the process that calls a verb; NULL for a kernel consumer. */
 static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 {
 	return rdma_udata_to_drv_context(udata, struct nhca_ucontext, ibuc);
@@ -37,8 +38,8 @@ static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
  * @resp: the response
  * @len: bytes of @resp
  *
- * An older provider has a shorter buffer and gets the fields that it knows.  A newer one has a
- * longer buffer, of which the rest is cleared.
+ * An older provider has a shorter buffer, and gets the fields that it knows.  A newer provider has
+ * a longer buffer; the rest of it is cleared.
  * Context: process, sleeps.
  * Return: 0 or -EFAULT.
  */
@@ -51,15 +52,15 @@ static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
 
 /**
  * nhca_request - copy the driver's command of a verb from user space
- * @udata: of the verb; NULL if the kernel calls
- * @cmd: the command
+ * @udata: of the verb; NULL for a kernel consumer
+ * @cmd: filled in
  * @len: bytes of @cmd
  * @least: bytes that every provider sends
  *
- * An older provider sends fewer bytes; the rest of @cmd is 0.  A newer one may send more, which
- * must be 0.
+ * An older provider sends fewer bytes; the rest of @cmd is 0.  A newer provider may send more
+ * bytes, which must be 0.
  * Context: process, sleeps.
- * Return: 0, -EFAULT, -EINVAL: fewer than @least bytes, -EOPNOTSUPP: a field that this driver does
+ * Return: 0; -EFAULT; -EINVAL: fewer than @least bytes; -EOPNOTSUPP: a field that this driver does
  * not know is not 0.
  */
 static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len, size_t least)
@@ -84,7 +85,12 @@ int nhca_enable_driver(struct ib_device *ibdev);
 
 /* device.c */
 extern const struct uapi_definition nhca_device_defs[];
-/* may who asks let the device recover? */
+/**
+ * nhca_may_recover - check if the calling process may recover a device and inject faults
+ * @dev: the device
+ * Context: process.
+ * Return: true if it has CAP_NET_ADMIN in the user namespace of the device's network namespace.
+ */
 bool nhca_may_recover(const struct nhca_dev *dev);
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata);
@@ -110,6 +116,11 @@ int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
 /* xrcd.c */
+
+/**
+ * struct nhca_xrcd - an XRC domain
+ * @ibxrcd: the RDMA core's part
+ */
 struct nhca_xrcd {
 	struct ib_xrcd ibxrcd;
 };
@@ -153,8 +164,14 @@ int nhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 
 /* qp.c */
 struct nhca_qp;
-/* as counters and traces know a new one, but for its number */
+
+/**
+ * nhca_qp_who - set device and counters in nhca_qp.who of a new QP
+ * @qp: its dev is set; the caller sets @qp->who.qpn when the number is known
+ * Context: any.
+ */
 void nhca_qp_who(struct nhca_qp *qp);
+
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata);
 int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -191,12 +208,44 @@ int nhca_counter_unbind_qp(struct ib_qp *ibqp, u32 port);
 int nhca_counter_dealloc(struct rdma_counter *counter);
 int nhca_counter_update_stats(struct rdma_counter *counter);
 
-/* channel.c: the same for QPs of type IB_QPT_DRIVER */
+/* channel.c: QPs of type IB_QPT_DRIVER */
 extern const struct uapi_definition nhca_channel_defs[];
+
+/**
+ * nhca_create_channel - nhca_create_qp() of a channel
+ * @ibqp: of type IB_QPT_DRIVER
+ * @init: its capabilities are rounded up to what was granted
+ * @udata: of the verb; NULL for a kernel consumer
+ * Context: process, sleeps.
+ * Return: 0; -EOPNOTSUPP: a kernel consumer, create flags, or an indirection table; -EINVAL;
+ * -ENOMEM; errors of nhca_request(), nhca_qpn_reserve() and nhca_channel_create().
+ */
 int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			struct ib_udata *udata);
+
+/**
+ * nhca_modify_channel - nhca_modify_qp() of a channel
+ * @qp: the QP of the channel
+ * @attr: the state is IB_QPS_ERR
+ * @mask: IB_QP_STATE
+ * Context: any.
+ * Return: 0; -EINVAL: any other state or mask.
+ */
 int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask);
+
+/**
+ * nhca_query_channel - nhca_query_qp() of a channel
+ * @qp: the QP of the channel
+ * @attr: filled in, but for capabilities and current state
+ * Context: process.
+ */
 void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr);
+
+/**
+ * nhca_destroy_channel - nhca_destroy_qp() of a channel
+ * @qp: the QP of the channel
+ * Context: process, sleeps.
+ */
 void nhca_destroy_channel(struct nhca_qp *qp);
 
 /* doorbell.c */
@@ -234,7 +283,14 @@ int nhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		   struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
-/* may a region have these rights?  Return: 0, -EINVAL, -EOPNOTSUPP. */
+
+/**
+ * nhca_check_access - check the rights of a new region on pinned pages
+ * @access: a mask of enum ib_access_flags
+ * Context: any.
+ * Return: 0; -EOPNOTSUPP: a right that no such region can have; -EINVAL: remote write or atomic
+ * without local write.
+ */
 int nhca_check_access(int access);
 
 /* dm.c */
@@ -254,13 +310,16 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 				 struct ib_udata *udata);
 int nhca_destroy_flow(struct ib_flow *ibflow);
 
+struct nhca_steer_rule;
+
 /**
- * nhca_flow_rule - what a flow's specifications ask for
+ * nhca_flow_rule - convert the specifications of a flow to a steering rule
+ * @attr: the flow, followed by its specifications
  * @rule: zeroed; its key, mask, priority and copy are filled in
  * Context: any.
- * Return: 0; -EINVAL: they contradict each other or are not well-formed; -EOPNOTSUPP.
+ * Return: 0; -EINVAL: the specifications contradict each other; -EOPNOTSUPP: a type of flow or of
+ * specification, or a flag, that the driver does not support.
  */
-struct nhca_steer_rule;
 int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule);
 
 /* wq.c */
@@ -268,7 +327,11 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 			     struct ib_udata *udata);
 int nhca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
 int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata);
-/* the core's part is all of it */
+
+/**
+ * struct nhca_ind_table - an RSS indirection table
+ * @ibtable: the RDMA core's part
+ */
 struct nhca_ind_table {
 	struct ib_rwq_ind_table ibtable;
 };
@@ -276,8 +339,24 @@ struct nhca_ind_table {
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
 int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
-/* a raw packet QP with an indirection table: nhca_qp.rss */
+
+/**
+ * nhca_create_rss - nhca_create_qp() of a raw packet QP with an indirection table
+ * @ibqp: its frames go to the work queues of the table; nhca_qp.rss is set
+ * @init: with the table
+ * @udata: of the verb; NULL for a kernel consumer
+ * Context: process, sleeps.
+ * Return: 0; -EOPNOTSUPP: a kernel consumer, another type of QP, create flags, or unknown hash
+ * fields; -EINVAL: the QP has CQs, an SRQ or queues; -ENOMEM; errors of nhca_request() and
+ * nhca_qpn_reserve().
+ */
 int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+
+/**
+ * nhca_destroy_rss - nhca_destroy_qp() of such a QP
+ * @qp: from nhca_create_rss(); no flow steering rule refers to it
+ * Context: process, sleeps.
+ */
 void nhca_destroy_rss(struct nhca_qp *qp);
 
 /* mcast.c */

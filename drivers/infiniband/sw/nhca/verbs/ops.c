@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of verbs.  A verb that is not here answers -EOPNOTSUPP by itself.
+ * The tables of verbs and of uverbs methods.  The core returns -EOPNOTSUPP for a missing verb.
  */
 #include <linux/module.h>
 #include <rdma/ib_verbs.h>
@@ -26,8 +26,8 @@ const struct uapi_definition nhca_uapi_defs[] = {
 const struct ib_device_ops nhca_dev_ops = {
 	.owner = THIS_MODULE,
 	/*
-	 * Outside of the kernel's enum: the core only compares it, and the
-	 * provider's match table names the same number.
+	 * Not a value of the kernel's enum.  The core only compares it, and the
+	 * provider's match table has the same number.
 	 */
 	.driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID,
 	.uverbs_abi_ver = NHCA_ABI_VERSION,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains: a PD is what its address is, nothing more.
+ * Protection domains.  A PD has no state: the driver compares addresses of struct ib_pd.
  */
 #include "objects.h"
 
@@ -20,7 +20,7 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* The core has found the handle, and that is the answer. */
+/* Check that a handle is a PD of this context.  The core has already looked it up. */
 static int UVERBS_HANDLER(NHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	return 0;

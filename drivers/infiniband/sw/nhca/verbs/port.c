@@ -32,7 +32,7 @@ int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
-	/* what is not set here is 0: there is no subnet manager and no LID */
+	/* All other fields are 0: RoCE has no subnet manager and no LIDs. */
 	attr->state = READ_ONCE(dev->port_state);
 	attr->phys_state = nhca_phys_state(dev->netdev, attr->state);
 	attr->max_mtu = IB_MTU_4096;
@@ -51,7 +51,7 @@ int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr
 int nhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable)
 {
-	/* RoCEv2 alone: the core makes no RoCEv1 GIDs */
+	/* RoCEv2 only, so that the core makes no RoCEv1 GIDs. */
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
 	immutable->pkey_tbl_len = NHCA_MAX_PKEYS;
 	immutable->gid_tbl_len = NHCA_MAX_GIDS;
@@ -74,8 +74,8 @@ int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 }
 
 /*
- * The context of an entry is the ifindex of its netdev, which attr->ndev may no
- * longer tell when the entry goes.
+ * The context of a GID is the ifindex of its netdev.  nhca_del_gid() needs it, because attr->ndev
+ * may have changed when the GID is deleted.
  */
 int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs: arguments and attributes.  The engines are in transport/; what is different for
- * channels is in channel.c.
+ * Queue pairs: checks of arguments and attributes.  Requester and responder are in transport/, and
+ * channels are in channel.c.
  */
 #include <rdma/ib_addr.h>
 
@@ -9,18 +9,21 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* IB_ACCESS_FLUSH_PERSISTENT: consumers give a QP all there are; no region has it */
+/*
+ * Rights of a QP.  IB_ACCESS_FLUSH_PERSISTENT is accepted because some consumers set all rights; no
+ * region has it.
+ */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \
 			 IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL | \
 			 IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB)
 
-/* timeouts and the RNR timer are five bits wide, retry counts three (IBTA 9.7.5, 11.2) */
+/* Encoded timeouts and RNR timers have 5 bits, retry counts 3 bits (IBTA 9.7.5, 11.2) */
 #define NHCA_MAX_TIMER	31
 #define NHCA_MAX_RETRY	7
 
-/* Which CQs and queues there have to be.  Return: 0, -EINVAL, -EOPNOTSUPP. */
+/* Check type, CQs and SRQ of a new QP.  Return: 0, -EINVAL, -EOPNOTSUPP. */
 static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 {
 	switch (init->qp_type) {
@@ -29,12 +32,12 @@ static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 	case IB_QPT_UD:
 		break;
 	case IB_QPT_RAW_PACKET:
-		/* the core has asked for CAP_NET_RAW; kernel users have the netdev itself */
+		/* The core has checked CAP_NET_RAW.  Kernel consumers can use the netdev. */
 		if (!user)
 			return -EOPNOTSUPP;
 		break;
 	case IB_QPT_XRC_INI:
-		/* the kernel's send requests have no SRQ number */
+		/* struct ib_send_wr of kernel consumers has no SRQ number. */
 		if (!user)
 			return -EOPNOTSUPP;
 		return init->send_cq && !init->srq ? 0 : -EINVAL;
@@ -63,7 +66,7 @@ static int nhca_qp_check_init(const struct ib_qp_init_attr *init, bool user)
 	if (cap->max_send_wr > NHCA_MAX_QP_WR || cap->max_send_sge > NHCA_MAX_SGE ||
 	    cap->max_inline_data > NHCA_MAX_INLINE)
 		return -EINVAL;
-	/* with an SRQ the consumer's own receive queue does not exist */
+	/* With an SRQ the QP has no receive queue. */
 	if (!init->srq && (cap->max_recv_wr > NHCA_MAX_QP_WR || cap->max_recv_sge > NHCA_MAX_SGE))
 		return -EINVAL;
 	return 0;
@@ -123,7 +126,7 @@ err_count:
 	return err;
 }
 
-/* Timers, counters and depths are within their ranges? */
+/* Return: true if timers, retry counts, depths, QPN and PSNs are within their ranges. */
 static bool nhca_qp_ranges_ok(const struct ib_qp_attr *attr, int mask)
 {
 	if ((mask & IB_QP_TIMEOUT) && attr->timeout > NHCA_MAX_TIMER)
@@ -147,14 +150,14 @@ static bool nhca_qp_ranges_ok(const struct ib_qp_attr *attr, int mask)
 	return true;
 }
 
-/* The path MTU must not exceed what the port can carry now (IBTA 11.2). */
+/* Return: true if the path MTU does not exceed the active MTU of the port (IBTA 11.2). */
 static bool nhca_qp_mtu_ok(const struct nhca_dev *dev, enum ib_mtu mtu)
 {
 	return mtu >= IB_MTU_256 && mtu <= IB_MTU_4096 &&
 	       ib_mtu_enum_to_int(mtu) <= READ_ONCE(dev->mtu);
 }
 
-/* The path of a connected QP; net/av.c checks the addresses. */
+/* Return: true if this can be the path of a connected QP.  net/av.c checks the addresses. */
 static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
@@ -167,7 +170,7 @@ static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
 
 static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	/* no automatic path migration, no resizing: neither is in device_cap_flags */
+	/* device_cap_flags has neither automatic path migration nor the resizing of QPs. */
 	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
@@ -186,17 +189,17 @@ static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr,
 	return nhca_qp_ranges_ok(attr, mask) ? 0 : -EINVAL;
 }
 
-/* qp->modify held */
+/* Check and apply a modify.  qp->modify held. */
 static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);
 	enum ib_qp_state new = mask & IB_QP_STATE ? attr->qp_state : cur;
 	int err;
 
-	/* the consumer's belief must be true, or its transition is another one */
+	/* If the consumer names the current state, it must be right. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
-	/* older cores know rate limits of raw packets only */
+	/* Older kernels allow a rate limit for raw packet QPs only, so it is checked below. */
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;
 	if ((mask & IB_QP_RATE_LIMIT) &&
@@ -216,13 +219,13 @@ int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (qp->channel)
 		return nhca_modify_channel(qp, attr, mask);
-	/* its work queues have states */
+	/* Only the work queues of an indirection table have states. */
 	if (qp->rss)
 		return -EOPNOTSUPP;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 
-	/* two threads of a process may modify one QP at the same time */
+	/* Two threads of a process may modify a QP at the same time. */
 	mutex_lock(&qp->modify);
 	err = nhca_qp_apply(qp, attr, mask);
 	mutex_unlock(&qp->modify);
@@ -246,7 +249,7 @@ static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
 	const struct nhca_qp_attr *from = &qp->attr;
 
-	/* attributes change with both locks held, so either keeps them still */
+	/* Attributes change only with both locks held, so one lock is enough to read them. */
 	spin_lock_bh(&qp->rq.lock);
 	*attr = (struct ib_qp_attr) {
 		.qp_state = READ_ONCE(qp->state),
@@ -328,7 +331,7 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* IBTA 10.3.1: an immediate error before RTS; SQD, SQE and ERR accept */
+	/* IBTA 10.3.1: a post before RTS is an immediate error; SQD, SQE and ERR accept it. */
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
 		*bad_wr = wr;
 		return -EINVAL;
@@ -350,7 +353,7 @@ static int nhca_post_recv_list(struct nhca_qp *qp, const struct ib_recv_wr *wr,
 {
 	int err;
 
-	/* IBTA 10.3.1: every state but RESET accepts */
+	/* IBTA 10.3.1: all states but RESET accept a receive request. */
 	if (READ_ONCE(qp->state) == IB_QPS_RESET || qp->ibqp.srq) {
 		*bad_wr = wr;
 		return -EINVAL;
@@ -374,8 +377,9 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	err = nhca_post_recv_list(qp, wr, bad_wr);
 	/*
-	 * Read behind the ring's lock: a flush that did not see what was just
-	 * posted took that lock earlier, with the state already set.
+	 * The state is read after the post has released the ring's lock.  A flush
+	 * that did not see the new requests took this lock earlier, after the
+	 * state became ERR, so this read sees ERR and has them flushed.
 	 */
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		nhca_recv_doorbell(qp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * `rdma resource`: contexts of objects, as they are (-r) or field by field (-dd).
+ * `rdma resource': the state of objects, as a struct (-r) or field by field (-dd).
  */
 #include <net/netlink.h>
 #include <rdma/restrack.h>
@@ -22,10 +22,10 @@ enum nhca_res_how {
 };
 
 /**
- * struct nhca_res_field - a field of a context
- * @name: as people see it
- * @how:  it is shown
- * @off:  where it is
+ * struct nhca_res_field - a field of the state of an object
+ * @name: name in the output
+ * @how:  format of the output
+ * @off:  offset in the struct, in bytes
  */
 struct nhca_res_field {
 	const char *name;
@@ -37,7 +37,7 @@ struct nhca_res_field {
 
 static int res_put(struct sk_buff *msg, const struct nhca_res_field *f, const void *context)
 {
-	/* nhca_res_mr.kind */
+	/* Indexed by nhca_res_mr.kind */
 	static const char * const mr_kinds[] = { "tce", "all", "list", "on-demand" };
 	const u32 *p = context + f->off;
 
@@ -77,8 +77,9 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
 /*
  * ---- queue pairs and channels ----
  *
- * The core itself reports qpn, type and state.  The table has no oldest_wr_id: programs use
- * pointers as wr_id, and the table is readable without privileges.  The raw context is not.
+ * The core reports qpn, type and state.  The table does not show oldest_wr_id, because programs use
+ * pointers as wr_id, and any user may read the table.  The raw struct, which needs CAP_NET_ADMIN,
+ * has it.
  */
 
 static const struct nhca_res_field qp_fields[] = {
@@ -162,7 +163,7 @@ int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 		channel_dump(qp, &ch);
 		return res_table(msg, channel_fields, ARRAY_SIZE(channel_fields), &ch);
 	}
-	/* it has nothing of its own */
+	/* A QP with an indirection table has no state to show. */
 	if (qp->rss)
 		return 0;
 	nhca_qp_dump(qp, &res);
@@ -236,7 +237,7 @@ int nhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
 }
 
-/* ---- memory regions: keys, PVO and address are in the raw context only (CAP_NET_ADMIN) ---- */
+/* ---- memory regions: keys, PVO and address are in the raw struct only (CAP_NET_ADMIN) ---- */
 
 static const struct nhca_res_field mr_fields[] = {
 	FIELD(RES_MR_KIND, nhca_res_mr, kind),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: making, resizing and posting.
+ * Shared receive queues: creation, resizing and posting.
  */
 #include "objects.h"
 #include "../queue/srq.h"
 
 static const struct xa_limit nhca_srq_range = XA_LIMIT(1, (1 << 24) - 1);
 
-/* No number leads to it any more, and no packet for an XRC target is on its way through it. */
+/* Remove the SRQ's number, and wait until no request to an XRC target uses the SRQ. */
 static void nhca_srq_unlist(struct nhca_srq *srq)
 {
 	xa_erase(&srq->dev->srq_ids, srq->srqn);
@@ -67,7 +67,7 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	if (init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC)
 		return -EOPNOTSUPP;
-	/* the limit is not an attribute of creation: it is not armed */
+	/* A new SRQ is not armed: the limit is not an attribute of creation. */
 	if (!init->attr.max_wr || init->attr.max_wr > NHCA_MAX_SRQ_WR ||
 	    init->attr.max_sge > NHCA_MAX_SGE)
 		return -EINVAL;
@@ -83,9 +83,10 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 }
 
 /*
- * Move what is posted to @new and put its ring in place; the old ring comes
- * back in @new.  Indices go on where they were: the provider holds its SRQ lock
- * from before the command until it has mapped the new ring.
+ * Copy the posted requests to the ring of @new and exchange the rings, so that @new has the old
+ * one.  The indices keep their values.  User space does not post meanwhile: the provider holds its
+ * SRQ lock from before the command until it has mapped the new ring.
+ * Return: 0; -EINVAL: the new ring is too small, or user space has stored an impossible index.
  */
 static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_rwq *new, u32 limit, bool set_limit)
 {
@@ -100,7 +101,7 @@ static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_rwq *new, u32 limit, 
 		goto out;
 	}
 
-	/* user space may scribble meanwhile: nhca_rwq_fetch() trusts the new ring no more */
+	/* User space may change entries during the copy; nhca_rwq_fetch() checks them later. */
 	for (i = 0; i < n; i++)
 		memcpy(nhca_ring_slot(&new->ring, wq->cons + i),
 		       nhca_ring_slot(&wq->ring, wq->cons + i), wq->ring.stride);
@@ -133,13 +134,13 @@ static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 	if (err)
 		return err;
 
-	/* before the swap: afterwards there is no way back */
+	/* Respond before the swap, because the swap cannot be undone. */
 	if (udata && copy_to_user(u64_to_user_ptr(cmd.ring_info_addr), &user.info,
 				  sizeof(user.info)))
 		err = -EFAULT;
 	if (!err)
 		err = nhca_srq_swap(srq, &new, attr->srq_limit, set_limit);
-	/* the old ring, or the new one if something failed */
+	/* This is the old ring, or the new one after an error. */
 	nhca_rwq_free(&new);
 	return err;
 }
@@ -184,7 +185,7 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 
-	/* no QP uses it any more: the core counts them, but XRC targets, which find it anew */
+	/* The core has checked that no QP uses it, but XRC targets look it up for each request. */
 	nhca_srq_unlist(srq);
 	nhca_rwq_free(&srq->wq);
 	nhca_obj_put(&srq->dev->srqs);

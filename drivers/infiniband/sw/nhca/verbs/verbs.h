@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The verbs room: checks arguments, calls a room.  One file an object; each
- * function here is an entry of ib_device_ops with the context that <rdma/
- * ib_verbs.h> and the core give it.
+ * verbs/ has one file for each kind of object.  Its functions are members of struct ib_device_ops
+ * and uverbs methods: they check arguments and call other directories.
  */
 #ifndef NHCA_VERBS_H
 #define NHCA_VERBS_H
 
 #include "../nhca.h"
 
-/* the table for ib_set_device_ops(), in verbs/ops.c */
+/* Table for ib_set_device_ops(); verbs/ops.c */
 extern const struct ib_device_ops nhca_dev_ops;
-/* the driver's own methods of the uverbs ioctl, in verbs/ops.c */
+/* The driver's own objects and methods of the uverbs ioctl; verbs/ops.c */
 extern const struct uapi_definition nhca_uapi_defs[];
 
 /**
- * nhca_dispatch_port_event - raise IB_EVENT_PORT_ACTIVE and its kin on port 1
+ * nhca_dispatch_port_event - raise an event of the port
+ * @dev: the device
+ * @event: IB_EVENT_PORT_ACTIVE or IB_EVENT_PORT_ERR
  * Context: any.
  */
 void nhca_dispatch_port_event(struct nhca_dev *dev, enum ib_event_type event);
 
 /**
- * nhca_recover - nhca_rcxt_recover(), and a line in the log
- * Context: process, sleeps (RTNL may be held).  Return: the recovery count.
+ * nhca_recover - put all channels of a device into the error state, and log this
+ * @dev: the device
+ * @why: as for nhca_rcxt_recover()
+ * Context: process, sleeps; RTNL may be held.
+ * Return: the new recovery count.
  */
 u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why);
 

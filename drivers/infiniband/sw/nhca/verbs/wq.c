@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive work queues, indirection tables, and the raw packet QPs that spread frames over them.
+ * Receive work queues, indirection tables, and the raw packet QPs that distribute frames to them
+ * (receive side scaling, RSS).
  *
- * A work queue is the receive half of a raw packet QP that no consumer sees: engine, states and
- * flushing are the same.
+ * A work queue is the receive half of a hidden raw packet QP: it uses the responder, the states and
+ * the flush of this QP.
  */
 #include <linux/slab.h>
 
@@ -13,8 +14,8 @@
 
 /**
  * struct nhca_wq - a work queue
- * @ibwq: the core's part
- * @rx:   whose receive half it is
+ * @ibwq: the RDMA core's part
+ * @rx:   the hidden raw packet QP
  */
 struct nhca_wq {
 	struct ib_wq ibwq;
@@ -28,7 +29,7 @@ static struct nhca_wq *to_nhca_wq(struct ib_wq *ibwq)
 
 /* ---- work queues ---- */
 
-/* ib_qp.event_handler of what the consumer does not see: it is the work queue's */
+/* ib_qp.event_handler of the hidden QP: raises the event of the work queue. */
 static void nhca_wq_event(struct ib_event *event, void *context)
 {
 	struct nhca_wq *wq = context;
@@ -148,7 +149,7 @@ static int nhca_wq_to(struct nhca_wq *wq, enum ib_wq_state state)
 	}
 }
 
-/* RESET to RDY to ERR, and from each to RESET. */
+/* Transitions: RESET to RDY, RDY to ERR, and each state to RESET. */
 int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata)
 {
 	struct nhca_wq *wq = to_nhca_wq(ibwq);
@@ -172,9 +173,9 @@ int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct
 	return err;
 }
 
-/* ---- tables ---- */
+/* ---- indirection tables ---- */
 
-/* The core keeps the table, and the work queues as long as it is there. */
+/* The core stores the table, and keeps its work queues until the table is destroyed. */
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
 {
@@ -186,7 +187,7 @@ int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table)
 	return 0;
 }
 
-/* ---- queue pairs ---- */
+/* ---- queue pairs with an indirection table ---- */
 
 static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *udata,
 			  struct nhca_create_rss_cmd *cmd)
@@ -196,7 +197,7 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 
 	if (!udata || init->qp_type != IB_QPT_RAW_PACKET || init->create_flags)
 		return -EOPNOTSUPP;
-	/* it only receives, and that elsewhere */
+	/* The QP only receives, and its work queues have the CQs and the receive requests. */
 	if (init->send_cq || init->recv_cq || init->srq || cap->max_send_wr || cap->max_recv_wr ||
 	    cap->max_inline_data)
 		return -EINVAL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC domains: as a PD, one is what its address is.  The core keeps the QPs that are open in it.
+ * XRC domains.  An XRC domain has no state: the driver compares addresses of struct ib_xrcd.  The
+ * core has the list of the QPs in the domain.
  */
 #include "objects.h"
 
