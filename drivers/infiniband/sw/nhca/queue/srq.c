@@ -4,7 +4,7 @@
  */
 #include "srq.h"
 
-static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
+static void srq_raise(struct nhca_srq *srq, enum ib_event_type type)
 {
 	struct ib_event event = {
 		.device = srq->ibsrq.device,
@@ -12,8 +12,42 @@ static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
 		.event = type,
 	};
 
-	if (srq->ibsrq.event_handler)
-		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+	srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
+
+/* nhca_srq.event */
+static void srq_raise_pending(struct nhca_bh *bh)
+{
+	struct nhca_srq *srq = container_of(bh, struct nhca_srq, event);
+	unsigned long events = atomic_xchg(&srq->events, 0);
+	unsigned int type;
+
+	for_each_set_bit(type, &events, 32)
+		srq_raise(srq, type);
+}
+
+void nhca_srq_init(struct nhca_srq *srq)
+{
+	nhca_bh_init(&srq->event, srq_raise_pending);
+}
+
+void nhca_srq_stop(struct nhca_srq *srq)
+{
+	nhca_bh_kill(&srq->event);
+}
+
+static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
+{
+	BUILD_BUG_ON(IB_EVENT_SRQ_ERR >= 32 || IB_EVENT_SRQ_LIMIT_REACHED >= 32);
+
+	if (!srq->ibsrq.event_handler)
+		return;
+	if (srq->user) {
+		srq_raise(srq, type);
+		return;
+	}
+	atomic_or(BIT(type), &srq->events);
+	nhca_bh_queue(&srq->event);
 }
 
 /* Return: true if the limit event is due.  Disarms it: each arming raises one event. */

@@ -5,6 +5,7 @@
 #ifndef NHCA_SRQ_H
 #define NHCA_SRQ_H
 
+#include "../bh.h"
 #include "../nhca.h"
 #include "rwq.h"
 
@@ -19,6 +20,8 @@
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
  *         cleared; written with @wq.lock held
+ * @events: events of a kernel consumer's SRQ that @event has not raised yet, a bit each
+ * @event: bottom-half work that raises @events
  */
 struct nhca_srq {
 	struct ib_srq ibsrq;
@@ -28,6 +31,8 @@ struct nhca_srq {
 	u32 srqn;
 	bool user;
 	bool broken;
+	atomic_t events;
+	struct nhca_bh event;
 };
 
 static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
@@ -36,11 +41,27 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 }
 
 /**
+ * nhca_srq_init - prepare the events of an SRQ
+ * @srq: zeroed, except for members that the caller has set
+ * Context: process, before anything can find @srq.
+ */
+void nhca_srq_init(struct nhca_srq *srq);
+
+/**
+ * nhca_srq_stop - wait until no event of an SRQ is being raised; raise no further event
+ * @srq: no engine fetches receive requests from it any more
+ * Context: process.
+ */
+void nhca_srq_stop(struct nhca_srq *srq);
+
+/**
  * nhca_srq_fetch - fetch the next receive request, and raise the SRQ's events
  * @srq: the SRQ
  * @rwr: as for nhca_rwq_fetch()
  *
- * Raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR without the SRQ's lock.
+ * Raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR without the SRQ's lock.  Bottom-half
+ * work calls the handler of a kernel consumer later, because the caller may hold locks of a QP and
+ * may be in the call chain of a verb (Documentation/infiniband/core_locking.rst).
  * Context: any; callers may hold a QP's receive lock.
  * Return: as nhca_rwq_fetch().
  */

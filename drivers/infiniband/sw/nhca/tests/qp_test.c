@@ -3,6 +3,7 @@
  * KUnit: the life of a queue pair against packets that are on their way: what was let in before
  * the state changed does nothing after it, and what engines use outlives them.
  */
+#include "../queue/srq.h"
 #include "qp_fixture.h"
 
 #define SEND_FIRST	(NHCA_SVC_RC | NHCA_OP_SEND_FIRST)
@@ -357,6 +358,87 @@ static void owed_answers_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, NULL), 3);
 }
 
+/* ---- asynchronous events of a kernel consumer ---- */
+
+struct seen_events {
+	struct nhca_qp *qp;
+	enum ib_event_type events[8];
+	unsigned int count;
+	bool locked;
+};
+
+static void on_qp_event(struct ib_event *event, void *context)
+{
+	struct seen_events *seen = context;
+
+	if (lockdep_is_held(&seen->qp->rq.lock) || lockdep_is_held(&seen->qp->sq.lock))
+		seen->locked = true;
+	if (seen->count < ARRAY_SIZE(seen->events))
+		seen->events[seen->count] = event->event;
+	seen->count++;
+}
+
+/*
+ * The handler is not called from where an event is raised, which may be the call chain of a verb
+ * and may hold locks of the QP; it is called soon, once for each event, in their order.
+ */
+static void event_call_chain_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_srq *srq = kunit_kzalloc(test, sizeof(*srq), GFP_KERNEL);
+	struct seen_events seen = {};
+	struct nhca_qp *qp;
+
+	KUNIT_ASSERT_NOT_NULL(test, srq);
+	srq->ibsrq.device = &f->dev->ibdev;
+	srq->ibsrq.pd = f->pd;
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&srq->wq, 8, 1, NULL), 0);
+	nhca_srq_init(srq);
+	qp = fix_qp(test, IB_QPT_RC, &srq->ibsrq);
+	seen.qp = qp;
+	qp->ibqp.event_handler = on_qp_event;
+	qp->ibqp.qp_context = &seen;
+	fix_connect(test, qp);
+
+	/* a flush ends with "last WQE reached", and holds the receive side's lock */
+	local_bh_disable();
+	nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+	nhca_qp_flush(qp);
+	KUNIT_EXPECT_EQ(test, seen.count, 0);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, seen.count, 2);
+	KUNIT_EXPECT_EQ(test, seen.events[0], IB_EVENT_QP_FATAL);
+	KUNIT_EXPECT_EQ(test, seen.events[1], IB_EVENT_QP_LAST_WQE_REACHED);
+
+	/* what was raised first is reported first, though its number is higher */
+	local_bh_disable();
+	nhca_qp_event(qp, IB_EVENT_COMM_EST);
+	nhca_qp_event(qp, IB_EVENT_COMM_EST);
+	nhca_qp_event(qp, IB_EVENT_QP_ACCESS_ERR);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, seen.count, 4);
+	KUNIT_EXPECT_EQ(test, seen.events[2], IB_EVENT_COMM_EST);
+	KUNIT_EXPECT_EQ(test, seen.events[3], IB_EVENT_QP_ACCESS_ERR);
+
+	/* that of uverbs only queues the event, which is not delayed then */
+	qp->user = true;
+	local_bh_disable();
+	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
+	KUNIT_EXPECT_EQ(test, seen.count, 5);
+	local_bh_enable();
+	qp->user = false;
+
+	/* a destroyed QP raises none */
+	local_bh_disable();
+	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
+	local_bh_enable();
+	fix_destroy(&qp);
+	KUNIT_EXPECT_EQ(test, seen.count, 6);
+	KUNIT_EXPECT_FALSE(test, seen.locked);
+	nhca_srq_stop(srq);
+	nhca_rwq_free(&srq->wq);
+}
+
 /* A rate limit holds for datagrams, too. */
 static void datagram_rate_test(struct kunit *test)
 {
@@ -397,6 +479,7 @@ static struct kunit_case nhca_qp_cases[] = {
 	KUNIT_CASE(closed_key_test),
 	KUNIT_CASE(closed_key_error_test),
 	KUNIT_CASE(owed_answers_test),
+	KUNIT_CASE(event_call_chain_test),
 	KUNIT_CASE(datagram_rate_test),
 	{}
 };

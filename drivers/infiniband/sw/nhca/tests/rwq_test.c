@@ -226,7 +226,18 @@ static void on_srq_event(struct ib_event *event, void *context)
 		f->err_events++;
 }
 
-static void srq_test(struct kunit *test)
+/* What bottom-half work does has been done when this returns. */
+static int srq_fetch(struct srq_fixture *f, struct nhca_rwr *rwr)
+{
+	int err;
+
+	local_bh_disable();
+	err = nhca_srq_fetch(&f->srq, rwr);
+	local_bh_enable();
+	return err;
+}
+
+static void srq_events(struct kunit *test, bool user)
 {
 	struct srq_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
 	struct rwr_room room = rwr_make(test, 1);
@@ -235,6 +246,8 @@ static void srq_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&f->srq.wq, 8, 1, NULL), 0);
+	f->srq.user = user;
+	nhca_srq_init(&f->srq);
 	f->srq.ibsrq.event_handler = on_srq_event;
 	f->srq.ibsrq.srq_context = f;
 
@@ -242,27 +255,67 @@ static void srq_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
 	f->srq.limit = 6;
 	/* 7 and 6 are left: not below the limit */
-	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
-	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
 	/* 5 are */
-	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	KUNIT_EXPECT_EQ(test, f->srq.limit, 0);
 	/* once for each arming */
-	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	f->srq.limit = 4;
-	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 
 	/* an index that cannot be: one error event, however often it is seen */
 	f->srq.wq.ring.hdr->prod += 100;
 	f->srq.limit = 4;
 	for (i = 0; i < 3; i++) {
-		KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), -EPROTO);
+		KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), -EPROTO);
 		KUNIT_EXPECT_EQ(test, f->err_events, 1);
 	}
+	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
+	nhca_srq_stop(&f->srq);
+	nhca_rwq_free(&f->srq.wq);
+}
+
+static void srq_test(struct kunit *test)
+{
+	srq_events(test, false);
+	srq_events(test, true);
+}
+
+/*
+ * A kernel consumer's handler is not called by whoever takes a receive, who holds locks of a QP and
+ * may be in the call chain of a verb; nor after the SRQ was stopped.
+ */
+static void srq_call_chain_test(struct kunit *test)
+{
+	struct srq_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct rwr_room room = rwr_make(test, 1);
+	struct ib_recv_wr wr = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&f->srq.wq, 8, 1, NULL), 0);
+	nhca_srq_init(&f->srq);
+	f->srq.ibsrq.event_handler = on_srq_event;
+	f->srq.ibsrq.srq_context = f;
+	KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
+	f->srq.limit = 1;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
+	f->srq.limit = 1;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, nhca_srq_fetch(&f->srq, room.rwr), 0);
+	local_bh_enable();
+	nhca_srq_stop(&f->srq);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 	nhca_rwq_free(&f->srq.wq);
 }
@@ -273,6 +326,7 @@ static struct kunit_case rwq_cases[] = {
 	KUNIT_CASE(rwq_hostile_index_test),
 	KUNIT_CASE(rwq_post_test),
 	KUNIT_CASE(srq_test),
+	KUNIT_CASE(srq_call_chain_test),
 	{}
 };
 

@@ -369,6 +369,7 @@ static void srq_domain_test(struct kunit *test)
 	srq->ibsrq.device = &f->dev->ibdev;
 	srq->ibsrq.pd = pd;
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&srq->wq, 8, 1, NULL), 0);
+	nhca_srq_init(srq);
 	mr = fix_mr(test, pd);
 	qp = fix_qp(test, IB_QPT_RC, &srq->ibsrq);
 	fix_connect(test, qp);

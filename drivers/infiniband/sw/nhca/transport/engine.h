@@ -192,10 +192,19 @@ void nhca_qp_grace(struct nhca_qp *qp);
 
 /**
  * nhca_qp_event - raise an asynchronous event of the QP
+ *
+ * Bottom-half work calls the handler of a kernel consumer, because a handler must not run in the
+ * call chain of a verb (Documentation/infiniband/core_locking.rst) and may use verbs of the QP,
+ * whose locks the caller may hold.  If an event is raised again before that work runs, the handler
+ * is called once for both.
+ * Context: any, with or without the locks of @qp.
+ */
+void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
+
+/**
  * nhca_qp_set_sqe - the send queue of a UC or UD QP failed: go to SQE (IBTA 10.3.1.6)
  * Context: any.
  */
-void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
 void nhca_qp_set_sqe(struct nhca_qp *qp);
 
 /**

@@ -7,7 +7,7 @@
 #include "../observe/stub.h"
 #include "engine.h"
 
-void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
+static void nhca_qp_raise(struct nhca_qp *qp, enum ib_event_type event)
 {
 	struct ib_event ev = {
 		.device = qp->ibqp.device,
@@ -15,8 +15,40 @@ void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
 		.event = event,
 	};
 
-	if (qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+	qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}
+
+/* Raise the events that nhca_qp_event() left to bottom-half work. */
+static void nhca_qp_raise_pending(struct nhca_qp *qp)
+{
+	unsigned long events;
+	unsigned int event;
+
+	if (likely(!atomic_read(&qp->events)))
+		return;
+	events = atomic_xchg(&qp->events, 0);
+	/* a connection is established before anything else happens to it */
+	if (__test_and_clear_bit(IB_EVENT_COMM_EST, &events))
+		nhca_qp_raise(qp, IB_EVENT_COMM_EST);
+	/* an error comes before "last WQE reached", which has a higher number */
+	for_each_set_bit(event, &events, 32)
+		nhca_qp_raise(qp, event);
+}
+
+void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
+{
+	BUILD_BUG_ON(IB_EVENT_QP_LAST_WQE_REACHED < IB_EVENT_QP_ACCESS_ERR ||
+		     IB_EVENT_QP_LAST_WQE_REACHED >= 32);
+
+	if (!qp->ibqp.event_handler)
+		return;
+	/* that of uverbs does nothing but queue the event for the program */
+	if (qp->user) {
+		nhca_qp_raise(qp, event);
+		return;
+	}
+	atomic_or(BIT(event), &qp->events);
+	nhca_bh_queue(&qp->kick);
 }
 
 void nhca_qp_set_error(struct nhca_qp *qp, int event)
@@ -85,7 +117,10 @@ static void nhca_qp_run(struct nhca_qp *qp)
 /* nhca_qp.kick: runs what could not run in the context in which it became due */
 static void nhca_qp_kicked(struct nhca_bh *bh)
 {
-	nhca_qp_run(container_of(bh, struct nhca_qp, kick));
+	struct nhca_qp *qp = container_of(bh, struct nhca_qp, kick);
+
+	nhca_qp_raise_pending(qp);
+	nhca_qp_run(qp);
 }
 
 /* nhca_piggyback.rest: process context, because softirqs without a pause would starve processes */

@@ -363,6 +363,8 @@ struct nhca_rss;
  * @sport:  UDP source port of its packets
  * @sig_all: all send requests are signaled
  * @user:   user space owns the rings
+ * @events: asynchronous events of a kernel consumer's QP that @kick has not raised yet, a bit
+ *           each
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @gen:    generation of the connection: counts resets, changes of the peer, and the destruction;
@@ -415,6 +417,7 @@ struct nhca_qp {
 	__le32 peer_mark;
 	u8 peer;
 	u32 heard;
+	atomic_t events;
 	unsigned long cnp_sent;
 	struct nhca_av *av;
 	struct nhca_flow *flow;

@@ -76,6 +76,7 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 	srq->dev = dev;
 	srq->user = !!udata;
+	nhca_srq_init(srq);
 	err = nhca_srq_setup(srq, &init->attr, udata);
 	if (err)
 		nhca_obj_put(&dev->srqs);
@@ -187,6 +188,7 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 
 	/* The core has checked that no QP uses it, but XRC targets look it up for each request. */
 	nhca_srq_unlist(srq);
+	nhca_srq_stop(srq);
 	nhca_rwq_free(&srq->wq);
 	nhca_obj_put(&srq->dev->srqs);
 	return 0;
