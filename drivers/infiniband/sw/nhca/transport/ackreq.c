@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Acknowledgments that no packet has asked for, or whose packet is lost: asking for them later.
- */
+/* Requests ACKs later, for packets that were sent without AckReq, or whose ACK was lost. */
 #include "engine.h"
 
-/* The last packet that was sent once more, and this time it asks to be acknowledged. */
+/* Retransmit the last packet that was sent, now with AckReq. */
 static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_hdr h __uninitialized;
 	u32 off;
 	int err;
 
-	/* as a duplicate: a consumer's bytes may have changed, and are copied this once */
+	/* a retransmission copies the payload, because a consumer may have changed it */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);
@@ -23,9 +21,9 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
- * Ask without the bytes that were sent, because their key is closed: a WRITE of no bytes with the
- * PSN before the oldest that is not acknowledged.  The peer has executed that PSN, or expects the
- * next one: to it this is a duplicate, which it acknowledges with all that it has (9.7.5.1.3).
+ * Request an ACK without the payload, because its key is closed: send a WRITE of 0 bytes with the
+ * PSN before the oldest unacknowledged one.  The peer expects a later PSN, so this is a duplicate,
+ * and the peer acknowledges all that it has executed (9.7.5.1.3).
  */
 static int nhca_send_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 {
@@ -57,7 +55,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 	int err = -ENOENT;
 
-	/* who has gone back asks with the first packet */
+	/* after a go-back the first packet sets AckReq */
 	if (!sq->since_ack || sq->gone_back || nhca_psn_diff(sq->nxt, sq->una) <= 0)
 		return false;
 	list_for_each_entry_reverse(swr, &sq->inflight, list) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Completions of both queues, and what an error does to them (IBTA 10.8.3.4,
- * 11.6.2).
- */
+/* Completions of send and receive requests, and flush (IBTA 10.8.3.4, 11.6.2). */
 #include <linux/slab.h>
 
 #include "../observe/trace.h"
@@ -51,7 +48,7 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	}
 }
 
-/* Give the slot and the buffer of @swr, which is in no list, back to the consumer. */
+/* Free the ring entry of @swr, which is in no list, and post its completion. */
 static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -74,13 +71,13 @@ static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	nhca_swr_free(sq, swr);
 
-	/* the slot is free before the consumer can see the completion */
+	/* free the entry before the consumer can see the completion */
 	nhca_ring_release(&sq->ring, ++sq->cons);
 	if (tell)
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
 }
 
-/* Return: true if the stack reads none of its buffers; else the QP is kicked when it may be so. */
+/* Return: true if the stack reads none of its buffers; else their release kicks the QP. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);
@@ -124,7 +121,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
-	/* a ring may be long, and user space post as fast as this flushes */
+	/* a ring may be long, and user space may post as fast as this loop flushes */
 	for (;; budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);
@@ -137,7 +134,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 			mod_timer(&sq->timer, jiffies + 1);
 			return;
 		}
-		/* a broken ring has nothing that could be flushed */
+		/* a broken ring has no requests that could be flushed */
 		if (IS_ERR_OR_NULL(swr))
 			return;
 		nhca_swr_complete(qp, swr, IB_WC_WR_FLUSH_ERR);
@@ -205,7 +202,9 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 	nhca_post_cqe(qp, rq->xsrq ? rq->xsrq->ibsrq.ext.cq : qp->ibqp.recv_cq, cqe, solicited);
 }
 
-/* What an XRC target has taken goes back to where it is of, if that is still there. */
+/*
+ * Find the SRQ from which an XRC target took its receive request; drop the request if it is gone.
+ */
 static void nhca_rq_find_xsrq(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -229,7 +228,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 		rcu_read_lock();
 		if (qp->ibqp.qp_type == IB_QPT_XRC_TGT)
 			nhca_rq_find_xsrq(qp);
-		/* 10.2.9.4.2: what is in the SRQ stays there for others */
+		/* 10.2.9.4.2: the requests in the SRQ stay there for other QPs */
 		if (rq->have_rwr) {
 			struct nhca_cqe cqe = {
 				.status = IB_WC_WR_FLUSH_ERR,
@@ -246,11 +245,11 @@ void nhca_rq_flush(struct nhca_qp *qp)
 		return;
 	}
 
-	/* from now on user space rings for what it posts; see NHCA_RING_F_NEED_DOORBELL */
+	/* from now on user space rings a doorbell for receives (NHCA_RING_F_NEED_DOORBELL) */
 	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_NEED_DOORBELL);
-	/* pairs with the producer's full barrier between its index and this flag */
+	/* pairs with the fence in wants_doorbell() of libnhca, between its index and this flag */
 	smp_mb();
-	/* as in nhca_sq_flush() */
+	/* budget: as in nhca_sq_flush() */
 	for (budget = NHCA_BUDGET; budget; budget--) {
 		struct nhca_cqe cqe = {
 			.status = IB_WC_WR_FLUSH_ERR,

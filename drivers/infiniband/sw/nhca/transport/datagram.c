@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UD and GSI: one packet a message, addressed by an address handle
- * (IBTA 9.8.3).  Frames to raw packet QPs are taken in the same way.
+ * UD and GSI: each message is one packet, addressed by an address handle (IBTA 9.8.3).  Frames for
+ * raw packet QPs are received in the same way.
  */
 #include "../wire/grh.h"
 #include "engine.h"
 
-/* with the top bit a consumer says "the QP's own", as the MAD layer does (10.2.5) */
+/* a Q_Key with the top bit set stands for the QP's Q_Key, as the MAD layer uses it (10.2.5) */
 #define NHCA_QKEY_OWN	0x80000000
 
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
@@ -59,7 +59,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-/* @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH */
+/* Write GRH and payload to rq.rwr.  @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH. */
 static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_len)
 {
 	struct nhca_rwr *rwr = qp->rq.rwr;
@@ -119,8 +119,8 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 
 	/*
-	 * A stranger's datagram that does not fit is dropped and its buffer serves the
-	 * next one: an error would let anybody who knows the Q_Key stop the QP.
+	 * Drop a datagram that does not fit; its receive serves the next one.  An error would let
+	 * any host that knows the Q_Key stop the QP.
 	 */
 	if (cqe.byte_len > qp->rq.rwr->length) {
 		nhca_count(&qp->who, NHCA_CNT_RX_BAD_LENGTH);
@@ -134,7 +134,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 			nhca_defer(qp, rx);
 		return false;
 	default:
-		/* the sender's own fault, which it finds when it makes a packet */
+		/* the sender's payload cannot be read; it finds that out when it builds a packet */
 		if (rx->src_err)
 			return false;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);

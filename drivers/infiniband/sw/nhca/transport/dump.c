@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What there is to be seen of a queue pair.
- */
+/* The state of a queue pair, for `rdma resource`. */
 #include "engine.h"
 
 static void nhca_rq_dump(struct nhca_rq *rq, struct nhca_res_qp *res)
@@ -21,7 +19,7 @@ static void nhca_sq_dump(struct nhca_sq *sq, struct nhca_res_qp *res)
 
 	res->sq_size = sq->max_wr;
 	res->sq_outstanding = sq->fetched - sq->cons;
-	/* a hostile ring counts as empty */
+	/* a broken ring counts as empty */
 	res->sq_posted = max(n - (int)res->sq_outstanding, 0);
 	res->sq_psn = sq->psn;
 	res->sq_una = sq->una;
@@ -67,7 +65,7 @@ void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res)
 	local_bh_disable();
 	spin_lock(&qp->sq.lock);
 	nhca_sq_dump(&qp->sq, res);
-	/* does what others have left meanwhile */
+	/* runs the requester for notes that were left meanwhile */
 	nhca_sq_unlock(qp);
 	local_bh_enable();
 }

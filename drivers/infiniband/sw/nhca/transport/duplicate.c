@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Requests that have been executed and come again (IBTA 9.7.4.5).
- */
+/* Duplicate requests, which the responder has executed before (IBTA 9.7.4.5). */
 #include "engine.h"
 
-/* 9.7.4.5.3: answer a READ again, from where the peer asks */
+/*
+ * 9.7.4.5.3: prepare to send a READ response again, from the PSN that the peer asks for.
+ * Return: false if the duplicate does not match the READ that was executed.
+ */
 static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 			     const struct nhca_hdr *h)
 {
@@ -22,8 +23,8 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 }
 
 /*
- * A duplicate READ or atomic.  A requester that asks again for one will ask
- * again for all behind it, too: answers to those are no longer owed.
+ * Send the response of a duplicate READ or atomic again.  A requester that repeats this request
+ * will repeat all later ones as well, so the responses to those are no longer owed.
  */
 static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -50,7 +51,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 	}
 }
 
-/* 9.7.4.5: what has been done is not done again */
+/* 9.7.4.5: never execute a request twice */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);

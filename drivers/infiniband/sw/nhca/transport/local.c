@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work requests that the send engine does by itself: binding windows, opening and
- * closing keys (IBTA 10.6.7.2, 10.8.4).  Each is whole when it returns; who closes a key
- * waits here for the live sections of other CPUs.
+ * Local operations, which the requester executes without packets: binding windows, opening and
+ * closing keys (IBTA 10.6.7.2, 10.8.4).  Each is complete when nhca_local_run() returns; an
+ * operation that closes a key waits for the live sections of other CPUs.
  */
 #include "engine.h"
 
@@ -25,7 +25,7 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 	default:
 		err = -EINVAL;
 	}
-	/* the specification's Memory Management Operation Error has this name in verbs */
+	/* verbs has this name for the specification's Memory Management Operation Error */
 	if (err)
 		swr->status = IB_WC_MW_BIND_ERR;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The same-host path: when both queue pairs live in this kernel, bytes go from region to region,
- * and no packet exists.
+ * The same-host path: if both queue pairs are in this kernel, bytes are copied from region to
+ * region, without packets.
  *
- * Of a connection, a step takes the place of as many packets of the message as the peer would take
- * next, and leaves both sides as if those had come and been acknowledged: PSNs, the opcode
- * sequence, what is open.  So any step may be done by packets instead, and is, whenever something
- * is not as plain as it mostly is: packets on their way, a lock that is not free, memory that is
- * not there, an answer other than yes.
+ * On a connection, a step replaces the next packets of a message.  It leaves both ends in the state
+ * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So
+ * packets can do any step instead.  They do it if packets are in flight, if the peer's lock is
+ * taken, if memory is not present, and if the peer would not execute the request.
  *
- * Packets come first, too: the path opens when some have gone both ways, through all that routes
- * and filters them, and one has come with the mark of a QP of this host (wire.rst).  A UD QP hears
- * the like from the interface: what came through lo is of this network namespace.
+ * The first packets of a connection are real ones.  The path opens after packets have passed in
+ * both directions, through routing and filters, and one of them had the mark of a QP of this kernel
+ * (wire.rst).  For a UD QP the interface is enough: a datagram that came through lo is from this
+ * network namespace.
  */
 #include <linux/moduleparam.h>
 
@@ -20,11 +20,11 @@
 #include "engine.h"
 
 /*
- * Bytes of a step, which is one live section: who closes a key waits no longer than for these.
- * A page at a time would have them cost twice as much in looking keys up.
+ * Bytes of a step, which is one live section: code that closes a key waits for these at most.  In
+ * steps of one page, looking up keys would double the cost.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
-/* after so many PSNs whoever else wants the peer's lock gets it */
+/* PSNs after which the peer's lock is released, so that others get it */
 #define NHCA_LOOP_HELD	32
 
 static bool nhca_same_host = true;
@@ -52,8 +52,8 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * Are these two connected to each other, and is the peer the one whose packets were found to be
- * from here?  The locks of the halves that say so are held.
+ * Return: true if the two QPs are connected to each other, and @peer has the mark that
+ * nhca_loop_found() saw.  sq.lock of @qp and rq.lock of @peer are held.
  */
 static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
@@ -64,13 +64,13 @@ static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *pe
 	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
 }
 
-/* Would what comes now wait for something that came before it? */
+/* Return: true if a request that comes now would wait for an earlier one. */
 static bool nhca_loop_waits(const struct nhca_rq *rq)
 {
 	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
 }
 
-/* Would the peer take the packet with @psn as the next one, and at once? */
+/* Return: true if the peer would execute the packet with @psn next, and without a wait. */
 static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 {
 	const struct nhca_rq *rq = &peer->rq;
@@ -82,8 +82,9 @@ static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 }
 
 /*
- * Return: the peer, its rq.lock held; NULL if this is not for us.  Never waits for the lock: who
- * has it may be waiting for ours.  It stays held, for the next step, until the pass ends.
+ * Return: the peer with its rq.lock held; NULL if packets have to be used.  Only tries to take the
+ * lock, because its holder may wait for a lock of this QP.  The lock stays held for the next step,
+ * until the pass ends.
  */
 static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 {
@@ -96,11 +97,11 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 		return NULL;
 	if (!nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
-		/* until a packet shows it again */
+		/* until a packet shows again that the peer is here */
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
 		return NULL;
 	}
-	/* for sparse: released in nhca_loop_end() */
+	/* for sparse: nhca_loop_end() releases it */
 	__release(&peer->rq.lock);
 	qp->sq.loop = peer;
 	return peer;
@@ -123,7 +124,7 @@ static u32 nhca_loop_bytes(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	return min(swr->length - swr->sent * qp->mtu, npsn * qp->mtu);
 }
 
-/* The step's packets have been taken: as their acknowledgment would. */
+/* The peer has executed the step: advance as for its ACK. */
 static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -139,8 +140,8 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 }
 
 /*
- * The peer has said no, or not yet, and owes an answer: it says so in a packet, to a request whose
- * packets have been sent.
+ * The peer owes a NAK and sends it as a packet.  Count the request as sent, so that the NAK is
+ * accepted.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
@@ -163,7 +164,7 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 	struct nhca_rx rx __uninitialized;
 	enum nhca_verdict verdict;
 
-	/* of other fields, and other headers, nobody asks who has no skb */
+	/* no code reads other members or headers of an @rx without an skb */
 	rx.dev = peer->dev;
 	rx.src = &it;
 	rx.src_err = 0;
@@ -179,13 +180,13 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 		return npsn;
 	}
 	if (verdict == NHCA_HELD && !peer->rq.nak_due)
-		/* a source that is not there, or not ours, fails in the same way as a packet's */
+		/* memory is not present, or the payload's key is wrong: packets handle both */
 		return 0;
 	nhca_loop_refused(qp, swr, peer);
 	return npsn;
 }
 
-/* READ.  What is not open, or not there, is for packets to find out. */
+/* READ.  If the key is closed, or memory is not present, packets handle it. */
 static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
 {
 	u32 off = swr->sent * qp->mtu;
@@ -221,15 +222,15 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
-	/* it may be done, and gone, behind the step */
+	/* the step may complete and free @swr */
 	u8 wr = swr->wqe.opcode;
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
-	/* two halves of two QPs are not each other's mirror; a rate is one of packets */
+	/* XRC uses one QP for each direction; a rate limit counts packets */
 	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
 		return 0;
-	/* nothing is under way, in whatever direction, that could be overtaken */
+	/* a step must not overtake packets in flight, of either direction */
 	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
 	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rate limits of queue pairs: what a QP sends as a requester leaves no faster than its consumer
- * wants.  Each packet takes its time at that rate; a packet that comes too early for those before
- * it waits, and a timer kicks the QP.
+ * Rate limits: a QP sends requests no faster than its consumer wants.  Each packet takes time at
+ * this rate.  If a packet would leave too early after those before it, it waits, and a timer kicks
+ * the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -10,15 +10,15 @@
 
 #include "engine.h"
 
-/* how far ahead of its rate a QP may be: a timer is not worth less */
+/* ns by which a QP may be ahead of its rate, because a shorter wait is not worth a timer */
 #define NHCA_PACE_AHEAD		(2 * NSEC_PER_MSEC)
 
 /**
- * struct nhca_pace - the rate of a QP
- * @timer: running while a packet waits
- * @qp:    whose
+ * struct nhca_pace - rate limit of a QP
+ * @timer: runs while a packet waits
+ * @qp:    the queue pair
  * @kbps:  thousands of bits a second; 0: no limit
- * @busy:  until when, in ns, what was sent takes at that rate
+ * @busy:  ktime in ns at which all payload sent so far has taken its time
  */
 struct nhca_pace {
 	struct hrtimer timer;
@@ -90,7 +90,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes)
 
 	if (likely(!pace || !pace->kbps))
 		return;
-	/* 8 bits of a byte, 10^6 ns for a thousandth of a second */
+	/* 8 bits a byte; kbps is the number of bits in a millisecond */
 	pace->busy = max(pace->busy, ktime_get_ns()) +
 		     div_u64((u64)bytes * 8 * NSEC_PER_MSEC, pace->kbps);
 }

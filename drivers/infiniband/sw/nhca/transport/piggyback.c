@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Acknowledgments that ride on requests.
+ * Piggybacked ACKs: a request carries an acknowledgment, if both ends are nhca.
  *
- * A program that answers a SEND with a request of its own makes the acknowledgment of the SEND
- * a packet that nobody needs: between nhca ends the answer can carry it, and its way through two
- * stacks is saved.  For that it has to wait, and whoever waits for the completion of the SEND with
- * it.  So it does only while replies have come at once, many times in a row, as with TCP's
- * delayed acknowledgments: the first that does not come, or comes late, has all leave at once
- * again, and twice as many replies have to come at once before another one waits, until many have.
+ * If a program replies to each SEND with a request, this request can carry the ACK of the SEND,
+ * which saves a packet and its way through two network stacks.  But the ACK has to wait for the
+ * request, and so does the completion of the SEND at the peer.  So an ACK waits only after many
+ * consecutive quick replies, as with TCP's delayed ACKs.  After a reply that is late or missing,
+ * ACKs leave immediately again.  If an ACK has waited in vain, the next one waits only after twice
+ * as many consecutive quick replies; after many quick replies this number is halved.
  */
 #include <linux/sched/clock.h>
 
@@ -17,39 +17,40 @@
 /* units of the clock: 1,024 ns */
 #define NHCA_PIGGYBACK_SHIFT		10
 /*
- * A reply comes at once within a quarter of a millisecond, and where the way is slower within the
- * time of a round trip, but never later than this.
+ * A reply is quick within 250 units of the clock, or, on a slower path, within a round trip, but
+ * never after 2,000 units.
  */
 #define NHCA_PIGGYBACK_SOON		250U
 #define NHCA_PIGGYBACK_LATE		2000U
-/* replies at once before acknowledgments wait for them: at first, and at most */
+/* consecutive quick replies before an ACK waits for one: initially, and at most */
 #define NHCA_PIGGYBACK_FIRST		8U
 #define NHCA_PIGGYBACK_MAX		0x8000U
-/* replies at once after which an acknowledgment that has waited in vain is forgiven */
+/* quick replies after which this number is halved */
 #define NHCA_PIGGYBACK_FORGIVEN	256
-/* a peer that has sent more PSNs wants to hear of them: its first window has no more */
+/* PSNs that a waiting ACK may cover: the peer's first window (NHCA_CWND_FIRST) has no more */
 #define NHCA_PIGGYBACK_PSNS		16
-/* nhca_piggyback.pending, beside the PSN */
+/* flag in nhca_piggyback.pending, beside the PSN */
 #define NHCA_PIGGYBACK_PENDING		BIT(31)
 
-/* never 0 */
+/* Return: time in units of the clock, never 0. */
 static u32 nhca_piggyback_clock(void)
 {
 	return (u32)(local_clock() >> NHCA_PIGGYBACK_SHIFT) | 1;
 }
 
-/* Return: how long a reply may take that comes at once, by the clock. */
+/* Return: the longest time of a quick reply, in units of the clock. */
 static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
 {
-	/* acknowledgments of ours may be waiting for replies, too */
+	/* in microseconds; may include the time that ACKs of the peer wait for replies */
 	u32 us = READ_ONCE(qp->sq.times->rtt) >> 3;
 
 	return clamp(us, NHCA_PIGGYBACK_SOON, NHCA_PIGGYBACK_LATE);
 }
 
 /*
- * What is counted is written by both engines, each under its own lock: a count that is lost then
- * has an acknowledgment wait a reply later, or leave one sooner.
+ * A reply is late or missing.  @waited: an ACK waited for it.  Requester and responder write the
+ * counts under different locks.  If an update is lost, an ACK begins to wait one reply later, or
+ * stops one sooner.
  */
 static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 {
@@ -60,7 +61,7 @@ static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 	WRITE_ONCE(piggyback->good, 0);
 }
 
-/* A reply came at once. */
+/* Count a quick reply. */
 static void nhca_piggyback_quick(struct nhca_piggyback *piggyback)
 {
 	if (READ_ONCE(piggyback->quick) < NHCA_PIGGYBACK_MAX)
@@ -81,12 +82,12 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback)
 	WRITE_ONCE(piggyback->good, 0);
 }
 
-/* ---- the receive engine ---- */
+/* ---- the responder ---- */
 
-/* Requests up to the expected PSN are to be acknowledged.  Return: how many PSNs that is. */
+/* Return: number of PSNs before @psn, the expected one, that no ACK has covered. */
 static u32 nhca_piggyback_count(struct nhca_piggyback *piggyback, u32 psn)
 {
-	/* what was owed has left with a request */
+	/* the owed ACK has left with a request */
 	if (!atomic_read(&piggyback->pending))
 		piggyback->base = piggyback->last;
 	piggyback->last = psn;
@@ -101,13 +102,15 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 	u32 psns = nhca_piggyback_count(piggyback, qp->rq.psn);
 
 	/*
-	 * Who sends the next request before the last one is acknowledged does not wait for that: a
-	 * reply is looked for after the last one.
+	 * A peer that sends its next request before the last one is acknowledged does not wait for
+	 * that ACK, so the time of a reply counts from the last request.
 	 */
 	if (asked && now - asked > nhca_piggyback_soon(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
 	WRITE_ONCE(piggyback->asked, now);
-	/* what fault injection does to packets shall not depend on how fast a consumer is */
+	/*
+	 * with rules for packets nothing waits: their effect must not depend on a consumer's speed
+	 */
 	if (!hopes || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
@@ -159,7 +162,7 @@ void nhca_piggyback_timer(struct timer_list *t)
 	spin_unlock(&qp->rq.lock);
 }
 
-/* ---- the send engine ---- */
+/* ---- the requester ---- */
 
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h)
 {
@@ -182,7 +185,10 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	u32 asked = READ_ONCE(piggyback->asked);
 
 	if (err) {
-		/* to the next one, if nothing newer is owed; the timer may have found nothing */
+		/*
+		 * the next request carries it, unless a newer ACK is owed; the timer may have
+		 * expired
+		 */
 		if (rode &&
 		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&
 		    !timer_pending(&piggyback->timer))

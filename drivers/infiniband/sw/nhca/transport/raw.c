@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Raw packet QPs: a message is an Ethernet frame, out as it is; in by rules (net/steer.c), to
- * the QP or to one of the work queues of its indirection table.
+ * Raw packet QPs: a message is an Ethernet frame.  The requester sends it as it is.  Rules
+ * (net/steer.c) direct received frames to the QP, or to one of the work queues of its indirection
+ * table.
  */
 #include "../net/rss.h"
 #include "../net/steer.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The receive engine for connected QPs: requests in, data to its place, answers
- * owed (IBTA 9.7.4 for RC, 9.8.2 for UC).
+ * The responder of connected QPs: executes requests, places their data, and notes what it owes
+ * (IBTA 9.7.4 for RC, 9.8.2 for UC).
  */
 #include "../memory/memcg.h"
 #include "../observe/inject.h"
@@ -18,7 +18,7 @@ static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int
 	if (nhca_is_reliable(qp))
 		nhca_count(&qp->who, count[code]);
 	else if (code != NHCA_NAK_REM_OP)
-		/* UC tells nobody and lives on: the message is dropped (9.8.2.2.6) */
+		/* UC sends no NAK and stays in its state: drop the message (9.8.2.2.6) */
 		return NHCA_HELD;
 	nhca_resp_nak(qp, NHCA_AETH_NAK | code, true, event);
 	return NHCA_FATAL;
@@ -34,7 +34,10 @@ static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
 	return nhca_refuse(qp, NHCA_NAK_REM_ACCESS, IB_EVENT_QP_ACCESS_ERR);
 }
 
-/* The receive request in hand fails with @status, and the QP with it. */
+/*
+ * Complete the receive request with @status, and refuse the packet.  On UC a message that is too
+ * long is dropped instead, and its receive request serves the next one.
+ */
 static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
 					enum nhca_nak code)
 {
@@ -46,8 +49,8 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 }
 
 /*
- * The memory of a request is being faulted in: the packet waits for it.  What is no packet comes
- * again as one.
+ * The memory of a request is being faulted in: defer the packet.  A same-host step (rx->src) cannot
+ * be deferred: the requester sends packets instead.
  */
 static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -57,7 +60,7 @@ static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_PARKED;
 }
 
-/* Make sure that there is a receive request for the message that begins or ends. */
+/* Fetch a receive request for a SEND that begins, or a WRITE with immediate that ends. */
 static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -128,7 +131,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 		       rx->payload, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	err = nhca_rx_copy(rx, &it);
-	/* how long the message is nobody knows: not longer than the receive */
+	/* the length of the message is not known yet: fault in the rest of the receive */
 	if (err == -EAGAIN)
 		err = nhca_iter_fault(&it, rq->rwr->length - rq->recv_off - rx->payload,
 				      rq->fault);
@@ -143,7 +146,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	rq->recv_off += rx->payload;
 
-	/* 10.6.5.2: closed before the completion says so; one packet only carries the key */
+	/* 10.6.5.2: close the key before posting the completion; only the last packet carries it */
 	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->key_user, h->inv_rkey))
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_ACCESS);
 	if (h->info->flags & NHCA_OPF_LAST)
@@ -151,7 +154,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_TAKEN;
 }
 
-/* Does the key of a request open what it asks for, now? */
+/* Return: true if the key of a request allows @access to the request's whole range now. */
 static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access)
 {
 	struct nhca_iter it __uninitialized;
@@ -164,8 +167,8 @@ static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int acc
 }
 
 /*
- * Is the write's whole target open?  Checked before its first byte.  What comes in
- * several packets goes by a hold, as only the first one has the key.
+ * Check the whole range of a WRITE before its first byte moves.  A WRITE of several packets takes
+ * an R_Key reference, because only its first packet carries the key.
  */
 static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -174,14 +177,14 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* of a UC message that was never finished */
+	/* left over from a UC message that did not end */
 	nhca_rkey_put(&rq->wr_ref);
 	if (!(h->info->flags & NHCA_OPF_LAST)) {
 		if (nhca_rkey_get(&rq->wr_ref, &qp->key_user, h->rkey, h->va, h->dmalen,
 				  IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* a wrong key is a worse error than a missing receive */
+		/* a wrong key is reported rather than a missing receive */
 		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	}
@@ -210,16 +213,16 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
-	/* the packets of a write add up to what its first one said (9.7.4.1.6) */
+	/* the packets of a WRITE must add up to the length in the first one (9.7.4.1.6) */
 	if (last ? rx->payload != rq->wr_left : rx->payload >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* before the data: an RNR NAK promises that nothing was done */
+		/* before the data: after an RNR NAK the request must not have had an effect */
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
-	/* key or hold are asked in the section in which the bytes move */
+	/* key or reference is checked in the live section in which the bytes move */
 	if (alone)
 		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, rx->payload, IB_ACCESS_REMOTE_WRITE);
 	else
@@ -245,8 +248,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
- * Bytes that at most @max packets behind @rx can bring: no more than the batch has.  Only those are
- * asked of a receive's keys.
+ * Return: payload bytes of at most @max packets after @rx, but no more than the batch has.  The
+ * keys of a receive are checked only for these bytes.
  */
 static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 {
@@ -256,9 +259,9 @@ static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 }
 
 /*
- * Packets from the middle of a message, which continue the one that @rx is: their bytes to their
- * place.  Return: how many that was; the next one is not like them, or what is wrong with it is
- * found when it comes alone.
+ * Place the packets of the batch that continue @rx in the middle of a message.
+ * Return: number of packets placed.  The next packet differs, or has an error that is found when it
+ * is handled alone.
  */
 static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -269,7 +272,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (rx->payload != qp->mtu || !nhca_opseq_ok(rq->seq, rx->hdr.info))
 		return 0;
-	/* at least a byte is left for the last packet */
+	/* at least one byte remains for the last packet */
 	if (write) {
 		n = (rq->wr_left - 1) / qp->mtu;
 		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, n * qp->mtu, true);
@@ -288,7 +291,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	return n;
 }
 
-/* Return: false without memory. */
+/* Allocate the responder resources, unless they exist.  Return: false if there is no memory. */
 static bool nhca_res_there(struct nhca_rq *rq)
 {
 	struct nhca_qp *qp = container_of(rq, struct nhca_qp, rq);
@@ -300,9 +303,9 @@ static bool nhca_res_there(struct nhca_rq *rq)
 }
 
 /*
- * Return: a fresh responder resource, or NULL if the peer has too many outstanding.  What is only
- * answered again is not: who asks for more than it may have under way has had that answer, and its
- * own repetition has crossed it.
+ * Return: a new responder resource, or NULL if the peer has too many requests outstanding.  A
+ * response that is only repeated for a duplicate does not count: a peer that sends a new request in
+ * its place has received the first response, which crossed the duplicate.
  */
 static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
@@ -311,7 +314,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 
 	if (!rq->nres)
 		return NULL;
-	/* idle: step back a whole number of rounds, so that the count never wraps */
+	/* nothing is owed: go back by whole rounds, so that the count never wraps */
 	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
 		rq->res_head = rq->nres + rq->res_head % rq->nres;
 		rq->res_tail = rq->res_head;
@@ -322,10 +325,10 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 			return NULL;
 		nhca_res_done(res);
 	}
-	/* the oldest one makes room */
+	/* the oldest entry is reused */
 	if (rq->res_head - rq->res_tail == rq->nres)
 		rq->res_tail++;
-	/* who is not busy holds nothing */
+	/* an entry that is not busy has no R_Key reference */
 	memset(res, 0, sizeof(*res));
 	res->psn = h->psn;
 	res->npsn = npsn;
@@ -342,7 +345,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	return res;
 }
 
-/* the newest request was not executed: nothing that a duplicate could find */
+/* the newest request was not executed: no duplicate may find its resource */
 static void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
 {
 	nhca_res_done(res);
@@ -372,7 +375,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* as if it had been lost */
+	/* treat the request as lost */
 	if (!nhca_res_there(rq))
 		return NHCA_HELD;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
@@ -453,7 +456,7 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx
 	return NHCA_TAKEN;
 }
 
-/* What came before it is in its place: requests are executed in their order. */
+/* All earlier requests have been placed in memory, because requests are executed in order. */
 static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -490,7 +493,7 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 	const struct nhca_opinfo *info = rx->hdr.info;
 	struct nhca_rq *rq = &qp->rq;
 
-	/* what is no packet may stand for several */
+	/* a same-host step may stand for several packets */
 	if (!nhca_opseq_ok(rq->seq, info) ||
 	    (!rx->src && !nhca_opseq_len_ok(info, rx->payload, qp->mtu)))
 		return nhca_refuse_invalid(qp);
@@ -526,7 +529,7 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	rq->psn = nhca_psn_add(rq->psn, npsn);
 	rq->seq = nhca_opseq_next(rq->seq, h->info);
 	rq->nak_sent = false;
-	/* what was missing came in the same batch: the peer need not go back for it */
+	/* the missing packet came in the same batch, so the peer need not go back for it */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
 		nhca_resp_at_once(rq);
@@ -550,7 +553,7 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 }
 
-/* Return: NHCA_TAKEN: fault injection has nothing against the request. */
+/* Return: NHCA_TAKEN if fault injection does not refuse the request. */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_fault_hit s __uninitialized;
@@ -571,9 +574,9 @@ static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct n
 }
 
 /*
- * How many PSNs ahead of the expected one a request may be that the peer has sent: packets that a
- * requester may have under way.  A NAK has the peer go back and halve what it sends, so that
- * somebody who only guesses PSNs must not be able to cause one.
+ * Return: how many PSNs after the expected one a request of the peer may be: the number of packets
+ * that a requester may have in flight.  A NAK makes the peer go back and shrink its window, so a
+ * host that only guesses PSNs must not be able to cause one.
  */
 static s32 nhca_rq_reach(const struct nhca_qp *qp)
 {
@@ -607,8 +610,8 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
- * UC has no answers: a message of which something is missing or wrong is dropped
- * whole, and its receive request serves the next one (9.8.2.2.3, 9.8.2.2.5).
+ * UC has no responses: if a packet of a message is missing or wrong, the whole message is dropped,
+ * and its receive request serves the next one (9.8.2.2.3, 9.8.2.2.5).
  */
 static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -651,7 +654,7 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_rq *rq = &qp->rq;
 	u32 n;
 
-	/* things may have changed with the one before */
+	/* the packet before may have changed any of these */
 	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->deferred) ||
 	    nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
 		return 0;

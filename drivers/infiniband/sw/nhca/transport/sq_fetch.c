@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From the send ring to a checked copy, and from ib_send_wr to the ring.  Past
- * this file nothing that user space can still change is read.
+ * Copies work requests out of the send ring and checks them, and writes those of kernel consumers
+ * into the ring.  Code of other files reads only the copies, which user space cannot change.
  */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
@@ -51,7 +51,10 @@ static bool nhca_flush_ok(const struct nhca_send_wqe *wqe)
 	       !wqe->num_sge;
 }
 
-/* Is the header sound?  Decides how much of the slot may be read. */
+/*
+ * Check the header of a WQE, which says how much of the slot may be read.  Return: true if it is
+ * valid.
+ */
 static bool nhca_wqe_ok(const struct nhca_qp *qp, const struct nhca_send_wqe *wqe)
 {
 	if (!nhca_op_allowed(qp, wqe->opcode))
@@ -66,7 +69,7 @@ static bool nhca_wqe_ok(const struct nhca_qp *qp, const struct nhca_send_wqe *wq
 	return !wqe->inline_len && wqe->num_sge <= qp->sq.max_sge;
 }
 
-/* Return: false if no message may be so long. */
+/* Set the length of the message.  Return: false if it exceeds NHCA_MAX_MSG_SIZE. */
 static bool nhca_swr_length(struct nhca_swr *swr)
 {
 	u64 sum = 0;
@@ -82,7 +85,7 @@ static bool nhca_swr_length(struct nhca_swr *swr)
 	return sum <= NHCA_MAX_MSG_SIZE;
 }
 
-/* Is the length one that operation and service allow (11.6.2)? */
+/* Return: true if operation and service allow the length (11.6.2). */
 static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	if (nhca_is_raw(qp))
@@ -102,13 +105,15 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 }
 
 /*
- * Requests that a queue keeps for those to come.  Memory of a process is charged to its memory
- * cgroup, which costs more than the rest of an allocation; an acknowledgment retires several
- * requests at a time, and a consumer posts as many then.
+ * Requests that a queue keeps for reuse.  An allocation for a process is charged to its memory
+ * cgroup, which costs more than the rest of the allocation.  One ACK retires several requests, and
+ * the consumer then posts as many.
  */
 #define NHCA_SQ_SPARES	8
 
-/* Return: a request with room for any SGEs and inline bytes, zeroed but for its WQE; or NULL. */
+/*
+ * Return: a request with room for any WQE, zeroed except for the WQE; NULL if there is no memory.
+ */
 static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 {
 	struct nhca_qp *qp = container_of(sq, struct nhca_qp, sq);
@@ -120,7 +125,7 @@ static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 		list_del(&swr->list);
 		sq->nspares--;
 	} else {
-		/* as large as any, because it may serve another */
+		/* room for the largest WQE, because the request is reused */
 		extra = max_t(size_t, sq->max_sge * sizeof(struct nhca_sge), sq->max_inline);
 		swr = nhca_memcg_kmalloc(qp->memcg, sizeof(*swr) + extra,
 					 GFP_ATOMIC | __GFP_NOWARN);
@@ -155,7 +160,7 @@ struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 	int n;
 
-	/* slots that are taken and not retired are still in use, too */
+	/* fetched entries are in use until they are retired */
 	n = nhca_ring_produced(&sq->ring, sq->cons);
 	if (n < 0 || n < (int)(sq->fetched - sq->cons))
 		return ERR_PTR(-EPROTO);
@@ -167,7 +172,7 @@ struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp)
 		return ERR_PTR(-ENOMEM);
 	slot = nhca_ring_slot(&sq->ring, sq->fetched);
 	memcpy(&swr->wqe, slot, sizeof(swr->wqe));
-	/* user space may write on: from here on the copy is all there is */
+	/* user space may change the slot at any time: use only the copy of the header */
 	barrier();
 
 	if (nhca_wqe_ok(qp, &swr->wqe)) {
@@ -265,7 +270,7 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rdma.rkey = rdma_wr(wr)->rkey;
 	} else if (wr->opcode == IB_WR_REG_MR) {
-		/* the index in the key names the region, whatever its variant is by now */
+		/* the upper 24 bits of the key name the region; its variant may differ by now */
 		wqe->mw.mr_lkey = reg_wr(wr)->mr->lkey;
 		wqe->mw.new_rkey = reg_wr(wr)->key;
 		wqe->mw.access = reg_wr(wr)->access;
@@ -281,7 +286,7 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		return 0;
 	}
 
-	/* a kernel consumer's inline data lies at kernel addresses */
+	/* inline data of a kernel consumer is at kernel addresses */
 	for (i = 0; i < wr->num_sge; i++) {
 		if (wr->sg_list[i].length > qp->sq.max_inline - len)
 			return -EINVAL;
@@ -306,7 +311,7 @@ int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr)
 	} else {
 		err = nhca_wqe_from_wr(qp, nhca_ring_slot(&sq->ring, sq->prod), wr);
 		if (!err)
-			/* the engine's view of the entry follows its view of the index */
+			/* publishes the entry; pairs with the acquire in nhca_ring_produced() */
 			smp_store_release(&sq->ring.hdr->prod, ++sq->prod);
 	}
 	spin_unlock_irqrestore(&sq->post_lock, flags);

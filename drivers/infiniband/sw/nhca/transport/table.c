@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's table of queue pairs.  All devices share one number space, so
- * that a packet's QPN alone finds its QP; the QP's addresses are then checked.
- * Numbers are given out in an order that differs with each module load and that nobody can
- * predict, so that a peer that has seen QPNs cannot guess another; a number comes back
- * after all others.
+ * The module's table of QP numbers.  All devices share one number space, so a packet's QPN alone
+ * finds its QP; then the QP's addresses are checked.
+ *
+ * The order of numbers differs with each module load and cannot be predicted (memory/shuffle.c), so
+ * a peer that has seen QPNs cannot guess others.  A number is reused only after all others.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -14,10 +14,10 @@
 
 /**
  * struct nhca_qpn - a number in use
- * @node: in the table
+ * @node: in the hash table
  * @qpn:  the number
- * @qp:   whose it is; NULL: nobody's, packets find nothing.  Read under RCU
- * @rcu:  frees it
+ * @qp:   the queue pair; NULL: reserved, lookups find no QP.  Read under RCU
+ * @rcu:  for kfree_rcu()
  */
 struct nhca_qpn {
 	struct rhash_head node;
@@ -27,16 +27,16 @@ struct nhca_qpn {
 };
 
 /*
- * A hash table and not an xarray: numbers lie far apart, and each would have an xarray's nodes for
- * itself.
+ * A hash table and not an xarray: the numbers are far apart, so each of them would need separate
+ * xarray nodes.
  */
 static struct rhashtable nhca_qpns;
 static struct nhca_shuffle qpn_numbers __read_mostly;
 
-/* numbers that are in use are stepped over */
+/* numbers that are tried, because some are in use */
 #define QPN_TRIES	1024
 
-/* Numbers are random already. */
+/* A number is random, so it can be its hash. */
 static u32 qpn_hash(const void *data, u32 len, u32 seed)
 {
 	return *(const u32 *)data;
@@ -50,7 +50,7 @@ static const struct rhashtable_params qpn_params = {
 	.automatic_shrinking = true,
 };
 
-/* @qp: NULL: the number is taken, and found to be nobody's */
+/* @qp: NULL: reserve the number, and let lookups find no QP */
 static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
 	struct nhca_qpn *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
@@ -126,7 +126,7 @@ int nhca_qp_table_add(struct nhca_qp *qp)
 		return 0;
 	}
 
-	/* in RESET nobody looks at the number before it is complete */
+	/* the QP is in RESET: a packet that finds it now is refused */
 	err = qpn_alloc(&qp->qpn, qp);
 	if (err)
 		return err;
@@ -143,7 +143,7 @@ void nhca_qp_table_hide(struct nhca_qp *qp)
 		RCU_INIT_POINTER(qp->dev->gsi, NULL);
 		return;
 	}
-	/* from here on the number is reserved, and nobody's */
+	/* from here on the number is reserved, and lookups find no QP */
 	rcu_read_lock();
 	entry = qpn_find(qp->qpn);
 	if (!WARN_ON_ONCE(!entry))
@@ -186,5 +186,5 @@ void nhca_qp_table_exit(void)
 	nhca_resp_exit();
 	WARN_ON(atomic_read(&nhca_qpns.nelems));
 	rhashtable_destroy(&nhca_qpns);
-	/* entries are freed by RCU callbacks, which need no code of ours */
+	/* kfree_rcu() frees the entries, and needs no code of this module */
 }

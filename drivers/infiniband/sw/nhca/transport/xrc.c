@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Extended reliable connection (IBTA A14).  An XRC target has no queue and no memory of its own:
- * each request names the SRQ that it is for, and that SRQ's process has what is written to or read
- * from.  The SRQ may go at any time; then the next request for it finds nobody.
+ * Extended reliable connection (IBTA A14).  An XRC target has no receive queue and no protection
+ * domain.  Each request names an SRQ, and uses keys of that SRQ's domain.  The SRQ may be destroyed
+ * at any time; then the next request for it is refused.
  */
 #include "engine.h"
 
@@ -22,7 +22,7 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 
 	if (!srq)
 		return false;
-	/* a message is for one SRQ, and so is the receive request that it has taken */
+	/* all packets of a message, and its receive request, are for one SRQ */
 	if (h->srqn != rq->srqn && (rq->have_rwr || !(h->info->flags & NHCA_OPF_FIRST)))
 		return false;
 	rq->srqn = h->srqn;
