@@ -6,9 +6,9 @@
  * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.  All
  * other mappings use a list.
  *
- * A consumer may map a region that is still open.  It has posted a local invalidate, or will post
- * one before the next IB_WR_REG_MR, and does not wait for its completion.  So a region has two
- * ranges or lists: the open one does not change until it is closed.
+ * A consumer may map a region that is still open.  The consumer has posted a local invalidate, or
+ * will post one before the next IB_WR_REG_MR, and does not wait for its completion.  So a region
+ * has two ranges or lists: the open one does not change until it is closed.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -171,7 +171,7 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 	if (!is_power_of_2(size))
 		return -EINVAL;
 	if (!next->pieces) {
-		/* allocated here, because few consumers use another page size */
+		/* allocated only now, because few consumers use another page size */
 		next->pieces = kmalloc_array(mr->max_pieces, sizeof(*next->pieces),
 					     GFP_ATOMIC | __GFP_NOWARN);
 		if (!next->pieces)
@@ -245,7 +245,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	return 0;
 }
 
-/* Replace the previous mapping by the newest one, if there is one.  The key is closed. */
+/* If there is a new mapping, replace the previous one by it.  The key is closed. */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;

@@ -166,7 +166,7 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 	struct fault_want want = { .off = it->at };
 	int err = -EAGAIN;
 
-	/* callers without a state must not wait, so they cannot use on-demand memory */
+	/* a caller without @f cannot wait, so it cannot use on-demand memory */
 	if (!f || WARN_ON_ONCE(!it->mr || !it->mr->odp))
 		return -EACCES;
 	want.odp = it->mr->odp;
@@ -262,6 +262,6 @@ int nhca_fault_init(void)
 void nhca_fault_exit(void)
 {
 	destroy_workqueue(nhca_prefetch_wq);
-	/* second, because the end of a prefetch may queue the removal of chunks here */
+	/* this queue second, because the last prefetch of a region may queue odp_reap() on it */
 	destroy_workqueue(nhca_fault_wq);
 }

@@ -63,9 +63,10 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
  * or they are a buffer of the kernel.  Start it with nhca_iter_sges(), nhca_iter_key(),
  * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
  * segment.  All calls of nhca_iter_next() are in one live section, because it checks a key, a hold
- * or a PVO only once.  An iterator may be copied by assignment.  The fields are private.
+ * or a PVO only once.  An iterator may be copied by assignment.
  */
 struct nhca_iter {
+	/* private: */
 	const u64 *tce;
 	u64 want;
 	u32 pages;
@@ -315,10 +316,9 @@ int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, 
 
 /* ---- on-demand pages: handling of -EAGAIN ---- */
 
-/**
- * struct nhca_fault - state of a requester, responder or channel that waits for on-demand pages
- *
- * A QP has one for its requester and one for its responder; a channel has one.
+/*
+ * The state of a requester, responder or channel that waits for on-demand pages.  A QP has one for
+ * its requester and one for its responder; a channel has one.
  */
 struct nhca_fault;
 

@@ -222,7 +222,7 @@ static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
 	gone &= !chunk->present;
 	spin_unlock(&chunk->lock);
 
-	/* odp_reap() frees the chunk only after the notifier has returned */
+	/* the chunk is still valid, because chunk_destroy() waits for this notifier */
 	if (gone)
 		odp_reap_later(chunk->odp, chunk->index);
 	return true;
@@ -296,7 +296,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_lock(&odp->lock);
 	xa_for_each_marked(&odp->chunks, index, chunk, ODP_EMPTY) {
 		xa_clear_mark(&odp->chunks, index, ODP_EMPTY);
-		/* only a fault, which counts as a user, adds pages */
+		/* only a fault adds pages, and it counts in users */
 		if (!chunk->users && !READ_ONCE(chunk->present))
 			chunk_destroy(chunk);
 		cond_resched();
@@ -395,7 +395,8 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
 			/*
-			 * A page of the batch failed; retry the first alone, which the owner needs.
+			 * A page of the batch failed: retry only the first page, which the owner
+			 * needs.
 			 */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
