@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Regions on device memory.
- */
+/* Regions of device memory. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -9,7 +7,7 @@
 #include "dm.h"
 #include "mr.h"
 
-/* The pages that @length bytes from @offset on are on. */
+/* Map the pages that contain the @length bytes from @offset. */
 static int dm_map(struct nhca_mr *mr, struct nhca_dm *dm, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT;
@@ -41,7 +39,7 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
 	mr->ibmr.type = IB_MR_TYPE_DM;
 	mr->zcopy_ok = true;
 	mr->dm = dm;
-	/* there is no harm in a region of no bytes: other adapters have them */
+	/* a region of no bytes is accepted, as by other adapters */
 	err = length ? dm_map(mr, dm, offset, length) : 0;
 	if (err) {
 		nhca_mr_free(mr);

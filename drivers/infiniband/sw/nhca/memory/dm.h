@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Device memory: memory that belongs
- * to the adapter, which for one made of software is memory of the kernel's.
- */
+/* Device memory: memory that belongs to the adapter.  This software adapter uses kernel memory. */
 #ifndef NHCA_DM_H
 #define NHCA_DM_H
 
 #include <rdma/ib_verbs.h>
 
 /**
- * struct nhca_dm - a piece of device memory
- * @ibdm:  the core's part; it counts the regions and frees nothing that has some
- * @mem:   from nhca_shared_alloc(); owned by @entry
- * @size:  bytes, a multiple of PAGE_SIZE; what was asked for is ibdm.length
- * @entry: by which user space maps it; owned
+ * struct nhca_dm - an allocation of device memory
+ * @ibdm:  the core's part; the core counts its regions and does not free it while it has some
+ * @mem:   the memory, from nhca_shared_alloc(); owned by @entry
+ * @size:  bytes, a multiple of PAGE_SIZE; ibdm.length is the requested size
+ * @entry: entry by which user space maps the memory; owned
  */
 struct nhca_dm {
 	struct ib_dm ibdm;
