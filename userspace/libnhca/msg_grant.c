@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the rCxts of a route, and who may use them.
+ * Reliable messages: the rCxts of a route.
  *
- * Each side grants rCxts of its own to the other, for each route, in a packet that is sent until
- * it is confirmed: when it connects, again when a device has got another channel, and whenever the
- * number changes.  Grants have versions; a new one says that rCxts which it does not name are no more.
+ * For each route, each side grants some of its rCxts to the lanes of the other side.  It sends the
+ * grant when it connects, when the channel was created again, and when the rCxts or the MTU have
+ * changed.  It repeats the grant until the peer confirms it.  Grants have versions.  A new grant
+ * invalidates the rCxts that it does not name.
  *
- * A lane needs an rCxt here and one of the peer's.  A route begins with a few lanes.  When there is work
- * for one more, this side takes rCxts for a block of lanes, and its grant says how many it wants; the
- * peer grants as many, as far as its device has them.  What was not used for a while is given back, so that
- * an idle peer costs a device a few rCxts, and a busy one may have as many lanes as the endpoint allows.
- * When a device has none left for a new peer, what is beyond the first few is called back from all.
+ * A lane needs a local rCxt and one of the peer.  A route starts with LANES_FIRST lanes.  When a
+ * transfer lacks only a free lane, this side acquires rCxts for LANES_BLOCK more lanes.  Its next
+ * grant says how many rCxts of the peer it wants, and the peer grants as many as its device has.
+ * Lanes that were unused for IDLE_PAUSE are released.  An idle peer therefore costs a device few
+ * rCxts, and a busy peer may use as many lanes as the endpoint allows.  If a device has no rCxt for
+ * a new peer, all peers release the rCxts beyond the first few.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,15 +21,15 @@
 
 #include "msg.h"
 
-#define GRANT_PAUSE	(10 * MS)
-#define GRANT_TRIES	4	/* 160 ms at most */
-#define LANES_FIRST	4
-#define LANES_BLOCK	8
-/* What is not used for so long is given back. */
+#define GRANT_PAUSE	(10 * MS)	/* delay before a grant is repeated for the first time */
+#define GRANT_TRIES	4		/* maximum doublings of that delay: 160 ms */
+#define LANES_FIRST	4		/* lanes of an idle route */
+#define LANES_BLOCK	8		/* lanes that a route adds at a time */
+/* Lanes that were unused for this time are released. */
 #define IDLE_PAUSE	(1000 * MS)
-/* A pool that had none is asked again so much later. */
+/* Delay before a retry, if the pool of the device had no rCxt */
 #define POOL_PAUSE	(100 * MS)
-/* So long after a call for rCxts nobody takes more of them than the first few, nor calls again. */
+/* Time after msg_rcxts_short() in which no route acquires more than the first few rCxts */
 #define SHORT_PAUSE	(1000 * MS)
 
 static void grant_anew(struct msg_route *route)
@@ -42,7 +44,7 @@ void msg_grant_soon(struct msg_route *route)
 	route->grant_due = 0;
 }
 
-/* ---- how many ---- */
+/* ---- the number of rCxts ---- */
 
 static uint32_t first_lanes(const struct msg_route *route)
 {
@@ -54,7 +56,9 @@ static bool same_channel(const struct msg_route *route)
 	return route->port->open && route->recoveries == route->port->recoveries;
 }
 
-/* Lanes from @want on are done with when nothing of them is under way: their rCxts go back. */
+/*
+ * Release the local rCxts of lanes from route->want on that have no transfer and no work request.
+ */
 static void retire(struct msg_route *route)
 {
 	uint64_t ids[MSG_MAX_LANES];
@@ -63,22 +67,25 @@ static void retire(struct msg_route *route)
 
 	for (i = route->want; i < route->held; i++) {
 		lane = &route->lanes[i];
-		/* off the free list, if it is there */
+		/* This removes the lane from the free list. */
 		msg_lane_settle(route, lane);
 		if (!lane->local_rcxt || lane->state != LANE_FREE || lane->wrs)
 			continue;
-		/* the peer's is known until its grant names it no more: it may not have heard yet */
+		/*
+		 * Keep the remote rCxt until a grant of the peer does not name it: the peer may not
+		 * know yet that it is not wanted.
+		 */
 		ids[n++] = lane->local_rcxt;
 		lane->local_rcxt = 0;
 	}
 	while (route->held > route->want && !route->lanes[route->held - 1].local_rcxt)
 		route->held--;
-	/* Those of a channel that is no more went with it. */
+	/* The rCxts of a closed channel are released already. */
 	if (n && same_channel(route))
 		port_release(route->port, ids, n);
 }
 
-/* Lanes up to @want: an rCxt for each that has none. */
+/* Acquire a local rCxt for each lane below @want that has none.  Return: 0 or an errno. */
 static int borrow(struct msg_route *route, uint32_t want)
 {
 	uint64_t ids[MSG_MAX_LANES];
@@ -96,13 +103,13 @@ static int borrow(struct msg_route *route, uint32_t want)
 	i = route->want;
 	route->want = want;
 	route->held = max(route->held, want);
-	/* those that were about to go are there still */
+	/* Lanes that were to be retired, and still have their rCxts, are usable again. */
 	for (; i < want; i++)
 		msg_lane_settle(route, &route->lanes[i]);
 	return 0;
 }
 
-/* The first @count of our rCxts are the peer's, and no others. */
+/* Change the number of rCxts that the lanes of the peer may use.  Return: 0 or an errno. */
 static int give(struct msg_route *route, uint32_t count)
 {
 	uint32_t given = route->given, i;
@@ -125,7 +132,7 @@ static int give(struct msg_route *route, uint32_t count)
 	return 0;
 }
 
-/* Lanes that do for as many transfers at a time as there were of late */
+/* Return: the number of lanes, in whole blocks, for @busy transfers at a time */
 static uint32_t lanes_for(const struct msg_route *route, uint32_t busy)
 {
 	uint32_t n = first_lanes(route);
@@ -141,7 +148,9 @@ static void grow(struct msg_route *route)
 	bool hungry = route->hungry;
 
 	route->hungry = false;
-	/* one block a round trip: not before the last lane of the one before has come */
+	/*
+	 * Add one block per round trip: the peer must have granted the last lane of the last block.
+	 */
 	if (!hungry || ep->now < route->more || ep->now < ep->short_until ||
 	    route->want == ep->lanes || !route->lanes[route->want - 1].remote_rcxt)
 		return;
@@ -164,7 +173,7 @@ static void shrink(struct msg_route *route)
 		retire(route);
 }
 
-/* Return: when to look again */
+/* Return: time of the next run */
 static uint64_t settle_numbers(struct msg_route *route)
 {
 	const struct nhcadv_msg_ep *ep = route->peer->ep;
@@ -272,9 +281,9 @@ void msg_rcxts_release(struct msg_route *route)
 	port_release(route->port, ids, n);
 }
 
-/* ---- where the peer is ---- */
+/* ---- the address of the peer ---- */
 
-/* Address handles can be made while there is a way to the address. */
+/* The kernel creates an address handle only while it has a route to the address. */
 bool msg_route_find_way(struct msg_route *route)
 {
 	if (!route->self.ah)
@@ -293,7 +302,7 @@ void msg_route_move(struct msg_route *route, const struct msg_address_path *at)
 
 /* ---- the peer's grants ---- */
 
-/* A peer is believed about its own channel, at the address that the program gave us. */
+/* A peer may change its channel, but not the GID, which comes from its address. */
 static bool grant_ok(const struct msg_route *route, const struct msg_grant *grant)
 {
 	return msg_path_ok(&grant->at) &&
@@ -304,7 +313,9 @@ void msg_hello_came(struct msg_route *route, const struct msg_grant *grant)
 {
 	if (!grant_ok(route, grant))
 		return;
-	/* Once it is confirmed, only the peer of this connection says where its channel is. */
+	/*
+	 * After the session is confirmed, only a grant of this connection may change the channel.
+	 */
 	if (!route->peer->confirmed)
 		msg_route_move(route, &grant->at);
 	msg_grant_soon(route);
@@ -316,7 +327,9 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 
 	if (!grant_ok(route, grant))
 		return;
-	/* It is there: what it has not confirmed it has not heard. */
+	/*
+	 * The peer is alive.  If it has not confirmed our grant, the grant was lost: repeat it now.
+	 */
 	if (route->grant_known != route->grant && route->grant_tries > 1)
 		msg_grant_soon(route);
 	if (route->theirs && (int32_t)(grant->version - route->theirs) <= 0) {
@@ -331,14 +344,14 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 		msg_lane_new_remote(route, &route->lanes[i],
 				    i < grant->count ? grant->rcxts[i] : 0);
 	msg_send_granted(route);
-	/* A dead one may live again, with another channel. */
+	/* A dead route may work with another channel: probe it now. */
 	if (!route->alive)
 		route->ping = 0;
 }
 
-/* ---- what the peer asks of our rCxts ---- */
+/* ---- requests of the peer for our rCxts ---- */
 
-/* It has used up an rCxt's tids. */
+/* The peer has used up the tids of an rCxt. */
 static void grant_another(struct msg_route *route, uint32_t lane)
 {
 	uint64_t fresh;
@@ -356,7 +369,9 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 	struct msg_fence fence = { .lane = lane, .tid = tid, .rcxt = route->granted[lane] };
 	uint64_t rcxt = route->refusing[lane];
 
-	/* It was another rCxt's: this one has refused nothing. */
+	/*
+	 * The rCxt was replaced since the cancel was posted: the new one does not refuse packets.
+	 */
 	route->refusing[lane] = 0;
 	if (!rcxt || rcxt != fence.rcxt)
 		return;
@@ -372,7 +387,10 @@ void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
 {
 	uint64_t rcxt = route->granted[fence->lane];
 
-	/* An rCxt that is no more takes nothing: but let the peer know by a grant, if there is one. */
+	/*
+	 * A released rCxt accepts no packet, so it is fenced already.  If the peer wants another
+	 * rCxt, it does not know our last grant: repeat the grant.
+	 */
 	if (!rcxt || rcxt != fence->rcxt || (fence->tid <= route->refused[fence->lane] &&
 					     fence->tid != UINT32_MAX)) {
 		if (fence->tid != UINT32_MAX)
@@ -389,7 +407,7 @@ void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
 		    fence->tid);
 }
 
-/* ---- ours ---- */
+/* ---- our grants ---- */
 
 uint64_t msg_grant_timer(struct msg_route *route)
 {

@@ -2,9 +2,9 @@
 /*
  * Reliable messages: peers, and the routes to them.
  *
- * A route lives until an answer that the peer's adapter owes (not its program) is overdue for too
- * long, or its link is down.  Then its transfers go over those that live, and it is probed, until
- * an answer comes.
+ * A route is alive until its link is down, or an answer of the kernel of the peer (not of its
+ * program) is overdue for nhcadv_msg_ep.dead.  Its transfers then move to routes that are alive.
+ * The library probes the dead route until an answer arrives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include <ccan/minmax.h>
 #include "msg.h"
 
-#define PING_PAUSE	(20 * MS)
-#define PING_TRIES	5
-#define LOOK_PAUSE	(100 * MS)
+#define PING_PAUSE	(20 * MS)	/* delay between the first two probes of a route */
+#define PING_TRIES	5		/* maximum doublings of that delay: 640 ms */
+#define LOOK_PAUSE	(100 * MS)	/* minimum time between two queries of the link state */
 
-/* ---- which routes live ---- */
+/* ---- dead and living routes ---- */
 
 static void redrive_dead(struct msg_peer *peer)
 {
@@ -51,7 +51,7 @@ static void route_die(struct msg_route *route)
 	route->ping = 0;
 	route->ping_tries = 0;
 	tell_reachable(route->peer);
-	/* Without another one they go on asking here. */
+	/* If no route is alive, the lanes go on probing over this one. */
 	redrive_dead(route->peer);
 }
 
@@ -95,7 +95,7 @@ struct msg_route *msg_route_for_packet(struct msg_peer *peer)
 
 /* ---- fences ---- */
 
-/* Over @over, whose device may reach the peer's address of @route, too */
+/* Send the fence from the channel of @over, if its device can reach the GID of @route. */
 static void fence_over(struct msg_route *route, const struct msg_lane *lane, struct msg_route *over)
 {
 	struct msg_dest dest = route->dest;
@@ -129,7 +129,7 @@ void msg_route_fence(struct msg_route *route, const struct msg_lane *lane)
 		}
 }
 
-/* ---- where the peer is, and which one it is ---- */
+/* ---- address and session of the peer ---- */
 
 void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 {
@@ -152,9 +152,10 @@ void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 }
 
 /*
- * Packets of an earlier connection, of either side, name another session than ours and count for
- * nothing.  Who connects does not know the peer's session yet, or has it from an old packet: such a grant
- * is answered, so that the peer learns of our session, but not believed, as it may be an old one itself.
+ * A packet of an earlier connection of either side names another session, and is ignored.  A peer
+ * that is connecting does not know our session yet, or knows an old one.  Its grant is answered, so
+ * that the peer learns our session.  The rCxts of the grant are not used, because it may itself be
+ * a late packet of an earlier connection.
  */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant)
 {
@@ -178,7 +179,7 @@ enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32
 	return MSG_SESSION_OURS;
 }
 
-/* ---- what is due ---- */
+/* ---- timers ---- */
 
 static void ping(struct msg_route *route)
 {
@@ -201,7 +202,10 @@ static uint64_t life_timer(struct msg_route *route)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
 	uint64_t now = ep->now, next = NEVER;
-	/* Half of the time for what is under way, the other half for a probe that asks the adapter. */
+	/*
+	 * In the first half of this time the route waits for the transfers in flight.  In the
+	 * second half it also probes the kernel of the peer.
+	 */
 	uint64_t dead = max(ep->dead, 2 * msg_flow_overdue(&route->flow, 0));
 
 	if (route->alive && route->silent != NEVER && route->ping == NEVER) {
@@ -235,7 +239,7 @@ uint64_t msg_peer_timers(struct msg_peer *peer)
 	uint64_t next = NEVER;
 	uint32_t i;
 
-	/* at connect, too, when no link is up */
+	/* All routes may be dead at connect, if no link is up. */
 	tell_reachable(peer);
 	for (i = 0; i < peer->num_routes; i++) {
 		next = min(next, msg_grant_timer(peer->routes[i]));
@@ -284,7 +288,10 @@ static void route_free(struct msg_route *route)
 	free(route);
 }
 
-/* In turn: of one that was free for long nothing comes any more. */
+/*
+ * Allocate a slot.  A slot is reused as late as possible, because a late completion or packet may
+ * name the route that had it before.
+ */
 static int route_slot(struct nhcadv_msg_ep *ep, struct msg_route *route)
 {
 	struct msg_route **routes;
@@ -350,7 +357,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	route->refused = calloc(lanes, sizeof(route->refused[0]));
 	if (!route->lanes || !route->granted || !route->refusing || !route->refused)
 		return ENOMEM;
-	/* Its link may be down now. */
+	/* The link may be down: start with a dead route that is probed. */
 	if (!msg_route_find_way(route)) {
 		route->alive = false;
 		route->ping = 0;
@@ -360,7 +367,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	err = route->port->open ? msg_rcxts_acquire(route) : 0;
 	if (err != EIO)
 		return err;
-	/* The channel has failed, and will be another one. */
+	/* EIO: the channel has failed.  Let the next pass check it and open another one. */
 	route->port->checked = 0;
 	return 0;
 }
@@ -391,7 +398,7 @@ void msg_peer_free(struct msg_peer *peer)
 {
 	uint32_t i;
 
-	/* Nothing lands here any more when its rCxts are given back. */
+	/* After the release of its rCxts no more bytes land here. */
 	for (i = 0; i < peer->num_routes; i++)
 		route_free(peer->routes[i]);
 	free(peer->routes);
@@ -439,7 +446,9 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 {
 	struct msg_peer *peer = peer_new(ep, address, context);
 
-	/* none is left, or none for this user */
+	/*
+	 * The pool is empty (ENOSPC), or the user has its share (EDQUOT): release what others hold.
+	 */
 	if (!peer && (errno == ENOSPC || errno == EDQUOT) && msg_rcxts_short(ep))
 		peer = peer_new(ep, address, context);
 	return peer;

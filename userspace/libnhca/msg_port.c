@@ -2,8 +2,9 @@
 /*
  * Reliable messages: a device and its channel.  See msg_port.h.
  *
- * All work requests are signaled, so that the library knows which slots of the send FIFO are in use,
- * and when the packets of one have left.  Those of one pass share a doorbell.
+ * All work requests are signaled, so that the library knows which slots of the send FIFO are in
+ * use, and when the packets of a work request have been sent.  The work requests of one pass share
+ * a doorbell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,23 @@
 
 #include "msg_port.h"
 
-/* The largest packet of msg_wire.c, and what all paths carry */
+/*
+ * Bytes of the largest packet of msg_wire.c (a grant of 128 rCxts has 1144), and the minimum
+ * segment of a channel
+ */
 #define LARGEST	1152
 /*
- * Entries of the send CQ: one for each slot of the FIFO, one for each transfer under way, and as many
- * again for completions, not polled yet, of transfers that were given up since.  The receive CQ has
- * one for each frame.
+ * Entries of the send CQ: one for each slot of the FIFO and one for each transfer in flight.  The
+ * other 2 * PORT_TRANSFERS are for unpolled completions of transfers that were abandoned since.
+ * The receive CQ has one entry for each frame.
  */
 #define CQES	(PORT_SLOTS + 3 * PORT_TRANSFERS)
 
+/**
+ * struct verbs_port - a port over verbs
+ * @started: ibv_wr_start() was called, and no ibv_wr_complete() since
+ * @dying:   address handles to destroy when their work requests are done
+ */
 struct verbs_port {
 	struct msg_port port;
 	struct ibv_context *context;
@@ -42,8 +51,8 @@ struct verbs_port {
 
 /**
  * struct msg_ah - an address handle
- * @last: sequence number after that of the last work request that names it
- * @node: in verbs_port.dying, when it is freed before that is done
+ * @last: sequence number of the last work request that names it, plus one
+ * @node: in verbs_port.dying, if it was freed before that work request was done
  */
 struct msg_ah {
 	struct ibv_ah *ibv;
@@ -97,7 +106,7 @@ static bool fifo_is_done(const struct msg_fifo *fifo, uint32_t seq)
 	return fifo->done[slot / 64] >> slot % 64 & 1;
 }
 
-/* The oldest work request of this name is done.  Those of one name complete in order. */
+/* Mark the oldest work request with this wr_id as done.  Those with one wr_id complete in order. */
 static void fifo_done(struct msg_port *port, uint64_t name)
 {
 	struct msg_fifo *fifo = &port->fifo;
@@ -234,7 +243,7 @@ void port_close(struct msg_port *port)
 	if (vp->started)
 		ibv_wr_abort(vp->qpx);
 	vp->started = false;
-	/* Completions of it leave the CQs. */
+	/* This also removes its completions from the CQs. */
 	ibv_destroy_qp(vp->qp);
 	vp->qp = NULL;
 	port->open = false;
@@ -255,13 +264,13 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 		return false;
 	}
-	/* What it told of is not known: begin anew with another channel. */
+	/* Completions were lost, so the state of transfers is unknown: open another channel. */
 	if (info.counters[NHCADV_DROP_CQ] != port->lost) {
 		port->lost = info.counters[NHCADV_DROP_CQ];
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* GIDs move with the address of the netdev. */
+	/* Only the link state: the GID follows the address of the netdev. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 
@@ -272,7 +281,7 @@ int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count)
 
 void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count)
 {
-	/* A channel in the error state may have none any more. */
+	/* A channel in the error state may have lost its rCxts. */
 	if (port->open && nhcadv_release_rcxts(to_vp(port)->qp, ids, count))
 		port->broken = true;
 }
@@ -302,7 +311,7 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	/* The adapter looks it up when it takes a work request. */
+	/* The kernel looks up the handle when it fetches a work request that names it. */
 	if (ah_unused(ah))
 		ah_destroy(ah);
 	else
@@ -342,7 +351,7 @@ static struct nhcadv_qp_ex *start(struct msg_port *port, uint64_t wr_id)
 	return vp->dv;
 }
 
-/* After start() */
+/* The caller has called start(), which advanced fifo.next. */
 static struct nhcadv_peer to_peer(const struct msg_dest *dest)
 {
 	dest->ah->last = dest->ah->vp->port.fifo.next;
@@ -421,7 +430,7 @@ void port_flush(struct msg_port *port)
 	if (!vp->started)
 		return;
 	vp->started = false;
-	/* There was room: whatever it is, this channel does not do any more what it should. */
+	/* The callers have checked for room, so any error means that the channel has failed. */
 	if (ibv_wr_complete(vp->qpx))
 		port->broken = true;
 }
@@ -436,7 +445,10 @@ static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port
 	event->frame = NULL;
 	event->status = 0;
 	if (wc->status != IBV_WC_SUCCESS) {
-		/* Too late for its rCxt, or cancelled; or the channel is in the error state. */
+		/*
+		 * The work request came too late for its rCxt or was cancelled, or the channel is
+		 * in the error state.  Let the next pass check the channel.
+		 */
 		event->kind = PORT_POSTED;
 		event->status = wc->status == IBV_WC_LOC_LEN_ERR ? EMSGSIZE : EIO;
 		fifo_done(port, wc->wr_id);

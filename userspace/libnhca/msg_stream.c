@@ -2,10 +2,13 @@
 /*
  * Reliable messages: sends, and notices of writes.
  *
- * Packets of packet mode, with numbers.  The peer's library takes each once, hands them out in
- * order, and says up to where it has them, and which beyond that.  What is overdue, or was
- * overtaken, is sent again, by the next path.  It is the peer's program that answers, when it
- * polls: so this has a time of its own, and says nothing about paths.
+ * Sends and notices are packets of nhcadv_wr_packet() with sequence numbers.  The library of the
+ * peer accepts each once, and delivers them in order.  Its headers acknowledge all numbers before
+ * the next expected one, and some after it (selective acknowledgment).  The library retransmits a
+ * packet over the next route if it is overdue, or if a packet that was sent later has overtaken it.
+ *
+ * The peer acknowledges when its program polls.  Therefore the stream has a round trip time of its
+ * own, and an overdue packet does not prove that a route is dead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +19,9 @@
 
 #include "msg.h"
 
-/* Packets sent in vain until the path is asked whether it lives */
+/* Retransmissions of a packet before its route is probed */
 #define DOUBT		2
+/* Maximum of msg_out.tries, and so of the doublings of its timeout */
 #define MOST_TRIES	6
 
 void msg_stream_init(struct msg_stream *stream)
@@ -46,7 +50,7 @@ void msg_stream_fini(struct msg_stream *stream)
 		free(stream->early[i]);
 }
 
-/* ---- out ---- */
+/* ---- send ---- */
 
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id)
 {
@@ -117,6 +121,7 @@ int msg_stream_cancel(struct msg_peer *peer, uint64_t id)
 	return err;
 }
 
+/* Packets sent before @when were overtaken: retransmit them soon, unless they are acknowledged. */
 static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
 {
 	uint64_t due = now + msg_flow_reordering(&stream->time);
@@ -129,8 +134,8 @@ static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
 }
 
 /*
- * Has the peer the packet that is @ahead of the next one that it waits for?  What it said may be
- * old: then packets lie further ahead than it tells of.
+ * Return: true if an acknowledgment covers a packet.  @ahead: its sequence number minus the next
+ * expected one.  An old acknowledgment may not reach as far as the packet.
  */
 static bool is_acked(int32_t ahead, uint64_t sack)
 {
@@ -143,7 +148,10 @@ void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64
 	uint64_t now = peer->ep->now, newest = 0;
 	struct msg_out *out, *next;
 
-	/* not what overtook a later one, nor what has not been sent */
+	/*
+	 * Ignore an acknowledgment that is older than the last one, or of packets that were not
+	 * sent.
+	 */
 	if (ack - stream->acked <= stream->next - stream->acked) {
 		stream->acked = ack;
 		stream->limit = ack + min_t(uint32_t, room, MSG_STREAM);
@@ -206,11 +214,14 @@ static void send_waiting(struct msg_peer *peer)
 	struct msg_stream *stream = &peer->stream;
 	struct msg_out *first, *out;
 
-	/* The peer would take it for a packet of an earlier connection. */
+	/* Before the session is confirmed, the peer would ignore the packet (MSG_SESSION_OLD). */
 	if (!peer->confirmed)
 		return;
 	while ((out = list_top(&stream->waiting, struct msg_out, node))) {
-		/* One more than the peer has room for shows when it has. */
+		/*
+		 * If no packet is in flight, send one even if the peer has no room.  Its
+		 * retransmissions find out when the peer has room again.
+		 */
 		first = list_top(&stream->under_way, struct msg_out, node);
 		if (first && (stream->next - first->seq >= MSG_STREAM ||
 			      (int32_t)(stream->next - stream->limit) >= 0))
@@ -236,7 +247,7 @@ uint64_t msg_stream_timers(struct msg_peer *peer)
 		list_for_each(&stream->under_way, out, node)
 			if (!out->acked && out->due < stream->due)
 				stream->due = out->due;
-		/* no room, or no path */
+		/* The port had no free slot, or there was no route: try again. */
 		out = list_top(&stream->waiting, struct msg_out, node);
 		if (out && list_empty(&stream->under_way) && peer->confirmed)
 			stream->due = out->due;
@@ -246,7 +257,7 @@ uint64_t msg_stream_timers(struct msg_peer *peer)
 	return stream->due;
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
 uint64_t msg_stream_sack(const struct msg_stream *stream)
 {
@@ -264,7 +275,7 @@ static bool is_full(const struct msg_peer *peer)
 	return peer->stream.held >= peer->ep->queue;
 }
 
-/* What is next goes to the program, as far as that may have more sends. */
+/* Deliver packets in sequence, until one is missing or the program holds the maximum of sends. */
 static void hand_out(struct msg_peer *peer)
 {
 	struct msg_stream *stream = &peer->stream;
@@ -287,7 +298,7 @@ static void hand_out(struct msg_peer *peer)
 	}
 }
 
-/* Sends that have room from the next one on */
+/* Return: number of sends, from the next expected one on, that we accept */
 static uint32_t room(const struct msg_peer *peer)
 {
 	return is_full(peer) ? 0 : peer->ep->queue - peer->stream.held;
@@ -305,15 +316,18 @@ void msg_stream_released(struct msg_peer *peer)
 
 	stream->held--;
 	hand_out(peer);
-	/* The peer may wait for room: not for each place that there is more. */
+	/*
+	 * Tell the peer of new room, if it was told that there is none, or if the room has grown by
+	 * half of the queue.
+	 */
 	if (!stream->told_room || room(peer) >= stream->told_room + peer->ep->queue / 2)
 		stream->ack_due = true;
 	msg_peer_ready(peer);
 }
 
 /*
- * Early sends take room that the program may have: one place is kept for the send that is next, which
- * they wait for.
+ * Sends that arrive out of order count for the queue.  One place is reserved for the next expected
+ * send, because the others cannot be delivered before it.
  */
 static bool has_room(const struct msg_peer *peer, uint32_t seq)
 {
@@ -331,12 +345,12 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 	struct msg_in **place = &stream->early[seq % MSG_STREAM];
 	struct msg_in *in;
 
-	/* What it has already it has to say again: that may have been lost. */
+	/* A duplicate: the acknowledgment may have been lost, so send it again. */
 	if (seq - stream->expected >= MSG_STREAM || *place) {
 		stream->ack_due = true;
 		return;
 	}
-	/* No room: as if it had not come. */
+	/* There is no room: drop it without an acknowledgment, and the peer retransmits it. */
 	if (!what->written && !has_room(peer, seq))
 		return;
 	in = malloc(sizeof(*in) + what->length);

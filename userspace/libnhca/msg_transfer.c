@@ -2,38 +2,43 @@
 /*
  * Reliable messages: writes and reads.
  *
- * A message is cut into transfers, each of which a lane drives until its bytes are in place.  What
- * is overdue is asked after: a write at the peer's rCxt, a read at our own, over our own address.
- * Overdue is what takes longer than the smoothed time and four deviations, or what something that
- * was sent later has overtaken by more than things overtake each other here.
+ * A message is cut into transfers.  A lane carries each transfer until its bytes are in place.  If
+ * a transfer is overdue, the library probes: the rCxt of the peer for a write, the local rCxt for a
+ * read (a probe to the local channel).  A transfer is overdue after the smoothed round trip time
+ * plus four mean deviations, or if a transfer that was sent later has overtaken it by more than
+ * msg_flow_reordering().
  *
- *	write	done		complete
- *		partial		the missing packets again, with the same tid
- *		none		all of it, with a new tid
- *		violated	the message fails
- *	read	partial, and no more comes
- *				cancel; what is missing is read anew
- *		the same, and nothing has come
- *				ask the peer's rCxt first: violated, the message fails
+ *	write	COMPLETE	the transfer is complete
+ *		PARTIAL		retransmit the missing packets with the same tid
+ *		NONE		send the whole transfer again with a higher tid
+ *		PROT_ERR	the message fails with EACCES
+ *	read	PARTIAL, and no more packets arrive
+ *				cancel the transfer, and read the missing bytes again
+ *		PARTIAL, and no packet has arrived
+ *				probe the rCxt of the peer; PROT_ERR: the message fails
  */
 #include <errno.h>
 #include <string.h>
 
 #include "msg.h"
 
-/* Of the send FIFO, for probes and packets */
+/* Slots of the send FIFO that new transfers leave free for probes and packets */
 #define RESERVE		64
-/* Transfers of a message until others have their turn; and of a peer */
+/* Transfers of a message before the next message has its turn */
 #define TURN		8
+/* Transfers of a peer before the next peer has its turn */
 #define PEER_TURN	8
-/* Times that the peer is asked about a read of which nothing has come */
+/* Maximum number of probes of the peer about a read of which no packet has arrived */
 #define SOURCE_TRIES	4
-/* Looks at a read that nobody answers: our own address is not reached; then all is read anew. */
+/*
+ * Maximum number of unanswered probes of the local rCxt of a read.  The local address is then
+ * unreachable: cancel the transfer, and read all of it again.
+ */
 #define BLIND		3
 
-/* ---- giving transfers to lanes ---- */
+/* ---- start of transfers ---- */
 
-/* @starved: set if a route lacks nothing but room in its port */
+/* @starved: output: true if a route lacks only a free slot of its port */
 static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, bool *starved)
 {
 	struct msg_route *route;
@@ -100,9 +105,9 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 	return MSG_PUMP_DONE;
 }
 
-/* ---- what comes back ---- */
+/* ---- completions and answers ---- */
 
-/* It has come after all: by how much was it overtaken? */
+/* A transfer, or the answer to a probe, has arrived: measure the reordering. */
 static void came(struct msg_route *route, struct msg_lane *lane)
 {
 	msg_flow_reordered(&route->flow, lane->passed ? route->peer->ep->now - lane->passed : 0);
@@ -110,9 +115,10 @@ static void came(struct msg_route *route, struct msg_lane *lane)
 }
 
 /*
- * A lane's packets, or its probe, sent at @when, came through: whoever of its kind was sent before
- * is late, if it is not there soon.  The peer sends what was read in turns, so that a shorter read
- * is done earlier than a longer one.
+ * The packets of lane @by, or its probe, were sent at @when and have arrived.  Transfers of the
+ * same kind that were sent before @when are overdue after msg_flow_reordering().  This does not
+ * apply to a read that is longer than @by: the peer sends the data of reads by round robin, so a
+ * shorter read completes earlier.
  */
 static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64_t when)
 {
@@ -133,8 +139,9 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 }
 
 /*
- * Its packets would be too long, or the adapter had no memory: none of this tid has left.  Packets of
- * a lower tid may still be under way, if it was begun anew.
+ * The work request of the transfer failed, because its packets are too long for the MTU or the
+ * kernel had no memory.  No packet with this tid was sent.  If the transfer was started again,
+ * packets with a lower tid may still be in the network.
  */
 static void not_begun(struct msg_route *route, struct msg_lane *lane)
 {
@@ -144,7 +151,7 @@ static void not_begun(struct msg_route *route, struct msg_lane *lane)
 		msg_lane_unsent(route, lane);
 }
 
-/* Nothing is written to its bytes here any more, or read from them. */
+/* The kernel neither places nor sends bytes of the transfer any more. */
 static void cancelled(struct msg_route *route, struct msg_lane *lane)
 {
 	if (lane->state == LANE_RELEASE)
@@ -200,7 +207,7 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 		   lane->state != LANE_WRITE && lane->state != LANE_FENCE)
 		return;
 	msg_route_heard(route);
-	/* Half of it may be with others already. */
+	/* Other lanes may already transfer some of its bytes. */
 	if (lane->state == LANE_CANCEL && lane->cancelled)
 		return;
 	if (!lane->resent) {
@@ -219,7 +226,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 
 	lane->tries = 0;
 	if (lane->segment > msg_route_segment(route)) {
-		/* Packets as long as those do not get there any more. */
+		/* The MTU has become too small for packets of this transfer. */
 		msg_lane_give_up(route, lane);
 		return;
 	}
@@ -229,7 +236,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 			continue;
 		while (end < packets && !nhcadv_frame_has(frame, end))
 			end++;
-		/* The rest has its turn after the next probe. */
+		/* The next probe finds the other missing packets. */
 		if (!port_room(route->port, 1))
 			break;
 		from = first * lane->segment;
@@ -245,7 +252,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 	lane->asked = 0;
 	lane->nonce = 0;
 	if (!missing) {
-		/* It is on its way into memory, or there was no room. */
+		/* The last packets are being placed, or there was no free slot. */
 		msg_lane_set_due(route, lane, route->peer->ep->now + MSG_AGAIN_LATER);
 		return;
 	}
@@ -258,9 +265,12 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 }
 
 /*
- * Does no more come?  The last packet is sent last.  If another read, not shorter and asked for
- * later, is done, the peer has not heard of this one, or has sent it.  Else it may not have got to
- * it, and what is asked for once more makes it slower still: it is let, as long as it moves.
+ * Return: true if no more packets of a read are expected:
+ * - The last packet has arrived, which the peer sends last.
+ * - A read that was posted later and is not shorter has completed.  The peer has therefore not
+ *   received the request of this read, or has sent all its packets.
+ * - No packet has arrived since the last status.
+ * Otherwise the peer may still be sending.  To read again would add to its load.
  */
 static bool read_is_over(const struct msg_route *route, const struct msg_lane *lane,
 			 const struct nhcadv_frame *frame)
@@ -291,7 +301,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 		return;
 	}
 	if (!frame->received) {
-		/* Was the request lost, or is the memory not open to us? */
+		/* Either the request was lost, or memory protection of the peer refused it. */
 		lane->state = LANE_SOURCE;
 		lane->nonce = 0;
 		msg_lane_set_due(route, lane, now);
@@ -309,7 +319,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 	msg_flow_lost(&route->flow, missing);
 }
 
-/* Nothing of a read has come; the peer's rCxt says why. */
+/* No packet of a read has arrived, and the rCxt of the peer has answered. */
 static void read_source(struct msg_route *route, struct msg_lane *lane, uint8_t status)
 {
 	if (status == NHCADV_TRANSFER_PROT_ERR)
@@ -393,8 +403,9 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 	}
 }
 
-/* ---- what is overdue ---- */
+/* ---- timers ---- */
 
+/* Send a probe, or cancel a read that was probed often enough. */
 static void ask(struct msg_route *route, struct msg_lane *lane)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;
@@ -452,7 +463,9 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		break;
 	case LANE_FENCE:
 	case LANE_RENEW:
-		/* The adapter answers at once, the program when it polls. */
+		/*
+		 * The kernel of the peer answers a fence without its program, which may not poll.
+		 */
 		if (lane->state == LANE_FENCE)
 			msg_route_fence(route, lane);
 		msg_send_fence(route, lane, lane->state == LANE_FENCE ? lane->tid : UINT32_MAX);
@@ -495,7 +508,7 @@ uint64_t msg_lane_timers(struct msg_route *route)
 	return route->next;
 }
 
-/* ---- paths that die, channels that are made anew ---- */
+/* ---- dead routes, new channels ---- */
 
 void msg_lanes_redrive(struct msg_route *route)
 {
@@ -510,7 +523,7 @@ void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
 	lane->wrs = 0;
 	switch (lane->state) {
 	case LANE_WRITE:
-		/* The peer's rCxt is still what it was. */
+		/* The rCxt of the peer still exists, and accepts late packets. */
 		msg_lane_fence(route, lane);
 		break;
 	case LANE_READ:
@@ -539,7 +552,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		msg_lane_fence(route, lane);
 		/* fallthrough */
 	case LANE_FENCE:
-		/* There is nothing any more that could take its packets. */
+		/* The old rCxt of the peer was released, so it accepts no late packets. */
 		msg_lane_fenced(route, lane, lane->tid);
 		break;
 	case LANE_READ:
@@ -547,7 +560,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		msg_lane_cancel(route, lane);
 		break;
 	case LANE_RENEW:
-		/* Our own rCxt has to begin anew, too. */
+		/* The tids of the local rCxt are used up, too: replace it. */
 		if (port_acquire(route->port, &fresh, 1)) {
 			msg_lane_set_due(route, lane, route->peer->ep->now + 100 * MS);
 			break;
@@ -574,7 +587,7 @@ int msg_op_cancel(struct msg_op *op)
 	if (op->told)
 		return EALREADY;
 	msg_op_fail(op, ECANCELED);
-	/* It does not go while lanes leave it. */
+	/* This reference keeps the operation while lanes leave it. */
 	op->lanes++;
 	for (i = 0; i < peer->num_routes; i++)
 		list_for_each(&peer->routes[i]->busy, lane, node)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: packets to the peer's library, and the address that the program carries.
+ * Reliable messages: packets to the library of the peer, and the address of an endpoint, which
+ * programs exchange.
  *
- * All numbers are big endian.  What comes is believed as little as anything from the network: it
- * is checked here for lengths and numbers; who may send it at all, the adapter has checked by
- * channel key and job.
+ * All numbers are big endian.  This file checks the lengths and numbers of each received packet.
+ * The kernel has already checked its channel key and its job.
  */
 #include <endian.h>
 #include <errno.h>
@@ -12,27 +12,36 @@
 
 #include "msg.h"
 
-/* 2: sessions; 3: grants say how many rCxts are wanted.  Libraries that speak different versions do not connect. */
+/*
+ * Version of the protocol.  2: sessions.  3: wire_grant.wanted.  4: channel keys of 64 bits.
+ * Libraries of different versions do not connect.
+ */
 #define VERSION		4
-/* Bytes in a packet of a transfer, as the adapter bounds them */
+/* Minimum and maximum payload of a packet of a transfer, in bytes: the limits of the kernel */
 #define LEAST_SEGMENT	64
 #define MOST_SEGMENT	65532
 #define ADDRESS_MAGIC	0x6e6d7367	/* "nmsg" */
 
 enum packet_type {
-	PACKET_DATA	= 1,	/* seq, id; behind it the bytes */
+	PACKET_DATA	= 1,	/* seq, id; the bytes of the send follow the header */
 	PACKET_WRITTEN	= 2,	/* seq, id, arg: length, arg2: PVO */
-	PACKET_ACK	= 3,
-	PACKET_GRANT	= 4,	/* route; behind it struct wire_grant */
-	PACKET_GRANTED	= 5,	/* route, seq: version */
+	PACKET_ACK	= 3,	/* only the fields that every header has */
+	PACKET_GRANT	= 4,	/* route; struct wire_grant follows the header */
+	PACKET_GRANTED	= 5,	/* route, seq: version of the grant that is confirmed */
 	PACKET_FENCE	= 6,	/* route, seq: tid, id: lane, arg: rCxt */
-	PACKET_FENCED	= 7,	/* route, and what the fence had */
+	PACKET_FENCED	= 7,	/* the fields of the fence that is confirmed */
 };
 
-/*
- * In front of each packet.  @session is the sender's, @to_session the receiver's, 0 if it is not known
- * (PACKET_GRANT).  About the stream in the other direction: @ack, the number that is expected next;
- * @room, how many sends from that one on are taken; @sack, a bit for each of those after it that has come.
+/**
+ * struct wire_header - header of each packet
+ * @route: msg_route.number
+ * @seq:   sequence number in the stream; other uses: see enum packet_type
+ * @from, @to: ids of the endpoints
+ * @session: session of the sender
+ * @to_session: session of the receiver; 0: not known (PACKET_GRANT)
+ * @ack:   stream in the other direction: next expected sequence number
+ * @room:  number of sends, from @ack on, that the sender of this packet accepts
+ * @sack:  bitmap of received packets; bit 0 is number @ack + 1
  */
 struct wire_header {
 	uint8_t version;
@@ -51,7 +60,7 @@ struct wire_header {
 	uint64_t arg2;
 };
 
-/* wire_grant.flags: the adapter takes fences */
+/* wire_grant.flags: the device supports fences */
 #define GRANT_FENCES	1u
 
 struct wire_grant {
@@ -85,7 +94,7 @@ static_assert(sizeof(struct wire_grant) == 48, "grant");
 static_assert(sizeof(struct wire_address) + NHCADV_MSG_MAX_PATHS * sizeof(struct wire_path) <=
 	      NHCADV_MSG_MAX_ADDRESS, "address");
 
-/* ---- out ---- */
+/* ---- send ---- */
 
 static void set_header(struct msg_peer *peer, struct wire_header *h, enum packet_type type,
 		       uint32_t route)
@@ -147,7 +156,7 @@ bool msg_send_grant(struct msg_route *route)
 	struct msg_route *over = NULL;
 	struct wire_header h;
 
-	/* By its own path, or, now and then, by another: this one may be what is broken. */
+	/* Send every second repetition over another route, because this one may be broken. */
 	if (route->grant_tries % 2 || !route->dest.ah)
 		over = msg_route_for_packet(route->peer);
 	if (!over)
@@ -208,7 +217,7 @@ bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence)
 	return send_fence(route, PACKET_FENCED, fence->lane, fence->tid, fence->rcxt);
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
 static void grant_came(struct msg_route *route, const void *data, uint32_t length, bool hello)
 {
@@ -362,7 +371,7 @@ static bool gid_is_unicast(const union ibv_gid *gid)
 
 	if (!memcmp(gid, &none, sizeof(*gid)) || gid->raw[0] == 0xff)
 		return false;
-	/* IPv4: 224.0.0.0 and above are multicast, reserved, or broadcast */
+	/* IPv4-mapped: 224.0.0.0 and above are multicast, reserved, or broadcast. */
 	return memcmp(gid->raw, mapped, sizeof(mapped)) || gid->raw[12] < 224;
 }
 

@@ -328,8 +328,9 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 }
 
 /*
- * Before the kernel makes a ring of @entries, whose stride nhca_send_stride() and its like know: ask the
- * allocator of @pd, if it is a parent domain with one, for memory, and tell the kernel of it by
+ * Before the kernel makes a ring of @entries, whose stride nhca_send_stride() and its like know:
+ * ask the allocator of @pd, if it is a parent domain with one, for memory, and tell the kernel of
+ * it by
  * @mem, which else has zeros.  nhca_ring_unmap() gives it back, also if nothing came of the ring.
  * Returns 0 or ENOMEM.
  */
