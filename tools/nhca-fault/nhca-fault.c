@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * nhca-fault: rules of fault injection of nhca devices, by the files that the driver has in
- * debugfs.  The driver checks a rule once more; what is checked here is so that people are told
- * what is wrong with it.
+ * nhca-fault: adds and removes rules of fault injection through the driver's files in debugfs.  The
+ * driver checks each rule too, but returns only an errno.  The checks here print what is wrong.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -26,8 +25,8 @@
 #define SEED_MAX	0x7fffffffffffffffUL
 
 enum {
-	FAILED = 1,		/* could not be done */
-	MISUSED = 2,		/* makes no sense */
+	FAILED = 1,		/* the command failed */
+	MISUSED = 2,		/* the arguments are invalid */
 };
 
 __attribute__((format(printf, 2, 3), noreturn))
@@ -58,7 +57,7 @@ static const char usage[] =
 	"\n"
 	"See nhca-fault(8).\n";
 
-/* ---- what a rule may say ---- */
+/* ---- the syntax of rules ---- */
 
 enum {
 	WAY = 1 << 0,
@@ -76,9 +75,9 @@ enum {
 static const struct kind {
 	const char *name;
 	unsigned int may;
-	unsigned long max;		/* its argument is a number up to that */
-	const char *what;		/* what the argument is */
-	const char *words[16];		/* or it is one of these */
+	unsigned long max;		/* largest number as argument; 0: no number */
+	const char *what;		/* what the argument means */
+	const char *words[16];		/* names that the argument can be */
 } kinds[] = {
 	{ "drop", WAY | QP | OPCODE | WHEN, 0, NULL, {} },
 	{ "delay", WAY | QP | OPCODE | WHEN, 10000, "milliseconds", {} },
@@ -99,8 +98,8 @@ static const struct kind {
 static const struct word {
 	const char *name;
 	unsigned int bit;
-	bool value;			/* one follows */
-	unsigned long min, max;		/* a number, if max is not 0 */
+	bool value;			/* a value follows the word */
+	unsigned long min, max;		/* range of the value; max 0: it is no number */
 } words[] = {
 	{ "send", WAY, false, 0, 0 },
 	{ "receive", WAY, false, 0, 0 },
@@ -115,13 +114,13 @@ static const struct word {
 	{}
 };
 
-/* One more for "a, b, c" */
+/* Append @word to the list "a, b, c" in @text. */
 static void join(char *text, const char *word)
 {
 	sprintf(text + strlen(text), "%s%s", *text ? ", " : "", word);
 }
 
-/* the names of those in @may */
+/* Return: the names of the words in @may. */
 static const char *list_words(unsigned int may)
 {
 	static char text[256];
@@ -222,7 +221,7 @@ static FILE *open_file(const char *device, const char *name, const char *mode)
 	stop(FAILED, "%s: %s", path, strerror(errno));
 }
 
-/* Return: a device, or NULL behind the last. */
+/* Return: the next device, or NULL after the last one. */
 static const char *next_device(DIR *dir)
 {
 	struct dirent *entry;
@@ -243,8 +242,8 @@ static DIR *open_devices(void)
 	if (errno == EACCES || errno == EPERM)
 		stop(FAILED, "needs root: only root may read " DEBUGFS);
 	if (statfs(DEBUGFS, &fs) || fs.f_type != DEBUGFS_MAGIC)
-		stop(FAILED, DEBUGFS ": nothing there; mount -t debugfs none " DEBUGFS);
-	stop(FAILED, "the driver is not loaded; modprobe nhca");
+		stop(FAILED, DEBUGFS ": debugfs is not mounted; run mount -t debugfs none " DEBUGFS);
+	stop(FAILED, "the driver is not loaded; run modprobe nhca");
 }
 
 static void check_device(const char *device)
@@ -262,11 +261,11 @@ static void check_device(const char *device)
 	}
 	if (*there)
 		stop(FAILED, "%s: no such nhca device; there is:%s", device, there);
-	stop(FAILED, "%s: no nhca device; rdma link add %s type nhca netdev eth0 makes one of eth0",
+	stop(FAILED, "%s: no nhca device; rdma link add %s type nhca netdev eth0 creates one on eth0",
 	     device, device);
 }
 
-/* Names with and without the service in front ("rc_send_only", "send_only") */
+/* Accept a name with or without its service ("rc_send_only", "send_only"). */
 static void check_opcode(const char *device, const char *text)
 {
 	FILE *f = open_file(device, "opcodes", "r");
@@ -288,23 +287,23 @@ static void command(const char *device, const char *text)
 {
 	FILE *f = open_file(device, "faults", "w");
 
-	/* a command is one write */
+	/* the driver takes each write as one command */
 	if (write(fileno(f), text, strlen(text)) == (ssize_t)strlen(text)) {
 		fclose(f);
 		return;
 	}
 	switch (errno) {
 	case EPERM:
-		stop(FAILED, "needs CAP_NET_ADMIN in the user namespace of the device's network");
+		stop(FAILED, "needs CAP_NET_ADMIN in the user namespace of the device's network namespace");
 	case ENOENT:
-		stop(FAILED, "%s: no such rule; 'nhca-fault list %s' shows those that there are",
+		stop(FAILED, "%s: no such rule; 'nhca-fault list %s' shows the rules",
 		     text, device);
 	case ENOSPC:
-		stop(FAILED, "%s has as many rules as it can have; remove some", device);
+		stop(FAILED, "%s has the maximum number of rules; remove one", device);
 	case EOPNOTSUPP:
-		stop(FAILED, "framework: this kernel is without its fault-injection framework (CONFIG_FAULT_INJECTION_DEBUG_FS); say probability or every instead");
+		stop(FAILED, "framework: this kernel has no fault injection framework (CONFIG_FAULT_INJECTION_DEBUG_FS); use probability or every instead");
 	default:
-		stop(FAILED, "%s: the driver does not take '%s': %s", device, text, strerror(errno));
+		stop(FAILED, "%s: the driver refuses '%s': %s", device, text, strerror(errno));
 	}
 }
 
@@ -333,15 +332,15 @@ static const struct word *find_word(const struct kind *k, const char *text)
 	while (w->name && strcmp(w->name, text))
 		w++;
 	if (!w->name)
-		stop(MISUSED, "%s: means nothing to %s; it may have: %s", text, k->name,
+		stop(MISUSED, "%s: means nothing to %s, which takes: %s", text, k->name,
 		     list_words(k->may));
 	if (!(w->bit & k->may))
-		stop(MISUSED, "%s: not with %s, which may have: %s", text, k->name,
+		stop(MISUSED, "%s: not with %s, which takes: %s", text, k->name,
 		     list_words(k->may));
 	return w;
 }
 
-/* The words behind the kind and its argument. */
+/* Check the words after the kind and its argument. */
 static void check_words(const char *device, const struct kind *k, char **argv)
 {
 	const unsigned int when = PROBABILITY | EVERY | FRAMEWORK;
@@ -353,11 +352,11 @@ static void check_words(const char *device, const struct kind *k, char **argv)
 		if (given & w->bit)
 			stop(MISUSED, "%s: said twice; once is enough", list_words(w->bit));
 		if ((w->bit & when) && (given & when))
-			stop(MISUSED, "%s: only one of probability, every and framework says when",
+			stop(MISUSED, "%s: only one of probability, every and framework is allowed",
 			     w->name);
 		given |= w->bit;
 		if ((given & NOW) && given != NOW)
-			stop(MISUSED, "now: stands alone, as in link 500 now");
+			stop(MISUSED, "now: stands alone, without other words, as in link 500 now");
 		if (!w->value)
 			continue;
 		argv++;
@@ -395,12 +394,12 @@ static void add(const char *device, char **argv)
 		strcat(strcat(text, " "), *word);
 	}
 	command(device, text);
-	/* what happens at once is no rule */
+	/* "now" adds no rule that could be printed */
 	if (!argument || !argv[2] || strcmp(argv[2], "now"))
 		show_rules(device, true);
 }
 
-/* For one device, or each. */
+/* Call @what for one device, or for each. */
 static void each(const char *device, void (*what)(const char *device))
 {
 	const char *name;
@@ -435,7 +434,7 @@ static void opcodes(void)
 	FILE *f;
 
 	if (!device)
-		stop(FAILED, "opcodes: no nhca device that could be asked; rdma link add makes one");
+		stop(FAILED, "opcodes: needs an nhca device; create one with rdma link add");
 	f = open_file(device, "opcodes", "r");
 	while (fgets(line, sizeof(line), f))
 		fputs(line, stdout);
@@ -446,7 +445,7 @@ static void opcodes(void)
 static void no_more(int argc, char **argv, int most)
 {
 	if (argc > most)
-		stop(MISUSED, "%s: too much behind %s %s; 'nhca-fault help' says what there may be",
+		stop(MISUSED, "%s: too much behind %s %s; 'nhca-fault help' prints the syntax",
 		     argv[most], argv[0], argv[1]);
 }
 
