@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets that wait for on-demand pages.  The first one that meets a page that is not
- * there, and all that come behind it, are kept in their order until a worker has faulted
- * the page in; then they go on at once.  To have the peer try again (RNR NAK) would take
- * longer than memory that is under pressure keeps a page.
+ * Packets that wait for on-demand pages.  If a packet needs a page that is not present, this packet
+ * and all later ones are deferred in their order.  A worker faults the page in, and then the
+ * responder executes them.  With an RNR NAK instead, the page could be gone again when the peer
+ * retransmits, if memory is short.
  */
 #include <linux/slab.h>
 
 #include "../memory/memcg.h"
 #include "engine.h"
 
-/* packets of a QP that may wait; those behind are lost, as if the receiver was overrun */
+/* deferred packets of a QP, at most; further ones are dropped, as if the receiver was overrun */
 #define NHCA_DEFER_MAX	256
-/* and bytes of memory that they may keep: the largest window, as drivers' buffers hold it */
+/* bytes of memory that they may hold: the largest window, with the buffers that drivers use */
 #define NHCA_DEFER_BYTES	(2U << 20)
 
 /**
- * struct nhca_deferred - a packet that waits
- * @list: in nhca_rq.deferred
- * @bytes: of nhca_rq.deferred_bytes: a batch is charged to the first packet of it that waits
- * @rx:   as it was; holds a reference on its skb
+ * struct nhca_deferred - a deferred packet
+ * @list:  in nhca_rq.deferred
+ * @bytes: share of nhca_rq.deferred_bytes; the first deferred packet of a batch has all of the
+ *           batch
+ * @rx:    copy of the decoded packet; holds a reference to its skb
  */
 struct nhca_deferred {
 	struct list_head list;
@@ -32,7 +33,10 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 	return list_first_entry_or_null(&rq->deferred, struct nhca_deferred, list);
 }
 
-/* Return: the memory that a packet keeps which those before it do not. */
+/*
+ * Return: bytes of memory that a packet holds, 0 if the packet deferred before it holds the same
+ * skb.
+ */
 static u32 nhca_defer_bytes(const struct nhca_rq *rq, const struct nhca_rx *rx)
 {
 	if (!list_empty(&rq->deferred) &&
@@ -47,7 +51,7 @@ void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_deferred *p = nhca_defer_first(rq);
 	u32 bytes;
 
-	/* it has tried again, and stays where it is */
+	/* it was tried again, and keeps its place */
 	if (p && rx == &p->rx)
 		return;
 	bytes = nhca_defer_bytes(rq, rx);
@@ -91,7 +95,7 @@ static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *r
 
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	/* the one before may have put the QP in error */
+	/* the packet before may have put the QP in error */
 	if (!nhca_rq_open(qp))
 		return NHCA_HELD;
 	if (likely(list_empty(&qp->rq.deferred)))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a decoded packet to the engine that it is for: the one place where a
- * packet's right to reach a QP is decided (IBTA 9.6.1, A17.9.3).
+ * Gives a decoded packet to the requester or responder of its QP.  Only this file decides whether a
+ * packet may reach a QP (IBTA 9.6.1, A17.9.3).
  *
- * A batch of packets for one QP costs one look-up, one lock and one answer: the lock
- * stays with the batch until a packet for somebody else comes, or the end.
+ * A batch of packets for one QP costs one lookup, one lock and one response: the lock stays held
+ * until a packet for another QP or half comes, or the batch ends.
  */
 #include <net/flow.h>
 #include <net/inet_ecn.h>
@@ -37,7 +37,7 @@ static bool nhca_service_fits(const struct nhca_qp *qp, const struct nhca_hdr *h
 	}
 }
 
-/* IBTA table 92 and 9.7.5: which QP state takes a packet of this direction */
+/* Return: true if the state of the QP accepts packets of this direction (IBTA table 92, 9.7.5). */
 static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 {
 	switch (READ_ONCE(qp->state)) {
@@ -53,7 +53,10 @@ static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 	}
 }
 
-/* a connected QP hears only its peer, a datagram QP only what its device is called */
+/*
+ * A connected QP accepts packets only from its peer, a datagram QP only packets to an address of
+ * its device.
+ */
 static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	const struct nhca_av *av;
@@ -70,7 +73,7 @@ static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
 	       ipv6_addr_equal(&av->saddr, &rx->daddr);
 }
 
-/* the only P_Key is the default one: any membership of partition 0x7fff (10.9.3) */
+/* The only P_Key is the default one: full or limited member of partition 0x7fff (10.9.3). */
 static bool nhca_pkey_fits(u16 pkey)
 {
 	return (pkey & 0x7fff) == (NHCA_DEFAULT_PKEY & 0x7fff);
@@ -96,7 +99,7 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx
 		return NHCA_CNT_RX_BAD_PKEY;
 	if (nhca_is_datagram(qp) && !nhca_qkey_fits(qp, h->qkey))
 		return NHCA_CNT_RX_BAD_QKEY;
-	/* last: nhca_rx_deliver() takes it that all else is right */
+	/* last, because for nhca_rx_deliver() this result means that all else is right */
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;
 	return NHCA_CNT_MAX;
@@ -107,7 +110,7 @@ bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
 	return nhca_rx_refusal(qp, rx) == NHCA_CNT_MAX;
 }
 
-/* ---- the in-band notice ---- */
+/* ---- capability bits ---- */
 
 u8 nhca_notice(const struct nhca_qp *qp)
 {
@@ -119,16 +122,16 @@ u8 nhca_notice(const struct nhca_qp *qp)
 	if (nhca_insists_icrc())
 		return caps;
 	caps |= NHCA_CAP_NO_ICRC_OK;
-	/* the peer has heard us, so that the bits come through both ways */
+	/* the peer has received our bits, so they pass in both directions */
 	if ((peer & NHCA_CAP_CONFIRMED) && (peer & NHCA_CAP_NO_ICRC_OK))
 		caps |= NHCA_CAP_NO_ICRC;
 	return caps;
 }
 
 /*
- * What the peer says holds from now on; written only when it is news.  Only for packets that have
- * been accepted: a stranger who knows addresses and numbers, but no PSN, must not be able to have
- * the peer sent what it does not take.
+ * Remember the capability bits of the peer; written only if they have changed.  The packet must
+ * have been accepted: a host that knows addresses and QP numbers, but no PSN, must not be able to
+ * change how this end sends packets to the peer.
  */
 static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
@@ -147,7 +150,7 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 
 /* ---- a batch and its lock ---- */
 
-/* The answers of those packets that came since the lock was taken, then the lock. */
+/* Send the responses to the packets that came since the lock was taken, and release the lock. */
 static void nhca_rx_release(struct nhca_rx *rx)
 {
 	struct nhca_qp *qp = rx->qp;
@@ -156,12 +159,12 @@ static void nhca_rx_release(struct nhca_rx *rx)
 	if (!lock)
 		return;
 	rx->held = NULL;
-	/* what follows is owed to packets that the gate let in, and that were accepted */
+	/* set only by packets that the gate has let in and that were accepted */
 	if (rx->marked) {
 		rx->marked = false;
 		nhca_resp_cnp(qp);
 	}
-	/* for sparse: taken in nhca_rx_hold() */
+	/* for sparse: nhca_rx_hold() has taken it */
 	__acquire(lock);
 	if (lock == &qp->sq.lock) {
 		nhca_sq_unlock(qp);
@@ -173,14 +176,14 @@ static void nhca_rx_release(struct nhca_rx *rx)
 			return;
 		rx->acks = false;
 		spin_lock(&qp->sq.lock);
-		/* in between it may have become another connection */
+		/* between the two locks the QP may have got another connection */
 		if (likely(qp->gen == rx->gen))
 			nhca_ack_riding(qp, rx->acked);
 		nhca_sq_unlock(qp);
 	}
 }
 
-/* @lock is one of @qp's, and is held until nhca_rx_release(). */
+/* Take @lock, which is one of @qp's, and hold it until nhca_rx_release(). */
 static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *lock)
 {
 	if (rx->held == lock)
@@ -189,15 +192,14 @@ static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *loc
 	spin_lock(lock);
 	rx->qp = qp;
 	rx->held = lock;
-	/* stays so as long as the lock is held */
+	/* does not change while the lock is held */
 	rx->gen = qp->gen;
 	__release(lock);
 }
 
 /*
- * The gate of a half.  It takes the lock of that half, or finds it held, and looks under it whether
- * the QP still is in the generation in which the packet was found to be right, and in a state that
- * takes it.
+ * The gate of a half: take the lock of that half, or find it held, and check that the QP is still
+ * in the generation in which the packet was checked, and in a state that accepts it.
  */
 static bool nhca_rx_enter(struct nhca_rx *rx, struct nhca_qp *qp, bool request, u32 gen)
 {
@@ -208,7 +210,7 @@ static bool nhca_rx_enter(struct nhca_rx *rx, struct nhca_qp *qp, bool request, 
 	return false;
 }
 
-/* @packets that differ in their PSN; @rx is the last of them. */
+/* Count @packets that differ only in their PSN; @rx is the last of them. */
 static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_count_add(&qp->who, NHCA_CNT_RCVD_PKTS, packets);
@@ -217,17 +219,17 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 				   rx->hdr.src_qpn, packets, rx->payload);
 }
 
-/* May the packets behind this one be taken with it, if they are like it? */
+/* Return: true if the next packets of the batch may be handled together with this one. */
 static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && rx->alike.set && rx->alike.bare &&
 	       qp->ibqp.qp_type == IB_QPT_RC && !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
 }
 
-/* A packet was accepted: what it says besides is the peer's word. */
+/* A packet was accepted, so believe its capability bits and its ECN mark. */
 static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	/* anybody can begin a message of UC */
+	/* on UC any PSN may begin a message, so acceptance alone proves nothing */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_notice_heard(qp, rx);
 	/* all packets of a batch have the same mark */
@@ -237,21 +239,21 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 }
 
-/* Is the PSN of a request one that the peer may use now?  rq.lock held. */
+/* Return: true if the PSN of a request is one that the peer may use now.  rq.lock held. */
 static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_CWND_MAX;
 }
 
 /*
- * A request that was let in, and if it is from the middle of a message those behind it that
- * continue it.  They are as intact as it is where the checksum of the whole batch says so.
+ * Execute a request that the gate has let in.  If it is from the middle of a message, also execute
+ * the packets of the batch that continue it: the UDP checksum of the batch covers them all.
  */
 static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	u32 more;
 
-	/* those of a batch say all what the last one says; not of XRC, which has a QP each way */
+	/* the last ACK of a batch covers the earlier ones; XRC has another QP for each direction */
 	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
 	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &rx->acked))
 		rx->acks = true;
@@ -265,7 +267,7 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 }
 
-/* The same for a response. */
+/* Like nhca_rx_request(), for a response. */
 static void nhca_rx_response(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	u32 more;
@@ -280,7 +282,7 @@ static void nhca_rx_response(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 }
 
-/* Return: true: @qp is in the error state for having refused a request, and this is one. */
+/* Return: true if @qp went to error because it refused a request, and the packet is a request. */
 static bool nhca_rx_was_refused(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	return READ_ONCE(qp->state) == IB_QPS_ERR && READ_ONCE(qp->rq.fatal) &&
@@ -296,12 +298,12 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	rx->dev = qp->dev;
 
 	/*
-	 * Pairs with the releases in qp.c: what is looked at now is of this generation, or of a
-	 * later one, which the gate sees.
+	 * Pairs with smp_store_release() in nhca_qp_end() and nhca_qp_set_attr().  What the checks
+	 * read now is of this generation or of a later one, and the gate notices a later one.
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, rx);
-	/* not before: what comes from another address, or namespace, is not this QP's */
+	/* a packet from another address or namespace is not this QP's, and not counted */
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
@@ -331,13 +333,13 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
- * Congestion notification (A17.9): the peer of a connected QP has had marked packets from it.  It
- * has no PSN that would show that it is the peer's; but it can only be true if packets are under
- * way that may be marked.
+ * Congestion notification (A17.9): the peer of a connected QP received packets with an ECN mark.  A
+ * CNP has no PSN that would show that it comes from the peer.  But it can be true only if packets
+ * are in flight that may be marked.
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	/* pairs with the releases in qp.c, as in nhca_rx_deliver() */
+	/* pairs with smp_store_release() as in nhca_rx_deliver() */
 	u32 gen = smp_load_acquire(&qp->gen);
 
 	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
@@ -363,7 +365,7 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 	nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
 }
 
-/* Return: the QP that the packet names, or NULL, which has been counted. */
+/* Return: the QP that the packet names, or NULL after counting that there is none. */
 static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
 {
 	struct nhca_dev *dev = NULL;
@@ -372,7 +374,7 @@ static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
 	if (rx->hdr.qpn == NHCA_GSI_QPN)
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
 	else if (rx->qp && rx->qp->qpn == rx->hdr.qpn)
-		/* as the packet before */
+		/* same QP as the packet before */
 		return rx->qp;
 	qp = nhca_qp_find(dev, rx->hdr.qpn);
 	if (qp)
@@ -412,7 +414,7 @@ void nhca_transport_again(struct nhca_rx *rx)
 {
 	struct nhca_qp *qp = rx->qp;
 
-	/* what let that one in lets in this one: the lock that it took is still held */
+	/* the checks of the packet before are valid for this one while the lock is held */
 	if (!rx->alike.passed || !rx->held) {
 		nhca_transport_rx(rx);
 		return;
