@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Bottom-half work: a function that runs in softirq context soon after it was queued.  It does
- * work that the queuing context must not do itself.  It is an item of the kernel's BH workqueue.
- * Kernels before 6.9 do not have this workqueue; with them it is a tasklet.
+ * work that the queuing context must not do itself.  It is an item of the kernel's BH workqueue,
+ * or a tasklet on kernels before 6.9, which do not have this workqueue.
  */
 #ifndef NHCA_BH_H
 #define NHCA_BH_H
@@ -47,7 +47,7 @@ static inline void nhca_bh_run(struct work_struct *work)
 
 /**
  * nhca_bh_init - initialize bottom-half work
- * @bh: the work; it is not queued afterwards
+ * @bh: the work
  * @fn: the function to run, in softirq context
  * Context: any.
  */

@@ -60,8 +60,9 @@ static DEFINE_MUTEX(nhca_link_mutex);
 /* ---- port state: RTNL held ---- */
 
 /*
- * Return: true if the master @upper receives the packets of its ports and has their addresses.  The
- * flags of a port do not tell: some of them change before the notifier is called, others after it.
+ * Return: true if the master @upper receives the packets of its ports and has their addresses.
+ * The driver checks the master, and not the flags of the port, because some of these flags change
+ * before the notifier is called, and others after it.
  */
 static bool nhca_upper_takes(const struct net_device *upper)
 {
@@ -84,7 +85,7 @@ static enum ib_port_state nhca_netdev_state(struct net_device *ndev)
 	return IB_PORT_ACTIVE;
 }
 
-/* Return: the largest path MTU, in bytes, that fits the netdev's MTU; 0 if that is below 352. */
+/* Return: the largest path MTU in bytes that fits the netdev's MTU; 0: that MTU is below 352. */
 static u32 nhca_netdev_mtu(const struct net_device *ndev)
 {
 	enum ib_mtu mtu = iboe_get_mtu(ndev->mtu);
@@ -148,8 +149,8 @@ void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 }
 
 /*
- * The netdev became a port of a bond, team or bridge, which then receives its packets, or was
- * released by it.
+ * A bond, team or bridge has taken the netdev as a port, and now receives its packets, or has
+ * released it.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -250,13 +251,13 @@ static int nhca_netdev_check(struct net_device *ndev)
 			   ndev->type);
 		return -EPROTONOSUPPORT;
 	}
-	/* The core adds a VLAN's addresses to the GIDs of a device on the netdev below it only. */
+	/* The core makes a VLAN's addresses GIDs of a device on the underlying netdev only. */
 	if (is_vlan_dev(ndev)) {
 		netdev_err(ndev, "is a VLAN: add the nhca device to %s, which then has the VLAN's addresses as GIDs, too\n",
 			   vlan_dev_real_dev(ndev)->name);
 		return -EPERM;
 	}
-	/* The master receives the packets of its ports, and has the addresses. */
+	/* The master receives the packets of its ports, and has their addresses. */
 	if (master) {
 		netdev_err(ndev, "is a port of %s: add the nhca device to this bond, team or bridge instead\n",
 			   master->name);
@@ -296,7 +297,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
-	/* User space posts to mapped rings, and its doorbells are ioctls (verbs/doorbell.c). */
+	/* Post and poll commands are not needed: rings are mapped, doorbells are ioctls. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 
@@ -386,7 +387,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 	if (!err) {
 		dev->port_state = nhca_netdev_state(ndev);
 		nhca_mtu_update(dev);
-		/* From here on the notifier finds the device when it is registered. */
+		/* After its registration the notifier finds the device by this netdev. */
 		err = ib_device_set_netdev(&dev->ibdev, ndev, NHCA_PORT);
 	}
 	rtnl_unlock();
@@ -453,7 +454,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	int err;
 
 	mutex_lock(&nhca_link_mutex);
-	/* Before sockets are opened; nhca_dev_register() checks again when it binds the netdev. */
+	/* Check before sockets are opened; nhca_dev_register() checks again under RTNL. */
 	rtnl_lock();
 	err = nhca_netdev_check(ndev);
 	rtnl_unlock();

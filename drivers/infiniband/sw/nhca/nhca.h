@@ -36,13 +36,13 @@
 /* Entries of a fast registration: 16 MiB with pages of 4 KiB */
 #define NHCA_MAX_FAST_SG	4096
 #define NHCA_MAX_MR_SIZE	(~0ULL)
-/* Bytes of device memory of all processes together: it cannot be swapped out */
+/* Bytes of device memory of all processes together; limited because it cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
 #define NHCA_MAX_MSG_SIZE	0x80000000U
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
 #define NHCA_MAX_MCAST_QP	0x1000
-/* Flow steering rules; bounds the cost of a frame, which is compared with one rule after another */
+/* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
 /* Bytes of packets that wait for on-demand pages: 64 QPs with the 2 MiB that each may have */
 #define NHCA_MAX_DEFERRED	(128U << 20)
@@ -75,9 +75,9 @@ struct nhca_txq;
  * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of objects of each kind, for the limits
  * @users:    accounts of the device's users: device memory, multicast groups, flow steering
  *            rules, deferred packets (memory/user.c)
- * @ah_ids:   AH number to struct nhca_av; its lock disables interrupts; RCU readers
+ * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; RCU readers
  * @ah_next:  AH number to try next; under the lock of @ah_ids
- * @srq_ids:  SRQ number to struct nhca_srq; RCU readers
+ * @srq_ids:  map of SRQ numbers to struct nhca_srq; RCU readers
  * @srq_next: SRQ number to try next; under the lock of @srq_ids
  * @mcast:    multicast groups (verbs/mcast.c); written under RTNL; RCU readers
  * @port_state: enum ib_port_state; main.c writes it under RTNL; read with READ_ONCE
@@ -88,9 +88,9 @@ struct nhca_txq;
  * @inject:   fault injection rules (observe/inject.c); owned
  * @delayq:   packets that a fault injection rule delays (net/faults.c); owned
  * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR
- * @counters: per-CPU counters; not of QPs that are bound to an rdma counter
- * @stats:    number of an rdma counter to its per-CPU counters (verbs/counter.c); the lock is held
- *            while they are summed up, so that they are not freed meanwhile
+ * @counters: per-CPU counters; QPs that are bound to an rdma counter count in that one instead
+ * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
+ *            held while a counter is read, so that the counter is not freed meanwhile
  */
 struct nhca_dev {
 	struct ib_device ibdev;

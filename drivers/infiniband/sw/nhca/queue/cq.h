@@ -180,7 +180,7 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed
  * @cq: the CQ; nothing is done for a user CQ
- * @ibqp: the QP; no wc->qp of a kernel consumer must point to it any more
+ * @ibqp: the QP; the wc->qp of a kernel consumer must not point to it after its destruction
  * Context: any.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);

@@ -24,8 +24,8 @@
 
 /**
  * struct nhca_shared_mem - an mmap entry and the memory that it owns
- * @entry: the RDMA core counts its references: one of the owner, and one of each mmap() call that
- *         runs
+ * @entry: the RDMA core counts its references: one of the owner, and one of each mmap() call in
+ *         progress
  * @mem:   range of vmalloc addresses that owns the pages.  A memory cgroup is charged for the pages
  *         until the last of them is freed.
  * @size:  bytes

@@ -130,7 +130,7 @@ static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 }
 
 /**
- * struct nhca_ring_user - how user space wants a ring, and how it maps the ring
+ * struct nhca_ring_user - a ring, as user space requests and maps it
  * @uc:   user context that may map the ring
  * @mem:  memory that the process provides for the ring; zeros: the kernel allocates the memory
  * @info: filled in: what the provider needs to map and use the ring

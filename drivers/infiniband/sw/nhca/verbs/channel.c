@@ -23,7 +23,7 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->srq)
 		return -EINVAL;
-	/* Each work request says by itself if it is signaled (NHCA_WC_CH_LOCAL). */
+	/* No IB_SIGNAL_ALL_WR: each work request itself requests NHCA_WC_CH_LOCAL. */
 	if (init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
 	if (cap->max_recv_wr || cap->max_recv_sge)
@@ -43,7 +43,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct ib_qp_cap *cap = &init->cap;
 	int err;
 
-	/* A channel belongs to a job, and a job belongs to a user. */
+	/* A channel belongs to a job, and kernel consumers have no jobs. */
 	if (!udata)
 		return -EOPNOTSUPP;
 	err = channel_check_init(init);
@@ -63,7 +63,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
 		goto err_count;
-	/* Packets may arrive on the channel before nhca_channel_create() returns. */
+	/* Set before nhca_channel_create(), because packets may arrive before it returns. */
 	ibqp->qp_num = qp->qpn;
 	qp->who.qpn = qp->qpn;
 	qp->channel = nhca_channel_create(ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata), &resp);

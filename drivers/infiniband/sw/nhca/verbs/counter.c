@@ -13,7 +13,7 @@
 #include "verbs.h"
 #include "../transport/qp.h"
 
-/* nhca_dev.stats has plain pointers; on x86 a per-CPU pointer is in another address space. */
+/* nhca_dev.stats has plain pointers.  On x86, per-CPU pointers have another address space. */
 static void *counters_entry(struct nhca_counters __percpu *counters)
 {
 	return (void *)(__force unsigned long)counters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: checks of arguments, and the share of each user.
+ * Device memory: checks of arguments and of the user's share, and allocation.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>

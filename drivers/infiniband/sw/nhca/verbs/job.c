@@ -85,7 +85,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_JOB_MEM_OPEN)(struct uverbs_attr_bundle *a
 		return PTR_ERR(mem);
 
 	uobj->object = mem;
-	/* As in NHCA_METHOD_JOB_MEM_REG. */
+	/* The core closes the handle after an error, as in NHCA_METHOD_JOB_MEM_REG. */
 	uverbs_finalize_uobj_create(attrs, NHCA_ATTR_JOB_MEM_OPEN_HANDLE);
 	return uverbs_copy_to(attrs, NHCA_ATTR_JOB_MEM_OPEN_RESP_LENGTH, &mem->length,
 			      sizeof(mem->length));

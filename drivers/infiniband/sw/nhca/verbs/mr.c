@@ -33,7 +33,7 @@ static int nhca_check_user_access(int access)
 	return nhca_check_access(access);
 }
 
-/* Count a new region.  Return: 0; -ENOMEM: there are NHCA_MAX_MR; an injected error. */
+/* Count a new region.  Return: 0; -ENOMEM: NHCA_MAX_MR exist; an injected error. */
 static int nhca_mr_get(struct nhca_dev *dev)
 {
 	struct nhca_fault_hit s;

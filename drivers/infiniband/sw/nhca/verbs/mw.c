@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: limits; memory/ does the work, and a work request binds a window.
+ * Memory windows: the limit of their number.  memory/ does the work; a work request binds them.
  */
 #include "objects.h"
 #include "../memory/memory.h"

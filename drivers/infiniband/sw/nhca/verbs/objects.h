@@ -3,7 +3,8 @@
  * Private to verbs/ and, for the two functions that it implements, main.c: the functions of
  * nhca_dev_ops, file by file.  A function without a comment implements the member of struct
  * ib_device_ops with the same name, and has the parameters, context and return values that
- * <rdma/ib_verbs.h> and the RDMA core specify for it.
+ * <rdma/ib_verbs.h> and the RDMA core specify for it.  The arrays of struct uapi_definition are
+ * parts of nhca_uapi_defs.
  */
 #ifndef NHCA_VERBS_OBJECTS_H
 #define NHCA_VERBS_OBJECTS_H
@@ -212,7 +213,7 @@ int nhca_counter_update_stats(struct rdma_counter *counter);
 extern const struct uapi_definition nhca_channel_defs[];
 
 /**
- * nhca_create_channel - nhca_create_qp() of a channel
+ * nhca_create_channel - create a channel, for nhca_create_qp()
  * @ibqp: of type IB_QPT_DRIVER
  * @init: its capabilities are rounded up to what was granted
  * @udata: of the verb; NULL for a kernel consumer
@@ -224,7 +225,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			struct ib_udata *udata);
 
 /**
- * nhca_modify_channel - nhca_modify_qp() of a channel
+ * nhca_modify_channel - change a channel to the error state, for nhca_modify_qp()
  * @qp: the QP of the channel
  * @attr: the state is IB_QPS_ERR
  * @mask: IB_QP_STATE
@@ -234,7 +235,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask);
 
 /**
- * nhca_query_channel - nhca_query_qp() of a channel
+ * nhca_query_channel - query a channel, for nhca_query_qp()
  * @qp: the QP of the channel
  * @attr: filled in, but for capabilities and current state
  * Context: process.
@@ -242,7 +243,7 @@ int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int m
 void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr);
 
 /**
- * nhca_destroy_channel - nhca_destroy_qp() of a channel
+ * nhca_destroy_channel - destroy a channel, for nhca_destroy_qp()
  * @qp: the QP of the channel
  * Context: process, sleeps.
  */
@@ -285,7 +286,7 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /**
- * nhca_check_access - check the rights of a new region on pinned pages
+ * nhca_check_access - check the rights of a region that is not an on-demand region
  * @access: a mask of enum ib_access_flags
  * Context: any.
  * Return: 0; -EOPNOTSUPP: a right that no such region can have; -EINVAL: remote write or atomic
@@ -341,9 +342,9 @@ int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
 
 /**
- * nhca_create_rss - nhca_create_qp() of a raw packet QP with an indirection table
+ * nhca_create_rss - create a raw packet QP with an indirection table, for nhca_create_qp()
  * @ibqp: its frames go to the work queues of the table; nhca_qp.rss is set
- * @init: with the table
+ * @init: attributes of the QP, the table among them
  * @udata: of the verb; NULL for a kernel consumer
  * Context: process, sleeps.
  * Return: 0; -EOPNOTSUPP: a kernel consumer, another type of QP, create flags, or unknown hash
@@ -353,7 +354,7 @@ int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
 int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 
 /**
- * nhca_destroy_rss - nhca_destroy_qp() of such a QP
+ * nhca_destroy_rss - destroy a raw packet QP with an indirection table, for nhca_destroy_qp()
  * @qp: from nhca_create_rss(); no flow steering rule refers to it
  * Context: process, sleeps.
  */

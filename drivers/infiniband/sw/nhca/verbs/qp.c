@@ -37,7 +37,7 @@ static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 			return -EOPNOTSUPP;
 		break;
 	case IB_QPT_XRC_INI:
-		/* struct ib_send_wr of kernel consumers has no SRQ number. */
+		/* Kernel consumers cannot name an SRQ: struct ib_send_wr has no SRQ number. */
 		if (!user)
 			return -EOPNOTSUPP;
 		return init->send_cq && !init->srq ? 0 : -EINVAL;
@@ -170,7 +170,7 @@ static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
 
 static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	/* device_cap_flags has neither automatic path migration nor the resizing of QPs. */
+	/* Automatic path migration and resizing of QPs are not in device_cap_flags. */
 	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
@@ -196,7 +196,7 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	enum ib_qp_state new = mask & IB_QP_STATE ? attr->qp_state : cur;
 	int err;
 
-	/* If the consumer names the current state, it must be right. */
+	/* The current state that the consumer names must be right. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
 	/* Older kernels allow a rate limit for raw packet QPs only, so it is checked below. */
@@ -331,7 +331,7 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* IBTA 10.3.1: a post before RTS is an immediate error; SQD, SQE and ERR accept it. */
+	/* IBTA 10.3.1: posting before RTS is an immediate error; SQD, SQE and ERR allow it. */
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
 		*bad_wr = wr;
 		return -EINVAL;
