@@ -2,8 +2,8 @@
 /*
  * Opcode table, decoding and encoding of transport headers.
  *
- * Also compiled in user space by the fuzzer: nothing here may need more of the
- * kernel than fixed-width types, unaligned accessors and memset().
+ * The fuzzer compiles this file in user space.  So it uses nothing of the kernel but fixed-width
+ * types, unaligned accessors, memcpy() and memset().
  */
 #include <linux/string.h>
 #include "bth.h"
@@ -19,7 +19,7 @@
 #define BTH_CAP_MASK		0x3f
 #define BTH_ACKREQ		0x80	/* byte 8 */
 
-/* A congestion notification has 16 reserved bytes behind its BTH (A17.9.3) */
+/* a congestion notification packet has 16 reserved bytes after its BTH (A17.9.3) */
 #define CNP_RESERVED_LEN	16
 
 #define F_REQ	NHCA_OPF_REQUEST
@@ -46,7 +46,7 @@
 		.hdr_len = NHCA_BTH_LEN + (extended), \
 	}
 
-/* a request of XRC: as of RC, for an SRQ */
+/* an XRC request: that of RC, with an XRCETH that names the SRQ */
 #define XRC_ROW(op, text, what, extended) \
 	ROW(XRC, op, text, (what) | NHCA_OPF_XRCETH, NHCA_XRCETH_LEN + (extended))
 
@@ -59,7 +59,7 @@
 
 /*
  * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are a
- * message of one packet: they begin and end it.
+ * message of one packet, so they have FIRST and LAST.
  */
 static const struct nhca_opinfo opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
@@ -201,7 +201,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 		avail = len;
 	if (avail < NHCA_BTH_LEN)
 		return NHCA_DECODE_SHORT;
-	/* Another version may have other opcodes, so the version comes first */
+	/* the version first, because another version may have other opcodes */
 	if (p[1] & BTH_VERSION_MASK)
 		return NHCA_DECODE_VERSION;
 	info = nhca_opinfo(p[0]);
@@ -226,7 +226,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	behind = len - info->hdr_len;
 	if (behind < h->pad + NHCA_ICRC_LEN)
 		return NHCA_DECODE_LENGTH;
-	/* Headers and ICRC are whole words, and the pad makes the payload so */
+	/* headers and ICRC are whole words of 4 bytes, and the pad makes the payload whole words */
 	if (behind & 3)
 		return NHCA_DECODE_LENGTH;
 	flags = info->flags;

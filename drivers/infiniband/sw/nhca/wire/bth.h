@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Transport headers as they lie in a packet (IBTA vol. 1, chapter 9) and the
- * decoded form that the engines use.  Pure functions of bytes: no skb, no
- * socket, no lock, so that KUnit and the user-space fuzzer drive them as they
- * are.
+ * Transport headers in a packet (IBTA vol. 1, chapter 9), and their decoded form.  The functions
+ * are pure functions of bytes and know no skb, no socket and no lock, so that KUnit and the fuzzer
+ * in user space can call them without changes.
  */
 #ifndef NHCA_WIRE_BTH_H
 #define NHCA_WIRE_BTH_H
@@ -24,7 +23,7 @@
 #define NHCA_FETH_LEN		4
 #define NHCA_XRCETH_LEN		4
 #define NHCA_ICRC_LEN		4
-/* BTH and the longest run of extended headers that an opcode has */
+/* bytes of the longest headers of any opcode: those of NHCA_RX_READ_REQUEST */
 #define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
 #define NHCA_GRH_LEN		40
 #define NHCA_ROCE_UDP_PORT	4791
@@ -33,7 +32,7 @@
 #define NHCA_QPN_MASK		0xffffff
 
 /*
- * Opcodes: service in the upper three bits, operation in the lower five
+ * BTH opcodes: the transport service in the upper three bits, the operation in the lower five
  * (IBTA 9.2.1, table 38).
  */
 enum nhca_service {
@@ -43,7 +42,7 @@ enum nhca_service {
 	NHCA_SVC_UD	= 0x60,
 	NHCA_SVC_CNP	= 0x80,
 	NHCA_SVC_XRC	= 0xa0,
-	NHCA_SVC_MFR	= 0xc0,		/* manufacturer's: rCxt datagrams, enum nhca_rx_opcode */
+	NHCA_SVC_MFR	= 0xc0,		/* manufacturer-specific: enum nhca_rx_opcode */
 	NHCA_SVC_MASK	= 0xe0,
 };
 
@@ -78,9 +77,9 @@ enum nhca_op {
 	NHCA_OP_MASK			= 0x1f,
 };
 
-/* What an opcode is and carries: nhca_opinfo.flags */
-#define NHCA_OPF_REQUEST	BIT(0)	/* for the receive engine */
-#define NHCA_OPF_RESPONSE	BIT(1)	/* for the send engine */
+/* nhca_opinfo.flags: kind of an opcode, and headers and payload of its packets */
+#define NHCA_OPF_REQUEST	BIT(0)	/* the responder executes it */
+#define NHCA_OPF_RESPONSE	BIT(1)	/* the requester executes it */
 #define NHCA_OPF_FIRST		BIT(2)	/* begins a message; ONLY has FIRST and LAST */
 #define NHCA_OPF_LAST		BIT(3)	/* ends a message */
 #define NHCA_OPF_SEND		BIT(4)
@@ -96,21 +95,24 @@ enum nhca_op {
 #define NHCA_OPF_ATOMIC_ACK_ETH	BIT(14)
 #define NHCA_OPF_IMMDT		BIT(15)
 #define NHCA_OPF_IETH		BIT(16)
-#define NHCA_OPF_MIDDLE		BIT(17)	/* neither first nor last: a full path MTU */
-#define NHCA_OPF_RXETH		BIT(18)	/* for a channel; rcxt.h says what it carries */
+#define NHCA_OPF_MIDDLE		BIT(17)	/* inside a message; its payload is a path MTU */
+#define NHCA_OPF_RXETH		BIT(18)	/* packet of a channel, see rcxt.h */
 #define NHCA_OPF_FLUSH		BIT(19)
 #define NHCA_OPF_ATOMIC_WRITE	BIT(20)
 #define NHCA_OPF_FETH		BIT(21)
 #define NHCA_OPF_XRCETH		BIT(22)
 
-/* requests that are acknowledged by an answer of their own, and are not executed twice */
+/*
+ * Requests that use responder resources: the responder acknowledges each with response packets of
+ * its own instead of an Acknowledge, and sends these packets again for a duplicate.
+ */
 #define NHCA_OPF_ANSWERED	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
 				 NHCA_OPF_ATOMIC_WRITE)
 
 /**
  * struct nhca_opinfo - one row of the opcode table
- * @name:    as in the specification, for traces
- * @flags:   NHCA_OPF_*; 0 for an opcode that does not exist
+ * @name:    name in the specification, for traces
+ * @flags:   NHCA_OPF_*; 0 if the opcode is unknown
  * @hdr_len: bytes of BTH and extended headers
  */
 struct nhca_opinfo {
@@ -121,27 +123,30 @@ struct nhca_opinfo {
 
 /**
  * nhca_opinfo - look up a BTH opcode (IBTA table 38)
- * Return: the row, or NULL if nhca does not know the opcode.
+ * @opcode: the opcode
+ * Context: any.
+ * Return: the row of the opcode table; NULL if the opcode is unknown.
  */
 const struct nhca_opinfo *nhca_opinfo(u8 opcode);
 
-/* AETH syndrome (IBTA 9.7.5.2): kind in bits 6:5 */
+/* AETH syndrome (IBTA 9.7.5.2): kind in bits 6:5, value in bits 4:0 */
 #define NHCA_AETH_KIND_MASK	0xe0
 #define NHCA_AETH_ACK		0x00
 #define NHCA_AETH_RNR		0x20
 #define NHCA_AETH_NAK		0x60
 #define NHCA_AETH_VALUE_MASK	0x1f
-#define NHCA_AETH_NO_CREDIT	0x1f	/* credit count not in use */
+#define NHCA_AETH_NO_CREDIT	0x1f	/* value of an ACK: no end-to-end credits */
 
-/* FETH (IBTA A19): what a FLUSH is to achieve, in bits 3:0, and for which bytes, in bits 5:4 */
-#define NHCA_FETH_GLOBAL	BIT(0)	/* all on the peer's host see what was written */
-#define NHCA_FETH_PERSISTENT	BIT(1)	/* it outlives a loss of power */
+/* FETH (IBTA A19): placement type of a FLUSH in bits 3:0, selectivity level in bits 5:4 */
+#define NHCA_FETH_GLOBAL	BIT(0)	/* written bytes are visible to the peer's whole host */
+#define NHCA_FETH_PERSISTENT	BIT(1)	/* written bytes survive a power failure */
 #define NHCA_FETH_TYPE_MASK	0x0f
-#define NHCA_FETH_RANGE		0	/* those of the RETH */
-#define NHCA_FETH_REGION	1	/* all that the key opens */
+#define NHCA_FETH_RANGE		0	/* the bytes that the RETH names */
+#define NHCA_FETH_REGION	1	/* all bytes of the R_Key */
 #define NHCA_FETH_LEVEL_SHIFT	4
 #define NHCA_FETH_LEVEL_MASK	0x03
 
+/* value of an AETH syndrome NHCA_AETH_NAK: NAK code (IBTA 9.7.5.2) */
 enum nhca_nak {
 	NHCA_NAK_PSN_SEQ	= 0,
 	NHCA_NAK_INVALID_REQ	= 1,
@@ -151,41 +156,42 @@ enum nhca_nak {
 };
 
 /*
- * What nhca ends tell each other in the six bits of BTH byte 4 beside FECN and BECN, which are
- * reserved, outside the ICRC, sent as 0 and ignored by others (9.2, A17.3.3).
+ * Capability bits: the lower six bits of BTH byte 4, next to FECN and BECN.  IBTA reserves them:
+ * other adapters send 0 and ignore them, and the ICRC does not cover them (9.2, A17.3.3).
  */
-#define NHCA_CAP_PRESENT	BIT(0)	/* this is an nhca */
-#define NHCA_CAP_CONFIRMED	BIT(1)	/* and has seen, on this connection, that you are */
-#define NHCA_CAP_NO_ICRC_OK	BIT(2)	/* and takes packets without an ICRC */
-#define NHCA_CAP_NO_ICRC	BIT(3)	/* this one has none; its UDP checksum holds */
-#define NHCA_CAP_ACKS	BIT(4)	/* and has, in its place, a PSN that it acknowledges */
-#define NHCA_CAP_FOREIGN	BIT(5)	/* never set by us: whoever does, this is not our notice */
+#define NHCA_CAP_PRESENT	BIT(0)	/* the sender is nhca */
+#define NHCA_CAP_CONFIRMED	BIT(1)	/* the sender has received PRESENT on this connection */
+#define NHCA_CAP_NO_ICRC_OK	BIT(2)	/* the sender accepts packets without an ICRC */
+#define NHCA_CAP_NO_ICRC	BIT(3)	/* the packet has a UDP checksum instead of an ICRC */
+#define NHCA_CAP_ACKS	BIT(4)	/* NO_ICRC: the ICRC's place has a PSN that it acknowledges */
+#define NHCA_CAP_FOREIGN	BIT(5)	/* sent as 0; 1: not capability bits of nhca: ignore all */
 
 /**
- * struct nhca_hdr - a packet's headers, decoded; also what is encoded
- * @info:     the opcode's row
- * @opcode:   BTH
- * @solicited, @migreq: BTH bits
- * @pad:      0-3 bytes of padding before the ICRC
+ * struct nhca_hdr - the headers of a packet, decoded or to be encoded
+ * @info:     row of the opcode table
+ * @opcode:   BTH opcode
+ * @solicited, @migreq: SE and MigReq of the BTH
+ * @pad:      PadCnt: bytes of padding before the ICRC, 0-3
  * @pkey:     P_Key
  * @qpn:      destination QP
  * @psn:      packet sequence number
- * @ackreq:   acknowledge request
+ * @ackreq:   AckReq
  * @fecn, @becn: congestion marks of BTH byte 4
- * @caps:   the six bits beside them, in which nhca ends notice each other
- * @acks:     with NHCA_CAP_ACKS: a PSN; not decoded here, as it lies behind the payload
- * @mark:     without an ICRC and without NHCA_CAP_ACKS: what stands in its place, nhca_qp.mark;
- *            not decoded here, either
- * @srqn:     XRCETH: the peer's SRQ
+ * @caps:     capability bits of BTH byte 4: NHCA_CAP_*
+ * @acks:     NHCA_CAP_ACKS: PSN that the packet acknowledges.  nhca_hdr_decode() does not set it,
+ *            because it is after the payload
+ * @mark:     NHCA_CAP_NO_ICRC without NHCA_CAP_ACKS: mark of the sending QP (nhca_qp.mark).
+ *            nhca_hdr_decode() does not set it, for the same reason
+ * @srqn:     XRCETH: number of the SRQ of the receiver
  * @qkey, @src_qpn: DETH
  * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
  * @swap_add, @compare: AtomicETH
  * @syndrome, @msn: AETH
  * @orig:     AtomicAckETH
- * @imm:      ImmDt, big endian as in the packet
+ * @imm:      ImmDt, big endian
  * @inv_rkey: IETH
- * @flush_type: FETH: NHCA_FETH_GLOBAL, NHCA_FETH_PERSISTENT, or bits that have no meaning yet
- * @flush_level: FETH: NHCA_FETH_RANGE, NHCA_FETH_REGION, or a number without a meaning
+ * @flush_type: FETH: NHCA_FETH_GLOBAL, NHCA_FETH_PERSISTENT; a peer may also set reserved bits
+ * @flush_level: FETH: NHCA_FETH_RANGE, NHCA_FETH_REGION; a peer may also send a reserved value
  * @rx:       RXETH
  */
 struct nhca_hdr {
@@ -221,45 +227,61 @@ struct nhca_hdr {
 	struct nhca_rxeth rx;
 };
 
+/**
+ * enum nhca_decode_err - result of nhca_hdr_decode()
+ * @NHCA_DECODE_OK:      the headers are valid
+ * @NHCA_DECODE_SHORT:   the packet is shorter than its headers
+ * @NHCA_DECODE_OPCODE:  unknown opcode
+ * @NHCA_DECODE_VERSION: the transport version, or the version of the RXETH, is not 0
+ * @NHCA_DECODE_LENGTH:  no room for pad and ICRC; no whole number of words; payload with an opcode
+ *                       that has none; or lengths in the RXETH that are impossible
+ */
 enum nhca_decode_err {
 	NHCA_DECODE_OK = 0,
-	NHCA_DECODE_SHORT,	/* fewer bytes than the headers need */
-	NHCA_DECODE_OPCODE,	/* unknown opcode */
-	NHCA_DECODE_VERSION,	/* transport version, or that of the RXETH, is not 0 */
-	NHCA_DECODE_LENGTH,	/* no room for pad and ICRC, payload where none may be, or lengths
-				 * in the RXETH that cannot be
-				 */
+	NHCA_DECODE_SHORT,
+	NHCA_DECODE_OPCODE,
+	NHCA_DECODE_VERSION,
+	NHCA_DECODE_LENGTH,
 };
 
 /**
- * nhca_hdr_decode - decode the headers of a packet
- * @h: filled in as far as the opcode has fields
- * @p: the first bytes of the UDP payload, linear
- * @avail: how many bytes @p has; NHCA_HDRS_MAX or @len if that is less
- * @len: bytes of the whole UDP payload: headers, payload, pad, ICRC
- *
- * Return: enum nhca_decode_err.  Checks only what concerns the bytes
- * themselves; whether they make sense for a QP is the engines' question.
+ * nhca_hdr_decode - decode the headers of a packet, and check them without the state of a QP
+ * @h:     filled in; only the BTH and the extended headers of the opcode are set
+ * @p:     first bytes of the UDP payload, linear
+ * @avail: number of bytes at @p: @len, but NHCA_HDRS_MAX are enough
+ * @len:   bytes of the whole UDP payload: headers, payload, pad, ICRC
+ * Context: any.
+ * Return: enum nhca_decode_err.
  */
 enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 				     unsigned int avail, unsigned int len);
 
 /**
  * nhca_hdr_encode - write the headers of a packet
+ * @h: the headers; the opcode is in the opcode table
  * @p: room for NHCA_HDRS_MAX bytes
- * Return: bytes written, == nhca_opinfo(h->opcode)->hdr_len.
+ * Context: any.
+ * Return: bytes written: nhca_opinfo(h->opcode)->hdr_len.
  */
 unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p);
 
 /**
- * nhca_hdr_step - make of a packet's headers those of a later one that follows from it
- * @h: the packet: a BTH and perhaps an RXETH
- * @n: how many packets later: as many PSNs, and segments if there is an RXETH
- * @p: its headers, encoded
+ * nhca_hdr_step - change encoded headers to those of the @n-th packet after @h in a batch
+ * @h: headers of the first packet: a BTH, and perhaps an RXETH
+ * @n: number of packets from @h on: the PSN increases by @n, offset and PVO of an RXETH by @n
+ *     segments
+ * @p: encoded headers of a packet of the batch, which are changed
+ * Context: any.
  */
 void nhca_hdr_step(const struct nhca_hdr *h, u32 n, u8 *p);
 
-/* payload bytes of a decoded packet of @len UDP payload bytes */
+/**
+ * nhca_hdr_payload - compute the bytes of payload of a packet
+ * @h:   headers, decoded
+ * @len: bytes of the UDP payload
+ * Context: any.
+ * Return: bytes, without pad.
+ */
 static inline unsigned int nhca_hdr_payload(const struct nhca_hdr *h, unsigned int len)
 {
 	return len - h->info->hdr_len - h->pad - NHCA_ICRC_LEN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels for the pure functions of wire/, which shall not
- * need the RDMA core as the driver's compat.h does.
+ * Differences between kernel versions for the pure functions of wire/.  Not in the driver's
+ * compat.h, because that needs the RDMA core.
  */
 #ifndef NHCA_WIRE_COMPAT_H
 #define NHCA_WIRE_COMPAT_H
@@ -15,7 +15,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-#define NHCA_OLD_CRC32	/* crc32_le() is the generic one; the fast one is in the crypto API */
+#define NHCA_OLD_CRC32	/* crc32_le() is table code; code for the CPU is in the crypto API */
 #endif
 
 #endif /* NHCA_WIRE_COMPAT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The 40 bytes in front of a UD message's payload (IBTA Annex A17.4.5.1).
+ * The GRH: 40 bytes before the payload of a UD message in the receive buffer (IBTA A17.4.5.1).
  */
 #ifndef NHCA_WIRE_GRH_H
 #define NHCA_WIRE_GRH_H
@@ -10,11 +10,19 @@
 #include <linux/ipv6.h>
 
 /**
- * nhca_grh_fill4 - IPv4: twenty zero bytes, then the IPv4 header
- * nhca_grh_fill6 - IPv6: the IPv6 header, which has a GRH's layout
- * @grh: 40 bytes
+ * nhca_grh_fill4 - write the GRH of an IPv4 packet: 20 bytes of zeros, then the IPv4 header
+ * @grh: room for NHCA_GRH_LEN bytes
+ * @iph: IPv4 header; options are not written
+ * Context: any.
  */
 void nhca_grh_fill4(u8 *grh, const struct iphdr *iph);
+
+/**
+ * nhca_grh_fill6 - write the GRH of an IPv6 packet: the IPv6 header, which has the layout of a GRH
+ * @grh:  room for NHCA_GRH_LEN bytes
+ * @ip6h: IPv6 header
+ * Context: any.
+ */
 void nhca_grh_fill6(u8 *grh, const struct ipv6hdr *ip6h);
 
 #endif /* NHCA_WIRE_GRH_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The invariant CRC, on the fastest CRC-32 that the running kernel has.
+ * The invariant CRC, computed with the fastest CRC-32 of the running kernel.
  *
- * From 6.14 on that is crc32_le() itself.  Before, crc32_le() is the portable
- * table code, and what uses the processor's carry-less multiply is found
- * behind the crypto API only, as "crc32".
+ * From Linux 6.14 on, crc32_le() is the fastest.  In earlier kernels crc32_le() is portable table
+ * code, and only the crypto API ("crc32") has code that uses the carry-less multiplication of the
+ * CPU.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,8 +18,8 @@
 #include "icrc.h"
 
 /*
- * What CRC-32 makes of the eight bytes of ones that stand for the local route
- * header, from a seed of ones: the same for every packet.
+ * CRC-32, with a seed of ones, of the eight bytes of 0xff that replace the local route header.  It
+ * is the same for all packets.
  */
 #define ICRC_SEED	0xdebb20e3
 #define BTH_MASKED_BYTE	4
@@ -47,12 +47,12 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len)
 #include <linux/kmod.h>
 
 /*
- * Below this many bytes the accelerated drivers fall back to crc32_le()
- * themselves, or lose to it by what saving the vector registers costs.
+ * For fewer bytes the accelerated drivers either call crc32_le() themselves, or are slower than it
+ * because they save the vector registers.
  */
 #define SHASH_MIN_LEN	128
 
-/* Set before the first packet, cleared after the last; NULL: use crc32_le() */
+/* set before the first packet, cleared after the last one; NULL: use crc32_le() */
 static struct crypto_shash *icrc_shash;
 
 static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
@@ -62,7 +62,7 @@ static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
 	int ret;
 
 	desc->tfm = shash;
-	/* The exported state of "crc32" is the running CRC, in CPU order */
+	/* the exported state of "crc32" is the running CRC, in CPU byte order */
 	ret = crypto_shash_import(desc, crc);
 	if (!ret)
 		ret = crypto_shash_update(desc, p, len);
@@ -72,8 +72,8 @@ static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
 }
 
 /*
- * That the state of "crc32" is a plain u32 is so in every driver that there
- * is, but promised nowhere: believe it only after it was seen to hold.
+ * The state of "crc32" is a u32 in all drivers of the kernel, but the crypto API does not guarantee
+ * that.  Check it with a sample.  Return: true if the driver can be used.
  */
 static bool icrc_shash_fits(struct crypto_shash *shash)
 {
@@ -92,17 +92,17 @@ int nhca_icrc_init(void)
 	struct crypto_shash *shash;
 
 	/*
-	 * All drivers of this name.  Allocation alone would be content with
-	 * the portable one if that happens to be loaded already.
+	 * Load all drivers of this name.  The allocation alone loads no accelerated driver if the
+	 * portable one is already loaded.
 	 */
 	request_module("crypto-crc32");
 	shash = crypto_alloc_shash("crc32", 0, 0);
 	if (IS_ERR(shash)) {
-		pr_info("no crc32 in the crypto API (%pe), using the library's\n", shash);
+		pr_info("crypto API has no crc32 (%pe): using the slower crc32_le()\n", shash);
 		return 0;
 	}
 	if (!icrc_shash_fits(shash)) {
-		pr_info("crc32 in the crypto API does not fit, using the library's\n");
+		pr_info("crypto API's crc32 is incompatible: using the slower crc32_le()\n");
 		crypto_free_shash(shash);
 		return 0;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The invariant CRC of RoCEv2 (IBTA Annex A17.3.3): CRC-32 over eight bytes of
- * ones, the IP, UDP and BTH headers with what routers may change set to ones,
- * the extended headers, the payload and the pad.
+ * The invariant CRC of RoCEv2 (IBTA A17.3.3): a CRC-32 over eight bytes of 0xff, the headers of IP,
+ * UDP and BTH, the extended headers, the payload and the pad.  Fields that routers may change
+ * count as ones.
  */
 #ifndef NHCA_WIRE_ICRC_H
 #define NHCA_WIRE_ICRC_H
@@ -10,33 +10,58 @@
 #include <linux/types.h>
 
 /**
- * nhca_icrc_start4 - CRC over the masked headers, IPv4 without options
- * nhca_icrc_start6 - CRC over the masked headers, IPv6 without extensions
- * @iph: the 20 (40) bytes of the IP header followed by the 8 of the UDP
- *       header followed by the 12 of the BTH, as they go on the wire
+ * nhca_icrc_start4 - begin the ICRC of an IPv4 packet: IP header, UDP header and BTH
+ * @iph: 20 bytes of IP header without options, 8 bytes of UDP header, 12 bytes of BTH, as on the
+ *       wire
  *
- * IPv4: TOS, TTL and header checksum are masked; IPv6: traffic class, flow
- * label and hop limit; UDP: checksum; BTH: byte 4 (FECN, BECN and the six
- * reserved bits).
+ * TOS, TTL and header checksum of IPv4, the UDP checksum and byte 4 of the BTH (FECN, BECN and six
+ * reserved bits) count as ones.
+ * Context: any.
  * Return: running CRC for nhca_icrc_more().
  */
 u32 nhca_icrc_start4(const void *iph);
+
+/**
+ * nhca_icrc_start6 - begin the ICRC of an IPv6 packet: IP header, UDP header and BTH
+ * @iph: 40 bytes of IP header without extension headers, 8 bytes of UDP header, 12 bytes of BTH, as
+ *       on the wire
+ *
+ * Traffic class, flow label and hop limit of IPv6, the UDP checksum and byte 4 of the BTH count as
+ * ones.
+ * Context: any.
+ * Return: running CRC for nhca_icrc_more().
+ */
 u32 nhca_icrc_start6(const void *iph);
 
 /**
- * nhca_icrc_more - go on over @len bytes of extended header, payload or pad
+ * nhca_icrc_more - continue an ICRC with bytes of extended headers, payload or pad
+ * @crc: running CRC
+ * @p:   the bytes
+ * @len: number of bytes
+ * Context: any.
+ * Return: the new running CRC.
  */
 u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len);
 
 /**
- * nhca_icrc_finish - the value as the four bytes behind the pad hold it
+ * nhca_icrc_finish - end an ICRC
+ * @crc: running CRC
+ * Context: any.
+ * Return: the ICRC, as the packet has it after the pad.
  */
 __le32 nhca_icrc_finish(u32 crc);
 
-/*
- * Module load: find the fastest CRC-32 that the kernel has.  Unload.
+/**
+ * nhca_icrc_init - find the fastest CRC-32 that the kernel has, when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0.
  */
 int nhca_icrc_init(void);
+
+/**
+ * nhca_icrc_exit - undo nhca_icrc_init(); no ICRC is computed any more
+ * Context: process, sleeps.
+ */
 void nhca_icrc_exit(void);
 
 #endif /* NHCA_WIRE_ICRC_H */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Order of request opcodes within a QP.  Also compiled in user space by the
- * fuzzer.
+ * The valid order of request opcodes on a QP.  The fuzzer compiles this file in user space.
  */
 #include "opseq.h"
 

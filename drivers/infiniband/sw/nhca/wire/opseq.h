@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which opcode may follow which inside one QP's stream of requests
- * (IBTA 9.7.4.1.2 RC, 9.8.2.2.2 UC).  A pure state machine.
+ * The valid order of opcodes in the requests that a QP receives (IBTA 9.7.4.1.2 for RC, 9.8.2.2.2
+ * for UC), as a state machine.
  */
 #ifndef NHCA_WIRE_OPSEQ_H
 #define NHCA_WIRE_OPSEQ_H
@@ -9,27 +9,38 @@
 #include "bth.h"
 
 enum nhca_opseq {
-	NHCA_SEQ_IDLE = 0,	/* a message may begin */
-	NHCA_SEQ_SEND,		/* inside a SEND */
-	NHCA_SEQ_WRITE,		/* inside an RDMA WRITE */
+	NHCA_SEQ_IDLE = 0,	/* the next request begins a message */
+	NHCA_SEQ_SEND,		/* the next request continues a SEND */
+	NHCA_SEQ_WRITE,		/* the next request continues an RDMA WRITE */
 };
 
 /**
- * nhca_opseq_ok - may a request with @info come in state @state?
- * FIRST and ONLY, READ and atomics need NHCA_SEQ_IDLE; MIDDLE and LAST need
- * the state of their own kind.
+ * nhca_opseq_ok - check that a request is valid after the requests before it
+ * @state: state after the requests before it
+ * @info:  row of the request's opcode
+ * Context: any.
+ * Return: true if it is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE; MIDDLE
+ * and LAST in the state of their own kind.
  */
 bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info);
 
 /**
- * nhca_opseq_next - the state after a request that was accepted
+ * nhca_opseq_next - compute the state after a request that was accepted
+ * @state: state before the request
+ * @info:  row of the request's opcode
+ * Context: any.
+ * Return: the new state.
  */
 enum nhca_opseq nhca_opseq_next(enum nhca_opseq state, const struct nhca_opinfo *info);
 
 /**
- * nhca_opseq_len_ok - does the payload fit the opcode?
- * FIRST (not ONLY) and MIDDLE: exactly @mtu; LAST: 1 to @mtu; ONLY: 0 to
- * @mtu; READ request and atomics: none (IBTA 9.7.4.1.6, 9.8.2.2.4).
+ * nhca_opseq_len_ok - check the payload length of a request (IBTA 9.7.4.1.6, 9.8.2.2.4)
+ * @info:    row of the request's opcode
+ * @payload: bytes of payload, without pad
+ * @mtu:     path MTU, in bytes
+ * Context: any.
+ * Return: true if the length is valid: FIRST and MIDDLE: exactly @mtu; LAST: 1 to @mtu; ONLY: 0 to
+ * @mtu; opcodes without payload (READ request, atomics, FLUSH): 0.
  */
 bool nhca_opseq_len_ok(const struct nhca_opinfo *info, u32 payload, u32 mtu);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Decoding, encoding and checking of the RXETH.
+ * Decoding, encoding and checking of the RXETH.  The fuzzer compiles this file in user space.
  */
 #include <linux/string.h>
 #include "compat.h"
 #include "rcxt.h"
 
-/* byte 40: version, a reserved bit, this one, NHCA_RX_NOTIFY_MASK */
+/* byte 40, from the highest bit: version (4 bits), reserved, RXETH_AGAIN, NHCA_RX_NOTIFY_MASK */
 #define RXETH_VERSION_SHIFT	4
 #define RXETH_AGAIN		0x04
 
@@ -100,13 +100,13 @@ void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p)
 
 bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8 *q)
 {
-	/* what lies before, between and behind the two that differ */
+	/* the fields before, between and after offset and PVO, which must be equal */
 	return !memcmp(p, q, 24) && !memcmp(p + 28, q + 28, 4) && !memcmp(p + 40, q + 40, 24) &&
 	       get_unaligned_be32(q + 24) == x->offset + n * x->segment &&
 	       get_unaligned_be64(q + 32) == x->pvo + n * x->segment;
 }
 
-/* Does a packet of the transfer begin at the offset? */
+/* Return: true if a packet of the transfer begins at x->offset. */
 static bool offset_ok(const struct nhca_rxeth *x)
 {
 	return !(x->offset % x->segment) && (x->offset < x->total || !x->offset);
@@ -128,7 +128,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_STATUS:
-		/* a bit for each packet from @offset on, as many as fit */
+		/* payload: a bitmap of packets from x->offset on, not more than the transfer has */
 		left = nhca_rcxt_packets(x->total - x->offset, x->segment);
 		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
 		       x->length <= (left + 7) / 8;

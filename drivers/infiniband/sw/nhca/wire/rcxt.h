@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rCxt datagrams as they lie in a packet: the RXETH, an extended header of nhca's own behind the
- * BTH, opcodes from the manufacturer's range (IBTA 9.2.1).  Documentation/rcxt.rst has every
- * field. Pure functions of bytes, also compiled in user space by the fuzzer.
+ * The header of rCxt datagrams: the RXETH, an extended header that nhca defines, after the BTH.
+ * The opcodes are manufacturer-specific (IBTA 9.2.1).  Documentation/rcxt.rst describes all fields.
+ * The functions are pure functions of bytes, which the fuzzer compiles in user space.
  *
- * Each packet says all that is needed to place its bytes, so that it does not matter when it
- * comes, by which way, or how often (reference: RDMA write; rCxt structure).
+ * Each packet has all that the receiver needs to place its bytes.  So packets may arrive in any
+ * order, over any path, and more than once (reference: RDMA write; rCxt structure).
  */
 #ifndef NHCA_WIRE_RCXT_H
 #define NHCA_WIRE_RCXT_H
@@ -13,63 +13,63 @@
 #include <linux/types.h>
 
 #define NHCA_RXETH_LEN		64
-#define NHCA_RX_READ_LEN	16	/* behind the RXETH of a read request and its challenge */
-#define NHCA_RX_TOKEN_LEN	8	/* behind that of a probe, its challenge, and a fence */
-#define NHCA_RX_STATUS_LEN	8	/* behind that of a status */
+#define NHCA_RX_READ_LEN	16	/* after the RXETH: read request, read challenge */
+#define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
+#define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
 #define NHCA_RXETH_VERSION	0
 
-/* BTH opcodes: kinds of packets */
+/* BTH opcodes of channels: kinds of packets */
 enum nhca_rx_opcode {
-	NHCA_RX_PACKET		= 0xc0,	/* packet mode: into the receive FIFO */
+	NHCA_RX_PACKET		= 0xc0,	/* packet mode: payload for a frame of the receive FIFO */
 	NHCA_RX_WRITE		= 0xc1,	/* RDMA write: payload */
 	NHCA_RX_READ_REQUEST	= 0xc2,
 	NHCA_RX_READ_DATA	= 0xc3,	/* RDMA read: payload */
-	NHCA_RX_NOTICE		= 0xc4,	/* a transfer is complete */
-	NHCA_RX_PROBE		= 0xc5,	/* which packets of a transfer have come? */
-	NHCA_RX_STATUS		= 0xc6,	/* these; or what came of a fence */
-	NHCA_RX_FENCE		= 0xc7,	/* cancel a transfer, and say when nothing of it lands */
-	/* Reserved for the reference's further transfers; nobody sends them, all drop them */
-	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-key_user read request */
-	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third key_user */
-	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload to all that have the rCxt */
+	NHCA_RX_NOTICE		= 0xc4,	/* all bytes of a transfer are placed */
+	NHCA_RX_PROBE		= 0xc5,	/* asks which packets of a transfer have arrived */
+	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
+	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; asks for a status */
+	/* reserved for other transfers of the reference: never sent, and dropped when received */
+	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
+	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
+	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* payload from memory into a receive FIFO */
-	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request that is answered from a FIFO or into one */
-	NHCA_RX_HALF_DATA	= 0xce,	/* its payload */
-	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers: a queue's count */
-	/* A request comes back with a token, and has to be sent once more with it */
+	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
+	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
+	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers: count of a queue */
+	/* repeats a request and adds a token; the requester sends the request again with it */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 };
 
-/* bytes of a transfer; pieces of a longer message are transfers of their own */
+/* maximum bytes of a transfer; a longer message is sent as several transfers */
 #define NHCA_RCXT_MAX_LEN	(16u << 20)
-/* packets of a transfer: a bitmap of 2 KiB */
+/* maximum packets of a transfer: its bitmap has 2 KiB */
 #define NHCA_RCXT_MAX_PACKETS	16384u
-/* bytes of payload in each packet of a transfer but the last; a multiple of 4 */
+/* bounds of the payload bytes in each packet of a transfer but the last; a multiple of 4 */
 #define NHCA_RCXT_MIN_SEGMENT	64u
 #define NHCA_RCXT_MAX_SEGMENT	0xfffcu
-/* payload of packet mode, and of a status: what a frame of the receive FIFO holds */
+/* maximum payload bytes of packet mode and of a status: the data of a frame (NHCA_FRAME_DATA) */
 #define NHCA_RX_MAX_PACKET	1984u
 
-/* nhca_rxeth.notify: who is told when all bytes are in place */
-#define NHCA_RX_NOTIFY_INITIATOR	0x01	/* who asked for the transfer */
-#define NHCA_RX_NOTIFY_TARGET		0x02	/* the other side */
+/* nhca_rxeth.notify: sides of a transfer that get a completion when all bytes are placed */
+#define NHCA_RX_NOTIFY_INITIATOR	0x01	/* the channel that posted the work request */
+#define NHCA_RX_NOTIFY_TARGET		0x02	/* the other channel */
 #define NHCA_RX_NOTIFY_MASK		0x03
 
-/* nhca_rxeth.status: of a transfer, seen from the rCxt that a packet named */
+/* nhca_rxeth.status: state of a transfer at the rCxt that the probe or fence names */
 enum nhca_rx_status {
-	NHCA_RX_ST_DONE		= 0,	/* all bytes are in place */
-	NHCA_RX_ST_PARTIAL	= 1,	/* some packets have come */
-	NHCA_RX_ST_NONE		= 2,	/* none has, or the rCxt has another tid */
+	NHCA_RX_ST_DONE		= 0,	/* all bytes are placed */
+	NHCA_RX_ST_PARTIAL	= 1,	/* not complete; the payload is a bitmap of packets */
+	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
-	NHCA_RX_ST_FENCED	= 4,	/* a fence cancelled it: no byte of it lands any more */
+	NHCA_RX_ST_FENCED	= 4,	/* cancelled by a fence: no byte of it is placed any more */
 	NHCA_RX_ST_MAX
 };
 
 /**
- * struct nhca_rcxt_id - names an rCxt of a device
- * @index: in the pool of the device
- * @key:   moves on whenever the rCxt changes hands; opaque to others
+ * struct nhca_rcxt_id - identifies an rCxt of a device
+ * @index: index in the pool of the device
+ * @key:   changes whenever a channel acquires the rCxt; other hosts do not interpret it
  */
 struct nhca_rcxt_id {
 	u32 index;
@@ -77,27 +77,31 @@ struct nhca_rcxt_id {
 };
 
 /**
- * struct nhca_rxeth - the RXETH and what may be behind it, decoded
+ * struct nhca_rxeth - the RXETH and the extended header after it, decoded
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
- * @src_channel: QPN of the channel that sent the packet: where notices go
- * @key:     of the destination channel
- * @job:     both channels' job
- * @rcxt:    the destination's rCxt
- * @tid:     of the transfer
- * @total:   bytes of the transfer; at most NHCA_RCXT_MAX_LEN
- * @offset:  where in the transfer the packet's bytes begin
- * @length:  their number: the payload without pad
- * @segment: bytes of every packet of the transfer but the last
- * @pvo:     where they go; read request: where the transfer's bytes are
- * @src_key, @src_rcxt: of @src_channel, for notices
- * @cookie:  the initiator's, for its peer's program
- * @reply_pvo: read request, its challenge: where the transfer's bytes shall go
- * @token:   read request, probe, fence: what the peer has sent in its last challenge; challenges:
- *           what the request has to have
- * @again:   read request, probe: this answers a challenge, and is not challenged again
  * @status:  status: enum nhca_rx_status
- * @have:    status: packets that are in place
+ * @again:   read request, probe: it answers a challenge and must not be challenged again
+ * @length:  bytes of payload of this packet, without pad
+ * @segment: bytes of payload of each packet of the transfer but the last
+ * @src_channel: QPN of the channel that sent the packet; notices go there
+ * @key:     lower 32 bits of the key of the destination channel
+ * @job:     job id of both channels
+ * @rcxt:    rCxt of the destination channel; packet mode: rcxt.index has the upper 32 bits of the
+ *           key of that channel
+ * @tid:     number of the transfer
+ * @total:   bytes of the transfer, at most NHCA_RCXT_MAX_LEN
+ * @offset:  bytes of the transfer before those of this packet
+ * @pvo:     payload: destination of this packet's first byte; read request and its challenge:
+ *           source of the transfer's first byte
+ * @src_key: lower 32 bits of the key of @src_channel
+ * @src_rcxt: rCxt of @src_channel, for answers; packet mode: src_rcxt.index has the upper 32 bits
+ *           of the key of @src_channel
+ * @cookie:  chosen by the initiator for the program of its peer
+ * @reply_pvo: read request and its challenge: destination of the transfer's first byte
+ * @token:   challenge: token for the request; read request, probe: token of the last challenge
+ *           from this peer, 0: none; fence: 0
+ * @have:    status: number of packets of the transfer that have arrived
  */
 struct nhca_rxeth {
 	u8 version;
@@ -123,23 +127,37 @@ struct nhca_rxeth {
 };
 
 /**
- * nhca_rcxt_packets - packets of a transfer
- * @segment: not 0
- * A transfer of no bytes is one empty packet.
+ * nhca_rcxt_packets - compute the number of packets of a transfer
+ * @total:   bytes of the transfer
+ * @segment: bytes of each packet but the last, not 0
+ * Context: any.
+ * Return: number of packets; 1 for a transfer of 0 bytes.
  */
 static inline u32 nhca_rcxt_packets(u32 total, u32 segment)
 {
 	return total ? (total - 1) / segment + 1 : 1;
 }
 
-/* payload bytes of the packet at @offset of a transfer */
+/**
+ * nhca_rcxt_packet_len - compute the payload bytes of a packet of a transfer
+ * @total:   bytes of the transfer
+ * @segment: bytes of each packet but the last
+ * @offset:  of the packet in the transfer, in bytes
+ * Context: any.
+ * Return: bytes.
+ */
 static inline u32 nhca_rcxt_packet_len(u32 total, u32 segment, u32 offset)
 {
 	return total - offset < segment ? total - offset : segment;
 }
 
 /**
- * nhca_rcxt_sizes_ok - may a transfer be cut this way?
+ * nhca_rcxt_sizes_ok - check the sizes of a transfer
+ * @total:   bytes of the transfer
+ * @segment: bytes of each packet but the last
+ * Context: any.
+ * Return: true if both are within their bounds and the transfer has no more than
+ * NHCA_RCXT_MAX_PACKETS.
  */
 static inline bool nhca_rcxt_sizes_ok(u32 total, u32 segment)
 {
@@ -149,30 +167,54 @@ static inline bool nhca_rcxt_sizes_ok(u32 total, u32 segment)
 }
 
 /**
- * nhca_rxeth_decode - read an RXETH and what the opcode has behind it
- * @x:      filled in; what the opcode has not is 0
- * @opcode: one that has an RXETH
- * @p:      the bytes behind the BTH, as many as nhca_opinfo(@opcode)->hdr_len says
+ * nhca_rxeth_decode - decode an RXETH and the extended header after it
+ * @x:      filled in; fields that the opcode does not have are 0
+ * @opcode: an opcode with NHCA_OPF_RXETH
+ * @p:      bytes after the BTH; nhca_opinfo(@opcode)->hdr_len says how many
+ * Context: any.
  */
 void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p);
 
 /**
- * nhca_rxeth_encode - write it
+ * nhca_rxeth_encode - write an RXETH and the extended header after it
+ * @x:      the fields
+ * @opcode: an opcode with NHCA_OPF_RXETH
+ * @p:      room for the bytes after the BTH
+ * Context: any.
  * Return: bytes written.
  */
 unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p);
 
-/* in an encoded RXETH: what the packet has that comes @n segments behind that of @x */
+/**
+ * nhca_rxeth_step - change an encoded RXETH to that of the @n-th packet after @x in the transfer
+ * @x: RXETH of the first packet, with a whole segment
+ * @n: number of packets from @x on
+ * @p: encoded RXETH of a packet of the transfer; offset and PVO are changed
+ * Context: any.
+ */
 void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p);
 
-/* is the encoded RXETH @q what nhca_rxeth_step() makes of @p, which is that of @x? */
+/**
+ * nhca_rxeth_stepped - check that an encoded RXETH is that of the @n-th packet after @x
+ * @x: RXETH of the first packet
+ * @n: number of packets from @x on
+ * @p: encoded RXETH of the first packet
+ * @q: encoded RXETH to check
+ * Context: any.
+ * Return: true if nhca_rxeth_step() would change @p to @q.
+ */
 bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8 *q);
 
 /**
- * nhca_rxeth_fits - do the lengths in the header agree with each other and with the packet?
- * @payload: bytes of payload that the packet has, without pad
- * This is the one place where lengths are refused: behind it a packet's bytes lie inside its
- * transfer, and its place in the bitmap inside the bitmap.
+ * nhca_rxeth_fits - check the lengths in an RXETH against each other and against the packet
+ * @x:       the RXETH
+ * @opcode:  its opcode
+ * @payload: bytes of payload of the packet, without pad
+ *
+ * No other code checks these lengths.  If they are valid, the packet's bytes are within its
+ * transfer, and its bit is within the bitmap of the transfer.
+ * Context: any.
+ * Return: true if they are valid.
  */
 bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload);
 
