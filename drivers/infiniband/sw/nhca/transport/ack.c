@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Responses: acknowledgments, NAKs, READ data and atomic results
- * (IBTA 9.7.5, 9.7.7).
- */
+/* Responses at the requester: ACKs, NAKs, READ data and atomic results (IBTA 9.7.5, 9.7.7). */
 #include "../observe/trace.h"
 #include "engine.h"
 
-/* RNR NAK timer field to microseconds (table 45); 0 is the longest */
+/* RNR NAK timer field in microseconds (table 45); 0 is the longest */
 static const u32 nhca_rnr_usecs[32] = {
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
 	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
@@ -41,10 +38,10 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
- * Everything before @psn has arrived at the peer.  Completes what that
- * completes.  A READ or atomic among it whose answer is missing is an implied
- * NAK (9.7.5.1.2): its answer was lost.
- * Return: false for an implied NAK: una stays there.
+ * Everything before @psn has arrived at the peer: complete the requests that end before it.  If one
+ * of them is a READ or atomic without its response, the response was lost: an implied NAK
+ * (9.7.5.1.2).
+ * Return: false for an implied NAK; una stays at the missing response.
  */
 static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 {
@@ -61,7 +58,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 		}
 		end = nhca_psn_add(swr->psn, swr->npsn);
 		if (nhca_psn_diff(psn, end) < 0) {
-			/* a late answer to what has gone back: no need to send it again */
+			/* a late ACK after a go-back: do not send these packets again */
 			swr->sent = max(swr->sent, nhca_psn_add(psn, -swr->psn));
 			nhca_sq_set_una(qp, psn);
 			return true;
@@ -72,7 +69,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 	return true;
 }
 
-/* A loss was noticed: send again from una, once for each piece of progress. */
+/* A response was lost: go back to una, but only once until the next progress. */
 static void nhca_ack_lost(struct nhca_qp *qp)
 {
 	nhca_count(&qp->who, NHCA_CNT_IMPLIED_NAK);
@@ -87,7 +84,7 @@ static void nhca_ack_rnr(struct nhca_qp *qp, u8 value)
 	struct nhca_sq *sq = &qp->sq;
 
 	nhca_count(&qp->who, NHCA_CNT_RCVD_RNR);
-	/* 7 means without end (11.2.4.2) */
+	/* 7: retry without limit (11.2.4.2) */
 	if (qp->attr.rnr_retry != 7) {
 		if (!sq->rnr_retries) {
 			nhca_count(&qp->who, NHCA_CNT_RNR_RETRY_EXCEEDED);
@@ -109,7 +106,7 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 	case NHCA_NAK_PSN_SEQ:
 		nhca_count(&qp->who, NHCA_CNT_RCVD_SEQ_NAK);
 		if (sq->gone_back) {
-			/* the same place again, and nothing acknowledged since */
+			/* nothing was acknowledged since the last go-back */
 			if (!sq->retries) {
 				nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 				nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
@@ -133,14 +130,15 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
 		return;
 	default:
-		/* reserved codes: as if lost (9.7.5.2.8) */
+		/* reserved code: treat the NAK as lost (9.7.5.2.8) */
 		return;
 	}
 }
 
 /*
- * Is this the end of the READ or atomic at the head, though answers before it are missing?
- * After such a NAK the peer says nothing more: to ask for them would be in vain.
+ * Return: true if a NAK refuses the oldest request, a READ or atomic, even if earlier responses to
+ * it are missing.  The peer sends nothing after such a NAK, so requesting them again would be
+ * useless.
  */
 static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 {
@@ -184,8 +182,8 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 }
 
 /*
- * Where the answer goes is not in memory: it is as if it had been lost, and is asked for
- * again when the pages are there.
+ * The memory for a response is not present: treat the response as lost.  It is requested again when
+ * the pages are present.
  */
 static void nhca_ack_put_off(struct nhca_qp *qp)
 {
@@ -194,9 +192,9 @@ static void nhca_ack_put_off(struct nhca_qp *qp)
 }
 
 /*
- * The oldest request is the one that this answer is for, @atomic or in a READ
- * response, and the answer is the next piece of it.
- * Return: the request or NULL.
+ * Check that a response is the next one to the oldest request.  @atomic: it is an atomic result,
+ * not a READ response.
+ * Return: the request, or NULL.
  */
 static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
 					 bool atomic)
@@ -216,7 +214,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 	return swr;
 }
 
-/* READ responses, of which the answers to ATOMIC WRITE and FLUSH are the shortest. */
+/* READ responses, also those to ATOMIC WRITE and FLUSH, which have no data. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -233,7 +231,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	off = swr->got * qp->mtu;
 	chunk_end = swr->got + 1 == swr->npsn || (swr->got + 1) % NHCA_READ_CHUNK == 0;
-	/* an answer of the wrong shape is not one to this request */
+	/* a response with the wrong length or opcode is not one to this request */
 	if (rx->payload != (nhca_swr_is_read(swr) ? min(qp->mtu, swr->length - off) : 0) ||
 	    !!(h->info->flags & NHCA_OPF_LAST) != chunk_end) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
@@ -260,7 +258,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 
 	swr->got++;
-	/* a late answer to what has gone back: no need to ask again */
+	/* a late response after a go-back: do not request it again */
 	if (swr->sent < swr->got)
 		swr->sent = swr->got;
 	if (chunk_end && sq->rd_atomic)
@@ -278,11 +276,11 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_iter it __uninitialized;
 	s32 n;
 
-	/* things may have changed with the one before */
+	/* the packet before may have changed any of these */
 	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) ||
 	    nhca_psn_add(swr->psn, swr->got) != psn || rx->payload != qp->mtu)
 		return 0;
-	/* what was asked for, without the last of each chunk, and has been asked for */
+	/* packets before the last one of this chunk, as far as they were requested */
 	n = min(swr->npsn, roundup(swr->got + 1, NHCA_READ_CHUNK)) - 1 - swr->got;
 	n = min(n, nhca_psn_diff(sq->nxt, psn));
 	if (n <= 0)
@@ -335,8 +333,8 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
- * Whoever unlocks sends what may go now, if there is anything: a request that has begun, or waits
- * in the ring, somebody who waits for a completion, a state in which the last one matters.
+ * Leave a note, so that nhca_sq_unlock() runs the requester, if there may be something to do: a
+ * request has begun or is posted, a consumer waits for an ACK, or the QP is not in RTS.
  */
 static void nhca_ack_go_on(struct nhca_qp *qp)
 {
@@ -346,7 +344,7 @@ static void nhca_ack_go_on(struct nhca_qp *qp)
 		set_bit(0, &sq->note);
 }
 
-/* Only what has been sent can be answered; what is older than una has been. */
+/* Return: true if @psn was sent and is unacknowledged: other PSNs cannot be acknowledged now. */
 static bool nhca_ack_in_window(const struct nhca_sq *sq, u32 psn)
 {
 	return nhca_psn_diff(psn, sq->nxt) < 0 && nhca_psn_diff(psn, sq->una) >= 0;
@@ -356,7 +354,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
 
-	/* the one before may have put the QP in error */
+	/* the packet before may have put the QP in error */
 	if (!nhca_sq_open(qp))
 		return false;
 	if (!nhca_ack_in_window(&qp->sq, h->psn)) {
@@ -376,7 +374,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
 {
-	/* not counted otherwise: a request may well come twice */
+	/* not counted as a duplicate: a request that carries an ACK may arrive twice */
 	if (!nhca_sq_open(qp) || !nhca_ack_in_window(&qp->sq, psn))
 		return;
 	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the receive engine sends: READ responses, atomic results, ACK and NAK, in
- * the order of their PSNs (IBTA 9.7.5.1).  A long READ answer pauses when the
- * stack holds enough of it and goes on from the flow's kick.
+ * Sends the responses of the responder: READ data, atomic results, ACKs and NAKs, in the order of
+ * PSNs (IBTA 9.7.5.1).  A long READ response pauses when the network stack holds enough packets of
+ * the flow, and the flow's kick continues it.
  */
 #include "../observe/trace.h"
 #include "engine.h"
@@ -25,8 +25,8 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 }
 
 /*
- * Data that a peer reads is copied: the key that lets it may be closed at any time, by
- * somebody who cannot wait for the stack to send what it has by reference.
+ * The data of a READ is copied, because its key may be closed at any time, and the operation that
+ * closes it cannot wait until the stack has sent pages by reference.
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
@@ -63,10 +63,10 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 
 	nhca_resp_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
-	/* nothing comes behind it; if nothing waits before it, either, it leaves faster alone */
+	/* nothing follows an ACK; if nothing precedes it, it leaves faster without a batch */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
-	/* what the stack cannot take is lost on the wire; the peer asks again */
+	/* an ACK that the stack does not accept is lost; the peer asks again */
 	nhca_resp_xmit(qp, burst, &h, NULL, 0, 0);
 }
 
@@ -118,9 +118,11 @@ void nhca_res_done(struct nhca_res *res)
 }
 
 /*
- * The middle of a long answer by @h, as many packets at once as there are between its first and its
- * last.  One that was asked for again, when its hold was gone, has each packet ask for its key.
- * Return: how many were sent, which may be none.
+ * Send packets from the middle of a long READ response in one call: all that are left before the
+ * last one.  A repeated response has no R_Key reference, so its packets are sent one by one, and
+ * each checks the key.
+ * @h: headers of the first of them
+ * Return: number of packets sent, may be 0.
  */
 static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhca_hdr *h)
 {
@@ -138,8 +140,8 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
 }
 
 /*
- * One packet of a READ response, or several that are alike.  Return: 0; -EACCES if the key is
- * closed by now; -EAGAIN if what it reads is being faulted in.
+ * Send one packet of a READ response, or several from its middle.
+ * Return: 0; -EACCES if the key is closed; -EAGAIN if the memory is being faulted in.
  */
 static int nhca_reply_read(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -178,7 +180,10 @@ static int nhca_reply_read(struct nhca_qp *qp, struct nhca_res *res)
 	return 0;
 }
 
-/* What has been executed already.  ATOMIC WRITE and FLUSH: a READ of no bytes (IBTA A19). */
+/*
+ * Send the response to an operation that was executed.  For ATOMIC WRITE and FLUSH it is a READ
+ * response without data (IBTA A19).
+ */
 static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 {
 	bool atomic = res->opcode == NHCA_OP_CMP_SWAP || res->opcode == NHCA_OP_FETCH_ADD;
@@ -195,7 +200,7 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
 
-	/* a consumer hears of it, who may reply; XRC replies by another QP */
+	/* the message completes a receive, so the consumer may reply; XRC replies by another QP */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&
 			    (h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
@@ -225,8 +230,8 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	}
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	/*
-	 * An answer that was lost cannot be given again, and to its requester a NAK behind it only
-	 * says that it was lost: the NAK is at its place.
+	 * A response that was lost cannot be sent again.  For its requester a NAK with a later PSN
+	 * only means that this response was lost, so the NAK gets the PSN of the repeated request.
 	 */
 	if (rx->hdr.info->flags & NHCA_OPF_ANSWERED)
 		rq->nak_psn = rx->hdr.psn;
@@ -234,12 +239,13 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * The key of a READ was closed before it was answered whole: a NAK at the first packet that
- * the peer cannot have.  At an earlier one, where a duplicate had taken us back to, it would
- * be a ghost to a peer that has more, and a QP in error says nothing after it.
+ * The key of a READ was closed before the whole response was sent: owe a NAK with the PSN of the
+ * first packet that the peer cannot have received.  If a duplicate has set @sent back, the NAK must
+ * not have that earlier PSN: a peer that has later packets would ignore it, and a QP in error sends
+ * nothing more.
  *
- * A peer that asks again may have everything by now.  Then even this NAK is a ghost, and the
- * QP has to live on: nothing moves through the key, whoever asks.
+ * A peer that repeats a READ may have received all of it by now, and would ignore even this NAK.
+ * So the QP does not go to error then.  Nothing moves through the closed key in any case.
  */
 static void nhca_resp_revoked(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -266,12 +272,12 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			rq->res_tail++;
 			continue;
 		}
-		/* where the stack frees packets as they come the flow never blocks */
+		/* where the stack frees packets immediately, the flow never blocks */
 		if (budget <= 0) {
 			queue_work(nhca_resp_wq, &qp->piggyback->rest);
 			return;
 		}
-		/* whichever it waits for kicks the QP */
+		/* either of them kicks the QP when the wait is over */
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
@@ -291,7 +297,7 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 		}
 	}
 
-	/* an answer to a later PSN acknowledges what came before it */
+	/* one ACK or NAK is enough: it acknowledges everything before its PSN */
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
@@ -322,7 +328,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 
 int nhca_resp_init(void)
 {
-	/* a peer may read what this host wants to swap out */
+	/* to free memory, this host may need a peer to read pages from it (WQ_MEM_RECLAIM) */
 	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return nhca_resp_wq ? 0 : -ENOMEM;
 }
