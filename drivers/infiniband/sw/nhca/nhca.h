@@ -72,7 +72,13 @@ struct nhca_txq;
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
  * @list:     entry in the namespace's list of devices (net/sockets.c)
- * @pds, @qps, @cqs, @srqs, @ahs, @mrs, @mws: number of objects of each kind, for the limits
+ * @pds:      number of protection domains, limited to NHCA_MAX_PD
+ * @qps:      number of QPs, channels and work queues, limited to NHCA_MAX_QP
+ * @cqs:      number of CQs, limited to NHCA_MAX_CQ
+ * @srqs:     number of SRQs, limited to NHCA_MAX_SRQ
+ * @ahs:      number of address handles, limited to NHCA_MAX_AH
+ * @mrs:      number of memory regions, limited to NHCA_MAX_MR
+ * @mws:      number of memory windows, limited to NHCA_MAX_MW
  * @users:    accounts of the device's users: device memory, multicast groups, flow steering
  *            rules, deferred packets (memory/user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; RCU readers

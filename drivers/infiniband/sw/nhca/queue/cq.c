@@ -98,7 +98,7 @@ static void cq_set_event_cons(struct nhca_cq *cq, u32 cons)
 		WRITE_ONCE(cq->ring.hdr->last_event_cons, cons);
 }
 
-/* Disarm the CQ, as cq_armed() has read its state; the caller raises the event afterwards. */
+/* Disarm the CQ: acknowledge the arm_seq that cq_armed() has read.  The caller raises the event. */
 static void cq_event_raised(struct nhca_cq *cq)
 {
 	u32 used = cq_used(cq);

@@ -15,7 +15,7 @@ static void srq_raise(struct nhca_srq *srq, enum ib_event_type type)
 	srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 }
 
-/* nhca_srq.event */
+/* The function of nhca_srq.event: raise the events of a kernel consumer's SRQ. */
 static void srq_raise_pending(struct nhca_bh *bh)
 {
 	struct nhca_srq *srq = container_of(bh, struct nhca_srq, event);

@@ -20,8 +20,8 @@
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
  *         cleared; written with @wq.lock held
- * @events: events of a kernel consumer's SRQ that @event has not raised yet, a bit each
- * @event: bottom-half work that raises @events
+ * @events: kernel consumers: bits of the events, by enum ib_event_type, that @event has to raise
+ * @event: bottom-half work that raises @events; nhca_srq_stop() cancels it
  */
 struct nhca_srq {
 	struct ib_srq ibsrq;
@@ -41,16 +41,16 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 }
 
 /**
- * nhca_srq_init - prepare the events of an SRQ
+ * nhca_srq_init - initialize the bottom-half work of an SRQ
  * @srq: zeroed, except for members that the caller has set
  * Context: process, before anything can find @srq.
  */
 void nhca_srq_init(struct nhca_srq *srq);
 
 /**
- * nhca_srq_stop - wait until no event of an SRQ is being raised; raise no further event
- * @srq: no engine fetches receive requests from it any more
- * Context: process.
+ * nhca_srq_stop - stop the events of an SRQ
+ * @srq: no QP fetches from it any more; it raises no event after this returns
+ * Context: process, sleeps.
  */
 void nhca_srq_stop(struct nhca_srq *srq);
 
