@@ -99,7 +99,7 @@ int nhca_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct nhca_av *av = to_nhca_ah(ibah)->av;
 
 	nhca_ah_publish(dev, av->id, NULL);
-	/* A send that has looked it up is in an RCU read side, or has a reference of its own. */
+	/* Sends that use the address vector are in an RCU read side, or have a reference. */
 	nhca_av_put(av);
 	nhca_obj_put(&dev->ahs);
 	return 0;
