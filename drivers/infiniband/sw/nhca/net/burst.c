@@ -91,13 +91,13 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 }
 
 /*
- * A zero-copy reference that covers this number of packets is not used for further batches. A work
- * request completes when its reference is released, so a request of a few packets does not wait for
- * many packets of later requests.
+ * Packets after which a zero-copy reference is not used for further batches. A work request
+ * completes when its reference is released, so a request of a few packets does not wait for many
+ * packets of later requests.
  */
 #define NHCA_BURST_COVERED	16
 
-/* Return: true if packets may refer to @seg, which @it has just returned; then b->zcopy is set. */
+/* Return: true if packets may refer to @seg, the last one of @it; b->zcopy is then set. */
 static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
 				  const struct nhca_iter *it, const struct nhca_seg *seg)
 {
@@ -163,7 +163,10 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 	int err;
 
 	while (left) {
-		/* contiguous bytes, at most PAGE_SIZE of them, may cross a page boundary */
+		/*
+		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
+		 * pieces
+		 */
 		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
 		if (tight)
 			before = *it;
@@ -190,8 +193,8 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 }
 
 /*
- * Collect the pieces of a packet. Context: live section. Return: as nhca_xmit(); @ps is empty
- * unless it is 0.
+ * Collect the pieces of a packet. Context: live section. Return: 0, or an error as nhca_xmit();
+ * then @ps has no pieces.
  */
 static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
@@ -443,7 +446,7 @@ static void nhca_burst_send(struct nhca_burst *b)
 		info->gso_size = b->seg;
 		info->gso_segs = b->packets;
 	}
-	/* the length of the whole batch; GSO later sets that of each packet */
+	/* the length of the whole batch; GSO later sets the length of each packet */
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
 	if (b->linear)
 		nhca_linear_seal(skb);
@@ -557,7 +560,7 @@ static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, piece->page, piece->off, piece->len);
 }
 
-/* Write the mark of the packet before and the header of the next packet to @p. */
+/* Write the mark of the previous packet and the header of the next one to @p. */
 static void nhca_run_between(u8 *p, const u8 *between, u32 len)
 {
 	const u64 *from = (const u64 *)between;
@@ -632,7 +635,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(hdr.page);
 		return 0;
 	}
-	/* each header has a page reference, and so has the mark after the last payload */
+	/* each header has a page reference, and so has the mark after the last packet */
 	folio_ref_add(page_folio(hdr.page), n);
 	nhca_run_piece(b, &mark);
 	nhca_burst_grow(b, last, bytes + NHCA_ICRC_LEN);

@@ -43,8 +43,9 @@ struct sk_buff;
  * @linear:  the netdev supports no fragments: each packet is an skb
  * @alone:   the netdev supports no batches; packets of this pass are sent alone
  *
- * It lives on the stack of a pass over one half of one QP, is zeroed at its begin and flushed at
- * its end. The lock of the QP half protects it. The fields are private to the net room.
+ * A batch lives on the stack of a pass of a requester or responder. It is zeroed when the pass
+ * begins, and flushed when it ends. The lock of the requester or responder protects it. The fields
+ * are private to the net room.
  */
 struct nhca_burst {
 	struct sk_buff *skb;

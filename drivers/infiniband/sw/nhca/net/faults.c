@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Injected faults of packets that leave and arrive. With a rule for packets, each packet is one
- * skb. Packets that are delayed or overtaken wait in the delay queue of their device.
+ * Injected faults of packets that are sent and received. While a device has a rule for packets,
+ * each packet is an skb of its own. Packets that are delayed or overtaken wait in the delay queue
+ * of their device.
  */
 #include <linux/hrtimer.h>
 #include <linux/ip.h>
@@ -34,13 +35,13 @@ struct nhca_delayq {
 	struct hrtimer timer;
 };
 
-/**
+/*
  * struct nhca_held - the cb of a packet in the delay queue
  * @due:    ktime at which the packet leaves the queue
  * @qpn:    its QP
- * @behind: packets of this QP that must still overtake the packet; when they have passed before
- *          @due, it leaves the queue; 0: only @due counts
- * @in:     the packet arrived; otherwise it is to be sent
+ * @behind: number of packets of this QP that must still overtake the packet. It leaves the queue
+ * after the last of them, or at @due if that is earlier; 0: only @due counts
+ * @in:     the packet was received; otherwise it is to be sent
  */
 struct nhca_held {
 	ktime_t due;

@@ -55,7 +55,7 @@ void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *l
  * nhca_rx_late - process a packet that fault injection delayed or copied; in recv.c
  * @nn:  the namespace in which it arrived
  * @skb: the packet, which stays the caller's
- * Context: softirq, RCU read side or not: it takes the RCU read lock itself.
+ * Context: softirq. The function takes the RCU read lock.
  */
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb);
 

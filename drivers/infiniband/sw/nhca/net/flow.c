@@ -24,7 +24,10 @@
 /* packets of one device in the stack at which its QPs pause, and at which waiting ones resume */
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
-/* packets that bypass the waiting flows before one flow of each list is woken above NHCA_TXQ_LOW */
+/*
+ * packets that may bypass the waiting flows; then one flow of each list is woken below
+ * NHCA_TXQ_HIGH
+ */
 #define NHCA_TXQ_PASSED		16
 /*
  * Flows that one freed packet wakes, and how many of them have responses to send. Responses go
@@ -122,7 +125,9 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 {
 	struct nhca_flow *flow;
 
-	/* slab aligns a size of a power of two to itself; nhca_flow_charge() uses the low bits */
+	/*
+	 * slab aligns an object of 2^n bytes to 2^n; nhca_flow_charge() uses the low address bits
+	 */
 	BUILD_BUG_ON(sizeof(*flow) < NHCA_FLOW_BATCH);
 	flow = kzalloc(roundup_pow_of_two(sizeof(*flow)), GFP_KERNEL_ACCOUNT);
 	if (!flow)
@@ -201,7 +206,7 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
 	return moved && !list_empty_careful(&flow->wait[false]);
 }
 
-/* Return: true if a flow waits that goes first. Responses go before requests. */
+/* Return: true if a waiting flow goes first. Responses go before requests. */
 static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 {
 	return !list_empty_careful(&q->waiting[true]) ||
@@ -238,7 +243,10 @@ static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool an
 	spin_lock_irqsave(&q->lock, flags);
 	if (list_empty(&flow->wait[answer]))
 		list_add_tail(&flow->wait[answer], &q->waiting[answer]);
-	/* Pairs with atomic_sub_return() in nhca_txq_release(), after which it reads the lists. */
+	/*
+	 * Full barrier. It pairs with atomic_sub_return() in nhca_txq_release(), which then reads
+	 * the lists.
+	 */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > NHCA_TXQ_LOW;
 	if (!blocked)
@@ -252,8 +260,8 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
 		/*
-		 * pairs with atomic64_sub_return() in nhca_flow_uncharge(), after which it reads
-		 * blocked
+		 * Full barrier. It pairs with atomic64_sub_return() in nhca_flow_uncharge(), which
+		 * then reads flow->blocked.
 		 */
 		smp_mb();
 		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)
@@ -321,9 +329,10 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 }
 
 /*
- * Return: true if a waiting flow may be woken with @left packets in the stack. Below NHCA_TXQ_HIGH
- * this also happens after NHCA_TXQ_PASSED packets of flows that bypass the lists, because such
- * flows never wait themselves and could keep the device above NHCA_TXQ_LOW.
+ * Return: true if a waiting flow may be woken with @left packets in the stack. At NHCA_TXQ_LOW this
+ * is always so. Above it, but below NHCA_TXQ_HIGH, it is so after NHCA_TXQ_PASSED packets have
+ * bypassed the lists: flows with few packets never wait themselves, and many of them together could
+ * keep the device above NHCA_TXQ_LOW.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
@@ -370,8 +379,9 @@ static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Destructor of an skb without consumer pages. The argument is the address of the flow. Its low
- * bits, which are 0 in the address, hold the number of packets minus one.
+ * Destructor of an skb that has no consumer pages among its own fragments. The argument is the
+ * address of the flow. The low bits, which are 0 in that address, hold the number of packets minus
+ * one.
  */
 #define NHCA_FLOW_PACKETS	(NHCA_FLOW_BATCH - 1UL)
 
@@ -384,7 +394,9 @@ static void nhca_flow_release(struct sk_buff *skb)
 	nhca_flow_put(flow);
 }
 
-/* Destructor of an skb whose fragments are consumer pages. Its argument is the ubuf_info. */
+/*
+ * Destructor of an skb with consumer pages among its own fragments. The argument is the ubuf_info.
+ */
 static void nhca_flow_release_zcopy(struct sk_buff *skb)
 {
 	struct nhca_zcopy *z = skb_shinfo(skb)->destructor_arg;

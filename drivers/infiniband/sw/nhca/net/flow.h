@@ -3,7 +3,7 @@
 #ifndef NHCA_NET_FLOW_H
 #define NHCA_NET_FLOW_H
 
-/* packets that one skb can be charged with */
+/* maximum number of packets that one skb is charged for */
 #define NHCA_FLOW_BATCH		64
 
 struct nhca_flow;

@@ -15,7 +15,7 @@
  * allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
-	local_lock_t lock;	/* protects all members; disabled BHs do not, with PREEMPT_RT */
+	local_lock_t lock;	/* protects all members, as disabled BHs cannot on PREEMPT_RT */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];
@@ -37,7 +37,7 @@ static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
 static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
 					 unsigned int *at, unsigned int len)
 {
-	/* skb_page_frag_refill() then checks whether packets still use that chunk */
+	/* skb_page_frag_refill() reuses the next chunk if no packet uses it any more */
 	if (chunk[*at].page && chunk[*at].offset + len > chunk[*at].size)
 		*at = (*at + 1) % count;
 	return &chunk[*at];
@@ -97,7 +97,7 @@ static struct sk_buff *frag_skb(unsigned int room)
 	struct sk_buff *skb;
 	void *p;
 
-	/* no chunk can hold the skb, so do not touch the chunks */
+	/* no chunk can hold the skb, so keep the current chunk in use */
 	if (len > NHCA_CHUNK_BYTES)
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
 	pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);

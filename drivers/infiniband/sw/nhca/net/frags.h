@@ -10,10 +10,10 @@ struct page;
 struct sk_buff;
 
 /*
- * Number of chunks of a CPU that are used in turn, for whole pages and for skbs.
+ * Number of chunks of each CPU, for whole pages and for skbs. The chunks are used in turn.
  * skb_page_frag_refill() allocates chunks of 32 KiB, or a page if memory is fragmented. The chunks
  * hold two messages of 64 KiB, one of which may still be in the stack. Because skbs also have
- * headers, only six of 4 KiB fit a chunk.
+ * headers, only six packets of 4 KiB fit a chunk.
  */
 #define NHCA_PAGE_CHUNKS	4
 #define NHCA_SKB_CHUNKS		8

@@ -5,10 +5,10 @@
  * The stack would linearize an skb with fragments: it would allocate memory, which most kernels
  * clear, copy the packet, and compute the checksum. Here each packet is a linear skb from the
  * start. Its memory comes from chunks that are used in turn, and one pass copies the payload and
- * computes the checksum. The packets after the first are in its frag_list, in the form that GRO
- * gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its own headers, and its
- * length counts only the bytes after the UDP header. The stack routes and queues the list as one
- * skb, and segments it without a copy.
+ * computes the checksum. The packets after the first are in the frag_list of the first, in the form
+ * that GRO gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its own headers,
+ * and its length counts only the bytes after the UDP header. The stack routes and queues the list
+ * as one skb, and segments it without a copy.
  */
 #include <linux/skbuff.h>
 #include <linux/udp.h>

@@ -204,7 +204,7 @@ static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 	return ip_len + sizeof(*uh);
 }
 
-/* Return: the ICRC over IP and UDP headers and BTH, as nhca_rx_icrc_ok() continues it. */
+/* Return: the ICRC over the IP and UDP headers and the BTH; nhca_rx_icrc_ok() continues it. */
 static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
 {
 	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN];
@@ -351,8 +351,8 @@ static bool nhca_sk_empty(const struct sock *sk)
 }
 
 /*
- * Return: the cost of a batch in NHCA_RX_BUDGET units: one for each packet, and at least one for
- * each 4 KiB, because packets of channels may be much longer.
+ * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB if that is
+ * more, because packets of channels may be long.
  */
 static int nhca_rx_cost(const struct sk_buff *skb)
 {
@@ -388,7 +388,7 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 			return true;
 		}
 		*budget -= nhca_rx_cost(skb);
-		/* a packet with a checksum that the stack has not verified yet is verified here */
+		/* verify the UDP checksum if neither the netdev nor the stack has done so */
 		if (likely(!udp_lib_checksum_complete(skb)))
 			nhca_rx_batch(nn, skb, false);
 		consume_skb(skb);
@@ -397,8 +397,8 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 }
 
 /*
- * Process the packets of a socket, on the CPU that raised nhca_sock.ready from 0. If the budget is
- * used up, ready stays above 0, so that only nhca_sock.rest continues.
+ * Process the packets of a socket. The CPU that raised nhca_sock.ready from 0 calls this. If the
+ * budget is used up, ready stays above 0, so that only nhca_sock.rest continues.
  */
 static void nhca_sk_take(struct nhca_sock *ns)
 {
@@ -439,8 +439,8 @@ void nhca_sk_data_ready(struct sock *sk)
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
-	 * The stack verified a checksum when it dequeued the packet. A packet of this host has only
-	 * the sum of the addresses, which is never 0, and its bytes have not left memory.
+	 * The stack verified a checksum when it dequeued the packet. A packet of this host only has
+	 * the sum of its addresses as checksum, which is never 0. Its bytes have not left memory.
 	 */
 	return udp_hdr(rx->skb)->check;
 }

@@ -23,9 +23,9 @@
 #include "xmit.h"
 
 /*
- * Receive buffer of a socket, in bytes. The window of a sender is in flight whether or not a
- * consumer waits for it, and a packet that the socket drops is retransmitted only after a timeout.
- * So the buffer is far larger than the usual one of a socket.
+ * Receive buffer of a socket, in bytes. A sender has its whole window in flight even if this host
+ * does not keep up, and it retransmits a packet that the socket drops only after a timeout. So the
+ * buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
 /* sockets of each address family; fewer if the host has fewer CPUs */
@@ -74,8 +74,8 @@ struct nhca_net {
 static unsigned int nhca_net_id __read_mostly;
 
 /*
- * Protects users and sockets of all namespaces. A lock in struct nhca_net would not do: the last
- * nhca_net_put() allows that struct to be freed, even before the function has unlocked.
+ * Protects users and sockets of all namespaces. A lock in struct nhca_net would not suffice: the
+ * last nhca_net_put() allows that struct to be freed, even before the function has unlocked.
  */
 static DEFINE_MUTEX(nhca_net_mutex);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);

@@ -147,9 +147,9 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
  * @len:   bytes of the frame
  * @fault: waits for bytes that are not in memory; NULL: that is an error
  *
- * If a rule of the device matches the frame, the rule's QP gets it, as between the functions of an
- * adapter with an embedded switch. A unicast frame for a rule without @copy is then not sent to the
- * wire; every other frame is.
+ * A frame that matches rules of the device goes to their QPs, as between the functions of an
+ * adapter with an embedded switch. If one of these rules does not copy, a unicast frame is not sent
+ * to the wire. All other frames are.
  * Context: BH disabled, RCU read side; not in a live section.
  * Return: as nhca_xmit(); -EMSGSIZE if a frame without a VLAN tag is longer than the MTU.
  */

@@ -26,7 +26,7 @@
 /* bytes of pad and ICRC after the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
 
-/* the longest payload, copied, and its tail */
+/* an skb has enough fragments for the longest payload, copied, and the tail */
 static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
 
 static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
@@ -188,7 +188,10 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		return nhca_add_copied(skb, tx, tx->payload, seal);
 
 	while (left) {
-		/* contiguous bytes, at most PAGE_SIZE of them, may cross a page boundary */
+		/*
+		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
+		 * fragments
+		 */
 		used = skb_shinfo(skb)->nr_frags;
 		tight = !nhca_frags_fit(used, 2, left, MAX_SKB_FRAGS);
 		if (tight)
@@ -259,7 +262,7 @@ static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-/* Fill in all fields but those of a single packet: lengths, identification and checksum. */
+/* Fill in the fields that all packets share: not length, identification and checksum. */
 static void nhca_fill_ip4(struct iphdr *iph, const struct nhca_av *av)
 {
 	*iph = (struct iphdr) {

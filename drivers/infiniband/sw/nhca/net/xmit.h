@@ -15,7 +15,7 @@
 #include "../wire/bth.h"
 #include "../wire/icrc.h"
 
-/* Return: the four bytes in the place of the ICRC of a packet that has none, in wire order. */
+/* Return: the four bytes that take the place of a missing ICRC, in wire order. */
 static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 {
 	return h->caps & NHCA_CAP_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
@@ -32,7 +32,7 @@ static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 	memcpy(p + h->pad, &icrc, sizeof(icrc));
 }
 
-/* bytes of a packet or batch after the UDP header, because IP lengths have 16 bits */
+/* maximum bytes of a packet or batch after the UDP header, because IP lengths have 16 bits */
 #define NHCA_PACKET_BYTES	(65535 - (u32)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
 
 /**

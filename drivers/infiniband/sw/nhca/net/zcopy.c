@@ -68,10 +68,10 @@ static void nhca_zcopy_release(struct nhca_zcopy *z)
 	kick = q->waits;
 	q->waits = false;
 	/*
-	 * A wait concerns only references that are older than its generation. So while one netdev
-	 * holds its packets, the traffic of others does not wake the waiter. If a waiter has found
-	 * this reference, it held the lock before, and had increased the generation and joined the
-	 * wait queue.
+	 * If no wait began after this reference, wake nobody: traffic on other netdevs must not
+	 * wake a waiter for a netdev that holds its packets. A waiter that has found this reference
+	 * held the lock earlier, and had then already increased the generation and joined the wait
+	 * queue.
 	 */
 	awaited = z->gen != atomic64_read(&nhca_zcopy_gen);
 	spin_unlock_irqrestore(&q->lock, flags);
