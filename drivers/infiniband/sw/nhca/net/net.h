@@ -405,11 +405,12 @@ int nhca_xmit(struct nhca_tx *tx);
 
 /**
  * struct nhca_alike - results of the checks of the previous packet of a batch
- * @set:     that packet has a BTH and no other headers; otherwise the other members are invalid
- * @bare:    it was accepted without an ICRC, by the UDP checksum, which covers the whole batch, so
- *           the following packets are intact too. False: each of them has an ICRC to verify
- * @passed:  the transport accepted it; see nhca_transport_again()
- * @udp_len: its bytes after the UDP header
+ * @set:     the packet has a BTH and no other headers; otherwise the other members are invalid
+ * @bare:    the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
+ *           whole batch, so the following packets are intact too. False: each packet has an ICRC to
+ *           verify
+ * @passed:  the transport accepted the packet; see nhca_transport_again()
+ * @udp_len: bytes of the packet after its UDP header
  * @bth:     a copy of the first bytes of its BTH, which the following packets must share
  *
  * A packet that differs from the previous one only in its PSN, and perhaps in its AckReq bit, need

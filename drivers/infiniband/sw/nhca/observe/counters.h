@@ -22,7 +22,7 @@ enum nhca_counter {
 	NHCA_CNT_SAME_HOST_BYTES,	/* copied between QPs of this host, without packets */
 	NHCA_CNT_RX_TOO_SHORT,		/* shorter than BTH, or than the headers of its opcode */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
-	NHCA_CNT_RX_BAD_VERSION,	/* the transport version in the BTH is not 0 */
+	NHCA_CNT_RX_BAD_VERSION,	/* the version of the BTH or RXETH is not 0 */
 	NHCA_CNT_RX_BAD_LENGTH,		/* no room for pad and ICRC, or an illegal payload */
 	NHCA_CNT_RX_BAD_ICRC,
 	NHCA_CNT_RX_NO_QP,
@@ -30,7 +30,7 @@ enum nhca_counter {
 	NHCA_CNT_RX_BAD_ADDR,		/* not from the QP's peer, or not to this device */
 	NHCA_CNT_RX_BAD_PKEY,
 	NHCA_CNT_RX_BAD_QKEY,
-	NHCA_CNT_RX_NO_BUFFER,		/* UD, UC: no receive posted; the packet is dropped */
+	NHCA_CNT_RX_NO_BUFFER,		/* UD, UC, raw: no receive or no memory; dropped */
 	NHCA_CNT_DUP_REQUEST,
 	NHCA_CNT_OUT_OF_SEQ_REQUEST,
 	NHCA_CNT_DUP_RESPONSE,		/* response to a completed request, or to none */
@@ -54,7 +54,7 @@ enum nhca_counter {
 	NHCA_CNT_PAGE_RETRY,		/* request repeated: response buffer was not in memory */
 	NHCA_CNT_SENDS,			/* completed messages */
 	NHCA_CNT_RECVS,
-	NHCA_CNT_WRITE_REQUESTS,	/* executed for peers */
+	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: executed for peers */
 	NHCA_CNT_READ_REQUESTS,
 	NHCA_CNT_ATOMIC_REQUESTS,
 	NHCA_CNT_SEND_CQE_ERR,		/* completions other than success and flush */

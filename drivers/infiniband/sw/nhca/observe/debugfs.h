@@ -9,8 +9,8 @@ struct dentry;
  * nhca_debugfs_init - create the directory of the module
  * nhca_debugfs_exit - remove it with all that is in it
  * Context: process.
- * Return: the directory, to create files in. An error of debugfs is ignored, also by
- * debugfs_create_file() for that directory.
+ * Return: the directory, to create files in. Without debugfs it is an ERR_PTR, which the functions
+ * of debugfs accept.
  */
 struct dentry *nhca_debugfs_init(void);
 void nhca_debugfs_exit(void);

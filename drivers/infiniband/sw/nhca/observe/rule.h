@@ -63,8 +63,8 @@ enum nhca_fault_point {
  * @seen:    number of items examined in all streams
  * @struck:  number of items hit in all streams
  *
- * nhca_inject.lock protects @counts, @seen and @struck; the other members do not change after the
- * rule was added.
+ * nhca_inject.lock protects @list, @counts, @seen and @struck. The other members do not change
+ * after the rule was added.
  */
 struct nhca_rule {
 	struct list_head list;

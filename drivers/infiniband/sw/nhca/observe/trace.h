@@ -111,7 +111,7 @@ TRACE_DEFINE_ENUM(NHCA_AT_BUFFER);
 TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
-/* BTH opcodes: all services share the lower bits, except channels */
+/* service and operation of a BTH opcode: bits 7 to 5, and 4 to 0; CNP and channels use all bits */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
 		{ NHCA_SVC_RC, "RC" },		\
