@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Channels: life, state, and the rCxts that they have.
+ * Channels: creation, destruction, state, and their rCxts.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 #include "nhca.h"
 
-/* What fits a uverbs attribute, whose length has 16 bits */
+/* The length of a uverbs attribute has 16 bits: 4096 ids of 8 bytes are 32 KiB. */
 #define MAX_RCXTS 4096
 
-/* nhca_destroy_qp() frees either. */
+/* nhca_destroy_qp() frees both kinds through a pointer to the QP. */
 static_assert(offsetof(struct nhca_channel, qp) == 0, "channel and QP");
 static_assert(NHCADV_CHANNEL_COUNTERS * sizeof(uint64_t) ==
 	      sizeof(((struct nhca_channel_info *)NULL)->counters) &&
@@ -122,7 +122,7 @@ static int map_rings(struct nhca_channel *ch, struct ibv_context *context,
 	size_t data;
 	int ret;
 
-	/* What is sent stands in the slot, or SGEs, or what an rCxt is for. */
+	/* A slot has room for inline data, SGEs, or the description of a transfer. */
 	data = max_t(size_t, sizeof(struct nhca_rcxt_wr), cap->max_inline_data);
 	data = max_t(size_t, data, cap->max_send_sge * sizeof(struct nhca_sge));
 	ret = nhca_wq_init(&qp->sq, context, &resp->sq, sizeof(struct nhca_send_wqe), data,
@@ -254,7 +254,7 @@ int nhcadv_query_channel(struct ibv_qp *ibqp, struct nhcadv_channel_info *info)
 	return 0;
 }
 
-/* ---- its rCxts ---- */
+/* ---- rCxts of a channel ---- */
 
 int nhcadv_acquire_rcxts(struct ibv_qp *ibqp, uint64_t *ids, uint32_t count)
 {

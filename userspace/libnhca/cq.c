@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues: life, resize, and ibv_poll_cq().
+ * Completion queues: creation, destruction, arming, resize, and ibv_poll_cq().
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,13 +26,12 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	if (ret)
 		goto err_free;
 
-	/* It asks the kernel for timestamps if wc_flags have them. */
+	/* This requests timestamps from the kernel if wc_flags have them. */
 	ret = nhca_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
 		goto err_place;
 
-	/* The CQ's own name: the response struct has a member of the same. */
 	ret = nhca_ring_map(&cq->ring, context, &resp.drv_payload.cq,
 			    sizeof(struct nhca_cqe));
 	if (!ret && !cq->ring.hdr)
@@ -87,7 +86,7 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = attr->flags;
-	/* The kernel never loses an entry in silence, so no IGNORE_OVERRUN. */
+	/* IGNORE_OVERRUN is not supported: the kernel reports every overrun. */
 	if (!check_comp_mask(flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		goto err_unsupported;
 	if (nhca_cq_check_wc_flags(attr->wc_flags))
@@ -113,7 +112,10 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	struct nhca_cq *cq = to_ncq(ibcq);
 	struct ibv_modify_cq cmd = {};
 
-	/* Once and for all: an event that is kept back depends on who arms when. */
+	/*
+	 * The flag is never cleared: the kernel may hold back an event, and has to learn of each
+	 * arm to decide when to raise it.
+	 */
 	pthread_spin_lock(&cq->arming);
 	cq->moderated = true;
 	pthread_spin_unlock(&cq->arming);
@@ -121,9 +123,11 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 }
 
 /*
- * Ask for an event in the ring itself.
- * Return: has the kernel to be asked, too?  It has if it does not know of this way, and if there
- * are entries left by who has polled since the last event.
+ * Arm the CQ in the header of the ring.
+ * Context: the caller holds cq->arming.
+ * Return: true if the caller must also send the command to the kernel: the kernel driver does not
+ * support arming in the ring, the CQ has moderation, or the consumer has consumed entries since the
+ * last event and left others unpolled.
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {
@@ -134,10 +138,14 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 		return true;
 
 	arm = nhca_load(&hdr->arm_seq);
-	/* What is asked for and not answered, and was as much, stays. */
+	/* Keep an unanswered request of the same kind, or of NHCA_ARM_NEXT_COMP. */
 	if (arm == nhca_load(&hdr->arm_seq_acked) || (arm & NHCA_ARM_MASK) < kind)
 		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
-	/* The kernel sees it with the next entry, or that entry is seen here. */
+	/*
+	 * Pairs with the full barrier of the kernel between its store to prod and its load of
+	 * arm_seq: either the kernel sees the request with its next entry, or this thread sees that
+	 * entry.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	cons = nhca_load(&hdr->cons);
 	prod = nhca_load(&hdr->prod);
@@ -170,9 +178,9 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return ret;
 
 	/*
-	 * The kernel moves what is not consumed to a new ring.  Nobody may
-	 * consume from the old one between that and our change of rings, or
-	 * would see the same entry twice.
+	 * The kernel moves the unconsumed entries to a new ring.  The locks prevent other threads
+	 * from consuming entries of the old ring until cq->ring is the new one.  They would see the
+	 * same entry twice.
 	 */
 	nhca_cq_lock(cq);
 	pthread_spin_lock(&cq->arming);
@@ -192,7 +200,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		goto out;
 	}
 
-	/* The old one goes. */
+	/* nhca_ring_unmap() below unmaps the old ring. */
 	nhca_ring_swap(&cq->ring, &ring);
 	cq->cons = nhca_load(&cq->ring.hdr->cons);
 out:
@@ -220,9 +228,8 @@ int nhca_destroy_cq(struct ibv_cq *ibcq)
 }
 
 /*
- * Drop the completions of a QP that was reset or destroyed.  What lies between
- * the indices is ours until we give it back, so that the entries to keep can
- * move up to where the kernel goes on.
+ * The entries between the indices belong to user space until the consumer index passes them.
+ * Therefore the entries of other QPs can move up towards the producer index.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn)
 {
@@ -231,7 +238,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn)
 
 	nhca_cq_lock(cq);
 	to = nhca_load(&cq->ring.hdr->prod);
-	/* Whoever wrote over the ring shall not wait here for 2^32 entries. */
+	/* If the application has overwritten the indices, do not loop over 2^32 entries. */
 	if (to - cq->cons > cq->ring.entries)
 		to = cq->cons;
 	for (from = to; from != cq->cons;) {
@@ -283,7 +290,10 @@ bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod)
 
 	if (likely(prod == cq->cons))
 		return false;
-	/* Who arms at the same time sees what has been consumed, or is seen here. */
+	/*
+	 * Pairs with the fence in arm_in_ring(): either a thread that arms now sees the new
+	 * consumer index, or this thread sees its request.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = nhca_load(&hdr->arm_seq);
 	if (arm == cq->asked || arm == nhca_load(&hdr->arm_seq_acked))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * nhcadv_wc_read_*(): what only completions of channels have.  A CQ may have queue pairs of
- * other types beside them.
+ * nhcadv_wc_read_*(): values that only completions of channels have.  Queue pairs of other types
+ * may use the same CQ.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@ static_assert((int)NHCADV_WC_LOCAL == NHCA_WC_CH_LOCAL &&
 	      (int)NHCADV_WC_REMOTE_WRITE == NHCA_WC_CH_REMOTE_WRITE &&
 	      (int)NHCADV_WC_REMOTE_READ == NHCA_WC_CH_REMOTE_READ, "kinds");
 
-/* The current entry; one of another queue pair has none of what is asked for. */
+/* Return: the current entry, or zeros if it does not belong to a channel */
 static const struct nhca_cqe *current(struct nhcadv_cq *dv)
 {
 	static const struct nhca_cqe nothing;

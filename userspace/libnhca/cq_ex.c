@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Extended polling: entries are read in place, between ibv_start_poll() and
+ * Extended polling: the application reads the entries in place, between ibv_start_poll() and
  * ibv_end_poll().
  */
 #include <errno.h>
@@ -34,8 +34,8 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 }
 
 /*
- * @cqe is NULL when the current entry has been given back: then @cons names
- * the next one.
+ * cq->cqe is NULL if the current entry has been consumed: then cq->cons is the number of the next
+ * one.
  */
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
@@ -47,9 +47,8 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 	}
 	if (cq->cons == cq->prod) {
 		/*
-		 * A batch is done.  The kernel gets its room back before we
-		 * look for more, so that a consumer who never stops polling
-		 * does not let the CQ overflow.
+		 * A batch is consumed.  Publish the consumer index before the next batch, so that
+		 * the CQ does not overflow while a consumer polls without ibv_end_poll().
 		 */
 		nhca_store(&cq->ring.hdr->cons, cq->cons);
 		cq->prod = nhca_load(&cq->ring.hdr->prod);
@@ -96,7 +95,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 	return to_ncq_ex(ibcq)->cqe->byte_len;
 }
 
-/* Also reads the invalidated R_Key: ibv_wc_read_invalidated_rkey() */
+/* ibv_wc_read_invalidated_rkey() calls this, too. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
 	const struct nhca_cqe *cqe = to_ncq_ex(ibcq)->cqe;
@@ -139,7 +138,7 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return to_ncq_ex(ibcq)->cqe->timestamp;
 }
 
-/* Both clocks, taken as close together as can be */
+/* Return: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns, from two readings around the former */
 static int64_t wall_offset(void)
 {
 	uint64_t before, after, wall;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Finding nhca devices, opening them, and what they say about themselves.
+ * nhca devices: match, open, and query.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ uint64_t nhca_raw_clock(void)
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* The clock of completion timestamps; hca_core_clock says how fast it runs. */
+/* The clock of completion timestamps; its rate is hca_core_clock of ibv_query_device_ex(). */
 static int nhca_query_rt_values(struct ibv_context *context,
 				struct ibv_values_ex *values)
 {
@@ -79,7 +79,7 @@ static int nhca_query_rt_values(struct ibv_context *context,
 		return EOPNOTSUPP;
 
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
-		/* Ticks as one number, as all providers give them. */
+		/* All providers return the ticks in tv_nsec, also above one second. */
 		values->raw_clock.tv_sec = 0;
 		values->raw_clock.tv_nsec = nhca_raw_clock();
 	}
@@ -165,7 +165,7 @@ static int get_context(struct nhca_context *ctx)
 	return 0;
 }
 
-/* The context that another process, or another part of this one, has got. */
+/* For ibv_import_device(): another part of this process, or another process, opened the device. */
 static int query_context(struct nhca_context *ctx)
 {
 	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE,
@@ -234,12 +234,12 @@ static void nhca_uninit_device(struct verbs_device *vdev)
 
 static const struct verbs_match_ent nhca_match_table[] = {
 	VERBS_DRIVER_ID(NHCA_RDMA_DRIVER_ID),
-	/* For a libibverbs that cannot ask the kernel for driver ids */
+	/* For a libibverbs that cannot query driver ids from the kernel */
 	VERBS_NAME_MATCH("nhca", NULL),
 	{},
 };
 
-/* Anybody may rename a device to nhca0: the driver id, where it is known, decides. */
+/* A device of another driver may be renamed to nhca0.  Therefore a known driver id must match. */
 static bool nhca_match_device(struct verbs_sysfs_dev *sysfs_dev)
 {
 	return sysfs_dev->match &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Device memory: the kernel's, mapped here to be copied to and from.
+ * Device memory: memory of the kernel that is mapped into the process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 #include "nhca.h"
 
 /*
- * Offsets and lengths of copies are multiples of this on adapters of others, and
- * programs are tested for it.
+ * Offsets and lengths of copies must be multiples of this, as on other adapters.  Test programs
+ * check that other values are refused.
  */
 #define NHCA_DM_ALIGN 4
 
 /**
  * struct nhca_dm - device memory
- * @vdm:    libibverbs' part
- * @map:    where it is mapped
- * @size:   bytes mapped
- * @length: bytes, as asked for
+ * @vdm:    part of libibverbs
+ * @map:    address of the mapping
+ * @size:   bytes of the mapping
+ * @length: bytes that the application requested
  */
 struct nhca_dm {
 	struct verbs_dm vdm;

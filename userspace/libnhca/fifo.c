@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The receive FIFO of a channel.  Several of the kernel's engines fill frames at a time, so that
- * they are there in any order, and threads of the program release them in any order; the kernel
- * gets slots back in theirs.
+ * The receive FIFO of a channel.  Several CPUs of the kernel fill frames at the same time, so
+ * frames become valid in any order.  Threads of the program release them in any order.  The slots
+ * return to the kernel in their order in the ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static_assert((int)NHCADV_TRANSFER_COMPLETE == NHCA_TRANSFER_COMPLETE &&
 	      (int)NHCADV_TRANSFER_PROT_ERR == NHCA_TRANSFER_PROT_ERR &&
 	      (int)NHCADV_TRANSFER_FENCED == NHCA_TRANSFER_FENCED, "statuses");
 
-#define BITS 32
+#define BITS 32	/* bits of a word of nhca_fifo.released */
 
 int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
 		   const struct nhca_ring_info *info)
@@ -72,7 +72,7 @@ const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *ibqp, uint32_t index)
 	return nhca_load(&frame->seq) == index + 1 ? frame : NULL;
 }
 
-/* The slot's bit, in a word of nhca_fifo.released */
+/* Return: the word of nhca_fifo.released that has the bit of a slot; @bit: output: its mask */
 static uint32_t *slot_bit(const struct nhca_fifo *fifo, uint32_t index,
 			  uint32_t *bit)
 {
@@ -93,7 +93,7 @@ int nhcadv_release_frame(struct ibv_qp *ibqp, uint32_t index)
 	pthread_spin_lock(&fifo->lock);
 	cons = fifo->cons;
 	word = slot_bit(fifo, index, &bit);
-	/* What has been given back still looks as it did. */
+	/* The frame of a slot that was returned still looks valid. */
 	if (index - cons >= fifo->ring.entries || (*word & bit)) {
 		pthread_spin_unlock(&fifo->lock);
 		return EINVAL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Flow steering: the kernel knows the rules, here is only what names them.
+ * Flow steering: the kernel has the rules.  This file only allocates their handles.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct ibv_flow *nhca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	struct ibv_flow *flow;
 	int ret;
 
-	/* No comp_mask bit has a meaning yet. */
+	/* No bit of comp_mask is supported. */
 	if (!(to_nctx(qp->context)->features & NHCA_FEATURE_RAW) ||
 	    attr->comp_mask) {
 		errno = EOPNOTSUPP;

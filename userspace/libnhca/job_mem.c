@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory of a job: handles on it.
+ * Job memory: its handles.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "nhca.h"
 
 /**
- * struct nhca_job_mem - a handle
- * @mem:    what the program sees
- * @handle: the kernel's
- * @addr:   where it was registered; NULL: by another handle
+ * struct nhca_job_mem - a handle of job memory
+ * @mem:    the public part
+ * @handle: handle of the kernel object
+ * @addr:   address of the memory; NULL: nhcadv_open_job_mem() made this handle
  */
 struct nhca_job_mem {
 	struct nhcadv_job_mem mem;
@@ -90,7 +90,10 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
 	mem->mem.job = job;
 	mem->mem.length = length;
 	mem->addr = addr;
-	/* As for memory regions: a child must not take the pages away. */
+	/*
+	 * As for memory regions: without this, copy-on-write after fork() could give the parent
+	 * other pages than those that are registered.
+	 */
 	if (ibv_dontfork_range(addr, length)) {
 		ret = errno;
 		goto err_free;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory regions and memory windows: the kernel does it all.
+ * Memory regions and memory windows: the kernel implements them.  This file only allocates their
+ * handles.
  */
 #include <errno.h>
 #include <stdlib.h>

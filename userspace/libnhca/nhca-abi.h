@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the kernel driver adds to the commands of uverbs, in the form that
- * libibverbs wants it.
+ * Commands and responses of uverbs with the parts of the nhca kernel driver, declared for
+ * libibverbs.
  */
 #ifndef NHCA_PROVIDER_ABI_H
 #define NHCA_PROVIDER_ABI_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The nhca provider: rings that are shared with the kernel, and the verbs
- * objects around them.
+ * The nhca provider: rings that are shared with the kernel, and the verbs objects that own them.
+ *
+ * A function without a comment of its own implements the verb of its name (struct
+ * verbs_context_ops).  It has the contract of the manual page of that verb.
  */
 #ifndef NHCA_PROVIDER_H
 #define NHCA_PROVIDER_H
@@ -40,13 +42,13 @@
 #define nhca_cmd_create_qp_ex2(...) ibv_cmd_create_qp_ex2(__VA_ARGS__, NULL)
 #endif
 
-/* What a QP needs room for if it is to post ATOMIC WRITE, which takes the bytes at once */
+/* Inline bytes of an ATOMIC WRITE: ibv_wr_atomic_write() copies its payload into the WQE. */
 #define NHCA_ATOMIC_WRITE_BYTES	8
 
 /**
  * struct nhca_context - an open device
- * @vctx:     libibverbs' part
- * @features: NHCA_FEATURE_*, as the kernel said
+ * @vctx:     part of libibverbs
+ * @features: NHCA_FEATURE_* of the kernel driver
  */
 struct nhca_context {
 	struct verbs_context vctx;
@@ -54,9 +56,9 @@ struct nhca_context {
 };
 
 /**
- * struct nhca_td - a thread domain: what is in it is used by one thread at a time
- * @td:    libibverbs' part
- * @users: parent domains with it
+ * struct nhca_td - a thread domain: one thread at a time uses the objects in it
+ * @td:    part of libibverbs
+ * @users: number of parent domains that refer to it
  */
 struct nhca_td {
 	struct ibv_td td;
@@ -65,12 +67,12 @@ struct nhca_td {
 
 /**
  * struct nhca_pd - a protection domain, or a parent domain
- * @pd:    libibverbs' part; a parent domain's names the protection domain to the kernel
- * @of:    parent domain: its protection domain; NULL: this is one
+ * @pd:    part of libibverbs; a parent domain has the kernel handle of its protection domain
+ * @of:    parent domain: its protection domain.  Protection domain: NULL
  * @td:    parent domain: its thread domain, or NULL
- * @alloc, @free: parent domain: the application's, for memory of rings; or NULL
- * @context: for them
- * @users: parent domains of it; queues in a parent domain
+ * @alloc, @free: parent domain: allocators of the application for memory of rings, or NULL
+ * @context: parent domain: argument of @alloc and @free
+ * @users: protection domain: number of its parent domains.  Parent domain: number of queues in it
  */
 struct nhca_pd {
 	struct ibv_pd pd;
@@ -84,14 +86,15 @@ struct nhca_pd {
 };
 
 /**
- * struct nhca_ring - a ring as it is mapped here
- * @hdr:     the shared header and the start of the mapping; NULL: no ring
+ * struct nhca_ring - a ring in memory of this process
+ * @hdr:     header of the ring, at the start of the memory; NULL: no ring
  * @slots:   slot 0
- * @size:    bytes mapped
+ * @size:    bytes of the memory
  * @entries: number of slots, a power of two
- * @stride:  bytes from slot to slot
- * @own:     memory of the application's, in which it lies or will lie, from @domain's
- *           allocator and as the resource @type; NULL: mapped memory of the kernel's
+ * @stride:  bytes of a slot
+ * @own:     memory from the allocator of @domain, for the resource @type.  NULL: memory of the
+ *           kernel, which is mapped here
+ * @domain, @type: see @own
  */
 struct nhca_ring {
 	struct nhca_ring_hdr *hdr;
@@ -105,14 +108,14 @@ struct nhca_ring {
 };
 
 /**
- * struct nhca_wq - a ring that we produce into: SQ, RQ or SRQ
- * @ring:    the ring
- * @lock:    protects all below and the producing of entries
- * @single:  the application promised to use one thread (a thread domain)
- * @prod:    entries published
- * @cons:    where the kernel stood when we last looked
- * @max_wr:  as granted; may be less than @ring.entries
- * @max_sge: as granted
+ * struct nhca_wq - a ring whose producer is user space: SQ, RQ or SRQ
+ * @ring:    the ring; the lock protects its entries and indices
+ * @lock:    protects the members below it except @single
+ * @single:  the queue is in a thread domain: one thread at a time uses it, without the lock
+ * @prod:    producer index, as published in the ring
+ * @cons:    consumer index of the kernel at the last read
+ * @max_wr:  maximum number of entries in use, as granted; may be less than @ring.entries
+ * @max_sge: maximum number of SGEs of an entry, as granted
  */
 struct nhca_wq {
 	struct nhca_ring ring;
@@ -126,25 +129,25 @@ struct nhca_wq {
 
 /**
  * struct nhca_cq - a completion queue
- * @vcq:    libibverbs' part
- * @dv:     extended polling: what only channels have
- * @ring:   of struct nhca_cqe
- * @arming: protects the ring's @arm and @moderated; held while a resize changes the rings,
- *          inside @lock.  Who polls may arm: it is not @lock
- * @moderated: arming it needs the kernel
- * @lock:   protects all below and the consuming of entries; held from
- *          ibv_start_poll() to ibv_end_poll(), and over a resize
- * @asked:  the ring's @arm for which the kernel was asked to look at what was left unpolled
- * @single: the application promised to use one thread
- * @domain: the parent domain that it is in, or NULL
- * @cons:   entries consumed
- * @prod:   extended polling: where the kernel stood when we last looked
+ * @vcq:    part of libibverbs
+ * @dv:     extended polling: values that only completions of channels have
+ * @ring:   ring of struct nhca_cqe; a resize changes it under both locks
+ * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes it inside @lock.  It is a
+ *          separate lock, because a thread may arm between ibv_start_poll() and ibv_end_poll()
+ * @moderated: the CQ has moderation, so each arm needs a system call
+ * @lock:   protects the members below it and the consumption of entries.  It is held from
+ *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
+ * @asked:  the arm_seq for which a poll has already asked the kernel for an event; see
+ *          nhca_cq_leaves()
+ * @single: one thread at a time uses the CQ, so @lock is not taken
+ * @domain: parent domain of the CQ, or NULL
+ * @cons:   consumer index
+ * @prod:   extended polling: producer index of the kernel at the last read
  * @cqe:    extended polling: the current entry, number @cons
  * @wall:   extended polling: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns
- * @have_wall: @wall was taken since ibv_start_poll()
+ * @have_wall: @wall was measured since ibv_start_poll()
  *
- * Entries of a QP that was reset or destroyed are taken out of the ring; see
- * nhca_cq_forget_qp().
+ * nhca_cq_forget_qp() removes entries of a QP that was reset or destroyed from the ring.
  */
 struct nhca_cq {
 	struct verbs_cq vcq;
@@ -165,10 +168,10 @@ struct nhca_cq {
 
 /**
  * struct nhca_srq - a shared receive queue
- * @vsrq:   libibverbs' part
- * @wq:     its queue
- * @domain: the parent domain that it is in, or NULL
- * @srqn:   its number
+ * @vsrq:   part of libibverbs
+ * @wq:     the receive queue
+ * @domain: parent domain of the SRQ, or NULL
+ * @srqn:   SRQ number
  */
 struct nhca_srq {
 	struct verbs_srq vsrq;
@@ -179,9 +182,9 @@ struct nhca_srq {
 
 /**
  * struct nhca_work_queue - a receive work queue
- * @ibwq:   libibverbs' part
- * @rq:     the queue
- * @domain: as in struct nhca_qp
+ * @ibwq:   part of libibverbs
+ * @rq:     the receive queue
+ * @domain: parent domain of the work queue, or NULL
  */
 struct nhca_work_queue {
 	struct ibv_wq ibwq;
@@ -191,15 +194,15 @@ struct nhca_work_queue {
 
 /**
  * struct nhca_qp - a queue pair
- * @vqp:        libibverbs' part
- * @sq, @rq:    its queues; @rq.ring is empty if it has an SRQ
- * @domain:     the parent domain that it is in, or NULL
- * @max_inline: bytes, as granted
- * @ops:        bit n: it may post IBV_WR_* number n
- * @wr_next:    ibv_qp_ex: next entry to build; between ibv_wr_start() and its
- *              end, under @sq.lock
- * @wr_wqe:     ibv_qp_ex: the entry being built, or NULL
- * @wr_err:     ibv_qp_ex: the first thing that went wrong
+ * @vqp:        part of libibverbs
+ * @sq, @rq:    send and receive queue; @rq.ring is empty if the QP has an SRQ
+ * @domain:     parent domain of the QP, or NULL
+ * @max_inline: maximum bytes of inline data, as granted
+ * @ops:        bit n: the QP may post IBV_WR_* number n
+ * @wr_next:    ibv_qp_ex: number of the next entry to build.  @sq.lock, which is held from
+ *              ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(), protects the wr_* members
+ * @wr_wqe:     ibv_qp_ex: the entry that is being built, or NULL
+ * @wr_err:     ibv_qp_ex: the first error since ibv_wr_start(), an errno
  */
 struct nhca_qp {
 	struct verbs_qp vqp;
@@ -215,10 +218,11 @@ struct nhca_qp {
 
 /**
  * struct nhca_fifo - the receive FIFO of a channel
- * @ring:     of struct nhca_frame, filled by the kernel
- * @lock:     protects all below
- * @cons:     frames given back
- * @released: a bit for each slot: released, but not given back, because one before it is in use
+ * @ring:     ring of struct nhca_frame; its producer is the kernel
+ * @lock:     protects the members below it
+ * @cons:     consumer index, as published in the ring
+ * @released: bitmap of slots that were released, but not returned to the kernel because an earlier
+ *            slot is in use
  */
 struct nhca_fifo {
 	struct nhca_ring ring;
@@ -229,10 +233,10 @@ struct nhca_fifo {
 
 /**
  * struct nhca_channel - a queue pair of type IBV_QPT_DRIVER
- * @qp:   comes first; it has no RQ
- * @dv:   how to post
- * @fifo: the receive FIFO; @fifo.ring is empty if it has none
- * @key:  what peers have to know
+ * @qp:   must be the first member, because nhca_destroy_qp() frees it; it has no RQ
+ * @dv:   functions to post work requests
+ * @fifo: the receive FIFO; @fifo.ring is empty if the channel has none
+ * @key:  key of the channel, which peers need
  */
 struct nhca_channel {
 	struct nhca_qp qp;
@@ -307,42 +311,55 @@ bool nhca_is_device(struct ibv_device *device);
 
 /* ---- ring.c ---- */
 
-/* The indices of a ring are written by one side each; see rdma/nhca-abi.h */
+/*
+ * Load an index of a ring with acquire semantics.  It pairs with the release store of the kernel,
+ * or of nhca_store().  Each index has one writer; see rdma/nhca-abi.h.
+ */
 static inline uint32_t nhca_load(const __u32 *index)
 {
 	return atomic_load_explicit((const _Atomic(__u32) *)index,
 				    memory_order_acquire);
 }
 
+/* Store an index of a ring with release semantics; pairs with the acquire load of the kernel. */
 static inline void nhca_store(__u32 *index, uint32_t value)
 {
 	atomic_store_explicit((_Atomic(__u32) *)index, value,
 			      memory_order_release);
 }
 
-/* Entry number @index; free-running, any uint32_t */
+/* Address of entry number @index; the number runs freely, modulo 2^32 */
 static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 {
 	return ring->slots +
 	       (size_t)(index & (ring->entries - 1)) * ring->stride;
 }
 
-/*
- * Before the kernel makes a ring of @entries, whose stride nhca_send_stride() and its like know:
- * ask the allocator of @pd, if it is a parent domain with one, for memory, and tell the kernel of
- * it by
- * @mem, which else has zeros.  nhca_ring_unmap() gives it back, also if nothing came of the ring.
- * Returns 0 or ENOMEM.
+/**
+ * nhca_ring_place - allocate memory of the application for a ring that the kernel will create
+ * @ring: output; nhca_ring_unmap() frees the memory, also if the kernel did not create the ring
+ * @pd: PD of the ring; only a parent domain with allocators provides memory
+ * @entries: number of entries, rounded up to a power of two
+ * @stride: bytes of an entry: nhca_send_stride(), nhca_recv_stride(), ...
+ * @type: NHCADV_RES_TYPE_*
+ * @mem: output: the memory, for the command to the kernel; zeros: the kernel allocates it
+ * Return: 0 or ENOMEM.
  */
 int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
 		    size_t stride, uint64_t type, struct nhca_ring_mem *mem);
 
-/*
- * Map what the kernel made.  @ring: zeros, or as nhca_ring_place() left it.  @entry: bytes of an
- * entry at least.  An @info of zeros gives an empty ring.  Returns 0 or an errno.
+/**
+ * nhca_ring_map - map a ring that the kernel has created
+ * @ring: zeros, or the result of nhca_ring_place()
+ * @context: the device
+ * @info: the description by the kernel; zeros: the ring stays empty
+ * @entry: minimum size of an entry in bytes
+ * Return: 0, EPROTO (@info is invalid), or an errno of mmap(2).
  */
 int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 		  const struct nhca_ring_info *info, size_t entry);
+
+/** nhca_ring_unmap - unmap the memory of a ring, or return it to its allocator */
 void nhca_ring_unmap(struct nhca_ring *ring);
 
 static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
@@ -353,9 +370,15 @@ static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
 	*b = old;
 }
 
-/*
- * @wqe: fixed bytes of an entry, @data: of what may follow.  The lock is made
- * even if the ring is empty.
+/**
+ * nhca_wq_init - map the ring of a queue, and initialize its lock, even if the ring is empty
+ * @wq: zeros, or with a ring from nhca_ring_place()
+ * @context: the device
+ * @info: description of the ring by the kernel
+ * @wqe: bytes of the fixed part of an entry
+ * @data: maximum bytes of the SGEs or inline data that follow it
+ * @max_wr, @max_sge: as granted
+ * Return: 0 or an errno of nhca_ring_map(); on failure the lock does not exist.
  */
 int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,
 		 const struct nhca_ring_info *info, size_t wqe, size_t data,
@@ -374,10 +397,14 @@ static inline void nhca_wq_unlock(struct nhca_wq *wq)
 		pthread_spin_unlock(&wq->lock);
 }
 
-/* Look where both indices stand: after the kernel has made or emptied the ring */
+/**
+ * nhca_wq_sync - read both indices from the ring, after the kernel has created or emptied it
+ * @wq: the queue
+ * Context: nhca_wq_lock(), or no other thread knows the queue.
+ */
 void nhca_wq_sync(struct nhca_wq *wq);
 
-/* Is there no room for entry number @next?  Under the lock. */
+/* True if there is no room for entry number @next.  Context: nhca_wq_lock(). */
 static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
 {
 	if (next - wq->cons < wq->max_wr)
@@ -388,7 +415,7 @@ static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
 	return next - wq->cons >= wq->max_wr;
 }
 
-/* Hand the entries before number @next to the kernel.  Under the lock. */
+/* Publish the entries before number @next to the kernel.  Context: nhca_wq_lock(). */
 static inline void nhca_wq_publish(struct nhca_wq *wq, uint32_t next)
 {
 	wq->prod = next;
@@ -407,7 +434,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle);
 void nhca_unimport_pd(struct ibv_pd *ibpd);
 
-/* For a queue in @pd: the parent domain that it is, counted; NULL: it is none */
+/* If @pd is a parent domain, count a queue in it, and return it; otherwise return NULL. */
 static inline struct nhca_pd *nhca_domain_get(struct ibv_pd *pd)
 {
 	struct nhca_pd *domain = pd ? to_npd(pd) : NULL;
@@ -424,7 +451,7 @@ static inline void nhca_domain_put(struct nhca_pd *domain)
 		atomic_fetch_sub(&domain->users, 1);
 }
 
-/* Is what is in it for one thread? */
+/* True if one thread at a time uses the objects of the domain */
 static inline bool nhca_domain_single(const struct nhca_pd *domain)
 {
 	return domain && domain->td;
@@ -465,17 +492,26 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
 int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 
 /**
- * nhca_cq_leaves - does a consumer that has armed and polled leave entries?
- * @prod: where the kernel stood
+ * nhca_cq_leaves - test whether a consumer that has armed leaves entries unpolled
+ * @cq: the CQ, after a poll
+ * @prod: producer index of the kernel at the last read
  *
- * No event will speak of them, unless the kernel is asked, once, without the lock
- * (ibv_cmd_req_notify_cq()).
+ * The kernel raises no event for these entries, because it raises an event only with a new entry.
  * Context: nhca_cq_lock().
+ * Return: true once for each arm: the caller must send ibv_cmd_req_notify_cq() after the unlock.
  */
 bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod);
 int nhca_destroy_cq(struct ibv_cq *ibcq);
+
+/**
+ * nhca_cq_forget_qp - remove the completions of a QP that was reset or destroyed
+ * @cq: the CQ; the function takes its lock
+ * @qpn: QP number; the kernel adds no more completions of it
+ */
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+
+/** nhca_raw_clock - Return: CLOCK_MONOTONIC_RAW in ns, the clock of completion timestamps */
 uint64_t nhca_raw_clock(void);
 
 static inline void nhca_cq_lock(struct nhca_cq *cq)
@@ -490,18 +526,20 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 		pthread_spin_unlock(&cq->lock);
 }
 
-/* Is it of a channel?  Then @cqe->chan is what it has, and nothing of UD. */
+/* True if the CQE belongs to a channel: then @cqe->chan is valid, and the fields of UD are not. */
 static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 {
 	return cqe->opcode >= NHCA_WC_CH_LOCAL;
 }
 
-/* EOPNOTSUPP if @wc_flags asks for what a CQE does not hold, else 0 */
+/** nhca_cq_check_wc_flags - Return: 0, or EOPNOTSUPP if a CQE does not have a value of @wc_flags */
 int nhca_cq_check_wc_flags(uint64_t wc_flags);
+/** nhca_cq_set_ops - set the functions of extended polling */
 void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags);
 
 /* ---- cq_channel.c ---- */
 
+/** nhca_cq_set_channel_ops - set the functions of struct nhcadv_cq */
 void nhca_cq_set_channel_ops(struct nhca_cq *cq);
 
 /* ---- srq.c ---- */
@@ -521,7 +559,7 @@ int nhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
 struct ibv_flow *nhca_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int nhca_destroy_flow(struct ibv_flow *flow);
 
-/* ---- rss.c: work queues, and queue pairs that spread frames over them ---- */
+/* ---- rss.c: work queues, and queue pairs that distribute frames over them ---- */
 
 struct ibv_wq *nhca_create_wq(struct ibv_context *context,
 			      struct ibv_wq_init_attr *attr);
@@ -531,9 +569,10 @@ struct ibv_rwq_ind_table *
 nhca_create_rwq_ind_table(struct ibv_context *context,
 			  struct ibv_rwq_ind_table_init_attr *attr);
 int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+/** nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table */
 struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
-/* @attr is @attr_size bytes of what its caller knows */
+/** nhca_rss_caps - set attr->rss_caps, if @attr_size bytes of the caller include it */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
 
 /* ---- xrcd.c ---- */
@@ -570,55 +609,62 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *mw_bind);
 
-/* The operation of a BIND_MW: @rkey is what @mw's key will be. */
+/** nhca_put_bind - fill in the operation of a BIND_MW; @rkey: the new R_Key of @mw */
 void nhca_put_bind(struct nhca_send_wqe *wqe, const struct ibv_mw *mw,
 		   uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* Tell the kernel that an SQ has new entries.  Returns 0 or an errno. */
+/** nhca_sq_doorbell - tell the kernel that an SQ has new entries; Return: 0 or an errno */
 int nhca_sq_doorbell(struct ibv_qp *ibqp);
 
-/* What a QP of this kind may post: see nhca_qp.ops */
+/** nhca_send_ops - Return: nhca_qp.ops of a QP of this type; @features: NHCA_FEATURE_* */
 uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
 
-/*
- * The same in IBV_QP_EX_WITH_*, whose bit n is IBV_WR_* number n up to
- * SEND_WITH_INV
+/**
+ * nhca_qp_ex_ops - Return: @ops (nhca_qp.ops) as IBV_QP_EX_WITH_*
+ *
+ * Up to SEND_WITH_INV, bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n.
  */
 uint64_t nhca_qp_ex_ops(uint32_t ops);
 
 /* ---- wr.c: ibv_qp_ex ---- */
 
-/* @ops: IBV_QP_EX_WITH_* */
+/** nhca_wr_set_ops - set the functions of ibv_qp_ex; @ops: IBV_QP_EX_WITH_* */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
 
-/* Refuse what was posted since ibv_wr_start() */
+/** nhca_wr_fail - let ibv_wr_complete() fail, and post nothing; only the first @err counts */
 void nhca_wr_fail(struct nhca_qp *qp, int err);
 
-/*
- * The next slot with the common part filled in, for setters to go on with;
- * @opcode: NHCA_WR_*.  NULL if something went wrong.
+/**
+ * nhca_wr_begin - fill in the common part of the next entry, for the setters that follow
+ * @qp: the QP
+ * @opcode: NHCA_WR_*
+ * Context: between ibv_wr_start() and ibv_wr_complete().
+ * Return: the entry, or NULL after an error: see nhca_wr_fail().
  */
 struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode);
 
+/** nhca_wr_set_sge_list - ibv_qp_ex.wr_set_sge_list */
 void nhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			  const struct ibv_sge *sg_list);
 
-/* ---- channel.c, wr_channel.c, fifo.c: behind nhcadv.h ---- */
+/* ---- channel.c, wr_channel.c, fifo.c: internal functions of nhcadv.h ---- */
 
-/* Can there be channels?  0 or EOPNOTSUPP. */
+/** nhca_check_channels - Return: 0, or EOPNOTSUPP if the device has no channels */
 int nhca_check_channels(struct ibv_context *context);
 
-/* Is @ibqp a channel?  0 or EOPNOTSUPP. */
+/** nhca_check_channel - Return: 0, or EOPNOTSUPP if @ibqp is not a channel */
 int nhca_check_channel(struct ibv_qp *ibqp);
 
-/* What is not of a queue pair: the caller frees @ch. */
+/** nhca_channel_fini - release the parts that other QPs do not have; the caller frees @ch */
 void nhca_channel_fini(struct nhca_channel *ch);
 
+/** nhca_wr_set_channel_ops - set the functions of struct nhcadv_qp_ex */
 void nhca_wr_set_channel_ops(struct nhca_channel *ch);
 
-/* Returns 0 or an errno.  nhca_fifo_fini() is fine after a failure, too. */
+/** nhca_fifo_init - map the receive FIFO; Return: 0 or an errno; always nhca_fifo_fini() it */
 int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
 		   const struct nhca_ring_info *info);
+/** nhca_fifo_fini - unmap the receive FIFO */
 void nhca_fifo_fini(struct nhca_fifo *fifo);
 
 #endif /* NHCA_PROVIDER_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Protection domains, thread domains and parent domains.  The kernel knows only the first:
- * a thread domain is a promise of the application, and a parent domain a name for both.
+ * Protection domains, thread domains and parent domains.  The kernel has only protection domains.
+ * With a thread domain, the application promises that one thread at a time uses the objects in it.
+ * A parent domain joins a protection domain and a thread domain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		return NULL;
 	}
 	allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	/* Of a parent domain there is none. */
+	/* A parent domain must not have another parent domain as its PD. */
 	if ((allocators && (!attr->alloc || !attr->free)) || to_npd(attr->pd)->of) {
 		errno = EINVAL;
 		return NULL;
@@ -110,7 +111,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		pd->td = to_ntd(attr->td);
 		atomic_fetch_add(&pd->td->users, 1);
 	}
-	/* Older kernels have rings in memory of their own only. */
+	/* Older kernel drivers do not support rings in memory of the application. */
 	if (allocators &&
 	    (to_nctx(context)->features & NHCA_FEATURE_RING_MEM)) {
 		pd->alloc = attr->alloc;

@@ -2,8 +2,8 @@
 /*
  * ibv_post_send(), ibv_post_recv(), ibv_post_srq_recv() and the doorbells.
  *
- * What is checked here saves the application a trip to the error state; the
- * kernel checks all of it again.
+ * The checks here let a wrong work request fail without moving the QP to the error state.  The
+ * kernel does not rely on them, and repeats all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 #define OP(x) (1u << IBV_WR_ ## x)
 
-/* The operations that move or name memory at the peer, or at home */
+/* Sets of operations */
 #define SENDS	(OP(SEND) | OP(SEND_WITH_IMM))
 #define WRITES	(OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM))
 #define ATOMICS	(OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
@@ -28,7 +28,7 @@
 #define PLACING	(OP(FLUSH) | OP(ATOMIC_WRITE))
 #define INLINE_OPS (SENDS | WRITES | OP(SEND_WITH_INV) | OP(ATOMIC_WRITE))
 
-/* The provider's numbers are the kernel's numbers are the ABI's numbers. */
+/* The provider copies these numbers of libibverbs to the ABI of the kernel unchanged. */
 static_assert((int)IBV_WR_LOCAL_INV == NHCA_WR_LOCAL_INV &&
 	      (int)IBV_WR_BIND_MW == NHCA_WR_BIND_MW &&
 	      (int)IBV_WR_SEND_WITH_INV == NHCA_WR_SEND_WITH_INV &&
@@ -76,10 +76,11 @@ uint64_t nhca_qp_ex_ops(uint32_t ops)
 }
 
 /*
- * Ring a doorbell of a QP.  An ioctl, because the kernel refuses write() after a change of
+ * Ring a doorbell of a QP.  It is an ioctl, because the kernel refuses write() after a change of
  * credentials and in a process that has imported the context.
  * @method: NHCA_METHOD_QP_*_DOORBELL
  * @attr: NHCA_ATTR_QP_*_DOORBELL_HANDLE
+ * Return: 0 or an errno.
  */
 static int doorbell(struct ibv_qp *ibqp, uint16_t method, uint16_t attr)
 {
@@ -118,8 +119,9 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp)
 }
 
 /*
- * Receives need no doorbell but in the error state.  The barrier: either we
- * see the flag, or the kernel, which sets it and then looks, sees the entries.
+ * Receive requests need a doorbell only in the error state.  The barrier pairs with that of the
+ * kernel, which sets the flag and then reads the producer index.  Either this thread sees the flag,
+ * or the kernel sees the new entries.
  */
 static bool wants_doorbell(struct nhca_wq *wq)
 {
@@ -232,7 +234,7 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 {
 	int ret;
 
-	/* What ibv_send_wr has no words for is posted by ibv_wr_flush(). */
+	/* struct ibv_send_wr has no members for a FLUSH: only ibv_wr_flush() posts it. */
 	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE ||
 	    wr->opcode == IBV_WR_FLUSH || !(qp->ops & (1u << wr->opcode)) ||
 	    (wr->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
@@ -248,7 +250,7 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (ret)
 		return ret;
 
-	/* These two take no data, and callers need not clear what they do not use. */
+	/* LOCAL_INV and BIND_MW have no data: ignore the SGEs, which the caller need not clear. */
 	if (LOCALS & (1u << wr->opcode)) {
 		wqe->flags &= ~NHCA_SEND_INLINE;
 		return 0;
@@ -257,7 +259,7 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 						  put_sges(qp, wqe, wr);
 }
 
-/* @binds: the windows that BIND_MW is for */
+/* @binds: type of the memory windows that a BIND_MW may name */
 static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		      struct ibv_send_wr **bad_wr, enum ibv_mw_type binds)
 {
@@ -291,7 +293,10 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	nhca_wq_publish(sq, next);
 	nhca_wq_unlock(sq);
 
-	/* One system call for the list; what could not be posted comes second. */
+	/*
+	 * One system call for the whole list.  Its error takes precedence over that of a request
+	 * that was not posted.
+	 */
 	err = nhca_sq_doorbell(ibqp);
 	if (err) {
 		wr = first;
@@ -303,14 +308,18 @@ out:
 	return ret;
 }
 
-/* IBTA 10.6.7.2: a type 1 window has its keys from us, by ibv_bind_mw() */
+/* IBTA 10.6.7.2: the provider chooses the R_Keys of type 1 windows, in ibv_bind_mw() only. */
 int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
 	return post_sends(ibqp, wr, bad_wr, IBV_MW_TYPE_2);
 }
 
-/* Returns 0 or an errno, with *@bad_wr set */
+/*
+ * Post receive requests.
+ * @ring: output: true if the caller must ring the doorbell
+ * Return: 0, or an errno with *@bad_wr set.
+ */
 static int put_recvs(struct nhca_wq *wq, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr, bool *ring)
 {
@@ -375,7 +384,7 @@ int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	return ret;
 }
 
-/* QPs in error do not flush the receives of an SRQ, so it has no doorbell. */
+/* A QP in the error state does not flush the receive requests of its SRQ: no doorbell is needed. */
 int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {
@@ -384,7 +393,7 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
-/* ibv_wq.post_recv: the kernel has no doorbell for those in error */
+/* ibv_wq.post_recv: refuse requests in the error state, because a WQ has no doorbell. */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr)
 {

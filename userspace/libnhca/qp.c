@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs: life and state.  Posting is in post.c and wr.c.
+ * Queue pairs: creation, destruction and state.  post.c and wr.c post work requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	/* An XRC target has no memory of its own, and all others have. */
+	/* An XRC target QP has an XRC domain, and all others have a PD. */
 	if (!(attr->comp_mask & (attr->qp_type == IBV_QPT_XRC_RECV ?
 					 IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
 		return EINVAL;
@@ -50,14 +50,14 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 	return 0;
 }
 
-/* Memory for the rings that the queue pair will have.  Returns 0 or an errno. */
+/* Allocate memory of a parent domain for the rings.  Return: 0 or an errno. */
 static int place_rings(struct nhca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
 		       const struct ibv_qp_cap *cap, struct nhca_create_qp_cmd *cmd)
 {
 	bool receives = !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND;
 	int ret;
 
-	/* An XRC target has none. */
+	/* An XRC target QP has no rings. */
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return 0;
 	ret = nhca_ring_place(&qp->sq.ring, attr->pd, cap->max_send_wr,
@@ -136,7 +136,7 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	return &qp->vqp.qp;
 
 err_destroy:
-	/* The kernel's QP first: it writes to the rings. */
+	/* Destroy the QP before its rings are unmapped, because the kernel writes to them. */
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_rings:
 	nhca_ring_unmap(&qp->sq.ring);
@@ -178,7 +178,7 @@ int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 static void forget_completions(struct ibv_qp *ibqp)
 {
-	/* XRC has only one of them, or none. */
+	/* An XRC QP has only a send CQ, or no CQ. */
 	if (ibqp->recv_cq)
 		nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
 	if (ibqp->send_cq && ibqp->send_cq != ibqp->recv_cq)
@@ -202,7 +202,7 @@ int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
 {
 	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
 
-	/* Bursts are not configurable: see the user's guide. */
+	/* The size of bursts is not configurable. */
 	if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz)
 		return EOPNOTSUPP;
 	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Where rings lie: in memory of the kernel's, which is mapped here, or of the application's.
+ * Memory of rings: memory of the kernel that is mapped here, or memory of the application.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "nhca.h"
 
-/* More than any ring has: the kernel will refuse it */
+/* More entries than any ring has: do not allocate, because the kernel will refuse the command. */
 #define TOO_MANY (1u << 24)
 
 static_assert(NHCADV_RES_TYPE_SQ == ((uint64_t)NHCA_RDMA_DRIVER_ID << 32 | 1),
@@ -51,7 +51,7 @@ int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 
 	if (!info->entries)
 		return 0;
-	/* Not what rdma/nhca-abi.h says: nothing good comes from going on. */
+	/* Refuse a ring that does not conform to rdma/nhca-abi.h. */
 	if ((info->entries & (info->entries - 1)) || info->stride < entry ||
 	    (info->size - (uint64_t)NHCA_RING_HDR_SIZE) / info->stride <
 		    info->entries)

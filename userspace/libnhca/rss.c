@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Receive work queues, indirection tables, and the raw packet queue pairs that spread frames over
- * them.  Posting is in post.c.
+ * Receive work queues, indirection tables, and the raw packet QPs that distribute frames over them.
+ * post.c posts receive requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static_assert((int)IBV_RX_HASH_SRC_IPV4 == NHCA_RSS_SRC_IPV4 &&
 	      (int)IBV_RX_HASH_SRC_PORT_UDP == NHCA_RSS_SRC_PORT_UDP &&
 	      (int)IBV_RX_HASH_DST_PORT_UDP == NHCA_RSS_DST_PORT_UDP, "fields");
 
-/* What the kernel does not know of them; it has filled in the rest. */
+/* Add the capabilities that are missing in the response of the kernel. */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	if (attr_size < offsetofend(struct ibv_device_attr_ex, rss_caps))
@@ -92,7 +92,7 @@ int nhca_modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 
 	if ((attr->attr_mask & IBV_WQ_ATTR_STATE) &&
 	    attr->wq_state == IBV_WQS_RESET) {
-		/* As in nhca_modify_qp(). */
+		/* As in nhca_modify_qp(): the kernel has emptied the ring. */
 		nhca_cq_forget_qp(to_ncq(ibwq->cq), ibwq->wq_num);
 		nhca_wq_lock(&wq->rq);
 		nhca_wq_sync(&wq->rq);
@@ -126,7 +126,7 @@ nhca_create_rwq_ind_table(struct ibv_context *context,
 	struct ibv_rwq_ind_table *table;
 	int ret;
 
-	/* More than the kernel takes, and than a command has room for. */
+	/* Refuse sizes above the limits of the kernel and of the command. */
 	if (attr->log_ind_tbl_size > 16) {
 		errno = EINVAL;
 		return NULL;
@@ -155,7 +155,7 @@ int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 
 /* ---- queue pairs ---- */
 
-/* Returns 0 or an errno. */
+/* Check the attributes, and fill in the hash.  Return: 0 or an errno. */
 static int fill_cmd(const struct ibv_qp_init_attr_ex *attr,
 		    struct nhca_create_rss_cmd *cmd)
 {
@@ -199,7 +199,7 @@ struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	/* The hash is in our part of the command. */
+	/* The driver part of the command has the hash, so the common part must not name it. */
 	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE;
 	ret = nhca_cmd_create_qp_ex2(context, &qp->vqp, &kernel_attr,
 				     &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Shared receive queues: life and resize.  Posting is in post.c.
+ * Shared receive queues: creation, destruction and resize.  post.c posts receive requests.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "nhca.h"
 
-/* Returns 0 or an errno. */
+/* Allocate memory of a parent domain for the ring.  Return: 0 or an errno. */
 static int place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t max_wr,
 		 uint32_t max_sge, struct nhca_ring_mem *mem)
 {
@@ -15,7 +15,7 @@ static int place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t max_wr,
 			       NHCADV_RES_TYPE_SRQ, mem);
 }
 
-/* The kernel has made it: its ring, and what we know of it.  Returns 0 or an errno. */
+/* Map the ring of an SRQ that the kernel has created.  Return: 0 or an errno. */
 static int finish(struct nhca_srq *srq, struct ibv_context *context,
 		  struct ibv_pd *pd, const struct nhca_create_srq_resp *resp,
 		  const struct ibv_srq_attr *attr)
@@ -70,7 +70,7 @@ err_free:
 	return NULL;
 }
 
-/* libibverbs itself makes basic SRQs with nhca_create_srq(). */
+/* For XRC only: libibverbs creates basic SRQs with nhca_create_srq(). */
 struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 				   struct ibv_srq_init_attr_ex *attr)
 {
@@ -130,8 +130,8 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 		return ret;
 
 	/*
-	 * The kernel moves what it has not taken to a new ring.  Nobody may
-	 * post to the old one between that and our change of rings.
+	 * The kernel moves the requests that it has not fetched to a new ring.  The lock prevents
+	 * other threads from posting to the old ring until srq->wq.ring is the new one.
 	 */
 	nhca_wq_lock(&srq->wq);
 	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd,
@@ -152,7 +152,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 		goto out;
 	}
 
-	/* The old one goes. */
+	/* nhca_ring_unmap() below unmaps the old ring. */
 	nhca_ring_swap(&srq->wq.ring, &ring);
 	srq->wq.max_wr = srq->wq.ring.entries;
 	nhca_wq_sync(&srq->wq);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The ibv_qp_ex way to post sends: requests are built in the ring's slots
- * behind the producer index.  The kernel does not look there, so giving up is
- * nothing more than not moving the index.
+ * Posting of send requests with ibv_qp_ex.  The setters build requests in the slots from the
+ * producer index on.  The kernel does not read these slots, so ibv_wr_abort() only has to leave the
+ * index unchanged.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,7 @@ struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode)
 		nhca_wr_fail(qp, ENOMEM);
 		return NULL;
 	}
-	/* IBV_SEND_INLINE is not for the caller to say: setters do. */
+	/* Ignore IBV_SEND_INLINE of the caller: wr_set_inline_data*() set it. */
 	if (ibqp->wr_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 			       IBV_SEND_SOLICITED | IBV_SEND_INLINE)) {
 		nhca_wr_fail(qp, EINVAL);
@@ -217,7 +217,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 		nhca_put_bind(wqe, mw, rkey, info);
 }
 
-/* The request that setters are for; NULL if something went wrong */
+/* Return: the request that setters fill in, or NULL after an error */
 static struct nhca_send_wqe *wr_current(struct nhca_qp *qp)
 {
 	if (!qp->wr_wqe)

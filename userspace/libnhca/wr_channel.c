@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * nhcadv_wr_*(): work requests of channels.  What is checked here saves the channel a trip to the
- * error state; the kernel checks all of it again.
+ * nhcadv_wr_*(): work requests of channels.  The checks here let a wrong work request fail without
+ * moving the channel to the error state.  The kernel does not rely on them, and repeats all of
+ * them.
  */
 #include <errno.h>
 
@@ -16,7 +17,7 @@ static struct nhca_channel *to_channel(struct nhcadv_qp_ex *dv)
 	return container_of(dv, struct nhca_channel, dv);
 }
 
-/* @flags: what ibv_qp_ex.wr_flags may have beside IBV_SEND_SIGNALED */
+/* @flags: the flags that ibv_qp_ex.wr_flags may have in addition to IBV_SEND_SIGNALED */
 static struct nhca_send_wqe *begin(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
 				   uint32_t flags)
 {
@@ -40,7 +41,7 @@ static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, u
 {
 	struct nhca_send_wqe *wqe;
 
-	/* As everywhere, it is the setters that say IBV_SEND_INLINE. */
+	/* Accept and ignore IBV_SEND_INLINE, as nhca_wr_begin() does. */
 	wqe = begin(dv, NHCA_WR_CH_PACKET, IBV_SEND_SOLICITED | IBV_SEND_INLINE);
 	if (wqe) {
 		put_peer(wqe, peer);
@@ -48,7 +49,7 @@ static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, u
 	}
 }
 
-/* A frame has room for so many. */
+/* Like nhca_wr_set_sge_list(), but limit the payload to that of a frame. */
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct ibv_sge *sg_list)
 {
 	uint64_t length = 0;
@@ -84,13 +85,16 @@ static bool transfer_ok(const struct nhcadv_transfer *t)
 			       packets(t->total, t->segment) <= NHCA_MAX_TRANSFER_PACKETS);
 }
 
-/* Does a packet of the transfer begin there? */
+/* Return: true if a packet of the transfer begins at @offset */
 static bool offset_ok(const struct nhcadv_transfer *t, uint32_t offset)
 {
 	return t->segment && offset % t->segment == 0 && (!offset || offset < t->total);
 }
 
-/* The request is complete: data is none of its own.  NULL if something went wrong. */
+/*
+ * Build the request of a transfer.  It has no SGEs and no inline data, so that setters must not
+ * follow: qp->wr_wqe is NULL.  Return: the description of the transfer, or NULL after an error.
+ */
 static struct nhca_rcxt_wr *begin_transfer(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
 					   const struct nhcadv_peer *peer,
 					   const struct nhcadv_transfer *t)

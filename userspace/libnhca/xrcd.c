@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * XRC domains, and the queue pairs in them that several processes have open.
+ * XRC domains, and ibv_open_qp() for XRC target QPs that several processes share.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ struct ibv_qp *nhca_open_qp(struct ibv_context *context,
 		errno = ret;
 		return NULL;
 	}
-	/* It has no queues: only their locks are there. */
+	/* An XRC target QP has no rings: initialize only the locks. */
 	nhca_wq_init(&qp->sq, context, &none, 0, 0, 0, 0);
 	nhca_wq_init(&qp->rq, context, &none, 0, 0, 0, 0);
 	return &qp->vqp.qp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * nhcadv_write DEVICE [GID-INDEX]: a MiB from one channel to another of the same device, with
- * notice to both; what has not come after a while is asked for and sent again.
+ * nhcadv_write DEVICE [GID-INDEX]: write 1 MiB from one channel to another of the same device.
+ * Both ends get a completion.  If it does not come in time, the program probes and retransmits.
  *
  *	cc -o nhcadv_write nhcadv_write.c -lnhca -libverbs
  */
@@ -17,8 +17,8 @@
 #include <infiniband/nhcadv.h>
 
 #define LENGTH	(1u << 20)
-#define PATIENCE_MS 200
-#define TRIES	50
+#define PATIENCE_MS 200	/* milliseconds without a completion before a probe */
+#define TRIES	50	/* completions and timeouts before the program gives up */
 
 struct end {
 	struct ibv_cq_ex *cq;
@@ -92,7 +92,10 @@ static void unmake(struct end *end)
 	free(end->bytes);
 }
 
-/* The next completion; its frame, if it has one, is the caller's to release.  -1: none in time */
+/*
+ * Wait PATIENCE_MS for the next completion.  If it has a frame, the caller must release it.
+ * Return: enum nhcadv_wc_kind, or -1 if there is no completion in time.
+ */
 static int wait_kind(struct end *end, uint32_t *frame)
 {
 	struct nhcadv_cq *dv = nhcadv_cq_from_ibv_cq_ex(end->cq);
@@ -116,7 +119,7 @@ static int wait_kind(struct end *end, uint32_t *frame)
 	return -1;
 }
 
-/* Send the packets that a status says have not come, run by run. */
+/* Retransmit the packets that are missing in a status; one work request per contiguous range. */
 static void send_missing(struct end *from, const struct nhcadv_peer *peer,
 			 const struct nhcadv_transfer *t, const struct nhcadv_frame *status)
 {
@@ -135,7 +138,7 @@ static void send_missing(struct end *from, const struct nhcadv_peer *peer,
 		ibv_wr_start(from->qpx);
 		from->qpx->wr_flags = 0;
 		nhcadv_wr_retransmit(from->dv, peer, t, offset, length);
-		/* no room for more: another probe will come */
+		/* The send FIFO is full: the next probe finds the rest. */
 		if (ibv_wr_complete(from->qpx))
 			return;
 		first = next;
@@ -162,7 +165,10 @@ static void transmit(struct end *from, const struct nhcadv_peer *peer,
 		if (kind == NHCADV_WC_FRAME) {
 			frame = nhcadv_frame(from->qp, index);
 			if (frame->kind == NHCADV_FRAME_STATUS && frame->tid == t->tid) {
-				/* the notice was lost, not the bytes */
+				/*
+				 * All bytes are in place, but the packet for the completion was
+				 * lost.
+				 */
 				if (frame->status == NHCADV_TRANSFER_COMPLETE)
 					return;
 				send_missing(from, peer, t, frame);
