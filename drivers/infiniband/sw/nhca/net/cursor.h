@@ -60,7 +60,8 @@ static inline void nhca_cursor_step(struct nhca_cursor *c)
  * @c:   the cursor
  * @off: offset in the skb, neither in the piece of @c nor in the fragment after it
  * @len: set to the number of contiguous bytes
- * Context: any. Return: as nhca_cursor_at().
+ * Context: any.
+ * Return: as nhca_cursor_at().
  */
 const u8 *nhca_cursor_seek(struct nhca_cursor *c, u32 off, u32 *len);
 
@@ -72,7 +73,8 @@ const u8 *nhca_cursor_seek(struct nhca_cursor *c, u32 off, u32 *len);
  *
  * The cost grows with the number of pieces between the last position and @off. For an @off before
  * the last piece, the search begins at the front of the skb.
- * Context: any. Return: the bytes, or NULL if @off is not in the skb.
+ * Context: any.
+ * Return: the bytes, or NULL if @off is not in the skb.
  */
 static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 {

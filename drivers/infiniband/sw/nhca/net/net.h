@@ -43,6 +43,7 @@ void nhca_net_put(struct nhca_net *nn);
  * nhca_net_ns - get the network namespace
  * @nn: nhca's part of the namespace
  * Context: any.
+ * Return: the namespace, without a reference.
  */
 struct net *nhca_net_ns(const struct nhca_net *nn);
 
@@ -322,9 +323,10 @@ void nhca_flow_close(struct nhca_flow *flow);
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 
 /**
- * nhca_flow_inflight - get the number of packets of a QP in the network stack of this host
+ * nhca_flow_inflight - count the packets of a QP in the network stack of this host
  * @flow: the flow
  * Context: any.
+ * Return: number of packets.
  */
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 

@@ -121,6 +121,7 @@ void nhca_zcopy_unref(struct nhca_zcopy *z);
  * nhca_zcopy_seq - get the number of the newest reference of a flow
  * @flow: the flow
  * Context: the requester of the flow.
+ * Return: the number.
  */
 u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 

@@ -56,6 +56,7 @@ void nhca_inject_destroy(struct nhca_inject *inj);
  * nhca_inject_work_dev - get the device of a link work
  * @work: the work of nhca_inject_create()
  * Context: any.
+ * Return: the device.
  */
 struct nhca_dev *nhca_inject_work_dev(struct work_struct *work);
 

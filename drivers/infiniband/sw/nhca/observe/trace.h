@@ -252,7 +252,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 );
 
 /**
- * trace_nhca_packet_sent - packets were built; the stack gets them in this pass
+ * nhca_packet_sent - packets were built; the stack gets them in this pass
  * @who:     queue pair or channel
  * @h:       headers of the first packet
  * @psn:     PSN of the first packet
@@ -266,7 +266,7 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * trace_nhca_packet_received - intact packets arrived for a QP or channel that exists
+ * nhca_packet_received - intact packets arrived for a QP or channel that exists
  * @who:     queue pair or channel
  * @h:       headers of the first packet
  * @psn:     PSN of the first packet
@@ -280,7 +280,7 @@ DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * trace_nhca_packet_refused - a packet was dropped on arrival
+ * nhca_packet_refused - a packet was dropped on arrival
  * @dev: the device that counts it
  * @h:   headers, or NULL; their fields are not verified
  * @why: counter
@@ -305,7 +305,7 @@ TRACE_EVENT(nhca_packet_refused,
 );
 
 /**
- * trace_nhca_same_host - bytes were copied to a queue pair of this host without packets
+ * nhca_same_host - bytes were copied to a queue pair of this host without packets
  * @who:   the sending queue pair
  * @peer:  QPN of the other one
  * @wr:    enum nhca_wr_opcode
@@ -340,7 +340,7 @@ TRACE_EVENT(nhca_same_host,
 /* ---- work requests ---- */
 
 /**
- * trace_nhca_wqe_started - processing of a work request began
+ * nhca_wqe_started - processing of a work request began
  * @who:    queue pair or channel
  * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
  * @wr_id:  the consumer's
@@ -373,7 +373,7 @@ TRACE_EVENT(nhca_wqe_started,
 );
 
 /**
- * trace_nhca_wqe_completed - a work request is complete, signaled or not
+ * nhca_wqe_completed - a work request is complete, signaled or not
  * @who:    queue pair or channel
  * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
  * @wr_id:  the consumer's
@@ -410,7 +410,7 @@ TRACE_EVENT(nhca_wqe_completed,
 /* ---- errors and retransmissions ---- */
 
 /**
- * trace_nhca_retry - the requester goes back to the oldest unacknowledged PSN and retransmits
+ * nhca_retry - the requester goes back to the oldest unacknowledged PSN and retransmits
  * @who:    the queue pair
  * @why:    counter of the cause
  * @psn:    the oldest unacknowledged PSN
@@ -465,7 +465,7 @@ DECLARE_EVENT_CLASS(nhca_nak,
 );
 
 /**
- * trace_nhca_nak_sent - the responder sent a NAK or RNR NAK
+ * nhca_nak_sent - the responder sent a NAK or RNR NAK
  * @who:      the queue pair
  * @psn:      PSN that it refers to
  * @syndrome: of the AETH
@@ -475,7 +475,7 @@ DEFINE_EVENT(nhca_nak, nhca_nak_sent,
 	     TP_ARGS(who, psn, syndrome));
 
 /**
- * trace_nhca_nak_received - the requester received a NAK or RNR NAK
+ * nhca_nak_received - the requester received a NAK or RNR NAK
  * @who:      the queue pair
  * @psn:      PSN that it refers to
  * @syndrome: of the AETH
@@ -487,7 +487,7 @@ DEFINE_EVENT(nhca_nak, nhca_nak_received,
 /* ---- keys ---- */
 
 /**
- * trace_nhca_key_opened - a key gives access to memory from now on
+ * nhca_key_opened - a key gives access to memory from now on
  * @pd:     its protection domain
  * @key:    L_Key or R_Key
  * @type:   enum nhca_mkey_type
@@ -524,7 +524,7 @@ TRACE_EVENT(nhca_key_opened,
 );
 
 /**
- * trace_nhca_key_revoked - a key is closed: no CPU moves a byte through it any more
+ * nhca_key_revoked - a key is closed: no CPU moves a byte through it any more
  * @pd:   its protection domain
  * @key:  L_Key or R_Key
  * @type: enum nhca_mkey_type
@@ -578,7 +578,7 @@ TRACE_EVENT(nhca_key_revoked,
 		{ NHCA_CH_CHALLENGED,		"challenged" })
 
 /**
- * trace_nhca_channel_drop - a channel dropped a packet
+ * nhca_channel_drop - a channel dropped a packet
  * @qpn: the channel
  * @x:   RXETH of the packet
  * @why: NHCA_CH_DROP_*
@@ -628,7 +628,7 @@ TRACE_EVENT(nhca_channel_drop,
 		{ NHCA_AT_MR,		"mr" })
 
 /**
- * trace_nhca_fault - a rule of fault injection hit
+ * nhca_fault - a rule of fault injection hit
  * @dev:    the device
  * @qpn:    its queue pair or channel, or 0
  * @rule:   number of the rule
