@@ -5,8 +5,8 @@
 --
 --     tshark -X lua_script:tools/wireshark/nhca.lua ...
 --
--- It takes UDP port 4791 and first calls Wireshark's own dissector, which still shows all BTHs and
--- all of RoCEv2.  It uses no bit operators, because Wireshark 4.0 has Lua 5.2.
+-- It registers for UDP port 4791, and first calls Wireshark's own dissector, which still shows all
+-- BTHs and all of RoCEv2.  It uses no bit operators, because Wireshark 4.0 has Lua 5.2.
 
 local UDP_PORT = 4791
 local BTH, RXETH, ICRC = 12, 64, 4
@@ -293,8 +293,8 @@ local function rcxt(tvb, tree)
 	return line
 end
 
--- In a batch that offload joined before the capture, one packet follows the other.  Returns the
--- length of the first packet if another one for the same channel follows it, or else of all bytes.
+-- Offload may have joined packets to a batch before the capture; then one follows the other.  Returns
+-- the length of the first packet if another one for the same channel follows it, or else of all bytes.
 local function first_of_batch(tvb)
 	local size, code = tvb:len(), tvb(0, 1):uint()
 	local rest = BTH + RXETH + (behind[code] or 0)
