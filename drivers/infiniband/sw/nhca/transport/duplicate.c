@@ -24,7 +24,7 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 
 /*
  * Send the response of a duplicate READ or atomic again.  A requester that repeats this request
- * will repeat all later ones as well, so the responses to those are no longer owed.
+ * will repeat all later ones as well, so the responses to those are no longer due.
  */
 static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 {

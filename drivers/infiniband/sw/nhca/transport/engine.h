@@ -39,11 +39,11 @@
  */
 #define NHCA_REACH_FOREIGN	16384
 /*
- * Requests that set AckReq in their last packet even if they are unsignaled, after nhca_sq_ackreq()
- * had to retransmit a packet to set it.
+ * Number of requests that set AckReq in their last packet even if they are unsignaled, after
+ * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.
  */
 #define NHCA_ACKREQ_BOOST		64
-/* requests for an ACK without payload since the last progress (nhca_sq.blind) */
+/* times that the requester asks for an ACK without payload before it fails (nhca_sq.blind) */
 #define NHCA_BLIND_MAX		3
 /* passes that a holder of nhca_sq.lock makes for the notes of other CPUs, at most */
 #define NHCA_SQ_NOTES		8
@@ -127,7 +127,7 @@ static inline bool nhca_swr_signaled(const struct nhca_qp *qp, const struct nhca
 	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
 }
 
-/* Return: what the packets just sent of @swr cost of a budget; @sent: @swr->sent before them */
+/* Return: budget that the packets of @swr since @sent, an earlier @swr->sent, have used */
 static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 sent)
 {
 	/* one request packet for many response packets */
@@ -146,7 +146,7 @@ static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 	sq->ackreq_pending = false;
 }
 
-/* ---- gates: each half has one, for packets that arrive and for deferred and owed work ---- */
+/* ---- gates: each half checks its state here before it handles packets or later work ---- */
 
 /* true in a state in which requests may reach the responder (IBTA 9.7.5, table 92); rq.lock held */
 static inline bool nhca_rq_open(const struct nhca_qp *qp)
@@ -202,7 +202,7 @@ void nhca_qp_grace(struct nhca_qp *qp);
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
 
 /**
- * nhca_qp_set_sqe - the send queue of a UC or UD QP failed: go to SQE (IBTA 10.3.1.6)
+ * nhca_qp_set_sqe - move a UC or UD QP to SQE: its send queue has failed (IBTA 10.3.1.6)
  * Context: any.
  */
 void nhca_qp_set_sqe(struct nhca_qp *qp);
@@ -238,7 +238,8 @@ void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
  * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited.
- * Return: true if it was sent; false if there is nothing to request, or not in this way.
+ * Return: true if it was sent; false if no ACK is missing, if the last request has a response that
+ * acknowledges it, or if sending failed.
  */
 bool nhca_sq_ackreq(struct nhca_qp *qp);
 
@@ -289,7 +290,7 @@ unsigned long nhca_timeout_jiffies(u8 timeout);
 void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /**
- * nhca_sq_progress - everything before @psn is acknowledged: grow the window, reset the retries
+ * nhca_sq_progress - grow the window and reset the retries: all before @psn was acknowledged
  * nhca_sq_shrink - reduce the window after a loss
  * nhca_sq_congested - reduce the window after a CNP, at most once in a retransmission timeout
  * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
@@ -314,7 +315,7 @@ void nhca_sq_timer(struct timer_list *t);
 
 /**
  * nhca_pace_alloc - make a rate limiter without a limit
- * nhca_pace_free - free it; no requester uses it, NULL is fine
+ * nhca_pace_free - free a rate limiter that no requester uses any more; NULL is fine
  * nhca_pace_set - set the limit, in thousands of bits a second (0: none); NULL is fine
  * nhca_pace_waits - check whether the next packet has to wait; if so, a timer kicks the QP
  * nhca_pace_holds - check whether that timer runs
@@ -402,8 +403,8 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
  * nhca_rx_refusal - check whether a packet may reach the QP that it names
  * @rx: headers and addresses are known
  *
- * Takes no lock, so that packets of strangers take none.  The caller then takes the lock of a half,
- * and its gate checks that state and generation are still the same.
+ * Takes no lock, so that a forged packet costs none.  The caller then takes the lock of a half, and
+ * the gate of this half checks that state and generation are still the same.
  * Context: softirq, RCU read side.  KUnit replaces it.
  * Return: the counter of the reason to refuse it, or NHCA_CNT_MAX.
  */
@@ -418,7 +419,7 @@ u8 nhca_notice(const struct nhca_qp *qp);
 
 /*
  * Return: true if a packet with these headers gets a UDP checksum.  A peer that is nhca, and knows
- * that this end is, verifies it.  A packet without an ICRC needs it even if @peer has changed.
+ * that this end is, verifies it.  A packet without an ICRC needs it even if qp->peer has changed.
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -480,7 +481,7 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
- * nhca_ack_riding - a request of the peer carried an ACK of everything up to and including @psn
+ * nhca_ack_riding - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
  */
@@ -498,7 +499,7 @@ enum nhca_verdict {
 };
 
 /**
- * nhca_request_rx - execute a request or datagram, or defer it if others wait before it
+ * nhca_request_rx - execute a request or datagram, or defer it if earlier ones are deferred
  * nhca_resp_run() sends the responses of a connected QP afterwards.
  * Return: NHCA_TAKEN if it was executed (on RC only with the expected PSN), or was a datagram that
  * was dropped; NHCA_HELD also if the state of the QP does not allow it.
@@ -518,8 +519,8 @@ void nhca_defer_drop(struct nhca_qp *qp);
 
 /**
  * nhca_execute - execute a request with the expected PSN
- * nhca_accept - a request of @npsn PSNs was executed: advance the expected PSN
- * nhca_respond_take - compare a request's PSN with the expected one, and execute it or not
+ * nhca_accept - advance the expected PSN by @npsn: a request was executed
+ * nhca_respond_take - execute a request with the expected PSN; handle a duplicate or a gap
  */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
@@ -548,7 +549,7 @@ static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 }
 
 /**
- * nhca_rq_put_rkey - release the R_Key references of operations in progress, drop owed responses
+ * nhca_rq_put_rkey - release R_Key references of operations in progress, drop due responses
  */
 void nhca_rq_put_rkey(struct nhca_qp *qp);
 
@@ -581,7 +582,7 @@ void nhca_piggyback_timer(struct timer_list *t);
 
 /**
  * nhca_piggyback_begin - add a waiting ACK to a request, if the request can carry it
- * nhca_piggyback_end - the request was sent, or with @err was not
+ * nhca_piggyback_end - note that the request was sent, or, if @err is set, was not
  * Context: sq.lock held.
  */
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
@@ -599,12 +600,12 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 /* ---- resp_tx.c: Context is rq.lock held, BH disabled, RCU read side, unless stated ---- */
 
 /**
- * nhca_res_done - no response is owed any more: release the R_Key reference
+ * nhca_res_done - no response is due any more: release the R_Key reference
  */
 void nhca_res_done(struct nhca_res *res);
 
 /**
- * nhca_resp_run - send owed responses: READ data and atomic results, then ACK or NAK
+ * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
  * At most NHCA_BUDGET packets.  nhca_piggyback.rest sends the rest in process context, because a
  * peer can read 2 GiB with one request, and softirqs without a pause would starve processes.
  */
@@ -620,12 +621,12 @@ void nhca_resp_exit(void);
 
 /**
  * nhca_resp_alone - send an ACK of everything up to and including @psn
- * nhca_resp_ask - a request with AckReq was executed: owe an ACK, which may wait for a reply
+ * nhca_resp_ask - a request with AckReq was executed: an ACK is due, and may wait for a reply
  */
 void nhca_resp_alone(struct nhca_qp *qp, u32 psn);
 void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
 
-/* owe an ACK of everything before the expected PSN, which must not wait for a reply */
+/* an ACK of everything before the expected PSN is due, and must not wait for a reply */
 static inline void nhca_resp_at_once(struct nhca_rq *rq)
 {
 	rq->ack_due = true;
@@ -634,7 +635,7 @@ static inline void nhca_resp_at_once(struct nhca_rq *rq)
 
 /**
  * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
- * nhca_resp_nak - owe a NAK of the expected PSN; @fatal: then go to error, raise @event (-1: none)
+ * nhca_resp_nak - a NAK of the expected PSN is due; @fatal: then go to error, raise @event, if >= 0
  * Context: cnp: one of the QP's locks held; nak: rq.lock held.
  */
 void nhca_resp_cnp(struct nhca_qp *qp);
@@ -642,8 +643,8 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
 /**
  * nhca_resp_refused - handle a request to a reliable QP in error that has refused a request
- * If @rx is the refused request or an earlier one, the peer has not received the NAK: owe it again,
- * or the peer's request would fail with "retry exceeded".  Drop any other request.
+ * If @rx is the refused request or an earlier one, the peer has not received the NAK.  Then the NAK
+ * is due again, or the peer's request would fail with "retry exceeded".  Drop any other request.
  */
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 

@@ -20,8 +20,8 @@
 #include "engine.h"
 
 /*
- * Bytes of a step, which is one live section: code that closes a key waits for these at most.  In
- * steps of one page, looking up keys would double the cost.
+ * Bytes of a step, which is one live section: code that closes a key waits for their copy at
+ * most.  In steps of one page, looking up keys would double the cost.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
 /* PSNs after which the peer's lock is released, so that others get it */
@@ -82,9 +82,9 @@ static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 }
 
 /*
- * Return: the peer with its rq.lock held; NULL if packets have to be used.  Only tries to take the
- * lock, because its holder may wait for a lock of this QP.  The lock stays held for the next step,
- * until the pass ends.
+ * Return: the peer with its rq.lock held; NULL if packets have to be used.  The function only tries
+ * to take the lock, because its holder may wait for a lock of this QP.  The lock stays held for the
+ * next step, until the pass ends.
  */
 static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 {
@@ -186,7 +186,7 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 	return npsn;
 }
 
-/* READ.  If the key is closed, or memory is not present, packets handle it. */
+/* READ.  Return: 0 if the key is closed or memory is not present: packets handle both. */
 static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
 {
 	u32 off = swr->sent * qp->mtu;

@@ -87,7 +87,7 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback)
 /* Return: number of PSNs before @psn, the expected one, that no ACK has covered. */
 static u32 nhca_piggyback_count(struct nhca_piggyback *piggyback, u32 psn)
 {
-	/* the owed ACK has left with a request */
+	/* the ACK that was due has left with a request */
 	if (!atomic_read(&piggyback->pending))
 		piggyback->base = piggyback->last;
 	piggyback->last = psn;
@@ -108,9 +108,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 	if (asked && now - asked > nhca_piggyback_soon(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
 	WRITE_ONCE(piggyback->asked, now);
-	/*
-	 * with rules for packets nothing waits: their effect must not depend on a consumer's speed
-	 */
+	/* no ACK waits under fault injection: its effect must not depend on a consumer's speed */
 	if (!hopes || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
@@ -186,7 +184,7 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 
 	if (err) {
 		/*
-		 * the next request carries it, unless a newer ACK is owed; the timer may have
+		 * the next request carries it, unless a newer ACK is due; the timer may have
 		 * expired
 		 */
 		if (rode &&

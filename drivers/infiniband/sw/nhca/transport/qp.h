@@ -184,7 +184,7 @@ struct nhca_sq {
  * @psn, @npsn: first PSN and number of PSNs
  * @opcode: of the request, without the service
  * @pd:     protection domain that the key must have
- * @busy:   a response is owed
+ * @busy:   a response is due
  * @ref:    READ of several packets: the R_Key reference, until the READ is answered; for a
  *           duplicate each packet checks the key instead
  * @replay: the response is sent again, for a duplicate
@@ -235,12 +235,12 @@ struct nhca_res {
  * @wr_len:  its length in bytes
  * @drop:    UC: drop packets until the next message begins
  * @unbroken: UC: each packet of the connection has had the expected PSN, so its sender knew the
- *           first one
+ *           first PSN
  * @nak_sent: a sequence or RNR NAK was sent, and the expected PSN has not arrived since
- * @ack_due: an ACK of everything before @psn is owed
+ * @ack_due: an ACK of everything before @psn is due
  * @ack_piggyback: this ACK may wait for a request that carries it
- * @syndrome: of the owed NAK
- * @nak_due: a NAK is owed, and replaces the ACK
+ * @syndrome: of the NAK that is due
+ * @nak_due: a NAK is due, and replaces the ACK
  * @nak_psn: PSN of the NAK
  * @fatal:   a request was refused: after the NAK the QP goes to error, executes nothing more, and
  *           repeats the NAK if the request comes again; set until a reset
@@ -301,7 +301,7 @@ struct nhca_rq {
  * @needed:  value of @quick from which on an ACK waits for a reply
  * @good:    quick replies since @needed changed
  * @base:    PSN before which everything was acknowledged; rq.lock
- * @last:    value of @base after the owed ACK has left; rq.lock
+ * @last:    value of @base after the ACK that is due has left; rq.lock
  * @timer:   sends an ACK that has waited too long
  * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
  * @qp:      the queue pair
@@ -352,7 +352,7 @@ struct nhca_rss;
  * @qpn:    number; key of the module's table of QPs, which all devices share (GSI: not in the
  *           table, nhca_dev.gsi)
  * @state:  written with both locks held, except that nhca_qp_set_error() and nhca_qp_set_sqe()
- *           exchange it atomically without; read with READ_ONCE()
+ *           change it atomically without locks; read with READ_ONCE()
  * @who:    identity for counters and traces; verbs/counter.c changes the set of counters
  * @modify: serializes modifications; held by verbs/qp.c
  * @key_user: key user for remote access and send buffers; constant, except for an XRC target, which
@@ -387,8 +387,8 @@ struct nhca_rss;
  *           transport/ is called for the QP
  * @rss:    raw packet QP with an indirection table: the table that chooses the queue of a frame
  *           (net/rss.c); owned.  Of the other members only those of a @channel are used then
- * @kick:   bottom half that runs requester and responder, for example after a post with interrupts
- *           disabled, or when the network stack has released packets
+ * @kick:   bottom half that raises @events and runs requester and responder, for example after a
+ *           post with interrupts disabled, or when the network stack has released packets
  * @sq, @rq: the two halves
  * @piggyback: ACKs of what @rq has received that leave with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
@@ -485,7 +485,7 @@ void nhca_qp_fini(struct nhca_qp *qp);
  * @attr, @mask: as given to ibv_modify_qp(), already within limits
  * Context: process, sleeps; nhca_qp.modify held.
  * Return: 0, -ENOMEM, -EINVAL (address vector, or the state has changed), -EBUSY (another number of
- * responder resources while responses are owed).  On an error nothing is changed.
+ * responder resources while responses are due).  On an error nothing is changed.
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);

@@ -239,10 +239,10 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * The key of a READ was closed before the whole response was sent: owe a NAK with the PSN of the
- * first packet that the peer cannot have received.  If a duplicate has set @sent back, the NAK must
- * not have that earlier PSN: a peer that has later packets would ignore it, and a QP in error sends
- * nothing more.
+ * The key of a READ was closed before the whole response was sent: a NAK is due, with the PSN of
+ * the first packet that the peer cannot have received.  If a duplicate has set @sent back, the NAK
+ * must not have that earlier PSN: a peer that has later packets would ignore it, and a QP in error
+ * sends nothing more.
  *
  * A peer that repeats a READ may have received all of it by now, and would ignore even this NAK.
  * So the QP does not go to error then.  Nothing moves through the closed key in any case.

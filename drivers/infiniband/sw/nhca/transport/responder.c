@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The responder of connected QPs: executes requests, places their data, and notes what it owes
- * (IBTA 9.7.4 for RC, 9.8.2 for UC).
+ * The responder of connected QPs: executes requests, places their data, and notes which responses
+ * are due (IBTA 9.7.4 for RC, 9.8.2 for UC).
  */
 #include "../memory/memcg.h"
 #include "../observe/inject.h"
@@ -314,7 +314,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 
 	if (!rq->nres)
 		return NULL;
-	/* nothing is owed: go back by whole rounds, so that the count never wraps */
+	/* no response is due: go back by whole rounds, so that the count never wraps */
 	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
 		rq->res_head = rq->nres + rq->res_head % rq->nres;
 		rq->res_tail = rq->res_head;

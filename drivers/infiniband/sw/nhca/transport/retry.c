@@ -10,7 +10,7 @@
 
 /* timeouts in a row that may be postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
-/* number of timeouts that double the local ACK timeout: 32 times at most */
+/* doublings of the local ACK timeout, at most: 2^5 times the attribute */
 #define NHCA_RTO_BACKOFF_MAX	5
 /* acknowledgments without a timeout after which the local ACK timeout is halved again */
 #define NHCA_RTO_CALM_ACKS		64
@@ -27,7 +27,8 @@ unsigned long nhca_timeout_jiffies(u8 timeout)
 
 /*
  * Return: jiffies to wait for the next ACK: the retransmission timeout, doubled with each tail loss
- * probe.  If the probes are used up, or no round trip was measured, the local ACK timeout.
+ * probe; or the local ACK timeout, if it is shorter, if no probe is left, or if no round trip was
+ * measured.
  */
 static unsigned long nhca_sq_rto(const struct nhca_sq *sq)
 {
@@ -223,7 +224,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		nhca_count(&qp->who, NHCA_CNT_PROBE);
 		nhca_sq_shrink(qp, sq->tlp_count++);
 		nhca_sq_wait_anew(sq);
-		/* as below: already the first retransmitted packet must have an ICRC */
+		/* before the first retransmission, for the reason below */
 		WRITE_ONCE(qp->peer, 0);
 		nhca_sq_go_back(qp, NHCA_CNT_PROBE);
 		return;

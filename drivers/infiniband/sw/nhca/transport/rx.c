@@ -232,7 +232,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
 	/* on UC any PSN may begin a message, so acceptance alone proves nothing */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_notice_heard(qp, rx);
-	/* all packets of a batch have the same mark */
+	/* GRO puts only packets with the same ECN mark into a batch */
 	if (unlikely(rx->ce)) {
 		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
 		rx->marked = true;
@@ -303,7 +303,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, rx);
-	/* a packet from another address or namespace is not this QP's, and not counted */
+	/* do not count packets from a wrong address or namespace for this QP */
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {

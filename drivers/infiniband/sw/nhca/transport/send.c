@@ -70,8 +70,8 @@ static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 			       swr->npsn);
 	if (nhca_swr_is_local(swr)) {
 		/*
-		 * The operation may close a key whose bytes are in the batch, and it may wait for
-		 * live sections: first release the peer's lock, and send the batch.
+		 * The operation may close a key of payload that is in the batch, and it may wait
+		 * for live sections.  So first release the peer's lock and send the batch.
 		 */
 		nhca_loop_end(qp);
 		nhca_burst_flush(sq->burst);
@@ -220,8 +220,8 @@ static bool nhca_sq_crowded(const struct nhca_sq *sq)
  * Return: true if the packet sets AckReq: once in a quarter of the window, and when the window is
  * almost full; in the last packet of the last posted request also in SQD, if a consumer waits for a
  * completion, and if half of the ring is in use.  No consumer waits for an unsignaled request: a
- * later request or the timer requests its ACK.  If that took a retransmission (nhca_sq_ackreq()),
- * the next requests set AckReq even if they are unsignaled.
+ * later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet for
+ * that, the next requests set AckReq even if they are unsignaled.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
@@ -574,7 +574,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
 			return budget;
 		if (swr->status) {
-			/* it fails when it is the oldest: request an ACK for those before it */
+			/* reported when it is the oldest: request an ACK for earlier requests */
 			if (!list_is_first(&swr->list, &sq->inflight)) {
 				nhca_sq_ackreq(qp);
 				return budget;
@@ -640,7 +640,7 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
 			rcu_read_lock();
 			/*
-			 * each pass costs an eighth of the budget, or doorbells of others could
+			 * each pass uses an eighth of the budget, or other CPUs' doorbells could
 			 * keep this CPU
 			 */
 			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
@@ -648,8 +648,8 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 		}
 		spin_unlock(&sq->lock);
 		/*
-		 * A note that was left before the unlock is seen here.  The CPU that leaves a note
-		 * after the unlock gets the lock.  Pairs with smp_mb__after_atomic() in
+		 * A note that was left before the unlock is seen here.  A CPU that leaves a note
+		 * after the unlock can take the lock.  Pairs with smp_mb__after_atomic() in
 		 * nhca_sq_kick().
 		 */
 		smp_mb();
