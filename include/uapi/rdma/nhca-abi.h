@@ -2,16 +2,16 @@
 /*
  * The ABI between the nhca kernel driver and its rdma-core provider.
  *
- * Work queues and completion queues are rings in memory that both sides map.
- * Each ring has one producer and one consumer; each index has one owner.
- * The kernel does not trust what it reads here: it bounds every index, and it
- * copies every entry once and checks the copy.
+ * Work queues and completion queues are rings in memory that user space and the kernel share.
+ * Each ring has one producer and one consumer; each index has one owner.  The kernel does not
+ * trust user space: it checks that every index is within its bounds, and it copies every entry
+ * once and checks the copy.
  *
- * This header may grow, never change: commands and responses get new fields at
- * the end, and reserved fields a meaning.  Both sides accept a command or
- * response that is shorter or longer than their own: missing fields are 0, and
- * fields that the kernel does not know must be 0.  Structs within other structs
- * or rings never grow.  Documentation/abi.rst has the rules.
+ * Later versions of this header add definitions and never change one.  Commands and responses get
+ * new fields at the end, and reserved fields get a meaning.  Both sides accept a command or
+ * response that is shorter or longer than their own: missing fields are 0, and fields that the
+ * kernel does not know must be 0.  Structs within other structs or rings never grow.
+ * Documentation/abi.rst has the rules.
  */
 #ifndef RDMA_NHCA_ABI_H
 #define RDMA_NHCA_ABI_H
@@ -23,7 +23,7 @@
 
 #define NHCA_ABI_VERSION	1
 
-/* Not a value of enum rdma_driver_id: 'n' 'h' */
+/* The letters 'n' and 'h'; enum rdma_driver_id has no value for nhca */
 #define NHCA_RDMA_DRIVER_ID	0x6e68
 
 #define NHCA_MAX_SGE		32
@@ -35,9 +35,11 @@
  *         by the producer after the entries themselves
  * @cons:  entries ever consumed, modulo 2^32; written with release semantics
  *         by the consumer when it no longer needs the entries
- * @last_event_cons: CQ: @cons when the last completion event was raised, if there were entries
- *         to consume, else an index that the consumer is not at; written by the kernel only
- * @arm_seq_acked: CQ: the @arm_seq that this event acknowledged; written by the kernel only
+ * @last_event_cons: CQ: @cons when the last completion event was raised, if the ring then had
+ *         entries to consume; otherwise an index that differs from @cons; written by the kernel
+ *         only
+ * @arm_seq_acked: CQ: value of @arm_seq that the last completion event acknowledged; written by
+ *         the kernel only
  * @arm_seq: CQ: requests a completion event while it differs from @arm_seq_acked; see
  *         NHCA_RING_F_ARM_SEQ
  * @flags: NHCA_RING_F_*; written by the kernel only
@@ -62,7 +64,7 @@ struct nhca_ring_hdr {
 	__u32 pad2[31];
 };
 
-/* The slots begin here */
+/* Offset of slot 0 in the ring, in bytes */
 #define NHCA_RING_HDR_SIZE	256
 
 /*
@@ -87,6 +89,12 @@ struct nhca_ring_hdr {
 #define NHCA_ARM_NEXT_COMP		2u
 #define NHCA_ARM_MASK		3u
 
+/**
+ * struct nhca_sge - a scatter/gather element
+ * @addr:   address of the first byte
+ * @length: bytes
+ * @lkey:   L_Key
+ */
 struct nhca_sge {
 	__aligned_u64 addr;
 	__u32 length;
@@ -152,7 +160,7 @@ enum nhca_wr_opcode {
  * @remote_pvo: the other end of the transfer, in job memory of the peer's host
  * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
  *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL,
- *           NHCA_WR_CH_FENCE: transfers of the rCxt up to this tid, also future ones, are cancelled
+ *           NHCA_WR_CH_FENCE: cancels transfers of the rCxt up to this tid, and bars later ones
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
  * @offset:  write: first byte to send, a multiple of @segment, 0 without NHCA_RCXT_WR_RETRANSMIT;
  *           probe: offset of the first packet that the status shall report
@@ -164,8 +172,7 @@ enum nhca_wr_opcode {
  * @flags:   NHCA_RCXT_WR_*
  * @reserved: 0
  *
- * NHCA_WR_CH_PACKET does not have this struct, but SGEs or inline data of at most NHCA_FRAME_DATA
- * bytes.
+ * NHCA_WR_CH_PACKET has SGEs or inline data of at most NHCA_FRAME_DATA bytes instead.
  *
  * Write: the work request completes when its last packet has been sent.  With
  * NHCA_NOTIFY_INITIATOR, nhca_send_wqe.chan.local_rcxt receives the notice, the payload is sent by
@@ -173,19 +180,19 @@ enum nhca_wr_opcode {
  * is copied, and the memory may be reused when the work request completes.
  * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
  * Cancel: uses @tid and chan.local_rcxt only.  When it completes, no more bytes of the transfer
- * are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete.  A write that
- * is cancelled while it is sent, or whose rCxt is released, completes with IB_WC_WR_FLUSH_ERR if it
- * is signaled, and without a CQE if not.
+ * are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete.  If a write is
+ * canceled, or its rCxt is released, while it is sent, then a signaled write completes with
+ * IB_WC_WR_FLUSH_ERR, and an unsignaled one has no CQE.
  * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
  * Fence (NHCA_FEATURE_FENCE): cancels at the peer.  Uses @tid and both rCxts only; the other fields
  * are 0.  The peer answers with a frame NHCA_FRAME_STATUS of NHCA_TRANSFER_FENCED or
- * NHCA_TRANSFER_COMPLETE.  It does not answer if a packet is lost, while it copies payload of the
- * transfer, or while its own channel uses the rCxt: then post the fence again.
+ * NHCA_TRANSFER_COMPLETE.  There is no answer if a packet is lost, while the peer copies payload
+ * of the transfer, or while the peer's own channel uses the rCxt: then post the fence again.
  *
  * A malformed work request puts the channel into the error state.  If a work request is only too
  * late or too early for its rCxts, it completes in error and nhca_cqe.vendor_err is an errno:
- * EINVAL (tid too low, or sizes differ from the transfer's), ENOENT (the rCxt is not the
- * channel's), EMSGSIZE (@segment exceeds the current MTU), ENOMEM.
+ * EINVAL (the tid is too low, or the sizes differ from those of the transfer), ENOENT (the channel
+ * does not own the rCxt), EMSGSIZE (@segment exceeds the current MTU), ENOMEM.
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -213,10 +220,10 @@ struct nhca_rcxt_wr {
  * @atomic:    COMPARE AND SWAP, FETCH AND ADD
  * @flush:     FLUSH, without SGEs and inline data: NHCA_FLUSH_*, and the number of bytes with
  *             NHCA_FLUSH_RANGE
- * @ud:        UD and GSI: nhca_create_ah_resp.ah_id, remote QPN and Q_Key
+ * @ud:        UD and GSI: nhca_create_ah_resp.ah_id, remote QPN, Q_Key, P_Key index
  * @mw:        BIND_MW
- * @chan:      channels: ah_id, QPN and key of the peer's channel; a cookie that the peer's
- *             completion returns; rCxts of both sides (NHCA_RCXT_ID())
+ * @chan:      channels: ah_id, QPN and key of the peer's channel; a cookie that completions at
+ *             the peer return; rCxts of both sides (NHCA_RCXT_ID())
  * @sge:       scatter/gather elements
  * @data:      inline data
  * @rcxt:      NHCA_WR_CH_* but NHCA_WR_CH_PACKET: one element; num_sge is 0
@@ -287,6 +294,8 @@ struct nhca_send_wqe {
  * struct nhca_recv_wqe - one receive work request, as posted
  * @wr_id:   returned in the completion
  * @num_sge: elements of @sge in use
+ * @reserved: ignored
+ * @sge:     scatter/gather elements
  */
 struct nhca_recv_wqe {
 	__aligned_u64 wr_id;
@@ -302,8 +311,8 @@ struct nhca_recv_wqe {
 
 /**
  * enum nhca_channel_wc - nhca_cqe.opcode of channels
- * @NHCA_WC_CH_LOCAL: send CQ: local completion; the send engine has finished a signaled work
- *                    request
+ * @NHCA_WC_CH_LOCAL: send CQ: a work request that is signaled, or that failed, is complete on this
+ *                    side
  * @NHCA_WC_CH_WRITE: send CQ: all bytes of a write were placed at the peer
  * @NHCA_WC_CH_READ:  send CQ: all bytes of a read were placed in local memory
  * @NHCA_WC_CH_FRAME: receive CQ: nhca_cqe.chan.frame is the free-running index of a frame
@@ -312,8 +321,9 @@ struct nhca_recv_wqe {
  * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *                    (NHCA_NOTIFY_TARGET)
  *
- * nhca_cqe.wr_id is that of the work request on the send CQ, and the peer's cookie on the receive
- * CQ.  A transfer that is refused or lost has no completion: use a timeout and NHCA_WR_CH_PROBE.
+ * nhca_cqe.wr_id is the wr_id of the work request on the send CQ, and the cookie of the peer on the
+ * receive CQ.  If a packet of a transfer is refused or lost, the transfer has no completion: use a
+ * timeout and NHCA_WR_CH_PROBE.
  */
 enum nhca_channel_wc {
 	NHCA_WC_CH_LOCAL	= 0xc0,
@@ -325,9 +335,9 @@ enum nhca_channel_wc {
 };
 
 /*
- * nhca_cqe.sl.  RoCEv2 carries no service level.  As in mlx5, the field has the packet type, which
- * IBTA A17.4.5.1 requires and for which struct ibv_wc has no other field; UCX reads it.  An address
- * handle that is made from such a completion has priority 0.
+ * nhca_cqe.sl.  RoCEv2 packets have no service level.  As in mlx5, the field has the packet type:
+ * IBTA A17.4.5.1 requires the type, struct ibv_wc has no other field for it, and UCX reads it here.
+ * An address handle that is made from such a completion has priority 0.
  */
 #define NHCA_SL_ROCE_V2		8
 #define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)
@@ -339,8 +349,8 @@ enum nhca_channel_wc {
  * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was created
  *               with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
  * @status:      enum ib_wc_status / ibv_wc_status (same values)
- * @opcode:      enum ibv_wc_opcode, the same values as enum ib_wc_opcode but
- *               for IB_WC_REG_MR, which only kernel consumers see
+ * @opcode:      enum ibv_wc_opcode; its values are those of enum ib_wc_opcode, except
+ *               IB_WC_REG_MR, which only kernel consumers get; channels: enum nhca_channel_wc
  * @flags:       NHCA_WC_*
  * @vendor_err:  0; channels: 0 or an errno, see struct nhca_rcxt_wr
  * @byte_len:    bytes received or read
@@ -353,7 +363,7 @@ enum nhca_channel_wc {
  * @smac:        UD: source MAC, zeros if unknown
  * @vlan_id:     UD: VLAN, 0xffff for none
  * @chan:        channels: local rCxt, tid, frame; 0 if the completion has none
- * @kernel:      0; kernel consumers: their struct ib_qp, in rings that user space cannot map
+ * @kernel:      CQ of a kernel consumer, which user space cannot map: its struct ib_qp; else 0
  */
 struct nhca_cqe {
 	__aligned_u64 wr_id;
@@ -433,13 +443,13 @@ static inline __u32 nhca_recv_stride(__u32 sges)
 	return sizeof(struct nhca_recv_wqe) + sges * sizeof(struct nhca_sge);
 }
 
-/* Bytes of a ring; @entries: at least 1, rounded up to a power of two */
+/* Bytes of a ring of @entries slots, a power of two, with @stride bytes each */
 static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 {
 	return NHCA_RING_HDR_SIZE + (__u64)entries * stride;
 }
 
-/* User space may post NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW */
+/* nhca_alloc_ucontext_resp.features: user space may post NHCA_WR_LOCAL_INV and NHCA_WR_BIND_MW */
 #define NHCA_FEATURE_LOCAL_OPS	(1u << 0)
 /* Channels: QPs of type IB_QPT_DRIVER */
 #define NHCA_FEATURE_CHANNELS	(1u << 1)
@@ -465,6 +475,7 @@ struct nhca_alloc_ucontext_resp {
 	__u32 reserved;
 };
 
+/* Commands: user memory for each ring.  Responses: how to map each ring; @srqn: SRQ number */
 struct nhca_create_cq_cmd {
 	struct nhca_ring_mem cq;
 };
@@ -493,8 +504,8 @@ struct nhca_create_srq_resp {
 
 /**
  * struct nhca_modify_srq_cmd - command of IB_USER_VERBS_CMD_MODIFY_SRQ
- * @ring_info_addr: user address to which the kernel writes the struct nhca_ring_info of the new
- *                  ring; used by a resize only
+ * @ring_info_addr: resize: user address where the kernel writes the struct nhca_ring_info of the
+ *                  new ring
  * @rq:             user memory for the new ring
  */
 struct nhca_modify_srq_cmd {
@@ -548,6 +559,7 @@ struct nhca_create_rss_cmd {
 	__u8 rx_hash_key[NHCA_RSS_KEY];
 };
 
+/* Response of create AH; @ah_id: for nhca_send_wqe.ud and .chan */
 struct nhca_create_ah_resp {
 	__u32 ah_id;
 	__u32 reserved;
@@ -555,7 +567,7 @@ struct nhca_create_ah_resp {
 
 /* ---- channels: QPs of type IB_QPT_DRIVER; Documentation/rcxt.rst ---- */
 
-/* An rCxt id, as work requests and ioctls use it; on the wire, index and key are two fields */
+/* Id of an rCxt in work requests and ioctls; packets have index and key in two fields */
 #define NHCA_RCXT_ID(index, key)	((__u64)(key) << 32 | (index))
 #define NHCA_RCXT_INDEX(id)		((__u32)(id))
 #define NHCA_RCXT_KEY(id)		((__u32)((id) >> 32))
@@ -564,7 +576,7 @@ struct nhca_create_ah_resp {
 #define NHCA_FRAME_SIZE		2048
 #define NHCA_FRAME_DATA		1984
 
-/* Slots of a receive FIFO at most */
+/* Maximum number of slots of a receive FIFO */
 #define NHCA_MAX_FRAMES		32768
 
 enum nhca_frame_kind {
@@ -572,28 +584,28 @@ enum nhca_frame_kind {
 	NHCA_FRAME_STATUS	= 2,
 };
 
-/* nhca_frame.status: state of a transfer at the rCxt that was probed */
+/* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
 enum nhca_transfer_status {
-	NHCA_TRANSFER_COMPLETE	= 0,
-	NHCA_TRANSFER_PARTIAL	= 1,
-	NHCA_TRANSFER_NONE	= 2,
-	NHCA_TRANSFER_PROT_ERR	= 3,
-	NHCA_TRANSFER_FENCED	= 4,
+	NHCA_TRANSFER_COMPLETE	= 0,	/* all bytes are placed */
+	NHCA_TRANSFER_PARTIAL	= 1,	/* not complete; the frame has a bitmap of packets */
+	NHCA_TRANSFER_NONE	= 2,	/* unknown: the rCxt does not receive this transfer */
+	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
+	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
 };
 
 /**
  * struct nhca_frame - a slot of the receive FIFO
  * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes it last, with release
- *           semantics; only then is the frame valid, whatever prod says, because several engines
- *           fill frames concurrently
+ *           semantics, and only then is the frame valid.  prod does not say that a frame is valid,
+ *           because several CPUs fill frames concurrently
  * @kind:    enum nhca_frame_kind
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
  * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: its lower 32 bits
- * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt, which was probed, and the local one
+ * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named; local rCxt
  * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
- * @cookie:  the peer's, or the probe's
+ * @cookie:  of the peer's work request; NHCA_FRAME_STATUS: of the probe or fence
  * @received: NHCA_FRAME_STATUS: packets of the transfer that were received
  * @src_channel: the peer's channel
  * @reserved: 0
@@ -601,7 +613,8 @@ enum nhca_transfer_status {
  *           packet @offset / @segment + i was received
  *
  * The FIFO is a ring (struct nhca_ring_hdr).  The kernel owns prod, which counts the frames that
- * it has begun to fill; user space owns cons.  If the FIFO is full, frames are dropped and counted.
+ * it has begun to fill; user space owns cons.  If the FIFO is full, the kernel drops and counts
+ * packets (NHCA_CH_DROP_FIFO).
  */
 struct nhca_frame {
 	__u32 seq;
@@ -627,13 +640,14 @@ struct nhca_frame {
  * @job:     job id, not 0; EPERM if another user owns the job
  * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
  *           FIFO
- * @quantum: packets that the channel sends in one turn of the deficit round robin; 0: the default
+ * @quantum: limit of a turn of the deficit round robin, 0: the default, 64.  A packet counts once
+ *           for each 4096 bytes of its payload or part of them
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
  * FIFO, whose slots have room for at least 128 bytes.  A channel has no receive queue: max_recv_wr
- * and max_recv_sge are 0.  It is ready to send and receive when it is created; modify QP can only
- * move it to IB_QPS_ERR.
+ * and max_recv_sge are 0.  It can send and receive when create QP returns; modify QP can only move
+ * it to IB_QPS_ERR.
  */
 struct nhca_create_channel_cmd {
 	__u32 job;
@@ -646,7 +660,7 @@ struct nhca_create_channel_cmd {
  * struct nhca_create_channel_resp - response of create QP, type IB_QPT_DRIVER
  * @sq:   the send FIFO: a ring of struct nhca_send_wqe
  * @fifo: the receive FIFO: a ring of struct nhca_frame; zeros if there is none
- * @key:  key of the channel: a peer has to know it to send to this channel
+ * @key:  random key of the channel; a peer needs it to send to this channel
  * @segment: as nhca_channel_info.segment
  * @reserved: 0
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * Contexts of objects, as `rdma resource show -r` dumps them (RDMA_NLDEV_ATTR_RES_RAW): a snapshot
- * of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields by name.
+ * Raw contexts of objects (RDMA_NLDEV_ATTR_RES_RAW), which `rdma resource show -r` dumps: a
+ * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields
+ * by name.
  *
  * The first field of each context is @size, its length in bytes.  Later drivers append fields and
  * never move one; a reader must not read more than @size bytes.
@@ -11,11 +12,11 @@
 
 #include <linux/types.h>
 
-/* nhca_res_qp.peer: capabilities that the peer has announced */
+/* nhca_res_qp.peer: capability bits of the peer, as far as it is known; 0: it is not */
 #define NHCA_RES_PEER_PRESENT	0x01	/* the peer is nhca */
-#define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer has seen our capabilities */
-#define NHCA_RES_PEER_NO_ICRC_OK 0x04	/* accepts packets without an ICRC */
-#define NHCA_RES_PEER_SAME_HOST	0x80	/* is on the same host */
+#define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer knows that this end is nhca */
+#define NHCA_RES_PEER_NO_ICRC_OK 0x04	/* the peer accepts packets without an ICRC */
+#define NHCA_RES_PEER_SAME_HOST	0x80	/* no capability bit: the peer is on the same host */
 
 /**
  * struct nhca_res_qp - a queue pair
@@ -23,28 +24,28 @@
  * @qpn:       QP number
  * @type:      enum ib_qp_type
  * @state:     enum ib_qp_state
- * @dest_qpn, @path_mtu, @udp_sport: of a connection; the MTU in bytes
+ * @dest_qpn, @path_mtu, @udp_sport: connected QP: remote QPN, path MTU in bytes, UDP source port
  * @peer:      NHCA_RES_PEER_*
- * @tx_queued: packets that were handed to the network stack and are not sent yet
+ * @tx_queued: packets that the network stack of this host holds
  * @sq_size:   entries of the send queue
- * @sq_posted: entries that the send engine has not fetched
- * @sq_outstanding: entries that it has fetched and that are not complete
+ * @sq_posted: posted entries that the requester has not fetched
+ * @sq_outstanding: entries that the requester has fetched and not completed
  * @sq_psn:    PSN of the next new request
  * @sq_una:    oldest unacknowledged PSN
  * @sq_nxt:    the PSN after the highest one that was sent
  * @cwnd:      congestion window, in PSNs
  * @ssthresh:  slow start threshold, in PSNs
- * @rd_atomic: outstanding READs and atomics
+ * @rd_atomic: outstanding requests that count against max_rd_atomic
  * @retries_left, @rnr_retries_left: retries before the oldest request fails
  * @rnr_wait:  1: the RNR timer runs
  * @rto_backoff: the local ACK timeout is multiplied by 2 to this power
  * @tlp_count: tail loss probes of the oldest request
- * @srtt_us, @rttvar_us: smoothed round-trip time and its variation; 0: unknown
+ * @srtt_us, @rttvar_us: smoothed round-trip time and its variation, in microseconds; 0: unknown
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: there is none
- * @oldest_packets: PSNs that this request uses
- * @oldest_sent: PSNs of it that were sent, or requested from the responder
- * @oldest_wr_id: its wr_id, often a pointer of the process; in the raw context only
- * @rq_posted: posted receives; 0 with an SRQ
+ * @oldest_packets: PSNs that the oldest request uses
+ * @oldest_sent: PSNs of the oldest request that were sent, or requested from the responder
+ * @oldest_wr_id: wr_id of the oldest request, often a pointer of the process; not shown by -dd
+ * @rq_posted: posted receives that were not fetched; 0 with an SRQ
  * @rq_psn:    expected PSN
  * @msn:       message sequence number
  * @rq_bytes:  bytes received of the current SEND
@@ -96,7 +97,7 @@ struct nhca_res_qp {
  * struct nhca_res_channel - a channel
  * @size, @qpn, @type, @state: as in struct nhca_res_qp
  * @reason, @job, @rcxts, @segment, @quantum, @violation: as in struct nhca_channel_info
- * @tx_queued: packets that were handed to the network stack and are not sent yet
+ * @tx_queued: packets that the network stack of this host holds
  * @sent, @received: packets
  * @sent_bytes, @received_bytes: payload bytes
  * @dropped:  received packets that were dropped: the sum of NHCA_CH_DROP_*
@@ -144,8 +145,8 @@ struct nhca_res_cq {
  * @size:    bytes of this struct
  * @max_wr:  capacity
  * @posted:  posted receives
- * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised below it; 0: never
- * @error:   1: user space has stored an impossible index
+ * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised when @posted falls below it; 0: never
+ * @error:   1: user space has stored an impossible producer index
  */
 struct nhca_res_srq {
 	__u32 size;
@@ -164,9 +165,9 @@ struct nhca_res_srq {
  * @valid:     1: its keys are valid
  * @access:    enum ib_access_flags
  * @bound_mws: memory windows that are bound to it
- * @page_shift, @tces: page size and number of its table entries; 0: it has none
+ * @page_shift, @tces: log2 of the page size, and number of table entries; 0: it has none
  * @lkey:      L_Key and R_Key
- * @va, @length: IOVA of the first byte, and bytes
+ * @va, @length: IOVA of the first byte, and number of bytes
  * @pvo:       protocol virtual offset of the first byte; 0: it has none
  */
 struct nhca_res_mr {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * Objects, methods and attributes of uverbs ioctls that this driver adds.
+ * Objects, methods and attributes that nhca adds to the ioctls of uverbs.
  */
 #ifndef NHCA_USER_IOCTL_CMDS_H
 #define NHCA_USER_IOCTL_CMDS_H
@@ -13,8 +13,9 @@ enum nhca_dm_alloc_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: describe the device memory to a process that
- * imports its handle.  RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: requested bytes.
+ * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: describe device memory to a process that
+ * imports its handle.  RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: bytes that the
+ * allocation requested.
  */
 enum nhca_dm_methods {
 	NHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -27,8 +28,8 @@ enum nhca_dm_query_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle to import is that of a
- * protection domain.
+ * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle that a process imports
+ * belongs to a protection domain.
  */
 enum nhca_pd_methods {
 	NHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -46,7 +47,7 @@ enum nhca_query_context_attrs {
 /*
  * Methods of UVERBS_OBJECT_QP.
  * NHCA_METHOD_CHANNEL_*: EINVAL if the QP is not a channel.
- * NHCA_METHOD_QP_SEND_DOORBELL: run the send engine, after entries were produced to the SQ.
+ * NHCA_METHOD_QP_SEND_DOORBELL: process the send queue, after user space has produced entries.
  * NHCA_METHOD_QP_RECV_DOORBELL: see NHCA_RING_F_NEED_DOORBELL.
  */
 enum nhca_qp_methods {
@@ -68,7 +69,7 @@ enum nhca_qp_recv_doorbell_attrs {
 
 /* ---- channels ---- */
 
-/* Driver object: memory of a job.  Closing the file descriptor destroys its handles. */
+/* Driver object: memory of a job.  Closing the uverbs file descriptor destroys its handles. */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
 };
@@ -94,9 +95,9 @@ enum nhca_job_mem_reg_attrs {
 };
 
 /*
- * NHCA_METHOD_JOB_MEM_OPEN: create another handle on registered memory, of this device.  It
- * stays registered until its last handle is destroyed, on any device.  JOB __u32; PVO __u64: of the
- * first byte; RESP_LENGTH __u64: bytes.  ENOENT: the job has no such memory.
+ * NHCA_METHOD_JOB_MEM_OPEN: create a handle of this device on memory that is already registered.
+ * The memory stays registered until its last handle of all devices is destroyed.  JOB __u32; PVO
+ * __u64: of the first byte; RESP_LENGTH __u64: bytes.  ENOENT: the job has no such memory.
  */
 enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -105,14 +106,18 @@ enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_RESP_LENGTH,
 };
 
-/* NHCA_METHOD_JOB_MEM_DEREG: after the last handle was destroyed, no more byte is accessed */
+/*
+ * NHCA_METHOD_JOB_MEM_DEREG: destroy a handle.  When the destruction of the last handle returns,
+ * no byte of the memory is accessed any more.
+ */
 enum nhca_job_mem_dereg_attrs {
 	NHCA_ATTR_JOB_MEM_DEREG_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 };
 
 /*
  * NHCA_METHOD_CHANNEL_ACQUIRE: acquire one rCxt for each element of RESP_IDS, an array of __u64, or
- * none (ENOSPC).  The tid of each is 0, so that the first transfer has at least 1.
+ * none.  The tid of each is 0, so that its first transfer has a tid of at least 1.  ENOSPC: the
+ * device has fewer free rCxts.  EDQUOT: the user would have more than half of the device's rCxts.
  */
 enum nhca_channel_acquire_attrs {
 	NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -121,8 +126,8 @@ enum nhca_channel_acquire_attrs {
 
 /*
  * NHCA_METHOD_CHANNEL_RELEASE: release the rCxts in IDS, an array of __u64, in any state.  When it
- * returns, no byte is placed through them any more.  ENOENT: the channel does not own one of them,
- * and none was released.
+ * returns, no byte is placed through them any more.  ENOENT: the channel does not own one of them;
+ * then none is released.
  */
 enum nhca_channel_release_attrs {
 	NHCA_ATTR_CHANNEL_RELEASE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -143,9 +148,9 @@ enum nhca_channel_query_attrs {
 
 /*
  * Method of UVERBS_OBJECT_DEVICE.  NHCA_METHOD_DEVICE_RECOVER: move all channels of the device to
- * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts; earlier packets are dropped from
- * then on.  RESP_COUNT __u32: the recovery count.  EPERM without CAP_NET_ADMIN in the network
- * namespace of the netdev.
+ * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts.  Packets that were sent before
+ * are dropped.  RESP_COUNT __u32: the new recovery count.  EPERM: the process does not have
+ * CAP_NET_ADMIN in the network namespace of the netdev.
  */
 enum nhca_device_methods {
 	NHCA_METHOD_DEVICE_RECOVER = (1U << UVERBS_ID_NS_SHIFT),

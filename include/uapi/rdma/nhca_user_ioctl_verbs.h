@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * Structs in the attributes of the driver's uverbs methods.
+ * Structs in the attributes of nhca's uverbs methods.
  */
 #ifndef NHCA_USER_IOCTL_VERBS_H
 #define NHCA_USER_IOCTL_VERBS_H
@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 /**
- * struct nhca_alloc_dm_resp - NHCA_ATTR_ALLOC_DM_RESP
+ * struct nhca_alloc_dm_resp - how to map device memory: NHCA_ATTR_ALLOC_DM_RESP
  * @offset: for mmap() on the uverbs file
  * @size:   bytes to map
  */
@@ -25,7 +25,7 @@ struct nhca_alloc_dm_resp {
 /**
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
  * @mask: fields to change: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: every n-th completion on the receive (send) CQ counts as
+ * @recv_threshold, @send_threshold: n: every n-th completion on the receive (send) CQ counts as
  *        solicited; 0: only completions of packets that the peer marked as solicited; initially 1
  * @quantum: as in struct nhca_create_channel_cmd
  */
@@ -37,34 +37,35 @@ struct nhca_channel_modify {
 };
 
 /**
- * enum nhca_channel_counter - counters of a channel; NHCA_CH_DROP_*: received packets that were
- * dropped, by reason
+ * enum nhca_channel_counter - counters of a channel.  NHCA_CH_DROP_* except NHCA_CH_DROP_CQ count
+ * received packets that were dropped, by reason
  * @NHCA_CH_SENT_PACKETS:  packets sent
  * @NHCA_CH_SENT_BYTES:    payload bytes sent
  * @NHCA_CH_RECEIVED_PACKETS: packets received
  * @NHCA_CH_RECEIVED_BYTES: payload bytes received
  * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or the channel has none
- * @NHCA_CH_DROP_CQ:       a CQ is full
+ * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
  * @NHCA_CH_DROP_NO_RCXT:  the channel does not own such an rCxt
  * @NHCA_CH_DROP_RCXT_KEY: old rCxt key: the rCxt was released, or the device recovered
- * @NHCA_CH_DROP_STALE:    tid too low, or cancelled
+ * @NHCA_CH_DROP_STALE:    the tid is too low, or the transfer was canceled
  * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
- * @NHCA_CH_DROP_BUSY:     the rCxt is in use
- * @NHCA_CH_DROP_UNSOLICITED: payload of a read, or a notice, without an outstanding request
- * @NHCA_CH_DROP_MISMATCH: sizes differ from those of the transfer with this tid
- * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer
+ * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
+ *                         the transfer; status: packets refer to pages of a write that is done
+ * @NHCA_CH_DROP_UNSOLICITED: payload of a read, notice or challenge without an outstanding request
+ * @NHCA_CH_DROP_MISMATCH: kind, sizes or place differ from those of the transfer with this tid
+ * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer, or for an answer
  * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
  * @NHCA_CH_DROP_PVO_JOB:  PVO: memory of another job
  * @NHCA_CH_DROP_PVO_RANGE: PVO: out of bounds
- * @NHCA_CH_DROP_PVO_ACCESS: PVO: the access was not granted
+ * @NHCA_CH_DROP_PVO_ACCESS: PVO: the memory does not have this access right
  * @NHCA_CH_DROP_PVO_PAGE: PVO: the memory is being deregistered
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
- * @NHCA_CH_DROP_SEGMENT:  a read request with a segment above the MTU of this device
- * @NHCA_CH_FENCED:        transfers that a fence of a peer cancelled
- * @NHCA_CH_CHALLENGED:    read requests and probes without a good token
+ * @NHCA_CH_DROP_SEGMENT:  read request: its segment exceeds nhca_channel_info.segment
+ * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
+ * @NHCA_CH_CHALLENGED:    read requests and probes without a valid token
  * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
 enum nhca_channel_counter {
@@ -101,7 +102,7 @@ enum nhca_channel_counter {
 enum nhca_channel_error {
 	NHCA_CH_ERR_NONE	= 0,
 	NHCA_CH_ERR_MODIFIED	= 1,	/* by modify QP */
-	NHCA_CH_ERR_RING	= 2,	/* impossible index in the send FIFO */
+	NHCA_CH_ERR_RING	= 2,	/* impossible producer index of the send FIFO */
 	NHCA_CH_ERR_WQE		= 3,	/* malformed work request */
 	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* protection error of a local PVO or L_Key */
 	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create the channel again */
@@ -115,10 +116,11 @@ enum nhca_channel_error {
  *           NHCA_CH_ERR_MODIFIED
  * @job:     job id
  * @rcxts:   rCxts that the channel owns
- * @segment: maximum payload bytes in a packet of a transfer, with the current MTU of the device
+ * @segment: maximum payload bytes of a packet of a transfer, with the current MTU of the netdev
  * @recv_threshold, @send_threshold, @quantum: as in struct nhca_channel_modify
- * @violation: the last NHCA_CH_DROP_PVO_*; 0: none, or NHCA_CH_ERR_LOCAL_PVO.  The first
- *           violation after each query raises IB_EVENT_QP_ACCESS_ERR
+ * @violation: NHCA_CH_DROP_PVO_* of the last packet of a peer that memory protection refused; 0:
+ *           none.  The first violation after each query raises IB_EVENT_QP_ACCESS_ERR.  An error
+ *           of a local PVO is no violation, but sets @reason
  * @violation_channel: QPN of the peer's channel
  * @violation_rcxt, @violation_tid, @violation_pvo: of the transfer, on this side
  * @recoveries: recovery count of the device; it starts at a random value

@@ -175,7 +175,7 @@ struct nhca_channel_counts {
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
  * @ended:   writes that have failed and wait until packets have released their pages
- * @cancelling: the cancel at @cancel_index of the FIFO has cancelled its transfer, and waits until
+ * @cancelling: the cancel at @cancel_index of the FIFO has canceled its transfer, and waits until
  *           all zero-copy references up to @cancel_zcopy are released
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for own writes; owned

@@ -55,7 +55,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 
 void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
-	/* an unsignaled write that was cancelled, or whose rCxt was released, has no completion */
+	/* an unsignaled write that was canceled, or whose rCxt was released, has no completion */
 	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
 
 	trace_nhca_wqe_completed(ch->who, NHCA_WR_CH_WRITE, s->wr_id, status, s->rx.total,

@@ -36,7 +36,7 @@
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
  * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer began, or the last one
- *                     was cancelled, or it was sent and gets no notice
+ *                     was canceled, or it was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
  * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no

@@ -71,7 +71,7 @@ static bool send_released(struct nhca_channel *ch)
 
 /**
  * enum send_rest - what the send engine has to do for a transfer in progress
- * @SEND_NOTHING: end it: it was cancelled or replaced, or its rCxt was released
+ * @SEND_NOTHING: end it: it was canceled or replaced, or its rCxt was released
  * @SEND_PACKETS: send its next packets
  * @SEND_NO_MORE: end it: a notice of the peer says that all bytes are placed
  */
@@ -97,10 +97,10 @@ static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sendi
 
 /*
  * End a transfer on its rCxt: all packets were sent, the notice has arrived, or @refused: memory
- * protection refused the next packet.  @refused is no error if the transfer was cancelled or
+ * protection refused the next packet.  @refused is no error if the transfer was canceled or
  * replaced, its rCxt was released, or its notice has arrived: then the program was allowed to close
  * the memory.
- * Return: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR; IB_WC_WR_FLUSH_ERR: cancelled, replaced or released.
+ * Return: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR; IB_WC_WR_FLUSH_ERR: canceled, replaced or released.
  */
 static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_sending *s,
 				   bool refused)

@@ -211,7 +211,7 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
 {
 	rc->copies--;
-	/* cancelled, or memory protection refused another packet */
+	/* canceled, or memory protection refused another packet */
 	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_SINKING)
 		return false;
 	if (!ok) {

@@ -39,7 +39,7 @@
  *                       try again.  That CPU copies one batch at most, in a live section.
  * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still made: the return
  *                       value of nhca_rcxt_sent() says when the transfer is complete
- * @NHCA_RCXT_STALE:     the tid is too low, or the transfer was cancelled
+ * @NHCA_RCXT_STALE:     the tid is too low, or the transfer was canceled
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
  * @NHCA_RCXT_BUSY:      the rCxt is in use for another transfer
@@ -165,10 +165,10 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * @have:   set to the number of packets of the transfer with NHCA_RX_ST_DONE, otherwise to 0
  *
  * A fence ends transfers that a peer began, and no transfer that the rCxt's own channel began.
- * It does not wait for a copy: with WAIT the transfer is already cancelled, but bytes may still be
+ * It does not wait for a copy: with WAIT the transfer is already canceled, but bytes may still be
  * placed, so the caller sends no status and the peer has to send the fence again.
  * Context: any, rCxt's lock.
- * Return: TAKE: send a status; STALE: the tid is 0 or too low; WAIT: cancelled, a CPU still
+ * Return: TAKE: send a status; STALE: the tid is 0 or too low; WAIT: canceled, a CPU still
  * copies; BUSY: the rCxt's own channel uses it.
  */
 enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
@@ -228,7 +228,7 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
  * @rc:  the rCxt
  * @tid: tid of the transfer
  * Context: any, rCxt's lock; the send engine calls it before each stretch of packets.
- * Return: false if all packets were sent, or the transfer was cancelled or replaced.
+ * Return: false if all packets were sent, or the transfer was canceled or replaced.
  */
 static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 {
@@ -239,7 +239,7 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 /**
  * nhca_rcxt_sent - record that the last packet of a transfer was sent
  * @rc:  the rCxt
- * @tid: tid of the transfer; nothing changes if it was cancelled
+ * @tid: tid of the transfer; nothing changes if it was canceled
  * Context: any, rCxt's lock.
  * Return: true if the notice has already arrived: the transfer is then in the state that
  * nhca_rcxt_notice() sets with TAKE.

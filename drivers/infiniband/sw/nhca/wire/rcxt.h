@@ -62,7 +62,7 @@ enum nhca_rx_status {
 	NHCA_RX_ST_PARTIAL	= 1,	/* not complete; the payload is a bitmap of packets */
 	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
-	NHCA_RX_ST_FENCED	= 4,	/* cancelled by a fence: no byte of it is placed any more */
+	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no byte of it is placed any more */
 	NHCA_RX_ST_MAX
 };
 
