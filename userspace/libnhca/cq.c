@@ -195,7 +195,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		ret = EPROTO;
 	if (ret) {
 		verbs_err(verbs_get_ctx(ibcq->context),
-			  "CQ %u cannot be polled any more: its new ring does not map (%d)\n",
+			  "CQ %u: mapping the resized ring failed (%d), destroy the CQ\n",
 			  ibcq->handle, ret);
 		goto out;
 	}

@@ -202,7 +202,7 @@ int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
 {
 	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
 
-	/* The size of bursts is not configurable. */
+	/* The size of bursts is not configurable: see Documentation/users-guide.rst. */
 	if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz)
 		return EOPNOTSUPP;
 	return modify_ex(ibqp, &qp_attr, IBV_QP_RATE_LIMIT);

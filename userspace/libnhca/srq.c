@@ -146,7 +146,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 		ret = EPROTO;
 	if (ret) {
 		verbs_err(verbs_get_ctx(srq->vsrq.srq.context),
-			  "SRQ %u takes no more requests: its new ring does not map (%d)\n",
+			  "SRQ %u: mapping the resized ring failed (%d), destroy the SRQ\n",
 			  srq->srqn, ret);
 		srq->wq.max_wr = 0;
 		goto out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A scenario for each fault that was found in the reliable messages, smallest first. */
+/* Scenarios for the faults that were found in the reliable messages. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct world_attr two = {
 	.dead_ms = 100, .mtu = 1500, .rcxts = 4096, .slots = 32, .slot_size = 16384,
 };
 
-/* All nodes poll, and know node 0, which knows them. */
+/* All nodes poll, and are connected to node 0. */
 static void open_star(uint64_t seed, const struct world_attr *attr)
 {
 	uint32_t i;
@@ -54,6 +54,7 @@ static void sleep_ms(uint32_t node, uint64_t ms)
 static struct sim_packet *recorded[4096];
 static uint32_t num_recorded;
 
+/* A hook for sim.tap: it copies packets of the libraries. */
 static bool record(struct sim_packet *p)
 {
 	struct sim_packet *copy;
@@ -66,6 +67,7 @@ static bool record(struct sim_packet *p)
 	return false;
 }
 
+/* Deliver all recorded packets; @last: free them. */
 static void replay(bool last)
 {
 	struct sim_packet *copy;
@@ -96,7 +98,7 @@ static void old_packets(uint64_t seed)
 	node_disconnect(1, 0);
 	node_connect(0, 1);
 	node_connect(1, 0);
-	/* grants of a connection that was never used */
+	/* This connection only exchanges grants. */
 	run_ms(20);
 	node_disconnect(0, 1);
 	node_disconnect(1, 0);
@@ -118,7 +120,7 @@ static void old_packets(uint64_t seed)
 	close_done(2000);
 }
 
-/* One side connects once more, the other does not: nothing is believed of who has gone. */
+/* Only one side reconnects.  The old connection of the other side must not complete messages. */
 static void one_sided(uint64_t seed)
 {
 	uint32_t i;
@@ -133,13 +135,13 @@ static void one_sided(uint64_t seed)
 	run_ms(500);
 	for (i = 5; i < world.num_ops; i++)
 		if (world.ops[i].done)
-			fail("a send completes though the peer has gone");
+			fail("a send completes although the peer has disconnected");
 	node_disconnect(0, 1);
 	node_connect(0, 1);
 	close_done(2000);
 }
 
-/* ---- closed memory ---- */
+/* ---- memory without remote access ---- */
 
 static void closed_read(uint64_t seed)
 {
@@ -196,7 +198,10 @@ static void mtu_read_from(uint64_t seed)
 
 /* ---- FIFO and CQ ---- */
 
-/* Node 0 polls only in poll_counted(), and writes from and to the same bytes: it counts writes. */
+/*
+ * Node 0 polls only in poll_counted().  All its writes have the same source: only their number
+ * counts.
+ */
 static void open_many(uint64_t seed, uint32_t peers)
 {
 	struct world_attr attr = two;
@@ -234,7 +239,7 @@ static uint32_t poll_counted(uint32_t want, uint64_t ms)
 	return done;
 }
 
-/* Long writes stay in the FIFO while short ones behind them are done. */
+/* A long write holds its slot, and all later slots, while short writes that follow it are done. */
 static void send_fifo(uint64_t seed)
 {
 	uint32_t done, i, round;
@@ -249,7 +254,7 @@ static void send_fifo(uint64_t seed)
 	world_close();
 }
 
-/* All lanes are busy on a long way, and all complete while the program does not poll. */
+/* The delay keeps all lanes busy.  All transfers complete while the program does not poll. */
 static void completion_queue(uint64_t seed)
 {
 	uint32_t done = 0, i, round;
@@ -270,7 +275,7 @@ static void completion_queue(uint64_t seed)
 	world_close();
 }
 
-/* ---- rCxts that are borrowed ---- */
+/* ---- number of rCxts ---- */
 
 static uint32_t rcxts_of(uint32_t node, uint32_t peer)
 {
@@ -289,10 +294,10 @@ static void borrow(uint64_t seed)
 	sim_link(world.nodes[0].devices[0], world.nodes[1].devices[0])->delay = 5 * SIM_MS;
 	sim_link(world.nodes[1].devices[0], world.nodes[0].devices[0])->delay = 5 * SIM_MS;
 	if (rcxts_of(0, 1) != 8 || rcxts_of(1, 0) != 8)
-		fail("an idle peer has %u rCxts here, and %u there", rcxts_of(0, 1), rcxts_of(1, 0));
+		fail("an idle peer has %u and %u rCxts", rcxts_of(0, 1), rcxts_of(1, 0));
 	for (i = 0; i < 10000; i++)
 		write_uncounted(1, 89600);
-	/* 20 round trips; then as many bytes in the next 20 as much later */
+	/* After 20 round trips (200 ms) the throughput must have 98 % of its later value. */
 	poll_counted(10000, 200);
 	soon = poll_counted(10000, 200);
 	poll_counted(10000, 400);
@@ -300,16 +305,16 @@ static void borrow(uint64_t seed)
 	if (soon < later * 98 / 100 || !later)
 		fail("%u writes after 20 round trips, and %u in the end", soon, later);
 	if (rcxts_of(0, 1) != 68 || rcxts_of(1, 0) != 68)
-		fail("a busy peer has %u rCxts here, and %u there", rcxts_of(0, 1), rcxts_of(1, 0));
+		fail("a busy peer has %u and %u rCxts", rcxts_of(0, 1), rcxts_of(1, 0));
 	poll_counted(10000, 4000);
 	poll_counted(10000, 4000);
 	if (rcxts_of(0, 1) != 8 || rcxts_of(1, 0) != 8)
-		fail("in the end %u rCxts are left here, and %u there", rcxts_of(0, 1),
+		fail("after the work %u local and %u remote rCxts are left", rcxts_of(0, 1),
 		     rcxts_of(1, 0));
 	world_close();
 }
 
-/* As many rCxts as a device has if nobody says how many */
+/* Node 0 has 100,000 rCxts, the default of a device. */
 static void many_peers(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -345,7 +350,7 @@ static void post_both_ways(uint32_t peers)
 	}
 }
 
-/* Two peers have all rCxts of a device, and use them, when a third one connects. */
+/* Two busy peers hold all rCxts of a device when a third peer connects. */
 static void call_back(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -369,11 +374,11 @@ static void call_back(uint64_t seed)
 	for (round = 0; round < 20 && had <= 92; round++) {
 		post_both_ways(2);
 		if (!run_until_done(2000))
-			fail("writes are not done when rCxts are borrowed");
+			fail("writes are not done while peers acquire rCxts");
 		had = rcxts_of(0, 1) + rcxts_of(0, 2);
 	}
 	if (had <= 92)
-		fail("two busy peers have borrowed %u rCxts only", had);
+		fail("two busy peers have acquired only %u rCxts", had);
 	post_both_ways(2);
 	run_ms(10);
 	node_connect(0, 3);
@@ -389,7 +394,7 @@ static uint32_t lose_left;
 
 static bool lose_sends(struct sim_packet *p)
 {
-	/* of node 0, with data: longer than the headers of all packets */
+	/* Only sends of node 0: the other packets of this scenario are shorter than 300 bytes. */
 	if (p->kind != SIM_PACKET || p->length < 300 || !lose_left)
 		return false;
 	lose_left--;
@@ -421,7 +426,7 @@ static void late_release(uint64_t seed)
 	node_disconnect(1, 0);
 	node_connect(0, 1);
 	node_connect(1, 0);
-	/* the two of the first connection are given back while there is the second */
+	/* Node 1 releases the two sends of the first connection during the second one. */
 	world.nodes[1].hold = 0;
 	run_ms(100);
 	post_many(OP_SEND, 0, 1, 2, 400);
@@ -445,7 +450,7 @@ static void busy_disconnect(uint64_t seed)
 		node_disconnect(0, 1);
 		node_disconnect(1, 0);
 		if (!run_until_done(1000))
-			fail("writes to a peer are not done when another one has gone");
+			fail("writes to a peer are not done after the disconnect of another peer");
 		node_connect(0, 1);
 		node_connect(1, 0);
 		run_ms(30);
@@ -457,7 +462,7 @@ static void busy_disconnect(uint64_t seed)
 
 static uint32_t forged, forge_left;
 
-/* The first GRANTs of node 1 have a segment or a GID that cannot be. */
+/* Replace a field of the first GRANTs of node 1 by an invalid value. */
 static bool forge(struct sim_packet *p)
 {
 	uint32_t header = p->data[0] == 1 ? 64 : 72;
@@ -477,11 +482,11 @@ static bool forge(struct sim_packet *p)
 		grant[0] = 0xff;
 		break;
 	case 3:
-		/* somebody else's address */
+		/* The GID of another node */
 		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
 		break;
 	default:
-		/* no QPN */
+		/* QP number 0 */
 		memset(grant + 16, 0, 4);
 	}
 	return false;
@@ -504,7 +509,7 @@ static void forged_grants(uint64_t seed)
 		post_many(OP_WRITE, 0, 1, 8, 4000);
 		post_many(OP_READ, 0, 1, 8, 4000);
 		if (!run_until_done(5000))
-			fail("forgery %u: not done when the peer tells the truth", forged);
+			fail("forgery %u: messages are not done after valid grants", forged);
 		world_close();
 		if (world.failed)
 			return;
@@ -539,8 +544,8 @@ static void failover_asleep(uint64_t seed)
 }
 
 /*
- * One of two paths keeps what it has been given, so that the writes go by the other: they are not
- * complete until it has let go of their bytes.
+ * One of two paths delays its packets by 700 ms, so that the library writes their bytes over the
+ * other path.  These writes must not complete while the delayed packets refer to their memory.
  */
 static void failover_kept(uint64_t seed)
 {
@@ -557,11 +562,14 @@ static void failover_kept(uint64_t seed)
 	post_many(OP_WRITE, 0, 1, 32, 16000);
 	run_ms(200);
 	if (!world.open_ops)
-		fail("no write went by the path that keeps packets");
+		fail("no write was sent over the path that delays packets");
 	close_done(1500);
 }
 
-/* The writer's, and there is no channel any more that could cancel what was given up. */
+/*
+ * The writer loses a device.  Without a channel it cannot cancel the abandoned writes of the
+ * device.
+ */
 static void failover_removed(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -602,7 +610,7 @@ static void fairness(uint64_t seed)
 		if (counts[i] < least)
 			least = counts[i];
 	if (least < 50)
-		fail("a peer has %u writes done when the mean is 100", least);
+		fail("a peer has completed only %u writes, and the mean is 100", least);
 	world_close();
 }
 
@@ -615,7 +623,7 @@ static void *waiter(void *arg)
 	return NULL;
 }
 
-/* A thread waits, and another one, which takes no completion, has handled what it waits for. */
+/* A thread sleeps.  Another thread handles its event, but takes no completion. */
 static void two_threads(uint64_t seed)
 {
 	struct nhcadv_msg_completion wc;
@@ -641,7 +649,7 @@ static void two_threads(uint64_t seed)
 	sim_run(sim.now + 5 * SIM_MS);
 	pthread_mutex_unlock(&ep->lock);
 	nhcadv_msg_poll(ep, &wc, 0);
-	/* the endpoint's own timer comes after 1 s */
+	/* The check is shorter than the timer of the endpoint, which wakes the thread after 1 s. */
 	for (i = 0; i < 10 && !woken; i++)
 		usleep(30000);
 	if (!woken)
@@ -657,26 +665,26 @@ static void two_threads(uint64_t seed)
 }
 
 const struct scenario cases[] = {
-	{ "packets of an earlier connection do not count", old_packets },
-	{ "a peer that connected again on its own is another one", one_sided },
-	{ "a read of memory that is not open completes with EACCES", closed_read },
-	{ "the writer's MTU changes", mtu_writer },
-	{ "the target's MTU changes", mtu_target },
-	{ "the reader's MTU changes", mtu_reader },
-	{ "the MTU changes where is read from", mtu_read_from },
+	{ "packets of an earlier connection are ignored", old_packets },
+	{ "sends to a peer that reconnected wait until this side reconnects", one_sided },
+	{ "a read of memory without remote access completes with EACCES", closed_read },
+	{ "writes complete after the MTU of the writer changes", mtu_writer },
+	{ "writes complete after the MTU of the target changes", mtu_target },
+	{ "reads complete after the MTU of the reader changes", mtu_reader },
+	{ "reads complete after the MTU of the target changes", mtu_read_from },
 	{ "the send FIFO does not overflow with 12 peers", send_fifo },
 	{ "no completion is lost with 60 peers", completion_queue },
-	{ "rCxts are borrowed while there is work, and given back", borrow },
-	{ "2,000 peers find rCxts on a device as it is made", many_peers },
-	{ "a device without rCxts calls some back for a new peer", call_back },
-	{ "a short queue has room for the send that is next", short_queue },
-	{ "sends of an earlier connection are given back", late_release },
-	{ "a busy peer that is disconnected does no harm to others", busy_disconnect },
-	{ "a GRANT that cannot be is not believed", forged_grants },
-	{ "a path dies while the target's program sleeps", failover_asleep },
-	{ "a path that keeps packets keeps the writes that went by it", failover_kept },
-	{ "a device of two is removed in the middle of writes", failover_removed },
-	{ "peers have equal shares of the send FIFO", fairness },
-	{ "a thread that waits is woken when another one has handled the event", two_threads },
+	{ "a busy peer acquires more rCxts and releases them when idle", borrow },
+	{ "a device with the default number of rCxts serves 2,000 peers", many_peers },
+	{ "busy peers release rCxts for a new peer", call_back },
+	{ "a short queue keeps room for the next expected send", short_queue },
+	{ "received sends of an earlier connection can be released", late_release },
+	{ "the disconnect of a busy peer does not stop other peers", busy_disconnect },
+	{ "invalid GRANTs are ignored", forged_grants },
+	{ "writes complete over another path while the target program sleeps", failover_asleep },
+	{ "a write does not complete while a delayed packet refers to its memory", failover_kept },
+	{ "writes complete after one of two devices is removed", failover_removed },
+	{ "each peer gets at least half of its share of the send FIFO", fairness },
+	{ "a sleeping thread wakes after another thread handled its event", two_threads },
 	{}
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A random history: some nodes, which send, write, read, cancel, disconnect and connect, over links
- * that lose, delay and double, devices whose MTU changes, which recover and go down; then all heals,
- * and all must be done in bounded time.
+ * A random history.  Some nodes send, write, read, cancel, disconnect and connect.  Links lose,
+ * delay and duplicate packets.  Devices change their MTU, recover and lose their link.  In the end
+ * all faults are removed, and all messages must complete within HEAL_MS.
  */
 #include <stdlib.h>
 
 #include "world.h"
 
-/* Of simulated time, for all that is still to be done when nothing is lost any more */
+/* Milliseconds of simulated time for the remaining messages after all faults are removed */
 #define HEAL_MS		30000
 
 static const uint32_t mtus[] = { 1280, 1500, 1500, 2000, 4200, 9000 };
@@ -63,7 +63,7 @@ static void heal(void)
 	}
 }
 
-/* Both disconnect, one after the other, and then both connect; packets stay under way meanwhile. */
+/* Packets of the old connection stay in the network while both sides disconnect and connect. */
 static void connect_event(void *arg, uint64_t number)
 {
 	struct node *node = arg;
@@ -187,7 +187,7 @@ void history(uint64_t seed)
 				       &world.nodes[a], b);
 	for (steps = 5 + sim_below(60); steps && !world.failed; steps--) {
 		something(calm);
-		/* now and then so long that rCxts are given back */
+		/* Sometimes wait until the library releases unused rCxts (IDLE_PAUSE, 1 s). */
 		sim_run(sim.now + sim_below(sim_chance(100000) ? sim_chance(100000) ? 3000 * SIM_MS :
 					    40 * SIM_MS : SIM_MS));
 	}
@@ -196,7 +196,7 @@ void history(uint64_t seed)
 		for (i = 0; i < world.num_ops; i++)
 			if (!world.ops[i].done && !world.ops[i].dropped)
 				break;
-		fail("%lu messages are not done %u ms after all has healed, the first is %u: kind %u, node %u to %u, %u bytes%s",
+		fail("%lu messages are not done %u ms after the last fault, the first is %u: kind %u, node %u to %u, %u bytes%s",
 		     (unsigned long)world.open_ops, HEAL_MS, i + 1, world.ops[i].kind,
 		     world.ops[i].from, world.ops[i].to, world.ops[i].length,
 		     world.ops[i].closed ? ", closed" : "");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The scenarios, and random histories.
+ * The commands of the simulator.  The script "run" builds it and runs all of them.
  *
- *	msgsim cases [NAME]	"ok - NAME" or "not ok - NAME: why" for each
+ *	msgsim cases [NAME]	run the scenarios whose names contain NAME; print "ok - NAME" or
+ *				"not ok - NAME: why" for each
  *	msgsim histories SECONDS COUNT FIRST
- *				at most so many seconds and histories, seeds from FIRST on
- *	msgsim seed SEED	one of them
- *	msgsim poll		how long a poll takes with 1 and 1,000 idle peers
+ *				run random histories with seeds from FIRST on; stop after COUNT
+ *				histories, SECONDS seconds, or 5 failures
+ *	msgsim seed SEED	run the random history of one seed
+ *	msgsim poll		measure the time of a poll with 1 and with 1,000 idle peers
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +69,8 @@ static int run_histories(double most, uint64_t count, uint64_t first)
 }
 
 /*
- * A poll of an endpoint with so many peers, all connected and idle, in nanoseconds: the least mean of
- * some batches, as the machine does other things, too.
+ * Return: time of a poll of an endpoint with @peers connected and idle peers, in nanoseconds.  It
+ * is the minimum of the means of 20 batches, because other programs disturb the measurement.
  */
 static double poll_time(uint32_t peers)
 {
@@ -93,7 +95,7 @@ static double poll_time(uint32_t peers)
 	for (i = 1; i <= peers; i++)
 		post(OP_SEND, 0, i, 8, false);
 	if (!run_until_done(5000))
-		fail("not all peers are connected");
+		fail("sends to newly connected peers did not complete");
 	for (batch = 0; batch < 20; batch++) {
 		begun = seconds();
 		for (i = 0; i < 10000; i++) {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated network, clock and adapter for the reliable messages of libnhca.  The files msg_*.c of
- * the library run unchanged; only msg_clock.c, which has the clock and the randomness, is replaced.
+ * A simulated network, clock and adapter for the reliable messages of libnhca.  The files msg_*.c
+ * of the library run unchanged, except msg_clock.c: the simulator has its own clock and random
+ * numbers.
  *
  *	sim_net.c	clock, events, random numbers, links between devices
- *	sim_adapter.c	channels as drivers/infiniband/sw/nhca/rcxt has them: rCxts, tid rules, FIFOs
+ *	sim_adapter.c	channels with rCxts, tid rules and FIFOs, after
+ *			drivers/infiniband/sw/nhca/rcxt
  *	sim_rcxt.c	the pool of rCxts
- *	sim_zcopy.c	references of packets to the bytes of writes, and notices
+ *	sim_zcopy.c	zero-copy references of packets, and notices that wait for them
  *	sim_verbs.c	the verbs that msg_port.c calls
- *	world.c		what scenarios and histories share: endpoints, messages, checks
+ *	world.c		endpoints, messages and checks for scenarios and histories
  *	cases.c		one scenario for each fault that has been found
  *	history.c	random histories
  *
- * All times are in nanoseconds of the simulated clock.
+ * All times are in nanoseconds of the simulated clock.  The simulation has one thread.
  */
 #ifndef MSGSIM_SIM_H
 #define MSGSIM_SIM_H
@@ -37,18 +39,18 @@ enum sim_kind {
 };
 
 /*
- * The bytes of one packet of a write.  The stack refers to them until the packet has arrived or is
- * lost, as with a pair of veths, or a qdisc that delays.
+ * The zero-copy reference of one packet of a write to its payload.  It is held until the packet
+ * arrives or is lost, as on a veth pair, or with a queueing discipline that delays packets.
  */
 struct sim_zcopy {
-	struct list_node node;		/* in the channel's, oldest first */
-	struct sim_channel *ch;		/* NULL: nobody waits for it any more */
-	uint32_t refs, length;
-	uint64_t seq;
+	struct list_node node;		/* in sim_channel.zcopies, oldest first */
+	struct sim_channel *ch;		/* NULL: no channel waits for the release */
+	uint32_t refs, length;		/* references; bytes of the payload */
+	uint64_t seq;			/* number of the reference in its channel */
 	const uint8_t *bytes;
 };
 
-/* One datagram; the fields are RXETH's. */
+/* One datagram; the fields are those of RXETH. */
 struct sim_packet {
 	struct sim_zcopy *zcopy;
 	enum sim_kind kind;
@@ -60,12 +62,12 @@ struct sim_packet {
 	uint8_t data[];
 };
 
-/* What the network does to packets from one device to another; ppm: of a million packets */
+/* Faults on the path from one device to another; *_ppm: packets per million */
 struct sim_link {
-	uint64_t delay, jitter;
+	uint64_t delay, jitter;		/* minimum delay, and maximum random addition */
 	uint32_t loss_ppm, dup_ppm, late_ppm;
-	uint64_t late;			/* how much later a packet of late_ppm comes, at most */
-	bool black;
+	uint64_t late;			/* maximum additional delay of a late packet */
+	bool black;			/* all packets are lost */
 };
 
 struct sim_device {
@@ -74,42 +76,46 @@ struct sim_device {
 	union ibv_gid gid;
 	uint32_t mtu;
 	bool up;
-	uint64_t busy_until;		/* its transmitter */
-	uint64_t ns_per_byte_256;	/* 1/256 ns */
+	uint64_t busy_until;		/* time until which its transmitter is busy */
+	uint64_t ns_per_byte_256;	/* transmission time of a byte, in 1/256 ns */
 	struct sim_rcxt *rcxts;
 	uint32_t num_rcxts, free_first, free_count;
 	uint32_t *free_ring;
 	uint32_t recoveries;
 	struct list_head channels;
 	uint32_t cq_overflows, ring_overflows, channel_errors;
-	bool fences;			/* the adapter knows opcode 0xc7 */
-	bool gone;			/* it was removed: no channel any more */
+	bool fences;			/* it supports fences (SIM_FENCE) */
+	bool gone;			/* it was removed: no channel can be created */
 };
 
 extern struct sim {
 	uint64_t now;
-	bool real_clock;		/* msg_clock() is the machine's */
-	uint64_t rng;
-	uint64_t packets, lost;
-	uint64_t verbs;			/* calls of ibv_poll_cq() and the like */
+	bool real_clock;		/* msg_clock() returns the clock of the host */
+	uint64_t rng;			/* state of the random numbers */
+	uint64_t packets, lost;		/* statistics */
+	uint64_t verbs;			/* number of ibv_poll_cq() calls */
 	struct sim_device *devices[SIM_DEVICES];
 	uint32_t num_devices;
-	/* A test may look at a packet, change it, or say that it is lost: true. */
+	/* Hook of a test for each sent packet.  It may change the packet.  Return: true: lose it */
 	bool (*tap)(struct sim_packet *packet);
 } sim;
 
+/** sim_reset - free the simulated world, and start another one with a seed */
 void sim_reset(uint64_t seed);
 uint64_t sim_random(void);
-/* Return: a number below @n. */
+/** sim_below - Return: a random number below @n, or 0 if @n is 0 */
 uint64_t sim_below(uint64_t n);
+/** sim_chance - Return: true with a probability of @ppm / 1000000 */
 bool sim_chance(uint32_t ppm);
 
 typedef void sim_function(void *arg, uint64_t number);
+/** sim_at - call @function at a time; events of the same time run in the order of their creation */
 void sim_at(uint64_t when, sim_function *function, void *arg, uint64_t number);
-/* Events that @arg has are no more. */
+/** sim_forget - cancel all events with this @arg */
 void sim_forget(void *arg);
-/* Runs events up to @until. Return: false if there was none. */
+/** sim_run - run the events up to @until, and set the clock to @until */
 void sim_run(uint64_t until);
+/** sim_next_event - Return: time of the next event, or UINT64_MAX */
 uint64_t sim_next_event(void);
 
 struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts);
@@ -117,9 +123,12 @@ struct sim_link *sim_link(const struct sim_device *from, const struct sim_device
 struct sim_device *sim_device_find(const union ibv_gid *gid);
 struct sim_packet *sim_packet_new(enum sim_kind kind, uint32_t length);
 void sim_packet_free(struct sim_packet *packet);
-/* Takes the packet.  Return: when the transmitter is free again. */
+/**
+ * sim_send - send a packet over the link to its destination; the function owns the packet
+ * Return: time at which the transmitter is free again.
+ */
 uint64_t sim_send(struct sim_device *dev, struct sim_packet *packet);
-/* The same, but at once and without the network's help */
+/** sim_deliver - deliver a packet now, without the network, and free it */
 void sim_deliver(struct sim_packet *packet);
 
 /* ---- sim_adapter.c ---- */
@@ -179,14 +188,16 @@ struct sim_channel {
 	uint64_t key;
 	uint64_t drops[NHCADV_CHANNEL_COUNTERS];
 	struct sim_wqe *wqes;
-	uint32_t entries, prod, posted, taken, cons;	/* prod: with the batch that is being made */
-	int batch_error;
+	uint32_t entries;		/* slots of the send FIFO */
+	uint32_t prod, posted;		/* producer index with and without the open batch */
+	uint32_t taken, cons;		/* next work request to start, oldest slot in use */
+	int batch_error;		/* errno for ibv_wr_complete() */
 	struct list_head sending, zcopies;
-	uint64_t zcopy_seq;
-	uint32_t releasing;		/* rCxts that are RC_RELEASING, at most */
-	bool zcopy_waits;		/* a release kicks it */
-	bool cancelling;		/* the work request that is next has cancelled */
-	uint64_t cancel_zcopy;
+	uint64_t zcopy_seq;		/* number of the last zero-copy reference */
+	uint32_t releasing;		/* upper bound of the number of rCxts in RC_RELEASING */
+	bool zcopy_waits;		/* the next release of a reference kicks the channel */
+	bool cancelling;		/* the next work request is a cancel that waits */
+	uint64_t cancel_zcopy;		/* the last reference that this cancel waits for */
 	bool turn_pending;
 	struct nhcadv_frame *frames;
 	bool *frame_released;
@@ -194,22 +205,30 @@ struct sim_channel {
 };
 
 struct sim_zcopy *sim_zcopy_new(struct sim_channel *ch, const uint8_t *bytes, uint32_t length);
-/* Are all references up to @seq released?  If not, a release kicks the channel. */
+/**
+ * sim_zcopy_released - Return: true if all references up to @seq are released; otherwise the next
+ * release kicks the channel
+ */
 bool sim_zcopy_released(struct sim_channel *ch, uint64_t seq);
-/* The kernel waits for the references that the channel has: here nobody sees that time pass. */
+/** sim_zcopy_wait - model the wait of the kernel for all references; it takes no simulated time */
 void sim_zcopy_wait(struct sim_channel *ch);
-/* Does a packet refer to bytes of these? */
+/** sim_zcopy_of - Return: true if a packet refers to one of these bytes */
 bool sim_zcopy_of(const uint8_t *bytes, uint32_t length);
 void sim_zcopy_put(struct sim_zcopy *z);
-/* The notice to a write has come, and its packets are made: it completes when they are gone. */
+/**
+ * sim_notice_wait - complete a write for which the notice came, after its references are released
+ */
 void sim_notice_wait(struct sim_channel *ch, struct sim_rcxt *rc);
-/* Completes writes that wait. */
+/** sim_notice_complete - complete the writes in RC_RELEASING whose references are released */
 void sim_notice_complete(struct sim_channel *ch);
-/* Does a status say so too early? */
+/**
+ * sim_notice_early - Return: true if a status says that a write is complete while packets of it
+ * are being sent or still refer to its memory
+ */
 bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
 		      const struct sim_packet *x);
 void sim_complete(struct sim_channel *ch, bool recv, struct ibv_wc wc);
-/* Return: the channel's rCxt of that id, or NULL. */
+/** sim_rcxt_find - Return: the rCxt of the channel that has this id, or NULL */
 struct sim_rcxt *sim_rcxt_find(struct sim_channel *ch, uint64_t id);
 void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid, uint32_t total,
 		    uint32_t segment, uint8_t notify, uint64_t pvo);
@@ -226,7 +245,7 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *p);
 int sim_rcxts_acquire(struct sim_channel *ch, uint64_t *ids, uint32_t count);
 int sim_rcxts_release(struct sim_channel *ch, const uint64_t *ids, uint32_t count);
 void sim_rcxts_release_all(struct sim_channel *ch);
-/* All channels of the device fail, and have no rCxts any more. */
+/** sim_recover - nhcadv_recover(): all channels of the device fail and lose their rCxts */
 void sim_recover(struct sim_device *dev);
 
 /* ---- sim_verbs.c ---- */
@@ -237,7 +256,7 @@ struct sim_ah {
 	union ibv_gid gid;
 };
 
-/* Memory of a job on a host, by key of its PVO */
+/* Job memory on a host; its index is the upper bits of its PVO */
 struct sim_memory {
 	struct nhcadv_job_mem mem;	/* first; of the first handle */
 	uint8_t *bytes;
@@ -245,7 +264,7 @@ struct sim_memory {
 	unsigned int access;
 };
 
-/* Return: the bytes, or NULL: not open. */
+/** sim_memory_at - Return: the bytes at a PVO, or NULL if memory protection refuses the access */
 uint8_t *sim_memory_at(uint32_t host, uint32_t job, uint64_t pvo, uint32_t length,
 		       unsigned int access);
 struct sim_ah *sim_ah_find(uint32_t id);

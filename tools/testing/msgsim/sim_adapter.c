@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The adapter: channels, rCxts, tid rules, FIFOs and errors, as drivers/infiniband/sw/nhca/rcxt has
- * them (tid.c, recv.c, reply.c, fetch.c, send.c; a function here has the name of its model there).
+ * The adapter: channels, rCxts, tid rules, FIFOs and errors.  It models tid.c, recv.c, reply.c,
+ * fetch.c and send.c of drivers/infiniband/sw/nhca/rcxt.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 #include "sim.h"
 
-#define QUANTUM		64
-#define STRETCH		16
+#define QUANTUM		64	/* packets and work requests of a turn */
+#define STRETCH		16	/* packets of a transfer before the next transfer */
 #define MAX_PACKET	1984u
-#define BACKLOG_NS	50000	/* packets that the stack takes before the channel waits */
+#define BACKLOG_NS	50000	/* transmission time of the packets that the stack may queue */
 
 static struct sim_channel *channels[8192];
 static uint32_t next_qpn = 16;
@@ -93,7 +93,7 @@ static void take_complete(struct sim_channel *ch, uint64_t wr_id, enum ibv_wc_st
 	});
 }
 
-/* ---- receiving ---- */
+/* ---- receive ---- */
 
 static void answer(struct sim_channel *ch, const struct sim_packet *x, struct sim_packet *p)
 {
@@ -253,7 +253,7 @@ static void answer_probe(struct sim_channel *ch, const struct sim_packet *x)
 	answer(ch, x, p);
 }
 
-/* nhca_rcxt_fence() */
+/* Model of nhca_rcxt_fence() */
 static void answer_fence(struct sim_channel *ch, const struct sim_packet *x)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, x->rcxt);
@@ -346,7 +346,7 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 	}
 }
 
-/* ---- sending ---- */
+/* ---- send ---- */
 
 static void send_end(struct sim_channel *ch, struct sim_sending *s, enum ibv_wc_status status)
 {
@@ -356,7 +356,7 @@ static void send_end(struct sim_channel *ch, struct sim_sending *s, enum ibv_wc_
 	free(s);
 }
 
-/* The last packet has left. */
+/* The last packet of a transfer was sent. */
 static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_rcxt *rc)
 {
 	if (s->answer) {
@@ -370,7 +370,7 @@ static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_
 	send_end(ch, s, IBV_WC_SUCCESS);
 }
 
-/* Return: packets sent, at most @most. */
+/* Return: number of packets sent, at most @most */
 static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint32_t most)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, s->local);
@@ -446,7 +446,7 @@ static void xmit(struct sim_channel *ch, const struct sim_wqe *w, enum sim_kind 
 	sim_send(ch->dev, p);
 }
 
-/* Return: 0; EBUSY: later; or how it has failed. */
+/* Return: 0, EBUSY (the rCxt is in use: try again later), or the errno of the completion */
 static int take_begin(struct sim_channel *ch, const struct sim_wqe *w)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, w->t.local_rcxt);
@@ -494,7 +494,7 @@ static int take_cancel_begin(struct sim_channel *ch, const struct sim_wqe *w)
 	return 0;
 }
 
-/* Return: 0; EBUSY: it waits for packets that are in the stack; or how it has failed. */
+/* Return: 0, EBUSY (packets still refer to the memory), or the errno of the completion */
 static int take_cancel(struct sim_channel *ch, const struct sim_wqe *w)
 {
 	int err;
@@ -552,7 +552,7 @@ static void take_write(struct sim_channel *ch, const struct sim_wqe *w)
 	list_add_tail(&ch->sending, &s->node);
 }
 
-/* Return: false if there is none, or it has to wait. */
+/* Start the next work request.  Return: false if there is none, or it has to wait. */
 static bool take_next(struct sim_channel *ch)
 {
 	const struct sim_wqe *w;
@@ -613,7 +613,7 @@ static void flush(struct sim_channel *ch)
 
 	list_for_each_safe(&ch->sending, s, next, node)
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
-	/* a cancel may be among them */
+	/* One of the work requests may be a cancel, which waits for the release of references. */
 	if (!sim_zcopy_released(ch, ch->zcopy_seq))
 		return;
 	while (ch->taken != ch->posted) {

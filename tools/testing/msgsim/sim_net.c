@@ -33,7 +33,7 @@ uint64_t msg_random(void)
 	return sim_random();
 }
 
-/* SplitMix64 */
+/* The generator is SplitMix64. */
 uint64_t sim_random(void)
 {
 	uint64_t z = sim.rng += UINT64_C(0x9e3779b97f4a7c15);
@@ -165,7 +165,7 @@ void sim_reset(uint64_t seed)
 	memset(links, 0, sizeof(links));
 	orders = 0;
 	sim.rng = seed;
-	/* a clock that has run for a while, as CLOCK_MONOTONIC has */
+	/* Start 1 to 2 s after 0, as CLOCK_MONOTONIC is never 0. */
 	sim.now = 1000 * SIM_MS + sim_below(1000 * SIM_MS);
 	plain = (struct sim_link){ .delay = 10000 };
 }
@@ -184,7 +184,7 @@ struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts)
 	dev->mtu = mtu;
 	dev->up = true;
 	dev->fences = true;
-	/* 10 Gb/s */
+	/* 205/256 ns per byte are 10 Gb/s. */
 	dev->ns_per_byte_256 = 205;
 	dev->num_rcxts = rcxts;
 	dev->rcxts = calloc(rcxts, sizeof(*dev->rcxts));

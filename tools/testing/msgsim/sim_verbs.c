@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The verbs and direct verbs that userspace/libnhca/msg_port.c calls, over the simulated adapter. */
+/*
+ * The verbs and direct verbs that userspace/libnhca/msg_port.c calls, over the simulated adapter.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,7 +164,7 @@ int ibv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	uint64_t one = 1;
 
 	(void)solicited_only;
-	/* as the adapter: entries that are there unpolled raise the event now */
+	/* As in the kernel driver, unpolled entries raise the event now. */
 	cq->armed = !cq->count;
 	if (cq->count && write(ibcq->channel->fd, &one, sizeof(one)) != sizeof(one))
 		abort();
@@ -173,7 +175,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 {
 	uint64_t one;
 
-	/* msg_port.c made the descriptor non-blocking */
+	/* msg_port.c has made the file descriptor non-blocking. */
 	*context = NULL;
 	*cq = NULL;
 	return read(channel->fd, &one, sizeof(one)) == sizeof(one) ? 0 : -1;
@@ -192,7 +194,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct sim_device *dev = to_dev(pd->context);
 	struct sim_ah *ah;
 
-	/* no route without a link */
+	/* If the link is down, the kernel has no route. */
 	if (!dev->up)
 		return NULL;
 	ah = calloc(1, sizeof(*ah));
@@ -314,7 +316,7 @@ static struct sim_wqe *wr_transfer(struct nhcadv_qp_ex *dv, int op, const struct
 
 	if (!w)
 		return NULL;
-	/* as wr_channel.c checks it */
+	/* The checks of wr_channel.c */
 	if (!t->tid || t->total > 1 << 24 || t->segment % 4 || t->segment < 64 ||
 	    t->segment > 65532) {
 		ch->batch_error = EINVAL;
@@ -428,7 +430,7 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 	return &ch->qpx.qp_base;
 }
 
-/* Entries of a channel that is destroyed leave its CQs. */
+/* Remove the entries of a channel that is being destroyed. */
 static void cq_forget(struct sim_cq *cq, uint32_t qpn)
 {
 	uint32_t i, left = 0;
@@ -515,7 +517,7 @@ struct nhcadv_qp_ex *nhcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qpx)
 	return &to_ch(qpx)->dv;
 }
 
-/* ---- posting ---- */
+/* ---- work requests ---- */
 
 void ibv_wr_start(struct ibv_qp_ex *qpx)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * References of packets to the bytes of writes, and notices, which wait for them; net/zcopy.c and
- * rcxt/notice.c of drivers/infiniband/sw/nhca.
+ * Zero-copy references of packets to the payload of writes, and notices that wait for their
+ * release, after net/zcopy.c and rcxt/notice.c of drivers/infiniband/sw/nhca.
  */
 #include <stdlib.h>
 
@@ -67,7 +67,7 @@ bool sim_zcopy_of(const uint8_t *bytes, uint32_t length)
 
 /* ---- notices ---- */
 
-/* It is RELEASING.  Return: is it complete? */
+/* Complete a write in RC_RELEASING.  Return: false if packets still refer to its memory. */
 static bool notice_complete(struct sim_channel *ch, struct sim_rcxt *rc)
 {
 	if (!sim_zcopy_released(ch, rc->zcopy))
@@ -98,7 +98,7 @@ void sim_notice_complete(struct sim_channel *ch)
 	ch->releasing = left;
 }
 
-/* nhca_notice_early() */
+/* Model of nhca_notice_early() */
 bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
 		      const struct sim_packet *x)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Nodes, operations, and the checks of both; see world.h. */
+/* Nodes, messages and their checks; see world.h. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void fill(uint8_t *bytes, uint32_t length, uint64_t seed)
 		bytes[i] = byte_of(seed, i);
 }
 
-/* Return: the first byte that is wrong, or -1. */
+/* Return: index of the first wrong byte, or -1 */
 static int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed)
 {
 	uint32_t i;
@@ -72,11 +72,11 @@ static void check_frozen(const struct node *node, int number)
 		return;
 	at = differs(slot->bytes, node->slot_size, slot->seed);
 	if (at >= 0)
-		fail("byte %ld of slot %d of node %u was written when nothing was under way",
+		fail("byte %ld of slot %d of node %u was written while no message used the slot",
 		     (long)at, number, node->number);
 }
 
-/* Return: a slot that is free, or -1. */
+/* Return: number of a free slot, or -1 */
 static int take_slot(struct node *node, uint64_t seed, uint32_t length)
 {
 	uint32_t first = sim_below(node->num_slots), i, number;
@@ -245,11 +245,11 @@ static void op_completed(struct node *node, const struct nhcadv_msg_completion *
 	unsigned long id = wc->id;
 
 	world.completions++;
-	/* of a scenario that counts them itself */
+	/* write_uncounted() posts messages with the id 0, which the scenario counts itself. */
 	if (!wc->id)
 		return;
 	if (!op || op->from != node->number || op->kind != kinds[wc->kind]) {
-		fail("a completion of message %lu, which there is not", id);
+		fail("a completion of message %lu, which does not exist", id);
 		return;
 	}
 	if (op->done || op->dropped) {
@@ -284,7 +284,7 @@ static void check_received(const struct op *op, const void *data)
 
 	send_bytes(op, bytes);
 	if (memcmp(data, bytes, op->length))
-		fail("send %lu has other bytes at the peer", (unsigned long)op->id);
+		fail("send %lu has arrived with wrong bytes", (unsigned long)op->id);
 }
 
 static void release(struct node *node, uint32_t i)
@@ -302,7 +302,7 @@ static void op_received(struct node *node, const struct nhcadv_msg_completion *w
 
 	if (!op || op->to != node->number || op->kind != OP_SEND ||
 	    wc->context != &world.nodes[op->from]) {
-		fail("send %lu is received, which there is not", id);
+		fail("send %lu is received, which does not exist", id);
 		nhcadv_msg_release(node->ep, wc->data);
 		return;
 	}
@@ -313,12 +313,12 @@ static void op_received(struct node *node, const struct nhcadv_msg_completion *w
 	if (op->epoch != here->epoch)
 		fail("send %lu of an earlier connection is received", id);
 	op->told = true;
-	/* What was cancelled before it was sent does not come; its completion may not be polled yet. */
+	/* A send that was cancelled before it was sent does not arrive: skip its index. */
 	while (here->epoch == there->epoch && here->expected < op->index &&
 	       op_find(there->send_ids[here->expected])->cancelled)
 		here->expected++;
 	if (here->expected != op->index)
-		fail("send %u is received when it is the turn of %u", op->index, here->expected);
+		fail("send %u is received, but send %u is next", op->index, here->expected);
 	here->expected = op->index + 1;
 	if (wc->length != op->length)
 		fail("send %lu is received with %lu bytes", id, (unsigned long)wc->length);
@@ -335,19 +335,22 @@ static void op_written(struct node *node, const struct nhcadv_msg_completion *wc
 
 	if (!op || op->to != node->number || op->kind != OP_WRITE || !op->notify || op->told ||
 	    op->epoch != node->peers[op->from].epoch) {
-		fail("a notice of write %lu that should not come", (unsigned long)wc->id);
+		fail("an unexpected notice of write %lu", (unsigned long)wc->id);
 		return;
 	}
 	op->told = true;
 	if (wc->length != op->length)
-		fail("the notice of write %lu has another length", (unsigned long)wc->id);
+		fail("the notice of write %lu has a wrong length", (unsigned long)wc->id);
 	if (!op->done && !op->dropped)
 		check_bytes(op);
 }
 
 /* ---- nodes ---- */
 
-/* A channel that is another one since the last exchange is known to nobody: again and again */
+/*
+ * Repeat the exchange: a channel that is created after it has an address that the peer does not
+ * know.
+ */
 static void exchange_event(void *arg, uint64_t number)
 {
 	struct node *node = arg;
@@ -377,7 +380,7 @@ static void came(struct node *node, const struct nhcadv_msg_completion *wc)
 	case NHCADV_MSG_UNREACHABLE:
 	case NHCADV_MSG_REACHABLE:
 		if (node->peers[other->number].unreachable == (wc->kind == NHCADV_MSG_UNREACHABLE))
-			fail("told twice that node %u is %sreachable", other->number,
+			fail("node %u is reported twice as %sreachable", other->number,
 			     wc->kind == NHCADV_MSG_UNREACHABLE ? "un" : "");
 		node->peers[other->number].unreachable = wc->kind == NHCADV_MSG_UNREACHABLE;
 		if (wc->kind == NHCADV_MSG_UNREACHABLE && !world.no_exchange)
@@ -470,7 +473,7 @@ void node_exchange(uint32_t a, uint32_t b)
 		nhcadv_msg_reconnect(world.nodes[a].peers[b].msg, bytes, size);
 }
 
-/* Bytes of writes that were given up may land until the peer has disconnected, too. */
+/* Bytes of an abandoned write may land until the peer has disconnected too. */
 static void settle(struct op *op)
 {
 	if (op->remote >= 0 && !world.nodes[op->to].peers[op->from].msg) {
@@ -575,22 +578,22 @@ static void node_close(struct node *node)
 		check_frozen(node, i);
 	for (i = 0; i < node->slot_size; i++)
 		if (node->shut_memory[i])
-			fail("memory that is open to nobody was written");
+			fail("memory without remote access was written");
 	for (i = 0; i < node->num_devices; i++) {
 		if (node->devices[i]->cq_overflows)
 			fail("%u completions did not fit a CQ", node->devices[i]->cq_overflows);
 		if (node->devices[i]->ring_overflows)
 			fail("the send FIFO overflowed %u times", node->devices[i]->ring_overflows);
 		if (node->devices[i]->channel_errors)
-			fail("%u channels broke", node->devices[i]->channel_errors);
+			fail("%u channels have failed", node->devices[i]->channel_errors);
 	}
 	if (nhcadv_msg_dereg_mem(node->mem) || nhcadv_msg_dereg_mem(node->shut))
-		fail("memory is in use when all peers are gone");
+		fail("deregistration fails after all peers are disconnected");
 	if (nhcadv_msg_destroy_ep(node->ep))
-		fail("the endpoint is not destroyed");
+		fail("nhcadv_msg_destroy_ep() fails");
 	for (i = 0; i < node->num_devices; i++)
 		if (node->devices[i]->free_count != node->devices[i]->num_rcxts)
-			fail("%u rCxts were not given back",
+			fail("%u rCxts were not released",
 			     node->devices[i]->num_rcxts - node->devices[i]->free_count);
 	free(node->memory);
 	free(node->shut_memory);
@@ -601,14 +604,14 @@ void world_close(void)
 	struct op *op;
 	uint32_t i, n;
 
-	/* What a peer's library has, its program may not have polled yet. */
+	/* Some received messages may not be polled yet. */
 	for (i = 0; i < world.num_nodes; i++)
 		node_poll_once(&world.nodes[i]);
 	for (op = world.ops; op < world.ops + world.num_ops; op++)
 		if ((op->kind == OP_SEND || op->notify) && op->done && !op->status && !op->told &&
 		    op->epoch == world.nodes[op->to].peers[op->from].epoch &&
 		    world.nodes[op->to].peers[op->from].msg)
-			fail("message %lu is complete, and was never received",
+			fail("message %lu is complete, but was never received",
 			     (unsigned long)op->id);
 	for (i = 0; i < world.num_nodes; i++)
 		for (n = 0; n < world.num_nodes; n++)

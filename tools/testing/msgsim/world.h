@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Endpoints on simulated hosts, the messages that they post, and what must hold of each: it completes
- * exactly once, with the right status and bytes, in order if it is a send, not before it is done,
- * within bounded time, and nothing is written to its memory afterwards.
+ * Endpoints on simulated hosts, the messages that they post, and the checks of each message.  It
+ * completes exactly once, within bounded time, with the right status and bytes, and not before it
+ * is done.  Sends arrive in order.  Nothing is written to the memory of a message after its
+ * completion.
  */
 #ifndef MSGSIM_WORLD_H
 #define MSGSIM_WORLD_H
@@ -17,30 +18,37 @@
 
 enum op_kind { OP_WRITE, OP_READ, OP_SEND };
 
+/* A message that was posted */
 struct op {
-	uint64_t id, seed, posted;
+	uint64_t id, seed, posted;	/* id from 1; seed of its bytes; time of the post */
 	enum op_kind kind;
-	uint32_t from, to, epoch, index, length;
+	uint32_t from, to;		/* numbers of the nodes */
+	uint32_t epoch;			/* peer.epoch of the node that posted it */
+	uint32_t index;			/* of a send in its epoch */
+	uint32_t length;
 	int local, remote;		/* slots, or -1 */
-	bool notify, closed;		/* closed: the peer's memory is not open to it */
-	bool cancelled, done, told, dropped;
+	bool notify;			/* NHCADV_MSG_NOTIFY */
+	bool closed;			/* memory protection of the peer must refuse it */
+	bool cancelled, done;		/* done: it has completed */
+	bool told;			/* the program of the peer got the send or the notice */
+	bool dropped;			/* its peer was disconnected before it completed */
 	int status;
 };
 
-/* A piece of a node's memory; of @frozen ones the bytes must stay what they are. */
+/* A part of the memory of a node.  The bytes of a @frozen one must not change. */
 struct slot {
 	uint8_t *bytes;
 	bool used, frozen;
-	uint64_t seed;
+	uint64_t seed;			/* of the bytes of a frozen slot */
 };
 
-/* How a node is with another one */
+/* State of the connection of a node to another node */
 struct peer {
-	struct nhcadv_msg_peer *msg;
-	uint32_t epoch;			/* connections until now */
-	uint32_t sends;			/* posted in this epoch */
-	uint32_t expected;		/* index of the send that comes next */
-	uint64_t *send_ids;
+	struct nhcadv_msg_peer *msg;	/* NULL: not connected */
+	uint32_t epoch;			/* number of connections so far */
+	uint32_t sends;			/* sends posted in this epoch */
+	uint32_t expected;		/* index of the next send to receive */
+	uint64_t *send_ids;		/* ids of the sends of this epoch, by index */
 	uint32_t send_room;
 	bool unreachable;
 };
@@ -49,14 +57,14 @@ struct node {
 	uint32_t number, num_devices, num_slots, slot_size;
 	struct sim_device *devices[NHCADV_MSG_MAX_PATHS];
 	struct nhcadv_msg_ep *ep;
-	struct nhcadv_msg_mem *mem, *shut;	/* @shut: open to nobody else */
+	struct nhcadv_msg_mem *mem, *shut;	/* @shut: peers have no access */
 	uint8_t *memory, *shut_memory;
 	struct slot slots[SLOTS_MAX];
-	struct peer *peers;		/* by number of the node */
-	uint64_t pause, least, most;	/* between polls */
-	uint64_t packets;
-	uint64_t asleep_until;
-	uint32_t hold;			/* received sends that are kept, at most */
+	struct peer *peers;		/* by number of the other node */
+	uint64_t pause, least, most;	/* time between polls: current, minimum, maximum */
+	uint64_t packets;		/* sim.packets at the last poll */
+	uint64_t asleep_until;		/* the node does not poll before this time */
+	uint32_t hold;			/* maximum number of unreleased received sends */
 	struct held {
 		void *data;
 		uint64_t op;
@@ -67,11 +75,11 @@ struct node {
 
 struct world_attr {
 	uint32_t nodes, paths, lanes, packets, frames, queue, dead_ms, mtu, rcxts, slots, slot_size;
-	uint32_t odd_queue;		/* of nodes with an odd number, if not 0 */
-	uint32_t first_rcxts;		/* of node 0's devices, if not 0 */
-	uint32_t old_ppm;		/* of a million adapters, those that do not know fences */
-	bool real_clock;
-	bool no_exchange;		/* nobody carries addresses when a peer is unreachable */
+	uint32_t odd_queue;		/* if not 0: queue of nodes with an odd number */
+	uint32_t first_rcxts;		/* if not 0: rcxts of the devices of node 0 */
+	uint32_t old_ppm;		/* devices per million that do not support fences */
+	bool real_clock;		/* sim.real_clock */
+	bool no_exchange;		/* programs do not exchange addresses if unreachable */
 };
 
 extern struct world {
@@ -86,29 +94,35 @@ extern struct world {
 	bool no_exchange;
 } world;
 
-/* The first failure of a scenario counts. */
+/** fail - record a failure of the scenario; only the first one is kept */
 __attribute__((format(printf, 1, 2))) void fail(const char *format, ...);
 
+/** world_open - reset the simulation, and create the nodes */
 void world_open(uint64_t seed, const struct world_attr *attr);
-/* Checks what must hold at the end, and takes all apart. */
+/** world_close - disconnect and free everything, with the final checks */
 void world_close(void);
 
+/** node_connect - let node @a connect to node @b, but not the other way round */
 void node_connect(uint32_t a, uint32_t b);
 void node_disconnect(uint32_t a, uint32_t b);
-/* What the program does with UNREACHABLE: addresses go another way. */
+/** node_exchange - exchange addresses, as programs do after NHCADV_MSG_UNREACHABLE */
 void node_exchange(uint32_t a, uint32_t b);
+/** node_poll_once - poll until there are no more completions */
 void node_poll_once(struct node *node);
-/* The node polls by itself while the simulation runs. */
+/** node_start - let the node poll from now on while the simulation runs */
 void node_start(struct node *node);
 
-/* Return: the operation, or NULL: not posted. */
+/** post - post a message; Return: the operation, or NULL if there was no room */
 struct op *post(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length, bool notify);
+/** post_closed - like post(), to memory to which peers have no access */
 struct op *post_closed(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length);
+/** cancel - cancel a message; does nothing after its completion */
 void cancel(struct op *op);
 struct op *op_find(uint64_t id);
 
+/** run_ms - run the simulation for @ms milliseconds */
 void run_ms(uint64_t ms);
-/* Until all operations are done, or @ms are over.  Return: whether they are. */
+/** run_until_done - run up to @ms milliseconds; Return: true if all messages are done */
 bool run_until_done(uint64_t ms);
 
 /* ---- cases.c, history.c ---- */

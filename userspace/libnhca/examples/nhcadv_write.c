@@ -180,7 +180,7 @@ static void transmit(struct end *from, const struct nhcadv_peer *peer,
 		nhcadv_wr_probe(from->dv, peer, t, 0);
 		check(ibv_wr_complete(from->qpx), "probe");
 	}
-	errx(1, "the transfer does not complete");
+	errx(1, "the transfer did not complete in time, check the network");
 }
 
 int main(int argc, char **argv)
@@ -220,9 +220,9 @@ int main(int argc, char **argv)
 	};
 	transmit(&a, &peer, &transfer);
 	if (wait_kind(&b, &frame) != NHCADV_WC_REMOTE_WRITE)
-		errx(1, "the target was not told");
+		errx(1, "the target got no completion of the write");
 	if (memcmp(a.bytes, b.bytes, LENGTH))
-		errx(1, "the bytes are others");
+		errx(1, "the target has other bytes than the source");
 	printf("%u bytes from channel %#x to channel %#x\n", LENGTH, a.qp->qp_num, b.qp->qp_num);
 
 	check(ibv_destroy_ah(peer.ah), "ibv_destroy_ah");
