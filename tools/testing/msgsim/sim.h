@@ -188,9 +188,11 @@ struct sim_channel {
 	uint64_t key;
 	uint64_t drops[NHCADV_CHANNEL_COUNTERS];
 	struct sim_wqe *wqes;
-	uint32_t entries;		/* slots of the send FIFO */
-	uint32_t prod, posted;		/* producer index with and without the open batch */
-	uint32_t taken, cons;		/* next work request to start, oldest slot in use */
+	/*
+	 * Send FIFO: number of slots, producer index with and without the open batch, next work
+	 * request to start, oldest slot in use
+	 */
+	uint32_t entries, prod, posted, taken, cons;
 	int batch_error;		/* errno for ibv_wr_complete() */
 	struct list_head sending, zcopies;
 	uint64_t zcopy_seq;		/* number of the last zero-copy reference */

@@ -18,20 +18,26 @@
 
 enum op_kind { OP_WRITE, OP_READ, OP_SEND };
 
-/* A message that was posted */
+/**
+ * struct op - a message that was posted
+ * @id:     from 1 on; @seed: seed of its bytes; @posted: time of the post
+ * @from, @to: numbers of the nodes
+ * @epoch:  peer.epoch of the node that posted it; @index: number of a send in its epoch
+ * @local, @remote: slots, or -1
+ * @notify: NHCADV_MSG_NOTIFY
+ * @closed: memory protection of the peer must refuse it
+ * @cancelled: cancel() was called
+ * @done:   it has completed, with @status
+ * @told:   the program of the peer got the send or the notice
+ * @dropped: its peer was disconnected before it completed
+ */
 struct op {
-	uint64_t id, seed, posted;	/* id from 1; seed of its bytes; time of the post */
+	uint64_t id, seed, posted;
 	enum op_kind kind;
-	uint32_t from, to;		/* numbers of the nodes */
-	uint32_t epoch;			/* peer.epoch of the node that posted it */
-	uint32_t index;			/* of a send in its epoch */
-	uint32_t length;
-	int local, remote;		/* slots, or -1 */
-	bool notify;			/* NHCADV_MSG_NOTIFY */
-	bool closed;			/* memory protection of the peer must refuse it */
-	bool cancelled, done;		/* done: it has completed */
-	bool told;			/* the program of the peer got the send or the notice */
-	bool dropped;			/* its peer was disconnected before it completed */
+	uint32_t from, to, epoch, index, length;
+	int local, remote;
+	bool notify, closed;
+	bool cancelled, done, told, dropped;
 	int status;
 };
 
