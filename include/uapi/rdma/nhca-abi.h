@@ -68,19 +68,19 @@ struct nhca_ring_hdr {
 #define NHCA_RING_HDR_SIZE	256
 
 /*
- * The kernel needs NHCA_METHOD_QP_RECV_DOORBELL after entries were produced to
- * this RQ, because the QP is in the error state and flushes them.  The producer loads
- * the flag after its store to @prod, with a full barrier in between.
+ * User space must call NHCA_METHOD_QP_RECV_DOORBELL after it has produced entries to this RQ,
+ * because the QP is in the error state and flushes them.  The producer loads the flag after its
+ * store to @prod, with a full barrier in between.
  */
 #define NHCA_RING_F_NEED_DOORBELL	(1u << 0)
 
 /*
  * The kernel reads @arm_seq of this CQ with every entry that it produces, so that arming needs no
  * system call.  To arm, the consumer stores a value that differs from all recent ones, with one of
- * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  It also sends
- * IB_USER_VERBS_CMD_REQ_NOTIFY_CQ if there are unconsumed entries and @cons differs from
- * @last_event_cons (it has consumed entries since the last event). A consumer that has armed and
- * then consumes only some of the entries makes the same check, again after a full barrier. If
+ * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  If there are
+ * unconsumed entries, and the consumer has consumed entries since the last event (@cons differs
+ * from @last_event_cons), it also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.  A consumer that has armed
+ * and then consumes only some of the entries makes the same check, again after a full barrier.  If
  * the CQ has moderation, the consumer sends the command whenever it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
@@ -172,7 +172,8 @@ enum nhca_wr_opcode {
  * @flags:   NHCA_RCXT_WR_*
  * @reserved: 0
  *
- * NHCA_WR_CH_PACKET has SGEs or inline data of at most NHCA_FRAME_DATA bytes instead.
+ * NHCA_WR_CH_PACKET does not use this struct: it has SGEs or inline data of at most NHCA_FRAME_DATA
+ * bytes.
  *
  * Write: the work request completes when its last packet has been sent.  With
  * NHCA_NOTIFY_INITIATOR, nhca_send_wqe.chan.local_rcxt receives the notice, the payload is sent by
@@ -221,7 +222,7 @@ struct nhca_rcxt_wr {
  * @flush:     FLUSH, without SGEs and inline data: NHCA_FLUSH_*, and the number of bytes with
  *             NHCA_FLUSH_RANGE
  * @ud:        UD and GSI: nhca_create_ah_resp.ah_id, remote QPN, Q_Key, P_Key index
- * @mw:        BIND_MW
+ * @mw:        BIND_MW: range, L_Key of the region, current and new R_Key of the window, rights
  * @chan:      channels: ah_id, QPN and key of the peer's channel; a cookie that completions at
  *             the peer return; rCxts of both sides (NHCA_RCXT_ID())
  * @sge:       scatter/gather elements
@@ -640,12 +641,13 @@ struct nhca_frame {
  * @job:     job id, not 0; EPERM if another user owns the job
  * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
  *           FIFO
- * @quantum: limit of a turn of the deficit round robin, 0: the default, 64.  A packet counts once
- *           for each 4096 bytes of its payload or part of them
+ * @quantum: maximum cost of the packets that the channel sends in a turn of the deficit round
+ *           robin; 0: the default, 64.  A packet costs 1 for each 4096 bytes of payload or part of
+ *           them, at least 1
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
- * FIFO, whose slots have room for at least 128 bytes.  A channel has no receive queue: max_recv_wr
+ * FIFO, whose slots have at least 128 bytes.  A channel has no receive queue: max_recv_wr
  * and max_recv_sge are 0.  It can send and receive when create QP returns; modify QP can only move
  * it to IB_QPS_ERR.
  */

@@ -15,9 +15,9 @@
 #include "engine.h"
 
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
-/* bytes in a slot of the send FIFO after struct nhca_send_wqe, at least */
+/* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */
 #define CHANNEL_MIN_SPACE	64u
-/* rCxts that are acquired during one hold of the pool's lock; bounds the time with BHs disabled */
+/* rCxts that are acquired while the pool's lock is held once, so that BHs run in between */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
@@ -39,7 +39,7 @@ u32 nhca_channel_segment(const struct nhca_dev *dev)
 	u32 room;
 
 	/*
-	 * main.c accepts netdevs with room for a RoCE path MTU of 256 only, so the minimum segment
+	 * main.c accepts only netdevs with room for a RoCE path MTU of 256.  So the minimum segment
 	 * is used only if the MTU is lowered later.
 	 */
 	room = mtu > around + NHCA_RCXT_MIN_SEGMENT ? mtu - around : NHCA_RCXT_MIN_SEGMENT;
@@ -186,7 +186,7 @@ static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 			return false;
 		}
 		nhca_notice_forget(ch, rc);
-		/* no tid is above U32_MAX, so that no packet begins a transfer, in any state */
+		/* no tid is above U32_MAX, so that no packet can begin another transfer */
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
 		rc->tid = U32_MAX;
 		if (nhca_rcxt_quiet(rc))

@@ -21,7 +21,7 @@
 /* quantum of a channel, in shares: the default, and the largest that a program may set */
 #define NHCA_CH_QUANTUM		64
 #define NHCA_CH_QUANTUM_MAX	1024
-/* packets of one transfer that a channel sends before it goes on with its next transfer */
+/* maximum packets of one transfer that a channel sends before it goes on with the next transfer */
 #define NHCA_CH_STRETCH		64
 /* own writes of a channel that can be in progress at a time */
 #define NHCA_CH_WRITES		32
@@ -163,9 +163,10 @@ struct nhca_channel_counts {
  * @flow:    its packets in the network stack; constant
  * @fault:   page fault that a work request of packet mode waits for; constant
  * @quantum: shares that it sends in a turn, at most
- * @threshold: each @threshold-th completion counts as solicited, 0: none does; [0] of the send CQ,
- *           [1] of the receive CQ; WRITE_ONCE() as @quantum
- * @completed: completions that were posted, modulo 2^32, as @threshold
+ * @threshold: each @threshold-th completion counts as solicited; 0: only those that the peer has
+ *           marked; [0]: send CQ, [1]: receive CQ.  nhca_channel_modify() changes @quantum and
+ *           @threshold with WRITE_ONCE()
+ * @completed: number of completions, modulo 2^32; [0]: send CQ, [1]: receive CQ
  *
  * @sq:      send FIFO
  * @fetched: index of the next entry to fetch, free-running
@@ -182,7 +183,7 @@ struct nhca_channel_counts {
  * @order:   writes in @sending and @ended, in the order of the FIFO
  * @psn:     PSN of the next packet
  * @burst:   packets that wait to leave together; NULL except in a turn
- * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all from @sq on.
+ * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all from @sq to @burst.
  *
  * @lock:    protects all that follows, except @counts and @memcg; held for short times
  * @asked:   reads of peers that the send engine has not moved to @sending yet

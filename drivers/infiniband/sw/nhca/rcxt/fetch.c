@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work requests: fetching them from the send FIFO, checks, and execution.  Each work request is
- * copied once and only the copy is used, because user space may change the FIFO at any time.
+ * This file fetches work requests from the send FIFO, checks and executes them.  It copies each
+ * work request once and uses only the copy, because user space may change the FIFO at any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
  * A work request that is too late for its rCxt completes in error and the channel continues,
@@ -18,7 +18,7 @@ static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
 static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
 static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
 
-/* Give the entries before the oldest write that is not complete back to the program. */
+/* Advance the consumer index to the oldest write that is not complete. */
 static void fetch_release(struct nhca_channel *ch)
 {
 	/* not a search of ch->sending, which a peer can make long with read requests */
@@ -47,7 +47,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 		},
 	};
 
-	/* give the slot back before the completion: the program may post again when it polls it */
+	/* give the slot back first, so that a program that polls the completion can post again */
 	fetch_release(ch);
 	if (tell)
 		nhca_channel_complete(ch, false, &cqe, false);
@@ -83,7 +83,7 @@ static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
-/* Trace the work request in ch->wqe, which is not executed again. */
+/* Trace that the work request in ch->wqe has begun, once, when it need not wait any more. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -92,7 +92,7 @@ static void fetch_trace(const struct nhca_channel *ch)
 		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, fetch_bytes(wqe), 0, 0);
 }
 
-/* Complete the work request in ch->wqe; -@err is its vendor_err. */
+/* Complete the work request in ch->wqe; the vendor_err of the completion is -@err. */
 static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -117,7 +117,7 @@ static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status s
 {
 	ch->fetched++;
 	trace_nhca_wqe_completed(ch->who, ch->wqe->opcode, ch->wqe->wr_id, status, 0, 0);
-	/* no rCxt and tid in the CQE, because the work request's may be invalid */
+	/* the CQE has no rCxt and tid, because those of the work request may be invalid */
 	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
 	return NHCA_FETCHED_DONE;
@@ -133,8 +133,8 @@ static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_sen
 }
 
 /*
- * Check the part of a work request before its SGEs, inline data or struct nhca_rcxt_wr.  It says
- * how many bytes of the slot are copied next, so they must fit the slot.
+ * Check the first part of a work request, up to its SGEs, inline data or struct nhca_rcxt_wr.  The
+ * first part says how many bytes are copied next; they must be within the slot.
  */
 static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
@@ -172,7 +172,7 @@ static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Return: true if packets of the current MTU are too short for the transfer: it needs too many. */
+/* Return: true if the transfer needs too many packets, because of the current MTU. */
 static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
 	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
@@ -371,8 +371,9 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	switch (err) {
 	case -EBUSY:
 		/*
-		 * Retry later.  The rCxt sends a transfer, which this channel's turns finish; or
-		 * packets refer to pages of a transfer, and their release kicks the channel.
+		 * Retry later.  Either the rCxt still sends a transfer, which ends in a turn of
+		 * this channel.  Or packets refer to pages of a transfer, and their release kicks
+		 * the channel.
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
@@ -465,7 +466,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
 	if (fence) {
-		/* a fence names a tid only; nhca_rxeth_fits() accepts the smallest sizes */
+		/* a fence has only a tid; its sizes must be valid for nhca_rxeth_fits() */
 		h.rx.total = 0;
 		h.rx.segment = NHCA_RCXT_MIN_SEGMENT;
 		h.rx.notify = 0;
@@ -507,8 +508,8 @@ static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id
 }
 
 /*
- * Execute a cancel.  The program may reuse its buffer when the cancel completes, so it waits until
- * no packet of the channel refers to pages of the program.
+ * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
+ * waits until packets have released all page references that the channel now has.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -605,7 +606,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 
 	/* bounded by the size of the FIFO, because user space may post as fast as this flushes */
 	for (; budget; budget--) {
-		/* with an impossible producer index, no entry can be flushed */
+		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)
 			return false;
 		slot = nhca_ring_slot(&ch->sq, ch->fetched);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Notices: a notice says that the peer has placed all bytes of a write of ours, or of its read.
+ * Notices: a notice says that a peer has placed all bytes of a transfer, which is a write that this
+ * channel has sent, or a read that it has answered.
  *
  * The completion that a notice causes gives the buffer of a write back to the program.  So no
  * packet may be made of it or refer to its pages any more.  But the network stack may still hold
@@ -144,7 +145,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		notice_cqe(&cqe, rc, &x->rcxt);
 	}
 	spin_unlock(lock);
-	/* the send engine still sends packets of the transfer, and completes it in send_over() */
+	/* the send engine still sends packets of the transfer; send_over() will find the notice */
 	if (verdict == NHCA_RCXT_LATER)
 		return;
 	if (nhca_recv_refused(ch, x, lookup, verdict))

@@ -29,7 +29,7 @@
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
 #define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: limited by the pool only */
-/* a transfer of at most this number of packets has its bitmap in the rCxt itself: two words */
+/* a transfer of at most this number of packets has its bitmap in the rCxt itself, in 8 bytes */
 #define NHCA_RCXT_FEW		64u
 
 /**
@@ -79,7 +79,7 @@ enum nhca_rcxt_state {
  * @copies:  CPUs that now copy payload of the transfer @tid (reference: outstanding DMA count)
  * @state:   enum nhca_rcxt_state
  * @notify:  NHCA_RX_NOTIFY_*
- * @noticed: the notice has arrived, in SENDING and ANSWERING before the last packet was sent
+ * @noticed: the notice has arrived; SENDING, ANSWERING: although packets are still being sent
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel wrote, the write is not complete, and packets may refer to its pages
  * @uid:     user whose limits the rCxt counts against, or NHCA_RCXT_NOBODY
@@ -244,8 +244,8 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
  * nhca_rcxt_release - return an rCxt to the pool, in any state
  * @pool: the pool
  * @list: rCxts of the channel that owns @rc
- * @rc:   the rCxt, from nhca_rcxt_find().  nhca_rcxt_quiet() was true since the caller took the
- *        rCxt's lock: no CPU copies payload for it
+ * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_quiet() was true
+ *        when the caller checked it under the rCxt's lock, which the caller still holds
  * Context: any; the pool's lock and the rCxt's lock.
  */
 void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
@@ -265,7 +265,7 @@ u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);
  * @NHCA_RCXT_FOUND:    the channel owns the rCxt
  * @NHCA_RCXT_NO_INDEX: the index exceeds the pool
  * @NHCA_RCXT_NOT_OURS: the rCxt is free, or another channel owns it
- * @NHCA_RCXT_OLD_KEY:  wrong key: the rCxt was released and acquired again since the key was valid
+ * @NHCA_RCXT_OLD_KEY:  wrong key, for example that of an earlier owner of the rCxt
  */
 enum nhca_rcxt_lookup {
 	NHCA_RCXT_FOUND = 0,

@@ -106,10 +106,10 @@ void nhca_channel_destroy(struct nhca_channel *ch);
 /**
  * nhca_channel_set_error - put a channel into the error state, which it never leaves
  * @ch:  the channel
- * @why: reason; that of the first call stays
+ * @why: reason; later calls do not change the reason of the first call
  *
- * Work requests complete with IB_WC_WR_FLUSH_ERR, packets are dropped; query and destroy still
- * work.  Raises IB_EVENT_QP_FATAL, except with NHCA_CH_ERR_MODIFIED.
+ * Posted work requests complete with IB_WC_WR_FLUSH_ERR, and received packets are dropped.  Query
+ * and destroy still work.  Raises IB_EVENT_QP_FATAL, except with NHCA_CH_ERR_MODIFIED.
  * Context: any; the caller holds neither ready_lock nor the lock of a CQ.
  */
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why);
@@ -179,7 +179,7 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
  * @ch: the channel
  *
  * Runs the deficit round robin of the channel's device (nhca_drr_run()).  If another CPU has the
- * turn of @ch, that CPU puts @ch at the end of the list again.
+ * turn of @ch, that CPU puts @ch at the end of the list again after the turn.
  * Context: process; disables BHs.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);

@@ -20,8 +20,8 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * Count, in the counters of the device, and trace @packets packets of the same length that have
- * arrived for the channel.  @rx is the last of them.
+ * @packets packets of the same length have arrived for the channel, the last of which is @rx: count
+ * them in the counters of the device, and trace them.
  */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
@@ -92,7 +92,7 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
-		/* NHCA_PVO_PAGE; NHCA_PVO_OK if the PVO became valid between the two checks */
+		/* NHCA_PVO_PAGE, or NHCA_PVO_OK: the PVO became valid after the first check */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -152,7 +152,7 @@ static u32 recv_run(const struct nhca_rx *rx)
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
 
-/* Notify the sides that want it: the transfer is complete.  @rc is a copy of the rCxt. */
+/* A transfer is complete: notify the sides that rc->notify names.  @rc is a copy of the rCxt. */
 static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 			  const struct nhca_rcxt *rc, bool read)
 {
@@ -290,7 +290,7 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->cookie = x->cookie;
 	frame->received = x->have;
 	frame->src_channel = x->src_channel;
-	/* cannot fail: nhca_rxeth_fits() has checked that length is at most NHCA_FRAME_DATA */
+	/* nhca_rxeth_fits() has checked that the packet and the frame have room for length bytes */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
 	/* pairs with the program's load-acquire of seq: the frame is visible before its number */
 	smp_store_release(&frame->seq, index + 1);
@@ -306,7 +306,10 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	spin_unlock(&ch->lock);
 }
 
-/* Put a status, the answer to a probe or fence, into a frame if the channel still owns the rCxt. */
+/*
+ * A status has arrived, the answer to a probe or fence: put it into a frame if the channel still
+ * owns the rCxt.
+ */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -327,8 +330,9 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 /* ---- checks that do not need an rCxt ---- */
 
 /*
- * A packet that names an rCxt has 32 bits of the channel's key and the 32 bits of the rCxt's.  A
- * packet of packet mode has all 64 bits of the channel's, the upper half in place of the index.
+ * A packet that names an rCxt has the lower 32 bits of the channel's key, and the rCxt's key of 32
+ * bits.  A packet of packet mode has all 64 bits of the channel's key: its field rcxt.index has the
+ * upper 32 bits.
  */
 static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
 {

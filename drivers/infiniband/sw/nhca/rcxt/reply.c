@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Answers to packets: notices, statuses, challenges, and the payload of reads.  An answer goes to
- * the source address of the packet, because a channel has many peers and stores no address of them.
+ * the source address of the packet, because a channel is not connected and has many peers.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -67,9 +67,9 @@ static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx 
 
 /*
  * Find or create the address vector for one packet.  In a full path cache, only one of
- * NHCA_CH_PATH_MISSES misses replaces an entry.  The others use @once, which looks up a route for
- * this packet only.  So does a packet for which there is no memory: a notice is not lost because
- * of many peers.
+ * NHCA_CH_PATH_MISSES misses replaces an entry.  For the other misses, and if there is no memory,
+ * fill in @once, which looks up a route for this packet only.  So a channel with many peers loses
+ * no notices.
  * Return: an address vector with a reference for the caller, or @once.
  */
 static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
@@ -153,7 +153,7 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
 	h->rx.reply_pvo = x->reply_pvo;
 }
 
-/* Answer a request without a valid token with a challenge, which is as long as the request. */
+/* Count a request without a valid token, and send a challenge, which is as long as the request. */
 static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -275,7 +275,7 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 /*
  * Allocate the transfer that answers a read request.
- * Return: the transfer, in no list; NULL: no memory.
+ * Return: the transfer, not on a list yet; NULL: no memory.
  */
 static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca_rx *rx)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The send engine of a channel.  In its turn it fetches work requests from the send FIFO, and makes
- * packets of the transfers in progress: its own writes, and the reads of peers that it answers.
+ * The send engine of a channel.  In a turn of the channel it fetches work requests from the send
+ * FIFO, and makes packets of the transfers in progress: own writes of the channel, and reads of
+ * peers that the channel answers.
  *
  * Each packet has all that the receiver needs to place its bytes.  So packets of several transfers
  * may be interleaved, and the engine never waits for an acknowledgment.  A packet that cannot be
@@ -96,10 +97,10 @@ static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sendi
 }
 
 /*
- * End a transfer on its rCxt: all packets were sent, the notice has arrived, or @refused: memory
- * protection refused the next packet.  @refused is no error if the transfer was canceled or
- * replaced, its rCxt was released, or its notice has arrived: then the program was allowed to close
- * the memory.
+ * Record the end of a transfer in its rCxt: all packets were sent, the notice has arrived, or, with
+ * @refused, memory protection refused the next packet.  @refused is no error if the transfer was
+ * canceled or replaced, its rCxt was released, or its notice has arrived: then the program was
+ * allowed to close the memory.
  * Return: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR; IB_WC_WR_FLUSH_ERR: canceled, replaced or released.
  */
 static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_sending *s,
@@ -155,7 +156,7 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 		.hdr = h,
 		.it = bytes ? it : NULL,
 		.payload = h->rx.length,
-		/* answers: a peer must not delay the closing of memory by page references */
+		/* copy answers, so that reads of peers do not delay the closing of memory */
 		.copy = s->copy || s->answer,
 		.sum = h->caps & NHCA_CAP_NO_ICRC,
 	};
@@ -254,8 +255,9 @@ static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u3
 }
 
 /*
- * Send up to @max packets of a transfer.  Return: number of packets; 0 if the channel has to wait
- * because the network stack holds too many of its packets.
+ * Send up to @max packets of a transfer.
+ * Return: number of packets, including one that was refused; 0 if the channel has to wait because
+ * the network stack holds too many of its packets.
  */
 static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
 {
@@ -319,7 +321,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_sending *s, *next;
 
-	/* not the answers in ch->sending: send_next() ends them without a packet */
+	/* ch->order has only writes; send_next() ends canceled answers without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
 		if (s->local.index == id->index && !s->status &&
 		    send_rest(ch, s) == SEND_NOTHING)
@@ -362,7 +364,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 			return true;
 		send_asked(ch);
 		taken = send_fetch(ch);
-		/* work requests without a packet count too: a program can post as fast as this */
+		/* costs a share, because a program can post as fast as this loop runs */
 		if (taken != NHCA_FETCHED_NONE)
 			(*left)--;
 		sent = send_next(ch, max(*left, 1));
@@ -424,7 +426,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/* again: nhca_zcopy_released() asks for a kick by the next release of writes that wait */
+	/* writes of this turn that still have to wait: the next release kicks the channel */
 	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);

@@ -121,8 +121,8 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 /**
  * nhca_rcxt_challenge - check the challenge of a read request
  * @rc: the rCxt that sent the request; unchanged
- * @x:  RXETH of the challenge.  Its reply_pvo must be the destination of the read in progress:
- *      the answer repeats it, and a forged challenge must not find it out
+ * @x:  RXETH of the challenge.  Its reply_pvo must be the destination of the read in progress, so
+ *      that only a host that knows the destination gets the request, which has it
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  TAKE: the read is in progress: send the request again.
  */
@@ -159,7 +159,7 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * nhca_rcxt_fence - apply the tid rules to a fence: a peer cancels a transfer
  * @pool:   the pool of @rc
  * @rc:     the rCxt that the fence names
- * @x:      RXETH of the fence; payload of this tid or a lower one is stale from now on
+ * @x:      RXETH of the fence; after TAKE and WAIT payload of its tid or a lower one is dropped
  * @status: set with TAKE and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
  *          NHCA_RX_ST_FENCED: no byte of a transfer with this tid or a lower one is placed any more
  * @have:   set to the number of packets of the transfer with NHCA_RX_ST_DONE, otherwise to 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The GRH at the begin of a UD receive buffer. */
+/* The GRH at the beginning of a UD receive buffer. */
 #include <linux/string.h>
 #include "bth.h"
 #include "grh.h"

@@ -47,8 +47,8 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len)
 #include <linux/kmod.h>
 
 /*
- * For fewer bytes the accelerated drivers either call crc32_le() themselves, or are slower than it
- * because they save the vector registers.
+ * Bytes from which on the crypto API is used.  For fewer bytes its accelerated drivers either call
+ * crc32_le() themselves, or are slower than crc32_le() because they save the vector registers.
  */
 #define SHASH_MIN_LEN	128
 
