@@ -163,7 +163,7 @@ enum nhca_wr_opcode {
  *           NHCA_WR_CH_FENCE: cancels transfers of the rCxt up to this tid, and bars later ones
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
  * @offset:  write: first byte to send, a multiple of @segment, 0 without NHCA_RCXT_WR_RETRANSMIT;
- *           probe: offset of the first packet that the status shall report
+ *           probe: offset of the first packet that the status reports
  * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
  *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT

@@ -100,7 +100,7 @@ struct nhca_res_qp {
  * @tx_queued: packets that the network stack of this host holds
  * @sent, @received: packets
  * @sent_bytes, @received_bytes: payload bytes
- * @dropped:  received packets that were dropped: the sum of NHCA_CH_DROP_*
+ * @dropped:  sum of NHCA_CH_DROP_*: received packets that were dropped, and lost completions
  */
 struct nhca_res_channel {
 	__u32 size;
