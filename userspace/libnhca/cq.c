@@ -126,8 +126,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
  * Arm the CQ in the header of the ring.
  * Context: the caller holds cq->arming.
  * Return: true if the caller must also send the command to the kernel: the kernel driver does not
- * support arming in the ring, the CQ has moderation, or the consumer has consumed entries since the
- * last event and left others unpolled.
+ * support arming in the ring, the CQ has moderation, or the consumer has consumed only some of the
+ * entries since the last event.
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {

@@ -168,7 +168,7 @@ struct msg_lane {
  * @look:    time to release lanes that were not used
  * @more:    time to try again to acquire rCxts, after the pool had none
  * @hungry:  a transfer could have started with one more lane
- * @told_want: @held in our last grant; @their_want: the same in that of the peer
+ * @told_want: @held in our last grant; @their_want: the value in the last grant of the peer
  * @granted: local rCxts that the lanes of the peer use, @given of them
  * @refused: for each of them, the tid up to which it refuses packets
  * @refusing: for each of them, the rCxt of an outstanding WHAT_REFUSE, 0: none
@@ -177,7 +177,7 @@ struct msg_lane {
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
  * @fences:  the device of the peer supports fences
- * @silent:  time since when an answer is outstanding, NEVER: none is
+ * @silent:  time at which the oldest outstanding answer was requested, NEVER: none is
  * @ping:    time to probe a dead route, or one whose stream is not acknowledged
  * @next:    time of the first timer of its lanes
  */
@@ -307,7 +307,7 @@ struct msg_stream {
  * @theirs:    session of the peer, 0: not known
  * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
  * @todo:      operations with bytes that no lane has taken; @going: the other operations
- * @reachable: the last such completion was not NHCADV_MSG_UNREACHABLE
+ * @reachable: the program was not told NHCADV_MSG_UNREACHABLE, or NHCADV_MSG_REACHABLE since
  */
 struct msg_peer {
 	struct list_node node;

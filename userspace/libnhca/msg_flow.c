@@ -27,7 +27,7 @@
 #define LEAST_MARGIN	(MS / 5)	/* minimum of timeout - srtt */
 #define MOST_OVERDUE	(1000 * MS)	/* maximum timeout */
 #define MOST_DOUBLINGS	10		/* maximum doublings of the backoff */
-#define CHANCE		8	/* 1 / (maximum loss rate that is treated as random loss) */
+#define CHANCE		8	/* a loss rate above 1 / CHANCE shrinks the window */
 #define ENOUGH		1024	/* packets between two evaluations of the loss rate */
 #define FORGET		256	/* msg_flow.extent decays by 1 / FORGET per transfer */
 #define FIRST_STEPS	8	/* initial window, in transfers */

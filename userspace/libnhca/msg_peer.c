@@ -447,7 +447,7 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 	struct msg_peer *peer = peer_new(ep, address, context);
 
 	/*
-	 * The pool is empty (ENOSPC), or the user has its share (EDQUOT): release what others hold.
+	 * ENOSPC: the pool is empty; EDQUOT: the user has its share.  Take rCxts from other peers.
 	 */
 	if (!peer && (errno == ENOSPC || errno == EDQUOT) && msg_rcxts_short(ep))
 		peer = peer_new(ep, address, context);

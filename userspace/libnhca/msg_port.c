@@ -270,7 +270,7 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* Only the link state: the GID follows the address of the netdev. */
+	/* The GID is not checked: it changes with the address of the netdev. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 

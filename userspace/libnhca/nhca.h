@@ -307,6 +307,7 @@ static inline struct nhca_ah *to_nah(struct ibv_ah *ah)
 
 /* ---- device.c ---- */
 
+/** nhca_is_device - Return: true if this provider created the device */
 bool nhca_is_device(struct ibv_device *device);
 
 /* ---- ring.c ---- */
@@ -383,6 +384,7 @@ static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
 int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,
 		 const struct nhca_ring_info *info, size_t wqe, size_t data,
 		 uint32_t max_wr, uint32_t max_sge);
+/** nhca_wq_fini - unmap the ring, and destroy the lock */
 void nhca_wq_fini(struct nhca_wq *wq);
 
 static inline void nhca_wq_lock(struct nhca_wq *wq)
@@ -602,6 +604,7 @@ int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+/** nhca_post_wq_recv - ibv_wq.post_recv */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr);
 int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,

@@ -5,7 +5,7 @@
  *
  * A channel is a queue pair of type IBV_QPT_DRIVER.  It has no connection: each work request names
  * its peer.  The kernel neither acknowledges nor retransmits packets.  If a packet is lost, the
- * transfer does not complete until the program retransmits the packet.
+ * program has to retransmit it, or to start the transfer again with a higher tid.
  *
  * Functions that return int return 0 or an errno.  Functions that return a pointer return NULL on
  * error and set errno.  EOPNOTSUPP: not an nhca device, not a channel, or the kernel driver has no
@@ -69,10 +69,7 @@ struct nhcadv_device_attr {
 #define NHCADV_RES_TYPE_SRQ	((uint64_t)0x6e68 << 32 | 4)
 #define NHCADV_RES_TYPE_WQ	((uint64_t)0x6e68 << 32 | 5)
 
-/**
- * nhcadv_is_supported - test whether a device is an nhca device
- * @device: the device
- */
+/** nhcadv_is_supported - Return: true if @device is an nhca device */
 bool nhcadv_is_supported(struct ibv_device *device);
 
 /**
@@ -184,7 +181,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_KEY:      the channel key is wrong
  * @NHCADV_DROP_JOB:      the packet belongs to another job
  * @NHCADV_DROP_NO_RCXT:  the rCxt does not exist, or belongs to another channel
- * @NHCADV_DROP_RCXT_KEY: the rCxt was released since, or the device has recovered
+ * @NHCADV_DROP_RCXT_KEY: the id of the rCxt is old: it was released, or the device has recovered
  * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
@@ -280,6 +277,7 @@ struct nhcadv_channel_info {
  * nhcadv_query_channel - query the state of a channel
  * @qp: the channel
  * @info: output
+ * Return: 0 or an errno.
  */
 int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info);
 
@@ -343,8 +341,8 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
  * @job: job id
  * @pvo: PVO of the first byte of the memory
  *
- * The memory stays registered until the last handle is closed.  Removal of a device, and the end
- * of a process, close their handles.
+ * The memory stays registered until the last handle is closed.  If a device is removed or a process
+ * exits, the kernel closes its handles.
  * Return: a handle, or NULL with errno; ENOENT: the job has no memory that begins at @pvo.
  */
 struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t job, uint64_t pvo);
@@ -474,8 +472,9 @@ static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nh
 }
 
 /*
- * Read.  The work request is done when the read request has been sent.  The peer challenges an
- * address that it has not verified in the last 256 to 512 seconds, which takes one more round trip.
+ * Read.  The work request is done when the read request has been sent.  The peer sends a challenge
+ * to an address that it has not verified in the last 256 to 512 seconds.  This takes one more round
+ * trip.
  */
 static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				  const struct nhcadv_transfer *transfer)

@@ -199,8 +199,8 @@ static void mtu_read_from(uint64_t seed)
 /* ---- FIFO and CQ ---- */
 
 /*
- * Node 0 polls only in poll_counted().  All its writes have the same source: only their number
- * counts.
+ * Node 0 polls only in poll_counted().  Its writes to a peer all have the same source and
+ * destination, because the scenario only counts them.
  */
 static void open_many(uint64_t seed, uint32_t peers)
 {

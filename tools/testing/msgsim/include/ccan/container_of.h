@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What libnhca takes from rdma-core's ccan/container_of.h */
+/* The part of ccan/container_of.h of rdma-core that libnhca uses */
 #ifndef MSGSIM_CONTAINER_OF_H
 #define MSGSIM_CONTAINER_OF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What libnhca takes from rdma-core's ccan/list.h */
+/* The part of ccan/list.h of rdma-core that libnhca uses */
 #ifndef MSGSIM_LIST_H
 #define MSGSIM_LIST_H
 
@@ -54,7 +54,7 @@ static inline void list_del(struct list_node *n)
 {
 	n->prev->next = n->next;
 	n->next->prev = n->prev;
-	/* as list_debug: a second one shows */
+	/* A second list_del() then crashes. */
 	n->next = NULL;
 	n->prev = NULL;
 }

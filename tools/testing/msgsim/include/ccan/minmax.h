@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What libnhca takes from rdma-core's ccan/minmax.h */
+/* The part of ccan/minmax.h of rdma-core that libnhca uses */
 #ifndef MSGSIM_MINMAX_H
 #define MSGSIM_MINMAX_H
 
