@@ -126,8 +126,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
  * Arm the CQ in the header of the ring.
  * Context: the caller holds cq->arming.
  * Return: true if the caller must also send the command to the kernel: the kernel driver does not
- * support arming in the ring, the CQ has moderation, or the consumer has consumed only some of the
- * entries since the last event.
+ * support arming in the ring, the CQ has moderation, or there are unconsumed entries and the
+ * consumer has consumed entries since the last event (its index differs from last_event_cons).
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {
@@ -138,7 +138,9 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 		return true;
 
 	arm = nhca_load(&hdr->arm_seq);
-	/* Keep an unanswered request of the same kind, or of NHCA_ARM_NEXT_COMP. */
+	/*
+	 * Keep an unanswered request, unless it is for solicited completions and this one for all.
+	 */
 	if (arm == nhca_load(&hdr->arm_seq_acked) || (arm & NHCA_ARM_MASK) < kind)
 		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
 	/*
