@@ -36,7 +36,9 @@ static inline void nhca_memcg_put(struct mem_cgroup *memcg)
  * @memcg: NULL: nobody is charged
  * @size: bytes
  * @gfp: how
- * Context: as @gfp says; softirq with GFP_ATOMIC.
+ * GFP_ATOMIC also charges beyond the limit of @memcg, as the kernel does for whoever cannot wait.
+ * The next allocation of its processes that can wait has to make room.  GFP_NOWAIT fails there.
+ * Context: as @gfp says; softirq with GFP_ATOMIC or GFP_NOWAIT.
  * Return: memory, for kfree(); NULL: there is none, or @memcg is at its limit.
  */
 static inline void *nhca_memcg_kmalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)

@@ -582,6 +582,22 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
  */
 void nhca_rx_next(struct nhca_rx *rx);
 
+/* ---- keep.c: copies of packets that wait ---- */
+
+/**
+ * nhca_rx_keep - copy a packet whose checks have passed, to execute it later
+ * @rx:    the packet
+ * @kept:  becomes the copy, alone in an skb that the caller frees; it has what requests, datagrams
+ *         and frames need: IP header, decoded headers, payload
+ * @memcg: is charged for the copy; NULL: nobody is
+ * @gfp:   for the copy.  GFP_ATOMIC also charges @memcg beyond its limit, GFP_NOWAIT does not
+ * Context: softirq.
+ * Return: 0; -ENOMEM: there is no memory, or @memcg is at its limit; -EFAULT: @rx is shorter than
+ * it says.
+ */
+int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgroup *memcg,
+		 gfp_t gfp);
+
 /* ---- faults.c: packets that fault injection delays ---- */
 
 /**

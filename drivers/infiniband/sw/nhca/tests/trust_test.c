@@ -165,38 +165,6 @@ static void cnp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
 }
 
-/* Packets that wait for pages keep no more memory than a window needs. */
-static void deferred_bytes_test(struct kunit *test)
-{
-	struct qp_fixture *f = test->priv;
-	struct nhca_rx rx = { .nn = f->dev->nn };
-	struct nhca_hdr h = fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN);
-	u32 i;
-
-	spin_lock_bh(&f->qp->rq.lock);
-	for (i = 0; i < 64; i++) {
-		rx.skb = alloc_skb(64, GFP_ATOMIC);
-		if (!rx.skb)
-			break;
-		rx.hdr = h;
-		/* what a driver has given it */
-		rx.skb->truesize += 64 << 10;
-		nhca_defer(f->qp, &rx);
-		/* of the same batch: that costs nothing more */
-		nhca_defer(f->qp, &rx);
-		rx.skb->truesize -= 64 << 10;
-		kfree_skb(rx.skb);
-	}
-	spin_unlock_bh(&f->qp->rq.lock);
-	KUNIT_EXPECT_EQ(test, i, 64);
-	KUNIT_EXPECT_LE(test, f->qp->rq.deferred_bytes, 2 << 20);
-	KUNIT_EXPECT_GE(test, f->qp->rq.ndeferred, 2 * 30);
-	KUNIT_EXPECT_LE(test, f->qp->rq.ndeferred, 2 * 32);
-	fix_state(test, f->qp, IB_QPS_ERR);
-	KUNIT_EXPECT_EQ(test, f->qp->rq.ndeferred, 0);
-	KUNIT_EXPECT_EQ(test, f->qp->rq.deferred_bytes, 0);
-}
-
 /* ---- other namespaces of this host ---- */
 
 /* A packet, BARE, comes in by the namespace @nn, from the address @saddr. */
@@ -396,7 +364,6 @@ static struct kunit_case nhca_trust_cases[] = {
 	KUNIT_CASE(gap_test),
 	KUNIT_CASE(congestion_mark_test),
 	KUNIT_CASE(cnp_test),
-	KUNIT_CASE(deferred_bytes_test),
 	KUNIT_CASE(other_namespace_test),
 	KUNIT_CASE(same_host_test),
 	KUNIT_CASE(long_element_test),

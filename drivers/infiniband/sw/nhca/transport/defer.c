@@ -12,15 +12,14 @@
 
 /* deferred packets of a QP, at most; further ones are dropped, as if the receiver was overrun */
 #define NHCA_DEFER_MAX	256
-/* bytes of memory that they may hold: the largest window, with the buffers that drivers use */
+/* bytes of memory that they may hold: the largest window, with what the allocator adds */
 #define NHCA_DEFER_BYTES	(2U << 20)
 
 /**
  * struct nhca_deferred - a deferred packet
  * @list:  in nhca_rq.deferred
- * @bytes: share of nhca_rq.deferred_bytes; the first deferred packet of a batch has all of the
- *           batch
- * @rx:    copy of the decoded packet; holds a reference to its skb
+ * @bytes: share of nhca_rq.deferred_bytes: memory of the packet's skb and of this structure
+ * @rx:    the packet, in an skb of its own
  */
 struct nhca_deferred {
 	struct list_head list;
@@ -34,44 +33,73 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 }
 
 /*
- * Return: bytes of memory that a packet holds, 0 if the packet deferred before it holds the same
- * skb.
+ * Count a packet for the QP, its user and the device.
+ * Return: 0; -ENOBUFS: the QP is at its limit; as nhca_pool_take().
  */
-static u32 nhca_defer_bytes(const struct nhca_rq *rq, const struct nhca_rx *rx)
+static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 {
-	if (!list_empty(&rq->deferred) &&
-	    list_last_entry(&rq->deferred, struct nhca_deferred, list)->rx.skb == rx->skb)
-		return 0;
-	return rx->skb->truesize;
+	struct nhca_rq *rq = &qp->rq;
+	int err;
+
+	if (rq->deferred_bytes + bytes > NHCA_DEFER_BYTES)
+		return -ENOBUFS;
+	err = nhca_pool_take(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
+	if (err)
+		return err;
+	rq->deferred_bytes += bytes;
+	return 0;
+}
+
+static void nhca_defer_uncharge(struct nhca_qp *qp, u32 bytes)
+{
+	qp->rq.deferred_bytes -= bytes;
+	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
+}
+
+/*
+ * Copy a packet, and charge the copy to the QP's user.  The first packet that waits may exceed the
+ * limit of the memory cgroup, so that a QP in a cgroup that is at its limit executes one packet at
+ * a time.  Further packets may not exceed it.
+ * Return: the copy; NULL: the packet cannot wait.
+ */
+static struct nhca_deferred *nhca_defer_copy(struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	gfp_t gfp = (list_empty(&qp->rq.deferred) ? GFP_ATOMIC : GFP_NOWAIT) | __GFP_NOWARN;
+	struct nhca_deferred *p;
+
+	p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), gfp);
+	if (!p)
+		return NULL;
+	if (nhca_rx_keep(rx, &p->rx, qp->memcg, gfp))
+		goto err_free;
+	p->bytes = sizeof(*p) + p->rx.skb->truesize;
+	if (nhca_defer_charge(qp, p->bytes))
+		goto err_skb;
+	return p;
+
+err_skb:
+	kfree_skb(p->rx.skb);
+err_free:
+	kfree(p);
+	return NULL;
 }
 
 void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_deferred *p = nhca_defer_first(rq);
-	u32 bytes;
 
+	lockdep_assert_held(&rq->lock);
 	/* it was tried again, and keeps its place */
 	if (p && rx == &p->rx)
 		return;
-	bytes = nhca_defer_bytes(rq, rx);
-	p = NULL;
-	if (rq->ndeferred < NHCA_DEFER_MAX && rq->deferred_bytes + bytes <= NHCA_DEFER_BYTES &&
-	    !nhca_pool_take(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes)) {
-		p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), GFP_ATOMIC | __GFP_NOWARN);
-		if (!p)
-			nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
-	}
+	p = rq->ndeferred < NHCA_DEFER_MAX ? nhca_defer_copy(qp, rx) : NULL;
 	if (!p) {
 		nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
 		return;
 	}
-	p->rx = *rx;
-	p->bytes = bytes;
-	skb_get(rx->skb);
 	list_add_tail(&p->list, &rq->deferred);
 	rq->ndeferred++;
-	rq->deferred_bytes += bytes;
 }
 
 static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
@@ -80,8 +108,7 @@ static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
 
 	list_del(&p->list);
 	rq->ndeferred--;
-	rq->deferred_bytes -= p->bytes;
-	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, p->bytes);
+	nhca_defer_uncharge(qp, p->bytes);
 	consume_skb(p->rx.skb);
 	kfree(p);
 }

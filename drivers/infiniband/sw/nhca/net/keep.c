@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Copies of packets that wait.
+ *
+ * The buffer that a packet arrived in is charged to nobody.  It may hold 64 KiB of other packets,
+ * and a driver may want it back.  A packet that waits is therefore copied to memory that is charged
+ * to the user whom it is for, and the buffer is not kept.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include "../memory/memcg.h"
+#include "net.h"
+
+/* a shorter payload lies behind the IP header, a longer one in pages of its own */
+#define NHCA_KEEP_LINEAR	512
+
+/* Return: an skb of @len bytes and @paged more in pages; NULL. */
+static struct sk_buff *keep_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, gfp_t gfp)
+{
+	struct mem_cgroup *old;
+	struct sk_buff *skb;
+	int err;
+
+	if (!memcg)
+		return alloc_skb_with_frags(len, paged, 0, &err, gfp);
+	old = set_active_memcg(memcg);
+	skb = alloc_skb_with_frags(len, paged, 0, &err, gfp | __GFP_ACCOUNT);
+	set_active_memcg(old);
+	return skb;
+}
+
+/* The payload of @rx to offset @to of @skb.  Return: 0, -EFAULT. */
+static int keep_payload(const struct nhca_rx *rx, struct sk_buff *skb, u32 to)
+{
+	struct nhca_cursor at = rx->at;
+	u32 done, n;
+	const u8 *data;
+
+	for (done = 0; done < rx->payload; done += n) {
+		data = nhca_cursor_at(&at, rx->off + done, &n);
+		if (!data)
+			return -EFAULT;
+		n = min(n, rx->payload - done);
+		if (skb_store_bits(skb, to + done, data, n))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgroup *memcg,
+		 gfp_t gfp)
+{
+	u32 paged = rx->payload > NHCA_KEEP_LINEAR ? rx->payload : 0;
+	struct sk_buff *skb;
+	u32 ip_len = 0;
+
+	/* a frame has none that anybody asks for */
+	if (rx->iph)
+		ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	skb = keep_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);
+	if (!skb)
+		return -ENOMEM;
+	memcpy(skb_put(skb, ip_len + rx->payload - paged), rx->iph, ip_len);
+	skb->data_len = paged;
+	skb->len += paged;
+	if (keep_payload(rx, skb, ip_len)) {
+		kfree_skb(skb);
+		return -EFAULT;
+	}
+
+	*kept = *rx;
+	kept->skb = skb;
+	kept->off = ip_len;
+	/* it is alone: no packet behind it is executed with it */
+	kept->alike.set = false;
+	kept->udp_off = 0;
+	kept->udp_len = skb->len;
+	kept->index = 0;
+	kept->rxeth = NULL;
+	if (rx->iph)
+		kept->iph = skb->data;
+	nhca_cursor_init(&kept->at, skb);
+	return 0;
+}
