@@ -31,6 +31,8 @@
 #define NHCA_MAX_AH		0x100000
 /* Receive work queues of an RSS indirection table */
 #define NHCA_MAX_RSS		128
+#define NHCA_MAX_TABLES		0x10000
+#define NHCA_MAX_XRCD		0x10000
 #define NHCA_MAX_MR		0x100000
 #define NHCA_MAX_MW		0x100000
 /* Entries of a fast registration: 16 MiB with pages of 4 KiB */
@@ -72,15 +74,8 @@ struct nhca_txq;
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
  * @list:     entry in the namespace's list of devices (net/sockets.c)
- * @pds:      number of protection domains, limited to NHCA_MAX_PD
- * @qps:      number of QPs, channels and work queues, limited to NHCA_MAX_QP
- * @cqs:      number of CQs, limited to NHCA_MAX_CQ
- * @srqs:     number of SRQs, limited to NHCA_MAX_SRQ
- * @ahs:      number of address handles, limited to NHCA_MAX_AH
- * @mrs:      number of memory regions, limited to NHCA_MAX_MR
- * @mws:      number of memory windows, limited to NHCA_MAX_MW
- * @users:    accounts of the device's users: device memory, multicast groups, flow steering
- *            rules, deferred packets (memory/user.c)
+ * @users:    accounts of the device's users: objects of each kind, device memory, deferred
+ *            packets (memory/user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; RCU readers
  * @ah_next:  AH number to try next; under the lock of @ah_ids
  * @srq_ids:  map of SRQ numbers to struct nhca_srq; RCU readers
@@ -105,13 +100,6 @@ struct nhca_dev {
 	struct nhca_net *nn;
 	struct nhca_txq *txq;
 	struct list_head list;
-	atomic_t pds;
-	atomic_t qps;
-	atomic_t cqs;
-	atomic_t srqs;
-	atomic_t ahs;
-	atomic_t mrs;
-	atomic_t mws;
 	struct nhca_users users;
 	struct xarray ah_ids;
 	u32 ah_next;

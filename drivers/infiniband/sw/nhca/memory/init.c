@@ -18,9 +18,10 @@ int nhca_memory_init(void)
 	err = nhca_tce_init();
 	if (err)
 		goto err_live;
+	nhca_job_init();
 	err = nhca_rkm_init();
 	if (err)
-		goto err_tce;
+		goto err_job;
 	err = nhca_mkey_init();
 	if (err)
 		goto err_rkm;
@@ -38,7 +39,8 @@ err_mkey:
 	nhca_mkey_exit();
 err_rkm:
 	nhca_rkm_exit();
-err_tce:
+err_job:
+	nhca_job_exit();
 	nhca_tce_exit();
 err_live:
 	nhca_live_exit_module();

@@ -5,6 +5,7 @@
  * The table of regions is indexed by the upper 22 bits of the PVO: key and table number.  So no two
  * regions of jobs have the same name at a time.
  */
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -18,10 +19,14 @@
 #include "../net/zcopy.h"
 #include "live.h"
 #include "map.h"
+#include "user.h"
 
 /* protects the jobs, their users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
+
+/* who has how many regions, over whichever device */
+static struct nhca_users job_users;
 
 /* struct nhca_job_mem by nhca_pvo_name(); written under job_lock, read in live sections */
 static DEFINE_XARRAY_FLAGS(job_mems, XA_FLAGS_ACCOUNT);
@@ -46,6 +51,13 @@ static struct nhca_job *job_new(struct net *net, u32 id)
 		return ERR_PTR(-ENOMEM);
 	job->id = id;
 	job->uid = current_euid();
+	if (!capable(CAP_SYS_RESOURCE)) {
+		job->user = nhca_user_get(&job_users, from_kuid(&init_user_ns, job->uid));
+		if (IS_ERR(job->user)) {
+			kfree(job);
+			return ERR_PTR(-ENOMEM);
+		}
+	}
 	job->net_cookie = net->net_cookie;
 	list_add(&job->list, &jobs);
 	return job;
@@ -88,8 +100,10 @@ void nhca_job_put(struct nhca_job *job)
 	if (last)
 		list_del(&job->list);
 	mutex_unlock(&job_lock);
-	if (last)
-		kfree(job);
+	if (!last)
+		return;
+	nhca_user_put(job->user);
+	kfree(job);
 }
 
 /* ---- regions ---- */
@@ -132,10 +146,13 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
+	err = nhca_pool_take(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
+	if (err)
+		goto err_free;
 	err = nhca_range_alloc(&mem->tces, shift, (offset + length + BIT_ULL(shift) - 1) >> shift,
 			       &owner);
 	if (err)
-		goto err_free;
+		goto err_give;
 	err = mem_name(mem, offset);
 	if (err)
 		goto err_range;
@@ -148,6 +165,8 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 
 err_range:
 	nhca_range_free(&mem->tces);
+err_give:
+	nhca_pool_give(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
 err_free:
 	kfree(mem);
 	return ERR_PTR(err);
@@ -166,6 +185,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	ib_umem_release(mem->umem);
 	if (mem->dev)
 		put_device(&mem->dev->ibdev.dev);
+	nhca_pool_give(&job_users, mem->job->user, NHCA_POOL_JOB_MEM, 1);
 	nhca_job_put(mem->job);
 	kfree(mem);
 }
@@ -287,9 +307,15 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 	return NHCA_PVO_OK;
 }
 
+void nhca_job_init(void)
+{
+	nhca_users_init(&job_users);
+}
+
 void nhca_job_exit(void)
 {
 	WARN_ON(!list_empty(&jobs));
 	WARN_ON(!xa_empty(&job_mems));
 	xa_destroy(&job_mems);
+	nhca_users_destroy(&job_users);
 }

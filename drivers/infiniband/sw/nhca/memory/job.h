@@ -20,6 +20,7 @@
 struct ib_umem;
 struct net;
 struct nhca_dev;
+struct nhca_user;
 
 /**
  * struct nhca_job - a job on this host
@@ -30,6 +31,7 @@ struct nhca_dev;
  * @id:         the job number in packets; never 0
  * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
  *              the host
+ * @user:       for whom its regions count (nhca_share_ok()); counted; NULL: for no user
  *
  * While the job is in use, all members except @list and @users are constant.
  */
@@ -39,6 +41,7 @@ struct nhca_job {
 	u64 net_cookie;
 	u32 id;
 	kuid_t uid;
+	struct nhca_user *user;
 };
 
 /**
@@ -95,8 +98,8 @@ struct nhca_job_mem {
  * @length: bytes, at least 1
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region, open and with one handle; ERR_PTR: -EINVAL (length 0, wraps, other rights),
- * or as ib_umem_get() and nhca_range_alloc().
+ * Return: the region with one handle, open; ERR_PTR: -EINVAL (length 0, wraps, other rights),
+ * -EDQUOT (the user has its share of the host's regions), as ib_umem_get() and nhca_range_alloc().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
@@ -169,6 +172,12 @@ enum nhca_pvo_verdict {
  */
 enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 len, int access,
 				     struct nhca_job_mem **mem);
+
+/**
+ * nhca_job_init - prepare the accounts of users; module load
+ * Context: process.
+ */
+void nhca_job_init(void);
 
 /**
  * nhca_job_exit - check that no job and region is left when the module is unloaded

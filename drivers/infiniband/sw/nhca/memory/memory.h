@@ -22,10 +22,12 @@ struct nhca_mr;
 
 /**
  * struct nhca_pd - a protection domain
- * @ibpd: the core's part
+ * @ibpd:  the core's part
+ * @owner: for whom it and the objects in it count; NULL: for the kernel, or for nobody
  */
 struct nhca_pd {
 	struct ib_pd ibpd;
+	struct nhca_user *owner;
 };
 
 static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)

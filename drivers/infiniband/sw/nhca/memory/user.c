@@ -3,21 +3,48 @@
  * What one user has of the pools that all users of a device share.
  *
  * The memory of most objects is charged to a memory cgroup, which bounds it.  The amounts of a
- * pool are bounded for the device, so that a single user could take all of it.  One half of each
- * pool is therefore left to others, whatever one user does.
+ * pool are bounded for the device, so that a single user could take all of it.  A part of each
+ * pool is therefore left to others, whatever one user does (nhca_share_ok()).
  */
 #include <linux/bug.h>
 #include <linux/err.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 
 #include "../nhca.h"
+#include "tce.h"
 #include "user.h"
 
+static int user_share_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, 1000);
+}
+
+static const struct kernel_param_ops user_share_ops = {
+	.set = user_share_set,
+	.get = param_get_uint,
+};
+
+unsigned int nhca_user_share = 500;
+module_param_cb(user_share, &user_share_ops, &nhca_user_share, 0644);
+MODULE_PARM_DESC(user_share, "What one user gets of a device at most, in thousandths");
+
 static const long pool_size[NHCA_POOLS] = {
+	[NHCA_POOL_PDS] = NHCA_MAX_PD,
+	[NHCA_POOL_QPS] = NHCA_MAX_QP,
+	[NHCA_POOL_CQS] = NHCA_MAX_CQ,
+	[NHCA_POOL_SRQS] = NHCA_MAX_SRQ,
+	[NHCA_POOL_AHS] = NHCA_MAX_AH,
+	[NHCA_POOL_MRS] = NHCA_MAX_MR,
+	[NHCA_POOL_MWS] = NHCA_MAX_MW,
+	[NHCA_POOL_XRCDS] = NHCA_MAX_XRCD,
+	[NHCA_POOL_TABLES] = NHCA_MAX_TABLES,
 	[NHCA_POOL_DM] = NHCA_MAX_DM_SIZE,
 	[NHCA_POOL_GROUPS] = NHCA_MAX_MCAST_GRP,
 	[NHCA_POOL_RULES] = NHCA_MAX_STEER_RULES,
 	[NHCA_POOL_DEFERRED] = NHCA_MAX_DEFERRED,
+	/* each has a key of its table for itself, and the first table may have all of them */
+	[NHCA_POOL_JOB_MEM] = NHCA_TCE_KEYS / 2,
 };
 
 void nhca_users_init(struct nhca_users *users)
@@ -96,19 +123,24 @@ void nhca_user_put(struct nhca_user *user)
 
 int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)
 {
+	long size = pool_size[pool], mine = 0, all;
+
 	/*
 	 * The user's share comes first.  A request beyond it never counts in the pool, where it
 	 * could make another user's request fail meanwhile.
 	 */
-	if (user && atomic_long_add_return(n, &user->used[pool]) > pool_size[pool] / 2) {
-		atomic_long_sub(n, &user->used[pool]);
-		return -EDQUOT;
+	if (user) {
+		mine = atomic_long_add_return(n, &user->used[pool]);
+		if (!nhca_share_ok(size, mine, 0)) {
+			atomic_long_sub(n, &user->used[pool]);
+			return -EDQUOT;
+		}
 	}
-	if (atomic_long_add_return(n, &users->used[pool]) > pool_size[pool]) {
-		nhca_pool_give(users, user, pool, n);
-		return -ENOMEM;
-	}
-	return 0;
+	all = atomic_long_add_return(n, &users->used[pool]);
+	if (all <= size && nhca_share_ok(size, mine, all))
+		return 0;
+	nhca_pool_give(users, user, pool, n);
+	return all > size ? -ENOMEM : -EDQUOT;
 }
 
 void nhca_pool_give(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)

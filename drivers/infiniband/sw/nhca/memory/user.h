@@ -6,29 +6,45 @@
 #define NHCA_USER_H
 
 #include <linux/atomic.h>
+#include <linux/compiler.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
 
 /**
- * enum nhca_pool - what a device has a fixed amount of
+ * enum nhca_pool - what a device, or the host, has a fixed amount of
+ * @NHCA_POOL_PDS, @NHCA_POOL_CQS, @NHCA_POOL_SRQS, @NHCA_POOL_AHS, @NHCA_POOL_MRS, @NHCA_POOL_MWS,
+ * @NHCA_POOL_XRCDS, @NHCA_POOL_TABLES: objects: protection domains, CQs, SRQs, address handles,
+ *                      regions, windows, XRC domains, indirection tables
+ * @NHCA_POOL_QPS:      queue pairs, channels and work queues
  * @NHCA_POOL_DM:       bytes of device memory
  * @NHCA_POOL_GROUPS:   multicast groups that are joined
  * @NHCA_POOL_RULES:    rules of flow steering
- * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages, as their skbs count them
+ * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages, as the allocator counts them
+ * @NHCA_POOL_JOB_MEM:  regions of job memory; of the host
  * @NHCA_POOLS:         number of pools
  */
 enum nhca_pool {
+	NHCA_POOL_PDS,
+	NHCA_POOL_QPS,
+	NHCA_POOL_CQS,
+	NHCA_POOL_SRQS,
+	NHCA_POOL_AHS,
+	NHCA_POOL_MRS,
+	NHCA_POOL_MWS,
+	NHCA_POOL_XRCDS,
+	NHCA_POOL_TABLES,
 	NHCA_POOL_DM,
 	NHCA_POOL_GROUPS,
 	NHCA_POOL_RULES,
 	NHCA_POOL_DEFERRED,
+	NHCA_POOL_JOB_MEM,
 	NHCA_POOLS,
 };
 
 /**
- * struct nhca_users - the pools of a device, and their users
+ * struct nhca_users - the pools of a device, or of the host, and their users
  * @lock:   @by_uid and the last reference of a user
  * @by_uid: struct nhca_user, by uid in the initial user namespace
  * @used:   of each pool
@@ -41,11 +57,11 @@ struct nhca_users {
 };
 
 /**
- * struct nhca_user - what one user has of a device's pools
- * @users: of which device; it lives longer
+ * struct nhca_user - what one user has of the pools
+ * @users: which pools; they live longer
  * @uid:   the index in @users
  * @ref:   user contexts, and objects that outlive them
- * @used:  of each pool: half of it at most
+ * @used:  of each pool, as far as nhca_share_ok()
  */
 struct nhca_user {
 	struct nhca_users *users;
@@ -53,6 +69,26 @@ struct nhca_user {
 	refcount_t ref;
 	atomic_long_t used[NHCA_POOLS];
 };
+
+/* the module parameter user_share: thousandths of each pool that one user gets at most */
+extern unsigned int nhca_user_share;
+
+/**
+ * nhca_share_ok - may one user have that much of what all share?
+ * @size: of the pool
+ * @mine: what the user then has of it
+ * @all:  what all users then have of it
+ *
+ * One user gets nhca_user_share of a pool at most, which is one half unless the administrator says
+ * otherwise.  The last eighth is for users who have less than a sixteenth, so that two users who
+ * have taken half each have not taken all.
+ * Context: any.
+ */
+static inline bool nhca_share_ok(long size, long mine, long all)
+{
+	return mine <= size * READ_ONCE(nhca_user_share) / 1000 &&
+	       (all <= size - size / 8 || mine <= size / 16);
+}
 
 /**
  * nhca_users_init - make the pools of a device, all of them unused
@@ -99,7 +135,7 @@ void nhca_user_put(struct nhca_user *user);
  * @pool:  which
  * @n:     how much, in the pool's unit
  * Context: any.
- * Return: 0; -EDQUOT: @user would have more than half of the pool; -ENOMEM: so much is not left.
+ * Return: 0; -EDQUOT: it is not for @user (nhca_share_ok()); -ENOMEM: so much is not left.
  */
 int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 

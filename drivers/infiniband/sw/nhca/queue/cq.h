@@ -14,6 +14,7 @@
 /**
  * struct nhca_cq - a completion queue
  * @ibcq:   the RDMA core's part
+ * @owner:  user for whom the CQ counts; NULL: for no user; constant
  * @lock:   irqsave; protects all members below it, and the production of entries
  * @ring:   of struct nhca_cqe.  A kernel consumer's ring is not mapped, and its nhca_cqe.kernel is
  *          a pointer to struct ib_qp.
@@ -41,6 +42,7 @@
  */
 struct nhca_cq {
 	struct ib_cq ibcq;
+	struct nhca_user *owner;
 	spinlock_t lock;	/* irqsave; all below */
 	struct nhca_ring ring;
 	u32 prod;

@@ -102,10 +102,12 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 	struct nhca_rcxt *rc;
 	u32 i, key;
 
-	if (user && count > pool->size / 2 - user->count)
-		return -EDQUOT;
 	if (count > pool->free)
-		return -ENOSPC;
+		return user && !nhca_share_ok(pool->size, (long)user->count + count, 0) ?
+		       -EDQUOT : -ENOSPC;
+	if (user && !nhca_share_ok(pool->size, (long)user->count + count,
+				   (long)pool->size - pool->free + count))
+		return -EDQUOT;
 	if (user)
 		user->count += count;
 	for (i = 0; i < count; i++) {

@@ -23,6 +23,7 @@
 #include <linux/xarray.h>
 
 #include "../memory/shuffle.h"
+#include "../memory/user.h"
 #include "../wire/rcxt.h"
 
 #define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */
@@ -133,8 +134,8 @@ static_assert(sizeof(struct nhca_rcxt) <= 64);
  * struct nhca_rcxt_user - resources of a device's pool that one user has
  * @uid:       in the initial user namespace; index in nhca_rcxt_pool.users
  * @channels:  number of the user's channels; the caller of nhca_rcxt_user_get() serializes it
- * @count:     rCxts of these channels, at most half of the pool; the pool's lock
- * @map_bytes: bytes of their bitmaps, at most half of nhca_rcxt_pool.map_limit; atomic
+ * @count:     rCxts of these channels, limited by nhca_share_ok(); the pool's lock
+ * @map_bytes: bytes of their bitmaps, limited by nhca_share_ok(); atomic
  *
  * So one user cannot take the resources of all others.  Channels of processes with
  * CAP_SYS_RESOURCE are not counted.
@@ -234,7 +235,7 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
  *
  * The tid of the rCxts is 0, so that their first transfer has a tid of at least 1.
  * Context: any; the pool's lock.
- * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: fewer than @count
+ * Return: 0; -EDQUOT: beyond the user's share (nhca_share_ok()); -ENOSPC: fewer than @count
  * are free.
  */
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,

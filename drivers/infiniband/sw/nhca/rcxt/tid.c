@@ -48,9 +48,11 @@ static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *use
 
 static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
 {
-	bool fits = atomic_long_add_return(size, &pool->map_bytes) <= pool->map_limit;
+	long all = atomic_long_add_return(size, &pool->map_bytes);
+	bool fits = all <= pool->map_limit;
 
-	if (user && atomic_long_add_return(size, &user->map_bytes) > pool->map_limit / 2)
+	if (user && !nhca_share_ok(pool->map_limit,
+				   atomic_long_add_return(size, &user->map_bytes), all))
 		fits = false;
 	if (!fits)
 		map_uncharge(pool, user, size);

@@ -384,6 +384,46 @@ static void job_belongs_to_user(struct kunit *test)
 	nhca_job_put(NULL);
 }
 
+/* Regions count for the job's user, who gets half of the host's, unless it may exceed limits. */
+static void job_mem_of_user(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	const struct cred *mine;
+	struct nhca_job_mem *mem;
+	struct nhca_user *user;
+	struct nhca_job *job;
+	struct cred *other;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	job = nhca_job_get(&init_net, 7);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(job));
+	KUNIT_EXPECT_NULL(test, job->user);
+	nhca_job_put(job);
+
+	other = prepare_creds();
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->euid = KUIDT_INIT(4711);
+	cap_clear(other->cap_effective);
+	mine = override_creds(other);
+	job = nhca_job_get(&init_net, 7);
+	revert_creds(mine);
+	put_cred(other);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(job));
+	user = job->user;
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	KUNIT_ASSERT_EQ(test, nhca_pool_take(user->users, user, NHCA_POOL_JOB_MEM,
+					     NHCA_TCE_KEYS / 4 - 1), 0);
+	mem = nhca_job_mem_pages(job, &page, 1, 0, 8, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, &page, 1, 0, 8, 0), ERR_PTR(-EDQUOT));
+	nhca_job_mem_put(mem);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_JOB_MEM]),
+			NHCA_TCE_KEYS / 4 - 1);
+	nhca_pool_give(user->users, user, NHCA_POOL_JOB_MEM, NHCA_TCE_KEYS / 4 - 1);
+	nhca_job_put(job);
+	__free_page(page);
+}
+
 static struct kunit_case job_cases[] = {
 	KUNIT_CASE(job_pvo_history),
 	KUNIT_CASE(job_mem_names_differ),
@@ -391,6 +431,7 @@ static struct kunit_case job_cases[] = {
 	KUNIT_CASE(job_mem_bytes),
 	KUNIT_CASE(job_mem_handles),
 	KUNIT_CASE(job_belongs_to_user),
+	KUNIT_CASE(job_mem_of_user),
 	{}
 };
 

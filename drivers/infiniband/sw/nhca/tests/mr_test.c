@@ -211,6 +211,7 @@ static void alloc_mr_test(struct kunit *test)
 		IB_MR_TYPE_DM, IB_MR_TYPE_USER, IB_MR_TYPE_DMA, IB_MR_TYPE_INTEGRITY,
 	};
 	struct fixture *f = test->priv;
+	atomic_long_t *mrs = &f->dev->users.used[NHCA_POOL_MRS];
 	struct ib_pd *pd = f->key_user.pd;
 	struct ib_mr *a, *b;
 	int i;
@@ -221,21 +222,51 @@ static void alloc_mr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 0)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
 							    NHCA_MAX_FAST_SG + 1)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(mrs), 0);
 	a = nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, NHCA_MAX_FAST_SG);
 	b = nhca_alloc_mr(pd, IB_MR_TYPE_SG_GAPS, NHCA_MAX_FAST_SG);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(a) || IS_ERR(b));
-	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 2);
-	atomic_set(&f->dev->mrs, NHCA_MAX_MR);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(mrs), 2);
+	atomic_long_set(mrs, NHCA_MAX_MR);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1)), -ENOMEM);
-	atomic_set(&f->dev->mrs, 2);
+	atomic_long_set(mrs, 2);
 
 	atomic_inc(&to_nhca_mr(a)->windows);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(a, NULL), -EBUSY);
 	atomic_dec(&to_nhca_mr(a)->windows);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(a, NULL), 0);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(b, NULL), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&f->dev->mrs), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(mrs), 0);
+}
+
+/* Regions count for whoever made their domain; programs know of ENOMEM. */
+static void owner_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_users *users = &f->dev->users;
+	struct ib_pd *pd = f->key_user.pd;
+	struct nhca_user *user;
+	struct ib_mr *ibmr;
+
+	nhca_users_init(users);
+	user = nhca_user_get(users, 4711);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	to_nhca_pd(pd)->owner = user;
+	KUNIT_ASSERT_EQ(test, nhca_pool_take(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1), 0);
+	ibmr = nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2);
+	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(ibmr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
+	/* a domain of another's */
+	ibmr = nhca_alloc_mr(f->other.pd, IB_MR_TYPE_MEM_REG, 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
+	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(ibmr, NULL), 0);
+	nhca_pool_give(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1);
+	nhca_user_put(user);
+	nhca_users_destroy(users);
 }
 
 static struct kunit_case mr_cases[] = {
@@ -244,6 +275,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(user_args_test),
 	KUNIT_CASE(change_test),
 	KUNIT_CASE(alloc_mr_test),
+	KUNIT_CASE(owner_test),
 	{}
 };
 

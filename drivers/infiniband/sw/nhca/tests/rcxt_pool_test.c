@@ -280,13 +280,16 @@ static void rcxt_pool_default_size(struct kunit *test)
 	kvfree(ids);
 }
 
-/* One user gets half of the pool, over however many channels; nobody's get what is free. */
+/*
+ * One user gets half of the pool, over however many channels, and two do not get all; nobody's get
+ * what is free.
+ */
 static void rcxt_pool_half_for_others(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
 	struct nhca_rcxt_list nobody = NHCA_RCXT_LIST_INIT;
 	struct nhca_rcxt_list a[2] = { NHCA_RCXT_LIST_INIT, NHCA_RCXT_LIST_INIT };
-	struct nhca_rcxt_list b = NHCA_RCXT_LIST_INIT;
+	struct nhca_rcxt_list b = NHCA_RCXT_LIST_INIT, c = NHCA_RCXT_LIST_INIT;
 	struct nhca_rcxt_user *again;
 	struct nhca_rcxt_id id;
 	u32 i;
@@ -294,21 +297,28 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &a[0].user), 0);
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &a[1].user), 0);
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1001, &b.user), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1002, &c.user), 0);
 	KUNIT_EXPECT_PTR_EQ(test, a[0].user, a[1].user);
 	for (i = 0; i < SIZE / 2; i++)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[i % 2], 1, &id), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[0], 1, &id), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[1], 1, &id), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &b, U32_MAX, &id), -EDQUOT);
-	for (i = 0; i < SIZE / 2; i++)
+	while (f->pool.free > SIZE / 8)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 8, &b, 1, &id), 0);
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, SIZE % 2, &id), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 8, &b, 1, &id), -EDQUOT);
+	for (i = 0; i < SIZE / 16; i++)
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 8, &c, 1, &id), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 8, &c, 1, &id), -EDQUOT);
+	while (f->pool.free)
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), -ENOSPC);
 
 	/* what is given back may be had again, by the same user */
-	nhca_rcxt_release(&f->pool, &a[0], &f->pool.rcxts[a[0].first]);
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 8, &b, 1, &id), -EDQUOT);
+	while (f->pool.free <= SIZE / 8)
+		nhca_rcxt_release(&f->pool, &a[0], &f->pool.rcxts[a[0].first]);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[1], 1, &id), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[1], 1, &id), -EDQUOT);
 
 	for (i = 0; i < 2; i++) {
 		while (a[i].first != NHCA_RCXT_NONE)
@@ -316,7 +326,10 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 	}
 	while (b.first != NHCA_RCXT_NONE)
 		nhca_rcxt_release(&f->pool, &b, &f->pool.rcxts[b.first]);
-	nhca_rcxt_release(&f->pool, &nobody, &f->pool.rcxts[nobody.first]);
+	while (c.first != NHCA_RCXT_NONE)
+		nhca_rcxt_release(&f->pool, &c, &f->pool.rcxts[c.first]);
+	while (nobody.first != NHCA_RCXT_NONE)
+		nhca_rcxt_release(&f->pool, &nobody, &f->pool.rcxts[nobody.first]);
 	nhca_rcxt_user_put(&f->pool, a[0].user);
 	/* the account stays with the other channel */
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &again), 0);
@@ -324,6 +337,7 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 	nhca_rcxt_user_put(&f->pool, again);
 	nhca_rcxt_user_put(&f->pool, a[1].user);
 	nhca_rcxt_user_put(&f->pool, b.user);
+	nhca_rcxt_user_put(&f->pool, c.user);
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 

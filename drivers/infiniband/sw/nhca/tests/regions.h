@@ -43,14 +43,16 @@ static inline void leave(void)
 static inline int fixture_init(struct kunit *test)
 {
 	struct fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct nhca_pd *pds;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	test->priv = f;
 	f->dev = kunit_kzalloc(test, sizeof(*f->dev), GFP_KERNEL);
-	f->key_user.pd = kunit_kzalloc(test, sizeof(*f->key_user.pd), GFP_KERNEL);
-	f->other.pd = kunit_kzalloc(test, sizeof(*f->other.pd), GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, f->dev && f->key_user.pd && f->other.pd);
+	pds = kunit_kzalloc(test, 2 * sizeof(*pds), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, f->dev && pds);
+	f->key_user.pd = &pds[0].ibpd;
+	f->other.pd = &pds[1].ibpd;
 	f->key_user.pd->device = &f->dev->ibdev;
 	f->other.pd->device = &f->dev->ibdev;
 	for (i = 0; i < NPAGES; i++) {

@@ -5,10 +5,13 @@
 #include <kunit/test.h>
 
 #include "../nhca.h"
+#include "../memory/tce.h"
 #include "../memory/user.h"
 
-static const long size[NHCA_POOLS] = {
-	NHCA_MAX_DM_SIZE, NHCA_MAX_MCAST_GRP, NHCA_MAX_STEER_RULES, NHCA_MAX_DEFERRED,
+static const long sizes[] = {
+	NHCA_MAX_PD, NHCA_MAX_QP, NHCA_MAX_CQ, NHCA_MAX_SRQ, NHCA_MAX_AH, NHCA_MAX_MR, NHCA_MAX_MW,
+	NHCA_MAX_XRCD, NHCA_MAX_TABLES, NHCA_MAX_DM_SIZE, NHCA_MAX_MCAST_GRP, NHCA_MAX_STEER_RULES,
+	NHCA_MAX_DEFERRED, NHCA_TCE_KEYS / 2,
 };
 
 static int users_init(struct kunit *test)
@@ -29,30 +32,67 @@ static struct nhca_user *user_of(struct kunit *test, u32 uid)
 	return user;
 }
 
-/* One user is refused at half of a pool, and another one gets the other half. */
-static void half_for_others_test(struct kunit *test)
+/* One user is refused at half of a pool, and others find something in the rest. */
+static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 {
 	struct nhca_user *a = user_of(test, 4711), *b = user_of(test, 4712);
+	struct nhca_user *c = user_of(test, 4713);
 	struct nhca_users *users = test->priv;
-	int i;
+	long half = size / 2, most = half - size / 8, few = size / 16;
 
-	for (i = 0; i < NHCA_POOLS; i++) {
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, i, size[i] / 2 + 1), -EDQUOT);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, i, size[i] / 2), 0);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, i, 1), -EDQUOT);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, i, size[i] / 2), 0);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, i, 1), -ENOMEM);
-		/* what was refused has changed nothing */
-		nhca_pool_give(users, a, i, size[i] / 2);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, i, size[i] / 2), 0);
-		KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, i, 1), -ENOMEM);
-		nhca_pool_give(users, b, i, size[i] / 2);
-		nhca_pool_give(users, NULL, i, size[i] / 2);
-		KUNIT_EXPECT_EQ(test, atomic_long_read(&users->used[i]), 0);
-	}
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half + 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -EDQUOT);
+	/* two have not taken all */
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, half), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, most), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, c, pool, few), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, c, pool, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, size - half - most - few), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, 1), -ENOMEM);
+	/* what was refused has changed nothing */
+	nhca_pool_give(users, a, pool, half);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, half), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -ENOMEM);
+	nhca_pool_give(users, b, pool, most);
+	nhca_pool_give(users, c, pool, few);
+	nhca_pool_give(users, NULL, pool, size - most - few);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&users->used[pool]), 0);
 	nhca_user_put(a);
 	nhca_user_put(b);
+	nhca_user_put(c);
+}
+
+/* The administrator's share counts, and a lower one takes nothing away. */
+static void share_test(struct kunit *test)
+{
+	struct nhca_user *a = user_of(test, 4711);
+	struct nhca_users *users = test->priv;
+	unsigned int share = nhca_user_share;
+	const long size = NHCA_MAX_CQ;
+
+	WRITE_ONCE(nhca_user_share, 10);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, size / 100), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
+	WRITE_ONCE(nhca_user_share, 1000);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, size / 2), 0);
+	WRITE_ONCE(nhca_user_share, 10);
+	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
+	WRITE_ONCE(nhca_user_share, share);
+	nhca_pool_give(users, a, NHCA_POOL_CQS, size / 100 + size / 2);
+	nhca_user_put(a);
 	nhca_users_destroy(users);
+}
+
+static void reserve_test(struct kunit *test)
+{
+	int i;
+
+	KUNIT_ASSERT_EQ(test, ARRAY_SIZE(sizes), NHCA_POOLS);
+	for (i = 0; i < NHCA_POOLS; i++)
+		reserve_of(test, i, sizes[i]);
+	nhca_users_destroy(test->priv);
 }
 
 /* All processes of a user share one account, which lives as long as one of them or an object. */
@@ -75,7 +115,8 @@ static void one_account_test(struct kunit *test)
 }
 
 static struct kunit_case user_cases[] = {
-	KUNIT_CASE(half_for_others_test),
+	KUNIT_CASE(reserve_test),
+	KUNIT_CASE(share_test),
 	KUNIT_CASE(one_account_test),
 	{}
 };

@@ -508,7 +508,8 @@ enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
  * nhca_defer - keep a copy of a packet until its pages are present; drop it beyond the limits of
- *      the QP, its user, the device (NHCA_POOL_DEFERRED) and the memory cgroup, which pays for the copy
+ *      the QP, its user, the device (NHCA_POOL_DEFERRED) and the memory cgroup of the QP, which is
+ *      charged for the copy
  * nhca_defer_run - execute deferred packets in order, until one has to wait again
  * nhca_defer_drop - drop them for RESET, error and destruction; RCU read side not needed
  */

@@ -256,7 +256,6 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->cnp_sent = jiffies - HZ;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
 	qp->memcg = nhca_memcg_get(rings);
-	qp->owner = rings ? nhca_user_hold(rings->rq.uc->user) : NULL;
 	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL_ACCOUNT);
 	qp->piggyback = kzalloc(sizeof(*qp->piggyback), GFP_KERNEL_ACCOUNT);
 	if (!qp->sq.times || !qp->piggyback) {
@@ -306,7 +305,6 @@ err_sq:
 err_beside:
 	kfree(qp->piggyback);
 	kfree(qp->sq.times);
-	nhca_user_put(qp->owner);
 	nhca_memcg_put(qp->memcg);
 	return err;
 }
@@ -408,7 +406,6 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	kfree(qp->piggyback);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
-	nhca_user_put(qp->owner);
 	nhca_memcg_put(qp->memcg);
 
 	nhca_mw_qp_gone(&qp->key_user);

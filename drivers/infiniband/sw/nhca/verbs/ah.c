@@ -3,6 +3,7 @@
  * Address handles.  A WQE of user space names an address handle by its number.
  */
 #include "objects.h"
+#include "../memory/memory.h"
 #include "../net/net.h"
 
 static const struct xa_limit nhca_ah_range = XA_LIMIT(1, (1 << 24) - 1);
@@ -78,12 +79,12 @@ int nhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	struct nhca_dev *dev = to_nhca_dev(ibah->device);
 	int err;
 
-	if (!nhca_obj_get(&dev->ahs, NHCA_MAX_AH))
-		return -ENOMEM;
-
+	err = nhca_obj_get(dev, to_nhca_pd(ibah->pd)->owner, NHCA_POOL_AHS);
+	if (err)
+		return err;
 	err = nhca_ah_setup(dev, ibah, init, udata);
 	if (err)
-		nhca_obj_put(&dev->ahs);
+		nhca_obj_put(dev, to_nhca_pd(ibah->pd)->owner, NHCA_POOL_AHS);
 	return err;
 }
 
@@ -101,6 +102,6 @@ int nhca_destroy_ah(struct ib_ah *ibah, u32 flags)
 	nhca_ah_publish(dev, av->id, NULL);
 	/* Sends that use the address vector are in an RCU read side, or have a reference. */
 	nhca_av_put(av);
-	nhca_obj_put(&dev->ahs);
+	nhca_obj_put(dev, to_nhca_pd(ibah->pd)->owner, NHCA_POOL_AHS);
 	return 0;
 }

@@ -58,8 +58,9 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->dev = to_nhca_dev(ibqp->device);
 	nhca_qp_who(qp);
 	qp->user = true;
-	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
-		return -ENOMEM;
+	err = nhca_qp_count(qp, udata);
+	if (err)
+		return err;
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
 		goto err_count;
@@ -83,7 +84,7 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 err_qpn:
 	nhca_qpn_free(qp->qpn);
 err_count:
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 	return err;
 }
 
@@ -112,7 +113,7 @@ void nhca_destroy_channel(struct nhca_qp *qp)
 {
 	nhca_channel_destroy(qp->channel);
 	nhca_qpn_free(qp->qpn);
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 	mutex_destroy(&qp->modify);
 }
 

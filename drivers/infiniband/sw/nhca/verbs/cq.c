@@ -91,6 +91,7 @@ static int nhca_cq_create(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 			  struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibcq->device);
+	struct nhca_cq *cq = to_nhca_cq(ibcq);
 	int err;
 
 	/* IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN is not supported. */
@@ -100,12 +101,14 @@ static int nhca_cq_create(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 		return -EINVAL;
 	if (attr->comp_vector >= dev->ibdev.num_comp_vectors)
 		return -EINVAL;
-	if (!nhca_obj_get(&dev->cqs, NHCA_MAX_CQ))
-		return -ENOMEM;
-
-	err = nhca_cq_setup(to_nhca_cq(ibcq), attr, udata);
+	cq->owner = nhca_udata_user(udata);
+	err = nhca_obj_get(dev, cq->owner, NHCA_POOL_CQS);
 	if (err)
-		nhca_obj_put(&dev->cqs);
+		return err;
+
+	err = nhca_cq_setup(cq, attr, udata);
+	if (err)
+		nhca_obj_put(dev, cq->owner, NHCA_POOL_CQS);
 	return err;
 }
 
@@ -130,7 +133,7 @@ int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/* The core has checked that no QP uses the CQ, so no completion is posted any more. */
 	nhca_cq_stop(cq);
 	nhca_ring_free(&cq->ring);
-	nhca_obj_put(&to_nhca_dev(ibcq->device)->cqs);
+	nhca_obj_put(to_nhca_dev(ibcq->device), cq->owner, NHCA_POOL_CQS);
 	return 0;
 }
 

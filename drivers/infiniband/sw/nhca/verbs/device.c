@@ -106,7 +106,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_pkeys = NHCA_MAX_PKEYS,
 		.rss_caps = {
 			.supported_qpts = BIT(IB_QPT_RAW_PACKET),
-			.max_rwq_indirection_tables = NHCA_MAX_QP,
+			.max_rwq_indirection_tables = NHCA_MAX_TABLES,
 			.max_rwq_indirection_table_size = NHCA_MAX_RSS,
 		},
 		.max_wq_type_rq = NHCA_MAX_QP,

@@ -86,12 +86,13 @@ struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	err = nhca_check_access(attr->access_flags);
 	if (err)
 		return ERR_PTR(err);
-	if (!nhca_obj_get(&dev->mrs, NHCA_MAX_MR))
-		return ERR_PTR(-ENOMEM);
+	err = nhca_obj_get(dev, to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
+	if (err)
+		return ERR_PTR(err);
 	ibmr = nhca_mr_dm(dev, ibpd, to_nhca_dm(ibdm), attr->offset, attr->length,
 			  attr->access_flags);
 	if (IS_ERR(ibmr))
-		nhca_obj_put(&dev->mrs);
+		nhca_obj_put(dev, to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
 	return ibmr;
 }
 

@@ -140,18 +140,38 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 	kfree_rcu(g, rcu);
 }
 
+/*
+ * Check whether @user may attach one more QP to a group.  RTNL held.
+ * Return: 0, -EDQUOT, -ENOMEM.
+ */
+static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_user *user)
+{
+	const struct nhca_mcast_qp *m;
+	long mine = 1;
+
+	if (g->count >= NHCA_MAX_MCAST_QP)
+		return -ENOMEM;
+	list_for_each_entry(m, &g->qps, list)
+		mine += m->qp->owner == user;
+	if (user && !nhca_share_ok(NHCA_MAX_MCAST_QP, mine, g->count + 1))
+		return -EDQUOT;
+	return 0;
+}
+
 /* RTNL held. */
 static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
+	int err;
 
 	g = nhca_mcast_find(qp->dev, mgid);
 	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
 	if (g && nhca_mcast_member(g, qp))
 		return 0;
-	if (g && g->count >= NHCA_MAX_MCAST_QP)
-		return -ENOMEM;
+	err = g ? nhca_mcast_room(g, qp->owner) : 0;
+	if (err)
+		return err;
 
 	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)

@@ -33,20 +33,25 @@ static int nhca_check_user_access(int access)
 	return nhca_check_access(access);
 }
 
-/* Count a new region.  Return: 0; -ENOMEM: NHCA_MAX_MR exist; an injected error. */
-static int nhca_mr_get(struct nhca_dev *dev)
+/* Count a new region.  Return: 0; -ENOMEM: the limit is reached; an injected error. */
+static int nhca_mr_get(struct ib_pd *ibpd)
 {
+	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
 	struct nhca_fault_hit s;
 
 	if (nhca_inject(dev, NHCA_AT_MR, 0, 0, &s))
 		return -(int)s.arg;
-	return nhca_obj_get(&dev->mrs, NHCA_MAX_MR) ? 0 : -ENOMEM;
+	return nhca_obj_get(dev, to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
 }
 
-static struct ib_mr *nhca_mr_counted(struct nhca_dev *dev, struct ib_mr *ibmr)
+/* @ibmr was made after nhca_mr_get(), or was not, and then does not count. */
+static struct ib_mr *nhca_mr_counted(struct ib_pd *ibpd, struct ib_mr *ibmr)
 {
 	if (IS_ERR(ibmr))
-		nhca_obj_put(&dev->mrs);
+		nhca_obj_put(to_nhca_dev(ibpd->device), to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
+	else
+		/* the core does the same later: nhca_dereg_mr() may come before */
+		ibmr->pd = ibpd;
 	return ibmr;
 }
 
@@ -59,14 +64,14 @@ static struct ib_mr *nhca_reg_user(struct ib_pd *ibpd, u64 start, u64 length, u6
 
 	err = nhca_check_user_access(access);
 	if (!err)
-		err = nhca_mr_get(dev);
+		err = nhca_mr_get(ibpd);
 	if (err)
 		return ERR_PTR(err);
 	if (access & IB_ACCESS_ON_DEMAND)
 		ibmr = nhca_mr_odp(dev, ibpd, start, length, iova, access);
 	else
 		ibmr = nhca_mr_user(dev, ibpd, start, length, iova, access);
-	return nhca_mr_counted(dev, ibmr);
+	return nhca_mr_counted(ibpd, ibmr);
 }
 
 #ifdef NHCA_OLD_REG_MR
@@ -93,10 +98,10 @@ static struct ib_mr *nhca_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 
 	err = nhca_check_access(access);
 	if (!err)
-		err = nhca_mr_get(dev);
+		err = nhca_mr_get(ibpd);
 	if (err)
 		return ERR_PTR(err);
-	return nhca_mr_counted(dev, nhca_mr_dmabuf(dev, ibpd, offset, length, iova, fd, access));
+	return nhca_mr_counted(ibpd, nhca_mr_dmabuf(dev, ibpd, offset, length, iova, fd, access));
 }
 
 #if defined(NHCA_OLD_REG_DMABUF)
@@ -183,10 +188,10 @@ struct ib_mr *nhca_get_dma_mr(struct ib_pd *ibpd, int access)
 
 	err = nhca_check_access(access);
 	if (!err)
-		err = nhca_mr_get(dev);
+		err = nhca_mr_get(ibpd);
 	if (err)
 		return ERR_PTR(err);
-	return nhca_mr_counted(dev, nhca_mr_dma(dev, ibpd, access));
+	return nhca_mr_counted(ibpd, nhca_mr_dma(dev, ibpd, access));
 }
 
 struct ib_mr *nhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
@@ -198,10 +203,10 @@ struct ib_mr *nhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_nu
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_sg || max_num_sg > NHCA_MAX_FAST_SG)
 		return ERR_PTR(-EINVAL);
-	err = nhca_mr_get(dev);
+	err = nhca_mr_get(ibpd);
 	if (err)
 		return ERR_PTR(err);
-	return nhca_mr_counted(dev, nhca_mr_fast(dev, ibpd, max_num_sg,
+	return nhca_mr_counted(ibpd, nhca_mr_fast(dev, ibpd, max_num_sg,
 						 type == IB_MR_TYPE_SG_GAPS));
 }
 
@@ -237,10 +242,12 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
+	/* another domain that the region has got meanwhile is of the same process */
+	struct nhca_user *owner = to_nhca_pd(ibmr->pd)->owner;
 	int err;
 
 	err = nhca_mr_destroy(dev, ibmr);
 	if (!err)
-		nhca_obj_put(&dev->mrs);
+		nhca_obj_put(dev, owner, NHCA_POOL_MRS);
 	return err;
 }

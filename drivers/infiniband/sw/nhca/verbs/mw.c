@@ -15,17 +15,18 @@ int nhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct nhca_dev *dev = to_nhca_dev(ibmw->device);
 	int err;
 
-	if (!nhca_obj_get(&dev->mws, NHCA_MAX_MW))
-		return -ENOMEM;
+	err = nhca_obj_get(dev, to_nhca_pd(ibmw->pd)->owner, NHCA_POOL_MWS);
+	if (err)
+		return err;
 	err = nhca_mw_init(to_nhca_mw(ibmw), ibmw->pd, ibmw->type);
 	if (err)
-		nhca_obj_put(&dev->mws);
+		nhca_obj_put(dev, to_nhca_pd(ibmw->pd)->owner, NHCA_POOL_MWS);
 	return err;
 }
 
 int nhca_dealloc_mw(struct ib_mw *ibmw)
 {
 	nhca_mw_fini(to_nhca_mw(ibmw));
-	nhca_obj_put(&to_nhca_dev(ibmw->device)->mws);
+	nhca_obj_put(to_nhca_dev(ibmw->device), to_nhca_pd(ibmw->pd)->owner, NHCA_POOL_MWS);
 	return 0;
 }

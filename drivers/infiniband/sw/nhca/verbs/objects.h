@@ -16,21 +16,37 @@
 #include "../nhca.h"
 #include "../queue/ring.h"
 
-/* Count one more object.  Return: false if there are already @max.  Context: any. */
-static inline bool nhca_obj_get(atomic_t *count, int max)
-{
-	return atomic_add_unless(count, 1, max);
-}
-
-static inline void nhca_obj_put(atomic_t *count)
-{
-	atomic_dec(count);
-}
-
 /* Return: the user context of the process that calls a verb; NULL for a kernel consumer. */
 static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 {
 	return rdma_udata_to_drv_context(udata, struct nhca_ucontext, ibuc);
+}
+
+/* for whom an object counts that a verb makes; NULL: for the kernel, or for nobody */
+static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
+{
+	struct nhca_ucontext *uc = nhca_udata_uc(udata);
+
+	return uc ? uc->user : NULL;
+}
+
+/**
+ * nhca_obj_get - one more object of a kind that has a limit
+ * @dev:  of the device
+ * @user: for whom it counts
+ * @pool: the kind
+ * Context: any.
+ * Return: 0; -ENOMEM, which programs know of verbs, for whichever limit it is.
+ */
+static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
+{
+	return nhca_pool_take(&dev->users, user, pool, 1) ? -ENOMEM : 0;
+}
+
+/* one less; any context */
+static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
+{
+	nhca_pool_give(&dev->users, user, pool, 1);
 }
 
 /**
@@ -121,9 +137,11 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /**
  * struct nhca_xrcd - an XRC domain
  * @ibxrcd: the RDMA core's part
+ * @owner:  user for whom it counts; counted: a process of another user may keep the domain
  */
 struct nhca_xrcd {
 	struct ib_xrcd ibxrcd;
+	struct nhca_user *owner;
 };
 
 int nhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
@@ -172,6 +190,17 @@ struct nhca_qp;
  * Context: any.
  */
 void nhca_qp_who(struct nhca_qp *qp);
+
+/**
+ * nhca_qp_count - count a new queue pair, channel or work queue
+ * @qp:    its device is set; sets @qp->owner
+ * @udata: of the verb
+ * Context: process.  Return: 0, -ENOMEM.
+ */
+int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata);
+
+/* The object is gone: it does not count any more, and has no owner.  Context: process, sleeps. */
+void nhca_qp_uncount(struct nhca_qp *qp);
 
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata);
@@ -332,9 +361,11 @@ int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct
 /**
  * struct nhca_ind_table - an RSS indirection table
  * @ibtable: the RDMA core's part
+ * @owner:   user for whom it counts
  */
 struct nhca_ind_table {
 	struct ib_rwq_ind_table ibtable;
+	struct nhca_user *owner;
 };
 
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,

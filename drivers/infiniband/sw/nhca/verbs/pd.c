@@ -3,20 +3,22 @@
  * Protection domains.  A PD has no state: the driver compares addresses of struct ib_pd.
  */
 #include "objects.h"
+#include "../memory/memory.h"
 
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
 int nhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
+	struct nhca_pd *pd = to_nhca_pd(ibpd);
 
-	return nhca_obj_get(&dev->pds, NHCA_MAX_PD) ? 0 : -ENOMEM;
+	pd->owner = nhca_udata_user(udata);
+	return nhca_obj_get(to_nhca_dev(ibpd->device), pd->owner, NHCA_POOL_PDS);
 }
 
 int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	nhca_obj_put(&to_nhca_dev(ibpd->device)->pds);
+	nhca_obj_put(to_nhca_dev(ibpd->device), to_nhca_pd(ibpd)->owner, NHCA_POOL_PDS);
 	return 0;
 }
 

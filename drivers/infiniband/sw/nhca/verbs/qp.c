@@ -78,6 +78,25 @@ void nhca_qp_who(struct nhca_qp *qp)
 	qp->who.counters = qp->dev->counters;
 }
 
+int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata)
+{
+	struct nhca_user *user = nhca_udata_user(udata);
+	int err;
+
+	err = nhca_obj_get(qp->dev, user, NHCA_POOL_QPS);
+	/* an XRC target may outlive the process that made it */
+	if (!err)
+		qp->owner = nhca_user_hold(user);
+	return err;
+}
+
+void nhca_qp_uncount(struct nhca_qp *qp)
+{
+	nhca_obj_put(qp->dev, qp->owner, NHCA_POOL_QPS);
+	nhca_user_put(qp->owner);
+	qp->owner = NULL;
+}
+
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata)
 {
@@ -104,8 +123,9 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->user = !!udata;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->xrcd = init->xrcd;
-	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
-		return -ENOMEM;
+	err = nhca_qp_count(qp, udata);
+	if (err)
+		return err;
 	err = nhca_qp_init(qp, init, udata ? &rings : NULL);
 	if (err)
 		goto err_count;
@@ -122,7 +142,7 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 err_fini:
 	nhca_qp_fini(qp);
 err_count:
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 	return err;
 }
 
@@ -320,7 +340,7 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	}
 	nhca_mcast_detach_all(qp);
 	nhca_qp_fini(qp);
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 	mutex_destroy(&qp->modify);
 	return 0;
 }

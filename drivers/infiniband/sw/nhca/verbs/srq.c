@@ -3,6 +3,7 @@
  * Shared receive queues: creation, resizing and posting.
  */
 #include "objects.h"
+#include "../memory/memory.h"
 #include "../queue/srq.h"
 
 static const struct xa_limit nhca_srq_range = XA_LIMIT(1, (1 << 24) - 1);
@@ -71,15 +72,16 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	if (!init->attr.max_wr || init->attr.max_wr > NHCA_MAX_SRQ_WR ||
 	    init->attr.max_sge > NHCA_MAX_SGE)
 		return -EINVAL;
-	if (!nhca_obj_get(&dev->srqs, NHCA_MAX_SRQ))
-		return -ENOMEM;
+	err = nhca_obj_get(dev, to_nhca_pd(ibsrq->pd)->owner, NHCA_POOL_SRQS);
+	if (err)
+		return err;
 
 	srq->dev = dev;
 	srq->user = !!udata;
 	nhca_srq_init(srq);
 	err = nhca_srq_setup(srq, &init->attr, udata);
 	if (err)
-		nhca_obj_put(&dev->srqs);
+		nhca_obj_put(dev, to_nhca_pd(ibsrq->pd)->owner, NHCA_POOL_SRQS);
 	return err;
 }
 
@@ -190,7 +192,7 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	nhca_srq_unlist(srq);
 	nhca_srq_stop(srq);
 	nhca_rwq_free(&srq->wq);
-	nhca_obj_put(&srq->dev->srqs);
+	nhca_obj_put(srq->dev, to_nhca_pd(ibsrq->pd)->owner, NHCA_POOL_SRQS);
 	return 0;
 }
 

@@ -80,8 +80,8 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 	qp->dev = dev;
 	qp->user = true;
 	nhca_qp_who(qp);
-	err = -ENOMEM;
-	if (!nhca_obj_get(&dev->qps, NHCA_MAX_QP))
+	err = nhca_qp_count(qp, udata);
+	if (err)
 		goto err_free;
 	rings.rq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.rq };
 	err = nhca_qp_init(qp, &qp_init, &rings);
@@ -103,7 +103,7 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 err_fini:
 	nhca_qp_fini(qp);
 err_count:
-	nhca_obj_put(&dev->qps);
+	nhca_qp_uncount(qp);
 err_free:
 	mutex_destroy(&qp->modify);
 	kfree(wq);
@@ -115,7 +115,7 @@ int nhca_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	struct nhca_wq *wq = to_nhca_wq(ibwq);
 
 	nhca_qp_fini(&wq->rx);
-	nhca_obj_put(&wq->rx.dev->qps);
+	nhca_qp_uncount(&wq->rx);
 	mutex_destroy(&wq->rx.modify);
 	kfree(wq);
 	return 0;
@@ -175,15 +175,26 @@ int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct
 
 /* ---- indirection tables ---- */
 
+static struct nhca_ind_table *to_nhca_table(struct ib_rwq_ind_table *table)
+{
+	return container_of(table, struct nhca_ind_table, ibtable);
+}
+
 /* The core stores the table, and keeps its work queues until the table is destroyed. */
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
 {
-	return BIT(init->log_ind_tbl_size) <= NHCA_MAX_RSS ? 0 : -EINVAL;
+	struct nhca_ind_table *t = to_nhca_table(table);
+
+	if (BIT(init->log_ind_tbl_size) > NHCA_MAX_RSS)
+		return -EINVAL;
+	t->owner = nhca_udata_user(udata);
+	return nhca_obj_get(to_nhca_dev(table->device), t->owner, NHCA_POOL_TABLES);
 }
 
 int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table)
 {
+	nhca_obj_put(to_nhca_dev(table->device), to_nhca_table(table)->owner, NHCA_POOL_TABLES);
 	return 0;
 }
 
@@ -235,8 +246,8 @@ int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	qp->dev = to_nhca_dev(ibqp->device);
 	qp->user = true;
 	nhca_qp_who(qp);
-	err = -ENOMEM;
-	if (!nhca_obj_get(&qp->dev->qps, NHCA_MAX_QP))
+	err = nhca_qp_count(qp, udata);
+	if (err)
 		goto err_free;
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
@@ -247,7 +258,7 @@ int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	return 0;
 
 err_count:
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 err_free:
 	kfree(rss);
 	return err;
@@ -256,7 +267,7 @@ err_free:
 void nhca_destroy_rss(struct nhca_qp *qp)
 {
 	nhca_qpn_free(qp->qpn);
-	nhca_obj_put(&qp->dev->qps);
+	nhca_qp_uncount(qp);
 	mutex_destroy(&qp->modify);
 	kfree(qp->rss);
 }
