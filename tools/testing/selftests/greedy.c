@@ -4,16 +4,25 @@
  *
  *   greedy DEVICE KIND JOB [BOUND]
  *
- * KIND: rcxts; cqs: CQs of 4 MiB; qps: QPs with the longest queues; dm: KiB of device memory;
- * groups: multicast groups.
+ * KIND: rcxts; bitmaps: of reads that nobody answers; cqs: CQs of 4 MiB; qps: QPs with the longest
+ * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one group; objects:
+ * some of each kind that a device has a number of;
+ * deferred: datagrams into an on-demand region of the file GREEDY_FILE; quantum: writes of 60 KiB,
+ * 1,024 at a time on each of 16 channels, for as long as it runs.
  *
  * Prints "KIND: N taken, then ERROR" and holds them until SIGTERM.  With BOUND it takes that many
- * and ends: status 0 if it got them.
+ * and ends: status 0 if it got them.  A process that is at its limit of memory has all that it needs
+ * for that before.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
-#define SEND_WR		16
-#define RCXTS		4
+#define SEND_WR		1024
+#define RCXTS		1024
 #define MEMORY		(1u << 20)
 #include "channels.h"
 
@@ -21,6 +30,13 @@
 #define CQ_ENTRIES	65536	/* of 64 bytes: 4 MiB */
 #define CQS		64
 #define QPS		64
+#define MEMBERS		4096
+#define READ_TOTAL	(1u << 20)	/* in packets of 64 bytes, the most there may be */
+#define DEFER_QPS	60
+#define DEFER_PACKETS	256	/* a QP defers no more */
+#define DEFER_BYTES	984	/* and the GRH: a page has room for four */
+#define WRITERS		16
+#define WRITE_BYTES	(60u << 10)
 
 static uint64_t bound = ~0ULL;
 
@@ -98,6 +114,86 @@ static uint64_t take_qps(int *error)
 	return taken;
 }
 
+static struct ibv_ah *ah_new(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
+
+	attr.grh.sgid_index = gid_index;
+	verb(ibv_query_gid(context, 1, gid_index, &attr.grh.dgid));
+	return ibv_create_ah(pd, &attr);
+}
+
+/* ---- objects of each kind ---- */
+
+static struct ibv_cq *small_cq;
+static struct ibv_wq *a_wq;
+static void *a_page;
+
+static bool new_pd(void) { return ibv_alloc_pd(context); }
+static bool new_cq(void) { return ibv_create_cq(context, 1, NULL, NULL, 0); }
+static bool new_qp(void) { return qp_new(small_cq, IBV_QPT_UD); }
+static bool new_mr(void) { return ibv_reg_mr(pd, a_page, 4096, IBV_ACCESS_LOCAL_WRITE); }
+static bool new_mw(void) { return ibv_alloc_mw(pd, IBV_MW_TYPE_1); }
+static bool new_ah(void) { return ah_new(); }
+static bool new_mem(void) { return nhcadv_reg_job_mem(context, job, a_page, 4096, IBV_ACCESS_LOCAL_WRITE); }
+
+static bool new_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+
+	return ibv_create_srq(pd, &init);
+}
+
+static bool new_xrcd(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+
+	return ibv_open_xrcd(context, &init);
+}
+
+static bool new_table(void)
+{
+	struct ibv_rwq_ind_table_init_attr init = { .ind_tbl = &a_wq };
+
+	return ibv_create_rwq_ind_table(context, &init);
+}
+
+static const struct {
+	const char *name;
+	bool (*make)(void);
+} objects[] = {
+	{ "pds", new_pd }, { "cqs", new_cq }, { "qps", new_qp }, { "srqs", new_srq }, { "ahs", new_ah },
+	{ "mrs", new_mr }, { "mws", new_mw }, { "xrcds", new_xrcd }, { "tables", new_table },
+	{ "job memory", new_mem },
+};
+
+/* With BOUND, so many of each */
+static uint64_t take_objects(int *error)
+{
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd };
+	uint64_t taken, least = ~0ULL;
+	size_t i;
+
+	a_page = pages(4096);
+	must(small_cq = ibv_create_cq(context, 16, NULL, NULL, 0));
+	wq.cq = small_cq;
+	must(a_wq = ibv_create_wq(context, &wq));
+	for (i = 0; i < sizeof(objects) / sizeof(*objects); i++) {
+		for (taken = 0; taken < bound && objects[i].make(); taken++)
+			;
+		if (taken < bound && !*error)
+			*error = errno;
+		if (bound == ~0ULL || taken < bound)
+			printf("%s: %" PRIu64 ", then %s\n", objects[i].name, taken, strerrorname_np(errno));
+		if (taken < least)
+			least = taken;
+	}
+	return least;
+}
+
 /* Fewer bytes at a time, down to a page */
 static uint64_t take_dm(int *error)
 {
@@ -115,17 +211,42 @@ static uint64_t take_dm(int *error)
 	return taken;
 }
 
+static void to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+
+	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+}
+
+/* QPs in the one group that all users have */
+static uint64_t take_members(int *error)
+{
+	union ibv_gid gid = { .raw = { 0xff, 0x0e, [15] = 0x77 } };
+	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	struct ibv_qp *qp;
+	uint64_t taken;
+
+	must(cq);
+	for (taken = 0; taken < MEMBERS && taken < bound; taken++) {
+		must(qp = qp_new(cq, IBV_QPT_UD));
+		to_init(qp);
+		*error = ibv_attach_mcast(qp, &gid, 0);
+		if (*error)
+			break;
+	}
+	return taken;
+}
+
 /* Each user has groups of its own. */
 static uint64_t take_groups(int *error)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 	union ibv_gid gid = { .raw = { 0xff, 0x0e } };
 	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
 	struct ibv_qp *qp;
 	uint64_t taken;
 
 	must(cq && (qp = qp_new(cq, IBV_QPT_UD)));
-	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	to_init(qp);
 	for (taken = 0; taken < bound; taken++) {
 		memcpy(gid.raw + 8, &job, sizeof(job));
 		gid.raw[14] = taken >> 8;
@@ -137,16 +258,178 @@ static uint64_t take_groups(int *error)
 	return taken;
 }
 
+/* ---- what engines allocate ---- */
+
+/*
+ * Reads from a channel that is not there.  Each waits for 16,384 packets, and has a bitmap of
+ * them.  One that gets none completes with an error.
+ */
+static uint64_t take_bitmaps(int *error)
+{
+	uint64_t taken = 0, sent, failed = 0;
+	struct channel *c;
+	struct done d;
+	uint32_t i;
+
+	while (taken < bound && !failed) {
+		struct nhcadv_peer peer = { .qpn = 0xfffffd, .key = 1, .ah = ah_new() };
+
+		c = channel_new();
+		must(peer.ah);
+		c->mem = nhcadv_reg_job_mem(context, job, pages(READ_TOTAL), READ_TOTAL,
+					    IBV_ACCESS_LOCAL_WRITE);
+		must(c->mem);
+		*error = nhcadv_acquire_rcxts(c->qp, c->here.rcxts, RCXTS);
+		if (*error)
+			break;
+		for (i = 0; i < RCXTS && taken + i < bound; i++) {
+			struct nhcadv_transfer t = {
+				.local_rcxt = c->here.rcxts[i], .local_pvo = c->mem->pvo, .tid = 1,
+				.remote_pvo = 1 << 20, .total = READ_TOTAL, .segment = 64,
+				.notify = NHCADV_NOTIFY_INITIATOR,
+			};
+
+			start(c, i, 0);
+			nhcadv_wr_read(c->dv, &peer, &t);
+			verb(ibv_wr_complete(c->qpx));
+		}
+		do {
+			while (poll_done(c->scq, &d))
+				failed += d.status == IBV_WC_GENERAL_ERR;
+			sent = channel_info(c).counters[NHCADV_SENT_PACKETS];
+		} while (sent + failed < i);
+		taken += sent;
+		*error = failed ? ENOMEM : 0;
+	}
+	return taken;
+}
+
+/* Datagrams to QPs of this process, into a page that is not there: they wait for it. */
+static uint64_t take_deferred(int *error)
+{
+	static struct ibv_qp *qps[DEFER_QPS];
+	struct ibv_cq *cq = ibv_create_cq(context, DEFER_QPS * DEFER_PACKETS, NULL, NULL, 0);
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR }, rts = { .qp_state = IBV_QPS_RTS };
+	struct ibv_sge from = { .length = DEFER_BYTES }, to = { .length = DEFER_BYTES + 40 };
+	struct ibv_recv_wr recv = { .sg_list = &to, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_ah *ah = ah_new();
+	struct ibv_mr *mr, *source;
+	struct ibv_wc wc[16];
+	int fd, i, n, k, got, received = 0;
+	struct stat st;
+	char go[256];
+	uint64_t taken = 0;
+	char *p;
+
+	fd = open(getenv("GREEDY_FILE"), O_RDONLY);
+	/* the kernel asks for the size */
+	must(cq && ah && fd >= 0 && !fstat(fd, &st) && st.st_size == 4096);
+	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	must(p != MAP_FAILED);
+	must(mr = ibv_reg_mr(pd, p, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+	must(source = ibv_reg_mr(pd, pages(4096), 4096, 0));
+	from.addr = (uintptr_t)source->addr;
+	from.lkey = source->lkey;
+	to.addr = (uintptr_t)p;
+	to.lkey = mr->lkey;
+	for (i = 0; i < DEFER_QPS; i++) {
+		struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD,
+			.cap = { .max_send_wr = 16, .max_recv_wr = DEFER_PACKETS, .max_send_sge = 1,
+				 .max_recv_sge = 1 } };
+
+		must(qps[i] = ibv_create_qp(pd, &init));
+		to_init(qps[i]);
+		verb(ibv_modify_qp(qps[i], &rtr, IBV_QP_STATE));
+		verb(ibv_modify_qp(qps[i], &rts, IBV_QP_STATE | IBV_QP_SQ_PSN));
+		for (n = 0; n < DEFER_PACKETS; n++)
+			verb(ibv_post_recv(qps[i], &recv, &bad_recv));
+	}
+	send.wr.ud.ah = ah;
+	send.wr.ud.remote_qkey = 1;
+	send.send_flags = IBV_SEND_SIGNALED;
+	/* the script may take the process out of its cgroup, which is charged for its QPs all the same */
+	printf("deferred: ready\n");
+	snprintf(go, sizeof(go), "%s.go", getenv("GREEDY_FILE"));
+	while (access(go, F_OK))
+		usleep(10000);
+	/* from here on nothing changes the address space, which the fault holds locked */
+	for (n = 0; n < DEFER_PACKETS; n++)
+		for (i = 0; i < DEFER_QPS && taken < bound; i++) {
+			send.wr.ud.remote_qpn = qps[i]->qp_num;
+			verb(ibv_post_send(qps[0], &send, &bad));
+			do {
+				got = ibv_poll_cq(cq, 16, wc);
+				for (k = 0; k < got; k++)
+					if (wc[k].opcode == IBV_WC_RECV || wc[k].status)
+						received++;
+			} while (got < 1);
+			taken++;
+		}
+	if (received)
+		printf("deferred: %d datagrams did not wait: %s\n", received, ibv_wc_status_str(wc[0].status));
+	*error = 0;
+	return taken;
+}
+
+/* Never returns: the writers always have something to send. */
+static uint64_t take_quantum(int *error)
+{
+	static struct channel from[WRITERS], to[WRITERS];
+	struct nhcadv_job_mem *mem;
+	struct done d;
+	uint32_t i, k;
+
+	(void)error;
+	mem = nhcadv_reg_job_mem(context, job, pages(WRITE_BYTES), WRITE_BYTES,
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	must(mem);
+	cq_entries = 2 * SEND_WR;
+	for (i = 0; i < WRITERS; i++) {
+		channel_make(&from[i], job, 16);
+		channel_make(&to[i], job, 16);
+		verb(nhcadv_acquire_rcxts(from[i].qp, from[i].here.rcxts, RCXTS));
+		verb(nhcadv_acquire_rcxts(to[i].qp, to[i].here.rcxts, RCXTS));
+		from[i].here.pvo = mem->pvo;
+		to[i].here.pvo = mem->pvo;
+		from[i].there = to[i].here;
+		from[i].peer = (struct nhcadv_peer){ .qpn = to[i].here.qpn, .key = to[i].here.key,
+						     .ah = ah_new() };
+		must(from[i].peer.ah);
+	}
+	for (i = 0; i < WRITERS; i++)
+		for (k = 0; k < RCXTS; k++) {
+			struct nhcadv_transfer t = transfer(&from[i], k, 0, WRITE_BYTES, 0);
+
+			post_write(&from[i], &from[i].peer, &t, k, IBV_SEND_SIGNALED);
+		}
+	printf("quantum: %u taken, then no limit\n", WRITERS * RCXTS);
+	for (;;)
+		for (i = 0; i < WRITERS; i++)
+			for (k = 0; k < 64 && poll_done(from[i].scq, &d); k++) {
+				struct nhcadv_transfer t;
+
+				if (d.status)
+					die("a write fails: %s", ibv_wc_status_str(d.status));
+				t = transfer(&from[i], d.wr_id, 0, WRITE_BYTES, 0);
+				post_write(&from[i], &from[i].peer, &t, d.wr_id, IBV_SEND_SIGNALED);
+			}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	uint64_t (*take)(int *error);
 } kinds[] = {
-	{ "rcxts", take_rcxts }, { "cqs", take_cqs }, { "qps", take_qps }, { "dm", take_dm },
-	{ "groups", take_groups },
+	{ "rcxts", take_rcxts }, { "bitmaps", take_bitmaps }, { "cqs", take_cqs }, { "qps", take_qps },
+	{ "dm", take_dm }, { "groups", take_groups }, { "members", take_members },
+	{ "objects", take_objects }, { "deferred", take_deferred },
+	{ "quantum", take_quantum },
 };
 
 int main(int argc, char **argv)
 {
+	static char text[4096];
 	uint64_t taken = 0;
 	int error = 0;
 	sigset_t set;
@@ -154,19 +437,21 @@ int main(int argc, char **argv)
 
 	program = "greedy";
 	if (argc < 4) {
-		fprintf(stderr, "usage: greedy DEVICE rcxts|cqs|qps|dm|groups JOB [BOUND]\n");
+		fprintf(stderr, "usage: greedy DEVICE KIND JOB [BOUND]\n");
 		return 2;
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdout, text, _IOLBF, sizeof(text));
 	device_name = argv[1];
 	job = atoi(argv[3]);
 	if (argc > 4)
 		bound = strtoull(argv[4], NULL, 0);
+	if (getenv("GREEDY_GID"))
+		gid_index = atoi(getenv("GREEDY_GID"));
 	open_device();
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(argv[2], kinds[i].name))
 			taken = kinds[i].take(&error);
-	printf("%s: %" PRIu64 " taken, then %s\n", argv[2], taken, strerror(error));
+	printf("%s: %" PRIu64 " taken, then %s\n", argv[2], taken, error ? strerrorname_np(error) : "no error");
 	if (argc > 4)
 		return taken < bound;
 	sigemptyset(&set);

@@ -14,24 +14,45 @@
 . "$LAB_SRC/selftests/node.sh"
 
 group=/sys/fs/cgroup/greedy
+share=/sys/module/nhca/parameters/user_share
 RATIO=${P99_RATIO:-10}
+gid=$(gid_index) || exit 1
 
 user() {
-	echo "setpriv --reuid $1 --regid $1 --clear-groups"
+	echo "setpriv --reuid $1 --regid $1 --clear-groups env GREEDY_GID=$gid GREEDY_FILE=$LIB_TMP/file"
 }
 
-# Waits until the greedy user has all that it gets; TAKEN is what it said.
+# Its QPs are charged to the cgroup that it was in when it made them; what it does itself could not be
+# done in one that is full.
+#	deferred_ready [CGROUP]
+deferred_ready() {
+	local tries
+	for tries in $(seq $((300 * SLOWER))); do
+		grep -q '^deferred: ready' "$LIB_TMP/greedy" && break
+		sleep 0.1
+	done
+	[ -n "$1" ] && echo $GREEDY > "${1%/*}/cgroup.procs"
+	: > "$LIB_TMP/file.go"
+}
+
+# Waits until the greedy user has all that it gets; TAKEN is how much that is, REFUSED by what.
+#	greedy_begins KIND [CGROUP]
 greedy_begins() {
 	local tries
-	$(user 4711) greedy "$RDMA_DEV" "$1" 4720 > "$LIB_TMP/greedy" 2>&1 &
+	(
+		[ -n "$2" ] && echo $BASHPID > "$2/cgroup.procs"
+		exec $(user 4711) greedy "$RDMA_DEV" "$1" 4720
+	) > "$LIB_TMP/greedy" 2>&1 &
 	GREEDY=$!
 	TAKEN=
+	[ "$1" = deferred ] && deferred_ready "$2"
 	for tries in $(seq $((300 * SLOWER))); do
-		TAKEN=$(sed -n 's/.*: \([0-9]*\) taken.*/\1/p' "$LIB_TMP/greedy")
+		TAKEN=$(sed -n "s/^$1: \([0-9]*\) taken.*/\1/p" "$LIB_TMP/greedy")
 		[ -n "$TAKEN" ] && break
 		kill -0 $GREEDY 2> /dev/null || break
 		sleep 0.1
 	done
+	REFUSED=$(sed -n "s/^$1: .* taken, then //p" "$LIB_TMP/greedy")
 	sed 's/^/# greedy: /' "$LIB_TMP/greedy"
 }
 
@@ -52,10 +73,11 @@ p99() {
 # other work of the machine.
 #	p99_check KIND ALONE_BEFORE BESIDE ALONE_AFTER
 p99_check() {
-	local kind=$1 alone=$2 beside=$3 after=$4 name
+	local kind=$1 alone=$2 beside=$3 after=$4 name ratio
 	name="$kind: another user's round trips take at most $RATIO times as long"
 	[ "${after:-0}" -gt "${alone:-0}" ] && alone=$after
-	echo "# $kind: p99 $beside ns beside a user who holds all, alone $2 ns before and $4 ns after"
+	ratio=$(awk -v a="$alone" -v b="$beside" 'BEGIN { printf "%.2f", a ? b / a : 0 }')
+	echo "# $kind: p99 $beside ns beside a user who holds all, alone $2 ns before and ${4:--} ns after: ratio $ratio"
 	if [ -n "$beside" ] && [ "$beside" -le $((RATIO * ${alone:-0})) ]; then
 		ok "$name"
 	else
@@ -65,47 +87,139 @@ p99_check() {
 
 before=$(resources "$RDMA_DEV")
 
-# Of pools that all users of a device share; the other one wants so many.
+# Of pools that all users of a device share: one user is refused with this error, at this number at
+# the latest; the other one wants so many.
+#	shared KIND ERROR MOST WANTED
 shared() {
-	local kind=$1 bound=$2 alone beside
+	local kind=$1 error=$2 most=$3 bound=$4 alone beside name
+	name="$kind: one user is refused with $error, at $most at most"
 	alone=$(p99)
 	greedy_begins "$kind"
-	if [ -z "$TAKEN" ]; then
-		notok "$kind: one user takes all that it gets" "$(last_words "$LIB_TMP/greedy")"
-		greedy_ends
+	cp "$LIB_TMP/greedy" "$LIB_TMP/$kind"
+	if [ "$REFUSED" = "$error" ] && [ "$TAKEN" -ge "$bound" ] && [ "$TAKEN" -le "$most" ]; then
+		ok "$name"
 	else
-		run "$kind: another user gets some, after one took $TAKEN" \
-			$(user 4712) greedy "$RDMA_DEV" "$kind" 4721 "$bound"
-		beside=$(p99)
-		greedy_ends
-		p99_check "$kind" "$alone" "$beside" "$(p99)"
+		notok "$name" "$TAKEN, then $REFUSED$(last_words "$LIB_TMP/greedy")"
 	fi
+	run "$kind: another user gets some" $(user 4712) greedy "$RDMA_DEV" "$kind" 4721 "$bound"
+	beside=$(p99)
+	greedy_ends
+	p99_check "$kind" "$alone" "$beside" "$(p99)"
 	resources_check "$kind: all is given back" "$RDMA_DEV" "$before"
 }
 
-shared rcxts 1000
-shared dm 4096
-shared groups 100
+shared rcxts EDQUOT 50000 1000
+# 2 KiB each
+shared bitmaps ENOMEM 16384 100
+shared dm EDQUOT 8192 4096
+shared groups EDQUOT 4096 100
+shared members EDQUOT 2048 100
+# Half of a million QPs would not fit here.
+echo 1 > $share
+shared objects ENOMEM 1048 10
+for kind in pds:1048 cqs:1048 qps:1048 srqs:65 ahs:1048 mrs:1048 mws:1048 xrcds:65 tables:65; do
+	name="objects: ${kind%:*} are refused with ENOMEM at ${kind#*:}"
+	if grep -q "^${kind%:*}: .*, then ENOMEM" "$LIB_TMP/objects"; then
+		ok "$name"
+	else
+		notok "$name" "$(grep "^${kind%:*}:" "$LIB_TMP/objects")"
+	fi
+done
+echo 500 > $share
+
+# Nothing refuses one user's packets, who always has 16 channels with 1,024 writes of 60 KiB each: the
+# round trips of another one, in packets as well, take their turn.  That user's program never waits for
+# anything, so it is compared with another one that never does and has no device.
+quantum() {
+	local alone beside hog
+	echo N > /sys/module/nhca/parameters/same_host
+	echo "# quantum: p99 $(p99) ns when nobody has the CPU but the round trips"
+	$(user 4711) bash -c 'while :; do :; done' &
+	hog=$!
+	alone=$(p99)
+	kill $hog
+	wait $hog 2> /dev/null
+	greedy_begins quantum
+	beside=$(p99)
+	if kill -0 $GREEDY; then
+		ok "quantum: one user sends from 16 channels all the time"
+	else
+		notok "quantum: one user sends from 16 channels all the time" "$(last_words "$LIB_TMP/greedy")"
+	fi
+	greedy_ends
+	p99_check quantum "$alone" "$beside"
+	echo Y > /sys/module/nhca/parameters/same_host
+	resources_check "quantum: all is given back" "$RDMA_DEV" "$before"
+}
+
+quantum
+
+out_of_buffer() {
+	cat "/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters/out_of_buffer"
+}
+
+# A file whose page does not come as long as SLOW runs
+slow_begins() {
+	local tries
+	modprobe -q fuse
+	[ -e /dev/fuse ] || return 1
+	: > "$LIB_TMP/file"
+	slow_file "$LIB_TMP/file" > "$LIB_TMP/slow" 2>&1 &
+	SLOW=$!
+	for tries in $(seq 50); do
+		grep -q mounted "$LIB_TMP/slow" && return 0
+		sleep 0.1
+	done
+	show_tail "$LIB_TMP/slow"
+	return 1
+}
+
+slow_ends() {
+	kill $SLOW
+	wait $SLOW 2> /dev/null
+	umount -l "$LIB_TMP/file"
+}
+
+# 60 QPs are sent 256 datagrams each, whose page does not come.
+#	deferred MOST [CGROUP]	bytes that they may take
+deferred() {
+	local most=$1 lost alone beside kept name="deferred: datagrams that wait take at most $(($1 >> 20)) MiB"
+	[ -n "$2" ] && name+=" in a cgroup"
+	alone=$(p99)
+	lost=$(out_of_buffer)
+	greedy_begins deferred "$2"
+	sleep 0.5
+	lost=$(($(out_of_buffer) - lost))
+	kept=$((${TAKEN:-0} - lost))
+	echo "# deferred: $kept of $TAKEN datagrams wait, $lost are lost"
+	# a page each, at least, and more than the first of each QP
+	if [ $kept -gt 120 ] && [ $lost -gt 0 ] && [ $((kept * 4096)) -le "$most" ]; then
+		ok "$name"
+	else
+		notok "$name" "$kept of $TAKEN datagrams wait$(last_words "$LIB_TMP/greedy")"
+	fi
+	run "deferred: another user gets memory" $(user 4712) greedy "$RDMA_DEV" cqs 4721 2
+	beside=$(p99)
+	slow_ends
+	greedy_ends
+	rm "$LIB_TMP/file.go"
+	p99_check deferred "$alone" "$beside" "$(p99)"
+	resources_check "deferred: all is given back" "$RDMA_DEV" "$before"
+}
+
+chmod 755 "$LIB_TMP"
+if slow_begins; then
+	deferred $((64 << 20))
+else
+	skip "deferred: datagrams wait" "no FUSE"
+fi
 
 # In a memory cgroup of 64 MiB: a user is refused, or killed. Another one has memory.
 #	memory KIND MOST	it has at most so many by then
 memory() {
 	local kind=$1 most=$2 alone beside name="$1: memory is charged to the memory cgroup of the user"
 	alone=$(p99)
-	echo 64M > $group/memory.max
-	(
-		echo $BASHPID > $group/cgroup.procs
-		exec timeout 120 $(user 4711) greedy "$RDMA_DEV" "$kind" 4720
-	) > "$LIB_TMP/greedy" 2>&1 &
-	GREEDY=$!
-	TAKEN=
-	for tries in $(seq $((300 * SLOWER))); do
-		TAKEN=$(sed -n 's/.*: \([0-9]*\) taken.*/\1/p' "$LIB_TMP/greedy")
-		[ -n "$TAKEN" ] && break
-		kill -0 $GREEDY 2> /dev/null || break
-		sleep 0.1
-	done
-	sed 's/^/# greedy: /' "$LIB_TMP/greedy"
+	greedy_begins "$kind" $group
 	if [ "${TAKEN:-0}" -le "$most" ]; then
 		ok "$name"
 	else
@@ -121,10 +235,15 @@ memory() {
 if [ -e /sys/fs/cgroup/cgroup.controllers ] && grep -q memory /sys/fs/cgroup/cgroup.controllers; then
 	echo +memory > /sys/fs/cgroup/cgroup.subtree_control
 	mkdir -p $group
+	echo 64M > $group/memory.max
 	# 4 MiB each
 	memory cqs 16
 	# 2 MiB or more each
 	memory qps 40
+	if slow_begins; then
+		echo 24M > $group/memory.max
+		deferred $((24 << 20)) $group
+	fi
 	rmdir $group
 else
 	skip "memory is charged to the memory cgroup of the user" "no memory controller"
