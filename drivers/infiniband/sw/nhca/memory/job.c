@@ -25,7 +25,7 @@
 static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
 
-/* who has how many regions, over whichever device */
+/* number of regions of each user, on all devices */
 static struct nhca_users job_users;
 
 /* struct nhca_job_mem by nhca_pvo_name(); written under job_lock, read in live sections */

@@ -31,7 +31,7 @@ struct nhca_user;
  * @id:         the job number in packets; never 0
  * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
  *              the host
- * @user:       for whom its regions count (nhca_share_ok()); counted; NULL: for no user
+ * @user:       account that its regions are charged to; counted; NULL: no account
  *
  * While the job is in use, all members except @list and @users are constant.
  */
@@ -98,8 +98,9 @@ struct nhca_job_mem {
  * @length: bytes, at least 1
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region with one handle, open; ERR_PTR: -EINVAL (length 0, wraps, other rights),
- * -EDQUOT (the user has its share of the host's regions), as ib_umem_get() and nhca_range_alloc().
+ * Return: the region, open and with one handle; ERR_PTR: -EINVAL (length 0, wraps, other rights),
+ * -EDQUOT (beyond the user's share of the host's regions), -ENOMEM (also if the host has no more
+ * regions), or as ib_umem_get() and nhca_range_alloc().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
@@ -174,7 +175,7 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 				     struct nhca_job_mem **mem);
 
 /**
- * nhca_job_init - prepare the accounts of users; module load
+ * nhca_job_init - set up the accounts of users when the module is loaded
  * Context: process.
  */
 void nhca_job_init(void);

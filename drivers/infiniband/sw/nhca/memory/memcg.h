@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charging a user's memory cgroup from where the user is not: softirqs and workers.
+ * Charges to the memory cgroup of a user from softirqs and workers, which do not run as this user.
  *
- * In process context a verb allocates with GFP_KERNEL_ACCOUNT, and that is all.  In a softirq
- * __GFP_ACCOUNT alone charges nobody.  An object that lets peers or engines allocate for it keeps
- * the memory cgroup of whoever made it, and the allocation is done on its account.
+ * In process context a verb only needs GFP_KERNEL_ACCOUNT.  In a softirq __GFP_ACCOUNT alone
+ * charges no memory cgroup.  So an object for which a peer, a requester or a responder causes
+ * allocations keeps the memory cgroup of the process that made the object.  The allocations are
+ * charged to this memory cgroup.
  */
 #ifndef NHCA_MEMCG_H
 #define NHCA_MEMCG_H
@@ -15,31 +16,37 @@
 #include <linux/slab.h>
 
 /**
- * nhca_memcg_get - the memory cgroup that what an object will need is charged to
- * @user: a process makes the object; else the kernel, which is not charged
+ * nhca_memcg_get - the memory cgroup that later allocations for an object are charged to
+ * @user: true if a process makes the object; false for the kernel, which is not charged
  * Context: process.
- * Return: counted, for nhca_memcg_put(); NULL: nobody.
+ * Return: a counted reference, for nhca_memcg_put(); NULL: no memory cgroup.
  */
 static inline struct mem_cgroup *nhca_memcg_get(bool user)
 {
 	return user ? get_mem_cgroup_from_mm(current->mm) : NULL;
 }
 
-/* takes NULL; any context */
+/**
+ * nhca_memcg_put - release a reference of nhca_memcg_get()
+ * @memcg: the memory cgroup or NULL
+ * Context: any.
+ */
 static inline void nhca_memcg_put(struct mem_cgroup *memcg)
 {
 	mem_cgroup_put(memcg);
 }
 
 /**
- * nhca_memcg_kmalloc - kmalloc() charged to @memcg
- * @memcg: NULL: nobody is charged
- * @size: bytes
- * @gfp: how
- * GFP_ATOMIC also charges beyond the limit of @memcg, as the kernel does for whoever cannot wait.
- * The next allocation of its processes that can wait has to make room.  GFP_NOWAIT fails there.
+ * nhca_memcg_kmalloc - kmalloc() charged to a memory cgroup
+ * @memcg: the memory cgroup; NULL: no charge
+ * @size:  bytes
+ * @gfp:   as for kmalloc(), without __GFP_ACCOUNT
+ *
+ * At the limit of @memcg, GFP_NOWAIT fails.  GFP_ATOMIC succeeds and charges beyond the limit, as
+ * the kernel does for all allocations that cannot wait.  The next allocation of the memory cgroup's
+ * processes that can wait must then reclaim memory.
  * Context: as @gfp says; softirq with GFP_ATOMIC or GFP_NOWAIT.
- * Return: memory, for kfree(); NULL: there is none, or @memcg is at its limit.
+ * Return: memory, for kfree(); NULL: out of memory, or @memcg is at its limit.
  */
 static inline void *nhca_memcg_kmalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 {
@@ -54,7 +61,14 @@ static inline void *nhca_memcg_kmalloc(struct mem_cgroup *memcg, size_t size, gf
 	return p;
 }
 
-/* nhca_memcg_kmalloc(), zeroed */
+/**
+ * nhca_memcg_kzalloc - nhca_memcg_kmalloc() of zeroed memory
+ * @memcg: as for nhca_memcg_kmalloc()
+ * @size:  bytes
+ * @gfp:   as for nhca_memcg_kmalloc()
+ * Context: as nhca_memcg_kmalloc().
+ * Return: as nhca_memcg_kmalloc().
+ */
 static inline void *nhca_memcg_kzalloc(struct mem_cgroup *memcg, size_t size, gfp_t gfp)
 {
 	return nhca_memcg_kmalloc(memcg, size, gfp | __GFP_ZERO);

@@ -23,7 +23,7 @@ struct nhca_mr;
 /**
  * struct nhca_pd - a protection domain
  * @ibpd:  the core's part
- * @owner: for whom it and the objects in it count; NULL: for the kernel, or for nobody
+ * @owner: account that the domain and its objects are charged to; NULL: no account
  */
 struct nhca_pd {
 	struct ib_pd ibpd;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What one user has of the pools that all users of a device share.
+ * The amounts that one user has of the pools that all users of a device or of the host share.
  *
- * The memory of most objects is charged to a memory cgroup, which bounds it.  The amounts of a
- * pool are bounded for the device, so that a single user could take all of it.  A part of each
- * pool is therefore left to others, whatever one user does (nhca_share_ok()).
+ * The memory of most objects is charged to a memory cgroup, which limits it.  The size of a pool is
+ * fixed, so without another limit a single user could take all of it.  nhca_share_ok() therefore
+ * leaves a part of each pool to other users.
  */
 #include <linux/bug.h>
 #include <linux/err.h>
@@ -27,7 +27,7 @@ static const struct kernel_param_ops user_share_ops = {
 
 unsigned int nhca_user_share = 500;
 module_param_cb(user_share, &user_share_ops, &nhca_user_share, 0644);
-MODULE_PARM_DESC(user_share, "What one user gets of a device at most, in thousandths");
+MODULE_PARM_DESC(user_share, "most that one user gets of each resource of a device, in thousandths");
 
 static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_PDS] = NHCA_MAX_PD,
@@ -43,7 +43,10 @@ static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_GROUPS] = NHCA_MAX_MCAST_GRP,
 	[NHCA_POOL_RULES] = NHCA_MAX_STEER_RULES,
 	[NHCA_POOL_DEFERRED] = NHCA_MAX_DEFERRED,
-	/* each has a key of its table for itself, and the first table may have all of them */
+	/*
+	 * Each region has its own key in a table, and all may be in the first table: half of the
+	 * keys stay free.
+	 */
 	[NHCA_POOL_JOB_MEM] = NHCA_TCE_KEYS / 2,
 };
 
@@ -126,8 +129,8 @@ int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_p
 	long size = pool_size[pool], mine = 0, all;
 
 	/*
-	 * The user's share comes first.  A request beyond it never counts in the pool, where it
-	 * could make another user's request fail meanwhile.
+	 * Check the user's share first.  A request beyond it never counts in the pool, where it
+	 * could make a concurrent request of another user fail.
 	 */
 	if (user) {
 		mine = atomic_long_add_return(n, &user->used[pool]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one user has of the pools that all users of a device share, and may have.
+ * The amounts that one user has, and may have, of the pools that all users of a device or of the
+ * host share.
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H
@@ -13,17 +14,22 @@
 #include <linux/xarray.h>
 
 /**
- * enum nhca_pool - what a device, or the host, has a fixed amount of
- * @NHCA_POOL_PDS, @NHCA_POOL_CQS, @NHCA_POOL_SRQS, @NHCA_POOL_AHS, @NHCA_POOL_MRS, @NHCA_POOL_MWS,
- * @NHCA_POOL_XRCDS, @NHCA_POOL_TABLES: objects: protection domains, CQs, SRQs, address handles,
- *                      regions, windows, XRC domains, indirection tables
- * @NHCA_POOL_QPS:      queue pairs, channels and work queues
- * @NHCA_POOL_DM:       bytes of device memory
- * @NHCA_POOL_GROUPS:   multicast groups that are joined
- * @NHCA_POOL_RULES:    rules of flow steering
+ * enum nhca_pool - amounts of which a device, or the host, has a fixed maximum
+ * @NHCA_POOL_PDS: protection domains
+ * @NHCA_POOL_QPS: queue pairs, channels and work queues
+ * @NHCA_POOL_CQS: completion queues
+ * @NHCA_POOL_SRQS: shared receive queues
+ * @NHCA_POOL_AHS: address handles
+ * @NHCA_POOL_MRS: regions
+ * @NHCA_POOL_MWS: windows
+ * @NHCA_POOL_XRCDS: XRC domains
+ * @NHCA_POOL_TABLES: indirection tables
+ * @NHCA_POOL_DM: bytes of device memory
+ * @NHCA_POOL_GROUPS: multicast groups that are joined
+ * @NHCA_POOL_RULES: rules of flow steering
  * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages, as the allocator counts them
- * @NHCA_POOL_JOB_MEM:  regions of job memory; of the host
- * @NHCA_POOLS:         number of pools
+ * @NHCA_POOL_JOB_MEM: regions of job memory; a pool of the host
+ * @NHCA_POOLS: number of pools
  */
 enum nhca_pool {
 	NHCA_POOL_PDS,
@@ -44,24 +50,24 @@ enum nhca_pool {
 };
 
 /**
- * struct nhca_users - the pools of a device, or of the host, and their users
- * @lock:   @by_uid and the last reference of a user
+ * struct nhca_users - the pools of a device or of the host, and their users
+ * @lock:   protects @by_uid and the release of a user's last reference
  * @by_uid: struct nhca_user, by uid in the initial user namespace
- * @used:   of each pool
+ * @used:   amount in use, for each pool
  */
 struct nhca_users {
-	/* @by_uid and the last reference of a user */
+	/* protects @by_uid and the release of a user's last reference */
 	struct mutex lock;
 	struct xarray by_uid;
 	atomic_long_t used[NHCA_POOLS];
 };
 
 /**
- * struct nhca_user - what one user has of the pools
- * @users: which pools; they live longer
- * @uid:   the index in @users
- * @ref:   user contexts, and objects that outlive them
- * @used:  of each pool, as far as nhca_share_ok()
+ * struct nhca_user - the account of one user
+ * @users: the pools; they exist longer than the account
+ * @uid:   index in nhca_users.by_uid
+ * @ref:   one for each user context, and for each object that may outlive it
+ * @used:  amount that the user has, for each pool; nhca_share_ok() limits it
  */
 struct nhca_user {
 	struct nhca_users *users;
@@ -70,19 +76,19 @@ struct nhca_user {
 	atomic_long_t used[NHCA_POOLS];
 };
 
-/* the module parameter user_share: thousandths of each pool that one user gets at most */
+/* module parameter user_share: the most that one user gets of each pool, in thousandths */
 extern unsigned int nhca_user_share;
 
 /**
- * nhca_share_ok - may one user have that much of what all share?
- * @size: of the pool
- * @mine: what the user then has of it
- * @all:  what all users then have of it
+ * nhca_share_ok - check that one user may have some amount of a pool
+ * @size: size of the pool, or of another resource that users share
+ * @mine: amount that the user then has
+ * @all:  amount that all users then have
  *
- * One user gets nhca_user_share of a pool at most, which is one half unless the administrator says
- * otherwise.  The last eighth is for users who have less than a sixteenth, so that two users who
- * have taken half each have not taken all.
+ * One user gets at most nhca_user_share of a pool: one half by default.  The last eighth of a pool
+ * is only for users with at most a sixteenth, so that two users with one half each cannot take all.
  * Context: any.
+ * Return: true if the user may have it.
  */
 static inline bool nhca_share_ok(long size, long mine, long all)
 {
@@ -91,14 +97,14 @@ static inline bool nhca_share_ok(long size, long mine, long all)
 }
 
 /**
- * nhca_users_init - make the pools of a device, all of them unused
- * @users: zeroed
+ * nhca_users_init - set up pools, all of them unused
+ * @users: zeroed memory
  * Context: process.
  */
 void nhca_users_init(struct nhca_users *users);
 
 /**
- * nhca_users_destroy - the device goes: warn of what was not given back
+ * nhca_users_destroy - destroy pools; warn if an amount was not given back
  * @users: from nhca_users_init()
  * Context: process.
  */
@@ -106,42 +112,47 @@ void nhca_users_destroy(struct nhca_users *users);
 
 /**
  * nhca_user_get - find or make the account of a user
- * @users: of the device
- * @uid:   of the user, in the initial user namespace
+ * @users: the pools
+ * @uid:   uid in the initial user namespace
  * Context: process, sleeps.
- * Return: counted, for nhca_user_put(); ERR_PTR(-ENOMEM).
+ * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM).
  */
 struct nhca_user *nhca_user_get(struct nhca_users *users, u32 uid);
 
 /**
- * nhca_user_hold - one more reference
- * @user: or NULL
- * Context: any.  Return: @user.
+ * nhca_user_hold - take another reference
+ * @user: the account or NULL
+ * Context: any.
+ * Return: @user.
  */
 struct nhca_user *nhca_user_hold(struct nhca_user *user);
 
 /**
- * nhca_user_put - drop a reference; with the last one the user has nothing of any pool
- * @user: or NULL
+ * nhca_user_put - release a reference; with the last one the user must have given back everything
+ * @user: the account or NULL
  * Context: process, sleeps.
  */
 void nhca_user_put(struct nhca_user *user);
 
 /**
- * nhca_pool_take - take from a pool
- * @users: of the device
- * @user:  whom it counts for; NULL: the kernel, or a user who may exceed limits of resources; only
- *         the pool itself bounds what they take
- * @pool:  which
- * @n:     how much, in the pool's unit
+ * nhca_pool_take - take an amount from a pool
+ * @users: the pools
+ * @user:  the account to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: only the
+ *         size of the pool limits these.
+ * @pool:  the pool
+ * @n:     amount, in the pool's unit
  * Context: any.
- * Return: 0; -EDQUOT: it is not for @user (nhca_share_ok()); -ENOMEM: so much is not left.
+ * Return: 0; -EDQUOT: nhca_share_ok() refuses it to @user; -ENOMEM: the pool does not have that
+ * much left.
  */
 int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
 /**
- * nhca_pool_give - give back what nhca_pool_take() took
- * @users, @user, @pool, @n: as then
+ * nhca_pool_give - give back an amount that nhca_pool_take() took
+ * @users: the pools
+ * @user:  the account that was charged, or NULL
+ * @pool:  the pool
+ * @n:     amount, in the pool's unit
  * Context: any.
  */
 void nhca_pool_give(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
