@@ -13,8 +13,8 @@
 #include "odp.h"
 
 /*
- * Most bytes for one request: the bytes that are needed now and those that follow in the same
- * buffer.
+ * Maximum number of bytes for one request: the bytes that are needed now and those that follow in
+ * the same buffer.
  */
 #define FAULT_AHEAD	SZ_1M
 
@@ -24,8 +24,8 @@
 #define FAULT_MEMORY	(5 * HZ)
 
 /*
- * Prefetches that run at a time on the host.  Prefetches may be many and take long.  With a queue
- * and a few workers of their own they delay each other, but not the faults of a QP.
+ * Prefetches that run at a time on the host.  Prefetches may be many and take long.  They have a
+ * separate queue and few workers, so they delay each other, but not the faults of a QP.
  */
 #define PREFETCH_WORKERS	8
 
@@ -51,7 +51,7 @@ struct fault_want {
  * @work:        the worker; counts in @ref from being queued until it has run
  * @ref:         one for the owner and one for @work
  * @lock:        protects all below; taken with BH disabled
- * @resume:      function of the owner; NULL after the owner has gone
+ * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
  * @busy:        the worker is faulting @want in
  * @tell:        the owner waits for the end, because it has not canceled the request

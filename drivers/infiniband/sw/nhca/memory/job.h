@@ -108,7 +108,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 /**
  * nhca_job_mem_pages - register pages of the kernel
  * @job:    the job; the region takes its own count of it
- * @pages:  the pages; the caller keeps them until the region is gone
+ * @pages:  the pages; the caller keeps them until the region is freed
  * @npages: number of pages
  * @offset: offset of the region's first byte in the first page
  * @length: bytes, inside the pages, at least 1

@@ -139,10 +139,10 @@ static inline void nhca_live_exit(void)
 /**
  * nhca_live_wait - take a snapshot of the live sections and wait until all of them have ended
  *
- * Every section that begins after the snapshot sees what the caller wrote before (the valid bit of
- * a key).  Every section that had begun has ended on return.  The function does not wait for later
- * sections, and no section waits for the function.  It takes as long as the longest section: a copy
- * of 64 KiB at most.
+ * Every section that begins after the snapshot sees the writes that the caller made before, for
+ * example to the valid bit of a key.  Every section that had begun has ended on return.  The
+ * function does not wait for later sections, and no section waits for the function.  It takes as
+ * long as the longest section: a copy of 64 KiB at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

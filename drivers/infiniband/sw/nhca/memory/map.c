@@ -11,11 +11,11 @@
 #define NHCA_PAGE_SIZES	(PAGE_SIZE | PMD_SIZE | PUD_SIZE)
 
 /*
- * Check that entries of @size can map a buffer for which ib_umem_find_best_pgsz(), which looks at
- * kernel virtual addresses, has allowed them.  Its physical address must have the same offset in a
- * page of @size as its address in the process.  The memory of each entry must belong to one folio
- * of this size at least.  So no entry maps foreign memory before or after the buffer, and one page
- * reference keeps all memory that a packet may refer to.
+ * Check that entries of @size can map a buffer.  ib_umem_find_best_pgsz() has checked only its
+ * kernel virtual addresses.  Its physical address must have the same offset in a page of @size as
+ * its address in the process.  The memory of each entry must belong to one folio of this size at
+ * least.  So no entry maps foreign memory before or after the buffer, and one page reference keeps
+ * all memory that a packet may refer to.
  */
 static bool size_fits(struct ib_umem *umem, unsigned long size)
 {

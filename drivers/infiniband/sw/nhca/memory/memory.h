@@ -96,8 +96,8 @@ struct nhca_iter {
  * @sge:      the list; it must stay valid until the iterator is done
  * @num_sge:  elements of @sge
  * @skip:     bytes to skip
- * @len:      most bytes that will be accessed.  Only those bytes of an element are checked, as
- *            adapters do, so that an element may be longer than its region if the message is not.
+ * @len:      maximum number of bytes that will be accessed.  Only those bytes of an element are
+ *            checked, as adapters do: an element may be longer than its region, not the message.
  * @access:   0 to read, IB_ACCESS_LOCAL_WRITE to write; with a remote right the elements name
  *            remote keys
  * Context: any.
@@ -180,7 +180,7 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
 /**
  * nhca_iter_next - the next contiguous bytes
  * @it:  the iterator
- * @max: most bytes to return
+ * @max: maximum number of bytes to return
  * @seg: the bytes, filled in
  * Context: live section.
  * Return: 0; -EACCES: key, domain, range or rights of the next SGE are wrong; -ENODATA: the end of
@@ -566,7 +566,7 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
 /**
  * nhca_mr_fast - make a region for fast registration, without a mapping and with its key closed
  * @dev, @pd: as for nhca_mr_user()
- * @max_sg:   most elements that nhca_mr_fast_map() can map
+ * @max_sg:   maximum number of elements that nhca_mr_fast_map() can map
  * @gaps:     elements may begin and end anywhere, not only at page boundaries
  * Context: process, sleeps.  Return: the region or ERR_PTR.
  */
@@ -678,7 +678,7 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user);
 u64 nhca_mw_device_cap(void);
 
 /**
- * nhca_mr_dump - fill in what a resource query shows of a region (memory/debug.c)
+ * nhca_mr_dump - fill in the reply to a resource query of a region (memory/debug.c)
  * @ibmr: the region
  * @res:  filled in
  * Context: process.

@@ -17,8 +17,8 @@ struct nhca_dmabuf;
  * @NHCA_MR_ALL: all kernel memory: an address is a kernel virtual address
  * @NHCA_MR_LIST: in a list of pieces of kernel memory that begin and end anywhere
  *                (IB_MR_TYPE_SG_GAPS, or pages of another size than the CPU's)
- * @NHCA_MR_ODP: in user memory that is faulted in on demand, with ranges of TCEs that come and go
- *               (memory/odp.c)
+ * @NHCA_MR_ODP: in user memory that is faulted in on demand, with a range of TCEs for each chunk in
+ *               use (memory/odp.c)
  * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
  */
 enum nhca_mr_kind {
@@ -74,7 +74,7 @@ struct nhca_next {
  * @umem:       pins user pages; owned
  * @pieces:     NHCA_MR_LIST: the pieces; change only while the key is closed; owned
  * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of open pages
- * @max_pieces: fast registration: most pieces or pages that can be mapped; others: 0
+ * @max_pieces: fast registration: maximum number of pieces or pages; others: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
  * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
  * @zcopied:    packets have referred to its pages
@@ -125,7 +125,7 @@ static inline bool nhca_mr_is_fast(const struct nhca_mr *mr)
  * nhca_mr_seg_other - nhca_mr_seg() for kinds other than NHCA_MR_TCE
  * @mr:    the region
  * @off:   offset in the region
- * @max:   most bytes
+ * @max:   maximum number of bytes
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
@@ -136,7 +136,7 @@ int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct n
 /**
  * nhca_pvo_seg - find the contiguous bytes at a PVO, up to the end of a page
  * @pvo:   the first byte
- * @max:   most bytes
+ * @max:   maximum number of bytes
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
@@ -162,7 +162,7 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
  * nhca_mr_seg - find the contiguous bytes at an offset of a region
  * @mr:    the region
  * @off:   offset in the region, inside the range that nhca_mkey_check() granted
- * @max:   most bytes
+ * @max:   maximum number of bytes
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.

@@ -4,11 +4,11 @@
  *
  * A region consists of chunks of address space, each as large as the memory that one page table of
  * the lowest level maps.  A chunk is made when it is first accessed.  It has its own range of TCEs
- * and its own interval notifier, and is freed some time after its last page is gone.  So a region
- * may be as large as the address space (an implicit one is), and only the part in use needs memory.
- * This does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page that may be
- * accessed.  The TCEs are the only list of pages here, and the driver itself knows which pages are
- * dirty.
+ * and its own interval notifier, and is freed 1 s or more after it has lost its last page.  So a
+ * region may be as large as the address space (an implicit one is), and only the part in use needs
+ * memory.  This does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page that
+ * may be accessed.  The TCEs are the only list of pages here, and the driver itself knows which
+ * pages are dirty.
  *
  * The driver takes no references on the pages.  They are valid until the notifier has been called.
  * When it has returned, no TCE maps them, and the live sections that had found them have ended.
@@ -40,7 +40,7 @@
 /* pages of one hmm_range_fault(); their list is on the stack */
 #define ODP_BATCH	64
 
-/* the largest region of which registration looks up the pages that the process has */
+/* registration sets the TCEs of present pages of regions up to this size */
 #define ODP_PRESENT_MAX	SZ_64M
 
 /* delay until chunks without pages are freed */
@@ -84,7 +84,7 @@ struct nhca_odp {
 
 /**
  * struct odp_chunk - a chunk of an on-demand region
- * @notifier: called when pages go
+ * @notifier: called when the kernel takes pages away
  * @odp:      memory of the region
  * @index:    index in nhca_odp.chunks
  * @base:     its first address
@@ -203,8 +203,8 @@ static void odp_reap_later(struct nhca_odp *odp, unsigned long index)
 }
 
 /*
- * The notifier: pages of @range are about to go or to change their rights.  Memory reclaim may wait
- * for this function, so it allocates nothing and takes only a spinlock.
+ * The notifier: the kernel is about to take away pages of @range or to change their rights.  Memory
+ * reclaim may wait for this function, so it allocates nothing and takes only a spinlock.
  */
 static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
 			     const struct mmu_notifier_range *range, unsigned long cur_seq)

@@ -30,7 +30,7 @@ enum nhca_odp_mode {
  * nhca_odp_seg - nhca_mr_seg() of an on-demand region
  * @odp:   memory of the region
  * @off:   offset in the region
- * @max:   most bytes
+ * @max:   maximum number of bytes
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
@@ -78,7 +78,7 @@ void nhca_odp_put(struct nhca_odp *odp);
  */
 void nhca_odp_close(struct nhca_odp *odp);
 
-/* most prefetches of one region that may be queued at a time */
+/* maximum number of queued prefetches of one region */
 #define NHCA_ODP_PREFETCHES	64
 
 /**

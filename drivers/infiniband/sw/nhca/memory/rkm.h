@@ -22,7 +22,7 @@ struct nhca_mr;
  * struct nhca_rkey_ref - a hold: the use of a remote key by an operation of a QP
  * @node:  entry in its bucket, under the bucket's lock; unhashed if the hold is not in use or was
  *         swept
- * @held:  the owner has got the hold and not released it; used by the owner only
+ * @held:  set from nhca_rkm_get() to nhca_rkm_put(); used by the owner only
  * @valid: the operation may continue; cleared by a sweep
  * @pd:    protection domain of the key; compared first
  * @key:   the R_Key; compared second
@@ -110,8 +110,8 @@ void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
 /**
  * nhca_sweep_step - check the next holds of a bucket
  * @s:      the sweep
- * @stride: most holds to check; the step checks fewer if another CPU waits for the lock, but at
- *          least one
+ * @stride: maximum number of holds to check; the step checks fewer if another CPU waits for the
+ *          lock, but at least one
  *
  * Receive processing may add and release holds between two steps.  The sweep does not check holds
  * that are added meanwhile.  A step after the last one starts again from the beginning.

@@ -342,7 +342,8 @@ void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 fl
 	u64 at = r->first + i;
 
 	/*
-	 * A CPU that finds the page sees what was written to it before; pairs with nhca_tce_find().
+	 * A CPU that reads the entry sees all that was written to the page before.  Pairs with
+	 * nhca_tce_find().
 	 */
 	smp_store_release(&leaf_of(r, at)[at % NHCA_TCE_LEAF_SIZE],
 			  key | (u64)pfn << NHCA_TCE_PFN_SHIFT | flags);
