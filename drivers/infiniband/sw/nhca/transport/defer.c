@@ -19,7 +19,7 @@
  * struct nhca_deferred - a deferred packet
  * @list:  in nhca_rq.deferred
  * @bytes: share of nhca_rq.deferred_bytes: memory of the packet's skb and of this structure
- * @rx:    the packet, in an skb of its own
+ * @rx:    the packet, in a separate skb
  */
 struct nhca_deferred {
 	struct list_head list;
@@ -34,7 +34,7 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 
 /*
  * Count a packet for the QP, its user and the device.
- * Return: 0; -ENOBUFS: the QP is at its limit; as nhca_pool_take().
+ * Return: 0; -ENOBUFS if the QP is at its limit; an error of nhca_pool_take().
  */
 static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 {
@@ -57,10 +57,10 @@ static void nhca_defer_uncharge(struct nhca_qp *qp, u32 bytes)
 }
 
 /*
- * Copy a packet, and charge the copy to the QP's user.  The first packet that waits may exceed the
- * limit of the memory cgroup, so that a QP in a cgroup that is at its limit executes one packet at
- * a time.  Further packets may not exceed it.
- * Return: the copy; NULL: the packet cannot wait.
+ * Copy a packet, and charge the copy to the QP's user.  The first deferred packet may exceed the
+ * limit of the memory cgroup, so that a QP whose cgroup is at its limit executes one packet at a
+ * time.  Further packets may not exceed this limit.
+ * Return: the copy; NULL if the packet has to be dropped.
  */
 static struct nhca_deferred *nhca_defer_copy(struct nhca_qp *qp, const struct nhca_rx *rx)
 {

@@ -461,7 +461,7 @@ struct nhca_qp_rings {
 
 /**
  * nhca_qp_init - initialize a QP that verbs/qp.c has checked
- * @qp:    zeroed, except ibqp (pd, CQs, srq, qp_type), dev, user, sig_all and modify
+ * @qp:    zeroed, except ibqp (pd, CQs, srq, qp_type), dev, user, owner, sig_all and modify
  * @init:  cap is rounded up to what was granted
  * @rings: of user space; NULL for a kernel consumer
  *
