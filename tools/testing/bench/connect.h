@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How load's queue pairs find each other: RC and UC by hand, UD by an address handle, and those of
- * iWARP, whose connections are TCP's, by rdma_cm.  With peers.h, for one program of one file.
+ * Connects the queue pairs of load: RC and UC through qp_connect() of peers.h, UD through an
+ * address handle, and those of iWARP through rdma_cm, because an iWARP connection is a TCP
+ * connection.  Only a program of one source file can include this header, because its functions are
+ * static.
  */
 #ifndef CONNECT_H
 #define CONNECT_H
@@ -12,10 +14,10 @@
 
 #define QKEY		0x11111111
 #define GRH		40		/* bytes that a UD receive has before the message */
-#define IWARP_PORTS	1000		/* from the meeting's port to that of rdma_cm */
+#define IWARP_PORTS	1000		/* from the port of peers.h to the port of rdma_cm */
 
-static struct ibv_ah *peer_ah;		/* of UD */
-static struct rdma_cm_id *listener;	/* of iWARP's passive end */
+static struct ibv_ah *peer_ah;		/* for UD */
+static struct rdma_cm_id *listener;	/* of the passive end of iWARP */
 static struct sockaddr_storage iwarp_at;
 
 static bool is_iwarp(void)
@@ -46,11 +48,14 @@ static void ud_connect(struct ibv_qp *qp)
 	must(peer_ah);
 }
 
-/* Both ends: where the passive one listens, which is where the socket has led to. */
+/*
+ * Agree on the address of the passive end: the peer of the active end's TCP socket, with another
+ * port.
+ */
 static void iwarp_meet(void)
 {
 	socklen_t len = sizeof(iwarp_at);
-	in_port_t *port = &((struct sockaddr_in *)&iwarp_at)->sin_port;	/* as in sockaddr_in6 */
+	in_port_t *port = &((struct sockaddr_in *)&iwarp_at)->sin_port;	/* same offset in IPv6 */
 
 	if (peer_host) {
 		must(!getpeername(sock, (struct sockaddr *)&iwarp_at, &len));
@@ -67,8 +72,8 @@ static void iwarp_meet(void)
 }
 
 /*
- * The ends' queue pairs come in the same order; what each made stays to the end.  rdma_cm may pick a
- * port that TCP has not forgotten yet: then another.
+ * Both ends connect their queue pairs in the same order.  The rdma_cm_id lives until the program
+ * ends.  Retry with another local port if rdma_cm has chosen one that TCP still has in use.
  */
 static void iwarp_connect(struct ibv_qp *qp)
 {
@@ -95,7 +100,7 @@ static void iwarp_connect(struct ibv_qp *qp)
 	must(!ret);
 }
 
-/* Before receives are posted. */
+/* Move @qp to INIT, so that receives can be posted. */
 static void end_init(struct ibv_qp *qp)
 {
 	if (qp->qp_type == IBV_QPT_UD)
@@ -104,7 +109,7 @@ static void end_init(struct ibv_qp *qp)
 		qp_init(qp);
 }
 
-/* To that queue pair of the other end, ready to send. */
+/* Connect @qp to queue pair @peer_qpn of the other end; it can send afterwards. */
 static void end_connect(struct ibv_qp *qp, uint32_t peer_qpn)
 {
 	if (is_iwarp())

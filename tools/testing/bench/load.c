@@ -6,23 +6,24 @@
  *   load -d DEV -g GID [options] HOST		the active end; prints the result as JSON
  *
  *   -m stream|pingpong|alone|idle  stream: one message after another (default); pingpong: each
- *			 message is answered; alone: a ping-pong of one process with itself,
- *			 without another end; idle: create the queue pairs, wait for a line on
- *			 standard input
+ *			 message is answered; alone: a ping-pong between two queue pairs of
+ *			 one process, without another end; idle: create the queue pairs, wait
+ *			 for a line on standard input
  *   -t rc|uc|ud	 type of the queue pairs (rc); messages of uc and ud are SENDs
  *   -o write|read|send	 operation of a message (write); a ping-pong uses SENDs
  *   -s BYTES -n COUNT	 size of a message, number of messages (64 KiB, 1000)
  *   -q QPS -k DEPTH	 queue pairs, used in turn; messages outstanding on each (1, 32)
  *   -l LIST		 work requests of one post, of which the last is signaled (1)
- *   -c EVERY		 signal the last request of every n-th post, as perftest's -Q (1)
- *   -w COUNT		 messages before the measurement begins (a tenth of -n)
+ *   -c EVERY		 signal the last request of every n-th post, like -Q of perftest (1)
+ *   -w COUNT		 messages before the measurement begins (a tenth of -n, plus -l)
  *   -b			 poll for completions; without it, sleep until a completion event
  *   -p PORT		 TCP port at which the ends meet
- *   -P			 the passive end sets marks for a profile, too; only if it has its own host
+ *   -P			 the passive end also sets marks for a profile; useful only if each end
+ *			 has its own host
  *
- * Both ends need the same options.  The sender has to know what was received: the passive end
- * returns credit for each quarter of its receive queue, so that no RNR NAK is measured.  A SEND of
- * UC or UD, which is not acknowledged, counts when credit for it has come back.
+ * Both ends need the same options.  The passive end returns credit for each quarter of its receive
+ * queue, so that the sender never overruns it and no RNR NAK is measured.  SENDs of UC and UD have
+ * no ACKs, so a stream ends only after the credit for its last SENDs has come back.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -33,9 +34,9 @@
 
 #define QPS_MAX		1024
 #define LIST_MAX	64
-#define RECEIVES	256		/* of each queue pair that has any to take */
-#define CREDIT		(RECEIVES / 4)	/* that comes back at a time */
-#define SLOTS		16		/* of memory that messages take in turn */
+#define RECEIVES	256		/* receives of each queue pair that gets SENDs */
+#define CREDIT		(RECEIVES / 4)	/* receives for which one credit message stands */
+#define SLOTS		16		/* messages use this many slots of the memory in turn */
 
 enum op { WRITE, READ, SEND };
 
@@ -50,7 +51,7 @@ static struct options {
 	.depth = 32, .list = 1, .every = 1 };
 static const char *type_name = "rc";
 
-/* what the other end needs to know of a queue pair, and of the memory */
+/* The data that the other end needs about a queue pair and the memory */
 struct address {
 	uint32_t qpn, rkey;
 	uint64_t va;
@@ -62,13 +63,13 @@ static struct ibv_qp *qps[QPS_MAX];
 static struct address remote[QPS_MAX];
 static uint32_t receives;	/* of each queue pair */
 static uint32_t outstanding[QPS_MAX], silent[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
-static double jain;		/* of the queue pairs' shares, halfway */
+static double jain;		/* fairness of the queue pairs halfway through the stream */
 static uint8_t *memory;
 static struct ibv_mr *mr;
 
 /* ---- completions ---- */
 
-/* Sleep until there may be one; both queues tell the same channel. */
+/* Sleep until a completion event; both CQs use the same completion channel. */
 static void doze(void)
 {
 	struct ibv_cq *which;
@@ -79,7 +80,7 @@ static void doze(void)
 	verb(ibv_req_notify_cq(which, 0));
 }
 
-/* Up to @room completions of either queue, at least one. */
+/* Return: the number of completions taken from both CQs, from 1 to @room. */
 static int wait_any(struct ibv_wc *wc, int room)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
@@ -129,7 +130,7 @@ static void post_receives(uint32_t q, uint32_t count)
 	}
 }
 
-/* Where a work request of queue pair @q goes, and there to @at. */
+/* Set the destination of a work request on queue pair @q; @at: offset in the peer's memory. */
 static void aim(struct ibv_send_wr *wr, uint32_t q, uint64_t at)
 {
 	if (o.type == IBV_QPT_UD) {
@@ -142,7 +143,10 @@ static void aim(struct ibv_send_wr *wr, uint32_t q, uint64_t at)
 	}
 }
 
-/* A post of @count messages on queue pair @q; those up to a @signaled one have one completion. */
+/*
+ * Post @count messages on queue pair @q.  One completion stands for all requests up to the signaled
+ * one.
+ */
 static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -166,7 +170,11 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled
 		silent[q] = 0;
 }
 
-/* Is a post of @count messages to be signaled?  What is not ends with the stream: @left are to come. */
+/*
+ * Return: true if a post of @count messages must be signaled.  The last posts of a stream are
+ * signaled, because otherwise their completions would never come.  @left: messages still to be
+ * posted after it.
+ */
 static bool is_signaled(uint32_t q, uint32_t count, uint32_t left)
 {
 	return silent[q] + count >= o.every * o.list || left < o.every * o.list * o.qps;
@@ -174,7 +182,7 @@ static bool is_signaled(uint32_t q, uint32_t count, uint32_t left)
 
 /* ---- streams ---- */
 
-/* Jain's index: 1 if all have had the same, 1 / QPs if one has had all */
+/* Return: Jain's index: 1 if all queue pairs have equal shares, 1 / QPs if one has all. */
 static double fairness(void)
 {
 	double sum = 0, squares = 0;
@@ -187,7 +195,10 @@ static double fairness(void)
 	return squares ? sum * sum / squares / o.qps : 0;
 }
 
-/* Have sends that nobody acknowledges come, but for those that the other end owes credit for? */
+/*
+ * Return: true if the peer has received all SENDs of UC or UD, except for the last ones of each
+ * queue pair, which are too few for a credit message.
+ */
 static bool all_came(void)
 {
 	uint32_t q;
@@ -199,7 +210,7 @@ static bool all_came(void)
 	return q == o.qps;
 }
 
-/* the active end: @count messages, the queue pairs in turn */
+/* The active end: send @count messages on all queue pairs in turn. */
 static void stream(uint32_t count)
 {
 	uint32_t posted = 0, done = 0, q = 0, idle = 0, n;
@@ -209,7 +220,7 @@ static void stream(uint32_t count)
 	memset(done_of, 0, sizeof(done_of));
 	jain = 0;
 	while (done < count || !all_came()) {
-		/* whoever has room, until nobody has */
+		/* post on each queue pair that has room, until none has */
 		for (idle = 0; posted < count && idle < o.qps; q = (q + 1) % o.qps) {
 			n = count - posted < o.list ? count - posted : o.list;
 			if (outstanding[q] + n > o.depth || (o.op == SEND && credit[q] < n)) {
@@ -250,7 +261,7 @@ static void give_credit(uint32_t q)
 	owed[q] = 0;
 }
 
-/* the passive end of sends: until @count have come */
+/* The passive end of SENDs: receive @count messages. */
 static void sink(uint32_t count)
 {
 	struct ibv_wc wc[64];
@@ -283,7 +294,7 @@ static void stream_run(void)
 	struct sched_param param = {};
 	uint64_t begun;
 
-	/* two ends on one CPU: neither interrupts the other for each message */
+	/* if both ends share a CPU, neither should preempt the other for each message */
 	sched_setscheduler(0, SCHED_BATCH, &param);
 
 	if (!peer_host) {

@@ -45,7 +45,7 @@ static void post(uint32_t i)
 	verb(ibv_wr_complete(ch.qpx));
 }
 
-/* Sleep until something completes. */
+/* Return: the next completion; sleeps until there is one. */
 static struct done next_done(void)
 {
 	struct pollfd fd = { .fd = ch.events->fd, .events = POLLIN };
@@ -67,7 +67,10 @@ static struct done next_done(void)
 	return d;
 }
 
-/* As many are under way when the clock stops as when it starts. */
+/*
+ * Post a new transfer for each completion, so that @depth transfers are outstanding both when the
+ * clock starts and when it stops.
+ */
 static void run(void)
 {
 	uint64_t begin = 0, took;

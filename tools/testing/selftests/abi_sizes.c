@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Providers of another version: each command with a driver's part of each length.  A shorter or
- * longer command and response is accepted, a response is never longer than its buffer, and a
- * command with a field that the kernel does not know is refused.
+ * Providers of another version, which know shorter or longer structs: each command with a driver
+ * part of each length.  The kernel accepts a shorter or longer command and response.  It never
+ * writes past the buffer of a response.  It refuses a command with a field that it does not know.
+ *
+ *   abi_sizes [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -17,7 +19,7 @@
 #define LONGER	64	/* bytes beyond a struct that are tried */
 #define FILLER	0xa5
 
-/* A command: the core's part with its response, the driver's part with its response. */
+/* A command: the core's part and its response, the driver's part and its response. */
 struct command {
 	uint32_t number;
 	void *core;
@@ -86,7 +88,11 @@ static bool destroy(uint32_t number, uint32_t handle)
 	return true;
 }
 
-/* @undo: the command that destroys what @c makes; @least: bytes that @c->drv must have */
+/*
+ * Run command @c with every length of its driver parts.
+ * @undo: the command that destroys the object that @c creates; @least: bytes that @c->drv must
+ * have.
+ */
 static bool every_size(const struct command *c, uint32_t undo, uint16_t least)
 {
 	uint32_t *handle = c->core_resp;
@@ -116,7 +122,7 @@ static bool every_size(const struct command *c, uint32_t undo, uint16_t least)
 		for (uint16_t i = c->resp_len; i < n; i++)
 			REQUIRE(!resp_buf[i], "byte %u of %u is not cleared", i, n);
 		for (uint16_t i = n; i < sizeof(resp_buf); i++)
-			REQUIRE(resp_buf[i] == FILLER, "byte %u is behind %u", i, n);
+			REQUIRE(resp_buf[i] == FILLER, "byte %u is past %u", i, n);
 		if (!destroy(undo, *handle))
 			return false;
 	}
@@ -177,7 +183,7 @@ static bool channels(struct pair *p)
 			  offsetof(struct nhca_create_channel_cmd, frames));
 }
 
-/* UVERBS_METHOD_QUERY_CONTEXT: the response is an attribute */
+/* UVERBS_METHOD_QUERY_CONTEXT, where the response is an attribute */
 static bool contexts(struct pair *p)
 {
 	(void)p;
@@ -200,7 +206,7 @@ static bool contexts(struct pair *p)
 		for (uint16_t i = sizeof(struct nhca_alloc_ucontext_resp); i < n; i++)
 			REQUIRE(!resp_buf[i], "byte %u of %u is not cleared", i, n);
 		for (uint16_t i = n; i < sizeof(resp_buf); i++)
-			REQUIRE(resp_buf[i] == FILLER, "byte %u is behind %u", i, n);
+			REQUIRE(resp_buf[i] == FILLER, "byte %u is past %u", i, n);
 	}
 	return true;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When a requester asks to be acknowledged: both ends in this process, by packets.  See
- * verbs_test.h for the results that it prints.
+ * Proves when a requester asks for acknowledgments: both ends are in this process and communicate
+ * by packets. verbs_test.h describes the printed results.
+ *
+ *   acks [PART-OF-A-NAME]		run the tests whose names contain the argument (all)
+ *   acks lost			only the test that needs a fault set by acks.sh
  */
 #include "verbs_test.h"
 
@@ -9,11 +12,11 @@
 #define MANY	64
 #define SHORT	64
 #define LONG	2000	/* two packets with an MTU of 1024 */
-#define WINDOW	(16 * 1024)	/* as many packets as a new queue pair may have unacknowledged */
+#define WINDOW	(16 * 1024)	/* bytes that a new queue pair may have unacknowledged (cwnd) */
 
-/* ---- what the device has counted ---- */
+/* ---- counters of the device ---- */
 
-/* Packets that were sent again because a timer said so */
+/* Return: the number of retransmissions that a timer has caused. */
 static long timers(void)
 {
 	return counter("early_retransmits") + counter("local_ack_timeout_err");
@@ -21,7 +24,7 @@ static long timers(void)
 
 /* ---- requests ---- */
 
-/* The receives of b stay unused: these are WRITEs */
+/* Post a WRITE from a to b, which uses no receive of b. */
 static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, int flags)
 {
 	struct ibv_sge sge = sge_of(&p->a, off, len);
@@ -36,7 +39,10 @@ static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, i
 	return true;
 }
 
-/* The packets of @MANY requests of which the last is signaled, and those that were sent twice */
+/*
+ * Post MANY requests of which only the last is signaled, and wait for it.
+ * @sent: packets sent for them; @again: packets sent twice.
+ */
 static bool silent_ones(struct pair *p, long *sent, long *again)
 {
 	struct completion c;
@@ -53,7 +59,10 @@ static bool silent_ones(struct pair *p, long *sent, long *again)
 	return true;
 }
 
-/* On a machine that stands still now and then a timer asks, too, but not each time. */
+/*
+ * If the machine stalls, a timer may also ask for an acknowledgment.  That does not happen in all
+ * of the TRIES.
+ */
 static bool together(struct pair *p)
 {
 	long sent, again;
@@ -64,14 +73,14 @@ static bool together(struct pair *p)
 		fill(p->a.buf, MANY * SHORT, i);
 		if (!silent_ones(p, &sent, &again) || !filled(p->b.buf, MANY * SHORT, i))
 			return false;
-		REQUIRE(sent > MANY, "%ld packets: the way is not by packets", sent);
+		REQUIRE(sent > MANY, "%ld packets: the test needs a path that uses packets", sent);
 		if (sent <= MANY + MANY / 2 && !again)
 			return true;
 	}
-	return fail("%ld packets for %d requests, %ld of them twice", sent, MANY, again);
+	return fail("%ld packets for %d requests, %ld of them sent twice", sent, MANY, again);
 }
 
-/* A completion for each is an acknowledgment for each, where a request follows the other's end */
+/* Each request follows the completion of the previous one, so each needs an acknowledgment. */
 static bool each(struct pair *p)
 {
 	struct completion c;
@@ -89,7 +98,11 @@ static bool each(struct pair *p)
 	return true;
 }
 
-/* What waits behind a silent request, once for each new pair; a timer may be sooner here, too. */
+/*
+ * Post an unsignaled WRITE and call @waits, which waits for an operation that needs the WRITE to be
+ * acknowledged.  It must end before a timer expires.  Each of the TRIES uses a new pair, because
+ * the machine may stall, and then a timer may be earlier.
+ */
 static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(struct pair *p))
 {
 	long before;
@@ -106,7 +119,7 @@ static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(str
 		if (timers() == before)
 			return true;
 	}
-	return fail("it went on when a timer was over, %d times", TRIES);
+	return fail("it ended only after a timer had expired, in all %d tries", TRIES);
 }
 
 static bool bind_waits(struct pair *p)
@@ -135,7 +148,10 @@ static bool local(struct pair *p)
 	return by_no_timer(p, (struct pair_opts){ .more_access = IBV_ACCESS_MW_BIND }, bind_waits);
 }
 
-/* Who does that again and again has packets sent twice once, and not each time. */
+/*
+ * Repeated binds after unsignaled WRITEs may cause one retransmission at most, not one for each
+ * bind.
+ */
 static bool binds(struct pair *p)
 {
 	long again = 0;
@@ -177,7 +193,7 @@ static bool error_waits(struct pair *p)
 				  .wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } };
 
 	sge.lkey ^= 0xff;
-	return request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "WRITE from a key that is none");
+	return request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "WRITE with an unknown L_Key");
 }
 
 static bool error(struct pair *p)
@@ -199,7 +215,7 @@ static bool drain(struct pair *p)
 	return by_no_timer(p, (struct pair_opts){}, drain_waits);
 }
 
-/* acks lost: the only packet of a silent request is lost, by a fault that acks.sh has set */
+/* The only packet of an unsignaled request is lost, by a fault that acks.sh has set. */
 static bool lost(struct pair *p)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
@@ -210,24 +226,24 @@ static bool lost(struct pair *p)
 	if (!write_to(p, 1, 0, SHORT, 0))
 		return false;
 	while (memcmp(p->a.buf, p->b.buf, SHORT)) {
-		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "it has not come within %d s", WAIT_S);
+		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "it has not arrived within %d s", WAIT_S);
 		usleep(1000);
 	}
 	return true;
 }
 
 static const struct test tests[] = {
-	{ "silent requests are acknowledged together", together, false },
+	{ "unsignaled requests are acknowledged together", together, false },
 	{ "signaled requests are acknowledged one by one", each, false },
-	{ "a bind behind a silent request", local, false },
-	{ "binds behind silent requests, one after another", binds, false },
-	{ "a READ that has no room in the window behind a silent request", window, false },
-	{ "a local error behind a silent request", error, false },
-	{ "the end of a send queue that drains", drain, false },
+	{ "a bind after an unsignaled request", local, false },
+	{ "repeated binds after unsignaled requests", binds, false },
+	{ "a READ that has to wait for room in the window", window, false },
+	{ "a local error after an unsignaled request", error, false },
+	{ "SQD: the send queue drains after an unsignaled request", drain, false },
 };
 
 static const struct test with_loss[] = {
-	{ "a silent request whose only packet is lost", lost, false },
+	{ "an unsignaled request whose only packet is lost", lost, false },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Parent domains whose allocators give the memory of rings (ibv_alloc_parent_domain), on the device
- * named by $RDMA_DEV, both ends in this process.
+ * Parent domains whose allocators supply the memory of rings (ibv_alloc_parent_domain).  Both ends
+ * are in this process, on the device named by $RDMA_DEV.
+ *
+ *   allocators [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -14,7 +16,7 @@
 #define BLOCKS		32
 #define MARK		0x1122334455667788ULL
 
-/* What the allocator has given out */
+/* Memory that the allocator has supplied */
 struct block {
 	uint8_t *p;
 	size_t size;
@@ -24,9 +26,9 @@ struct block {
 
 static struct block blocks[BLOCKS];
 static int given, live;
-static bool odd;		/* a call was not as it should be */
-static int refuse_at = -1;	/* which call gets no memory */
-static void *answer;		/* what to answer instead of memory, or NULL */
+static bool odd;		/* the provider has called an allocator with wrong arguments */
+static int refuse_at = -1;	/* number of the call that gets no memory; -1: none */
+static void *answer;		/* returned instead of new memory, unless NULL */
 static int cookie;
 static struct ibv_pd *real_pd;
 
@@ -44,7 +46,7 @@ static void *ring_alloc(struct ibv_pd *pd, void *context, size_t size, size_t al
 	*b = (struct block){ .p = answer, .size = size, .type = type, .live = true };
 	if (!answer) {
 		b->p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		/* the kernel clears the header, whatever was there */
+		/* the kernel must clear the header of the ring, so it must not be 0 before */
 		memset(b->p, 0xa5, size);
 	}
 	given++;
@@ -94,7 +96,7 @@ static bool domain_end(void)
 
 	dev.domain = NULL;
 	dev.pd = real_pd;
-	REQUIRE(!odd, "an allocator was called with what it should not be");
+	REQUIRE(!odd, "an allocator was called with wrong arguments");
 	REQUIRE(!live, "%d blocks were not given back", live);
 	VERB(ibv_dealloc_pd(domain));
 	return true;
@@ -109,7 +111,7 @@ static int count(uint64_t type, bool alive)
 	return n;
 }
 
-/* Does a block of this type have @value somewhere? */
+/* Return: true if a block of @type contains @value. */
 static bool holds(uint64_t type, uint64_t value)
 {
 	size_t at;
@@ -133,16 +135,16 @@ static size_t bytes_given(void)
 	return sum;
 }
 
-/* Bytes that this process has pinned */
+/* Return: bytes that this process has pinned. */
 static long pinned(void)
 {
 	return status_kb("VmPin:") * 1024;
 }
 
-/* Pages that the whole host has pinned */
+/* Return: pages that the whole host has pinned. */
 static long pinned_pages(void)
 {
-	/* a look at it adds up what the CPUs have counted */
+	/* reading this file adds up the counters of all CPUs */
 	proc_number("/proc/sys/vm/stat_refresh", "");
 	return proc_number("/proc/vmstat", "nr_foll_pin_acquired") -
 	       proc_number("/proc/vmstat", "nr_foll_pin_released");
@@ -158,7 +160,10 @@ static bool exchange(struct pair *p, uint64_t wr_id, uint32_t seed)
 	       wait_for(p->a.cq, wr_id, IBV_WC_SEND, &c) && filled(p->b.buf, 3000, seed);
 }
 
-/* Both, and then that nothing is left of either */
+/*
+ * Destroy the pair and the parent domain, and check that no memory is left pinned or allocated.
+ * @before: bytes that were pinned before the test
+ */
 static bool all_end(struct pair *p, long before)
 {
 	if (!pair_free(p))
@@ -185,10 +190,10 @@ static bool rings_lie_there(struct pair *p)
 		pinned() - before, bytes_given(), p->size);
 	if (!exchange(p, MARK, 1))
 		return false;
-	REQUIRE(holds(NHCADV_RES_TYPE_SQ, MARK), "the send request is not there");
-	REQUIRE(holds(NHCADV_RES_TYPE_SRQ, MARK), "the receive request is not there");
-	REQUIRE(holds(NHCADV_RES_TYPE_CQ, MARK), "the completions are not there");
-	/* every slot of every ring, several times */
+	REQUIRE(holds(NHCADV_RES_TYPE_SQ, MARK), "the send request is in other memory");
+	REQUIRE(holds(NHCADV_RES_TYPE_SRQ, MARK), "the receive request is in other memory");
+	REQUIRE(holds(NHCADV_RES_TYPE_CQ, MARK), "the completions are in other memory");
+	/* use every slot of every ring several times */
 	for (i = 0; i < 1000; i++)
 		if (!exchange(p, i, i))
 			return false;
@@ -210,7 +215,7 @@ static bool resized(struct pair *p)
 	VERB(ibv_resize_cq(ibv_cq_ex_to_cq(p->b.cq), 1000));
 	REQUIRE(count(NHCADV_RES_TYPE_SRQ, false) == 2 && count(NHCADV_RES_TYPE_SRQ, true) == 1 &&
 		count(NHCADV_RES_TYPE_CQ, false) == 3 && count(NHCADV_RES_TYPE_CQ, true) == 2,
-		"no new memory, or the old is not given back");
+		"the new ring has no memory of the allocator, or the old memory was not freed");
 	for (i = 0; i < 10; i++) {
 		struct completion c;
 
@@ -222,8 +227,8 @@ static bool resized(struct pair *p)
 	if (!exchange(p, MARK, 7))
 		return false;
 	REQUIRE(holds(NHCADV_RES_TYPE_SRQ, MARK) && holds(NHCADV_RES_TYPE_CQ, MARK),
-		"what is used is not the new memory");
-	/* one that gets no memory leaves all as it is */
+		"the resized rings do not use the new memory");
+	/* a resize without memory must leave the CQ as it is */
 	refuse_at = given;
 	REQUIRE(ibv_resize_cq(ibv_cq_ex_to_cq(p->b.cq), 2000) == ENOMEM, "resized without memory");
 	refuse_at = -1;
@@ -241,13 +246,13 @@ static bool default_memory(struct pair *p)
 	answer = IBV_ALLOCATOR_USE_DEFAULT;
 	if (!make_pair(p, (struct pair_opts){ .srq_wr = 20 }))
 		return false;
-	/* rings in the kernel's memory are charged like those in the allocator's */
+	/* rings in kernel memory are charged like those in the allocator's memory */
 	REQUIRE(!given && pinned() - before > (long)(2 * p->size), "%ld bytes are pinned",
 		pinned() - before);
 	return exchange(p, MARK, 3) && all_end(p, before);
 }
 
-/* Without memory for the SQ, and for the RQ; and for a CQ and an SRQ */
+/* The allocator refuses memory for the send queue, the receive queue, a CQ and an SRQ. */
 static bool no_memory(struct pair *p)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 10, .max_sge = 1 } };
@@ -271,7 +276,10 @@ static bool no_memory(struct pair *p)
 	return all_end(p, before);
 }
 
-/* Memory that no ring can lie in; what was asked for is given back. */
+/*
+ * The allocator returns memory that no ring can use.  The provider must give it back and fail with
+ * @err.
+ */
 static bool refused_as(void *memory, int err, const char *what)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 10, .max_sge = 1 } };
@@ -281,7 +289,7 @@ static bool refused_as(void *memory, int err, const char *what)
 	REQUIRE(!make_cq(10, NULL, 0) && errno == err, "%s, CQ: %m", what);
 	errno = 0;
 	REQUIRE(!ibv_create_srq(dev.pd, &srq) && errno == err, "%s, SRQ: %m", what);
-	REQUIRE(!live && !odd, "%s: it was not given back", what);
+	REQUIRE(!live && !odd, "%s: the memory was not freed", what);
 	return true;
 }
 
@@ -296,14 +304,17 @@ static bool bad_memory(struct pair *p)
 
 	REQUIRE(!ibv_alloc_parent_domain(dev.ctx, &half) && errno == EINVAL, "no free: %m");
 	if (!domain_begin() || !refused_as(page + 64, EINVAL, "not aligned") ||
-	    !refused_as((void *)-4096L, EINVAL, "the end of all addresses") ||
-	    !refused_as(page, EFAULT, "only to be read"))
+	    !refused_as((void *)-4096L, EINVAL, "at the end of the address space") ||
+	    !refused_as(page, EFAULT, "read-only"))
 		return false;
 	munmap(page, 65536);
-	return refused_as(page, EFAULT, "nothing there") && all_end(p, before);
+	return refused_as(page, EFAULT, "not mapped") && all_end(p, before);
 }
 
-/* The process takes its memory away: the kernel keeps the pages, and nobody else suffers. */
+/*
+ * The process unmaps the memory of its rings.  The kernel keeps the pages, and other queue pairs
+ * are not affected.
+ */
 static bool taken_away(struct pair *p)
 {
 	long before = pinned();
@@ -316,12 +327,15 @@ static bool taken_away(struct pair *p)
 	if (!post_recv(p, 2, 0, 4096))
 		return false;
 	for (i = 0; i < given; i++) {
-		/* other memory in its place: what is freed, and looked at, later */
+		/*
+		 * map other memory there, because ring_free() unmaps it and holds() may read it
+		 * later
+		 */
 		REQUIRE(mmap(blocks[i].p, blocks[i].size, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == blocks[i].p,
 			"mmap: %m");
 	}
-	/* rings that nobody fills and nobody empties any more */
+	/* the rings of @p are out of reach now, and another pair must still work */
 	for (i = 0; i < 100; i++)
 		if (!exchange(&other, i, i))
 			return false;
@@ -351,7 +365,7 @@ static bool work_queue(struct pair *p)
 	return all_end(p, before);
 }
 
-/* It destroys nothing. */
+/* A process that ends without destroying its objects leaves no page pinned. */
 static bool process_ends(struct pair *p)
 {
 	long before = pinned_pages();
@@ -362,7 +376,7 @@ static bool process_ends(struct pair *p)
 	if (!pid)
 		_exit(!open_device() || !domain_begin() ||
 		      !make_pair(p, (struct pair_opts){ .srq_wr = 20 }) || !exchange(p, 1, 1));
-	REQUIRE(waitpid(pid, &status, 0) == pid && !status, "the process did not get that far");
+	REQUIRE(waitpid(pid, &status, 0) == pid && !status, "the process failed before its end");
 	for (i = 0; i < 50 && pinned_pages() != before; i++)
 		usleep(100000);
 	REQUIRE(pinned_pages() == before, "%ld pages are pinned, %ld were", pinned_pages(), before);
@@ -374,10 +388,10 @@ static const struct test tests[] = {
 	{ "allocators: a resize moves a ring to new memory", resized, true },
 	{ "allocators: IBV_ALLOCATOR_USE_DEFAULT", default_memory, true },
 	{ "allocators: no memory", no_memory, true },
-	{ "allocators: memory that no ring can lie in", bad_memory, true },
-	{ "allocators: memory that is taken away", taken_away, true },
+	{ "allocators: memory that no ring can use", bad_memory, true },
+	{ "allocators: the process unmaps the memory of its rings", taken_away, true },
 	{ "allocators: work queues", work_queue, true },
-	{ "allocators: a process that ends", process_ends, true },
+	{ "allocators: a process ends without destroying its objects", process_ends, true },
 };
 
 int main(int argc, char **argv)

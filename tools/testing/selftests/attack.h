@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attacks of a hostile process on one device, and somebody who should not notice.
+ * Runs attacks of a hostile process on one device, and checks that another process does not notice.
  *
- * Each attack runs in a process of its own, on QPs of the device that are
- * connected with each other.  Meanwhile a bystander, another process with a
- * pair of QPs, moves data and looks at every byte.  Prints "ok - NAME" or
- * "not ok - NAME: why"; whether the kernel liked it is for its log to say.
- * For programs of one file.
+ * Each attack runs in its own process, on queue pairs of the device that are connected with each
+ * other.  Meanwhile a bystander, another process with a pair of queue pairs, moves data and checks
+ * every byte.  Prints "ok - NAME" or "not ok - NAME: why".  Warnings of the kernel appear only in
+ * its log, which the caller must check.  Only a program of one source file can include this header,
+ * because its functions are static.
  */
 #ifndef ATTACK_H
 #define ATTACK_H
@@ -24,7 +24,7 @@ struct attack {
 	const char *name;
 	void (*run)(void);
 	bool seeded;		/* run it with many seeds */
-	int signal;		/* by which it may end */
+	int signal;		/* signal that may end it; 0: none */
 };
 
 static void pair_make(struct end *a, struct end *b, enum ibv_qp_type type)
@@ -42,7 +42,7 @@ static void pair_destroy(struct end *a, struct end *b)
 	end_destroy(b);
 }
 
-/* A request that is in order, in the next slot of @a's SQ; not published. */
+/* Write a valid request into the next slot of @a's send queue; publish() makes it visible. */
 static struct nhca_send_wqe *good_wqe(struct end *a, struct end *b, uint64_t wr_id)
 {
 	struct nhca_send_wqe *wqe = (void *)slot(&a->sqr, load(&a->sqr.hdr->prod));
@@ -71,7 +71,7 @@ __attribute__((unused)) static void publish(struct end *a)
 	ring_sq(a);
 }
 
-/* ---- the bystander: a pair of QPs of another process ---- */
+/* ---- the bystander: a pair of queue pairs in another process ---- */
 
 static void await(struct end *e, uint64_t wr_id)
 {
@@ -95,7 +95,7 @@ static void bystander(void)
 
 	seed_state = 4711;
 	pair_make(&a, &b, IBV_QPT_RC);
-	/* the attacks leave it little of the CPU */
+	/* the attacks leave little CPU time for the bystander */
 	a.patient = true;
 	b.patient = true;
 	connect_ends(&a, &b);
@@ -137,7 +137,7 @@ static void verdict(const char *name, const char *why)
 	fflush(stdout);
 }
 
-/* Does the bystander still move data? */
+/* Return: NULL if the bystander still moves data, otherwise a description of the failure. */
 static const char *undisturbed(void)
 {
 	uint64_t before = shared->rounds;
@@ -153,13 +153,13 @@ static const char *undisturbed(void)
 			return judge.why;
 		}
 		if (now() > until)
-			return "the bystander stands still";
+			return "the bystander makes no progress";
 		usleep(1000);
 	}
 	return NULL;
 }
 
-/* Run one attack with one seed.  Returns what was wrong, or NULL. */
+/* Run one attack with one seed.  Return: NULL, or a description of the failure. */
 static const char *attack(const struct attack *a, unsigned int seed)
 {
 	int status;
@@ -174,7 +174,7 @@ static const char *attack(const struct attack *a, unsigned int seed)
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	/* one attack wants the machine for itself */
+	/* an attack may have stopped the bystander to have the machine for itself */
 	if (judge.bystander)
 		kill(judge.bystander, SIGCONT);
 	if (WIFSIGNALED(status) && WTERMSIG(status) != a->signal) {
@@ -214,7 +214,7 @@ static int attacks_main(int argc, char **argv, const struct attack *attacks, int
 	if (!judge.bystander)
 		bystander();
 	shared->bystander = judge.bystander;
-	verdict("bystander: begins", undisturbed());
+	verdict("bystander: moves data before the attacks", undisturbed());
 
 	for (i = 0; i < n; i++) {
 		why = NULL;
@@ -226,7 +226,7 @@ static int attacks_main(int argc, char **argv, const struct attack *attacks, int
 	if (judge.bystander) {
 		shared->stop = true;
 		waitpid(judge.bystander, &status, 0);
-		verdict("bystander: every byte right to the end",
+		verdict("bystander: every byte was correct",
 			WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : shared->why);
 	}
 	return judge.failures ? 1 : 0;

@@ -2,16 +2,16 @@
 /*
  * The largest message, 2^31 bytes, between two queue pairs of this process.
  *
- *   big_message [PART-OF-A-NAME]
+ *   big_message [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  *
- * Each end has 2^31 bytes of address space on 8 MiB of memory: one piece that
- * is shown a thousand times, and three pieces of their own at the beginning,
- * in the middle and at the end, by which bytes in the wrong place would show.
+ * Each end has 2^31 bytes of address space on 8 MiB of memory: one piece that is mapped 1021 times,
+ * and three separate pieces at the beginning, in the middle and at the end, in which misplaced
+ * bytes would show.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#define WAIT_S		900	/* emulated guests move it in a minute or two */
+#define WAIT_S		900	/* emulated guests need a minute or two for it */
 #include "verbs_test.h"
 
 #define MESSAGE		(1UL << 31)
@@ -20,12 +20,12 @@
 #define GUARD		4096UL
 #define GUARD_BYTE	0xa5
 
-/* in the file, one behind the other; the guard is behind the last */
+/* pieces of the file, in its order; the guard follows the last one */
 enum { COMMON, FIRST, MIDDLE, LAST, PIECES };
 
 struct area {
-	uint8_t *file;		/* all pieces and the guard, each once */
-	uint8_t *base;		/* MESSAGE bytes, and the guard */
+	uint8_t *file;		/* all pieces and the guard, each mapped once */
+	uint8_t *base;		/* MESSAGE bytes, then the guard */
 	struct ibv_mr *mr;
 };
 
@@ -142,7 +142,7 @@ static bool send_all(struct pair *p)
 	return wait_for(p->a.cq, 1, IBV_WC_SEND, &c) && arrived(&to, 30);
 }
 
-/* IBTA 11.6.2: more than the port's largest message is an error of the one who asks */
+/* IBTA 11.6.2: a message longer than the port's maximum is a local error of the requester. */
 static bool too_long(struct pair *p)
 {
 	struct completion c;

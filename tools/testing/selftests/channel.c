@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Channels, through nhcadv.h: the client writes, reads and sends packets to the server, each says
- * what it sees of it, and what must not go does not.  Both may be on one host.
+ * Channels, through nhcadv.h: the client writes to the server, reads from it and sends packets to
+ * it, and both check the results.  Requests that must be refused are refused.  Both ends may be on
+ * one host.
+ *
+ *   channel [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-j JOB] [HOST]
+ *
+ * The client names the HOST of the server.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -9,13 +14,13 @@
 #include "channels.h"
 
 #define FRAMES	16
-#define OFF	4099		/* where transfers begin: nowhere in particular */
+#define OFF	4099		/* offset of transfers in the memory; not aligned to anything */
 #define LENGTH	100003
 #define LONGER	1000003
 #define QUIET_MS 200
 
 static struct channel ch;
-static bool client;		/* the initiator */
+static bool client;		/* this end is the initiator */
 static uint32_t step;
 static char packet_bytes[NHCADV_FRAME_DATA];
 
@@ -25,7 +30,7 @@ static void clear(void)
 	meet(++step);
 }
 
-/* One transfer, known to both sides as the client sees it */
+/* Return: a transfer as the client sees it; the client sends it to the server. */
 static struct nhcadv_transfer agree(uint32_t i, uint32_t total, uint32_t notify)
 {
 	struct nhcadv_transfer t;
@@ -44,7 +49,7 @@ static uint32_t packets_of(const struct nhcadv_transfer *t)
 	return (t->total + t->segment - 1) / t->segment;
 }
 
-/* Datagrams may be lost where a queue is short: then they are sent again. */
+/* Packets may be lost where a queue is short, so send them again each second. */
 static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const char *what)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL, again = now_ns() + 1000000000;
@@ -55,7 +60,7 @@ static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const 
 			die("%s: no completion within %u s", what, patience_s());
 		if (now_ns() < again)
 			continue;
-		printf("# %s: once more\n", what);
+		printf("# %s: sent again\n", what);
 		start(&ch, wr_id, 0);
 		nhcadv_wr_retransmit(ch.dv, &ch.peer, t, 0, t->total);
 		verb(ibv_wr_complete(ch.qpx));
@@ -66,7 +71,7 @@ static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const 
 		die("%s: completion %#x of %" PRIu64 ", tid %u", what, d.kind, d.wr_id, d.tid);
 }
 
-/* A write that must go, with notice to both */
+/* Make a write that must succeed, with notice to both ends, and check its bytes. */
 static void write_goes(uint32_t i, uint32_t total, const char *what)
 {
 	struct nhcadv_transfer t;
@@ -87,7 +92,7 @@ static void write_goes(uint32_t i, uint32_t total, const char *what)
 	meet(++step);
 }
 
-/* ---- what goes ---- */
+/* ---- packets and transfers that must succeed ---- */
 
 static void packets(void)
 {
@@ -105,7 +110,7 @@ static void packets(void)
 		paint((uint8_t *)packet_bytes, sizeof(packet_bytes), 1);
 		post_packet(&ch, packet_bytes, 100, 1, 0);
 		meet(++step);
-		/* the long one from two places, and an empty one, in one go */
+		/* gather the longest packet from two places */
 		sges[0] = (struct ibv_sge){ (uintptr_t)packet_bytes, 3, mr->lkey };
 		sges[1] = (struct ibv_sge){ (uintptr_t)packet_bytes + 3, most - 3, mr->lkey };
 		start(&ch, 5, IBV_SEND_SIGNALED);
@@ -134,9 +139,9 @@ static void packets(void)
 			die("long packet: byte %u is wrong, or %u bytes", c, f->length);
 	meet(++step);
 	if (expect_frame(&ch, 3, &c, "empty packet")->length)
-		die("empty packet: it has bytes");
+		die("empty packet: it is not empty");
 	meet(++step);
-	/* out of order, and each once */
+	/* release frames out of order; each can be released only once */
 	verb(nhcadv_release_frame(ch.qp, b));
 	verb(nhcadv_release_frame(ch.qp, c));
 	if (nhcadv_release_frame(ch.qp, b) != EINVAL)
@@ -160,7 +165,10 @@ static bool event_within(int ms)
 	return true;
 }
 
-/* Every third completion is a solicited one, and every one that the sender wants. */
+/*
+ * On a CQ armed for solicited completions, every third frame raises an event, and so does a frame
+ * whose sender requests it (IBV_SEND_SOLICITED).
+ */
 static void thresholds(void)
 {
 	struct nhcadv_channel_attr attr = { .recv_threshold = 3, .quantum = 2 };
@@ -200,7 +208,7 @@ static void thresholds(void)
 		expect_frame(&ch, 9, &index, "solicited packet");
 		verb(nhcadv_release_frame(ch.qp, index));
 		if (!event_within(patience_s() * 1000))
-			die("a solicited packet makes no event");
+			die("a solicited packet raises no event");
 	}
 	meet(++step);
 }
@@ -232,7 +240,10 @@ static void full_fifo(void)
 	meet(++step);
 }
 
-/* A write that the client may change as soon as it is posted, so that its bytes are copied */
+/*
+ * A write without notice to the initiator.  The client may change the memory after the post, so the
+ * driver copies its bytes.
+ */
 static void write_copied(uint32_t total, const char *what)
 {
 	struct nhcadv_transfer t;
@@ -279,13 +290,13 @@ static void reads(void)
 			meet(++step);
 			if (expect(ch.rcq, NHCADV_WC_REMOTE_READ, 0xc00c1e02, "read").rcxt !=
 			    ch.here.rcxts[2])
-				die("read: another rCxt");
+				die("read: the completion names another rCxt");
 		}
 		meet(++step);
 	}
 }
 
-/* Plain polling has less, but enough to work with. */
+/* ibv_poll_cq() shows fewer fields than the extended functions, but enough to work with. */
 static void plain_poll(void)
 {
 	struct nhcadv_transfer t = agree(0, 5000, NHCADV_NOTIFY_TARGET);
@@ -303,7 +314,7 @@ static void plain_poll(void)
 	meet(++step);
 }
 
-/* Slots of silent work requests come back, and none of them has a completion. */
+/* The slots of unsignaled work requests are freed without a completion. */
 static void silent(void)
 {
 	uint32_t i, full = 0;
@@ -330,7 +341,7 @@ static void silent(void)
 		expect_nothing(ch.rcq, 0, "silent writes");
 }
 
-/* ---- resending ---- */
+/* ---- retransmission ---- */
 
 static void expect_status(struct channel *c, const struct nhcadv_transfer *t, uint32_t offset,
 			  enum nhcadv_transfer_status status, uint32_t from, uint32_t to)
@@ -354,7 +365,7 @@ static void expect_status(struct channel *c, const struct nhcadv_transfer *t, ui
 	verb(nhcadv_release_frame(c->qp, index));
 }
 
-/* Until packets that were sent before it have come, a probe may say less. */
+/* Probe for at most @ns, because a probe may arrive before packets that were sent earlier. */
 static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 {
 	uint64_t end = now_ns() + ns;
@@ -370,7 +381,7 @@ static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t
 	return now >= have;
 }
 
-/* At the largest MTUs a transfer has so few packets that there is no third of them to send. */
+/* At the largest MTUs a transfer has too few packets for a third of them: make them smaller. */
 static void dozen(struct nhcadv_transfer *t)
 {
 	if (packets_of(t) < 12)
@@ -385,7 +396,10 @@ static void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_
 	verb(ibv_wr_complete(ch.qpx));
 }
 
-/* The first try goes to a wrong channel key: nothing of it arrives.  Then it goes in parts. */
+/*
+ * The first attempt has a wrong channel key, so its packets are dropped.  Then send the write in
+ * parts.
+ */
 static void resend(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
@@ -413,7 +427,7 @@ static void resend(void)
 		expect_status(&ch, &t, (third + 1) * t.segment, NHCADV_TRANSFER_PARTIAL, third,
 			      2 * third);
 		expect_nothing(ch.scq, 0, "a third of a transfer");
-		/* the rest, some of it for the second time */
+		/* send the rest, which repeats some packets */
 		start(&ch, 32, 0);
 		nhcadv_wr_retransmit(ch.dv, &ch.peer, &t, 2 * third * t.segment,
 				  t.total - 2 * third * t.segment);
@@ -435,8 +449,9 @@ static void resend(void)
 }
 
 /*
- * A part is sent again that the target turns out not to need: when the completion says that all is
- * in place the memory may go, whatever is still to be sent of it.
+ * A retransmission continues after the transfer has completed, because the target did not need all
+ * of it.  After the completion the program may free the memory, even if packets are still to be
+ * sent.
  */
 static void complete_amid_resend(void)
 {
@@ -452,16 +467,16 @@ static void complete_amid_resend(void)
 		must(mem = nhcadv_reg_job_mem(context, job, buf, MEMORY, 0));
 		t.local_pvo = mem->pvo;
 		t.remote_pvo = ch.there.pvo;
-		/* as many packets as a transfer may have */
+		/* use the largest number of packets of a transfer */
 		t.segment = MEMORY / 16384;
 		wrong = ch.peer;
 		wrong.key ^= 1;
 		post_write(&ch, &wrong, &t, 34, IBV_SEND_SIGNALED);
 		expect(ch.scq, NHCADV_WC_LOCAL, 34, "write with a wrong key");
-		/* all but the first packet, and then that one in front of all the others */
+		/* send all but the first packet, and then the whole transfer */
 		do {
 			resend_part(&t, 35, t.segment, t.total - t.segment, IBV_SEND_SIGNALED);
-			/* slots of the probes behind it are not free before */
+			/* slots for the next probes are not free before this */
 			expect(ch.scq, NHCADV_WC_LOCAL, 35, "all but the first packet");
 		} while (!have_within(&t, packets_of(&t) - 1, 1000000000));
 		resend_part(&t, 36, 0, t.total, IBV_SEND_SIGNALED);
@@ -475,7 +490,7 @@ static void complete_amid_resend(void)
 	meet(++step);
 }
 
-/* Cancelled at the target: what comes up to that tid does not land.  Then in flight. */
+/* Cancel at the target, so packets up to that tid are dropped; then at the initiator, in flight. */
 static void cancel(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
@@ -522,7 +537,7 @@ static void cancel(void)
 			die("cancel in flight: completion %#x of %" PRIu64, d.kind, d.wr_id);
 		expect_nothing(ch.scq, QUIET_MS, "after a cancel");
 	}
-	/* what was on its way has come, before the memory is cleared */
+	/* packets in flight must have arrived before the memory is cleared */
 	meet(++step);
 	write_goes(1, 5000, "write after a cancel");
 }
@@ -531,9 +546,9 @@ static void cancel(void)
 #include "channel_full.h"
 #include "channel_refused.h"
 
-/* ---- ends ---- */
+/* ---- closing and recovery ---- */
 
-/* Channels are closed amid what comes in and what goes out. */
+/* Close channels while packets arrive and while work requests are outstanding. */
 static void close_in_use(void)
 {
 	uint32_t i, n, rounds = 20;
@@ -552,7 +567,7 @@ static void close_in_use(void)
 		} else {
 			usleep(rnd() % 5000);
 		}
-		/* on one side with work that is posted, on the other with packets that arrive */
+		/* the client has outstanding work requests, the server receives packets */
 		channel_close(&c);
 		meet(++step);
 	}
@@ -589,7 +604,7 @@ static void recover(void)
 	channel_meet(&ch);
 	write_goes(0, LONGER, "write after a recovery");
 
-	/* a packet from before, to the new channel */
+	/* a packet with an rCxt from before the recovery is sent to the new channel */
 	if (!client)
 		tell(&old, sizeof(old));
 	else
@@ -604,20 +619,20 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "packets into the receive FIFO, in place, released in any order", packets },
-	{ "thresholds say which completions make an event", thresholds },
-	{ "a full receive FIFO drops, and counts", full_fifo },
-	{ "a full receive CQ takes no frames away for ever", full_cq },
+	{ "thresholds select the completions that raise an event", thresholds },
+	{ "a full receive FIFO drops packets and counts them", full_fifo },
+	{ "a full receive CQ does not lose frames permanently", full_cq },
 	{ "writes, with notice to both", writes },
 	{ "reads, with notice to both", reads },
 	{ "ibv_poll_cq() on channels", plain_poll },
-	{ "silent work requests give their slots back", silent },
-	{ "probe of a transfer, resend of a part", resend },
-	{ "a write's memory may go when it is complete, amid a resend", complete_amid_resend },
-	{ "cancel, of what will come and what is in flight", cancel },
-	{ "fences, of what will come, what is in flight and what is complete", fences },
-	{ "wrong rCxts and PVOs: nothing lands, and the owner is told", violations },
-	{ "jobs are apart", other_jobs },
-	{ "requests that cannot be are refused", bad_requests },
+	{ "slots of unsignaled work requests are freed", silent },
+	{ "probe of a transfer, retransmission of a part", resend },
+	{ "memory of a completed write can be freed during a retransmission", complete_amid_resend },
+	{ "cancel of a later transfer and of one in flight", cancel },
+	{ "fences of later, active and completed transfers", fences },
+	{ "wrong rCxts and PVOs: no byte is written, and the owner gets an event", violations },
+	{ "jobs cannot access each other", other_jobs },
+	{ "invalid requests are refused", bad_requests },
 	{ "another user's job is refused", other_users },
 	{ "channels are closed while in use", close_in_use },
 	{ "recovery", recover },
@@ -660,7 +675,7 @@ int main(int argc, char **argv)
 		cases[i].run();
 		expect_nothing(ch.scq, 0, cases[i].name);
 		expect_nothing(ch.rcq, 0, cases[i].name);
-		/* what the next case sends is not this one's */
+		/* the next case must not send before the checks above */
 		meet(++step);
 		printf("ok - %s\n", cases[i].name);
 	}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Channels are closed under full traffic.  Each side has channels that two threads keep busy with
- * writes, reads, packets, probes and cancels to those of the other side, while a third one closes
- * and opens them, gives rCxts back, and takes memory away, all without a word to anybody.  When
- * such a call has returned not one byte lands any more: what lies there then is looked at.  A pair
- * of channels beside them has its own transfers all the time, and each byte of those is checked.
+ * writes, reads, packets, probes and cancels to those of the other side.  A third thread closes and
+ * opens them, releases rCxts, and unmaps memory, without telling the peer.  After such a call has
+ * returned no byte may be written, so the test then checks the memory.  Meanwhile another pair of
+ * channels makes its own transfers, and every byte of those is checked.  Options: see main().
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -15,16 +15,19 @@
 #define SLOTS		6
 #define THREADS		2
 #define FRAMES		16
-#define HALF		4		/* rCxts for what we begin; as many for what the peer does */
+#define HALF		4		/* rCxts for our transfers; as many for those of the peer */
 #define SLOT_MEMORY	(128u << 10)
 #define LONGEST		(64u << 10)
 #define CANARY		0xc5
 #define STEADY		100003
-#define STEADY_BACK	(2u << 20)	/* where it is read back to */
+#define STEADY_BACK	(2u << 20)	/* offset of the memory for the bytes that are read back */
 #define AGAIN_NS	300000000ULL
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
-/* what the other side has to know of a slot; slot SLOTS: it has done its rounds */
+/*
+ * Data that the other side needs about a slot.  Slot number SLOTS says that the sender has done its
+ * rounds.
+ */
 struct word {
 	uint32_t slot, qpn, segment, reserved;
 	uint64_t key, pvo, rcxts[HALF];
@@ -37,7 +40,7 @@ struct slot {
 	uint8_t *buf;
 	uint64_t rcxts[2 * HALF];
 	struct word there;
-	bool own_fault;			/* a request of ours may have lost what it needs */
+	bool own_fault;			/* the test removed what a request needs */
 };
 
 static struct slot slots[SLOTS];
@@ -57,13 +60,13 @@ static bool ended(bool *flag)
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
-/* Each thread has its own. */
+/* Return: a random number; each thread has its own @state. */
 static uint64_t draw(uint64_t *state)
 {
 	return mix(*state += 0x9e3779b97f4a7c15ULL);
 }
 
-/* ---- a slot; its lock is held, but at the beginning and the end ---- */
+/* ---- a slot; its lock is held, except at the beginning and the end of the test ---- */
 
 static void slot_tell(struct slot *s)
 {
@@ -90,7 +93,7 @@ static void slot_ah(struct slot *s)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
 		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
 
-	/* who asks for the peer's address does so on a link that is full; the kernel waits a second */
+	/* the link is full: address resolution may time out, after a second in the kernel */
 	for (unsigned int tries = 0; tries < patience_s(); tries++) {
 		s->c.peer.ah = ibv_create_ah(pd, &attr);
 		if (s->c.peer.ah || errno != ETIMEDOUT)
@@ -99,7 +102,10 @@ static void slot_ah(struct slot *s)
 	must(s->c.peer.ah);
 }
 
-/* A recovery may come at any time, and take away what there is; so may a fault from before. */
+/*
+ * A recovery may put the channel into the error state at any time.  A request that fails because of
+ * own_fault may do so, too.
+ */
 static void slot_acquire(struct slot *s)
 {
 	int ret = nhcadv_acquire_rcxts(s->c.qp, s->rcxts, 2 * HALF);
@@ -142,7 +148,7 @@ static void slot_close(struct slot *s)
 	count(&closed);
 }
 
-/* Nobody may write there now. */
+/* Check for a random time below 200 us that no byte of the slot's memory changes. */
 static void slot_still(struct slot *s, uint64_t *seed, const char *after)
 {
 	uint64_t end;
@@ -157,7 +163,7 @@ static void slot_still(struct slot *s, uint64_t *seed, const char *after)
 	} while (now_ns() < end);
 }
 
-/* The memory goes, and its place is taken by other memory at once. */
+/* Deregister and unmap the memory, and map new memory at the same address immediately. */
 static void slot_unmap(struct slot *s, uint64_t *seed)
 {
 	verb(nhcadv_dereg_job_mem(s->mem));
@@ -168,7 +174,7 @@ static void slot_unmap(struct slot *s, uint64_t *seed)
 	count(&unmapped);
 }
 
-/* ---- what the closing thread does ---- */
+/* ---- actions of the closing thread ---- */
 
 static void do_close(struct slot *s, uint64_t *seed)
 {
@@ -184,7 +190,7 @@ static void do_release(struct slot *s, uint64_t *seed)
 	slot_acquire(s);
 }
 
-/* Nothing is under way, which is no fault of the channel's then. */
+/* No transfer is active after the release, so the channel must not enter the error state. */
 static void do_unmap(struct slot *s, uint64_t *seed)
 {
 	slot_release(s);
@@ -212,7 +218,7 @@ static void slot_do(void (*what)(struct slot *s, uint64_t *seed), uint64_t *seed
 
 	pthread_mutex_lock(&s->lock);
 	what(s, seed);
-	/* what has failed serves nobody any more */
+	/* a channel in the error state cannot be used any longer */
 	if (channel_info(&s->c).reason) {
 		slot_close(s);
 		slot_open(s);
@@ -239,7 +245,7 @@ static void *closer(void *arg)
 			verb(nhcadv_recover(context, NULL));
 			count(&recovered);
 		}
-		/* who is stopped by a time limit has said how far it had come */
+		/* show the progress, in case a time limit ends the test */
 		if (!(i % (rounds / 4 + 1)))
 			printf("# %u of %u rounds in %.0f s\n", i, rounds, (now_ns() - begun) / 1e9);
 	}
@@ -321,7 +327,7 @@ static void *traffic(void *arg)
 	return NULL;
 }
 
-/* What the other side says of its slots, until it has done its rounds */
+/* Receive the data about the slots of the other side, until it has done its rounds. */
 static void *listener(void *arg)
 {
 	struct word word;
@@ -339,15 +345,17 @@ static void *listener(void *arg)
 	return NULL;
 }
 
-/* ---- the pair that nobody touches; the client writes, and reads that back ---- */
+/* ---- the pair of channels that is never closed; the client writes data and reads it back ---- */
 
 struct steady_figures {
 	uint64_t transfers, again, slowest_ns;
 };
 
 /*
- * @again: how often it was posted before.  A read that has lost a packet begins anew, and so does
- * a write that was sent again in vain: its notice may have been lost, of which there is but one.
+ * Post the transfer, for the first time or again.
+ * @again: how often it was posted before.  A read that has lost a packet is repeated with a new
+ * tid.  A write is first retransmitted.  If that does not help, the only notice may have been lost,
+ * so the write is repeated with a new tid, too.
  */
 static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)
 {
@@ -374,7 +382,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 	steady_post(t, read, posted++);
 	for (;;) {
 		if (poll_done(steady.scq, &d)) {
-			/* sent again, and then there was no need for it */
+			/* a retransmission that was not needed */
 			if (d.kind == NHCADV_WC_LOCAL && !d.status)
 				continue;
 			if (d.status || d.kind != (read ? NHCADV_WC_READ : NHCADV_WC_WRITE))
@@ -389,7 +397,10 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 		if (now_ns() > again) {
 			steady_post(t, read, posted++);
 			f->again++;
-			/* an answer that is late must not find that nobody waits for it any more */
+			/*
+			 * wait longer each time: an attempt with a new tid makes a late answer
+			 * useless
+			 */
 			again = now_ns() + (AGAIN_NS << (posted < 6 ? posted : 6));
 		}
 		usleep(50);
@@ -415,7 +426,7 @@ static void steady_round(struct steady_figures *f)
 	check_painted(steady.buf + STEADY_BACK + 64, STEADY, seed, "untouched channel");
 }
 
-/* All that may have happened to it is that packets were sent again. */
+/* Check that the channel has dropped packets only for reasons that a retransmission can cause. */
 static void steady_check(void)
 {
 	struct nhcadv_channel_info info = channel_info(&steady);
@@ -431,9 +442,12 @@ static void steady_check(void)
 			    info.counters[i], i);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole test ---- */
 
-/* On a device of its own, if that is wanted: recovery takes all channels of the other. */
+/*
+ * Open the untouched channel.  With -R it needs its own device (-D), because a recovery resets all
+ * channels of the other device.
+ */
 static void steady_open(const char *name, int gid)
 {
 	struct ibv_context *other = context;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A part of channel.c: fences.  The server's program does nothing for them but look on.
+ * A part of channel.c: fences.  The server's program takes no part in them; it only checks the
+ * results.
  */
 
 static void post_fence(const struct nhcadv_transfer *t, uint32_t tid, uint64_t wr_id)
@@ -10,7 +11,7 @@ static void post_fence(const struct nhcadv_transfer *t, uint32_t tid, uint64_t w
 	verb(ibv_wr_complete(ch.qpx));
 }
 
-/* Is there a completion within a second?  It is left where it is. */
+/* Return: true if there is a completion within a second.  The caller releases its frame. */
 static bool answered(struct done *d)
 {
 	uint64_t end = now_ns() + 1000000000;
@@ -22,7 +23,10 @@ static bool answered(struct done *d)
 	return false;
 }
 
-/* Fence until there is an answer, as packets may be lost, and copies under way. */
+/*
+ * Send fences until one is answered: packets may be lost, and copies into the memory may be in
+ * progress.
+ */
 static void fence(const struct nhcadv_transfer *t, enum nhcadv_transfer_status status,
 		  uint32_t have, const char *what)
 {
@@ -45,7 +49,10 @@ static void fence(const struct nhcadv_transfer *t, enum nhcadv_transfer_status s
 	verb(nhcadv_release_frame(ch.qp, d.frame));
 }
 
-/* Purpose: nothing of a transfer that was fenced lands, whether it comes later or was under way. */
+/*
+ * Purpose: no byte of a fenced transfer is written, whether its packets come later or were in
+ * flight.
+ */
 static void fences(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
@@ -64,7 +71,7 @@ static void fences(void)
 			   "write that was fenced");
 		expect_nothing(ch.rcq, 0, "write that was fenced");
 		if (differs(ch.buf, MEMORY, 0) >= 0)
-			die("a write has landed that was fenced");
+			die("a fenced write has changed memory");
 		if (channel_info(&ch).counters[NHCADV_FENCED] - before.counters[NHCADV_FENCED] < 2)
 			die("fences are not counted");
 	}
@@ -72,7 +79,7 @@ static void fences(void)
 	if (client)
 		expect_nothing(ch.scq, 0, "write that was fenced");
 
-	/* a third has come */
+	/* fence a transfer of which a third has arrived */
 	before = channel_info(&ch);
 	meet(++step);
 	t = agree(1, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
@@ -98,10 +105,10 @@ static void fences(void)
 	if (client)
 		expect_nothing(ch.scq, 0, "write that was fenced after a third");
 
-	/* too late, and then too late for a lower tid */
+	/* fence a completed transfer; then a fence with a lower tid, which is dropped */
 	write_goes(1, LENGTH, "write with a higher tid than the fence");
 	before = channel_info(&ch);
-	/* the client's fence of a lower tid must not come before the look at the counter */
+	/* the server must read the counter before the client sends the fence with the lower tid */
 	meet(++step);
 	t = agree(1, LENGTH, 0);
 	t.tid--;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * A part of channel.c: a receive CQ that is full.
- */
+/* A part of channel.c: the receive CQ is full. */
 
 #define FULL_FRAMES	64
 #define FULL_CQ		16
@@ -9,7 +7,7 @@
 
 /*
  * Purpose: frames whose completions are lost, because a peer sends faster than the program polls,
- * do not make the receive FIFO smaller for ever.
+ * do not make the receive FIFO smaller permanently.
  */
 static void full_cq(void)
 {
@@ -39,7 +37,7 @@ static void full_cq(void)
 		while (poll_done(c.rcq, &d))
 			verb(nhcadv_release_frame(c.qp, d.frame));
 	}
-	/* each slot of the FIFO once more, and again */
+	/* use each slot of the FIFO three times */
 	for (i = 0; i < 3 * FULL_FRAMES; i++) {
 		meet(++step);
 		if (client) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What test programs on plain libibverbs share: results in the form that
- * tools/testing/check reads, and a pair of queue pairs on one device, both
- * ends in this process.
+ * Common code of test programs on plain libibverbs: results in the form that tools/testing/check
+ * reads, and a pair of queue pairs on one device, with both ends in this process. $RDMA_DEV names
+ * the device.
  */
 #ifndef VERBS_TEST_H
 #define VERBS_TEST_H
@@ -22,7 +22,7 @@
 #include <infiniband/verbs.h>
 
 #ifndef WAIT_S
-#define WAIT_S		30	/* nothing that is awaited here takes that long */
+#define WAIT_S		30	/* bound of each wait; no operation takes that long */
 #endif
 #define QKEY		0x11111111
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -40,17 +40,17 @@
 struct device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_pd *domain;	/* a parent domain, for CQs; @pd is the same then; or NULL */
+	struct ibv_pd *domain;	/* parent domain for CQs, then @pd is the same; or NULL */
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	int gid_index;
 	bool ipv4;
-	bool nhca;		/* what is missing is a failure, not a skip */
+	bool nhca;		/* for nhca a missing feature is a failure, not a skip */
 	bool stamps;		/* its CQEs have timestamps */
 };
 
-/* One end: a QP, its CQ and memory */
+/* One end: a queue pair, its CQ and memory */
 struct end {
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *qp;
@@ -60,7 +60,7 @@ struct end {
 	struct ibv_mr *mr;
 };
 
-/* What make_pair() makes; pair_free() frees what there is */
+/* Objects that make_pair() creates; pair_free() destroys those that exist */
 struct pair {
 	struct end a, b;
 	struct ibv_comp_channel *channel;	/* of b's CQ */
@@ -69,7 +69,7 @@ struct pair {
 	size_t size;
 };
 
-/* Zero means a default */
+/* Options of make_pair(); zero selects a default */
 struct pair_opts {
 	enum ibv_qp_type type;
 	size_t size;		/* bytes of memory at each end */
@@ -102,7 +102,7 @@ static struct device dev;
 static char reason[256];
 static bool skipped;
 
-/* Why a test fails: `return fail(...)` */
+/* Store the reason of a failure: `return fail(...)` */
 __attribute__((format(printf, 1, 2), unused))
 static bool fail(const char *fmt, ...)
 {
@@ -119,14 +119,14 @@ static bool fail(const char *fmt, ...)
 		return fail(__VA_ARGS__);	\
 } while (0)
 
-/* For what a verb returns: an errno, or -1 with errno */
+/* Fail the test if a verb does not return 0 but an errno, or -1 with errno */
 #define VERB(call) do {								\
 	int verb_ret = (call);							\
 	if (verb_ret)								\
 		return fail("%s: %s", #call, strerror(verb_ret > 0 ? verb_ret : errno)); \
 } while (0)
 
-/* What other devices may lack: `return missing(...)` */
+/* A feature that other devices may lack: `return missing(...)` */
 __attribute__((unused)) static bool missing(const char *what)
 {
 	skipped = !dev.nhca;
@@ -141,7 +141,7 @@ __attribute__((unused)) static uint64_t now_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Bytes that tell which byte of which message they are */
+/* Write a pattern that differs by byte and by @seed, so that a misplaced byte shows. */
 __attribute__((unused)) static void fill(uint8_t *p, size_t len, uint32_t seed)
 {
 	for (size_t i = 0; i < len; i++)
@@ -156,7 +156,7 @@ __attribute__((unused)) static bool filled(const uint8_t *p, size_t len, uint32_
 	return true;
 }
 
-/* One of the device's hw_counters; -1: there is none such */
+/* Return: the value of one of the device's hw_counters, or -1 if it does not exist. */
 __attribute__((unused)) static long counter(const char *name)
 {
 	char path[256];
@@ -165,7 +165,7 @@ __attribute__((unused)) static long counter(const char *name)
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
 		 getenv("RDMA_DEV"), name);
-	/* the core gives out what it has read for 10 ms */
+	/* the RDMA core caches counters for 10 ms */
 	usleep(20000);
 	f = fopen(path, "r");
 	if (f && fscanf(f, "%ld", &n) != 1)
@@ -175,7 +175,7 @@ __attribute__((unused)) static long counter(const char *name)
 	return n;
 }
 
-/* The number behind @name, with which a line of the file begins; -1: there is none such */
+/* Return: the number after @name at the start of a line of the file, or -1 without such a line. */
 __attribute__((unused)) static long proc_number(const char *path, const char *name)
 {
 	FILE *f = fopen(path, "r");
@@ -190,13 +190,16 @@ __attribute__((unused)) static long proc_number(const char *path, const char *na
 	return n;
 }
 
-/* Of this process, such as "VmPin:" */
+/* Return: a number of /proc/self/status, such as "VmPin:", in KiB. */
 __attribute__((unused)) static long status_kb(const char *name)
 {
 	return proc_number("/proc/self/status", name);
 }
 
-/* Reads and acknowledges events until @type comes; -1 reads what there is. */
+/*
+ * Read and acknowledge asynchronous events until one of @type; type -1 reads all that are there.
+ * @ms: the longest wait for each event.
+ */
 __attribute__((unused)) static bool wait_event(int type, int ms)
 {
 	struct pollfd fd = { .fd = dev.ctx->async_fd, .events = POLLIN };
@@ -210,7 +213,7 @@ __attribute__((unused)) static bool wait_event(int type, int ms)
 	return seen;
 }
 
-/* Did the channel get an event within @ms? */
+/* Return: true if the completion channel gets an event within @ms. */
 __attribute__((unused)) static bool cq_event(struct ibv_comp_channel *channel, int ms)
 {
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
@@ -223,7 +226,7 @@ __attribute__((unused)) static bool cq_event(struct ibv_comp_channel *channel, i
 	return true;
 }
 
-/* One completion if there is one */
+/* Return: true if there was a completion; it is copied to @c. */
 __attribute__((unused)) static bool poll_one(struct ibv_cq_ex *cq, struct completion *c)
 {
 	struct ibv_poll_cq_attr attr = {};
@@ -260,7 +263,7 @@ __attribute__((unused)) static bool wait_any(struct ibv_cq_ex *cq, struct comple
 	return true;
 }
 
-/* The next completion must be this one, successful. */
+/* Wait for the next completion, which must be that of @wr_id and successful. */
 __attribute__((unused)) static bool wait_for(struct ibv_cq_ex *cq, uint64_t wr_id,
 					     enum ibv_wc_opcode opcode, struct completion *c)
 {
@@ -294,7 +297,7 @@ __attribute__((unused)) static bool post_recv(struct pair *p, uint64_t wr_id, si
 	return true;
 }
 
-/* A plain signalled SEND from a to b */
+/* Post a SEND from a to b; @flags are IBV_SEND_*. */
 __attribute__((unused)) static bool post_send(struct pair *p, uint64_t wr_id, size_t off,
 					      uint32_t len, unsigned int flags)
 {
@@ -344,7 +347,7 @@ __attribute__((unused)) static bool connect_pair(struct pair *p)
 	       modify(p->a.qp, IBV_QPS_RTS, 0) && modify(p->b.qp, IBV_QPS_RTS, 0);
 }
 
-/* Both QPs from RESET to each other again, with nothing left in their CQs. */
+/* Move both queue pairs to RESET, empty their CQs, and connect them again. */
 __attribute__((unused)) static bool reconnect(struct pair *p)
 {
 	struct completion c;
@@ -356,7 +359,7 @@ __attribute__((unused)) static bool reconnect(struct pair *p)
 	return connect_pair(p);
 }
 
-/* One request of a, which must end like this; what broke is made whole again. */
+/* Post a request on a, which must complete with status @want.  After an error, reconnect. */
 __attribute__((unused)) static bool request_ends(struct pair *p, struct ibv_send_wr *wr,
 						 enum ibv_wc_status want, const char *what)
 {
@@ -462,7 +465,7 @@ __attribute__((unused)) static bool pair_free(struct pair *p)
 	return true;
 }
 
-/* A RoCEv2 GID, of an IPv4 address if there is one */
+/* Find a RoCEv2 GID; one of an IPv4 address is preferred. */
 static bool find_gid(void)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
@@ -512,14 +515,17 @@ __attribute__((unused)) static bool open_device(void)
 	return true;
 }
 
-/* @loose: other devices are known to get it wrong; there a failure is a skip */
+/* @loose: other devices are known to fail the test, so their failure counts as a skip. */
 struct test {
 	const char *name;
 	bool (*run)(struct pair *p);
 	bool loose;
 };
 
-/* Runs those whose name has @only in it, if given.  Returns the exit status. */
+/*
+ * Run the tests whose name contains @only, or all if it is NULL.  Return: the exit status of the
+ * program.
+ */
 __attribute__((unused)) static int run_tests(const struct test *tests, size_t count,
 					     const char *only)
 {
@@ -549,7 +555,7 @@ __attribute__((unused)) static int run_tests(const struct test *tests, size_t co
 		else
 			printf("not ok - %s: %s\n", tests[i].name, reason);
 		failed += !good && !skipped;
-		/* What a failed test leaves behind, the end of the process frees. */
+		/* objects that a failed test has left are freed when the process ends */
 	}
 	return failed ? 1 : 0;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pagecopy: what the kernel's own copies of pages cost, for the benchmark.
+ * pagecopy: measures the kernel's own copies of pages, for the benchmark.
  *
- * Loading it copies as a stream of WRITEs of 1 MiB does: from one memory of 16 MiB to another, page
- * by page through the kernel's mapping.  It prints nanoseconds a MiB, of memcpy() and of copy_page().
+ * The module copies when it is loaded, as a stream of WRITEs of 1 MiB does: from one memory of 16
+ * MiB to another, page by page through the kernel's mapping.  It prints nanoseconds per MiB for
+ * memcpy() and for copy_page().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
