@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: packets of a batch that go together: those of RC that differ in their PSN only, and those
- * of a transfer that each have the next segment; and what lies behind the payload of one.
+ * KUnit: packets of one received batch (a GRO skb) that the driver handles together: RC packets
+ * that differ only in their PSN, and packets of one transfer that carry consecutive segments. Also
+ * tests the PSN that a packet without an ICRC acknowledges.
  */
 #include <kunit/test.h>
 #include <linux/ipv6.h>
@@ -16,9 +17,9 @@
 #define PACKETS	6
 #define PAYLOAD	256
 #define SEG	(NHCA_BTH_LEN + PAYLOAD + NHCA_ICRC_LEN)
-#define PSN	0xfffffe	/* which wraps on the way */
+#define PSN	0xfffffe	/* PSNs wrap within the batch */
 
-/* of a packet of a transfer */
+/* sizes of a packet of a transfer */
 #define RX_HDR	(NHCA_BTH_LEN + NHCA_RXETH_LEN)
 #define RX_SEG	(RX_HDR + PAYLOAD + NHCA_ICRC_LEN)
 #define FIRST	2
@@ -59,7 +60,10 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 	};
 }
 
-/* The batch, in fragments as senders make them: headers together, payload by page. */
+/*
+ * Build the batch in fragments as senders make them: the headers in one, the payload and the tail
+ * in the next.
+ */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
 	u32 hdr_len = nhca_opinfo(opcode)->hdr_len, seg = hdr_len + PAYLOAD + NHCA_ICRC_LEN;
@@ -73,7 +77,7 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 	a->to = kunit_kzalloc(test, PACKETS * PAYLOAD, GFP_KERNEL);
 	a->skb = alloc_skb(sizeof(struct udphdr), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, a->to && a->skb);
-	/* with a UDP checksum */
+	/* the packets have a UDP checksum */
 	skb_reset_transport_header(a->skb);
 	skb_reserve(a->skb, sizeof(struct udphdr));
 	udp_hdr(a->skb)->check = 1;
@@ -90,7 +94,7 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 		skb_add_rx_frag(a->skb, 2 * n + 1, page, hdr_len, seg - hdr_len, seg - hdr_len);
 	}
 
-	/* the first one has been looked at, and taken */
+	/* the first packet was decoded and accepted */
 	a->rx.skb = a->skb;
 	a->rx.udp_len = seg;
 	a->rx.payload = PAYLOAD;
@@ -110,7 +114,7 @@ static void alike_begin(struct kunit *test, struct alike *a)
 	batch_begin(test, a, NHCA_OP_WRITE_MIDDLE);
 }
 
-/* the BTH of packet @n */
+/* Return: the BTH of packet @n. */
 static u8 *bth(struct alike *a, u32 n)
 {
 	return skb_frag_address(&skb_shinfo(a->skb)->frags[2 * n]);
@@ -130,7 +134,7 @@ static u32 place(struct alike *a, u32 max)
 	return n;
 }
 
-/* @n packets behind the first were placed, nothing else, and the last of them is the one in hand */
+/* Expect that exactly @n packets after the first were copied, and that @a->rx is the last one. */
 static void expect_placed(struct kunit *test, struct alike *a, u32 n)
 {
 	u32 i;
@@ -143,7 +147,7 @@ static void expect_placed(struct kunit *test, struct alike *a, u32 n)
 	KUNIT_EXPECT_EQ(test, a->rx.index, n);
 }
 
-/* All that are alike are placed, one after another, over the end of the PSNs. */
+/* All packets that differ only in the PSN are copied in order, across the wrap of the PSN. */
 static void whole_batch_test(struct kunit *test)
 {
 	struct alike a;
@@ -154,7 +158,7 @@ static void whole_batch_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* No more than the message has room for. */
+/* No more packets are copied than the caller allows, because the message has room for no more. */
 static void bound_test(struct kunit *test)
 {
 	struct alike a;
@@ -168,7 +172,10 @@ static void bound_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* Whatever bit of a header is another, the run ends before it; but one may ask for an answer. */
+/*
+ * A packet with any other difference in its header ends the run and is not copied. A packet with
+ * AckReq is copied and is the last one.
+ */
 static void every_bit_test(struct kunit *test)
 {
 	const u32 ackreq = 8 * 8 + 7;
@@ -186,7 +193,7 @@ static void every_bit_test(struct kunit *test)
 	}
 }
 
-/* A shorter packet at the end is not like the others. */
+/* A shorter packet at the end of the batch is not copied together with the others. */
 static void shorter_test(struct kunit *test)
 {
 	struct alike a;
@@ -198,7 +205,10 @@ static void shorter_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* A packet whose header does not lie together is left to who copies it together. */
+/*
+ * A packet whose header is split over two fragments ends the run, because its bytes cannot be
+ * compared in place.
+ */
 static void split_header_test(struct kunit *test)
 {
 	skb_frag_t *frag;
@@ -223,7 +233,10 @@ static void run_begin(struct kunit *test, struct alike *a)
 	a->rx.alike.set = false;
 }
 
-/* All segments are seen, and gone through one after another. */
+/*
+ * nhca_rx_run() counts all segments of a transfer, and nhca_rx_next() steps to each of them, so
+ * that all payload is copied.
+ */
 static void run_whole_batch_test(struct kunit *test)
 {
 	struct nhca_hdr want;
@@ -257,7 +270,7 @@ static void run_whole_batch_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* Whatever bit of a header is not as it should be, the run ends before it. */
+/* Any difference in the header of a packet, except in AckReq, ends the run before this packet. */
 static void run_every_bit_test(struct kunit *test)
 {
 	const u32 ackreq = 8 * 8 + 7;
@@ -274,7 +287,10 @@ static void run_every_bit_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* A shorter packet at the end, one in pieces, and those that have an ICRC go alone. */
+/*
+ * A shorter packet at the end and a packet with a split header end the run. Packets with an ICRC,
+ * or in an skb without a UDP checksum, form no run, because each must be verified alone.
+ */
 static void run_alone_test(struct kunit *test)
 {
 	struct alike a;
@@ -297,14 +313,14 @@ static void run_alone_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* What a packet acknowledges besides, if it is intact. */
+/* Return: true if the packet carries an acknowledgment, whose PSN is then in @psn. */
 static bool acks(struct alike *a, u32 *psn)
 {
 	nhca_rx_intact(&a->rx, true);
 	return nhca_rx_acks(&a->rx, psn);
 }
 
-/* The ICRC that the first packet would have, of which the IP header is all zeros. */
+/* Return: the ICRC of the first packet, with an IP header of zeros. */
 static __le32 icrc_of_first(struct alike *a)
 {
 	u8 buf[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + NHCA_BTH_LEN] = {};
@@ -316,7 +332,10 @@ static __le32 icrc_of_first(struct alike *a)
 	return nhca_icrc_finish(nhca_icrc_more(crc, bth(a, 0) + NHCA_BTH_LEN, PAYLOAD));
 }
 
-/* An acknowledgment lies where an ICRC would, and only where there is none. */
+/*
+ * A packet carries an acknowledgment in the place of its ICRC, and only if the packet has no ICRC.
+ * Otherwise the receiver would take an ICRC for a PSN.
+ */
 static void acks_test(struct kunit *test)
 {
 	struct nhca_hdr h = { .caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS, .acks = 0x123456 };
@@ -333,7 +352,7 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, acks(&a, &psn));
 	KUNIT_EXPECT_EQ(test, psn, h.acks);
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
-	/* the packets behind it do not */
+	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
 	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
 
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
@@ -347,15 +366,15 @@ static void acks_test(struct kunit *test)
 }
 
 /*
- * What was not taken by the checksum of the whole batch, but by an ICRC of its own, says nothing of
- * those behind it: each has its own to verify.
+ * If the ICRC of a packet proved that it is intact, and not the UDP checksum of the batch, then the
+ * following packets are unproven: each has its own ICRC to verify.
  */
 static void own_icrc_test(struct kunit *test)
 {
 	struct alike a;
 	__le32 icrc;
 
-	/* the bits of BTH byte 4 are not under the ICRC: FOREIGN makes a receiver look at it */
+	/* the ICRC does not cover BTH byte 4; with FOREIGN set there, the receiver needs an ICRC */
 	alike_begin(test, &a);
 	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: completion queues.
- */
+/* KUnit: completion queues: order, moves to another ring, overflow, arming, moderation. */
 #include <kunit/test.h>
 #include <linux/slab.h>
 
@@ -13,7 +11,7 @@ struct cq_fixture {
 	unsigned int comp_events;
 	unsigned int err_events;
 	enum ib_event_type last_event;
-	/* a handler that polls, as kernel consumers do */
+	/* the handler polls, as handlers of kernel consumers do */
 	bool poll_in_handler;
 	unsigned int polled_in_handler;
 };
@@ -87,13 +85,14 @@ static int post(struct cq_fixture *f, u64 wr_id, enum ib_wc_status status, bool 
 	};
 	int err;
 
-	/* what handlers of a kernel consumer run in has run when this returns */
+	/* local_bh_enable() runs the bottom half that calls the handlers of a kernel consumer */
 	local_bh_disable();
 	err = nhca_cq_post(&f->cq, &cqe, solicited);
 	local_bh_enable();
 	return err;
 }
 
+/* Completions are polled in the order of their posts, across the wrap of the indices. */
 static void cq_order_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffff9, 0x7ffffffd };
@@ -122,14 +121,14 @@ static void cq_order_test(struct kunit *test)
 			}
 			KUNIT_EXPECT_EQ(test, polled, posted);
 		}
-		/* who asked for the time has it, and nobody else pays for it */
+		/* only a CQ with timestamps reads the clock */
 		KUNIT_EXPECT_EQ(test, !!stamp, f->cq.timestamps);
 		KUNIT_EXPECT_EQ(test, f->comp_events + f->err_events, 0);
 		cq_done(f);
 	}
 }
 
-/* Entries @from to @to - 1, in order; Return: how many are wrong. */
+/* Poll the entries @from to @to - 1. Return: how many are wrong, missing or too many. */
 static u32 cq_poll_wrong(struct cq_fixture *f, u64 from, u64 to)
 {
 	struct nhca_cqe cqe;
@@ -140,7 +139,10 @@ static u32 cq_poll_wrong(struct cq_fixture *f, u64 from, u64 to)
 	return wrong + cq_poll_one(&f->cq, &cqe);
 }
 
-/* A CQ takes its entries to another ring while completions come and a consumer polls. */
+/*
+ * A CQ moves to another ring while QPs post completions and a consumer polls: no entry is lost,
+ * repeated or reordered.
+ */
 static void cq_move_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xffffff00, 0x7fffff80 };
@@ -159,14 +161,14 @@ static void cq_move_test(struct kunit *test)
 		polled = 0;
 		nhca_cq_move_start(&f->cq, &m, &ring);
 		for (steps = 0; (err = nhca_cq_move_step(&f->cq, &m)) == -EAGAIN; steps++) {
-			/* the bulk has gone before the rings change places */
+			/* the rings are exchanged only after most entries were copied */
 			KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 1024);
 			KUNIT_EXPECT_EQ(test, m.done, f->cq.prod);
 			if (steps >= 3)
 				continue;
 			while (posted < 700 + (steps + 1) * 100)
 				KUNIT_ASSERT_EQ(test, post(f, posted++, 0, false, NULL), 0);
-			/* the first time past all that was copied */
+			/* the first time the consumer polls past everything that was copied */
 			while (polled < (steps ? 720 + steps : 710)) {
 				KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 				KUNIT_EXPECT_EQ(test, cqe.wr_id, polled++);
@@ -184,7 +186,7 @@ static void cq_move_test(struct kunit *test)
 	}
 }
 
-/* A QP goes while the entries are on their way: none of its entries come back. */
+/* If a QP is destroyed during the move, the new ring has none of its completions. */
 static void cq_move_forget_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 512, 0xffffffc0, false);
@@ -211,7 +213,10 @@ static void cq_move_forget_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* More waits than the new ring has room for, or user space says nonsense: all stays as it was. */
+/*
+ * If the new ring is too small for the unpolled entries, or user space has stored an impossible
+ * consumer index, the move fails and the CQ keeps its ring.
+ */
 static void cq_move_refused_test(struct kunit *test)
 {
 	static const u32 wrong[] = { 1000, 0x80000000, 0xffff0000 };
@@ -228,7 +233,7 @@ static void cq_move_refused_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), -EINVAL);
 	KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 256);
 	KUNIT_EXPECT_EQ(test, cq_poll_wrong(f, 0, 65), 0);
-	/* all polled: now it fits */
+	/* all entries are polled, so the small ring is large enough */
 	nhca_cq_move_start(&f->cq, &m, &ring);
 	KUNIT_EXPECT_EQ(test, nhca_cq_move_step(&f->cq, &m), 0);
 	KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 64);
@@ -245,13 +250,14 @@ static void cq_move_refused_test(struct kunit *test)
 		f->cq.ring.hdr->cons = wrong[i];
 		nhca_cq_move_start(&f->cq, &m, &ring);
 		f->cq.ring.hdr->cons = 500;
-		/* whatever it said before, no byte outside the rings was touched */
+		/* KASAN sees it if the first index led to an access outside the rings */
 		KUNIT_EXPECT_NE(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
 	}
 	nhca_ring_free(&ring);
 	cq_done(f);
 }
 
+/* A full CQ raises one IB_EVENT_CQ_ERR, and the entries in it stay as they are. */
 static void cq_overflow_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0xfffffffe, false);
@@ -267,19 +273,23 @@ static void cq_overflow_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, f->last_event, IB_EVENT_CQ_ERR);
 	KUNIT_EXPECT_TRUE(test, f->cq.overrun);
-	/* what was there is there, in order */
+	/* the entries posted before the overrun are unchanged */
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 		KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
 	}
 	KUNIT_EXPECT_FALSE(test, cq_poll_one(&f->cq, &cqe));
-	/* overrun again: no second event */
+	/* another overrun raises no second event */
 	for (i = 0; i < 5; i++)
 		post(f, i, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->err_events, 1);
 	cq_done(f);
 }
 
+/*
+ * Impossible consumer indices of user space count as an overrun. The kernel never reads the
+ * producer index back from the ring, and puts no kernel pointer into it.
+ */
 static void cq_hostile_consumer_test(struct kunit *test)
 {
 	static const u32 behind[] = { 4, 5, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -292,14 +302,14 @@ static void cq_hostile_consumer_test(struct kunit *test)
 		f->cq.ring.hdr->cons = 100 - behind[i];
 		KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, NULL), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, f->err_events, 1);
-		/* nothing moved, and what user space wrote was left alone */
+		/* nothing was posted, and user space's index was left alone */
 		KUNIT_EXPECT_EQ(test, f->cq.prod, 100);
 		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, 100);
 		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->cons, 100 - behind[i]);
 		cq_done(f);
 	}
 
-	/* user space's copy of prod is not the truth; kernel pointers stay here */
+	/* the kernel overwrites a wrong producer index, and clears the pointer to the QP */
 	f = cq_make(test, 4, 100, true);
 	f->cq.ring.hdr->prod = 0xdeadbeef;
 	KUNIT_EXPECT_EQ(test, post(f, 1, 0, false, (struct ib_qp *)f), 0);
@@ -310,6 +320,7 @@ static void cq_hostile_consumer_test(struct kunit *test)
 	cq_done(f);
 }
 
+/* Each arming raises one event, for the requested kind; failed completions count as solicited. */
 static void cq_arm_test(struct kunit *test)
 {
 	static const struct {
@@ -337,7 +348,7 @@ static void cq_arm_test(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, cases[i].fires, "case %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, f->cq.armed, cases[i].armed * !cases[i].fires,
 				    "case %d", i);
-		/* one event for one arming */
+		/* each arming raises one event */
 		post(f, 2, IB_WC_SUCCESS, true, NULL);
 		post(f, 3, IB_WC_SUCCESS, true, NULL);
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, !!cases[i].armed, "case %d", i);
@@ -345,7 +356,10 @@ static void cq_arm_test(struct kunit *test)
 	}
 }
 
-/* Who polls first and arms then, by a command, hears of what it has not polled. */
+/*
+ * A consumer that polls first and arms afterwards by a command gets an event for entries that it
+ * has not polled. Otherwise it would sleep although completions are there.
+ */
 static void cq_arm_late_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 8, 0xfffffffe, true);
@@ -357,7 +371,7 @@ static void cq_arm_late_test(struct kunit *test)
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 
-	/* two more; each arming hears of them */
+	/* two more entries: each arming raises an event for them */
 	post(f, 2, 0, true, NULL);
 	post(f, 3, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
@@ -366,21 +380,21 @@ static void cq_arm_late_test(struct kunit *test)
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
-	/* a solicited one that has been polled is none any more */
+	/* a solicited entry that was polled raises no event */
 	*cons += 2;
 	nhca_cq_arm(&f->cq, IB_CQ_SOLICITED);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 	post(f, 4, IB_WC_WR_FLUSH_ERR, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* nothing is there */
+	/* the CQ is empty, so arming raises no event */
 	*cons += 2;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 }
 
-/* A CQ that its consumer arms in the ring. */
+/* Return: a CQ that its consumer arms in the ring. */
 static struct cq_fixture *cq_make_arm_seq(struct kunit *test, u32 start)
 {
 	struct cq_fixture *f = cq_make(test, 64, start, true);
@@ -392,6 +406,7 @@ static struct cq_fixture *cq_make_arm_seq(struct kunit *test, u32 start)
 	return f;
 }
 
+/* A new value of arm_seq in the ring arms the CQ once, and the event acknowledges this value. */
 static void cq_arm_seq_test(struct kunit *test)
 {
 	static const struct {
@@ -401,12 +416,12 @@ static void cq_arm_seq_test(struct kunit *test)
 	} cases[] = {
 		{ 4 | NHCA_ARM_NEXT_COMP, false, true },
 		{ 8 | NHCA_ARM_NEXT_COMP, true, true },
-		/* the same again asks for nothing */
+		/* the same value again does not arm the CQ */
 		{ 8 | NHCA_ARM_NEXT_COMP, true, false },
 		{ 12 | NHCA_ARM_SOLICITED, false, false },
 		{ 16 | NHCA_ARM_SOLICITED, true, true },
 		{ 16 | NHCA_ARM_NEXT_COMP, false, true },
-		/* a hostile consumer hurts itself at most */
+		/* values of a hostile consumer affect only its own events */
 		{ 20, true, false },
 		{ 20 | NHCA_ARM_MASK, false, true },
 		{ 0, true, false },
@@ -428,7 +443,7 @@ static void cq_arm_seq_test(struct kunit *test)
 			continue;
 		KUNIT_EXPECT_EQ_MSG(test, hdr->arm_seq_acked, cases[i].arm, "case %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, hdr->last_event_cons, hdr->cons, "case %d", i);
-		/* one event for one arming */
+		/* each arming raises one event */
 		post(f, i, 0, true, NULL);
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, events, "case %d", i);
 		hdr->cons++;
@@ -436,13 +451,16 @@ static void cq_arm_seq_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* What the kernel is asked besides: to look at entries, but never for another event. */
+/*
+ * The command that a consumer sends after arming in the ring raises an event for unpolled entries,
+ * but never a second event for one arming.
+ */
 static void cq_arm_seq_doorbell_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make_arm_seq(test, 0xfffffff0);
 	struct nhca_ring_hdr *hdr = f->cq.ring.hdr;
 
-	/* the entry was produced before the consumer armed */
+	/* the entry was posted before the consumer armed */
 	post(f, 1, 0, false, NULL);
 	hdr->arm_seq = 4 | NHCA_ARM_NEXT_COMP;
 	KUNIT_EXPECT_EQ(test, f->comp_events, 0);
@@ -450,13 +468,13 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	KUNIT_EXPECT_EQ(test, hdr->arm_seq_acked, 4 | NHCA_ARM_NEXT_COMP);
 
-	/* as long as it has polled nothing it will find all */
+	/* no event: a consumer that has not polled since the last event will find all entries */
 	post(f, 2, 0, false, NULL);
 	post(f, 3, 0, false, NULL);
 	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	/* unless it leaves some, and again */
+	/* an event if it has polled some and left others, and again after the next arming */
 	hdr->cons++;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
@@ -466,14 +484,14 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
-	/* it has been answered in the meantime */
+	/* the arming was acknowledged already, so these commands raise no event */
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	hdr->cons = hdr->prod;
 	post(f, 4, 0, true, NULL);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
-	/* whoever writes over what the kernel says there does not change what it knows */
+	/* the kernel does not read back what it has published in the ring */
 	hdr->arm_seq_acked = 0;
 	hdr->last_event_cons = 0x1234;
 	post(f, 5, 0, true, NULL);
@@ -483,7 +501,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 
-	/* a consumer that never stores arm_seq, and a CQ without events */
+	/* a consumer that never stores arm_seq; a CQ that cannot be armed in the ring */
 	f = cq_make_arm_seq(test, 0xfffffff0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	post(f, 1, 0, false, NULL);
@@ -498,7 +516,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* Indices wrap: the consumer may reach the index of an old event again. */
+/* An event or solicited entry from 2^31 indices ago neither suppresses nor raises an event. */
 static void cq_arm_seq_wrap_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make_arm_seq(test, BIT(31) - 2);
@@ -520,8 +538,8 @@ static void cq_arm_seq_wrap_test(struct kunit *test)
 }
 
 /*
- * A kernel consumer's handler is not called by whoever posts a completion, who may be in the call
- * chain of the consumer's own post_send; and it is called once for several completions.
+ * nhca_cq_post() does not call the handlers of a kernel consumer, because it may run in the call
+ * chain of the consumer's own post_send.  One call of the handler serves several completions.
  */
 static void cq_call_chain_test(struct kunit *test)
 {
@@ -539,7 +557,7 @@ static void cq_call_chain_test(struct kunit *test)
 	post(f, 3, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 
-	/* who has polled all meanwhile needs no event, and is told of the next completion */
+	/* no event if the consumer has polled everything, but one for the next completion */
 	f->cq.armed = IB_CQ_NEXT_COMP;
 	local_bh_disable();
 	post(f, 4, 0, false, NULL);
@@ -551,7 +569,7 @@ static void cq_call_chain_test(struct kunit *test)
 	post(f, 5, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
 
-	/* nor is the handler of its events */
+	/* the handler of asynchronous events is not called there either */
 	local_bh_disable();
 	while (!post(f, 6, 0, false, NULL))
 		;
@@ -561,17 +579,18 @@ static void cq_call_chain_test(struct kunit *test)
 	cq_done(f);
 }
 
+/* Handlers run without the CQ's lock and may be missing.  A dying CQ raises no events. */
 static void cq_handler_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0, false);
 
-	/* the handler may poll: the lock is free */
+	/* the handler can poll, because the lock is free */
 	f->poll_in_handler = true;
 	f->cq.armed = IB_CQ_NEXT_COMP;
 	post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->polled_in_handler, 1);
 
-	/* being destroyed: no event of either kind */
+	/* while the CQ is being destroyed it raises no event */
 	f->cq.dying = true;
 	f->cq.armed = IB_CQ_NEXT_COMP;
 	while (!post(f, 1, 0, false, NULL))
@@ -580,7 +599,7 @@ static void cq_handler_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->err_events, 0);
 	cq_done(f);
 
-	/* consumers without handlers */
+	/* a consumer without handlers */
 	f = cq_make(test, 1, 0, false);
 	f->cq.ibcq.comp_handler = NULL;
 	f->cq.ibcq.event_handler = NULL;
@@ -598,14 +617,14 @@ static void cq_wait_period(struct cq_fixture *f)
 		msleep(20);
 }
 
-/* As a consumer in user space does */
+/* Poll all entries and arm, as a consumer in user space does. */
 static void poll_and_arm(struct cq_fixture *f)
 {
 	f->cq.ring.hdr->cons = f->cq.ring.hdr->prod;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 }
 
-/* The timer cannot fire while BH is disabled: the period is as long as the test likes. */
+/* Moderation by count.  BHs are disabled, so the timer of the period cannot fire. */
 static void cq_moderate_count_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 16, 0, true);
@@ -616,7 +635,7 @@ static void cq_moderate_count_test(struct kunit *test)
 	poll_and_arm(f);
 	for (i = 1; i <= 7; i++) {
 		post(f, i, 0, false, NULL);
-		/* the third and the sixth, each time armed again */
+		/* the third completion after each arming raises the event */
 		KUNIT_EXPECT_EQ_MSG(test, f->comp_events, i / 3, "completion %d", i);
 		if (!(i % 3))
 			poll_and_arm(f);
@@ -628,7 +647,7 @@ static void cq_moderate_count_test(struct kunit *test)
 	post(f, 9, IB_WC_WR_FLUSH_ERR, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* without moderation the deferred event is raised immediately, and so are all others */
+	/* the end of moderation raises the deferred event, and later events are immediate */
 	poll_and_arm(f);
 	post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
@@ -638,7 +657,7 @@ static void cq_moderate_count_test(struct kunit *test)
 	post(f, 11, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 6);
 
-	/* neither is there any with a count of one, or without a period */
+	/* a count of one, or a period of 0, is no moderation */
 	nhca_cq_moderate(&f->cq, 1, U16_MAX);
 	poll_and_arm(f);
 	post(f, 12, 0, false, NULL);
@@ -650,13 +669,14 @@ static void cq_moderate_count_test(struct kunit *test)
 	cq_done(f);
 }
 
+/* Moderation by period: the timer raises the deferred event, but only if the CQ is armed. */
 static void cq_moderate_period_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 16, 0, false);
 	struct nhca_cqe cqe;
 	u32 i;
 
-	/* fewer than the count, and any number: the period ends, and only what is armed is told */
+	/* below the count, and with any count: the timer raises the event of an armed CQ */
 	for (i = 0; i < 6; i++) {
 		nhca_cq_moderate(&f->cq, i % 2 ? 100 : 0, 500);
 		if (i < 4)
@@ -667,7 +687,7 @@ static void cq_moderate_period_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 	}
 
-	/* a kernel consumer whose entries have gone may have gone, too */
+	/* a kernel consumer has polled the entry, and may be gone: no event */
 	local_bh_disable();
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	post(f, 9, 0, false, NULL);
@@ -677,7 +697,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_wait_period(f);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* nor is a CQ that is being destroyed told of anything */
+	/* a CQ that is being destroyed raises no event */
 	local_bh_disable();
 	post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));
@@ -688,7 +708,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* Every way of mixing two QPs' entries in a ring of 8, across the wrap. */
+/* nhca_cq_forget_qp() removes the entries of one QP and keeps the others in order, at any mix. */
 static void cq_forget_test(struct kunit *test)
 {
 	struct ib_qp *gone, *stays;
@@ -719,7 +739,7 @@ static void cq_forget_test(struct kunit *test)
 	}
 	cq_done(f);
 
-	/* a user ring is nobody's to rewrite */
+	/* the kernel does not change entries in the ring of a user CQ */
 	f = cq_make(test, 8, 0, true);
 	post(f, 1, 0, false, NULL);
 	nhca_cq_forget_qp(&f->cq, NULL);

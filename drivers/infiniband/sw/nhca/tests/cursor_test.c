@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: reading a batch from front to back, whatever it is built of.
- */
+/* KUnit: the cursor that reads the bytes of a batch, whatever pieces the skb consists of. */
 #include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/skbuff.h>
@@ -13,7 +11,7 @@ static u8 byte_at(u32 off)
 	return off * 7 + (off >> 8);
 }
 
-/* @len more bytes as a fragment of @skb, which is @head or one behind it */
+/* Add @len bytes as a fragment to @skb, which is @head or an skb of its frag_list. */
 static void add_frag(struct kunit *test, struct sk_buff *head, struct sk_buff *skb, u32 len)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
@@ -41,7 +39,10 @@ static void add_linear(struct sk_buff *skb, u32 from, u32 len)
 		p[i] = byte_at(from + i);
 }
 
-/* linear bytes, fragments, an skb without linear bytes behind it, and one with */
+/*
+ * Return: an skb with @linear linear bytes, fragments, and two skbs in its frag_list: one without
+ * and one with linear bytes.
+ */
 static struct sk_buff *batch(struct kunit *test, u32 linear)
 {
 	struct sk_buff *skb = alloc_skb(128, GFP_KERNEL);
@@ -63,7 +64,7 @@ static struct sk_buff *batch(struct kunit *test, u32 linear)
 	return skb;
 }
 
-/* Each byte is where it was put, whatever steps the reader takes. */
+/* The cursor finds each byte, whatever the distance from one offset to the next. */
 static void every_step_test(struct kunit *test)
 {
 	u32 linear, step, off, len, i;
@@ -89,7 +90,7 @@ static void every_step_test(struct kunit *test)
 	}
 }
 
-/* A copy stays where it was, and going back is possible. */
+/* A copy of a cursor keeps its position, and a cursor finds an offset before its position. */
 static void back_test(struct kunit *test)
 {
 	struct nhca_cursor c, copy;
@@ -113,8 +114,8 @@ static void back_test(struct kunit *test)
 }
 
 /*
- * A skip goes to the piece of the byte or to the last one of its skb, and not past it; back it does
- * not go.  The byte is found afterwards, as without one.
+ * nhca_cursor_skip() moves to the piece with the offset, or to the last piece of the same skb, and
+ * never backwards. nhca_cursor_at() finds the byte afterwards as without the skip.
  */
 static void skip_test(struct kunit *test)
 {
@@ -147,7 +148,7 @@ static void skip_test(struct kunit *test)
 	}
 }
 
-/* Nothing has no bytes. */
+/* An empty skb has no bytes. */
 static void empty_test(struct kunit *test)
 {
 	struct sk_buff *skb = alloc_skb(16, GFP_KERNEL);

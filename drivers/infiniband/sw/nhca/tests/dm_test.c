@@ -20,7 +20,10 @@ static struct nhca_dm *dm_make(struct kunit *test)
 	return dm;
 }
 
-/* Addresses begin at 0, wherever in the device memory that is. */
+/*
+ * Addresses of a region on device memory begin at 0, wherever in the device memory it begins. No
+ * byte outside the region is reachable.
+ */
 static void zero_based_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -49,6 +52,7 @@ static void zero_based_test(struct kunit *test)
 	vfree(dm->mem);
 }
 
+/* A region that would reach beyond the device memory is refused, also if offset and length wrap. */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -63,7 +67,7 @@ static void range_test(struct kunit *test)
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, U64_MAX, 2, 0)),
 			-EINVAL);
-	/* of no bytes: it opens nothing */
+	/* a region of no bytes opens nothing */
 	mr = nhca_mr_dm(f->dev, f->key_user.pd, dm, dm->size, 0, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0), -EACCES);
@@ -71,6 +75,7 @@ static void range_test(struct kunit *test)
 	vfree(dm->mem);
 }
 
+/* FetchAdd and CmpSwap change device memory and return the value from before. */
 static void atomic_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

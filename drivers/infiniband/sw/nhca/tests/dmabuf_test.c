@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: regions on dma-bufs, of an exporter that records what the importer calls.
- */
+/* KUnit: regions on dma-bufs. The exporter of the test records the calls of the importer. */
 #include <linux/dma-buf.h>
 #include <linux/fdtable.h>
 #include <linux/iosys-map.h>
@@ -14,14 +12,14 @@
 
 /**
  * struct exporter - a buffer of PAGES pages
- * @pages: its memory, filled with '0' + number of the page
- * @map:   where vmap() has mapped it
- * @ops:   its calls
- * @begun: begin_cpu_access() calls that succeeded
- * @ended: end_cpu_access() calls
- * @vmaps: vmap() calls without their vunmap()
- * @begin_error: what begin_cpu_access() returns instead
- * @iomem: vmap() says that it is I/O memory
+ * @pages: memory of the buffer, filled with the digit of the page's number
+ * @map:   kernel address from vmap()
+ * @ops:   dma-buf operations
+ * @begun: number of begin_cpu_access() calls that succeeded
+ * @ended: number of end_cpu_access() calls
+ * @vmaps: number of vmap() calls without their vunmap()
+ * @begin_error: error that begin_cpu_access() returns, or 0
+ * @iomem: vmap() declares the memory as I/O memory
  * @misused: a call came in the wrong order
  */
 struct exporter {
@@ -64,7 +62,7 @@ static int exporter_end(struct dma_buf *buf, enum dma_data_direction dir)
 {
 	struct exporter *ex = buf->priv;
 
-	/* nobody may access the mapping any more */
+	/* the importer must have unmapped the buffer before */
 	ex->ended++;
 	ex->misused |= ex->vmaps || ex->ended > ex->begun;
 	return 0;
@@ -104,7 +102,9 @@ static const struct dma_buf_ops exporter_ops = {
 	.vunmap = exporter_vunmap,
 };
 
-/* The CPU cannot map the buffer.  dma_buf_vmap() warns of a vmap() that fails, but not of none. */
+/*
+ * The CPU cannot map this buffer. It has no vmap(), because dma_buf_vmap() warns if vmap() fails.
+ */
 static const struct dma_buf_ops unmappable_ops = {
 	.map_dma_buf = no_dma,
 	.unmap_dma_buf = no_dma_end,
@@ -126,7 +126,7 @@ static struct exporter *exporter_make(struct kunit *test)
 	return ex;
 }
 
-/* Register bytes @offset to @offset + @length - 1 at address 0x1000.  The descriptor is closed. */
+/* Register bytes @offset to @offset + @length - 1 at address 0x1000, and close the descriptor. */
 static struct ib_mr *exporter_reg(struct kunit *test, struct exporter *ex, int mode, u64 offset,
 				  u64 length, int access)
 {
@@ -152,8 +152,8 @@ static struct ib_mr *exporter_reg(struct kunit *test, struct exporter *ex, int m
 }
 
 /*
- * Each byte is accessed at the address that the exporter has mapped it at, and not at another one
- * of the same page, which may be cached in another way.
+ * Each byte is accessed at the address at which the exporter has mapped it. Another address of the
+ * same page may have another cache attribute.
  */
 static void exporters_mapping_test(struct kunit *test)
 {
@@ -182,7 +182,7 @@ static void exporters_mapping_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
-/* The mapping lives between begin_cpu_access() and end_cpu_access(). */
+/* The buffer is mapped after begin_cpu_access() and unmapped before end_cpu_access(). */
 static void bracket_test(struct kunit *test)
 {
 	struct exporter *ex = exporter_make(test);
@@ -199,7 +199,7 @@ static void bracket_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ex->misused);
 }
 
-/* An error of the exporter is the verb's, and what was done before is undone. */
+/* Registration fails with the exporter's error, and every call that succeeded before is undone. */
 static void refused_test(struct kunit *test)
 {
 	struct exporter *ex = exporter_make(test);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: how much one CPU takes from a socket before other bottom halves have their turn.
- */
+/* KUnit: the budget of one pass over a socket, after which other bottom halves run. */
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/in.h>
@@ -13,16 +11,16 @@
 #include "../net/net.h"
 #include "../net/sockets.h"
 
-/* datagrams on a queue: several budgets */
+/* datagrams on a queue: more than three budgets */
 #define DATAGRAMS	(3 * NHCA_RX_BUDGET + 7)
 #define BIG		61440U
 
 /**
- * struct drain - a socket as nhca has them, on a port that the stack chooses
- * @nn:   of the initial namespace
+ * struct drain - a receive socket as nhca has it, on a port that the stack selects
+ * @nn:   nhca's part of the initial namespace
  * @ns:   the socket
- * @from: another, that sends to it
- * @to:   its address
+ * @from: a socket that sends to it
+ * @to:   address of @ns
  */
 struct drain {
 	struct nhca_net *nn;
@@ -71,7 +69,7 @@ static struct drain *drain_make(struct kunit *test)
 					       &d->ns.sock), 0);
 	d->ns.nn = d->nn;
 	nhca_bh_init(&d->ns.rest, nhca_sk_rest);
-	/* another CPU is at it, for all that data_ready can say */
+	/* data_ready then finds that another CPU drains the socket, and returns */
 	atomic_set(&d->ns.ready, 1);
 
 	d->to.sin_family = AF_INET;
@@ -85,7 +83,7 @@ static struct drain *drain_make(struct kunit *test)
 	return d;
 }
 
-/* Return: batches that nobody has taken. */
+/* Return: number of skbs in the queues of the socket. */
 static unsigned int drain_left(const struct drain *d)
 {
 	struct sock *sk = d->ns.sock->sk;
@@ -103,7 +101,9 @@ static bool drain_comes_to(const struct drain *d, unsigned int left)
 	return drain_left(d) == left;
 }
 
-/* Queue @count datagrams of @len bytes that no engine wants, and take none. */
+/*
+ * Queue @count datagrams of @len bytes that belong to no QP or channel. No CPU drains the socket.
+ */
 static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
 {
 	void *bytes = kunit_kzalloc(test, len, GFP_KERNEL);
@@ -117,14 +117,17 @@ static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, 
 	KUNIT_ASSERT_NOT_NULL(test, bytes);
 	for (i = 0; i < count; i++) {
 		KUNIT_ASSERT_EQ(test, kernel_sendmsg(d->from, &msg, &vec, 1, len), len);
-		/* not more than the stack's backlog */
+		/* do not exceed the stack's backlog */
 		if (i % 64 == 63)
 			KUNIT_ASSERT_TRUE(test, drain_comes_to(d, i + 1));
 	}
 	KUNIT_ASSERT_TRUE(test, drain_comes_to(d, count));
 }
 
-/* The other CPU is done, and a packet more calls: what has been taken when the call returns? */
+/*
+ * Let this CPU drain the socket, as if another packet had arrived. Return: number of skbs that this
+ * call has taken.
+ */
 static unsigned int drain_once(struct drain *d)
 {
 	unsigned int before = drain_left(d);
@@ -140,7 +143,7 @@ static unsigned int drain_once(struct drain *d)
 	return taken;
 }
 
-/* Purpose: a call that finds a long queue takes its budget, and leaves the rest to others. */
+/* A call that finds a long queue takes one budget of packets and leaves the rest for later. */
 static void drain_stops_at_budget(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
@@ -149,7 +152,10 @@ static void drain_stops_at_budget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, drain_once(d), NHCA_RX_BUDGET);
 }
 
-/* Purpose: bytes count, too: a budget of channels' long packets is not as many packets. */
+/*
+ * The budget also limits bytes, because channels have long packets: a packet of 60 KiB counts as 15
+ * packets of 4 KiB.
+ */
 static void drain_counts_bytes(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
@@ -158,7 +164,9 @@ static void drain_counts_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, drain_once(d), DIV_ROUND_UP(NHCA_RX_BUDGET * SZ_4K, BIG));
 }
 
-/* Purpose: the rest is taken without any further packet, and then the socket is idle. */
+/*
+ * The rest of the queue is taken although no further packet arrives, and then the socket is idle.
+ */
 static void drain_goes_on(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
@@ -170,7 +178,9 @@ static void drain_goes_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&d->ns.ready), 0);
 }
 
-/* Purpose: packets that come while the rest waits for its turn are its, and overtake nothing. */
+/*
+ * Packets that arrive while the rest waits are taken together with it, so they do not overtake it.
+ */
 static void drain_keeps_order(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
@@ -189,7 +199,7 @@ static void drain_keeps_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
 }
 
-/* Purpose: a budget that is just enough leaves nothing behind. */
+/* A queue of exactly one budget is emptied, and the socket is idle. */
 static void drain_takes_all(struct kunit *test)
 {
 	struct drain *d = drain_make(test);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: fast registration, and regions that are lists of pieces.
- */
+/* KUnit: fast registration, and regions that are lists of pieces. */
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -20,7 +18,10 @@ static bool pvo_found(u64 pvo)
 	return tce;
 }
 
-/* As ib_dma_map_sg() of a device whose DMA addresses are the kernel's own. */
+/*
+ * Set the DMA address as ib_dma_map_sg() does for a device whose DMA addresses are kernel
+ * addresses.
+ */
 static void sg_dma(struct scatterlist *sg)
 {
 	sg_dma_address(sg) = (uintptr_t)sg_virt(sg);
@@ -67,7 +68,7 @@ static int inv(const struct nhca_key_user *key_user, u32 key)
 	return err;
 }
 
-/* Map, open, close, map anew: neither old keys nor old PVOs open anything. */
+/* In each round of map, register and invalidate, keys and PVOs of earlier rounds open nothing. */
 static void fast_life_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -81,7 +82,7 @@ static void fast_life_test(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, mr->zcopy_ok);
 	for (round = 0; round < 20; round++) {
-		/* other pages each time, and as the consumer likes it: an address of its own */
+		/* other pages in each round, and an address that the consumer has chosen */
 		sg_pages(f, sg, 3);
 		swap(f->pages[0], f->pages[1 + round % (NPAGES - 1)]);
 		for (i = 0; i < 3; i++) {
@@ -114,7 +115,10 @@ static void fast_life_test(struct kunit *test)
 				KUNIT_EXPECT_FALSE(test, pvo_found(old_pvo + i * PAGE_SIZE));
 		}
 
-		/* an open region is neither opened, nor closed by an old key */
+		/*
+		 * an open region cannot be registered again, and an old key or another QP cannot
+		 * invalidate it
+		 */
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, old_key), -EINVAL);
@@ -124,7 +128,7 @@ static void fast_life_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
 		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), -EACCES);
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), -EINVAL);
-		/* what is mapped may be opened again, with lesser rights */
+		/* the same pages can be registered again, with fewer rights */
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_LOCAL_WRITE), 0);
 		KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va), -EACCES);
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
@@ -136,8 +140,8 @@ static void fast_life_test(struct kunit *test)
 }
 
 /*
- * Consumers map a region for its next use while it is open for the one before: ib_srp behind the
- * local invalidate that it has posted, ib_iser before it.  That changes nothing of what is open.
+ * A consumer may map a region for its next use while it is still open for the present one: ib_srp
+ * maps after it has posted the local invalidate, ib_iser before. The open region does not change.
  */
 static void fast_ahead_test(struct kunit *test)
 {
@@ -171,7 +175,10 @@ static void fast_ahead_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, va),
 					*(u8 *)page_address(f->pages[round % NPAGES]));
 		}
-		/* a mapping that fails leaves what is open, and nothing to open */
+		/*
+		 * a mapping that fails does not change the open region, and leaves nothing to
+		 * register
+		 */
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 0, NULL), -EINVAL);
 		KUNIT_EXPECT_GE(test, peek(&f->key_user, key, va), 0);
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, key), 0);
@@ -180,6 +187,10 @@ static void fast_ahead_test(struct kunit *test)
 	}
 }
 
+/*
+ * Registration fails without a mapping, with a wrong key or domain, with impossible rights, for an
+ * address range that wraps, and for regions of other kinds.
+ */
 static void fast_reg_bad_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -194,13 +205,13 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, ALL_ACCESS), -EINVAL);
 	sg_pages(f, sg, 2);
 	KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
-	/* another's, another index, none */
+	/* another domain, another index, no index */
 	KUNIT_EXPECT_EQ(test, reg(&f->other, key, key, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ 0x100, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ BIT(31), ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key ^ BIT(31), key ^ BIT(31), ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, 0, 0, ALL_ACCESS), -EINVAL);
-	/* rights */
+	/* rights that need local write, or that fast registration cannot have */
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_WRITE), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_ATOMIC), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_MW_BIND), -EINVAL);
@@ -230,6 +241,7 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, dma), 0);
 }
 
+/* A mapping takes as many elements as fit, and fails for arguments or memory that it cannot use. */
 static void fast_map_bad_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -247,10 +259,13 @@ static void fast_map_bad_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, -1, NULL), -EINVAL);
 		offset = PAGE_SIZE + 1;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, &offset), -EINVAL);
-		/* more than it holds: what fits */
+		/* more elements than the region has room for: map those that fit */
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 4, NULL), 2);
 		KUNIT_EXPECT_EQ(test, ibmr->length, 2 * PAGE_SIZE);
-		/* not the kernel's direct map: and what was mapped is gone, too */
+		/*
+		 * vmalloc() memory is not in the direct map; a failed mapping also removes the
+		 * earlier one
+		 */
 		sg_dma_address(&sg[1]) = (uintptr_t)far;
 		KUNIT_EXPECT_LT(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
 		if (gaps)
@@ -260,7 +275,7 @@ static void fast_map_bad_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, READ_ACCESS),
 				-EINVAL);
-		/* a gap ends a list of pages, and is nothing to a list of elements */
+		/* a page list ends at a gap, a list of elements does not */
 		sg_pages(f, sg, 2);
 		sg[0].length = 100;
 		sg_dma(&sg[0]);
@@ -282,7 +297,7 @@ static void fast_map_bad_test(struct kunit *test)
 	vfree(far);
 }
 
-/* Every byte of @flat is where the open region has it, and no more: read piece by piece. */
+/* Read the open region in pieces of several sizes, and expect the bytes of @flat and no more. */
 static void expect_flat(struct kunit *test, struct ib_mr *ibmr, const u8 *flat, u32 len)
 {
 	struct fixture *f = test->priv;
@@ -308,7 +323,10 @@ static void expect_flat(struct kunit *test, struct ib_mr *ibmr, const u8 *flat, 
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->rkey, ibmr->iova + len), -EACCES);
 }
 
-/* Elements that begin and end anywhere, some of several pages, some of none. */
+/*
+ * A region of elements with any offset and length, some of several pages and some empty, reads as
+ * one contiguous range.
+ */
 static void list_test(struct kunit *test)
 {
 	static const struct {
@@ -342,7 +360,7 @@ static void list_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 	expect_flat(test, ibmr, flat, n);
 
-	/* borders: a piece is one seg, whatever pages it is on */
+	/* an element is one segment, whatever pages it spans */
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), 0, U32_MAX, true, &seg), 0);
 	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 5);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);
@@ -355,7 +373,7 @@ static void list_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
 }
 
-/* Page lists of pages that are smaller and larger than the CPU's. */
+/* Page lists also work with pages that are smaller or larger than the CPU's. */
 static void list_pages_test(struct kunit *test)
 {
 	static const u32 sizes[] = { 512, 1024, 2 * PAGE_SIZE, 4 * PAGE_SIZE };
@@ -375,7 +393,10 @@ static void list_pages_test(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		ibmr = fast_make(test, f, total / 512, false);
 		ibmr->page_size = sizes[i];
-		/* what comes first in memory comes second if pages are small enough */
+		/*
+		 * if pages are small enough, the first half of the region is the second half of the
+		 * buffer
+		 */
 		j = sizes[i] == total ? 0 : total / 2;
 		sg_init_table(sg, 2);
 		sg_set_buf(&sg[0], buf + j, total - j);
@@ -398,7 +419,7 @@ static void list_pages_test(struct kunit *test)
 						   ibmr->iova + total - 77 - 1),
 					buf[total / 2 - 1]);
 		}
-		/* the next mapping may be of the CPU's pages again */
+		/* the next mapping may use the CPU's page size again */
 		KUNIT_EXPECT_EQ(test, inv(&f->key_user, ibmr->lkey), 0);
 		ibmr->page_size = PAGE_SIZE;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 1, NULL), 1);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: whose turn it is when the stack holds too much of a device.
- */
+/* KUnit: which flow may send next when the stack holds too many packets of a device. */
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/skbuff.h>
@@ -10,18 +8,18 @@
 #include "../net/flow.h"
 
 #define FLOWS	5
-#define BATCH	16	/* packets that are given to the stack, and given back, at once */
-#define OWN	4	/* batches of one flow at which it pauses */
-#define ALL	16	/* of all flows together */
-#define LOW	8	/* of all flows together at which those in line go on */
-#define PASSED	16	/* packets that go by those in line before one of these does */
+#define BATCH	16	/* packets of one skb, which the stack gets and frees together */
+#define OWN	4	/* batches in the stack at which a flow pauses */
+#define ALL	16	/* batches of all flows at which all pause */
+#define LOW	8	/* batches of all flows at which waiting flows resume */
+#define PASSED	16	/* packets that may bypass the waiting flows before one is woken */
 
 /**
  * struct line - flows of a device
- * @q:      their device's account
- * @flow:   theirs
- * @kicked: how often each was let go on
- * @held:   what the stack holds of each
+ * @q:      account of the device
+ * @flow:   the flows
+ * @kicked: number of kicks of each flow
+ * @held:   skbs of each flow that the stack holds
  */
 struct line {
 	struct nhca_txq *q;
@@ -51,7 +49,7 @@ static struct line *line_make(struct kunit *test)
 	return l;
 }
 
-/* @packets of flow @i are in the stack, too, in one piece. */
+/* Give the stack one skb with @packets packets of flow @i. */
 static void line_send_one(struct kunit *test, struct line *l, int i, int packets)
 {
 	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);
@@ -61,14 +59,14 @@ static void line_send_one(struct kunit *test, struct line *l, int i, int packets
 	skb_queue_tail(&l->held[i], skb);
 }
 
-/* The same with @n batches */
+/* Give the stack @n batches of flow @i. */
 static void line_send(struct kunit *test, struct line *l, int i, int n)
 {
 	for (; n; n--)
 		line_send_one(test, l, i, BATCH);
 }
 
-/* The stack gives back the first @n batches of flow @i. */
+/* The stack frees the oldest @n batches of flow @i. */
 static void line_free(struct line *l, int i, int n)
 {
 	for (; n; n--)
@@ -96,7 +94,7 @@ static void line_end(struct line *l)
 	nhca_txq_put(l->q);
 }
 
-/* All flows but the last fill the device, and the last waits. */
+/* Return: flows of which all but the last fill the device, while the last one waits. */
 static struct line *line_full(struct kunit *test)
 {
 	struct line *l = line_make(test);
@@ -111,7 +109,10 @@ static struct line *line_full(struct kunit *test)
 	return l;
 }
 
-/* Who paused for its own packets stands behind who waited for the device when it goes on. */
+/*
+ * A flow that paused for its own packets queues after a flow that waited for the device, so it
+ * cannot take all the room that becomes free.
+ */
 static void flow_no_passing_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
@@ -121,7 +122,7 @@ static void flow_no_passing_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->kicked[0], 1);
 	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 0);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
-	/* nor does asking again help those in line */
+	/* asking again does not put the waiting flow before others */
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	for (i = 1; i < ALL - LOW - OWN / 2; i++)
 		line_free(l, 1 + i % 3, 1);
@@ -132,7 +133,10 @@ static void flow_no_passing_test(struct kunit *test)
 	line_end(l);
 }
 
-/* A short message is not kept waiting by those who fill the device. */
+/*
+ * A flow with few packets need not wait for the flows that fill the device, so a short message is
+ * not delayed.
+ */
 static void flow_few_pass_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
@@ -142,12 +146,12 @@ static void flow_few_pass_test(struct kunit *test)
 	line_send(test, l, 0, 1);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
 	line_free(l, 0, 1);
-	/* it stands in line now, and stays there with nothing in the stack */
+	/* the flow waits now, and still waits when the stack holds none of its packets */
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
 	line_end(l);
 }
 
-/* However many short messages go by, those in line have their turn. */
+/* Waiting flows are woken however many short messages bypass them. */
 static void flow_line_moves_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
@@ -164,7 +168,7 @@ static void flow_line_moves_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The last packet that comes back lets everybody go on: nobody else would. */
+/* The last packet that is freed wakes all waiting flows, because no later packet would. */
 static void flow_last_wakes_all_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
@@ -179,12 +183,12 @@ static void flow_last_wakes_all_test(struct kunit *test)
 	line_end(l);
 }
 
-#define CROWD	300	/* flows in line */
-#define AT_ONCE	64	/* of them that one packet that comes back lets go on */
+#define CROWD	300	/* waiting flows */
+#define AT_ONCE	64	/* flows that one freed packet wakes with interrupts disabled */
 
 /*
- * Purpose: however many flows wait, the destructor of the last packet lets only some go on with
- * interrupts off; the others follow without any packet.
+ * The destructor of the last packet wakes only NHCA_TXQ_WAKE_MAX flows with interrupts disabled,
+ * however many wait. The others are woken later, although no packet is freed.
  */
 static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 {
@@ -204,7 +208,7 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, nhca_flow_blocked(flow[i], false));
 	local_bh_enable();
 
-	/* one batch is left; what others that come back let go on stands in line again */
+	/* one batch is left; the flows that the others have woken (@first) do not wait again */
 	for (i = 1; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
 	line_free(l, 0, OWN - 1);
@@ -230,7 +234,7 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	line_end(l);
 }
 
-/* However many packets an skb has, as many are given back. */
+/* Freeing an skb gives back exactly the packets that it was charged for. */
 static void flow_charge_test(struct kunit *test)
 {
 	struct line *l = line_make(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: memory of packets is never anybody else's at the same time, and is used again when
- * everybody has let it go.
+ * KUnit: fragments and skbs get memory that nothing else uses at the same time. Memory that
+ * everybody has released is used again.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -11,7 +11,7 @@
 
 /* more pages than all chunks of a CPU have */
 #define MANY	(NHCA_PAGE_CHUNKS * 16)
-/* as of a packet of 4 KiB: six such skbs fit a chunk */
+/* room for a packet of 4 KiB; a chunk holds six such skbs */
 #define SKB_ROOM	4352
 
 struct piece {
@@ -30,7 +30,7 @@ static struct piece take(struct kunit *test, unsigned int len)
 	return piece;
 }
 
-/* Nobody gives anything back: no page comes twice, and each is one. */
+/* While no page is released, each call returns another aligned page. */
 static void apart_test(struct kunit *test)
 {
 	struct piece *pieces = kunit_kcalloc(test, MANY, sizeof(*pieces), GFP_KERNEL);
@@ -56,7 +56,7 @@ static void apart_test(struct kunit *test)
 		put_page(pieces[--n].page);
 }
 
-/* Each page goes back before the next but 7 comes: chunks go round, and there are no new ones. */
+/* While only 8 pages are in use, a CPU uses its chunks in turn and allocates no new ones. */
 static void again_test(struct kunit *test)
 {
 	struct piece held[8] = {}, piece;
@@ -70,7 +70,10 @@ static void again_test(struct kunit *test)
 		piece = take(test, PAGE_SIZE);
 		held[i % 8] = piece;
 		missing += !piece.bytes;
-		/* what the CPU had before may be of pages without neighbours, and goes */
+		/*
+		 * the CPU's earlier chunks may be single pages, and are replaced in the first
+		 * rounds
+		 */
 		if (i < MANY || !piece.bytes)
 			continue;
 		for (k = 0; k < chunks && seen[k] != compound_head(piece.page); k++)
@@ -86,7 +89,7 @@ static void again_test(struct kunit *test)
 			put_page(held[i].page);
 }
 
-/* Pieces in a row lie together, which makes one fragment of an skb of them. */
+/* Consecutive pieces are contiguous, so the pieces of a packet need one fragment of an skb. */
 static void together_test(struct kunit *test)
 {
 	struct piece a, b;
@@ -102,11 +105,11 @@ static void together_test(struct kunit *test)
 	}
 	put_page(a.page);
 	local_bh_enable();
-	/* a new chunk may begin among them */
+	/* at most once a new chunk begins between two pieces */
 	KUNIT_EXPECT_LE(test, apart, 1);
 }
 
-/* An skb as of a packet of 4 KiB, all of whose room is filled with @with. */
+/* Return: an skb for a packet of 4 KiB, whose room after the headroom is filled with @with. */
 static struct sk_buff *take_skb(u8 with)
 {
 	struct sk_buff *skb = nhca_frag_skb(SKB_ROOM);
@@ -118,14 +121,14 @@ static struct sk_buff *take_skb(u8 with)
 	return skb;
 }
 
-/* Is it all @with, and is there room for no more? */
+/* Return: true if all bytes of @skb are @with and the skb has no room for another piece. */
 static bool whole_skb(const struct sk_buff *skb, u8 with)
 {
 	return skb->len == SKB_ROOM - 64 && skb_headroom(skb) == 64 &&
 	       skb_tailroom(skb) < SMP_CACHE_BYTES && !memchr_inv(skb->data, with, skb->len);
 }
 
-/* Nobody gives anything back: no skb lies in another, nor do their ends. */
+/* While no skb is freed, no two skbs share bytes, including the shared info at their ends. */
 static void skb_apart_test(struct kunit *test)
 {
 	struct sk_buff *skbs[NHCA_SKB_CHUNKS * 8] = {};
@@ -145,7 +148,10 @@ static void skb_apart_test(struct kunit *test)
 		kfree_skb(skbs[i]);
 }
 
-/* The stack has two messages at a time: chunks go round, and no skb changes while it is held. */
+/*
+ * While the stack holds two messages of 64 KiB, a CPU uses its chunks in turn, and no skb changes
+ * before it is freed.
+ */
 static void skb_again_test(struct kunit *test)
 {
 	struct sk_buff *held[32] = {}, *skb;
@@ -162,7 +168,7 @@ static void skb_again_test(struct kunit *test)
 		skb = take_skb(i);
 		held[at] = skb;
 		missing += !skb;
-		/* an skb without a chunk is one of its own */
+		/* an skb that does not fit a chunk has memory of its own */
 		if (i < 200 || !skb || !skb->head_frag)
 			continue;
 		for (k = 0; k < chunks && seen[k] != virt_to_head_page(skb->head); k++)

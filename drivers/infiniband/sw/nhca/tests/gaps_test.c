@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: gaps of a table.  That the first fit is found is for tce_many_test.c, which
- * compares with a bitmap.
+ * KUnit: the free entries (gaps) of a table. tce_many_test.c compares the choice of the first fit
+ * with a bitmap.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -27,6 +27,7 @@ static u64 take(struct nhca_gaps *g, u64 n)
 	return nhca_gaps_take(g, n, &first) ? first : U64_MAX;
 }
 
+/* An empty table gives out all its entries as one range, and takes them back as one gap. */
 static void gaps_all_test(struct kunit *test)
 {
 	struct nhca_gaps *g = gaps_make(test);
@@ -41,7 +42,7 @@ static void gaps_all_test(struct kunit *test)
 	nhca_gaps_destroy(g);
 }
 
-/* A gap reaches as far as there is room, on both sides of what came back. */
+/* A range that is given back joins the gaps before and after it. */
 static void gaps_join_test(struct kunit *test)
 {
 	struct nhca_gaps *g = gaps_make(test);
@@ -53,7 +54,7 @@ static void gaps_join_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, to, 20);
 	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 30, 10, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 30);
-	/* to the one before, to the one behind, to both */
+	/* join the gap before, then the gap after, then both */
 	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 20, 2, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 10);
 	KUNIT_EXPECT_EQ(test, to, 22);
@@ -68,7 +69,7 @@ static void gaps_join_test(struct kunit *test)
 	nhca_gaps_destroy(g);
 }
 
-/* What is free is not given back again, not even a part of it. */
+/* A range that is free, or overlaps free entries, cannot be given back again. */
 static void gaps_twice_test(struct kunit *test)
 {
 	struct nhca_gaps *g = gaps_make(test);
@@ -87,7 +88,10 @@ static void gaps_twice_test(struct kunit *test)
 	nhca_gaps_destroy(g);
 }
 
-/* Every other entry, in any order: as many gaps as there can be, and then one again. */
+/*
+ * If every other entry is given back, in random order, the table has as many gaps as possible. When
+ * the others follow, one gap is left.
+ */
 static void gaps_many_test(struct kunit *test)
 {
 	struct nhca_gaps *g = gaps_make(test);

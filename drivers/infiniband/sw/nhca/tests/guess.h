@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Somebody who has seen numbers that this host gave out, one after the other, and says what the
- * next will be, by every rule that a counter, a generator or a bad cipher would follow.
+ * A guesser sees numbers that this host gave out, in order, and guesses the next one. It tries the
+ * rules of counters, of random number generators and of weak ciphers.
  *
- * For the kernel's tests and for programs: it needs nothing but integers.
+ * Kernel tests and programs use this header, so it needs nothing but integers.
  */
 #ifndef NHCA_TESTS_GUESS_H
 #define NHCA_TESTS_GUESS_H
 
-/* numbers that are remembered: a power of two */
+/* numbers that are remembered; a power of two */
 #define GUESS_SEEN	1024
-/* guesses at each number: at most so many */
+/* maximum number of guesses for each number */
 #define GUESS_EACH	64
 
 /**
- * struct guesser - what it knows
- * @seen:    the last numbers; number n at n % GUESS_SEEN
- * @count:   of numbers seen
- * @mask:    of bits that numbers have
- * @gcd:     of all differences so far
- * @guesses: so far
+ * struct guesser - state of a guesser
+ * @seen:    the last numbers; number n is at n % GUESS_SEEN
+ * @count:   numbers seen so far
+ * @mask:    the bits that numbers have
+ * @gcd:     greatest common divisor of all differences so far
+ * @guesses: guesses so far
  * @hits:    guesses that were right
  */
 struct guesser {
@@ -31,7 +31,7 @@ struct guesser {
 	unsigned long hits;
 };
 
-/* The number that came @ago numbers before the next. */
+/* Return: the number that came @ago numbers before the next one. */
 static inline unsigned int guess_back(const struct guesser *g, unsigned long ago)
 {
 	return g->seen[(g->count - ago) % GUESS_SEEN];
@@ -49,7 +49,7 @@ static inline unsigned int guess_gcd(unsigned int a, unsigned int b)
 	return a;
 }
 
-/* The inverse of an odd number modulo 2^32 (Newton). */
+/* Return: the inverse of the odd number @a modulo 2^32 (Newton's method). */
 static inline unsigned int guess_inverse(unsigned int a)
 {
 	unsigned int x = a, i;
@@ -59,7 +59,7 @@ static inline unsigned int guess_inverse(unsigned int a)
 	return x;
 }
 
-/* A linear congruential generator modulo a power of two: its factor is in three numbers. */
+/* Guess a linear congruential generator modulo a power of two: three numbers give its factor. */
 static inline unsigned int guess_lcg(const struct guesser *g)
 {
 	unsigned int a = guess_back(g, 1) - guess_back(g, 2);
@@ -67,7 +67,7 @@ static inline unsigned int guess_lcg(const struct guesser *g)
 
 	if (!b)
 		return guess_back(g, 1);
-	/* as far as the difference can be divided by, the factor is not determined */
+	/* powers of two in the difference leave the factor undetermined, so divide by them */
 	while (!(b & 1)) {
 		a >>= 1;
 		b >>= 1;
@@ -76,29 +76,29 @@ static inline unsigned int guess_lcg(const struct guesser *g)
 	       (guess_back(g, 1) - guess_back(g, 2));
 }
 
-/* Return: how many guesses are in @out. */
+/* Write the guesses to @out. Return: number of guesses. */
 static inline unsigned int guess_make(const struct guesser *g, unsigned int *out)
 {
 	static const int steps[] = { 1, 2, 0x100, 0x101, 0x200, 0x1000, 0x10000 };
 	unsigned int n = 0, last = guess_back(g, 1), near, i;
 	unsigned long lag;
 
-	/* counters, and what an allocator leaves between two numbers */
+	/* counters, and the distances that allocators leave */
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		out[n++] = last + steps[i];
 		out[n++] = last - steps[i];
 		out[n++] = last ^ steps[i];
 	}
-	/* steps of a size that is not known */
+	/* steps of unknown size */
 	out[n++] = last + g->gcd;
 	out[n++] = last - g->gcd;
-	/* what is linear in a counter, in integers or in bits, shows at a lag of a power of two */
+	/* sequences that are linear in a counter, in integers or bits, show at these lags */
 	for (lag = 1; lag <= GUESS_SEEN / 4; lag *= 2) {
 		out[n++] = 2 * guess_back(g, lag) - guess_back(g, 2 * lag);
 		out[n++] = last ^ guess_back(g, lag) ^ guess_back(g, lag + 1);
 	}
 	out[n++] = guess_lcg(g);
-	/* beside any of those seen, and the same once more */
+	/* a number seen before, and its neighbors */
 	near = guess_back(g, 1 + g->count * 7 % GUESS_SEEN);
 	out[n++] = near;
 	out[n++] = near + 1;
@@ -108,9 +108,10 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 }
 
 /**
- * guess_next - guess, then be told
+ * guess_next - guess the next number, then learn it
+ * @g:    the guesser; it guesses only after it has seen GUESS_SEEN numbers
  * @next: the number that came
- * Nothing is guessed before GUESS_SEEN numbers have been seen.
+ * Context: any.
  */
 static inline void guess_next(struct guesser *g, unsigned int next)
 {
@@ -121,7 +122,7 @@ static inline void guess_next(struct guesser *g, unsigned int next)
 		n = guess_make(g, out);
 	for (i = 0; i < n; i++) {
 		out[i] &= g->mask;
-		/* each number once: no guess counts twice */
+		/* count equal guesses once */
 		for (j = 0; j < i && out[j] != out[i]; j++)
 			;
 		hit = j == i;
@@ -134,10 +135,12 @@ static inline void guess_next(struct guesser *g, unsigned int next)
 }
 
 /**
- * guess_limit - more hits than that are not chance
- * @range: numbers that there are
- * Return: the mean of the binomial distribution and 8 standard deviations, and 3: less than one
- * test in 10^9 exceeds it by chance.
+ * guess_limit - get the number of hits that chance does not exceed
+ * @g:     the guesser
+ * @range: number of possible values
+ * Context: any.
+ * Return: mean of the binomial distribution plus 8 standard deviations plus 3. Chance exceeds this
+ * in fewer than one of 10^9 tests.
  */
 static inline unsigned long guess_limit(const struct guesser *g, unsigned long long range)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a peer that has seen keys, QPNs, PVOs, rCxt keys or channel keys of this host cannot guess
- * the next, and none comes back soon.
+ * KUnit: a peer that has seen keys, QPNs, PVOs or rCxt keys of this host cannot guess the next one,
+ * and no number comes back soon.
  */
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -12,11 +12,11 @@
 #include "guess.h"
 #include "regions.h"
 
-/* so many guesses are made, more than 30 at each number */
+/* minimum number of guesses in a test: 25 for each number */
 #define GUESSES		1000000
 #define DRAWN		40000
 
-/* Return: @f's next number. */
+/* Return: the next number, number @i. */
 typedef u32 (*draw_fn)(struct fixture *f, u32 i);
 
 static u32 draw_counter(struct fixture *f, u32 i)
@@ -32,7 +32,7 @@ static u32 draw_lcg(struct fixture *f, u32 i)
 	return state;
 }
 
-/* a counter by a matrix over bits: what xor and shifts alone can do */
+/* a counter multiplied by a matrix over bits, which is what xor and shifts compute */
 static u32 draw_matrix(struct fixture *f, u32 i)
 {
 	i ^= i << 13;
@@ -46,7 +46,7 @@ static u32 draw_key(struct fixture *f, u32 i)
 	static struct nhca_mkey mk[2];
 	struct nhca_mkey *k = &mk[i % 2];
 
-	/* one in two stays a while */
+	/* the previous key still exists when this one is drawn */
 	if (i > 1)
 		nhca_mkey_del(k);
 	*k = (struct nhca_mkey){ .pd = f->key_user.pd };
@@ -83,7 +83,7 @@ static u32 draw_pvo(struct fixture *f, u32 i)
 static struct nhca_rcxt_pool guess_pool;
 static struct nhca_rcxt_list guess_list = NHCA_RCXT_LIST_INIT;
 
-/* one rCxt of the pool after the other: the neighbours in a list that a program acquires */
+/* each call acquires the next rCxt of the pool: neighbors in a list that a program acquires */
 static u32 draw_rcxt(struct fixture *f, u32 i)
 {
 	struct nhca_rcxt_id id = {};
@@ -108,7 +108,7 @@ static struct guesser *guess_run(struct kunit *test, draw_fn draw, u32 mask)
 	return g;
 }
 
-/* The guesser is worth something: what can be guessed it guesses. */
+/* The guesser guesses weak generators, so its failure at the driver's numbers means something. */
 static void guess_weak(struct kunit *test)
 {
 	static const draw_fn weak[] = { draw_counter, draw_lcg, draw_matrix };
@@ -127,23 +127,26 @@ static void guess_expect_chance(struct kunit *test, struct guesser *g, u64 range
 	KUNIT_EXPECT_LE(test, g->hits, guess_limit(g, range));
 }
 
+/* L_Keys and R_Keys are guessed no better than by chance. */
 static void guess_keys(struct kunit *test)
 {
 	guess_expect_chance(test, guess_run(test, draw_key, U32_MAX), 1ULL << 32);
 }
 
-/* The variant is no hint at the index, nor the index at the variant. */
+/* The index of a key (its upper 24 bits) is guessed no better than by chance. */
 static void guess_indices(struct kunit *test)
 {
 	guess_expect_chance(test, guess_run(test, draw_key, 0xffffff00), 1ULL << 24);
 }
 
+/* QP numbers are guessed no better than by chance. */
 static void guess_qpns(struct kunit *test)
 {
 	guess_expect_chance(test, guess_run(test, draw_qpn, NHCA_QPN_MASK),
 			    NHCA_QPN_MASK - NHCA_QPN_MIN);
 }
 
+/* Keys of PVOs are guessed no better than by chance. */
 static void guess_pvos(struct kunit *test)
 {
 	const struct nhca_owner owner = { .kind = NHCA_OWNER_JOB, .id = 1 };
@@ -165,13 +168,13 @@ static void guess_rcxts_of(struct kunit *test, u32 size)
 	guess_expect_chance(test, g, 1ULL << 32);
 }
 
-/* The next key of an rCxt, from those that it has had. */
+/* The keys that one rCxt has had do not help to guess its next key. */
 static void guess_rcxt_again(struct kunit *test)
 {
 	guess_rcxts_of(test, 1);
 }
 
-/* The key of an rCxt, from those of all others. */
+/* The keys of all other rCxts do not help to guess the key of an rCxt. */
 static void guess_rcxts(struct kunit *test)
 {
 	guess_rcxts_of(test, DRAWN);
@@ -182,7 +185,7 @@ static int guess_cmp(const void *a, const void *b)
 	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
 }
 
-/* Numbers that @draw gave, in order of size, with none twice. */
+/* Expect that the DRAWN numbers of @draw all differ and are in the range @low to @high. */
 static void guess_unique(struct kunit *test, draw_fn draw, u32 low, u32 high)
 {
 	u32 *numbers = vmalloc(array_size(DRAWN, sizeof(u32)));
@@ -200,11 +203,13 @@ static void guess_unique(struct kunit *test, draw_fn draw, u32 low, u32 high)
 	vfree(numbers);
 }
 
+/* No L_Key or R_Key comes twice within DRAWN keys, although keys are deleted meanwhile. */
 static void guess_keys_unique(struct kunit *test)
 {
 	guess_unique(test, draw_key, 256, U32_MAX);
 }
 
+/* No QP number comes twice within DRAWN numbers, although each is freed. */
 static void guess_qpns_unique(struct kunit *test)
 {
 	guess_unique(test, draw_qpn, NHCA_QPN_MIN, NHCA_QPN_MASK - 1);

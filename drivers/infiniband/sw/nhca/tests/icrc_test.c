@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The invariant CRC against a bit-by-bit one written from IBTA Annex A17.3.3,
- * and against packets that another implementation sent.
+ * KUnit: the invariant CRC, compared with a bit-by-bit one written from IBTA Annex A17.3.3, and
+ * with packets that rdma_rxe sent.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -11,8 +11,8 @@
 #include "../wire/compat.h"
 
 /*
- * From the network header to the ICRC, captured from rdma_rxe: an RC SEND of
- * 13 bytes, a FetchAdd, a UD SEND of 13 bytes.
+ * Packets captured from rdma_rxe, from the network header to the ICRC: an RC SEND of 13 bytes, a
+ * FetchAdd, a UD SEND of 13 bytes.
  */
 static const u8 icrc_rc_v4[] = {
 	0x45, 0x00, 0x00, 0x3c, 0x78, 0x08, 0x40, 0x00, 0x40, 0x11, 0xa7, 0x54,
@@ -59,7 +59,7 @@ static unsigned int network_len(const u8 *packet)
 	return packet[0] >> 4 == 4 ? 20 : 40;
 }
 
-/* The ICRC as the bytes of a packet are to hold it, from the specification */
+/* Return: the ICRC by the specification, as it is read from the wire. */
 static u32 reference_icrc(const u8 *packet, unsigned int len)
 {
 	u8 masked[8 + 128];
@@ -86,7 +86,7 @@ static u32 reference_icrc(const u8 *packet, unsigned int len)
 	return ~crc_bitwise(~0, masked, 8 + len - 4);
 }
 
-/* the same by the driver's functions */
+/* Return: the same, computed by the functions of the driver. */
 static u32 driver_icrc(const u8 *packet, unsigned int len)
 {
 	unsigned int headers = network_len(packet) + 8 + NHCA_BTH_LEN;
@@ -107,6 +107,7 @@ static void expect_captured(struct kunit *test, const u8 *packet, unsigned int l
 	KUNIT_EXPECT_EQ(test, driver_icrc(packet, len), on_wire);
 }
 
+/* The driver's ICRC of captured packets is the one that the sender computed. */
 static void icrc_captured_packets(struct kunit *test)
 {
 	expect_captured(test, icrc_rc_v4, sizeof(icrc_rc_v4));
@@ -114,7 +115,7 @@ static void icrc_captured_packets(struct kunit *test)
 	expect_captured(test, icrc_ud_v6, sizeof(icrc_ud_v6));
 }
 
-/* Each bit of the packet changes the ICRC exactly if it is not a masked one */
+/* Each bit of a packet changes the ICRC, except the bits that the specification masks. */
 static void expect_masked(struct kunit *test, const u8 *packet, unsigned int len)
 {
 	u32 before = driver_icrc(packet, len);
@@ -127,7 +128,7 @@ static void expect_masked(struct kunit *test, const u8 *packet, unsigned int len
 		u32 after;
 
 		if (bit < 8)
-			continue;	/* version and IPv4 header length choose the masks */
+			continue;	/* version and IPv4 header length select the masks */
 		memcpy(p, packet, len);
 		p[bit / 8] ^= 1 << bit % 8;
 		after = driver_icrc(p, len);
@@ -135,11 +136,12 @@ static void expect_masked(struct kunit *test, const u8 *packet, unsigned int len
 				    bit / 8, bit % 8);
 		invariant += after == before;
 	}
-	/* UDP checksum and BTH byte 4 in both, the rest by network header */
+	/* masked in both: UDP checksum and BTH byte 4; the others depend on the network header */
 	KUNIT_EXPECT_EQ(test, invariant, network_len(packet) == 20 ?
 			16 + 8 + 8 + 8 + 16 : 16 + 8 + 24 + 8);
 }
 
+/* The ICRC ignores exactly the fields that routers change, in IPv4 and in IPv6. */
 static void icrc_masked_fields(struct kunit *test)
 {
 	u8 v6[sizeof(icrc_ud_v6)];
@@ -147,13 +149,14 @@ static void icrc_masked_fields(struct kunit *test)
 	expect_masked(test, icrc_rc_v4, sizeof(icrc_rc_v4));
 	expect_masked(test, icrc_ud_v6, sizeof(icrc_ud_v6));
 
-	/* the upper half of the IPv6 traffic class shares a byte with the version */
+	/* the upper half of the IPv6 traffic class is in the same byte as the version */
 	memcpy(v6, icrc_ud_v6, sizeof(v6));
 	v6[0] = 0x6a;
 	KUNIT_EXPECT_EQ(test, driver_icrc(v6, sizeof(v6)),
 			driver_icrc(icrc_ud_v6, sizeof(icrc_ud_v6)));
 }
 
+/* The CRC is right for any length and alignment; the optimized code has a path for each. */
 static void icrc_any_length_and_alignment(struct kunit *test)
 {
 	static const unsigned int lengths[] = {
@@ -173,14 +176,15 @@ static void icrc_any_length_and_alignment(struct kunit *test)
 		for (len = 0; len < 600; len++)
 			KUNIT_ASSERT_EQ_MSG(test, nhca_icrc_more(crc, p + align, len),
 					    crc_bitwise(crc, p + align, len),
-					    "%u bytes from %u", len, align);
+					    "%u bytes at alignment %u", len, align);
 		for (i = 0; i < ARRAY_SIZE(lengths); i++)
 			KUNIT_ASSERT_EQ_MSG(test, nhca_icrc_more(crc, p + align, lengths[i]),
 					    crc_bitwise(crc, p + align, lengths[i]),
-					    "%u bytes from %u", lengths[i], align);
+					    "%u bytes at alignment %u", lengths[i], align);
 	}
 }
 
+/* A CRC over pieces of a buffer equals the CRC over the whole buffer. */
 static void icrc_goes_on_over_pieces(struct kunit *test)
 {
 	unsigned int total = 4096, at, piece;

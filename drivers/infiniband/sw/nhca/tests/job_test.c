@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: whose a job is, and which PVOs open its memory: random histories of regions of several
- * jobs, each PVO judged by a loop over an array of what is registered.
+ * KUnit: the owner of a job, and the PVOs that open its memory. A random history registers regions
+ * of several jobs, and a loop over all registered regions checks the driver's verdict on each PVO.
  */
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
@@ -18,11 +18,11 @@
 #define STEPS		60000
 
 /**
- * struct region - as registered, for the model
- * @mem:  NULL: not registered
- * @job, @offset, @length, @access: what it was registered with
- * @hole: a page of it that has no entry, or -1
- * @pvo:  of its first byte, kept after its end: a stale PVO
+ * struct region - a region of the model
+ * @mem:  the registered memory; NULL: not registered
+ * @job, @offset, @length, @access: arguments of the registration
+ * @hole: index of a page without a TCE, or -1
+ * @pvo:  PVO of the first byte; kept after deregistration as a stale PVO
  */
 struct region {
 	struct nhca_job_mem *mem;
@@ -49,7 +49,7 @@ static const int accesses[] = {
 	IB_ACCESS_REMOTE_READ,
 };
 
-/* what may be asked */
+/* access that a packet may ask for */
 static const int asks[] = {
 	0, IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE,
 };
@@ -131,7 +131,7 @@ static void region_open(struct kunit *test, struct job_fixture *f, struct region
 	}
 }
 
-/* By looking at every region and, in it, at the page of every byte. */
+/* Check a PVO by a search in all regions, and inside the region by the page of each byte. */
 static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64 pvo, u32 len,
 					     int access, struct nhca_job_mem **mem)
 {
@@ -143,7 +143,7 @@ static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64
 		return NHCA_PVO_OK;
 	for (i = 0; i < REGIONS; i++) {
 		r = &f->regions[i];
-		/* 17 bits of key and 5 of table */
+		/* bits 47 to 63 are the key, bits 42 to 46 the table */
 		if (!r->mem || r->pvo >> 47 != pvo >> 47 || (r->pvo >> 42 & 31) != (pvo >> 42 & 31))
 			continue;
 		if (r->job != job)
@@ -161,7 +161,10 @@ static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64
 	return NHCA_PVO_KEY;
 }
 
-/* A PVO of a region that is or was, and what a peer or an attacker may make of it. */
+/*
+ * Check a PVO of a present or former region, with the changes that a faulty peer or an attacker may
+ * make to it.
+ */
 static void step_check(struct kunit *test, struct job_fixture *f)
 {
 	struct region *r = &f->regions[draw(f, REGIONS)];
@@ -175,7 +178,7 @@ static void step_check(struct kunit *test, struct job_fixture *f)
 		return;
 	if (r->length > 1)
 		at = draw(f, r->length);
-	/* near the end, so that it fits just, or just not */
+	/* near the end, so that the bytes just fit or just do not fit */
 	if (!draw(f, 3))
 		at = r->length - min_t(u64, r->length, len) + draw(f, 3);
 	pvo = nhca_pvo_add(pvo, at);
@@ -187,7 +190,7 @@ static void step_check(struct kunit *test, struct job_fixture *f)
 	case 1:		/* another table */
 		pvo ^= BIT_ULL(42 + draw(f, 5));
 		break;
-	case 2:		/* another place */
+	case 2:		/* another offset */
 		pvo ^= BIT_ULL(draw(f, 42));
 		break;
 	case 3:		/* another job */
@@ -201,13 +204,14 @@ static void step_check(struct kunit *test, struct job_fixture *f)
 	enter();
 	have = nhca_pvo_check(f->jobs[job], pvo, len, access, &mem);
 	leave();
-	KUNIT_ASSERT_EQ_MSG(test, have, want, "pvo %llx (region %llx, %llu bytes) len %u", pvo,
+	KUNIT_ASSERT_EQ_MSG(test, have, want, "pvo %llx (region at %llx of %llu bytes) len %u", pvo,
 			    r->pvo, r->length, len);
 	KUNIT_ASSERT_PTR_EQ(test, mem, want_mem);
 	f->verdicts[want]++;
 	f->crossed += !want && len && (pvo ^ (pvo + len - 1)) >> PAGE_SHIFT;
 }
 
+/* In a random history of registrations, every verdict on a PVO is that of the model. */
 static void job_pvo_history(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
@@ -226,12 +230,12 @@ static void job_pvo_history(struct kunit *test)
 			region_open(test, f, r);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 100, "verdict %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 100, "too few verdicts %u", i);
 	KUNIT_EXPECT_GT(test, f->crossed, 500);
 	job_teardown(f);
 }
 
-/* Names are unique even when the table's keys come round to one that is in use. */
+/* Two regions never have the same name, even if the next key of the table is still in use. */
 static void job_mem_names_differ(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
@@ -242,7 +246,7 @@ static void job_mem_names_differ(struct kunit *test)
 	a = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(a));
 	name = nhca_pvo_name(a->pvo);
-	/* of the NHCA_TCE_KEYS - 1 keys, spend all but the one that @a has: the next is it */
+	/* use up all keys but that of @a, so that the key of @a is the next one */
 	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r, PAGE_SHIFT, 1, &a->tces.owner), 0);
 	KUNIT_ASSERT_EQ(test, r.table, a->tces.table);
 	first = r.key;
@@ -254,7 +258,7 @@ static void job_mem_names_differ(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
 	KUNIT_EXPECT_EQ(test, nhca_pvo_name(a->pvo), name);
 	KUNIT_EXPECT_NE(test, nhca_pvo_name(b->pvo), name);
-	/* @a's was its turn, and was passed over */
+	/* the table skipped the key of @a, because it is in use */
 	KUNIT_EXPECT_EQ(test, b->tces.key, first);
 	nhca_job_mem_put(a);
 	nhca_job_mem_put(b);
@@ -262,12 +266,16 @@ static void job_mem_names_differ(struct kunit *test)
 	job_teardown(f);
 }
 
+/*
+ * Registration refuses impossible sizes, offsets and rights. nhca_pvo_add() returns 0 if the offset
+ * would exceed 42 bits.
+ */
 static void job_mem_bad_arguments(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
 	struct nhca_job *job = f->jobs[0];
 
-	/* no bytes, more than the pages have, a begin beyond the first, and rights that are none */
+	/* no bytes; too many bytes; a start after the first page; rights without local write */
 	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 1, 0, 0, 0),
 			    ERR_PTR(-EINVAL));
 	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, f->pages, 2, 1, 2 * PAGE_SIZE, 0),
@@ -285,7 +293,7 @@ static void job_mem_bad_arguments(struct kunit *test)
 	job_teardown(f);
 }
 
-/* The bytes that an iterator writes are those that the pages have, borders and all. */
+/* An iterator writes and reads the bytes of the registered pages, and none outside the region. */
 static void job_mem_bytes(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
@@ -307,7 +315,7 @@ static void job_mem_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, in, 1), -ENODATA);
 	nhca_iter_pvo(&it, f->jobs[1], mem->pvo, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 2 * PAGE_SIZE), 0);
-	/* one byte too many: not even the first is written */
+	/* the range is one byte too long, so not even its first byte is written */
 	nhca_iter_pvo(&it, f->jobs[1], mem->pvo + 1, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, out, 1), -EACCES);
 	nhca_iter_pvo(&it, f->jobs[0], mem->pvo, 1, 0);
@@ -324,7 +332,10 @@ static void job_mem_bytes(struct kunit *test)
 	job_teardown(f);
 }
 
-/* A second handle keeps a region; only its own job gets one, and only by its first byte. */
+/*
+ * A second handle keeps a region registered. Only the region's job can open a handle, and only by
+ * the PVO of the first byte.
+ */
 static void job_mem_handles(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
@@ -350,6 +361,10 @@ static void job_mem_handles(struct kunit *test)
 	job_teardown(f);
 }
 
+/*
+ * A job belongs to the user that used it first, until nobody uses it. Capabilities of another user
+ * do not change this.
+ */
 static void job_belongs_to_user(struct kunit *test)
 {
 	struct nhca_job *job, *same, *theirs;
@@ -362,7 +377,7 @@ static void job_belongs_to_user(struct kunit *test)
 	same = nhca_job_get(&init_net, 7);
 	KUNIT_EXPECT_PTR_EQ(test, same, job);
 
-	/* all capabilities, and yet another user */
+	/* another user, with all capabilities */
 	other = prepare_creds();
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	other->euid = KUIDT_INIT(4711);
@@ -373,7 +388,7 @@ static void job_belongs_to_user(struct kunit *test)
 	nhca_job_put(same);
 	theirs = nhca_job_get(&init_net, 7);
 	KUNIT_EXPECT_PTR_EQ(test, theirs, ERR_PTR(-EPERM));
-	/* nobody uses it any more: now it is theirs */
+	/* nobody uses the job any more, so the other user gets it */
 	nhca_job_put(job);
 	theirs = nhca_job_get(&init_net, 7);
 	revert_creds(mine);
