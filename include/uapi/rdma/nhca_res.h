@@ -161,7 +161,7 @@ struct nhca_res_srq {
  * struct nhca_res_mr - a memory region
  * @size:      bytes of this struct
  * @kind:      0: pinned pages with table entries, 1: the DMA MR of kernel consumers, 2: a
- *             scatter/gather list, 3: on-demand paging
+ *             scatter/gather list, 3: on-demand paging, 4: a dma-buf
  * @valid:     1: its keys are valid
  * @access:    enum ib_access_flags
  * @bound_mws: memory windows that are bound to it

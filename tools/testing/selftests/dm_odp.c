@@ -509,6 +509,17 @@ static int dmabuf_make(size_t size, uint8_t **map)
 	return fd;
 }
 
+/* Does `rdma resource` show a region of @kind? */
+static bool shown(const char *kind)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "rdma -j -dd resource show mr dev %s | grep -Eq '\"drv_kind\": *\"%s\"'",
+		 ibv_get_device_name(dev.pd->context->device), kind);
+	return !system(command);
+}
+
 static bool dmabuf(struct pair *p)
 {
 	const size_t size = 64 * PAGE;
@@ -549,6 +560,7 @@ static bool dmabuf(struct pair *p)
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, (struct at){ 0x10000 + 99, mr }, 2,
 		       IBV_WC_REM_ACCESS_ERR, "a write before the region"))
 		return false;
+	REQUIRE(shown("linear"), "rdma resource does not show the region");
 	VERB(ibv_dereg_mr(mr));
 	munmap(map, size);
 	return true;

@@ -20,6 +20,7 @@ struct nhca_dmabuf;
  * @NHCA_MR_ODP: in user memory that is faulted in on demand, with a range of TCEs for each chunk in
  *               use (memory/odp.c)
  * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
+ * @NHCA_MR_KINDS: number of kinds
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
@@ -27,6 +28,7 @@ enum nhca_mr_kind {
 	NHCA_MR_LIST,
 	NHCA_MR_ODP,
 	NHCA_MR_LINEAR,
+	NHCA_MR_KINDS
 };
 
 /**

@@ -8,6 +8,7 @@
 #include "objects.h"
 #include "verbs.h"
 #include "../memory/memory.h"
+#include "../memory/mr.h"
 #include "../queue/cq.h"
 #include "../queue/srq.h"
 #include "../rcxt/rcxt.h"
@@ -38,9 +39,13 @@ struct nhca_res_field {
 static int res_put(struct sk_buff *msg, const struct nhca_res_field *f, const void *context)
 {
 	/* Indexed by nhca_res_mr.kind */
-	static const char * const mr_kinds[] = { "tce", "all", "list", "on-demand" };
+	static const char * const mr_kinds[] = {
+		[NHCA_MR_TCE] = "tce", [NHCA_MR_ALL] = "all", [NHCA_MR_LIST] = "list",
+		[NHCA_MR_ODP] = "on-demand", [NHCA_MR_LINEAR] = "linear",
+	};
 	const u32 *p = context + f->off;
 
+	static_assert(ARRAY_SIZE(mr_kinds) == NHCA_MR_KINDS);
 	switch (f->how) {
 	case RES_U32:
 		return rdma_nl_put_driver_u32(msg, f->name, *p);
