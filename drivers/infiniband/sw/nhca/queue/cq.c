@@ -5,6 +5,7 @@
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
+#include <linux/wait_bit.h>
 
 #include "../compat.h"
 #include "../observe/inject.h"
@@ -18,7 +19,7 @@ static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED &&
 	      NHCA_ARM_MASK == (u32)IB_CQ_SOLICITED_MASK);
 
 /*
- * Return: number of entries in use.  User space may have stored any consumer index, so callers
+ * Return: number of slots in use.  User space may have stored any consumer index, so callers
  * compare the number with the size of the ring.
  */
 static u32 cq_used(const struct nhca_cq *cq)
@@ -27,6 +28,12 @@ static u32 cq_used(const struct nhca_cq *cq)
 	u32 cons = cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
 
 	return cq->prod - cons;
+}
+
+/* Return: number of entries that wait to be polled. */
+static u32 cq_waiting(const struct nhca_cq *cq)
+{
+	return cq_used(cq) - cq->gap_len;
 }
 
 /* Return: true if @index is after @cons; both are modulo 2^32. */
@@ -70,7 +77,7 @@ void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 		.overrun = cq->overrun,
 	};
 	/* A hostile consumer may have stored any index. */
-	res->unpolled = min(cq_used(cq), res->entries);
+	res->unpolled = min(cq_waiting(cq), res->entries);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -185,7 +192,7 @@ static void cq_raise_deferred(struct nhca_cq *cq)
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	fire = (cq_armed(cq) & cq->deferred) && !cq->dying && (cq->user || cq_used(cq));
+	fire = (cq_armed(cq) & cq->deferred) && !cq->dying && (cq->user || cq_waiting(cq));
 	if (fire)
 		cq_event_raised(cq);
 	else if (!cq->user)
@@ -346,7 +353,7 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 	/* IBTA 11.4.2.2: a request for any completion overrides one for solicited completions. */
 	if (!in_ring && cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = kind;
-	waiting = cq_used(cq);
+	waiting = cq_waiting(cq);
 	if (!waiting) {
 		cq->deferred = 0;
 		cq->mod_count = 0;
@@ -428,28 +435,69 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m)
 	return err;
 }
 
-void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
+struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	if (unlikely(cq->gap_len) && cq->cons == cq->gap) {
+		cq->cons += cq->gap_len;
+		cq->gap_len = 0;
+	}
+	if (cq->cons == cq->prod)
+		return NULL;
+	return nhca_ring_slot(&cq->ring, cq->cons++);
+}
+
+/*
+ * From the newest entry to the oldest, those that stay move towards the newest, over those that go:
+ * so entries that others add, and what a consumer polls, do not move meanwhile.
+ */
+bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {
 	struct nhca_cqe *from, *to;
+	u32 n;
+
+	lockdep_assert_held(&cq->lock);
+	cq->compactions++;
+	/* a consumer may have polled all that is left, and passed over the gap */
+	for (n = 0; n < NHCA_CQ_STEP && cq_ahead(cq->gap, cq->cons); n++) {
+		from = nhca_ring_slot(&cq->ring, --cq->gap);
+		to = nhca_ring_slot(&cq->ring, cq->gap + cq->gap_len);
+		if (from->kernel == (uintptr_t)ibqp)
+			cq->gap_len++;
+		else if (to != from)
+			*to = *from;
+	}
+	if (cq_ahead(cq->gap, cq->cons))
+		return true;
+	cq->cons += cq->gap_len;
+	cq->gap_len = 0;
+	nhca_ring_release(&cq->ring, cq->cons);
+	return false;
+}
+
+void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
+{
 	unsigned long flags;
-	u32 i, kept;
 
 	if (cq->user)
 		return;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	kept = cq->cons;
-	for (i = cq->cons; i != cq->prod; i++) {
-		from = nhca_ring_slot(&cq->ring, i);
-		if (from->kernel == (uintptr_t)ibqp)
-			continue;
-		to = nhca_ring_slot(&cq->ring, kept++);
-		if (to != from)
-			*to = *from;
+	while (cq->forgets) {
+		spin_unlock_irqrestore(&cq->lock, flags);
+		wait_var_event(&cq->forgets, !READ_ONCE(cq->forgets));
+		spin_lock_irqsave(&cq->lock, flags);
 	}
-	cq->prod = kept;
-	cq->compactions++;
-	/* Updates the copy of the index, as in nhca_cq_post(). */
-	smp_store_release(&cq->ring.hdr->prod, kept);
+	cq->forgets = true;
+	cq->gap = cq->prod;
+	while (nhca_cq_forget_step(cq, ibqp)) {
+		spin_unlock_irqrestore(&cq->lock, flags);
+		cond_resched();
+		spin_lock_irqsave(&cq->lock, flags);
+	}
+	WRITE_ONCE(cq->forgets, false);
 	spin_unlock_irqrestore(&cq->lock, flags);
+	/* Pairs with the barrier of a waiter that has queued itself and then reads cq->forgets. */
+	smp_mb();
+	wake_up_var(&cq->forgets);
 }

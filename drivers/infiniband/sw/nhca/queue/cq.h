@@ -20,6 +20,9 @@
  *          a pointer to struct ib_qp.
  * @prod:   entries produced, modulo 2^32; hdr->prod is a copy of it
  * @cons:   kernel consumers: entries polled, modulo 2^32
+ * @gap, @gap_len: kernel consumers: @gap_len entries from index @gap on mean nothing, because
+ *          nhca_cq_forget_qp() has moved those before them; nhca_cq_next() skips them
+ * @forgets: nhca_cq_forget_qp() runs; others wait for the end of it
  * @armed:  by nhca_cq_arm(): 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
  * @deferred: kinds of completions, a mask of these two, whose event waits for moderation or @event
  * @arm_seq: hdr->arm_seq, as last read
@@ -47,6 +50,9 @@ struct nhca_cq {
 	struct nhca_ring ring;
 	u32 prod;
 	u32 cons;
+	u32 gap;
+	u32 gap_len;
+	bool forgets;
 	u32 arm_seq;
 	u32 arm_seq_acked;
 	u32 last_event_cons;
@@ -106,7 +112,7 @@ struct nhca_cq_move {
 	u32 compactions;
 };
 
-/* Maximum number of entries that are copied with the CQ's lock held, that is with interrupts off */
+/* Maximum number of entries that are copied or moved with the CQ's lock held and interrupts off */
 #define NHCA_CQ_STEP	64
 
 /**
@@ -182,10 +188,31 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed
  * @cq: the CQ; nothing is done for a user CQ
- * @ibqp: the QP; the wc->qp of a kernel consumer must not point to it after its destruction
- * Context: any.
+ * @ibqp: the QP, which adds none any more; the wc->qp of a kernel consumer must not point to it
+ *        after its destruction
+ *
+ * Other QPs post to the CQ and its consumer polls meanwhile: the lock is held for NHCA_CQ_STEP
+ * entries at a time.  A consumer that polls meanwhile may still get completions of the QP.
+ * Context: process, sleeps.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
+
+/**
+ * nhca_cq_forget_step - one step of nhca_cq_forget_qp()
+ * @cq: the CQ; before the first step the caller sets @cq->gap to @cq->prod
+ * @ibqp: the QP
+ * Context: CQ's lock held; one QP at a time.
+ * Return: true if there are more entries to look at.
+ */
+bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp);
+
+/**
+ * nhca_cq_next - poll an entry of a kernel consumer's CQ
+ * @cq: the CQ
+ * Context: CQ's lock held.
+ * Return: the entry, or NULL if none waits.
+ */
+struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq);
 
 /**
  * nhca_cq_dump - copy the state of a CQ for `rdma resource'

@@ -211,12 +211,17 @@ int nhca_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 int nhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct nhca_cq *cq = to_nhca_cq(ibcq);
+	struct nhca_cqe *cqe;
 	unsigned long flags;
 	int n;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	for (n = 0; n < num_entries && cq->cons != cq->prod; n++)
-		nhca_wc_fill(wc++, nhca_ring_slot(&cq->ring, cq->cons++));
+	for (n = 0; n < num_entries; n++) {
+		cqe = nhca_cq_next(cq);
+		if (!cqe)
+			break;
+		nhca_wc_fill(wc++, cqe);
+	}
 	if (n)
 		nhca_ring_release(&cq->ring, cq->cons);
 	spin_unlock_irqrestore(&cq->lock, flags);
