@@ -23,12 +23,11 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 }
 
 /*
- * Send the response of a duplicate READ or atomic again.  A requester that repeats this request
- * will repeat all later ones as well, so the responses to those are no longer due.
+ * The resource of a duplicate READ or atomic, and its @index among those ever filled.
+ * Return: the resource, or NULL.
  */
-static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
+static struct nhca_res *nhca_res_find(struct nhca_rq *rq, const struct nhca_hdr *h, u32 *index)
 {
-	struct nhca_rq *rq = &qp->rq;
 	u8 op = h->opcode & NHCA_OP_MASK;
 	struct nhca_res *res;
 	u32 i, oldest;
@@ -36,19 +35,41 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 	oldest = rq->res_head > rq->nres ? rq->res_head - rq->nres : 0;
 	for (i = rq->res_head; i-- > oldest; ) {
 		res = nhca_res_at(rq, i);
-		if (res->opcode != op ||
-		    nhca_psn_add(h->psn, -res->psn) >= res->npsn)
-			continue;
-		if (op == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h))
-			return;
-		nhca_res_done(res);
-		res->busy = true;
-		res->replay = true;
-		rq->res_tail = min(rq->res_tail, i);
-		while (++i < rq->res_head)
-			nhca_res_done(nhca_res_at(rq, i));
-		return;
+		if (res->opcode == op && nhca_psn_add(h->psn, -res->psn) < res->npsn) {
+			*index = i;
+			return res;
+		}
 	}
+	return NULL;
+}
+
+bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	u32 index;
+
+	lockdep_assert_held(&qp->rq.lock);
+	return nhca_res_find(&qp->rq, h, &index);
+}
+
+/*
+ * Send the response of a duplicate READ or atomic again.  A requester that repeats this request
+ * will repeat all later ones as well, so the responses to those are no longer due.
+ */
+static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	struct nhca_rq *rq = &qp->rq;
+	struct nhca_res *res;
+	u32 i;
+
+	res = nhca_res_find(rq, h, &i);
+	if (!res || (res->opcode == NHCA_OP_READ_REQUEST && !nhca_replay_read(qp, res, h)))
+		return;
+	nhca_res_done(res);
+	res->busy = true;
+	res->replay = true;
+	rq->res_tail = min(rq->res_tail, i);
+	while (++i < rq->res_head)
+		nhca_res_done(nhca_res_at(rq, i));
 }
 
 /* 9.7.4.5: never execute a request twice */

@@ -520,6 +520,16 @@ void nhca_defer_drop(struct nhca_qp *qp);
 /* ---- responder.c: Context is rq.lock held, RCU read side ---- */
 
 /**
+ * nhca_rq_reach - how far from the expected PSN the peer may have requests outstanding
+ * @qp: the queue pair
+ *
+ * As many packets as a requester may have in flight.  A NAK has the peer go back and halve
+ * what it sends, so that somebody who only guesses PSNs must not be able to cause one.
+ * Context: any.
+ */
+s32 nhca_rq_reach(const struct nhca_qp *qp);
+
+/**
  * nhca_execute - execute a request with the expected PSN
  * nhca_accept - advance the expected PSN by @npsn: a request was executed
  * nhca_respond_take - execute a request with the expected PSN; handle a duplicate or a gap
@@ -543,6 +553,13 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
  * nhca_duplicate - acknowledge a duplicate, or send its response again (IBTA 9.7.4.5)
  */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
+
+/**
+ * nhca_was_answered - look a READ, atomic, FLUSH or ATOMIC WRITE up in the responder resources
+ * @h: the request
+ * Return: true if one of them has its opcode and a range of PSNs with its PSN.
+ */
+bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* entry @i of the responder resources; @i counts as nhca_rq.res_head does */
 static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
@@ -645,8 +662,9 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
 /**
  * nhca_resp_refused - handle a request to a reliable QP in error that has refused a request
- * If @rx is the refused request or an earlier one, the peer has not received the NAK.  Then the NAK
- * is due again, or the peer's request would fail with "retry exceeded".  Drop any other request.
+ * If @rx is the refused request, or an earlier one that the peer may have outstanding, the peer has
+ * not received the NAK.  Then the NAK is due again, or the peer's request would fail with "retry
+ * exceeded".  Drop any other request.
  */
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 

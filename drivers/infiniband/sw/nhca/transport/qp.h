@@ -242,6 +242,7 @@ struct nhca_res {
  * @syndrome: of the NAK that is due
  * @nak_due: a NAK is due, and replaces the ACK
  * @nak_psn: PSN of the NAK
+ * @refused_psn: PSN of the request that the newest NAK refused; with @fatal, of the last one
  * @fatal:   a request was refused: after the NAK the QP goes to error, executes nothing more, and
  *           repeats the NAK if the request comes again; set until a reset
  * @fatal_event: the asynchronous event to raise then, or -1
@@ -280,6 +281,7 @@ struct nhca_rq {
 	u8 syndrome;
 	int fatal_event;
 	u32 nak_psn;
+	u32 refused_psn;
 	struct nhca_res *res;
 	u32 nres;
 	u32 res_head;

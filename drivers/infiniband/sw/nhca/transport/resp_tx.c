@@ -214,17 +214,35 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 
 	rq->nak_due = true;
 	rq->nak_psn = rq->psn;
+	rq->refused_psn = rq->psn;
 	rq->syndrome = syndrome;
 	rq->fatal = fatal;
 	rq->fatal_event = event;
+}
+
+/*
+ * A host that guesses PSNs must not be able to have the peer sent a NAK.
+ * Return: true if the packet may be a request that the peer has outstanding: the refused one, one
+ * in a window before it, or a READ or atomic that was answered.
+ */
+static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	const struct nhca_rq *rq = &qp->rq;
+	s32 before = nhca_psn_diff(rq->refused_psn, h->psn);
+
+	if (before <= 0)
+		return !before;
+	if (h->info->flags & NHCA_OPF_ANSWERED)
+		return nhca_was_answered(qp, h);
+	return before <= nhca_rq_reach(qp);
 }
 
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	struct nhca_rq *rq = &qp->rq;
 
-	if (READ_ONCE(qp->state) != IB_QPS_ERR || !rq->fatal ||
-	    nhca_psn_diff(rx->hdr.psn, rq->nak_psn) > 0) {
+	lockdep_assert_held(&rq->lock);
+	if (READ_ONCE(qp->state) != IB_QPS_ERR || !rq->fatal || !nhca_refused_asks(qp, &rx->hdr)) {
 		nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_STATE);
 		return;
 	}
@@ -232,9 +250,9 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	/*
 	 * A response that was lost cannot be sent again.  For its requester a NAK with a later PSN
 	 * only means that this response was lost, so the NAK gets the PSN of the repeated request.
+	 * A repetition of the refused request still gets the NAK at its own PSN.
 	 */
-	if (rx->hdr.info->flags & NHCA_OPF_ANSWERED)
-		rq->nak_psn = rx->hdr.psn;
+	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_ANSWERED ? rx->hdr.psn : rq->refused_psn;
 	rq->nak_due = true;
 }
 
@@ -255,6 +273,7 @@ static void nhca_resp_revoked(struct nhca_qp *qp, struct nhca_res *res)
 	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
 		      replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
 	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
+	qp->rq.refused_psn = qp->rq.nak_psn;
 	while (qp->rq.res_tail != qp->rq.res_head)
 		nhca_res_done(&qp->rq.res[qp->rq.res_tail++ % qp->rq.nres]);
 }

@@ -573,12 +573,7 @@ static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct n
 	}
 }
 
-/*
- * Return: how many PSNs after the expected one a request of the peer may be: the number of packets
- * that a requester may have in flight.  A NAK makes the peer go back and shrink its window, so a
- * host that only guesses PSNs must not be able to cause one.
- */
-static s32 nhca_rq_reach(const struct nhca_qp *qp)
+s32 nhca_rq_reach(const struct nhca_qp *qp)
 {
 	return READ_ONCE(qp->peer) & NHCA_CAP_PRESENT ? NHCA_CWND_MAX : NHCA_REACH_FOREIGN;
 }

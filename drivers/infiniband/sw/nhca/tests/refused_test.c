@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: what a queue pair that has refused a request says to whoever asks again, and to packets
+ * with guessed PSNs, which must not silence it.
+ */
+#include "qp_fixture.h"
+
+#define READ		(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
+#define READ_RESPONSE	(NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY)
+#define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
+#define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
+#define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
+#define REFUSED		(FIX_RQ_PSN + 1)
+
+/* distances before the refused request, at which the peer has nothing outstanding */
+static const u32 guesses[] = { 0x4001, 0x8000, 0x100000, 0x700000 };
+
+static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr h = fix_hdr(f->qp, opcode, psn);
+	u32 payload = opcode == READ ? 0 : 10;
+
+	h.rkey = rkey;
+	h.dmalen = 10;
+	fix_deliver(test, h, payload);
+}
+
+/* NAKs so far, the last of which has to be at @psn. */
+static u32 naks(struct kunit *test, u32 psn)
+{
+	struct qp_fixture *f = test->priv;
+	struct sent sent;
+	u32 n = fix_sent(f, ACK, &sent);
+
+	if (!n)
+		return 0;
+	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, psn);
+	return n;
+}
+
+/* A READ is answered, and the WRITE behind it refused. */
+static void refuse(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	deliver(test, READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, READ_RESPONSE, NULL), 1);
+	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
+	KUNIT_ASSERT_EQ(test, naks(test, REFUSED), 1);
+	KUNIT_ASSERT_EQ(test, f->qp->state, IB_QPS_ERR);
+}
+
+/* Purpose: whoever lost the answer to the READ, the NAK or both is told at the right place. */
+static void asked_again_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	refuse(test);
+	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 2);
+	deliver(test, READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, FIX_RQ_PSN), 3);
+	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 4);
+	/* a SEND before both, whose acknowledgment was lost as well */
+	deliver(test, SEND_ONLY, FIX_RQ_PSN - 3, 0);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
+	/* and nothing behind them */
+	deliver(test, SEND_ONLY, REFUSED + 1, 0);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
+}
+
+/* Purpose: requests at which the peer has nothing outstanding are not answered. */
+static void guessed_psn_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	refuse(test);
+	for (i = 0; i < ARRAY_SIZE(guesses); i++) {
+		deliver(test, READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
+		deliver(test, SEND_ONLY, REFUSED - guesses[i], 0);
+	}
+	/* near, but no READ was there */
+	deliver(test, READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 1);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2 * ARRAY_SIZE(guesses) + 1);
+	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 2);
+}
+
+static struct kunit_case refused_cases[] = {
+	KUNIT_CASE(asked_again_test),
+	KUNIT_CASE(guessed_psn_test),
+	{}
+};
+
+static struct kunit_suite refused_suite = {
+	.name = "nhca_qp_refused",
+	.init = qp_fixture_init,
+	.exit = qp_fixture_exit,
+	.test_cases = refused_cases,
+};
+
+kunit_test_suite(refused_suite);
