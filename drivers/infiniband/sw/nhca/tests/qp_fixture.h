@@ -153,14 +153,15 @@ static inline bool fix_poll(struct nhca_cq *cq, struct nhca_cqe *cqe)
 	return true;
 }
 
-/* A queue pair in RESET.  @srq: or NULL */
-static inline struct nhca_qp *fix_qp(struct kunit *test, enum ib_qp_type type, struct ib_srq *srq)
+/* A queue pair in RESET, with rings of @max_wr and completions on @cq.  @srq: or NULL */
+static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type,
+					struct ib_srq *srq, struct nhca_cq *cq, u32 max_wr)
 {
 	struct qp_fixture *f = test->priv;
 	struct ib_qp_init_attr init = {
 		.cap = {
-			.max_send_wr = 32,
-			.max_recv_wr = 32,
+			.max_send_wr = max_wr,
+			.max_recv_wr = max_wr,
 			.max_send_sge = 2,
 			.max_recv_sge = 2,
 			.max_inline_data = 64,
@@ -174,13 +175,20 @@ static inline struct nhca_qp *fix_qp(struct kunit *test, enum ib_qp_type type, s
 	qp->ibqp.device = &f->dev->ibdev;
 	qp->ibqp.pd = f->pd;
 	qp->ibqp.qp_type = type;
-	qp->ibqp.send_cq = &f->cq->ibcq;
-	qp->ibqp.recv_cq = &f->cq->ibcq;
+	qp->ibqp.send_cq = &cq->ibcq;
+	qp->ibqp.recv_cq = &cq->ibcq;
 	qp->ibqp.srq = srq;
 	qp->who.counters = f->dev->counters;
 	mutex_init(&qp->modify);
 	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
 	return qp;
+}
+
+static inline struct nhca_qp *fix_qp(struct kunit *test, enum ib_qp_type type, struct ib_srq *srq)
+{
+	struct qp_fixture *f = test->priv;
+
+	return fix_qp_on(test, type, srq, f->cq, 32);
 }
 
 /* From RESET to RTS, connected to FIX_PEER_QPN at FIX_DADDR. */

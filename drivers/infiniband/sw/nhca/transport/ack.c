@@ -28,13 +28,21 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	do {
+	lockdep_assert_held(&sq->lock);
+	for (;;) {
 		if (sq->cur == swr)
 			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
 				  NULL : list_next_entry(swr, list);
-		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		/* the window bounds requests with packets, and only the ring those without */
+		if (sq->nlocal <= NHCA_BUDGET)
+			nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		else
+			nhca_swr_complete_later(qp, swr, IB_WC_SUCCESS);
 		swr = nhca_sq_head(sq);
-	} while (swr && nhca_swr_is_local(swr) && !swr->status);
+		if (!swr || !nhca_swr_is_local(swr) || swr->status)
+			return;
+		sq->nlocal++;
+	}
 }
 
 /*

@@ -98,13 +98,30 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_stat
 		nhca_swr_retire(qp, swr);
 }
 
+void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	lockdep_assert_held(&sq->lock);
+	swr->status = status;
+	list_move_tail(&swr->list, &sq->retired);
+	nhca_bh_queue(&qp->kick);
+}
+
 void nhca_sq_retire(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
+	int budget = NHCA_BUDGET;
 	struct nhca_swr *swr;
 
 	lockdep_assert_held(&sq->lock);
-	while (!list_empty(&sq->retired)) {
+	sq->nlocal = 0;
+	/* one release of the stack, or one acknowledgment, may be for as many as the ring has */
+	for (; !list_empty(&sq->retired); budget--) {
+		if (!budget) {
+			nhca_bh_queue(&qp->kick);
+			return;
+		}
 		swr = list_first_entry(&sq->retired, struct nhca_swr, list);
 		if (!nhca_swr_released(qp, swr))
 			return;

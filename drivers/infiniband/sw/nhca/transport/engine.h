@@ -334,7 +334,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
 /**
  * nhca_sq_retire - complete the requests whose buffers the network stack has released
- * Each pass of the requester calls it.
+ * Each pass of the requester calls it, for NHCA_BUDGET requests at most; nhca_qp.kick does the rest.
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
@@ -365,6 +365,11 @@ void nhca_sq_purge(struct nhca_qp *qp);
  */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
+
+/**
+ * nhca_swr_complete_later - like nhca_swr_complete(), but nhca_qp.kick completes the request
+ */
+void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status);
 
 /**
  * nhca_sq_fail - complete the oldest request with @status; UC and UD go to SQE, others to error
@@ -483,6 +488,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 /**
  * nhca_ack_riding - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
+ * Of local operations, NHCA_BUDGET complete before the next pass; nhca_qp.kick does the rest.
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
  */
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn);

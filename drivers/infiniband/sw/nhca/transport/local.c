@@ -4,6 +4,7 @@
  * closing keys (IBTA 10.6.7.2, 10.8.4).  Each is complete when nhca_local_run() returns; an
  * operation that closes a key waits for the live sections of other CPUs.
  */
+#include "../observe/stub.h"
 #include "engine.h"
 
 void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
@@ -11,6 +12,7 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 	const struct nhca_send_wqe *wqe = &swr->wqe;
 	int err;
 
+	NHCA_STUB(nhca_local_run, qp, swr);
 	switch (wqe->opcode) {
 	case NHCA_WR_LOCAL_INV:
 		err = nhca_local_inv(&qp->key_user, wqe->ex.invalidate_rkey, qp->user);

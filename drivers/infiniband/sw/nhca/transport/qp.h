@@ -95,8 +95,9 @@ struct nhca_times {
  * @note:     bit 0: work arrived while another CPU held @lock; see nhca_sq_unlock()
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
  * @retired:  completed requests whose buffers, or those of earlier ones, the network stack still
- *           reads; their completions are posted in order when it has released them
+ *           reads, or that are too many for one pass; their completions are posted later, in order
  * @spares, @nspares: requests kept for reuse; each has room for any WQE
+ * @nlocal:   local operations that acknowledgments have completed since the last pass
  * @cur:      the request of @inflight to send from next, or NULL
  * @psn:      next PSN to assign
  * @una:      oldest unacknowledged PSN
@@ -147,6 +148,7 @@ struct nhca_sq {
 	struct list_head retired;
 	struct list_head spares;
 	u32 nspares;
+	u32 nlocal;
 	struct nhca_swr *cur;
 	u32 psn;
 	u32 una;
