@@ -113,7 +113,7 @@ shared rcxts EDQUOT 50000 1000
 shared bitmaps ENOMEM 16384 100
 shared dm EDQUOT 8192 4096
 shared groups EDQUOT 4096 100
-shared members EDQUOT 2048 100
+shared members EDQUOT 128 64
 # Half of a million QPs would not fit here.
 echo 1 > $share
 shared objects ENOMEM 1048 10

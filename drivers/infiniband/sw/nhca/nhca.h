@@ -43,7 +43,8 @@
 #define NHCA_MAX_MSG_SIZE	0x80000000U
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
-#define NHCA_MAX_MCAST_QP	0x1000
+/* QPs of a multicast group; bounds the cost of a packet, which is copied to all of them */
+#define NHCA_MAX_MCAST_QP	0x100
 /* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
 /* Bytes of packets that wait for on-demand pages: 64 QPs with the 2 MiB that each may have */

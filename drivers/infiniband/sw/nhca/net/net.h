@@ -444,6 +444,7 @@ struct nhca_alike {
  * @udp_off: offset of the packet's BTH in @skb
  * @udp_len: length of its UDP payload in bytes
  * @index:   position of the packet in its batch; the IPv4 identification grows by it
+ * @copies:  number of QPs that multicast packets of the batch were given to
  * @at:      position in @skb at which the packet was last read
  * @src:     same-host path: source of the payload, in place of @skb; otherwise NULL
  * @src_err: error of @src, or 0
@@ -473,6 +474,7 @@ struct nhca_rx {
 	u32 udp_off;
 	u32 udp_len;
 	u16 index;
+	u32 copies;
 	struct nhca_cursor at;
 	struct nhca_iter *src;
 	int src_err;

@@ -309,15 +309,15 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	}
 }
 
-/* @late: fault injection has already examined the packets */
-static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
+bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct nhca_rx_pos *pos,
+		   int *budget)
 {
-	struct nhca_rx rx = { .nn = nn, .skb = skb };
+	struct nhca_rx rx = { .nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index };
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
 	if (!nhca_rx_addresses(&rx)) {
 		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
-		return;
+		return true;
 	}
 	if (!skb->len)
 		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
@@ -326,6 +326,9 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
 	/* protects QPs and addresses */
 	rcu_read_lock();
 	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++) {
+		/* a copy of a multicast packet costs as much as a packet, and a batch has many */
+		if (unlikely(rx.copies) && (int)rx.copies >= *budget)
+			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
 			nhca_rx_packet_faults(&rx, min(seg, skb->len - rx.udp_off));
 		else
@@ -333,11 +336,18 @@ static void nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late)
 	}
 	nhca_transport_rx_end(&rx);
 	rcu_read_unlock();
+	pos->off = rx.udp_off;
+	pos->index = rx.index;
+	*budget -= rx.copies;
+	return rx.udp_off >= skb->len;
 }
 
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)
 {
-	nhca_rx_batch(nn, skb, true);
+	struct nhca_rx_pos pos = {};
+	int budget = INT_MAX;
+
+	nhca_rx_batch(nn, skb, true, &pos, &budget);
 }
 
 /*
@@ -364,18 +374,34 @@ static int nhca_rx_cost(const struct sk_buff *skb)
 	return max3(packets, skb->len / SZ_4K, 1U);
 }
 
+/* Receive @ns->part, as far as the budget lasts. */
+static void nhca_sk_batch(struct nhca_sock *ns, int *budget)
+{
+	struct sk_buff *skb = ns->part;
+
+	if (likely(nhca_rx_batch(ns->nn, skb, false, &ns->pos, budget))) {
+		ns->part = NULL;
+		consume_skb(skb);
+	}
+}
+
 /*
  * Process batches until the queue is empty or the budget is used up.
  * Return: false if the budget is used up and packets may be left.
  */
-static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
+static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 {
+	struct sock *sk = ns->sock->sk;
 	struct sk_buff *skb;
 	int off, err;
 
-	while (!nhca_sk_empty(sk) || sk->sk_err) {
+	while (ns->part || !nhca_sk_empty(sk) || sk->sk_err) {
 		if (*budget <= 0)
 			return false;
+		if (unlikely(ns->part)) {
+			nhca_sk_batch(ns, budget);
+			continue;
+		}
 		off = 0;
 		err = 0;
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
@@ -389,9 +415,13 @@ static bool nhca_sk_drain(struct sock *sk, struct nhca_net *nn, int *budget)
 		}
 		*budget -= nhca_rx_cost(skb);
 		/* verify the UDP checksum if neither the netdev nor the stack has done so */
-		if (likely(!udp_lib_checksum_complete(skb)))
-			nhca_rx_batch(nn, skb, false);
-		consume_skb(skb);
+		if (unlikely(udp_lib_checksum_complete(skb))) {
+			consume_skb(skb);
+			continue;
+		}
+		ns->part = skb;
+		ns->pos = (struct nhca_rx_pos) {};
+		nhca_sk_batch(ns, budget);
 	}
 	return true;
 }
@@ -407,7 +437,7 @@ static void nhca_sk_take(struct nhca_sock *ns)
 
 	do {
 		seen = atomic_read(&ns->ready);
-		if (!nhca_sk_drain(ns->sock->sk, ns->nn, &budget)) {
+		if (!nhca_sk_drain(ns, &budget)) {
 			nhca_bh_queue(&ns->rest);
 			return;
 		}

@@ -17,6 +17,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
+#include "../observe/stub.h"
 #include "net.h"
 #include "flow.h"
 #include "sockets.h"
@@ -195,6 +196,7 @@ static void nhca_net_close(struct nhca_net *nn)
 		nhca_bh_kill(&nn->socks[i].rest);
 		kernel_sock_shutdown(nn->socks[i].sock, SHUT_RDWR);
 		sock_release(nn->socks[i].sock);
+		kfree_skb(nn->socks[i].part);
 	}
 	kfree(nn->socks);
 }
@@ -377,6 +379,7 @@ struct nhca_dev *nhca_net_dev(struct nhca_net *nn, int iif)
 	struct net_device *ndev, *real;
 	struct nhca_dev *dev;
 
+	NHCA_STUB(nhca_net_dev, nn, iif);
 	ndev = dev_get_by_index_rcu(nn->net, iif);
 	if (!ndev)
 		return NULL;

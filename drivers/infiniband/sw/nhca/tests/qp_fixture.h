@@ -53,6 +53,7 @@ struct sent {
  * @sent:   what was sent, the first @nsent
  * @xmit_err: what sending returns, if that is not 0
  * @ce:     packets that are delivered come with a congestion mark
+ * @daddr:  where they go to; 0: FIX_SADDR
  */
 struct qp_fixture {
 	struct nhca_dev *dev;
@@ -67,6 +68,7 @@ struct qp_fixture {
 	unsigned int nsent;
 	int xmit_err;
 	bool ce;
+	u32 daddr;
 };
 
 /* Stands for nhca_xmit(): reads the payload, as that does, and uses the flow. */
@@ -387,7 +389,7 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
 		.saddr = htonl(FIX_DADDR),
-		.daddr = htonl(FIX_SADDR),
+		.daddr = htonl(f->daddr ?: FIX_SADDR),
 	};
 	/* a checksum that holds, as the stack has found */
 	udp_hdr(skb)->check = 1;

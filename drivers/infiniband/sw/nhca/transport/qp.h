@@ -602,10 +602,10 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group
  * @mgid: the group
  * Context: RCU read side.
+ * Return: how many there are, at most NHCA_MAX_MCAST_QP.
  */
-void nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid,
-			struct nhca_rx *rx,
-			void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));
+u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
+		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));
 
 /* detach a QP that is being destroyed from all groups; process, takes RTNL */
 void nhca_mcast_detach_all(struct nhca_qp *qp);

@@ -362,7 +362,7 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
+	rx->copies += nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
 }
 
 /* Return: the QP that the packet names, or NULL after counting that there is none. */

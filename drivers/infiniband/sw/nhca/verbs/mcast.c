@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
+#include "../observe/stub.h"
 #include "objects.h"
 #include "../transport/qp.h"
 
@@ -245,15 +246,20 @@ void nhca_mcast_detach_all(struct nhca_qp *qp)
 	rtnl_unlock();
 }
 
-void nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid,
-			struct nhca_rx *rx,
-			void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
+u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
+		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
 {
-	struct nhca_mcast_group *g = nhca_mcast_find(dev, mgid);
+	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
+	u32 n = 0;
 
+	NHCA_STUB(nhca_mcast_deliver, dev, mgid, rx, fn);
+	g = nhca_mcast_find(dev, mgid);
 	if (!g)
-		return;
-	list_for_each_entry_rcu(m, &g->qps, list)
+		return 0;
+	list_for_each_entry_rcu(m, &g->qps, list) {
 		fn(m->qp, rx);
+		n++;
+	}
+	return n;
 }
