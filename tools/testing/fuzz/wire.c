@@ -71,7 +71,7 @@ static void check_accepted(const struct nhca_hdr *h, const u8 *packet, size_t si
 	MUST(info && info == nhca_opinfo(h->opcode) && info->flags);
 	MUST(info->hdr_len >= NHCA_BTH_LEN && info->hdr_len <= NHCA_HDRS_MAX);
 	MUST(h->opcode == packet[0]);
-	MUST(h->pad < 4 && h->notice < 64);
+	MUST(h->pad < 4 && h->caps < 64);
 	MUST(h->qpn <= NHCA_QPN_MASK && h->psn <= NHCA_PSN_MASK);
 	MUST(nhca_hdr_payload(h, size) <= size);
 	MUST(info->hdr_len + nhca_hdr_payload(h, size) + h->pad + NHCA_ICRC_LEN == size);
