@@ -627,7 +627,7 @@ static const struct {
 	{ "ibv_poll_cq() on channels", plain_poll },
 	{ "slots of unsignaled work requests are freed", silent },
 	{ "probe of a transfer, retransmission of a part", resend },
-	{ "memory of a completed write can be freed during a retransmission", complete_amid_resend },
+	{ "memory of a completed write may be freed during a resend", complete_amid_resend },
 	{ "cancel of a later transfer and of one in flight", cancel },
 	{ "fences of later, active and completed transfers", fences },
 	{ "wrong rCxts and PVOs: no byte is written, and the owner gets an event", violations },

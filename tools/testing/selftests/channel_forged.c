@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Forged packets: the server has a channel and memory, the client on the other host knows all
- * about them, and has rcxt_forge send packets of which one thing is wrong.  Not one byte lands,
- * the counter that is for it goes up by as many, the owner is told, and the channel goes on.
+ * Forged packets: the server has a channel and memory.  The client, on another host, knows their
+ * numbers and keys, and runs rcxt_forge to send packets with one wrong field.  No byte may be
+ * written, the right counter must rise by the number of packets, the owner must get an event, and
+ * the channel must still work.
  *
- *   channel_forged -d DEVICE -g GID-INDEX [-c COUNT] [HOST]
- *   channel_forged ... -r MILLIONS [HOST]	random packets, until so many have come
+ *   channel_forged -d DEVICE -g GID-INDEX [-p TCP-PORT] [-c COUNT] [HOST]
+ *   channel_forged ... -r MILLIONS [HOST]	random packets, until MILLIONS have arrived
+ *
+ * -c: packets of each kind (500).
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -15,20 +18,23 @@
 
 #define FRAMES		64
 #define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
-#define TOTAL		4096	/* of the transfers that are forged */
-#define STEP		200000	/* random packets at a time */
+#define TOTAL		4096	/* bytes of each forged transfer */
+#define STEP		200000	/* random packets between two checks */
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
 #define WRITES		(1u << 1)
 #define READS		(1u << 2)
 #define DROP(name)	(1u << NHCADV_DROP_##name)
 #define CHALLENGED	(1u << NHCADV_CHALLENGED)
 
-/* What a kind of rcxt_forge's may be dropped for; 0: by the device, before the channel sees it */
+/*
+ * For what reasons packets of a kind of rcxt_forge may be dropped.  If @why is 0, the device drops
+ * them before a channel sees them.
+ */
 static const struct kind {
 	const char *name;
-	uint32_t opcodes;	/* a mask of rcxt_forge's; 0: all */
-	uint32_t why;		/* a mask; every packet is, for one of them */
-	uint32_t told;		/* NHCADV_DROP_*: the violation */
+	uint32_t opcodes;	/* mask of opcodes for rcxt_forge; 0: all */
+	uint32_t why;		/* a mask; each packet is dropped for one of these reasons */
+	uint32_t told;		/* NHCADV_DROP_*: the violation that the owner gets an event for */
 	enum device_drop device;
 	bool lands, answers;
 } kinds[] = {
@@ -39,14 +45,14 @@ static const struct kind {
 	{ "rcxt-key", .why = DROP(RCXT_KEY) },
 	{ "tid", .why = DROP(STALE) },
 	{ "unasked", .why = DROP(UNSOLICITED) },
-	/* bits may hit another region, but never where it is */
+	/* random bits may name another region, but never this region at the right place */
 	{ "pvo-key", WRITES, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE),
 	  .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-table", WRITES, .why = DROP(PVO_KEY), .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-range", WRITES, .why = DROP(PVO_RANGE), .told = NHCADV_DROP_PVO_RANGE },
-	/* each is challenged, with a packet without payload, and not one byte of memory leaves */
+	/* each is answered with a challenge without payload, so no byte of memory leaves */
 	{ "unvouched", .why = CHALLENGED, .answers = true },
-	/* a read keeps the rCxt busy until the send engine has looked */
+	/* a read keeps the rCxt busy until the send engine has checked the PVO */
 	{ "pvo-key", READS, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY),
 	  .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-table", READS, .why = DROP(PVO_KEY) | DROP(BUSY), .told = NHCADV_DROP_PVO_KEY },
@@ -56,13 +62,13 @@ static const struct kind {
 	{ "random-rxeth", .why = DROP(KEY) },
 };
 
-/* How packets are sent: with an ICRC, with a UDP checksum beside it, with that alone; joined */
+/* How packets are sent: with ICRC; with ICRC and UDP checksum; with the latter only; in batches */
 static const char * const ways[] = { "", "-c", "-b", "-b -g 16" };
 
 static struct channel ch;
 static bool client;
 static uint32_t step, seed = 1, count = 500;
-static uint32_t others;			/* a job */
+static uint32_t others;			/* number of another job */
 static struct nhcadv_job_mem *readable, *others_mem;
 static struct {
 	uint64_t readable, others;	/* PVOs */
@@ -90,7 +96,7 @@ static uint64_t forge(const char *kind, uint32_t opcodes, const char *way, uint6
 
 /* ---- the target ---- */
 
-/* A write of the client's that must go, whatever has been */
+/* A write of the client that must succeed, whatever was sent before */
 static void goes(const char *what)
 {
 	struct nhcadv_transfer t;
@@ -98,7 +104,7 @@ static void goes(const char *what)
 
 	memory_paint(++seed);
 	exchange(&ch.tid, &i, sizeof(i));
-	/* the attacker's tids count */
+	/* the attacker's tids count, too: continue after the highest */
 	ch.tid = ch.tid > i ? ch.tid : i;
 	t = transfer(&ch, 0, 5000, size, BOTH);
 	meet(++step);
@@ -108,7 +114,7 @@ static void goes(const char *what)
 	} else {
 		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.local_rcxt, t.tid, what);
 		memory_same(seed, 5000, size, what);
-		/* the client's memory is painted as this is */
+		/* the client's memory has the same pattern */
 		for (i = at; i < at + size; i++)
 			if (memory[i] != pattern(seed, i))
 				die("%s: byte %u is wrong", what, i);
@@ -122,7 +128,7 @@ static void told(uint32_t why, const char *what)
 
 	wait_event(IBV_EVENT_QP_ACCESS_ERR, what);
 	info = channel_info(&ch);
-	/* the last one is another if random bits have hit */
+	/* random bits may have caused another violation later */
 	if (!info.violation || info.violation_rcxt != ch.here.rcxts[0])
 		die("%s: violation %u (%u) of rCxt %#" PRIx64, what, info.violation, why,
 		    info.violation_rcxt);
@@ -130,7 +136,7 @@ static void told(uint32_t why, const char *what)
 		die("%s: the channel is in error, reason %u", what, info.reason);
 }
 
-/* The counters have gone up by @count in all, for nothing but what they may. */
+/* Check that the counters rose by @count in total, for allowed reasons only. */
 static void judged(const struct kind *k, const struct drops *before,
 		   const struct nhcadv_channel_info *was, const char *what)
 {
@@ -148,10 +154,10 @@ static void judged(const struct kind *k, const struct drops *before,
 	if (!k->why && !k->lands)
 		right = now.device[k->device];
 	if (right != (k->lands ? 0 : count))
-		die("%s: dropped for something else", what);
-	/* of what is busy there is less than what is refused */
+		die("%s: dropped for another reason", what);
+	/* packets dropped as busy count in place of the violation, but not all of them */
 	if (k->told && !now.channel[k->told])
-		die("%s: %s has not counted", what, drop_names[k->told]);
+		die("%s: counter "%s" has not changed", what, drop_names[k->told]);
 	if (k->told)
 		told(k->told, what);
 	info = channel_info(&ch);
@@ -164,7 +170,7 @@ static void judged(const struct kind *k, const struct drops *before,
 		    info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS],
 		    info.counters[NHCADV_SENT_BYTES] - was->counters[NHCADV_SENT_BYTES]);
 	if (k->lands && !memory_changed(seed, TOTAL))
-		die("%s: it has not landed", what);
+		die("%s: it has not been written", what);
 	memory_same(seed, 0, k->lands ? TOTAL : 0, what);
 }
 
@@ -177,10 +183,10 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 
 	snprintf(what, sizeof(what), "%s%s, %s", name, k->opcodes == READS ? " of a read" : "",
 		 *way ? way : "ICRC");
-	/* a good transfer is this rCxt's last one */
+	/* make a good transfer the last one on this rCxt */
 	goes(what);
 	memory_paint(++seed);
-	/* an attacker who has an address of his own gets a token for it */
+	/* an attacker with an address of its own gets a token for that address */
 	if (client && k->opcodes == READS)
 		token = forge("-X", 0, way, pvo, 1, 0, "# token %" SCNu64);
 	meet(++step);
@@ -195,10 +201,10 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 	expect_nothing(ch.scq, 0, what);
 	expect_nothing(ch.rcq, 0, what);
 	if (client)
-		printf("ok - %s: %s\n", what, k->lands ? "lands, the control" : "nothing lands");
+		printf("ok - %s: %s\n", what, k->lands ? "a control" : "no byte written");
 }
 
-/* Good packets, but for whose memory it is or what is granted */
+/* Packets whose only fault is that the memory is another job's, or that the right is not granted */
 static void others_memory(const char *way)
 {
 	static const struct kind of_job = { "good", .why = DROP(PVO_JOB),
@@ -207,10 +213,10 @@ static void others_memory(const char *way)
 					       .told = NHCADV_DROP_PVO_ACCESS };
 
 	one(&of_job, way, more.others, "memory of another job");
-	one(&of_access, way, more.readable, "memory that may only be read");
+	one(&of_access, way, more.readable, "memory without write access");
 }
 
-/* ---- millions ---- */
+/* ---- millions of random packets ---- */
 
 static void millions(uint64_t wanted)
 {
@@ -230,7 +236,7 @@ static void millions(uint64_t wanted)
 		sent += STEP;
 		meet(++step);
 		if (!client) {
-			/* some may be lost on their way: until no more come */
+			/* some may be lost on the way: wait until no more arrive */
 			do {
 				mark = last;
 				usleep(QUIET_US / 10);
@@ -253,7 +259,7 @@ static void millions(uint64_t wanted)
 	}
 	goes("after the random packets");
 	if (client)
-		printf("ok - random packets\n# %" PRIu64 " have come of %" PRIu64 " in %.0f s\n",
+		printf("ok - random packets\n# %" PRIu64 " arrived of %" PRIu64 " in %.0f s\n",
 		       came, sent, seconds);
 }
 
@@ -290,11 +296,11 @@ int main(int argc, char **argv)
 	memory_make();
 	channel_make(&ch, job, FRAMES);
 	must(ch.mem = memory_register(job));
-	/* one: any other index is none of the channel's */
+	/* with one rCxt any other index is not the channel's */
 	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, 1));
 	ch.here.pvo = ch.mem->pvo;
 	channel_meet(&ch);
-	/* on the same pages */
+	/* both registrations cover the same pages */
 	must(others_mem = memory_register(others));
 	must(readable = nhcadv_reg_job_mem(context, job, memory + GUARD, REGION,
 					   IBV_ACCESS_REMOTE_READ));
@@ -312,7 +318,7 @@ int main(int argc, char **argv)
 	}
 	goes("in the end");
 	if (client)
-		printf("ok - in the end a transfer goes\n");
+		printf("ok - a transfer succeeds at the end\n");
 	verb(nhcadv_dereg_job_mem(others_mem));
 	verb(nhcadv_dereg_job_mem(readable));
 	channel_close(&ch);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two jobs of two users, each with a process on each side, which may be one host.  Each pair has
- * channels, rCxts and memory; the second one knows all about the first one, and gets nowhere.
+ * Two jobs of two users, each with a process on each side.  Both sides may be one host.  Each pair
+ * of processes has channels, rCxts and memory.  The second job knows all numbers and keys of the
+ * first one, and must not reach anything of it.
  *
  *   channel_jobs -d DEVICE -g GID-INDEX [HOST]
  *
  *   side        first job	second job
- *   server      VICTIM		ACCOMPLICE: has a channel that the intruder's may talk to
+ *   server      VICTIM		ACCOMPLICE: has a channel that accepts the intruder's packets
  *   client      FRIEND		INTRUDER
  */
 #include <getopt.h>
@@ -18,23 +19,23 @@
 #include "channel_watch.h"
 
 #define FRAMES		16
-#define AT		4099		/* bytes into the region: nowhere in particular */
+#define AT		4099		/* offset in the region; not aligned to anything */
 #define LENGTH		5000
 #define FIRST_USER	1001
 #define FIRST_JOB	4711
 #define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
 
-/* of both processes on a side */
+/* Shared by both processes of a side */
 static struct {
 	uint32_t steps[2];
 	struct address here, there;	/* of the first job's channel */
 } *shared;
 
 static struct channel ch;
-static bool client, second;		/* whose process this is */
+static bool client, second;		/* of this process: its side, and its job */
 static uint32_t step, seed;
 
-/* Both processes on this side have come here. */
+/* Wait until both processes of this side have come here. */
 static void together(void)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
@@ -43,12 +44,12 @@ static void together(void)
 	while (__atomic_load_n(&shared->steps[!second], __ATOMIC_SEQ_CST) <
 	       shared->steps[second]) {
 		if (now_ns() > end)
-			die("the other process of this side does not come");
+			die("the other process of this side does not reach step");
 		sched_yield();
 	}
 }
 
-/* All four have. */
+/* Wait until all four processes have come here. */
 static void everybody(void)
 {
 	together();
@@ -72,9 +73,9 @@ static void open_channel(void)
 	channel_meet(&ch);
 }
 
-/* ---- the doors ---- */
+/* ---- local checks ---- */
 
-/* The number is taken: on each host where the job is. */
+/* A job number belongs to its first user, on each host where the job is. */
 static void doors(void)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(ch.scq);
@@ -94,9 +95,9 @@ static void doors(void)
 	say("another user's job, its memory and rCxts are not opened");
 }
 
-/* ---- over the wire ---- */
+/* ---- by packets ---- */
 
-/* What the intruder does, who has all that the friend has */
+/* Actions of the intruder, which knows all that the friend knows */
 enum act { ACT_WRITE, ACT_READ, ACT_PACKET, ACT_PROBE };
 
 static struct nhcadv_transfer knows_all(uint32_t tid)
@@ -130,8 +131,8 @@ static void act(enum act what, const struct nhcadv_peer *peer, const struct nhca
 }
 
 /*
- * The intruder acts towards @qpn's channel; @target: this process has that; there so many packets
- * are dropped for @why, and nobody's memory changes.
+ * The intruder acts on the channel of @peer.  There, @packets packets must be dropped for reason
+ * @why, and no memory may change.  @target: this process owns that channel.
  */
 static void refused(enum act what, const struct nhcadv_peer *peer, const struct nhcadv_transfer *t,
 		    bool target, enum nhcadv_channel_counter why, uint32_t packets,
@@ -165,7 +166,7 @@ static void refused(enum act what, const struct nhcadv_peer *peer, const struct 
 	say(name);
 }
 
-/* To the victim's channel: whose job is another one */
+/* To the victim's channel, which belongs to another job */
 static void to_the_victim(void)
 {
 	static const struct {
@@ -189,7 +190,7 @@ static void to_the_victim(void)
 	}
 }
 
-/* The control: what is its own job's it reads, and its host is vouched for from then on. */
+/* A control: a read of its own job's memory succeeds.  Afterwards its address is proven. */
 static void own_read(void)
 {
 	struct nhcadv_transfer t = transfer(&ch, 1, AT, LENGTH, BOTH);
@@ -204,7 +205,7 @@ static void own_read(void)
 	say(name);
 }
 
-/* Through a channel of its own job on the victim's host: the memory is another job's */
+/* To a channel of its own job on the victim's host, with a PVO of another job's memory */
 static void to_the_accomplice(void)
 {
 	struct nhcadv_transfer t = knows_all(++ch.tid);
@@ -217,7 +218,10 @@ static void to_the_accomplice(void)
 		"a job's channel reads another job's memory");
 }
 
-/* From another job's memory, and into it: that ends the channel of who posts it. */
+/*
+ * Another job's memory as the local buffer: a write puts the intruder's channel into the error
+ * state.
+ */
 static void own_side(void)
 {
 	static const char * const names[] = {
@@ -259,7 +263,7 @@ static void own_side(void)
 	}
 }
 
-/* The control: the same numbers, of the job itself */
+/* A control: the friend uses the same numbers, and succeeds. */
 static void friends(void)
 {
 	struct nhcadv_transfer t = transfer(&ch, 0, AT, LENGTH, BOTH);
@@ -289,9 +293,9 @@ static void process(void)
 {
 	must(!setgid(FIRST_USER + second) && !setuid(FIRST_USER + second));
 	job = FIRST_JOB + second;
-	/* everyone's memory is painted in another way */
+	/* a different pattern for each process */
 	seed = 1000 * (1 + client + 2 * second);
-	/* two pairs, two connections */
+	/* each pair has its own connection */
 	peer_port = second ? "18831" : "18830";
 	open_device();
 	sock_open();
@@ -352,7 +356,7 @@ int main(int argc, char **argv)
 	}
 	if (letter == 2)
 		return 0;
-	/* the other one waits for the one that has failed */
+	/* the other process waits for the failed one */
 	kill(pids[0], SIGKILL);
 	kill(pids[1], SIGKILL);
 	return 1;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Two devices of a host share job memory that was registered once, through the first of them.
- * Its netdev is taken away amid traffic over both: who uses the one gets to know, channels of the
- * other go on, and so does the memory.
+ * Two devices of a host share job memory that was registered once, through the first of them.  The
+ * netdev of the first device goes away under traffic over both.  Users of the first device must get
+ * events.  Channels of the second device, and the memory, must still work.
+ *
+ *   channel_lost -d DEVICE -g GID-INDEX -d OTHER-DEVICE -g GID-INDEX COMMAND
+ *
+ * COMMAND takes the first device's netdev away.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -21,12 +25,12 @@ struct side {
 };
 
 static struct side lost, kept;
-static struct nhcadv_job_mem *shared;		/* handle of the device that stays */
+static struct nhcadv_job_mem *shared;		/* handle of the memory on the device that stays */
 static const char *take_away;
 static uint32_t fatal_channels, reasons;
 static bool device_fatal, gone;
 
-/* A channel that writes and one that is written to */
+/* Open a device with a channel that writes and one that is written to. */
 static void side_open(struct side *s, const char *name, int gid)
 {
 	device_name = name;
@@ -52,7 +56,10 @@ static void side_close(struct side *s)
 	verb(ibv_close_device(s->context));
 }
 
-/* A write into the memory that was registered through the first device, sent again if need be */
+/*
+ * Write into the memory that was registered through the first device; retransmit until it
+ * completes.  Return: false if the device or the channel is lost.
+ */
 static bool side_write(struct side *s, uint32_t at, bool *given_up)
 {
 	struct nhcadv_transfer t = transfer(&s->from, 0, 0, LENGTH, NHCADV_NOTIFY_INITIATOR);
@@ -92,7 +99,7 @@ static void side_goes(struct side *s, uint32_t at, uint32_t seed, const char *wh
 	memset(lost.to.buf + at, 0, LENGTH);
 	paint(s->from.buf, LENGTH, seed);
 	if (!side_write(s, at, &never))
-		die("%s: it fails", what);
+		die("%s: the write fails", what);
 	for (uint32_t i = 0; i < LENGTH; i++)
 		if (lost.to.buf[at + i] != pattern(seed, i))
 			die("%s: byte %u is wrong", what, i);
@@ -111,7 +118,7 @@ static void *watch(void *arg)
 		if (event.event_type == IBV_EVENT_QP_FATAL) {
 			fatal_channels++;
 			qp = event.element.qp;
-			/* unless the device has gone meanwhile, which is why */
+			/* the query may fail, because the device has gone meanwhile */
 			if (!nhcadv_query_channel(qp, &info)) {
 				if (info.reason != NHCADV_ERR_DEVICE)
 					die("a channel of a lost device: reason %u",
@@ -131,11 +138,11 @@ static void *taker(void *arg)
 	(void)arg;
 	usleep(200000);
 	if (system(take_away))
-		die("%s: it fails", take_away);
+		die("%s: it returns an error", take_away);
 	return NULL;
 }
 
-/* Writes over the device that goes, until it has gone */
+/* Write over the lost device until it has gone. */
 static void *use_lost(void *arg)
 {
 	(void)arg;
@@ -168,10 +175,10 @@ static void lose(void)
 	printf("# %u channels were told, %u of them of the reason; %" PRIu64 " writes over the lost "
 	       "device, %" PRIu64 " over the other meanwhile\n", fatal_channels, reasons,
 	       lost.written, kept.written - before);
-	/* what nobody has read when the device goes the core forgets: IBV_EVENT_DEVICE_FATAL stands for it */
+	/* the core drops unread events with the device; IBV_EVENT_DEVICE_FATAL replaces them */
 	if (fatal_channels > 2)
 		die("IBV_EVENT_QP_FATAL has come %u times for 2 channels", fatal_channels);
-	printf("ok - who uses a lost device is told, channels of another go on\n");
+	printf("ok - users of a lost device get events, channels of another device work\n");
 }
 
 int main(int argc, char **argv)
@@ -202,10 +209,10 @@ int main(int argc, char **argv)
 	side_open(&kept, names[1], gids[1]);
 	must(shared = nhcadv_open_job_mem(kept.context, job, lost.to.here.pvo));
 	side_goes(&lost, 0, 1, "memory is written through the device that it was registered with");
-	side_goes(&kept, LENGTH, 2, "and through another");
+	side_goes(&kept, LENGTH, 2, "memory is written through another device");
 	lose();
 	side_goes(&kept, 0, 3, "memory stays, with a handle of the device that stays");
-	/* the last handle: the other one went with its device */
+	/* this is the last handle, because the other one went with its device */
 	verb(nhcadv_dereg_job_mem(shared));
 	context = kept.context;
 	pd = kept.pd;
@@ -215,7 +222,7 @@ int main(int argc, char **argv)
 	wait_event(IBV_EVENT_QP_ACCESS_ERR, "memory that is closed");
 	if (differs(lost.to.buf, LENGTH, 0) >= 0)
 		die("memory that is closed was written");
-	printf("ok - the last handle closes it\n");
+	printf("ok - the last handle closes the memory\n");
 	side_close(&kept);
 	side_close(&lost);
 	return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * channel: what must not go: wrong keys, rCxts, PVOs, jobs, users, and requests that cannot be.
- * A part of channel.c.
+ * A part of channel.c: requests and packets that must be refused, because of wrong keys, rCxts,
+ * PVOs, jobs or users, or because the request itself is invalid.
  */
 #ifndef CHANNEL_REFUSED_H
 #define CHANNEL_REFUSED_H
 
 #include <sys/wait.h>
 
-/* A write of one packet that the target must drop for one of these reasons */
+/* A write of one packet that the target must drop for reason @why or @or_why */
 static void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 		    enum nhcadv_channel_counter or_why, const char *what)
 {
@@ -23,13 +23,13 @@ static void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 		wait_count(&ch, &before, why, or_why, 1, what);
 		expect_nothing(ch.rcq, 0, what);
 		if (differs(ch.buf, MEMORY, 0) >= 0)
-			die("%s: it has landed", what);
+			die("%s: it has been written", what);
 	}
 	meet(++step);
 	expect_nothing(ch.scq, 0, what);
 }
 
-/* A read that the target must not answer for this reason */
+/* A read that the target must refuse for this reason */
 static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 			 const char *what)
 {
@@ -44,7 +44,7 @@ static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter 
 		expect(ch.scq, NHCADV_WC_LOCAL, 51, what);
 	} else {
 		wait_count(&ch, &before, why, why, 1, what);
-		/* which is known a moment later */
+		/* the details of the violation follow a moment after the count */
 		do {
 			info = channel_info(&ch);
 		} while (info.violation_tid != t->tid && now_ns() < end);
@@ -89,7 +89,7 @@ static void violations(void)
 	}
 	meet(++step);
 
-	/* memory that peers may only read; then it is closed */
+	/* memory that peers may only read, which is closed afterwards */
 	if (!client) {
 		must(mem[0] = nhcadv_reg_job_mem(context, job, ch.buf, MEMORY,
 						 IBV_ACCESS_REMOTE_READ));
@@ -97,10 +97,10 @@ static void violations(void)
 		if (mem[1]->length != MEMORY || mem[1]->pvo != mem[0]->pvo)
 			die("opened memory has %" PRIu64 " bytes", mem[1]->length);
 		if (nhcadv_open_job_mem(context, job, mem[0]->pvo + 4096) || errno != ENOENT)
-			die("memory is opened in its middle");
+			die("memory can be opened with a PVO in its middle");
 		if (nhcadv_open_job_mem(context, job + 1, mem[0]->pvo) || errno != ENOENT)
 			die("memory is opened by another job");
-		/* the second handle keeps it */
+		/* the second handle keeps the memory open */
 		verb(nhcadv_dereg_job_mem(mem[0]));
 	}
 	pvos[0] = client ? 0 : mem[1]->pvo;
@@ -135,7 +135,10 @@ static void violations(void)
 	write_goes(0, 5000, "write with a new rCxt");
 }
 
-/* Another job's channel reaches nothing; one that breaks the rules itself goes to the error state. */
+/*
+ * A channel of another job reaches nothing.  A channel that uses another job's local PVO enters the
+ * error state.
+ */
 static void other_jobs(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
@@ -154,12 +157,12 @@ static void other_jobs(void)
 		post_write(&other, &ch.peer, &t, 60, IBV_SEND_SIGNALED);
 		expect(other.scq, NHCADV_WC_LOCAL, 60, "write of another job");
 		meet(++step);
-		/* its own job's PVOs alone, on this side, too */
+		/* the local PVO must belong to the channel's job, too */
 		t.local_pvo = ch.here.pvo + OFF;
 		t.tid++;
 		post_write(&other, &ch.peer, &t, 61, IBV_SEND_SIGNALED);
 		if (!wait_done(other.scq, "another job's local PVO").status)
-			die("another job's local PVO is sent from");
+			die("another job's local PVO can be sent from");
 		wait_event(IBV_EVENT_QP_FATAL, "another job's local PVO");
 		if (channel_info(&other).state != IBV_QPS_ERR ||
 		    channel_info(&other).reason != NHCADV_ERR_LOCAL_PVO)
@@ -168,7 +171,7 @@ static void other_jobs(void)
 	} else {
 		wait_count(&ch, &before, NHCADV_DROP_JOB, NHCADV_DROP_JOB, 1, "another job");
 		if (differs(ch.buf, MEMORY, 0) >= 0)
-			die("a write of another job has landed");
+			die("a write of another job has changed memory");
 		meet(++step);
 	}
 	meet(++step);
@@ -180,7 +183,7 @@ static void expect_einval(int ret, const char *what)
 		die("%s: %s", what, strerror(ret));
 }
 
-/* Requests that cannot be are refused before the channel sees them, and it goes on. */
+/* Invalid requests are refused when they are posted, and the channel still works. */
 static void bad_requests(void)
 {
 	struct nhcadv_transfer good = transfer(&ch, 0, OFF, 5000, 0), t;
@@ -202,7 +205,7 @@ static void bad_requests(void)
 	TRY_WRITE("too many bytes", total, (16u << 20) + 1);
 	TRY_WRITE("odd segment", segment, 1022);
 	TRY_WRITE("small segment", segment, 60);
-	TRY_WRITE("nobody to tell", notify, 4);
+	TRY_WRITE("unknown notify flags", notify, 4);
 	start(&ch, 0, IBV_SEND_FENCE);
 	nhcadv_wr_write(ch.dv, &ch.peer, &good);
 	expect_einval(ibv_wr_complete(ch.qpx), "fence");
@@ -231,7 +234,7 @@ static void bad_requests(void)
 	write_goes(0, 5000, "write after bad requests");
 }
 
-/* The same device as another user */
+/* Another user opens the same device. */
 static void other_users(void)
 {
 	struct ibv_device *device = context->device;

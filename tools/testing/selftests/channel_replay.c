@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets of channels are recorded and sent again, by both hosts, when it is too late for them:
- * not one byte lands, and counters say why.  The client writes, reads and sends packets to the
- * server; each records what leaves and comes, and replays its own.
+ * Packets of channels are recorded, and both hosts send them again when they are stale.  No byte
+ * may be written, and counters must show why.  The client writes to the server, reads from it and
+ * sends packets to it.  Each host records all packets, and replays its own.
  *
  *   channel_replay -d DEVICE -g GID-INDEX -n NETDEV -f FOLDER [HOST]
- *   channel_replay ... -a [HOST]		afterwards, when the module has been loaded anew
+ *   channel_replay ... -a [HOST]		second run, after the module was reloaded
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -25,7 +25,7 @@
 
 enum what { PACKET, WRITE, READ, PROBE };
 
-/* What is recorded: done by the client, in this order; a probe asks for the write before it. */
+/* Operations of the client during the recording; a probe asks about the write before it. */
 static const struct operation {
 	enum what what;
 	uint32_t rcxt, total, notify;
@@ -46,13 +46,13 @@ static const struct operation {
 	{ PACKET, 0, 200, 0 },
 };
 
-/* Of a replay: what the client sends the server has to make of, and the other way */
+/* Counters for a replay of one side's packets: what the other side must do with them */
 struct account {
 	uint64_t sent, frames, answers;
 	struct drops drops;
 };
 
-/* What a run leaves for one after the module has been loaded anew; by side */
+/* Data for the second run, after the module was reloaded; a file for each side */
 struct legacy {
 	struct address there;
 	uint64_t sent;
@@ -63,7 +63,7 @@ static struct channel ch;
 static const char *netdev = "eth0", *folder = ".";
 static bool client, afterwards;
 static uint32_t step, seed;
-static struct account accounts[2];		/* by who sends: the client, the server */
+static struct account accounts[2];		/* index 0: sent by the client; 1: by the server */
 static uint8_t bytes[200];
 
 static void say(const char *what)
@@ -111,7 +111,7 @@ static void record_end(int pid, FILE *said)
 {
 	int status;
 
-	/* what was posted has left */
+	/* packets that were posted must have left */
 	usleep(QUIET_US);
 	must(!kill(pid, SIGINT) && waitpid(pid, &status, 0) == pid);
 	fclose(said);
@@ -147,7 +147,7 @@ static bool is_last(int number)
 	return true;
 }
 
-/* What its packets will be when they come again: all that an rCxt knows of it is its last tid. */
+/* Count what a replay of these packets causes.  An rCxt knows only its last tid. */
 static void account(int number, const struct nhcadv_transfer *t)
 {
 	const struct operation *o = &operations[number];
@@ -224,7 +224,7 @@ static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 		expect(ch.scq, NHCADV_WC_LOCAL, 1, "transfer");
 }
 
-/* The first read may be challenged: a packet more of each side; later they are stale. */
+/* The first read may be challenged: one packet more from each side, which is stale in a replay. */
 static void account_challenge(struct drops *right, const struct drops *before)
 {
 	uint64_t mine = drops_now(&ch, before).channel[NHCADV_CHALLENGED], theirs;
@@ -269,7 +269,7 @@ static void run(void)
 		meet(++step);
 	}
 	record_end(pid, said);
-	/* nothing came twice as it was, and nothing else was sent */
+	/* no packet was dropped, and no other packet was sent */
 	account_challenge(&right, &before);
 	drops_are(&ch, &before, &right, "the run");
 	sent = channel_info(&ch).counters[NHCADV_SENT_PACKETS];
@@ -278,9 +278,9 @@ static void run(void)
 	say("a run is recorded: writes, reads, packets, probes");
 }
 
-/* ---- again ---- */
+/* ---- replays ---- */
 
-/* Each side sends all of its own once more; @expected by who sends, of the other one's channel. */
+/* Each side replays its packets.  @expected: by sender, the counts of the other side's channel */
 static void again(struct channel *c, const struct account *expected, const char *what)
 {
 	struct drops before;
@@ -314,10 +314,10 @@ static void again(struct channel *c, const struct account *expected, const char 
 	}
 	meet(++step);
 	if (client)
-		printf("ok - replayed %s: nothing lands\n", what);
+		printf("ok - replayed %s: no byte is written\n", what);
 }
 
-/* All that is sent again is dropped for this, but for packets of packet mode if they get that far. */
+/* A replay is dropped for reason @why, except packets of packet mode if @packets is true. */
 static void again_all(struct channel *c, enum nhcadv_channel_counter why, bool packets,
 		      const char *what)
 {
@@ -326,7 +326,7 @@ static void again_all(struct channel *c, enum nhcadv_channel_counter why, bool p
 
 	for (i = 0; i < 2; i++) {
 		all[i].sent = accounts[i].sent;
-		/* the client's frames are statuses, which are for an rCxt */
+		/* the frames of the client are statuses, which need an rCxt */
 		all[i].frames = packets && !i ? accounts[i].frames : 0;
 		if (c)
 			all[i].drops.channel[why] = all[i].sent - all[i].frames;
@@ -344,9 +344,9 @@ static void rcxts_change_hands(void)
 
 	memcpy(old, ch.here.rcxts, sizeof(old));
 	verb(nhcadv_release_rcxts(ch.qp, ch.here.rcxts, RCXTS));
-	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "after rCxts were released");
+	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "after release of the rCxts");
 
-	/* all that the device has: those are among them */
+	/* take all rCxts of the device, so these are among them */
 	channel_make(&other, job, FRAMES);
 	do
 		must(ids = reallocarray(ids, ++count, sizeof(*ids)));
@@ -354,13 +354,13 @@ static void rcxts_change_hands(void)
 	for (i = 0, k = 0; i < count - 1; i++)
 		k += (uint32_t)ids[i] == (uint32_t)old[0];
 	if (k != 1)
-		die("an rCxt is not in the pool when it was released");
+		die("an rCxt is not in the pool after its release");
 	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "while another channel has the rCxts");
 	for (i = NHCADV_SENT_PACKETS; i < DROPS; i++)
 		if (channel_info(&other).counters[i])
 			die("a packet came to the channel that has the rCxts now: counter %u", i);
 
-	/* the same ones, which have seen no tid since */
+	/* take the same rCxts again, on which no tid has been used since */
 	for (i = 0; i < count - 1; i++)
 		for (k = 0; k < RCXTS; k++)
 			if ((uint32_t)ids[i] == (uint32_t)old[k]) {
@@ -379,7 +379,7 @@ static void rcxts_change_hands(void)
 
 /* ---- too late ---- */
 
-/* The server's host throws RoCE packets away; no tool that came with it need know how. */
+/* The server's host drops RoCE packets.  This works without nftables, which may be missing. */
 static void deaf(bool on)
 {
 	int ret;
@@ -394,7 +394,7 @@ static void deaf(bool on)
 		die("ip rule: status %#x", ret);
 }
 
-/* A write that is recorded where it leaves, and does not come */
+/* A write that is recorded where it is sent, and does not arrive */
 static struct nhcadv_transfer lose(const char *name)
 {
 	struct nhcadv_transfer t = transfer(&ch, 1, 5 * STRIDE + 12, 70001, BOTH);
@@ -418,11 +418,11 @@ static struct nhcadv_transfer lose(const char *name)
 		deaf(false);
 	meet(++step);
 	if (channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS] != came)
-		die("a packet has come that was to be lost");
+		die("a packet has arrived that should be lost");
 	return t;
 }
 
-/* The control: what is replayed would land, if it may. */
+/* A control: a replay of a write that was lost succeeds. */
 static void late(void)
 {
 	struct nhcadv_transfer t = lose("late");
@@ -433,7 +433,7 @@ static void late(void)
 	before = drops_now(&ch, NULL);
 	meet(++step);
 	if (client) {
-		/* what was sent */
+		/* all packets that were sent */
 		if (replay("late") != packets_of(&t))
 			die("other packets were recorded than were sent");
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 3, t.local_rcxt, t.tid, "late write");
@@ -456,7 +456,7 @@ static void late(void)
 		expect_nothing(ch.rcq, 0, "late write, again");
 	}
 	memory_same(seed, 0, 0, "late write, again");
-	say("packets that come late land, once");
+	say("late packets are accepted, once");
 }
 
 /* Another user's process registers the same pages, until owner_ends(). */
@@ -496,11 +496,11 @@ static void owner_ends(pid_t pid)
 		die("the new owner ended with %#x", status);
 }
 
-/* Never seen, good channel, good rCxt, a higher tid: and the memory is somebody else's. */
+/* Packets never seen before, with a good channel, rCxt and tid; but the memory has a new owner. */
 static void memory_changes_hands(bool other_user)
 {
-	const char *what = other_user ? "memory that another user's job has now" :
-					"memory that was registered again";
+	const char *what = other_user ? "after another user registered the memory" :
+					"after the memory was registered again";
 	struct nhcadv_transfer t = lose("late");
 	struct drops before, right = {};
 	struct nhcadv_channel_info info;
@@ -523,7 +523,7 @@ static void memory_changes_hands(bool other_user)
 	if (client) {
 		replay("late");
 	} else {
-		/* the first one ends the transfer */
+		/* the first packet aborts the transfer */
 		right.channel[NHCADV_DROP_PVO_KEY] = 1;
 		right.channel[NHCADV_DROP_ABORTED] = packets_of(&t) - 1;
 		drops_are(&ch, &before, &right, what);
@@ -544,7 +544,7 @@ static void memory_changes_hands(bool other_user)
 	say(what);
 }
 
-/* ---- ends ---- */
+/* ---- recovery and close ---- */
 
 static void recover(void)
 {
@@ -564,7 +564,7 @@ static void legacy_file(struct legacy *l, const char *mode)
 	must(!fclose(file));
 }
 
-/* Closed, and the same pages are a new channel's of another user's process */
+/* The channel is closed, and its pages belong to a new channel of another user. */
 static void ended(void)
 {
 	uint32_t old = ch.here.qpn;
@@ -581,7 +581,7 @@ static void ended(void)
 		  "while there is a new channel");
 }
 
-/* One that knows all about the channel there, and has these of before: forged by the client */
+/* The client forges packets that are right except for an rCxt or PVO from before the reload. */
 static uint64_t forge(const struct legacy *l, bool old_rcxt, bool old_pvo)
 {
 	uint64_t rcxt = (old_rcxt ? l->there : ch.there).rcxts[0];
@@ -599,8 +599,8 @@ static uint64_t forge(const struct legacy *l, bool old_rcxt, bool old_pvo)
 
 static void module_reloaded(void)
 {
-	static const char * const what[] = { "an rCxt of before the module was loaded",
-		"a PVO of before the module was loaded", "what is of now" };
+	static const char * const what[] = { "an rCxt from before the reload",
+		"a PVO from before the reload", "current numbers" };
 	struct drops before, now, right = {};
 	struct legacy l;
 	uint64_t came;
@@ -610,9 +610,9 @@ static void module_reloaded(void)
 	accounts[!client].sent = l.sent;
 	exchange(&l.sent, &accounts[client].sent, sizeof(l.sent));
 	open_channel();
-	/* its number may be that of the one before, its key not */
+	/* its number may be the old one, but not its key */
 	again_all(ch.here.qpn == l.qpn ? &ch : NULL, NHCADV_DROP_KEY, false,
-		  "after the module was loaded anew");
+		  "after the module was reloaded");
 
 	for (i = 0; i < 3; i++) {
 		memory_paint(++seed);
@@ -625,19 +625,19 @@ static void module_reloaded(void)
 			now = drops_wait(&ch, &before, FORGED, what[i]);
 			if (now.channel[i ? NHCADV_DROP_PVO_KEY : NHCADV_DROP_NO_RCXT] +
 			    now.channel[NHCADV_DROP_RCXT_KEY] != FORGED)
-				die("%s: dropped for something else", what[i]);
+				die("%s: dropped for another reason", what[i]);
 		}
 		meet(++step);
 		if (i < 2) {
 			memory_same(seed, 0, 0, what[i]);
 		} else if (!client) {
-			/* the control */
+			/* a control: nothing is old */
 			drops_are(&ch, &before, &right, what[i]);
 			if (channel_info(&ch).counters[NHCADV_RECEIVED_PACKETS] - came != FORGED)
-				die("%s: it has not come", what[i]);
+				die("%s: it has not arrived", what[i]);
 			memory_same(seed, 0, REGION, what[i]);
 			if (!memory_changed(seed, 4096))
-				die("%s: it has not landed", what[i]);
+				die("%s: it has not been written", what[i]);
 		}
 		say(what[i]);
 	}
@@ -685,7 +685,7 @@ int main(int argc, char **argv)
 		run();
 		l = (struct legacy){ ch.there, accounts[!client].sent, ch.here.qpn };
 		legacy_file(&l, "w");
-		again(&ch, accounts, "at once");
+		again(&ch, accounts, "immediately");
 		late();
 		memory_changes_hands(true);
 		memory_changes_hands(false);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Channels of one device take turns.  All of them always have writes to send; how many packets
- * each has sent between two moments is what it got.  Who receives them does not matter, and may be
- * nobody: nothing is awaited.
+ * Channels share a device fairly (deficit round robin).  All channels always have writes to send.
+ * The test counts the packets that each sends in the same time.  Nobody needs to receive them,
+ * because no reply is awaited.
+ *
+ *   channel_turns [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]
+ *
+ * -a: send to this IPv4 address, over a slow netdev.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -13,12 +17,12 @@
 #define LARGEST		(16u << 20)
 #define MANY		16
 #define WINDOW		60000	/* packets of all channels together */
-#define SLOW_WINDOW	15000	/* the same on a slow link: some seconds */
+#define SLOW_WINDOW	15000	/* packets on a slow link: takes some seconds */
 
 static struct channel from[MANY], to[MANY];
-static struct nhcadv_job_mem *mem;	/* what all write from, and to */
+static struct nhcadv_job_mem *mem;	/* source and target of all writes */
 static uint8_t *buf;
-static const char *nowhere;	/* packets go there, over a netdev that is slow */
+static const char *nowhere;	/* the address of -a, or NULL */
 
 static void open_one(uint32_t i, uint32_t quantum)
 {
@@ -64,9 +68,9 @@ static void post(struct channel *c, uint32_t i)
 }
 
 /*
- * One write is sent while others wait.  Where engines and program share a CPU, the doorbell of a
- * write may finish the next one: only those that wait are looked for, so that this has an end.
- * Return: whether no channel had run dry.
+ * Post a write for each completed one.  If engines and program share a CPU, the doorbell of a write
+ * may complete the next one, so take at most RCXTS completions of each channel.  Return: true if no
+ * channel had run dry.
  */
 static bool feed(uint32_t n)
 {
@@ -91,8 +95,9 @@ static uint64_t sent(struct channel *c)
 }
 
 /*
- * What each has sent while all together sent a window of packets.  Where a channel has run dry
- * meanwhile, as the program did not run for a while, shares mean nothing, and it begins again.
+ * Count the packets of each channel while all channels together send a window of packets.  If a
+ * channel has run dry meanwhile, because the program did not run for a while, shares mean nothing:
+ * begin again.
  */
 static void measure(uint32_t n, uint64_t *got)
 {
@@ -104,7 +109,7 @@ static void measure(uint32_t n, uint64_t *got)
 	for (i = 0; i < n * RCXTS; i++)
 		post(&from[i / RCXTS], i % RCXTS);
 	do {
-		/* also at first: the first ones had the link for themselves */
+		/* at first, too, because the first channels had the link alone */
 		feed(n);
 		for (i = 0; i < n; i++)
 			begin[i] = sent(&from[i]);
@@ -130,9 +135,9 @@ static void quanta(void)
 	ratio = (double)got[0] / got[1];
 	printf("# quanta of 64 and 8 packets: %" PRIu64 " and %" PRIu64 " packets, 1 to %.2f\n",
 	       got[0], got[1], ratio);
-	/* on a slow link what they have in the stack decides, which is the same for all */
+	/* on a slow link the limit of packets in the stack decides, which is the same for all */
 	if (!nowhere && (ratio < 4 || ratio > 16))
-		die("quanta of 8 to 1 make shares of %.2f to 1", ratio);
+		die("quanta of 8 to 1 give shares of %.2f to 1", ratio);
 	close_all(2);
 }
 
@@ -155,7 +160,7 @@ static void equal(void)
 	close_all(MANY);
 }
 
-/* Behind writes of 16 MiB a packet leaves soon, and not when they have left. */
+/* A packet posted after writes of 16 MiB leaves soon, not after they have been sent. */
 static void packet_amid(void)
 {
 	struct nhcadv_transfer t;
@@ -163,7 +168,7 @@ static void packet_amid(void)
 	struct done d;
 	uint32_t i;
 
-	/* engines that nothing holds up may have sent them before the next line */
+	/* without a slow link, the engines may have sent all writes before the next line */
 	if (!nowhere)
 		return;
 	open_all(1, 0, 0);
@@ -176,11 +181,11 @@ static void packet_amid(void)
 	post_packet(&from[0], "p", 1, 1, IBV_SEND_SIGNALED);
 	d = wait_done(from[0].scq, "packet amid writes");
 	after = sent(&from[0]);
-	printf("# a packet behind %u writes of 16 MiB, posted when %" PRIu64 " of their %" PRIu64
-	       " packets were sent, was known to have left at %" PRIu64 "\n", RCXTS, before, whole,
+	printf("# a packet after %u writes of 16 MiB, posted when %" PRIu64 " of their %" PRIu64
+	       " packets were sent, had left at %" PRIu64 "\n", RCXTS, before, whole,
 	       after);
 	if (d.wr_id)
-		die("packet amid writes: write %" PRIu64 " of 16 MiB is done before it", d.wr_id);
+		die("packet amid writes: write %" PRIu64 " of 16 MiB completed before it", d.wr_id);
 	if (after - before > whole / 8)
 		die("packet amid writes: it has waited for %" PRIu64 " packets", after - before);
 	close_all(1);
@@ -190,7 +195,7 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "a packet behind writes of 16 MiB does not wait for them", packet_amid },
+	{ "a packet does not wait for the long writes before it", packet_amid },
 	{ "many channels have equal shares", equal },
 	{ "shares are in proportion to quanta", quanta },
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Eyes on a channel that packets are thrown at: memory that is painted, with a guard on both sides
- * of what is registered, what channel and device have counted, and the programs that throw,
- * rcxt_forge and rcxt_replay.  Behind channels.h, for programs of one file.
+ * Common code of tests that send forged or replayed packets to a channel: memory with a pattern and
+ * guards on both sides of the registered region, counters of channel and device, and calls of
+ * rcxt_forge and rcxt_replay.  Include it after channels.h.  Only a program of one source file can
+ * include it, because its functions are static.
  */
 #ifndef CHANNEL_WATCH_H
 #define CHANNEL_WATCH_H
@@ -30,7 +31,7 @@ static const char * const drop_names[DROPS] = {
 	[NHCADV_CHALLENGED] = "challenged",
 };
 
-/* Packets that the device drops before a channel has them, by counter */
+/* Counters of packets that the device drops before a channel sees them */
 enum device_drop { NO_QP, BAD_LENGTH, TOO_SHORT, BAD_OPCODE, BAD_VERSION, BAD_ICRC, BAD_ADDR,
 		   DEVICE_DROPS };
 
@@ -39,12 +40,12 @@ static const char * const device_names[DEVICE_DROPS] = {
 	"rx_icrc_encapsulated", "rx_bad_addr",
 };
 
-/* How often packets were dropped, and for what; the channel's first ones are no drops */
+/* Numbers of dropped packets by reason; the first entries of @channel are no drops */
 struct drops {
 	uint64_t channel[DROPS], device[DEVICE_DROPS];
 };
 
-static uint8_t *memory;			/* WATCHED bytes, of all processes that are forked */
+static uint8_t *memory;			/* WATCHED bytes, shared by all forked processes */
 
 /* ---- memory ---- */
 
@@ -54,7 +55,7 @@ static void memory_make(void)
 	must(memory != MAP_FAILED);
 }
 
-/* What pattern() says of @seed, by words */
+/* Write the bytes of pattern() for @seed, word by word. */
 static void memory_paint(uint32_t seed)
 {
 	uint64_t *words = (void *)memory;
@@ -64,7 +65,7 @@ static void memory_paint(uint32_t seed)
 		words[i] = mix((uint64_t)seed << 32 | i);
 }
 
-/* All of it must be as it was painted, but for @size bytes at @from of the region. */
+/* All memory must match the pattern, except for @size bytes at offset @from of the region. */
 static void memory_same(uint32_t seed, uint32_t from, uint32_t size, const char *what)
 {
 	const uint64_t *words = (void *)memory;
@@ -77,7 +78,7 @@ static void memory_same(uint32_t seed, uint32_t from, uint32_t size, const char 
 				die("%s: byte %d of the region was written", what, (int)(k - GUARD));
 }
 
-/* Has anything of @size bytes at the region's beginning changed? */
+/* Return: true if one of the first @size bytes of the region has changed. */
 __attribute__((unused)) static bool memory_changed(uint32_t seed, uint32_t size)
 {
 	uint32_t i;
@@ -110,7 +111,7 @@ static uint64_t device_count(const char *name)
 	return strtoull(text, NULL, 10);
 }
 
-/* Of @c, if there is one, and of the device, since @before if that is something */
+/* Counters of @c, unless NULL, and of the device, minus those of @before, unless NULL */
 static struct drops drops_now(struct channel *c, const struct drops *before)
 {
 	struct nhcadv_channel_info info;
@@ -156,7 +157,10 @@ static void drops_print(const struct drops *d, const char *what)
 	printf(" in all %" PRIu64 "\n", drops_sum(d));
 }
 
-/* Since @before so many packets must have been dropped, and for what is between NULL and them. */
+/*
+ * Wait until @count packets have been dropped since @before.  Return: the packets dropped, by
+ * reason.
+ */
 static struct drops drops_wait(struct channel *c, const struct drops *before, uint64_t count,
 			       const char *what)
 {
@@ -166,7 +170,7 @@ static struct drops drops_wait(struct channel *c, const struct drops *before, ui
 	do
 		now = drops_now(c, before);
 	while (drops_sum(&now) < count && now_ns() < end);
-	/* none too many */
+	/* more than @count would be wrong, too */
 	usleep(QUIET_US);
 	now = drops_now(c, before);
 	drops_print(&now, what);
@@ -176,7 +180,7 @@ static struct drops drops_wait(struct channel *c, const struct drops *before, ui
 	return now;
 }
 
-/* Exactly these packets must have been dropped, each for that. */
+/* Exactly these packets must have been dropped since @before, each for its reason. */
 __attribute__((unused))
 static void drops_are(struct channel *c, const struct drops *before, const struct drops *right,
 		      const char *what)
@@ -194,7 +198,7 @@ static void drops_are(struct channel *c, const struct drops *before, const struc
 			    now.device[i], right->device[i]);
 }
 
-/* ---- programs that throw ---- */
+/* ---- programs that send packets ---- */
 
 /* The MAC address of a netdev as text, for rcxt_replay */
 __attribute__((unused)) static void netdev_mac(const char *netdev, char *mac, size_t size)
@@ -209,7 +213,7 @@ __attribute__((unused)) static void netdev_mac(const char *netdev, char *mac, si
 	mac[strcspn(mac, "\n")] = 0;
 }
 
-/* Run a command, which must succeed, and find a number in what it prints: as scanf() has @format. */
+/* Run a command, which must succeed.  Return: the number in its output that matches @format. */
 __attribute__((unused)) static uint64_t thrown(const char *command, const char *format)
 {
 	FILE *out = popen(command, "r");

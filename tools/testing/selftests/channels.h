@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * channel: a channel with its queues and memory, what the other side has to know of it, waiting
- * for what it says.  For one program of one file.
+ * Common code of channel tests: a channel with its queues and memory, the data that the other side
+ * needs about it, and functions that wait for completions and events.  Only a program of one source
+ * file can include this header, because its functions are static.
  */
 #ifndef CHANNELS_H
 #define CHANNELS_H
@@ -12,28 +13,28 @@
 
 #include "peers.h"
 
-/* programs may have wanted others */
+/* a program may define other values before it includes this header */
 #ifndef RCXTS
 #define RCXTS		4
 #define MEMORY		(4u << 20)
 #define SEND_WR		16
 #endif
 
-/* what the other side has to know */
+/* Data about a channel that the other side needs */
 struct address {
 	uint32_t qpn, segment;
 	uint64_t key, pvo, rcxts[RCXTS];
 };
 
 struct channel {
-	struct ibv_comp_channel *events;	/* of both CQs */
+	struct ibv_comp_channel *events;	/* completion channel of both CQs */
 	struct ibv_cq_ex *scq, *rcq;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
 	struct nhcadv_qp_ex *dv;
 	struct nhcadv_job_mem *mem;
 	uint8_t *buf;
-	uint32_t tid;			/* the last one, on all rCxts of both sides */
+	uint32_t tid;			/* last tid used, on all rCxts of both sides */
 	struct address here, there;
 	struct nhcadv_peer peer;
 };
@@ -47,7 +48,7 @@ struct done {
 
 static uint32_t job;
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t of_job,
 			      uint32_t frames)
@@ -64,17 +65,20 @@ static struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t o
 		return NULL;
 	if (init.cap.max_send_wr < SEND_WR || init.cap.max_inline_data < 256 ||
 	    attr.frames < frames)
-		die("a channel has less than it was created with");
+		die("a channel has smaller limits than requested");
 	return qp;
 }
 
-/* Does the program recover its device while others make channels?  Then a new one may be taken at once. */
+/*
+ * A program that recovers its device while it makes channels: a recovery may reset a new one
+ * immediately.
+ */
 static bool recoveries;
 
-/* entries of the CQs of channels that are made */
+/* entries of the CQs of channels that will be made */
 static uint32_t cq_entries = 1024;
 
-/* Without rCxts and memory */
+/* Make a channel without rCxts and memory. */
 static void channel_make(struct channel *c, uint32_t of_job, uint32_t frames)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = cq_entries, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
@@ -146,7 +150,7 @@ static struct nhcadv_channel_info channel_info(struct channel *c)
 	return info;
 }
 
-/* ---- waiting ---- */
+/* ---- completions and events ---- */
 
 static bool poll_done(struct ibv_cq_ex *cq, struct done *d)
 {
@@ -181,7 +185,7 @@ static struct done wait_done(struct ibv_cq_ex *cq, const char *what)
 	return d;
 }
 
-/* The next completion must be this one. */
+/* The next completion must be that of @wr_id, successful, and of this kind. */
 __attribute__((unused))
 static struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			  const char *what)
@@ -205,7 +209,7 @@ static void expect_transfer(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint
 		    d.tid, rcxt, tid);
 }
 
-/* A signaled work request and its transfer: which of them completes first is no promise. */
+/* A signaled work request and its transfer may complete in either order. */
 __attribute__((unused))
 static void expect_both(struct ibv_cq_ex *cq, uint64_t posted, enum nhcadv_wc_kind kind, uint64_t wr_id,
 			uint64_t rcxt, uint32_t tid, const char *what)
@@ -254,7 +258,7 @@ static const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cooki
 	return frame;
 }
 
-/* One of these counters must go up to @by more than @before. */
+/* One of the counters must rise, or both together, by exactly @by since @before. */
 __attribute__((unused))
 static void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		       enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other,
@@ -278,7 +282,7 @@ static void wait_count(struct channel *c, const struct nhcadv_channel_info *befo
 		    by);
 }
 
-/* Reads and acknowledges events until this one comes. */
+/* Read and acknowledge asynchronous events until one of @type arrives. */
 __attribute__((unused))
 static void wait_event(enum ibv_event_type type, const char *what)
 {
@@ -302,7 +306,10 @@ static void start(struct channel *c, uint64_t wr_id, unsigned int flags)
 	c->qpx->wr_flags = flags;
 }
 
-/* The next transfer of rCxt @i at both ends: the same place in both memories, in the largest packets */
+/*
+ * The next transfer on rCxt @i of both ends: at offset @at of both memories, in the largest packets
+ * that both ends accept
+ */
 __attribute__((unused))
 static struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
 				       uint32_t notify)
@@ -362,7 +369,7 @@ static void paint(uint8_t *p, uint32_t size, uint32_t seed)
 		p[i] = pattern(seed, i);
 }
 
-/* These bytes must be those of @seed, and those around them still be 0. */
+/* These bytes must be the pattern of @seed, and 64 bytes on each side must still be 0. */
 __attribute__((unused))
 static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const char *what)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cm_churn: opens and closes many RC connections over rdma_cm, each with a
- * protection domain, completion queue and memory region of its own.
+ * cm_churn: opens and closes many RC connections over rdma_cm, each with its own
+ * protection domain, completion queues and memory region.
  *
  *   cm_churn -s [-p PORT] -n N ADDRESS		serves N connections, then ends
  *   cm_churn [-p PORT] [-t THREADS] -n N ADDRESS	opens N, THREADS at a time
  *
- * Over each connection the client sends a pattern, which the server checks; the
- * server writes another one into the client's memory with RDMA WRITE and says
- * so with a SEND; the client checks that.  Connections end in turn in one of
- * the ways of enum ending.  Exit status 0 says that all of it happened.
+ * Over each connection the client sends a pattern, which the server checks.  The
+ * server writes another pattern into the client's memory with RDMA WRITE, and
+ * then sends a SEND.  The client checks the pattern.  Connections end in one of
+ * the ways of enum ending, in turn.  Exit status 0: all of it succeeded.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,25 +25,25 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#define BYTES		6000	/* several packets at any MTU, and no round number */
-#define STUCK_SECONDS	60	/* without a connection that ends */
+#define BYTES		6000	/* several packets at any MTU; not a multiple of one */
+#define STUCK_SECONDS	60	/* the test fails if no connection ends for so long */
 
-/* how a connection ends; the client chooses */
+/* How a connection ends; the client chooses. */
 enum ending {
-	CLIENT_LEAVES,		/* rdma_disconnect() by the client first */
-	SERVER_LEAVES,		/* by the server first */
-	CLIENT_DESTROYS,	/* the client destroys all without a word */
-	REFUSED,		/* the server refuses it */
+	CLIENT_LEAVES,		/* the client calls rdma_disconnect() first */
+	SERVER_LEAVES,		/* the server calls rdma_disconnect() first */
+	CLIENT_DESTROYS,	/* the client destroys its objects without rdma_disconnect() */
+	REFUSED,		/* the server rejects the connection */
 	ENDINGS
 };
 
-/* private data of the connection request */
+/* Private data of the connection request */
 struct wish {
 	uint32_t number;
 	uint32_t ending;
 };
 
-/* what the client sends: its pattern, and where it wants the server's */
+/* The client's message: its pattern, and the address for the server's pattern */
 struct request {
 	uint64_t addr;
 	uint32_t rkey;
@@ -81,7 +81,7 @@ static int complain(uint32_t number, const char *format, ...)
 	return -1;
 }
 
-/* byte i of the pattern of a connection; the two directions differ */
+/* Byte @i of the pattern of a connection; each direction has its own pattern. */
 static uint8_t pattern(uint32_t number, int answer, unsigned int i)
 {
 	uint32_t x = (number * 2 + answer) * 2654435761u + i * 40503u;
@@ -120,7 +120,7 @@ static int create_qp(struct end *end, uint32_t number)
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!end->mr)
 		return complain(number, "ibv_reg_mr");
-	/* with a CQ and a channel for each direction, which librdmacm makes */
+	/* librdmacm makes a CQ and a completion channel for each direction */
 	if (rdma_create_qp(end->id, end->pd, &init))
 		return complain(number, "rdma_create_qp");
 	return 0;
@@ -159,7 +159,7 @@ static int completion(int (*get)(struct rdma_cm_id *id, struct ibv_wc *wc), stru
 	return 0;
 }
 
-/* The peer leaves: wait for its word, then answer it. */
+/* The peer disconnects first: wait for the event, then disconnect. */
 static int peer_leaves(struct end *end, uint32_t number)
 {
 	struct rdma_cm_event *event;
@@ -196,7 +196,7 @@ static int serve_data(struct end *end, const struct wish *wish)
 	    rdma_post_send(end->id, NULL, &memory->done, sizeof(memory->done), end->mr,
 			   IBV_SEND_SIGNALED))
 		return complain(wish->number, "post");
-	/* a client that destroys all at once need not have acknowledged the last */
+	/* a client that destroys its objects may not have acknowledged the SEND */
 	if (wish->ending == CLIENT_DESTROYS)
 		return 0;
 	return completion(rdma_get_send_comp, end, wish->number, "answer");
@@ -384,7 +384,7 @@ static int client(const char *node, unsigned int threads)
 	return 0;
 }
 
-/* No connection waits for ever without a word from us. */
+/* Fail if no connection ends for STUCK_SECONDS, so that a hang is reported. */
 static void *watch(void *unused)
 {
 	uint32_t before = finished;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Doorbells after a change of credentials, and in a process that has imported the context.
+ *
+ *   credentials [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #include <sys/wait.h>
 
@@ -8,7 +10,10 @@
 
 #define NOBODY	65534
 
-/* Send, receive, arm with entries unpolled, and flush a receive of a QP in error. */
+/*
+ * Use every doorbell: send, receive, arm a CQ that has unpolled entries, and flush a receive of a
+ * QP in the error state.
+ */
 static bool all_doorbells(struct pair *p)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(p->b.cq);
@@ -20,7 +25,7 @@ static bool all_doorbells(struct pair *p)
 	    !filled(p->b.buf, 1000, 5))
 		return false;
 
-	/* An entry that came before the CQ is armed raises the event by a system call. */
+	/* an entry from before the CQ is armed raises the event through a system call */
 	if (!post_recv(p, 3, 0, 1000) || !post_send(p, 4, 0, 8, IBV_SEND_SIGNALED) ||
 	    !wait_for(p->a.cq, 4, IBV_WC_SEND, &c))
 		return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Queue pairs whose rings a test program sees as what they are: memory shared
- * with the kernel.  The rings are found without the provider's help, in
- * /proc/self/maps, and by known wr_ids inside them.  For programs of one file.
+ * Queue pairs whose rings the test program accesses directly, as memory shared with the kernel.
+ * The program finds the rings without the provider, through /proc/self/maps and known wr_ids in
+ * their slots.  Only a program of one source file can include this header, because its functions
+ * are static.
  */
 #ifndef ENDS_H
 #define ENDS_H
@@ -30,24 +31,24 @@
 #define INLINE		128
 #define QKEY		0x11111111
 #define REGION		(64 * 1024)
-#define FENCE		4096		/* memory around a region that nobody may write */
+#define FENCE		4096		/* bytes on each side of a region that nobody may write */
 #define FENCE_BYTE	0xa7
 #define MAGIC		0x6e6863615f747374ULL
-#define PATIENCE	10.0		/* seconds until what must happen has happened */
+#define PATIENCE	10.0		/* seconds after which an expected change has failed */
 
 static const char *device_name;
 static int gid_index;
-/* of the queues of QPs that will be made */
+/* slots in the queues of QPs that will be made */
 static uint32_t depth = DEPTH;
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
-/* shared by all our processes */
+/* Memory that all processes of the test share */
 static struct shared {
-	volatile uint64_t rounds;	/* of the bystander */
+	volatile uint64_t rounds;	/* counted by the bystander */
 	volatile bool stop;
 	pid_t bystander;
-	char why[256];			/* the first failure of the attack that runs */
+	char why[256];			/* the first failure of the current attack */
 } *shared;
 
 __attribute__((format(printf, 1, 2), noreturn))
@@ -128,7 +129,7 @@ static int maps_read(struct map *maps, int room)
 	return n;
 }
 
-/* What is mapped now and was not before.  Returns how many. */
+/* Find mappings that are not in @before.  Return: how many there are. */
 static int maps_new(const struct map *before, int nbefore, struct map *fresh, int room)
 {
 	struct map all[256];
@@ -148,7 +149,7 @@ static char *slot(const struct ring *r, uint32_t index)
 	return (char *)r->hdr + NHCA_RING_HDR_SIZE + (size_t)(index & (r->entries - 1)) * r->stride;
 }
 
-/* A ring whose slots 0 and 1 have wr_ids MAGIC + tag and MAGIC + tag + 1. */
+/* Find the ring whose slots 0 and 1 have the wr_ids MAGIC + @tag and MAGIC + @tag + 1. */
 static bool ring_find(struct ring *r, const struct map *maps, int n, unsigned int tag)
 {
 	uint64_t *p, *end;
@@ -195,12 +196,12 @@ struct end {
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
 	enum ibv_qp_type type;
-	char *block;		/* fence, region, fence */
+	char *block;		/* guard, region, guard */
 	char *buf;
 	struct ring cqr, sqr, rqr, srqr;
 	uint32_t ah_id;
-	struct ibv_qp_cap cap;	/* as granted */
-	bool patient;		/* waits long for its peer */
+	struct ibv_qp_cap cap;	/* limits that the device has granted */
+	bool patient;		/* long timeout and many retries, for a busy machine */
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
 };
@@ -273,7 +274,7 @@ static enum ibv_qp_state end_state(struct end *e)
 	return a.qp_state;
 }
 
-/* @unchecked: while somebody else makes any of it fail */
+/* @unchecked: ignore errors, because an attack may cause them */
 static void bring_up(struct end *a, struct end *b, bool unchecked)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
@@ -325,7 +326,7 @@ static void find_rings(struct end *e, const struct map *maps, int n)
 	double until = now() + PATIENCE;
 	int done = 0, want = e->srq ? 2 : 4;
 
-	/* a QP in error takes requests and flushes them: their slots keep what we wrote */
+	/* a QP in the error state flushes requests, and their slots keep what was written */
 	end_modify(e, IBV_QPS_INIT, 0, false);
 	end_modify(e, IBV_QPS_ERR, 0, false);
 	post_recv(e, MAGIC + 16, e->buf, 64);
@@ -463,13 +464,13 @@ __attribute__((unused)) static void wait_broken(struct end *e, const char *what)
 	}
 }
 
-/* Throw away completions without the provider: it is not made for this. */
+/* Discard all completions without the provider, whose state may be wrong during an attack. */
 static void drain(struct end *e)
 {
 	store(&e->cqr.hdr->cons, load(&e->cqr.hdr->prod));
 }
 
-/* Was @type raised?  Acknowledges all that is there. */
+/* Return: true if @type was raised; acknowledges all events that are there. */
 __attribute__((unused)) static bool saw_event(struct end *e, enum ibv_event_type type)
 {
 	struct ibv_async_event event;

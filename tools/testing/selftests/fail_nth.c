@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_nth: each verb, each change of a device and a connection of rdma_cm, with each allocation failed once that
- * the kernel makes for it.
+ * fail_nth: each verb, each change of a device and a connection of rdma_cm, repeated so that each
+ * allocation that the kernel makes in it fails once.
  *
  *   fail_nth [-D] [-s STRIDE] [PART-OF-A-NAME]
  *
- * -D: devices that are made and go, and nothing else.  STRIDE: one allocation of so many fails.
+ * -D: only creation and removal of devices.  -s: fail only every STRIDE-th allocation (1).
  *
- * A call has to return an error or to succeed; what it left behind is taken back, and in the end it has to succeed
- * when nothing fails.  Data is moved between queue pairs of this process: RC has to bring all of it.  What allocates
- * in a softirq is not counted; fail_slab.sh does that.
+ * A call must return an error or succeed.  The test undoes what a call has done.  In the end the
+ * call must succeed without an injected failure.  Data is moved between queue pairs of this
+ * process; RC must deliver all of it.  Allocations in softirqs are not failed; fail_slab.sh
+ * does that.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -31,16 +32,16 @@
 #define JOB_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 #define RCXTS		2
 
-/* For what returns a pointer */
+/* For calls that return a pointer */
 #define MADE(var, call)	(errno = 0, (var) = (call), (var) ? 0 : errno ?: EIO)
-/* For what returns an errno, or -1 with errno */
+/* For calls that return an errno, or -1 with errno */
 #define DONE(call) ({ int done_ret = (call); done_ret < 0 ? errno ?: EIO : done_ret; })
 
-static uint8_t *memory;		/* SIZE bytes for regions that are made and go */
+static uint8_t *memory;		/* SIZE bytes for regions of the tests */
 static int dmabuf_fd = -1;
 static struct pair rc, ud;
 
-/* ---- objects: how each is made, and how it is dropped again ---- */
+/* ---- objects: one function makes each, another destroys it ---- */
 
 static struct ibv_context *a_ctx;
 static struct ibv_pd *a_pd;
@@ -57,7 +58,7 @@ static struct ibv_wq *a_wq;
 static struct ibv_rwq_ind_table *a_table;
 static struct ibv_flow *a_flow;
 static struct nhcadv_job_mem *a_mem;
-static struct ibv_cq *cq;	/* of all queue pairs that are made and go */
+static struct ibv_cq *cq;	/* of all queue pairs of the tests */
 static struct ibv_qp *raw_qp, *ud_qp;
 static struct ibv_xrcd *xrcd;
 static struct ibv_wq *wq;
@@ -99,7 +100,7 @@ static int dm_mr_make(void)
 	return MADE(a_mr, ibv_reg_dm_mr(dev.pd, dm_of_mr, 0, 8192, ACCESS | IBV_ACCESS_ZERO_BASED));
 }
 
-/* A region that was on-demand before; the old one is there if that fails. */
+/* Change an on-demand region to a pinned one.  If that fails, the old region must remain. */
 static int rereg(void)
 {
 	return DONE(ibv_rereg_mr(a_mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL,
@@ -319,7 +320,7 @@ static int states(void)
 static struct ibv_send_wr wr;
 static struct ibv_sge wr_sge;
 static uint32_t round_no;
-/* On-demand regions of both sides are empty when a request comes. */
+/* A pair whose on-demand regions are empty when a request begins */
 static struct pair odp;
 static struct pair *way;
 
@@ -392,7 +393,7 @@ static int odp_write(void) { return data_of(&odp, IBV_WR_RDMA_WRITE, SIZE / 2, 0
 static int odp_read(void) { return data_of(&odp, IBV_WR_RDMA_READ, SIZE / 2, 0); }
 static int odp_send(void) { return data_of(&odp, IBV_WR_SEND, SIZE / 2, 0); }
 
-/* A datagram may be lost when memory is short; then its receive is still there. */
+/* A datagram may be lost when memory is short.  Then its receive is still posted. */
 static int ud_waiting;
 
 static int ud_prepare(void)
@@ -499,7 +500,7 @@ static bool chan_close(struct chan *c)
 	return true;
 }
 
-/* How many completions of either kind came, at most so many of each; waits for them. */
+/* Completions that came: of the work request (local), and of the transfer (done) */
 struct chan_seen {
 	int local, done;
 };
@@ -511,7 +512,7 @@ static void chan_poll(struct ibv_cq_ex *q, enum nhcadv_wc_kind kind, struct chan
 
 	if (ibv_start_poll(q, &attr))
 		return;
-	/* a READ without memory for its bitmap ends with an error */
+	/* a READ without memory for its bitmap completes with an error */
 	if (!q->status || (injected && q->status == IBV_WC_GENERAL_ERR))
 		seen->local += nhcadv_wc_read_kind(dv) == NHCADV_WC_LOCAL;
 	if (!q->status)
@@ -526,7 +527,7 @@ static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhca
 	uint64_t begun = now_ns(CLOCK_MONOTONIC), now = begun;
 	struct chan_seen seen = {};
 
-	/* what is lost is lost soon, but each request completes */
+	/* a lost transfer shows soon, but each request completes */
 	while ((!seen.local || !seen.done) &&
 	       now - begun < (injected && seen.local ? 200000000ULL : 5000000000ULL)) {
 		chan_poll(c->scq, kind, &seen);
@@ -587,17 +588,17 @@ static int chan_packet(void)
 	return ibv_wr_complete(from.qpx);
 }
 
-/* Packets may be lost when memory is short, and nobody resends them here; but the request completes. */
+/* Packets may be lost when memory is short, but the request completes. */
 static int chan_ended(struct chan *c, struct ibv_cq_ex *q, enum nhcadv_wc_kind kind, bool bytes)
 {
 	struct chan_seen seen = chan_wait(c, q, kind);
 
 	if (seen.local != 1) {
-		fail("the work request completes %d times", seen.local);
+		fail("the work request completed %d times", seen.local);
 		return -1;
 	}
 	if (!seen.done && !injected) {
-		fail("the transfer does not complete");
+		fail("the transfer did not complete");
 		return -1;
 	}
 	if (seen.done && bytes && !filled(at.buf, SIZE, round_no))
@@ -631,7 +632,7 @@ static bool link_there(void)
 	return !access("/sys/class/infiniband/" LINK, F_OK);
 }
 
-/* Takes what the kernel said, if it had memory for it. */
+/* Discard the kernel's replies. */
 static void nl_drain(void)
 {
 	char buf[8192];
@@ -640,7 +641,7 @@ static void nl_drain(void)
 		;
 }
 
-/* The socket may say ENOBUFS of an answer, although the kernel did what was asked: see whether it did. */
+/* The reply may be ENOBUFS although the kernel has made the device, so check that it exists. */
 static int link_add(void)
 {
 	char buf[256] = {};
@@ -654,7 +655,7 @@ static int link_add(void)
 	return send(nl_fd, h, h->nlmsg_len, 0) < 0 ? errno : link_there() ? 0 : ENOMEM;
 }
 
-/* The index that DELLINK wants, from a dump of all devices */
+/* Return: the index of the device for DELLINK, from a dump of all devices. */
 static uint32_t link_index(void)
 {
 	char buf[8192];
@@ -718,7 +719,7 @@ static int link_drop(void)
 	return del_index == UINT32_MAX ? ENODEV : link_del();
 }
 
-/* A device that was refused is not there. */
+/* A device whose creation failed must not exist. */
 static int link_refused(void) { return link_there() ? EEXIST : 0; }
 
 /* ---- rdma_cm ---- */
@@ -726,7 +727,7 @@ static int link_refused(void) { return link_there() ? EEXIST : 0; }
 static struct rdma_event_channel *cm_events;
 static struct sockaddr_in cm_addr = { .sin_family = AF_INET };
 
-/* The next event must be this one.  What is lost for want of memory is not sent again here. */
+/* The next event must be of @type; 3 s, as a message lost for lack of memory is not sent again. */
 static int cm_wait(enum rdma_cm_event_type type, struct rdma_cm_id **id)
 {
 	struct pollfd fd = { .fd = cm_events->fd, .events = POLLIN };
@@ -740,7 +741,7 @@ static int cm_wait(enum rdma_cm_event_type type, struct rdma_cm_id **id)
 	ret = event->event == type ? 0 : ENOMEM;
 	if (!ret && id)
 		*id = event->id;
-	/* a request that came is not ours unless it is taken */
+	/* destroy the ID of a connection request that the test does not accept */
 	if (ret && event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		rdma_destroy_id(event->id);
 	if (rdma_ack_cm_event(event))
@@ -771,7 +772,7 @@ static int connect_once(void)
 	CM(rdma_resolve_route(client, 1000));
 	CM(cm_wait(RDMA_CM_EVENT_ROUTE_RESOLVED, NULL));
 	if (!ret && client->verbs != dev.ctx) {
-		/* its own context of the same device */
+		/* librdmacm uses its own context of the same device */
 		attr.send_cq = attr.recv_cq = NULL;
 		attr2.send_cq = attr2.recv_cq = NULL;
 	}
@@ -786,7 +787,7 @@ static int connect_once(void)
 	CM(cm_wait(RDMA_CM_EVENT_ESTABLISHED, NULL));
 	CM(rdma_disconnect(client));
 #undef CM
-	/* Nothing fails any more: what is taken back here is no part of the call. */
+	/* the cleanup is not part of the call, so no allocation fails from here */
 	if (!nth_disarm())
 		return EIO;
 	if (server_qp)
@@ -800,7 +801,7 @@ static int connect_once(void)
 	if (listener)
 		rdma_destroy_id(listener);
 	rdma_destroy_event_channel(cm_events);
-	/* nth_step() asks again, and has to hear the same */
+	/* nth_step() calls nth_disarm() again, which must set injected to the same value */
 	if (!nth_arm(injected ? 0 : 1000000))
 		return EIO;
 	return ret;
@@ -835,7 +836,10 @@ static const struct step steps[] = {
 	OBJECT("a UC QP", uc_make, qp_drop),
 	OBJECT("a UD QP", ud_make, qp_drop),
 	OBJECT("an XRC send QP", xsend_make, qp_drop),
-	/* When it cannot be made, create_xrc_qp_user() of the RDMA core (6.1 to 7.3) keeps a use of the domain. */
+	/*
+	 * if creation fails, create_xrc_qp_user() of the core (6.1 to 7.3) keeps a reference to the
+	 * domain
+	 */
 	{ "an XRC receive QP goes", xrecv_make, qp_drop, NULL, qp_drop },
 	OBJECT("a raw packet QP", raw_make, qp_drop),
 	OBJECT("a receive work queue", wq_make, wq_drop),
@@ -884,7 +888,7 @@ static int dmabuf_open(void)
 	return fd;
 }
 
-/* What the steps need */
+/* Make the objects that the steps need. */
 static bool begin(void)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -962,7 +966,7 @@ int main(int argc, char **argv)
 	failed = devices ? nth_run(device_steps, sizeof(device_steps) / sizeof(*device_steps), argv[optind]) :
 			   nth_run(steps, sizeof(steps) / sizeof(*steps), argv[optind]);
 	if (!end()) {
-		printf("not ok - everything goes in the end: %s\n", reason);
+		printf("not ok - all objects are destroyed at the end: %s\n", reason);
 		failed++;
 	}
 	return failed ? 1 : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * fail_nth: runs calls again and again, and lets the kernel fail the first allocation that this thread makes in
- * them, then the second, and so on (Documentation/fault-injection/fault-injection.rst, /proc/thread-self/fail-nth).
- * For one program of one file.
+ * fail_nth: repeats a call.  The kernel fails the first allocation that this thread makes in it,
+ * then the second, and so on (Documentation/fault-injection/fault-injection.rst,
+ * /proc/thread-self/fail-nth).  Only a program of one source file can include this header, because
+ * its functions are static.
  */
 #ifndef FAIL_NTH_H
 #define FAIL_NTH_H
@@ -10,23 +11,23 @@
 #include "verbs_test.h"
 
 /*
- * One call.  The functions return 0 or an errno; those besides @call run without injected failures and have to
- * return 0.  Any but @call may be NULL.
+ * One call.  The functions return 0 or an errno.  All except @call run without injected failures
+ * and must return 0; they may be NULL.
  */
 struct step {
 	const char *name;
 	int (*prepare)(void);	/* before each call */
 	int (*call)(void);
-	int (*succeeded)(void);	/* checks what @call did, and takes it back */
-	int (*failed)(void);	/* after a call that failed: what it should have done or left */
+	int (*succeeded)(void);	/* checks the result of @call, and undoes it */
+	int (*failed)(void);	/* after a failed call: checks what it has left, and undoes that */
 };
 
 static int nth_fd = -1;
-/* Did the kernel fail an allocation in the last call? */
+/* The kernel has failed an allocation in the last call. */
 static bool injected;
 /* Allocations that were failed in all steps */
 static unsigned int nth_total;
-/* One of so many allocations fails: 1 is each */
+/* Only every stride-th allocation is failed; 1: each of them. */
 static unsigned int stride = 1;
 
 static bool nth_arm(unsigned int n)
@@ -37,7 +38,7 @@ static bool nth_arm(unsigned int n)
 	return pwrite(nth_fd, text, len, 0) == len;
 }
 
-/* Sets injected.  The kernel counts down, and 0 is the allocation that failed. */
+/* Set injected.  The kernel counts down, and 0 says that the allocation has failed. */
 static bool nth_disarm(void)
 {
 	char text[16] = {};
@@ -58,7 +59,7 @@ static int nth_write(const char *path, const char *value)
 	return ret;
 }
 
-/* Those that may sleep, and single pages, fail as well. */
+/* Also fail allocations that may sleep, and allocations of single pages. */
 static bool nth_open(void)
 {
 	static const char *const settings[][2] = {
@@ -73,7 +74,7 @@ static bool nth_open(void)
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	if (nth_fd < 0) {
 		skipped = true;
-		return fail("this kernel injects no failures of allocations");
+		return fail("this kernel cannot inject failures of allocations");
 	}
 	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		int ret = nth_write(settings[i][0], settings[i][1]);
@@ -83,7 +84,7 @@ static bool nth_open(void)
 	return true;
 }
 
-/* Errors that say that the kernel had no memory */
+/* Errors that mean that the kernel had no memory */
 static bool nth_plausible(int error)
 {
 	return error == ENOMEM || error == EAGAIN || error == ENOBUFS || error == ENOSPC;
@@ -108,7 +109,7 @@ static bool nth_step(const struct step *s)
 	int ret;
 
 	for (n = 1;; n += stride) {
-		if (!nth_aside(s->prepare, "what comes before the call", last))
+		if (!nth_aside(s->prepare, "preparation of the call", last))
 			return false;
 		REQUIRE(nth_arm(n), "fail-nth: %m");
 		ret = s->call();
@@ -133,7 +134,7 @@ static bool nth_step(const struct step *s)
 	injected = false;
 	if (!nth_aside(s->succeeded, "after the last call", 0))
 		return false;
-	/* Some destroy verbs allocate nothing. */
+	/* some destroy verbs allocate nothing */
 	nth_total += failures + survived;
 	printf("#   %s: %u allocations, of which %u failed the call%s\n", s->name, failures + survived,
 	       failures, text);
@@ -157,7 +158,7 @@ static int nth_run(const struct step *steps, size_t count, const char *only)
 		failed++;
 	}
 	if (!nth_total) {
-		printf("not ok - allocations fail: none did\n");
+		printf("not ok - allocations fail: no allocation was failed\n");
 		failed++;
 	}
 	return failed;

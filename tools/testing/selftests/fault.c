@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program sees of each kind of fault that a device can be told to have: both ends in this
- * process.  See verbs_test.h for the results that it prints.
+ * Effects of each kind of injected fault on a program.  Both ends are in this process.
+ * verbs_test.h describes the printed results.
  *
- *   fault [PART OF A NAME]	the tests
- *   fault trace		traffic whose packets are always the same, for fault.sh to look at
- *   fault regions	registers five regions
+ *   fault [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
+ *   fault trace		traffic whose packets are always the same; fault.sh checks them
+ *   fault regions		registers five regions
  */
 #include "verbs_test.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- rules ---- */
 
-/* By what nhca-fault reads and writes, which takes less time */
+/* The file that nhca-fault reads and writes; direct access takes less time. */
 static FILE *faults(const char *mode)
 {
 	char path[256];
@@ -40,7 +40,7 @@ static bool no_rules(void)
 	return command("clear");
 }
 
-/* In place of those that there were */
+/* Replace all rules by this one. */
 __attribute__((format(printf, 1, 2)))
 static bool rule(const char *format, ...)
 {
@@ -53,7 +53,7 @@ static bool rule(const char *format, ...)
 	return no_rules() && command(words);
 }
 
-/* How often the only rule has struck; -1: there is none */
+/* Return: how often the only rule has applied, or -1 without a rule. */
 static long struck(void)
 {
 	FILE *f = faults("r");
@@ -69,7 +69,10 @@ static long struck(void)
 
 /* ---- traffic ---- */
 
-/* The pair anew, with a requester that waits 4 us << @timeout for an answer, and two RNR retries */
+/*
+ * Reset and reconnect the pair, with a local ACK timeout of 4.096 us << @timeout, @retries retries
+ * and two RNR retries.
+ */
 static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
 {
 	struct ibv_qp_attr attr = {
@@ -95,7 +98,7 @@ static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
 	return true;
 }
 
-/* with two retries of each kind, and soon */
+/* short timeout, and two retries of each kind */
 static bool impatient(struct pair *p)
 {
 	return patience(p, 8, 2);
@@ -106,7 +109,7 @@ static bool impatient_pair(struct pair *p)
 	return make_pair(p, (struct pair_opts){}) && impatient(p);
 }
 
-/* One request of a to b's memory ends so */
+/* Post one request from a to b's memory, which must complete with status @want. */
 static bool rdma(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, enum ibv_wc_status want)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, len);
@@ -151,7 +154,7 @@ static bool state_is(struct ibv_qp *qp, enum ibv_qp_state want)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	/* its event may come before its state has changed for all */
+	/* the event may come before the new state is visible to a query */
 	for (int i = 0; i < 100; i++) {
 		VERB(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
 		if (attr.qp_state == want)
@@ -178,7 +181,7 @@ static bool lost_for_good(struct pair *p)
 			return false;
 		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 			return fail("%s: %s", rules[i], strdup(reason));
-		/* once and two retries at least */
+		/* at least one transmission and two retries */
 		REQUIRE(struck() >= 3, "%s: struck %ld times", rules[i], struck());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
@@ -188,7 +191,10 @@ static bool lost_for_good(struct pair *p)
 
 static bool lost_once(struct pair *p)
 {
-	/* of several responses the last stands for all: there is one to a single packet */
+	/*
+	 * a lost response does no harm if a later one acknowledges the same packets: send a single
+	 * packet
+	 */
 	static const struct { const char *text; uint32_t len; } rules[] = {
 		{ "drop times 1", LEN }, { "drop receive times 1", LEN },
 		{ "drop receive opcode response times 1", 40 }, { "drop every 2 times 2", LEN },
@@ -205,7 +211,7 @@ static bool lost_once(struct pair *p)
 		if (!rule("%s", rules[i].text) || !write_arrives(p, rules[i].len, i))
 			return fail("%s: %s", rules[i].text, strdup(reason));
 		REQUIRE(struck() >= 1, "%s: struck %ld times", rules[i].text, struck());
-		REQUIRE(counter("retransmit_pkts") > before, "%s: nothing was sent again",
+		REQUIRE(counter("retransmit_pkts") > before, "%s: nothing was retransmitted",
 			rules[i].text);
 	}
 	return no_rules();
@@ -215,7 +221,7 @@ static bool damaged_is_noticed(struct pair *p)
 {
 	long before = counter("rx_icrc_encapsulated");
 
-	/* every bit that may be hit, of headers, payload, ICRC */
+	/* 64 seeds hit different bits of headers, payload and ICRC */
 	if (!make_pair(p, (struct pair_opts){}) || !patience(p, 12, 7))
 		return false;
 	for (int i = 0; i < 64; i++)
@@ -264,7 +270,7 @@ static bool overtaken(struct pair *p)
 			return false;
 		REQUIRE(struck() >= 5, "%s: struck %ld times", ways[way], struck());
 		REQUIRE(counter("out_of_seq_request") > before, "%s: all came in order", ways[way]);
-		/* nothing comes that could overtake it */
+		/* no packet follows that could overtake it */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))
 			return false;
@@ -273,7 +279,7 @@ static bool overtaken(struct pair *p)
 	return no_rules();
 }
 
-/* Datagrams are not sent again: what comes is the one that was late. */
+/* A datagram is not retransmitted, so the one that arrives is the delayed one. */
 static bool late(struct pair *p)
 {
 	static const char * const ways[] = { "send", "receive" };
@@ -332,7 +338,7 @@ static bool refused(struct pair *p)
 		return false;
 	for (int i = 0; i < 3; i++) {
 		for (int op = 0; op < 3; op++) {
-			/* the second request of them */
+			/* the fault hits the second request */
 			if (!rule("nak %s opcode request every 2 times 1", naks[i].nak) ||
 			    !rdma(p, ops[op], 8, IBV_WC_SUCCESS) ||
 			    !rdma(p, ops[op], 8, naks[i].status))
@@ -346,7 +352,10 @@ static bool refused(struct pair *p)
 	return no_rules();
 }
 
-/* A READ, and a WRITE behind it that is refused: the READ's answer is lost, and cannot be repeated. */
+/*
+ * A READ, followed by a WRITE that is refused.  The READ response is lost, and a responder in the
+ * error state cannot repeat it.
+ */
 static bool answer_and_refusal_lost(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 8);
@@ -370,16 +379,19 @@ static bool answer_and_refusal_lost(struct pair *p)
 	VERB(ibv_post_send(p->a.qp, wr, &bad));
 	if (!wait_any(p->a.cq, &c))
 		return false;
-	REQUIRE(c.wr_id == 1 && c.status == IBV_WC_REM_ACCESS_ERR, "READ without an answer: %s",
+	REQUIRE(c.wr_id == 1 && c.status == IBV_WC_REM_ACCESS_ERR, "READ without a response: %s",
 		ibv_wc_status_str(c.status));
 	if (!wait_any(p->a.cq, &c))
 		return false;
-	REQUIRE(c.wr_id == 2 && c.status == IBV_WC_WR_FLUSH_ERR, "the WRITE behind it: %s",
+	REQUIRE(c.wr_id == 2 && c.status == IBV_WC_WR_FLUSH_ERR, "the WRITE after it: %s",
 		ibv_wc_status_str(c.status));
 	return true;
 }
 
-/* The peer of a QP in error cannot know why, unless who asks again is told again. */
+/*
+ * A responder in the error state repeats its NAK when the requester retransmits.  Otherwise the
+ * requester could not learn the reason.
+ */
 static bool refusal_lost(struct pair *p)
 {
 	static const struct {
@@ -413,11 +425,11 @@ static bool refusal_lost(struct pair *p)
 	}
 	if (!answer_and_refusal_lost(p) || !impatient(p))
 		return false;
-	/* told again only what was refused: not who asks a QP that its owner has closed */
+	/* a QP that its owner has moved to the error state sends no NAK */
 	if (!no_rules() || !modify(p->b.qp, IBV_QPS_ERR, 0) ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 		return false;
-	/* nor what a QP refused in another life */
+	/* the QP does not repeat a NAK from before its reset */
 	return impatient(p) && write_arrives(p, LEN, 1) && modify(p->b.qp, IBV_QPS_ERR, 0) &&
 	       rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR);
 }
@@ -443,15 +455,15 @@ static bool not_ready(struct pair *p)
 		return false;
 	REQUIRE(counter("rcvd_rnr_err") == before + 2, "%ld RNR NAKs",
 		counter("rcvd_rnr_err") - before);
-	/* a WRITE wants none */
+	/* a WRITE needs no receive */
 	if (!rule("rnr") || !write_arrives(p, LEN, 2))
 		return false;
-	REQUIRE(!struck(), "a WRITE was struck");
+	REQUIRE(!struck(), "the rule has applied to a WRITE");
 	return post_recv(p, 1, 0, LEN) && rdma(p, IBV_WR_SEND, LEN, IBV_WC_RNR_RETRY_EXC_ERR) &&
 	       no_rules();
 }
 
-/* ---- what is not a packet ---- */
+/* ---- faults that are not of packets ---- */
 
 static bool no_room(struct pair *p)
 {
@@ -489,16 +501,19 @@ static bool link_flap(struct pair *p)
 	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE");
 	VERB(ibv_query_port(dev.ctx, 1, &port));
 	REQUIRE(port.state == IBV_PORT_ACTIVE, "port state %d", port.state);
-	REQUIRE(struck() == -1, "a rule stays behind");
+	REQUIRE(struck() == -1, "a rule is left");
 	if (!write_arrives(p, LEN, 1))
 		return false;
 
-	/* the second packet takes it down; what it was part of arrives when it is up */
+	/*
+	 * the second packet takes the link down; its message must complete when the link is up
+	 * again
+	 */
 	if (!rule("link 100 opcode write every 2 times 1") || !write_arrives(p, LEN, 2))
 		return false;
 	REQUIRE(wait_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR by a packet");
 	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE by a packet");
-	/* longer than it tries again */
+	/* the link stays down for longer than the requester retries */
 	if (!impatient(p) || !rule("link 3000 opcode write times 1") ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 		return false;
@@ -531,7 +546,7 @@ static bool no_region(struct pair *p)
 	return no_rules();
 }
 
-/* ---- whom it is for ---- */
+/* ---- which QPs and opcodes a rule hits ---- */
 
 static bool for_one_only(struct pair *p)
 {
@@ -573,7 +588,7 @@ static bool not_past_the_rules(struct pair *p)
 
 /* ---- the trace ---- */
 
-/* One request at a time, so that nothing but faults decides what is sent when. */
+/* One request at a time, so that only the faults decide which packets are sent, and when. */
 static bool trace(struct pair *p)
 {
 	if (!make_pair(p, (struct pair_opts){}))
@@ -587,7 +602,7 @@ static bool trace(struct pair *p)
 	return true;
 }
 
-/* Prints how many could not be registered. */
+/* Print how many of five registrations fail. */
 static bool regions(struct pair *p)
 {
 	static char buf[4096];
@@ -605,21 +620,21 @@ int main(int argc, char **argv)
 	static const struct test traces[] = { { "trace", trace, false } };
 	static const struct test registrations[] = { { "regions", regions, false } };
 	static const struct test tests[] = {
-		{ "lost for good: retry exceeded", lost_for_good, false },
-		{ "lost once: arrives all the same", lost_once, false },
-		{ "a wrong bit is noticed wherever it is", damaged_is_noticed, false },
+		{ "lost permanently: retry exceeded", lost_for_good, false },
+		{ "lost once: retransmitted", lost_once, false },
+		{ "every corrupted bit is detected", damaged_is_noticed, false },
 		{ "duplicates: executed once", twice, false },
 		{ "reordered: arrives in order", overtaken, false },
 		{ "delayed: arrives late", late, false },
 		{ "NAKs: statuses, events and states", refused, false },
-		{ "NAK lost: who asks again is told again", refusal_lost, false },
+		{ "NAK lost: repeated on request", refusal_lost, false },
 		{ "NAK of a sequence error: sent again, or retry exceeded", out_of_sequence, false },
-		{ "RNR NAK: sent again, or RNR retry exceeded", not_ready, false },
-		{ "CQ overflow: events, and the QP is in error", no_room, false },
+		{ "RNR NAK: retransmitted, or RNR retry exceeded", not_ready, false },
+		{ "CQ overflow: events, and the QP goes to error", no_room, false },
 		{ "link flap: events and port states", link_flap, false },
-		{ "registration: the errno that was asked for", no_region, false },
+		{ "registration: the errno of the rule", no_region, false },
 		{ "one QP and one opcode only", for_one_only, false },
-		{ "the same host does not evade the rules", not_past_the_rules, false },
+		{ "the same-host path obeys the rules", not_past_the_rules, false },
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "trace"))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * regcost: what registration costs, in time and in memory of the kernel.
+ * regcost: measures registration, in time and in kernel memory.
  *
  *   regcost -d DEVICE [-f FILE] [-s MIB] [-n REGIONS] [-t TIMES]
  *
- * One large buffer in pages of 4 KiB, several times, and many small regions at once.  For
- * each a line NAME VALUE: nanoseconds, and KiB that the kernel holds while the regions are
- * there; medians of the large one.
+ * It registers one large buffer in pages of 4 KiB, TIMES times (3), and then many small regions
+ * that exist together.  For each it prints lines NAME VALUE: nanoseconds, and KiB that the kernel
+ * holds while the regions exist; for the large buffer medians.
  *
- * The large buffer is FILE, on a tmpfs, if one is named: then a run on another device has the very
- * same pages, as far apart.
+ * -f: use FILE on a tmpfs as the large buffer.  Then a run on another device uses the same pages,
+ * with the same physical addresses.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -24,7 +24,7 @@ static size_t buffer_mib = 1024;
 static uint32_t nregions = 100000, times = 3;
 static const char *file;
 
-/* a field of /proc/meminfo */
+/* Return: a field of /proc/meminfo in KiB, or -1. */
 static long meminfo(const char *name)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -49,7 +49,7 @@ static void poke(const char *path, const char *value)
 	}
 }
 
-/* Free pages that CPUs keep for themselves, which MemFree leaves out */
+/* Return: KiB of free pages in the lists of each CPU, which MemFree does not include. */
 static long kept_kib(void)
 {
 	FILE *f = fopen("/proc/zoneinfo", "r");
@@ -64,10 +64,10 @@ static long kept_kib(void)
 	return pages * 4;
 }
 
-/* Used by the kernel, what it could give back left out */
+/* Return: KiB used by the kernel, without caches that it could free. */
 static long kernel_kib(void)
 {
-	/* what waits for a grace period */
+	/* wait for memory that is freed after an RCU grace period */
 	usleep(500000);
 	poke("/proc/sys/vm/drop_caches", "3\n");
 	poke("/proc/sys/vm/stat_refresh", "1\n");
@@ -124,14 +124,14 @@ static void large(void)
 	struct ibv_mr *one, *mr;
 	uint32_t i;
 
-	/* what is there once, for all regions, is reported apart */
+	/* memory that all regions share is reported separately */
 	before = kernel_kib();
 	one = ibv_reg_mr(pd, p, SMALL, IBV_ACCESS_LOCAL_WRITE);
 	must(one);
 	first = kernel_kib();
-	printf("# the first region, with what all have together: %+ld KiB\n", first - before);
+	printf("# the first region and what all regions share: %+ld KiB\n", first - before);
 	for (i = 0; i < times; i++) {
-		/* others take and give back some, too: hence a median of this as well */
+		/* other work also allocates and frees memory, so take a median of this, too */
 		before = kernel_kib();
 		slab = meminfo("Slab");
 		vmalloc = meminfo("VmallocUsed");
@@ -164,7 +164,7 @@ static void many(void)
 	uint64_t t, reg, dereg;
 	uint32_t i;
 
-	/* the library's own objects are there before memory is counted */
+	/* allocate the library's own objects before kernel memory is counted */
 	for (i = 0; i < nregions; i++) {
 		mrs[i] = malloc(256);
 		must(mrs[i]);
