@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a batch for a netdev that takes no fragments comes out of the stack as the packets that
- * were put in, each whole, numbered and summed.
+ * KUnit: batches for a netdev without NETIF_F_SG. The stack segments a batch into the packets that
+ * were added to it, with the right headers, PSNs, identifications and checksums.
  */
 #include <kunit/test.h>
 #include <linux/if_ether.h>
@@ -23,23 +23,23 @@
 #include "../net/xmit.h"
 #include "../wire/icrc.h"
 
-/* payload of all packets but the last, whose length wants a pad */
+/* payload of all packets but the last; that of the last needs padding */
 #define MTU		1024
 #define LAST		13
 #define RUN		4
 #define FIRST_PSN	(NHCA_PSN_MASK - 1)
-/* identifications wrap within the batch, too */
+/* IPv4 identifications wrap within the batch */
 #define FIRST_IDENT	0xfffd
 
 /**
- * struct fixture - what a batch needs
- * @md:    a way through the loopback netdev, which nobody looks up
- * @av:    to whom
- * @hdr:   of the packet
- * @tx:    the packet
- * @it:    where its payload comes from
+ * struct fixture - objects that a batch needs
+ * @md:    a route through the loopback netdev, which no lookup finds
+ * @av:    address vector of the packets
+ * @hdr:   headers of the current packet
+ * @tx:    the current packet
+ * @it:    source of its payload
  * @b:     the batch
- * @bytes: payload of all packets, one behind the other
+ * @bytes: payload of all packets, contiguous
  */
 struct fixture {
 	struct metadata_dst *md;
@@ -81,7 +81,7 @@ static void fixture_exit(struct kunit *test)
 
 	if (!f || !f->md)
 		return;
-	/* it was never counted */
+	/* the route holds no reference to the netdev */
 	f->md->dst.dev = NULL;
 	dst_release(&f->md->dst);
 }
@@ -99,7 +99,7 @@ static void address(struct fixture *f, bool v4)
 	}
 }
 
-/* The next packet has @payload bytes from @at on, and is number @n. */
+/* Set the next packet to number @n, with @payload bytes from offset @at of @f->bytes. */
 static void packet(struct fixture *f, u8 opcode, u32 n, u32 at, u32 payload)
 {
 	f->hdr.opcode = opcode;
@@ -120,7 +120,7 @@ static void begin(struct kunit *test, struct fixture *f)
 	KUNIT_ASSERT_NOT_NULL(test, f->b.skb);
 }
 
-/* What lies between nhca_burst_flush() and a netdev.  Return: its packets. */
+/* Do what the stack does between nhca_burst_flush() and a netdev. Return: the packets. */
 static struct sk_buff *stack(struct fixture *f)
 {
 	struct sk_buff *skb = f->b.skb, *segs;
@@ -177,7 +177,7 @@ static void expect_headers(struct kunit *test, const struct fixture *f, const u8
 	KUNIT_EXPECT_NE(test, uh->check, 0);
 }
 
-/* The ICRC of the packet that begins with the IP header @p and has @bytes behind its UDP header. */
+/* Return: the ICRC of the packet whose IP header is @p, with @bytes after its UDP header. */
 static __le32 icrc_of(const struct fixture *f, const u8 *p, u32 bytes)
 {
 	u32 to_bth = (f->av.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) +
@@ -188,7 +188,7 @@ static __le32 icrc_of(const struct fixture *f, const u8 *p, u32 bytes)
 					       bytes - NHCA_BTH_LEN - NHCA_ICRC_LEN));
 }
 
-/* @skb is packet @n, with @payload bytes from @at on. */
+/* Expect that @skb is packet @n, with @payload bytes from offset @at of @f->bytes. */
 static void expect_packet(struct kunit *test, const struct fixture *f, const struct sk_buff *skb,
 			  u32 n, u32 at, u32 payload)
 {
@@ -218,7 +218,10 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 		KUNIT_EXPECT_EQ(test, (__force u32)tail, (__force u32)icrc_of(f, p, bytes));
 }
 
-/* RUN packets, as one run or one by one, and a shorter one behind them. */
+/*
+ * Add RUN packets, in one run or one by one, and a shorter packet after them. Each must leave the
+ * stack unchanged.
+ */
 static void batch(struct kunit *test, bool v4, bool bare)
 {
 	struct fixture *f = test->priv;
@@ -259,27 +262,34 @@ static void batch(struct kunit *test, bool v4, bool bare)
 	kfree_skb_list(segs);
 }
 
+/* Packets without an ICRC over IPv4 leave the stack as they were added. */
 static void bare4_test(struct kunit *test)
 {
 	batch(test, true, true);
 }
 
+/* Packets with an ICRC over IPv4 leave the stack as they were added. */
 static void icrc4_test(struct kunit *test)
 {
 	batch(test, true, false);
 }
 
+/* Packets without an ICRC over IPv6 leave the stack as they were added. */
 static void bare6_test(struct kunit *test)
 {
 	batch(test, false, true);
 }
 
+/* Packets with an ICRC over IPv6 leave the stack as they were added. */
 static void icrc6_test(struct kunit *test)
 {
 	batch(test, false, false);
 }
 
-/* A source that may not be read ends a batch where it was: what went before still leaves. */
+/*
+ * If a packet's source may not be read, the batch stays as it was before the packet, and its
+ * earlier packets can be sent.
+ */
 static void refused_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

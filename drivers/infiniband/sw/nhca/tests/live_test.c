@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The live-task view, snapshots of it, and what waiting for one promises. */
+/*
+ * KUnit: live sections, snapshots of them, and nhca_live_wait(): when the wait ends, every earlier
+ * section has ended.
+ */
 #include <kunit/test.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -34,6 +37,7 @@ static bool live_view_is_empty(const u32 *view)
 
 /* ---- one CPU and a snapshot ---- */
 
+/* A snapshot is empty if no CPU is in a live section. */
 static void live_snapshot_is_empty_when_nobody_is_live(struct kunit *test)
 {
 	u32 *view = live_view(test);
@@ -45,6 +49,7 @@ static void live_snapshot_is_empty_when_nobody_is_live(struct kunit *test)
 	nhca_live_wait();
 }
 
+/* A snapshot contains a section that began before it, until the section ends. */
 static void live_snapshot_has_who_began_before(struct kunit *test)
 {
 	unsigned int live, left, after, cpu;
@@ -67,6 +72,7 @@ static void live_snapshot_has_who_began_before(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, live_view_is_empty(view));
 }
 
+/* A snapshot contains no section that begins after it, even on a CPU that it contained before. */
 static void live_snapshot_has_not_who_begins_after(struct kunit *test)
 {
 	unsigned int live, left, again;
@@ -78,7 +84,7 @@ static void live_snapshot_has_not_who_begins_after(struct kunit *test)
 	left = nhca_live_left(view);
 	nhca_live_exit();
 
-	/* and not the same CPU's next section for the one that was live */
+	/* the same with a CPU whose earlier section is in the snapshot */
 	nhca_live_enter();
 	live = nhca_live_snapshot(view, -1);
 	nhca_live_exit();
@@ -92,6 +98,7 @@ static void live_snapshot_has_not_who_begins_after(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, again, 0);
 }
 
+/* An inner section does not end the outer one: the CPU stays in the snapshot until that ends. */
 static void live_sections_nest(struct kunit *test)
 {
 	unsigned int outer, inner, still, left, gone;
@@ -116,6 +123,7 @@ static void live_sections_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gone, 0);
 }
 
+/* A snapshot can leave out a CPU: nhca_live_wait() leaves out its own, where no section can end. */
 static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
 {
 	u32 *view = live_view(test);
@@ -130,6 +138,7 @@ static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, live_view_is_empty(view));
 }
 
+/* The sequence number of a CPU may wrap: an odd value marks a section before and after the wrap. */
 static void live_seq_wraps(struct kunit *test)
 {
 	u32 *view = live_view(test), word[2];
@@ -159,14 +168,14 @@ static void live_seq_wraps(struct kunit *test)
 /* ---- two CPUs ---- */
 
 /**
- * struct live_pair - one thread in sections, one that waits
- * @waiter: the waiting one's CPU
- * @turn:  the waiter asks for this round
+ * struct live_pair - a thread in live sections (holder), and one that waits for them (waiter)
+ * @waiter: CPU of the waiter
+ * @turn:  the waiter requests this round
  * @begun: the holder is in the first section of this round
  * @done:  the waiter has waited in this round
- * @data:  the last thing that the first section did, plain
+ * @data:  written last in the first section, with a plain store
  * @early: rounds in which the wait ended before the section
- * @late:  rounds in which the wait did not end while a section that began after it lasted
+ * @late:  rounds in which the wait did not end during a section that began after it
  */
 struct live_pair {
 	int waiter;
@@ -178,13 +187,13 @@ struct live_pair {
 	int late;
 };
 
-/* Has the waiter a snapshot of the section that we are in? */
+/* Return: true if the waiter has a snapshot of the section that this CPU is in. */
 static bool live_am_in_snapshot(const struct live_pair *p)
 {
 	const u32 *view = per_cpu(nhca_live.view, p->waiter);
 	u32 word;
 
-	/* the view is its owner's, who need not expect others to look */
+	/* only the waiter's CPU writes the view, and it expects no other reader */
 	word = data_race(READ_ONCE(view[smp_processor_id()]));
 	return word == this_cpu_read(nhca_live.seq);
 }
@@ -194,16 +203,16 @@ static void live_holder_round(struct live_pair *p, int r)
 	unsigned int us;
 
 	nhca_live_enter();
-	/* pairs with live_waiter(): it waits for this section, not for the one before */
+	/* pairs with live_waiter(), which then waits for this section and no earlier one */
 	smp_store_release(&p->begun, r);
 	for (us = 0; us < 500000 && !live_am_in_snapshot(p); us++)
 		udelay(1);
-	/* the wait that has begun is to last as long as this does */
+	/* the wait must last as long as this delay */
 	udelay(r % 8 * 25);
 	p->data = r;
 	nhca_live_exit();
 
-	/* this section begins while the other waits; it ends when the other has done so */
+	/* this section begins during the wait, and ends after the wait has ended */
 	nhca_live_enter();
 	for (us = 0; us < 500000 && READ_ONCE(p->done) != r; us++)
 		udelay(1);
@@ -238,11 +247,11 @@ static long live_waiter(void *arg)
 
 	for (r = 1; r <= LIVE_ROUNDS && !p->early && !READ_ONCE(p->late); r++) {
 		WRITE_ONCE(p->turn, r);
-		/* pairs with live_holder_round() */
+		/* pairs with the release in live_holder_round() */
 		while (smp_load_acquire(&p->begun) != r)
 			cpu_relax();
 		nhca_live_wait();
-		/* a data race if the section has not ended: KCSAN sees it, too */
+		/* a data race if the section has not ended, so KCSAN would report it too */
 		if (p->data != r)
 			p->early++;
 		WRITE_ONCE(p->done, r);
@@ -251,6 +260,7 @@ static long live_waiter(void *arg)
 	return r - 1;
 }
 
+/* nhca_live_wait() waits for sections that began before it, and for no later ones. */
 static void live_wait_is_for_who_began_before_only(struct kunit *test)
 {
 	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask);
@@ -273,11 +283,11 @@ static void live_wait_is_for_who_began_before_only(struct kunit *test)
 /* ---- all CPUs ---- */
 
 /**
- * struct live_worker - a thread that writes as long as a flag allows
- * @race:  whose
- * @task:  it
- * @looks: sections in which it found the flag set
- * @bytes: what it writes to, plain
+ * struct live_worker - a thread that writes while a flag is set
+ * @race:  the race that it belongs to
+ * @task:  the thread
+ * @looks: sections in which the flag was set
+ * @bytes: memory that the thread writes, with plain stores
  */
 struct live_worker {
 	struct live_race *race;
@@ -287,14 +297,14 @@ struct live_worker {
 } ____cacheline_aligned;
 
 /**
- * struct live_race - workers on all CPUs against one who closes
- * @open:   the flag: a key's valid bit
- * @timer:  waits as well, from softirq, in between and on top of others' waits
- * @waits:  how often it did
- * @dirty:  closes that found bytes written since the one before
+ * struct live_race - workers on all CPUs, and one thread that closes the flag
+ * @open:   the flag, like the valid bit of a key
+ * @timer:  also waits, in softirq, between and on top of other waits
+ * @waits:  number of waits of @timer
+ * @dirty:  closes that found bytes written since the close before
  * @broken: closes after which bytes were written
- * @n:      workers
- * @worker: they
+ * @n:      number of workers
+ * @worker: the workers
  */
 struct live_race {
 	bool open;
@@ -306,7 +316,7 @@ struct live_race {
 	struct live_worker worker[];
 };
 
-/* let others run, if there is no other CPU for them */
+/* let other threads run if there is only one CPU */
 static void live_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -315,7 +325,7 @@ static void live_let_run(void)
 		cond_resched();
 }
 
-/* the same after a close: they stop where they are when we wake up */
+/* let the workers run after a close; the wakeup then interrupts them anywhere */
 static void live_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);
@@ -333,13 +343,13 @@ static int live_worker_run(void *arg)
 		local_bh_disable();
 		nhca_live_enter();
 		if (READ_ONCE(w->race->open)) {
-			/* the wider the gap between the look and the bytes, the better */
+			/* a longer delay between check and write makes the race more likely */
 			ndelay(n % 8 * 100);
 			memset(w->bytes, n, sizeof(w->bytes));
 			w->looks++;
 		}
 		nhca_live_exit();
-		/* others close keys, too */
+		/* workers close keys too */
 		if (!(++n % 64))
 			nhca_live_wait();
 		local_bh_enable();
@@ -364,7 +374,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
 
 	WRITE_ONCE(race->open, false);
 	nhca_live_wait();
-	/* the memory is ours again: all of this is a data race if the promise is broken */
+	/* no worker may write now; if one does, all of this is a data race */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes;
 
@@ -376,10 +386,14 @@ static void live_race_close(struct live_race *race, unsigned int round)
 		broken |= !!memchr_inv(race->worker[i].bytes, LIVE_POISON, LIVE_BYTES);
 	race->dirty += dirty;
 	race->broken += broken;
-	/* the bytes are others' again; pairs with the look in live_worker_run() */
+	/* the workers may write again; pairs with the check in live_worker_run() */
 	smp_store_release(&race->open, true);
 }
 
+/*
+ * No worker writes after the flag was cleared and nhca_live_wait() has returned, on any CPU and
+ * with other waits at the same time.
+ */
 static void live_nothing_is_written_after_a_wait(struct kunit *test)
 {
 	unsigned long end = jiffies + LIVE_TIME, looks = 0;

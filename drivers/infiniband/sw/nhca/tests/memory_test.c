@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: keys, ranges and the iterators over regions.
- */
+/* KUnit: keys, address ranges and the iterators over regions. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -11,8 +9,8 @@
 #define PAGES		5
 
 /*
- * Regions over pages of our own, in an order that is not that of memory; a
- * page before and one after each region show what was touched besides.
+ * A region over pages of its own, which are not contiguous in memory. The bytes of the pages before
+ * and after the region show writes outside it.
  */
 struct region {
 	struct nhca_mr *mr;
@@ -30,7 +28,7 @@ static struct region *region_make(struct kunit *test, struct fixture *f, u64 iov
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	KUNIT_ASSERT_LE(test, offset + length, PAGES * PAGE_SIZE);
 	for (i = 0; i < PAGES; i++) {
-		/* backwards, so that neighbours in the region are none in memory */
+		/* allocate backwards, so that neighbors in the region are none in memory */
 		j = PAGES - 1 - i;
 		r->pages[j] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		KUNIT_ASSERT_NOT_NULL(test, r->pages[j]);
@@ -53,7 +51,7 @@ static void region_free(struct region *r)
 		__free_page(r->pages[i]);
 }
 
-/* byte @i of the region, found without the code under test */
+/* Return: byte @i of the region, found without the code under test. */
 static u8 *region_byte(struct region *r, u64 i)
 {
 	i += r->offset;
@@ -71,7 +69,7 @@ static u64 region_zeroes(struct region *r)
 	return n;
 }
 
-/* Does remote key @key grant these bytes? */
+/* Return: 0 if remote key @key grants access to these bytes, or an error. */
 static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_iter it;
@@ -83,7 +81,7 @@ static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 le
 	return err;
 }
 
-/* The same by one local SGE, to the end. */
+/* Return: 0 if a list of one SGE gives access to all these bytes, or an error. */
 static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_sge sge = { .addr = va, .length = len, .lkey = key };
@@ -100,6 +98,7 @@ static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 le
 	return err == -ENODATA ? 0 : err;
 }
 
+/* A key opens the bytes of its region only: no range that begins before, ends after, or wraps. */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -124,7 +123,7 @@ static void range_test(struct kunit *test)
 		{ 0, 1, -EACCES },
 		{ 0, U32_MAX, -EACCES },
 		{ U64_MAX, 1, -EACCES },
-		/* ends that wrap into the region */
+		/* ranges that wrap into the region */
 		{ U64_MAX, 2, -EACCES },
 		{ U64_MAX - 100, U32_MAX, -EACCES },
 		{ iova + (1ULL << 32), 1, -EACCES },
@@ -145,7 +144,10 @@ static void range_test(struct kunit *test)
 	region_free(r);
 }
 
-/* Regions at both ends of the address space: sums that may not wrap. */
+/*
+ * A region at the first or last address of the address space opens its own bytes only, although
+ * sums of address and length reach the wrap.
+ */
 static void edge_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -164,6 +166,7 @@ static void edge_test(struct kunit *test)
 	region_free(zero);
 }
 
+/* A key grants exactly the rights of its region, in every combination. */
 static void access_test(struct kunit *test)
 {
 	static const int bits[] = { IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ,
@@ -183,7 +186,7 @@ static void access_test(struct kunit *test)
 					    try_key(&f->key_user, r->key, 0x1000, 8, bits[wanted]),
 					    granted & bits[wanted] ? 0 : -EACCES,
 					    "%#x of %#x", bits[wanted], granted);
-		/* reading locally is always allowed */
+		/* local reads need no right */
 		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, r->key, 0x1000, 8, 0), 0);
 		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, r->key, 0x1000, 8,
 					      IB_ACCESS_LOCAL_WRITE),
@@ -192,6 +195,7 @@ static void access_test(struct kunit *test)
 	}
 }
 
+/* A wrong bit in a key, another protection domain, or the end of its region makes a key useless. */
 static void key_test(struct kunit *test)
 {
 	const struct nhca_key_user nobody = {};
@@ -213,14 +217,14 @@ static void key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, 0, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, U32_MAX, 0x1000, 8, 0), -EACCES);
 
-	/* somebody else's protection domain */
+	/* another protection domain */
 	KUNIT_EXPECT_EQ(test, try_key(&f->other, key, 0x1000, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, key, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&nobody, key, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key, 0x1000, 8, 0), 0);
 
-	/* the key of a region that went opens nothing, and does not come back soon */
+	/* the key of a deregistered region opens nothing, and is not used again soon */
 	for (i = 0; i < 50; i++) {
 		last = r->key;
 		region_free(r);
@@ -234,7 +238,7 @@ static void key_test(struct kunit *test)
 	region_free(r);
 }
 
-/* Zero bytes touch nothing and need no key. */
+/* A range of no bytes needs no key, and touches no memory. */
 static void zero_length_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -270,8 +274,8 @@ static void zero_length_test(struct kunit *test)
 }
 
 /*
- * Every start and length around page borders: the segments of a walk lie in one
- * page each, follow each other, and are all there is.
+ * Around page borders, the segments of any range lie in one page each, follow each other, and cover
+ * the whole range.
  */
 static void segment_test(struct kunit *test)
 {
@@ -311,7 +315,7 @@ static void segment_test(struct kunit *test)
 	region_free(r);
 }
 
-/* Lists over several regions, from every place in the list. */
+/* A list of SGEs over several regions reads the right bytes from any offset in the list. */
 static void gather_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -353,7 +357,7 @@ static void gather_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_read(&copy, out + n, total - skip - n), 0);
 		KUNIT_EXPECT_EQ(test, memcmp(out, flat + skip, total - skip), 0);
 		KUNIT_EXPECT_EQ(test, nhca_iter_next(&copy, 1, &seg), -ENODATA);
-		/* and as one, with the sum of all */
+		/* one read, with the checksum of all bytes */
 		memset(out, 0, total);
 		nhca_iter_sges(&it, &f->key_user, sges, ARRAY_SIZE(sges), skip, U32_MAX, 0);
 		KUNIT_EXPECT_EQ(test, nhca_iter_read_sum(&it, out, total - skip, &sum), 0);
@@ -372,7 +376,7 @@ static void gather_test(struct kunit *test)
 	region_free(b);
 }
 
-/* Writing puts each byte in its place and touches no other. */
+/* A write to a list of SGEs puts each byte in its place and changes no other byte. */
 static void scatter_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -398,7 +402,7 @@ static void scatter_test(struct kunit *test)
 	for (i = 0; i < 5000; i++)
 		KUNIT_EXPECT_EQ(test, *region_byte(a, 4000 + i), src[2990 + i]);
 	KUNIT_EXPECT_EQ(test, region_zeroes(a), PAGES * PAGE_SIZE - 7990);
-	/* the third element may not be written */
+	/* the third element does not allow writes */
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 1), -EACCES);
 	leave();
 	KUNIT_EXPECT_EQ(test, region_zeroes(b), PAGES * PAGE_SIZE);
@@ -406,6 +410,7 @@ static void scatter_test(struct kunit *test)
 	region_free(b);
 }
 
+/* Atomic operations change 8 aligned bytes, return the old value, and need their right. */
 static void atomic_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -421,7 +426,7 @@ static void atomic_test(struct kunit *test)
 					  U64_MAX, 0, &orig), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdef0ULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
-	/* the comparison fails: nothing is written */
+	/* the comparison fails, so nothing is written */
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true, 1, 2, &orig), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
@@ -438,7 +443,7 @@ static void atomic_test(struct kunit *test)
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, ro->key, va, false, 1, 0, &orig),
 			-EACCES);
-	/* aligned for the peer, not in memory */
+	/* the address is aligned, but the memory is not */
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 0, false, 1, 0, &orig),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 4088, false, 1, 0, &orig),
@@ -452,7 +457,7 @@ static void atomic_test(struct kunit *test)
 	region_free(ro);
 }
 
-/* What a hold opened goes on, in any order, until the key is closed. */
+/* A hold gives access to any part of its range, in any order, until the key is closed. */
 static void hold_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -505,6 +510,7 @@ static void hold_test(struct kunit *test)
 	region_free(r);
 }
 
+/* A region of all kernel memory belongs to a kernel PD, and opens only the direct map. */
 static void kernel_region_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -516,7 +522,7 @@ static void kernel_region_test(struct kunit *test)
 	struct ib_mr *ibmr;
 
 	KUNIT_ASSERT_TRUE(test, uobject && buf && far);
-	/* not for a process */
+	/* a process cannot have such a region */
 	f->other.pd->uobject = uobject;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_mr_dma(f->dev, f->other.pd, 0)), -EPERM);
 
@@ -533,11 +539,11 @@ static void kernel_region_test(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, buf + 77 + PAGE_SIZE - 3, "kernel", 6);
 	KUNIT_EXPECT_EQ(test, buf[77 + PAGE_SIZE - 4] | buf[77 + PAGE_SIZE + 3], 0);
 
-	/* its key is its PD's only, and grants what it grants */
+	/* the key opens memory for its PD only, with the rights of the region only */
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, ibmr->lkey, sge.addr, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_key(&f->key_user, ibmr->rkey, sge.addr, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);
-	/* addresses that are none */
+	/* addresses outside the direct map */
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, (uintptr_t)far, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, 0, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, ibmr->lkey, U64_MAX, 8, 0), -EACCES);
@@ -547,7 +553,7 @@ static void kernel_region_test(struct kunit *test)
 	vfree(far);
 }
 
-/* The kernel's own bytes: no key, across pages. */
+/* An iterator over kernel memory needs no key, and a segment may span pages. */
 static void bytes_test(struct kunit *test)
 {
 	u8 *buf = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: regions: what is behind them, and their life.
- */
+/* KUnit: regions: their pages, registration, reregistration and deregistration. */
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_umem.h>
@@ -17,7 +15,7 @@ static struct nhca_mr *mr_make(struct kunit *test, struct fixture *f, int access
 	return mr;
 }
 
-/* Pages of 4 KiB: where each seg ends, and who may write. */
+/* A segment of 4 KiB pages ends with its page, and the page's entry decides about writes. */
 static void page_class_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -25,7 +23,7 @@ static void page_class_test(struct kunit *test)
 	struct nhca_seg seg;
 	int err;
 
-	/* the pages need not lie together, and the last entry is empty */
+	/* the pages need not be contiguous; the last entry is empty */
 	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, f->pages, NPAGES, 100, false), 0);
 	nhca_mr_start(mr, 0x5000, 5 * PAGE_SIZE);
 	nhca_range_clear(&mr->tces, 5, 1);
@@ -48,7 +46,7 @@ static void page_class_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, 1, true, &seg), -EACCES);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 5 * PAGE_SIZE - 100, 1, false, &seg), -EACCES);
-	/* no right and no region makes up for a PVO that is wrong by a bit of its key */
+	/* rights do not help if one bit of the PVO's key is wrong */
 	enter();
 	err = nhca_pvo_seg(mr->pvo ^ BIT_ULL(NHCA_PVO_KEY_SHIFT), 1, false, &seg);
 	leave();
@@ -56,7 +54,10 @@ static void page_class_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* Two huge pages as the kernel would give them for a buffer that begins at @start. */
+/*
+ * Map two huge pages as the kernel presents them for a buffer that begins at @start, and expect
+ * segments up to the end of each huge page.
+ */
 static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 length)
 {
 	struct fixture *f = test->priv;
@@ -68,7 +69,7 @@ static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 len
 	struct sg_table sgt = { .sgl = sg, .nents = 3, .orig_nents = 3 };
 	struct nhca_seg seg;
 
-	/* the second element ends and the third begins inside of a huge page */
+	/* the border between the second and the third element is inside a huge page */
 	sg_init_table(sg, 3);
 	sg_set_page(&sg[0], huge[0] + (skip >> PAGE_SHIFT), first, 0);
 	sg_set_page(&sg[1], huge[1], PAGE_SIZE, 0);
@@ -93,6 +94,10 @@ static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 len
 	nhca_mr_free(mr);
 }
 
+/*
+ * A region of huge pages has one entry for each, and segments of up to a huge page. Memory that is
+ * not aligned, or has another size than the buffer, is refused.
+ */
 static void huge_class_test(struct kunit *test)
 {
 	const unsigned int order = PMD_SHIFT - PAGE_SHIFT;
@@ -117,7 +122,7 @@ static void huge_class_test(struct kunit *test)
 	huge_case(test, huge, 6 * PMD_SIZE - 1, 2 + PAGE_SIZE);
 	huge_case(test, huge, PMD_SIZE + 0x123, 2 * PMD_SIZE - 0x123);
 
-	/* memory that is not aligned like the addresses, too much of it, too little */
+	/* memory that is not aligned like the addresses; too little memory; too much memory */
 	sg_init_table(&sg, 1);
 	sg_set_page(&sg, huge[0] + 1, PMD_SIZE - PAGE_SIZE, 0);
 	mr = mr_make(test, f, ALL_ACCESS);
@@ -136,6 +141,7 @@ static void huge_class_test(struct kunit *test)
 		__free_pages(huge[i], order);
 }
 
+/* Registration fails if the memory range or the address range wraps. */
 static void user_args_test(struct kunit *test)
 {
 	static const struct {
@@ -158,7 +164,10 @@ static void user_args_test(struct kunit *test)
 	}
 }
 
-/* Rights and domain change in place, and nothing happens to a region with windows. */
+/*
+ * Rights and domain of a region can change in place. A region with bound windows cannot be changed,
+ * closed or destroyed, because its windows would keep the old rights.
+ */
 static void change_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -204,7 +213,7 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), -EACCES);
 }
 
-/* What the verb says of arguments, and that it counts. */
+/* The verb refuses other types and sizes, and counts regions against the device's limit. */
 static void alloc_mr_test(struct kunit *test)
 {
 	static const enum ib_mr_type types[] = {

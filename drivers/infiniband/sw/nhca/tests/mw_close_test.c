@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: memory windows that move and end, and invalidating keys by work requests.
+ * KUnit: memory windows that are moved, closed or invalidated, and invalidation by work requests.
  */
 #include "mw_fixture.h"
 
-/* ---- moving and closing ---- */
+/* ---- binding again and closing ---- */
 
 static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 {
@@ -17,7 +17,7 @@ static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 	return !err;
 }
 
-/* Was the hold revoked?  Ends it. */
+/* Release the hold. Return: true if its key was closed. */
 static bool revoked(struct nhca_rkey_ref *h)
 {
 	struct nhca_iter it;
@@ -36,6 +36,10 @@ static bool revoked(struct nhca_rkey_ref *h)
 	return gone && err == -EACCES;
 }
 
+/*
+ * Binding a window again closes its old key and revokes the holds of it. The window counts as one
+ * of its new region only.
+ */
 static void move_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -46,7 +50,7 @@ static void move_test(struct kunit *test)
 		u64 at, len;
 	} steps[] = {
 		{ a, IOVA, LENGTH },
-		/* shrink, move, grow; to another region and back; to nothing, twice */
+		/* shrink, move, grow; move to another region and back; unbind twice */
 		{ a, IOVA, 64 },
 		{ a, IOVA + PAGE_SIZE, 64 },
 		{ a, IOVA, LENGTH },
@@ -55,7 +59,7 @@ static void move_test(struct kunit *test)
 		{ NULL, 0, 0 },
 		{ NULL, 0, 0 },
 		{ b, IOVA + PAGE_SIZE, 64 },
-		/* no bytes of a region, which is not looked at */
+		/* an unbind does not check the region */
 		{ b, 1, 0 },
 		{ a, IOVA, 64 },
 	};
@@ -93,7 +97,7 @@ static void move_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, revoked(&h));
 }
 
-/* A window that is closed leaves holds on other keys alone, also on its region's. */
+/* Closing a window revokes holds of its own key only, not of other windows or of its region. */
 static void others_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -118,6 +122,10 @@ static int inv(bool remote, const struct nhca_key_user *key_user, u32 key)
 	return remote ? remote_inv(key_user, key) : local_inv(key_user, key, true);
 }
 
+/*
+ * A QP can invalidate the bound type 2 windows that its bind allows, but no type 1 window. A wrong
+ * key or key user changes nothing.
+ */
 static void invalidate_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -152,7 +160,10 @@ static void invalidate_test(struct kunit *test)
 				KUNIT_EXPECT_TRUE(test, revoked(&h));
 				KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
 				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
-				/* and again, by another QP, that knows its first key only */
+				/*
+				 * another QP binds the window again, although it knows only the
+				 * first key
+				 */
 				wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 				wqe.mw.mw_rkey = mw->ibmw.rkey;
 				KUNIT_EXPECT_EQ(test, bind_as(&f->sibling, &wqe), 0);
@@ -169,6 +180,10 @@ static void invalidate_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, U32_MAX), -EINVAL);
 }
 
+/*
+ * Invalidation closes a fast registration region if no window is bound to it. It does not close a
+ * region that a user registered.
+ */
 static void regions_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -178,13 +193,13 @@ static void regions_test(struct kunit *test)
 	struct nhca_mw *mw = window(test, NHCA_MKEY_MW2B);
 	struct nhca_rkey_ref h;
 
-	/* not what a user registered, by nobody */
+	/* nobody can invalidate a region that a user registered */
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, user->mkey.key, true), -EINVAL);
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, user->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, user->mkey.key), -EINVAL);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, user->mkey.key, IOVA, 64, REMOTE));
 
-	/* not by others, not while a window is on it */
+	/* not another domain, not a user QP, not with a wrong key, not while a window is bound */
 	KUNIT_EXPECT_EQ(test, local_inv(&f->stranger, fast->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->twin, fast->mkey.key), -EINVAL);
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, true), -EINVAL);
@@ -195,13 +210,13 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, mw->mkey.key), 0);
 	KUNIT_EXPECT_TRUE(test, opens(&f->sibling, fast->mkey.key, IOVA, 64,
 				      IB_ACCESS_REMOTE_READ));
-	/* by any QP of the domain, once */
+	/* any QP of the domain can, once */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->sibling, fast->mkey.key), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, fast->mkey.key, IOVA, 64, IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, fast, IOVA, 64, REMOTE), -EINVAL);
 
-	/* a peer closes only what is open to peers */
+	/* a peer can close only what peers can access */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, near->mkey.key), -EINVAL);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, near->mkey.key, IOVA, 64, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->sibling, near->mkey.key, false), 0);
@@ -210,8 +225,12 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, revoked(&h));
 }
 
-/* ---- the ends of what belongs together ---- */
+/* ---- regions, QPs and windows that are destroyed ---- */
 
+/*
+ * A region with bound windows stays. A destroyed QP closes the type 2 windows that it bound, and a
+ * destroyed window its binding; other keys stay open.
+ */
 static void ends_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -230,12 +249,12 @@ static void ends_test(struct kunit *test)
 	wqe = bind_wqe(mw[3], mr, IOVA, 64, REMOTE);
 	KUNIT_ASSERT_EQ(test, bind_as(&f->sibling, &wqe), 0);
 
-	/* the region: not as long as a window is on it */
+	/* the region stays while a window is bound to it */
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mr->mkey.key, IOVA, 64, REMOTE));
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));
 
-	/* a QP: the type 2 windows that it bound, and no others */
+	/* a destroyed QP closes the type 2 windows that it bound, and no others */
 	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[1]->mkey.key, IOVA));
 	nhca_mw_qp_gone(&f->qp);
 	KUNIT_EXPECT_TRUE(test, revoked(&h));
@@ -249,7 +268,7 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind(f, mw[2], mr, IOVA, 64, REMOTE), 0);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
 
-	/* a window: its binding */
+	/* a destroyed window closes its binding */
 	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[0]->mkey.key, IOVA));
 	KUNIT_ASSERT_TRUE(test, hold(f, &h2, mr->mkey.key, IOVA));
 	key = mw[0]->mkey.key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the suites about memory windows share: regions, windows and parties. */
+/* Shared by the suites of memory windows: regions, windows and key users. */
 #ifndef NHCA_TEST_MW_FIXTURE_H
 #define NHCA_TEST_MW_FIXTURE_H
 
@@ -22,9 +22,16 @@ static const enum nhca_mkey_type __maybe_unused types[] = {
 	NHCA_MKEY_MW1, NHCA_MKEY_MW2A, NHCA_MKEY_MW2B,
 };
 
-/*
- * @qp: the key_user that owns it all; @sibling: another QP of its domain; @stranger: a
- * QP of another domain; @twin: of another domain, too, but with the number of @qp
+/**
+ * struct fixture - objects of each test
+ * @dev:      device without a driver
+ * @pd, @other_pd: two protection domains
+ * @qp:       the key user that binds windows by default, in @pd
+ * @sibling:  another QP in @pd
+ * @stranger: a QP in @other_pd
+ * @twin:     a QP in @other_pd with the number of @qp
+ * @mrs, @mws, @pages: regions, windows and pages that mw_test_exit() frees
+ * @nmrs, @nmws, @npages: how many there are
  */
 struct fixture {
 	struct nhca_dev *dev;
@@ -70,7 +77,7 @@ static inline void mw_test_exit(struct kunit *test)
 		__free_page(f->pages[i]);
 }
 
-/* A region of PAGES pages of its own */
+/* Return: a region of PAGES pages that no other region has. */
 static inline struct nhca_mr *region(struct kunit *test, struct ib_pd *pd, int access)
 {
 	struct fixture *f = test->priv;
@@ -92,7 +99,7 @@ static inline struct nhca_mr *region(struct kunit *test, struct ib_pd *pd, int a
 	return mr;
 }
 
-/* One that counts as made for fast registration; what it maps does not change here. */
+/* Return: a region that counts as made for fast registration; its mapping does not change. */
 static inline struct nhca_mr *fast_region(struct kunit *test, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr = region(test, pd, access);
@@ -112,7 +119,7 @@ static inline struct nhca_mw *window(struct kunit *test, enum nhca_mkey_type typ
 	KUNIT_ASSERT_EQ(test, nhca_mw_init(mw, f->pd, type == NHCA_MKEY_MW1 ? IB_MW_TYPE_1 :
 								  IB_MW_TYPE_2), 0);
 	f->mws[f->nmws++] = mw;
-	/* whatever the module's parameter says */
+	/* independent of the module parameter for the type */
 	mw->mkey.type = type;
 	return mw;
 }
@@ -188,7 +195,7 @@ static inline int remote_inv(const struct nhca_key_user *key_user, u32 key)
 	return err;
 }
 
-/* Where in which region do these bytes begin?  Return: the region or NULL. */
+/* Return: the region that @key opens for these bytes, and their offset in it; or NULL. */
 static inline struct nhca_mr *reach(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				    int access, u64 *off)
 {

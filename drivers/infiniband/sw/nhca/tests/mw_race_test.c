@@ -2,8 +2,8 @@
 /*
  * KUnit: windows that are bound and closed while others use their keys, on all CPUs.
  *
- * The promise is what is checked: from the moment a key is closed the owner has its
- * memory for itself.
+ * The suite checks key revocation: after a key was closed, nobody but the owner sees or changes the
+ * memory.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -19,7 +19,7 @@
 #define RACE_MS		2000
 #define CHUNK		512
 
-/* what is in a page while it may be seen and written, and what is in it otherwise */
+/* content of a page while its key is open, after a peer's write, and while its key is closed */
 #define PUBLIC		0x55
 #define WRITTEN		0xaa
 #define SECRET		0x5e
@@ -29,13 +29,13 @@ struct race {
 	struct owner *owners;
 	u32 nowners;
 	atomic_t seen;		/* secrets that a peer read */
-	atomic_t touched;	/* bytes of the owner's that somebody wrote */
+	atomic_t touched;	/* bytes that somebody wrote after the close */
 	atomic_t moved;		/* pieces that moved as they should */
-	atomic_t refused;	/* pieces refused */
-	atomic_t wrong;		/* calls that should have succeeded, or not */
+	atomic_t refused;	/* pieces that were refused */
+	atomic_t wrong;		/* binds and closes with the wrong result */
 };
 
-/* Binds its window to one of two pages of its own, of one of two regions */
+/* a thread that binds its window to one of two pages, which are in two regions */
 struct owner {
 	struct race *race;
 	struct task_struct *task;
@@ -48,7 +48,7 @@ struct owner {
 	unsigned int rounds;
 };
 
-/* at once, a little later, or when others of this CPU have had their turn */
+/* go on immediately, after a delay, or after other threads of this CPU */
 static void dawdle(void)
 {
 	switch (get_random_u32_below(8)) {
@@ -71,7 +71,7 @@ static void owner_expect(struct owner *o, int err)
 		atomic_inc(&o->race->wrong);
 }
 
-/* The key is closed: nobody but us sees or changes the page. */
+/* The key is closed, so nobody else may see or change the page. */
 static void owner_alone(struct owner *o, int i)
 {
 	memset(o->page[i], SECRET, PAGE_SIZE);
@@ -113,7 +113,7 @@ static int owner_run(void *arg)
 
 		owner_bind(o, i);
 		if (o->mw->mkey.type == NHCA_MKEY_MW1) {
-			/* a move closes, too */
+			/* binding the window again closes the old key too */
 			owner_bind(o, !i);
 			owner_alone(o, i);
 			i = !i;
@@ -126,7 +126,7 @@ static int owner_run(void *arg)
 	return 0;
 }
 
-/* One piece by key or hold, in a section.  Return: 0 if it moved. */
+/* Move one piece by key or hold in a live section. Return: 0 if it moved. */
 static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, u32 off, bool write)
 {
 	u8 buf[CHUNK];
@@ -154,7 +154,7 @@ static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, 
 	return 0;
 }
 
-/* A message of several pieces, between which the owner may do as it likes */
+/* Move a message of several pieces; the owner may close the key between two of them. */
 static void peer_message(struct race *r, u32 key, u64 va, bool write)
 {
 	struct nhca_rkey_ref h = {};
@@ -169,7 +169,7 @@ static void peer_message(struct race *r, u32 key, u64 va, bool write)
 	for (off = 0; off < PAGE_SIZE; off += CHUNK) {
 		if (peer_piece(r, &h, 0, 0, off, write))
 			break;
-		/* the next packet comes later; nothing but the hold is kept meanwhile */
+		/* the next packet comes later; only the hold is kept until then */
 		local_bh_enable();
 		dawdle();
 		local_bh_disable();
@@ -188,7 +188,7 @@ static int peer_run(void *arg)
 		u32 key = READ_ONCE(o->key), off;
 		u64 va = READ_ONCE(o->key_va);
 
-		/* also by a key that is old by now */
+		/* the key may be closed by now */
 		dawdle();
 		if (get_random_u32_below(2)) {
 			peer_message(r, key, va, write);
@@ -203,7 +203,7 @@ static int peer_run(void *arg)
 	return 0;
 }
 
-/* A peer on each CPU as long as the race lasts */
+/* Run a peer on each CPU for @ms milliseconds. */
 static void race_with_peers(struct kunit *test, struct race *r, unsigned int ms)
 {
 	struct task_struct **peer;
@@ -223,7 +223,7 @@ static void expect_promise(struct kunit *test, struct race *r)
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->seen), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->touched), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->wrong), 0);
-	/* or nothing was tried */
+	/* otherwise nothing was tested */
 	KUNIT_EXPECT_GT(test, atomic_read(&r->moved), 100);
 	KUNIT_EXPECT_GT(test, atomic_read(&r->refused), 100);
 	kunit_info(test, "%d pieces moved, %d refused\n", atomic_read(&r->moved),
@@ -254,6 +254,10 @@ static void race_init(struct kunit *test, struct race *r, struct owner *owners, 
 	}
 }
 
+/*
+ * A closed key moves no byte: no peer reads a secret or changes the page of an owner, while windows
+ * of all types are bound and closed on all CPUs.
+ */
 static void race_test(struct kunit *test)
 {
 	struct owner *owners = kunit_kcalloc(test, OWNERS, sizeof(*owners), GFP_KERNEL);
@@ -280,13 +284,17 @@ static void race_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic_read(&f->mrs[i]->windows), 0);
 }
 
-/*
- * A region that comes and goes while windows are bound to it: each bind either keeps it
- * there or fails.
+/**
+ * struct dereg - a region that is deregistered while threads bind windows to it
+ * @race:   the peers and the owners
+ * @owners: threads that bind; so few that at times no window is bound
+ * @pages:  pages of the region
+ * @lkey:   L_Key of the present region
+ * @bound:  binds that succeeded
+ * @unbound: binds that were refused
  */
 struct dereg {
 	struct race race;
-	/* few, or there is always one bound */
 	struct owner owners[BINDERS];
 	struct page *pages[PAGES];
 	u32 lkey;
@@ -311,7 +319,7 @@ static int binder_run(void *arg)
 			WRITE_ONCE(o->key, o->mw->mkey.key);
 			atomic_inc(&d->bound);
 			dawdle();
-			/* it is our window that keeps the region */
+			/* the window is bound, so the region must still exist */
 			if (!opens(&f->qp, o->mw->mkey.key, va, PAGE_SIZE, REMOTE))
 				atomic_inc(&o->race->wrong);
 			owner_close(o);
@@ -338,7 +346,7 @@ static void dereg_make(struct kunit *test, struct dereg *d)
 	WRITE_ONCE(d->lkey, mr->ibmr.lkey);
 }
 
-/* Deregister, as soon as no window is in the way; then the memory is ours. */
+/* Deregister the region when no window is bound to it; then peers may not use its memory. */
 static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 {
 	struct fixture *f = test->priv;
@@ -352,13 +360,14 @@ static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 	f->mrs[0] = NULL;
 	for (i = 0; i < PAGES; i++)
 		memset(page_address(d->pages[i]), SECRET, PAGE_SIZE);
-	/* everybody has a go at what is not there */
+	/* let the peers try to use the region */
 	usleep_range(1, 20);
 	for (i = 0; i < PAGES; i++)
 		if (memchr_inv(page_address(d->pages[i]), SECRET, PAGE_SIZE))
 			atomic_inc(&d->race.touched);
 }
 
+/* A bind keeps the region registered or fails; after deregistration peers change nothing. */
 static void dereg_race_test(struct kunit *test)
 {
 	struct dereg *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);

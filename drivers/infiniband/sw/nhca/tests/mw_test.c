@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: binding memory windows: what may be, what may not, and what it opens.
- */
+/* KUnit: binding memory windows: which binds are allowed, and what the bound key grants. */
 #include "mw_fixture.h"
 
+/* A window grants exactly the remote rights of its bind, although its region has none of them. */
 static void rights_test(struct kunit *test)
 {
 	static const int rights[] = {
 		IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE, IB_ACCESS_REMOTE_ATOMIC,
 	};
 	struct fixture *f = test->priv;
-	/* windows give what their region does not */
+	/* windows can grant rights that their region does not */
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	int t, set, i, access;
 	struct nhca_mw *mw;
@@ -25,14 +24,14 @@ static void rights_test(struct kunit *test)
 			for (i = 0; i < 3; i++)
 				KUNIT_EXPECT_EQ(test, opens(&f->qp, mw->mkey.key, IOVA, 1,
 							    rights[i]), !!(set & BIT(i)));
-			/* a window is nothing that one could name locally */
+			/* a window's key is not valid as an L_Key */
 			KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1, 0));
 			KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1,
 						       IB_ACCESS_LOCAL_WRITE));
 			window_free(f, mw);
 		}
 	}
-	/* a right that is none */
+	/* a right that windows cannot grant */
 	mw = window(test, NHCA_MKEY_MW2B);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, 64, IB_ACCESS_LOCAL_WRITE), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1, IB_ACCESS_LOCAL_WRITE));
@@ -40,6 +39,7 @@ static void rights_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mr->ibmr.rkey, IOVA, 1, IB_ACCESS_REMOTE_READ));
 }
 
+/* A window opens exactly the range of its bind. Its former key opens nothing. */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -78,6 +78,7 @@ static void range_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1, REMOTE));
 }
 
+/* Addresses of a zero-based window begin at 0. */
 static void zero_based_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -98,6 +99,10 @@ static void zero_based_test(struct kunit *test)
 	}
 }
 
+/*
+ * A type 1 window opens for any QP of its domain, a type 2A window for its QP number, and a type 2B
+ * window for its QP number and domain.
+ */
 static void who_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -109,7 +114,7 @@ static void who_test(struct kunit *test)
 		{ &f->qp, { true, true, true } },
 		{ &f->sibling, { true, false, false } },
 		{ &f->stranger, { false, false, false } },
-		/* nobody asks for the domain of type 2A; QPNs are the host's */
+		/* type 2A does not compare the domain, because QP numbers are unique on a host */
 		{ &f->twin, { false, true, false } },
 	};
 	struct nhca_mw *mw;
@@ -123,7 +128,7 @@ static void who_test(struct kunit *test)
 							REMOTE), cases[i].may[t],
 					    "type %d, key user %d", t, i);
 	}
-	/* type 1: any QP of the domain may bind it anew */
+	/* type 1: any QP of the domain may bind it again */
 	mw = f->mws[0];
 	{
 		struct nhca_send_wqe wqe = bind_wqe(mw, mr, IOVA + 64, 64, REMOTE);
@@ -133,12 +138,17 @@ static void who_test(struct kunit *test)
 	}
 }
 
-/* What bind() would do, but for one thing that is wrong */
+/**
+ * struct wrong - a bind that is wrong in one way
+ * @what:  description
+ * @make:  changes a right work request into the wrong one
+ * @err:   the expected error
+ * @types: window types for which the bind is wrong: bits by index in types[]
+ */
 struct wrong {
 	const char *what;
 	void (*make)(struct fixture *f, struct nhca_send_wqe *wqe);
 	int err;
-	/* for windows of which type: bits by position in types[] */
 	u8 types;
 };
 
@@ -146,7 +156,7 @@ struct wrong {
 #define TYPE_1		1
 #define TYPES_2		6
 
-/* mrs[]: 0 good, 1 other domain, 2 no bind right, 3 no local write, 4 zero-based, 5 closed */
+/* mrs[]: 0 right, 1 other domain, 2 no bind right, 3 no local write, 4 zero-based, 5 closed */
 #define WRITE_RIGHT	IB_ACCESS_REMOTE_WRITE
 #define ATOMIC_RIGHT	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
 #define WRONG(name, ...) \
@@ -182,30 +192,30 @@ WRONG(empty, wqe->mw.length = 0)
 static const struct wrong wrongs[] = {
 	{ "no such window", no_window, -EINVAL, ALL_TYPES },
 	{ "key 0", no_key_at_all, -EINVAL, ALL_TYPES },
-	{ "a key that it has not any more", stale_key, -EINVAL, TYPE_1 },
+	{ "a former key of the window", stale_key, -EINVAL, TYPE_1 },
 	{ "a region as window", region_as_window, -EINVAL, ALL_TYPES },
 	{ "a window as region", window_as_region, -EINVAL, ALL_TYPES },
-	{ "itself as region", itself_as_region, -EINVAL, ALL_TYPES },
-	{ "the key that it has", same_key, -EINVAL, TYPE_1 },
+	{ "the window itself as region", itself_as_region, -EINVAL, ALL_TYPES },
+	{ "the present key as new key", same_key, -EINVAL, TYPE_1 },
 	{ "no region", no_region, -EINVAL, ALL_TYPES },
 	{ "another variant of the L_Key", stale_lkey, -EINVAL, ALL_TYPES },
 	{ "a region of another domain", foreign_region, -EACCES, ALL_TYPES },
-	{ "a region without the right", no_bind_right, -EACCES, ALL_TYPES },
+	{ "a region without the bind right", no_bind_right, -EACCES, ALL_TYPES },
 	{ "write without local write", no_local_write, -EACCES, ALL_TYPES },
 	{ "atomics without local write", no_local_atomic, -EACCES, ALL_TYPES },
 	{ "a zero-based region", zero_based_region, -EACCES, ALL_TYPES },
 	{ "a closed region", closed_region, -EINVAL, ALL_TYPES },
 	{ "begins before the region", before_begin, -EACCES, ALL_TYPES },
-	{ "begins behind the region", behind_end, -EACCES, ALL_TYPES },
-	{ "ends behind the region", over_end, -EACCES, ALL_TYPES },
+	{ "begins after the region", behind_end, -EACCES, ALL_TYPES },
+	{ "ends after the region", over_end, -EACCES, ALL_TYPES },
 	{ "longer than the region", longer, -EACCES, ALL_TYPES },
 	{ "wraps", wraps, -EACCES, ALL_TYPES },
-	{ "wraps to before itself", wraps_to_itself, -EACCES, ALL_TYPES },
-	{ "the last byte there is", last_byte, -EACCES, ALL_TYPES },
+	{ "wraps to the byte before its begin", wraps_to_itself, -EACCES, ALL_TYPES },
+	{ "the last byte of the address space", last_byte, -EACCES, ALL_TYPES },
 	{ "zero-based", zero_based, -EINVAL, TYPE_1 },
 	{ "zero-based, longer than the region", zero_based_over, -EACCES, TYPES_2 },
 	{ "zero-based, from outside the region", zero_based_from, -EACCES, TYPES_2 },
-	{ "of no bytes", empty, -EINVAL, TYPES_2 },
+	{ "no bytes", empty, -EINVAL, TYPES_2 },
 };
 
 static void wrong_regions(struct kunit *test)
@@ -222,7 +232,7 @@ static void wrong_regions(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, local_inv(&f->qp, closed->mkey.key, false), 0);
 }
 
-/* @open: the window is bound, and has to stay as it is */
+/* Expect that @wqe fails with @err and changes nothing. @open: the window is bound and stays so. */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
 			   const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,
 			   int err)
@@ -265,18 +275,19 @@ static void all_wrongs(struct kunit *test, int t, bool open)
 			continue;
 		wqe = bind_wqe(mw, f->mrs[0], IOVA, 64, IB_ACCESS_REMOTE_READ);
 		wqe.mw.access |= BIT(bit);
-		expect_refused(test, t, open, "a right that is none", &f->qp, &wqe, -EINVAL);
+		expect_refused(test, t, open, "a right that no window has", &f->qp, &wqe, -EINVAL);
 		wqe.mw.length = 0;
 		expect_refused(test, t, open, "unbind with such a right", &f->qp, &wqe, -EINVAL);
 	}
 	wqe = bind_wqe(mw, f->mrs[0], IOVA, 64, REMOTE);
 	expect_refused(test, t, open, "a QP of another domain", &f->stranger, &wqe, -EACCES);
-	expect_refused(test, t, open, "its twin", &f->twin, &wqe, -EACCES);
+	expect_refused(test, t, open, "same QPN in another domain", &f->twin, &wqe, -EACCES);
 	wqe.mw.mr_lkey = f->mrs[1]->ibmr.lkey;
 	expect_refused(test, t, open, "QP and region of another domain", &f->stranger, &wqe,
 		       -EACCES);
 }
 
+/* A wrong bind fails with the right error, and leaves keys, windows and regions as they are. */
 static void refuse_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -297,16 +308,16 @@ static void refuse_test(struct kunit *test)
 			expect_refused(test, t, true, "bound by another", &f->sibling, &wqe,
 				       -EINVAL);
 			wqe.mw.length = 0;
-			expect_refused(test, t, true, "bound, to nothing", &f->qp, &wqe, -EINVAL);
+			expect_refused(test, t, true, "bound, no bytes", &f->qp, &wqe, -EINVAL);
 		}
 		window_free(f, mw);
 	}
-	/* reading needs no local right */
+	/* remote reads need no local right */
 	mw = window(test, NHCA_MKEY_MW1);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, f->mrs[3], IOVA, 64, IB_ACCESS_REMOTE_READ), 0);
 }
 
-/* Only the variant of the new key is the consumer's: the bits above it do not matter. */
+/* The consumer chooses only the variant of the new key; the driver ignores the other bits. */
 static void low_byte_test(struct kunit *test)
 {
 	static const u32 above[] = { 0, 0x100, 0xffffff00 };
@@ -334,7 +345,7 @@ static void low_byte_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, local_inv(&f->qp, want, true), 0);
 		}
 	}
-	/* a type 1 window must get another key: the key that it would get is compared */
+	/* the new key is compared with the index of the window, so it equals the present key */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 	wqe.mw.new_rkey = mw->mkey.key & 0xff;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: on-demand paging, on an address space of the test's own.
- */
+/* KUnit: on-demand paging, in an address space that the test creates. */
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -15,7 +13,7 @@
 #define ODP_PAGES	1024UL
 #define ODP_SIZE	(ODP_PAGES * PAGE_SIZE)
 
-/* User memory that is not there yet; it goes with the test's address space. */
+/* Return: address of user memory without pages; it ends with the test's address space. */
 static unsigned long user_memory(struct kunit *test, unsigned long prot)
 {
 	unsigned long addr;
@@ -40,7 +38,7 @@ static s64 fault(struct ib_mr *mr, u64 off, u64 len, enum nhca_odp_mode mode)
 	return nhca_odp_fault(to_nhca_mr(mr)->odp, off, len, mode);
 }
 
-/* Write one byte by @key.  Return: 0 or an error. */
+/* Write one byte by @key. Return: 0 or an error. */
 static int poke(const struct nhca_key_user *key_user, u32 key, u64 va, u8 byte)
 {
 	struct nhca_iter it;
@@ -54,7 +52,10 @@ static int poke(const struct nhca_key_user *key_user, u32 key, u64 va, u8 byte)
 	return err;
 }
 
-/* Pages come when they are wanted, as they are wanted, and go when they go. */
+/*
+ * A page is accessible after a fault with the needed right, and until it is unmapped. Both sides
+ * see the same bytes.
+ */
 static void life_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -68,26 +69,26 @@ static void life_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_PRESENT), 1);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 
-	/* for reading: the zero page, which nobody may write */
+	/* a read fault maps the zero page, which nobody may write */
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), 1);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 0);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at, 7), -EAGAIN);
 
-	/* for writing; what the one side writes the other reads */
+	/* a write fault maps a page of the process; each side reads what the other writes */
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_WRITE), 1);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at, 7), 0);
 	KUNIT_EXPECT_EQ(test, get_user(byte, (u8 __user *)(addr + at)), 0);
 	KUNIT_EXPECT_EQ(test, byte, 7);
 	KUNIT_EXPECT_EQ(test, put_user((u8)9, (u8 __user *)(addr + at)), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 9);
-	/* and no page beside it */
+	/* pages beside it are not mapped */
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at - 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
 
 	KUNIT_EXPECT_EQ(test, vm_munmap(addr + at, PAGE_SIZE), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), -EFAULT);
-	/* what can be had up to there is */
+	/* a fault maps the pages before the first one that cannot be mapped */
 	KUNIT_EXPECT_EQ(test, fault(mr, at - PAGE_SIZE, 2 * PAGE_SIZE, NHCA_ODP_WRITE),
 			(s64)PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at - 1, 1), 0);
@@ -95,7 +96,7 @@ static void life_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, iova + at - 1), -EACCES);
 }
 
-/* What is there at registration is translated to at once. */
+/* Pages that are present at registration need no fault. */
 static void present_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -109,13 +110,14 @@ static void present_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
+/* An implicit region covers the whole address space, and memory that is mapped later. */
 static void implicit_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct ib_mr *mr;
 	unsigned long addr;
 
-	/* an address space has to be there, and memory comes later */
+	/* the address space must exist; more memory follows later */
 	user_memory(test, PROT_READ);
 	mr = odp_make(test, 0, U64_MAX, 0);
 	addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -128,6 +130,10 @@ static void implicit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
+/*
+ * Registration refuses impossible ranges. A fault grants no right that the process does not have,
+ * and stays inside the region.
+ */
 static void arguments_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ);
@@ -140,7 +146,7 @@ static void arguments_test(struct kunit *test)
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_odp(f->dev, f->key_user.pd, addr, 8, -4ULL, 0)),
 			-EINVAL);
-	/* what the process may not write the adapter may not either */
+	/* the process may not write the memory, so the adapter may not either */
 	mr = odp_make(test, addr, ODP_SIZE, addr);
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), -EFAULT);
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), 1);
@@ -155,7 +161,10 @@ static void resume(void *arg)
 	complete(arg);
 }
 
-/* As an engine does: ask, be told, try again; and get to know that there is nothing. */
+/*
+ * Read a byte as a requester or responder does: if its page is missing, request a fault. Return: 0,
+ * -EAGAIN if resume() will be called, or -EACCES if the page cannot be had.
+ */
 static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhca_fault *fault)
 {
 	struct nhca_iter it;
@@ -172,6 +181,10 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 	return err;
 }
 
+/*
+ * The waiter of a fault is told when the page is present, and then reads it. For memory that is
+ * gone it gets -EACCES, once.
+ */
 static void fault_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -191,16 +204,19 @@ static void fault_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EACCES);
-	/* it is said once: the next request is another one */
+	/* the error is reported once: the next request queues another fault */
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 
-	/* nobody is told any more, and the region does not wait for anybody */
+	/* after the cancel nobody is told, and the region does not wait for the fault */
 	nhca_fault_cancel(fault);
 	nhca_fault_free(fault);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
-/* Prefetches that cannot go on, because the test changes the address space, are bounded. */
+/*
+ * The number of queued prefetches of a region is limited. Here they cannot proceed, because the
+ * test holds the mmap lock.
+ */
 static void prefetch_bounded_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -216,7 +232,7 @@ static void prefetch_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, -EAGAIN);
 	KUNIT_EXPECT_EQ(test, i, NHCA_ODP_PREFETCHES + 1);
 
-	/* when they are over others may come */
+	/* after the prefetches have ended, others can be queued */
 	flush_workqueue(nhca_prefetch_wq);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE), 0);
@@ -224,7 +240,7 @@ static void prefetch_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
-/* Deregistration does not wait for a prefetch, and a prefetch does not outlast it for long. */
+/* Deregistration does not wait for a prefetch, and a running prefetch ends soon after it. */
 static void prefetch_cancelled_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE), before, after;
@@ -237,18 +253,18 @@ static void prefetch_cancelled_test(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, nhca_fault_queue(to_nhca_mr(mr)->odp, 0, ODP_SIZE,
 						       NHCA_ODP_WRITE), 0);
-	/* they are under way, and wait for us */
+	/* the prefetches are running, and wait for the mmap lock */
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	mmap_write_unlock(current->mm);
 	flush_workqueue(nhca_prefetch_wq);
 	flush_workqueue(nhca_fault_wq);
 	after = get_mm_counter(current->mm, MM_ANONPAGES);
-	/* each ends after the pages that it asked for at once, one list of 64 */
+	/* each ends after the list of 64 pages that it has requested */
 	KUNIT_EXPECT_LE(test, after - before, 3 * 64);
 }
 
-/* A region of no bytes is one: it opens nothing. */
+/* A region of no bytes can be registered, with and without on-demand paging, and opens nothing. */
 static void empty_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -269,7 +285,7 @@ static void empty_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, mr->rkey, addr, 0,
 						    IB_ACCESS_REMOTE_WRITE), 0);
 		leave();
-		/* other rights of nothing */
+		/* the rights of such a region can be changed */
 		KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, IB_ACCESS_LOCAL_WRITE), 0);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The order of opcodes: the whole transition table against a reference that
- * is written down from IBTA 9.7.4.1.2 by opcode number, not by flags.
+ * KUnit: the order of opcodes: the whole transition table, compared with a reference written from
+ * IBTA 9.7.4.1.2 by opcode number and not by flags.
  */
 #include <kunit/test.h>
 #include "../wire/opseq.h"
@@ -12,13 +12,13 @@ static const enum nhca_opseq opseq_states[] = {
 	NHCA_SEQ_IDLE, NHCA_SEQ_SEND, NHCA_SEQ_WRITE,
 };
 
-/* XRC has the order and the lengths of RC, but no FLUSH and no ATOMIC WRITE */
+/* XRC has the order and the lengths of RC, but no FLUSH and no ATOMIC WRITE. */
 static u8 as_rc(u8 opcode)
 {
 	return opcode >= 0xa0 && opcode < 0xb8 ? opcode - 0xa0 : opcode;
 }
 
-/* the state after @opcode in @state, or REFUSED */
+/* Return: the state after @opcode in @state, or REFUSED. */
 static int reference_next(enum nhca_opseq state, u8 opcode)
 {
 	switch (as_rc(opcode)) {
@@ -45,6 +45,10 @@ static int reference_next(enum nhca_opseq state, u8 opcode)
 	return REFUSED;
 }
 
+/*
+ * In every state, each opcode is accepted or refused as the reference says, and leads to the
+ * reference's next state.
+ */
 static void opseq_whole_table(struct kunit *test)
 {
 	unsigned int opcode, i, accepted = 0;
@@ -67,11 +71,11 @@ static void opseq_whole_table(struct kunit *test)
 					    "%s in state %d", info->name, state);
 		}
 	}
-	/* 19 requests of RC, 12 of UC, 2 of UD, 17 of XRC: each fits exactly one state */
+	/* 19 requests of RC, 12 of UC, 2 of UD, 17 of XRC; each is accepted in exactly one state */
 	KUNIT_EXPECT_EQ(test, accepted, 19 + 12 + 2 + 17);
 }
 
-/* Responses, notifications and packets of channels are no requests, whatever the state */
+/* Responses, CNPs and packets of channels are no requests, so they are refused in every state. */
 static void opseq_refuses_what_is_no_request(struct kunit *test)
 {
 	static const u8 opcodes[] = {
@@ -90,7 +94,7 @@ static void opseq_refuses_what_is_no_request(struct kunit *test)
 	}
 }
 
-/* smallest and largest payload of @opcode at @mtu (IBTA 9.7.4.1.6, 9.8.2.2.4) */
+/* Set the smallest and the largest payload of @opcode at @mtu (IBTA 9.7.4.1.6, 9.8.2.2.4). */
 static void reference_len(u8 opcode, u32 mtu, u32 *least, u32 *most)
 {
 	*least = 0;
@@ -115,6 +119,7 @@ static void reference_len(u8 opcode, u32 mtu, u32 *least, u32 *most)
 	}
 }
 
+/* A payload length is accepted exactly if the reference allows it for the opcode and the MTU. */
 static void opseq_payload_lengths(struct kunit *test)
 {
 	unsigned int opcode, payload, mtu;
@@ -123,7 +128,7 @@ static void opseq_payload_lengths(struct kunit *test)
 	for (opcode = 0; opcode < 256; opcode++) {
 		const struct nhca_opinfo *info = nhca_opinfo(opcode);
 
-		/* packets of a channel have no path MTU to fit: rxeth_test.c */
+		/* packets of a channel have no path MTU; rxeth_test.c tests their lengths */
 		if (!info || info->flags & NHCA_OPF_RXETH)
 			continue;
 		for (mtu = 256; mtu <= 4096; mtu *= 2) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a packet of any length that IP allows holds the bytes that it was built of, each of its
- * fragments lies inside the page that it names, and a longer packet is refused.  High-order pages
- * may or may not be had: the tests run with net.core.high_order_alloc_disable as 0 and as 1.
+ * KUnit: a packet of any length that IP allows has the bytes that it was built of, and each
+ * fragment lies inside its page. A longer packet is refused. The tests run with
+ * net.core.high_order_alloc_disable as 0 and as 1, that is with and without high-order pages.
  */
 #include <kunit/static_stub.h>
 #include <linux/skbuff.h>
@@ -17,10 +17,10 @@
 
 #define IOVA	0x7f0000000000ULL
 #define REGION	(17 * PAGE_SIZE)
-/* UDP over IPv6, and a BTH, 65535 bytes in all */
+/* 65535 bytes with UDP over IPv6 and a BTH */
 #define LONGEST	(NHCA_PACKET_BYTES - NHCA_BTH_LEN - NHCA_ICRC_LEN)
 
-/* lengths around each bound: inline, copy break, page, pieces of a batch, chunk, channel, IP */
+/* lengths around each limit: inline, copy break, page, pieces of a batch, chunk, channel, IP */
 static const u32 lengths[] = {
 	0, 1, 3, 255, 256, 257, 1023, 4064, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1,
 	2 * PAGE_SIZE - 1, 2 * PAGE_SIZE, 2 * PAGE_SIZE + 1,
@@ -28,7 +28,7 @@ static const u32 lengths[] = {
 	32767, 32768, 32769, 61439, 61440, 61441, LONGEST - 3, LONGEST & ~3U,
 };
 
-/* Run @fn with pages of an order and, where the kernel's switch is at hand, without. */
+/* Run @fn with high-order pages and, if the kernel's switch is accessible, without them. */
 static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
 {
 	fn(test);
@@ -39,7 +39,13 @@ static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
 #endif
 }
 
-/* Where all bytes of the payloads come from: a region, and memory of the kernel with the same. */
+/**
+ * struct source - memory that payloads come from
+ * @mr:    region with the bytes
+ * @pages: its pages
+ * @bytes: the same bytes in kernel memory
+ * @txq, @flow: an account of packets, and a flow
+ */
 struct source {
 	struct nhca_mr *mr;
 	struct page *pages[REGION / PAGE_SIZE];
@@ -63,7 +69,7 @@ static void source_make(struct kunit *test, struct source *s)
 	KUNIT_ASSERT_NOT_NULL(test, s->flow);
 	s->mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
-	/* as regions of processes are */
+	/* regions of processes are sent by reference */
 	s->mr->zcopy_ok = true;
 	for (i = 0; i < npages; i++) {
 		s->pages[i] = alloc_page(GFP_KERNEL);
@@ -78,7 +84,7 @@ static void source_free(struct source *s)
 {
 	u32 i;
 
-	/* would wait for ever if anything of it were still referenced */
+	/* waits for ever if a packet still refers to the pages */
 	nhca_mr_free(s->mr);
 	nhca_flow_close(s->flow);
 	nhca_txq_put(s->txq);
@@ -86,7 +92,7 @@ static void source_free(struct source *s)
 		put_page(s->pages[i]);
 }
 
-/* Fragments that do not lie inside the memory of their page. */
+/* Return: number of fragments that leave the memory of their page. */
 static u32 outside(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
@@ -105,9 +111,9 @@ static u32 outside(const struct sk_buff *skb)
 
 /**
  * struct want - how a packet is built
- * @region: payload from a region, not from the kernel's memory
- * @copy:   by a copy
- * @off:    where in the source it begins
+ * @region: the payload is in the region, and not in kernel memory
+ * @copy:   the payload is copied
+ * @off:    offset of the payload in the source, in bytes
  */
 struct want {
 	bool region;
@@ -150,7 +156,7 @@ static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter
 	};
 }
 
-/* Are the bytes of @skb from @at on those of the source? */
+/* Return: true if @len bytes of @skb from offset @at are those of the source. */
 static bool same(struct kunit *test, const struct sk_buff *skb, u32 at, const struct source *s,
 		 const struct want *w, u32 len)
 {
@@ -182,12 +188,12 @@ static void alone(struct kunit *test, const struct source *s, const struct want 
 	KUNIT_EXPECT_EQ(test, skb->len, nhca_tx_bytes(&tx));
 	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);
 	KUNIT_EXPECT_TRUE_MSG(test, same(test, skb, NHCA_BTH_LEN, s, w, len), "%u bytes", len);
-	/* consumer pages are covered by a reference, and are not where receivers would copy them */
+	/* a reference covers consumer pages; with NHCA_BUILD_LIST they are in the frag_list */
 	if (!w->region || w->copy || !len)
 		KUNIT_EXPECT_NULL(test, z);
 	else if (len <= NHCA_BURST_PAYLOAD)
 		KUNIT_EXPECT_NOT_NULL(test, z);
-	/* longer ones may have more pieces than an skb has fragments, and are copied then */
+	/* longer payloads may need more fragments than an skb has, and are then copied */
 	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb), z && how == NHCA_BUILD_FRAGS);
 	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb_shinfo(skb)->frag_list), z && how == NHCA_BUILD_LIST);
 	kfree_skb(skb);
@@ -208,12 +214,13 @@ static void each_alone(struct kunit *test)
 	source_free(&s);
 }
 
+/* A packet sent alone has the right bytes, at every length and from every kind of source. */
 static void alone_test(struct kunit *test)
 {
 	with_and_without(test, each_alone);
 }
 
-/* Three packets of @len bytes, as far as a batch has room for them. */
+/* Add three packets of @len bytes to a batch, or as many as it has room for. */
 static void batch(struct kunit *test, const struct source *s, const struct want *w, u32 len)
 {
 	struct nhca_burst b = {};
@@ -237,7 +244,7 @@ static void batch(struct kunit *test, const struct source *s, const struct want 
 		if (!err)
 			b.packets++;
 	}
-	/* the first one always has room, and what has none is not half there */
+	/* the first packet always fits; a packet that does not fit adds nothing */
 	KUNIT_EXPECT_GT(test, b.packets, 0);
 	KUNIT_EXPECT_TRUE(test, !err || err == -ENOSPC);
 	KUNIT_EXPECT_EQ(test, b.skb->len, b.packets * bytes);
@@ -261,16 +268,17 @@ static void each_batch(struct kunit *test)
 	source_free(&s);
 }
 
+/* Each packet of a batch has the right bytes, at every length and from every kind of source. */
 static void batch_test(struct kunit *test)
 {
 	with_and_without(test, each_batch);
 }
 
 /**
- * struct way - what the stub of nhca_send() got
+ * struct way - what the stub of nhca_send() has received
  * @held:    the skbs
  * @payload: bytes of payload in them
- * @zcopied: of these, by reference
+ * @zcopied: bytes of @payload that refer to consumer pages
  */
 struct way {
 	struct sk_buff_head held;
@@ -290,8 +298,8 @@ static void way_send(struct nhca_dev *dev, const struct nhca_who *who, struct nh
 }
 
 /*
- * A batch of @n packets, sent because one comes that does not fit, which finds the netdev down.
- * Return: number of the newest reference.
+ * Fill a batch with @n packets. The next packet does not fit, so the batch is sent; that packet is
+ * not, because the netdev is down. Return: number of the newest zero-copy reference.
  */
 static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_burst *b, u32 n)
 {
@@ -332,8 +340,8 @@ static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_bu
 }
 
 /*
- * Batches of few packets have one reference together, until it covers enough, if the first skbs
- * carry no pages; and it lasts until all of them are freed.
+ * If the netdev supports a frag_list, small batches share one zero-copy reference until it covers
+ * enough packets. The reference lasts until the skbs of all these batches are freed.
  */
 static void reference(struct kunit *test, bool lists)
 {
@@ -366,7 +374,7 @@ static void reference(struct kunit *test, bool lists)
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(s.flow, second));
 
-	/* the end of a pass is the end of its reference */
+	/* the end of a pass releases its reference */
 	first = send_batch(test, &s, &b, 1);
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_EQ(test, nhca_zcopy_released(s.flow, first), !lists);
@@ -378,13 +386,14 @@ static void reference(struct kunit *test, bool lists)
 	kunit_deactivate_static_stub(test, nhca_send);
 }
 
+/* Small batches share a zero-copy reference exactly if the netdev supports a frag_list. */
 static void reference_test(struct kunit *test)
 {
 	reference(test, true);
 	reference(test, false);
 }
 
-/* Bytes that are asked for lie inside the memory of the page, however little a chunk has. */
+/* Bytes from nhca_frag_get() lie inside the memory of their page, also if a chunk is one page. */
 static void each_get(struct kunit *test)
 {
 	struct page *page, *head;
@@ -413,7 +422,10 @@ static void get_test(struct kunit *test)
 	with_and_without(test, each_get);
 }
 
-/* What IP cannot carry is refused with an error that nobody takes for a lost packet. */
+/*
+ * A packet that is too long for IP is refused with -EMSGSIZE. Other errors could be taken for a
+ * lost packet, which is retransmitted.
+ */
 static void too_long_test(struct kunit *test)
 {
 	static const struct want w = { .copy = true };
