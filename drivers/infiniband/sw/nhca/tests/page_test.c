@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the quick way from page to page of a region gives what the long one does, and nothing
- * that the long one refuses.
+ * KUnit: nhca_iter_page(), the fast path from page to page of a region, returns what
+ * nhca_iter_next() returns, and no page that nhca_iter_next() refuses.
  */
 #include <linux/mm.h>
 #include <linux/prandom.h>
@@ -13,12 +13,12 @@
 #include "regions.h"
 
 #define IOVA		0x7f0000000000ULL
-/* of a region that does not fit one leaf of a table, wherever it begins */
+/* pages of a region that does not fit one leaf of a table, wherever it begins */
 #define MANY		(NHCA_TCE_LEAF_SIZE + 8)
 #define PACKETS		4
 #define SEG		(NHCA_BTH_LEN + PAGE_SIZE + NHCA_ICRC_LEN)
 
-/* A region of @npages, which are the fixture's over and over. */
+/* Return: a region of @npages pages; it repeats the fixture's pages. */
 static struct nhca_mr *pages_make(struct kunit *test, u64 npages, u32 offset, bool writable)
 {
 	struct fixture *f = test->priv;
@@ -45,7 +45,7 @@ static void begin(struct kunit *test, struct nhca_iter *it, struct nhca_mr *mr, 
 					    access), 0);
 }
 
-/* From leaf to leaf, to the end and no further. */
+/* The fast path goes on from leaf to leaf of the table, up to the end of the range. */
 static void leaf_test(struct kunit *test)
 {
 	struct nhca_mr *mr = pages_make(test, MANY, 0, true);
@@ -60,7 +60,7 @@ static void leaf_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
 	for (i = 1; i < MANY; i++) {
 		wrong += nhca_iter_page(&it) != f->pages[i % NPAGES];
-		/* leaves may lie behind each other by chance */
+		/* the next leaf may be contiguous by chance, but it must be looked up */
 		far += it.pages > NHCA_TCE_LEAF_SIZE - (first + i + 1) % NHCA_TCE_LEAF_SIZE;
 	}
 	KUNIT_EXPECT_EQ(test, wrong, 0);
@@ -71,7 +71,7 @@ static void leaf_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* Inside of huge pages, and from one to the next. */
+/* The fast path works inside huge pages and from one to the next. */
 static void huge_test(struct kunit *test)
 {
 	const unsigned int order = PMD_SHIFT - PAGE_SHIFT;
@@ -115,7 +115,7 @@ free:
 			__free_pages(huge[i], order);
 }
 
-/* The two ways in any order: each byte once, where it is. */
+/* Fast and slow path in any order give each byte once, at its place. */
 static void mixed_test(struct kunit *test)
 {
 	static const u32 offsets[] = { 0, 1, 64, PAGE_SIZE - 1 };
@@ -161,7 +161,7 @@ static void mixed_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, taken, 1000);
 }
 
-/* Entries that are gone, have another key or grant less are seen on the way. */
+/* The fast path refuses entries that were cleared, have another key, or grant fewer rights. */
 static void refused_test(struct kunit *test)
 {
 	struct nhca_mr *mr = pages_make(test, NPAGES, 0, true), *ro, *other;
@@ -181,7 +181,7 @@ static void refused_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	leave();
 
-	/* the same place in the table, another range's key */
+	/* the same place in the table, with another key */
 	enter();
 	begin(test, &it, other, 0, NPAGES * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
@@ -206,7 +206,10 @@ static void refused_test(struct kunit *test)
 	nhca_mr_free(ro);
 }
 
-/* Holds and SGEs are asked first; what is no region has no entries. */
+/*
+ * The first page of a hold or SGE needs the slow path, which checks the key. Kernel memory has no
+ * entries, and so no fast path.
+ */
 static void unasked_test(struct kunit *test)
 {
 	struct nhca_mr *mr = pages_make(test, NPAGES, 0, true);
@@ -240,7 +243,7 @@ static void unasked_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* A batch of writes of a page each, @off behind where pages begin */
+/* Return: a batch of PACKETS writes of a page each; each payload begins @off bytes into a page. */
 static struct sk_buff *batch(struct kunit *test, u32 off)
 {
 	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);
@@ -268,7 +271,10 @@ static struct sk_buff *batch(struct kunit *test, u32 off)
 	return skb;
 }
 
-/* What arrives is placed by pages where both sides have whole ones, and else as well. */
+/*
+ * Received payload is placed by whole pages if source and destination are aligned, and otherwise
+ * byte by byte, with the same result.
+ */
 static void placed_test(struct kunit *test)
 {
 	static const u32 offsets[] = { 0, 8 };

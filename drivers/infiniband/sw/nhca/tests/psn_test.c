@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packet sequence numbers around the circle. */
+/* KUnit: arithmetic of packet sequence numbers modulo 2^24. */
 #include <kunit/test.h>
 #include "../wire/psn.h"
 
@@ -7,6 +7,7 @@ static const u32 psn_bases[] = {
 	0, 1, 2, 0x123456, 0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0xfffffe, 0xffffff,
 };
 
+/* The sum of a PSN and a count wraps at 2^24. */
 static void psn_add_wraps(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, 0), 0);
@@ -14,12 +15,13 @@ static void psn_add_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 1), 0);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 0xffffff), 0xfffffe);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0x800000, 0x800000), 0);
-	/* One back is the whole circle but one forward, in 24 bits and in 32 */
+	/* one step back is 2^24 - 1 steps forward, also as a 32-bit number */
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, NHCA_PSN_MASK), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, (u32)-1), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(3, (u32)-5), 0xfffffe);
 }
 
+/* The difference of two PSNs is the signed distance from the second to the first. */
 static void psn_diff_is_signed_distance(struct kunit *test)
 {
 	static const s32 distances[] = {
@@ -40,9 +42,10 @@ static void psn_diff_is_signed_distance(struct kunit *test)
 	}
 }
 
+/* The difference of PSNs that are 2^23 apart is negative. */
 static void psn_diff_half_circle(struct kunit *test)
 {
-	/* Exactly opposite counts as behind, from either side */
+	/* a PSN that is exactly 2^23 away counts as earlier, from either side */
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x800000, 0), -0x800000);
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0, 0x800000), -0x800000);
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x7fffff, 0), 0x7fffff);
@@ -51,6 +54,7 @@ static void psn_diff_half_circle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0xffffff, 0), -1);
 }
 
+/* Adding the same count to two PSNs does not change their difference. */
 static void psn_diff_turns_with_the_circle(struct kunit *test)
 {
 	int i, j;
@@ -72,6 +76,7 @@ static void psn_diff_turns_with_the_circle(struct kunit *test)
 	}
 }
 
+/* The number of PSNs of a message is its length divided by the MTU, rounded up, and at least 1. */
 static void psn_count_of_message(struct kunit *test)
 {
 	u32 mtu;
@@ -84,10 +89,10 @@ static void psn_count_of_message(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_psn_count(mtu + 1, mtu), 2);
 		KUNIT_EXPECT_EQ(test, nhca_psn_count(2 * mtu, mtu), 2);
 		KUNIT_EXPECT_EQ(test, nhca_psn_count(7 * mtu + 1, mtu), 8);
-		/* The longest message there is: 2^31 bytes */
+		/* the longest message has 2^31 bytes */
 		KUNIT_EXPECT_EQ(test, nhca_psn_count(1U << 31, mtu), (1U << 31) / mtu);
 		KUNIT_EXPECT_EQ(test, nhca_psn_count((1U << 31) - 1, mtu), (1U << 31) / mtu);
-		/* No 32-bit length overflows on the way */
+		/* the largest 32-bit length causes no overflow */
 		KUNIT_EXPECT_EQ(test, nhca_psn_count(U32_MAX, mtu), (1ULL << 32) / mtu);
 	}
 }

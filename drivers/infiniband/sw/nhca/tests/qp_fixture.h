@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For suites about queue pairs: a device without a netdev below it, a connected queue pair of a
- * kernel consumer, packets that are made here and delivered to it, and a list of those that it
- * sends, which go nowhere.  Timers run only when a test says so (no local ACK timeout is set).
+ * For suites about queue pairs: a device without a netdev, and a connected queue pair of a kernel
+ * consumer. Tests make packets and deliver them to the queue pair. Packets that it sends are only
+ * recorded. No local ACK timeout is set, so a timer runs only if a test runs it.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -27,13 +27,13 @@
 #define FIX_RQ_PSN	0x100000
 #define FIX_SQ_PSN	0x200000
 #define FIX_SENT	64
-#define FIX_SADDR	0x0a000001	/* 10.0.0.1: ours */
+#define FIX_SADDR	0x0a000001	/* 10.0.0.1, the address of @dev */
 #define FIX_DADDR	0x0a000002
 
 /**
  * struct sent - a packet that was sent
  * @hdr: its headers
- * @payload: bytes behind them
+ * @payload: bytes of payload
  */
 struct sent {
 	struct nhca_hdr hdr;
@@ -41,19 +41,20 @@ struct sent {
 };
 
 /**
- * struct qp_fixture - of each test
- * @dev:    has no driver behind it
- * @netdev: of which only the state is looked at
- * @pd:     of @qp
- * @cq:     of both halves of @qp
- * @comp:   completion events
- * @qp:     the queue pair, in RTS; NULL after fix_destroy()
- * @page:   of @mr
- * @mr:     one page that @qp may do anything with, from address 0
- * @sent:   what was sent, the first @nsent
- * @xmit_err: what sending returns, if that is not 0
- * @ce:     packets that are delivered come with a congestion mark
- * @daddr:  where they go to; 0: FIX_SADDR
+ * struct qp_fixture - objects of each test
+ * @dev:    device without a driver
+ * @netdev: only its state is used
+ * @pd:     domain of @qp and @mr
+ * @cq:     send and receive CQ of @qp
+ * @comp:   number of completion events
+ * @qp:     RC queue pair in RTS; NULL after fix_destroy()
+ * @page:   page of @mr
+ * @mr:     region of one page at address 0, with all rights
+ * @sent:   packets that were sent, at their number modulo FIX_SENT
+ * @nsent:  number of packets that were sent
+ * @xmit_err: error that sending returns, or 0
+ * @ce:     delivered packets have a congestion mark (CE)
+ * @daddr:  destination address of delivered packets; 0: FIX_SADDR
  */
 struct qp_fixture {
 	struct nhca_dev *dev;
@@ -71,7 +72,7 @@ struct qp_fixture {
 	u32 daddr;
 };
 
-/* Stands for nhca_xmit(): reads the payload, as that does, and uses the flow. */
+/* Replaces nhca_xmit(): reads the payload as nhca_xmit() does, and uses the flow. */
 static int fix_xmit(struct nhca_tx *tx)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -95,7 +96,7 @@ static int fix_xmit(struct nhca_tx *tx)
 	return 0;
 }
 
-/* Stands for nhca_burst_run(): nothing goes together. */
+/* Replaces nhca_burst_run(): adds no packet to a batch, so each is sent alone. */
 static u32 fix_burst_run(struct nhca_tx *tx, u32 count)
 {
 	return 0;
@@ -109,14 +110,14 @@ static struct nhca_av *fix_av(u32 saddr, u32 daddr)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&av->ref, 1);
 	av->v4 = true;
-	/* capable of being marked: ECT(0) */
+	/* ECT(0): routers may mark the packets */
 	av->tclass = 2;
 	ipv6_addr_set_v4mapped(htonl(saddr), &av->saddr);
 	ipv6_addr_set_v4mapped(htonl(daddr), &av->daddr);
 	return av;
 }
 
-/* Stands for nhca_av_create() */
+/* Replaces nhca_av_create(). */
 static struct nhca_av *fix_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 				     gfp_t gfp)
 {
@@ -145,7 +146,7 @@ static inline struct nhca_cq *fix_cq(struct kunit *test, u32 entries)
 	return cq;
 }
 
-/* The next completion, taken off the CQ.  Return: false if there is none. */
+/* Poll one completion. Return: false if there is none. */
 static inline bool fix_poll(struct nhca_cq *cq, struct nhca_cqe *cqe)
 {
 	if (cq->cons == cq->prod)
@@ -155,7 +156,7 @@ static inline bool fix_poll(struct nhca_cq *cq, struct nhca_cqe *cqe)
 	return true;
 }
 
-/* A queue pair in RESET, with rings of @max_wr and completions on @cq.  @srq: or NULL */
+/* Return: a queue pair in RESET, with rings of @max_wr entries and both CQs @cq. @srq may be NULL. */
 static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type,
 					struct ib_srq *srq, struct nhca_cq *cq, u32 max_wr)
 {
@@ -193,7 +194,7 @@ static inline struct nhca_qp *fix_qp(struct kunit *test, enum ib_qp_type type, s
 	return fix_qp_on(test, type, srq, f->cq, 32);
 }
 
-/* From RESET to RTS, connected to FIX_PEER_QPN at FIX_DADDR. */
+/* Take @qp from RESET to RTS, connected to FIX_PEER_QPN at FIX_DADDR. */
 static inline void fix_connect(struct kunit *test, struct nhca_qp *qp)
 {
 	struct ib_qp_attr attr = {
@@ -236,7 +237,7 @@ static inline void fix_state(struct kunit *test, struct nhca_qp *qp, enum ib_qp_
 	KUNIT_ASSERT_EQ(test, nhca_qp_modify(qp, state, &attr, IB_QP_STATE), 0);
 }
 
-/* A region of the page, in a domain. */
+/* Return: a region of the fixture's page in @pd. */
 static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 {
 	struct qp_fixture *f = test->priv;
@@ -265,7 +266,7 @@ static inline int qp_fixture_init(struct kunit *test)
 	f->dev->netdev = f->netdev;
 	f->dev->port_state = IB_PORT_ACTIVE;
 	f->dev->mtu = FIX_MTU;
-	/* only compared */
+	/* only compared, never dereferenced */
 	f->dev->nn = (struct nhca_net *)f->dev;
 	f->dev->txq = nhca_txq_create();
 	f->dev->counters = alloc_percpu(struct nhca_counters);
@@ -313,7 +314,7 @@ static inline void qp_fixture_exit(struct kunit *test)
 	}
 }
 
-/* What the device has counted. */
+/* Return: the value of a counter of the device. */
 static inline u64 fix_count(struct qp_fixture *f, enum nhca_counter which)
 {
 	u64 values[NHCA_CNT_MAX];
@@ -324,7 +325,7 @@ static inline u64 fix_count(struct qp_fixture *f, enum nhca_counter which)
 
 /* ---- packets from the peer ---- */
 
-/* Headers of a packet to @qp, as an nhca without capability bits sends them. */
+/* Return: headers of a packet to @qp, as an nhca sends them that has no capability bits. */
 static inline struct nhca_hdr fix_hdr(const struct nhca_qp *qp, u8 opcode, u32 psn)
 {
 	return (struct nhca_hdr) {
@@ -338,13 +339,13 @@ static inline struct nhca_hdr fix_hdr(const struct nhca_qp *qp, u8 opcode, u32 p
 	};
 }
 
-/* The byte at offset @i of every payload. */
+/* Return: the byte at offset @i of every payload. */
 static inline u8 fix_byte(u32 i)
 {
 	return i * 7 + 1;
 }
 
-/* A packet, at the end of @skb. */
+/* Append a packet to @skb. @index: number of the packet in the batch. */
 static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload, u32 index)
 {
 	u32 hdr_len = h->info->hdr_len, crc = 0, i;
@@ -364,8 +365,8 @@ static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload,
 }
 
 /*
- * @count packets with consecutive PSNs from FIX_DADDR, in one skb as GRO joins them, which begins
- * behind the UDP header.
+ * Return: an skb as GRO makes it, with @count packets from FIX_DADDR and consecutive PSNs. Its data
+ * begins after the UDP header.
  */
 static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u32 payload,
 				      u32 count)
@@ -391,7 +392,7 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 		.saddr = htonl(FIX_DADDR),
 		.daddr = htonl(f->daddr ?: FIX_SADDR),
 	};
-	/* a checksum that holds, as the stack has found */
+	/* the stack has already verified the checksum */
 	udp_hdr(skb)->check = 1;
 	skb_pull(skb, outer);
 	for (i = 0; i < count; i++) {
@@ -431,9 +432,9 @@ void fix_deliver(struct kunit *test, struct nhca_hdr h, u32 payload)
 	fix_deliver_batch(test, h, payload, 1);
 }
 
-/* ---- what the consumer does ---- */
+/* ---- actions of the consumer ---- */
 
-/* A receive of @len bytes at @addr of the region @mr. */
+/* Post a receive of @len bytes at @addr of @mr. */
 static inline void fix_post_recv(struct kunit *test, struct nhca_rwq *wq, struct nhca_mr *mr,
 				 u64 addr, u32 len)
 {
@@ -443,7 +444,7 @@ static inline void fix_post_recv(struct kunit *test, struct nhca_rwq *wq, struct
 	KUNIT_ASSERT_EQ(test, nhca_rwq_post(wq, &wr), 0);
 }
 
-/* A SEND of @len bytes from @addr, and the doorbell. */
+/* Post a SEND of @len bytes from @addr of @mr, and ring the doorbell. */
 static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct nhca_mr *mr,
 				 u64 addr, u32 len, int flags)
 {
@@ -460,7 +461,7 @@ static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct 
 	nhca_send_doorbell(qp);
 }
 
-/* How many packets with @opcode were sent; the last of them in @last, which may be NULL. */
+/* Return: number of recorded packets with @opcode. @last may be NULL; set to the last of them. */
 static inline u32 fix_sent(struct qp_fixture *f, u8 opcode, struct sent *last)
 {
 	u32 i, n = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the life of a queue pair against packets that are on their way: what was let in before
- * the state changed does nothing after it, and what engines use outlives them.
+ * KUnit: the life of a queue pair while packets are in flight. A packet that passed the checks
+ * before the state changed has no effect after it, and what requester and responder use exists
+ * until they have ended.
  */
 #include "../queue/srq.h"
 #include "qp_fixture.h"
@@ -18,7 +19,10 @@ static u8 *page_byte(struct qp_fixture *f, u32 i)
 	return (u8 *)page_address(f->page) + i;
 }
 
-/* The fixture works: a SEND arrives, completes and is acknowledged; one leaves and is completed. */
+/*
+ * The fixture works: a SEND from the peer is placed, completed and acknowledged, and a SEND to the
+ * peer completes when its ACK arrives.
+ */
 static void plain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -50,11 +54,11 @@ static void plain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.opcode, IB_WC_SEND);
 }
 
-/* ---- between the check, which takes no lock, and the lock ---- */
+/* ---- between the checks, which take no lock, and the lock ---- */
 
 static void (*meanwhile)(struct kunit *test);
 
-/* Stands for nhca_rx_refusal(): the packet is found right, and then something happens. */
+/* Replaces nhca_rx_refusal(): the packet passes the checks, and then meanwhile() runs. */
 static enum nhca_counter right_but(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -78,7 +82,7 @@ static void to_error(struct kunit *test)
 	fix_state(test, f->qp, IB_QPS_ERR);
 }
 
-/* The peer's number and PSNs are the old ones: only the generation is another. */
+/* Peer and PSNs of the new connection are those of the old one; only the generation differs. */
 static void to_new_connection(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -89,8 +93,8 @@ static void to_new_connection(struct kunit *test)
 }
 
 /*
- * A buffer that came back with a flush completion is written no more, not even by those packets of
- * a batch behind one that was a duplicate: their fast path once asked for no state.
+ * A receive buffer that was flushed is not written any more, not even by later packets of a batch
+ * whose first packet was a duplicate. The fast path for such packets once did not check the state.
  */
 static void flushed_buffer_test(struct kunit *test)
 {
@@ -114,7 +118,10 @@ static void flushed_buffer_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 2);
 }
 
-/* A batch of the old connection does not go on in the new one, though all its numbers fit. */
+/*
+ * A packet of the old connection is not accepted by the new one, although its QP numbers, addresses
+ * and PSN match.
+ */
 static void old_batch_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -126,12 +133,12 @@ static void old_batch_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
 	KUNIT_EXPECT_EQ(test, *page_byte(f, 0), 0);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 1);
-	/* the new one lives */
+	/* the new connection works */
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 10);
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
 }
 
-/* Nor does an acknowledgment. */
+/* An acknowledgment of the old connection completes nothing in the new one. */
 static void old_ack_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -146,13 +153,13 @@ static void old_ack_test(struct kunit *test)
 
 /* ---- teardown ---- */
 
-/* Stands for nhca_rx_refusal(), which has been asked before. */
+/* Replaces nhca_rx_refusal(): the packet passed the checks earlier. */
 static enum nhca_counter right(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	return NHCA_CNT_MAX;
 }
 
-/* Stands for the grace period of nhca_qp_fini(): what had found the QP before goes on. */
+/* Replaces the grace period of nhca_qp_fini(): packets that have found the QP are processed. */
 static void late_packets(struct nhca_qp *qp)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -175,7 +182,7 @@ static void late_packets(struct nhca_qp *qp)
 		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx.saddr);
 		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx.daddr);
 		nhca_cursor_init(&rx.at, rx.skb);
-		/* the check came before */
+		/* the packet passed the checks before */
 		kunit_activate_static_stub(test, nhca_rx_refusal, right);
 		local_bh_disable();
 		rcu_read_lock();
@@ -185,7 +192,7 @@ static void late_packets(struct nhca_qp *qp)
 		local_bh_enable();
 		kfree_skb(rx.skb);
 	}
-	/* and kicks of the flow, the pace and faults run */
+	/* kicks of the flow and the pace run, and faults are used */
 	nhca_flow_inflight(qp->flow);
 	nhca_fault_waiting(qp->rq.fault);
 	nhca_fault_waiting(qp->sq.fault);
@@ -193,8 +200,8 @@ static void late_packets(struct nhca_qp *qp)
 }
 
 /*
- * Packets that had found the QP when it went use what it has: flow, timers, fault handles.  KASAN
- * sees it if they are gone; and they are not answered.
+ * Packets that found the QP before it was destroyed may still use its flow, timers and fault
+ * handles. KASAN reports it if these are freed too early. The packets are not answered.
  */
 static void late_packets_test(struct kunit *test)
 {
@@ -213,7 +220,7 @@ static void late_packets_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2);
 }
 
-/* What a batch owes when the QP goes is not sent behind its back. */
+/* An acknowledgment that a batch has left unsent is not sent while the QP is destroyed. */
 static void owed_at_the_end_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -228,7 +235,7 @@ static void owed_at_the_end_test(struct kunit *test)
 
 static u32 number_taken;
 
-/* Stands for nhca_mw_qp_gone(): is the number still the QP's? */
+/* Replaces nhca_mw_qp_gone(): checks that the QP still has its number. */
 static void windows_gone(const struct nhca_key_user *key_user)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -237,7 +244,10 @@ static void windows_gone(const struct nhca_key_user *key_user)
 	number_taken++;
 }
 
-/* No new QP gets the number of one whose type 2 windows are open: they would be its windows. */
+/*
+ * A new QP cannot get the number of a QP whose type 2 windows are still open. Otherwise it could
+ * use these windows.
+ */
 static void number_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -255,8 +265,8 @@ static void number_test(struct kunit *test)
 #define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
 
 /*
- * A consumer that hears of nothing closes the key of what it has sent.  To ask for the
- * acknowledgment does not need the bytes, nor does asking again when that was lost.
+ * A consumer of unsignaled sends may close the key of data that was sent but not acknowledged.
+ * Requesting the acknowledgment needs no data, and neither does a retransmission of the request.
  */
 static void closed_key_test(struct kunit *test)
 {
@@ -279,7 +289,7 @@ static void closed_key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 0);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 
-	/* no answer, and the timer goes back */
+	/* no answer comes, so the timer retransmits */
 	local_bh_disable();
 	sq->times->since = jiffies - 10 * HZ;
 	nhca_sq_timer(&sq->timer);
@@ -292,7 +302,7 @@ static void closed_key_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 }
 
-/* If the bytes are needed after all, that is the error that it is. */
+/* If the data is needed again because no ACK comes, the send fails with a protection error. */
 static void closed_key_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -325,7 +335,10 @@ static int resources(struct nhca_qp *qp, u8 n)
 	return nhca_qp_modify(qp, IB_QPS_SQD, &attr, IB_QP_STATE | IB_QP_MAX_DEST_RD_ATOMIC);
 }
 
-/* A QP in SQD is told its number of responder resources: answers that it owes are not forgotten. */
+/*
+ * A QP in SQD gets another number of responder resources, but READs that it has not answered yet
+ * are not dropped: the change fails with -EBUSY.
+ */
 static void owed_answers_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -349,7 +362,7 @@ static void owed_answers_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.payload, 100);
 
-	/* and what was answered is still known when there are more, or fewer */
+	/* after a change to more or fewer resources, a duplicate of the READ is still answered */
 	KUNIT_EXPECT_EQ(test, resources(f->qp, 8), 0);
 	fix_deliver(test, h, 0);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, NULL), 2);
@@ -379,8 +392,9 @@ static void on_qp_event(struct ib_event *event, void *context)
 }
 
 /*
- * The handler is not called from where an event is raised, which may be the call chain of a verb
- * and may hold locks of the QP; it is called soon, once for each event, in their order.
+ * The event handler of a kernel consumer is not called where an event is raised, because the call
+ * chain of a verb may hold locks of the QP there. A bottom half calls it once for each event, in
+ * order.
  */
 static void event_call_chain_test(struct kunit *test)
 {
@@ -400,7 +414,7 @@ static void event_call_chain_test(struct kunit *test)
 	qp->ibqp.qp_context = &seen;
 	fix_connect(test, qp);
 
-	/* a flush ends with "last WQE reached", and holds the receive side's lock */
+	/* a flush ends with LAST_WQE_REACHED, and holds the receive queue's lock */
 	local_bh_disable();
 	nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
 	nhca_qp_flush(qp);
@@ -410,7 +424,7 @@ static void event_call_chain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.events[0], IB_EVENT_QP_FATAL);
 	KUNIT_EXPECT_EQ(test, seen.events[1], IB_EVENT_QP_LAST_WQE_REACHED);
 
-	/* what was raised first is reported first, though its number is higher */
+	/* events are reported in the order in which they were raised, not by their numbers */
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_COMM_EST);
 	nhca_qp_event(qp, IB_EVENT_COMM_EST);
@@ -420,7 +434,7 @@ static void event_call_chain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.events[2], IB_EVENT_COMM_EST);
 	KUNIT_EXPECT_EQ(test, seen.events[3], IB_EVENT_QP_ACCESS_ERR);
 
-	/* that of uverbs only queues the event, which is not delayed then */
+	/* the handler of uverbs only queues the event, so it is called immediately */
 	qp->user = true;
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
@@ -428,7 +442,7 @@ static void event_call_chain_test(struct kunit *test)
 	local_bh_enable();
 	qp->user = false;
 
-	/* a destroyed QP raises none */
+	/* a QP that is being destroyed raises no event */
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
 	local_bh_enable();
@@ -439,10 +453,10 @@ static void event_call_chain_test(struct kunit *test)
 	nhca_rwq_free(&srq->wq);
 }
 
-/* A rate limit holds for datagrams, too. */
+/* A rate limit also applies to datagrams. */
 static void datagram_rate_test(struct kunit *test)
 {
-	struct ib_qp_attr attr = { .rate_limit = 8 };	/* kbit/s: 500 bytes take half a second */
+	struct ib_qp_attr attr = { .rate_limit = 8 };	/* kbit/s: 500 bytes in half a second */
 	struct qp_fixture *f = test->priv;
 	struct nhca_qp *qp = fix_qp(test, IB_QPT_UD, NULL);
 	struct ib_sge sge = { .length = 500, .lkey = f->mr->ibmr.lkey };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the transmit queues that packets of flows take, on a netdev and on one that is stacked on
- * it, whatever CPU sends them.
+ * KUnit: the transmit queues that packets of flows take, on a netdev and on a netdev stacked on it,
+ * independent of the CPU that sends them.
  */
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
@@ -15,14 +15,14 @@
 #define QUEUES	8
 #define CPUS	2	/* each has half of the queues */
 #define FLOWS	64
-#define MARK	0x6e686361	/* of the test's packets; others are the stack's own */
+#define MARK	0x6e686361	/* skb->mark of the test's packets; the stack sends others */
 
 /**
- * struct nic - a netdev with several queues, and what was given to it
+ * struct nic - a netdev with several queues
  * @dev:  the netdev, which keeps the skbs
- * @up:   a netdev with as many queues, stacked on it
- * @held: skbs that it has not sent
- * @txq, @flow: an account of packets, and the flows there
+ * @up:   a netdev with as many queues, stacked on @dev
+ * @held: skbs that @dev has not sent
+ * @txq, @flow: an account of packets, and its flows
  */
 struct nic {
 	struct net_device *dev;
@@ -32,7 +32,7 @@ struct nic {
 	struct nhca_flow *flow[FLOWS];
 };
 
-/* what nhca_flow_cpu() says */
+/* the CPU that nhca_flow_cpu() returns */
 static unsigned int nic_cpu;
 
 static unsigned int nic_this_cpu(void)
@@ -51,7 +51,7 @@ static netdev_tx_t nic_xmit(struct sk_buff *skb, struct net_device *dev)
 	return NETDEV_TX_OK;
 }
 
-/* as VLAN, macvlan and tunnels do */
+/* Forward to the lower netdev, as VLAN, macvlan and tunnels do. */
 static netdev_tx_t nic_xmit_up(struct sk_buff *skb, struct net_device *dev)
 {
 	struct nic **nic = netdev_priv(dev);
@@ -109,7 +109,7 @@ static struct nic *nic_make(struct kunit *test)
 	}
 	nic->dev = nic_dev(test, nic, &nic_ops);
 	nic->up = nic_dev(test, nic, &nic_ops_up);
-	/* its transmit locks are held while those of the other netdev are taken */
+	/* lockdep: these locks are held while those of the lower netdev are taken */
 	for (i = 0; i < QUEUES; i++)
 		lockdep_set_class(&netdev_get_tx_queue(nic->up, i)->_xmit_lock, &key);
 	kunit_activate_static_stub(test, nhca_flow_cpu, nic_this_cpu);
@@ -129,7 +129,7 @@ static void nic_free(struct kunit *test, struct nic *nic)
 	nhca_txq_put(nic->txq);
 }
 
-/* CPU @cpu gets the queues from @first on, as many as there are for each CPU. */
+/* Assign the queues of CPU @cpu by XPS: as many as each CPU has, from @first. */
 static void nic_xps(struct kunit *test, struct net_device *dev, unsigned int cpu, u16 first)
 {
 #ifdef CONFIG_XPS
@@ -140,7 +140,7 @@ static void nic_xps(struct kunit *test, struct net_device *dev, unsigned int cpu
 #endif
 }
 
-/* CPU 0 gets the lower half of the queues, CPU 1 the upper one. */
+/* Return: a NIC whose XPS gives CPU 0 the lower half of the queues and CPU 1 the upper half. */
 static struct nic *nic_make_xps(struct kunit *test)
 {
 	unsigned int cpu;
@@ -154,7 +154,7 @@ static struct nic *nic_make_xps(struct kunit *test)
 	return nic;
 }
 
-/* CPU @cpu sends a packet of flow @i.  Return: the queue of the NIC that it came to. */
+/* Send a packet of flow @i from CPU @cpu. Return: the queue of the NIC that it took. */
 static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev, int i,
 		    unsigned int cpu)
 {
@@ -166,7 +166,7 @@ static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev,
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dev;
 	skb->mark = MARK;
-	/* of addresses and ports, of which each QP has its own */
+	/* a hash over addresses and ports, which differ between QPs */
 	skb_set_hash(skb, (i + 1) * 0x9e3779b1u, PKT_HASH_TYPE_L4);
 	nic_cpu = cpu;
 	local_bh_disable();
@@ -178,14 +178,17 @@ static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev,
 	return skb_get_queue_mapping(skb);
 }
 
-/* The NIC has sent @n packets. */
+/* The NIC has sent the oldest @n packets. */
 static void nic_sent(struct nic *nic, int n)
 {
 	for (; n; n--)
 		kfree_skb(skb_dequeue(&nic->held));
 }
 
-/* Purpose: packets of a flow keep their queue while any is in flight, whoever sends. */
+/*
+ * Packets of a flow take the same queue while any of them is in flight, whatever CPU sends them. On
+ * another queue they could overtake each other.
+ */
 static void keeps(struct kunit *test, bool stacked)
 {
 	struct nic *nic = nic_make_xps(test);
@@ -196,11 +199,11 @@ static void keeps(struct kunit *test, bool stacked)
 	KUNIT_EXPECT_LT(test, first, QUEUES / CPUS);
 	for (i = 0; i < 40; i++) {
 		KUNIT_EXPECT_EQ(test, nic_send(test, nic, dev, 0, i % CPUS), first);
-		/* never the last one */
+		/* the last packet always stays in flight */
 		nic_sent(nic, i % 3);
 	}
 	nic_sent(nic, skb_queue_len(&nic->held));
-	/* now it may be another one, and then stays that */
+	/* no packet is in flight: the next one may take another queue, and later ones follow it */
 	first = nic_send(test, nic, dev, 0, 1);
 	KUNIT_EXPECT_GE(test, first, QUEUES / CPUS);
 	for (i = 0; i < 4; i++)
@@ -208,17 +211,19 @@ static void keeps(struct kunit *test, bool stacked)
 	nic_free(test, nic);
 }
 
+/* The queue stays the same on a netdev of its own. */
 static void queue_keeps_test(struct kunit *test)
 {
 	keeps(test, false);
 }
 
+/* The queue of the lower netdev stays the same on a stacked netdev. */
 static void queue_keeps_stacked_test(struct kunit *test)
 {
 	keeps(test, true);
 }
 
-/* Purpose: flows whose packets are all sent by one CPU use all of its queues, and no others. */
+/* Flows whose packets are sent by one CPU use all queues of this CPU, and no others. */
 static void queue_spread_test(struct kunit *test)
 {
 	struct nic *nic = nic_make_xps(test);
@@ -236,7 +241,7 @@ static void queue_spread_test(struct kunit *test)
 	nic_free(test, nic);
 }
 
-/* Purpose: without XPS queues are by addresses and ports; flows spread, and each has one queue. */
+/* Without XPS, addresses and ports select the queue: flows use all queues, and each flow one. */
 static void queue_hash_test(struct kunit *test)
 {
 	struct nic *nic = nic_make(test);
@@ -254,7 +259,7 @@ static void queue_hash_test(struct kunit *test)
 	nic_free(test, nic);
 }
 
-/* Purpose: the CPU that counts is that of the first packet in flight, as often as there is one. */
+/* The CPU of a flow is the one that sent the first packet while no other was in flight. */
 static void queue_sender_test(struct kunit *test)
 {
 	struct nic *nic = nic_make(test);

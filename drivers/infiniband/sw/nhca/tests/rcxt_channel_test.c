@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: what a channel may send at a time: the segment that fits the MTU, and what a packet takes
- * of a quantum; and when a program gets back what it sends.
+ * KUnit: the segment size that fits the MTU, the share of a quantum that a packet uses, and the
+ * time at which a program gets back the memory that it sends.
  */
 #include <kunit/test.h>
 #include <linux/ipv6.h>
@@ -10,8 +10,8 @@
 #include "../rcxt/engine.h"
 
 /*
- * Purpose: with every MTU that a netdev can have, the segment that a channel asks the packet
- * builder for is one that the wire format allows, and the largest packet with it fits the MTU.
+ * For every MTU of a netdev, the wire format allows the segment of a channel, and the largest
+ * packet with it fits the MTU.
  */
 static void rcxt_segment_fits_mtu(struct kunit *test)
 {
@@ -30,7 +30,7 @@ static void rcxt_segment_fits_mtu(struct kunit *test)
 		KUNIT_ASSERT_TRUE_MSG(test, nhca_rcxt_sizes_ok(segment, segment), "MTU %u: %u", mtu,
 				      segment);
 		KUNIT_ASSERT_LE_MSG(test, around + segment, mtu, "MTU %u: %u", mtu, segment);
-		/* the largest transfer can be cut this way */
+		/* the largest transfer has few enough packets */
 		KUNIT_ASSERT_TRUE_MSG(test, nhca_rcxt_sizes_ok(NHCA_RCXT_MAX_LEN, segment),
 				      "MTU %u: %u", mtu, segment);
 		KUNIT_ASSERT_GE(test, segment, before);
@@ -41,8 +41,8 @@ static void rcxt_segment_fits_mtu(struct kunit *test)
 }
 
 /*
- * Purpose: a quantum counts bytes. 1,024 packets of 60 KiB are not what 1,024 of 64 bytes are, and
- * a packet is never free.
+ * A quantum counts bytes: 1,024 packets of 60 KiB use more of it than 1,024 packets of 64 bytes.
+ * Each packet uses at least one share.
  */
 static void rcxt_shares_count_bytes(struct kunit *test)
 {
@@ -55,7 +55,7 @@ static void rcxt_shares_count_bytes(struct kunit *test)
 	}
 }
 
-/* ---- a channel without a device, a queue pair or a peer ---- */
+/* ---- notices: a channel without a device, a queue pair or a peer ---- */
 
 #define WR_ID		0x57a7e
 #define PEER_QPN	0x1234
@@ -64,12 +64,13 @@ static void rcxt_shares_count_bytes(struct kunit *test)
 
 /**
  * struct fixture - a channel with one rCxt
- * @ch:     of it, only what notices need
+ * @ch:     the channel, with the members that notices need
  * @rd:     the pool
- * @txq:    of the flow
- * @cq:     for everything
+ * @txq:    account of the flow
+ * @cq:     CQ of all completions
+ * @ibqp:   has @cq
  * @rc, @id: the rCxt
- * @kicked: how often a release kicked the channel
+ * @kicked: number of kicks of the channel by a release
  */
 struct fixture {
 	struct nhca_channel ch;
@@ -136,7 +137,7 @@ static void fixture_free(struct fixture *f)
 	nhca_ring_free(&f->cq.ring);
 }
 
-/* What a peer says of the transfer: a notice, or a status. */
+/* Return: what the peer says about the transfer, as a notice or status. */
 static struct nhca_rx peer_says(const struct fixture *f, u32 tid)
 {
 	return (struct nhca_rx) {
@@ -165,7 +166,7 @@ static bool early(struct fixture *f, u32 tid)
 	return nhca_notice_early(&f->ch, f->rc, &rx.hdr.rx);
 }
 
-/* The channel's own write: its packets are made, or not all of them. */
+/* Begin a write of the channel. Return: the reference of its packets. */
 static struct nhca_zcopy *write(struct kunit *test, struct fixture *f, u32 tid)
 {
 	struct nhca_zcopy *z;
@@ -188,7 +189,7 @@ static bool sent(struct fixture *f, u32 tid)
 	return noticed;
 }
 
-/* The next completion.  Return: is there one? */
+/* Poll one completion. Return: false if there is none. */
 static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 {
 	if (f->cq.cons == f->cq.prod)
@@ -198,8 +199,8 @@ static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 }
 
 /*
- * Purpose: whenever a notice comes, and whatever says the same as one, a write is not complete
- * while a packet refers to its pages; then it is, once.
+ * A write does not complete while a packet refers to its pages, even if its notice, or a message
+ * with the same meaning, has arrived. Afterwards it completes once.
  */
 static void rcxt_notice_waits_for_pages(struct kunit *test)
 {
@@ -211,7 +212,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 	for (tid = 1; tid <= 2; tid++) {
 		z = write(test, f, tid);
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
-		/* first behind the last packet, then before it */
+		/* the notice arrives after the last packet was built, then before */
 		if (tid == 1)
 			KUNIT_EXPECT_FALSE(test, sent(f, tid));
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
@@ -240,7 +241,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 	fixture_free(f);
 }
 
-/* Purpose: a write all of whose packets are gone completes with its notice, at once. */
+/* If no packet refers to the pages of a write, it completes when its notice arrives. */
 static void rcxt_notice_completes_at_once(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);
@@ -256,7 +257,7 @@ static void rcxt_notice_completes_at_once(struct kunit *test)
 	fixture_free(f);
 }
 
-/* Purpose: an rCxt that is taken back while it is releasing completes nothing any more. */
+/* If an rCxt is taken back while it waits for packets, the write does not complete any more. */
 static void rcxt_notice_forgotten(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);
@@ -274,7 +275,10 @@ static void rcxt_notice_forgotten(struct kunit *test)
 	fixture_free(f);
 }
 
-/* Purpose: who answers a read is told when no packet is made of the memory any more. */
+/*
+ * The target of a read gets its completion only after all packets of the answer are built, even if
+ * the notice came earlier.
+ */
 static void rcxt_answer_is_told_last(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);

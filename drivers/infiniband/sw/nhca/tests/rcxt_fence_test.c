@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: fences, state by state.  rcxt_tid_test.c has them in random histories.
- */
+/* KUnit: fences in every state of an rCxt. rcxt_tid_test.c tests fences in random histories. */
 #include <kunit/test.h>
 
 #include "../rcxt/tid.h"
 
-/* What a fence does in one state, for a tid that is lower, equal and higher */
+/* result of a fence in one state, for an equal and for a higher tid; a lower tid is stale */
 struct fence_row {
 	enum nhca_rcxt_state state;
 	enum nhca_rcxt_verdict equal;
@@ -16,7 +14,7 @@ struct fence_row {
 
 static const struct fence_row fence_rows[] = {
 	{ NHCA_RCXT_IDLE, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
-	/* the rCxt's own channel uses it: no peer takes it away */
+	/* the rCxt's own channel uses it, so a peer cannot cancel the transfer */
 	{ NHCA_RCXT_SENDING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_WAITING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_RELEASING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
@@ -24,7 +22,7 @@ static const struct fence_row fence_rows[] = {
 	{ NHCA_RCXT_SINKING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
 	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
 	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
-	/* too late to cancel: the writer is told that all is in place */
+	/* too late to cancel: the writer learns that all payload is in place */
 	{ NHCA_RCXT_DONE, NHCA_RCXT_TAKE, NHCA_RX_ST_DONE, NHCA_RCXT_TAKE },
 	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
 };
@@ -61,10 +59,10 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 		return;
 	}
 	KUNIT_EXPECT_EQ(test, rc.tid, x.tid);
-	/* payload of that tid, or a lower one, is refused from now on */
+	/* from now on, payload of this tid or a lower one is refused */
 	x = (struct nhca_rxeth) { .tid = x.tid, .total = 640, .length = 64, .segment = 64 };
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_STALE);
-	/* once the last engine has copied, the same fence is answered, as often as it comes */
+	/* after the last copy has ended, each copy of the fence gets an answer */
 	while (rc.copies)
 		KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&pool, &rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_TAKE);
@@ -72,9 +70,9 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 }
 
 /*
- * Purpose: a fence that is answered means what it says, in every state of the rCxt: nothing of
- * this or a lower tid is taken after it, it is answered only while no engine copies, and a peer
- * cannot take an rCxt from the channel that uses it.
+ * An answered fence keeps its promise in every state of the rCxt: payload of this or a lower tid is
+ * refused after it. A fence is answered only while no CPU copies. A peer cannot take an rCxt from
+ * the channel that uses it.
  */
 static void rcxt_fence_in_every_state(struct kunit *test)
 {
@@ -86,14 +84,14 @@ static void rcxt_fence_in_every_state(struct kunit *test)
 
 		for (step = -1; step <= 1; step++) {
 			fence_case(test, &fence_rows[i], step, 0);
-			/* a completed transfer has no copies under way */
+			/* a complete transfer has no copies in progress */
 			if (fence_rows[i].state != NHCA_RCXT_DONE)
 				fence_case(test, &fence_rows[i], step, 2);
 		}
 	}
 }
 
-/* Purpose: tid 0 names no transfer, so that a fence of it promises nothing. */
+/* A fence of tid 0 is refused, because no transfer has this tid. */
 static void rcxt_fence_of_none(struct kunit *test)
 {
 	struct nhca_rcxt rc = { .state = NHCA_RCXT_IDLE };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: the receive FIFO of a channel, against a program that gives back what it was told of.
- */
+/* KUnit: the receive FIFO of a channel, used by a program that releases the frames that it gets. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 
@@ -10,14 +8,19 @@
 #define FRAMES	16u
 #define STEPS	100000u
 
-/* What the program knows: frames that it was told of and has not given back, and its own index */
+/**
+ * struct program - what the program knows
+ * @told:     frames that it has got and not released
+ * @released: frames that it has released out of order
+ * @cons:     its consumer index
+ */
 struct program {
 	bool told[FRAMES];
 	bool released[FRAMES];
 	u32 cons;
 };
 
-/* As libnhca does it: slots are given back to the kernel in their order. */
+/* Release a frame as libnhca does: slots are given back to the kernel in order. */
 static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
 {
 	p->told[slot] = false;
@@ -31,8 +34,8 @@ static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
 }
 
 /*
- * Purpose: frames whose completion found no room, one after the other, leave the FIFO as large as
- * it was.  A peer that sends faster than a program polls must not take slots away for ever.
+ * Frames whose completions were lost leave the FIFO as large as it was. Otherwise a peer that sends
+ * faster than a program polls would remove slots for ever.
  */
 static void fifo_lost_completions(struct kunit *test)
 {
@@ -42,12 +45,12 @@ static void fifo_lost_completions(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, nhca_fifo_init(&fifo, FRAMES, NULL), 0);
 	for (round = 0; round < 5; round++) {
-		/* the CQ is full: many more frames than the FIFO has slots */
+		/* the CQ is full while many more frames arrive than the FIFO has slots */
 		for (i = 0; i < 10 * FRAMES; i++) {
 			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
 			nhca_fifo_untake(&fifo, index);
 		}
-		/* it has room again: all slots take frames, and no more than all */
+		/* the CQ has room again: exactly all slots take frames */
 		for (i = 0; i < FRAMES; i++) {
 			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
 			KUNIT_EXPECT_FALSE(test, p.told[index % FRAMES]);
@@ -61,9 +64,9 @@ static void fifo_lost_completions(struct kunit *test)
 }
 
 /*
- * Purpose: whatever the order of frames, lost completions and releases, no slot is handed out that
- * the program holds, its index is within the FIFO, and the FIFO is full only if the program holds
- * every slot, or holds the oldest one back.
+ * In any order of frames, lost completions and releases, no slot is used again while the program
+ * holds it, and each index is within the FIFO. The FIFO is full only if the program holds the
+ * oldest frame.
  */
 static void fifo_any_order(struct kunit *test)
 {
@@ -74,7 +77,7 @@ static void fifo_any_order(struct kunit *test)
 
 	prandom_seed_state(&rnd, 13);
 	KUNIT_ASSERT_EQ(test, nhca_fifo_init(&fifo, FRAMES, NULL), 0);
-	/* through the wrap of the index */
+	/* start so that the index wraps */
 	fifo.prod = -5 * FRAMES;
 	p.cons = fifo.prod;
 	fifo.ring.hdr->cons = p.cons;

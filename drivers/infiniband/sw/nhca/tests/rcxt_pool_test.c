@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: the pool of rCxts against a queue in a plain array.
- */
+/* KUnit: the pool of rCxts, compared with a queue in an array. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -16,12 +14,12 @@
 #define STEPS		40000
 
 /**
- * struct model - what a pool is, without lists in it
- * @queue:  indices of the free ones, in the order in which they will be handed out
- * @free:   their number
- * @owner:  of each, 0: nobody
- * @key:    of each: the last one that it had, or 0
- * @recoveries: as the pool's
+ * struct model - a pool without lists
+ * @queue:  indices of the free rCxts, in the order in which they will be acquired
+ * @free:   number of free rCxts
+ * @owner:  QPN of each rCxt's channel; 0: free
+ * @key:    last key of each rCxt, or 0
+ * @recoveries: as nhca_rcxt_pool.recoveries
  */
 struct model {
 	u32 queue[SIZE];
@@ -44,7 +42,7 @@ static u32 draw(struct rnd_state *rnd, u32 below)
 	return prandom_u32_state(rnd) % below;
 }
 
-/* channels have QPNs that are no indices */
+/* QPNs of channels differ from indices */
 static u32 qpn(u32 channel)
 {
 	return 0x1000 + channel;
@@ -78,7 +76,7 @@ static void step_acquire(struct kunit *test, struct pool_fixture *f)
 	struct model *m = &f->model;
 	int err;
 
-	/* now and then as many as there are, or one more */
+	/* sometimes request all free rCxts, or one more */
 	if (!draw(&f->rnd, 60))
 		count = m->free + draw(&f->rnd, 2);
 	count = min_t(u32, count, SIZE);
@@ -124,7 +122,7 @@ static void release_all(struct kunit *test, struct pool_fixture *f)
 			release(test, f, f->lists[i].first);
 }
 
-/* What the channels' lists and the pool say, and what the array does. */
+/* Compare the lists of the channels and the pool with the array. */
 static void compare(struct kunit *test, struct pool_fixture *f)
 {
 	u32 held = 0, i, n, at;
@@ -140,7 +138,7 @@ static void compare(struct kunit *test, struct pool_fixture *f)
 	KUNIT_ASSERT_EQ(test, held + f->model.free, SIZE);
 }
 
-/* Any id of any channel: found if all of it is right, else what is wrong first. */
+/* Look up any id for any channel. Expect the rCxt, or the first thing that is wrong. */
 static void step_find(struct kunit *test, struct pool_fixture *f)
 {
 	u32 channel = draw(&f->rnd, CHANNELS), index = draw(&f->rnd, SIZE + 2);
@@ -170,6 +168,7 @@ static void step_find(struct kunit *test, struct pool_fixture *f)
 	KUNIT_ASSERT_PTR_EQ(test, rc, want ? NULL : &f->pool.rcxts[index]);
 }
 
+/* In a random history, acquire, release, lookup and recovery give the results of the model. */
 static void rcxt_pool_history(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
@@ -202,7 +201,7 @@ static void rcxt_pool_history(struct kunit *test)
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 
-/* An rCxt rests until all others have been handed out, and an old id opens nothing then. */
+/* A released rCxt is acquired again after all other free ones, and its old id opens nothing. */
 static void rcxt_pool_rests_longest(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
@@ -230,7 +229,7 @@ static int cmp_u32(const void *a, const void *b)
 	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
 }
 
-/* An rCxt that has changed hands 100,000 times has had as many keys. */
+/* An rCxt that is acquired 100,000 times gets 100,000 different keys. */
 static void rcxt_pool_keys_unique(struct kunit *test)
 {
 	const u32 count = 100000;
@@ -246,7 +245,7 @@ static void rcxt_pool_keys_unique(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&pool, 1, &list, 1, &id), 0);
 		keys[i] = id.key;
 		nhca_rcxt_release(&pool, &list, &pool.rcxts[0]);
-		/* a recovery makes no old key good */
+		/* a recovery does not make an old key valid */
 		if (i < 10)
 			nhca_rcxt_pool_recover(&pool);
 	}
@@ -258,6 +257,7 @@ static void rcxt_pool_keys_unique(struct kunit *test)
 	vfree(keys);
 }
 
+/* The pool of default size gives out all its rCxts, and an rCxt has at most 64 bytes. */
 static void rcxt_pool_default_size(struct kunit *test)
 {
 	struct nhca_rcxt_list list = NHCA_RCXT_LIST_INIT;
@@ -281,8 +281,8 @@ static void rcxt_pool_default_size(struct kunit *test)
 }
 
 /*
- * One user gets half of the pool, over however many channels, and two do not get all; nobody's get
- * what is free.
+ * One user gets at most half of the pool, with any number of channels, and two users do not get all
+ * of it. Channels without a user get what is free.
  */
 static void rcxt_pool_half_for_others(struct kunit *test)
 {
@@ -314,7 +314,7 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), -ENOSPC);
 
-	/* what is given back may be had again, by the same user */
+	/* after releases, the user can acquire one while more than an eighth of the pool is free */
 	while (f->pool.free <= SIZE / 8)
 		nhca_rcxt_release(&f->pool, &a[0], &f->pool.rcxts[a[0].first]);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[1], 1, &id), 0);
@@ -331,7 +331,7 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 	while (nobody.first != NHCA_RCXT_NONE)
 		nhca_rcxt_release(&f->pool, &nobody, &f->pool.rcxts[nobody.first]);
 	nhca_rcxt_user_put(&f->pool, a[0].user);
-	/* the account stays with the other channel */
+	/* the other channel of the user keeps the account */
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &again), 0);
 	KUNIT_EXPECT_PTR_EQ(test, again, a[1].user);
 	nhca_rcxt_user_put(&f->pool, again);
