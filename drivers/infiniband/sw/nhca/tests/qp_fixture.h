@@ -156,7 +156,7 @@ static inline bool fix_poll(struct nhca_cq *cq, struct nhca_cqe *cqe)
 	return true;
 }
 
-/* Return: a queue pair in RESET, with rings of @max_wr entries and both CQs @cq. @srq may be NULL. */
+/* Return: a queue pair in RESET with rings of @max_wr entries and CQ @cq. @srq may be NULL. */
 static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type,
 					struct ib_srq *srq, struct nhca_cq *cq, u32 max_wr)
 {

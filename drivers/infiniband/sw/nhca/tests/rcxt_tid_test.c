@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: tid rules and completion: random histories of what can happen to an rCxt, each answer
- * compared with that of a model that has an array where the driver has a bitmap.
+ * KUnit: tid rules and completion of transfers. Random histories of events at an rCxt compare each
+ * answer with that of a model, which has an array where the driver has a bitmap.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -15,13 +15,22 @@
 #define BASE		0x123450000000ULL
 
 /**
- * struct model - an rCxt, told rather than computed
- * @wrote: whether packets may refer to what was written; whatever has begun since
- * @copying: copies that are under way: of @copies packets each
- * @what: whose transfer the tid belongs to; NOTHING: to none that is of interest any more
- * @got:  which packets have come
- * @in_place: packets that are
- * @sent, @told, @releasing, @complete, @refused: what has become of it
+ * struct model - an rCxt of the model
+ * @wrote:  packets may refer to pages of a write that is not complete
+ * @copying: number of copies in progress
+ * @copies: number of packets of each copy
+ * @what:   kind of the transfer; NOTHING: no transfer, or one that is over
+ * @tid:    tid of the latest transfer
+ * @total, @segment: sizes of the transfer in bytes
+ * @notify: NHCA_RX_NOTIFY_*
+ * @base:   PVO of the transfer's first byte
+ * @got:    packets that have arrived, by index
+ * @in_place: number of packets whose copy has ended
+ * @sent:   all packets are sent
+ * @told:   the notice has arrived
+ * @releasing: the notice has arrived, but packets may refer to the pages
+ * @complete: the transfer is complete
+ * @refused: memory protection has refused a packet
  */
 struct model {
 	bool wrote;
@@ -78,7 +87,7 @@ static struct tid_fixture *tid_setup(struct kunit *test)
 static void tid_teardown(struct kunit *test, struct tid_fixture *f)
 {
 	nhca_rcxt_release(&f->pool, &f->list, f->rc);
-	/* wherever the history ended, no bitmap stays behind */
+	/* at whatever step the history ended, no bitmap is left */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), 0);
 	nhca_rcxt_user_put(&f->pool, f->list.user);
@@ -92,7 +101,7 @@ static u32 model_packets(const struct model *m)
 
 static void model_begin(struct model *m, int what, u32 tid, u32 total, u32 segment, u8 notify)
 {
-	/* what is being copied goes on */
+	/* copies in progress go on */
 	memset_after(m, 0, copies);
 	m->what = what;
 	m->tid = tid;
@@ -101,7 +110,7 @@ static void model_begin(struct model *m, int what, u32 tid, u32 total, u32 segme
 	m->notify = notify;
 }
 
-/* is a peer's packet kept from beginning something new? */
+/* Return: true if a packet of a peer cannot begin a new transfer. */
 static bool model_in_use(const struct model *m)
 {
 	switch (m->what) {
@@ -153,7 +162,7 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 	return NHCA_RCXT_TAKE;
 }
 
-/* Those behind it that are new go with it. */
+/* The following packets of a batch are accepted with @x if they are new. Return: how many. */
 static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 {
 	u32 index = x->offset / m->segment, n;
@@ -164,7 +173,7 @@ static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 	return n;
 }
 
-/* Copy @which has ended.  Return: is the transfer complete now, and was not before? */
+/* End copy number @which. Return: true if this completes the transfer. */
 static bool model_copied(struct model *m, u32 which, bool ok)
 {
 	u32 packets = m->copies[which];
@@ -207,7 +216,7 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	if (m->told)
 		return NHCA_RCXT_DUPLICATE;
 	m->told = true;
-	/* nobody is told while packets are made of the memory */
+	/* while packets are still made of the memory, the transfer does not complete */
 	if (!m->sent)
 		return NHCA_RCXT_LATER;
 	m->complete = m->what == PEER_READ;
@@ -215,7 +224,7 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	return NHCA_RCXT_TAKE;
 }
 
-/* Return: has the notice come before? */
+/* All packets are sent. Return: true if the notice has arrived before. */
 static bool model_sent(struct model *m)
 {
 	u8 side = m->what == PEER_READ ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
@@ -295,9 +304,9 @@ static enum nhca_rx_status model_status(const struct model *m, const struct nhca
 	return m->what == OWN_READ || m->what == PEER_WRITE ? NHCA_RX_ST_PARTIAL : NHCA_RX_ST_NONE;
 }
 
-/* ---- what may happen ---- */
+/* ---- events ---- */
 
-/* A packet that passes nhca_rxeth_fits(): mostly of the transfer that is under way. */
+/* Return: a packet that nhca_rxeth_fits() accepts, mostly of the transfer in progress. */
 static struct nhca_rxeth draw_packet(struct tid_fixture *f)
 {
 	static const u32 tids[] = { 0, 0, 0, 0, 0, 0, 1, -1, 7, -3 };
@@ -310,7 +319,7 @@ static struct nhca_rxeth draw_packet(struct tid_fixture *f)
 	};
 	u64 base = f->m.base;
 
-	/* a tid is compared as a number: nothing wraps */
+	/* tids are compared as numbers, and do not wrap */
 	if (x.tid > f->m.tid + 10)
 		x.tid = 0;
 	if (x.tid > f->m.tid || !x.segment || !draw(f, 30)) {
@@ -352,7 +361,7 @@ static void step_payload(struct kunit *test, struct tid_fixture *f)
 	expect_verdict(test, f, "payload", nhca_rcxt_payload(&f->pool, f->rc, &x, read), want);
 	f->pool.map_limit = NHCA_RCXT_MAP_LIMIT;
 
-	/* its like behind it, in a batch */
+	/* sometimes the packets after it follow in the same batch */
 	left = x.length == x.segment ? (x.total - x.offset) / x.segment - 1 : 0;
 	if (want || !left || draw(f, 3))
 		return;
@@ -412,7 +421,7 @@ static void step_own(struct kunit *test, struct tid_fixture *f)
 	}
 	if (!want) {
 		KUNIT_ASSERT_EQ(test, f->rc->cookie, tid);
-		/* how it cannot be cut is not how it begins */
+		/* a transfer whose sizes are impossible does not begin */
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_write(&f->pool, f->rc, tid + 1,
 							    NHCA_RCXT_MAX_LEN + 1, 65532, 0, 0),
 				-EINVAL);
@@ -498,11 +507,12 @@ static void step_status(struct kunit *test, struct tid_fixture *f)
 	KUNIT_ASSERT_EQ(test, len, min(room, (model_packets(&f->m) - first + 7) / 8));
 	for (i = model_packets(&f->m); i - first < len * 8; i++)
 		KUNIT_ASSERT_EQ(test, map[(i - first) / 8] >> (i - first) % 8 & 1, 0);
-	/* what is said goes into a packet */
+	/* the status fits a packet */
 	x.length = len;
 	KUNIT_ASSERT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, len));
 }
 
+/* In a random history, every verdict, status and completion is that of the model. */
 static void rcxt_tid_history(struct kunit *test)
 {
 	struct tid_fixture *f = tid_setup(test);
@@ -540,9 +550,9 @@ static void rcxt_tid_history(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, (bool)f->rc->wrote, f->m.wrote);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "verdict %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "too few verdicts %u", i);
 	for (i = 0; i < ARRAY_SIZE(f->statuses); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "status %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "too few statuses %u", i);
 	KUNIT_EXPECT_GT(test, f->completions, 100);
 	KUNIT_EXPECT_GT(test, f->runs, 1000);
 	KUNIT_EXPECT_GT(test, f->notices, 50);
@@ -551,18 +561,18 @@ static void rcxt_tid_history(struct kunit *test)
 	tid_teardown(test, f);
 }
 
-/* ---- the promise, by bytes ---- */
+/* ---- each byte lands once ---- */
 
 #define SEGMENT		64u
 #define TRANSFERS	300
 
-/* engines that copy at a time */
+/* maximum number of copies at a time */
 #define ENGINES		8u
 
 /*
- * Transfers one after the other, every packet sent two to four times, in any order, among
- * packets of the transfers before; up to eight engines copy at a time, in any order.  Each packet
- * of each transfer lands once, and its transfer completes once, when it is all there.
+ * Each packet of a transfer is placed once, and the transfer completes once, with its last packet.
+ * Every packet arrives two to four times, in random order, between packets of the previous
+ * transfer. Up to eight CPUs copy at a time.
  */
 static void rcxt_tid_lands_once(struct kunit *test)
 {
@@ -574,7 +584,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	for (tid = 1; tid <= TRANSFERS; tid++) {
-		/* small ones, and now and then the largest that there is */
+		/* small transfers, and every hundredth one with the maximum number of packets */
 		n = tid % 100 ? 1 + draw(f, 150) : NHCA_RCXT_MAX_PACKETS;
 		memset(seen, 0, n);
 		for (sent = 0, landed = 0, done = false; !done; sent++) {
@@ -582,7 +592,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 			x.tid = draw(f, 10) ? tid : tid - 1;
 			x.segment = SEGMENT;
 			x.total = n * SEGMENT - tid % SEGMENT;
-			/* mostly a sweep, so that the last one does not take for ever */
+			/* mostly in order, so that the last missing packet arrives soon */
 			i = draw(f, 3) ? sent % n : draw(f, n);
 			x.offset = i * SEGMENT;
 			x.pvo = BASE + x.offset;
@@ -592,7 +602,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 				seen[i] = 1;
 				copying++;
 			}
-			/* an engine ends: for certain when all are at work, or nothing is left */
+			/* end a copy if all CPUs copy or no packet is left, otherwise at random */
 			if (!copying || (copying < ENGINES && landed + copying < n && draw(f, 4)))
 				continue;
 			done = nhca_rcxt_copied(&f->pool, f->rc, true);
@@ -602,7 +612,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 		}
 		KUNIT_ASSERT_EQ(test, copying, 0);
 		KUNIT_ASSERT_NULL(test, memchr_inv(seen, 1, n));
-		/* all of it once more */
+		/* all packets once more */
 		x.tid = tid;
 		for (i = 0; i < n; i++) {
 			x.offset = i * SEGMENT;
@@ -614,7 +624,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 	tid_teardown(test, f);
 }
 
-/* A newer tid in the middle: it waits for copies of the older one, which then never completes. */
+/* A packet with a newer tid waits for copies of the older transfer, which then never completes. */
 static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 {
 	struct nhca_rxeth x = { .tid = 5, .total = 4096, .segment = 1024, .pvo = BASE };
@@ -635,7 +645,7 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_TAKE);
 	KUNIT_EXPECT_EQ(test, f->rc->missing, 3);
-	/* the last one of the older transfer */
+	/* the last packet of the older transfer */
 	x.tid = 5;
 	x.offset = 3072;
 	x.pvo = BASE + x.offset;
@@ -644,7 +654,10 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 	tid_teardown(test, f);
 }
 
-/* Bitmaps of one user take half of what a device has for them, and all that is over comes back. */
+/*
+ * Bitmaps of one user take at most half of the device's memory for them, and a bitmap is freed with
+ * its transfer.
+ */
 static void rcxt_tid_maps_half_for_others(struct kunit *test)
 {
 	const u32 packets = 16384, bytes = packets / 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: tokens vouch for one address, for a limited time, on one device; and which challenges a
- * read takes.
+ * KUnit: a token is valid for one address, for a limited time, on one device. Also tests which
+ * challenges a read accepts.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -26,7 +26,7 @@ static struct nhca_tokens *tokens_new(struct kunit *test)
 	return t;
 }
 
-/* A token is good for the addresses and the device that it was made for, and for no other. */
+/* A token is valid only for the pair of addresses and the device that it was made for. */
 static void token_is_of_address(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test), *other = tokens_new(test);
@@ -56,7 +56,7 @@ static void token_is_of_address(struct kunit *test)
 	}
 }
 
-/* It is good for a whole period at least, and for two at most. */
+/* A token is valid for at least one period and at most two. */
 static void token_ends(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test);
@@ -73,7 +73,7 @@ static void token_ends(struct kunit *test)
 	}
 }
 
-/* What a host has sent is found again for that host, or forgotten; never for another. */
+/* The cache returns the token that a host has sent, or none, but never that of another host. */
 static void token_cache(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test);
@@ -97,9 +97,9 @@ static void token_cache(struct kunit *test)
 		found += token == i + 1000;
 		KUNIT_EXPECT_TRUE(test, !token || token == i + 1000);
 	}
-	/* 98 random places of 256: 17 share one with a later one in the mean */
+	/* 98 random slots of 256: on average a later host overwrites 17 of them */
 	KUNIT_EXPECT_GT(test, found, 40);
-	/* more hosts than there are places */
+	/* more hosts than slots */
 	for (i = 2; i < 4000; i++) {
 		host = addr(i);
 		nhca_token_learn(t, &host, &own, i);
@@ -114,7 +114,10 @@ static void token_cache(struct kunit *test)
 	KUNIT_EXPECT_GT(test, found, NHCA_TOKENS / 2);
 }
 
-/* A challenge is for the read that is under way, and shows that its sender has the request. */
+/*
+ * A read accepts a challenge only while it is in progress, and only if the challenge repeats values
+ * of the request, which prove that its sender has seen the request.
+ */
 static void token_challenge_of_read(struct kunit *test)
 {
 	struct nhca_rcxt rc = { .state = NHCA_RCXT_READING, .tid = 7, .total = 2000,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For suites about regions: a device and domains to have them on, and short ways to ask.
+ * For suites about regions: a device, two protection domains, pages, and functions that use keys.
  */
 #ifndef NHCA_TEST_REGIONS_H
 #define NHCA_TEST_REGIONS_H
@@ -16,10 +16,10 @@
 #define NPAGES		6
 
 /**
- * struct fixture - of each test
- * @dev:   has no driver behind it
- * @key_user, @other: of two protection domains
- * @pages: filled with a digit each
+ * struct fixture - objects of each test
+ * @dev:   device without a driver
+ * @key_user, @other: key users of two protection domains
+ * @pages: each is filled with the digit of its index
  */
 struct fixture {
 	struct nhca_dev *dev;
@@ -73,7 +73,7 @@ static inline void fixture_exit(struct kunit *test)
 			__free_page(f->pages[i]);
 }
 
-/* One byte by @key, or an error. */
+/* Return: the byte that @key opens at @va, or an error. */
 static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;

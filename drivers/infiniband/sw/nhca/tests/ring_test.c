@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: rings.
- */
+/* KUnit: rings. */
 #include <kunit/test.h>
 
 #include "../queue/ring.h"
@@ -11,9 +9,9 @@
 #define STRIDE_STEP	16
 
 /*
- * Walk over the ring from index @start with a cursor that knows nothing of
- * masks: it goes one stride on and back to the first slot after the last.
- * Return: slots that differ.
+ * Walk over the ring from index @start, at slot @first_slot. The cursor uses no mask: it goes on by
+ * one stride, and from the last slot to the first. Return: number of slots that differ from
+ * nhca_ring_slot().
  */
 static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 first_slot)
 {
@@ -34,6 +32,7 @@ static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 f
 	return bad;
 }
 
+/* An index leads to its slot, for all sizes and strides, also where it or its sign bit wraps. */
 static void ring_slot_test(struct kunit *test)
 {
 	struct nhca_ring r = { .hdr = (void *)0x10000 };
@@ -44,19 +43,20 @@ static void ring_slot_test(struct kunit *test)
 			r.stride = stride;
 			r.mask = entries - 1;
 			KUNIT_ASSERT_EQ(test, nhca_ring_entries(&r), entries);
-			/* one round and one slot more, from the bottom */
+			/* one slot more than a round, from slot 0 */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, 0, entries + 1, 0), 0,
 					    "%u entries of %u", entries, stride);
-			/* through the wrap of the index at 2^32, a whole number of rounds on */
+			/* across the wrap of the index at 2^32, which is a multiple of the size */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, -entries, entries + 2, 0), 0,
 					    "%u entries of %u at the wrap", entries, stride);
-			/* through the sign bit */
+			/* across the sign bit */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, BIT(31) - 1, 3, entries - 1), 0,
 					    "%u entries of %u at 2^31", entries, stride);
 		}
 	}
 }
 
+/* Slots and header of a new ring do not overlap, and all slots are inside the allocation. */
 static void ring_alloc_test(struct kunit *test)
 {
 	struct nhca_ring r;
@@ -71,7 +71,7 @@ static void ring_alloc_test(struct kunit *test)
 			KUNIT_EXPECT_NULL(test, r.umem);
 			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
 			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, 0), 0);
-			/* KASAN watches the ends */
+			/* KASAN reports writes beyond the allocation */
 			memset(nhca_ring_slot(&r, 0), 0x5a, stride);
 			memset(nhca_ring_slot(&r, entries - 1), 0x5a, stride);
 			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
@@ -83,6 +83,10 @@ static void ring_alloc_test(struct kunit *test)
 	nhca_ring_free(&r);
 }
 
+/*
+ * The number of entries is rounded up to a power of two. Strides that are no multiple of 16, and
+ * sizes that overflow, are refused.
+ */
 static void ring_alloc_sizes_test(struct kunit *test)
 {
 	static const struct {
@@ -103,10 +107,10 @@ static void ring_alloc_sizes_test(struct kunit *test)
 		{ 0x80000000, 16, -EINVAL },
 		{ 0x80000001, 16, -EINVAL },
 		{ 0xffffffff, 16, -EINVAL },
-		/* 2^32 bytes in all: a product of 32 bits would be 0 */
+		/* 2^32 bytes, which are 0 in 32 bits */
 		{ 0x10000000, 16, -EINVAL },
 		{ 0x00400000, 1024, -EINVAL },
-		/* just above what a signed int counts, for the header */
+		/* with its header just more than a signed int can count */
 		{ 0x08000000, 16, -EINVAL },
 		{ 16, 0xfffffff0, -EINVAL },
 	};
@@ -124,6 +128,10 @@ static void ring_alloc_sizes_test(struct kunit *test)
 	}
 }
 
+/*
+ * The number of entries that user space has produced is at most the size of the ring; any other
+ * index is refused.
+ */
 static void ring_produced_test(struct kunit *test)
 {
 	static const u32 at[] = { 0, 1, 0x7ffffffe, 0x80000000, 0xfffffff0, 0xffffffff };
@@ -138,7 +146,7 @@ static void ring_produced_test(struct kunit *test)
 				r.hdr->prod = at[i] + n;
 				KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), n);
 			}
-			/* one too many, far ahead, behind */
+			/* one too many; far ahead; behind */
 			r.hdr->prod = at[i] + entries + 1;
 			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
 			r.hdr->prod = at[i] + 0x7fffffff;

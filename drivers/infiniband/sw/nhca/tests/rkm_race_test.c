@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The remote key manager: threads that open, use and close keys at once. */
+/* KUnit: the remote key manager while threads open, use and close keys at the same time. */
 #include <kunit/test.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -27,7 +27,7 @@
 
 static struct ib_pd race_pd;
 
-/* @n keys of one bucket */
+/* Set @key to @n keys of one bucket. */
 static void race_keys(u32 *key, unsigned int n)
 {
 	unsigned int i;
@@ -57,16 +57,16 @@ static void race_expect_no_hold(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 0);
 }
 
-/* ---- the promise ---- */
+/* ---- nothing moves after a close ---- */
 
 /**
- * struct race_worker - a receive engine
- * @race:    whose
- * @task:    it
- * @ref:    of the operation it is at
- * @late:    holds that came after the key was closed, and noticed
- * @stopped: operations that were revoked on their way
- * @bytes:   what each key opens to it, plain
+ * struct race_worker - a thread that acts as a responder
+ * @race:    the race that it belongs to
+ * @task:    the thread
+ * @ref:     hold of its present operation
+ * @late:    holds that came after the key was closed, and were dropped
+ * @stopped: operations that were revoked while in progress
+ * @bytes:   memory that each key opens to it, written with plain stores
  */
 struct race_worker {
 	struct race *race;
@@ -78,14 +78,14 @@ struct race_worker {
 } ____cacheline_aligned;
 
 /**
- * struct race - receive engines against one who closes keys
+ * struct race - responders, and a thread that closes keys
  * @key:     the keys, both of one bucket
  * @open:    their valid bits
- * @revoked: by sweeps
- * @dirty:   closes that found bytes written since the one before
+ * @revoked: holds that sweeps have revoked
+ * @dirty:   closes that found bytes written since the close before
  * @broken:  closes after which bytes were written
- * @n:       workers
- * @worker:  they
+ * @n:       number of workers
+ * @worker:  the workers
  */
 struct race {
 	u32 key[RACE_KEYS];
@@ -97,7 +97,7 @@ struct race {
 	struct race_worker worker[];
 };
 
-/* let others run, if there is no other CPU for them */
+/* let other threads run if there is only one CPU */
 static void race_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -106,7 +106,7 @@ static void race_let_run(void)
 		cond_resched();
 }
 
-/* the same after a close: they stop where they are when we wake up */
+/* let the workers run after a close; the wakeup of this thread then interrupts them anywhere */
 static void race_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);
@@ -115,7 +115,7 @@ static void race_let_use(unsigned int round)
 	race_let_run();
 }
 
-/* The first packet of a message.  BH disabled. */
+/* The first packet of a message takes the hold. BHs are disabled. Return: true if it has it. */
 static bool race_open(struct race_worker *w, unsigned int k)
 {
 	bool held;
@@ -134,7 +134,7 @@ static bool race_open(struct race_worker *w, unsigned int k)
 	return held;
 }
 
-/* Any packet: by the hold alone.  BH disabled.  Return: the operation may go on. */
+/* A packet checks the hold only. BHs are disabled. Return: true if the operation may continue. */
 static bool race_packet(struct race_worker *w, unsigned int k, unsigned int n)
 {
 	bool valid;
@@ -186,7 +186,7 @@ static void race_close(struct race *race, unsigned int round)
 	WRITE_ONCE(race->open[k], false);
 	race->revoked += nhca_rkm_sweep(&race_pd, race->key[k]);
 	nhca_live_wait();
-	/* the memory is ours again: all of this is a data race if the promise is broken */
+	/* no worker may write now; if one does, all of this is a data race */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes[k];
 
@@ -199,17 +199,18 @@ static void race_close(struct race *race, unsigned int round)
 		broken |= !!memchr_inv(race->worker[i].bytes[k], RACE_POISON, RACE_BYTES);
 	race->dirty += dirty;
 	race->broken += broken;
-	/* the bytes are others' again; pairs with the looks in race_open() */
+	/* the workers may write again; pairs with the checks in race_open() */
 	smp_store_release(&race->open[k], true);
 }
 
+/* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a hold of the closed key. */
 static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 {
 	unsigned long end = jiffies + RACE_TIME, stopped = 0, late = 0;
 	unsigned int cpu, i, round;
 	struct race *race;
 
-	/* two a CPU, so that they meet where there is but one */
+	/* two workers on each CPU, so that they interrupt each other even on one CPU */
 	race = kunit_kzalloc(test, struct_size(race, worker, 2 * num_online_cpus()), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, race);
 	race_keys(race->key, RACE_KEYS);
@@ -241,20 +242,20 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 	KUNIT_EXPECT_GT(test, race->dirty, 0);
 	KUNIT_EXPECT_GT(test, race->revoked, 0);
 	KUNIT_EXPECT_GT(test, stopped, 0);
-	/* who goes on by a revoked hold has had one */
+	/* each worker that was stopped had a hold that was revoked */
 	KUNIT_EXPECT_GE(test, race->revoked, stopped);
 	race_expect_no_hold(test);
 }
 
-/* ---- the receive side has priority ---- */
+/* ---- receive processing has priority ---- */
 
 /**
- * struct race_long - sweeps of a long bucket, and a receive engine that needs it
- * @key:   [0] is held @n times, the receive engine's [1] is of the same bucket
- * @holds: of [0]; the last is the first looked at
- * @n:     how many
- * @sweep: number of the sweep that is under way, or 0
- * @ops:   what the receive engine has done from begin to end in the middle of sweeps
+ * struct race_long - sweeps of a long bucket, and a responder that uses the bucket
+ * @key:   [0] has @n holds; [1], of the same bucket, is the responder's
+ * @holds: holds of [0]; a sweep checks the last one first
+ * @n:     number of holds
+ * @sweep: number of the sweep in progress, or 0
+ * @ops:   operations that the responder began and ended during a sweep
  * @wrong: sweeps that did not revoke every hold
  */
 struct race_long {
@@ -266,17 +267,17 @@ struct race_long {
 	unsigned int wrong;
 };
 
-/* Return: the sweep that has looked at the first hold and not at the last yet, or 0. */
+/* Return: the sweep that has checked the first hold but not yet the last, or 0. */
 static unsigned int race_middle(const struct race_long *l)
 {
 	unsigned int sweep;
 
-	/* pairs with race_sweep(): all are held when it begins */
+	/* pairs with race_sweep(): all holds are taken when the sweep begins */
 	sweep = smp_load_acquire(&l->sweep);
 	if (!sweep || nhca_rkey_ref_valid(&l->holds[l->n - 1]) ||
 	    !nhca_rkey_ref_valid(&l->holds[0]))
 		return 0;
-	/* it is this sweep that they tell of */
+	/* pairs with race_sweep(), which clears sweep before it changes the holds */
 	smp_rmb();
 	return READ_ONCE(l->sweep) == sweep ? sweep : 0;
 }
@@ -327,8 +328,9 @@ static long race_sweep(void *arg)
 }
 
 /*
- * A sweep that kept the lock would let nobody in from its first hold to its last.  The
- * other CPU may be elsewhere for the length of a sweep, so there are many.
+ * The responder gets the bucket's lock during a sweep, between two steps. A sweep that kept the
+ * lock would let the responder in only at its end. There are many sweeps, because the other CPU may
+ * be busy elsewhere during one.
  */
 static void rkm_receive_side_gets_in_first(struct kunit *test)
 {
@@ -358,7 +360,10 @@ static void rkm_receive_side_gets_in_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l.wrong, 0);
 }
 
-/* On one CPU, too: between the steps of a sweep of a long bucket it comes and goes. */
+/*
+ * Holds may come and go between the steps of a long sweep: it revokes all holds of its key that
+ * remain, and no others.
+ */
 static void rkm_long_sweep_loses_nothing(struct kunit *test)
 {
 	struct nhca_rkey_ref h = { .pd = &race_pd, .qpn = RACE_QPN };
@@ -373,7 +378,7 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	h.key = l.key[1];
 	local_bh_disable();
 	for (i = 0; i < l.n; i++) {
-		/* one of three is another's */
+		/* one of three holds is of the other key */
 		l.holds[i] = (struct nhca_rkey_ref){
 			.pd = &race_pd, .key = l.key[!(i % 3)], .qpn = RACE_QPN,
 		};
@@ -381,7 +386,7 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	}
 	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
 	while (!nhca_sweep_step(&sweep, 32)) {
-		/* the last held is the first looked at: this one's turn comes at the end */
+		/* the sweep checks holds in reverse order, so it has not reached this one */
 		if (nhca_rkey_ref_valid(&l.holds[steps]) && steps % 3) {
 			nhca_rkm_put(&l.holds[steps]);
 			released++;
@@ -397,7 +402,7 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	}
 	local_bh_enable();
 	kvfree(l.holds);
-	/* each step looked at 32, whatever came and went */
+	/* each step has checked 32 holds, whatever came and went */
 	KUNIT_EXPECT_GE(test, steps, (RACE_HOLDS - released) / 32 - 1);
 	KUNIT_EXPECT_LE(test, steps, RACE_HOLDS / 32);
 	KUNIT_EXPECT_GT(test, released, 300);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The remote key manager: the reference's timing diagrams step by step, and random
- * histories beside a model of the reference's manager.
+ * KUnit: the remote key manager: the timing diagrams of the reference step by step, and random
+ * histories compared with a model of the reference's manager.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -12,11 +12,11 @@
 
 #define RKM_PDS		3
 #define RKM_QPS		16
-/* keys of a QP: one write and three reads, as the reference has it */
+/* keys of a QP: one WRITE and three READs, as in the reference */
 #define RKM_SLOTS	4
 #define RKM_KEYS	24
 #define RKM_HISTORY	120000
-/* of the test's QPs: no real one has it, for QPNs have 24 bits */
+/* QPNs of this suite; real QPNs have only 24 bits */
 #define RKM_QPN		0xab000000
 
 struct rkm_qp {
@@ -24,11 +24,11 @@ struct rkm_qp {
 	struct nhca_rkey_ref slot[RKM_SLOTS];
 };
 
-/* static: a failed assertion leaves holds and a mark in their bucket until rkm_exit_test() */
+/* static, because a failed assertion leaves holds and a mark in the bucket until rkm_exit_test() */
 static struct ib_pd rkm_pd[RKM_PDS];
 static struct rkm_qp rkm_qp[RKM_QPS];
 static struct nhca_sweep rkm_sweep;
-/* [0] is what the figures sweep; the first half is in one bucket */
+/* the figures sweep key [0]; the first half of the keys is in one bucket */
 static u32 rkm_key[RKM_KEYS];
 
 static void rkm_hold(struct rkm_qp *qp, unsigned int slot, u32 key)
@@ -80,11 +80,11 @@ static void rkm_exit_test(struct kunit *test)
 			rkm_release(&rkm_qp[q], s);
 }
 
-/* ---- the figures ---- */
+/* ---- the figures of the reference ---- */
 
 /*
- * Lay out QPs as the reference's memory has them: @keys[q][s] is the number of the key in
- * slot s of QP q.  What is held last is looked at first.
+ * Set up QPs as in the reference's memory: @keys[q][s] is the number of the key in slot s of QP q.
+ * A sweep checks the last hold first, so take them in reverse order.
  */
 static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
 {
@@ -100,7 +100,7 @@ static struct nhca_rkey_ref *rkm_nth(unsigned int i)
 	return &rkm_qp[i / RKM_SLOTS].slot[i % RKM_SLOTS];
 }
 
-/* The sweep is under way, and it stands before slot number @i, QP after QP. */
+/* Expect that the sweep is in progress and checks slot number @i next, counted over all QPs. */
 static void rkm_expect_at(struct kunit *test, unsigned int i)
 {
 	KUNIT_ASSERT_FALSE_MSG(test, hlist_unhashed(&rkm_sweep.mark.node), "before %u", i);
@@ -112,13 +112,13 @@ static void rkm_expect_idle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hlist_unhashed(&rkm_sweep.mark.node));
 }
 
-/* One step: slot number @i is looked at and nothing else. */
+/* Do one step of the sweep. Expect that it checks slot number @i and nothing else. */
 static void rkm_step(struct kunit *test, unsigned int i, bool match, bool last)
 {
 	unsigned int revoked = rkm_sweep.revoked;
 	struct nhca_rkey_ref *h = rkm_nth(i);
 
-	KUNIT_EXPECT_TRUE_MSG(test, nhca_rkey_ref_valid(h), "slot %u before the sweep was there",
+	KUNIT_EXPECT_TRUE_MSG(test, nhca_rkey_ref_valid(h), "slot %u before its step",
 			      i);
 	KUNIT_EXPECT_EQ_MSG(test, nhca_sweep_step(&rkm_sweep, 1), last, "slot %u", i);
 	KUNIT_EXPECT_EQ_MSG(test, nhca_rkey_ref_valid(h), !match, "slot %u", i);
@@ -136,7 +136,10 @@ static void rkm_expect_valid(struct kunit *test, unsigned int from, unsigned int
 		KUNIT_EXPECT_EQ_MSG(test, nhca_rkey_ref_valid(rkm_nth(i)), valid, "slot %u", i);
 }
 
-/* FIG. 13: the domain matches, no key does; on from QP 0 to QP 1 and QP 2 */
+/*
+ * FIG. 13: the domain matches but no key does, so the sweep goes on from QP 0 to QP 1 and QP 2 and
+ * revokes nothing.
+ */
 static void rkm_fig13_normal_operation(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 }, { 9, 10, 11, 1 } };
@@ -154,7 +157,10 @@ static void rkm_fig13_normal_operation(struct kunit *test)
 	rkm_expect_valid(test, 0, 12, true);
 }
 
-/* FIG. 14: the last two keys of the last QP, done, idle; the next one begins with QP 0 */
+/*
+ * FIG. 14: after the last key of the last QP the sweep is done and the manager idle; the next sweep
+ * begins with QP 0.
+ */
 static void rkm_fig14_completion(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
@@ -169,22 +175,25 @@ static void rkm_fig14_completion(struct kunit *test)
 	rkm_expect_at(test, 7);
 	rkm_step(test, 7, false, true);
 
-	/* idle: the receive side alone is active */
+	/* idle: only receive processing is active */
 	rkm_release(&rkm_qp[1], 3);
 	rkm_expect_idle(test);
 	rkm_expect_valid(test, 0, 7, true);
 
-	/* rolled over */
+	/* the next sweep begins with QP 0 */
 	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[1]);
 	rkm_step(test, 0, true, false);
 	rkm_expect_at(test, 1);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, UINT_MAX));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
-	/* and an end with nothing left to look at is an end, too */
+	/* a sweep of a key without holds ends too */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 0);
 }
 
-/* FIG. 15: QP 0 is of another domain: passed over, equal keys and all; QP 1 is not */
+/*
+ * FIG. 15: QP 0 is of another domain, so its holds stay although their keys match. A matching hold
+ * of QP 1 is revoked.
+ */
 static void rkm_fig15_pd_mismatch(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 0, 0, 0 }, { 1, 2, 0, 3 } };
@@ -203,13 +212,15 @@ static void rkm_fig15_pd_mismatch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 6, true);
 
-	/* the other domain's turn: it has lost nothing */
+	/* a sweep for the other domain revokes the holds of QP 0, which were still there */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[1], rkm_key[0]), 4);
 	rkm_expect_valid(test, 0, 4, false);
 	rkm_expect_valid(test, 4, 6, true);
 }
 
-/* FIG. 16: all keys of QP 0 match, each valid bit is cleared; so does the first of QP 1 */
+/*
+ * FIG. 16: all keys of QP 0 and the first of QP 1 match: their valid bits are cleared, no others.
+ */
 static void rkm_fig16_several_keys_match(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 0, 0, 0 }, { 0, 1, 2, 3 } };
@@ -231,8 +242,8 @@ static void rkm_fig16_several_keys_match(struct kunit *test)
 }
 
 /*
- * FIG. 17: keys 0 and 3 of QP 0 match, 1 and 2 do not; wherever the manager wants to go on,
- * the receive engine reads or writes first.
+ * FIG. 17: keys 0 and 3 of QP 0 match, 1 and 2 do not. Between the steps of the sweep, receive
+ * processing reads and writes slots.
  */
 static void rkm_fig17_receive_side_in_between(struct kunit *test)
 {
@@ -242,45 +253,45 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 
 	rkm_lay(3, keys);
 	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
-	/* #3: it reads while we start */
+	/* #3: it reads while the sweep starts */
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	/* #7, #9: key 0 matches */
 	rkm_step(test, 0, true, false);
 	rkm_expect_at(test, 1);
-	/* #8: it writes what was just revoked: the next operation of that slot */
+	/* #8: it writes the revoked slot: the next operation of that slot begins */
 	rkm_release(&rkm_qp[0], 0);
 	rkm_hold(&rkm_qp[0], 0, rkm_key[3]);
 	rkm_expect_at(test, 1);
-	/* #10: key 1 does not match; it reads behind us and before us */
+	/* #10: key 1 does not match; it reads slots before and after the sweep's position */
 	rkm_step(test, 1, false, false);
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[2]));
-	/* it writes the very slot that is next, before we read it: we read another next */
+	/* it writes the slot that the sweep would check next, so the sweep skips it */
 	rkm_release(&rkm_qp[0], 2);
 	rkm_expect_at(test, 3);
 	rkm_hold(&rkm_qp[0], 2, rkm_key[2]);
 	rkm_expect_at(test, 3);
-	/* #14, #16: key 3 matches; then it reads and writes the slot itself */
+	/* #14, #16: key 3 matches; then receive processing reads and writes this slot */
 	rkm_step(test, 3, true, false);
 	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[3]));
 	rkm_release(&rkm_qp[0], 3);
 	rkm_hold(&rkm_qp[0], 3, rkm_key[4]);
-	/* #17: the next QP; an operation on the key ends before we come: not ours to revoke */
+	/* #17: in the next QP, an operation with the key ends first, so it is not revoked */
 	rkm_expect_at(test, 4);
 	rkm_release(&rkm_qp[1], 0);
 	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[1].slot[0]));
 	rkm_expect_at(test, 5);
 	rkm_step(test, 5, true, false);
-	/* it writes a slot that matched with a key that does not, ahead of us */
+	/* it writes a slot ahead of the sweep, whose key matched, with a key that does not match */
 	rkm_release(&rkm_qp[1], 3);
 	rkm_hold(&rkm_qp[1], 3, rkm_key[5]);
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 8);
-	/* it opens the closed key after all: behind us, so its own look at the key tells it */
+	/* it takes a hold of the closed key behind the sweep; its own check finds the key closed */
 	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
 	rkm_expect_at(test, 8);
 	rkm_release(&rkm_qp[1], 0);
-	/* all that is left ends while we wait: nothing to look at, and done */
+	/* all remaining operations end between two steps, so the sweep is done */
 	rkm_step(test, 8, true, false);
 	rkm_release(&rkm_qp[2], 1);
 	rkm_release(&rkm_qp[2], 2);
@@ -289,13 +300,13 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_expect_idle(test);
 
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 4);
-	/* what was opened meanwhile with other keys is all there */
+	/* all holds that were taken meanwhile with other keys are valid */
 	rkm_expect_valid(test, 0, 4, true);
 	rkm_expect_valid(test, 6, 8, true);
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
 }
 
-/* Two sweeps of one bucket at once: each passes over the other's mark. */
+/* Two sweeps of a bucket pass over each other's marks, and each hold is revoked once. */
 static void rkm_sweeps_pass_each_other(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
@@ -306,13 +317,14 @@ static void rkm_sweeps_pass_each_other(struct kunit *test)
 	rkm_step(test, 0, true, false);
 	other = nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]);
 	KUNIT_EXPECT_EQ(test, other, 4);
-	/* the same key as well: what one has revoked the other does not count */
+	/* the same key: this sweep does not count the hold that the other one has revoked */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 3);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 8, false);
 }
 
+/* Releasing a hold that is not in use, or was revoked, does nothing. */
 static void rkm_release_is_fine_without_hold(struct kunit *test)
 {
 	rkm_release(&rkm_qp[0], 0);
@@ -329,12 +341,12 @@ static void rkm_release_is_fine_without_hold(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 1);
 }
 
-/* ---- the reference's manager, and random histories ---- */
+/* ---- random histories and a model of the reference's manager ---- */
 
 /**
  * struct rkm_model - the reference's key memory, FIG. 10
- * @pd:    of each QP
- * @valid: of each of its keys
+ * @pd:    domain of each QP
+ * @valid: valid bit of each key
  * @key:   the keys
  */
 static struct rkm_model {
@@ -343,7 +355,7 @@ static struct rkm_model {
 	u32 key[RKM_QPS][RKM_SLOTS];
 } rkm_model;
 
-/* FIG. 12, as it stands */
+/* The sweep of FIG. 12, step by step. */
 static unsigned int rkm_model_sweep(unsigned int pd, u32 key)
 {
 	unsigned int q, s, revoked = 0;
@@ -372,15 +384,15 @@ static unsigned int rkm_model_count(void)
 }
 
 /**
- * struct rkm_history - where a random history is
- * @rnd:     decides
- * @pd:      what is being swept step by step, its number; nobody holds it anew
- * @key:     the same
- * @under_way: it is
- * @revoked: by that sweep, as the slots tell
- * @steps:   so far
- * @sweeps:  done
- * @total:   holds revoked by them
+ * struct rkm_history - state of a random history
+ * @rnd:     random number generator
+ * @pd:      number of the domain of the sweep in progress
+ * @key:     number of its key; meanwhile no new hold of it is taken
+ * @under_way: a sweep is in progress
+ * @revoked: holds that it has revoked, counted in the slots
+ * @steps:   steps of the history so far
+ * @sweeps:  sweeps that are done
+ * @total:   holds that they have revoked
  */
 struct rkm_history {
 	struct rnd_state rnd;
@@ -407,7 +419,7 @@ static void rkm_do_release(unsigned int q, unsigned int s)
 static void rkm_do_slot(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), s = rkm_rnd(hi, RKM_SLOTS);
-	/* some keys are much more in use than others */
+	/* some keys are used much more than others */
 	unsigned int k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 
 	rkm_do_release(q, s);
@@ -420,7 +432,7 @@ static void rkm_do_slot(struct rkm_history *hi)
 	rkm_model.valid[q][s] = true;
 }
 
-/* The QP goes to another domain; half of the time it opens one of its keys there again. */
+/* Move a QP to another domain. Half of the time it takes a hold of one of its keys there again. */
 static void rkm_do_move(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), pd = rkm_rnd(hi, RKM_PDS), s;
@@ -438,13 +450,13 @@ static void rkm_do_move(struct rkm_history *hi)
 	rkm_model.valid[q][0] = true;
 }
 
-/* A whole sweep: the same number as the model's, at once. */
+/* Do a whole sweep. Expect the model's number of revoked holds. Return: false if it differs. */
 static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 {
 	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 	unsigned int want, got;
 
-	/* that would take away from the one that is under way */
+	/* this sweep would revoke holds of the one in progress */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;
 	want = rkm_model_sweep(pd, rkm_key[k]);
@@ -456,9 +468,9 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 }
 
 /*
- * A step of the sweep that is under way.  What it revokes is taken over into the model slot
- * by slot, if it is of the swept domain and key; at the end the model's own sweep finds
- * nothing to do, and the count is that of the slots.
+ * Do a step of the sweep in progress. The model takes over each hold that was revoked, if it is of
+ * the swept domain and key. At the end the model's own sweep must find nothing, and the counts must
+ * agree. Return: false if they do not.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {
@@ -490,7 +502,7 @@ static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 	hi->sweeps++;
 	hi->total += hi->revoked;
 	ok = rkm_sweep.revoked == hi->revoked && !rkm_model_sweep(hi->pd, rkm_key[hi->key]);
-	KUNIT_EXPECT_TRUE_MSG(test, ok, "step %u: %u revoked, %u counted, or some left",
+	KUNIT_EXPECT_TRUE_MSG(test, ok, "step %u: %u revoked, %u counted, or a hold left",
 			      hi->steps, hi->revoked, rkm_sweep.revoked);
 	return ok;
 }
@@ -522,6 +534,7 @@ static void rkm_count(const struct nhca_rkey_ref *h, void *arg)
 		(*n)++;
 }
 
+/* In random histories the manager revokes exactly the holds that the reference's manager would. */
 static void rkm_random_histories_are_as_the_reference(struct kunit *test)
 {
 	u32 seed = get_random_u32();

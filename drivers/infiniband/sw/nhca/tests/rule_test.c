@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules of fault injection: what they say, whom they are for, and that their decisions repeat. */
+/*
+ * KUnit: rules of fault injection: their text, the packets that they match, and that their
+ * decisions are repeatable.
+ */
 #include <kunit/test.h>
 #include <linux/math.h>
 #include <linux/seq_file.h>
@@ -17,7 +20,7 @@ static int parse(struct nhca_rule *r, const char *words)
 	return nhca_rule_parse(r, text);
 }
 
-/* What it says in the words of nhca_rule_show() */
+/* Return: the rule as nhca_rule_show() prints it. */
 static const char *shown(struct kunit *test, const struct nhca_rule *r)
 {
 	struct seq_file m = { .size = 256 };
@@ -28,6 +31,7 @@ static const char *shown(struct kunit *test, const struct nhca_rule *r)
 	return m.buf;
 }
 
+/* Each form of a rule is parsed, and printed with all its values. */
 static void rule_words(struct kunit *test)
 {
 	static const char * const rules[][2] = {
@@ -59,6 +63,7 @@ static void rule_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, r.now);
 }
 
+/* Texts that are no rule, and numbers out of range, are refused with the right error. */
 static void rule_nonsense(struct kunit *test)
 {
 	static const struct {
@@ -94,6 +99,7 @@ static void rule_nonsense(struct kunit *test)
 				    rules[i].words);
 }
 
+/* A rule matches packets of its place, QP and opcodes. A name without a service matches all. */
 static void rule_matches_its_own(struct kunit *test)
 {
 	struct nhca_rule r;
@@ -125,7 +131,7 @@ static void rule_matches_its_own(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_CQE, 9, 0));
 }
 
-/* what a rule does to the first 64 of a stream, a bit each */
+/* Return: the decisions for the first 64 items of a stream, one bit each. */
 static u64 pattern(const struct nhca_rule *r, u32 stream)
 {
 	u64 bits = 0;
@@ -136,6 +142,7 @@ static u64 pattern(const struct nhca_rule *r, u32 stream)
 	return bits;
 }
 
+/* The same text and seed give the same decisions; another seed or stream gives others. */
 static void rule_repeats(struct kunit *test)
 {
 	struct nhca_rule a, b;
@@ -146,7 +153,7 @@ static void rule_repeats(struct kunit *test)
 	KUNIT_EXPECT_NE(test, pattern(&a, 0), pattern(&a, 1));
 	b.seed = 8;
 	KUNIT_EXPECT_NE(test, pattern(&a, 0), pattern(&b, 0));
-	/* computed elsewhere: SipHash-2-4 of n under the key (seed, stream), both little endian */
+	/* from another implementation: SipHash-2-4 of n, key (seed, stream), little endian */
 	KUNIT_EXPECT_EQ(test, nhca_rule_dice(&a, 0, 0), 0x20dd4b78fb033135ULL);
 	KUNIT_EXPECT_EQ(test, nhca_rule_dice(&a, 3, 1000000), 0x62e3b26407394eceULL);
 
@@ -161,7 +168,10 @@ static u32 rule_place_backwards(u32 qpn)
 	return NHCA_QPN_MAX - qpn;
 }
 
-/* QPNs change from run to run, places do not; they go on where the numbers come round. */
+/*
+ * A QP's stream depends on the position of its QPN in the order of allocation, so it is the same in
+ * each run, also where QPNs wrap.
+ */
 static void rule_streams(struct kunit *test)
 {
 	const u32 last = NHCA_QPN_MAX, before = NHCA_QPN_MIN;
@@ -172,15 +182,16 @@ static void rule_streams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5007, NHCA_OP_SEND_ONLY), 14);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, last, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, NHCA_QPN_MIN, NHCA_OP_SEND_ONLY), 2);
-	/* the order in which QPNs are given out is another's business */
+	/* the rule gets the order of allocation from another part of the driver */
 	a.place = rule_place_backwards;
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base - 3, NHCA_OP_ACK), 7);
-	/* QP 1, and what is of no QP, are themselves whatever the base */
+	/* QP 1, and items without a QP, do not depend on the base */
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 1, 0), nhca_rule_stream(&b, 1, 0));
 	KUNIT_EXPECT_NE(test, nhca_rule_stream(&a, 0, 0), nhca_rule_stream(&a, 1, 0));
 }
 
+/* A rule hits the fraction of items that its probability says. */
 static void rule_probability_holds(struct kunit *test)
 {
 	static const u32 ppm[] = { 100, 10000, 250000, 500000, 900000, 1000000 };
@@ -194,7 +205,7 @@ static void rule_probability_holds(struct kunit *test)
 		for (n = 0, struck = 0; n < count; n++)
 			struck += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
-		/* five standard deviations, and what is certain is so */
+		/* five standard deviations; with a probability of 100% all items are hit */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);
 		KUNIT_EXPECT_LE_MSG(test, abs((s32)struck - (s32)expected), slack,
 				    "%u ppm: %u of %u", ppm[i], struck, count);
