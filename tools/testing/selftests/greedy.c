@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * greedy: one user takes of one kind of resource as many as the device gives out, and keeps them.
+ * greedy: one user takes as many resources of one kind as the device gives, and keeps them.
  *
  *   greedy DEVICE KIND JOB [BOUND]
  *
  * KIND: rcxts; bitmaps: of reads that nobody answers; cqs: CQs of 4 MiB; qps: QPs with the longest
- * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one group; objects:
- * some of each kind that a device has a number of;
- * deferred: datagrams into an on-demand region of the file GREEDY_FILE; quantum: writes of 60 KiB,
- * 1,024 at a time on each of 16 channels, for as long as it runs.
+ * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one multicast group;
+ * objects: some of each kind that a device numbers; deferred: datagrams into an on-demand region of
+ * the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
+ * the program is killed.  GREEDY_GID is the GID index (0).
  *
- * Prints "KIND: N taken, then ERROR" and holds them until SIGTERM.  With BOUND it takes that many
- * and ends: status 0 if it got them.  A process that is at its limit of memory has all that it needs
- * for that before.
+ * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM.  With BOUND it takes
+ * that many and ends, with status 0 if it got them.  A process at its memory limit allocates what
+ * it needs for output and objects before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,15 +26,15 @@
 #define MEMORY		(1u << 20)
 #include "channels.h"
 
-#define MOST		1024	/* rCxts in one call */
+#define MOST		1024	/* rCxts that one call acquires at most */
 #define CQ_ENTRIES	65536	/* of 64 bytes: 4 MiB */
 #define CQS		64
 #define QPS		64
 #define MEMBERS		4096
-#define READ_TOTAL	(1u << 20)	/* in packets of 64 bytes, the most there may be */
+#define READ_TOTAL	(1u << 20)	/* in packets of 64 bytes, the most of a transfer */
 #define DEFER_QPS	60
-#define DEFER_PACKETS	256	/* a QP defers no more */
-#define DEFER_BYTES	984	/* and the GRH: a page has room for four */
+#define DEFER_PACKETS	256	/* a QP defers no more packets */
+#define DEFER_BYTES	984	/* with the GRH 1,024: a page has room for four */
 #define WRITERS		16
 #define WRITE_BYTES	(60u << 10)
 
@@ -49,7 +49,10 @@ static struct channel *channel_new(void)
 	return c;
 }
 
-/* Fewer at a time, down to one, and then with one more channel, until a new channel gets none. */
+/*
+ * Acquire fewer rCxts at a time, down to one, then continue with a new channel, until a new channel
+ * gets none.
+ */
 static uint64_t take_rcxts(int *error)
 {
 	static uint64_t ids[MOST];
@@ -89,7 +92,7 @@ static uint64_t take_cqs(int *error)
 	return taken;
 }
 
-/* A UD QP, or the largest RC QP there is */
+/* Return: a UD QP with the shortest queues, or an RC QP with the longest. */
 static struct ibv_qp *qp_new(struct ibv_cq *cq, enum ibv_qp_type type)
 {
 	uint32_t depth = type == IBV_QPT_UD ? 1 : device.max_qp_wr;
@@ -170,7 +173,7 @@ static const struct {
 	{ "job memory", new_mem },
 };
 
-/* With BOUND, so many of each */
+/* With a bound, take that many of each kind.  Return: the smallest number. */
 static uint64_t take_objects(int *error)
 {
 	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd };
@@ -194,7 +197,7 @@ static uint64_t take_objects(int *error)
 	return least;
 }
 
-/* Fewer bytes at a time, down to a page */
+/* Allocate fewer bytes at a time, down to a page. */
 static uint64_t take_dm(int *error)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 1 << 20 };
@@ -218,7 +221,7 @@ static void to_init(struct ibv_qp *qp)
 	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 }
 
-/* QPs in the one group that all users have */
+/* QPs of one group, which all users share */
 static uint64_t take_members(int *error)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x0e, [15] = 0x77 } };
@@ -237,7 +240,7 @@ static uint64_t take_members(int *error)
 	return taken;
 }
 
-/* Each user has groups of its own. */
+/* Each user has its own groups. */
 static uint64_t take_groups(int *error)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x0e } };
@@ -258,11 +261,11 @@ static uint64_t take_groups(int *error)
 	return taken;
 }
 
-/* ---- what engines allocate ---- */
+/* ---- memory that the engines allocate ---- */
 
 /*
- * Reads from a channel that is not there.  Each waits for 16,384 packets, and has a bitmap of
- * them.  One that gets none completes with an error.
+ * Reads from a channel that does not exist.  Each waits for 16,384 packets, so it has a bitmap for
+ * them.  A read without memory for its bitmap completes with an error.
  */
 static uint64_t take_bitmaps(int *error)
 {
@@ -304,7 +307,7 @@ static uint64_t take_bitmaps(int *error)
 	return taken;
 }
 
-/* Datagrams to QPs of this process, into a page that is not there: they wait for it. */
+/* Datagrams to QPs of this process, into a page that is not present: they wait for the page. */
 static uint64_t take_deferred(int *error)
 {
 	static struct ibv_qp *qps[DEFER_QPS];
@@ -323,7 +326,7 @@ static uint64_t take_deferred(int *error)
 	char *p;
 
 	fd = open(getenv("GREEDY_FILE"), O_RDONLY);
-	/* the kernel asks for the size */
+	/* fstat() makes the kernel ask the file system for the size */
 	must(cq && ah && fd >= 0 && !fstat(fd, &st) && st.st_size == 4096);
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	must(p != MAP_FAILED);
@@ -348,12 +351,15 @@ static uint64_t take_deferred(int *error)
 	send.wr.ud.ah = ah;
 	send.wr.ud.remote_qkey = 1;
 	send.send_flags = IBV_SEND_SIGNALED;
-	/* the script may take the process out of its cgroup, which is charged for its QPs all the same */
+	/*
+	 * two_users.sh may now move the process to another cgroup; its QPs stay charged to the old
+	 * one
+	 */
 	printf("deferred: ready\n");
 	snprintf(go, sizeof(go), "%s.go", getenv("GREEDY_FILE"));
 	while (access(go, F_OK))
 		usleep(10000);
-	/* from here on nothing changes the address space, which the fault holds locked */
+	/* from here on nothing may change the address space, which the page fault keeps locked */
 	for (n = 0; n < DEFER_PACKETS; n++)
 		for (i = 0; i < DEFER_QPS && taken < bound; i++) {
 			send.wr.ud.remote_qpn = qps[i]->qp_num;
@@ -372,7 +378,7 @@ static uint64_t take_deferred(int *error)
 	return taken;
 }
 
-/* Never returns: the writers always have something to send. */
+/* Post a write for each completed one, so that the writers always have data.  Does not return. */
 static uint64_t take_quantum(int *error)
 {
 	static struct channel from[WRITERS], to[WRITERS];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * history: regions and windows in random order, from several processes, some of which
- * are killed.
+ * history: registers and invalidates regions and windows in random order, from several processes,
+ * some of which are killed.
  *
  *   peers: history -S [options]          owners: history [options] HOST
  *
- * Each owner has a model of what there is: which key opens which bytes to whom.  A step
- * registers, deregisters, binds, invalidates, or has its peer write, read or add through
- * some key, good, old or never seen; the model says how it must end.  After every access
- * the owner's whole memory is compared with the model's.  The peer is a process that a
- * listener forks for each owner, and does what it is told by socket.
+ * Each owner has a model of its objects: which key opens which bytes to whom.  A step registers,
+ * deregisters, binds, invalidates, or has the peer WRITE, READ or FETCH_ADD through a key, which is
+ * valid, old or unknown.  The model predicts the result.  After every access the owner compares its
+ * whole memory with the model's.  The peer is a process that a listener forks for each owner,
+ * and that executes commands from a socket.  Options: see main().
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -25,7 +25,7 @@ static struct {
 	uint64_t steps;
 } opt = { .workers = 8, .steps = 20000, .kill_ms = 1000 };
 
-/* of all our processes */
+/* Shared by all processes of the owners */
 static struct {
 	uint64_t steps, kinds[KINDS], refused[KINDS], kills, moved;
 	bool failed;
@@ -41,14 +41,14 @@ struct region {
 	struct ibv_mr *mr;
 	struct ibv_pd *pd;
 	int access;
-	uint64_t at, len;	/* in memory */
+	uint64_t at, len;	/* offset in @memory */
 	uint32_t windows;
 };
 
 struct window {
 	struct ibv_mw *mw;
 	bool type2;
-	struct region *region;	/* bound to, or NULL */
+	struct region *region;	/* to which it is bound, or NULL */
 	int access;
 	uint64_t at, len;
 };
@@ -87,7 +87,7 @@ static void key_dies(uint32_t key)
 	old_keys[nold++ % OLD_KEYS] = key;
 }
 
-/* A new object may have an old key's number again, by chance, or because it was told to. */
+/* A new object may get the number of an old key, by chance or because the owner chose it. */
 static void key_lives(uint32_t key)
 {
 	for (uint32_t i = 0; i < OLD_KEYS; i++)
@@ -172,7 +172,7 @@ static enum ibv_wc_status finish(const char *what)
 	return wc.status;
 }
 
-/* What a failed request leaves is made whole. */
+/* Check the result of a request, and reconnect after an error. */
 static void judge(enum kind kind, enum ibv_wc_status got, bool may, enum ibv_wc_status refusal,
 		  const char *why)
 {
@@ -332,7 +332,7 @@ static enum ibv_wc_status bind_it(struct window *w, struct ibv_mw_bind_info info
 	verb(ibv_bind_mw(qp, w->mw, &bind));
 	status = finish("bind, type 1");
 	*key = w->mw->rkey;
-	/* as ibv_bind_mw(3) wants it of the program */
+	/* ibv_bind_mw(3) expects the program to set the new key after the completion */
 	w->mw->rkey = old;
 	return status;
 }
@@ -347,7 +347,10 @@ static void do_bind(void)
 	uint32_t key;
 	bool may;
 
-	/* the library refuses what lies in two domains by itself for type 1; rdma_rxe does not */
+	/*
+	 * libibverbs refuses a type 1 bind across protection domains; rdma_rxe accepts a type 2
+	 * bind
+	 */
 	if (!w || !r || (r->pd != pd && !(w->type2 && nhca)))
 		return;
 	some_range(r->len, &at, &len);
@@ -358,7 +361,7 @@ static void do_bind(void)
 	may = r->pd == pd && r->access & IBV_ACCESS_MW_BIND && at + len <= r->at + r->len &&
 	      (!writing(info.mw_access_flags) || r->access & IBV_ACCESS_LOCAL_WRITE) &&
 	      (!w->type2 || !w->region);
-	/* a window that is closed by binding it to nothing */
+	/* close the window: bind it to no bytes */
 	if (!w->type2 && w->region && chance(20)) {
 		info.addr = 0;
 		info.length = 0;
@@ -392,13 +395,13 @@ static void do_inv(void)
 	enum ibv_wc_status status;
 	bool may;
 
-	/* rdma_rxe goes down by invalidating a type 2 window that is not bound */
+	/* rdma_rxe crashes when an unbound type 2 window is invalidated */
 	if (!w || (!(w->type2 && w->region) && (!nhca || chance(80))))
 		return;
 	may = w->type2 && w->region;
 	wr.invalidate_rkey = w->mw->rkey;
 	if (nhca && chance(5)) {
-		/* nobody's, or an old one */
+		/* an unused or old key */
 		wr.invalidate_rkey = old_keys[rnd() % OLD_KEYS];
 		may = false;
 	}
@@ -444,7 +447,7 @@ struct target {
 	const char *what;
 };
 
-/* Some key, and what it opens: nothing if it is old, unknown, or of another domain */
+/* A key and the bytes that it opens: none if it is old, unknown, or of another protection domain */
 static struct target some_key(void)
 {
 	uint32_t dice = rnd() % 100;
@@ -477,7 +480,7 @@ static void do_access(enum kind kind)
 	uint64_t at, len, value;
 	struct reply r;
 
-	/* refusals cost a new connection: fewer of them */
+	/* a refusal costs a new connection, so try fewer of them */
 	if (!may && chance(70))
 		return;
 	some_range(t.len, &at, &len);
@@ -488,7 +491,7 @@ static void do_access(enum kind kind)
 	} else if (chance(2)) {
 		len = t.at + t.len - at + 1;
 	}
-	/* rdma_rxe lets a window's key reach all of the region */
+	/* rdma_rxe accepts any address of the region through a window's key */
 	if (!nhca && at + len > t.at + t.len)
 		return;
 	may = may && at + len <= t.at + t.len;
@@ -500,12 +503,12 @@ static void do_access(enum kind kind)
 		if (kind == WRITE)
 			pattern(model + at, len, c.seed);
 		if (kind == READ && r.hash != hash(model + at, len))
-			die("step %" PRIu64 ": READ of %" PRIu64 " bytes brought others", step,
+			die("step %" PRIu64 ": READ of %" PRIu64 " bytes returned others", step,
 			    len);
 		if (kind == ADD) {
 			memcpy(&value, model + at, 8);
 			if (r.hash != value)
-				die("step %" PRIu64 ": FETCH_ADD brought another value", step);
+				die("step %" PRIu64 ": FETCH_ADD returned another one", step);
 			value += c.seed;
 			memcpy(model + at, &value, 8);
 		}
@@ -567,7 +570,7 @@ static void work(uint64_t seed)
 		if (regions[i].mr)
 			verb(ibv_dereg_mr(regions[i].mr));
 	if (pinned_kb() != pinned)
-		die("%ld kB stay pinned", pinned_kb() - pinned);
+		die("%ld kB are still pinned", pinned_kb() - pinned);
 	verb(ibv_destroy_qp(qp));
 	verb(ibv_dealloc_pd(other_pd));
 	tell(&c, sizeof(c));
@@ -629,7 +632,7 @@ static int manage(void)
 	printf("# %u processes, %" PRIu64 " steps, %" PRIu64 " bytes moved, %" PRIu64 " killed\n",
 	       opt.workers, opt.steps, shared->moved, shared->kills);
 	if (good && opt.kill_ms && !shared->kills && opt.steps >= 20000) {
-		printf("# nobody was killed\n");
+		printf("# no process was killed\n");
 		good = false;
 	}
 	printf("%s - %u processes, %" PRIu64 " steps%s\n", good ? "ok" : "not ok", opt.workers,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * history: what owner and peer say to each other, and the peer.  For one program of one
- * file.
- */
+/* A part of history.c: the commands and replies between owner and peer, and the peer. */
 #ifndef HISTORY_H
 #define HISTORY_H
 
@@ -12,7 +9,7 @@
 
 #include "peers.h"
 
-#define SIZE	(64 * 1024)	/* of an owner's memory */
+#define SIZE	(64 * 1024)	/* bytes of an owner's memory */
 
 enum kind { REG, DEREG, REREG, ALLOC, FREE, BIND, INV, SEND_INV, WRITE, READ, ADD, KINDS,
 	    CONNECT, BYE };
@@ -24,7 +21,7 @@ struct command {
 
 struct reply {
 	uint32_t status, unused;
-	uint64_t hash;		/* of what a READ brought, or the value itself */
+	uint64_t hash;		/* of the bytes of a READ, or the value of FETCH_ADD */
 };
 
 static void pattern(uint8_t *at, uint64_t len, uint64_t seed)
@@ -52,7 +49,7 @@ static uint64_t hash(const uint8_t *at, uint64_t len)
 	return (sum ^ value) * 0xbf58476d1ce4e5b9ULL;
 }
 
-/* kB that the process has pinned */
+/* Return: KiB that the process has pinned. */
 static long pinned_kb(void)
 {
 	FILE *f = fopen("/proc/self/status", "r");
@@ -136,7 +133,7 @@ static void attend(void)
 	}
 }
 
-/* A peer for each owner that comes; its owner may be killed at any time. */
+/* Fork a peer for each owner that connects.  An owner may be killed at any time. */
 static int serve(void)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons(atoi(peer_port)) };

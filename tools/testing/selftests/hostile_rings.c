@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a hostile process can do to the rings that it shares with the kernel.
+ * Attacks of a hostile process on the rings that it shares with the kernel.
  *
  *   hostile_rings DEVICE GID_INDEX [SEEDS]
  *
- * How attacks run and what is printed: attack.h.
+ * attack.h says how attacks run and what they print.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -63,15 +63,18 @@ static void sq_indices(void)
 		ahead[1] = a.sqr.entries + 1;
 		for (i = 0; i < COUNT(ahead); i++) {
 			connect_ends(&a, &b);
-			/* one that is in order first, so that there is something to go back to */
+			/* post a valid request first, so that an index before it exists */
 			good_wqe(&a, &b, 1);
 			publish(&a);
 			store(&a.sqr.hdr->prod, load(&a.sqr.hdr->prod) + ahead[i]);
 			ring_sq(&a);
-			/* one behind is possible as long as the first is not done */
+			/*
+			 * an index that is lower by one is valid until the first request has
+			 * completed
+			 */
 			if (i || load(&a.sqr.hdr->cons) == load(&a.sqr.hdr->prod) + 1)
 				wait_broken(&a, "producer index out of range");
-			/* what the kernel tells us is ours to forge, and of no consequence */
+			/* forge fields that the kernel only writes: it must not use them */
 			store(&a.sqr.hdr->cons, rnd());
 			store(&a.sqr.hdr->flags, rnd());
 			ring_sq(&a);
@@ -159,7 +162,7 @@ static void cq_indices(void)
 	struct end a, b;
 	int i;
 
-	/* a consumer that is further behind than the ring is long, or ahead of the kernel */
+	/* a consumer index further behind the producer than the ring is long, or ahead of it */
 	for (i = 0; i < COUNT(behind); i++) {
 		pair_make(&a, &b, IBV_QPT_RC);
 		store(&a.cqr.hdr->cons, load(&a.cqr.hdr->prod) - behind[i]);
@@ -197,7 +200,7 @@ static void cq_overrun(void)
 	pair_destroy(&a, &b);
 }
 
-/* What user space writes into a CQ is nobody's truth but its own. */
+/* The kernel posts completions at the right place, whatever user space writes into the CQ. */
 static void cq_random(void)
 {
 	uint32_t cons, prod;
@@ -229,8 +232,8 @@ static void *map_ring(struct end *e, size_t size, int prot, int flags, uint64_t 
 }
 
 /*
- * Take the memory of a ring away from the kernel's side of it.  The provider is
- * in this process, too, and reads its CQ when a QP goes: it finds zeros.
+ * Unmap the program's view of a ring, while the kernel uses the memory.  The provider in this
+ * process reads its CQ when a QP is destroyed, so map zeros there.
  */
 static void unmap_ring(struct ring *r)
 {
@@ -266,7 +269,7 @@ static void unmapped(void)
 		munmap(a.buf, REGION);
 		ring_sq(&a);
 
-		/* the kernel goes on: look at it through a mapping of our own */
+		/* the kernel must execute the requests: check through another mapping */
 		sq = map_ring(&a, a.sqr.size, PROT_READ, MAP_SHARED, a.sqr.offset);
 		cq = map_ring(&a, a.cqr.size, PROT_READ, MAP_SHARED, a.cqr.offset);
 		must(sq != MAP_FAILED && cq != MAP_FAILED);
@@ -280,7 +283,7 @@ static void unmapped(void)
 			die("%u completions of %u", load(&cq->prod) - completions, DEPTH);
 		munmap(sq, a.sqr.size);
 		munmap(cq, a.cqr.size);
-		/* nothing is where pair_destroy() could look at it */
+		/* pair_destroy() would check memory that is not mapped any more */
 		end_destroy(&a);
 		end_destroy(&b);
 	}
@@ -304,7 +307,10 @@ static void mappings(void)
 		die("a mapping of another size is allowed");
 	if (map_ring(&a, size, rw, MAP_SHARED, offset + 4096) != MAP_FAILED)
 		die("a mapping from the middle is allowed");
-	/* another context's offsets are not ours, unless both have that number */
+	/*
+	 * an offset of another context is invalid here, unless both contexts have a ring of that
+	 * number
+	 */
 	for (i = 0; i < 1000; i++)
 		map_ring(&b, 4096 * (rnd() % 20), rw, MAP_SHARED, rnd() & 0xfffffff000);
 	kept = map_ring(&a, size, rw, MAP_SHARED, offset);
@@ -312,7 +318,7 @@ static void mappings(void)
 	if (mremap(kept, size, size + 4096, MREMAP_MAYMOVE) != MAP_FAILED)
 		die("a mapping can grow");
 
-	/* a mapping that outlives its QP leads nowhere */
+	/* a mapping that outlives its QP must not reach other memory */
 	must(!ibv_destroy_qp(a.qp));
 	a.qp = NULL;
 	rnd_fill(kept, size);
@@ -324,7 +330,7 @@ static void mappings(void)
 	munmap(kept, size);
 }
 
-/* ---- while the kernel looks ---- */
+/* ---- writes while the kernel reads ---- */
 
 struct scribbler {
 	struct end *a;
@@ -343,7 +349,7 @@ static void *scribble(void *arg)
 	while (!s->stop) {
 		z = z * 6364136223846793005ULL + 1442695040888963407ULL;
 		r = rings[(z >> 60) % 3];
-		/* the header as often as all the slots */
+		/* write to the header as often as to all slots */
 		word = (uint32_t *)r->hdr + (z & 1 ? (z >> 20) % 64 : (z >> 20) % (r->size / 4));
 		*word = z & 2 ? z >> 32 : *word + (z >> 33) % 5 - 2;
 	}
@@ -361,7 +367,7 @@ static void scribble_for(double seconds)
 	s.a = &a;
 	must(!pthread_create(&thread, NULL, scribble, &s));
 	while (now() < until) {
-		/* the next error may come before the last step */
+		/* an attack may cause the next error before the pair is connected */
 		if (broken(end_state(&a)) || broken(end_state(&b)))
 			bring_up(&a, &b, true);
 		good_wqe(&a, &b, 1);
@@ -384,8 +390,8 @@ static void scribbled(void)
 }
 
 /*
- * A producer that is done only when a kernel that follows it has been busy for much longer than one may
- * be: that may not follow it for ever.
+ * Keep the rings full, so that a kernel without a bound would follow this producer.  Stop after
+ * four times the allowed time, so that such a kernel fails the test instead of hanging it.
  */
 static void *produce(void *arg)
 {
@@ -401,8 +407,8 @@ static void *produce(void *arg)
 }
 
 /*
- * Seconds for which a doorbell may keep the kernel busy: as long as 32 for 1,024 requests, where there is a
- * bound of 8,192. An emulated CPU may stand still for a while, but no longer than PATIENCE / 2.
+ * Return: seconds for which a doorbell may keep the kernel busy: 32 times the longest time for
+ * 1,024 requests.  An emulated CPU may stall for a while, but for no longer than PATIENCE / 2.
  */
 static double allowed(struct end *a)
 {
@@ -431,10 +437,10 @@ static void endless(void)
 	uint32_t slots;
 	int t, i, n;
 
-	/* as if there were a CPU for each of us */
+	/* stop the bystander, as if producer and kernel had a CPU each */
 	if (shared->bystander)
 		kill(shared->bystander, SIGSTOP);
-	/* long enough that no pause of the producer lets the kernel off */
+	/* queues so long that the kernel does not see an empty one when the producer pauses */
 	depth = 32768;
 	for (t = 0; t < COUNT(types); t++) {
 		for (i = 0; i < COUNT(states); i++) {
@@ -486,7 +492,7 @@ static void killed(void)
 static const struct attack attacks[] = {
 	{ .name = "indices of the SQ out of range", .run = sq_indices },
 	{ .name = "SQ entries of random bytes", .run = sq_random_entries, .seeded = true },
-	{ .name = "SQ of random bytes, header and all", .run = sq_random_all, .seeded = true },
+	{ .name = "SQ of random bytes, with the header", .run = sq_random_all, .seeded = true },
 	{ .name = "indices of the RQ out of range", .run = rq_indices },
 	{ .name = "RQ entries of random bytes", .run = rq_random_entries, .seeded = true },
 	{ .name = "broken SRQ", .run = srq_broken },
@@ -494,10 +500,10 @@ static const struct attack attacks[] = {
 	{ .name = "CQ overrun", .run = cq_overrun },
 	{ .name = "CQ of random bytes", .run = cq_random },
 	{ .name = "rings unmapped under traffic", .run = unmapped },
-	{ .name = "mappings that must not be", .run = mappings },
-	{ .name = "rings scribbled over while they are in use", .run = scribbled, .seeded = true },
-	{ .name = "a producer that never ends", .run = endless },
-	{ .name = "killed while scribbling", .run = killed, .seeded = true, .signal = SIGKILL },
+	{ .name = "invalid mappings are refused", .run = mappings },
+	{ .name = "random writes into rings in use", .run = scribbled, .seeded = true },
+	{ .name = "a producer that never stops", .run = endless },
+	{ .name = "killed amid random writes", .run = killed, .seeded = true, .signal = SIGKILL },
 };
 
 int main(int argc, char **argv)

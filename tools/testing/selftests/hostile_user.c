@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile_user: everything at once that a process without privileges may do to a device.
+ * hostile_user: everything that a process without privileges may do to a device, mixed.
  *
  *   hostile_user DEVICE GID_INDEX BYSTANDERS_DEVICE BYSTANDERS_GID_INDEX SECONDS [SEED]
  *
- * One process after the other makes queue pairs and a channel on DEVICE and then, in an order
- * drawn by its seed, posts requests with wild fields, writes into the mapped rings wherever it
- * likes, posts channel work requests of any size, changes states, and makes and destroys objects;
- * half of them are killed meanwhile.  What such a process gets for it is of no interest.  The
- * bystander, on a device of its own, moves data and checks each byte.
+ * One hostile process after the other makes queue pairs and a channel on DEVICE.  Then it acts in
+ * an order drawn from its seed: it posts requests with random fields, writes anywhere into the
+ * mapped rings, posts channel work requests of any size, changes states, and makes and destroys
+ * objects.  Every second process is killed meanwhile.  The results of its calls do not matter.  The
+ * bystander, on its own device, moves data and checks each byte.
  */
 #include "attack.h"
 
@@ -18,7 +18,7 @@
 #define BIG		(1 << 20)
 #define RCXTS		8
 #define CHANNEL_WR	32
-#define SHOWN		5	/* reasons why a process ended early */
+#define SHOWN		5	/* print at most so many reasons why processes ended early */
 
 static struct end ends[2];
 static struct {
@@ -34,7 +34,7 @@ static struct {
 } chan;
 static struct map maps[256];
 static int nmaps;
-/* what the hostile processes say of their ends: the bystander's words are in @shared */
+/* first failures of the hostile processes; @shared has the bystander's */
 static struct shared *words;
 
 /* ---- numbers that programs get wrong ---- */
@@ -49,7 +49,7 @@ static uint64_t wild(void)
 	return rnd() % 2 ? usual[rnd() % COUNT(usual)] : rnd() >> rnd() % 64;
 }
 
-/* ---- making: what fails is done without ---- */
+/* ---- creation; a process works without objects that it did not get ---- */
 
 static void channel_make(void)
 {
@@ -82,14 +82,14 @@ static void channel_make(void)
 				      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	nhcadv_acquire_rcxts(chan.qp, chan.rcxts, RCXTS);
 	nhcadv_query_channel(chan.qp, &info);
-	/* it talks to itself */
+	/* the channel sends to itself */
 	chan.peer = (struct nhcadv_peer){ ibv_create_ah(ends[0].pd, &ah), chan.qp->qp_num,
 					  info.key };
 }
 
 /* ---- one step each ---- */
 
-/* What the kernel says to it is not our point. */
+/* Ring a doorbell; its result does not matter. */
 static void step_ring(struct end *e, uint32_t object, uint32_t method, uint32_t handle)
 {
 	struct {
@@ -111,7 +111,7 @@ static void step_scribble(void)
 	const struct map *m = &maps[rnd() % nmaps];
 	uint64_t *p = (uint64_t *)m->start, at = rnd() % (m->size / 8);
 
-	/* the header, half of the time, and what lies behind it */
+	/* the header half of the time, and anything in the ring otherwise */
 	if (rnd() % 2)
 		at = rnd() % (NHCA_RING_HDR_SIZE / 8);
 	if (rnd() % 2)
@@ -120,7 +120,7 @@ static void step_scribble(void)
 		p[at] = wild();
 }
 
-/* A request that is in order, but for one or two fields */
+/* A request that is valid except for one or two fields */
 static void step_request(void)
 {
 	struct end *a = &ends[rnd() % 2], *b = &ends[rnd() % 2];
@@ -138,7 +138,7 @@ static void step_request(void)
 	step_ring(a, UVERBS_OBJECT_QP, NHCA_METHOD_QP_SEND_DOORBELL, a->qp->handle);
 }
 
-/* Any method of the driver's, on any object */
+/* Any method of the driver, on any object */
 static void step_doorbell(void)
 {
 	static const uint32_t objects[] = { UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_WQ };
@@ -148,7 +148,7 @@ static void step_doorbell(void)
 		  rnd() % 4 ? ends[0].qp->handle : rnd() % 64);
 }
 
-/* Most of the time legal, but of any size, in packets of any size */
+/* A channel work request, mostly valid, of any size, in packets of any size */
 static void step_channel(void)
 {
 	struct nhcadv_transfer t = {
@@ -216,7 +216,7 @@ static void step_region(void)
 		ibv_dereg_mr(mr);
 }
 
-/* A channel's memory or rCxts go while transfers use them. */
+/* Release rCxts or deregister memory of the channel while transfers use them. */
 static void step_channel_memory(void)
 {
 	if (!chan.mem || !chan.qp)
@@ -251,7 +251,7 @@ static void step_queue(void)
 
 static void step_drain(void)
 {
-	/* the consumer's index may be anything by now */
+	/* the consumer index may have any value by now */
 	drain(&ends[0]);
 	drain(&ends[1]);
 }
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
 	if (!judge.bystander)
 		bystander();
 	shared->bystander = judge.bystander;
-	verdict("bystander: begins", undisturbed());
+	verdict("bystander: moves data before the attacks", undisturbed());
 
 	device_name = argv[1];
 	gid_index = atoi(argv[2]);
@@ -332,12 +332,12 @@ int main(int argc, char **argv)
 	}
 	printf("# seeds %u to %u: %u processes to the end, %u killed or crashed, %u stopped by an error\n",
 	       first, seed - 1, whole, killed, unmade);
-	verdict("a hostile process does its worst", whole ? NULL : "none came to its end");
-	verdict("bystander: goes on", undisturbed());
+	verdict("hostile processes", whole ? NULL : "no process ran to its end");
+	verdict("bystander: still moves data", undisturbed());
 	if (judge.bystander) {
 		shared->stop = true;
 		waitpid(judge.bystander, &status, 0);
-		verdict("bystander: every byte right to the end",
+		verdict("bystander: every byte was correct",
 			WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : shared->why);
 	}
 	return judge.failures ? 1 : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Send requests of which one field is not what it should be: each opcode, each
- * bit of the keys, lengths and addresses at their ends.
+ * Send requests of which one field is invalid: each opcode, each bit of the keys, and extreme
+ * lengths and addresses.
  *
  *   hostile_wqes DEVICE GID_INDEX
  */
@@ -11,12 +11,12 @@
 struct wild {
 	const char *field;
 	void (*set)(struct nhca_send_wqe *wqe, uint64_t v);
-	/* must the QP end in error? */
+	/* return: true if the QP must enter the error state */
 	bool (*bad)(uint64_t v);
-	/* does only the peer see it?  UC drops it there */
+	/* only the responder can detect it; UC drops the packet there */
 	bool at_peer;
-	uint64_t from, to;		/* all of these */
-	uint64_t also[8];		/* and these, up to 0 */
+	uint64_t from, to;		/* try all values in this range */
+	uint64_t also[8];		/* and these, up to the first 0 */
 };
 
 static bool never(uint64_t v)
@@ -36,7 +36,7 @@ static bool bad_opcode(uint64_t v)
 	return v > NHCA_WR_SEND_WITH_INV;
 }
 
-/* of the pair at hand, as granted */
+/* limit that the device has granted to the current pair */
 static uint32_t max_sges;
 
 static bool bad_sges(uint64_t v)
@@ -113,7 +113,7 @@ static const struct wild wild_ud[] = {
 	{ "num_sge", set_num_sge, bad_sges, false, 0, 255, {} },
 };
 
-/* Has the request with this wr_id a completion that is no success? */
+/* Return: true if the request @wr_id has a completion with an error. */
 static bool has_failed(struct end *e, uint32_t from, uint64_t wr_id)
 {
 	const struct nhca_cqe *cqe;
@@ -188,7 +188,7 @@ static void wild_fields(void)
 }
 
 static const struct attack attacks[] = {
-	{ .name = "every field of a send request gone wild", .run = wild_fields },
+	{ .name = "invalid values in every field of a send request", .run = wild_fields },
 };
 
 int main(int argc, char **argv)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * invcost: what an invalidation costs.
+ * invcost: measures the cost of an invalidation.
  *
  *   invcost -m idle -q N        with N idle queue pairs in the same protection domain
- *   invcost -m stream -t S      a stream of writes through one key, while another key is
- *                               bound and invalidated without pause by another CPU
+ *   invcost -m stream -t S      a stream of WRITEs through one key, while another CPU binds and
+ *                               invalidates another key without pause; phases of S seconds (0.3)
  *
- * Both ends in this process.  idle prints the median nanoseconds of LOCAL_INV, of a bind
- * that closes a type 1 window, and of ibv_dereg_mr(); stream prints bytes a second with
- * and without the other key's binds, in turn, and the longest pause of each.
+ * Both ends are in this process.  idle prints the median nanoseconds of LOCAL_INV, of a bind that
+ * closes a type 1 window, and of ibv_dereg_mr().  stream prints bytes per second with and without
+ * the binds of the other key, in alternate phases, and the longest pause of each.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -21,7 +21,7 @@
 #define TIMES		500
 #define PIECE		65536
 #define DEPTH		16
-#define PHASES		41	/* short ones, in turn: the machine has other work, too */
+#define PHASES		41	/* many short phases, because the machine has other work, too */
 
 static struct ibv_cq *cq, *stream_cq;
 static struct ibv_qp *qp, *from, *to;
@@ -102,7 +102,7 @@ static uint64_t median(uint64_t *ns)
 	return ns[TIMES / 2];
 }
 
-/* Connected, with the smallest rings there are; a shared receive queue saves one each. */
+/* Connect queue pairs with the smallest rings.  A shared receive queue saves one ring each. */
 static uint32_t make_idle(uint32_t count)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };
@@ -154,7 +154,7 @@ static void idle(uint32_t count)
 	       made, median(inv), median(unbind), median(dereg));
 }
 
-/* ---- a stream beside binds ---- */
+/* ---- a stream and binds ---- */
 
 static void on_cpu(int cpu)
 {
@@ -165,7 +165,7 @@ static void on_cpu(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* This CPU is busy all the time, in the kernel, too, so that only what it does there differs. */
+/* Keep this CPU busy in the kernel in all phases, so that only the binds make a difference. */
 static void *binder(void *unused)
 {
 	on_cpu(1);
@@ -244,7 +244,7 @@ static void stream(double seconds)
 	int i;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		die("it takes two CPUs");
+		die("-m stream needs two CPUs");
 	on_cpu(0);
 	from = loop_qp(stream_cq);
 	to = loop_qp(stream_cq);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * keys: no key that was guessed, or that was good once, opens anything.
+ * keys: a guessed or old key opens no memory.
  *
  *   owner: keys [options]          peer: keys [options] HOST
  *
- * The owner has regions and windows that may be written.  The peer writes 64 bytes to
- * addresses in them by keys that it makes up: any number, or a good key with another
- * variant, or a neighbour of one.  On an unreliable connection such a packet is dropped
- * and the queue pair lives; after each batch a write with a good key shows that it does.
- * Then the keys of regions that were deregistered, and with -f those of a file (from
- * before the module was loaded anew), are tried on memory that other keys open now.
- * The memory lies at the same address each time.
+ * The owner has writable regions and windows.  The peer writes 64 bytes to addresses in them
+ * through guessed keys: a random number, a valid key with another variant, or a number near a valid
+ * key.  On an unreliable connection the responder drops such a packet, and the queue pair still
+ * works.  After each batch a write with a valid key proves that.  Then the peer tries the keys of
+ * deregistered regions, and with -f those of a file (from before the module was reloaded), on
+ * memory that other keys open now.  The memory has the same address in each run.  Options: see
+ * main().
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -18,7 +18,7 @@
 
 #include "peers.h"
 
-#define LIVE		64		/* regions, and as many windows */
+#define LIVE		64		/* regions; there are as many windows */
 #define EACH		4096
 #define ARENA		(2UL * LIVE * EACH)
 #define BASE		((void *)0x200000000000)
@@ -71,7 +71,7 @@ static void look(const char *what)
 	memset(arena, GUARD_BYTE, ARENA);
 }
 
-/* The way through which all others were refused is open for the right key. */
+/* Prove that a write with a valid key still arrives. */
 static void right_key(void)
 {
 	static uint64_t value;
@@ -137,7 +137,7 @@ static void replay(const char *what, uint32_t count)
 {
 	uint32_t i, n = 0;
 
-	/* A number can come back; then it is a good key. */
+	/* a number may be in use again, and then it is a valid key */
 	for (i = 0; i < count; i++)
 		if (!is_live(replayed[i]))
 			replayed[n++] = replayed[i];
@@ -150,7 +150,7 @@ static void replay(const char *what, uint32_t count)
 		die("%s: %u of %u keys came back", what, count - n, count);
 }
 
-/* All keys of many registrations: some over each other, some one after the other */
+/* Collect the keys of many registrations; some overlap in time, others follow each other. */
 static void old_keys(void)
 {
 	struct ibv_mr *mrs[OLD];
@@ -209,8 +209,8 @@ static void own(void)
 		write_file();
 	order(BYE, 0, 0);
 	printf("# %" PRIu64 " wrong keys tried against %u good ones, %" PRIu64
-	       " batches opened something\n", tried, nlive, wrong);
-	printf("%s\n", wrong ? "not ok - wrong keys: some opened something" : "ok - wrong keys");
+	       " batches opened memory\n", tried, nlive, wrong);
+	printf("%s\n", wrong ? "not ok - wrong keys: some opened memory" : "ok - wrong keys");
 	exit(wrong ? 1 : 0);
 }
 
@@ -246,7 +246,7 @@ static void guess(void)
 	if (dice < 2) {
 		key = rnd();
 	} else {
-		/* where the neighbour would open */
+		/* an address that the neighboring key opens */
 		at = which * (EACH / PIECE) + at % (EACH / PIECE);
 		if (dice == 2)
 			key = live[which] ^ (1 + rnd() % 255);
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 	must(cq);
 	replayed = calloc(OLD + 4 * LIVE, sizeof(*replayed));
 	must(replayed);
-	/* to itself: for binding */
+	/* connected to itself, for binds */
 	spare = qp_make(IBV_QPT_RC, cq, cq, 4, 1);
 	qp_init(spare);
 	qp_connect(spare, spare->qp_num, 1, 1);

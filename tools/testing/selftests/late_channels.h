@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * late_reads: channels, whose buffers come back with a notice, with a status if the notice is lost,
- * with the completion of the work request if there is no notice, with a cancel, and with the close of
- * the channel; and memory that the peer reads until it is deregistered.
+ * A part of late_reads.c: channels.  Their buffers are returned by a notice, by a status if the
+ * notice is lost, by the completion of the work request if there is no notice, by a cancel, by the
+ * close of the channel, or, if the peer reads them, by deregistration.
  */
 #ifndef LATE_CHANNELS_H
 #define LATE_CHANNELS_H
@@ -12,7 +12,7 @@
 
 enum ending {
 	SUCCESS, FLUSH, RESET, DESTROY, DEREG,
-	/* RC only */
+	/* the following are for RC only */
 	RETRY, RNR, ACCESS, READ_DEREG, READ_WINDOW,
 	ENDINGS,
 	CH_NOTICE = ENDINGS, CH_STATUS, CH_POSTED, CH_CANCEL, CH_CLOSE, CH_READ,
@@ -79,7 +79,7 @@ static void channels_make(void)
 	chans_meet();
 }
 
-/* A rule for faults of the peer's device, or "clear" */
+/* Write a fault rule, or "clear", for the peer's device. */
 static void chan_faults(const char *text)
 {
 	char path[128];
@@ -105,7 +105,7 @@ static struct nhcadv_transfer chan_transfer(uint32_t i)
 		.notify = chans.ending == CH_POSTED || reads ? 0 : NHCADV_NOTIFY_INITIATOR,
 	};
 
-	/* the sender's bytes lie anywhere in their page */
+	/* the sender's bytes begin anywhere in their first page */
 	if (reads)
 		t.remote_pvo += chans.at[i];
 	else
@@ -151,7 +151,7 @@ static void chan_cancel(uint32_t i)
 	chan_returned(i);
 }
 
-/* What is not returned by now never will be, because packets were lost. */
+/* Cancel the transfers that are still open, because their packets or notices were lost. */
 static void chan_cancel_rest(void)
 {
 	uint32_t i;
@@ -162,7 +162,7 @@ static void chan_cancel_rest(void)
 			chan_cancel(i);
 }
 
-/* The peer's notices are lost: ask whether it has all. */
+/* The peer's notices are dropped: probe whether it has received everything. */
 static void chan_ask(void)
 {
 	uint64_t end = now_ns() + 3000000000ULL, asked = 0;
@@ -199,7 +199,10 @@ static void chan_ask(void)
 		chan_cancel_rest();
 }
 
-/* Packets may be lost: then a notice never comes, and the transfer is cancelled. */
+/*
+ * Wait for the completions.  A notice may be lost, so cancel the transfers that are open after 0.1
+ * s; if the work requests complete themselves, after 10 s.
+ */
 static void chan_wait(void)
 {
 	uint64_t end = now_ns() + 100000000ULL * (chans.ending == CH_POSTED ? 100 : 1);
@@ -263,7 +266,7 @@ static void channels_batch(void)
 	chan_end();
 }
 
-/* A channel is made again after each batch: nothing of the last one can land in the next. */
+/* Make new channels after each batch, so that no byte of this batch can arrive in the next. */
 static void channels_check(void)
 {
 	struct channel *c;

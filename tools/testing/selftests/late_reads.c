@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * late_reads: after a completion of whatever status, a reset, a destroy or a deregistration, the
- * device reads not one byte of the buffer any more.
+ * late_reads: after a completion with any status, a reset, a destroy or a deregistration, the
+ * device reads no byte of the buffer any more.
  *
- * One process has two devices, whose packets travel between their netdevs.  Each queue pair
- * (lane) sends messages whose bytes have the top bit clear.  Their end is brought about in one of
- * many ways, and as soon as the verb or the completion gives a buffer back to its owner, the owner
- * fills it with bytes that have the top bit set.  Then the peer's memory, in which the messages
- * land, and every frame that the peer's netdev received, are searched for bytes that were never
- * posted.  With -x the owner overwrites too early, which must be seen: the test of the test.
+ * One process has two devices, whose packets travel between their netdevs.  Each queue pair (lane)
+ * sends messages whose bytes have the top bit clear.  The messages end in one of many ways.  As
+ * soon as the verb or the completion returns a buffer to its owner, the owner fills it with bytes
+ * that have the top bit set.  Then the test searches the peer's memory and every frame that the
+ * peer's netdev received for bytes that were never posted.  With -x the owner overwrites its
+ * buffers too early, which the test must detect.  Options: see usage().
  */
 #define _GNU_SOURCE
 #include "late_reads.h"
@@ -25,7 +25,7 @@ static const enum ibv_qp_type lane_types[LANES] = {
 };
 
 struct message {
-	uint32_t at, length;	/* in the lane's memory */
+	uint32_t at, length;	/* offset and length in the lane's memory */
 	enum ibv_wr_opcode opcode;
 	uint8_t fill;
 	bool returned;
@@ -46,7 +46,7 @@ struct lane {
 
 static struct lane lanes[LANES];
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct ibv_qp *lane_qp(struct lane *l, int which)
 {
@@ -94,7 +94,7 @@ static void modify(struct ibv_qp *qp, enum ibv_qp_state state)
 	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 }
 
-/* One half of the connection; @dest may be nobody's number. */
+/* Connect one end; @dest may be a QPN that does not exist. */
 static void connect_half(struct ibv_qp *qp, int which, const struct lane *l, uint32_t dest,
 			 uint32_t rq_psn, uint32_t sq_psn)
 {
@@ -123,7 +123,10 @@ static void connect_half(struct ibv_qp *qp, int which, const struct lane *l, uin
 				 IBV_QP_MAX_QP_RD_ATOMIC : 0)));
 }
 
-/* ACKs of a lane that ends with RETRY go to nobody: the peer completes what the sender gives up. */
+/*
+ * The ACKs of a lane that ends with RETRY go to a QPN that does not exist: the peer receives
+ * messages that the sender gives up.
+ */
 static void lane_connect(struct lane *l)
 {
 	uint32_t ab = rnd() & 0xffffff, ba = rnd() & 0xffffff;
@@ -152,7 +155,7 @@ static void post_receives(struct lane *l)
 	l->receives = MSGS;
 }
 
-/* What a lane sends, and where that lies */
+/* Choose the opcode, address and length of a message. */
 static void message_draw(struct lane *l, uint32_t i)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
@@ -163,7 +166,7 @@ static void message_draw(struct lane *l, uint32_t i)
 
 	*m = (struct message){ .at = i * SLOT + rnd() % 4096, .fill = 1 + rnd() % 0x7f,
 			       .opcode = opcodes[rnd() % 4] };
-	/* short ones are as many as long ones */
+	/* half of the messages are short */
 	m->length = SHORTEST + rnd() % (rnd() % 2 ? 4096 : longest) % (longest - SHORTEST + 1);
 	if (l->ending == RNR || l->type == IBV_QPT_UD)
 		m->opcode = opcodes[rnd() % 2];
@@ -210,7 +213,7 @@ static void window_bind(struct lane *l)
 	l->mw->rkey = wr.bind_mw.rkey;
 }
 
-/* The peer reads what the owner will take back. */
+/* The peer reads a buffer, which the owner will take back. */
 static void read_post(struct lane *l, uint32_t i)
 {
 	const struct message *m = &l->messages[i];
@@ -249,7 +252,7 @@ static void lane_begin(struct lane *l)
 	}
 }
 
-/* ---- ending ---- */
+/* ---- endings ---- */
 
 static void message_returned(struct lane *l, uint32_t i)
 {
@@ -269,7 +272,7 @@ static void all_returned(struct lane *l)
 		message_returned(l, i);
 }
 
-/* Each completion gives its buffer back, whatever it says. */
+/* Each completion returns its buffer, with any status. */
 static void lane_complete(struct lane *l)
 {
 	struct ibv_wc wc;
@@ -326,12 +329,12 @@ static void lane_end(struct lane *l)
 	default:
 		lane_complete(l);
 	}
-	/* what is under way may find a receive now */
+	/* packets in flight may find a receive now */
 	if (l->ending == RNR)
 		post_receives(l);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 static void lane_check(struct lane *l)
 {
@@ -410,13 +413,13 @@ static int verdict(double seconds)
 			       PRIu64 " frames\n", ending_names[i], seen.by_ending[i],
 			       seen.late_by_ending[i], seen.frames_by_ending[i]);
 	if (opt.early && !seen.late_peer)
-		bad = "buffers were overwritten too early, and the peer noticed nothing";
+		bad = "buffers were overwritten too early, and the test did not detect it";
 	else if (!opt.early && seen.late_peer)
 		bad = "the peer has bytes that were never posted";
 	else if (!opt.early && capture.late)
 		bad = "frames had bytes that were never posted";
 	else if (!opt.early && seen.torn)
-		bad = "the peer completed messages with other bytes";
+		bad = "the peer completed messages with wrong bytes";
 	else if (!seen.completed)
 		bad = "the peer completed nothing";
 	else if (opt.capture && !capture.frames)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * late_reads: options, the two devices, the capture, and the counts that both kinds of traffic
- * share.  For one program of one file.
+ * A part of late_reads.c: options, the two devices, the capture, and counts for both kinds of
+ * traffic.
  */
 #ifndef LATE_READS_H
 #define LATE_READS_H
@@ -19,12 +19,12 @@
 #define LONGEST		65536
 #define SHORTEST	257
 #define SLOT		(LONGEST + 8192)	/* a message may begin anywhere in its first page */
-#define POISON		0x80			/* and the ending; posted bytes have the top bit clear */
-#define POISON_RUN	32			/* so many in a row are no header and no ICRC */
+#define POISON		0x80			/* plus the ending; posted bytes are below it */
+#define POISON_RUN	32			/* equal bytes; no header has such a run */
 #define TOP_BITS	0x8080808080808080ULL
 #define FRAME_ROOM	(72 * 1024)
 
-/* One of the two devices; the sender's is 0 */
+/* One of the two devices; index 0 is the sender's */
 struct side {
 	const char *name;
 	int gid_index;
@@ -34,9 +34,9 @@ struct side {
 };
 
 static struct {
-	uint64_t overwrites;	/* buffers to overwrite in all */
-	uint32_t settle_ms;	/* from the last overwrite of a batch to the check */
-	uint32_t timeout;	/* of connections that are to succeed */
+	uint64_t overwrites;	/* buffers to overwrite in total */
+	uint32_t settle_ms;	/* from the last overwrite of a batch to the check, in ms */
+	uint32_t timeout;	/* local ACK timeout (exponent) of RC that succeeds */
 	const char *capture;	/* NETNS:NETDEV, or NULL */
 	bool early;		/* overwrite before the completion */
 	bool channels;
@@ -46,13 +46,13 @@ static struct side sides[2];
 
 static struct {
 	uint64_t overwrites, bytes;
-	uint64_t completed;	/* messages that the peer completed */
+	uint64_t completed;	/* messages whose receive completed at the peer */
 	uint64_t late_peer;	/* bytes in the peer's memory that were never posted */
-	uint64_t torn;		/* messages that the peer completed with other bytes */
+	uint64_t torn;		/* messages that completed at the peer with wrong bytes */
 	uint64_t by_ending[32], late_by_ending[32], frames_by_ending[32];
 } seen;
 
-/* The helpers of peers.h work on the device that was selected last. */
+/* Select the device that the functions of peers.h use. */
 static struct side *side_select(int which)
 {
 	struct side *s = &sides[which];
@@ -77,7 +77,7 @@ static void side_open(struct side *s)
 	s->hello = mine;
 }
 
-/* Returns how many bytes of a region have the top bit set. */
+/* Return: the number of bytes that have the top bit set. */
 static uint64_t count_poison(const uint8_t *p, size_t size)
 {
 	uint64_t word, found = 0;
@@ -93,7 +93,7 @@ static uint64_t count_poison(const uint8_t *p, size_t size)
 	return found;
 }
 
-/* The owner has its buffer back, and uses it for something else. */
+/* The buffer is returned to its owner, which overwrites it. */
 static void overwrite(uint8_t *p, uint32_t length, int ending)
 {
 	memset(p, POISON | ending, length);
@@ -131,7 +131,7 @@ static void capture_open(void)
 	snprintf(path, sizeof(path), "/run/netns/%s", space);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	must(fd >= 0);
-	/* this thread's alone */
+	/* this changes the network namespace of this thread only */
 	must(!setns(fd, CLONE_NEWNET));
 	close(fd);
 	capture.fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -143,7 +143,7 @@ static void capture_open(void)
 	must(!bind(capture.fd, (struct sockaddr *)&at, sizeof(at)));
 }
 
-/* Equal bytes with the top bit set: the owner's */
+/* Return: true if the frame has a run of equal bytes with the top bit set: bytes of the owner. */
 static bool frame_is_late(const uint8_t *frame, size_t size)
 {
 	size_t i;
@@ -210,11 +210,11 @@ static void usage(int status)
 	      "  -D, -G      of its peer\n"
 	      "  -n N        buffers to overwrite (1000)\n"
 	      "  -w MS       from the last overwrite to the check of the peer's memory (20)\n"
-	      "  -T EXPONENT local ACK timeout of what is to succeed (14)\n"
-	      "  -c NS:IF    look at every frame that netdev IF of network namespace NS receives\n"
-	      "  -r SEED     of what is random\n"
+	      "  -T EXPONENT local ACK timeout of connections that are to succeed (14)\n"
+	      "  -c NS:IF    check every frame that netdev IF of network namespace NS receives\n"
+	      "  -r SEED     of the random numbers\n"
 	      "  -q          queue pairs only, no channels\n"
-	      "  -x          overwrite too early, which must be seen\n",
+	      "  -x          overwrite too early, which the test must detect\n",
 	      status ? stderr : stdout);
 	exit(status);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many peers of one endpoint, all on one device: it writes to each of them, and each sends to it.
- * Every message completes once, with its bytes, and then an idle peer holds the first few rCxts only.
+ * Many peers of one endpoint (hub), all on one device.  The hub writes to each peer, and each peer
+ * sends to the hub.  Every message must complete once, with the right bytes.  Afterwards an idle
+ * peer must hold only the first rCxts of its path.
  *
- *	many_peers -d DEV -g GID [-n PEERS (2000)]
+ *   many_peers -d DEV -g GID [-n PEERS (2000)]
  */
 #include <getopt.h>
 #include <sys/resource.h>
@@ -14,9 +15,9 @@
 
 #define JOB		0x6d7067
 #define LENGTH		4096u
-#define FDS		8		/* of an endpoint, at most */
+#define FDS		8		/* file descriptors of an endpoint, at most */
 #define POLLS		10000u
-#define IDLE_RCXTS	8u		/* of a path: 4 for each side's transfers */
+#define IDLE_RCXTS	8u		/* for each path: 4 for the transfers of each side */
 
 struct one {
 	struct nhcadv_msg_ep *ep;
@@ -30,7 +31,7 @@ static struct nhcadv_msg_ep *hub;
 static struct nhcadv_msg_mem *mem;
 static uint8_t *area;
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static void allow_files(void)
 {
@@ -84,7 +85,7 @@ static void make_all(void)
 static void once(uint32_t *done, uint32_t i, const char *what)
 {
 	if ((*done)++)
-		die("%s %u once more", what, i);
+		die("%s %u completed twice", what, i);
 	left--;
 }
 
@@ -153,7 +154,7 @@ static void move_all(void)
 		die("bytes are wrong");
 }
 
-/* What was borrowed goes back after a second or two. */
+/* Borrowed rCxts are returned within a second or two. */
 static void expect_idle(void)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ull;

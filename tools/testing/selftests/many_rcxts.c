@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * All rCxts of a device in use at a time, over many channels: each has the first of two packets of
- * a write, and nothing of it is complete; then the second one comes, and each is complete once.
- * At last each has a bitmap, as transfers of many packets have.  The client is the initiator.
+ * All rCxts of a device are in use at the same time, over many channels.  Each gets the first of
+ * two packets of a write, after which no transfer may be complete.  Then the second packets arrive,
+ * and each transfer must complete once.  At the end each rCxt has a bitmap, as for transfers of
+ * many packets.
+ *
+ *   many_rcxts [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-n RCXTS] [HOST]
+ *
+ * The client is the initiator.
  */
 #include <getopt.h>
 
@@ -11,13 +16,13 @@
 #define CHANNELS	64
 #define SEGMENT		64u
 #define TOTAL		(2 * SEGMENT)
-#define PACKETS		65u		/* more than have room in an rCxt */
+#define PACKETS		65u		/* more than the bits in an rCxt */
 #define FRAMES		16
 #define WR		256
 #define QUIET_NS	500000000ULL
 
 struct one {
-	struct channel c;		/* its CQs are those of all */
+	struct channel c;		/* all channels share two CQs */
 	uint64_t *rcxts, *theirs;
 	uint32_t count, first;
 };
@@ -33,10 +38,10 @@ static struct ibv_cq_ex *scq, *rcq;
 static struct nhcadv_job_mem *mem;
 static uint64_t their_pvo, posted, parts_again;
 static uint8_t *buf;
-static uint8_t *completed;	/* of each rCxt: how often it was */
+static uint8_t *completed;	/* how often the transfer of each rCxt has completed */
 static uint32_t complete;
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static void acquire(struct one *o)
 {
@@ -90,7 +95,7 @@ static void make_all(void)
 		paint(buf, total * TOTAL, 1);
 }
 
-/* Where things are at the server; the client needs to know. */
+/* Tell the client the numbers of a channel and the address of the memory at the server. */
 static void meet_one(struct one *o)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
@@ -113,7 +118,7 @@ static void meet_one(struct one *o)
 	their_pvo = word.pvo;
 }
 
-/* One rCxt more is one too many: they are all in use. */
+/* A further rCxt must be refused, because all are in use. */
 static void all_taken(void)
 {
 	uint32_t i, have = 0;
@@ -124,10 +129,10 @@ static void all_taken(void)
 	if (have != total)
 		die("the channels have %u rCxts, not %u", have, total);
 	if (nhcadv_acquire_rcxts(ones[0].c.qp, &id, 1) != ENOSPC)
-		die("%u rCxts are not all that the device has", total);
+		die("%u rCxts are not all rCxts of the device", total);
 }
 
-/* ---- transfers: number @n of all ---- */
+/* ---- transfers, numbered over all channels ---- */
 
 static struct one *one_of(uint32_t n)
 {
@@ -195,7 +200,10 @@ static void post(uint32_t n, enum what what)
 	posted++;
 }
 
-/* The server: has this part of it come, and nothing of what must not have? */
+/*
+ * On the server.  Return: true if this part of transfer @n has arrived.  The other part must not
+ * have.
+ */
 static bool part_is_here(uint32_t n, enum what part)
 {
 	const uint8_t *p = buf + n * TOTAL, *q = p + (part == PART_0 ? 0 : SEGMENT);
@@ -209,7 +217,10 @@ static bool part_is_here(uint32_t n, enum what part)
 	return true;
 }
 
-/* The server waits for a part of all; those that are missing when nothing comes any more. */
+/*
+ * On the server: wait for a part of all transfers.  Return: the number of those that are missing
+ * after no more have arrived for QUIET_NS.
+ */
 static uint32_t missing_parts(uint32_t *which, enum what part)
 {
 	uint64_t quiet = now_ns() + QUIET_NS;
@@ -228,7 +239,7 @@ static uint32_t missing_parts(uint32_t *which, enum what part)
 	return missing;
 }
 
-/* A part of every transfer goes, and again, if need be. */
+/* Send a part of every transfer, again where it was lost. */
 static void bring(enum what part)
 {
 	uint32_t *which = calloc(total, sizeof(*which)), count = total, i;
@@ -256,7 +267,7 @@ static void bring(enum what part)
 	free(which);
 }
 
-/* A notice that is lost is not sent again: the target says it when it is asked. */
+/* A lost notice is not sent again, but the target answers a probe. */
 static void ask(uint32_t n)
 {
 	struct one *o = one_of(n);
@@ -270,7 +281,7 @@ static void ask(uint32_t n)
 	d = wait_done(rcq, "status");
 	must(f = nhcadv_frame(o->c.qp, d.frame));
 	if (d.kind != NHCADV_WC_FRAME || f->status != NHCADV_TRANSFER_COMPLETE)
-		die("transfer %u: status %u instead of done", n, f->status);
+		die("transfer %u: status %u instead of complete", n, f->status);
 	verb(nhcadv_release_frame(o->c.qp, d.frame));
 }
 
@@ -290,13 +301,16 @@ static void all_complete(void)
 		}
 	if (peer_host)
 		printf("# %u transfers on %u channels complete, each once; %" PRIu64
-		       " packets were sent again, %u notices lost\n", total, CHANNELS, parts_again,
+		       " packets sent again, %u notices lost\n", total, CHANNELS, parts_again,
 		       asked);
 }
 
 /* ---- bitmaps ---- */
 
-/* Objects in use of the caches that have bitmaps of PACKETS packets: kmalloc-cg-16 if charged */
+/*
+ * Return: objects in use of the slab caches that have the bitmaps of PACKETS packets: kmalloc-cg-16
+ * if they are charged.
+ */
 static uint64_t bitmaps(void)
 {
 	FILE *f = fopen("/proc/slabinfo", "r");
@@ -321,7 +335,7 @@ static void all_with_bitmaps(void)
 
 	for (n = 0; n < total; n++)
 		post(n, READ_LOST);
-	/* requests of a channel are executed one after the other */
+	/* a channel executes its requests one after the other, so wait for the last */
 	for (i = 0; i < CHANNELS; i++) {
 		uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 
@@ -342,10 +356,10 @@ static void all_with_bitmaps(void)
 	printf("# bitmaps of transfers of %u packets: %" PRIu64 " objects of 16 bytes more, %" PRIu64
 	       " after release\n", PACKETS, then - before, after > before ? after - before : 0);
 	if (then < before + total * 9ULL / 10)
-		die("%u rCxts that wait for %u packets each have %" PRId64 " bitmaps", total,
+		die("%u rCxts that wait for %u packets have %" PRId64 " bitmaps", total,
 		    PACKETS, (int64_t)(then - before));
 	if (after > before + total / 20)
-		die("%" PRIu64 " bitmaps are left when the rCxts were released", after - before);
+		die("%" PRIu64 " bitmaps are left after the rCxts were released", after - before);
 }
 
 int main(int argc, char **argv)
@@ -380,8 +394,8 @@ int main(int argc, char **argv)
 		post(n, WRITE_LOST);
 	bring(PART_0);
 	if (complete)
-		die("%u transfers are complete of which half has come", complete);
-	printf("# %u transfers on %u channels are under way\n", total, CHANNELS);
+		die("%u transfers are complete of which only half has arrived", complete);
+	printf("# %u transfers on %u channels are in progress\n", total, CHANNELS);
 	bring(PART_1);
 	all_complete();
 	meet(100);

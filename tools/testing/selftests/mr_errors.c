@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bad and odd arguments of memory regions: what ibv_reg_mr() and ibv_rereg_mr() say to
- * them (errno), and what operations through a key that does not fit end with (completion
- * status: IBTA 9.9.2, 10.6.3, 11.6.2).  Both ends in this process; see verbs_test.h for
- * the results that it prints.
+ * Wrong and unusual arguments of memory regions: the errno of ibv_reg_mr() and ibv_rereg_mr(), and
+ * the completion status of operations through a key that does not fit (IBTA 9.9.2, 10.6.3,
+ * 11.6.2).  Both ends are in this process; verbs_test.h describes the printed results.
+ *
+ *   mr_errors [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -18,7 +19,7 @@
 #define RA	IBV_ACCESS_REMOTE_ATOMIC
 #define PAGE	4096UL
 
-/* what went through the pair must not have been, and was not, touched */
+/* bytes of memory that no operation may have written */
 #define BYTE	0x5a
 
 /* ---- helpers ---- */
@@ -62,7 +63,7 @@ static bool untouched(const uint8_t *p, size_t len)
 	return true;
 }
 
-/* Registration that must fail, in a way that leaves nothing pinned */
+/* Registration must fail with errno @want. */
 static bool no_mr(void *addr, size_t len, uint64_t iova, int access, int want, const char *what)
 {
 	struct ibv_mr *mr;
@@ -73,7 +74,7 @@ static bool no_mr(void *addr, size_t len, uint64_t iova, int access, int want, c
 	got = errno;
 	if (mr) {
 		ibv_dereg_mr(mr);
-		return fail("%s: it was registered", what);
+		return fail("%s: the registration succeeded", what);
 	}
 	REQUIRE(got == want, "%s: %s instead of %s", what, strerror(got), strerror(want));
 	return true;
@@ -90,12 +91,12 @@ static bool wrapping(struct pair *p)
 	REQUIRE(buf, "no memory");
 	if (!no_mr((void *)-PAGE, 2 * PAGE, -PAGE, LW, EINVAL, "a length past the end") ||
 	    !no_mr((void *)(-PAGE + 1), PAGE - 1, -PAGE + 1, LW, EINVAL, "up to the end") ||
-	    !no_mr(buf, -PAGE, (uintptr_t)buf, LW, EINVAL, "a length of almost all") ||
-	    !no_mr(buf, SIZE_MAX, (uintptr_t)buf, LW, EINVAL, "a length of all"))
+	    !no_mr(buf, -PAGE, (uintptr_t)buf, LW, EINVAL, "almost 2^64") ||
+	    !no_mr(buf, SIZE_MAX, (uintptr_t)buf, LW, EINVAL, "2^64 - 1 bytes"))
 		return false;
 	if (dev.nhca && !no_mr(buf, 2 * PAGE, -PAGE, LW, EINVAL, "an iova past the end"))
 		return false;
-	REQUIRE(status_kb("VmPin:") == pinned, "pages stay pinned");
+	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
 	return true;
 }
 
@@ -105,7 +106,7 @@ static bool zero_length(struct pair *p)
 	struct ibv_mr *mr;
 
 	REQUIRE(buf, "no memory");
-	/* other devices refuse it at the begin of a page: they pin none */
+	/* other devices refuse it at the beginning of a page, because they would pin no page */
 	if (dev.nhca) {
 		mr = ibv_reg_mr(dev.pd, buf, 0, LW | RW);
 		REQUIRE(mr, "no bytes at a page: %m");
@@ -115,7 +116,7 @@ static bool zero_length(struct pair *p)
 	REQUIRE(mr, "no bytes in a page: %m");
 	if (!make_pair(p, (struct pair_opts){}) ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, 0, (uintptr_t)buf + 8, mr->rkey, IBV_WC_SUCCESS,
-		  "WRITE of nothing to a region of no bytes") ||
+		  "WRITE of no bytes to a region of no bytes") ||
 	    !writes(p, 1, buf + 8, mr->rkey, false, "WRITE of a byte to a region of no bytes") ||
 	    !untouched(buf, PAGE))
 		return false;
@@ -123,8 +124,8 @@ static bool zero_length(struct pair *p)
 	pair_free(p);
 	/* IBTA C9-88, C9-89: an operation of no bytes needs no key */
 	return make_pair(p, (struct pair_opts){}) &&
-	       rdma(p, IBV_WR_RDMA_WRITE, 0, 0, 0x12345678, IBV_WC_SUCCESS, "WRITE of nothing") &&
-	       rdma(p, IBV_WR_RDMA_READ, 0, 0, 0x12345678, IBV_WC_SUCCESS, "READ of nothing");
+	       rdma(p, IBV_WR_RDMA_WRITE, 0, 0, 0x12345678, IBV_WC_SUCCESS, "WRITE of no bytes") &&
+	       rdma(p, IBV_WR_RDMA_READ, 0, 0, 0x12345678, IBV_WC_SUCCESS, "READ of no bytes");
 }
 
 static bool too_long(struct pair *p)
@@ -140,14 +141,14 @@ static bool too_long(struct pair *p)
 	if (max < 1ULL << 63) {
 		errno = 0;
 		mr = ibv_reg_mr(dev.pd, buf, max + 1, LW);
-		/* what cannot be mapped may be found out first */
+		/* the kernel may find out first that it cannot map so much */
 		REQUIRE(!mr && (errno == EINVAL || errno == ENOMEM || errno == EFAULT),
 			"%lu bytes: %m", (unsigned long)max + 1);
 	}
 	errno = 0;
 	mr = ibv_reg_mr(dev.pd, buf, 1ULL << 47, LW);
 	REQUIRE(!mr && (errno == EINVAL || errno == ENOMEM || errno == EFAULT), "2^47 bytes: %m");
-	REQUIRE(status_kb("VmPin:") == pinned, "pages stay pinned");
+	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
 	return true;
 }
 
@@ -174,11 +175,11 @@ static bool not_there(struct pair *p)
 	REQUIRE(!mprotect(buf, PAGE, PROT_NONE), "mprotect: %m");
 	if (!no_mr(buf, PAGE, (uintptr_t)buf, RR, EFAULT, "read access to PROT_NONE"))
 		return false;
-	REQUIRE(status_kb("VmPin:") == pinned, "pages stay pinned");
+	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
 	return true;
 }
 
-/* Regions begin and end at any byte: those around are not theirs. */
+/* A region begins and ends at any byte, and does not include the bytes around it. */
 static bool unaligned(struct pair *p)
 {
 	static const struct { uint32_t at, len; } ranges[] = {
@@ -197,9 +198,9 @@ static bool unaligned(struct pair *p)
 
 		REQUIRE(mr, "%u bytes at %u: %m", len, ranges[i].at);
 		if (!writes(p, len + 1, at, mr->rkey, false, "a byte more") ||
-		    !writes(p, 1, at - 1, mr->rkey, false, "a byte before") ||
-		    !writes(p, 1, at + len, mr->rkey, false, "a byte behind") ||
-		    !writes(p, 2, (void *)-1UL, mr->rkey, false, "around the end of all") ||
+		    !writes(p, 1, at - 1, mr->rkey, false, "the byte before it") ||
+		    !writes(p, 1, at + len, mr->rkey, false, "the byte after it") ||
+		    !writes(p, 2, (void *)-1UL, mr->rkey, false, "past the last address") ||
 		    !rdma(p, IBV_WR_RDMA_READ, len + 1, (uintptr_t)at, mr->rkey,
 			  IBV_WC_REM_ACCESS_ERR, "READ of a byte more") ||
 		    !untouched(buf, 4 * PAGE))
@@ -236,7 +237,7 @@ static bool overlapping(struct pair *p)
 		    !filled(buf + PAGE, PAGE, i))
 			return false;
 	}
-	/* the end of one is not the end of the others, whose pages stay */
+	/* when one region is deregistered, the pages of the others remain */
 	VERB(ibv_dereg_mr(mr[0]));
 	fill(p->a.buf, PAGE, 5);
 	if (!writes(p, PAGE, buf + PAGE, mr[0]->rkey, false, "an old key") ||
@@ -278,7 +279,7 @@ static bool bad_rights(struct pair *p)
 
 	(void)p;
 	REQUIRE(buf, "no memory");
-	/* IBTA 10.6.3.1: who may be written from afar may be written from here */
+	/* IBTA 10.6.3.1: remote write or atomic access requires local write access */
 	return no_mr(buf, PAGE, (uintptr_t)buf, RW, EINVAL, "remote without local write") &&
 	       no_mr(buf, PAGE, (uintptr_t)buf, RA, EINVAL, "remote atomics without local write") &&
 	       no_mr(buf, PAGE, (uintptr_t)buf, RW | RA | RR, EINVAL, "all but local write") &&
@@ -319,7 +320,7 @@ static bool each_right(struct pair *p)
 		}
 		VERB(ibv_dereg_mr(mr));
 	}
-	/* others refuse to post it */
+	/* other devices refuse to post it */
 	return !dev.nhca || rdma(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, (uintptr_t)p->b.buf + 4,
 				 p->b.mr->rkey, IBV_WC_REM_INV_REQ_ERR, "a misaligned atomic");
 }
@@ -356,13 +357,13 @@ static bool local_keys(struct pair *p)
 	if (!request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "a byte more than the region"))
 		return false;
 	sge = (struct ibv_sge){ -8UL, 64, mr->lkey };
-	if (!request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "around the end of all"))
+	if (!request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "past the last address"))
 		return false;
 	for (int i = 0; i < 256; i++)
 		REQUIRE(p->b.buf[i] == 0xee, "bytes of a refused request arrived");
 	wr.opcode = IBV_WR_RDMA_READ;
 	sge = (struct ibv_sge){ (uintptr_t)buf, PAGE, mr->lkey };
-	if (!request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "READ into what may not be written") ||
+	if (!request_ends(p, &wr, IBV_WC_LOC_PROT_ERR, "READ into a region without write access") ||
 	    !untouched(buf, 2 * PAGE))
 		return false;
 	VERB(ibv_dereg_mr(mr));
@@ -371,7 +372,7 @@ static bool local_keys(struct pair *p)
 	return true;
 }
 
-/* The receiver's own mistake: a local error there, a remote operational error here. */
+/* A wrong receive is a local error at the receiver, and a remote error at the sender. */
 static bool bad_receives(struct pair *p)
 {
 	uint8_t *buf = anonymous(2 * PAGE);
@@ -426,13 +427,13 @@ static bool wrong_domain(struct pair *p)
 		  IBV_WC_REM_ACCESS_ERR, "FETCH_ADD") ||
 	    !untouched(buf, PAGE))
 		return false;
-	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "a domain with a region went away");
+	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "a domain with a region was deallocated");
 	VERB(ibv_dereg_mr(mr));
 	VERB(ibv_dealloc_pd(pd));
 	return true;
 }
 
-/* ---- registering anew ---- */
+/* ---- re-registration ---- */
 
 static bool rereg_fails(struct ibv_mr *mr, int flags, void *addr, size_t len, int access, int want,
 			const char *what)
@@ -441,7 +442,7 @@ static bool rereg_fails(struct ibv_mr *mr, int flags, void *addr, size_t len, in
 
 	errno = 0;
 	ret = ibv_rereg_mr(mr, flags, dev.pd, addr, len, access);
-	REQUIRE(ret, "%s: it was done", what);
+	REQUIRE(ret, "%s: it succeeded", what);
 	REQUIRE(errno == want, "%s: %m instead of %s", what, strerror(want));
 	return true;
 }
@@ -468,7 +469,7 @@ static bool widening(struct pair *p)
 	REQUIRE(buf && !mprotect(buf, PAGE, PROT_READ), "no memory");
 	if (!make_pair(p, (struct pair_opts){}))
 		return false;
-	/* pages that the process itself may not write: no right makes them writable */
+	/* pages that the process itself may not write must not become writable */
 	mr = ibv_reg_mr(dev.pd, buf, PAGE, RR);
 	REQUIRE(mr, "ibv_reg_mr: %m");
 	if (!rereg_fails(mr, change, NULL, 0, LW | RW, EFAULT, "writing read-only pages") ||
@@ -479,7 +480,7 @@ static bool widening(struct pair *p)
 		  "the old right after the refused widening"))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	/* pages pinned for reading, but of memory that may be written */
+	/* pages that were pinned for reading, of memory that the process may write */
 	mr = ibv_reg_mr(dev.pd, buf + PAGE, 2 * PAGE, RR);
 	REQUIRE(mr, "ibv_reg_mr: %m");
 	VERB(ibv_rereg_mr(mr, change, dev.pd, NULL, 0, LW | RW));
@@ -487,7 +488,7 @@ static bool widening(struct pair *p)
 	if (!writes(p, 64, buf + PAGE, mr->rkey, true, "after the widening") ||
 	    !filled(buf + PAGE, 64, 4) ||
 	    !rdma(p, IBV_WR_RDMA_READ, 64, (uintptr_t)buf + PAGE, mr->rkey, IBV_WC_REM_ACCESS_ERR,
-		  "READ, which is no right any more"))
+		  "READ without the right"))
 		return false;
 	VERB(ibv_rereg_mr(mr, change, dev.pd, NULL, 0, LW));
 	if (!writes(p, 64, buf + PAGE, mr->rkey, false, "after the narrowing"))
@@ -528,7 +529,7 @@ static bool rereg_ranges(struct pair *p)
 	    !untouched(buf, 2 * PAGE))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	REQUIRE(status_kb("VmPin:") == pinned, "pages stay pinned");
+	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
 	return true;
 }
 
@@ -549,7 +550,7 @@ static bool rereg_domain(struct pair *p)
 	if (!writes(p, 64, buf, mr->rkey, false, "a QP of the old domain") ||
 	    !untouched(buf, PAGE))
 		return false;
-	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "the new domain went away");
+	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "the new domain was deallocated");
 	VERB(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, dev.pd, NULL, 0,
 			  LW | RW | RR));
 	VERB(ibv_dealloc_pd(pd));
@@ -559,7 +560,7 @@ static bool rereg_domain(struct pair *p)
 	return true;
 }
 
-/* ---- windows hold their region ---- */
+/* ---- a window keeps its region ---- */
 
 static bool bound_region(struct pair *p)
 {
@@ -585,7 +586,7 @@ static bool bound_region(struct pair *p)
 	ret = ibv_dereg_mr(mr);
 	/* IBTA 10.6.7.2.6 */
 	REQUIRE(ret == EBUSY || (ret == -1 && errno == EBUSY) || (!dev.nhca && ret),
-		"a region with a window: %s", ret ? strerror(ret) : "it went away");
+		"a region with a window: %s", ret ? strerror(ret) : "it was deregistered");
 	if (can_rereg() && !rereg_fails(mr, IBV_REREG_MR_CHANGE_TRANSLATION, buf + PAGE, PAGE, 0,
 					EBUSY, "another range under a window"))
 		return false;
@@ -594,13 +595,13 @@ static bool bound_region(struct pair *p)
 	    !writes(p, 64, buf, mr->rkey, false, "through the region, which has no right"))
 		return false;
 	VERB(ibv_dealloc_mw(mw));
-	if (!writes(p, 64, buf, mw->rkey, false, "through a window that is gone"))
+	if (!writes(p, 64, buf, mw->rkey, false, "through a deallocated window"))
 		return false;
 	VERB(ibv_dereg_mr(mr));
 	return true;
 }
 
-/* ---- what may be pinned ---- */
+/* ---- RLIMIT_MEMLOCK ---- */
 
 static bool locked_child(void)
 {
@@ -613,7 +614,7 @@ static bool locked_child(void)
 	if (!open_device() ||
 	    !no_mr(buf, 100 * PAGE, (uintptr_t)buf, LW, ENOMEM, "more than RLIMIT_MEMLOCK"))
 		return false;
-	/* given back exactly: it can be had any number of times */
+	/* the charge is returned exactly, so the same amount can be registered repeatedly */
 	for (int i = 0; i < 200; i++) {
 		mr = ibv_reg_mr(dev.pd, buf + i, 32 * PAGE, i % 2 ? LW : 0);
 		REQUIRE(mr, "registration %d: %m", i);
@@ -649,8 +650,8 @@ static bool memlock(struct pair *p)
 static const struct test tests[] = {
 	{ "ranges that wrap: EINVAL", wrapping, false },
 	{ "zero length: EINVAL; operations of no bytes need no key", zero_length, false },
-	{ "longer than can be: refused, nothing stays pinned", too_long, false },
-	{ "memory that is not there, or may not be written: EFAULT", not_there, false },
+	{ "too long: refused, no page stays pinned", too_long, false },
+	{ "memory that is not mapped, or not writable: EFAULT", not_there, false },
 	{ "regions begin and end at any byte", unaligned, false },
 	{ "overlapping regions are independent", overlapping, false },
 	{ "iova", iovas, true },
@@ -659,11 +660,11 @@ static const struct test tests[] = {
 	{ "wrong L_Keys: local protection error", local_keys, true },
 	{ "wrong receives: local protection, remote operation error", bad_receives, true },
 	{ "another domain: remote access error", wrong_domain, false },
-	{ "re-registration: wider rights only where they can be", widening, true },
+	{ "re-registration: wider rights only for writable memory", widening, true },
 	{ "re-registration: ranges", rereg_ranges, true },
 	{ "re-registration: domains", rereg_domain, true },
 	{ "a region with a window: EBUSY", bound_region, true },
-	{ "RLIMIT_MEMLOCK: ENOMEM, given back exactly", memlock, true },
+	{ "RLIMIT_MEMLOCK: ENOMEM, the charge is returned exactly", memlock, true },
 };
 
 int main(int argc, char **argv)

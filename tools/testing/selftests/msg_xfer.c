@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable messages from one node to the other: each must complete exactly once, at both ends if
- * both are told, and every byte must be what it should be.  Prints how fast it was.
+ * Reliable messages from one node to the other.  Each must complete exactly once, at both ends if
+ * both get a completion, with the right bytes.  Prints the speed.
  *
  *	msg_xfer -d DEV[,DEV...] -g GID[,GID...] [options]		server
  *	msg_xfer -d DEV[,DEV...] -g GID[,GID...] [options] HOST		client
  *
  *	-o OP	write, read, or send (write)
  *	-n N	bytes in all, K, M or G may follow (64M); send: messages
- *	-s N	of each message (1M)
- *	-w N	messages at a time (8)
- *	-f	fast: bytes are looked at when all is over, not for each message; time counts from when
- *		the first window is done
- *	-j	say how fast it was as JSON, for the benchmark
+ *	-s N	bytes of each message (1M)
+ *	-w N	messages outstanding (8)
+ *	-f	fast: check bytes at the end, not for each message; measure from the completion of
+ *		the first window
+ *	-j	print the speed as JSON, for the benchmark
  *	-e	sleep when there is nothing to do
- *	-R N	recover the (last) device after N messages: here
+ *	-p PORT	TCP port at which the ends meet
+ *	-P N	fail if nothing happens for N seconds (60)
+ *	-R N	this end recovers the (last) device after N messages
  *	-X N:COMMAND
- *		start this command after N messages: here
- *	-C	cancel every third message at once
+ *		this end starts the command after N messages
+ *	-C	cancel every third message immediately after its post
  */
 #include <getopt.h>
 
@@ -46,7 +48,7 @@ static struct nhcadv_msg_ep *ep;
 static struct nhcadv_msg_peer *peer;
 static struct nhcadv_msg_mem *mem;
 static uint64_t *area, their_pvo, messages;
-/* what has become of message k here */
+/* State of message k at this end */
 static struct message {
 	uint8_t done, told, wanted;
 } *state;
@@ -55,7 +57,7 @@ static bool client, over;
 
 /* ---- bytes ---- */
 
-/* word @i of what begins with @base */
+/* Return: word @i of the sequence that begins with @base. */
 static uint64_t word(uint64_t base, uint64_t i)
 {
 	return (base + i) * ODD;
@@ -87,7 +89,7 @@ static uint64_t *slot(uint64_t k)
 	return area + k % opt.window * opt.size / 8;
 }
 
-/* Reads are from anywhere in the server's memory, which is one sequence of words. */
+/* A read begins anywhere in the server's memory, which is one sequence of words. */
 static uint64_t read_from(uint64_t k)
 {
 	return opt.window > 1 ? mix(k) % ((opt.window - 1) * opt.size / 8) : 0;
@@ -103,13 +105,14 @@ static uint64_t base_of(uint64_t k)
 static void once(uint8_t *count, uint64_t k, const char *what)
 {
 	if (k >= messages)
-		die("%s of message %" PRIu64 ", which there is not", what, k);
+		die("%s of message %" PRIu64 ", which does not exist", what, k);
 	if ((*count)++)
-		die("%s of message %" PRIu64 " once more", what, k);
+		die("%s of message %" PRIu64 " came twice", what, k);
 }
 
 /*
- * The socket beside: addresses, anew, when no path is alive, and the client's word that all is done.
+ * A message on the TCP socket: a new address when no path is alive, or @over when the sender has
+ * completed everything.
  */
 struct word {
 	uint64_t over, size;
@@ -130,7 +133,7 @@ static void listen_some(void)
 	struct word word;
 	ssize_t n;
 
-	/* behind the last word comes something else */
+	/* after the last message of this kind others follow */
 	if (over || now_ns() < next)
 		return;
 	next = now_ns() + 10000000;
@@ -146,7 +149,7 @@ static void listen_some(void)
 		verb(nhcadv_msg_reconnect(peer, word.bytes, word.size));
 }
 
-/* Does it tell of paths alone? */
+/* Return: true if the completion is only about paths. */
 static bool about_paths(const struct nhcadv_msg_completion *wc)
 {
 	if (wc->kind != NHCADV_MSG_UNREACHABLE && wc->kind != NHCADV_MSG_REACHABLE)
@@ -158,7 +161,7 @@ static bool about_paths(const struct nhcadv_msg_completion *wc)
 	return true;
 }
 
-/* Polls, and says whether there was something. */
+/* Return: the number of completions. */
 static int poll_some(struct nhcadv_msg_completion *wc, int num)
 {
 	int n;
@@ -175,7 +178,7 @@ static int poll_some(struct nhcadv_msg_completion *wc, int num)
 	return n;
 }
 
-/* @count messages are done: is it time for what is to happen in the middle? */
+/* Recover the device or start the command if @count messages have completed. */
 static void in_between(uint64_t count)
 {
 	uint32_t recoveries;
@@ -229,7 +232,7 @@ static void client_done(const struct nhcadv_msg_completion *wc)
 	}
 	if (wc->status == ECANCELED && opt.cancel && k % 3 == 0) {
 		cancelled++;
-		/* nobody will tell */
+		/* the server sends no reply for a cancelled message */
 		state[k].told = 1;
 		told++;
 		return;
@@ -251,7 +254,7 @@ static void client_run(void)
 	int i, n;
 
 	while (first < messages) {
-		/* A slot is free when its message is done, and the server has looked at it. */
+		/* a slot is free when its message has completed and the server has checked it */
 		while (first < posted && state[first].done && state[first].told)
 			first++;
 		while (posted < messages && posted < first + opt.window)
@@ -265,7 +268,7 @@ static void client_run(void)
 				break;
 			case NHCADV_MSG_RECEIVED:
 				k = wc[i].id;
-				once(&state[k < messages ? k : 0].told, k, "the server's word");
+				once(&state[k < messages ? k : 0].told, k, "the server's reply");
 				told++;
 				nhcadv_msg_release(ep, wc[i].data);
 				break;
@@ -282,7 +285,7 @@ static void server_told(const struct nhcadv_msg_completion *wc)
 	uint64_t k = wc->id;
 
 	if (wc->kind == NHCADV_MSG_SEND) {
-		once(&state[k < messages ? k : 0].done, k, "completion of the word");
+		once(&state[k < messages ? k : 0].done, k, "completion of the reply");
 		done++;
 		return;
 	}
@@ -309,7 +312,7 @@ static void server_run(void)
 		n = poll_some(wc, 16);
 		for (i = 0; i < n; i++)
 			server_told(&wc[i]);
-		/* nobody tells of these */
+		/* the server gets no completions of these */
 		if (opt.op == READ || opt.fast)
 			last_news = now_ns();
 		if (opt.op == READ && now_ns() > start_ns + 100000000)
@@ -317,7 +320,7 @@ static void server_run(void)
 	}
 }
 
-/* ---- sends, both ways ---- */
+/* ---- sends, in both directions ---- */
 
 static uint32_t send_size(uint64_t k)
 {
@@ -350,7 +353,7 @@ static void send_run(void)
 				in_between(done);
 			} else if (wc[i].kind == NHCADV_MSG_RECEIVED) {
 				if (k != told)
-					die("send %" PRIu64 " comes when it is %" PRIu64 "'s turn", k,
+					die("send %" PRIu64 " arrives before send %" PRIu64 "", k,
 					    told);
 				if (wc[i].length != send_size(k))
 					die("send %" PRIu64 " has %" PRIu64 " bytes", k, wc[i].length);
@@ -364,7 +367,10 @@ static void send_run(void)
 	}
 }
 
-/* Does anything come that should not?  The other side needs us for a while, too. */
+/*
+ * Check that no unexpected completion comes, and serve the other side until it has completed
+ * everything.
+ */
 static void linger(void)
 {
 	uint64_t end = now_ns() + LINGER_NS;
@@ -474,7 +480,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 	messages = opt.op == SEND ? opt.bytes : opt.bytes / opt.size;
 	counted = messages;
 	if (!*devices || !*gids || opt.size % 8 || !opt.window || !messages)
-		die("what is to be done?");
+		die("missing or wrong options; see the top of msg_xfer.c");
 }
 
 static void print_result(uint64_t ns)
@@ -545,12 +551,12 @@ int main(int argc, char **argv)
 		for (k = messages > opt.window ? messages - opt.window : 0; k < messages; k++)
 			check(slot(k), opt.size, read_from(k), "read", k);
 	if (opt.op == WRITE && !opt.fast && !opt.cancel && told != messages)
-		die("%" PRIu64 " of %" PRIu64 " messages were told of", told, messages);
+		die("%" PRIu64 " of %" PRIu64 " messages were reported", told, messages);
 	meet(1);
 	if (client)
 		print_result(start_ns);
 	print_stats();
-	/* it completed, and is not in use any more */
+	/* all transfers have completed, so the memory is not in use any more */
 	verb(nhcadv_msg_dereg_mem(mem));
 	verb(nhcadv_msg_destroy_ep(ep));
 	while (num_paths)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * peer_mutate: packets of real connections, mutated, in the middle of their traffic.
+ * peer_mutate: sends mutated packets of real connections during their traffic.
  *
- *   peer_mutate -i NETDEV [-n COUNT] [-R PACKETS-A-SECOND] [-6] [-w] [-k] [-r SEED]
+ *   peer_mutate -i NETDEV [-n COUNT] [-R PACKETS-A-SECOND] [-m MTU] [-6] [-w] [-k] [-r SEED]
  *
- * It runs beside one end of the connections, takes what this host sends from NETDEV as templates,
- * changes up to three things of a copy (bits, PSN, capability bits, opcode, lengths, addresses,
- * source port, QPN, P_Key, extended headers), makes the ICRC and the checksums good again in most
- * cases, and sends it to the same destination.  Off-path, which is the default, it plays somebody
- * who knows addresses and QPNs and no PSN: the PSN is random, but never within WINDOW of the
- * connection's, because one that hits the window is the connection's own.  -w: on-path, with the
- * PSNs that were seen.  -k: capability bits and syndromes of acknowledgments alone.  -6: only
- * what travels over IPv6.  Ends after COUNT packets, or on SIGTERM.
+ * It runs on the host of one end of the connections, and uses the packets that this host sends from
+ * NETDEV as templates.  It changes up to three things of a copy (bits, PSN, capability bits,
+ * opcode, lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC and the
+ * checksums in most cases, and sends the copy to the same destination.  By default it acts as an
+ * off-path attacker that knows addresses and QPNs but no PSN: the PSN is random, but never within
+ * WINDOW of the connection's, because a packet within it would count as the connection's own. -w:
+ * on-path, with the PSNs that were seen. -k: only capability bits and syndromes of acknowledgments.
+ * -6: only packets over IPv6.  It ends after COUNT packets or on SIGTERM.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -40,9 +40,9 @@
 #define LARGEST		9600
 #define BATCH		32
 #define WINDOW		0x8000	/* PSNs on each side of the last one seen */
-#define FLOWS		4096	/* by the low bits of the QPN */
-#define BARE		8	/* capability bit: no ICRC, the UDP checksum holds */
-/* source address of what is sent here, which does not become a template */
+#define FLOWS		4096	/* table of PSNs, by the low bits of the QPN */
+#define BARE		8	/* capability bit: no ICRC, only a UDP checksum */
+/* source MAC address of packets sent by this program, which must not become templates */
 #define OWN_MAC		"\x02\x6e\x68\x63\x61\x66"
 
 struct frame {
@@ -52,7 +52,7 @@ struct frame {
 
 static struct frame templates[TEMPLATES], out[BATCH];
 static uint32_t held, next_template;
-/* Requests and responses to one QP have PSNs of their own. */
+/* Requests and responses to one QP have separate PSNs. */
 static uint32_t last_psn[2][FLOWS];
 static bool psn_seen[2][FLOWS], on_path, capabilities, only_v6;
 static uint64_t state = 1, sent;
@@ -61,7 +61,7 @@ static uint32_t crc_table[256];
 
 static uint64_t rnd(void)
 {
-	/* splitmix64 */
+	/* splitmix64: repeats for a seed */
 	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
@@ -106,7 +106,7 @@ static void put24(uint8_t *p, uint32_t v)
 	p[2] = v;
 }
 
-/* ---- checks at the end of a packet ---- */
+/* ---- ICRC and checksums ---- */
 
 static void crc_init(void)
 {
@@ -131,7 +131,7 @@ static size_t ip_size(const uint8_t *ip)
 	return *ip >> 4 == 6 ? 40 : 20;
 }
 
-/* The invariant CRC: fields that may change on the way count as ones. */
+/* The ICRC: fields that may change in the network count as ones. */
 static void icrc_put(uint8_t *ip, size_t size)
 {
 	size_t udp = ip_size(ip);
@@ -201,7 +201,7 @@ static void template_take(const uint8_t *frame, size_t length, uint16_t gso_size
 	    ip[udp == 20 ? 9 : 6] != IPPROTO_UDP || get16(ip + udp + 2) != PORT ||
 	    (only_v6 && udp == 20) || !memcmp(frame + ETH_ALEN, OWN_MAC, ETH_ALEN))
 		return;
-	/* of packets that leave joined, the first */
+	/* of packets in a GSO batch, use the first */
 	if (gso_size && length > ETH_HLEN + udp + UDP + gso_size)
 		length = ETH_HLEN + udp + UDP + gso_size;
 	if (length < ETH_HLEN + udp + UDP + BTH + ICRC || length > LARGEST - 64)
@@ -254,7 +254,7 @@ static void addresses(uint8_t *ip, size_t udp)
 {
 	switch (rnd() % 3) {
 	case 0:
-		/* a neighbour */
+		/* an address of the same subnet */
 		ip[udp == 20 ? 15 : 23] = rnd();
 		break;
 	case 1:
@@ -265,7 +265,7 @@ static void addresses(uint8_t *ip, size_t udp)
 	}
 }
 
-/* Returns the new size of the packet. */
+/* Return: the new size of the packet. */
 static size_t resize(size_t size, size_t least, size_t most)
 {
 	switch (rnd() % 3) {
@@ -311,7 +311,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 	udp = ip_size(ip);
 	bth = ip + udp + UDP;
 	if (capabilities) {
-		/* an ACK or a NAK of any PSN, from somebody who claims to be an nhca */
+		/* an ACK or NAK with any PSN, from a sender that claims to be nhca */
 		size = udp + UDP + BTH + 4 + ICRC;
 		bth[0] = 0x11;
 		bth[1] &= 0xcf;
@@ -334,7 +334,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 			addresses(ip, udp);
 		} else if (what == 5 && other->bytes[12] == f->bytes[12] &&
 			   other->bytes[13] == f->bytes[13]) {
-			/* another connection's number */
+			/* the QPN of another connection */
 			other_bth = (uint8_t *)other->bytes + ETH_HLEN + udp + UDP;
 			memcpy(bth + 5, other_bth + 5, 3);
 		} else if (what == 6) {
@@ -342,7 +342,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 		} else if (what == 7) {
 			bth[1] = rnd();
 		} else if (payload) {
-			/* RETH, AETH, AtomicETH or the first bytes */
+			/* RETH, AETH, AtomicETH or the first bytes of the payload */
 			flip_bits(bth + BTH, payload > 28 ? 28 : payload);
 		}
 	}
@@ -352,7 +352,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 		put24(bth + 9, get24(bth + 9) + rnd() % 64 - 32);
 	put16(udp == 20 ? ip + 2 : ip + 4, udp == 20 ? size : size - 40);
 	put16(ip + udp + 4, size - udp);
-	/* lengths that do not agree with each other */
+	/* sometimes the lengths contradict each other */
 	if (rnd() % 32 == 0)
 		put16(ip + udp + 4, rnd());
 	if (rnd() % 8)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What programs about keys share: random numbers, dying with words, queue pairs
- * that are connected by hand and brought back after an error, and two processes
- * that meet on a TCP socket beside them.  For programs of one file.
+ * Common code of test programs: random numbers, failures with a message, queue pairs that are
+ * connected without rdma_cm and reconnected after an error, and two processes that communicate over
+ * a TCP socket.  Only a program of one source file can include this header, because its functions
+ * are static.
  */
 #ifndef PEERS_H
 #define PEERS_H
@@ -26,7 +27,7 @@
 #define REMOTE_ACCESS	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 			 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* what both sides have to agree on, and how to reach each other */
+/* Data that both sides need: the address, and values on which they must agree */
 struct hello {
 	union ibv_gid gid;
 	uint32_t mtu, rd_atomic;
@@ -59,7 +60,7 @@ static void die(const char *format, ...)
 		die("%s:%d: %s: %s", __func__, __LINE__, #what, strerror(errno));	\
 } while (0)
 
-/* for verbs that return an errno */
+/* For verbs that return an errno, or -1 with errno */
 #define verb(call) do {									\
 	int verb_ret = (call);								\
 	if (verb_ret)									\
@@ -67,7 +68,7 @@ static void die(const char *format, ...)
 		    strerror(verb_ret > 0 ? verb_ret : errno));				\
 } while (0)
 
-/* -d DEVICE, -g GID-INDEX and -p TCP-PORT.  Return: was it one of them? */
+/* Handle -d DEVICE, -g GID-INDEX and -p TCP-PORT.  Return: true if @letter is one of them. */
 __attribute__((unused)) static bool peer_option(int letter)
 {
 	switch (letter) {
@@ -84,7 +85,10 @@ __attribute__((unused)) static bool peer_option(int letter)
 	return false;
 }
 
-/* Nothing that is awaited takes so many seconds: SLOWER times as many as on the stock kernel, as in lib.sh */
+/*
+ * Return: seconds that no wait may take: 60, times SLOWER of lib.sh on a kernel that is slower than
+ * stock.
+ */
 __attribute__((unused)) static unsigned int patience_s(void)
 {
 	const char *slower = getenv("SLOWER");
@@ -176,7 +180,7 @@ __attribute__((unused)) static void hear(void *other, size_t size)
 
 __attribute__((unused)) static void exchange(const void *ours, void *other, size_t size)
 {
-	/* small enough for the socket's buffers on both sides */
+	/* @size must be small enough for the socket buffers of both sides */
 	tell(ours, size);
 	hear(other, size);
 }
@@ -190,7 +194,7 @@ __attribute__((unused)) static void meet(uint32_t where)
 		die("at step %u, the other side at %u", where, other);
 }
 
-/* has the other side ended? */
+/* Return: true if the other side has ended. */
 __attribute__((unused)) static bool abandoned(void)
 {
 	char byte;
@@ -200,7 +204,7 @@ __attribute__((unused)) static bool abandoned(void)
 
 /* ---- the device ---- */
 
-/* One's own address is the peer's until hello() says otherwise. */
+/* Until say_hello() the peer's address is the own one, so that a process can connect to itself. */
 __attribute__((unused)) static void open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -263,7 +267,7 @@ __attribute__((unused)) static void qp_init(struct ibv_qp *qp)
 			   IBV_QP_ACCESS_FLAGS));
 }
 
-/* from INIT to ready to send; RC and UC */
+/* Move an RC or UC queue pair from INIT to RTS. */
 __attribute__((unused)) static void qp_connect(struct ibv_qp *qp, uint32_t peer_qpn,
 					       uint32_t rq_psn, uint32_t sq_psn)
 {
@@ -284,7 +288,7 @@ __attribute__((unused)) static void qp_connect(struct ibv_qp *qp, uint32_t peer_
 				 IBV_QP_MAX_QP_RD_ATOMIC : 0)));
 }
 
-/* to RESET, and from there to INIT: out of any state, receives forgotten */
+/* Move a queue pair from any state over RESET to INIT, which discards its receives. */
 __attribute__((unused)) static void qp_again(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -293,7 +297,7 @@ __attribute__((unused)) static void qp_again(struct ibv_qp *qp)
 	qp_init(qp);
 }
 
-/* spins: for what must be seen at once */
+/* Spin for the next completion, for tests that must react to it immediately. */
 __attribute__((unused)) static struct ibv_wc wait_wc(struct ibv_cq *cq, const char *what)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
@@ -316,7 +320,7 @@ __attribute__((unused)) static void wait_success(struct ibv_cq *cq, const char *
 		die("%s: %s", what, ibv_wc_status_str(wc.status));
 }
 
-/* pages of their own, touched */
+/* Return: page-aligned memory that is present and zero. */
 __attribute__((unused)) static void *pages(size_t size)
 {
 	void *p;
@@ -326,17 +330,17 @@ __attribute__((unused)) static void *pages(size_t size)
 	return p;
 }
 
-/* Is every byte of these @byte?  Returns the first that is not, or -1. */
+/* Return: the index of the first byte that is not @byte, or -1. */
 __attribute__((unused)) static long differs(const uint8_t *p, size_t size, uint8_t byte)
 {
 	size_t i;
 
-	/* each is what the one before it is */
+	/* compare each byte with the one before it */
 	if (p[0] == byte && !memcmp(p, p + 1, size - 1))
 		return -1;
 	for (i = 0; i < size && p[i] == byte; i++)
 		;
-	/* it was another when memcmp looked */
+	/* the byte has changed since memcmp() read it */
 	return i < size ? (long)i : (long)size - 1;
 }
 

@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Acknowledgments that leave with a reply: both ends in this process, by packets.  See
- * verbs_test.h for the results that it prints.
+ * Piggybacked ACKs: a reply carries the acknowledgment.  Both ends are in this process and
+ * communicate by packets.  verbs_test.h describes the printed results.
+ *
+ *   piggyback [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
+ *   piggyback lost		piggyback.sh makes the network lose packets
+ *   piggyback none NAME	no ACK may be piggybacked; NAME is printed
  */
 #include "verbs_test.h"
 
 #define TRIES	5
-#define WARMERS	50	/* pairs to try, as a reply may be late where the machine has others to serve */
+#define WARMERS	50	/* pairs to try, because a reply may be late on a busy machine */
 #define MANY	64
 #define LEN	64
-/* replies at once after which acknowledgments surely wait for them */
+/* immediate replies after which an end surely lets ACKs wait for replies */
 #define WARM	24
-/* and after which it does not matter how many waited in vain before */
+/* immediate replies after which earlier waits in vain have no effect any more */
 #define FORGIVING	4096
 
-/* ---- what the device has counted ---- */
+/* ---- counters of the device ---- */
 
 static long rides(void)
 {
 	return counter("acks_with_requests");
 }
 
-/* Packets that were sent again because a timer said so */
+/* Return: the number of retransmissions that a timer has caused. */
 static long timers(void)
 {
 	return counter("early_retransmits") + counter("local_ack_timeout_err");
 }
 
-/* ---- requests: who replies does so at once, so nobody sleeps here ---- */
+/* ---- requests: the test must reply immediately, so it never sleeps ---- */
 
-/* The next completion, of @opcode and with success */
+/* Wait for the next completion, which must be of @opcode and successful. */
 static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
@@ -42,7 +46,10 @@ static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
 	return true;
 }
 
-/* Both completions of an end whose SEND is acknowledged by what it receives, in either order */
+/*
+ * Wait for both completions of an end whose SEND is acknowledged by the message that it receives,
+ * in either order.
+ */
 static bool sent_and_received(struct ibv_cq_ex *cq)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
@@ -92,14 +99,14 @@ static bool writes(struct end *e, const struct end *to)
 	return true;
 }
 
-/* a sends, b answers, @rounds times; then all is acknowledged. */
+/* a sends and b replies, @rounds times.  At the end everything is acknowledged. */
 static bool talk(struct pair *p, int rounds)
 {
 	for (int i = 0; i < rounds; i++) {
 		fill(p->a.buf, LEN, i);
 		if (!receives(&p->a) || !receives(&p->b) || !sends(&p->a))
 			return false;
-		/* with it comes the acknowledgment of b's SEND of the last round */
+		/* b's SEND of the last round is acknowledged by this SEND of a */
 		if (!(i ? sent_and_received(p->b.cq) : next(p->b.cq, IBV_WC_RECV)) ||
 		    !filled(p->b.buf + LEN, LEN, i))
 			return false;
@@ -112,8 +119,8 @@ static bool talk(struct pair *p, int rounds)
 }
 
 /*
- * A new pair of which each end's acknowledgments wait for replies.  On a machine that stands still
- * now and then a reply may be late, but not each time.
+ * Make a new pair, both ends of which let ACKs wait for replies.  If the machine stalls, a reply
+ * may be late, but not in all WARMERS tries.
  */
 static bool warm(struct pair *p)
 {
@@ -127,14 +134,14 @@ static bool warm(struct pair *p)
 			return false;
 		if (!talk(p, WARM))
 			return false;
-		/* the last reply of talk() has none: it counts as one that did not come */
+		/* the last reply of talk() gets no reply, so its ACK waits in vain */
 		before = rides();
 		if (!talk(p, 2 * WARM))
 			return false;
 		if (rides() - before >= WARM)
 			return true;
 	}
-	return fail("no acknowledgment rides");
+	return fail("no ACK is piggybacked");
 }
 
 static bool together(struct pair *p)
@@ -150,17 +157,17 @@ static bool together(struct pair *p)
 			return false;
 		sent = counter("sent_pkts") - sent;
 		rode = rides() - rode;
-		/* a few at the start, and the last one, go alone */
+		/* the first few ACKs and the last one are not piggybacked */
 		if (sent <= 3 * MANY && rode >= MANY)
 			return true;
 	}
-	return fail("%ld packets for %d SENDs and as many replies; %ld acknowledgments rode", sent,
+	return fail("%ld packets for %d SENDs and as many replies; %ld piggybacked ACKs", sent,
 		    MANY, rode);
 }
 
 /*
- * a sends and b has it, but no reply: its acknowledgment waits, or, where the machine stood still,
- * has waited: then @waits is false.
+ * a sends and b receives, but does not reply, so b's ACK waits.  If the machine stalls, the wait
+ * may be over already; then @waits is false.
  */
 static bool unanswered(struct pair *p, bool *waits)
 {
@@ -173,7 +180,7 @@ static bool unanswered(struct pair *p, bool *waits)
 	return true;
 }
 
-/* The SEND is acknowledged soon, and for a while the following ones at once. */
+/* Without a reply, the ACK of a SEND leaves soon, and for a while the next ACKs do not wait. */
 static bool no_reply(struct pair *p)
 {
 	long again, rode;
@@ -187,39 +194,45 @@ static bool no_reply(struct pair *p)
 			return false;
 		if (!waits || timers() != again)
 			continue;
-		/* the other end's own acknowledgments may ride: a does not know */
+		/*
+		 * a's own ACKs might still wait, because a knows of no late reply; but b sends
+		 * nothing here
+		 */
 		rode = rides();
 		for (int n = 0; n < 4; n++)
 			if (!receives(&p->b) || !sends(&p->a) || !next(p->b.cq, IBV_WC_RECV) ||
 			    !next(p->a.cq, IBV_WC_SEND))
 				return false;
-		REQUIRE(rides() == rode, "%ld acknowledgments rode on nothing", rides() - rode);
+		REQUIRE(rides() == rode, "%ld ACKs were piggybacked", rides() - rode);
 		return true;
 	}
-	return fail("it did not wait, or a timer had it sent again, %d times", TRIES);
+	return fail("no ACK waited without a timer in %d tries", TRIES);
 }
 
-/* b does not reply, and what a waits for in vain has it wait less often. */
+/* b does not reply, so a later ACK of b waits less often. */
 static bool in_vain(struct pair *p, bool *waits)
 {
 	return unanswered(p, waits) && (!*waits || next(p->a.cq, IBV_WC_SEND));
 }
 
-/* So it has after a few times, but not for ever: many replies at once are as good as none late. */
+/*
+ * After a few waits in vain an end needs more replies until its ACKs wait again.  Very many
+ * immediate replies have the same effect as if no wait had been in vain.
+ */
 static bool forgiven(struct pair *p)
 {
 	long rode = 0;
 	bool waits;
 
-	/* one reply in a hundred is late on a kernel that watches itself, and that is too many */
+	/* on a debug kernel one reply in a hundred is late, which is too often */
 	if (getenv("SLOWER") && atoi(getenv("SLOWER")) > 1) {
 		skipped = true;
-		return fail("replies come late too often");
+		return fail("replies are late too often on this kernel");
 	}
 	for (int i = 0; i < WARMERS; i++) {
 		if (!warm(p))
 			return false;
-		/* each time more replies are needed before one waits */
+		/* each wait in vain doubles the number of replies that are needed */
 		for (int needed = WARM; needed <= 32 * WARM; needed *= 2)
 			if (!talk(p, needed) || !in_vain(p, &waits))
 				return false;
@@ -229,14 +242,14 @@ static bool forgiven(struct pair *p)
 		if (!talk(p, 2 * MANY))
 			return false;
 		rode = rides() - rode;
-		/* one end's would be half of them */
+		/* the ACKs of one end alone would be half as many */
 		if (waits && rode > 3 * MANY)
 			return true;
 	}
-	return fail("%ld acknowledgments rode with %d SENDs and as many replies", rode, 2 * MANY);
+	return fail("%ld ACKs were piggybacked on %d SENDs and as many replies", rode, 2 * MANY);
 }
 
-/* b is gone before it has replied: what it has received is acknowledged. */
+/* b closes before it has replied: it must acknowledge what it has received. */
 static bool closes(struct pair *p, enum ibv_qp_state how)
 {
 	bool waits;
@@ -261,7 +274,7 @@ static bool closes(struct pair *p, enum ibv_qp_state how)
 		if (timers() == again)
 			return true;
 	}
-	return fail("it did not wait, or a timer had it sent again, %d times", TRIES);
+	return fail("no ACK waited without a timer in %d tries", TRIES);
 }
 
 static bool destroyed(struct pair *p)
@@ -279,7 +292,10 @@ static bool reset(struct pair *p)
 	return closes(p, IBV_QPS_RESET);
 }
 
-/* Nobody hears of a WRITE, so nobody replies to it: only b's SENDs are acknowledged by a's WRITEs. */
+/*
+ * b gets no completion of a WRITE and does not reply to it, so its ACK does not wait.  Only b's
+ * SENDs are acknowledged by a's WRITEs.
+ */
 static bool write_and_send(struct pair *p)
 {
 	long rode;
@@ -297,11 +313,11 @@ static bool write_and_send(struct pair *p)
 			return false;
 	}
 	rode = rides() - rode;
-	REQUIRE(rode <= MANY, "%ld acknowledgments rode with %d WRITEs", rode, MANY);
+	REQUIRE(rode <= MANY, "%ld ACKs were piggybacked on %d WRITEs", rode, MANY);
 	return next(p->b.cq, IBV_WC_SEND);
 }
 
-/* piggyback lost: packets are lost, by what piggyback.sh has done */
+/* For `piggyback lost': piggyback.sh makes the network lose packets. */
 static bool lost(struct pair *p)
 {
 	long rode;
@@ -311,33 +327,33 @@ static bool lost(struct pair *p)
 	rode = rides();
 	if (!talk(p, 4 * MANY))
 		return false;
-	REQUIRE(rides() > rode, "no acknowledgment rides");
+	REQUIRE(rides() > rode, "no ACK is piggybacked");
 	return true;
 }
 
-/* piggyback none: this host insists on the ICRC, whose place it would be, or has faults injected */
+/* For `piggyback none': this host requires the ICRC, whose place the ACK would take, or injects faults */
 static bool none(struct pair *p)
 {
 	long before = rides();
 
 	if (!make_pair(p, (struct pair_opts){}) || !talk(p, 4 * MANY))
 		return false;
-	REQUIRE(rides() == before, "%ld acknowledgments rode", rides() - before);
+	REQUIRE(rides() == before, "%ld ACKs were piggybacked", rides() - before);
 	return true;
 }
 
 static const struct test tests[] = {
-	{ "an acknowledgment leaves with the reply", together, false },
-	{ "a reply that does not come", no_reply, false },
-	{ "acknowledgments ride again after many replies", forgiven, false },
-	{ "a queue pair that is destroyed instead of replying", destroyed, false },
-	{ "a queue pair that goes to error instead of replying", in_error, false },
-	{ "a queue pair that is reset instead of replying", reset, false },
-	{ "a WRITE is acknowledged at once", write_and_send, false },
+	{ "a reply carries the acknowledgment", together, false },
+	{ "no reply comes", no_reply, false },
+	{ "ACKs are piggybacked again after many replies", forgiven, false },
+	{ "a queue pair is destroyed instead of replying", destroyed, false },
+	{ "a queue pair goes to error instead of replying", in_error, false },
+	{ "a queue pair is reset instead of replying", reset, false },
+	{ "a WRITE is acknowledged immediately", write_and_send, false },
 };
 
 static const struct test with_loss[] = {
-	{ "requests that carry an acknowledgment and are lost", lost, false },
+	{ "requests that carry an ACK are lost", lost, false },
 };
 
 static struct test without[] = {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * FLUSH and ATOMIC WRITE (IBTA A19) on the device named by $RDMA_DEV, both ends in this process:
- * end a asks, end b owns the memory.
+ * FLUSH and ATOMIC WRITE (IBTA A19) on the device named by $RDMA_DEV.  Both ends are in this
+ * process: end a is the requester, end b has the memory.
+ *
+ *   placing [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #include "verbs_test.h"
 
 #define FLUSH_OPS	(IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE | \
 			 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
 #define FLUSH_ACCESS	(ACCESS | IBV_ACCESS_FLUSH_GLOBAL)
-/* no region can have it, but a queue pair */
+/* a queue pair can have this right, but no region */
 #define QP_ACCESS	(FLUSH_ACCESS | IBV_ACCESS_FLUSH_PERSISTENT)
 #define RAN_OUT		0x0102030405060708ULL
 
-/* What end b lets others do; a reset has taken it away. */
+/* Set the rights of b's queue pair, which a reset has cleared. */
 static bool allow(struct pair *p, int access)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = access };
@@ -21,7 +23,7 @@ static bool allow(struct pair *p, int access)
 	return true;
 }
 
-/* A core that knows no FLUSH registers no memory for it: there this is not tested. */
+/* An RDMA core without FLUSH refuses to register memory for it; then the test is skipped. */
 static bool core_knows(void)
 {
 	uint8_t bytes[8];
@@ -72,7 +74,7 @@ static bool flush(struct pair *p, uint64_t id, uint32_t rkey, uint64_t at, size_
 	return true;
 }
 
-/* What was posted has to end so; then both ends begin anew. */
+/* Wait for the posted request, which must complete with @want.  Reconnect after an error. */
 static bool ends(struct pair *p, bool posted, enum ibv_wc_status want, const char *what)
 {
 	struct completion c;
@@ -108,7 +110,7 @@ static bool words(struct pair *p)
 	return true;
 }
 
-/* Who sees the word sees what was written before it: that is what it is for. */
+/* If the word is visible, all data written before it must be visible, too. */
 static bool word_behind_data(struct pair *p)
 {
 	const size_t size = 1 << 20;
@@ -133,7 +135,7 @@ static bool word_behind_data(struct pair *p)
 		VERB(ibv_wr_complete(x));
 		end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
 		while (*flag != i)
-			REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "the word does not come");
+			REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "the word has not arrived");
 		if (!filled(p->b.buf, size, i))
 			return false;
 		if (!wait_for(p->a.cq, i, IBV_WC_ATOMIC_WRITE, &c))
@@ -156,13 +158,13 @@ static bool words_refused(struct pair *p)
 	rkey = p->b.mr->rkey;
 	read_only = ibv_reg_mr(dev.pd, p->b.buf, 4096, IBV_ACCESS_REMOTE_READ);
 	REQUIRE(read_only, "ibv_reg_mr: %m");
-	if (!ends(p, write_word(p, 1, rkey, base + 4, 1), IBV_WC_REM_INV_REQ_ERR, "odd place") ||
-	    !ends(p, write_word(p, 2, rkey, base + p->size, 1), IBV_WC_REM_ACCESS_ERR, "beyond") ||
+	if (!ends(p, write_word(p, 1, rkey, base + 4, 1), IBV_WC_REM_INV_REQ_ERR, "unaligned") ||
+	    !ends(p, write_word(p, 2, rkey, base + p->size, 1), IBV_WC_REM_ACCESS_ERR, "past it") ||
 	    !ends(p, write_word(p, 3, read_only->rkey, base, 1), IBV_WC_REM_ACCESS_ERR,
-		  "a region for reading") ||
+		  "a read-only region") ||
 	    !ends(p, write_word(p, 4, rkey ^ 1, base, 1), IBV_WC_REM_ACCESS_ERR, "wrong key") ||
 	    !allow(p, ACCESS & ~IBV_ACCESS_REMOTE_WRITE) ||
-	    !ends(p, write_word(p, 5, rkey, base, 1), IBV_WC_REM_INV_REQ_ERR, "a QP for reading"))
+	    !ends(p, write_word(p, 5, rkey, base, 1), IBV_WC_REM_INV_REQ_ERR, "a read-only QP"))
 		return false;
 	if (dev.nhca) {
 		sge = sge_of(&p->a, 0, 4);
@@ -223,7 +225,7 @@ static bool flushes_refused(struct pair *p)
 	    !ends(p, flush(p, 2, plain->rkey, 0, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR),
 		  IBV_WC_REM_ACCESS_ERR, "all of a region without the right") ||
 	    !ends(p, flush(p, 3, rkey, base + p->size - 4, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
-		  IBV_WC_REM_ACCESS_ERR, "beyond the end") ||
+		  IBV_WC_REM_ACCESS_ERR, "past the end") ||
 	    !ends(p, flush(p, 4, rkey, base, 8, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE),
 		  IBV_WC_REM_ACCESS_ERR, "persistent") ||
 	    !ends(p, flush(p, 5, rkey ^ 1, base, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR),
@@ -231,9 +233,9 @@ static bool flushes_refused(struct pair *p)
 		return false;
 	if (dev.nhca &&
 	    (!ends(p, flush(p, 6, rkey, base, 8, 0, IBV_FLUSH_RANGE), IBV_WC_LOC_QP_OP_ERR,
-		   "for nothing") ||
+		   "without a placement type") ||
 	     !ends(p, flush(p, 7, rkey, base, 8, IBV_FLUSH_GLOBAL, 2), IBV_WC_LOC_QP_OP_ERR,
-		   "of nobody knows what") ||
+		   "with an unknown selectivity") ||
 	     !allow(p, ACCESS) ||
 	     !ends(p, flush(p, 8, rkey, base, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
 		   IBV_WC_REM_INV_REQ_ERR, "a QP without the right")))
@@ -242,7 +244,7 @@ static bool flushes_refused(struct pair *p)
 	return true;
 }
 
-/* The key of a region that is gone, and of a window that is closed, places nothing. */
+/* The key of a deregistered region or of a closed window must open nothing. */
 static bool closed_keys(struct pair *p)
 {
 	struct ibv_mw_bind_info info;
@@ -268,7 +270,7 @@ static bool closed_keys(struct pair *p)
 	if (!wait_for(p->b.cq, 1, IBV_WC_BIND_MW, &c) ||
 	    !ends(p, write_word(p, 2, rkey, base, RAN_OUT), IBV_WC_SUCCESS, "open window"))
 		return false;
-	REQUIRE(*(uint64_t *)p->b.buf == RAN_OUT, "nothing came by the window");
+	REQUIRE(*(uint64_t *)p->b.buf == RAN_OUT, "no word was written through the window");
 	ibv_wr_start(x);
 	x->wr_id = 3;
 	ibv_wr_local_inv(x, rkey);
@@ -292,10 +294,10 @@ static bool closed_keys(struct pair *p)
 }
 
 static const struct test tests[] = {
-	{ "ATOMIC WRITE: words, and nothing beside them", words, false },
-	{ "ATOMIC WRITE: behind the data that it tells of", word_behind_data, false },
+	{ "ATOMIC WRITE: writes a word, and no byte beside it", words, false },
+	{ "ATOMIC WRITE: visible after the data before it", word_behind_data, false },
 	{ "ATOMIC WRITE: refused", words_refused, true },
-	{ "FLUSH: ranges and regions, behind their data", flushes, false },
+	{ "FLUSH: ranges and regions, after their data", flushes, false },
 	{ "FLUSH: refused", flushes_refused, true },
 	{ "FLUSH and ATOMIC WRITE: closed keys", closed_keys, true },
 };

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * purpose: when an invalidation completes, nothing moves through the old key any more.
+ * promise: when an invalidation has completed, no byte moves through the old key any more.
  *
  *   owner: promise [options]          peer: promise [options] HOST
  *
- * On each of several queue pairs (lanes) the peer writes, or reads, without pause
- * through a key of the owner.  At a random moment the owner invalidates the key, and when
- * that completes it fills the memory with bytes of its own at once.  Bytes of the peer
- * have the top bit clear, the owner's have it set: so no byte of the peer can come
- * unseen, and a reader sees that it got what it must not.  The memory is compared some
- * microseconds later and again when the peer has got its error and has gone through
- * the reset of its queue pair, before the key's next life.
+ * On each of several queue pairs (lanes) the peer writes or reads without pause through a key of
+ * the owner.  At a random moment the owner invalidates the key.  As soon as the invalidation
+ * completes, the owner fills the memory with its own bytes.  The peer's bytes have the top bit
+ * clear, and the owner's have it set.  So the owner detects each late byte of the peer, and a
+ * reading peer detects that it got a byte of the owner.  The owner compares the memory some
+ * microseconds later.  It compares it again before the key's next life, after the peer has got its
+ * error and has reset its queue pair.
  *
- * A message is one value in all of its words, and its neighbour is another: first and
- * last word differ if the invalidation caught one in the middle.  With -x the owner
- * takes its memory too early, which must be seen: the test of the test.
+ * All words of a message have one value, and the next message has another value.  First and last
+ * word differ if the invalidation came in the middle of a message.  With -x the owner takes its
+ * memory too early, which the test must detect.  Options: see usage() in promise.h.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -30,7 +30,7 @@ static int granted(void)
 	return opt.reads ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
-/* a request of the owner; spins for its completion */
+/* Post a request of the owner and spin for its completion. */
 static enum ibv_wc_status local(struct ibv_qp *qp, struct ibv_send_wr *wr, const char *what)
 {
 	struct ibv_send_wr *bad;
@@ -78,7 +78,7 @@ static void bind_type2(struct lane *lane)
 static void open_region(struct lane *lane)
 {
 	if (opt.mode == REREG && lane->mr) {
-		/* same pages, same key: the rights come back */
+		/* the pages and the key are the same, only the rights are restored */
 		verb(ibv_rereg_mr(lane->mr, IBV_REREG_MR_CHANGE_ACCESS, pd, NULL, 0,
 				  IBV_ACCESS_LOCAL_WRITE | granted()));
 	} else {
@@ -107,7 +107,7 @@ static uint8_t *shifted(uint8_t *half)
 	return half + rnd() % (2 * AROUND);
 }
 
-/* A new key over memory of which we know every byte; the peer may begin. */
+/* Open a new key to memory with known bytes, and let the peer begin. */
 static void open_key(uint32_t l)
 {
 	struct lane *lane = &lanes[l];
@@ -152,7 +152,7 @@ static void take_memory(struct lane *lane)
 	memset(lane->half, lane->fill, half_size);
 }
 
-/* When this returns, the invalidation has completed. */
+/* Invalidate the key.  The invalidation has completed when this returns. */
 static void close_key(struct lane *lane)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = lane->key };
@@ -165,7 +165,7 @@ static void close_key(struct lane *lane)
 			bind_type1(lane, NULL, 0);
 			break;
 		}
-		/* a new key, for the same bytes or others; the caller looks at these first */
+		/* open a new key to the same or other bytes; the caller first checks these bytes */
 		lane->next_half = rnd() % 2 ? lane->half : other_half(lane);
 		lane->next_start = lane->next_half == lane->half ? lane->start :
 				   shifted(lane->next_half);
@@ -192,7 +192,7 @@ static void close_key(struct lane *lane)
 	}
 }
 
-/* The last word that came, and the first, belong to different messages. */
+/* Return: true if the first and the last word in memory belong to different messages. */
 static bool caught(const struct lane *lane)
 {
 	return !opt.reads && opt.size >= 16 &&
@@ -241,7 +241,7 @@ static void owner_ready(const struct message *m)
 	struct lane *lane = &lanes[m->lane];
 
 	if (m->round != lane->round || lane->state == DONE)
-		die("lane %u: the peer is through with round %u, we are in %u", m->lane, m->round,
+		die("lane %u: the peer has finished round %u, not round %u", m->lane, m->round,
 		    lane->round);
 	if (lane->state == OPEN) {
 		ours.spurious++;
@@ -252,7 +252,7 @@ static void owner_ready(const struct message *m)
 		reuse(lane);
 	}
 	compare(m->lane, "before the next round");
-	/* aim at the second message or so */
+	/* aim at invalidations during the second message */
 	if (m->completed < 1 && span < 1000000000)
 		span += span / 4;
 	else if (m->completed > 2 && span > 10000)
@@ -278,7 +278,7 @@ static bool notices(void)
 	if (opt.mode != SEND_INV || ibv_poll_cq(work_cq, 1, &wc) < 1)
 		return false;
 	lane = &lanes[wc.wr_id];
-	/* it never came: the peer's queue pair broke before */
+	/* the SEND with invalidate never arrived, because the peer's queue pair failed before */
 	if (wc.status == IBV_WC_WR_FLUSH_ERR)
 		return true;
 	if (wc.status || !(wc.wc_flags & (rxe ? 0xff : IBV_WC_WITH_INV)) ||
@@ -396,8 +396,8 @@ static void check_read(uint32_t l, uint32_t slot, bool whole)
 	if (seen & TOP) {
 		for (i = 0; !(at[i] & TOP); i++)
 			;
-		violation(whole ? "a READ got what came after" :
-			  "a refused READ got what came after", l, i, at[i]);
+		violation(whole ? "a READ got bytes from after the invalidation" :
+			  "a refused READ got bytes from after the invalidation", l, i, at[i]);
 		memset(lanes[l].buf + (size_t)slot * opt.size, 0, opt.size);
 	} else if (whole) {
 		ours.torn++;
@@ -531,7 +531,7 @@ static void make_all(void)
 	qp_connect(spare, their_qpn(spare), 1, 1);
 }
 
-/* Let other processes have the CPU, but not for long. */
+/* Let other processes have the CPU for a short time. */
 static void idle(uint32_t *spins, uint64_t since)
 {
 	if (++*spins < 64)
@@ -544,7 +544,10 @@ static void idle(uint32_t *spins, uint64_t since)
 	usleep(20);
 }
 
-/* The kernel works for the network on the CPUs that it likes: be beside it, or on top of it. */
+/*
+ * The kernel handles packets on CPUs of its choice, so run in turn on all CPUs, the same ones
+ * included.
+ */
 static void change_cpu(void)
 {
 	static uint32_t steps;
@@ -569,7 +572,7 @@ static void own(void)
 		open_key(l);
 	while (done_lanes < opt.lanes) {
 		busy = next_message(&m);
-		/* what came before it is seen before it */
+		/* completions from before the message must be handled before it */
 		while (notices())
 			busy = true;
 		if (m.kind == READY) {
@@ -639,7 +642,7 @@ static int one_test(void)
 	return verdict(seconds);
 }
 
-/* Each in a process of its own, which leaves nothing behind when it ends. */
+/* Run each test in its own process, which leaves no objects when it ends. */
 static bool tried(bool reads)
 {
 	int status;
@@ -660,7 +663,7 @@ int main(int argc, char **argv)
 
 	program = "promise";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* short sleeps are short */
+	/* short sleeps must not take longer */
 	prctl(PR_SET_TIMERSLACK, 1);
 	parse(argc, argv);
 	reads = opt.reads;

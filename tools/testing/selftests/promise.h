@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * purpose: options, what both sides know, and the messages beside the test's own.
- * For one program of one file.
- */
+/* A part of promise.c: options, data of both sides, and control messages. */
 #ifndef PROMISE_H
 #define PROMISE_H
 
@@ -10,8 +7,8 @@
 
 #include "peers.h"
 
-#define SLOTS		4	/* messages of a lane on their way */
-#define AROUND		4096	/* bytes on each side of a window, which it may shift over */
+#define SLOTS		4	/* outstanding messages of a lane */
+#define AROUND		4096	/* bytes on each side of a window, by which it may shift */
 #define TOP		0x80
 #define CONTROL		0xffffffu
 #define SHOWN		5
@@ -23,7 +20,7 @@ static const char * const mode_names[MODES] = {
 
 static struct {
 	enum mode mode;
-	uint32_t modes;		/* bits of those that are to be tried */
+	uint32_t modes;		/* bit mask of the modes to test */
 	bool writes, reads, early, all_cpus;
 	uint32_t rounds, size, lanes;
 } opt = { .modes = 1, .writes = true, .rounds = 1000, .size = 65536, .lanes = 8, .all_cpus = true };
@@ -37,13 +34,13 @@ static void usage(int status)
 	      "  -d DEVICE  -g GID-INDEX  -p TCP-PORT\n"
 	      "  -m type1|type2|send_inv|dereg|rereg|all   how keys are invalidated (type1)\n"
 	      "  -R          the peer reads, instead of writing\n"
-	      "  -B          one after the other\n"
+	      "  -B          the peer writes, and in a second test reads\n"
 	      "  -n N        invalidations in total (1000)\n"
 	      "  -s BYTES    of each message (65536)\n"
 	      "  -q N        queue pairs, each with its key (8)\n"
-	      "  -r SEED     of what is random\n"
-	      "  -c          leave it to the scheduler on which CPU the owner runs\n"
-	      "  -x          take the memory too early, which must be seen\n",
+	      "  -r SEED     of the random numbers\n"
+	      "  -c          let the scheduler choose the CPU of the owner\n"
+	      "  -x          take the memory too early, which the test must detect\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -100,19 +97,19 @@ static void parse(int argc, char **argv)
 		usage(2);
 }
 
-/* ---- what there is ---- */
+/* ---- data ---- */
 
 enum state { OPEN, CLOSED, CHECKED, DONE };
 enum kind { GO, READY, STOP };
 
 struct message {
 	uint32_t kind, lane, key, size, round;
-	uint32_t fill;		/* GO, reads: what every byte is */
-	uint32_t completed;	/* READY: messages in this round */
+	uint32_t fill;		/* GO, if the peer reads: the value of every byte */
+	uint32_t completed;	/* READY: messages that completed in this round */
 	uint64_t addr;
 };
 
-/* what each side has seen */
+/* Counts of each side */
 struct totals {
 	uint64_t rounds, bytes, messages, middle, refused, torn;
 	uint64_t wrong_status, seen, flushed;
@@ -123,18 +120,18 @@ struct lane {
 	struct ibv_qp *qp;
 	uint32_t peer_qpn, round;
 	uint8_t *buf;
-	/* the owner's */
+	/* of the owner */
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	uint8_t *half, *start;
 	uint32_t key, number;
 	uint8_t fill, first;
 	enum state state;
-	/* the last invalidation was a bind that opened the next key, on this */
+	/* if the last invalidation was a bind that opened the next key: its memory */
 	uint8_t *next_half, *next_start;
-	bool moving;		/* bytes have come */
+	bool moving;		/* the first bytes have arrived */
 	uint64_t due;
-	/* the peer's */
+	/* of the peer */
 	struct message go;
 	uint32_t posted, completed, flying, inv_at;
 	bool error;
@@ -142,7 +139,7 @@ struct lane {
 };
 
 static struct lane *lanes;
-static uint64_t span = 4000000;	/* ns, about how long a key is open */
+static uint64_t span = 4000000;	/* ns, about the time that a key is open */
 static struct ibv_qp *control, *spare;
 static struct ibv_cq *control_cq, *work_cq, *inv_cq;
 static uint8_t *inbox;
@@ -153,8 +150,8 @@ static uint32_t done_lanes, shown;
 static bool stopped;
 
 /*
- * rdma_rxe's provider wants a region even for a bind of no bytes, and tells of an
- * invalidation by the kernel's flag instead of the verbs'.
+ * The provider of rdma_rxe needs a region even for a bind of no bytes, and reports an invalidation
+ * with the kernel's flag instead of the verbs' flag.
  */
 static bool rxe;
 
@@ -229,7 +226,7 @@ static int verdict(double seconds)
 	       owner->bytes + peer->bytes,
 	       seconds * 1e6 / (owner->rounds ?: 1));
 	if (opt.early && !seen)
-		bad = "memory was taken too early, and nobody noticed: the test sees nothing";
+		bad = "memory was taken too early, but the test did not detect it";
 	else if (!opt.early && seen)
 		bad = "bytes moved through a key after its invalidation had completed";
 	else if (peer->refused + peer->wrong_status < owner->rounds)
@@ -242,7 +239,7 @@ static int verdict(double seconds)
 		bad = "errors of the peer that are no remote access errors";
 	else if (!opt.early && peer->torn)
 		bad = "READs brought bytes that were never there";
-	/* the peer's SEND comes behind the messages of its queue pair, not amid them */
+	/* the peer's SEND follows the messages of its queue pair and cannot interrupt one */
 	else if (!opt.early && !middle && opt.size >= 4096 && opt.mode != SEND_INV &&
 		 (!opt.reads || owner->rounds >= 200))
 		bad = "no invalidation caught a message in the middle";

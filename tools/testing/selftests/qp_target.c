@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queue pairs for somebody to throw packets at, and eyes on what happens to them.
+ * qp_target: queue pairs as a target for forged packets, and commands that check the effects.
  *
  *   qp_target DEVICE GID_INDEX TCP_PORT [PEER]
  *
- * Serves one TCP connection; its other end is the QPs' peer, unless an IPv4 address is given.  A
- * command is a line, the answer is a line that begins with "ok" or says what went wrong.
+ * Serves one TCP connection.  The address of its other end is the peer of the QPs, unless the IPv4
+ * address PEER is given.  A command is a line.  The answer is a line that begins with "ok", or says
+ * what went wrong.
  *
- *   region			addresses and keys: memory that may be written from afar, that
- *				may only be read, and that is of another protection domain
- *   long BYTES		address and key of a new region that may be read
- *   gap MS			watch the clock for so long: the longest time, in microseconds, in
- *				which this program did not run
- *   qp TYPE STATE QPN RPSN SPSN	a new QP (RC, UC, UD), its index and number
- *   post INDEX N [BYTES]	N receives
- *   send INDEX N		N SENDs of 64 bytes, or to a UD QP nothing
- *   read INDEX ADDR RKEY	an RDMA READ of 64 bytes
- *   state INDEX		of the QP
- *   close INDEX
- *   poll			completions since the last time, STATUS/OPCODE/BYTES each
- *   clean [all]		"ok" if nothing was written that may not be; all: nothing at all
- *   counters			of the device, NAME=VALUE each
+ *   region			addresses and keys of three regions: remotely writable, remotely
+ *				readable only, and one of another protection domain
+ *   long BYTES		address and key of a new remotely readable region
+ *   gap MS			watch the clock for MS milliseconds: the longest time, in
+ *				microseconds, for which this program did not run
+ *   qp TYPE STATE QPN RPSN SPSN	a new QP (RC, UC, UD): its index and number
+ *   post INDEX N [BYTES]	post N receives
+ *   send INDEX N		post N SENDs of 64 bytes; not for UD
+ *   read INDEX ADDR RKEY	post an RDMA READ of 64 bytes
+ *   state INDEX		state of the QP
+ *   close INDEX		destroy the QP
+ *   poll			completions since the last poll, STATUS/OPCODE/BYTES each
+ *   clean [all]		"ok" if no protected memory was written; all: no memory at all
+ *   counters			counters of the device, NAME=VALUE each
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -43,11 +44,11 @@
 #define REGION		8192
 #define FENCE		4096
 #define FILL		0x5c
-#define BUFFER		16384		/* receives go here; written at will */
+#define BUFFER		16384		/* buffer of the receives; may be written */
 #define QKEY		0x11111111
 #define DEPTH		64
 
-/* fence, open, fence, readable, fence, foreign, fence */
+/* memory: guard, open, guard, readable, guard, foreign, guard */
 enum { OPEN, READABLE, FOREIGN, REGIONS };
 
 static struct {
@@ -96,7 +97,7 @@ static void setup(int gid_index)
 	t.ctx = ibv_open_device(list[i]);
 	need(t.ctx, "ibv_open_device");
 	t.gid_index = gid_index;
-	/* the smallest, so that packets of full size are short */
+	/* the smallest MTU, so that packets of full size are short */
 	t.mtu = IBV_MTU_256;
 
 	t.pd = ibv_alloc_pd(t.ctx);
@@ -149,7 +150,7 @@ static int modify(struct ibv_qp *qp, enum ibv_qp_type type, enum ibv_qp_state st
 	return ibv_modify_qp(qp, &a, mask);
 }
 
-/* a SEND from memory that is nobody's: the send queue of UC and UD goes to SQE */
+/* Post a SEND with an invalid L_Key, which moves the send queue of a UC or UD QP to SQE. */
 static int to_sqe(struct ibv_qp *qp, uint32_t qpn)
 {
 	struct ibv_ah_attr path = {
@@ -182,7 +183,7 @@ static void do_qp(FILE *out, const char *type_name, const char *state_name, uint
 		.qp_type = !strcmp(type_name, "RC") ? IBV_QPT_RC :
 			   !strcmp(type_name, "UC") ? IBV_QPT_UC : IBV_QPT_UD,
 	};
-	/* the way to each state */
+	/* states on the way to RTS */
 	static const enum ibv_qp_state way[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
 	enum ibv_qp_state to;
 	struct ibv_qp *qp;
@@ -279,7 +280,7 @@ static void do_counters(FILE *out)
 	DIR *dir;
 	FILE *f;
 
-	/* the core gives old values again for some milliseconds */
+	/* the RDMA core caches counters for some milliseconds */
 	usleep(30000);
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters", t.name);
 	dir = opendir(path);
@@ -303,7 +304,7 @@ static void do_counters(FILE *out)
 	fprintf(out, "\n");
 }
 
-/* lives as long as the program */
+/* Register a region that lives as long as the program. */
 static void do_long(FILE *out, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -365,7 +366,7 @@ static void command(FILE *out, char *line)
 	} else if (sscanf(line, "gap %u", &bytes) == 1) {
 		do_gap(out, bytes);
 	} else if (sscanf(line, "%*s %u", &index) != 1 || index >= QPS || !t.qp[index]) {
-		fprintf(out, "what?\n");
+		fprintf(out, "unknown command\n");
 	} else if (sscanf(line, "post %u %d %u", &index, &n, &bytes) >= 2) {
 		do_post(out, t.qp[index], n, bytes);
 	} else if (sscanf(line, "send %u %d", &index, &n) == 2) {
@@ -379,13 +380,13 @@ static void command(FILE *out, char *line)
 		t.qp[index] = NULL;
 		fprintf(out, n ? "close: %s\n" : "ok\n", strerror(n));
 	} else {
-		fprintf(out, "what?\n");
+		fprintf(out, "unknown command\n");
 	}
 }
 
 int main(int argc, char **argv)
 {
-	/* both families; a peer's IPv4 address looks like its GID */
+	/* an IPv6 socket accepts both families; a peer's IPv4 address has the form of a GID */
 	struct sockaddr_in6 here = { .sin6_family = AF_INET6 }, peer;
 	socklen_t size = sizeof(peer);
 	int one = 1, listener, fd;
@@ -407,7 +408,7 @@ int main(int argc, char **argv)
 	need(fd >= 0, "accept");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	memcpy(t.peer.raw, &peer.sin6_addr, sizeof(t.peer.raw));
-	/* in the last four bytes, as in any IPv4 address that looks like a GID */
+	/* the last four bytes of a GID of an IPv4 address */
 	if (argc == 5)
 		need(inet_pton(AF_INET, argv[4], t.peer.raw + 12) == 1, "address of the peer");
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * round_trips: what of 100 round trips the 99th slowest takes, from one QP of this process to
- * another and back, 64 bytes each way.
+ * round_trips: prints the 99th percentile of round trips: a SEND of 64 bytes from one QP of this
+ * process to another, and a READ of 64 bytes back.  $RDMA_DEV names the device.
  *
- * The device is the environment's RDMA_DEV.
- *
- * Prints "p99 NANOSECONDS". A number of runs is measured and the best of them counts: other work of
- * the machine makes a run slower, and never faster.
+ * Prints "p99 NANOSECONDS".  The best of several runs counts, because other work of the machine
+ * makes a run slower, and never faster.
  */
 #include "verbs_test.h"
 
@@ -29,7 +27,7 @@ static uint64_t ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* A message to the other QP, which receives it, and a READ, which has an answer */
+/* A SEND, which the other QP receives, and a READ, which has a response */
 static bool round_trip(struct pair *p)
 {
 	struct ibv_sge from = { (uintptr_t)p->a.buf, BYTES, p->a.mr->lkey };
