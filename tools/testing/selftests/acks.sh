@@ -11,5 +11,5 @@
 echo N > /sys/module/nhca/parameters/same_host
 acks || LIB_FAILED=1
 nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 && acks lost || LIB_FAILED=1
-nhca-fault list | grep -q 'struck 1 of' || notok "a packet is lost" "no fault struck"
+nhca-fault list | grep -q 'struck 1 of' || notok "a packet is lost" "the fault rule hit no packet"
 nhca-fault clear

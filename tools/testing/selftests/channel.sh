@@ -13,7 +13,7 @@
 
 gid=$(gid_index) || exit 1
 
-# What the other user of the test opens
+# The unprivileged user of the test opens these device nodes.
 chmod 666 /dev/infiniband/uverbs*
 
 run "the example of nhcadv(7)" nhcadv_write "$RDMA_DEV" "$gid"
@@ -26,17 +26,17 @@ drops=$tracing/events/nhca/nhca_channel_drop/enable
 before=$(resources "$RDMA_DEV")
 leak_snapshot
 command="channel -d $RDMA_DEV -g $gid -p 18800"
-pair "channels, from end to end" "$command" "$command $IP_1" 300
-# Both sides pass each case together: the client's word is enough.
+pair "all operations of channels" "$command" "$command $IP_1" 300
+# Server and client pass each case together, so the results of the client are enough.
 [ "$NODE" = "$NODES" ] && grep '^ok - \|^# ' "$LIB_TMP/client"
-resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
-leak_check "slab objects and module references are back on node $NODE"
+resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
+leak_check "no slab object or module reference is leaked on node $NODE"
 if [ ! -e $drops ]; then
-	skip "packets that are dropped are traced" "this kernel has no tracepoints"
+	skip "dropped packets are traced" "this kernel has no tracepoints"
 elif [ "$NODE" = 1 ]; then
-	# The server's channel drops what the client sends on purpose.
+	# The client sends packets that the server's channel must drop, one for each of these reasons.
 	for why in fifo stale pvo_range; do
-		run "a packet that is dropped is traced: $why" \
+		run "a dropped packet is traced: $why" \
 			grep -q "nhca_channel_drop: channel 0x[0-9a-f]*: $why; from 0x" $tracing/trace
 	done
 fi

@@ -11,26 +11,26 @@
 
 rounds=${ROUNDS:-5}
 LOST=${LAB_DRIVER}_lost
-# What a device that has gone has taken along needs no destroying.
+# When a device is removed, the kernel destroys its objects: libibverbs then reports success for their destroy calls.
 export RDMAV_ALLOW_DISASSOCIATE_DESTROY=1
 
 gid=$(gid_index) || exit 1
 before=$(resources "$RDMA_DEV")
 kmemleak_mark
 for round in $(seq 0 "$rounds"); do
-	name="a netdev deleted under the traffic of channels, round $round"
+	name="a netdev is deleted during traffic of channels, round $round"
 	ip link add lost0 type dummy && ip link set lost0 up && ip addr add 10.98.1.1/24 dev lost0 &&
 		device_add "$LOST" lost0 10.98.1.1 || notok "$name" "no second device"
 	lost_gid=$(gid_of "$LOST" 10.98.1.1)
 	run "$name" channel_lost -d "$LOST" -g "$lost_gid" -d "$RDMA_DEV" -g "$gid" "ip link del lost0"
 	[ "$round" = "$rounds" ] && grep '^ok - \|^# ' "$LIB_TMP/run"
 	device_gone "$LOST" || notok "$name" "the device is still there"
-	# Round 0 makes what stays for good.
+	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
 	[ "$round" = 0 ] && memory_mark
 done
 
-# A device in another namespace, which is deleted; programs that use it are not in there.
-name="a namespace deleted under the traffic of channels from outside takes its device along"
+# Programs in the initial namespace use a device in another namespace, which is then deleted.
+name="the device of a deleted namespace is removed while programs outside use it"
 ip netns add away && ip -n away link set lo up && ip -n away link add away0 type dummy &&
 	ip -n away link set away0 up && ip -n away addr add 10.98.2.1/24 dev away0 &&
 	ip netns exec away rdma link add "$LOST" type "$LAB_DRIVER" netdev away0 &&
@@ -49,14 +49,14 @@ else
 	notok "$name" "the device is still there"
 fi
 kill -KILL $client -- -$SERVER 2> /dev/null
-ended $client 10 && ended $SERVER 10 || notok "$name" "programs cannot be killed"
+ended $client 10 && ended $SERVER 10 || notok "$name" "the programs cannot be killed"
 
-resources_check "all objects are gone" "$RDMA_DEV" "$before"
-memory_check "memory in use is as before" 4
+resources_check "the device has as many objects as before" "$RDMA_DEV" "$before"
+memory_check "memory in use has not grown" 4
 if module_remove; then
-	ok "the module goes in the end"
+	ok "the module unloads at the end"
 else
-	notok "the module goes in the end"
+	notok "the module unloads at the end"
 fi
-kmemleak_check "kmemleak has nothing to say"
+kmemleak_check "kmemleak reports no leak"
 tasks_check "no task hangs"

@@ -9,7 +9,7 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# end SPACE IP: one end of the veth in a namespace of its own
+# end SPACE IP: move one end of the veth into a new namespace SPACE and give it the address
 end() {
 	local space=$1 ip=$2
 	ip netns add "$space" && ip -n "$space" link set lo up &&
@@ -22,10 +22,10 @@ device() {
 		device_ready "nhca_$1" "$2"
 }
 
-# A port is active when both ends of the veth are up.
+# A port is active only when both ends of the veth are up, so add the devices after both.
 if ! { ip link add mtu_red type veth peer name mtu_blue && end red 10.96.7.1 && end blue 10.96.7.2 &&
 	device red 10.96.7.1 && device blue 10.96.7.2; }; then
-	notok "two devices on a veth" "they cannot be made"
+	notok "two devices on a veth" "they cannot be created"
 	exit 1
 fi
 gid_red=$(gid_of nhca_red 10.96.7.1) && gid_blue=$(gid_of nhca_blue 10.96.7.2) || exit 1
@@ -46,5 +46,5 @@ sysctl -qw net.core.high_order_alloc_disable=0
 
 ip netns del red
 ip netns del blue
-device_gone nhca_red && device_gone nhca_blue && ok "the devices go with their namespaces"
+device_gone nhca_red && device_gone nhca_blue && ok "the devices are removed with their namespaces"
 tasks_check "no task hangs"

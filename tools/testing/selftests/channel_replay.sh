@@ -9,10 +9,10 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# What the other user of the test opens
+# The unprivileged user of the test opens these device nodes.
 chmod 666 /dev/infiniband/uverbs*
 
-# replayed NAME [OPTION]
+# replayed NAME [OPTION]: run channel_replay on both nodes
 replayed() {
 	local command
 	command="channel_replay -d $RDMA_DEV -g $(gid_index) -p 18810 -n $NETDEV -f $LIB_TMP $2"
@@ -25,7 +25,7 @@ replayed() {
 }
 
 before=$(resources "$RDMA_DEV")
-replayed "packets of a finished run, replayed"
-reload "the module is loaded anew on node $NODE" "$before" && ok "the module is loaded anew on node $NODE"
-replayed "packets of before the module was loaded" -a
-resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
+replayed "packets of a finished run are replayed"
+reload "the module is reloaded on node $NODE" "$before" && ok "the module is reloaded on node $NODE"
+replayed "packets from before the reload are replayed" -a
+resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"

@@ -11,16 +11,16 @@
 
 gid=$(gid_index) || exit 1
 RUN_TIMEOUT=200
-run "channels take turns" channel_turns -d "$RDMA_DEV" -g "$gid"
+run "channels share the device by their quanta" channel_turns -d "$RDMA_DEV" -g "$gid"
 grep '^# ' "$LIB_TMP/run"
 
-# A link that is slower than the engines, at whose end there is nobody.  An emulated machine that
-# shares its host does not fill 300 Mbit/s, and then the engines would never stop for the program.
+# A link of 50 Mbit/s, slower than the requesters, so that they must wait for it. No host is at its other end.
+# An emulated machine on a busy host cannot fill a link of 300 Mbit/s, so its requesters would never wait.
 ip link add slow0 type dummy && ip link set slow0 up && ip addr add 10.98.2.1/24 dev slow0 &&
 	ip neigh add 10.98.2.2 lladdr 02:00:00:00:00:02 dev slow0 &&
 	tc qdisc add dev slow0 root tbf rate 50mbit burst 128k limit 4m &&
-	device_add "${LAB_DRIVER}_slow" slow0 10.98.2.1 || notok "a slow link" "it cannot be made"
+	device_add "${LAB_DRIVER}_slow" slow0 10.98.2.1 || notok "a slow link" "it cannot be created"
 gid=$(gid_of "${LAB_DRIVER}_slow" 10.98.2.1)
-run "channels take turns on a slow link" \
+run "channels share a slow link by their quanta" \
 	channel_turns -d "${LAB_DRIVER}_slow" -g "$gid" -a 10.98.2.2
 sed -n '/^# / s/$/, on a slow link/p' "$LIB_TMP/run"

@@ -5,13 +5,13 @@
 # lab: --nodes 1 --driver none --timeout 240
 # lab backports: --nodes 1 --driver none --release backports --timeout 240
 # tier backports: long
-# Documentation/containers.rst shows the functions of this file, and what a workflow runs is in Documentation/ci.yml.
+# Documentation/containers.rst shows functions of this file. The steps of a workflow come from Documentation/ci.yml.
 
 . "$LAB_SRC/selftests/lib.sh"
 
 # ---- recipe: two namespaces, a device each
 setup() {
-	# Once, and before there is any other namespace: from then on a device is seen in one only.
+	# Set this once, before another namespace exists. From then on only one namespace sees a device.
 	rdma system set netns exclusive
 	modprobe -a nhca ib_uverbs rdma_ucm
 
@@ -25,7 +25,7 @@ setup() {
 
 	ip netns exec red rdma link add nhca_red type nhca netdev red0
 	ip netns exec blue rdma link add nhca_blue type nhca netdev blue0
-	# Before Linux 7.0 a device begins in the initial namespace.
+	# Before Linux 7.0 a new device is in the initial namespace, so move it.
 	rdma dev set nhca_red netns red 2> /dev/null
 	rdma dev set nhca_blue netns blue 2> /dev/null
 	udevadm settle
@@ -46,14 +46,14 @@ pingpong() {
 }
 # ---- end of the recipe
 
-# Debian's limit; the lab's is none.
+# Debian limits locked memory to 8 MiB. The lab sets no limit.
 ulimit -l 8192
 setup > "$LIB_TMP/setup" 2>&1 || show_tail "$LIB_TMP/setup"
 for space in red blue; do
 	if [ "$(ip netns exec $space rdma dev show | sed 's/^[0-9]*: \([^:]*\):.*/\1/')" = nhca_$space ]; then
-		ok "$space has its device, and no other"
+		ok "$space has its own device and no other"
 	else
-		notok "$space has its device, and no other" "$(ip netns exec $space rdma dev show | paste -sd,)"
+		notok "$space has its own device and no other" "$(ip netns exec $space rdma dev show | paste -sd,)"
 		show_tail "$LIB_TMP/setup"
 	fi
 done
@@ -63,32 +63,32 @@ else
 	notok "processes are unprivileged" "$(inside red id)"
 fi
 if (pingpong) > "$LIB_TMP/pingpong" 2>&1; then
-	ok "they talk from namespace to namespace"
+	ok "ibv_rc_pingpong passes between the namespaces"
 else
-	notok "they talk from namespace to namespace" "$(tail -n 1 "$LIB_TMP/pingpong")"
+	notok "ibv_rc_pingpong passes between the namespaces" "$(tail -n 1 "$LIB_TMP/pingpong")"
 	show_tail "$LIB_TMP/pingpong"
 fi
 inside red rping -s -a 10.0.0.1 -C 5 -V > "$LIB_TMP/rping" 2>&1 &
 until ip netns exec red rdma res show cm_id | grep -q LISTEN; do sleep 0.1; done
 if inside blue rping -c -a 10.0.0.1 -I 10.0.0.2 -C 5 -V >> "$LIB_TMP/rping" 2>&1 && wait $!; then
-	ok "with rdma_cm, too"
+	ok "rping passes between the namespaces"
 else
-	notok "with rdma_cm, too" "$(tail -n 1 "$LIB_TMP/rping")"
+	notok "rping passes between the namespaces" "$(tail -n 1 "$LIB_TMP/rping")"
 fi
-# The file is there for all: it is the kernel that says no.
+# All namespaces see the device node, so the kernel must refuse to open it.
 node=$(grep -lx nhca_blue /sys/class/infiniband_verbs/*/ibdev | sed 's|.*/\(uverbs[0-9]*\)/.*|\1|')
 if [ -n "$node" ] && [ -e "/dev/infiniband/$node" ] &&
 	! inside red sh -c ": <> /dev/infiniband/$node" 2> "$LIB_TMP/open"; then
-	ok "the other one's device cannot be opened"
+	ok "the other namespace's device cannot be opened"
 else
-	notok "the other one's device cannot be opened" "${node:-there is no node}: $(cat "$LIB_TMP/open" 2> /dev/null)"
+	notok "the other namespace's device cannot be opened" "${node:-there is no device node}: $(cat "$LIB_TMP/open" 2> /dev/null)"
 fi
 ip -n red link add spare type dummy
 if inside red rdma link add nhca_x type nhca netdev spare 2> /dev/null ||
 	inside red rdma link del nhca_red 2> /dev/null; then
-	notok "nor can they make or remove devices"
+	notok "processes cannot create or remove devices"
 else
-	ok "nor can they make or remove devices"
+	ok "processes cannot create or remove devices"
 fi
 ip netns del red
 ip netns del blue
@@ -96,15 +96,15 @@ tries=0
 while rdma dev show | grep -q nhca_ && [ $((tries += 1)) -lt 50 ]; do
 	sleep 0.2
 done
-run "the devices go with their namespaces" sh -c '! rdma dev show | grep nhca_'
+run "the devices are removed with their namespaces" sh -c '! rdma dev show | grep nhca_'
 tries=0
 until rdma system set netns shared 2> /dev/null || [ $((tries += 1)) -gt 50 ]; do
 	sleep 0.2
 done
 
-# ---- what a workflow runs ----
+# ---- the steps of a workflow ----
 
-# The commands of a step of Documentation/ci.yml, by its name
+# step NAME: print the commands of the step of Documentation/ci.yml with that name
 step() {
 	awk -v name="$1" '
 		/^ *- name:/ { inside = ($0 ~ "name: " name "$"); indent = 0; next }

@@ -11,7 +11,7 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# try NAME FUNCTION [ARGS]: ok if it succeeds; what it made is removed
+# try NAME FUNCTION [ARGS]: ok if the function succeeds; then remove what it created
 try() {
 	if "${@:2}" > "$LIB_TMP/try" 2>&1; then
 		ok "$1"
@@ -35,7 +35,7 @@ clean() {
 	done
 }
 
-# Every test has netdevs of its own, so that one that failed does not spoil the next.
+# Each test creates its own netdevs, so that a failed test does not affect the next.
 veth() {
 	ip link add "$1" type veth peer name "$1p" && ip link set "$1" up && ip link set "$1p" up
 }
@@ -48,7 +48,7 @@ port() {
 	cat "/sys/class/infiniband/$1/ports/1/$2"
 }
 
-# becomes WANTED COMMAND...: the command prints that, within 5 s
+# becomes WANTED COMMAND...: wait up to 5 s until the command prints WANTED (a pattern)
 becomes() {
 	local wanted=$1 tries got
 	shift
@@ -58,7 +58,7 @@ becomes() {
 		[[ $got == $wanted ]] && return 0
 		sleep 0.1
 	done
-	echo "$* says '$got', not '$wanted'"
+	echo "$* printed '$got', not '$wanted'"
 	return 1
 }
 
@@ -83,7 +83,7 @@ gone_gid() {
 	has_gid "$1" "$2" || echo gone
 }
 
-# refused NAME NETDEV ERROR REASON: link add fails with that error, and the log says why
+# refused NAME NETDEV ERROR REASON: `rdma link add` must fail with ERROR, and the kernel log must have REASON
 refused() {
 	local name=$1 netdev=$2 error=$3 reason=$4 said
 	log_mark
@@ -117,7 +117,7 @@ attributes() {
 	ibv_devinfo -d "$RDMA_DEV" | grep -q "node_guid:.*$(guid_of "$NETDEV")"
 }
 
-# EUI-64 of a netdev's address, as ibv_devinfo prints it
+# Print the EUI-64 of a netdev's address in the format of ibv_devinfo.
 guid_of() {
 	local a b c d e f
 	IFS=: read -r a b c d e f < "/sys/class/net/$1/address"
@@ -132,7 +132,7 @@ add_del() {
 	[ ! -e /sys/class/infiniband/nhca_la ]
 }
 
-# The name that the user gave stays: udev has no better one.
+# udev must not rename the device: the name is the user's.
 user_name() {
 	udevadm settle --timeout=10
 	[ -e "/sys/class/infiniband/$RDMA_DEV" ] && [ -c /dev/infiniband/uverbs0 ]
@@ -140,7 +140,7 @@ user_name() {
 
 rename_netdev() {
 	veth rn1 && device_add nhca_rn rn1 || return
-	# before 6.2 only what is down can have another name
+	# Before Linux 6.2 only a netdev that is down can be renamed.
 	ip link set rn1 name rn2 ||
 		{ ip link set rn1 down && ip link set rn1 name rn2 && ip link set rn2 up; } || return
 	becomes rn2 netdev_of nhca_rn || return
@@ -161,7 +161,7 @@ port_state() {
 	becomes 1 link_downed nhca_ps || return
 	ip link set ps up
 	becomes '4: ACTIVE' port nhca_ps state || return
-	# no carrier
+	# The peer is down, so the netdev has no carrier.
 	ip link set psp down
 	becomes '1: DOWN' port nhca_ps state || return
 	becomes '2: Polling' port nhca_ps phys_state || return
@@ -170,7 +170,7 @@ port_state() {
 	becomes '4: ACTIVE' port nhca_ps state
 }
 
-# What is up neither when its device is made nor later has a device that is down.
+# The port of a netdev that is down must be down. It becomes active when the netdev comes up.
 born_down() {
 	ip link add bd type veth peer name bdp && ip link set bdp up && rdma link add nhca_bd type nhca netdev bd || return
 	[ "$(port nhca_bd state)" = '1: DOWN' ] || return
@@ -181,7 +181,7 @@ born_down() {
 mtu() {
 	local pair
 	veth mt && device_add nhca_mt mt || return
-	# 70 bytes and more go to headers
+	# Each pair is MTU of the netdev : path MTU. The headers take at least 70 bytes of the former.
 	for pair in 1500:1024 4200:4096 9000:4096 2200:2048 4000:2048 700:512 400:256; do
 		ip link set mt mtu "${pair%:*}"
 		becomes "${pair#*:}" active_mtu nhca_mt || return
@@ -196,7 +196,7 @@ gids() {
 	device_ready nhca_gi 10.92.0.1 10.92.0.2 fd92::1 || return
 	ip addr del 10.92.0.2/24 dev gi
 	no_gid nhca_gi 10.92.0.2 && has_gid nhca_gi 10.92.0.1 || return
-	# an address that comes again finds a place again
+	# An address that is added again must get a GID again.
 	ip addr add 10.92.0.2/24 dev gi
 	device_ready nhca_gi 10.92.0.2 || return
 	! grep -qsv 'RoCE v2' /sys/class/infiniband/nhca_gi/ports/1/gid_attrs/types/[0-9]
@@ -214,7 +214,8 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
-# enslaved TYPE: what becomes the port of such a netdev is down, says why, and comes back
+# enslaved TYPE: a netdev joins a bridge or bond: its RDMA port goes down, the log has the reason, and the port is
+# active again after the netdev has left
 enslaved() {
 	local type=$1 netdev=en$1 master=en$1_up
 	modprobe "$(sed s/bond/bonding/ <<< "$type")"
@@ -222,7 +223,7 @@ enslaved() {
 	becomes '4: ACTIVE' port "nhca_$netdev" state || return
 	ip link add "$master" type "$type" || return
 	log_mark
-	# a bond takes only what is down, and brings it up
+	# A bond accepts only a netdev that is down.
 	ip link set "$netdev" down
 	ip link set "$netdev" master "$master" && ip link set "$master" up || return
 	ip link set "$netdev" up
@@ -256,14 +257,14 @@ refusals() {
 	ip link set re mtu 1500
 	refused "refused: a second device on a netdev" "$NETDEV" exists "carries $RDMA_DEV already"
 	if rdma link add "$RDMA_DEV" type nhca netdev re 2> /dev/null; then
-		notok "refused: a name that is taken" "it was accepted"
+		notok "refused: a device name in use" "it was accepted"
 	else
-		ok "refused: a name that is taken"
+		ok "refused: a device name in use"
 	fi
 	drop re
 }
 
-# rdma_rxe has the port first.  Called when the namespace has no nhca device.
+# rdma_rxe binds UDP port 4791 first. The namespace must not have an nhca device at this time.
 port_taken() {
 	if ! modprobe rdma_rxe; then
 		skip "refused: UDP port 4791 is taken" "no rdma_rxe"
@@ -300,12 +301,12 @@ namespaces() {
 		ip -n "ns_$ns" link set "ns$ns" up
 		becomes 0 listens_4791 "ns_$ns" || return
 		ip netns exec "ns_$ns" rdma link add "nhca_$ns" type nhca netdev "ns$ns" || return
-		# one for IPv4, one for IPv6
+		# One socket for IPv4 and one for IPv6.
 		becomes 2 listens_4791 "ns_$ns" || return
 		ip -n "ns_$ns" addr add 10.95.0.1/24 dev "ns$ns"
 		device_ready "nhca_$ns" 10.95.0.1 || return
 	done
-	# the netdev goes with its namespace, the device with the netdev
+	# The kernel removes the netdev with its namespace, and the driver removes the device with its netdev.
 	ip netns del ns_left
 	device_gone nhca_left || return
 	[ -e /sys/class/infiniband/nhca_right ] || return
@@ -328,13 +329,13 @@ no_namespaces() {
 }
 
 exclusive() {
-	# possible as soon as the namespaces of other tests are really gone
+	# The kernel allows this only after it has destroyed the namespaces of earlier tests.
 	becomes '*exclusive*' no_namespaces && ip netns add ns_ex || return
 	veth ex && device_add nhca_ex ex || return
 	rdma dev set nhca_ex netns ns_ex || return
 	[ ! -e /sys/class/infiniband/nhca_ex ] || return
 	ip netns exec ns_ex rdma dev | grep -q nhca_ex || return
-	# back to the initial namespace when that one goes
+	# The core moves the device to the initial namespace when its namespace is destroyed.
 	ip netns del ns_ex
 	becomes '*nhca_ex*' rdma dev && rdma link del nhca_ex && rdma system set netns shared
 }
@@ -345,7 +346,7 @@ netdev_gone() {
 	device_gone nhca_go
 }
 
-# Somebody who has the device open does not keep the netdev, and learns of it.
+# A process that has the device open must not block the removal of the netdev, and receives an event.
 netdev_gone_in_use() {
 	veth iu && device_add nhca_iu iu || return
 	stdbuf -oL ibv_asyncwatch -d nhca_iu > "$LIB_TMP/watch" 2>&1 &
@@ -360,7 +361,7 @@ netdev_gone_in_use() {
 }
 
 res_show() {
-	# the core's MAD service: a PD, a CQ and QP 1
+	# The MAD service of the RDMA core has one PD, one CQ and QP 1 on each device.
 	rdma res show qp link "$RDMA_DEV/1" | grep -Eq 'type GSI .*state RTS' &&
 		rdma res show "$RDMA_DEV" | grep -Eq 'pd 1 cq 1 qp 1 '
 }
@@ -383,10 +384,10 @@ autoload() {
 	rmmod nhca && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"
 }
 
-try "attributes are true" attributes
-try "the user's name and the device node" user_name
+try "attributes have the right values" attributes
+try "the device keeps its name and has a device node" user_name
 try "rdma res show" res_show
-try "link add and del" add_del
+try "rdma link add and del" add_del
 try "netdev renamed" rename_netdev
 try "port state follows the netdev" port_state
 try "a device on a netdev that is down" born_down
@@ -397,7 +398,7 @@ try "netdev enslaved by a bridge" enslaved bridge
 try "netdev enslaved by a bond" enslaved bond
 refusals
 try "several devices" several
-try "two namespaces, sockets of their own" namespaces
+try "two namespaces, each with its own sockets" namespaces
 try "netdev moved to another namespace" netdev_moves
 try "RDMA device moved to another namespace" exclusive
 try "netdev unregistered" netdev_gone
@@ -405,4 +406,4 @@ try "netdev unregistered while the device is open" netdev_gone_in_use
 try "module removed with a device present" unload
 port_taken
 try "module loaded again" reload
-try "module loaded by link add" autoload
+try "module loaded by rdma link add" autoload

@@ -1,14 +1,14 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Captures of rCxt datagrams, and whether what tshark says about one is what was put into it.
+"""Makes captures of rCxt datagrams, and checks that tshark decodes each field as it was made.
 
-    dissector.py build FILE             a capture with packets of each kind, good ones and others
-    dissector.py damage FILE            the same with one bit of one packet's cookie turned
-    dissector.py fields                 the fields to ask tshark for, one a line
-    dissector.py check OUTPUT           OUTPUT is what `tshark -T fields`, with tabs between fields
-                                        and commas in them, said: a result for each packet
+    dissector.py build FILE             write a capture with valid and invalid packets of each kind
+    dissector.py damage FILE            write the same capture, with one bit of one packet's cookie inverted
+    dissector.py fields                 print the fields to ask tshark for, one on each line
+    dissector.py check OUTPUT           print a result for each packet; OUTPUT is that of `tshark -T fields`,
+                                        with tabs between fields and commas between values of a field
 
-Values to expect come from rcxt.py, which was written from the documentation."""
+The expected values come from rcxt.py, which was written from the documentation."""
 
 import dataclasses
 import random
@@ -28,7 +28,7 @@ MARK = b"\xde\xad\xbe\xef"
 RANDOM, GUESS = 1000, "random packets"
 SHOWN = 20
 
-# Fields of the RXETH by their names in rcxt.Packet
+# Wireshark's names for the fields of the RXETH, with the names in rcxt.Packet
 PLAIN = {
     "channel": "channel", "channel.key": "key", "job": "job", "rcxt.index": "rcxt",
     "rcxt.key": "rcxt_key", "tid": "tid", "total": "total", "offset": "offset", "length": "length",
@@ -37,7 +37,7 @@ PLAIN = {
     "src.channel": "src_channel", "src.channel.key": "src_key", "src.rcxt.index": "src_rcxt",
     "src.rcxt.key": "src_rcxt_key", "cookie": "cookie",
 }
-# In packet mode the upper halves of the channels' keys have the place of the rCxts' indices
+# In packet mode the upper halves of the channel keys take the place of the rCxt indices.
 UPPER = {"nhca.rcxt.index": "nhca.channel.key.upper",
          "nhca.src.rcxt.index": "nhca.src.channel.key.upper"}
 PVO = ("", ".key", ".table", ".offset")
@@ -52,18 +52,18 @@ EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
 FIELDS += [f"nhca.{name}.expert" for name in EXPERTS.values()]
 FIELDS += UPPER.values()
 TEXTS = ("nhca.refused", FIELDS[0])
-SOME = object()     # a field with whatever text
+SOME = object()     # a field with any text
 BYTES = ("nhca.payload", "nhca.bitmap", "nhca.pad")
 
 
 @dataclasses.dataclass
 class Frame:
-    """A datagram of the capture: its IP packet, and what is to be seen of it."""
+    """A datagram of the capture: its IP packet, and the fields that tshark must show."""
     name: str
     packet: bytes
-    head: int               # bytes of it in front of the BTH
+    head: int               # bytes of the packet in front of the BTH
     fields: dict
-    held: int = None        # bytes of it in the capture
+    held: int = None        # bytes of the packet in the capture (None: all)
 
 
 def is_bare(datagram):
@@ -71,7 +71,7 @@ def is_bare(datagram):
 
 
 def bth_of(datagram):
-    """What Wireshark's own dissector shows of it."""
+    """The fields that Wireshark's own dissector of InfiniBand shows."""
     return {"infiniband.bth.destqp": [int.from_bytes(datagram[5:8], "big")],
             "infiniband.bth.psn": [int.from_bytes(datagram[9:12], "big")]}
 
@@ -89,7 +89,7 @@ def pvo_of(name, value):
 
 
 def fields_of(datagram):
-    """What is to be seen of BTH to ICRC."""
+    """The fields that tshark must show of a datagram, from BTH to ICRC."""
     verdict = rcxt.judge(datagram)
     seen = {"nhca.kind": [datagram[0]], "nhca.channel": [int.from_bytes(datagram[5:8], "big")],
             **bth_of(datagram), **notice_of(datagram[4])}
@@ -133,7 +133,7 @@ class Capture:
         self.frames = []
 
     def add(self, name, transport):
-        """A frame of one packet, BTH to pad; with a UDP checksum and no ICRC if it says BARE."""
+        """Adds a frame of one packet. transport: BTH to pad; with bit BARE it gets a UDP checksum and no ICRC."""
         wire = self.wires[len(self.frames) % 2]
         bare = is_bare(transport)
         packet = bytearray(wire.packet(transport, icrc=MARK if bare else None))
@@ -158,7 +158,7 @@ class Capture:
 
 
 def usual(opcode, **fields):
-    """A packet with another value in each field; one of three of 100 KB and a bit."""
+    """A packet with a different value in each field: one of three packets of a transfer of 100,003 bytes."""
     begin = {
         "channel": QPN, "key": 0x80000001, "job": 4000000000, "rcxt": 99999, "rcxt_key": 0xfffe0003,
         "tid": 0xfffffffe, "total": 100003, "offset": 0, "segment": 40000,
@@ -208,7 +208,7 @@ def good(capture):
 
 
 def wrong(capture):
-    """One thing wrong in each."""
+    """Packets that have exactly one error each."""
     for code in (*rcxt.RESERVED, 0xcb, 0xdf):
         capture.packet(f"opcode {code:#x}", rcxt.Packet(code, QPN))
     capture.packet("version 1", small(version=1))
@@ -249,8 +249,8 @@ def wrong(capture):
 
 
 def joined(capture):
-    """Packets that offload has joined to a batch, which it does only to those without an ICRC."""
-    for bits, name in ((NOTICED | BARE, "a batch"), (NOTICED, "bytes behind a packet")):
+    """Packets that UDP GRO has merged to a batch, which is valid only for packets without an ICRC."""
+    for bits, name in ((NOTICED | BARE, "a batch"), (NOTICED, "bytes after a packet")):
         singles = [small(offset=offset, payload=bytes(range(min(64, 130 - offset)))).transport(
             PSN + offset // 64, byte4=bits) for offset in (0, 64, 128)]
         frame = capture.add(name, MARK.join(singles))
@@ -261,7 +261,7 @@ def joined(capture):
 
 
 def others(capture):
-    """RoCEv2, where a notice is all that there is to add; and captures that have cut their packets."""
+    """Packets of plain RoCEv2, where the dissector adds only the capability bits; and truncated captures."""
     send = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN, byte4=HERE | SEEN) + bytes(64)
     plain = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN) + bytes(64)
     cnp = roce.bth(roce.CNP, QPN, 0, byte4=0x40) + bytes(16)
@@ -280,7 +280,7 @@ def others(capture):
 
 
 def guessed(capture):
-    """Random bytes behind a BTH, and good packets of which some bits are turned."""
+    """Random bytes after a BTH, and valid packets with some inverted bits."""
     rnd = random.Random(1)
     kinds = [frame.packet[frame.head:-rcxt.ICRC] for frame in capture.frames if frame.name in
              ("packet", "write", "read request", "read data", "notice", "probe", "status 1")]
@@ -304,16 +304,16 @@ def capture_all():
     return capture
 
 
-# ---- what tshark said ----
+# ---- the output of tshark ----
 
 
 def number(text):
-    """Wireshark 4.0 shows truth as a number."""
+    """The value of a field. Wireshark 4.0 shows a Boolean as a number, later ones as True or False."""
     return {"True": 1, "False": 0}.get(text) if text.isalpha() else int(text, 0)
 
 
 def values(name, text):
-    """What tshark shows of all fields of that name in a frame."""
+    """The values that tshark shows for all fields of that name in a frame."""
     words = [word for word in text.split(",") if word]
     if name in BYTES:
         return [bytes.fromhex(word.replace(":", "")) for word in words]
@@ -321,14 +321,14 @@ def values(name, text):
 
 
 def complaint(frame, said):
-    """The first field that is not as it should be, or None."""
+    """The first field that is not as expected, or None."""
     for name, text in said.items():
         wanted = frame.fields.get(name, [])
         if wanted is SOME:
             if not text:
                 return f"{name}: nothing"
         elif values(name, text) != wanted:
-            return f"{name}: {text or 'nothing'}, should be {wanted}"
+            return f"{name}: {text or 'nothing'}, expected {wanted}"
     return None
 
 

@@ -9,18 +9,18 @@
 . "$LAB_SRC/selftests/lib.sh"
 
 SCRIPT=/usr/local/share/wireshark/nhca.lua
-# tshark looks for files of its own where it is, as whoever runs it
+# tshark runs as nobody and must be able to read its working directory.
 cd / || exit 1
 
 dissector() {
 	"$LAB_SRC/selftests/dissector.py" "$@"
 }
 
-# What tshark says about the capture on its input; as root it would not load the script.
+# Decode the capture on the standard input with tshark. It runs as nobody, because tshark loads no Lua script as root.
 decode() {
 	local fields
 	fields=$(dissector fields | sed 's/^/-e /')
-	# shellcheck disable=SC2086 # two words a field
+	# shellcheck disable=SC2086 # each field is two words
 	setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/nonexistent \
 		tshark -n -X "lua_script:$SCRIPT" -r - -T fields -E separator=/t -E occurrence=a \
 		-E aggregator=, $fields 2> "$LIB_TMP/tshark"
@@ -31,13 +31,13 @@ decode < "$LIB_TMP/pcap" > "$LIB_TMP/fields"
 dissector check "$LIB_TMP/fields" || LIB_FAILED=1
 show_tail "$LIB_TMP/tshark"
 
-# A check that finds nothing must be one that could.
+# Test of the test: the check must find a changed bit.
 dissector damage "$LIB_TMP/pcap" || exit 1
 decode < "$LIB_TMP/pcap" > "$LIB_TMP/fields"
 dissector check "$LIB_TMP/fields" | sed 's/^/#   /' > "$LIB_TMP/damaged"
 if [ "$(grep -c 'not ok' "$LIB_TMP/damaged")" = 1 ] &&
 	grep -q 'not ok - write: .* nhca.cookie: 0xfedcba9876543211' "$LIB_TMP/damaged"; then
-	ok "a turned bit is found"
+	ok "the check finds a changed bit"
 else
-	notok "a turned bit is found" "$(tail -n 1 "$LIB_TMP/damaged")"
+	notok "the check finds a changed bit" "$(tail -n 1 "$LIB_TMP/damaged")"
 fi

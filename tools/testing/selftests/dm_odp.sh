@@ -11,5 +11,5 @@ modprobe -q udmabuf
 leak_snapshot
 memory_mark
 dm_odp || LIB_FAILED=1
-leak_check "slab objects and module references are back"
+leak_check "no slab object or module reference is leaked"
 memory_check "no page stays pinned" 50

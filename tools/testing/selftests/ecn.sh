@@ -12,7 +12,7 @@ counter() {
 	rdma statistic show link "$RDMA_DEV/1" -j | grep -o "\"$1\":[0-9]*" | cut -d: -f2
 }
 
-# more NAME COUNTER BEFORE: it has grown
+# more NAME COUNTER BEFORE: the counter must be larger than BEFORE
 more() {
 	local now
 	now=$(counter "$2")
@@ -20,11 +20,11 @@ more() {
 		ok "$1"
 		echo "#   $2: $((now - $3))"
 	else
-		notok "$1" "$2 is $now as before"
+		notok "$1" "$2 is still $now"
 	fi
 }
 
-# What would be lost is marked, if the packet says that it may be (ECT).
+# netem marks a packet with ECT (traffic class 2) instead of dropping it.
 [ "$NODE" = 2 ] && tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 10% ecn
 barrier
 marked=$(counter rx_ecn_marked_pkts) told=$(counter tx_cnp_pkts) heard=$(counter rx_cnp_pkts)
@@ -32,17 +32,17 @@ gaps=$(counter rcvd_seq_err)
 perf write_bw -s 65536 -n 100 --tclass=2
 if [ "$NODE" = 1 ]; then
 	more "marked packets are counted" rx_ecn_marked_pkts "$marked"
-	more "and the sender is told" tx_cnp_pkts "$told"
+	more "the receiver sends CNPs" tx_cnp_pkts "$told"
 else
-	more "the sender hears" rx_cnp_pkts "$heard"
+	more "the sender receives CNPs" rx_cnp_pkts "$heard"
 	if [ "$(counter rcvd_seq_err)" = "$gaps" ]; then
-		ok "nothing is lost"
+		ok "no packet is lost"
 	else
-		notok "nothing is lost" "$(($(counter rcvd_seq_err) - gaps)) gaps"
+		notok "no packet is lost" "$(($(counter rcvd_seq_err) - gaps)) gaps"
 	fi
 fi
 
-# Nobody marks what does not say so.
+# Without congestion no packet may be marked.
 barrier
 [ "$NODE" = 2 ] && tc qdisc del dev "$NETDEV" root
 barrier
@@ -50,9 +50,9 @@ marked=$(counter rx_ecn_marked_pkts)
 perf write_bw -s 65536 -n 50
 if [ "$NODE" = 1 ]; then
 	if [ "$(counter rx_ecn_marked_pkts)" = "$marked" ]; then
-		ok "an open road has no marks"
+		ok "no packet is marked without congestion"
 	else
-		notok "an open road has no marks" "$(($(counter rx_ecn_marked_pkts) - marked))"
+		notok "no packet is marked without congestion" "$(($(counter rx_ecn_marked_pkts) - marked))"
 	fi
 fi
 exit 0

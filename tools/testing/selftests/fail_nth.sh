@@ -13,26 +13,26 @@
 modprobe udmabuf 2> /dev/null
 ip link add nth0 type dummy && ip link set nth0 up && ip addr add 10.99.0.1/24 dev nth0 || exit 1
 
-# What stays for good is made before.
+# This first run makes allocations that stay, before the reference is taken.
 fail_nth "an RC QP" > "$LIB_TMP/warm" || show_tail "$LIB_TMP/warm"
 before=$(resources "$RDMA_DEV")
-# The histograms of sites_begin() have memory of their own.
+# sites_begin() allocates memory for histograms, so take the reference after it.
 sites_begin
 memory_mark
 kmemleak_mark
 fail_nth || LIB_FAILED=1
-# A device takes a second to come and go on this kernel, and thousands of allocations.
+# On this kernel it takes a second and thousands of allocations to create and remove a device: test every STRIDE-th.
 fail_nth -D -s "${STRIDE:-499}" || LIB_FAILED=1
 sites_end "$LAB_OUT/sites"
-resources_check "resources are as before" "$RDMA_DEV" "$before"
-memory_check "nothing stays pinned or allocated" 200
+resources_check "the device has as many objects as before" "$RDMA_DEV" "$before"
+memory_check "no page stays pinned and no memory is leaked" 200
 gid=$(gid_index)
-run "afterwards data flows" bash -c "ibv_rc_pingpong -d $RDMA_DEV -g $gid -c > /dev/null &
+run "ibv_rc_pingpong passes afterwards" bash -c "ibv_rc_pingpong -d $RDMA_DEV -g $gid -c > /dev/null &
 	sleep 1; ibv_rc_pingpong -d $RDMA_DEV -g $gid -c $MY_IP"
 if module_remove; then
-	ok "the module goes in the end"
+	ok "the module unloads at the end"
 else
-	notok "the module goes in the end"
+	notok "the module unloads at the end"
 fi
-kmemleak_check "kmemleak has nothing to say"
+kmemleak_check "kmemleak reports no leak"
 tasks_check "no task hangs"

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Failing allocations, and which of the driver's failed: . "$LAB_SRC/selftests/fail_sites.sh"
+# Make allocations fail and count the driver's functions that saw it: . "$LAB_SRC/selftests/fail_sites.sh"
 #
-#   faults_choose		atomic allocations of engines and of the network can fail
-#   faults_percent S P	S percent of those of slabs do, and P percent of those of pages; nothing without the option
-#   sites_begin		counts allocations by their stack, those that got memory and those that did not
-#   sites_end FILE	writes them to FILE and prints a summary
+#   faults_choose		select atomic allocations of the driver and of the network stack as those that can fail
+#   faults_percent S P	S percent of the slab allocations and P percent of the page allocations fail; no effect on a
+#			kernel without fault injection
+#   sites_begin		count failed allocations and all allocations for each call stack
+#   sites_end FILE	write the counts to FILE.* and print a summary
 #
-# A site is the innermost function of the driver on the stack: what the kernel allocates for it counts as well. Pages
-# that fail leave no trace here.
+# A site is the innermost function of the driver on the stack, so allocations that the kernel makes for the driver
+# count as well. Page allocations are not counted.
 
 FAULTS=/sys/kernel/debug
 SITES_EVENTS=/sys/kernel/tracing/events/kmem
@@ -29,7 +30,7 @@ sites_begin() {
 	SITES=1
 }
 
-# The innermost function of the driver on each stack of the histograms with that name, and how often
+# sites_of FILE KIND: print each site of the histograms "failed" or "all", and its count
 sites_of() {
 	awk -v name="name=$2_" '/^# trigger info/ { mine = index($0, name) }
 		/^{ common_stacktrace/ { site = "" }
@@ -48,16 +49,17 @@ sites_end() {
 	sites_of "$1.hist" all > "$1.all"
 	echo "#   allocations failed in $(wc -l < "$1.failed") functions of the driver: $(awk '{ print $1 "(" $2 ")" }' \
 		"$1.failed" | paste -sd' ')"
-	echo "#   and in these never: $(awk 'NR == FNR { was[$1] = 1; next } !($1 in was) { print $1 }' \
+	echo "#   no allocation failed in: $(awk 'NR == FNR { was[$1] = 1; next } !($1 in was) { print $1 }' \
 		"$1.failed" "$1.all" | paste -sd' ')"
-	# The histograms are many megabytes.
+	# The histograms have many megabytes.
 	gzip -f "$1.hist"
 	if [ ! -s "$1.failed" ]; then
 		notok "allocations of the driver fail" "none did"
 	fi
 }
 
-# Caches that engines allocate from; not those of kmemleak and of the checkers, which would end themselves.
+# Select the slab caches of the data path. kmemleak and other checkers disable themselves when their allocations fail,
+# so leave out their caches.
 faults_choose() {
 	local cache kind
 	[ -d "$FAULTS/failslab" ] || return 0
@@ -65,7 +67,7 @@ faults_choose() {
 		[ -w "$cache/failslab" ] && echo 1 > "$cache/failslab"
 	done 2> /dev/null
 	echo Y > "$FAULTS"/failslab/cache-filter
-	# Whoever may sleep gets its memory: fail_nth.sh has those.
+	# Only atomic allocations fail here. fail_nth.sh tests those that may sleep.
 	echo Y > "$FAULTS"/failslab/ignore-gfp-wait
 	echo Y > "$FAULTS"/fail_page_alloc/ignore-gfp-wait
 	echo 0 > "$FAULTS"/fail_page_alloc/min-order
@@ -77,7 +79,6 @@ faults_choose() {
 	done
 }
 
-# faults_percent OF-SLABS OF-PAGES
 faults_percent() {
 	[ -d "$FAULTS/failslab" ] || return 0
 	echo "$1" > "$FAULTS"/failslab/probability

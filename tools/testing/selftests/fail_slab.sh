@@ -11,7 +11,7 @@
 . "$LAB_SRC/selftests/fail_sites.sh"
 
 if [ ! -d "$FAULTS/failslab" ]; then
-	skip "atomic allocations fail" "this kernel injects no failures of allocations"
+	skip "atomic allocations fail" "this kernel has no fault injection"
 	exit
 fi
 
@@ -35,15 +35,15 @@ for percent in ${PERCENT:-3}; do
 	pair "${PREFIX}messages over channels" "$command" "$command $IP_1"
 	faults_percent 0 0
 done
-PREFIX="afterwards: "
+PREFIX="without faults: "
 xfer -q 4 -w 4 -s 65536 -b -n "$n"
 sites_end "$LAB_OUT/sites"
-resources_check "resources are as before on node $NODE" "$RDMA_DEV" "$before"
+resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
 if module_remove; then
-	ok "the module goes in the end on node $NODE"
+	ok "the module unloads at the end on node $NODE"
 else
-	notok "the module goes in the end on node $NODE"
+	notok "the module unloads at the end on node $NODE"
 fi
-kmemleak_check "kmemleak has nothing to say on node $NODE"
+kmemleak_check "kmemleak reports no leak on node $NODE"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

@@ -19,9 +19,9 @@ leak_snapshot
 fault || LIB_FAILED=1
 nhca-fault clear
 
-# ---- the same seed, the same packets ----
+# ---- the same seed repeats the same packets ----
 
-# What goes over lo in a run: opcode, PSN and syndrome of each packet.
+# packets FILE SEED: record the opcode, PSN and syndrome of each packet on lo during a run with faults
 packets() {
 	local file=$LIB_TMP/$1.pcap tries
 	nhca-fault clear
@@ -36,7 +36,7 @@ packets() {
 		sleep 0.1
 	done
 	fault trace > "$LIB_TMP/trace" || {
-		notok "traffic for a trace" "$(tail -n 1 "$LIB_TMP/trace")"
+		notok "the traffic for a trace runs" "$(tail -n 1 "$LIB_TMP/trace")"
 		return 1
 	}
 	sleep 1
@@ -67,12 +67,12 @@ if packets one 7 && packets two 7 && packets three 8; then
 		ok "another seed gives other packets"
 	fi
 else
-	notok "traces" "$(tail -n 1 "$LIB_TMP/tcpdump")"
+	notok "the traces are recorded" "$(tail -n 1 "$LIB_TMP/tcpdump")"
 fi
 
-# ---- what the command says ----
+# ---- error messages of nhca-fault ----
 
-# wrong STATUS TEXT COMMAND...: fails with that status, and with one line that has TEXT in it
+# wrong STATUS TEXT COMMAND...: nhca-fault must fail with STATUS and one line that contains TEXT
 wrong() {
 	local status=$1 text=$2 got
 	shift 2
@@ -121,25 +121,25 @@ wrong 2 'the number of a rule' remove "$d" x
 wrong 1 'no such rule' remove "$d" 77
 wrong 2 'too much behind' list "$d" all
 [ -e "$DEBUGFS/fault_attr" ] || wrong 1 'CONFIG_FAULT_INJECTION_DEBUG_FS' add "$d" drop framework
-[ $wrongs -ge 32 ] && ok "what makes no sense gets one line that says what would"
-[ -z "$(nhca-fault list)" ] || notok "no rule of what was refused" "$(nhca-fault list)"
+[ $wrongs -ge 32 ] && ok "each wrong command gets one line with the remedy"
+[ -z "$(nhca-fault list)" ] || notok "a refused command adds no rule" "$(nhca-fault list)"
 
-# The driver looks at it, too, whoever writes.
+# The driver checks rules itself, because a program can write to the debugfs file directly.
 refused=0
 for text in '' add 'add lose' 'add drop probability 25' 'add drop qp 0' 'remove' 'remove x' 'clear all' \
 	"add drop opcode $(printf 'x%.0s' {1..100})" "$(printf 'x%.0s' {1..300})"; do
 	printf '%s' "$text" > "$DEBUGFS/faults" 2> /dev/null && [ -n "$text" ] || refused=$((refused + 1))
 done
-[ $refused = 10 ] && [ -z "$(cat "$DEBUGFS/faults")" ] && ok "the driver refuses nonsense" ||
-	notok "the driver refuses nonsense" "$refused of 10; rules: $(cat "$DEBUGFS/faults")"
+[ $refused = 10 ] && [ -z "$(cat "$DEBUGFS/faults")" ] && ok "the driver refuses invalid rules" ||
+	notok "the driver refuses invalid rules" "$refused of 10; rules: $(cat "$DEBUGFS/faults")"
 if setpriv --reuid 65534 --clear-groups nhca-fault list > "$LIB_TMP/out" 2>&1 ||
 	! grep -q 'needs root' "$LIB_TMP/out"; then
-	notok "root only" "$(cat "$LIB_TMP/out")"
+	notok "nhca-fault needs root" "$(cat "$LIB_TMP/out")"
 elif setpriv --bounding-set -net_admin --inh-caps -net_admin nhca-fault add "$d" drop > "$LIB_TMP/out" 2>&1 ||
 	! grep -q 'CAP_NET_ADMIN' "$LIB_TMP/out"; then
-	notok "CAP_NET_ADMIN only" "$(cat "$LIB_TMP/out")"
+	notok "nhca-fault needs CAP_NET_ADMIN" "$(cat "$LIB_TMP/out")"
 else
-	ok "root with CAP_NET_ADMIN only"
+	ok "nhca-fault needs root and CAP_NET_ADMIN"
 fi
 
 nhca-fault add "$d" drop qp 0x11 opcode send_only every 3 times 2 seed 5 > "$LIB_TMP/out"
@@ -147,27 +147,27 @@ nhca-fault add "$d" mr ENOMEM >> "$LIB_TMP/out"
 printf '%s\n' "$d 1: drop send qp 17 opcode send_only every 3 times 2 seed 5: struck 0 of 0" \
 	"$d 2: mr ENOMEM probability 100%: struck 0 of 0" | cmp -s - "$LIB_TMP/out" &&
 	nhca-fault list | cmp -s - "$LIB_TMP/out" && nhca-fault remove "$d" 1 &&
-	[ "$(nhca-fault list | wc -l)" = 1 ] && ok "rules are shown as they were made" ||
-	notok "rules are shown as they were made" "$(cat "$LIB_TMP/out")"
+	[ "$(nhca-fault list | wc -l)" = 1 ] && ok "nhca-fault list shows rules as they were added" ||
+	notok "nhca-fault list shows rules as they were added" "$(cat "$LIB_TMP/out")"
 
-# The kernel's own framework, where there is one.
+# The kernel's fault injection framework, if the kernel has it.
 if [ -e "$DEBUGFS/fault_attr" ]; then
 	nhca-fault clear
 	nhca-fault add "$d" mr ENOMEM framework > /dev/null
 	echo 100 > "$DEBUGFS/fault_attr/probability"
 	echo 0 > "$DEBUGFS/fault_attr/verbose"
 	echo 3 > "$DEBUGFS/fault_attr/times"
-	fault regions | grep -qx '# 3 failed' && ok "the kernel's framework decides" ||
-		notok "the kernel's framework decides" "$(nhca-fault list)"
+	fault regions | grep -qx '# 3 failed' && ok "the kernel's framework decides when a rule applies" ||
+		notok "the kernel's framework decides when a rule applies" "$(nhca-fault list)"
 fi
 
-# ---- batches from a device without rules: the rules look at each packet ----
+# ---- the receiver has rules, the sender has none and sends batches: rules apply to each packet ----
 
 TRACING=/sys/kernel/tracing
 [ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
 received=$TRACING/events/nhca/nhca_packet_received
 
-# A device with rules, and at the other end of a cable, in another namespace, one without.
+# A device with rules at one end of a veth, and a device without rules at the other end, in another namespace.
 cable() {
 	ip netns add plain && ip link add ruled0 type veth peer name plain0 netns plain &&
 		ip link set ruled0 mtu 4200 up && ip addr add 10.97.1.1/24 dev ruled0 &&
@@ -176,7 +176,7 @@ cable() {
 		device_add ruled ruled0 10.97.1.1 && device_ready plain 10.97.1.2
 }
 
-# runs NAME: how many runs of packets its channels take as one, to RUNS
+# runs NAME: send messages; set RUNS to the number of batches that channels received as one unit
 runs() {
 	local args="-p 18960 -e -n 2M -s 256K -w 4"
 	: > $TRACING/trace
@@ -186,42 +186,42 @@ runs() {
 }
 
 if [ ! -e $received ]; then
-	skip "rules look at each packet of a batch" "this kernel has no tracepoints"
+	skip "rules apply to each packet of a batch" "this kernel has no tracepoints"
 elif cable; then
 	nhca-fault clear
 	echo 'packets > 1' > $received/filter
 	echo 1 > $received/enable
 	runs "messages from another device"
-	[ "$RUNS" -gt 0 ] || notok "packets of a channel are taken in runs" "not one run"
+	[ "$RUNS" -gt 0 ] || notok "a channel receives packets in batches" "no batch"
 	nhca-fault add ruled drop receive opcode rcxt every 4000000000 > /dev/null
 	runs "messages from another device, with a rule"
-	[ "$RUNS" = 0 ] && ok "rules look at each packet of a batch" ||
-		notok "rules look at each packet of a batch" "$RUNS runs went past them"
+	[ "$RUNS" = 0 ] && ok "rules apply to each packet of a batch" ||
+		notok "rules apply to each packet of a batch" "$RUNS batches passed the rules as one unit"
 	echo 0 > $received/enable
 	echo 0 > $received/filter
 	ip link del ruled0
 	device_gone ruled && device_gone plain && ip netns del plain ||
-		notok "devices go with their cable" "$(rdma link)"
+		notok "the devices are removed with their veth" "$(rdma link)"
 else
-	notok "rules look at each packet of a batch" "no second device"
+	notok "rules apply to each packet of a batch" "no second device"
 fi
 
-# ---- the end of a device with rules, and with packets that it holds back ----
+# ---- removal of a device that has rules and delayed packets ----
 
 nhca-fault clear
 nhca-fault add "$d" delay 10000 opcode rdma_write_last > /dev/null
 nhca-fault add "$d" delay 10000 receive opcode response > /dev/null
 nhca-fault add "$d" mr EIO every 1000 > /dev/null
 timeout 3 fault trace > /dev/null
-[ "$(nhca-fault list | grep -c 'struck [1-9]')" -ge 1 ] || notok "packets are held back" "$(nhca-fault list)"
+[ "$(nhca-fault list | grep -c 'struck [1-9]')" -ge 1 ] || notok "packets are delayed" "$(nhca-fault list)"
 nhca-fault add "$d" link 60000 now
 rdma link del "$d"
 device_gone "$d"
 rdma link add "$d" type nhca netdev "$NETDEV"
 device_ready "$d" "$IP_1"
 if [ -n "$(nhca-fault list)" ]; then
-	notok "rules go with their device" "$(nhca-fault list)"
+	notok "rules are removed with their device" "$(nhca-fault list)"
 else
-	run "rules, packets and a link that is down go with their device" fault 'lost once'
+	run "rules, delayed packets and a link fault are removed with their device" fault 'lost once'
 fi
-leak_check "nothing is left of them"
+leak_check "no slab object or module reference is leaked"

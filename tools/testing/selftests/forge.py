@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Is what rcxt_forge sends what it says?
+"""Checks the packets that rcxt_forge sends.
 
     forge.py TARGET_IP TCP_PORT MY_IP NETDEV
 
-Its packets go to a queue pair of qp_target's on another host, and are read as they leave: by the
-documented rules each has the one thing wrong that it is sent for. The other host counts each as what
-it is, and none for its ICRC. Prints "ok - NAME" or "not ok - NAME: why"."""
+The packets go to a queue pair of qp_target on another host, and this program captures them as they leave. By the
+documented rules each packet must have exactly the error of its kind. The other host must count each packet for
+this error, and none for its ICRC. Prints "ok - NAME" or "not ok - NAME: why"."""
 
 import collections
 import socket
@@ -35,7 +35,7 @@ def in_region(packet):
     return 0 <= begin and begin + size <= REGION
 
 
-# What a packet of packet mode has where others have an rCxt
+# The values in packet mode of the fields that name an rCxt in other modes
 PACKET_MODE = {"rcxt": KEY_UPPER, "rcxt_key": 0, "tid": 0}
 
 
@@ -45,7 +45,7 @@ def wrong_fields(packet):
 
 
 def only(*fields):
-    """One of these is another one than the template's, all else is as it should be."""
+    """A judge: exactly one of these fields differs from the template, and all others are as expected."""
     def judge(packet):
         wrong = wrong_fields(packet)
         return len(wrong) == 1 and wrong[0] in fields and \
@@ -54,12 +54,12 @@ def only(*fields):
 
 
 def channel_key_wrong(packet):
-    """In packet mode either half may be."""
+    """The channel key is wrong. In packet mode either half of it may be wrong."""
     return only(*(("key", "rcxt") if packet.opcode == rcxt.PACKET else ("key",)))(packet)
 
 
 def pvo_wrong(part):
-    """That part of the PVO is another one; each packet begins a transfer anew."""
+    """A judge: this part of the PVO is wrong; each packet begins another transfer."""
     def judge(packet):
         same = [one == other for one, other in zip(pvo_parts(packet.pvo), pvo_parts(PVO))]
         right = same[:2] == [number != part for number in range(2)] and \
@@ -89,7 +89,7 @@ KINDS = {
 
 
 class Sniffer:
-    """What leaves through a netdev for the target."""
+    """Captures the packets that leave through a netdev for the target."""
 
     def __init__(self, wire, netdev):
         self.wire = wire
@@ -98,7 +98,7 @@ class Sniffer:
         self.sock.bind((netdev, ETH_P_ALL))
 
     def packets(self):
-        """BTH to ICRC of each that has left since the last time."""
+        """The bytes from BTH to ICRC of each packet that has left since the last call."""
         wire, found = self.wire, []
         ends = wire.address(wire.me) + wire.address(wire.target)
         while True:
@@ -121,7 +121,7 @@ def forge(lab, qp, kind, options):
 
 
 def as_said(lab, sniffer, qp, kind, options, read):
-    """COUNT packets of the kind leave, each as it should be, and are dropped for what they are."""
+    """Sends COUNT packets of a kind: each must have the right error, and the target must count it for that."""
     before = lab.target.counters()
     sniffer.packets()
     forge(lab, qp, kind, options)
@@ -138,7 +138,7 @@ def as_said(lab, sniffer, qp, kind, options, read):
                 raise Wrong(f"{verdict}: {rcxt.parse(datagram)}")
     risen = {name: after[name] - before[name] for name in after
              if after[name] != before[name] and name.startswith("rx_")}
-    # No channel has the number of a queue pair.
+    # The destination is a queue pair and not a channel, so a valid packet counts as rx_no_qp.
     if read:
         expected = collections.Counter(rcxt.judge(datagram) for datagram in sent)
         expected["rx_no_qp"] += expected.pop("ok", 0)
@@ -177,5 +177,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except Gone as gone:
-        print(f"not ok - the target is there: {gone}")
+        print(f"not ok - the target is reachable: {gone}")
         sys.exit(1)

@@ -21,11 +21,11 @@ case $NODE in
 		exit
 	}
 	RUN_TIMEOUT=220
-	run "the target served to the end" qp_target "$RDMA_DEV" "$gid" $port
+	run "qp_target ran to the end" qp_target "$RDMA_DEV" "$gid" $port
 	;;
 2)
 	"$LAB_SRC/selftests/forge.py" "$target" $port "$me" "$NETDEV" || LIB_FAILED=1
-	# what it can do; a figure for whoever plans a test of millions
+	# Print the packet rate of rcxt_forge, for the planning of longer tests.
 	rcxt_forge -a "$target" -q 17 -n 20000 random-rxeth | tail -n 1
 	rcxt_forge -a "$target" -q 17 -n 20000 -b -g 32 random-rxeth | tail -n 1
 	;;

@@ -22,13 +22,13 @@ common="-d $RDMA_DEV -g $gid -p 18800"
 steps=${STEPS:-20000}
 before=$(resources "$RDMA_DEV")
 
-# bash has a history of its own.
+# `env` runs the program history: bash has a builtin of that name.
 history_run() {
 	# shellcheck disable=SC2086 # words
 	env history $common -n "$1" -k "${KILL_MS:-700}" -r "${SEED:-$RANDOM}" "$2"
 }
 
-# The last node has the peers.
+# The last node runs the peers.
 if [ "$NODE" = "$NODES" ]; then
 	# shellcheck disable=SC2086 # words
 	env history -S $common > "$LIB_TMP/peers" 2>&1 &
@@ -36,7 +36,7 @@ if [ "$NODE" = "$NODES" ]; then
 fi
 barrier listening
 last=IP_$NODES
-# What stays for good is made by the first.
+# The first run makes allocations that stay, such as caches. Later runs must not add to them.
 [ "$NODE" = 1 ] && history_run 200 "${!last}" > /dev/null
 barrier warm 240
 leak_snapshot
@@ -47,14 +47,14 @@ if [ "$NODE" = 1 ]; then
 fi
 barrier "done" 86400
 if [ "$NODE" = "$NODES" ]; then
-	# Those whose owner was killed may still wait for it.
+	# Peers of a killed process may need up to 5 s to notice.
 	sleep 5
 	grep -v 'the other side is gone' "$LIB_TMP/peers" | sed 's/^/#   /'
 	kill $peers
 	ended $peers 10
 fi
-leak_check "module references are as before on node $NODE"
-memory_check "nothing stays pinned or allocated on node $NODE" 200
-resources_check "rdma res show is as before on node $NODE" "$RDMA_DEV" "$before"
+leak_check "module references have not grown on node $NODE"
+memory_check "no page stays pinned and no memory is leaked on node $NODE" 200
+resources_check "rdma res show has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

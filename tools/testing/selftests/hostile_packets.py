@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that no honest RoCEv2 peer sends, thrown at the QPs of qp_target on another host.
+"""Sends packets that no correct RoCEv2 peer sends to the QPs of qp_target on another host.
 
     hostile_packets.py TARGET_IP TCP_PORT MY_IP NETDEV
 
-Everything here is made by hand and with the ICRC that it should have, so that what is wrong is what
-the test says is wrong. Prints "ok - NAME" or "not ok - NAME: why". Numbers in brackets are those of
-the IBTA specification, volume 1."""
+Each packet is built here and has a correct ICRC unless the test says otherwise, so that its only error is the one
+that the test names. Prints "ok - NAME" or "not ok - NAME: why". Numbers in brackets are clauses of the IBTA
+specification, volume 1."""
 
 import random
 import struct
@@ -21,12 +21,12 @@ from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, BARE, CMP_SWAP, CNP, FETCH_ADD,
                   WRITE_MIDDLE, WRITE_ONLY, WRITE_ONLY_IMM, Wrong, aeth, atomic_eth, bth, deth,
                   reth)
 
-READS = 4                   # that the target's QPs remember
+READS = 4                   # READs that the target's QPs remember (responder resources)
 BAD_SHAPE = ("rx_too_short", "rx_bad_length")
 
 
 def truncated_stale(lab):
-    """Every length of a packet whose ICRC was that of the whole."""
+    """Truncates a packet to every length, without a new ICRC for the remaining bytes."""
     for kind in SERVICE:
         qp = Qp(lab, kind)
         whole = qp.write(bytes(range(64))) if kind != "UD" else \
@@ -49,13 +49,13 @@ def truncated_stale(lab):
 
 
 def truncated_fresh(lab):
-    """Every length, with an ICRC that is right for what is left."""
+    """Truncates a packet to every length, with an ICRC that is correct for the remaining bytes."""
     for kind in SERVICE:
         qp = Qp(lab, kind)
         whole = qp.write(bytes(range(64))) if kind != "UD" else \
             qp.packet(SEND_ONLY_IMM, deth() + b"\1\2\3\4", bytes(64))
         headers = len(whole) - 64
-        # shorter than its headers, or not of whole words: nobody's
+        # Shorter than the headers, or not a multiple of four bytes: must be dropped
         dropped = [n for n in range(len(whole)) if n < headers or n % 4]
         before = lab.target.counters()
         for length in dropped:
@@ -71,7 +71,7 @@ def truncated_fresh(lab):
         lab.tidy()
         if kind == "UD":
             continue
-        # whole words, but fewer than the RETH says (9.7.4.1.6)
+        # A multiple of four bytes, but fewer than the RETH says (9.7.4.1.6)
         for length in range(headers, len(whole), 4):
             what = f"{kind}, {length - headers} of 64 bytes"
             qp = Qp(lab, kind)
@@ -90,7 +90,7 @@ def bad_icrc(lab):
         qp = Qp(lab, kind)
         good = lab.wire.packet(qp.write(bytes(range(32))) if kind != "UD" else
                                qp.packet(SEND_ONLY, payload=bytes(32)))
-        # any bit of the payload and of the ICRC itself
+        # Invert one bit in each byte of the payload and of the ICRC.
         flips = [(at, 1 << random.randrange(8)) for at in range(len(good) - 36, len(good))]
         packets = []
         for at, bit in flips:
@@ -104,7 +104,7 @@ def bad_icrc(lab):
         lab.counted(throw, {"rx_icrc_encapsulated": len(packets)}, f"{kind}, a bit flipped")
         lab.silence(f"{kind}, a bit flipped")
         lab.lives(qp, f"{kind}, a bit flipped")
-        # what is in front of the BTH is under the ICRC, too, but for a few fields (A17.3.3)
+        # The ICRC also covers the headers in front of the BTH, except a few fields (A17.3.3).
         packet = bytearray(good)
         packet[lab.wire.covered] ^= 1
         lab.counted(lambda: lab.wire.send_raw(bytes(packet)), {"rx_icrc_encapsulated": 1},
@@ -117,11 +117,11 @@ def bad_icrc(lab):
     for at, value in lab.wire.changing.items():
         packet[at] = value
     lab.wire.send_raw(bytes(packet))
-    lab.one_answer(ACK, 0, qp.psn, "fields changed that may change on the way")
+    lab.one_answer(ACK, 0, qp.psn, "variant fields changed, which the ICRC does not cover")
 
 
 def refused(lab, kind, what, counter, packets):
-    """Each of packets, {name: make(qp)}, is counted and dropped; the QP lives on and works."""
+    """Sends packets, {name: make(qp)}: each must be counted and dropped, and the QP must still work."""
     qp = Qp(lab, kind)
     for name, make in packets.items():
         lab.counted(lambda make=make: lab.wire.send(make(qp)), {counter: 1}, f"{kind}, {name}")
@@ -159,9 +159,9 @@ def qkeys(lab):
     for qkey in (0, 1, QKEY - 1, QKEY ^ 0x80000000, 0x80010000, 0xffffffff):
         lab.counted(lambda qkey=qkey: lab.wire.send(
             qp.packet(SEND_ONLY, deth(qkey), b"abcd")), {"rx_bad_qkey": 1}, f"Q_Key {qkey:#x}")
-    # the GSI has its own (3.5.3)
+    # QP 1 has its own Q_Key (3.5.3).
     lab.counted(lambda: lab.wire.send(bth(UD | SEND_ONLY, 1, 7) + deth() + bytes(256)),
-                {"rx_bad_qkey": 1}, "Q_Key of another at the GSI")
+                {"rx_bad_qkey": 1}, "wrong Q_Key at QP 1")
     lab.silence("wrong Q_Key")
     lab.lives(qp, "wrong Q_Key")
     lab.works(qp, "wrong Q_Key")
@@ -180,19 +180,19 @@ def sources(lab):
 
 
 def numbers(lab):
-    """QPs that do not exist."""
+    """Sends packets to QPs that do not exist."""
     qp = Qp(lab, "RC")
     absent = [n for n in (0, 2, 0xff, qp.qpn ^ 1, qp.qpn ^ 0x800000, 0xfffffe, 0xffffff)]
     for qpn in absent:
         lab.counted(lambda qpn=qpn: lab.wire.send(bth(SEND_ONLY, qpn, RPSN) + b"abcd"),
                     {"rx_no_qp": 1}, f"QPN {qpn:#x}")
-    lab.silence("QPN of nobody")
-    lab.lives(qp, "QPN of nobody")
-    lab.works(qp, "QPN of nobody")
+    lab.silence("QPN that does not exist")
+    lab.lives(qp, "QPN that does not exist")
+    lab.works(qp, "QPN that does not exist")
 
 
 def psns_rc(lab):
-    # behind: executed already, so acknowledged again and not executed (9.7.4.5)
+    # A duplicate was executed already: it is acknowledged again and not executed (9.7.4.5).
     qp = Qp(lab, "RC")
     for back in (1, 2, 100, 0x7fffff):
         lab.wire.send(qp.write(b"again", psn=RPSN - back))
@@ -200,7 +200,7 @@ def psns_rc(lab):
         lab.lives(qp, f"PSN {back} behind")
     if lab.target.ask("poll"):
         raise Wrong("a duplicate was completed")
-    # ahead: one NAK until the expected one has come (9.7.5.1.4)
+    # PSN ahead: only one NAK until the expected PSN has arrived (9.7.5.1.4)
     lab.wire.send(qp.write(b"early", psn=RPSN + 1))
     lab.one_answer(ACK, NAK_SEQUENCE, RPSN, "PSN 1 ahead")
     for ahead in (1, 2, 100, 0x7ffffe):
@@ -221,7 +221,7 @@ def psns_uc(lab):
             lab.wire.send(qp.packet(op, payload=bytes(MTU), psn=psn))
     lab.silence("UC, PSN out of sequence")
     lab.lives(qp, "UC, PSN out of sequence")
-    # a message that loses its middle is dropped; the next one is not (9.8.2.2.3)
+    # A message with a lost packet is dropped, but the next message is not (9.8.2.2.3).
     lab.wire.send(qp.packet(SEND_FIRST, payload=bytes(MTU), psn=2000))
     lab.wire.send(qp.packet(SEND_LAST, payload=b"abcd", psn=2002))
     lab.fence()
@@ -236,13 +236,13 @@ def bad_ranges(lab):
     return [("variant of the R_Key", where, key ^ 1), ("index of the R_Key", where, key ^ 0x100),
             ("R_Key 0", where, 0), ("R_Key of ones", where, 0xffffffff),
             ("another PD's R_Key", *lab.target.foreign),
-            ("one before", where - 8, key), ("one too many", where + REGION - 56, key),
-            ("behind", where + REGION, key), ("far", where + (1 << 40), key),
-            ("around the end", (1 << 64) - 8, key), ("address 0", 0, key)]
+            ("before the start", where - 8, key), ("past the end", where + REGION - 56, key),
+            ("after the end", where + REGION, key), ("far", where + (1 << 40), key),
+            ("address wraps", (1 << 64) - 8, key), ("address 0", 0, key)]
 
 
 def access(lab):
-    """R_Key, range and rights (9.7.4.1.3): a NAK, an error, and no byte written or read."""
+    """Wrong R_Key, range or rights (9.7.4.1.3): a NAK, the error state, and no byte written or read."""
     def refused(kind, transport, what, qp, syndrome=NAK_ACCESS):
         lab.wire.send(transport)
         if kind == "RC":
@@ -259,7 +259,7 @@ def access(lab):
             refused(kind, qp.write(bytes(range(64)), address, key), f"{kind} WRITE, {what}", qp)
         qp = Qp(lab, kind)
         refused(kind, qp.write(bytes(64), *lab.target.readable), f"{kind} WRITE, read-only", qp)
-        # its first packet would be inside
+        # The first packet of this WRITE alone would be inside the region.
         qp = Qp(lab, kind)
         refused(kind, qp.write(bytes(MTU), length=REGION + 1, op=WRITE_FIRST),
                 f"{kind} WRITE, the end is outside", qp)
@@ -271,7 +271,7 @@ def access(lab):
         qp = Qp(lab, "RC")
         refused("RC", qp.packet(READ, reth(address, bad_key, 64)), f"READ, {what}", qp)
         qp = Qp(lab, "RC")
-        refused("RC", qp.packet(FETCH_ADD, atomic_eth(address & ~7 if what != "one too many" else
+        refused("RC", qp.packet(FETCH_ADD, atomic_eth(address & ~7 if what != "past the end" else
                                                       where + REGION, bad_key, 1)),
                 f"FETCH_ADD, {what}", qp)
     for op in (CMP_SWAP, FETCH_ADD):
@@ -280,16 +280,16 @@ def access(lab):
         for off in range(1, 8):
             qp = Qp(lab, "RC")
             refused("RC", qp.packet(op, atomic_eth(where + off, key, 1)),
-                    f"atomic, {off} off its place", qp, NAK_INVALID)
-    # nothing is touched, so no key is needed (9.7.4.1.3)
+                    f"atomic, {off} bytes off its alignment", qp, NAK_INVALID)
+    # A WRITE of no bytes accesses no memory, so its key is not checked (9.7.4.1.3).
     qp = Qp(lab, "RC")
     lab.wire.send(qp.write(b"", 0, 0))
-    lab.one_answer(ACK, 0, qp.psn, "WRITE of nothing with no key")
-    lab.lives(qp, "WRITE of nothing with no key")
+    lab.one_answer(ACK, 0, qp.psn, "WRITE of no bytes without a key")
+    lab.lives(qp, "WRITE of no bytes without a key")
 
 
 def sequences(lab):
-    """Opcodes out of order and lengths that do not fit them (9.7.4.1.2, 9.7.4.1.6)."""
+    """Opcodes out of order, and payload lengths that are wrong for them (9.7.4.1.2, 9.7.4.1.6)."""
     full, short = bytes(MTU), b"abcd"
     wrong = {
         "SEND Middle first": [(SEND_MIDDLE, full)], "SEND Last first": [(SEND_LAST, short)],
@@ -360,7 +360,7 @@ def no_receive(lab):
                     {"out_of_buffer": 1}, f"{kind}, without a receive")
         lab.silence(f"{kind}, without a receive")
         lab.lives(qp, f"{kind}, without a receive")
-    # a datagram that does not fit is the sender's error, not ours
+    # A datagram that is longer than its receive buffer is an error of the sender: the QP must stay in RTS.
     qp = Qp(lab, "UD", size=44)
     lab.target.ask("poll")
     lab.wire.send(qp.packet(SEND_ONLY, payload=b"too long"))
@@ -369,7 +369,7 @@ def no_receive(lab):
 
 
 def shaped(qp, opcode):
-    """A packet with this whole opcode byte and the headers that go with it, if any do."""
+    """A packet with this opcode byte and the extended headers that the opcode requires."""
     service, op = opcode & 0xe0, opcode & 0x1f
     where, key = qp.lab.target.open
     rest, payload = b"", b""
@@ -410,18 +410,18 @@ RC_REQUESTS = {SEND_FIRST: (ACK, 0), SEND_ONLY: (ACK, 0), SEND_ONLY_IMM: (ACK, 0
                SEND_LAST_IMM: (ACK, NAK_INVALID), SEND_LAST_INV: (ACK, NAK_INVALID),
                WRITE_MIDDLE: (ACK, NAK_INVALID), WRITE_LAST: (ACK, NAK_INVALID),
                WRITE_LAST_IMM: (ACK, NAK_INVALID),
-               # the QP does not grant it
+               # The QP does not permit FLUSH.
                FLUSH: (ACK, NAK_INVALID), ATOMIC_WRITE: (READ_RESP_ONLY, 0),
-               # this one names a key that does not exist
+               # It names a key that does not exist.
                SEND_ONLY_INV: (ACK, (NAK_INVALID, NAK_ACCESS, NAK_OPERATION))}
-# States in which a receive queue works; the send queue of an RC QP has no error of its own.
+# States in which a receive queue works. An RC QP has no state SQE.
 TAKING = {"RC": ("RTR", "RTS", "SQD"), "UC": ("RTR", "RTS", "SQD", "SQE"),
           "UD": ("RTR", "RTS", "SQD", "SQE")}
 EFFECTIVE = {"RC": set(RC_REQUESTS), "UC": set(range(12)), "UD": {SEND_ONLY, SEND_ONLY_IMM}}
 
 
 def opcodes_dead(lab):
-    """All opcodes at QPs that take none."""
+    """All opcodes, sent to QPs in states that accept none."""
     for kind in SERVICE:
         for state in ("RESET", "INIT", "ERR"):
             what = f"{kind} in {state}"
@@ -438,7 +438,7 @@ def opcodes_dead(lab):
 
 
 def opcodes_ineffective(lab):
-    """All opcodes that are not for this QP, or answer what was never asked."""
+    """All opcodes that are wrong for this QP, and responses to requests that it never sent."""
     for kind, service in SERVICE.items():
         for state in TAKING[kind]:
             what = f"{kind} in {state}"
@@ -462,7 +462,7 @@ def opcodes_ineffective(lab):
 
 
 def opcodes_effective(lab):
-    """The opcodes of the QP's own service, each at a fresh QP."""
+    """The opcodes of the QP's own service, each sent to a new QP."""
     for state in TAKING["RC"]:
         for op, (answer, syndrome) in RC_REQUESTS.items():
             qp = Qp(lab, "RC", state)
@@ -496,7 +496,7 @@ def congestion(lab):
 
 
 def responses(lab):
-    """Answers that were not asked for, to a QP that waits for some."""
+    """Unexpected responses to a QP that has requests outstanding."""
     def waiting():
         qp = Qp(lab, "RC")
         lab.target.ask("poll")
@@ -515,16 +515,16 @@ def responses(lab):
             answer(qp, ACK, psn, aeth(syndrome))
     lab.fence()
     if lab.target.ask("poll"):
-        raise Wrong("an answer to what was never sent completed something")
-    lab.lives(qp, "answers to what was never sent")
-    # READ data and atomic results for SENDs; a reserved NAK code
+        raise Wrong("a response to a request that was never sent completed a request")
+    lab.lives(qp, "responses to requests that were never sent")
+    # READ and atomic responses to SENDs, and a reserved NAK code
     answer(qp, READ_RESP_ONLY, SPSN, aeth(0x1f) + b"x" * 64)
     answer(qp, ATOMIC_ACK, SPSN, aeth(0x1f) + bytes(8))
     answer(qp, ACK, SPSN, aeth(0x7f))
     lab.fence()
     if any(not word.startswith("0/") for word in lab.target.ask("poll")):
-        raise Wrong("an answer of the wrong kind failed a request")
-    lab.lives(qp, "answers of the wrong kind")
+        raise Wrong("a response of the wrong kind failed a request")
+    lab.lives(qp, "responses of the wrong kind")
     qp.close()
 
     for syndrome, status in ((NAK_INVALID, 9), (NAK_ACCESS, 10), (NAK_OPERATION, 11)):
@@ -539,7 +539,7 @@ def responses(lab):
         qp.close()
         lab.tidy()
 
-    # READ responses of the wrong length, then the right one
+    # READ responses of the wrong length
     qp = Qp(lab, "RC")
     lab.target.ask("poll")
     lab.target.ask(f"read {qp.index} 4096 1")
@@ -556,7 +556,8 @@ def responses(lab):
 
 
 def crossed(lab):
-    """The oldest READ remembered, again, and one more in the same batch: an answer has crossed the retry."""
+    """One batch with a duplicate of the oldest READ in the responder resources and a new READ: as when a response
+    and the retransmission of its request cross."""
     qp = Qp(lab, "RC")
     where, key = lab.target.readable
 
@@ -572,18 +573,18 @@ def crossed(lab):
         while (READ_RESP_ONLY, RPSN + number) not in got and time.monotonic() < until:
             got += [(op, psn) for op, psn, *_ in lab.answers()]
         if (READ_RESP_ONLY, RPSN + number) not in got or any(op == ACK for op, _ in got):
-            raise Wrong(f"READ {number}, behind number {number - READS} again: answers {got}")
+            raise Wrong(f"READ {number}, after a duplicate of READ {number - READS}: responses {got}")
     lab.lives(qp, "READs that crossed")
 
 
 def noise(lab):
-    """Random bytes behind a good BTH, and nothing but random bytes; the ICRC is right."""
+    """Random bytes after a valid BTH, and only random bytes; the ICRC is correct."""
     random.seed(4711)
     for kind, service in SERVICE.items():
         qp = Qp(lab, kind)
         for _ in range(400):
             body = random.randbytes(random.randrange(0, 200))
-            # never a WRITE, READ or atomic with a key that opens something: keys are random, too
+            # The key is random as well, so no WRITE, READ or atomic is permitted.
             lab.wire.send(bth(service | random.randrange(32), qp.qpn, RPSN + random.randrange(-2, 3),
                               pad=random.randrange(4)) + body)
         for _ in range(200):
@@ -597,7 +598,7 @@ def noise(lab):
 
 TESTS = {
     "truncated at every length": truncated_stale,
-    "truncated at every length, with a right ICRC": truncated_fresh,
+    "truncated at every length, with a correct ICRC": truncated_fresh,
     "bad ICRC": bad_icrc,
     "bad transport version": versions,
     "bad pad count": pads,
@@ -608,14 +609,14 @@ TESTS = {
     "wrong PSN, RC": psns_rc,
     "wrong PSN, UC": psns_uc,
     "wrong R_Key, range or right": access,
-    "opcodes out of order, payloads that do not fit": sequences,
+    "opcodes out of order, payloads of the wrong length": sequences,
     "no receive posted": no_receive,
     "every opcode in RESET, INIT and ERR": opcodes_dead,
     "every opcode not for the QP in RTR, RTS, SQD and SQE": opcodes_ineffective,
     "every opcode for the QP in RTR, RTS, SQD and SQE": opcodes_effective,
     "congestion notification": congestion,
-    "answers that nobody asked for": responses,
-    "a READ behind one that is repeated": crossed,
+    "unexpected responses": responses,
+    "a new READ after a duplicate READ": crossed,
     "random bytes": noise,
 }
 

@@ -12,26 +12,26 @@
 # tier million: long
 # lab million-rxe: --machine uml --nodes 2 --cpus 2 --driver 1=nhca,2=rxe --timeout 14400 --env COUNT=10000000
 # tier million-rxe: long
-# Node 2 is the peer and the attacker; node 1 is attacked. COUNT: mutated packets off-path.
+# Node 2 is both the peer and the attacker of node 1. COUNT is the number of mutated packets from off-path.
 
 . "$LAB_SRC/selftests/traffic.sh"
 . "$LAB_SRC/selftests/node.sh"
 
 count=${COUNT:-20000}
 rate=${RATE:-5000}
-# Packets in one transfer, which an emulated guest and one with checkers take slower than they are sent
+# Mutated packets for each transfer. An emulated guest, and one with checkers, processes them slower than they are sent.
 round=$((count < 200000 ? count : 200000))
 limit=$((120 + 4 * round / rate))
 seed=${SEED:-$RANDOM}
 gid6=$(gid_index "$MY_IP6")
 
-# attacked NAME XFER-ARGS MUTATE-ARGS: the transfer goes on until the attacker has sent its packets
+# attacked NAME XFER-ARGS MUTATE-ARGS: run a transfer until the attacker has sent its packets
 attacked() {
 	local name=$1 xfer=$2 mutate=$3 transfer
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
 	seed=$((seed + 1))
 	transfer="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE $xfer -L $((2 + round / rate))"
-	# The attacker has as long as the transfer, and says how far it came.
+	# The attacker runs as long as the transfer and prints how many packets it sent.
 	pair "$name" "$transfer" \
 		"peer_mutate -i $NETDEV -R $rate -r $seed $mutate > $LIB_TMP/mutated & attacker=\$!
 		$transfer $IP_1; status=\$?; kill \$attacker; wait \$attacker; exit \$status" $limit
@@ -39,7 +39,7 @@ attacked() {
 }
 
 before=$(resources "$RDMA_DEV")
-# What stays for good is made by the first.
+# The first run makes allocations that stay, such as caches. Later runs must not add to them.
 attacked "without an attacker" "-q 4 -s 20000 -b" "-n 0"
 kmemleak_mark
 memory_mark
@@ -50,7 +50,7 @@ for ((done = 0; done < count; done += round)); do
 	attacked "off-path: everything, after $done" "-q 4 -s 20000 -b" "-n $round"
 done
 
-# The attacker sees all packets over IPv6 and may do to their connections what it likes; those over IPv4 are others'.
+# The attacker is on the path of the IPv6 connections and may break them. The IPv4 connections must be unaffected.
 TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
 victim="verify_xfer -d $RDMA_DEV -g $gid6 -p $((TRAFFIC_PORT + 50)) -q 4 -s 20000 -b -P 10 -L 600"
 others="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE -q 4 -s 20000 -b -L $((2 + round / rate))"
@@ -63,9 +63,9 @@ pair "on-path: connections of others" \
 	$others $IP_1; status=\$?; kill \$attacker; pkill -KILL -s \$victims; wait \$attacker; exit \$status" $limit
 [ "$NODE" = 1 ] || sed "s/^/# seed $seed, on-path: /" "$LIB_TMP/mutated"
 
-resources_check "rdma res show is as before on node $NODE" "$RDMA_DEV" "$before"
+resources_check "rdma res show has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
 if [ "$LAB_DRIVER" = nhca ]; then
-	memory_check "memory in use is as before on node $NODE" 100
-	kmemleak_check "kmemleak has nothing to say on node $NODE"
+	memory_check "memory in use has not grown on node $NODE" 100
+	kmemleak_check "kmemleak reports no leak on node $NODE"
 fi
 tasks_check "no task hangs on node $NODE"

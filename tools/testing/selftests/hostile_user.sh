@@ -7,7 +7,7 @@
 # tier debug: long
 # lab hours: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 9000 --env SECONDS_EACH=7200
 # tier hours: long
-# SEED: of the first process, which is printed.
+# SEED is the random seed of the first process. The test prints the seeds that it uses.
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
@@ -17,19 +17,19 @@ ip=10.94.1.1
 
 ip link add hua type veth peer name hub && ip link set hua up && ip link set hub up &&
 	ip addr add $ip/24 dev hua && device_add nhcahu hua $ip || {
-	notok "a device on a veth" "it cannot be made"
+	notok "a device on a veth" "it cannot be created"
 	exit
 }
 gid=$(gid_of nhcahu $ip)
 bystander_gid=$(gid_index)
 before=$(resources nhcahu)
 
-# The bystander's packets stay packets, and so do the attacker's.
+# Turn off the same-host path, so that the bystander and the attacker exchange packets.
 echo N > /sys/module/nhca/parameters/same_host
 kmemleak_mark
 memory_mark
 
-# Somebody with privileges changes the MTU, and takes the link away now and then.
+# A privileged process changes the MTU and takes the link down from time to time.
 (
 	mtus=(1280 1500 2048 4200 9000 16000 32768 65535)
 	while :; do
@@ -51,10 +51,10 @@ kill $changer
 wait $changer 2> /dev/null
 ip link set hua mtu 1500 up
 
-resources_check "rdma res show is as before" nhcahu "$before"
-memory_check "memory in use is as before" 100
+resources_check "rdma res show has as many objects as before" nhcahu "$before"
+memory_check "memory in use has not grown" 100
 rdma link del nhcahu
 device_gone nhcahu
 ip link del hua
-kmemleak_check "kmemleak has nothing to say"
+kmemleak_check "kmemleak reports no leak"
 tasks_check "no task hangs"

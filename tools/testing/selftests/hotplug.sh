@@ -16,28 +16,28 @@ cpu1=/sys/devices/system/cpu/cpu1/online
 
 # User-mode Linux has no CPU hotplug.
 if [ ! -w "$cpu1" ]; then
-	skip "CPUs go and come" "this machine cannot take one offline"
+	skip "CPUs go offline and online" "this machine cannot take a CPU offline"
 	exit
 fi
 
-# CPU 1 goes and comes until the flag is there; prints how often, and says when the kernel refused.
+# Take CPU 1 offline and online until the file "stop" exists. Print the number of times, and each refusal of the kernel.
 toggle() {
 	local times=0
 	while [ ! -e "$LIB_TMP/stop" ]; do
 		echo 0 > "$cpu1" || echo "refused: offline"
 		echo 1 > "$cpu1" || echo "refused: online"
 		times=$((times + 1))
-		# Without a pause at times the senders would rarely run on it.
+		# A pause of 0 to 50 ms lets the senders run on CPU 1.
 		sleep "0.0$((RANDOM % 6))"
 	done
 	echo "times $times"
 }
 
-# under NAME NODES COMMAND...: NODES toggle while the traffic runs
+# under NAME NODES COMMAND...: toggle CPU 1 of NODES while COMMAND runs traffic
 under() {
 	local name=$1 nodes=$2 times
 	shift 2
-	PREFIX="CPU 1 of node $nodes goes and comes: "
+	PREFIX="CPU 1 of node $nodes goes offline and online: "
 	rm -f "$LIB_TMP/stop"
 	if [[ $nodes == *$NODE* ]]; then
 		toggle > "$LIB_TMP/toggled" 2>&1 &
@@ -47,14 +47,14 @@ under() {
 	wait
 	if [[ $nodes == *$NODE* ]]; then
 		times=$(sed -n 's/^times //p' "$LIB_TMP/toggled")
-		echo "#   CPU 1 of node $NODE went and came $times times"
+		echo "#   CPU 1 of node $NODE went offline and online $times times"
 		if grep -q refused "$LIB_TMP/toggled"; then
-			notok "$name: CPU 1 of node $NODE goes and comes" "$(sort "$LIB_TMP/toggled" | uniq -c | head -n 3)"
+			notok "$name: CPU 1 of node $NODE is toggled" "$(sort "$LIB_TMP/toggled" | uniq -c | head -n 3)"
 		elif [ "${times:-0}" -lt 5 ]; then
-			notok "$name: CPU 1 of node $NODE goes and comes" "only ${times:-0} times"
+			notok "$name: CPU 1 of node $NODE is toggled" "only ${times:-0} times"
 		fi
 	fi
-	[ "$(cat $cpu1)" = 1 ] || notok "$name: CPU 1 of node $NODE is back" "it is offline"
+	[ "$(cat $cpu1)" = 1 ] || notok "$name: CPU 1 of node $NODE is online" "it is offline"
 	barrier
 }
 
@@ -77,15 +77,15 @@ if [ -n "$ALL" ]; then
 fi
 under read "1 and 2" xfer -m read -q 4 -w 8 -s 60000 -L "$each"
 under read_bw "1 and 2" perf read_bw -q 4 -D "$each"
-under "all, with events" "1 and 2" xfer -e -b -q 4 -w 8 -s 20000 -L "$each"
-under channels "1 and 2" pair "CPU 1 of node 1 and 2 goes and comes: channels" "$channel" "$channel $IP_1"
+under "all operations, with events" "1 and 2" xfer -e -b -q 4 -w 8 -s 20000 -L "$each"
+under channels "1 and 2" pair "CPU 1 of node 1 and 2 goes offline and online: channels" "$channel" "$channel $IP_1"
 
-resources_check "resources are as before on node $NODE" "$RDMA_DEV" "$resources"
+resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$resources"
 if module_remove; then
-	ok "the module goes in the end on node $NODE"
+	ok "the module unloads at the end on node $NODE"
 else
-	notok "the module goes in the end on node $NODE"
+	notok "the module unloads at the end on node $NODE"
 fi
-kmemleak_check "kmemleak has nothing to say on node $NODE"
+kmemleak_check "kmemleak reports no leak on node $NODE"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Checks the invariant CRC of every RoCEv2 packet of a pcap file, by itself and against tshark.
+"""Checks the invariant CRC of every RoCEv2 packet of a pcap file, by its own computation and against tshark.
 
     icrc.py check FILE TSHARK-FIELDS    prints "N packets, B bad"; status 0 if N > 0 and B is 0.
-                                        TSHARK-FIELDS is what `tshark -T fields -e frame.number
-                                        -e infiniband.invariant.crc` said about the same file;
-                                        empty: tshark was not asked
-    icrc.py notice FILE bare|whole      packets between nhca ends: every ICRC is good, and every UDP
-                                        checksum of a packet that says it has none; bare: most
-                                        say so, whole: none does
-    icrc.py damage FILE COPY            COPY is FILE with one bit of one packet's payload turned
-    icrc.py cut FILE COPY               COPY is FILE with one packet cut inside its BTH"""
+                                        TSHARK-FIELDS is the output of `tshark -T fields -e frame.number
+                                        -e infiniband.invariant.crc` for the same file; an empty file
+                                        skips the comparison with tshark
+    icrc.py notice FILE bare|whole      packets between nhca ends: every ICRC must be correct, and so must
+                                        the UDP checksum of a packet whose bit says that it has no ICRC;
+                                        bare: most packets have none, whole: all packets have one
+    icrc.py damage FILE COPY            COPY is FILE with one bit of one packet's payload inverted
+    icrc.py cut FILE COPY               COPY is FILE with one packet truncated inside its BTH"""
 
 import struct
 import sys
@@ -25,20 +25,20 @@ def packets(data):
     magic = data[:4]
     order = {b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">"}.get(magic)
     if not order:
-        raise SystemExit("icrc: this is no pcap file")
+        raise SystemExit("icrc: the file is not a pcap file")
     at = 24
     while at + 16 <= len(data):
         _, _, held, full = struct.unpack_from(order + "IIII", data, at)
         if at + 16 + held > len(data):
-            break                       # tcpdump was still writing it
+            break                       # tcpdump was still writing this record
         if held != full:
-            raise SystemExit("icrc: the capture has cut its packets")
+            raise SystemExit("icrc: the capture has truncated packets; capture whole packets (tcpdump -s 0)")
         yield at, at + 16, held
         at += 16 + held
 
 
 def roce(data, at, length):
-    """(offset of the IP header, of the UDP header, end of the datagram), or None if it is none."""
+    """(offset of the IP header, of the UDP header, end of the datagram), or None if the packet is not RoCEv2."""
     kind, = struct.unpack_from("!H", data, at + 12)
     network = at + 14
     if kind == 0x8100:
@@ -57,7 +57,7 @@ def roce(data, at, length):
 
 
 def icrc(data, network, udp, end):
-    """What the invariant CRC has to be: fields that may change on the way count as ones."""
+    """The correct invariant CRC. Fields that may change on the way (variant fields) count as ones."""
     header = bytearray(data[network:udp + 8 + BTH])
     bth = udp + 8 - network
     if header[0] >> 4 == 4:
@@ -107,7 +107,7 @@ def check(name, fields):
 
 
 def checksum(data, network, udp, end):
-    """The sum that is 0xffff if the UDP checksum is good."""
+    """The sum over the datagram, which is 0xffff if the UDP checksum is correct."""
     addresses = data[network + 12:network + 20] if data[network] >> 4 == 4 else \
         data[network + 8:network + 40]
     covered = addresses + struct.pack("!HH", 17, end - udp) + data[udp:end]
@@ -118,7 +118,7 @@ def checksum(data, network, udp, end):
     return total
 
 
-BARE = 8        # among the six bits of BTH byte 4 (Documentation/wire.rst)
+BARE = 8        # capability bit NO_ICRC in BTH byte 4 (Documentation/wire.rst)
 
 
 def notice(name, wanted):
@@ -151,9 +151,9 @@ def change(name, copy, cut):
             network, udp, end = found
             break
     else:
-        raise SystemExit("icrc: no packet that is long enough")
+        raise SystemExit("icrc: no packet of the capture is long enough")
     if cut:
-        # The lengths agree with each other: only the BTH is too short.
+        # Set the lengths of IP and UDP to match, so that the only error is the short BTH.
         struct.pack_into("!H", data, udp + 4, 8 + 6)
         if data[network] >> 4 == 4:
             struct.pack_into("!H", data, network + 2, udp - network + 8 + 6)

@@ -11,13 +11,13 @@
 
 . "$LAB_SRC/selftests/traffic.sh"
 
-CAPTURED=16000		# packets: what an emulated guest can decode in a minute
+CAPTURED=16000		# packets that an emulated guest can decode in about a minute
 PCAP=$LIB_TMP/pcap
 ICRC="python3 $LAB_SRC/selftests/icrc.py"
 
 capture_start() {
-	# A receiver that takes UDP in batches shows them to tcpdump joined, which is not what was
-	# on the wire; what comes in here, the other node sees go out.
+	# nhca receives UDP in batches, which tcpdump shows as one merged packet. So an nhca node captures only what it
+	# sends. The other node, with rdma_rxe, captures both directions.
 	local direction=
 	[ "$LAB_DRIVER" = nhca ] && direction='-Q out'
 	tcpdump -i "$NETDEV" -s 0 -B 16384 -U -c $CAPTURED -Z root $direction -w "$PCAP" \
@@ -31,13 +31,12 @@ capture_start() {
 }
 
 decode() {
-	# Payload is random bytes here, and not what tshark would take it for: of hundreds of protocols
-	# one begins like any two bytes.
+	# The payload is random bytes. Without these options tshark may decode it as one of hundreds of protocols.
 	tshark -n -r "$1" --only-protocols frame,eth,ethertype,vlan,ip,ipv6,udp,infiniband \
 		-o infiniband.try_heuristic_first:FALSE "${@:2}" 2> "$LIB_TMP/tshark"
 }
 
-# Frames that tshark finds malformed, at most three.
+# Print at most three frames that tshark finds malformed.
 malformed() {
 	decode "$1" -Y _ws.malformed | head -n 3
 }
@@ -49,26 +48,26 @@ capture_check() {
 	wait $TCPDUMP 2> /dev/null
 	decode "$PCAP" -T fields -e frame.number -e infiniband.invariant.crc > "$LIB_TMP/fields"
 	if $ICRC check "$PCAP" "$LIB_TMP/fields" > "$LIB_TMP/icrc" 2>&1; then
-		ok "every ICRC is good, $who"
+		ok "every ICRC is correct, $who"
 		sed 's/^/#   /' "$LIB_TMP/icrc"
 	else
-		notok "every ICRC is good, $who" "$(tail -n 1 "$LIB_TMP/icrc"); $(head -n 1 "$LIB_TMP/icrc")"
+		notok "every ICRC is correct, $who" "$(tail -n 1 "$LIB_TMP/icrc"); $(head -n 1 "$LIB_TMP/icrc")"
 		show_tail "$LIB_TMP/icrc"
 		cp "$PCAP" "$LAB_OUT/bad-icrc.pcap"
 	fi
 	found=$(malformed "$PCAP")
 	if [ -n "$found" ]; then
-		notok "no malformed packet, $who" "$found"
+		notok "no packet is malformed, $who" "$found"
 		cp "$PCAP" "$LAB_OUT/malformed.pcap"
 	elif ! [ "$(wc -l < "$LIB_TMP/fields")" -gt 100 ]; then
-		notok "no malformed packet, $who" "tshark decodes $(wc -l < "$LIB_TMP/fields") packets"
+		notok "no packet is malformed, $who" "tshark decodes $(wc -l < "$LIB_TMP/fields") packets"
 		show_tail "$LIB_TMP/tshark"
 	else
-		ok "no malformed packet, $who"
+		ok "no packet is malformed, $who"
 	fi
 }
 
-# A check that finds nothing must be one that could.
+# Test of the test: the check must find a changed bit and a truncated packet.
 capture_check_itself() {
 	local who="$1"
 	# The first packets are enough.
@@ -78,14 +77,14 @@ capture_check_itself() {
 	: > "$LIB_TMP/nothing"
 	if ! $ICRC check "$LIB_TMP/damaged" "$LIB_TMP/nothing" > "$LIB_TMP/icrc" 2>&1 &&
 		[[ $(tail -n 1 "$LIB_TMP/icrc") == *' packets, 1 bad' ]]; then
-		ok "a turned bit is found, $who"
+		ok "the check finds a changed bit, $who"
 	else
-		notok "a turned bit is found, $who" "$(tail -n 1 "$LIB_TMP/icrc")"
+		notok "the check finds a changed bit, $who" "$(tail -n 1 "$LIB_TMP/icrc")"
 	fi
 	if [ -n "$(malformed "$LIB_TMP/cut")" ]; then
-		ok "a cut packet is found, $who"
+		ok "the check finds a truncated packet, $who"
 	else
-		notok "a cut packet is found, $who" "tshark takes it"
+		notok "the check finds a truncated packet, $who" "tshark accepts it"
 	fi
 }
 
@@ -94,7 +93,7 @@ pingpong() {
 	pair "$1 pingpong ${*:2}" "$command" "$command $IP_1"
 }
 
-# nhca's send queues go to SQD and back, with a peer that sends on.
+# nhca's send queues go to SQD and back while the peer sends.
 drained() {
 	local PREFIX='nhca drains, ' XFER_PATIENCE=$XFER_PATIENCE
 	[ "$LAB_DRIVER" = nhca ] && XFER_PATIENCE=-D
@@ -116,7 +115,7 @@ pair udaddy "udaddy -b $IP_1 -c 2 -C 5 -S 512" "udaddy -s $IP_1 -c 2 -C 5 -S 512
 for mode in send write write_imm read atomic; do
 	xfer -m $mode -n 32 -s 20000
 done
-# Without FLUSH: rdma_rxe gives it an ICRC of its own.
+# Leave out FLUSH: rdma_rxe computes its ICRC differently.
 far="python3 -B $LAB_SRC/selftests/placing_far.py $TRAFFIC_GID 7980"
 pair "ATOMIC WRITE" "$far" "$far $IP_1"
 drained -b -q 4 -n 64 -s 20000
@@ -129,7 +128,7 @@ perf atomic_bw -n 20
 perf send_bw -c UC -s 65536 -n 5
 perf write_bw -c UC -s 65536 -n 5
 perf send_bw -c UD -s 1024 -n 20
-# Many packets: from here on the capture may be full.
+# These tests send many packets, so the capture may be full from here on.
 xfer -q 4 -n 32 -b
 for tool in write send read; do
 	perf ${tool}_bw -s 65536 -q 16 -n 5

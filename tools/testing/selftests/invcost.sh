@@ -29,13 +29,13 @@ measure() {
 
 idle() {
 	local counts="1 1000 ${MANY:-50000}" many=${MANY:-50000} n what first last
-	# a mapping for each send queue
+	# Each send queue needs a mapping.
 	sysctl -qw vm.max_map_count=1000000
 	for n in $counts; do
 		measure "$n" -m idle -q "$n" || return
 	done
 	if [ "$(value qps "$many")" != "$many" ]; then
-		notok "$many idle queue pairs" "only $(value qps "$many") could be made"
+		notok "$many idle queue pairs" "only $(value qps "$many") could be created"
 	fi
 	for what in local_inv unbind dereg; do
 		first=$(value ${what}_ns 1) last=$(value ${what}_ns "$many")
@@ -56,9 +56,9 @@ stream() {
 	echo "# $part of the undisturbed stream; longest pause $(value busy_pause_ns stream) ns," \
 		"undisturbed $(value calm_pause_ns stream) ns; one bind or invalidation $(value bind_ns stream) ns"
 	if awk "BEGIN { exit !($part >= 0.9) }"; then
-		ok "a stream goes on beside binds and invalidations of another key"
+		ok "a stream keeps 90 % of its rate during binds and invalidations of another key"
 	else
-		notok "a stream goes on beside binds and invalidations of another key" "$part"
+		notok "a stream keeps 90 % of its rate during binds and invalidations of another key" "$part"
 	fi
 }
 

@@ -29,7 +29,7 @@ iscsi() {
 iser_connect() {
 	modprobe ib_iser && mkdir -p /etc/iscsi /run/lock/iscsi &&
 		echo "InitiatorName=$INITIATOR" > /etc/iscsi/initiatorname.iscsi || return
-	# it ends its process group when it ends
+	# iscsid kills its process group when it ends, so give it its own.
 	setsid iscsid -f > /dev/null 2>&1 &
 	iscsi --interface=iser --op=new && iscsi --login && within 20 scsi_device
 }
@@ -48,18 +48,18 @@ else
 	barrier exported || exit 1
 	step "the initiator logs in" iser_connect || exit 1
 	disk=$(scsi_device)
-	filesystem_make "an ext4 on it" "$disk" || exit 1
-	files_make "files are written"
-	files_check "they are read again"
+	filesystem_make "an ext4 file system is created" "$disk" || exit 1
+	files_make "files are written to it"
+	files_check "the files are read back unchanged"
 	load_start
-	load_moves "verified load runs"
+	load_moves "a load that verifies its data runs"
 	network_cut "$cut"
-	load_moves "load goes on when the network was away for $cut s" 90
-	load_stop "not one block came back wrong"
-	files_check "the files are as they were"
-	filesystem_check "the ext4 is clean" "$disk"
+	load_moves "the load continues after the network was cut for $cut s" 90
+	load_stop "the load found no wrong block"
+	files_check "the files are unchanged"
+	filesystem_check "the ext4 file system is clean" "$disk"
 	step "the initiator logs out" iser_disconnect
 fi
 barrier disconnected 900 || exit 1
-[ "$NODE" = 2 ] || step "the target goes" lio_gone iscsi $TARGET tpgt_1
-ulp_end "nothing is left of it on node $NODE"
+[ "$NODE" = 2 ] || step "the target is removed" lio_gone iscsi $TARGET tpgt_1
+ulp_end "the device has as many objects as before, and the driver unloads on node $NODE"

@@ -25,13 +25,13 @@ keys_pair() {
 	[ "$NODE" = 2 ] || grep '^# ' "$LIB_TMP/server"
 }
 
-keys_pair "guesses, and keys of deregistered regions" -n "$guesses" -w /tmp/keys
+keys_pair "guessed keys and keys of deregistered regions" -n "$guesses" -w /tmp/keys
 if [ "$NODE" = 1 ]; then
 	rdma link del "$RDMA_DEV"
 	if ! module_remove || ! module_insert ||
 		! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"; then
-		notok "the module is loaded anew" "see above"
+		notok "the module is reloaded" "see above"
 	fi
 fi
 barrier reloaded
-keys_pair "keys of before the module was loaded anew" -n 1000 -f /tmp/keys
+keys_pair "keys from before the reload of the module" -n 1000 -f /tmp/keys

@@ -16,10 +16,10 @@
 . "$LAB_SRC/selftests/node.sh"
 
 kills=${KILLS:-6}
-# Transfers that nobody ends, with both ends to be told of the other's end: by TCP or by rdma_cm.
+# Transfers without an end. Each end learns of the death of the other by TCP or rdma_cm.
 read -ra tools <<< "${TOOLS:-ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events}"
 
-# The command of one end; the client gets the server's address.
+# command_of TOOL SERVER: print the command of one end. SERVER is empty on the server.
 command_of() {
 	local tool=$1 server=$2 gid perftest
 	gid=$(gid_index) || return 1
@@ -28,7 +28,7 @@ command_of() {
 	ib_write_bw) echo "ib_write_bw -D 600 -q 4 -s 65536 $perftest" ;;
 	ib_read_bw_events) echo "ib_read_bw -n 5000000 -e -s 4096 $perftest" ;;
 	ib_read_bw) echo "ib_read_bw -D 600 -s 262144 $perftest" ;;
-	# Both sides send, so that either notices, and every byte is checked.
+	# Both ends send, so that each notices the death of the other. Every byte is checked.
 	verify_xfer) echo "verify_xfer -d $RDMA_DEV -g $gid -b -e -q 8 -w 8 -s 20000 -L 600 -P 25 $server" ;;
 	channel_close) echo "channel_close -d $RDMA_DEV -g $gid -n 1000000000 $server" ;;
 	rping)
@@ -44,7 +44,7 @@ packets_sent() {
 	cat "/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters/sent_pkts"
 }
 
-# True as soon as data flows.
+# flows PID: wait up to 30 s until the device has sent more than 200 packets, or PID has ended
 flows() {
 	local before deadline=$((SECONDS + 30))
 	before=$(packets_sent)
@@ -61,7 +61,7 @@ start() {
 	JOB=$!
 }
 
-# One end is killed while data flows, the other one has 30 s to notice.
+# kill_one TOOL VICTIM ROUND: kill one end while data flows. The other end must notice within 30 s.
 kill_one() {
 	local tool=$1 victim=$2 round=$3 tries command
 	command=$(command_of "$tool" "$([ "$NODE" = 2 ] && echo "$IP_1")") || return 1
@@ -93,18 +93,18 @@ kill_one() {
 	fi
 	if ! ended $JOB 30; then
 		if [ "$NODE" = "$victim" ]; then
-			notok "$name" "the killed process is there after 30 s"
+			notok "$name" "the killed process still exists after 30 s"
 		else
-			notok "$name" "30 s after the other's death this end still waits"
+			notok "$name" "this end still waits 30 s after the death of the other"
 			show_tail "$LIB_TMP/job"
 		fi
 		sed 's/^/#   /' "/proc/$JOB/stack"
 		kill -KILL $JOB
 		return 1
 	fi
-	# To rping it is no error.
+	# rping ends with success when its peer disconnects.
 	if [ "$NODE" != "$victim" ] && [ $JOB_STATUS = 0 ] && [ "$tool" != rping ]; then
-		notok "$name" "this end takes the other's death for success"
+		notok "$name" "this end reports success although the other was killed"
 		show_tail "$LIB_TMP/job"
 		return 1
 	fi
@@ -118,7 +118,7 @@ for round in $(seq 0 "$kills"); do
 	[ $victim = 1 ] && role=server || role=client
 	name="kill $round, node $NODE: $tool, its $role is killed, module reloaded"
 	kill_one "$tool" $victim "$round" && good=1 || good=
-	# Round 0 makes what stays for good.
+	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
 	reload "$name" "$resources" && [ -n "$good" ] && [ "$round" != 0 ] && ok "$name"
 	barrier "round-$round" 180 || exit 1
 	[ "$round" = 0 ] && memory_mark
@@ -126,8 +126,8 @@ done
 
 gid=$(gid_index)
 pingpong="ibv_rc_pingpong -d $RDMA_DEV -g $gid -c"
-pair "afterwards data flows" "$pingpong" "$pingpong $IP_1"
-memory_check "memory in use is as before on node $NODE" $((kills / 2))
-kmemleak_check "kmemleak has nothing to say on node $NODE"
+pair "ibv_rc_pingpong passes afterwards" "$pingpong" "$pingpong $IP_1"
+memory_check "memory in use has not grown on node $NODE" $((kills / 2))
+kmemleak_check "kmemleak reports no leak on node $NODE"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

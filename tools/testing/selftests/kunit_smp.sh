@@ -8,7 +8,7 @@
 
 . "$LAB_SRC/selftests/lib.sh"
 
-# The lab shall not load it: the suites run when it comes.
+# The suites run when the module loads, so the lab must not load it (--driver none).
 module=nhca
 results=/sys/kernel/debug/kunit
 
@@ -21,7 +21,7 @@ for suite in "$results"/nhca*; do
 	[ -e "$suite/results" ] || continue
 	suites=$((suites + 1))
 	name=$(basename "$suite")
-	# a test: "    ok 1 NAME" or "    ok 2 NAME # SKIP why"; a suite's own line is not indented
+	# A test's line is "    ok 1 NAME" or "    ok 2 NAME # SKIP why". The line of the suite itself is not indented.
 	sed -nE "s/^    ok [0-9]+ (\S+) # SKIP ?(.*)/skip - $name.\1: \2/p; t
 		s/^    ok [0-9]+ (\S+).*/ok - $name.\1/p
 		s/^    not ok [0-9]+ (\S+).*/not ok - $name.\1: see the kernel log/p" "$suite/results"
@@ -35,7 +35,7 @@ else
 	notok "all suites ran" "$suites have results"
 fi
 if rmmod $module; then
-	ok "the module goes"
+	ok "the module unloads"
 else
-	notok "the module goes"
+	notok "the module unloads"
 fi

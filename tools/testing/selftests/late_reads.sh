@@ -9,9 +9,9 @@
 # tier million: long
 # lab encapsulated: --nodes 1 --cpus 2 --timeout 1800 --env SETUPS=vrf,macsec,esp,vxlan,geneve
 # tier encapsulated: long
-# The sender's netdev is under a queueing discipline, or is a netdev over another, that keeps, orphans, copies,
-# segments, delays, reorders or encrypts packets. COUNT: buffers to overwrite in each set-up.
-# SETUPS=a,b: only these.
+# The sender's netdev has a queueing discipline, or is stacked on another netdev, that keeps, orphans, copies,
+# segments, delays, reorders or encrypts packets. COUNT is the number of buffers to overwrite in each set-up.
+# SETUPS=a,b runs only these set-ups.
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
@@ -22,12 +22,12 @@ RUN_TIMEOUT=$((60 + count / 10))
 SWITCH=/sys/module/nhca/parameters/same_host
 NEAR_IP=10.95.1.1 FAR_IP=10.95.1.2
 
-# In the far network namespace
+# far COMMAND...: run the command in the network namespace "far"
 far() {
 	ip netns exec far "$@"
 }
 
-# A cable between the two namespaces, with addresses unless a netdev above it has them
+# cable [bare]: connect the two namespaces by a veth; with "bare", without addresses, which an upper netdev then has
 cable() {
 	ip netns add far && ip -n far link set lo up &&
 		ip link add near type veth peer name far netns far &&
@@ -39,7 +39,7 @@ addresses() {
 	ip addr add $NEAR_IP/24 dev "$1" && ip -n far addr add $FAR_IP/24 dev "$2"
 }
 
-# The same netdev above both ends: above TYPE ARGS...
+# above TYPE ARGS...: stack the same type of netdev on both ends
 above() {
 	local type=$1
 	shift
@@ -47,7 +47,7 @@ above() {
 		ip link set upper up && ip -n far link set upper up && addresses upper upper
 }
 
-# A netdev that has the cable as its port on the near side: master TYPE ARGS...
+# master TYPE ARGS...: create a netdev on the near side and make the veth its port
 master() {
 	ip link add upper type "$@" && ip link set near down && ip link set near master upper &&
 		ip link set upper up && ip link set near up && addresses upper far
@@ -67,7 +67,7 @@ qdisc() {
 	tc qdisc replace dev near root "$@"
 }
 
-# The same with a handle, which classes name
+# As qdisc, with a handle that classes can refer to
 qdisc_handle() {
 	modprobe -q "sch_$2"
 	tc qdisc replace dev near root handle "$@"
@@ -96,13 +96,13 @@ esp() {
 			tmpl src "$there" dst "$here" proto esp mode transport
 }
 
-# ---- the set-ups: each leaves addresses, and names in LOWER, PEER where they are not near and far ----
+# ---- the set-ups: each assigns addresses, and sets UPPER and PEER where the netdevs are not near and far ----
 
 with_pfifo() { cable && qdisc pfifo limit 10000; }
-# fq takes the owner of each packet away, and paces.
+# fq orphans each packet and paces.
 with_fq() { cable && qdisc fq maxrate 200mbit flow_limit 10000; }
 with_fq_codel() { cable && qdisc fq_codel; }
-# A batch is larger than the burst: tbf segments it.
+# A GSO packet is larger than the burst, so tbf segments it.
 with_tbf() { cable && qdisc tbf rate 100mbit burst 1600 limit 10000000; }
 with_htb() {
 	cable && qdisc_handle 1: htb default 1 &&
@@ -111,15 +111,15 @@ with_htb() {
 with_cake() { cable && qdisc cake bandwidth 100mbit; }
 with_delay() { cable && qdisc netem delay 3ms limit 10000; }
 with_reorder() { cable && qdisc netem delay 1ms reorder 70% 50% duplicate 10% limit 10000; }
-# Nothing leaves for longer than any connection waits.
+# Each packet stays in the queue for 700 ms, longer than any connection waits for an ACK.
 with_still() { cable && qdisc netem delay 700ms limit 100000 && SETTLE=800 FEWER=10; }
 with_software_gso() { cable && ethtool -K near tx-udp-segmentation off; }
 with_no_sg() { cable && ethtool -K near sg off; }
 with_bridge() { cable bare && master bridge && UPPER=upper; }
 with_bond() { cable bare && master bond mode active-backup miimon 100 && UPPER=upper; }
-# The device of the netdev below serves the addresses of its VLANs.
+# The RDMA device is on the lower netdev, and also serves the addresses of its VLANs.
 with_vlan() { cable bare && above vlan id 7; }
-# What a macvlan hands up is not captured there, but at the netdev below.
+# A packet socket on a macvlan does not see received packets, so capture on the lower netdev.
 with_macvlan() { cable bare && above macvlan mode bridge && UPPER=upper PEER=upper LISTEN=far; }
 with_vrf() {
 	cable bare && ip link add red type vrf table 95 && ip link set red up &&
@@ -130,12 +130,12 @@ with_macsec() {
 		macsec 0000000000000002 0000000000000001 'ip netns exec far' far && addresses upper upper &&
 		UPPER=upper PEER=upper
 }
-# The peer's netdev receives what is encrypted.
+# Packets on the peer's netdev are encrypted, so a capture there cannot check their bytes.
 with_esp() { cable && esp '' $NEAR_IP $FAR_IP && esp 'ip netns exec far' $FAR_IP $NEAR_IP && CAPTURE=; }
 with_vxlan() { tunnel_of vxlan dstport 4789; }
 with_geneve() { tunnel_of geneve; }
 tunnel_of() { cable bare && tunnel "$@" && UPPER=upper PEER=upper; }
-# A program carries frames from tap to tap, and takes its time.
+# A slow program forwards frames from tap to tap.
 with_tap() {
 	ip netns add far && ip -n far link set lo up || return
 	modprobe -q tun
@@ -177,7 +177,7 @@ same_host_bytes() {
 	rdma statistic show link lrnear/1 -j | grep -o '"same_host_bytes":[0-9]*' | cut -d: -f2
 }
 
-# reads NAME ARGS...
+# reads NAME ARGS...: run late_reads on the devices of the set-up
 reads() {
 	local name=$1
 	shift
@@ -192,14 +192,14 @@ overwrite() {
 	if ! "with_$setup" 2> "$LIB_TMP/setup"; then
 		skip "$setup" "this kernel cannot have it: $(tail -n 1 "$LIB_TMP/setup")"
 	elif ! devices "$setup"; then
-		notok "$setup" "no devices that reach each other"
+		notok "$setup" "the devices cannot reach each other"
 	else
 		before=$(same_host_bytes)
-		# The test of the test
-		[ "$setup" = delay ] && reads "$setup: buffers overwritten too early are seen" -x -q
-		reads "$setup: nothing is read late"
+		# Test of the test: the program must find buffers that it overwrites before the completion.
+		[ "$setup" = delay ] && reads "$setup: the test finds buffers that are overwritten too early" -x -q
+		reads "$setup: no buffer is read after its completion"
 		[ "$(same_host_bytes)" = "$before" ] ||
-			notok "$setup: all bytes travelled" "some went without packets"
+			notok "$setup: all bytes went by packets" "some bytes took the same-host path"
 	fi
 	setup_gone
 }
@@ -212,5 +212,5 @@ setups=${SETUPS:-$all_setups}
 for setup in ${setups//,/ }; do
 	overwrite "$setup"
 done
-kmemleak_check "kmemleak has nothing to say"
+kmemleak_check "kmemleak reports no leak"
 tasks_check "no task hangs"

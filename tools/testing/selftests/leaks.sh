@@ -11,7 +11,7 @@
 gid=$(gid_index) || exit 1
 QPS=200
 
-# notices CHECK REGEX... -- COMMAND...: the check says "not ok", with each of these in its reason
+# notices CHECK REGEX... -- COMMAND...: the check must print "not ok" with a reason that matches each REGEX
 notices() {
 	local check=$1 wanted=()
 	shift
@@ -21,20 +21,20 @@ notices() {
 	done
 	shift
 	if ("$@") > "$LIB_TMP/notices"; then
-		notok "$check notices it" "it has nothing to say"
+		notok "$check finds the leak" "it reports nothing"
 		return
 	fi
 	for regex in "${wanted[@]}"; do
 		if grep '^not ok' "$LIB_TMP/notices" | grep -Eq "$regex"; then
-			ok "$check notices $regex"
+			ok "$check reports $regex"
 		else
-			notok "$check notices $regex" "it says something else"
+			notok "$check reports $regex" "it reports something else"
 			show_tail "$LIB_TMP/notices"
 		fi
 	done
 }
 
-# Two processes that have 200 QPs, connected and in use, and stand still.
+# Start two processes with 200 connected QPs each, wait until they are in use, and stop both.
 hold() {
 	local command="verify_xfer -d $RDMA_DEV -g $gid -q $QPS -s 64 -w 2 -L 600" pid tries
 	# shellcheck disable=SC2086 # words
@@ -64,7 +64,7 @@ release() {
 }
 
 before=$(resources "$RDMA_DEV")
-# What stays for good is made by the first.
+# The first run makes allocations that stay, such as caches. Later runs must not add to them.
 hold
 release
 resources_are "$RDMA_DEV" "$before"
@@ -74,9 +74,9 @@ hold
 notices resources_check "qp $((2 * QPS + 1)) " -- resources_check held "$RDMA_DEV" "$before"
 notices memory_check "kmalloc[^ ]*: [0-9]+ ->" vmalloc-areas pinned-pages -- memory_check held $QPS
 release
-resources_check "resources_check is content afterwards" "$RDMA_DEV" "$before"
-memory_check "memory_check is content afterwards" $QPS
+resources_check "resources_check finds no leak afterwards" "$RDMA_DEV" "$before"
+memory_check "memory_check finds no leak afterwards" $QPS
 
-# Nothing in user space holds the module: that is what lets it go under a running process.
+# A process holds no module reference, so the module can be removed while it runs. Forge a wrong reference count.
 sed -i 's/^module-references .*/module-references -1/' "$LIB_TMP/memory"
 notices memory_check "module-references: -1 -> 0" -- memory_check held $QPS

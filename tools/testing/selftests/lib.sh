@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What a test script in a guest uses: . "$LAB_SRC/selftests/lib.sh"
+# Functions for test scripts in a guest: . "$LAB_SRC/selftests/lib.sh"
 #
-#   ok NAME | notok NAME WHY | skip NAME WHY	a result, read by tools/testing/check
-#   run NAME COMMAND...				ok if the command succeeds, else notok with its last lines
-#   pair NAME SERVER CLIENT [SECONDS]		server on node 1, client on node 2 (both here if one node)
-#   gid_index [IP]				index of the RoCEv2 GID of this node's (or that) address
-#   leak_snapshot / leak_check NAME		slab objects and module references are back where they were
-#   barrier [NAME] [SECONDS]			every node has come here (a command of the lab)
+#   ok NAME | notok NAME WHY | skip NAME WHY	print a result, which tools/testing/check reads
+#   run NAME COMMAND...				print ok if the command succeeds, else notok with its last lines
+#   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or on the only node)
+#   gid_index [IP]				print the index of the RoCEv2 GID of this node's address, or of IP
+#   leak_snapshot / leak_check NAME		check that slab objects and module references have not grown in between
+#   barrier [NAME] [SECONDS]			wait until every node has come here (a command of the lab)
 #
-# A script that saw a notok exits with 1, whatever its last command said.
+# A script that printed a notok exits with status 1, even if its last command succeeded.
 
-# how many times as long everything may take, on a kernel that watches itself
+# factor on all time limits, for kernels with checkers
 SLOWER=${SLOWER:-1}
 RUN_TIMEOUT=${RUN_TIMEOUT:-60}
 PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
@@ -41,19 +41,19 @@ lib_exit() {
 }
 trap lib_exit EXIT
 
-# The end of a captured output, marked so that it is not taken for results.
+# Print the last lines of a captured output, with "#" in front so that they are not taken for results.
 show_tail() {
 	tail -n "$SHOWN_LINES" "$1" | sed 's/^/#   /'
 }
 
-# What a command said last: the reason that stands behind a result where its log is not at hand.
+# Print the last line of a command's output in brackets, as the reason of a result.
 last_words() {
 	local words
 	words=$(tail -n 1 "$1" | tr -d '\r' | cut -c 1-160)
 	echo "${words:+ ($words)}"
 }
 
-# timeout's own statuses in words.
+# status_text STATUS SECONDS: describe the exit status of a command that ran under timeout(1)
 status_text() {
 	case $1 in
 	124) echo "no end after $2 s" ;;
@@ -76,7 +76,7 @@ run() {
 	return 1
 }
 
-# An address as the kernel prints it in the GID table.
+# Print an IP address in the format of the kernel's GID table.
 gid_text() {
 	local ip=$1 head tail words out= group
 	if [[ $ip == *.* ]]; then
@@ -112,7 +112,7 @@ gid_index() {
 	return 1
 }
 
-# Does any process of this session listen, on TCP or through rdma_cm?
+# listens SESSION: true if a process of the session listens on TCP or through rdma_cm
 listens() {
 	local pid inodes
 	for pid in $(pgrep -s "$1"); do
@@ -126,7 +126,8 @@ listens() {
 	return 1
 }
 
-# Start the server in a session of its own; true as soon as it listens, false if it ended before.
+# server_start COMMAND SECONDS: start the server in its own session. Returns true when it listens, or after 5 s, and
+# false if it ends before.
 server_start() {
 	local command=$1 tries
 	setsid timeout -k 5 "$2" bash -c "$command" > "$LIB_TMP/server" 2>&1 < /dev/null &
@@ -136,11 +137,12 @@ server_start() {
 		listens $SERVER && return 0
 		sleep 0.1
 	done
-	# It may talk in a way that listens() does not know: let the client try.
+	# The server may wait for its client in a way that listens() cannot detect, so let the client try.
 	return 0
 }
 
-# The server must end by itself with success soon after the client; $1 is the flag of a failed client.
+# server_finish NAME FLAG SECONDS: the server must end by itself with success within 10 s after its client. The file
+# FLAG exists if the client has failed.
 server_finish() {
 	local name=$1 flag=$2 limit=$3 status tries
 	for tries in $(seq $((100 * SLOWER))); do
@@ -149,7 +151,7 @@ server_finish() {
 		sleep 0.1
 	done
 	if kill -0 $SERVER 2> /dev/null; then
-		# The builtin: a foreground command would let bash report the death of its job.
+		# Use the builtins kill and wait, so that bash does not report the death of its job.
 		kill -KILL -- -$SERVER
 		wait $SERVER 2> /dev/null
 		pkill -KILL -s $SERVER
@@ -185,7 +187,7 @@ pair() {
 	LIB_PAIRS=$((LIB_PAIRS + 1))
 	flag=$LAB_CTL/pair.$LIB_PAIRS
 	if [ "$NODE" = 1 ]; then
-		# The server waits for its client first, and that may take its time to start.
+		# The server first waits for its client, which may start up to 30 s later.
 		if ! server_start "$server" $((limit + 30)); then
 			: > "$flag.server"
 			notok "$name" "the server ended before its client came"
@@ -199,7 +201,7 @@ pair() {
 		if [ "$NODE" = 2 ] || [ "$NODES" = 1 ]; then
 			client_run "$name" "$flag" "$client" "$limit" || good=
 		fi
-		# Node 1 watches its server only when the client is done, at most $limit later.
+		# Node 1 checks its server only after the client has ended, at most $limit s later.
 		[ "$NODES" = 1 ] || barrier "pair-$LIB_PAIRS-done" $((limit + 60)) || exit 1
 		if [ "$NODE" = 1 ]; then
 			server_finish "$name" "$flag" $((limit + 30)) || good=
@@ -212,13 +214,13 @@ pair() {
 	[ -n "$good" ]
 }
 
-# One line for each nhca slab cache (objects in use) and for the module's references.
+# Print a line for each nhca slab cache with its objects in use, and a line with the module's references.
 leak_state() {
 	awk '$1 ~ /^nhca/ { print $1, $2 }' /proc/slabinfo
 	[ -e /sys/module/nhca/refcnt ] && echo "references $(cat /sys/module/nhca/refcnt)"
 }
 
-# What a CPU keeps at hand counts as in use.
+# Objects in per-CPU slabs count as in use, so shrink the caches first.
 leak_shrink() {
 	local cache
 	for cache in /sys/kernel/slab/nhca*/shrink; do
@@ -231,7 +233,8 @@ leak_snapshot() {
 	leak_state > "$LIB_TMP/leaks"
 }
 
-# More objects than there were, or other references; fewer objects are the snapshot's, which had some at hand.
+# True if there are more objects, or another number of references, than in the snapshot. Fewer objects are no error:
+# per-CPU slabs counted as in use in the snapshot.
 leak_seen() {
 	awk 'NR == FNR { before[$1] = $2; next }
 		$1 == "references" ? $2 != before[$1] : $2 > before[$1] + 0 { seen = 1 }
@@ -240,7 +243,7 @@ leak_seen() {
 
 leak_check() {
 	local tries
-	# Objects freed by RCU or by a work item come back a little later.
+	# RCU and work items free objects a little later, so try for 10 s.
 	for tries in $(seq 50); do
 		leak_state > "$LIB_TMP/leaks.now"
 		leak_seen || {
@@ -250,7 +253,7 @@ leak_check() {
 		leak_shrink
 		sleep 0.2
 	done
-	notok "$1" "slab objects or module references are not back where they were"
+	notok "$1" "slab objects or module references have grown"
 	diff "$LIB_TMP/leaks" "$LIB_TMP/leaks.now" | sed 's/^/#   /'
 	return 1
 }

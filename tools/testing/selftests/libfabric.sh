@@ -19,7 +19,7 @@ pingpong() {
 	over "$name" "${command/-P $port/}" "${command/-B $port/} $IP_1"
 }
 
-run "the device offers both" sh -c "fi_info -p verbs -d $RDMA_DEV | grep -q 'type: FI_EP_MSG' &&
+run "fi_info finds both endpoint types" sh -c "fi_info -p verbs -d $RDMA_DEV | grep -q 'type: FI_EP_MSG' &&
 	fi_info -p 'verbs;ofi_rxm' -d $RDMA_DEV | grep -q 'type: FI_EP_RDM'"
 pingpong "verbs, messages" fi_pingpong -p verbs -e msg
 pingpong "verbs;ofi_rxm" fi_pingpong -p "'verbs;ofi_rxm'" -e rdm

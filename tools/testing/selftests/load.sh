@@ -30,14 +30,14 @@ gone() {
 
 run "modprobe nhca" modprobe nhca
 run "rdma link add" rdma link add nhca0 type nhca netdev "$NETDEV"
-# ibv_devinfo opens the device, so this needs kernel, provider and a port with a carrier.
+# ibv_devinfo opens the device, so it needs the module, the provider and a port with a carrier.
 export -f active gone
 run "ibv_devinfo shows an active port" bash -c active
 run "rdma link del" rdma link del nhca0
 run "the device is gone" bash -c 'gone /sys/class/infiniband/nhca0'
 
 run "rdma link add again" rdma link add nhca0 type nhca netdev "$NETDEV"
-run "active again" bash -c active
+run "the port is active again" bash -c active
 run "rmmod with a device" rmmod nhca
-run "the device went with the module" bash -c 'gone /sys/class/infiniband/nhca0'
+run "the device is removed with the module" bash -c 'gone /sys/class/infiniband/nhca0'
 run "the module is gone" bash -c 'gone /sys/module/nhca'

@@ -1,18 +1,18 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Asks a target of qp_target's for one long READ, whose answers nothing slows down.
+"""Sends one long READ to a QP of qp_target, whose responses nothing slows down.
 
     long_read.py TARGET PORT ME [MIB]
 
-TARGET is an address of this host on a netdev that drops what it sends, ME one that lies behind it:
-the request is sent from ME through lo."""
+TARGET is an address of this host on a netdev that drops what it sends. ME is an address that is reached through
+this netdev. The request is sent from ME through lo. MIB is the length of the READ (32)."""
 
 import sys
 import time
 
 import roce
 
-# Seconds that a program may not run, and, where everything is slow, the part of the time that the answer takes.
+# The longest time that another program may not run: 0.5 s, or on a slow machine this part of the READ's time
 LONGEST_GAP = 0.5
 LONGEST_PART = 0.25
 PATIENCE = 120
@@ -38,7 +38,7 @@ def main():
     qp = roce.Qp(lab, "RC", receives=0)
     before, wanted = sent(target), size // roce.MTU
 
-    # the target watches the clock while the request comes
+    # The target measures the gaps in its own run time while the request arrives.
     target.file.write("gap 1000\n")
     target.file.flush()
     time.sleep(0.3)
@@ -54,11 +54,11 @@ def main():
     print(f"# {answers} packets in {took:.1f} s, the longest gap was {longest * 1e3:.1f} ms")
     good = True
     for name, passed, why in (
-            ("a long READ is answered whole", answers == wanted,
+            ("a long READ gets all responses", answers == wanted,
              f"{answers} packets of {wanted}"),
-            ("others run while a long READ is answered", longest < max(LONGEST_GAP, took * LONGEST_PART),
+            ("other programs run during a long READ", longest < max(LONGEST_GAP, took * LONGEST_PART),
              f"a program did not run for {longest:.3f} s"),
-            ("the QP lives on", qp.state() == "RTS", qp.state())):
+            ("the QP stays in RTS", qp.state() == "RTS", qp.state())):
         print(f"ok - {name}" if passed else f"not ok - {name}: {why}")
         good = good and passed
     return 0 if good else 1

@@ -12,7 +12,7 @@ count=100000
 gid=$(gid_index) || exit 1
 before=$(resources "$RDMA_DEV")
 
-# Bytes of the pages that a pool of rCxts is in; the smaller area is vmalloc's list of them.
+# Print the bytes of the pages of an rCxt pool. vmalloc also has a smaller area for it, the array of page pointers.
 pool_bytes() {
 	sed -n '/nhca_rcxt_pool_init/ s/.* pages=\([0-9]*\).*/\1/p' /proc/vmallocinfo | sort -n |
 		awk '{ n = 4096 * $1 } END { print n + 0 }'
@@ -24,7 +24,7 @@ available() {
 	awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo
 }
 
-# remake RCXTS: the module with so many, and the device
+# remake RCXTS: reload the module with the parameter rcxts, and add the device
 remake() {
 	module_remove && modprobe "$DRIVER_MODULE" rcxts="$1" && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"
 }
@@ -38,16 +38,16 @@ else
 fi
 
 command="many_rcxts -d $RDMA_DEV -g $gid -p 18820 -n $count"
-pair "all rCxts are in use at a time, and each transfer completes once" "$command" "$command $IP_1" 350
+pair "all rCxts are in use at the same time, and each transfer completes once" "$command" "$command $IP_1" 350
 [ "$NODE" = "$NODES" ] && grep '^# ' "$LIB_TMP/client"
-resources_check "all objects are gone on node $NODE" "$RDMA_DEV" "$before"
+resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
 
-# For the second time: what the module takes once is there.
+# The second round counts: in the first the module makes allocations that stay.
 for _ in 1 2; do
-	remake 1 || notok "a device with one rCxt on node $NODE" "it cannot be made"
+	remake 1 || notok "a device with one rCxt on node $NODE" "it cannot be created"
 	one=$(available)
-	remake $count || notok "a device with $count rCxts on node $NODE" "it cannot be made"
+	remake $count || notok "a device with $count rCxts on node $NODE" "it cannot be created"
 	many=$(available)
 done
-echo "# memory that a device with $count rCxts takes more than one with 1: $((one - many)) KiB," \
+echo "# additional memory of a device with $count rCxts, compared with one rCxt: $((one - many)) KiB," \
 	"$(((one - many) * 1024 / count)) bytes for each"

@@ -40,7 +40,7 @@ messages() {
 	[ "$NODE" = 1 ] && sed -n 's/^# /#   /p' "$LIB_TMP/server"
 }
 
-# A second link over the same cable, with addresses and a device of its own
+# Add a second link (macvlan) on the same netdev, with its own addresses and RDMA device.
 link_add() {
 	modprobe macvlan
 	ip link add link "$NETDEV" name second type macvlan mode bridge &&
@@ -49,7 +49,7 @@ link_add() {
 		device_add nhca1 second "192.168.78.$NODE"
 }
 
-# messages, and something else on node $1 in the middle of them
+# messages_and NODE COMMAND ARGS...: run messages, and COMMAND on NODE after 40 of them
 messages_and() {
 	local node=$1 what=$2
 	shift 2
@@ -60,7 +60,7 @@ messages_and() {
 	fi
 }
 
-# What a brief run leaves out
+# whole COMMAND...: run the command, unless BRIEF is set
 whole() {
 	[ -n "$BRIEF" ] || "$@"
 }
@@ -73,23 +73,23 @@ for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 2
 	messages -o send -n 2000
 done
 
-# What waits in a slow link's deep queue is not lost, and is not sent again.
+# Packets wait long in the deep queue of a slow link. They are not lost, so they must not be retransmitted.
 impair 'rate 10mbit'
 messages -o read -n 24M -s 1M -w 16
 if [ "$NODE" = 2 ]; then
 	line=$(grep -o '[0-9]* packets, [0-9]* resent' "$LIB_TMP/client")
 	set -- ${line//[!0-9 ]/}
 	if [ $((${2:-1} * 10)) -lt "${1:-0}" ]; then
-		ok "$PREFIX: less than a tenth is read twice"
+		ok "$PREFIX: less than a tenth of the packets is retransmitted"
 	else
-		notok "$PREFIX: less than a tenth is read twice" "${line:-no word of it}"
+		notok "$PREFIX: less than a tenth of the packets is retransmitted" "${line:-msg_xfer printed no counts}"
 	fi
 fi
 
 impair 'loss 1%'
 messages -C -n 32M -s 1M -w 8
 whole messages -C -o read -n 32M -s 1M -w 8
-# The device of one side, or of both, gets other channels and rCxts in the middle.
+# A recovery (-R) of a device replaces its channels and rCxts during the messages.
 messages -R 20 -n 64M -s 1M -w 8
 whole messages -R 3 -o read -n 64M -s 1M -w 8
 whole messages -R 500 -o send -n 2000
@@ -106,10 +106,10 @@ PREFIX='two links'
 messages -n 64M -s 1M -w 8
 whole messages -o read -n 64M -s 1M -w 8
 whole messages -R 20 -n 64M -s 1M -w 8
-PREFIX='two links, one is down for 2 s'
+PREFIX='two links, one goes down for 2 s'
 messages_and 2 'ip link set second down; sleep 2; ip link set second up' -n 128M -s 1M -w 8
 whole messages_and 1 'ip link set second down; sleep 2; ip link set second up' -o read -n 128M -s 1M -w 8
-PREFIX='two links, one loses all for 2 s'
+PREFIX='two links, one loses all packets for 2 s'
 whole messages_and 1 'tc qdisc add dev second root netem loss 100%; sleep 2; tc qdisc del dev second root' \
 	-n 128M -s 1M -w 8
 PREFIX='two links, one device is removed'

@@ -7,10 +7,10 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# an unprivileged process takes part
+# An unprivileged process of the test opens these device nodes.
 chmod 666 /dev/infiniband/uverbs*
 leak_snapshot
 memory_mark
 mr_errors || LIB_FAILED=1
-leak_check "slab objects and module references are back"
+leak_check "no slab object or module reference is leaked"
 memory_check "no page stays pinned" 50

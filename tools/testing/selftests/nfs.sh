@@ -13,7 +13,7 @@ cut=${CUT:-5}
 NFSD=/proc/fs/nfsd
 ulp_mark
 
-# NFSv4 alone, so that neither rpcbind nor statd is needed.
+# Serve NFSv4 only, which needs neither rpcbind nor statd.
 nfs_server() {
 	mkdir -p /var/lib/nfs/v4recovery
 	mount -t nfsd nfsd $NFSD &&
@@ -21,7 +21,7 @@ nfs_server() {
 		rpc.mountd -N 3 && nfs_serve
 }
 
-# As rpc.nfsd does it, but RDMA only.
+# Start the server as rpc.nfsd does, but listen on RDMA only.
 nfs_serve() {
 	echo 10 > $NFSD/nfsv4leasetime && echo 10 > $NFSD/nfsv4gracetime &&
 		echo -3 +4 > $NFSD/versions && echo rdma 20049 > $NFSD/portlist && echo 4 > $NFSD/threads
@@ -42,7 +42,7 @@ nfs_mount() {
 if [ "$NODE" = 1 ]; then
 	ulp_modules "NFS server" rpcrdma nfsd
 	ulp_disk 128
-	filesystem_make "an ext4 is made" /dev/ram0 || exit 1
+	filesystem_make "an ext4 file system is created" /dev/ram0 || exit 1
 	step "the server exports" nfs_server || exit 1
 	barrier exported || exit 1
 	barrier restart 600 || exit 1
@@ -55,20 +55,20 @@ else
 	barrier exported || exit 1
 	step "the client mounts" nfs_mount 4.2 || exit 1
 	files_make "files are written"
-	files_check "they are read again"
+	files_check "the files are read back unchanged"
 	load_start
-	load_moves "verified load runs"
+	load_moves "a load that verifies its data runs"
 	network_cut "$cut"
-	load_moves "load goes on when the network was away for $cut s" 90
+	load_moves "the load continues after the network was cut for $cut s" 90
 	barrier restart || exit 1
 	barrier restarted || exit 1
-	load_moves "load goes on behind a restart of the server" 90
-	load_stop "not one block came back wrong"
-	files_check "the files are as they were"
+	load_moves "the load continues after a restart of the server" 90
+	load_stop "the load found no wrong block"
+	files_check "the files are unchanged"
 	step "the client unmounts" umount $ULP_MNT
 	for version in 4.1 4.0; do
 		step "NFS $version mounts" nfs_mount $version
-		files_check "NFS $version reads the same"
+		files_check "NFS $version reads the same files"
 		step "NFS $version unmounts" umount $ULP_MNT
 	done
 	cp "$LIB_TMP/sums" "$LAB_CTL/sums"
@@ -76,8 +76,8 @@ fi
 barrier disconnected 900 || exit 1
 if [ "$NODE" = 1 ]; then
 	cp "$LAB_CTL/sums" "$LIB_TMP/sums"
-	files_check "the server's disk has what the client wrote"
-	step "the export goes" nfs_unexport
-	filesystem_check "its ext4 is clean" /dev/ram0
+	files_check "the server's disk has the files of the client"
+	step "the export is removed" nfs_unexport
+	filesystem_check "the ext4 file system is clean" /dev/ram0
 fi
-ulp_end "nothing is left of it on node $NODE"
+ulp_end "the device has as many objects as before, and the driver unloads on node $NODE"

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# More for test scripts, behind lib.sh: . "$LAB_SRC/selftests/node.sh"
-# What makes, removes and inspects devices, and what says that nothing is left behind.
+# More functions for test scripts, to read after lib.sh: . "$LAB_SRC/selftests/node.sh"
+# They add, remove and inspect devices, and check for leaks.
 #
-#   device_add DEV NETDEV [IP...]	rdma link add; returns when it is active and has those GIDs
-#   device_ready DEV [IP...]		wait for that
-#   device_gone DEV [SECONDS]		wait until the device has vanished
-#   gid_of DEV IP			gid_index of another device
-#   module_remove / module_insert	rmmod, modprobe of the driver under test
-#   reload NAME RESOURCES	$RDMA_DEV has these, the module goes with it and both come again; else notok
-#   resources DEV			numbers of its qp, cq, mr, pd, ctx ... as `rdma res` shows them
-#   memory_mark / memory_check NAME OBJECTS	no cache has grown by more objects; no page stays
-#					pinned, no area of vmalloc and no reference to the module is left
-#   kmemleak_mark / kmemleak_check NAME	if the kernel has it
-#   tasks_check NAME			no task hangs in the kernel
-#   log_mark / log_has REGEX		the kernel log since then
-#   ended PID SECONDS			wait for the end of a background job, status in JOB_STATUS
+#   device_add DEV NETDEV [IP...]	add a device and wait until it is active and has the GIDs of the addresses
+#   device_ready DEV [IP...]		wait up to 20 s until a device is active and has these GIDs
+#   device_gone DEV [SECONDS]		wait until the device is removed
+#   gid_of DEV IP			print the GID index of an address of another device
+#   module_remove / module_insert	unload or load the driver under test
+#   reload NAME RESOURCES	check that $RDMA_DEV has these resources, then reload the module and add the device
+#			again; print notok if a step fails
+#   resources DEV			print its numbers of QPs, CQs, MRs, PDs, contexts ... as `rdma res show`
+#   memory_mark / memory_check NAME OBJECTS	check that no slab cache has grown by more than OBJECTS, and that the
+#					numbers of pinned pages, vmalloc areas and module references have not
+#					grown
+#   kmemleak_mark / kmemleak_check NAME	check that kmemleak finds no leak, if the kernel has kmemleak
+#   tasks_check NAME			check that no task hangs in the kernel
+#   log_mark / log_has REGEX		search the kernel log since the mark
+#   ended PID SECONDS			wait for the end of a background job; its status is then in JOB_STATUS
 
 case $LAB_DRIVER in
 rxe) DRIVER_MODULE=rdma_rxe ;;
@@ -45,10 +47,10 @@ device_ready() {
 		[ -z "$missing" ] && break
 		sleep 0.1
 	done
-	# Programs open the node that udev names.
+	# Programs open the device node, so wait until udev has named it.
 	udevadm settle --timeout=10
 	[ -z "$missing" ] && return 0
-	echo "# $dev after 20 s still without:$missing"
+	echo "# $dev has not after 20 s:$missing"
 	return 1
 }
 
@@ -70,7 +72,7 @@ device_gone() {
 
 module_remove() {
 	local tries
-	# The kernel closes what a killed process had open a moment after its end.
+	# The kernel closes the files of a killed process a little after its end, so try for 10 s.
 	for tries in $(seq 50); do
 		rmmod "$DRIVER_MODULE" 2> "$LIB_TMP/rmmod" && return 0
 		sleep 0.2
@@ -91,7 +93,7 @@ reload() {
 	elif ! module_remove; then
 		notok "$name" "the module cannot be removed"
 	elif ! module_insert || ! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"; then
-		notok "$name" "no device after the module came back"
+		notok "$name" "no device after the reload of the module"
 	else
 		return 0
 	fi
@@ -102,7 +104,7 @@ resources() {
 	rdma res show "$1" | sed 's/^[0-9]*: //'
 }
 
-# Wait up to 10 s until the device has as many resources as that text says.
+# resources_are DEV TEXT: wait up to 10 s until `resources DEV` prints TEXT
 resources_are() {
 	local tries
 	[ -n "$2" ] || return 1
@@ -123,10 +125,9 @@ resources_check() {
 	fi
 }
 
-# Objects in use of each slab cache that a driver's memory comes from, with the objects of one slab;
-# references to the module, its areas of vmalloc, and pages pinned. A CPU's own slabs count as used
-# up whatever is in them: shrinking takes them away, all but the one that comes back with the next
-# allocation.
+# Print, for each slab cache that the driver allocates from, the objects in use and the objects of one slab; then
+# the module references, the driver's vmalloc areas and the pinned pages. All objects of a per-CPU slab count as in
+# use. Shrinking a cache releases these slabs, but the next allocation on a CPU takes one again.
 memory_state() {
 	local cache
 	for cache in /sys/kernel/slab/{kmalloc,nhca}*; do
@@ -142,15 +143,15 @@ memory_state() {
 }
 
 memory_mark() {
-	# What was freed before, but not yet given back, would hide what is lost from now on.
+	# Objects that are freed but not yet returned would raise the reference and hide a leak, so wait for them.
 	sleep 2
 	memory_state > "$LIB_TMP/memory"
 }
 
 memory_grown() {
 	local trackers=0
-	# Where references to netdevs and namespaces are tracked, those given back are kept for a while: of
-	# each netdev and namespace two times 128 at most (lib/ref_tracker.c), of 28 bytes.
+	# A kernel that tracks references to netdevs and namespaces keeps released trackers for a while: at most
+	# two times 128 for each netdev and namespace (lib/ref_tracker.c), of 28 bytes each, in kmalloc-32.
 	[ -d /sys/kernel/debug/ref_tracker ] && trackers=1024
 	awk -v bound="$1" -v cpus="$(nproc)" -v trackers=$trackers 'NR == FNR { was[$1] = $2; next }
 		{ limit = $3 ? bound + $3 * cpus : 0 }
@@ -161,7 +162,7 @@ memory_grown() {
 
 memory_check() {
 	local tries grown
-	# What waits for RCU, a work item or rdma_cm's time-wait comes back a little later.
+	# RCU, work items and the timewait state of rdma_cm free objects later, so try for 20 s.
 	for tries in $(seq 20); do
 		memory_state > "$LIB_TMP/memory.now"
 		grown=$(memory_grown "$2")
@@ -193,13 +194,13 @@ kmemleak_check() {
 	ok "$1"
 }
 
-# Where a task waits is asked for only when it hangs: user-mode Linux reads the stacks of others for it,
-# which KASAN calls a fault of the kernel.
+# Read where a task waits only if it hangs: user-mode Linux reads the stack of the other task for this, which KASAN
+# reports as an error of the kernel.
 hung_tasks() {
 	ps -eo pid=,stat=,comm= | awk '$2 ~ /^D/'
 }
 
-# A task may sleep uninterruptibly for a moment; 20 s are no moment.
+# A task may sleep uninterruptibly for a moment, but not for 20 s.
 tasks_check() {
 	local deadline=$((SECONDS + 20)) left
 	while [ $SECONDS -le $deadline ]; do

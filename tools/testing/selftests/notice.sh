@@ -3,14 +3,14 @@
 # purpose: two nhca that recognized each other use the UDP checksum instead of the ICRC; an end with insist_icrc=1 still gets the ICRC
 # tier: check
 # lab: --nodes 2 --timeout 240
-# interop.sh shows that a peer which is not nhca sees plain RoCEv2.
+# interop.sh tests that a peer other than nhca receives plain RoCEv2.
 
 . "$LAB_SRC/selftests/traffic.sh"
 
 PCAP=$LIB_TMP/pcap
 SWITCH=/sys/module/nhca/parameters/insist_icrc
 
-# What this node sends; what comes in is seen joined to batches.
+# Capture what this node sends. Received packets are visible only as merged batches.
 capture() {
 	local tries
 	tcpdump -i "$NETDEV" -s 0 -B 16384 -U -Z root -Q out -w "$PCAP" udp port 4791 \
@@ -23,7 +23,8 @@ capture() {
 	barrier
 }
 
-# judge NAME bare|whole: each packet proves its bytes; with or without an ICRC
+# judge NAME bare|whole: each captured packet must have a correct checksum: with "bare" most have no ICRC but a UDP
+# checksum, with "whole" all have an ICRC
 judge() {
 	local name=$1 wanted=$2 found
 	barrier
@@ -43,7 +44,7 @@ capture
 xfer -q 4 -n 48 -s 65536 -b
 judge "without an ICRC, with a UDP checksum" bare
 
-# One end insists: then neither leaves it out.
+# One end has insist_icrc=1, so both ends must send the ICRC.
 [ "$NODE" = 1 ] && echo Y > $SWITCH
 capture
 xfer -q 4 -n 48 -s 65536 -b

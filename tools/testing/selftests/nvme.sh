@@ -28,40 +28,40 @@ else
 	barrier exported || exit 1
 	step "the host connects" nvme_connect rdma || exit 1
 	NVME_DEV=$(nvme_device)
-	filesystem_make "an ext4 on it" "$NVME_DEV" || exit 1
-	files_make "files are written"
-	files_check "they are read again"
+	filesystem_make "an ext4 file system is created" "$NVME_DEV" || exit 1
+	files_make "files are written to it"
+	files_check "the files are read back unchanged"
 	load_start
-	load_moves "verified load runs"
+	load_moves "a load that verifies its data runs"
 	for round in $(seq "$resets"); do
 		step "controller reset $round" nvme_reset
-		load_moves "load goes on behind reset $round"
+		load_moves "the load continues after reset $round"
 	done
 	network_cut "$cut"
-	load_moves "load goes on when the network was away for $cut s" 60
+	load_moves "the load continues after the network was cut for $cut s" 60
 fi
 for round in $(seq "$taken"); do
 	barrier "take-$round" 2400 || exit 1
 	if [ "$NODE" = 1 ]; then
-		step "the target's configuration is taken away, $round" nvme_target_gone
+		step "the target's configuration is removed, $round" nvme_target_gone
 		sleep 3
-		step "and made again, $round" nvme_target rdma /dev/ram0
+		step "the target is configured again, $round" nvme_target rdma /dev/ram0
 		barrier "made-$round" || exit 1
 	else
 		barrier "made-$round" || exit 1
-		load_moves "load goes on behind target $round" 60
+		load_moves "the load continues on target $round" 60
 	fi
 done
 if [ "$NODE" = 2 ]; then
-	load_stop "not one block came back wrong"
-	files_check "the files are as they were"
-	filesystem_check "the ext4 is clean" "$NVME_DEV"
+	load_stop "the load found no wrong block"
+	files_check "the files are unchanged"
+	filesystem_check "the ext4 file system is clean" "$NVME_DEV"
 	md5sum < "$NVME_DEV" > "$LAB_CTL/sum"
 	step "the host disconnects" nvme_disconnect
 fi
 barrier disconnected 240 || exit 1
 if [ "$NODE" = 1 ]; then
-	run "the target's disk has what the host read" sh -c "md5sum < /dev/ram0 | cmp - $LAB_CTL/sum"
+	run "the target's disk has the data that the host read" sh -c "md5sum < /dev/ram0 | cmp - $LAB_CTL/sum"
 	nvme_target_gone
 fi
-ulp_end "nothing is left of it on node $NODE"
+ulp_end "the device has as many objects as before, and the driver unloads on node $NODE"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# An NVMe target and its host, without nvmetcli and nvme-cli.
+# Functions for an NVMe target and its host, without nvmetcli and nvme-cli.
 #
-#   nvme_target TRANSPORT DEVICE	node 1 exports the device
-#   nvme_target_gone			and no more, whoever uses it
-#   nvme_connect TRANSPORT [OPTIONS]	node 2 connects, and waits for the disk
-#   nvme_device				the disk's name
-#   nvme_reset				the controller is reset, and live again
-#   nvme_disconnect			all controllers
+#   nvme_target TRANSPORT DEVICE	export the device from node 1
+#   nvme_target_gone			remove the export, even if a host uses it
+#   nvme_connect TRANSPORT [OPTIONS]	connect node 2 and wait for the disk
+#   nvme_device				print the disk's name
+#   nvme_reset				reset the controller and wait until it is live again
+#   nvme_disconnect			disconnect all controllers
 
 NVME_NQN=nqn.2024-01.test:nhca
 NVMET=/sys/kernel/config/nvmet
@@ -19,7 +19,7 @@ nvme_target() {
 		echo 1 > "$subsystem/attr_allow_any_host" &&
 		echo nhca > "$subsystem/attr_serial" &&
 		echo "$device" > "$subsystem/namespaces/1/device_path" &&
-		# the host knows the disk by it, also when it comes back
+		# The host identifies the disk by its UUID, also after the target is removed and configured again.
 		echo 01234567-89ab-4cde-8f01-23456789abcd > "$subsystem/namespaces/1/device_uuid" &&
 		echo 1 > "$subsystem/namespaces/1/enable" &&
 		mkdir $port &&

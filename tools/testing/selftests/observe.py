@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""observe.py DEVICE COMMAND...: looks at the queue pair of a running COMMAND in every way there is
+"""observe.py DEVICE COMMAND...: checks what each tool shows about the queue pair of a running COMMAND
 
-Prints results as lib.sh does."""
+Prints results in the format of lib.sh."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
 LINK = f"{DEVICE}/1"
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
-# struct nhca_res_qp up to retries_left: the number of its first field, and where others are
+# Index of 32-bit words in struct nhca_res_qp, which is read up to retries_left
 QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
             "sq_una": 13, "cwnd": 15}
 failed = False
@@ -43,7 +43,7 @@ def rdma(*words):
 
 
 def mine(kind, *flags):
-    """The device's objects of that kind; the driver's own details without their prefix."""
+    """The device's objects of a kind. Driver-specific fields lose their prefix "drv_"."""
     return [{key.removeprefix("drv_"): value for key, value in one.items()}
             for one in rdma("-j", *flags, "resource", "show", kind) if one["ifname"] == DEVICE]
 
@@ -64,7 +64,7 @@ def of(objects, number):
 # ---- rdma resource ----
 
 def raw(kind):
-    """The contexts that `rdma resource show -r` prints as lists of numbers."""
+    """The raw contexts of `rdma resource show -r`, which prints them as lists of numbers."""
     for one in rdma("-j", "-r", "resource", "show", kind):
         if one["ifname"] == DEVICE:
             yield bytes(one["data"])
@@ -75,7 +75,7 @@ def resources(number):
     wanted = {"path_mtu", "udp_sport", "peer", "tx_queued", "sq_size", "sq_outstanding", "sq_una", "sq_nxt",
               "cwnd", "retries_left", "srtt_us", "oldest_opcode", "rq_posted", "msn"}
     result("details of a queue pair", wanted <= set(first), sorted(first))
-    result("its path MTU, retries and port", first["path_mtu"] == 1024 and first["retries_left"] == 7 and
+    result("details: path MTU, retries and UDP port", first["path_mtu"] == 1024 and first["retries_left"] == 7 and
            0xc000 <= first["udp_sport"] <= 0xffff, first)
     moves = wants = False
     for _ in range(50):
@@ -84,18 +84,18 @@ def resources(number):
         wants |= now["sq_outstanding"] > 0 and int(str(now["oldest_opcode"]), 0) == 0
         between = (now["sq_nxt"] - now["sq_una"]) % (1 << 24)
         if not between <= 256:
-            result("no more than the largest window is without an answer", False, now)
+            result("at most 256 packets, the largest cwnd, are unacknowledged", False, now)
             return
         time.sleep(0.02)
-    result("no more than the largest window is without an answer", True)
-    result("its PSNs move on", moves, first)
+    result("at most 256 packets, the largest cwnd, are unacknowledged", True)
+    result("details: the PSNs advance", moves, first)
     result("RDMA WRITEs are outstanding", wants, first)
 
     context = next(one for one in raw("qp") if struct.unpack_from("=2I", one)[1] == number)
     words = struct.unpack_from("=28I", context)
     result("the raw context begins with its size", words[0] == len(context), (words[0], len(context)))
     got = {name: words[place] for name, place in QP_WORDS.items()}
-    result("it says the same as the details", got["qpn"] == number and got["type"] == 2 and got["state"] == 3 and
+    result("the raw context has the same values", got["qpn"] == number and got["type"] == 2 and got["state"] == 3 and
            got["dest_qpn"] == first["rqpn"] and got["path_mtu"] == first["path_mtu"] and
            got["sq_size"] == first["sq_size"] and 4 <= got["cwnd"] <= 256, (got, first))
 
@@ -129,14 +129,14 @@ def once(number):
     told = json.loads(done.stdout)
     port, qp = told["devices"][0], of(told["qps"], number)
     result("nhcatop --once --json", told["traced"] and port["device"] == DEVICE and port["sent_bytes"] > 0, port)
-    result("rates of a queue pair", qp["sends"] > 0 and qp["bytes"] > qp["sends"], qp)
-    result("its latencies", qp["latency"] and 10 <= qp["p50"] <= qp["p99"] <= 33, qp)
-    result("its retries", qp["retries"] > 0, qp)
-    result("its process", qp["process"] == f"ib_write_bw/{traffic.pid}", qp)
+    result("nhcatop: rates of a queue pair", qp["sends"] > 0 and qp["bytes"] > qp["sends"], qp)
+    result("nhcatop: latencies of a queue pair", qp["latency"] and 10 <= qp["p50"] <= qp["p99"] <= 33, qp)
+    result("nhcatop: retries of a queue pair", qp["retries"] > 0, qp)
+    result("nhcatop: process of a queue pair", qp["process"] == f"ib_write_bw/{traffic.pid}", qp)
     text = nhcatop("--once", DEVICE).stdout.splitlines()
     result("nhcatop --once", len(text) >= 3 and text[0].startswith(f"{DEVICE} ACTIVE") and
            any(line.startswith(f"{number:#x}") for line in text[2:]), text)
-    result("nothing of it stays in tracefs", not instances(), instances())
+    result("nhcatop leaves no instance in tracefs", not instances(), instances())
 
 
 class Terminal:
@@ -150,7 +150,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 140, 0, 0))
 
     def until(self, what, seconds=60):
-        """Reads what it draws until that is there.  Return: all since the last call, or None."""
+        """Reads the terminal until it matches a pattern. Returns all output since the last call, or None."""
         seen, deadline = "", time.monotonic() + seconds
         while time.monotonic() < deadline:
             if select.select([self.fd], [], [], 0.5)[0]:
@@ -172,7 +172,7 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
-            # what it still draws; its terminal is closed before it has ended
+            # Read its last output: it closes the terminal before it exits.
             self.until("$^", 0.1)
             time.sleep(0.1)
         os.kill(self.pid, signal.SIGKILL)
@@ -182,44 +182,44 @@ class Terminal:
 
 def screen(number):
     terminal = Terminal()
-    result("in a terminal nhcatop draws the queue pair", terminal.until(f"{number:#x}"), getattr(terminal, "last", ""))
-    # Ctrl-L: else only what is different would be drawn
+    result("nhcatop shows the queue pair in a terminal", terminal.until(f"{number:#x}"), getattr(terminal, "last", ""))
+    # Ctrl-L: without it, nhcatop draws only what has changed.
     terminal.until("$^", 2)
     terminal.keys("\x0c")
-    result("and a histogram of its latencies", terminal.until("[▁▂▃▄▅▆▇█]"), getattr(terminal, "last", ""))
+    result("nhcatop shows a histogram", terminal.until("[▁▂▃▄▅▆▇█]"), getattr(terminal, "last", ""))
     terminal.keys("s\x0c")
-    result("s sorts by the next column", terminal.until("by RETRY"), getattr(terminal, "last", ""))
+    result("key s sorts by the next column", terminal.until("by RETRY"), getattr(terminal, "last", ""))
     terminal.keys("h\x0c")
-    result("h says what keys there are", terminal.until("q quit"), getattr(terminal, "last", ""))
+    result("key h shows the keys", terminal.until("q quit"), getattr(terminal, "last", ""))
     terminal.keys("r+-\x1b[B\x1b[A")
     terminal.until("$^", 1)
     terminal.keys("q")
-    result("q ends it", terminal.status() == 0 and not instances(), instances())
+    result("key q ends nhcatop", terminal.status() == 0 and not instances(), instances())
     terminal = Terminal()
     terminal.until(f"{number:#x}")
     os.kill(terminal.pid, signal.SIGTERM)
-    result("SIGTERM ends it, too", terminal.status() == 0 and not instances(), instances())
+    result("SIGTERM ends nhcatop", terminal.status() == 0 and not instances(), instances())
 
 
 def refusals():
     for name, words, options, wanted in (
             ("without root", ["--once"], {"user": "nobody"}, "sudo nhcatop.*--no-trace"),
-            ("an interval that is none", ["--once", "-i", "soon"], {}, "'soon' is no interval.*such as 2"),
-            ("a column that is none", ["--once", "-s", "size"], {}, "'size'.*bytes"),
-            ("a device that is none", ["--once", "eth0"], {}, f"eth0 is no nhca device.*{DEVICE}"),
+            ("an invalid interval", ["--once", "-i", "soon"], {}, "'soon' is no interval.*such as 2"),
+            ("an unknown column", ["--once", "-s", "size"], {}, "'size'.*bytes"),
+            ("an unknown device", ["--once", "eth0"], {}, f"eth0 is no nhca device.*{DEVICE}"),
             ("no terminal", [], {"stdin": subprocess.DEVNULL}, "no terminal.*--once"),
-            ("--json alone", ["--json"], {}, "--once"),
-            ("an option that is none", ["--fast"], {}, "--fast.*--help")):
+            ("--json without --once", ["--json"], {}, "--once"),
+            ("an unknown option", ["--fast"], {}, "--fast.*--help")):
         done = nhcatop(*words, **options)
         lines = done.stderr.splitlines()
         result(f"refused in one line: {name}", done.returncode == 1 and len(lines) == 1 and not done.stdout and
                re.match(f"nhcatop: .*{wanted}", lines[0]), done.stderr)
     done = nhcatop("--once", "--no-trace", "-i", "0.5", user="nobody")
-    result("without root, and without tracepoints", done.returncode == 0 and "RTS" in done.stdout, done.stderr)
+    result("nhcatop runs without root and events", done.returncode == 0 and "RTS" in done.stdout, done.stderr)
     if shutil.which("mandoc"):
         done = subprocess.run(["mandoc", "-T", "lint", "/usr/local/share/man/man8/nhcatop.8"], text=True,
                               capture_output=True)
-        result("its man page", not done.stdout and not done.stderr, done.stdout + done.stderr)
+        result("the man page of nhcatop has no errors", not done.stdout and not done.stderr, done.stdout + done.stderr)
 
 
 # ---- bpftrace ----
@@ -233,7 +233,7 @@ def scripts(number):
             path = events / event / "format"
             have = set(re.findall(r"field:.* (\w+);", path.read_text())) if path.exists() else set()
             wrong += [f"{event}.{name}" for name in set(re.findall(r"args->(\w+)", body)) - have]
-        result(f"{script.name}: its events and fields are there", not wrong, wrong)
+        result(f"{script.name}: its events and fields exist", not wrong, wrong)
         if not shutil.which("bpftrace"):
             continue
         program = subprocess.Popen(["bpftrace", str(script)], text=True, stdout=subprocess.PIPE,
@@ -255,7 +255,7 @@ try:
     refusals()
     scripts(qpn)
 except (OSError, KeyError, StopIteration) as error:
-    result("what there is to be seen", False, repr(error))
+    result("the tools can be tested", False, repr(error))
 finally:
     traffic.kill()
 sys.exit(failed)

@@ -20,13 +20,13 @@ if [ "$NODE" = 1 ]; then
 		ss -Hltn 'sport = :18515' | grep -q . && break
 		sleep 0.1
 	done
-	# one packet in a hundred of what comes from here, acknowledgments
+	# This node sends acknowledgments: lose 1 % of them.
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1%
 fi
 barrier ready
 if [ "$NODE" = 2 ]; then
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1%
-	# it polls: those who look on come first
+	# ib_write_bw polls, so lower its priority: the programs that observe it must run.
 	python3 "$LAB_SRC/selftests/observe.py" "$RDMA_DEV" \
 		nice -n 19 ib_write_bw -d "$RDMA_DEV" -x "$TRAFFIC_GID" -F -D 600 "$IP_1" || LIB_FAILED=1
 fi

@@ -8,11 +8,11 @@
 # lab interop-client: --machine uml --nodes 2 --driver 1=rxe,2=nhca --memory 6144 --timeout 7200
 # lab emulated: --nodes 2 --timeout 14400
 
-# As the server of UC, rdma_rxe queues whatever it has not yet worked off, which is more than a gigabyte here.
+# As a UC server, rdma_rxe queues all packets that it has not yet processed: more than a gigabyte here.
 
 . "$LAB_SRC/selftests/traffic.sh"
 
-# -a is every power of two from 2 B to 8 MiB; on UD up to the MTU.
+# -a runs every power of two from 2 B to 8 MiB, on UD up to the MTU.
 PAIR_TIMEOUT=900
 
 for mode in '' -e; do
@@ -34,7 +34,7 @@ for mode in '' -e; do
 	perf send_bw -c UD -a -n 5 -q 16 $mode
 	perf send_lat -c UD -a -n 10 $mode
 done
-# perftest has no events for WRITE.
+# perftest has no completion events (-e) for WRITE.
 for transport in RC UC; do
 	perf write_bw -c $transport -a -n 5
 	perf write_bw -c $transport -a -n 5 -q 16

@@ -45,7 +45,7 @@ for tool in read_lat send_lat; do
 	perf $tool -s 64 -n 20 -e
 done
 
-# The unreliable transports: few enough messages that nothing is lost for want of room.
+# The unreliable transports: so few messages that no queue overflows and nothing is lost.
 perf write_bw -c UC -s 65536 -n 10
 perf write_lat -c UC -s 64 -n 10
 perf send_bw -c UC -s 65536 -n 10

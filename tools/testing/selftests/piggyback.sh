@@ -15,13 +15,13 @@ piggyback || LIB_FAILED=1
 
 modprobe sch_netem
 tc qdisc add dev lo root netem loss 2% && piggyback lost || LIB_FAILED=1
-tc -s qdisc show dev lo | grep -Eq 'dropped [1-9]' || notok "packets are lost" "none was"
+tc -s qdisc show dev lo | grep -Eq 'dropped [1-9]' || notok "packets are lost" "netem dropped none"
 tc qdisc del dev lo root
 
-# The same seed gives the same packets: so an acknowledgment is always one.
+# With fault rules on packets, the same seed must give the same packets, so no ACK may be piggybacked.
 nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 &&
-	piggyback none "none where faults strike packets" || LIB_FAILED=1
+	piggyback none "no piggybacked ACK on a device with fault rules on packets" || LIB_FAILED=1
 nhca-fault clear
 
 echo Y > /sys/module/nhca/parameters/insist_icrc
-piggyback none "none where an ICRC is wanted" || LIB_FAILED=1
+piggyback none "no piggybacked ACK with insist_icrc=1" || LIB_FAILED=1

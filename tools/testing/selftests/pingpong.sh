@@ -36,7 +36,7 @@ for transport in rc uc srq; do
 		done
 	done
 done
-# Datagrams: this program has no retry, so give it room for all that may be on its way.
+# ud_pingpong does not retransmit. Its message of 1024 bytes fits into one packet.
 for mode in '' -e; do
 	pingpong "ud${mode:+ $mode}" "ud_pingpong -n ${COUNT:-500} -s 1024 $mode"
 done

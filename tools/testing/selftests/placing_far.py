@@ -1,11 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-"""WRITE, FLUSH and ATOMIC WRITE (IBTA A19) into another node's memory.
+"""Tests WRITE, FLUSH and ATOMIC WRITE (IBTA A19) to the memory of another node.
 
-    placing_far.py GID_INDEX PORT [-f]              owns the memory: sees each word, and what was written before
-    placing_far.py GID_INDEX PORT [-f] HOST         writes, stores a word, waits until that has been seen
+    placing_far.py GID_INDEX PORT [-f]              owns the memory: waits for each word and checks the bytes that
+                                                    were written before it
+    placing_far.py GID_INDEX PORT [-f] HOST         writes bytes and then a word, and waits until the owner has
+                                                    seen the word
 
-With -f the bytes are flushed between the two."""
+With -f a FLUSH between the two makes the bytes visible."""
 
 import os
 import socket
@@ -67,7 +69,7 @@ class End:
         self.keep = context, pd
 
     def done(self):
-        """The next completion's kind."""
+        """Waits for the next completion. Returns its opcode."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             count, found = self.cq.poll()
@@ -103,9 +105,9 @@ def own(end, sock):
         limit = time.monotonic() + PATIENCE
         while end.mr.read(8, SIZE) != struct.pack("=Q", number):
             if time.monotonic() > limit:
-                raise SystemExit(f"round {number}: no word: {end.mr.read(8, SIZE)}, {end.mr.read(8, 0)}")
+                raise SystemExit(f"round {number}: no word arrived: {end.mr.read(8, SIZE)}, {end.mr.read(8, 0)}")
         if end.mr.read(SIZE, 0) != bytes([number]) * SIZE:
-            raise SystemExit(f"round {number}: the word came before the bytes")
+            raise SystemExit(f"round {number}: the word arrived before the bytes")
         sock.sendall(b"y")
 
 

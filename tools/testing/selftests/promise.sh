@@ -16,7 +16,7 @@
 . "$LAB_SRC/selftests/traffic.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# Another driver is there to be compared: what it gets wrong is reported, and fails nothing.
+# Another driver runs for comparison only: its failures are printed as skips.
 if [ "$LAB_DRIVER" != nhca ]; then
 	notok() {
 		echo "skip - $1: $LAB_DRIVER: ${2:-failed}"
@@ -24,8 +24,8 @@ if [ "$LAB_DRIVER" != nhca ]; then
 	}
 fi
 
-# A queue that drops now and then turns an access error into one of retries: the peer's queue
-# pair has stopped answering when it is asked again.
+# A dropped NAK would turn a remote access error into a retry error, because the peer's queue pair is in the
+# error state and does not answer the retransmission. So use a queue that is long enough to drop nothing.
 tc qdisc replace dev "$NETDEV" root pfifo limit 10000
 
 count=${COUNT:-0}
@@ -40,8 +40,8 @@ keys() {
 	[ "$NODE" = 2 ] || sed -n "s/^ok - /&$PREFIX/p; /^# [0-9]/p" "$LIB_TMP/server"
 }
 
-# As many invalidations as that, with messages of two packets, because a round takes as long as its messages. Few
-# READs for a SEND that invalidates: it comes behind their answers and catches none in the middle.
+# as_many: run MANY invalidations. Messages have two packets, because a round takes as long as its messages. A SEND
+# with Invalidate rarely meets a READ in progress, because it follows the READ's responses: run only 160 of these.
 as_many() {
 	local mode
 	keys -x -m type1 -n 32 -q 4 -B
@@ -54,7 +54,7 @@ as_many() {
 }
 
 everything() {
-	# The test of the test: memory taken before the completion is seen to change.
+	# Test of the test: memory that is reused before the completion must be seen to change.
 	keys -x -m type1 -n 32 -q 4 -B
 	if [ "$count" = 0 ]; then
 		keys -m all -n 48 -B
@@ -63,25 +63,25 @@ everything() {
 	fi
 	keys -m all -n $((80 * count)) -s 65536 -B
 	keys -m all -n $((80 * count)) -s 8000 -B
-	# Small messages on many queue pairs, and some that take long
+	# Small messages on many queue pairs, and long messages on few.
 	keys -m type1 -n $((120 * count)) -s 64 -q 16 -B
 	keys -m type2 -n $((40 * count)) -s 1000000 -q 2 -B
 	keys -m dereg -n $((40 * count)) -s 300000 -q 4 -B
 }
 
-# COUNT=500: 1,000,000 invalidations
+# COUNT=500 makes 1,000,000 invalidations.
 leak_snapshot
 if [ "$many" = 0 ]; then
 	everything
 else
 	as_many
 fi
-# Type 2 windows were 2B; 2A has other rules about domains.
+# So far the type 2 windows were of type 2B. Type 2A has other rules about protection domains, so test it as well.
 if [ "$LAB_DRIVER" = nhca ] && [ "$count$many" != 00 ]; then
 	barrier 2A-begins
 	if ! rdma link del "$RDMA_DEV" || ! module_remove || ! modprobe nhca mw_type=2A ||
 		! device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"; then
-		notok "2A: module loaded anew" "see above"
+		notok "2A: the module is reloaded" "see above"
 	fi
 	TRAFFIC_GID=$(gid_index)
 	barrier 2A-loaded
@@ -95,4 +95,4 @@ if [ "$LAB_DRIVER" = nhca ] && [ "$count$many" != 00 ]; then
 		keys -m send_inv -n 160 -s 8000 -R
 	fi
 fi
-leak_check "slab objects and module references are back on node $NODE"
+leak_check "no slab object or module reference is leaked on node $NODE"

@@ -15,7 +15,7 @@
 
 DEVICE=nhca-raw
 
-# A cable with a device at one end; the other end is another host to it.
+# Create a veth with a device at one end. The other end, in a namespace, acts as another host.
 cable() {
 	ip link add raw0 type veth peer name far0 netns far &&
 		sysctl -qw net.ipv6.conf.raw0.disable_ipv6=1 &&
@@ -24,7 +24,7 @@ cable() {
 		device_add $DEVICE raw0 10.98.0.1
 }
 
-# holds [PREFIX...]: a process in the background with a rule for all frames of an EtherType
+# holds [PREFIX...]: start a process in the background that has a rule for all frames of an EtherType
 holds() {
 	: > "$LIB_TMP/hold"
 	RDMA_DEV=$DEVICE "$@" raw hold > "$LIB_TMP/hold" 2>&1 &
@@ -37,7 +37,7 @@ holds() {
 	grep -qx held "$LIB_TMP/hold"
 }
 
-# A flood of frames that the rule is for, until it is killed
+# Send frames that match the rule without a pause, until the process is killed.
 flood() {
 	ip netns exec far python3 -c '
 import socket
@@ -61,37 +61,37 @@ fi
 leak_snapshot
 RDMA_DEV=$DEVICE raw || LIB_FAILED=1
 
-# ---- whose right it is ----
+# ---- permission ----
 
 if holds setpriv --reuid 65534 --clear-groups; then
-	notok "frames are for those with CAP_NET_RAW" "somebody without it has them"
+	notok "raw packet QPs need CAP_NET_RAW" "a process without it has a rule"
 	kill $HOLDER
 elif grep -q 'not permitted' "$LIB_TMP/hold"; then
-	ok "frames are for those with CAP_NET_RAW"
+	ok "raw packet QPs need CAP_NET_RAW"
 else
-	notok "frames are for those with CAP_NET_RAW" "$(cat "$LIB_TMP/hold")"
+	notok "raw packet QPs need CAP_NET_RAW" "$(cat "$LIB_TMP/hold")"
 fi
 wait
 
-# ---- ends of all kinds, amid frames ----
+# ---- all kinds of removal while frames arrive ----
 
 flood
 for round in 1 2 3; do
 	if ! holds; then
-		notok "a process is killed that has a rule" "$(cat "$LIB_TMP/hold")"
+		notok "a process with a rule is killed" "$(cat "$LIB_TMP/hold")"
 		break
 	fi
 	sleep 0.5
 	kill -KILL $HOLDER
 	wait $HOLDER
-	[ $round = 3 ] && ok "a process is killed that has a rule"
+	[ $round = 3 ] && ok "a process with a rule is killed"
 done 2> /dev/null
-leak_check "nothing is left of rules"
+leak_check "no slab object or module reference is leaked"
 
 if holds && rdma link del $DEVICE && device_gone $DEVICE; then
-	ok "a device goes that has rules"
+	ok "a device with rules is removed"
 else
-	notok "a device goes that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+	notok "a device with rules is removed" "$(cat "$LIB_TMP/hold"; rdma link)"
 fi
 kill -KILL $HOLDER
 wait $HOLDER 2> /dev/null
@@ -99,9 +99,9 @@ device_add $DEVICE raw0 10.98.0.1
 
 ip netns add elsewhere
 if holds && ip link set raw0 netns elsewhere && device_gone $DEVICE; then
-	ok "a netdev goes to another namespace that has rules"
+	ok "a netdev with rules moves to another namespace"
 else
-	notok "a netdev goes to another namespace that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+	notok "a netdev with rules moves to another namespace" "$(cat "$LIB_TMP/hold"; rdma link)"
 fi
 kill -KILL $HOLDER
 wait $HOLDER 2> /dev/null
@@ -109,13 +109,13 @@ ip -n elsewhere link set raw0 netns 1
 
 ip link set raw0 up && ip addr add 10.98.0.1/24 dev raw0 && device_add $DEVICE raw0 10.98.0.1
 if holds && ip link del raw0 && device_gone $DEVICE; then
-	ok "a netdev goes for good that has rules"
+	ok "a netdev with rules is deleted"
 else
-	notok "a netdev goes for good that has rules" "$(cat "$LIB_TMP/hold"; rdma link)"
+	notok "a netdev with rules is deleted" "$(cat "$LIB_TMP/hold"; rdma link)"
 fi
 kill -KILL $HOLDER $FLOOD
 wait 2> /dev/null
-if cable && RDMA_DEV=$DEVICE run "and all of it comes again" raw 'frames leave'; then
-	module_remove && module_insert || notok "the module goes" "$(lsmod | grep nhca)"
+if cable && RDMA_DEV=$DEVICE run "raw packet QPs work again afterwards" raw 'frames leave'; then
+	module_remove && module_insert || notok "the module is reloaded" "$(lsmod | grep nhca)"
 fi
 exit 0

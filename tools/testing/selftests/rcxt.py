@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets of rCxt datagrams, made and judged by hand.
+"""Builds, parses and checks rCxt datagrams.
 
-Written from "Packets" in Documentation/rcxt.rst, and from nothing else, so that somebody could write
-another implementation from that page: tools/testing/fuzz/agree.py holds this beside the driver's."""
+This module was written only from the section "Packets" in Documentation/rcxt.rst, to prove that this page is
+enough for another implementation. tools/testing/fuzz/agree.py compares it with the driver's code."""
 
 import dataclasses
 import struct
@@ -37,13 +37,13 @@ def pvo(key, table, offset):
 
 
 def packets(total, segment):
-    """Packets of a transfer; one without payload if it has no bytes."""
+    """The number of packets of a transfer. A transfer of no bytes has one packet without payload."""
     return -(-total // segment) or 1
 
 
 @dataclasses.dataclass
 class Packet:
-    """The fields of one packet, by the names of the RXETH; length None: that of the payload."""
+    """The fields of one packet, with the names of the RXETH. length: None for the length of the payload."""
     opcode: int
     channel: int = 0                # BTH: the destination QP
     key: int = 0
@@ -65,9 +65,9 @@ class Packet:
     src_rcxt: int = 0
     src_rcxt_key: int = 0
     cookie: int = 0
-    reply_pvo: int = 0              # read request and its challenge
-    token: int = 0                  # those, probe and its challenge, fence
-    status: int = 0                 # status
+    reply_pvo: int = 0              # in read request and read challenge
+    token: int = 0                  # in these, probe, probe challenge and fence
+    status: int = 0                 # in status, as is have
     have: int = 0
     payload: bytes = b""
 
@@ -76,7 +76,7 @@ class Packet:
             self.length = len(self.payload)
 
     def headers(self):
-        """RXETH, and what the opcode has behind it."""
+        """The RXETH, and the extended header of the opcode after it."""
         flags = self.version << 28 | self.reserved << 27 | self.again << 26 | self.notify << 24
         data = RXETH.pack(self.key, self.job, self.rcxt, self.rcxt_key, self.tid, self.total,
                           self.offset, self.length, self.segment, self.pvo,
@@ -91,14 +91,14 @@ class Packet:
         return data
 
     def transport(self, psn=0, **fields):
-        """BTH to pad; further fields are those of bth()."""
+        """The bytes from BTH to pad. fields are arguments of bth()."""
         pad = fields.pop("pad", -len(self.payload) % 4)
         return bth(self.opcode, self.channel, psn, pad=pad, ackreq=False, **fields) + \
             self.headers() + self.payload + bytes(pad)
 
 
 def parse(datagram):
-    """The Packet of BTH to ICRC. The headers have to be there."""
+    """The Packet of the bytes from BTH to ICRC, which must have all headers."""
     opcode = datagram[0]
     end = BTH + RXETH.size
     *first, flags, src_key, src_rcxt, src_rcxt_key, cookie = RXETH.unpack(datagram[BTH:end])
@@ -118,7 +118,7 @@ def parse(datagram):
 
 
 def judge(datagram):
-    """What is wrong with BTH to ICRC: "ok", or the counter of a packet that is dropped for it."""
+    """Checks the bytes from BTH to ICRC. Returns "ok", or the counter of the drop reason."""
     if len(datagram) < BTH:
         return "rx_too_short"
     opcode, pad = datagram[0], datagram[1] >> 4 & 3
@@ -141,7 +141,7 @@ def judge(datagram):
 
 
 def fits(packet):
-    """The table of "Lengths"."""
+    """Checks a packet against the table "Lengths" of that page."""
     length, total, offset, segment = packet.length, packet.total, packet.offset, packet.segment
     if length != len(packet.payload):
         return False

@@ -4,8 +4,8 @@
 
     rdma_core_tests.py FOLDER --dev DEVICE --gid INDEX [-- MODULE...]
 
-Each module runs in a child, which tells of every test as it begins and ends: a test that takes the
-interpreter down, or never ends, is an error, and the module goes on behind it. One line a module:
+Each module runs in a child process, which reports each test when it begins and ends. A test that crashes the
+interpreter, or does not end within 120 s, is an error, and the module continues with the next test. Output:
 
     MODULE passed skipped failed errors
       skipped|failed|error TEST: why
@@ -31,7 +31,7 @@ class Telling(unittest.TestResult):
         self.said = set()
 
     def tell(self, verdict, test, why=""):
-        # A failed test may fail once more while it cleans up.
+        # A failed test may fail a second time in its clean-up. Report only the first failure.
         if verdict != "start" and test.id() in self.said:
             return
         if verdict != "start":
@@ -61,7 +61,7 @@ class Telling(unittest.TestResult):
 
 
 def load(folder):
-    """The package `tests`, as rdma-core's run_tests.py loads it; its option parser too."""
+    """Loads the package `tests` as rdma-core's run_tests.py does, and lets it parse the options."""
     sys.path.insert(0, folder)
     loader = importlib.machinery.SourceFileLoader("tests", os.path.join(folder, "__init__.py"))
     package = loader.load_module()
@@ -79,14 +79,14 @@ def tests_of(suite):
 
 
 def run_child(tests):
-    """Runs tests in a child. Returns ({test id: (verdict, why)}, id of the test it died in)."""
+    """Runs tests in a child. Returns ({test id: (verdict, why)}, true if the child died in a test)."""
     mine, its = os.pipe()
     child = os.fork()
     if not child:
         os.close(mine)
         os.setsid()
         unittest.TestSuite(tests).run(Telling(its))
-        # Not sys.exit(): what libraries do at exit has no test of its own.
+        # os._exit() skips the exit handlers of libraries, which could fail outside of a test.
         os._exit(0)
     os.close(its)
     results, running, rest, why = {}, None, b"", None
@@ -110,7 +110,7 @@ def run_child(tests):
     os.close(mine)
     status = os.waitpid(child, 0)[1]
     try:
-        # Tests fork; what they left behind must not disturb the next ones.
+        # Tests fork: processes that they left must not disturb the next tests.
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
         pass
@@ -126,7 +126,7 @@ def run_module(tests):
         results.update(new)
         tests = [test for test in tests if test.id() not in results]
         if tests and not died and not new:
-            # A class or module whose set-up failed reports no test of its own.
+            # When the set-up of a class or module fails, its tests report nothing.
             for test in tests:
                 results[test.id()] = ("error", "it did not run")
             break

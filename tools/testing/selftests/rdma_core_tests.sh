@@ -8,10 +8,10 @@
 
 FOLDER=/usr/local/share/rdma-core-tests
 TOTAL=181
-# three want pages of 2 MiB
+# Three tests need huge pages of 2 MiB.
 [ -d /sys/kernel/mm/hugepages/hugepages-2048kB ] && MINIMUM=167 || MINIMUM=164
 
-# some of them register huge pages
+# Some tests register huge pages.
 echo 16 > /proc/sys/vm/nr_hugepages
 
 gid=$(gid_index) || {
@@ -19,7 +19,7 @@ gid=$(gid_index) || {
 	exit
 }
 
-# The runner's report, one line a module and one for each test that did not pass, as it comes.
+# Read the report of rdma_core_tests.py: a line for each module, and a line for each test that did not pass.
 passed=0 ran=0 bad=0
 while read -r word count rest; do
 	case $word in

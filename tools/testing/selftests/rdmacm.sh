@@ -10,13 +10,13 @@
 
 . "$LAB_SRC/selftests/lib.sh"
 
-# cmtime ends with 0 whatever happened, so its two tables of results are counted. It speaks IPv4
-# beside the RDMA connection, so for IPv6 it gets a name that has both: librdmacm prefers IPv6.
+# cmtime exits with 0 even after a failure, so check that it printed its two tables of results. It also
+# opens a TCP connection over IPv4, so for IPv6 pass a host name with both addresses: librdmacm prefers IPv6.
 cmtime_checked() {
 	echo "set -o pipefail; cmtime $* | tee /dev/stderr | grep -c '^disconnect' | grep -qx 2"
 }
 
-# The receiver polls without a pause and knows no end but its messages, so it does not suit pair().
+# The receiver polls without a pause and ends only after all its messages, so pair() cannot run it.
 mckey_both() {
 	local name=$1 group=$2 mine=$3 log=$LIB_TMP/mckey pid tries
 	if [ "$NODE" = 1 ]; then
@@ -56,9 +56,9 @@ family IPv4 "$IP_1" "$IP_1"
 family IPv6 "$IP6_1" node1
 me=IP_$NODE me6=IP6_$NODE
 mckey_both "mckey IPv4" 239.77.0.1 "${!me}"
-# cma_iboe_join_multicast() of every kernel up to 7.2 answers ENOTSUPP for IPv6 groups on RoCEv2.
+# cma_iboe_join_multicast() of every kernel up to 7.2 returns -ENOTSUPP for IPv6 groups on RoCEv2.
 if timeout 20 mckey -m ff0e::7701 -b "${!me6}" -C 0 2>&1 | grep -q 'joining: Unknown error 524'; then
-	skip "mckey IPv6" "the kernel's rdma_cm has no IPv6 multicast for RoCEv2"
+	skip "mckey IPv6" "rdma_cm of this kernel has no IPv6 multicast for RoCEv2"
 else
 	mckey_both "mckey IPv6" ff0e::7701 "${!me6}"
 fi

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Messages and RDMA of RDS sockets over RDMA, every byte checked on both sides.
+"""Tests messages and RDMA of RDS sockets over RDMA; both sides check every byte.
 
-    rds.py answer ADDRESS STATE		until it is killed; the file STATE is there when it can be asked
+    rds.py answer ADDRESS STATE		answers until it is killed; creates the file STATE when it is ready
     rds.py ask ADDRESS PEER WHAT [ARGUMENT]...
 
-WHAT: messages		one of each size there and another one back
-      stream STATE	many at a time, in order and once, until the file STATE.stop is there; STATE counts them
-      read, write	the peer reads or writes memory of this process by a key that came with a message
-      once		a key that was used is good for nothing more"""
+WHAT: messages		sends a message of each size, and expects another of the same size back
+      stream STATE	has up to 16 messages in flight until the file STATE.stop exists; each must be answered once
+      and in order; the file STATE has their number
+      read, write	lets the peer read or write memory of this process by a key that a message carries
+      once		checks that a key is invalid after its first use"""
 
 import ctypes
 import errno
@@ -28,7 +29,7 @@ CMSG_ARGS, CMSG_DEST, CMSG_MAP, CMSG_STATUS = 1, 2, 3, 4
 TO_PEER, FENCE, INVALIDATE, USE_ONCE, NOTIFY = 1, 2, 4, 8, 0x20
 LARGEST = 1 << 20
 PAGE = mmap.PAGESIZE
-# kind, number of the message (the seed of its bytes), bytes
+# kind, number of the message (the seed of its bytes), length in bytes
 HEADER = struct.Struct("<IIQ")
 ECHO, READ, WRITE, DONE = range(4)
 SIZES = 0, 1, 63, 4000, 4080, 4096, 8192, 65537, LARGEST - HEADER.size
@@ -39,7 +40,7 @@ def pattern(number, size):
 
 
 class Memory:
-    """Pages of this process, used from an odd offset on, that RDS maps."""
+    """Memory of this process that RDS maps. It starts at an odd offset in its first page."""
     OFFSET = 411
 
     def __init__(self):
@@ -57,7 +58,7 @@ class Socket:
     def __init__(self, address, port):
         self.rds = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET)
         self.rds.setsockopt(SOL_RDS, SO_RDS_TRANSPORT, TRANSPORT_IB)
-        # the largest message has to fit in
+        # The send buffer must hold the largest message.
         self.rds.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 4 * LARGEST)
         self.rds.bind((address, port))
         self.statuses = {}
@@ -75,13 +76,13 @@ class Socket:
                                  [(SOL_RDS, *one) for one in control], 0, peer)
                 return
             except OSError as error:
-                # no connection to map memory for: it is being made
+                # RDS cannot map memory until the connection exists, so wait for it.
                 if error.errno not in (errno.ENODEV, errno.EAGAIN) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
 
     def receive(self):
-        """Whom a message is from, its kind, number and bytes, and the key in it."""
+        """The sender of the next message, its kind, number and bytes, and the key in it; None for a status only."""
         while True:
             data, controls, _, peer = self.rds.recvmsg(LARGEST, 256)
             key = None
@@ -106,7 +107,7 @@ class Socket:
 
     def status(self, token):
         while token not in self.statuses:
-            assert not self.receive(), "a message in place of a status"
+            assert not self.receive(), "a message instead of a status"
         return self.statuses.pop(token)
 
 
@@ -136,7 +137,7 @@ class Answerer:
                 self.socket.send(peer, ECHO, number, pattern(number + 1, len(data)))
                 continue
             size, = struct.unpack("=Q", data)
-            # a key is told once
+            # RDS passes a key to the program only once, so keep it.
             key = keys.setdefault(peer, key) if key is None else key
             keys[peer] = key
             if kind == WRITE:
@@ -176,7 +177,7 @@ class Asker:
         window, sent, answered = [], 0, 0
         while True:
             while len(window) < 16 and not stop.exists():
-                # mostly small, now and then of many fragments
+                # Most messages are small, and every 16th may have many fragments.
                 size = sent * 7919 % (200000 if sent % 16 == 0 else 6000)
                 self.socket.send(self.peer, ECHO, sent, pattern(sent, size))
                 window.append((sent, size))
@@ -191,7 +192,7 @@ class Asker:
         print(f"{answered} messages each way")
 
     def transfers(self, kind):
-        # RDS maps memory for a connection that is there
+        # RDS maps memory only when a connection exists, so create it with messages.
         self.messages()
         for number, size in enumerate((1, 8, PAGE, 3 * PAGE + 5, 65536, LARGEST - PAGE, LARGEST), 100):
             self.memory.fill(pattern(number, size) if kind == READ else bytes(size))
@@ -211,29 +212,29 @@ class Asker:
 
     def once(self):
         self.write()
-        # RDS hears of a key's use in an interrupt, and leaves invalidating it to work ten jiffies later
+        # RDS learns of the use of a key in softirq context. A work item invalidates the key ten jiffies later.
         time.sleep(1)
         size = 8192
         before = pattern(7, size)
         self.memory.fill(before)
-        # without a key: the answerer takes the one from before
+        # This request has no key, so the answerer uses the previous one.
         self.socket.send(self.peer, WRITE, 200, struct.pack("=Q", size))
-        # the DONE that rode with the write may or may not come
+        # The DONE that was sent with the write may or may not arrive.
         while True:
             _, kind, number, data, _ = self.socket.message()
             assert kind == DONE
             if number == 201:
                 break
         status, _ = struct.unpack("=iI", data)
-        assert status, "a key that was used up has been good for a write"
-        assert self.memory.get(size) == before, "a write by a key that was used up has changed memory"
+        assert status, "a write by a used key has succeeded"
+        assert self.memory.get(size) == before, "a write by a used key has changed memory"
         self.messages()
 
 
 def main():
     if sys.argv[1] == "answer":
         answerer = Answerer(sys.argv[2])
-        # RDS drops what comes for a port that nobody has
+        # RDS drops messages for a port that is not bound, so signal readiness only now.
         pathlib.Path(sys.argv[3]).touch()
         answerer.answer()
     else:

@@ -19,7 +19,7 @@ rds_answerer() {
 	within 30 test -e "$LIB_TMP/answers"
 }
 
-# It ends by itself when something is wrong.
+# The answering process exits by itself when it finds an error.
 rds_answerer_stop() {
 	if kill "$ANSWERER" 2> /dev/null; then
 		ok "$1"
@@ -52,7 +52,7 @@ streamed_beyond() {
 stream_moves() {
 	local before
 	before=$(streamed)
-	# more than can be under way at a time
+	# 40 messages are more than can be in flight at a time.
 	if within "$2" streamed_beyond $((before + 40)); then
 		ok "$1"
 	else
@@ -82,30 +82,30 @@ device_again() {
 
 ulp_modules "RDS" rds_rdma
 if [ "$NODE" = 1 ]; then
-	step "RDS answers" rds_answerer || exit 1
+	step "the answering process starts" rds_answerer || exit 1
 	barrier answers || exit 1
 else
 	barrier answers || exit 1
 	ask "messages of all sizes" messages
 	ask "the peer reads memory by a key" read
 	ask "the peer writes memory by a key" write
-	ask "a key is good for one use, and the connection comes back behind an error" once
+	ask "a key is valid for one use, and the connection is restored after the error" once
 	stream_start
 	stream_moves "many messages at a time" 60
 	if [ "$cut" != 0 ]; then
 		log_mark
 		network_cut "$cut"
-		stream_moves "messages go on when the network was away for $cut s" 90
-		step "the connection had been lost" connected
+		stream_moves "messages continue after the network was cut for $cut s" 90
+		step "RDS has connected again" connected
 	fi
 	log_mark
-	step "the device goes and comes back" device_again
-	stream_moves "messages go on over the new device" 90
-	step "by a new connection" connected
-	stream_stop "each message came once, in order and whole"
+	step "the device is removed and added again" device_again
+	stream_moves "messages continue over the new device" 90
+	step "RDS has connected over the new device" connected
+	stream_stop "each message arrived once, in order and complete"
 	ask "the peer reads memory by a key of the new device" read
 fi
 barrier disconnected 400 || exit 1
-[ "$NODE" = 2 ] || rds_answerer_stop "the peer found nothing wrong"
+[ "$NODE" = 2 ] || rds_answerer_stop "the peer found no error"
 step "RDS is unloaded on node $NODE" modprobe -r rds_rdma
-ulp_end "nothing is left of it on node $NODE"
+ulp_end "the device has as many objects as before, and the driver unloads on node $NODE"

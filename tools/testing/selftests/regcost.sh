@@ -6,7 +6,7 @@
 
 . "$LAB_SRC/selftests/lib.sh"
 
-# Both want UDP port 4791: one after the other.
+# Both drivers bind UDP port 4791, so measure them one after the other.
 measure() {
 	local module=$1 type=$2
 	modprobe "$module" && rdma link add "${type}0" type "$type" netdev "$NETDEV" || return
@@ -40,12 +40,12 @@ compare() {
 	fi
 }
 
-# The large buffer is a file in memory, and so both have the same pages, next to each other or not.
+# The large buffer is a file in tmpfs, so both drivers register the same pages, contiguous or not.
 pages=$LIB_TMP/pages
 mkdir "$pages" && mount -t tmpfs -o size=1100m regcost "$pages" || notok "a tmpfs" "not mounted"
 
-# The second run of each counts: in the first one rdma_rxe finds the rest of the guest's pages as they are
-# after boot, next to each other, and nhca what that has left.
+# The second run of each driver counts. In the first run rdma_rxe finds contiguous free pages as they are after boot,
+# and nhca finds only what rdma_rxe has left.
 for _ in 1 2; do
 	measure rdma_rxe rxe || notok "rdma_rxe was measured" "see above"
 	measure nhca nhca || notok "nhca was measured" "see above"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Are the frames of two captures the same ones, in the same order?
+"""Checks that two captures have the same frames in the same order.
 
-    replay.py FILE FILE     prints how many there are; status 0 if they are"""
+    replay.py FILE FILE     prints the numbers of frames; status 0 if the captures are equal and not empty"""
 
 import sys
 
@@ -20,7 +20,7 @@ def main():
         raise SystemExit(__doc__)
     first, second = (frames(name) for name in sys.argv[1:])
     differ = [number for number, pair in enumerate(zip(first, second), 1) if pair[0] != pair[1]]
-    print(f"{len(first)} and {len(second)} frames" + (f", from {differ[0]} on not the same" if differ else ""))
+    print(f"{len(first)} and {len(second)} frames" + (f", different from frame {differ[0]} on" if differ else ""))
     return 0 if first == second and first else 1
 
 

@@ -9,7 +9,7 @@
 COUNT=${COUNT:-20000}
 SELF=10.97.0.1 FAR=10.97.0.2
 
-# Two hosts with a cable. Nothing but what is sent on purpose goes over it.
+# Create two hosts with a veth between them, which carries only the packets of this test.
 ip netns add far
 ip link add near0 type veth peer name far0 netns far
 ip addr add $SELF/24 dev near0
@@ -18,7 +18,7 @@ ip link set near0 up
 ip -n far link set far0 up
 ping -c 1 -W 5 $FAR > /dev/null || exit 1
 
-# record WHERE NETDEV FILE: begins; recorded NAME PACKETS: it ends, and has so many
+# record PREFIX NETDEV FILE: start a recording; recorded NAME PACKETS: end it, it must have this number of packets
 far='ip netns exec far'
 record() {
 	local tries
@@ -42,40 +42,40 @@ recorded() {
 	fi
 }
 
-# whole: each has its ICRC; bare: each has a UDP checksum, and leaves in batches
+# whole: each packet has an ICRC; bare: each packet has a UDP checksum instead and is sent in batches
 for kind in whole bare; do
 	options=
 	[ $kind = bare ] && options='-b -g 32'
 	record "$far" far0 "$LIB_TMP/$kind"
 	# shellcheck disable=SC2086 # several words
 	rcxt_forge -a $FAR -q 17 -n "$COUNT" $options random-rxeth | tail -n 1
-	recorded "$kind: all are recorded" "$COUNT"
-	run "$kind: they are intact" python3 "$LAB_SRC/selftests/icrc.py" notice "$LIB_TMP/$kind" $kind
+	recorded "$kind: all packets are recorded" "$COUNT"
+	run "$kind: all checksums are correct" python3 "$LAB_SRC/selftests/icrc.py" notice "$LIB_TMP/$kind" $kind
 
 	record "$far" far0 "$LIB_TMP/again"
-	run "$kind: replayed" rcxt_replay replay near0 "$LIB_TMP/$kind"
+	run "$kind: the recording is replayed" rcxt_replay replay near0 "$LIB_TMP/$kind"
 	sed 's/^/# /' "$LIB_TMP/run"
-	recorded "$kind: all of the replay arrive" "$COUNT"
-	run "$kind: they are the same" "$LAB_SRC/selftests/replay.py" "$LIB_TMP/$kind" "$LIB_TMP/again"
+	recorded "$kind: all replayed packets arrive" "$COUNT"
+	run "$kind: replayed packets are unchanged" "$LAB_SRC/selftests/replay.py" "$LIB_TMP/$kind" "$LIB_TMP/again"
 done
 
-# At the sender's end batches are seen before they are cut apart.
+# On the sender's netdev a recording sees batches before GSO segments them.
 record '' near0 "$LIB_TMP/sent"
 rcxt_forge -a $FAR -q 17 -n 2000 -b -g 32 random-rxeth > /dev/null
-recorded "recorded where they are sent" 2000
-run "recorded where they are sent: intact" \
+recorded "all packets are recorded on the sender's netdev" 2000
+run "all checksums of the sender's recording are correct" \
 	python3 "$LAB_SRC/selftests/icrc.py" notice "$LIB_TMP/sent" bare
 
 record "$far" far0 "$LIB_TMP/again"
 near=$(cat /sys/class/net/near0/address)
 rcxt_replay replay near0 "$LIB_TMP/sent" 02:00:00:00:00:01 > "$LIB_TMP/replay"
 rcxt_replay replay near0 "$LIB_TMP/sent" "$near" >> "$LIB_TMP/replay"
-recorded "only what came from that address" 2000
+recorded "only packets of the given source address are replayed" 2000
 
-# A comparison that finds nothing must be one that could.
+# Test of the test: the comparison must find a changed bit.
 python3 "$LAB_SRC/selftests/icrc.py" damage "$LIB_TMP/whole" "$LIB_TMP/damaged"
 if "$LAB_SRC/selftests/replay.py" "$LIB_TMP/whole" "$LIB_TMP/damaged" > "$LIB_TMP/differ"; then
-	notok "a turned bit is found" "$(cat "$LIB_TMP/differ")"
+	notok "the comparison finds a changed bit" "$(cat "$LIB_TMP/differ")"
 else
-	ok "a turned bit is found"
+	ok "the comparison finds a changed bit"
 fi

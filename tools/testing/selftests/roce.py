@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""RoCEv2 packets made by hand (IBTA vol. 1 chapter 9, Annex A17), and a target of qp_target's to
-throw them at and to ask what became of them."""
+"""Builds and sends RoCEv2 packets (IBTA vol. 1 chapter 9, Annex A17), and controls qp_target on another host, whose
+QPs receive them."""
 
 import select
 import socket
@@ -9,7 +9,7 @@ import time
 import zlib
 
 ROCE_PORT = 4791
-PEER_QPN = 0xabcde          # what the target's QPs think they are connected to
+PEER_QPN = 0xabcde          # destination QPN of the target's QPs
 QKEY = 0x11111111
 MTU = 256
 REGION = 8192
@@ -17,7 +17,7 @@ RPSN, SPSN = 1000, 5000
 PATIENCE = 10.0
 UDP_SEGMENT = 103
 SOL_PACKET, PACKET_VNET_HDR = 263, 15
-# flags, kind of GSO, header bytes, bytes of a packet, start and place of the checksum; then Ethernet's
+# flags, GSO type, header length, GSO size, start and offset of the checksum; then the Ethernet header
 VNET_HDR = struct.Struct("=BBHHHH14x")
 
 RC, UC, UD = 0x00, 0x20, 0x60
@@ -29,7 +29,7 @@ READ, READ_RESP_FIRST, READ_RESP_MIDDLE, READ_RESP_LAST, READ_RESP_ONLY, ACK, AT
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
 FLUSH, ATOMIC_WRITE = 0x1c, 0x1d
 CNP = 0x81
-BARE = 0x0f                 # of an nhca that has seen us: no ICRC ("Between nhca ends" in wire.rst)
+BARE = 0x0f                 # all capability bits: the packet has no ICRC ("Between nhca ends" in wire.rst)
 
 NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x60, 0x61, 0x62, 0x63
 
@@ -56,7 +56,7 @@ def aeth(syndrome, msn=0):
 
 
 def told_by(base):
-    """What a packet is, of which @base lies behind the UDP header: (opcode, psn, syndrome, bytes)."""
+    """Parses a packet from its BTH on: (opcode, psn, syndrome or None, bytes)."""
     service, op = base[0] & 0xe0, base[0] & 0x1f
     psn = struct.unpack("!I", base[8:12])[0] & 0xffffff
     with_aeth = service == RC and READ_RESP_FIRST <= op <= ATOMIC_ACK and op != READ_RESP_MIDDLE
@@ -64,11 +64,11 @@ def told_by(base):
 
 
 class Wire:
-    """Raw packets of one address family out, a sniffer in; `head` is what is in front of the BTH.
-    Without a netdev packets are made only, and no privilege is needed.
+    """Sends raw packets of one address family and captures the responses. Without a netdev it only builds packets,
+    and needs no privilege.
 
-    `covered` is a bit under the ICRC that no router and no socket looks at, `changing` are bytes
-    that may change on the way (A17.3.3), with what the test changes them to."""
+    `head` is the number of bytes in front of the BTH. `covered` is the offset of a byte that the ICRC covers and that
+    no router or socket checks. `changing` maps offsets of variant fields (A17.3.3) to values for a test."""
 
     def __init__(self, family, ethertype, target, me, netdev):
         self.target, self.me = target, me
@@ -85,14 +85,14 @@ class Wire:
         return socket.inet_pton(self.family, text)
 
     def packet(self, transport, source=None, icrc=None, udp_port=0xd000):
-        """The whole IP packet. transport: BTH to pad; its ICRC is added unless one is given."""
+        """The complete IP packet. transport: the bytes from BTH to pad. icrc: None to compute it."""
         length = 8 + len(transport) + (4 if icrc is None else len(icrc))
         udp = struct.pack("!HHHH", udp_port, ROCE_PORT, length, 0)
         packet = self.ip_header(length, self.address(source or self.me)) + udp + transport
         if icrc is None:
             masked = bytearray(packet)
             self.mask(masked)
-            # the UDP checksum, and the congestion marks
+            # The UDP checksum and BTH byte 4 with FECN and BECN are variant fields.
             masked[self.head - 2:self.head] = b"\xff\xff"
             if len(masked) > self.head + 4:
                 masked[self.head + 4] = 0xff
@@ -106,7 +106,7 @@ class Wire:
         self.send_raw(self.packet(transport, **how))
 
     def batch(self, transports):
-        """Packets of one length, without an ICRC: joined when they leave, and again where they come."""
+        """Sends packets of one length without an ICRC as one GSO packet, which the receiver gets as a batch."""
         packets = [transport + bytes(4) for transport in transports]
         with socket.socket(self.family, socket.SOCK_DGRAM) as sock:
             sock.bind((self.me, 0xd000))
@@ -115,17 +115,17 @@ class Wire:
                          (self.target, ROCE_PORT))
 
     def cut(self, packet, length):
-        """The packet with so many bytes behind its UDP header, and an ICRC that is not its own."""
+        """The packet with only `length` bytes after its UDP header, without a new ICRC."""
         packet = bytearray(packet[:self.head + length])
         self.set_length(packet, 8 + length)
         struct.pack_into("!H", packet, self.head - 4, 8 + length)
         return bytes(packet)
 
     def heard(self):
-        """RoCE packets from the target that have come so far: (opcode, psn, syndrome, bytes)."""
+        """The RoCE packets that have arrived from the target so far: a list of (opcode, psn, syndrome, bytes)."""
         found = []
         while select.select([self.tap], [], [], 0)[0]:
-            # GRO joins packets before anybody sees them: how long each was is in front
+            # GRO merges packets before the capture. The vnet header has the length of each packet.
             data = self.tap.recv(VNET_HDR.size + 65536)
             size, data = VNET_HDR.unpack_from(data)[3], data[VNET_HDR.size:]
             if len(data) < self.head + 16 or not self.from_target(data) or \
@@ -139,8 +139,8 @@ class Wire:
 
 class Wire4(Wire):
     head = 28
-    covered = 5                                     # the identification
-    changing = {1: 0xb8, 8: 3, 28 + 4: 0xff}        # TOS, TTL, congestion marks
+    covered = 5                                     # a byte of the identification
+    changing = {1: 0xb8, 8: 3, 28 + 4: 0xff}        # TOS, TTL, BTH byte 4
 
     def __init__(self, target, me, netdev=None):
         super().__init__(socket.AF_INET, 0x0800, target, me, netdev)
@@ -149,7 +149,7 @@ class Wire4(Wire):
 
     def ip_header(self, length, source):
         self.ident = self.ident % 0xffff + 1
-        # The kernel fills in the checksum, which is masked like TOS and TTL (A17.3.3).
+        # The kernel fills in the header checksum, which is a variant field like TOS and TTL (A17.3.3).
         return struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + length, self.ident, 0x4000, 64, 17, 0,
                            source, self.address(self.target))
 
@@ -166,8 +166,8 @@ class Wire4(Wire):
 
 class Wire6(Wire):
     head = 48
-    covered = 41                                    # the UDP source port
-    changing = {0: 0x6b, 1: 0x8f, 2: 0x12, 7: 3, 48 + 4: 0xff}  # class, flow, hops, marks
+    covered = 41                                    # a byte of the UDP source port
+    changing = {0: 0x6b, 1: 0x8f, 2: 0x12, 7: 3, 48 + 4: 0xff}  # class, flow, hop limit, BTH byte 4
 
     def __init__(self, target, me, netdev=None):
         super().__init__(socket.AF_INET6, 0x86dd, target, me, netdev)
@@ -192,15 +192,15 @@ class Wire6(Wire):
 
 
 class Wrong(Exception):
-    """What is not as it should be."""
+    """A check has failed."""
 
 
 class Gone(Exception):
-    """There is nobody left to test."""
+    """qp_target does not answer any more."""
 
 
 class Target:
-    """The other host's QPs and what became of them, over TCP."""
+    """A TCP connection to qp_target on the other host, which creates QPs and reports their state."""
 
     def __init__(self, host, port):
         until = time.monotonic() + 60
@@ -223,7 +223,7 @@ class Target:
             self.file.flush()
             answer = self.file.readline().split()
         except OSError as error:
-            raise Gone(f"no word from qp_target: {error}") from None
+            raise Gone(f"qp_target does not answer: {error}") from None
         if not answer:
             raise Gone("qp_target has ended")
         if answer[0] != "ok":
@@ -252,7 +252,7 @@ class Qp:
         self.lab.open_qps.remove(self)
 
     def packet(self, op, rest=b"", payload=b"", psn=None, **fields):
-        """BTH to pad of a request to this QP; op without its service."""
+        """The bytes from BTH to pad of a request to this QP. op: the opcode without the service."""
         pad = -len(payload) % 4
         if self.kind == "UD" and not rest:
             rest = deth()
@@ -273,7 +273,7 @@ class Lab:
         self.open_qps = []
 
     def fence(self):
-        """Packets and answers so far have arrived: the TCP connection has the same way."""
+        """Waits until all packets and responses so far have arrived: TCP uses the same netdev."""
         self.target.ask("region")
         time.sleep(0.02)
 
@@ -282,7 +282,7 @@ class Lab:
         return self.wire.heard()
 
     def one_answer(self, op, syndrome, psn=None, what=""):
-        """Wait for exactly one answer of this kind."""
+        """Waits for a response. It must be the only one and have this opcode, syndrome and PSN."""
         until = time.monotonic() + PATIENCE
         got = []
         while not got and time.monotonic() < until:
@@ -291,7 +291,7 @@ class Lab:
         if len(got) != 1 or got[0][0] != op:
             raise Wrong(f"{what}: answers {shown}, expected one {op:#x}")
         wanted = syndrome if isinstance(syndrome, tuple) else (syndrome,)
-        # an ACK's low bits are a credit count
+        # The low bits of an ACK's syndrome are a credit count.
         seen = got[0][2] & 0xe0 if got[0][2] is not None and not got[0][2] & 0x60 else got[0][2]
         if seen not in wanted:
             raise Wrong(f"{what}: syndrome {got[0][2]:#x}, expected "
@@ -306,7 +306,7 @@ class Lab:
                         f"{[f'{o:#x}/{s}@{p}' for o, p, s, _ in got]}, expected nothing")
 
     def counted(self, send, expected, what):
-        """Run send(); exactly these counters rise by exactly this much, of those that matter."""
+        """Runs send(). Of the receive counters, exactly the expected ones must rise by the expected numbers."""
         before = self.target.counters()
         send()
         self.fence()
@@ -323,7 +323,7 @@ class Lab:
             raise Wrong(f"{what}: {wrong}") from None
 
     def lives(self, qp, what, state="RTS"):
-        """The QP has not moved and nothing was written."""
+        """The QP must still be in this state, and no byte of the target's memory may have changed."""
         now = qp.state()
         if now != state:
             raise Wrong(f"{what}: the QP is in {now}, expected {state}")
@@ -337,7 +337,7 @@ class Lab:
         self.untouched(what)
 
     def works(self, qp, what):
-        """The QP still takes what it should."""
+        """The QP must still receive a valid datagram or WRITE."""
         if qp.kind == "UD":
             self.target.ask("poll")
             self.wire.send(qp.packet(SEND_ONLY, payload=b"good"))

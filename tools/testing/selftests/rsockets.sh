@@ -12,8 +12,9 @@
 
 port=7600
 
-# TOOL OPTIONS...: it checks what it receives (-T v). Not -T a, whose client takes the server's hang-up
-# for an error although data waits; nor datagrams: rsockets reach their peers by LID, which RoCE lacks.
+# stream TOOL OPTIONS...: run a tool that verifies what it receives (-T v). Two modes are left out: with -T a the
+# client reports the server's disconnection as an error although data waits, and datagrams need LIDs, which RoCE
+# does not have.
 stream() {
 	local tool=$1
 	shift

@@ -19,7 +19,7 @@ switch() {
 	echo "$1" > "$SWITCH"
 }
 
-# moved NAME YES|NO COMMAND...: was anything moved without packets meanwhile?
+# moved NAME YES|NO COMMAND...: bytes must (YES) or must not (NO) take the same-host path while the command runs
 moved() {
 	local name=$1 wanted=$2 before after
 	shift 2
@@ -27,9 +27,9 @@ moved() {
 	"$@"
 	after=$(counter same_host_bytes)
 	if [ "$wanted" = YES ] && [ $((after - before)) -lt 100000 ]; then
-		notok "$name" "only $((after - before)) bytes went without packets"
+		notok "$name" "only $((after - before)) bytes took the same-host path"
 	elif [ "$wanted" = NO ] && [ "$after" != "$before" ]; then
-		notok "$name" "$((after - before)) bytes went without packets"
+		notok "$name" "$((after - before)) bytes took the same-host path"
 	else
 		ok "$name"
 	fi
@@ -47,10 +47,10 @@ memory_mark
 for way in YES NO; do
 	switch ${way:0:1}
 	PREFIX="same_host=$way: "
-	moved "same_host=$way: that way is taken" $way all_kinds
+	moved "same_host=$way: RC uses the right path" $way all_kinds
 done
 
-# UC hears of its peer only from what that sends.
+# UC has no acknowledgments: an end learns about its peer only from the requests of the peer. So both ends send (-b).
 unreliable() {
 	xfer -t uc -m send -b -s 40000 -n 48
 	xfer -t uc -m write -b -s 40000 -n 48
@@ -61,12 +61,12 @@ datagrams() {
 for way in YES NO; do
 	switch ${way:0:1}
 	PREFIX="same_host=$way: "
-	moved "same_host=$way: that way is taken by UC" $way unreliable
-	moved "same_host=$way: that way is taken by UD" $way datagrams
+	moved "same_host=$way: UC uses the right path" $way unreliable
+	moved "same_host=$way: UD uses the right path" $way datagrams
 done
 
-# Back and forth, in the middle of messages.
-PREFIX='changing ways: '
+# Change the path repeatedly in the middle of messages.
+PREFIX='changing the path: '
 (
 	while :; do
 		switch N
@@ -76,12 +76,12 @@ PREFIX='changing ways: '
 	done
 ) &
 changer=$!
-moved 'changing ways: both are taken' YES all_kinds
+moved 'changing the path: the same-host path is used' YES all_kinds
 kill $changer
 wait $changer 2> /dev/null
 switch Y
 
-# Two namespaces: no route leads from one to the other but by a cable.
+# Two namespaces with a veth as the only route between them.
 ip netns add elsewhere && ip link add vhere type veth peer name vthere &&
 	ip link set vthere netns elsewhere && ip link set vhere up &&
 	ip addr add 10.97.1.1/24 dev vhere && ip -n elsewhere link set vthere up &&
@@ -94,8 +94,8 @@ cross() {
 		"ip netns exec elsewhere verify_xfer -d there -g $(gid_of there 10.97.1.2) -p 18990 -q 4 -n 48 -s 65536 -b 10.97.1.1"
 }
 RDMA_DEV=there
-moved "two namespaces: without packets" YES cross
-# A netdev that is down carries nothing, whoever could do without.
+moved "two namespaces: the same-host path is used" YES cross
+# When a netdev is down, the same-host path must not carry data for it either.
 RDMA_DEV=here
 memory=$(gid_of here 10.97.1.1)
 verify_xfer -d here -g "$memory" -p 18991 -n 1000000 -s 4096 > "$LIB_TMP/server" 2>&1 &
@@ -104,12 +104,12 @@ sleep 0.5
 verify_xfer -d here -g "$memory" -p 18991 -n 1000000 -s 4096 127.0.0.1 > "$LIB_TMP/client" 2>&1 &
 client=$!
 sleep 2
-kill -0 $client 2> /dev/null || notok "a transfer that lasts" "$(tail -n 1 "$LIB_TMP/client")"
+kill -0 $client 2> /dev/null || notok "a long transfer runs" "$(tail -n 1 "$LIB_TMP/client")"
 ip link set vhere down
 if ended $client 30 && [ "$JOB_STATUS" != 0 ]; then
-	ok "not past a netdev that is down"
+	ok "a transfer fails when its netdev goes down"
 else
-	notok "not past a netdev that is down" "the transfer goes on, or has ended well"
+	notok "a transfer fails when its netdev goes down" "the transfer continues, or has ended with success"
 fi
 kill $client $server 2> /dev/null
 wait $client $server 2> /dev/null
@@ -121,5 +121,5 @@ for tries in $(seq 50); do
 	[ -e /sys/class/net/vhere ] || break
 	sleep 0.1
 done
-memory_check "nothing stays behind" 64
+memory_check "no memory is leaked" 64
 exit 0

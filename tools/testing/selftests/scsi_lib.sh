@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# A SCSI target of the kernel (LIO) through configfs, for SRP and iSER.
+# Functions that configure the SCSI target of the kernel (LIO) through configfs, for SRP and iSER.
 #
-#   lio_disk DEVICE			a backing disk
-#   lio_share FABRIC NAME TPG INITIATOR	... is LUN 0 there, for that initiator
-#   lio_gone FABRIC NAME TPG		and no more, whoever uses it
-#   scsi_device				the disk on the other side
+#   lio_disk DEVICE			add a backing disk
+#   lio_share FABRIC NAME TPG INITIATOR	export the disk as LUN 0 of this target to the initiator
+#   lio_gone FABRIC NAME TPG		remove the export, even if an initiator uses it
+#   scsi_device				print the name of the disk on the initiator
 
 LIO=/sys/kernel/config/target
 LIO_DISK=$LIO/core/iblock_0/nhca

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Makes two taps, carries frames between them, and takes its time with each.
+"""Creates two tap netdevs and forwards frames between them, with a pause of 0.5 ms for each frame.
 
-    slow_taps.py NEAR FAR NETNS     NEAR is here, FAR in network namespace NETNS"""
+    slow_taps.py NEAR FAR NETNS     NEAR is in this network namespace, FAR in NETNS"""
 
 import fcntl
 import os
@@ -34,7 +34,7 @@ def main():
                 time.sleep(PAUSE)
                 os.write(ends[1 - ends.index(end)], frame)
             except OSError:
-                # the other netdev is down
+                # The other netdev is down: drop the frame.
                 continue
 
 

@@ -11,7 +11,7 @@
 TRACING=/sys/kernel/tracing
 CPUS=$(nproc)
 
-# Port 4791 is 12B7.
+# /proc/net/udp shows port 4791 in hexadecimal: 12B7.
 sockets() {
 	awk '$2 ~ /:12B7$/' "/proc/net/$1" | wc -l
 }
@@ -24,7 +24,7 @@ for family in udp udp6; do
 	fi
 done
 
-# Who is called for packets, while 16 queue pairs send; they go by packets, through lo.
+# Record which sockets receive packets while 16 queue pairs send through lo.
 echo N > /sys/module/nhca/parameters/same_host
 mountpoint -q $TRACING || mount -t tracefs none $TRACING
 kprobes=
@@ -37,17 +37,17 @@ if [ -n "$kprobes" ]; then
 	echo > $TRACING/kprobe_events
 fi
 if [ -z "$kprobes" ]; then
-	skip "each of them gets packets" "this kernel has no kprobes"
+	skip "each socket receives packets" "this kernel has no kprobes"
 elif [ "$(wc -l < "$LIB_TMP/taken")" = "$CPUS" ]; then
-	ok "each of them gets packets"
+	ok "each socket receives packets"
 else
-	notok "each of them gets packets" "calls of each: $(tr -s ' \n' ' ' < "$LIB_TMP/taken")"
+	notok "each socket receives packets" "calls of each: $(tr -s ' \n' ' ' < "$LIB_TMP/taken")"
 fi
 
 rdma link del "$RDMA_DEV"
 if [ "$(sockets udp)$(sockets udp6)" = 00 ]; then
-	ok "they go with the last device"
+	ok "the sockets close with the last device"
 else
-	notok "they go with the last device" "$(sockets udp) and $(sockets udp6) are left"
+	notok "the sockets close with the last device" "$(sockets udp) and $(sockets udp6) are left"
 fi
 exit 0

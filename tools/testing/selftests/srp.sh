@@ -14,12 +14,12 @@ cut=${CUT:-5}
 ulp_mark
 log_mark
 
-# A node's GUID, which its SRP names are made of.
+# srp_guid NODE: print the GUID of a node, which is part of its SRP names
 srp_guid() {
 	cat "$LAB_CTL/guid.$1"
 }
 
-# ib_srpt calls a port by its first GID
+# ib_srpt names a port by its first GID.
 srp_port() {
 	echo "0xfe80000000000000$(srp_guid 1)"
 }
@@ -56,24 +56,24 @@ else
 	barrier exported || exit 1
 	step "the initiator logs in" srp_connect || exit 1
 	disk=$(scsi_device)
-	filesystem_make "an ext4 on it" "$disk" || exit 1
-	files_make "files are written"
-	files_check "they are read again"
+	filesystem_make "an ext4 file system is created" "$disk" || exit 1
+	files_make "files are written to it"
+	files_check "the files are read back unchanged"
 	load_start
-	load_moves "verified load runs"
+	load_moves "a load that verifies its data runs"
 	network_cut "$cut"
-	load_moves "load goes on when the network was away for $cut s" 90
-	load_stop "not one block came back wrong"
-	files_check "the files are as they were"
-	filesystem_check "the ext4 is clean" "$disk"
+	load_moves "the load continues after the network was cut for $cut s" 90
+	load_stop "the load found no wrong block"
+	files_check "the files are unchanged"
+	filesystem_check "the ext4 file system is clean" "$disk"
 	if log_has 'ib_srp: Failed'; then
-		notok "every request was mapped" "$(log_since | grep -m 1 'ib_srp: Failed')"
+		notok "ib_srp mapped every request" "$(log_since | grep -m 1 'ib_srp: Failed')"
 	else
-		ok "every request was mapped"
+		ok "ib_srp mapped every request"
 	fi
 	step "the initiator logs out" srp_disconnect
 fi
 barrier disconnected 900 || exit 1
-[ "$NODE" = 2 ] || step "the target goes" lio_gone srpt "$(srp_port)" "$(srp_port)"
+[ "$NODE" = 2 ] || step "the target is removed" lio_gone srpt "$(srp_port)" "$(srp_port)"
 [ "$NODE" = 2 ] || echo 0 > $LIO/srpt/discovery_auth/rdma_cm_port
-ulp_end "nothing is left of it on node $NODE"
+ulp_end "the device has as many objects as before, and the driver unloads on node $NODE"

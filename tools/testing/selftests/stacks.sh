@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What tests of programs above verbs share: . "$LAB_SRC/selftests/stacks.sh" (it reads lib.sh)
+# Functions for tests of programs that use verbs through a library: . "$LAB_SRC/selftests/stacks.sh" (reads lib.sh)
 #
-#   over NAME SERVER CLIENT [SECONDS]		as pair(); the device must have carried it, and nobody warned
-#   over_endless NAME SERVER CLIENT [AFTER]	as over(), for a server that does not end by itself
-#   carried					packets, and KiB between queue pairs of this host, so far
+#   over NAME SERVER CLIENT [SECONDS]		like pair(); also fail if the traffic did not use the device, or if a
+#						program printed a warning
+#   over_endless NAME SERVER CLIENT [AFTER]	like over(), for a server that does not end by itself
+#   carried					print the device's packets so far, plus the KiB of the same-host path
 #
-# The Debian packages are the same in all of these tests, so that they share an image.
+# All these tests have the same list of Debian packages, so that they share an image.
 
 . "$LAB_SRC/selftests/lib.sh"
 
@@ -16,7 +17,7 @@ carried() {
 		$(cat $folder/same_host_bytes 2> /dev/null || echo 0) / 1024))
 }
 
-# Lines that a user would take for a fault.
+# complaints FILE...: print the lines that a user would read as an error
 complaints() {
 	cat "$@" 2> /dev/null | grep -E 'UCX +(WARN|ERROR|FATAL)|lib[a-z]*: [Ww]arning|not supported'
 }
@@ -26,9 +27,9 @@ over() {
 	before=$(carried)
 	pair "$@" > "$LIB_TMP/over" && good=1
 	if [ -n "$good" ] && [ $(($(carried) - before)) -lt "${LEAST:-20}" ]; then
-		notok "$name" "it did not go through $RDMA_DEV"
+		notok "$name" "the traffic did not use $RDMA_DEV"
 	elif [ -n "$good" ] && complaints "$LIB_TMP/server" "$LIB_TMP/client" > "$LIB_TMP/complaints"; then
-		notok "$name" "it complains"
+		notok "$name" "it prints warnings"
 		show_tail "$LIB_TMP/complaints"
 	else
 		cat "$LIB_TMP/over"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""statistic.py DEVICE TURNS COMMAND...: binds the queue pair of a running COMMAND to counters of its own
+"""statistic.py DEVICE TURNS COMMAND...: binds the queue pair of a running COMMAND to a counter, TURNS times
 
-Prints results as lib.sh does."""
+Prints results in the format of lib.sh."""
 
 import json
 import pathlib
@@ -34,13 +34,13 @@ def port(name):
 
 
 def counters():
-    """What `rdma statistic qp show` has: one for each counter."""
+    """The counters that `rdma statistic qp show` lists."""
     return [one for one in json.loads(rdma("-j", "statistic", "qp", "show", "link", LINK) or "[]")
             if one.get("cntn")]
 
 
 def running():
-    """The number of the queue pair that sends, when it does."""
+    """Waits up to 30 s until a queue pair sends. Returns its number."""
     for _ in range(300):
         for one in json.loads(rdma("-j", "resource", "show", "qp", "link", LINK)):
             if one["type"] == "RC" and one["state"] == "RTS" and port("sent_pkts"):
@@ -58,7 +58,7 @@ def grows(read, since):
 
 
 def bound(qpn):
-    """A counter for the queue pair, and what the port's counters do meanwhile."""
+    """Binds the queue pair to a counter, and checks the counter and the port's counters."""
     total = port("sent_pkts")
     rdma("statistic", "qp", "bind", "link", LINK, "lqpn", str(qpn))
     mine = counters()
@@ -67,24 +67,24 @@ def bound(qpn):
     result("a counter is bound to the queue pair", good, mine)
     if not good:
         return
-    result("it counts the queue pair's packets",
+    result("the counter counts the queue pair's packets",
            grows(lambda: counters()[0]["sent_pkts"], mine[0]["sent_pkts"]), "it does not grow")
     own, all_ = counters()[0], port("sent_pkts")
-    result("it began with nothing", own["sent_pkts"] <= all_ - total,
+    result("the counter starts at 0", own["sent_pkts"] <= all_ - total,
            f"{own['sent_pkts']} packets, the port {all_ - total} in a longer time")
-    result("the port's counters have what it counts, too", all_ >= total + own["sent_pkts"],
+    result("the port's counters include the bound counter", all_ >= total + own["sent_pkts"],
            f"{all_}, before {total}, the queue pair's {own['sent_pkts']}")
-    result("it has all of the port's counters",
+    result("the counter has all counters of the port",
            {path.name for path in PORT.iterdir()} - {"lifespan"} <= set(own), sorted(own))
     rdma("statistic", "qp", "unbind", "link", LINK, "cntn", str(mine[0]["cntn"]), "lqpn", str(qpn))
     after = port("sent_pkts")
-    result("without it they lose nothing", after >= all_, f"{all_}, then {after}")
-    result("it has gone", not counters(), counters())
-    result("and the port counts on", grows(lambda: port("sent_pkts"), after), "it does not grow")
+    result("the port's counters keep their values after unbind", after >= all_, f"{all_}, then {after}")
+    result("the counter is removed after unbind", not counters(), counters())
+    result("the port continues to count", grows(lambda: port("sent_pkts"), after), "it does not grow")
 
 
 def turns(qpn):
-    """Again and again while packets come and go: nothing is lost, nothing is counted twice."""
+    """Binds and unbinds repeatedly during traffic: no packet may be lost from the counters or counted twice."""
     highest = port("sent_pkts")
     for turn in range(TURNS):
         rdma("statistic", "qp", "bind", "link", LINK, "lqpn", str(qpn))
@@ -93,10 +93,10 @@ def turns(qpn):
         rdma("statistic", "qp", "unbind", "link", LINK, "cntn", number, "lqpn", str(qpn))
         now = port("sent_pkts")
         if not highest <= middle <= now:
-            result("the port's counter never goes back", False, f"turn {turn}: {highest}, {middle}, {now}")
+            result("the port's counter never decreases", False, f"turn {turn}: {highest}, {middle}, {now}")
             return
         highest = now
-    result("the port's counter never goes back", True, "")
+    result("the port's counter never decreases", True, "")
 
 
 traffic = subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -105,7 +105,7 @@ try:
     number = running()
     bound(number)
     turns(number)
-    # it goes with its queue pair
+    # A bound counter is removed with its queue pair.
     rdma("statistic", "qp", "bind", "link", LINK, "lqpn", str(number))
     before = port("sent_pkts")
     traffic.kill()
@@ -114,8 +114,8 @@ try:
         if not counters():
             break
         time.sleep(0.1)
-    result("a counter goes with its queue pair", not counters(), counters())
-    result("and what it counted stays with the port", port("sent_pkts") >= before,
+    result("a counter is removed with its queue pair", not counters(), counters())
+    result("the port keeps the counts of a removed counter", port("sent_pkts") >= before,
            f"{before}, then {port('sent_pkts')}")
 except OSError as error:
     result("queue pairs with counters of their own", False, error)

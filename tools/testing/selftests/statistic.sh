@@ -8,7 +8,7 @@
 
 . "$LAB_SRC/selftests/traffic.sh"
 
-# the other side of what statistic.py measures, as long as it does
+# Node 1 runs the server of the transfer that statistic.py measures on node 2.
 if [ "$NODE" = 1 ]; then
 	ib_write_bw -d "$RDMA_DEV" -x "$TRAFFIC_GID" -F -D 600 > /dev/null 2>&1 &
 	server=$!
@@ -23,7 +23,7 @@ barrier ready
 barrier measured 600
 [ "$NODE" = 1 ] && kill $server 2> /dev/null
 
-# in automatic mode, with a queue pair that comes and goes
+# In automatic mode, create and destroy a queue pair.
 [ "$NODE" = 2 ] && rdma statistic qp set link "$RDMA_DEV/1" auto type on
 port=/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters
 before=$(cat "$port/rdma_sends" "$port/rdma_recvs")
@@ -36,7 +36,7 @@ sum() {
 	echo $(($1 + $2))
 }
 if [ $(($(sum "$after") - $(sum "$before"))) -ge 64 ]; then
-	ok "messages of a queue pair that has gone are still counted"
+	ok "messages of a destroyed queue pair are still counted"
 else
-	notok "messages of a queue pair that has gone are still counted" "before: $before, after: $after"
+	notok "messages of a destroyed queue pair are still counted" "before: $before, after: $after"
 fi

@@ -8,7 +8,7 @@
 . "$LAB_SRC/selftests/node.sh"
 
 gid=$(gid_index)
-# Each has a region of its own, with pages that the queue keeps.
+# Each process has its own region, whose pages the queue of the netdev keeps.
 programs=3
 command="ib_write_bw -d $RDMA_DEV -x $gid -F -D 600 -s 65536 -q 4"
 [ "$NODE" = 2 ] && command+=" $IP_1"
@@ -33,18 +33,18 @@ sleep 3
 barrier flows
 
 if [ "$NODE" = 2 ]; then
-	# What is sent again is a copy: so first let all that was sent be acknowledged.
+	# A retransmitted packet is a copy. So stop the senders until all packets are acknowledged, then continue them.
 	kill -STOP "${jobs[@]}"
 	sleep 2
-	# It sends a byte a second, and leaves the owners of its packets what they are.
+	# tbf sends one byte a second and does not orphan its packets.
 	tc qdisc add dev "$NETDEV" root tbf rate 8bit burst 1600 limit 10000000
 	kill -CONT "${jobs[@]}"
 	sleep 0.5
 	queued=$(tc -s qdisc show dev "$NETDEV" | sed -n 's/.*backlog [^ ]* \([0-9]*\)p.*/\1/p')
 	if [ "${queued:-0}" -gt 0 ]; then
-		ok "packets stay in the queue"
+		ok "packets stay in the netdev's queue"
 	else
-		notok "packets stay in the queue" "backlog: $(tc -s qdisc show dev "$NETDEV" | paste -sd' ')"
+		notok "packets stay in the netdev's queue" "backlog: $(tc -s qdisc show dev "$NETDEV" | paste -sd' ')"
 	fi
 	begun=$SECONDS
 	kill -KILL "${jobs[@]}"
@@ -52,34 +52,34 @@ if [ "$NODE" = 2 ]; then
 	for job in "${jobs[@]}"; do
 		ended "$job" 20 2> /dev/null || left=$job
 	done
-	name="processes die while their packets are kept"
+	name="processes can be killed while the queue keeps their packets"
 	if [ -z "$left" ]; then
 		ok "$name"
 		echo "# $programs processes, $((SECONDS - begun)) s"
 	else
-		notok "$name" "process $left is there after $((SECONDS - begun)) s"
+		notok "$name" "process $left still exists after $((SECONDS - begun)) s"
 		sed 's/^/#   /' "/proc/$left/stack"
 	fi
 	kept=$(tc -s qdisc show dev "$NETDEV" | sed -n 's/.*backlog [^ ]* \([0-9]*\)p.*/\1/p')
 	if [ "${kept:-0}" -gt 0 ]; then
-		ok "the queue still has packets then"
+		ok "the queue has packets after the processes have ended"
 	else
-		notok "the queue still has packets then" "none"
+		notok "the queue has packets after the processes have ended" "none"
 	fi
 	tc qdisc del dev "$NETDEV" root
 fi
 barrier sent 120 || exit 1
 [ "$NODE" = 1 ] && kill -KILL "${jobs[@]}" 2> /dev/null
 for job in "${jobs[@]}"; do
-	ended "$job" 20 || notok "the end of process $job" "none after 20 s"
+	ended "$job" 20 || notok "process $job ends" "it still runs after 20 s"
 done
 
 pingpong="ibv_rc_pingpong -d $RDMA_DEV -g $gid -c"
-pair "afterwards data flows" "$pingpong" "$pingpong $IP_1"
+pair "ibv_rc_pingpong passes afterwards" "$pingpong" "$pingpong $IP_1"
 if module_remove; then
-	ok "the module goes on node $NODE"
+	ok "the module unloads on node $NODE"
 else
-	notok "the module goes on node $NODE"
+	notok "the module unloads on node $NODE"
 fi
 tasks_check "no task hangs on node $NODE"
 barrier end

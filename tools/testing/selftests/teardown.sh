@@ -20,7 +20,7 @@ DEV=${LAB_DRIVER}_td EXTRA=td0
 EXTRA_IP=192.168.79.$NODE
 cpu1=/sys/devices/system/cpu/cpu1/online
 
-# CPU 1 goes and comes, and the module is asked to go, until the flag is there.
+# Until the file "stop" exists, take CPU 1 offline and online and try to unload the module.
 disturb() {
 	while [ ! -e "$LIB_TMP/stop" ]; do
 		if [ -w $cpu1 ]; then
@@ -28,7 +28,7 @@ disturb() {
 			sleep 0.0$((RANDOM % 5))
 			echo 1 > $cpu1
 		fi
-		# In use it stays; without a user it would go, with its devices.
+		# The module cannot be unloaded while a process uses it. Otherwise it unloads with its devices.
 		rmmod "$DRIVER_MODULE" 2> /dev/null && echo "the module went"
 		sleep 0.0$((RANDOM % 10))
 	done
@@ -48,7 +48,8 @@ flows() {
 	return 1
 }
 
-# In a namespace of its own if the way says so; $IN is what runs a command there.
+# device_make WAY: create a macvlan and a device on it, in another namespace if WAY needs one. $IN is the command
+# prefix that runs a command in that namespace.
 device_make() {
 	IN=
 	ip link add "$EXTRA" link "$NETDEV" type macvlan mode bridge || return 1
@@ -68,12 +69,12 @@ device_there() {
 
 device_take() {
 	case $1 in
-	# with the module, if nothing uses it any more
+	# The device may already be gone with the module, if no process used it any more.
 	"its link is deleted") ! device_there || rdma link delete "$DEV" || ! device_there ;;
 	"its netdev is deleted") ip link del "$EXTRA" ;;
-	# The processes in it hold it: its netdev goes with the last of them.
+	# The processes in the namespace hold it. The kernel removes the netdev after the last of them has ended.
 	"its namespace is deleted") ip netns del tear
-		# some may have ended by themselves
+		# Some processes may have ended by themselves.
 		kill -KILL $JOBS 2> /dev/null
 		true ;;
 	"its netdev changes the namespace") ip link set "$EXTRA" netns tear ;;
@@ -118,7 +119,7 @@ round() {
 		DISTURB=$!
 		sleep 1
 		device_take "$way" || {
-			notok "$name" "it is refused"
+			notok "$name" "the removal is refused"
 			good=
 		}
 		if ! device_gone "$DEV" 40; then
@@ -131,16 +132,16 @@ round() {
 	: > "$LIB_TMP/stop"
 	[ "$NODE" = "$victim" ] && wait $DISTURB
 	if [ "$NODE" = "$victim" ] && grep -q 'module went' "$LIB_TMP/disturbed"; then
-		echo "#   the module went, because nothing used it any more:"
+		echo "#   the module was unloaded, because no process used it any more:"
 		for job in xfer read channels; do
 			SHOWN_LINES=2 show_tail "$LIB_TMP/job.$job"
 		done
 	fi
-	# Who polls memory only is never told.
+	# A process that only polls a CQ never learns that its device is gone, so kill it.
 	sleep 1
 	for job in $JOBS; do
 		kill -KILL "$job" 2> /dev/null
-		# bash reports the death of its jobs
+		# Drop stderr, where bash reports the death of its jobs.
 		ended "$job" 30 2> /dev/null || {
 			notok "$name" "a process cannot be killed"
 			good=
@@ -167,12 +168,12 @@ done
 [ -e "/sys/class/infiniband/$RDMA_DEV" ] || device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"
 gid=$(gid_index)
 pingpong="ibv_rc_pingpong -d $RDMA_DEV -g $gid -c"
-pair "afterwards data flows" "$pingpong" "$pingpong $IP_1"
+pair "ibv_rc_pingpong passes afterwards" "$pingpong" "$pingpong $IP_1"
 if module_remove; then
-	ok "the module goes in the end on node $NODE"
+	ok "the module unloads at the end on node $NODE"
 else
-	notok "the module goes in the end on node $NODE"
+	notok "the module unloads at the end on node $NODE"
 fi
-kmemleak_check "kmemleak has nothing to say on node $NODE"
+kmemleak_check "kmemleak reports no leak on node $NODE"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Do the tracepoints tell the truth?  Compares what they say of a run with the counters.
+"""Compares the events of the tracepoints with the counters of the device.
 
-    trace.py begin DEVICE                        trace from now on
-    trace.py judge DEVICE NAME [EVENT|!EVENT]... a result for each promise; EVENT was seen, or not"""
+    trace.py begin DEVICE                        start to trace
+    trace.py judge DEVICE NAME [EVENT|!EVENT]... print a result for each check; EVENT must be, or must not be, in
+                                                 the trace"""
 
 import collections
 import json
@@ -42,7 +43,7 @@ def begin(device):
 
 
 def end():
-    """All events of the run, in their order."""
+    """Stops the trace. Returns all its events in order."""
     (INSTANCE / "events/nhca/enable").write_text("0")
     lost = [stats.read_text() for stats in INSTANCE.glob("per_cpu/cpu*/stats")
             if not re.search(r"^overrun: 0$", stats.read_text(), re.M)]
@@ -55,7 +56,7 @@ def end():
             if match:
                 events.append(Event(float(match[1]), match[2], int(match[3], 16), match[4]))
             elif "nhca_" in line and "nhca_channel_drop" not in line:
-                raise ValueError(f"what is this? {line!r}")
+                raise ValueError(f"unknown event: {line!r}")
     INSTANCE.rmdir()
     return events
 
@@ -65,7 +66,7 @@ def fields(events, kind, expression):
         if event.kind == kind:
             match = expression.match(event.text)
             if not match:
-                raise ValueError(f"what is this? {event}")
+                raise ValueError(f"unknown text of an event: {event}")
             yield event, match.groups()
 
 
@@ -80,26 +81,26 @@ def packets(events, more):
             count += int(values[4])
             size += int(values[4]) * int(values[5])
         if (count, size) != (more[f"{name}_pkts"], more[f"{name}_bytes"]):
-            yield f"{kind}: {count} packets of {size} bytes, counted were " \
+            yield f"{kind}: {count} packets of {size} bytes, the counters have " \
                   f"{more[f'{name}_pkts']} of {more[f'{name}_bytes']}"
     size = sum(int(values[4]) for _, values in fields(events, "nhca_same_host", LOCAL))
     if size != more["same_host_bytes"]:
-        yield f"nhca_same_host: {size} bytes, counted were {more['same_host_bytes']}"
+        yield f"nhca_same_host: {size} bytes, the counters have {more['same_host_bytes']}"
     for name, count in reasons(events, "nhca_packet_refused").items():
         if count != more[name]:
-            yield f"nhca_packet_refused: {count} times {name}, counted were {more[name]}"
+            yield f"nhca_packet_refused: {count} times {name}, the counters have {more[name]}"
 
 
 def sequence(events, _more):
-    """No packet of a queue pair's requests is missing between two that are there."""
+    """Checks that the PSNs of each queue pair's requests have no gap."""
     behind = {}
     for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
             continue
         expected = behind.get(event.qpn, int(psn))
-        # PSNs wrap; smaller: sent again
+        # PSNs wrap. A smaller PSN is a retransmission.
         if 0 < (int(psn) - expected) % PSNS < PSNS // 2:
-            yield f"{event}: behind {expected}"
+            yield f"{event}: expected PSN {expected}"
         after = (int(psn) + int(count)) % PSNS
         if (after - expected) % PSNS < PSNS // 2:
             behind[event.qpn] = after
@@ -117,15 +118,15 @@ def requests(events, more):
             done[wr.split("_")[0], status] += 1
             since = began.get((event.qpn, wr, number))
             if int(ns) and not since:
-                yield f"{event}: it never began"
+                yield f"{event}: it has no start event"
             elif since:
-                # the clock is read before the one event is written, and again within the other
+                # The driver reads the clock before it writes the start event, and again in the completion event.
                 late = since.pop(0) - (event.at - int(ns) / 1e9)
                 if not -1e-5 < late < 1:
-                    yield f"{event}: it began at another time: {late:.6f} s off"
+                    yield f"{event}: its start time is wrong by {late:.6f} s"
     for name, wr in (("rdma_sends", "SEND"), ("rdma_recvs", "RECV")):
         if done[wr, "SUCCESS"] != more[name]:
-            yield f"nhca_wqe_completed: {done[wr, 'SUCCESS']} times {wr}, counted were {more[name]}"
+            yield f"nhca_wqe_completed: {done[wr, 'SUCCESS']} times {wr}, the counters have {more[name]}"
 
 
 def retries(events, more):
@@ -133,22 +134,22 @@ def retries(events, more):
     for name in ("rcvd_seq_err", "rcvd_rnr_err", "early_retransmits", "local_ack_timeout_err",
                  "odp_retransmits"):
         if seen[name] != more[name]:
-            yield f"nhca_retry: {seen[name]} times {name}, counted were {more[name]}"
-    # one loss may be noticed several times
+            yield f"nhca_retry: {seen[name]} times {name}, the counters have {more[name]}"
+    # One loss may be detected several times, but counts once.
     if seen["implied_nak_seq_err"] > more["implied_nak_seq_err"]:
-        yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, counted were fewer"
+        yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, the counter is smaller"
     for kind, text, name in (("sent", "PSN sequence", "send_seq_err"), ("sent", "RNR", "send_rnr_err"),
                              ("received", "PSN sequence", "rcvd_seq_err"),
                              ("received", "RNR", "rcvd_rnr_err")):
         count = sum(event.kind == f"nhca_nak_{kind}" and event.text.startswith(text)
                     for event in events)
-        # what was missing may come before the NAK leaves; an old one may come after what it asked for
+        # The missing packet may arrive before the NAK leaves, which is then not sent. A received NAK may be old.
         if count > more[name] if kind == "sent" else count < more[name]:
-            yield f"nhca_nak_{kind}: {count} times {text}, counted were {more[name]}"
+            yield f"nhca_nak_{kind}: {count} times {text}, the counters have {more[name]}"
 
 
 def keys(events, _more):
-    """Who closes a key is told when it is closed."""
+    """Checks that a key is revoked before the completion of its LOCAL_INV, and that no key stays valid."""
     opened, began, revoked = {}, {}, {}
     for event in events:
         if event.kind in ("nhca_key_opened", "nhca_key_revoked"):
@@ -163,15 +164,15 @@ def keys(events, _more):
         elif event.kind == "nhca_wqe_completed" and event.text.startswith("LOCAL_INV") \
                 and "SUCCESS" in event.text:
             if not began.get(event.qpn, event.at + 1) <= revoked.get(event.qpn, 0) <= event.at:
-                yield f"{event}: its key was not revoked in that time"
+                yield f"{event}: its key was not revoked between start and completion"
     if opened:
         yield f"keys of processes that have ended were not revoked: {sorted(opened)[:5]}"
 
 
 PROMISES = (("every packet is in an event", packets), ("PSNs have no gaps", sequence),
-            ("work requests begin, and are done, when they say", requests),
+            ("work requests start and complete at the traced times", requests),
             ("every retry and NAK is in an event", retries),
-            ("a key is revoked before its owner is told", keys))
+            ("a key is revoked before its LOCAL_INV completes", keys))
 
 
 def judge(device, name, wanted):

@@ -16,10 +16,10 @@ begin() {
 	[ "$NODES" = 1 ] || barrier
 }
 
-# judge NAME EVENT...
+# judge NAME EVENT...: check the events of the run against the counters, on each node
 judge() {
 	[ "$NODES" = 1 ] || barrier
-	# what the other side has still to say
+	# Wait for packets that the other node still sends.
 	sleep 0.5
 	python3 "$LAB_SRC/selftests/trace.py" judge "$RDMA_DEV" "$@" || LIB_FAILED=1
 	[ "$NODES" = 1 ] || barrier
@@ -45,19 +45,19 @@ judge "channels" nhca_packet_sent nhca_packet_received nhca_wqe_completed
 modprobe sch_netem
 tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 3%
 begin
-# netem loses batches: enough of them that each side has lost one
+# netem drops whole batches, so send enough of them that each node loses one.
 xfer -m write -b -s 100000 -n 200
 xfer -m read -s 100000 -n 16
 tc qdisc del dev "$NETDEV" root
 judge "3 % loss" nhca_retry
 
-# both ends here
+# Both ends run on node 1.
 if [ "$NODE" = 1 ]; then
 	NODES=1
 	begin
 	xfer -m write -s 20000 -n 32
 	MW_TYPE=2B windows > "$LIB_TMP/windows" 2>&1 || {
-		notok "windows come and go" "see windows.sh"
+		notok "windows are bound and invalidated" "see windows.sh"
 		show_tail "$LIB_TMP/windows"
 	}
 	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Traffic that several tests make: . "$LAB_SRC/selftests/traffic.sh" (it reads lib.sh)
+# Functions that run traffic: . "$LAB_SRC/selftests/traffic.sh" (reads lib.sh)
 #
-#   perf TOOL ARGS...		perftest's ib_TOOL with ARGS, server on node 1, client on node 2
-#   xfer ARGS...		verify_xfer with ARGS, server on node 1, client on node 2
-#   WORDS in PREFIX go in front of the result's name
+#   perf TOOL ARGS...	run perftest's ib_TOOL with ARGS, the server on node 1 and the client on node 2
+#   xfer ARGS...		run verify_xfer with ARGS, the server on node 1 and the client on node 2
+#   PREFIX		text in front of each result's name
 
 . "$LAB_SRC/selftests/lib.sh"
 
@@ -13,11 +13,11 @@ TRAFFIC_GID=$(gid_index) || {
 	notok "GID of this node's IPv4 address" "none in the table of $RDMA_DEV"
 	exit
 }
-# A port of its own for each pair: the last server's socket may not be gone yet.
+# Use another TCP port for each pair, because the socket of the last server may still exist.
 TRAFFIC_PORT=18600
 
-# After a timeout rdma_rxe's requester (6.12) starts the message again one PSN late, and the responder
-# refuses what is now too long: on its side a second of patience instead of 67 ms.
+# After a timeout the requester of rdma_rxe (6.12) restarts the message one PSN late, and the responder refuses the
+# message because it is too long. So raise its local ACK timeout from 67 ms to 1 s (-u 18, -T 18).
 PERF_PATIENCE='' XFER_PATIENCE=''
 if [ "$LAB_DRIVER" = rxe ]; then
 	PERF_PATIENCE='-u 18' XFER_PATIENCE='-T 18'
@@ -27,14 +27,14 @@ perf() {
 	local tool=$1 command
 	shift
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
-	# -F: the frequency of an emulated CPU is what it is.
+	# -F: ignore the CPU frequency, which is not constant on an emulated CPU.
 	command="ib_$tool -d $RDMA_DEV -x $TRAFFIC_GID -p $TRAFFIC_PORT -F $PERF_PATIENCE $*"
 	pair "$PREFIX$tool $*" "$command" "$command $IP_1"
 }
 
-# The same, connected by rdma_cm. perftest connects twice, and its client may come the second time before its
-# server listens again: nobody does, it hears, and dies of that, whatever the driver. Then it is tried again. On
-# user-mode guests, which are so fast, it may be so each time, and nothing is known.
+# Like perf, connected by rdma_cm. perftest connects twice, and its client may connect the second time before the
+# server listens again. It is then rejected and exits, with any driver. In this case try again, up to 6 times. On
+# fast user-mode guests each attempt may fail in this way; the result is then a skip.
 perf_cm() {
 	local failed=$LIB_FAILED tries raced
 	for tries in 1 2 3 4 5 6; do
@@ -51,7 +51,7 @@ perf_cm() {
 		fi
 	done
 	LIB_FAILED=$failed
-	skip "$PREFIX$* -R" "perftest's client came before its server listened, each time"
+	skip "$PREFIX$* -R" "perftest's client connected before its server listened, in each attempt"
 }
 
 xfer() {

@@ -8,7 +8,7 @@
 # lab debug: --machine uml --nodes 1 --kernel debug --timeout 900
 # tier debug: long
 
-# shellcheck disable=SC2046 # a user is several words
+# shellcheck disable=SC2046 # the prefix of a user is several words
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
@@ -22,9 +22,8 @@ user() {
 	echo "setpriv --reuid $1 --regid $1 --clear-groups env GREEDY_GID=$gid GREEDY_FILE=$LIB_TMP/file"
 }
 
-# Its QPs are charged to the cgroup that it was in when it made them; what it does itself could not be
-# done in one that is full.
-#	deferred_ready [CGROUP]
+# deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move it out of the cgroup and let it send.
+# The QPs stay charged to the cgroup in which they were created. The process itself could not run in a full one.
 deferred_ready() {
 	local tries
 	for tries in $(seq $((300 * SLOWER))); do
@@ -35,8 +34,8 @@ deferred_ready() {
 	: > "$LIB_TMP/file.go"
 }
 
-# Waits until the greedy user has all that it gets; TAKEN is how much that is, REFUSED by what.
-#	greedy_begins KIND [CGROUP]
+# greedy_begins KIND [CGROUP]: start a greedy user and wait until it has taken all that it can. TAKEN is then the
+# number, and REFUSED the error that ended it.
 greedy_begins() {
 	local tries
 	(
@@ -61,23 +60,22 @@ greedy_ends() {
 	wait $GREEDY 2> /dev/null
 }
 
-# The p99 of the round trips of another user, in nanoseconds
+# Print the 99th percentile of the round trips of another user, in nanoseconds.
 p99() {
 	$(user 4712) round_trips > "$LIB_TMP/round_trips" 2>&1
 	sed -n 's/^p99 //p' "$LIB_TMP/round_trips"
 }
 
-# Another user's round trips, beside one user who holds all that it got, take at most P99_RATIO times
-# as long as alone.  They are measured alone immediately before and after, because the machine's
-# speed changes in the course of a test.  The mark is 2; without P99_RATIO the check leaves room for
-# other work of the machine.
-#	p99_check KIND ALONE_BEFORE BESIDE ALONE_AFTER
+# p99_check KIND ALONE_BEFORE BESIDE [ALONE_AFTER]: while a greedy user holds all that it got, the round trips of
+# another user must take at most P99_RATIO times as long as alone. They are measured alone immediately before and
+# after, because the machine's speed changes during a test. The target is 2. The default of 10 allows for other
+# load on the machine.
 p99_check() {
 	local kind=$1 alone=$2 beside=$3 after=$4 name ratio
 	name="$kind: another user's round trips take at most $RATIO times as long"
 	[ "${after:-0}" -gt "${alone:-0}" ] && alone=$after
 	ratio=$(awk -v a="$alone" -v b="$beside" 'BEGIN { printf "%.2f", a ? b / a : 0 }')
-	echo "# $kind: p99 $beside ns beside a user who holds all, alone $2 ns before and ${4:--} ns after: ratio $ratio"
+	echo "# $kind: p99 $beside ns while another user holds all, alone $2 ns before and ${4:--} ns after: ratio $ratio"
 	if [ -n "$beside" ] && [ "$beside" -le $((RATIO * ${alone:-0})) ]; then
 		ok "$name"
 	else
@@ -87,12 +85,11 @@ p99_check() {
 
 before=$(resources "$RDMA_DEV")
 
-# Of pools that all users of a device share: one user is refused with this error, at this number at
-# the latest; the other one wants so many.
-#	shared KIND ERROR MOST WANTED
+# shared KIND ERROR MOST WANTED: in a pool that all users of a device share, one user must be refused with ERROR
+# after at least WANTED and at most MOST entries. Another user must then still get WANTED entries.
 shared() {
 	local kind=$1 error=$2 most=$3 bound=$4 alone beside name
-	name="$kind: one user is refused with $error, at $most at most"
+	name="$kind: one user is refused with $error after at most $most"
 	alone=$(p99)
 	greedy_begins "$kind"
 	cp "$LIB_TMP/greedy" "$LIB_TMP/$kind"
@@ -105,20 +102,20 @@ shared() {
 	beside=$(p99)
 	greedy_ends
 	p99_check "$kind" "$alone" "$beside" "$(p99)"
-	resources_check "$kind: all is given back" "$RDMA_DEV" "$before"
+	resources_check "$kind: all objects are released" "$RDMA_DEV" "$before"
 }
 
 shared rcxts EDQUOT 50000 1000
-# 2 KiB each
+# Each bitmap takes 2 KiB.
 shared bitmaps ENOMEM 16384 100
 shared dm EDQUOT 8192 4096
 shared groups EDQUOT 4096 100
 shared members EDQUOT 128 64
-# Half of a million QPs would not fit here.
+# The default share of 500 permille is half a million QPs, which do not fit into this machine.
 echo 1 > $share
 shared objects ENOMEM 1048 10
 for kind in pds:1048 cqs:1048 qps:1048 srqs:65 ahs:1048 mrs:1048 mws:1048 xrcds:65 tables:65; do
-	name="objects: ${kind%:*} are refused with ENOMEM at ${kind#*:}"
+	name="objects: ${kind%:*} are refused with ENOMEM after ${kind#*:}"
 	if grep -q "^${kind%:*}: .*, then ENOMEM" "$LIB_TMP/objects"; then
 		ok "$name"
 	else
@@ -127,13 +124,13 @@ for kind in pds:1048 cqs:1048 qps:1048 srqs:65 ahs:1048 mrs:1048 mws:1048 xrcds:
 done
 echo 500 > $share
 
-# Nothing refuses one user's packets, who always has 16 channels with 1,024 writes of 60 KiB each: the
-# round trips of another one, in packets as well, take their turn.  That user's program never waits for
-# anything, so it is compared with another one that never does and has no device.
+# One user always has 16 channels with 1,024 writes of 60 KiB each in progress, and no limit refuses its packets.
+# The round trips of another user, by packets as well, must get their share of the device. The program of the first
+# user never sleeps, so the reference is measured beside another busy program that uses no device.
 quantum() {
 	local alone beside hog
 	echo N > /sys/module/nhca/parameters/same_host
-	echo "# quantum: p99 $(p99) ns when nobody has the CPU but the round trips"
+	echo "# quantum: p99 $(p99) ns when only the round trips use the CPU"
 	$(user 4711) bash -c 'while :; do :; done' &
 	hog=$!
 	alone=$(p99)
@@ -142,14 +139,14 @@ quantum() {
 	greedy_begins quantum
 	beside=$(p99)
 	if kill -0 $GREEDY; then
-		ok "quantum: one user sends from 16 channels all the time"
+		ok "quantum: one user keeps 16 channels busy"
 	else
-		notok "quantum: one user sends from 16 channels all the time" "$(last_words "$LIB_TMP/greedy")"
+		notok "quantum: one user keeps 16 channels busy" "$(last_words "$LIB_TMP/greedy")"
 	fi
 	greedy_ends
 	p99_check quantum "$alone" "$beside"
 	echo Y > /sys/module/nhca/parameters/same_host
-	resources_check "quantum: all is given back" "$RDMA_DEV" "$before"
+	resources_check "quantum: all objects are released" "$RDMA_DEV" "$before"
 }
 
 quantum
@@ -158,7 +155,7 @@ out_of_buffer() {
 	cat "/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters/out_of_buffer"
 }
 
-# A file whose page does not come as long as SLOW runs
+# slow_begins: mount a file by FUSE whose page fault does not complete while the process SLOW runs
 slow_begins() {
 	local tries
 	modprobe -q fuse
@@ -180,8 +177,8 @@ slow_ends() {
 	umount -l "$LIB_TMP/file"
 }
 
-# 60 QPs are sent 256 datagrams each, whose page does not come.
-#	deferred MOST [CGROUP]	bytes that they may take
+# deferred MOST [CGROUP]: each of 60 QPs receives 256 datagrams into a page whose fault does not complete. The
+# datagrams that wait for it may take at most MOST bytes.
 deferred() {
 	local most=$1 lost alone beside kept name="deferred: datagrams that wait take at most $(($1 >> 20)) MiB"
 	[ -n "$2" ] && name+=" in a cgroup"
@@ -192,7 +189,7 @@ deferred() {
 	lost=$(($(out_of_buffer) - lost))
 	kept=$((${TAKEN:-0} - lost))
 	echo "# deferred: $kept of $TAKEN datagrams wait, $lost are lost"
-	# a page each, at least, and more than the first of each QP
+	# Each datagram takes at least one page. More than 120 must wait: more than the first ones of each QP.
 	if [ $kept -gt 120 ] && [ $lost -gt 0 ] && [ $((kept * 4096)) -le "$most" ]; then
 		ok "$name"
 	else
@@ -204,7 +201,7 @@ deferred() {
 	greedy_ends
 	rm "$LIB_TMP/file.go"
 	p99_check deferred "$alone" "$beside" "$(p99)"
-	resources_check "deferred: all is given back" "$RDMA_DEV" "$before"
+	resources_check "deferred: all objects are released" "$RDMA_DEV" "$before"
 }
 
 chmod 755 "$LIB_TMP"
@@ -214,8 +211,8 @@ else
 	skip "deferred: datagrams wait" "no FUSE"
 fi
 
-# In a memory cgroup of 64 MiB: a user is refused, or killed. Another one has memory.
-#	memory KIND MOST	it has at most so many by then
+# memory KIND MOST: a user in a memory cgroup of 64 MiB must be refused or killed, with at most MOST objects. Another
+# user must get objects.
 memory() {
 	local kind=$1 most=$2 alone beside name="$1: memory is charged to the memory cgroup of the user"
 	alone=$(p99)
@@ -229,16 +226,16 @@ memory() {
 	beside=$(p99)
 	greedy_ends
 	p99_check "$kind" "$alone" "$beside" "$(p99)"
-	resources_check "$kind: all is given back" "$RDMA_DEV" "$before"
+	resources_check "$kind: all objects are released" "$RDMA_DEV" "$before"
 }
 
 if [ -e /sys/fs/cgroup/cgroup.controllers ] && grep -q memory /sys/fs/cgroup/cgroup.controllers; then
 	echo +memory > /sys/fs/cgroup/cgroup.subtree_control
 	mkdir -p $group
 	echo 64M > $group/memory.max
-	# 4 MiB each
+	# Each CQ takes 4 MiB.
 	memory cqs 16
-	# 2 MiB or more each
+	# Each QP takes 2 MiB or more.
 	memory qps 40
 	if slow_begins; then
 		echo 24M > $group/memory.max

@@ -15,14 +15,14 @@ out_of_seq() {
 	rdma statistic show link "$1/1" -j | grep -o '"out_of_seq_request":[0-9]*' | cut -d: -f2
 }
 
-# Packets that queue $1 of the sender has sent
+# queue_sent N: print the number of packets that transmit queue N of the sender has sent
 queue_sent() {
 	tc -s qdisc show dev qhere | awk -v parent="1:$1" '
 		/^qdisc/ { found = 0; for (i = 1; i < NF; i++) if ($i == "parent" && $(i + 1) == parent) found = 1 }
 		found && $1 == "Sent" { print $4 }'
 }
 
-# Whatever sends moves to the other CPU all the time.
+# Move the sending programs to the other CPU every 20 ms.
 moving() {
 	local cpu=0 pid
 	while :; do
@@ -40,11 +40,11 @@ ip link add qhere numtxqueues 2 numrxqueues 2 type veth peer name qthere numtxqu
 	notok "a netdev with two queues" "none"
 	exit
 }
-# One CPU receives, so that only the sender's queues can change the order.
+# Receive on one CPU, so that only the sender's queues can change the order.
 for queue in /sys/class/net/qthere/queues/rx-*; do
 	echo 1 > "$queue/rps_cpus"
 done
-# Acknowledgments come to CPU 1, and let its engine go on where the program's CPU has left off.
+# Steer acknowledgments to CPU 1. Its requester then continues from where the program's CPU stopped.
 for queue in /sys/class/net/qhere/queues/rx-*; do
 	echo 2 > "$queue/rps_cpus"
 done
@@ -61,7 +61,7 @@ for cpu in 0 1; do
 		exit 0
 	}
 done
-# What CPU 0 sends waits, and what CPU 1 sends does not.
+# Packets from CPU 0 wait in a slow queue, packets from CPU 1 do not.
 tc qdisc replace dev qhere root handle 1: mq &&
 	tc qdisc replace dev qhere parent 1:1 handle 11: tbf rate $RATE burst 256k limit 100m &&
 	tc qdisc replace dev qhere parent 1:2 handle 12: tbf rate 100gbit burst 100m limit 100m || {
@@ -71,7 +71,7 @@ tc qdisc replace dev qhere root handle 1: mq &&
 device_add here qhere 10.97.9.1 10.97.10.1
 ip netns exec elsewhere rdma link add there type nhca netdev qthere && device_ready there 10.97.9.2 10.97.10.2
 
-# in_order NAME SUBNET ARGS...
+# in_order NAME SUBNET ARGS...: no packet of a verified transfer may arrive out of sequence
 in_order() {
 	local name=$1 subnet=$2 before after mover
 	shift 2
@@ -88,7 +88,7 @@ in_order() {
 	if [ "$after" = "$before" ]; then
 		ok "$name: in sequence"
 	else
-		notok "$name: in sequence" "$((after - before)) requests came out of sequence"
+		notok "$name: in sequence" "$((after - before)) requests arrived out of sequence"
 	fi
 }
 

@@ -8,12 +8,12 @@
 
 . "$LAB_SRC/selftests/stacks.sh"
 
-# UCX has a remote flush for mlx5 only, and without a weak fence asks for one.
+# UCX has a remote flush for mlx5 only, and needs one unless fences are weak.
 export UCX_NET_DEVICES=$RDMA_DEV:1 UCX_FENCE_MODE=weak
 PAIR_TIMEOUT=300
 port=13400
 
-# A test a line; the sizes use each way that UCX has: inline, copied, by reference, rendezvous.
+# Print a line of the batch file. The sizes cover each protocol of UCX: inline, bcopy, zcopy, rendezvous.
 line() {
 	echo "$1.$2 -t $1 -s $2 -n $3 -w 2 ${*:4}"
 }
@@ -50,7 +50,7 @@ remote_memory() {
 	line ucp_put_bw 50000 10 -B
 }
 
-# Beneath UCP there is no emulation: what a transport lacks fails (verbs have no swap).
+# UCT, the layer below UCP, emulates no operation, so leave out swap, which verbs do not have.
 transport() {
 	local test
 	for test in am_lat am_bw put_lat put_bw; do
@@ -65,7 +65,7 @@ transport() {
 	done
 }
 
-# perftest NAME TESTS ENVIRONMENT...
+# perftest NAME TESTS ENVIRONMENT...: run ucx_perftest with the batch that the function TESTS prints
 perftest() {
 	local name=$1 tests=$2 command
 	shift 2

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# More for tests of kernel users of RDMA, behind lib.sh and node.sh: . "$LAB_SRC/selftests/ulp.sh"
-# Node 1 exports storage, node 2 uses it.
+# Functions for tests of kernel consumers, to read after lib.sh and node.sh: . "$LAB_SRC/selftests/ulp.sh"
+# Node 1 exports storage, and node 2 uses it.
 #
-#   ulp_modules NAME MODULE...	load them; where the kernel has one not, the test ends with a skip
-#   ulp_configfs			mount it
-#   ulp_disk MIB			a RAM disk of that size: /dev/ram0
-#   step NAME FUNCTION...		ok if it succeeds, like `run` but in this shell
+#   ulp_modules NAME MODULE...	load modules; end the test with a skip if the kernel does not have one of them
+#   ulp_configfs			mount configfs
+#   ulp_disk MIB			create the RAM disk /dev/ram0
+#   step NAME FUNCTION...		print ok if the function succeeds; like `run`, but in this shell
 #   within SECONDS COMMAND...	wait until the command succeeds
-#   filesystem_make NAME DEVICE	ext4 on it, mounted at /mnt
-#   filesystem_check NAME DEVICE	unmounted, it is clean, and not a file was changed
-#   files_make NAME [MIB] / files_check NAME	files under /mnt whose sums are kept; read from the device again
-#   load_start / load_stop NAME	fio writes and reads under /mnt, and verifies all; no error is allowed
-#   load_moves NAME [SECONDS]	it has completed something since now
-#   ulp_mark / ulp_end NAME		the device has as many QPs, MRs and PDs, and the driver can be unloaded
-#   network_cut SECONDS		the link between the nodes carries nothing for that time
+#   filesystem_make NAME DEVICE	create an ext4 file system and mount it at /mnt
+#   filesystem_check NAME DEVICE	unmount the file system and check it with fsck
+#   files_make NAME [MIB] / files_check NAME	write files under /mnt and keep their checksums; drop the page cache and
+#				check the files against the checksums
+#   load_start / load_stop NAME	run fio, which writes and verifies files under /mnt; no error is allowed
+#   load_moves NAME [SECONDS]	fio must make progress within SECONDS (30)
+#   ulp_mark / ulp_end NAME		check that the device has the same objects as at the mark and the driver unloads
+#   network_cut SECONDS		drop all packets of this node for that time
 
 ULP_MNT=/mnt
 LOAD_DEPTH=8 LOAD_SMALL=4096 LOAD_LARGE=131072
@@ -87,7 +88,7 @@ files_check() {
 		cd $ULP_MNT/files && sha256sum --quiet -c $LIB_TMP/sums"
 }
 
-# Files of 4 KiB and of 128 KiB requests, written in random order and verified, until it is told to stop.
+# fio writes files in random order with requests of 4 KiB and of 128 KiB, and verifies them, until it is stopped.
 load_start() {
 	mkdir -p $ULP_MNT/load
 	fio --directory=$ULP_MNT/load --ioengine=libaio --direct=1 --time_based --runtime=1d --size="${LOAD_SIZE:-8M}" \
@@ -98,13 +99,13 @@ load_start() {
 }
 
 load_stop() {
-	# what was written until now is read, too
+	# Wait until fio reads, so that it has verified some of what it wrote.
 	within "${LOAD_PATIENCE:-60}" load_moved $(($(load_bytes read) + 1)) read
 	kill -INT $LOAD 2> /dev/null
 	if ! ended $LOAD "${LOAD_PATIENCE:-60}"; then
 		notok "$1" "fio does not end"
 		kill -KILL $LOAD
-	# 128: it was interrupted, and all was well until then
+	# 128: fio was interrupted and had no error until then.
 	elif [ "$JOB_STATUS" != 128 ] || ! grep -q 'err= 0' "$LIB_TMP/load" ||
 		! grep -q '^ *read: ' "$LIB_TMP/load"; then
 		notok "$1" "fio's status is $JOB_STATUS"
@@ -117,7 +118,7 @@ load_stop() {
 	return 1
 }
 
-# What the processes of fio have submitted, past the page cache; of that what was read.
+# load_bytes [read|write]: print the bytes of direct I/O that fio has submitted
 load_bytes() {
 	local pid
 	for pid in $(pgrep -x fio); do
@@ -132,11 +133,11 @@ load_moved() {
 load_moves() {
 	local before
 	before=$(load_bytes)
-	# more than can be under way at a time
+	# This is more than can be in flight at a time.
 	if ! kill -0 $LOAD 2> /dev/null; then
 		notok "$1" "fio has ended"
 	elif ! within "${2:-30}" load_moved $((before + LOAD_DEPTH * (LOAD_SMALL + LOAD_LARGE))); then
-		notok "$1" "fio has moved nothing for ${2:-30} s"
+		notok "$1" "fio has made no progress for ${2:-30} s"
 	else
 		ok "$1"
 		return 0
@@ -152,7 +153,7 @@ network_cut() {
 	tc qdisc del dev "$NETDEV" root
 }
 
-# Without what stays until the device goes: CQs that the core shares among users, and a PD for each kind of them.
+# Leave out CQs and PDs: the core keeps shared CQs, and a PD for each kind of user, until the device is removed.
 ulp_resources() {
 	resources "$RDMA_DEV" | sed -E 's/ (cq|pd) [0-9]+//g'
 }

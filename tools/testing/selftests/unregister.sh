@@ -12,19 +12,20 @@
 . "$LAB_SRC/selftests/node.sh"
 
 rounds=${ROUNDS:-4}
-# macvlan: a device on a netdev that is deleted; TCP goes on over $NETDEV. Without a device there
-# meanwhile: the RDMA core would give it the addresses above it, too, and rdma_cm choose it for them.
-# unbind: $NETDEV itself loses its driver.
+# macvlan: delete a macvlan with a device. TCP continues over $NETDEV, which has no RDMA device during this time:
+# the RDMA core would also give it the addresses of the macvlan, and rdma_cm would choose it for them.
+# unbind: unbind the driver of $NETDEV itself.
 ways=(macvlan macvlan unbind)
 if [ ! -e /sys/bus/virtio/drivers/virtio_net ]; then
-	skip "$NETDEV loses its driver" "it is none of virtio's"
+	skip "the driver of $NETDEV is unbound" "$NETDEV is not a virtio device"
 	ways=(macvlan)
 fi
 tools=(ib_read_bw_events rping verify_xfer ib_write_bw)
 EXTRA_DEV=${LAB_DRIVER}_mv EXTRA=mv0
 EXTRA_IP=192.168.78.$NODE EXTRA_SERVER=192.168.78.1
 
-# The command of one end. What polls memory only is never told, but can be killed.
+# command_of TOOL DEV IP SERVER_IP: print the command of one end. A tool that only polls a CQ does not learn that
+# the device is gone, but can be killed.
 command_of() {
 	local tool=$1 dev=$2 ip=$3 server_ip=$4 gid server=
 	gid=$(gid_of "$dev" "$ip") || return
@@ -32,7 +33,7 @@ command_of() {
 	case $tool in
 	ib_write_bw) echo "ib_write_bw -s 65536 -q 2 -d $dev -x $gid -D 600 -F $server" ;;
 	ib_read_bw_events) echo "ib_read_bw -e -s 65536 -d $dev -x $gid -n 5000000 -F $server" ;;
-	# It waits five times its patience for TCP.
+	# verify_xfer waits five times its patience (-P) for TCP.
 	verify_xfer) echo "verify_xfer -e -b -q 4 -w 8 -s 20000 -L 600 -P 6 -d $dev -g $gid $server" ;;
 	rping)
 		if [ -n "$server" ]; then
@@ -58,7 +59,7 @@ flows() {
 	return 1
 }
 
-# start COMMAND: as JOB, in both nodes, server first; true when data flows
+# start DEV COMMAND TAG: start the command as JOB on both nodes, the server first; true when data flows
 start() {
 	local dev=$1 command=$2 tag=$3 tries
 	if [ "$NODE" = 1 ]; then
@@ -82,7 +83,7 @@ start() {
 	kill -0 $JOB 2> /dev/null
 }
 
-# ---- what a transfer survives ----
+# ---- changes that a transfer survives ----
 
 change() {
 	case $1 in
@@ -108,12 +109,12 @@ survive() {
 	local what=$1 who=$2 gid command
 	name="a transfer survives: $what on node $who"
 	gid=$(gid_index)
-	# 1 s and 7 times until it gives up
+	# -T 18: a local ACK timeout of about 1 s, with 7 retries
 	command="verify_xfer -e -b -q 4 -w 8 -s 20000 -L 8 -T 18 -d $RDMA_DEV -g $gid"
 	[ "$NODE" = 2 ] && command+=" $IP_1"
 	start "$RDMA_DEV" "$command" "survive-$who-${what// /-}"
 	if [ "$NODE" = "$who" ] && ! change "$what"; then
-		notok "$name" "the change is refused"
+		notok "$name" "the change fails"
 	fi
 	if ! ended $JOB 60; then
 		notok "$name" "the transfer does not end"
@@ -127,7 +128,7 @@ survive() {
 	barrier "survived-$who-${what// /-}" || exit 1
 }
 
-# ---- the netdev goes ----
+# ---- removal of the netdev ----
 
 extra_make() {
 	ip link add "$EXTRA" link "$NETDEV" type macvlan mode bridge && ip link set "$EXTRA" up &&
@@ -149,7 +150,7 @@ own_make() {
 		ip link set "$NETDEV" up && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"
 }
 
-# Take the netdev away and see to it that everybody lets go.
+# take_away WAY DEV: remove the netdev. The device must follow within 20 s, and a process must receive DEVICE_FATAL.
 take_away() {
 	local way=$1 dev=$2 begun=$SECONDS
 	stdbuf -oL ibv_asyncwatch -d "$dev" > "$LIB_TMP/watch" 2>&1 &
@@ -178,14 +179,14 @@ take_away() {
 	fi
 }
 
-# Does this end of this tool come to know, be it from its own device, its requests or its TCP?
+# told TOOL WAY VICTIM: true if this end of the tool learns of the removal, by its device, its requests or TCP
 told() {
 	local tool=$1 way=$2 victim=$3
 	case $tool in
-	# The client by its event channel or by its requests, the server by TCP.
+	# The client learns of it by its event channel or its requests, and the server by TCP.
 	ib_read_bw_events) [ "$NODE" = 2 ] || [ "$way" = macvlan ] ;;
 	verify_xfer) true ;;
-	# rdma_cm tells this end, but the word to the other one needs the netdev.
+	# rdma_cm tells the end whose device is gone, but its DREQ to the other end would need the netdev.
 	rping) [ "$NODE" = "$victim" ] ;;
 	ib_write_bw) [ "$NODE" != "$victim" ] && [ "$NODE" = 2 ] ;;
 	esac
@@ -195,7 +196,7 @@ finish() {
 	local tool=$1 way=$2 victim=$3
 	if told "$tool" "$way" "$victim"; then
 		if ! ended $JOB 40; then
-			notok "$name" "$tool on node $NODE still runs, 40 s after"
+			notok "$name" "$tool on node $NODE still runs after 40 s"
 			show_tail "$LIB_TMP/job"
 			kill -KILL $JOB
 			return 1
@@ -273,19 +274,19 @@ for round in $(seq 0 "$rounds"); do
 	victim=$((round / 2 % 2 + 1))
 	name="unregister $round, node $NODE: $way on node $victim under $tool, module reloaded"
 	unregister "$way" "$tool" $victim "$round"
-	# Round 0 makes what stays for good.
+	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
 	[ "$round" = 0 ] && memory_mark
 done
 
 gid=$(gid_index)
 pingpong="ibv_rc_pingpong -d $RDMA_DEV -g $gid -c"
-pair "afterwards data flows" "$pingpong" "$pingpong $IP_1"
-memory_check "memory in use is as before on node $NODE" $((rounds / 2))
+pair "ibv_rc_pingpong passes afterwards" "$pingpong" "$pingpong $IP_1"
+memory_check "memory in use has not grown on node $NODE" $((rounds / 2))
 if module_remove; then
-	ok "the module goes in the end on node $NODE"
+	ok "the module unloads at the end on node $NODE"
 else
-	notok "the module goes in the end on node $NODE"
+	notok "the module unloads at the end on node $NODE"
 fi
-kmemleak_check "kmemleak has nothing to say on node $NODE"
+kmemleak_check "kmemleak reports no leak on node $NODE"
 tasks_check "no task hangs on node $NODE"
 barrier end 240

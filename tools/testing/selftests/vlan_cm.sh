@@ -12,10 +12,10 @@
 
 modprobe 8021q
 ip link add link "$NETDEV" name v7 type vlan id 7 && ip link set v7 up || {
-	notok "a VLAN on $NETDEV"
+	notok "a VLAN on $NETDEV is created"
 	exit
 }
-# From here on the nodes are called by the VLAN's addresses.
+# From here on the addresses of the nodes are those of the VLAN.
 for node in 1 2; do
 	declare IP_$node=10.77.7.$node IP6_$node=fd77:7::$node
 done
@@ -26,7 +26,7 @@ for _ in $(seq 100); do
 	gid_index "${!me}" > /dev/null 2>&1 && gid_index "${!me6}" > /dev/null 2>&1 && break
 	sleep 0.1
 done
-# The same addresses below the VLAN would hide what is wrong: they are not there.
+# The netdev below the VLAN does not have these addresses, because they would hide errors.
 . "$LAB_SRC/selftests/traffic.sh"
 barrier
 
@@ -44,7 +44,7 @@ family "IPv6 of a VLAN" "$IP6_1"
 perf_cm write_bw -n 20
 perf write_bw -n 20
 
-# Both ends on one host: packets come by lo, and so do datagrams without packets.
+# Run both ends on one host: packets go through lo, and UD may use the same-host path.
 barrier
 NODES=1 LAB_CTL=$LIB_TMP
 if [ "$NODE" = 2 ]; then

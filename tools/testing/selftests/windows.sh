@@ -15,34 +15,34 @@
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
 
-# Every name says which of the two type 2 windows it was tried with.
+# try_as TYPE: run the tests with windows of type 2A or 2B; the names of the results begin with the type
 try_as() {
 	local before
 	before=$(resources "$RDMA_DEV")
 	memory_mark
 	MW_TYPE=$1 windows || LIB_FAILED=1
-	resources_check "$1: all objects are gone" "$RDMA_DEV" "$before"
-	# Bound windows and pinned pages of a process that was killed are gone, too.
-	memory_check "$1: no memory is left behind" 200
+	resources_check "$1: the device has as many objects as before" "$RDMA_DEV" "$before"
+	# A process with bound windows and pinned pages was killed: its memory must also be released.
+	memory_check "$1: no memory is leaked" 200
 }
 
-# Another program first: what the first one allocates for good is no leak.
+# Run another test first: the first one makes allocations that stay, which are not leaks.
 MW_TYPE=2B windows type > /dev/null
 
 try_as 2B
 [ "$LAB_DRIVER" = nhca ] || exit
 
-run "module parameter: 2B is what there is" grep -qx 2B /sys/module/nhca/parameters/mw_type
+run "module parameter: the default is 2B" grep -qx 2B /sys/module/nhca/parameters/mw_type
 if rdma link del "$RDMA_DEV" && module_remove && modprobe nhca mw_type=2A &&
 	device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" "$MY_IP6"; then
 	try_as 2A
 else
-	notok "2A: module loaded anew" "see above"
+	notok "2A: the module is reloaded" "see above"
 fi
 rdma link del "$RDMA_DEV"
 module_remove
 if modprobe nhca mw_type=3 2> /dev/null; then
-	notok "module parameter: nonsense is refused" "mw_type=3 is taken"
+	notok "module parameter: an invalid type is refused" "mw_type=3 is accepted"
 else
-	ok "module parameter: nonsense is refused"
+	ok "module parameter: an invalid type is refused"
 fi
