@@ -33,7 +33,7 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->cur == swr)
 			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
 				  NULL : list_next_entry(swr, list);
-		/* the window bounds requests with packets, and only the ring those without */
+		/* the window bounds requests with packets, but only the ring local operations */
 		if (sq->nlocal <= NHCA_BUDGET)
 			nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		else

@@ -116,7 +116,7 @@ void nhca_sq_retire(struct nhca_qp *qp)
 
 	lockdep_assert_held(&sq->lock);
 	sq->nlocal = 0;
-	/* one release of the stack, or one acknowledgment, may be for as many as the ring has */
+	/* one release by the stack, or one ACK, may complete all requests of the ring */
 	for (; !list_empty(&sq->retired); budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);

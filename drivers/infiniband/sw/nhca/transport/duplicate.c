@@ -23,7 +23,7 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 }
 
 /*
- * The resource of a duplicate READ or atomic, and its @index among those ever filled.
+ * Find the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE; @index: for nhca_res_at().
  * Return: the resource, or NULL.
  */
 static struct nhca_res *nhca_res_find(struct nhca_rq *rq, const struct nhca_hdr *h, u32 *index)

@@ -334,7 +334,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
 /**
  * nhca_sq_retire - complete the requests whose buffers the network stack has released
- * Each pass of the requester calls it, for NHCA_BUDGET requests at most; nhca_qp.kick does the rest.
+ * Each pass of the requester calls it, for at most NHCA_BUDGET requests; nhca_qp.kick does the rest
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
@@ -488,7 +488,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 /**
  * nhca_ack_riding - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
- * Of local operations, NHCA_BUDGET complete before the next pass; nhca_qp.kick does the rest.
+ * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick does the rest.
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
  */
 void nhca_ack_riding(struct nhca_qp *qp, u32 psn);
@@ -526,11 +526,9 @@ void nhca_defer_drop(struct nhca_qp *qp);
 /* ---- responder.c: Context is rq.lock held, RCU read side ---- */
 
 /**
- * nhca_rq_reach - how far from the expected PSN the peer may have requests outstanding
- * @qp: the queue pair
- *
- * As many packets as a requester may have in flight.  A NAK has the peer go back and halve
- * what it sends, so that somebody who only guesses PSNs must not be able to cause one.
+ * nhca_rq_reach - Return: PSNs between the expected one and an outstanding request, at most
+ * That is the number of packets that a requester may have in flight.  A NAK makes the peer go back
+ * and shrink its window, so a host that only guesses PSNs must not be able to cause one.
  * Context: any.
  */
 s32 nhca_rq_reach(const struct nhca_qp *qp);
@@ -561,9 +559,8 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /**
- * nhca_was_answered - look a READ, atomic, FLUSH or ATOMIC WRITE up in the responder resources
- * @h: the request
- * Return: true if one of them has its opcode and a range of PSNs with its PSN.
+ * nhca_was_answered - look up the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE
+ * Return: true if there is one with the opcode and the PSN of @h.
  */
 bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h);
 

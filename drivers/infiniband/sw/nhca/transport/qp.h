@@ -95,7 +95,7 @@ struct nhca_times {
  * @note:     bit 0: work arrived while another CPU held @lock; see nhca_sq_unlock()
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
  * @retired:  completed requests whose buffers, or those of earlier ones, the network stack still
- *           reads, or that are too many for one pass; their completions are posted later, in order
+ *           reads, or that exceed the budget of a pass; these complete later, in order
  * @spares, @nspares: requests kept for reuse; each has room for any WQE
  * @nlocal:   local operations that acknowledgments have completed since the last pass
  * @cur:      the request of @inflight to send from next, or NULL
@@ -244,7 +244,7 @@ struct nhca_res {
  * @syndrome: of the NAK that is due
  * @nak_due: a NAK is due, and replaces the ACK
  * @nak_psn: PSN of the NAK
- * @refused_psn: PSN of the request that the newest NAK refused; with @fatal, of the last one
+ * @refused_psn: PSN of the request that the newest NAK is for; if @fatal, of the refused one
  * @fatal:   a request was refused: after the NAK the QP goes to error, executes nothing more, and
  *           repeats the NAK if the request comes again; set until a reset
  * @fatal_event: the asynchronous event to raise then, or -1
@@ -602,7 +602,7 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group
  * @mgid: the group
  * Context: RCU read side.
- * Return: how many there are, at most NHCA_MAX_MCAST_QP.
+ * Return: number of calls, at most NHCA_MAX_MCAST_QP.
  */
 u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
 		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));

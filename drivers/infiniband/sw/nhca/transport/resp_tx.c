@@ -221,9 +221,9 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 }
 
 /*
- * A host that guesses PSNs must not be able to have the peer sent a NAK.
  * Return: true if the packet may be a request that the peer has outstanding: the refused one, one
- * in a window before it, or a READ or atomic that was answered.
+ * in a window before it, or a READ or atomic that was answered.  A host that only guesses PSNs must
+ * not be able to cause a NAK.
  */
 static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -250,7 +250,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	/*
 	 * A response that was lost cannot be sent again.  For its requester a NAK with a later PSN
 	 * only means that this response was lost, so the NAK gets the PSN of the repeated request.
-	 * A repetition of the refused request still gets the NAK at its own PSN.
+	 * A repetition of the refused request still gets the NAK with the PSN of that request.
 	 */
 	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_ANSWERED ? rx->hdr.psn : rq->refused_psn;
 	rq->nak_due = true;
