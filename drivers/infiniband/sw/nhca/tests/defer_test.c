@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: packets that wait for on-demand pages: copies of them, and what they may take.
- */
+/* KUnit: copies of packets that wait for on-demand pages, and the limits of number and memory. */
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
-/* what one queue pair may take */
+/* limits of one queue pair */
 #define QP_PACKETS	256
 #define QP_BYTES	(2 << 20)
 
@@ -32,7 +30,7 @@ static void defer_exit(struct kunit *test)
 	nhca_users_destroy(&f->dev->users);
 }
 
-/* The packet @index of a batch, as nhca_rx_packet() has decoded it. */
+/* Return: packet @index of a batch, as nhca_rx_packet() decodes it. */
 static struct nhca_rx rx_of(struct kunit *test, struct sk_buff *skb, const struct nhca_hdr *h,
 			    u32 payload, u32 index)
 {
@@ -57,7 +55,7 @@ static struct nhca_rx rx_of(struct kunit *test, struct sk_buff *skb, const struc
 	return rx;
 }
 
-/* @count packets of one batch, which is overwritten and given back while they wait. */
+/* Defer @count packets of one batch, then overwrite and free the batch while they wait. */
 static void defer(struct kunit *test, u32 payload, u32 count)
 {
 	struct qp_fixture *f = test->priv;
@@ -74,7 +72,7 @@ static void defer(struct kunit *test, u32 payload, u32 count)
 		nhca_defer(f->qp, rx);
 		spin_unlock_bh(&f->qp->rq.lock);
 	}
-	/* a driver that wants its buffer back gets it */
+	/* no deferred packet refers to the batch, so the netdev driver gets its buffer back */
 	KUNIT_EXPECT_EQ(test, refcount_read(&skb->users), 1);
 	KUNIT_EXPECT_FALSE(test, skb_cloned(skb));
 	memset(skb_network_header(skb), 0xee, skb_tail_pointer(skb) - skb_network_header(skb));
@@ -90,7 +88,7 @@ static void run(struct nhca_qp *qp)
 	rcu_read_unlock();
 }
 
-/* Packets that waited are executed each once, with the bytes that they came with. */
+/* Defer three packets. Expect that each is executed once, with the bytes that it had on arrival. */
 static void wait_of(struct kunit *test, u32 payload)
 {
 	struct qp_fixture *f = test->priv;
@@ -120,19 +118,19 @@ static void wait_of(struct kunit *test, u32 payload)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_DUP_REQUEST), 0);
 }
 
-/* The payload lies in the copy's first piece. */
+/* Short packets are executed from copies, whose payload is in the linear bytes. */
 static void short_packets_test(struct kunit *test)
 {
 	wait_of(test, 100);
 }
 
-/* The payload lies in pages. */
+/* Long packets are executed from copies, whose payload is in pages. */
 static void long_packets_test(struct kunit *test)
 {
 	wait_of(test, FIX_MTU);
 }
 
-/* The IP header that a datagram's GRH is made of is the copy's. */
+/* The copy of a packet has its own IP header, from which the GRH of a datagram is made. */
 static void header_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -150,13 +148,13 @@ static void header_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, skb_copy_bits(rx[1].skb, rx[1].off + 999, &byte, 1), 0);
 	KUNIT_EXPECT_EQ(test, byte, fix_byte(999));
 	kfree_skb(rx[1].skb);
-	/* a packet that says that it is longer than it is */
+	/* the payload would be longer than the skb */
 	rx[0].payload = 5000;
 	KUNIT_EXPECT_EQ(test, nhca_rx_keep(&rx[0], &rx[1], NULL, GFP_KERNEL), -EFAULT);
 	kfree_skb(skb);
 }
 
-/* A queue pair defers a number of packets, and loses those behind. */
+/* A queue pair defers a limited number of packets, and drops later ones. */
 static void packets_of_qp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -171,7 +169,7 @@ static void packets_of_qp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.deferred_bytes, 0);
 }
 
-/* It defers a number of bytes, of which memory beside the payload counts, too. */
+/* A queue pair defers packets of a limited memory size, including memory besides the payload. */
 static void bytes_of_qp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -189,7 +187,7 @@ static void bytes_of_qp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *used, 0);
 }
 
-/* A user who has half of the device's share defers nothing more, and another one does. */
+/* If a user has its share of the memory for deferred packets, it gets no more, and others do. */
 static void bytes_of_user_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

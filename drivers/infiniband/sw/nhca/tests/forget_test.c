@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: entries of a queue pair that goes leave the CQ in steps, while others post and poll.
- */
+/* KUnit: nhca_cq_forget_qp() removes entries in steps, while QPs post and the consumer polls. */
 #include <kunit/test.h>
 
 #include "../queue/cq.h"
 
-#define MANY	4096	/* entries of a QP that goes, among those of others */
+#define MANY	4096	/* entries in the CQ; every other one is of the destroyed QP */
 
 static struct nhca_dev forget_dev;
 static struct ib_qp gone, stays;
@@ -36,7 +34,7 @@ static void forget_post(struct kunit *test, struct nhca_cq *cq, u64 id, struct i
 	KUNIT_ASSERT_EQ(test, nhca_cq_post(cq, &cqe, false), 0);
 }
 
-/* One step, as nhca_cq_forget_qp() takes them.  Return: true if there is more. */
+/* Do one step of nhca_cq_forget_qp(). Return: true if there are more. */
 static bool forget_step(struct nhca_cq *cq)
 {
 	bool more;
@@ -47,7 +45,7 @@ static bool forget_step(struct nhca_cq *cq)
 	return more;
 }
 
-/* The next entry as nhca_poll_cq() takes it.  Return: its wr_id, or U64_MAX. */
+/* Poll an entry as nhca_poll_cq() does. Return: its wr_id, or U64_MAX if there is none. */
 static u64 next_id(struct nhca_cq *cq)
 {
 	struct nhca_cqe *cqe;
@@ -62,8 +60,9 @@ static u64 next_id(struct nhca_cq *cq)
 }
 
 /*
- * Purpose: a QP's entries go in steps of NHCA_CQ_STEP, between which a consumer polls @polls and
- * others add an entry each @posts steps; all entries of the other QP are polled, in their order.
+ * Remove the entries of a QP in steps of NHCA_CQ_STEP. After each step the consumer polls @polls
+ * entries, and after every @posts steps another QP posts one. Expect that all entries of the other
+ * QP are polled in order.
  */
 static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 {
@@ -82,7 +81,7 @@ static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 			id = next_id(cq);
 			if (id == U64_MAX)
 				break;
-			/* what was not looked at yet is there */
+			/* no step has examined this entry of the destroyed QP yet */
 			if (!(id % 2))
 				continue;
 			KUNIT_EXPECT_EQ(test, id, next);
@@ -104,6 +103,7 @@ static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 	nhca_ring_free(&cq->ring);
 }
 
+/* The entries of other QPs stay complete and in order, at any mix of steps, posts and polls. */
 static void cq_forget_steps_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffc01, 0x7ffffc01 };

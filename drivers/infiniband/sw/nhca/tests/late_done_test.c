@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: one response completes as many requests as a ring has, but not all of them at once.
- */
+/* KUnit: one response may complete a whole ring of requests, but not in one pass. */
 #include <linux/delay.h>
 
 #include "qp_fixture.h"
@@ -9,12 +7,12 @@
 #define LOCALS	1500	/* requests without packets that wait for a READ */
 #define LENGTH	100
 
-/* Stands for nhca_local_run(): nothing is done, without an error. */
+/* Replaces nhca_local_run(): the request succeeds and does nothing. */
 static void local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 }
 
-/* A READ, and LOCALS requests behind it that wait for its answer, with their places as wr_id. */
+/* Post a READ and then LOCALS local requests, which wait for its response. The wr_id counts up. */
 static void post_all(struct kunit *test, struct nhca_qp *qp)
 {
 	struct qp_fixture *f = test->priv;
@@ -37,7 +35,7 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 	for (i = 1; i <= LOCALS; i++) {
 		local.wr_id = i;
 		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &local), 0);
-		/* less than a budget: only this thread, for which the stubs are, runs the engine */
+		/* below the budget: only this thread, which has the stubs, runs the requester */
 		if (!(i % 100))
 			nhca_send_doorbell(qp);
 	}
@@ -45,7 +43,7 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 	KUNIT_ASSERT_NULL(test, qp->sq.cur);
 }
 
-/* Purpose: the packet that ends the READ has some complete; the rest follows, in order. */
+/* The response of the READ completes a budget of requests; the others complete later, in order. */
 static void late_done_test(struct kunit *test)
 {
 	struct nhca_cq *cq = fix_cq(test, 2048);
@@ -67,7 +65,7 @@ static void late_done_test(struct kunit *test)
 	local_bh_enable();
 	kfree_skb(skb);
 	KUNIT_EXPECT_GE(test, done, 1);
-	/* of the response, and of the pass of the engine behind it */
+	/* one budget for the response, one for the requester's pass after it */
 	KUNIT_EXPECT_LE(test, done, 2 * NHCA_BUDGET + 1);
 
 	for (i = 0; i < 500 && READ_ONCE(cq->prod) < LOCALS + 1; i++)

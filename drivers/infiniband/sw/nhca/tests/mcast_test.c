@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: a batch of multicast packets to a large group is received in parts.
- */
+/* KUnit: a batch of multicast packets to a large group is received in several passes. */
 #include "../net/sockets.h"
 #include "qp_fixture.h"
 
@@ -10,11 +8,11 @@
 #define PACKETS		64
 #define QPN		0xffffff
 
-/* packets that came to the group, of which each PSN is the next */
+/* packets delivered to the group, and those out of order */
 static u32 delivered;
 static u32 wrong;
 
-/* Stands for nhca_mcast_deliver() */
+/* Replaces nhca_mcast_deliver(): counts the packet as MEMBERS copies. */
 static u32 deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
 		   void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
 {
@@ -23,7 +21,7 @@ static u32 deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhc
 	return MEMBERS;
 }
 
-/* Stands for nhca_net_dev() */
+/* Replaces nhca_net_dev(): the fixture's device has every interface. */
 static struct nhca_dev *any_dev(struct nhca_net *nn, int iif)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -31,7 +29,7 @@ static struct nhca_dev *any_dev(struct nhca_net *nn, int iif)
 	return f->dev;
 }
 
-/* Purpose: no part costs more than a budget and one packet; every packet comes once, in order. */
+/* A pass ends after the packet that uses up the budget. Packets are delivered once, in order. */
 static void mcast_parts_test(struct kunit *test)
 {
 	const u32 most = DIV_ROUND_UP(NHCA_RX_BUDGET, MEMBERS);
@@ -67,7 +65,7 @@ static void mcast_parts_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 }
 
-/* Purpose: a packet that alone costs more than what is left is received. */
+/* Each pass delivers at least one packet, even if the budget is already used up. */
 static void mcast_progress_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

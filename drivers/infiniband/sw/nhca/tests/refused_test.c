@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: what a queue pair that has refused a request says to whoever asks again, and to packets
- * with guessed PSNs, which must not silence it.
+ * KUnit: a queue pair that has refused a request repeats the NAK to a peer that retransmits, and
+ * does not answer packets with guessed PSNs.
  */
 #include "qp_fixture.h"
 
@@ -12,7 +12,7 @@
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define REFUSED		(FIX_RQ_PSN + 1)
 
-/* distances before the refused request, at which the peer has nothing outstanding */
+/* distances before the refused request; the peer has no request outstanding there */
 static const u32 guesses[] = { 0x4001, 0x8000, 0x100000, 0x700000 };
 
 static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
@@ -26,7 +26,7 @@ static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
 	fix_deliver(test, h, payload);
 }
 
-/* NAKs so far, the last of which has to be at @psn. */
+/* Return: number of NAKs so far. Expect that the last one has @psn. */
 static u32 naks(struct kunit *test, u32 psn)
 {
 	struct qp_fixture *f = test->priv;
@@ -40,7 +40,7 @@ static u32 naks(struct kunit *test, u32 psn)
 	return n;
 }
 
-/* A READ is answered, and the WRITE behind it refused. */
+/* Deliver a READ, which is answered, and then a WRITE, which is refused. */
 static void refuse(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -52,7 +52,7 @@ static void refuse(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, f->qp->state, IB_QPS_ERR);
 }
 
-/* Purpose: whoever lost the answer to the READ, the NAK or both is told at the right place. */
+/* A peer that has lost the READ response, the NAK or both gets a NAK with the PSN that it needs. */
 static void asked_again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -64,15 +64,18 @@ static void asked_again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, FIX_RQ_PSN), 3);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 4);
-	/* a SEND before both, whose acknowledgment was lost as well */
+	/* an earlier SEND, whose ACK was lost too */
 	deliver(test, SEND_ONLY, FIX_RQ_PSN - 3, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
-	/* and nothing behind them */
+	/* requests after the refused one are not answered */
 	deliver(test, SEND_ONLY, REFUSED + 1, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
 }
 
-/* Purpose: requests at which the peer has nothing outstanding are not answered. */
+/*
+ * A guessed PSN, at which the peer has no request outstanding, gets no answer. A retransmission
+ * does.
+ */
 static void guessed_psn_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -83,7 +86,7 @@ static void guessed_psn_test(struct kunit *test)
 		deliver(test, READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
 		deliver(test, SEND_ONLY, REFUSED - guesses[i], 0);
 	}
-	/* near, but no READ was there */
+	/* a near PSN, but it was not that of a READ */
 	deliver(test, READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2 * ARRAY_SIZE(guesses) + 1);

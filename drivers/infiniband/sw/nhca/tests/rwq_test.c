@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: receive queues and shared receive queues.
- */
+/* KUnit: receive queues and shared receive queues. */
 #include <kunit/test.h>
 #include <linux/slab.h>
 
@@ -12,7 +10,7 @@
 
 struct rwr_room {
 	struct nhca_rwr *rwr;
-	struct nhca_sge *canary;	/* one element past the room */
+	struct nhca_sge *canary;	/* one element beyond the room for elements */
 };
 
 static struct rwr_room rwr_make(struct kunit *test, u32 max_sge)
@@ -40,7 +38,7 @@ static void rwq_start_at(struct nhca_rwq *q, u32 start)
 	q->ring.hdr->cons = start;
 }
 
-/* What user space does: entry at @index, without publishing it. */
+/* Fill the entry at @index as user space does, but do not publish it. */
 static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, u32 num_sge)
 {
 	struct nhca_recv_wqe *wqe = nhca_ring_slot(&q->ring, index);
@@ -57,6 +55,7 @@ static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, 
 	return wqe;
 }
 
+/* Each entry is fetched once, in order, with its elements and the sum of their lengths. */
 static void rwq_fetch_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffffa, 0x7ffffffe };
@@ -89,6 +88,10 @@ static void rwq_fetch_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
+/*
+ * An entry with too many elements, or with an element that is too long, is consumed and reported
+ * with its wr_id. Nothing is written beyond the room for elements.
+ */
 static void rwq_broken_entry_test(struct kunit *test)
 {
 	static const u32 num_sges[] = { RWQ_SGES + 1, 32, 33, 255, 256, 0x10000000, 0x10000001,
@@ -107,7 +110,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EINVAL);
 		KUNIT_EXPECT_EQ(test, room.rwr->wr_id, 77 + i);
 		KUNIT_EXPECT_LE(test, room.rwr->num_sge, RWQ_SGES);
-		/* consumed: the next one is not held up */
+		/* the entry is consumed, so it does not block the next one */
 		KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		KUNIT_EXPECT_TRUE(test, canary_lives(&room));
 	}
@@ -121,7 +124,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		}
 	}
-	/* 2^31 in one element is the longest there is; a sum beyond u32 stays there */
+	/* an element may have 2^31 bytes; a sum beyond 32 bits is reported as U32_MAX */
 	wqe = rwq_fill(&q, index, 5, 1);
 	wqe->sge[0].length = 0x80000000;
 	q.ring.hdr->prod = ++index;
@@ -136,6 +139,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
+/* An impossible producer index is refused. The kernel ignores the consumer index in the ring. */
 static void rwq_hostile_index_test(struct kunit *test)
 {
 	static const u32 ahead[] = { 5, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -147,7 +151,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 	rwq_start_at(&q, 0xfffffffe);
 	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
 		q.ring.hdr->prod = 0xfffffffe + ahead[i];
-		/* user space's idea of cons means nothing */
+		/* user space's copy of the consumer index is ignored */
 		q.ring.hdr->cons = q.ring.hdr->prod - 1;
 		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EPROTO);
 		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 0);
@@ -156,6 +160,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
+/* A kernel consumer can post until the queue is full, and receives are fetched in order. */
 static void rwq_post_test(struct kunit *test)
 {
 	struct ib_sge sges[RWQ_SGES + 1] = {
@@ -199,7 +204,7 @@ static void rwq_post_test(struct kunit *test)
 	nhca_rwq_free(&q);
 
 	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL), -EINVAL);
-	/* no element at all is a request, too */
+	/* a receive without elements is valid */
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL), 0);
 	wr.num_sge = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
@@ -226,7 +231,7 @@ static void on_srq_event(struct ib_event *event, void *context)
 		f->err_events++;
 }
 
-/* What bottom-half work does has been done when this returns. */
+/* Fetch a receive. Bottom-half work, which calls the handler, has run on return. */
 static int srq_fetch(struct srq_fixture *f, struct nhca_rwr *rwr)
 {
 	int err;
@@ -254,22 +259,22 @@ static void srq_events(struct kunit *test, bool user)
 	for (i = 0; i < 8; i++)
 		KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
 	f->srq.limit = 6;
-	/* 7 and 6 are left: not below the limit */
+	/* 7 and 6 receives are left, which is not below the limit */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
-	/* 5 are */
+	/* 5 receives are left */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	KUNIT_EXPECT_EQ(test, f->srq.limit, 0);
-	/* once for each arming */
+	/* each arming raises one event */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	f->srq.limit = 4;
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 
-	/* an index that cannot be: one error event, however often it is seen */
+	/* an impossible index raises one error event, however often it is found */
 	f->srq.wq.ring.hdr->prod += 100;
 	f->srq.limit = 4;
 	for (i = 0; i < 3; i++) {
@@ -281,6 +286,10 @@ static void srq_events(struct kunit *test, bool user)
 	nhca_rwq_free(&f->srq.wq);
 }
 
+/*
+ * An SRQ raises one limit event for each arming, when fewer receives are left than the limit, and
+ * one error event for an impossible index.
+ */
 static void srq_test(struct kunit *test)
 {
 	srq_events(test, false);
@@ -288,8 +297,8 @@ static void srq_test(struct kunit *test)
 }
 
 /*
- * A kernel consumer's handler is not called by whoever takes a receive, who holds locks of a QP and
- * may be in the call chain of a verb; nor after the SRQ was stopped.
+ * nhca_srq_fetch() does not call the handler of a kernel consumer, because it runs with locks of a
+ * QP held, perhaps in the call chain of a verb. After nhca_srq_stop() no handler runs.
  */
 static void srq_call_chain_test(struct kunit *test)
 {

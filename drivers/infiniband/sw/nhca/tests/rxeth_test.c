@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the RXETH: each field's place on the wire, and which lengths are refused, against a
- * reference that cuts the transfer up packet by packet.
+ * KUnit: the RXETH: the place of each field on the wire, and the lengths that are refused, compared
+ * with a reference that splits the transfer into packets.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include "../wire/bth.h"
 
-/* Made by hand from the figure in Documentation/rcxt.rst; each field has bytes of its own. */
+/* Made by hand from the figure in Documentation/rcxt.rst. Each field has different bytes. */
 static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x11, 0x12, 0x13, 0x14,				/* channel key */
 	0x21, 0x22, 0x23, 0x24,				/* job id */
@@ -18,13 +18,14 @@ static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x81, 0x82, 0x91, 0x92,				/* length, segment */
 	0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8,	/* PVO */
 	0x06, 0xb1, 0xb2, 0xb3,		/* version, again, notify; source channel */
-	0xc1, 0xc2, 0xc3, 0xc4,				/* its key */
-	0xd1, 0xd2, 0xd3, 0xd4, 0xe1, 0xe2, 0xe3, 0xe4,	/* its rCxt */
+	0xc1, 0xc2, 0xc3, 0xc4,				/* key of the source channel */
+	0xd1, 0xd2, 0xd3, 0xd4, 0xe1, 0xe2, 0xe3, 0xe4,	/* rCxt of the source channel */
 	0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8,	/* cookie */
-	0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x04,	/* what is behind: 8 bytes, */
+	0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x04,	/* after the RXETH: 8 bytes, */
 	0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,	/* or 16 */
 };
 
+/* Each RXETH field is decoded from and encoded to its bytes, for every opcode of channels. */
 static void rxeth_known_bytes(struct kunit *test)
 {
 	static const u8 opcodes[] = {
@@ -79,7 +80,10 @@ static void rxeth_known_bytes(struct kunit *test)
 	}
 }
 
-/* The RXETH of @p is that of @first, @n segments on; with any bit another, it is not. */
+/*
+ * Expect that nhca_rxeth_stepped() accepts the RXETH of @p as that of @first, @n segments later,
+ * and refuses it if any bit differs.
+ */
 static void expect_stepped(struct kunit *test, const struct nhca_hdr *first, u32 n, u8 *p)
 {
 	u8 before[NHCA_HDRS_MAX];
@@ -97,7 +101,10 @@ static void expect_stepped(struct kunit *test, const struct nhca_hdr *first, u32
 	}
 }
 
-/* What a run writes into a copy of the first packet's headers is what encoding each would give. */
+/*
+ * nhca_hdr_step() changes a copy of the first packet's headers into exactly the bytes that encoding
+ * the later packet gives.
+ */
 static void rxeth_step_is_encode(struct kunit *test)
 {
 	struct nhca_hdr h = {
@@ -133,7 +140,7 @@ static void rxeth_step_is_encode(struct kunit *test)
 	}
 }
 
-/* The version's own answer, whatever else is there: another version may mean other lengths. */
+/* Another version is reported before lengths are checked, because it may have other lengths. */
 static void rxeth_other_version(struct kunit *test)
 {
 	struct nhca_hdr in = { .opcode = NHCA_RX_PROBE, .rx.segment = 64 }, out;
@@ -147,7 +154,7 @@ static void rxeth_other_version(struct kunit *test)
 	}
 }
 
-/* Is this one of the packets that a sender makes of the transfer?  By making them all. */
+/* Return: true if a sender of this transfer makes such a packet, found by making them all. */
 static bool reference_is_packet(u32 total, u32 segment, u32 offset, u32 length)
 {
 	u32 at = 0, n = 0, len;
@@ -169,7 +176,7 @@ static u32 draw(struct rnd_state *rnd, u32 below)
 	return prandom_u32_state(rnd) % below;
 }
 
-/* A value near one of the borders, or anywhere. */
+/* Return: a value at or near @border, or anywhere. */
 static u32 draw_near(struct rnd_state *rnd, u32 border)
 {
 	switch (draw(rnd, 4)) {
@@ -184,6 +191,7 @@ static u32 draw_near(struct rnd_state *rnd, u32 border)
 	}
 }
 
+/* The lengths of payload packets are accepted exactly if a sender makes such a packet. */
 static void rxeth_payload_lengths(struct kunit *test)
 {
 	static const u32 segments[] = { 64, 1024, 1028, 4096, 65532 };
@@ -210,7 +218,7 @@ static void rxeth_payload_lengths(struct kunit *test)
 				    "total %u segment %u offset %u length %u", x.total,
 				    x.segment, x.offset, x.length);
 		KUNIT_EXPECT_EQ(test, nhca_rxeth_fits(&x, NHCA_RX_READ_DATA, x.length), want);
-		/* the packet has other bytes than its header says */
+		/* the packet has one byte more or less than its header says */
 		KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE, x.length + 1));
 		if (x.length)
 			KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE,
@@ -220,12 +228,16 @@ static void rxeth_payload_lengths(struct kunit *test)
 	KUNIT_EXPECT_GT(test, refused, 10000);
 }
 
+/*
+ * The lengths of packets without segments are checked: packet mode, requests, notices, probes,
+ * fences and statuses.
+ */
 static void rxeth_other_lengths(struct kunit *test)
 {
-	/* 3 packets: 1024, 1024, 100 */
+	/* 3 packets: 1024, 1024 and 100 bytes */
 	struct nhca_rxeth x = { .total = 2148, .segment = 1024 };
 
-	/* packet mode: all in one, and it fits a frame */
+	/* packet mode: one packet has the whole transfer, and fits a frame */
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
 	x.length = 1984;
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1984));
@@ -238,7 +250,7 @@ static void rxeth_other_lengths(struct kunit *test)
 	x = (struct nhca_rxeth) {};
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
 
-	/* requests and notices: of a transfer that can be, from its begin, without payload */
+	/* requests and notices: a possible transfer, offset 0, no payload */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
@@ -256,7 +268,7 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
-	/* a status: no more bits than packets that are left: 16384, 8, 9 */
+	/* a status has at most one bit for each packet that is left: 16384, 8, 9 */
 	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1984));
 	x.length = 1985;
@@ -273,8 +285,9 @@ static void rxeth_other_lengths(struct kunit *test)
 }
 
 /*
- * What goes back to an address that nobody vouches for is not longer than what came from there:
- * a notice for a write of no bytes, a status without bitmap, and challenges.
+ * An answer to an address without a valid token is not longer than the packet that caused it: a
+ * notice for a write of no bytes, a status without a bitmap, a challenge. Otherwise a forged source
+ * address would amplify traffic to a victim.
  */
 static void rxeth_answers_are_short(struct kunit *test)
 {
@@ -298,7 +311,7 @@ static void rxeth_answers_are_short(struct kunit *test)
 				    "%#x, answered by %#x", pairs[i].question, pairs[i].answer);
 }
 
-/* Reserved opcodes are known to nobody: they are dropped as any unknown one. */
+/* Reserved opcodes are refused like unknown ones. */
 static void rxeth_reserved_opcodes(struct kunit *test)
 {
 	static const u8 reserved[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: shuffled sequences: every number of the range once, and back.  What can be guessed of
- * them is in guess_test.c.
+ * KUnit: shuffled sequences give each number of their range once, and the place of a number is
+ * known. guess_test.c tests whether the numbers can be guessed.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -10,10 +10,10 @@
 
 #include "../memory/shuffle.h"
 
-/* Each number of the range comes once before any comes again, and its place is known. */
+/* Each number comes once before any comes again, and nhca_shuffle_place() returns its place. */
 static void shuffle_all(struct kunit *test)
 {
-	/* powers of two, and what is just above and below, are where halves and walks differ */
+	/* halves and repeated encryption differ at, above and below powers of two */
 	static const struct { u32 first, last; } ranges[] = {
 		{ 0, 1 }, { 5, 7 }, { 0, 255 }, { 1, 256 }, { 7, 263 }, { 100, 354 },
 		{ 1, 0x1ffff }, { 0x100, 0x10fff }, { U32_MAX - 999, U32_MAX },
@@ -38,14 +38,17 @@ static void shuffle_all(struct kunit *test)
 				 nhca_shuffle_at(&s, n) != number;
 		}
 		KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "range %u", i);
-		/* and again */
+		/* then the sequence starts again */
 		KUNIT_EXPECT_EQ(test, nhca_shuffle_upcoming(&s), 0);
 		KUNIT_EXPECT_EQ(test, nhca_shuffle_next(&s), nhca_shuffle_at(&s, 0));
 	}
 	vfree(seen);
 }
 
-/* 32 bits: too many to see them all, but none may be lost at the ends. */
+/*
+ * With a range of 32 bits, places and numbers belong to each other also at both ends. They are too
+ * many to test all.
+ */
 static void shuffle_large(struct kunit *test)
 {
 	static const u64 places[] = { 0, 1, 255, 0x7fffffff, 0x80000000, 0xfffffeff };
@@ -68,7 +71,7 @@ static void shuffle_large(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 20000);
 }
 
-/* Two sequences of the same numbers have nothing in common. */
+/* Two sequences of the same range have no more in common than chance gives them. */
 static void shuffle_secret(struct kunit *test)
 {
 	struct nhca_shuffle a, b;

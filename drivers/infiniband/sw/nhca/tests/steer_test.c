@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: flow steering: what a rule asks for, which frames fit it, and whose turn comes first.
- */
+/* KUnit: flow steering: how a flow becomes a rule, which frames fit it, and the order of rules. */
 #include <kunit/test.h>
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -17,7 +15,10 @@
 static const u8 steer_dmac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 static const u8 steer_smac[ETH_ALEN] = { 2, 0, 0, 0, 0, 2 };
 
-/* An Ethernet header with, if @tci, a VLAN tag in the frame; its data begins behind the first. */
+/*
+ * Return: a frame with an Ethernet header and, if @tci is not 0, a VLAN tag in the frame. Its data
+ * begins at the Ethernet header.
+ */
 static struct sk_buff *steer_eth(struct kunit *test, u16 type, u16 tci)
 {
 	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
@@ -61,7 +62,7 @@ static struct sk_buff *steer_udp4(struct kunit *test, u16 tci, u16 frag_off)
 	return skb;
 }
 
-/* @extended: with a hop-by-hop header before UDP's */
+/* @extended: with a hop-by-hop extension header before the UDP header */
 static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 {
 	struct sk_buff *skb = steer_eth(test, ETH_P_IPV6, 0);
@@ -76,7 +77,7 @@ static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 	if (extended) {
 		ext = skb_put_zero(skb, 8);
 		ext[0] = NEXTHDR_UDP;
-		/* PadN */
+		/* PadN option */
 		ext[2] = 1;
 		ext[3] = 4;
 	}
@@ -84,6 +85,7 @@ static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 	return skb;
 }
 
+/* All fields of an IPv4 frame are parsed. Only the first fragment has ports. */
 static void steer_parse_ip4_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -117,7 +119,7 @@ static void steer_parse_ip4_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* The same frame is the same whether its tag is in it or beside it. */
+/* A frame gives the same key, whether the VLAN tag is in the frame or in the skb's metadata. */
 static void steer_parse_vlan_test(struct kunit *test)
 {
 	struct nhca_steer_key in, beside;
@@ -132,13 +134,14 @@ static void steer_parse_vlan_test(struct kunit *test)
 
 	skb = steer_udp4(test, 0, 0);
 	__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 0x6123);
-	/* as a frame that came in has it */
+	/* the data of a received frame begins after the Ethernet header */
 	skb_pull(skb, ETH_HLEN);
 	nhca_steer_parse(skb, &beside);
 	KUNIT_EXPECT_MEMEQ(test, &beside, &in, sizeof(in));
 	kfree_skb(skb);
 }
 
+/* All fields of an IPv6 frame are parsed, also after an extension header. */
 static void steer_parse_ip6_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -161,7 +164,7 @@ static void steer_parse_ip6_test(struct kunit *test)
 	}
 }
 
-/* Frames that end anywhere: what is not there is 0, and nothing behind the end is looked at. */
+/* If a frame ends early, fields that are missing are 0, and no byte after its end is read. */
 static void steer_parse_short_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -182,9 +185,9 @@ static void steer_parse_short_test(struct kunit *test)
 }
 
 /**
- * union steer_attr - a flow of up to three specifications, as the core hands it over
- * @attr:  its head
- * @bytes: the whole: behind the head the specifications, each as long as it says
+ * union steer_attr - a flow with up to three specifications, as the RDMA core passes it
+ * @attr:  the head
+ * @bytes: the head and then the specifications, each as long as its size says
  */
 union steer_attr {
 	struct ib_flow_attr attr;
@@ -227,7 +230,7 @@ static bool steer_is_for(const struct nhca_steer_rule *rule, struct sk_buff *skb
 	return nhca_steer_fits(rule, &key);
 }
 
-/* A frame fits that has all that the specifications say, in the bits of their masks. */
+/* A frame fits a rule if it has the values of all specifications, in the bits of their masks. */
 static void steer_rule_fits_test(struct kunit *test)
 {
 	struct nhca_steer_rule rule = {};
@@ -247,7 +250,7 @@ static void steer_rule_fits_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp6(test, false)));
 }
 
-/* A rule without specifications is for all. */
+/* A rule without specifications fits all frames. */
 static void steer_rule_all_test(struct kunit *test)
 {
 	struct nhca_steer_rule rule = {};
@@ -267,7 +270,7 @@ static int steer_rule_err(union steer_attr *a)
 	return nhca_flow_rule(&a->attr, &rule);
 }
 
-/* What no frame can be, and what nhca does not know, is refused. */
+/* A rule that no frame can fit, and specifications that nhca does not support, are refused. */
 static void steer_rule_refused_test(struct kunit *test)
 {
 	static const struct ib_flow_spec_ipv6 ip6 = {
@@ -304,7 +307,7 @@ static void steer_rule_refused_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EOPNOTSUPP);
 }
 
-/* Lower priorities first, and of equals the one that was there before. */
+/* Rules are ordered by priority, lowest number first, and among equal ones by age, oldest first. */
 static void steer_order_test(struct kunit *test)
 {
 	static const u16 given[] = { 5, 0, 9, 5, 0xffff, 0, 9 };
@@ -324,13 +327,14 @@ static void steer_order_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, ARRAY_SIZE(given));
 }
 
-/* Key and sums that Microsoft published with the hash ("Verifying the RSS Hash Calculation") */
+/* Key and hashes that Microsoft published with the hash ("Verifying the RSS Hash Calculation"). */
 static const u8 steer_rss_key[NHCA_RSS_KEY] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
 	0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
 	0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 };
 
+/* The RSS hash of IPv4 packets is the published one. */
 static void steer_rss_hash_test(struct kunit *test)
 {
 	struct nhca_steer_key what = {
@@ -344,11 +348,12 @@ static void steer_rss_hash_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs, &what), 0x323e8fc2);
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | tcp, &what), 0x51ccc178);
-	/* what it is not does not count */
+	/* the ports of UDP are not hashed for a TCP packet */
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | udp, &what), 0x323e8fc2);
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, 0, &what), 0);
 }
 
+/* The RSS hash of IPv6 packets is the published one. */
 static void steer_rss_hash6_test(struct kunit *test)
 {
 	static const struct in6_addr src = { .s6_addr = {

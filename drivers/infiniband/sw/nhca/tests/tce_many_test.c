@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: translation tables: many ranges, against a plain model; many threads.
- */
+/* KUnit: translation tables with many ranges, compared with a model, and used by many threads. */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/prandom.h>
@@ -10,16 +8,27 @@
 #include "tce_test.h"
 #include "threads.h"
 
-/* ---- against a plain model ---- */
+/* ---- compared with a model ---- */
 
 #define MODEL_RANGES	1500
 
+/**
+ * struct tce_model - translation tables of the model
+ * @rnd:     random number generator
+ * @shift:   page size class
+ * @entries: number of entries of a table
+ * @used:    bitmap of the entries in use, for each table
+ * @in_use:  number of entries in use, for each table
+ * @n:       number of ranges
+ * @max:     maximum number of ranges
+ * @ranges:  the ranges
+ */
 struct tce_model {
 	struct rnd_state rnd;
 	unsigned int shift;
-	u64 entries;			/* of a table */
+	u64 entries;
 	unsigned long *used[NHCA_TCE_TABLES];
-	u64 in_use[NHCA_TCE_TABLES];	/* entries */
+	u64 in_use[NHCA_TCE_TABLES];
 	unsigned int n;
 	unsigned int max;
 	struct nhca_range ranges[MODEL_RANGES];
@@ -44,7 +53,7 @@ static struct tce_model *model_make(struct kunit *test, unsigned int shift, u64 
 	return m;
 }
 
-/* Where the first fit is: in a table of ours, else in the first that is nobody's. */
+/* Find the first fit: in a table that has ranges, or else in the first table that has none. */
 static bool model_fit(struct tce_model *m, u64 count, unsigned int *table, u64 *first)
 {
 	unsigned int i;
@@ -100,7 +109,10 @@ static void model_free(struct kunit *test, struct tce_model *m, unsigned int i)
 	KUNIT_ASSERT_EQ(test, tce_at(last), 0);
 }
 
-/* Ranges do not overlap if what was put into one is not changed by others. */
+/*
+ * Expect that entries of a random range are as they were set. If ranges overlapped, others would
+ * have changed them.
+ */
 static void model_look(struct kunit *test, struct tce_model *m)
 {
 	const struct nhca_range *r;
@@ -136,8 +148,8 @@ static void model_look_at_all(struct kunit *test, struct tce_model *m)
 }
 
 /*
- * Sizes up to 2^@bits, small ones more often.  The number of ranges swings between none and
- * all, so that tables fill up, break into pieces and are given back.
+ * Allocate ranges of up to 2^@bits entries, small ones more often, and free them again. The number
+ * of ranges swings between none and @m->max, so tables fill up, are fragmented and become free.
  */
 static void model_run(struct kunit *test, struct tce_model *m, unsigned int steps,
 		      unsigned int bits)
@@ -167,7 +179,7 @@ static void model_run(struct kunit *test, struct tce_model *m, unsigned int step
 				tables = t + 1;
 		cond_resched();
 	}
-	/* it went where it was meant to go */
+	/* the random run has reached both ends */
 	KUNIT_EXPECT_GE(test, full, 3);
 	KUNIT_EXPECT_GE(test, empty, 2);
 	kunit_info(test, "%u steps, %u times full, %u times empty, up to table %u\n",
@@ -177,7 +189,7 @@ static void model_run(struct kunit *test, struct tce_model *m, unsigned int step
 		model_free(test, m, m->n - 1);
 }
 
-/* Small tables: 1 GiB pages.  Several fill up. */
+/* Ranges in small tables (pages of 1 GiB) are allocated first fit, and several tables fill up. */
 static void tce_model_test(struct kunit *test)
 {
 	struct tce_model *m;
@@ -188,7 +200,7 @@ static void tce_model_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* Large ranges, with leaves of their own. */
+/* Large ranges, with own leaves, are allocated first fit; their leaves are freed with them. */
 static void tce_model_leaves_test(struct kunit *test)
 {
 	struct tce_model *m;
@@ -199,7 +211,7 @@ static void tce_model_leaves_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* ---- readers against writers ---- */
+/* ---- readers and writers ---- */
 
 #define RACE_SLOTS	16
 #define RACE_WRITERS	2
@@ -208,9 +220,9 @@ static void tce_model_leaves_test(struct kunit *test)
 #define RACE_STALE	64
 
 /**
- * struct race_slot - a range and how one gets there
- * @pvo: of its first byte, or 0: closed
- * @r:   constant while @pvo is not 0 and until a section that saw it has ended
+ * struct race_slot - a range
+ * @pvo: PVO of its first byte; 0: the range is closed
+ * @r:   does not change while @pvo is not 0, and until the last live section that read it has ended
  */
 struct race_slot {
 	u64 pvo;
@@ -243,7 +255,7 @@ struct race {
 static void race_open(struct race_slot *slot)
 {
 	tce_set_all(&slot->r);
-	/* pairs with race_read_slot() */
+	/* pairs with the acquire in race_read_slot() */
 	smp_store_release(&slot->pvo, nhca_range_pvo(&slot->r));
 }
 
@@ -287,7 +299,7 @@ static int race_writer_run(void *arg)
 
 	while (!kthread_should_stop()) {
 		race_write(w, &w->slots[prandom_u32_state(&w->rnd) % RACE_SLOTS], false);
-		/* now and then tables go, and come again as something else */
+		/* sometimes free all ranges, so that a table can get another page size */
 		if (++w->steps % 128 == 0)
 			for (i = 0; i < RACE_SLOTS; i++)
 				race_write(w, &w->slots[i], true);
@@ -298,13 +310,13 @@ static int race_writer_run(void *arg)
 	return 0;
 }
 
-/* What is open translates, to what it should. */
+/* The PVO of an open range is translated to the right page. */
 static void race_read_slot(struct race_reader *rd, struct race_slot *slot)
 {
 	unsigned int shift;
 	u64 pvo, at;
 
-	/* pairs with race_open() */
+	/* pairs with the release in race_open() */
 	pvo = smp_load_acquire(&slot->pvo);
 	if (!pvo) {
 		rd->misses++;
@@ -318,14 +330,14 @@ static void race_read_slot(struct race_reader *rd, struct race_slot *slot)
 	rd->stale[rd->hits % RACE_STALE] = pvo;
 }
 
-/* What may be closed, or never was, translates to nothing or to what it should. */
+/* A stale or made-up PVO is translated to nothing, or to the right page of a range. */
 static void race_read_stale(struct race_reader *rd)
 {
 	u32 rnd = prandom_u32_state(&rd->rnd);
 	u64 pvo = rd->stale[rnd % RACE_STALE], tce;
 	unsigned int shift;
 
-	/* all of it is from before, or all but the page, or the table, or nothing */
+	/* a stale PVO, or one with another page, offset, key or table, or all of it made up */
 	if (rnd & BIT(8))
 		pvo ^= rnd >> 16 << PAGE_SHIFT;
 	if (rnd & BIT(9))
@@ -359,7 +371,7 @@ static int race_reader_run(void *arg)
 	return 0;
 }
 
-/* The @n-th CPU of those that are online, round and round. */
+/* Return: the @n-th online CPU, starting again after the last one. */
 static int race_cpu(unsigned int n)
 {
 	int cpu = cpumask_first(cpu_online_mask);
@@ -369,6 +381,10 @@ static int race_cpu(unsigned int n)
 	return cpu;
 }
 
+/*
+ * While writers open and close ranges, readers in live sections translate open PVOs right and stale
+ * ones to nothing wrong.
+ */
 static void tce_race_test(struct kunit *test)
 {
 	struct race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
@@ -412,9 +428,9 @@ static void tce_race_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* ---- many ---- */
+/* ---- very many ranges ---- */
 
-/* as many as a kernel that watches itself does in seconds; divisible by 8 */
+/* number of ranges that also a debug kernel handles in seconds; divisible by 8 */
 #if defined(CONFIG_KASAN) || defined(CONFIG_KCSAN) || defined(CONFIG_PROVE_LOCKING)
 #define MANY		48000
 #else
@@ -422,8 +438,8 @@ static void tce_race_test(struct kunit *test)
 #endif
 
 /*
- * What a caller does besides.  Tree nodes rarely come from allocations that may sleep, and
- * only those let nodes that were freed out of KASAN's quarantine.
+ * Give KASAN a chance to free memory. Tree nodes rarely come from allocations that may sleep, and
+ * only such allocations remove freed nodes from KASAN's quarantine.
  */
 static void many_pause(u64 i)
 {
@@ -440,7 +456,10 @@ static void many_free(struct nhca_range like, u64 first)
 	nhca_range_free(&like);
 }
 
-/* Very many ranges: were any step of it a search from the begin, this would take hours. */
+/*
+ * Allocating and freeing a range stays fast with very many ranges. If any step were a linear
+ * search, this test would take hours.
+ */
 static void tce_many_test(struct kunit *test)
 {
 	struct nhca_range r, like;
@@ -458,7 +477,7 @@ static void tce_many_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).ranges, MANY);
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).leaves, DIV_ROUND_UP(MANY, LEAF));
 
-	/* holes of one all over it, and one of two near the end */
+	/* gaps of one entry everywhere, and one of two near the end */
 	for (i = 0; i < MANY; i += 8) {
 		many_free(like, i);
 		many_pause(i);

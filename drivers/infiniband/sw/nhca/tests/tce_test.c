@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: translation tables: ranges, keys, classes, leaves.
- */
+/* KUnit: translation tables: ranges, keys, page size classes, leaves. */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
 
 #include "tce_test.h"
 
-/* ---- where ranges go ---- */
+/* ---- placement of ranges ---- */
 
+/* Ranges are allocated first fit, and adjacent gaps become one. */
 static void tce_first_fit_test(struct kunit *test)
 {
 	struct nhca_range a, b, c, d, e, f, g, h;
@@ -25,7 +24,7 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_range_pvo(&c),
 			(u64)c.key << 47 | (u64)c.table << 42 | 8ULL << PAGE_SHIFT);
 
-	/* a hole of 5: too small, then filled from below, exactly */
+	/* a gap of 5 entries: too small, then filled exactly, from its start */
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, b.count, 0);
 	e = tce_alloc(test, PAGE_SHIFT, 6);
@@ -37,7 +36,7 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g.first, 5);
 	KUNIT_EXPECT_EQ(test, h.first, 19);
 
-	/* two holes, the second one large enough: not the best fit, not the last */
+	/* two gaps: a range takes the first that is large enough, not the best fit */
 	nhca_range_free(&f);
 	nhca_range_free(&c);
 	nhca_range_free(&h);
@@ -45,7 +44,7 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b.first, 8);
 	c = tce_alloc(test, PAGE_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, c.first, 3);
-	/* holes that touch are one */
+	/* adjacent gaps are one */
 	nhca_range_free(&c);
 	nhca_range_free(&a);
 	a = tce_alloc(test, PAGE_SHIFT, 5);
@@ -62,6 +61,10 @@ static void tce_first_fit_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
+/*
+ * A range may cross leaves. When it is freed, its own leaves are freed, and those that it shares
+ * with other ranges stay unchanged.
+ */
 static void tce_leaf_border_test(struct kunit *test)
 {
 	struct nhca_range a, b, c;
@@ -86,7 +89,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += i >= 2 && i < LEAF + 4 ? !!tce_at(tce_pvo(&b, i)) : !tce_good(&b, i);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* its own leaves go, those that it shares stay as they are */
+	/* its own leaves are freed, and shared ones stay as they are */
 	stale = nhca_range_pvo(&b);
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, tce_usage(a.table).leaves, 2);
@@ -102,7 +105,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += !!tce_at(stale + (i << PAGE_SHIFT));
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* a range on whole leaves exactly: all entries are 0 again */
+	/* a range of exactly whole leaves: all entries are 0 again */
 	nhca_range_free(&a);
 	a = tce_alloc(test, PAGE_SHIFT, LEAF);
 	b = tce_alloc(test, PAGE_SHIFT, 2 * LEAF);
@@ -119,7 +122,7 @@ static void tce_leaf_border_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* What was a range's must be 0 for the next one, wherever it lay. */
+/* The entries of a new range are 0, although an earlier range used them. */
 static void tce_zeroed_test(struct kunit *test)
 {
 	struct nhca_range keep, r;
@@ -145,7 +148,7 @@ static void tce_zeroed_test(struct kunit *test)
 
 /* ---- keys ---- */
 
-/* Return: the tables in which @key fits the entry at @offset, a bit each. */
+/* Return: the tables in which @key matches the entry at @offset, one bit each. */
 static u32 tce_find_any_table(u64 key, u64 offset)
 {
 	u64 pvo = key << NHCA_PVO_KEY_SHIFT | offset;
@@ -162,6 +165,7 @@ static u32 tce_find_any_table(u64 key, u64 offset)
 	return found;
 }
 
+/* A PVO finds an entry only with the right key, table and offset, and not after a rekey or free. */
 static void tce_key_test(struct kunit *test)
 {
 	u64 pvo, old, i, found, good = 0, bad = 0;
@@ -175,7 +179,7 @@ static void tce_key_test(struct kunit *test)
 	tce_set_all(&r);
 	pvo = nhca_range_pvo(&r);
 
-	/* of all keys and tables, one leads here */
+	/* exactly one pair of key and table leads to the entry */
 	for (i = 0; i < NHCA_TCE_KEYS; i++) {
 		found = tce_find_any_table(i, pvo & NHCA_PVO_OFFSET_MASK);
 		good += found == BIT(r.table) && i == r.key;
@@ -183,7 +187,7 @@ static void tce_key_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, good, 1);
 	KUNIT_EXPECT_EQ(test, bad, 0);
-	/* of all entries of the leaf, and of some others, ten */
+	/* with this key, exactly the ten entries of the range are found */
 	for (i = 0; i < 2 * LEAF; i++)
 		good += !!tce_at((pvo & ~NHCA_PVO_OFFSET_MASK) | i << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, good, 1 + 10);
@@ -194,7 +198,7 @@ static void tce_key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_at(0), 0);
 	KUNIT_EXPECT_EQ(test, tce_at(U64_MAX), 0);
 
-	/* rekeyed: what was, finds nothing; what is, does */
+	/* after a rekey, old PVOs find nothing and new ones do */
 	nhca_range_clear(&r, 0, 10);
 	nhca_range_rekey(&r);
 	KUNIT_EXPECT_EQ(test, tce_at(nhca_range_pvo(&r)), 0);
@@ -204,7 +208,7 @@ static void tce_key_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, tce_good(&r, i));
 	}
 
-	/* freed, and the place is another's */
+	/* after a free, another range uses the entries */
 	old = nhca_range_pvo(&r);
 	nhca_range_free(&r);
 	KUNIT_EXPECT_EQ(test, tce_find(old, &shift), 0);
@@ -221,7 +225,7 @@ static void tce_key_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* All keys but 0 come before one comes again, from rekeying, from allocation, or mixed. */
+/* All keys but 0 are used before one is used again, whether by rekeys, allocations or both. */
 static void tce_all_keys_test(struct kunit *test)
 {
 	unsigned long *seen = kunit_kzalloc(test, NHCA_TCE_KEYS / 8, GFP_KERNEL);
@@ -252,7 +256,7 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_rekey(&r);
 	KUNIT_EXPECT_EQ(test, r.key, order[0]);
 
-	/* others have used up all keys: still, it is not the one of before */
+	/* the next key would be the present one of @r, so @r gets the one after it */
 	for (i = 0; i < NHCA_TCE_KEYS - 2; i++)
 		nhca_range_rekey(&keep);
 	nhca_range_rekey(&r);
@@ -260,15 +264,19 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_free(&keep);
 	nhca_range_free(&r);
 
-	/* and the key goes on while the table is nobody's */
+	/* the keys go on after the table was free */
 	r = tce_alloc(test, PMD_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, r.key, order[2]);
 	nhca_range_free(&r);
 	tce_expect_unused(test);
 }
 
-/* ---- classes ---- */
+/* ---- page size classes ---- */
 
+/*
+ * Each table has one page size class while it has ranges, and a free table can get another class.
+ * All bytes of a page lead to its entry.
+ */
 static void tce_class_test(struct kunit *test)
 {
 	static const unsigned int shifts[] = { PUD_SHIFT, PAGE_SHIFT, PMD_SHIFT };
@@ -291,7 +299,7 @@ static void tce_class_test(struct kunit *test)
 				5ULL << shifts[i]);
 		tce_set_all(&more[i]);
 	}
-	/* every byte of a page leads to its entry */
+	/* all bytes of a page lead to its entry */
 	for (i = 0; i < 3; i++) {
 		pvo = tce_pvo(&more[i], 3);
 		KUNIT_EXPECT_EQ(test, tce_find(pvo, &shift),
@@ -307,7 +315,7 @@ static void tce_class_test(struct kunit *test)
 	}
 	tce_expect_unused(test);
 
-	/* tables change their class; offsets of before reach beyond what there is now */
+	/* tables change their class; old offsets are beyond the end of some new tables */
 	for (i = 0; i < 3; i++)
 		r[i] = tce_alloc(test, shifts[(i + 1) % 3], 5);
 	for (i = 0; i < 3; i++) {
@@ -320,7 +328,7 @@ static void tce_class_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* Bits of an entry: each has its place, none reaches into another. */
+/* Each bit of an entry has its place, and setting an entry changes no other entry. */
 static void tce_entry_test(struct kunit *test)
 {
 	static const u64 pfns[] = { 0, 1, 0x5555555555, 0xaaaaaaaaaa, BIT_ULL(40) - 1 };
@@ -336,7 +344,7 @@ static void tce_entry_test(struct kunit *test)
 			nhca_range_set(&r, 1, pfns[i], flags[f]);
 			tce = tce_at(tce_pvo(&r, 1));
 			KUNIT_EXPECT_EQ(test, tce, tce_value(&r, pfns[i], flags[f]));
-			/* also in table 0, also of frame 0: an entry in use is not 0 */
+			/* an entry in use is never 0, also in table 0 and for page frame 0 */
 			KUNIT_EXPECT_NE(test, tce, 0);
 			KUNIT_EXPECT_EQ(test, tce & RW, flags[f]);
 			KUNIT_EXPECT_EQ(test, tce_at(tce_pvo(&r, 0)), 0);
@@ -353,6 +361,7 @@ static void tce_entry_test(struct kunit *test)
 
 /* ---- limits ---- */
 
+/* Allocation refuses shifts that are no class, empty ranges, and ranges larger than a table. */
 static void tce_argument_test(struct kunit *test)
 {
 	static const unsigned int no_class[] = { 0, 1, PAGE_SHIFT - 1, PAGE_SHIFT + 1,
@@ -385,7 +394,10 @@ static void tce_argument_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* A table of 4 KiB pages needs 8 GiB of entries: what cannot be had leaves nothing behind. */
+/*
+ * A full table of 4 KiB pages needs 8 GiB of entries. If there is no memory for a range, the tables
+ * stay as they were.
+ */
 static void tce_no_memory_test(struct kunit *test)
 {
 	u64 half = totalram_pages() / 2 * (PAGE_SIZE / sizeof(u64));
@@ -393,7 +405,7 @@ static void tce_no_memory_test(struct kunit *test)
 
 	tce_expect_unused(test);
 	if (half >= PAGE_ENTRIES)
-		kunit_skip(test, "has the memory for every range there can be");
+		kunit_skip(test, "has memory for the largest range");
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&r, PAGE_SHIFT, half + 1, &tce_owner), -ENOMEM);
 	tce_expect_unused(test);
 	keep = tce_alloc(test, PAGE_SHIFT, LEAF + 1);
@@ -407,6 +419,7 @@ static void tce_no_memory_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
+/* Tables are used one after the other until all are full. A free table serves any class. */
 static void tce_exhaustion_test(struct kunit *test)
 {
 	struct nhca_range *r = kunit_kcalloc(test, NHCA_TCE_TABLES + 1, sizeof(*r), GFP_KERNEL);
@@ -415,7 +428,7 @@ static void tce_exhaustion_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	tce_expect_unused(test);
-	/* a full table is followed by another */
+	/* when a table is full, the next one is used */
 	for (i = 0; i < NHCA_TCE_TABLES - 1; i++) {
 		r[i] = tce_alloc(test, PUD_SHIFT, PUD_ENTRIES);
 		KUNIT_EXPECT_EQ(test, r[i].table, i);
@@ -430,7 +443,7 @@ static void tce_exhaustion_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tce_at(tce_pvo(&r[i], PUD_ENTRIES - 1)),
 				tce_value(&r[i], 77 + i, RW));
 
-	/* three are left, of one class */
+	/* three entries of one class are left */
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PUD_SHIFT, 4, &tce_owner), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PMD_SHIFT, 1, &tce_owner), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PAGE_SHIFT, 1, &tce_owner), -ENOSPC);
@@ -438,7 +451,7 @@ static void tce_exhaustion_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r[32].first, PUD_ENTRIES - 3);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PUD_SHIFT, 1, &tce_owner), -ENOSPC);
 
-	/* 3 + 1 that touch are 4 again, and the class's other tables still are full */
+	/* gaps of 3 and 1 entries are adjacent; the other tables of the class are still full */
 	nhca_range_free(&r[32]);
 	nhca_range_free(&extra);
 	extra = tce_alloc(test, PUD_SHIFT, 4);
@@ -446,7 +459,7 @@ static void tce_exhaustion_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, extra.first, PUD_ENTRIES - 4);
 	nhca_range_free(&extra);
 
-	/* a table that is given back serves any class */
+	/* a table that becomes free serves any class */
 	nhca_range_free(&r[7]);
 	r[7] = tce_alloc(test, PAGE_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, r[7].table, 7);
@@ -458,7 +471,7 @@ static void tce_exhaustion_test(struct kunit *test)
 
 static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 {
-	/* not from the first byte of a page to the last of another */
+	/* neither the first nor the last byte is at the border of a page */
 	u64 pvo = tce_pvo(r, first) + 77, len = (n << r->shift) - 77 - 99;
 	bool yes;
 
@@ -470,7 +483,10 @@ static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 	return yes;
 }
 
-/* Many entries at a time, over the border of a leaf: all are open, or one that is not is seen. */
+/*
+ * nhca_tce_all() checks many entries, also across leaves: it finds one that is closed, has another
+ * key or grants less.
+ */
 static void tce_all_test(struct kunit *test)
 {
 	struct nhca_range r = tce_alloc(test, PAGE_SHIFT, LEAF + 20);

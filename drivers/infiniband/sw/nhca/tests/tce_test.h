@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the suites of the translation tables share. */
+/* Shared by the suites of translation tables. */
 #ifndef NHCA_TCE_TEST_H
 #define NHCA_TCE_TEST_H
 
@@ -19,7 +19,7 @@
 
 static const struct nhca_owner tce_owner = { .kind = NHCA_OWNER_PD, .id = 1 };
 
-/* As translation does it. */
+/* Find the entry of @pvo in a live section, as translation does. */
 static inline u64 tce_find(u64 pvo, unsigned int *shift)
 {
 	u64 tce;
@@ -39,7 +39,7 @@ static inline u64 tce_at(u64 pvo)
 	return tce_find(pvo, &shift);
 }
 
-/* Entry @i of @r as reference tables I and II have it. */
+/* Return: entry @i of @r by reference tables I and II. */
 static inline u64 tce_value(const struct nhca_range *r, u64 pfn, u64 flags)
 {
 	return (u64)r->key << 47 | (u64)r->table << 42 | pfn << 2 | flags;
@@ -50,7 +50,7 @@ static inline u64 tce_pvo(const struct nhca_range *r, u64 i)
 	return nhca_range_pvo(r) + (i << r->shift);
 }
 
-/* A page frame for what @pvo names that no other entry is likely to have. */
+/* Return: a page frame number for @pvo that probably no other entry has. */
 static inline u64 tce_pfn(u64 pvo, unsigned int shift)
 {
 	return hash_64(pvo >> shift, 40);
@@ -64,7 +64,7 @@ static inline void tce_set_all(const struct nhca_range *r)
 		nhca_range_set(r, i, tce_pfn(tce_pvo(r, i), r->shift), RW);
 }
 
-/* Return: does entry @i translate to what tce_set_all() said? */
+/* Return: true if entry @i is as tce_set_all() has set it. */
 static inline bool tce_good(const struct nhca_range *r, u64 i)
 {
 	u64 pvo = tce_pvo(r, i);
@@ -93,7 +93,7 @@ static inline struct nhca_tce_usage tce_usage(unsigned int table)
 	return u;
 }
 
-/* Nobody but us uses the tables, and this is how we find and leave them. */
+/* Expect that no table is in use, which tests find and leave so. */
 static inline void tce_expect_unused(struct kunit *test)
 {
 	struct nhca_tce_usage u;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads of tests, each on a CPU of its own. */
+/* Threads of tests, each bound to a CPU. */
 #ifndef NHCA_TEST_THREADS_H
 #define NHCA_TEST_THREADS_H
 
@@ -7,7 +7,7 @@
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 
-/* @fn may return whenever it likes.  Return: the thread, for test_thread_stop(), or ERR_PTR. */
+/* Start a thread; @fn may return at any time. Return: it, for test_thread_stop(), or ERR_PTR. */
 static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)
 {
 	struct task_struct *t = kthread_create(fn, arg, "nhca_test/%d", cpu);

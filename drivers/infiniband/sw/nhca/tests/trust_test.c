@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: what packets may do to a queue pair by what they say: capability bits, marks of a QP of
- * this host, gaps, congestion.  The attacker of these tests knows addresses and numbers of queue
- * pairs, but no PSN.  And where receives may be placed.
+ * KUnit: how far a queue pair believes a packet: capability bits, marks of QPs on this host, PSN
+ * gaps, congestion. The attacker of these tests knows addresses and QP numbers, but no PSN. Also
+ * tests where receives may be placed.
  */
 #include "qp_fixture.h"
 
@@ -10,7 +10,7 @@
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define UC_SEND_ONLY	(NHCA_SVC_UC | NHCA_OP_SEND_ONLY)
 #define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
-/* PSNs that an attacker may try, from the expected ones: none is within a window */
+/* distances of an attacker's PSNs from the expected ones; none is within a window */
 static const s32 guesses[] = { -0x700000, -0x1000, -257, 257, 0x1000, 0x10000, 0x700000 };
 
 static struct nhca_hdr noticed(struct nhca_qp *qp, u8 opcode, u32 psn, u8 notice)
@@ -21,7 +21,7 @@ static struct nhca_hdr noticed(struct nhca_qp *qp, u8 opcode, u32 psn, u8 notice
 	return h;
 }
 
-/* Packets with wrong PSNs that say that they are of an nhca; nobody believes it. */
+/* Deliver packets with wrong PSNs and capability bits. Expect that the QP ignores the bits. */
 static void guess(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -34,7 +34,7 @@ static void guess(struct kunit *test)
 	}
 }
 
-/* Such packets without the bits do not take them back, either. */
+/* Deliver wrong PSNs without capability bits. Expect that the QP keeps the bits of the peer. */
 static void stray(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -44,7 +44,10 @@ static void stray(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
 }
 
-/* Capability bits are believed in packets with the right PSN, and in no others. */
+/*
+ * Capability bits are believed only in packets with the right PSN. Otherwise an attacker could make
+ * a QP omit the ICRC.
+ */
 static void notice_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -64,7 +67,10 @@ static void notice_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->peer, 0);
 }
 
-/* A message of UC may begin with any PSN: whoever sends one is believed no bits. */
+/*
+ * A UC message may begin with any PSN, so capability bits in a packet with an unexpected PSN are
+ * not believed, and neither are those of the packets after it.
+ */
 static void uc_notice_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -83,7 +89,10 @@ static void uc_notice_test(struct kunit *test)
 	fix_destroy(&qp);
 }
 
-/* A peer that says nothing may be another, or not understand: the first packet again is plain. */
+/*
+ * If a peer does not answer, the first retransmission has an ICRC. The peer may be another
+ * implementation now, which drops packets without one.
+ */
 static void plain_again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -97,7 +106,7 @@ static void plain_again_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 
-	/* long ago, and answers come at once as a rule */
+	/* an ACK usually comes much earlier than this */
 	local_bh_disable();
 	f->qp->sq.times->rto = 1;
 	f->qp->sq.times->since = jiffies - 10 * HZ;
@@ -108,7 +117,10 @@ static void plain_again_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 }
 
-/* Nobody who guesses PSNs makes us tell the peer to go back. */
+/*
+ * A packet with a PSN far ahead causes no NAK. Otherwise an attacker who guesses PSNs could make
+ * the QP tell its peer to go back.
+ */
 static void gap_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -116,12 +128,12 @@ static void gap_test(struct kunit *test)
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x10000), 10);
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x7fffff), 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 0);
-	/* a gap that there may be */
+	/* a gap that the loss of packets can explain */
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 3), 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 1);
 }
 
-/* Marks of congestion count in packets that are accepted, and one CNP answers them. */
+/* Congestion marks count only in accepted packets, and one CNP answers them. */
 static void congestion_mark_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -144,7 +156,7 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 	fix_deliver(test, h, 0);
 }
 
-/* A CNP shrinks the window only if packets are under way that could have been marked. */
+/* A CNP shrinks the window only while packets are in flight that routers could have marked. */
 static void cnp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -167,12 +179,12 @@ static void cnp_test(struct kunit *test)
 
 /* ---- other namespaces of this host ---- */
 
-/* A packet, BARE, comes in by the namespace @nn, from the address @saddr. */
+/* Deliver a packet without an ICRC in namespace @nn, from address @saddr. */
 static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net *nn, u32 saddr,
 					    u8 opcode, u32 psn, u32 payload)
 {
 	struct qp_fixture *f = test->priv;
-	/* its UDP checksum holds, so that no ICRC has to be made again */
+	/* the UDP checksum is valid, so no ICRC is needed */
 	struct nhca_hdr h = noticed(f->qp, opcode, psn, HERE | NHCA_CAP_NO_ICRC);
 	struct sk_buff *skb = fix_skb(test, &h, payload, 1);
 
@@ -183,7 +195,7 @@ static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net 
 	kfree_skb(skb);
 }
 
-/* A request, a response and a congestion notification, as only the peer may send them. */
+/* Deliver a request, a response and a CNP, which only the peer may send. */
 static void deliver_three(struct kunit *test, struct nhca_net *nn, u32 saddr)
 {
 	deliver_from(test, nn, saddr, SEND_ONLY, FIX_RQ_PSN, 10);
@@ -192,9 +204,9 @@ static void deliver_three(struct kunit *test, struct nhca_net *nn, u32 saddr)
 }
 
 /*
- * A container has the peer's address, QP number, and even the right PSN, in a namespace of its own:
- * its packets reach nothing of this QP, and count as nothing that the QP has received.  The same
- * for another address in this QP's namespace.
+ * A container uses the peer's address, the QP number and even the right PSN, but in another
+ * namespace. Its packets do not reach the QP, and do not count as received. The same holds for
+ * packets from another address in the QP's namespace.
  */
 static void other_namespace_test(struct kunit *test)
 {
@@ -221,7 +233,7 @@ static void other_namespace_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_CNP_RCVD), cnps);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_ADDR), refused + 4);
 
-	/* the control: the same from the peer */
+	/* the same packets from the peer are accepted */
 	deliver_three(test, f->dev->nn, FIX_DADDR);
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN + 1);
@@ -232,7 +244,7 @@ static void other_namespace_test(struct kunit *test)
 
 /* ---- QPs of one host ---- */
 
-/* @qp and @f->qp, which has to be in RESET, become each other's peers. */
+/* Return: a new QP that is connected to @f->qp, and @f->qp to it. */
 static struct nhca_qp *neighbour(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -245,7 +257,7 @@ static struct nhca_qp *neighbour(struct kunit *test)
 	return peer;
 }
 
-/* A packet that is right in all but, perhaps, its mark. */
+/* Deliver a packet that is right in everything but perhaps its mark. */
 static void marked(struct kunit *test, __le32 mark)
 {
 	struct qp_fixture *f = test->priv;
@@ -269,8 +281,8 @@ static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 }
 
 /*
- * Only the mark of the peer itself opens the way without packets.  A third one of this host, whose
- * namespace may have the peer's address, knows its own marks, and old ones of the peer.
+ * Only the mark of the peer itself opens the same-host path. A third QP on this host, whose
+ * namespace may have the peer's address, knows its own mark and old marks of the peer.
  */
 static void same_host_test(struct kunit *test)
 {
@@ -288,7 +300,7 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
 
-	/* the peer has become another: what was found is no longer so, and its old mark is void */
+	/* the peer is connected again: the path is closed, and the old mark is invalid */
 	fix_state(test, peer, IB_QPS_RESET);
 	KUNIT_EXPECT_NE(test, (__force u32)old, (__force u32)peer->mark);
 	fix_connect(test, peer);
@@ -304,7 +316,7 @@ static void same_host_test(struct kunit *test)
 
 /* ---- where receives are placed ---- */
 
-/* An element may be longer than its region, as long as the message is not (as with adapters). */
+/* An element of a receive may be longer than its region if the message is not, as on adapters. */
 static void long_element_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -322,7 +334,7 @@ static void long_element_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
 }
 
-/* Receives of an SRQ are placed by keys of its domain, not of the QP's. */
+/* Receives of an SRQ need keys of the SRQ's domain, not of the QP's domain. */
 static void srq_domain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -346,7 +358,7 @@ static void srq_domain_test(struct kunit *test)
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
-	/* a region of the QP's domain is none of the SRQ's */
+	/* a region in the QP's domain is not valid for the SRQ */
 	fix_post_recv(test, &srq->wq, f->mr, 0, 100);
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN + 1), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * KUnit: what one user may take of a device's pools.
- */
+/* KUnit: limits of what one user may have of a device's pools. */
 #include <kunit/test.h>
 
 #include "../nhca.h"
@@ -32,7 +30,7 @@ static struct nhca_user *user_of(struct kunit *test, u32 uid)
 	return user;
 }
 
-/* One user is refused at half of a pool, and others find something in the rest. */
+/* Expect that one user gets at most half of a pool, and that two leave some for a third. */
 static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 {
 	struct nhca_user *a = user_of(test, 4711), *b = user_of(test, 4712);
@@ -43,7 +41,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half + 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -EDQUOT);
-	/* two have not taken all */
+	/* two users cannot take all of the pool */
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, half), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, most), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, 1), -EDQUOT);
@@ -51,7 +49,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, c, pool, 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, size - half - most - few), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, 1), -ENOMEM);
-	/* what was refused has changed nothing */
+	/* a refused request has taken nothing */
 	nhca_pool_give(users, a, pool, half);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -ENOMEM);
@@ -64,7 +62,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	nhca_user_put(c);
 }
 
-/* The administrator's share counts, and a lower one takes nothing away. */
+/* The module parameter user_share limits each user. Lowering it takes nothing away from a user. */
 static void share_test(struct kunit *test)
 {
 	struct nhca_user *a = user_of(test, 4711);
@@ -85,6 +83,7 @@ static void share_test(struct kunit *test)
 	nhca_users_destroy(users);
 }
 
+/* In each pool, one user gets half at most, and the last eighth is for users with few objects. */
 static void reserve_test(struct kunit *test)
 {
 	int i;
@@ -95,7 +94,7 @@ static void reserve_test(struct kunit *test)
 	nhca_users_destroy(test->priv);
 }
 
-/* All processes of a user share one account, which lives as long as one of them or an object. */
+/* All processes of a user share an account, which exists as long as a process or object uses it. */
 static void one_account_test(struct kunit *test)
 {
 	struct nhca_user *a = user_of(test, 4711), *again = user_of(test, 4711);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Transport headers: the opcode table, decoding and encoding. */
+/* KUnit: transport headers: opcode table, decoding, encoding. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -7,15 +7,14 @@
 #include "../wire/grh.h"
 
 /*
- * IBTA table 38 once more, in letters, so that a slip in the driver's table
- * meets an independent one.
- * @what: q request, r response; F, M, L, O: first, middle, last, only;
+ * IBTA table 38 in letters, as an independent check of the driver's opcode table.
+ * @what: q request, r response; F first, M middle, L last, O only;
  *	  s SEND, w WRITE, g READ request, a atomic, d READ response, f FLUSH,
  *	  W ATOMIC WRITE;
  *	  p may carry payload
  * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
- *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes behind it,
- *	  Z eight more
+ *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes after it,
+ *	  Z eight more bytes
  */
 struct spec_row {
 	u8 opcode;
@@ -155,6 +154,7 @@ static unsigned int row_len(const struct spec_row *row)
 	       8 * row_has(row, 'Y') + 8 * row_has(row, 'Z');
 }
 
+/* Flags and header length of each opcode are those of the specification. */
 static void wire_opcode_table(struct kunit *test)
 {
 	unsigned int opcode;
@@ -175,7 +175,7 @@ static void wire_opcode_table(struct kunit *test)
 	}
 }
 
-/* Lengths in the RXETH that fit the packet; rxeth_test.c has those that do not. */
+/* Set lengths in the RXETH that fit the packet. rxeth_test.c has lengths that do not fit. */
 static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 {
 	h->rx.version = 0;
@@ -185,7 +185,7 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	h->rx.length = payload;
 	h->rx.offset = 0;
 	h->rx.segment = 1024;
-	/* a status has bits, not bytes of the transfer */
+	/* the payload of a status is a bitmap, and no bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
 }
 
@@ -232,7 +232,7 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 	same(test, a->opcode, "ackreq", a->ackreq, b->ackreq);
 	same(test, a->opcode, "fecn", a->fecn, b->fecn);
 	same(test, a->opcode, "becn", a->becn, b->becn);
-	same(test, a->opcode, "notice", a->caps, b->caps);
+	same(test, a->opcode, "caps", a->caps, b->caps);
 	if (row_has(row, 'D')) {
 		same(test, a->opcode, "qkey", a->qkey, b->qkey);
 		same(test, a->opcode, "src_qpn", a->src_qpn, b->src_qpn);
@@ -265,7 +265,10 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 	}
 }
 
-/* Buffers are allocated to the byte, so that KASAN sees a step beyond. */
+/*
+ * Encoding and decoding random headers gives the same headers. Buffers have the exact size, so that
+ * KASAN reports an access beyond them.
+ */
 static void wire_round_trip(struct kunit *test)
 {
 	struct rnd_state rnd;
@@ -302,6 +305,7 @@ static void wire_round_trip(struct kunit *test)
 	}
 }
 
+/* Reserved bits are encoded as zeros, even if fields have more bits set than on the wire. */
 static void wire_reserved_bits_are_zero(struct kunit *test)
 {
 	struct nhca_hdr h;
@@ -309,7 +313,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(spec_rows); i++) {
-		/* Everything set, more bits than the fields have on the wire */
+		/* set all bits, more than the fields have on the wire */
 		memset(&h, 0xff, sizeof(h));
 		h.opcode = spec_rows[i].opcode;
 		h.solicited = true;
@@ -336,7 +340,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 	}
 }
 
-/* Packets made by hand from the figures in IBTA chapter 9, and what is in them */
+/* Packets made by hand from the figures in IBTA chapter 9, and their fields. */
 static const struct wire_sample {
 	struct nhca_hdr h;
 	unsigned int len;
@@ -390,7 +394,7 @@ static const struct wire_sample {
 			   0x11, 0x11, 0x11, 0x12, 0x00, 0x65, 0x43, 0x21,
 			   0x00, 0x00, 0x00, 0x07 },
 	}, {
-		/* FLUSH of a region, global: FETH before RETH */
+		/* FLUSH of a range, global: FETH before RETH */
 		.h = { .opcode = 0x1c, .migreq = true, .pkey = 0xffff, .qpn = 0x17,
 		       .ackreq = true, .psn = 0x136c6f, .flush_type = 1, .flush_level = 1,
 		       .va = 0x55d41199d000ULL, .rkey = 0x8d6, .dmalen = 0x1000 },
@@ -426,6 +430,7 @@ static const struct wire_sample {
 	},
 };
 
+/* Packets made by hand are decoded to their fields and encoded to their bytes. */
 static void wire_known_bytes(struct kunit *test)
 {
 	int i;
@@ -445,6 +450,7 @@ static void wire_known_bytes(struct kunit *test)
 	}
 }
 
+/* A packet or buffer that ends inside the headers is refused, without a read beyond its end. */
 static void wire_truncated_is_short(struct kunit *test)
 {
 	struct nhca_hdr in = {}, out;
@@ -460,8 +466,9 @@ static void wire_truncated_is_short(struct kunit *test)
 			u8 *p = kmemdup(full, cut, GFP_KERNEL);
 
 			KUNIT_ASSERT_NOT_NULL(test, p);
-			/* the buffer ends early; the packet does; a buffer of which
-			 * only the first bytes belong to the packet
+			/*
+			 * the buffer ends early; buffer and packet end early; only the first bytes
+			 * of the buffer belong to the packet
 			 */
 			KUNIT_EXPECT_EQ_MSG(test, nhca_hdr_decode(&out, p, cut, len + 4),
 					    NHCA_DECODE_SHORT, "opcode %#x, %u of %u bytes",
@@ -476,6 +483,7 @@ static void wire_truncated_is_short(struct kunit *test)
 	}
 }
 
+/* A packet of another transport version is reported as such for every opcode. */
 static void wire_other_version(struct kunit *test)
 {
 	u8 p[NHCA_HDRS_MAX] = {};
@@ -492,6 +500,7 @@ static void wire_other_version(struct kunit *test)
 	}
 }
 
+/* Opcodes that the specification does not define are refused. */
 static void wire_unknown_opcode(struct kunit *test)
 {
 	u8 p[NHCA_HDRS_MAX] = {};
@@ -509,6 +518,7 @@ static void wire_unknown_opcode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, unknown, 256 - ARRAY_SIZE(spec_rows));
 }
 
+/* A packet has room for pad and ICRC after its headers, and a multiple of 4 bytes. */
 static void wire_room_for_pad_and_icrc(struct kunit *test)
 {
 	struct nhca_hdr in = {}, out;
@@ -532,7 +542,7 @@ static void wire_room_for_pad_and_icrc(struct kunit *test)
 				err = nhca_hdr_decode(&out, p, len, len + behind);
 				KUNIT_EXPECT_EQ_MSG(test, err,
 						    fits ? NHCA_DECODE_OK : NHCA_DECODE_LENGTH,
-						    "opcode %#x, pad %u, %u bytes behind headers",
+						    "opcode %#x, pad %u, %u bytes after headers",
 						    in.opcode, pad, behind);
 				if (err == NHCA_DECODE_OK)
 					KUNIT_EXPECT_EQ(test, nhca_hdr_payload(&out, len + behind),
@@ -542,6 +552,7 @@ static void wire_room_for_pad_and_icrc(struct kunit *test)
 	}
 }
 
+/* The GRH of a UD receive contains the IPv6 header, or 20 zeros and the IPv4 header. */
 static void wire_grh(struct kunit *test)
 {
 	u8 ip[40], grh[40];

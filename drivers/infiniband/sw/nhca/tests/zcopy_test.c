@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a zero-copy reference lasts until the last skb that carries its pages is freed, whatever
- * the stack has done to it before, and only those wait for it who have to.
+ * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
+ * does to the skbs before. Only those wait for it that have to.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -26,9 +26,9 @@
 
 /**
  * struct end - a device and its only flow
- * @txq:    the device
+ * @txq:    account of the device
  * @flow:   the flow
- * @kicked: how often it was kicked
+ * @kicked: number of kicks of the flow
  */
 struct end {
 	struct nhca_txq *txq;
@@ -67,13 +67,13 @@ static struct nhca_zcopy *begin(struct kunit *test, struct end *e)
 	return z;
 }
 
-/* Is everything that the flow has referenced released? */
+/* Return: true if all references of the flow are released. */
 static bool released(struct end *e)
 {
 	return nhca_zcopy_released(e->flow, nhca_zcopy_seq(e->flow));
 }
 
-/* Fragments of a page to @skb, SEGMENTS * SEGMENT bytes, which @z covers. */
+/* Add SEGMENTS fragments of SEGMENT bytes each to @skb, which @z covers. */
 static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy *z)
 {
 	struct page *page;
@@ -88,8 +88,8 @@ static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy
 }
 
 /*
- * A batch of UDP packets, its pages in the first skb or in one behind it, charged as nhca_send()
- * does.  The skb's is the only reference.
+ * Return: a batch of UDP packets, charged to the flow as nhca_send() does. Its pages are in the
+ * first skb or, if @list, in an skb of the frag_list. It owns the only reference.
  */
 static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 {
@@ -140,7 +140,7 @@ static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 	return skb;
 }
 
-/* skb_orphan() gives back the credit, and no page. */
+/* skb_orphan() ends the charge of the flow, but not the reference. */
 static void orphan(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -156,13 +156,14 @@ static void orphan(struct kunit *test, bool list)
 	end_free(e);
 }
 
+/* An orphaned skb keeps the reference until it is freed. */
 static void orphan_test(struct kunit *test)
 {
 	orphan(test, false);
 	orphan(test, true);
 }
 
-/* A clone, and a copy of its header, hold the pages after the original has gone. */
+/* A clone, also with a copied head, keeps the reference after the original is freed. */
 static void clone(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -179,13 +180,14 @@ static void clone(struct kunit *test, bool list)
 	end_free(e);
 }
 
+/* A clone keeps the reference until it is freed. */
 static void clone_test(struct kunit *test)
 {
 	clone(test, false);
 	clone(test, true);
 }
 
-/* Segmented in software, the pages last until the last segment is freed. */
+/* If the stack segments the batch, the reference lasts until the last segment is freed. */
 static void segment(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -208,13 +210,17 @@ static void segment(struct kunit *test, bool list)
 	end_free(e);
 }
 
+/* The last segment of a batch keeps the reference until it is freed. */
 static void segment_test(struct kunit *test)
 {
 	segment(test, false);
 	segment(test, true);
 }
 
-/* A receiver on this host copies what the first skb carries, and nothing of those behind it. */
+/*
+ * A receiver on this host copies the pages of the first skb, which releases the reference, but not
+ * those in a frag_list.
+ */
 static void receive_test(struct kunit *test)
 {
 	struct end *e = end_make(test);
@@ -224,7 +230,7 @@ static void receive_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, released(e));
 	KUNIT_EXPECT_EQ(test, skb_orphan_frags_rx(skb, GFP_KERNEL), 0);
 	KUNIT_EXPECT_TRUE(test, released(e));
-	/* the charge is still there, though the skb has lost its ubuf_info */
+	/* the charge remains although the skb has lost its ubuf_info */
 	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), SEGMENTS);
 	kfree_skb(skb);
 	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), 0);
@@ -237,7 +243,10 @@ static void receive_test(struct kunit *test)
 	end_free(e);
 }
 
-/* Whatever the order of releases, a request is done when its own and all earlier ones are. */
+/*
+ * References may be released in any order. A send completes only after its own and all earlier
+ * references are released.
+ */
 static void order_test(struct kunit *test)
 {
 	struct end *e = end_make(test);
@@ -249,7 +258,7 @@ static void order_test(struct kunit *test)
 		seq[i] = nhca_zcopy_seq(e->flow);
 	}
 	nhca_zcopy_put(z[1]);
-	/* nobody has waited yet */
+	/* no kick, because nobody has waited yet */
 	KUNIT_EXPECT_EQ(test, e->kicked, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[0]));
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[1]));
@@ -264,9 +273,9 @@ static void order_test(struct kunit *test)
 }
 
 /**
- * struct waiter - a kernel consumer that closes a region
- * @end:  whose device it waits for
- * @back: how it came back: 0: it has not, 1: all was released, 2: it gave up
+ * struct waiter - a kernel consumer that deregisters memory
+ * @end:  the device that it waits for
+ * @back: 0: it waits, 1: all references were released, 2: it has given up
  */
 struct waiter {
 	struct end *end;
@@ -290,7 +299,7 @@ static bool comes_back(struct waiter *w, unsigned int ms)
 	return READ_ONCE(w->back);
 }
 
-/* A device that keeps a packet for ever holds its own waiters and not those of another one. */
+/* A reference that is never released blocks deregistrations of its device, but not of others. */
 static void device_test(struct kunit *test)
 {
 	struct end *stuck = end_make(test), *other = end_make(test);
@@ -304,10 +313,10 @@ static void device_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, comes_back(&wo, 200));
 	later = begin(test, other);
 	nhca_zcopy_put(z);
-	/* what began later is not waited for */
+	/* a later reference is not waited for */
 	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 2000));
 	KUNIT_EXPECT_EQ(test, wo.back, 1);
-	/* and whoever is no process waits for as long as it takes */
+	/* a kernel consumer waits without a time limit */
 	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 2500));
 	nhca_zcopy_put(old);
 	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 2000));
@@ -319,7 +328,10 @@ static void device_test(struct kunit *test)
 	end_free(other);
 }
 
-/* Cleanup after a process, in a kernel thread, gives up, and is not longer for many objects. */
+/*
+ * The cleanup after a process, in a kernel thread, gives up after about a second in all, however
+ * many objects it waits for.
+ */
 static void dying_test(struct kunit *test)
 {
 	struct end *e = end_make(test);
@@ -334,7 +346,7 @@ static void dying_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &dying));
 	}
 	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 5 * HZ));
-	/* that of another process has its own second */
+	/* the cleanup after another process has its own second */
 	begun = jiffies;
 	dying = 0;
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
