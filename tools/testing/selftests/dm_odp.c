@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is not pinned pages of the process: device memory, on-demand paging and
- * dma-bufs.  Both ends in this process; see verbs_test.h for the results that it prints.
+ * Memory that is not pinned pages of the process: device memory, on-demand paging and dma-bufs; and
+ * pinned regions whose addresses get other pages.  Both ends are in this process; verbs_test.h
+ * describes the printed results.
+ *
+ *   dm_odp [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -17,7 +20,7 @@
 
 /* ---- on-demand paging ---- */
 
-/* a buffer at each end and a region, or the same, over them */
+/* A buffer at each end, and a region for each, or one region for both */
 struct sides {
 	uint8_t *a, *b;
 	size_t size;
@@ -51,7 +54,7 @@ static bool sides_free(struct sides *s)
 	return true;
 }
 
-/* Every operation once over @len bytes, each time with pages that are gone at both ends. */
+/* Every operation once, with @len bytes, each time with pages that are not present at both ends. */
 static bool every_operation(struct pair *p, struct sides *s, uint32_t len)
 {
 	struct at a = at(s->a + 24, s->amr), b = at(s->b + 40, s->bmr);
@@ -71,11 +74,11 @@ static bool every_operation(struct pair *p, struct sides *s, uint32_t len)
 		return false;
 	madvise(s->a, s->size, MADV_DONTNEED);
 	madvise(s->b, s->size, MADV_DONTNEED);
-	/* from nothing to nothing: zeros */
+	/* pages that were not present have zeros */
 	s->b[40] = 1;
 	if (!message(p, a, b, len))
 		return false;
-	REQUIRE(!s->b[40] && !s->b[40 + len - 1], "a page that was not there was not zero");
+	REQUIRE(!s->b[40] && !s->b[40 + len - 1], "a page that was not present was not zero");
 	madvise(s->a, s->size, MADV_DONTNEED);
 	madvise(s->b, s->size, MADV_DONTNEED);
 	if (!atomic(p, IBV_WR_ATOMIC_FETCH_AND_ADD, a, b, 5, 0))
@@ -113,7 +116,7 @@ static bool odp_implicit(struct pair *p)
 	return odp_operations(p, true);
 }
 
-/* Memory changes under a region: what comes later meets what is there then. */
+/* A process changes its mappings under a region: later operations use the new pages. */
 static bool odp_changes(struct pair *p)
 {
 	const size_t size = 64 * PAGE;
@@ -133,7 +136,7 @@ static bool odp_changes(struct pair *p)
 	REQUIRE(mr && all, "ibv_reg_mr: %m");
 	there = at(buf, mr);
 
-	/* other memory at the same place */
+	/* map other memory at the same address */
 	fill(p->a.buf, size, 1);
 	if (!rdma(p, IBV_WR_RDMA_WRITE, local, there, size, "write") || !filled(buf, size, 1))
 		return false;
@@ -145,7 +148,7 @@ static bool odp_changes(struct pair *p)
 	    !filled(buf, size, 2))
 		return false;
 
-	/* after a fork the child keeps what it has, and the parent sees what is written */
+	/* after a fork the child keeps its pages, and only the parent sees later writes */
 	pid = fork();
 	REQUIRE(pid >= 0, "fork: %m");
 	if (!pid) {
@@ -158,42 +161,42 @@ static bool odp_changes(struct pair *p)
 		return false;
 	REQUIRE(waitpid(pid, &status, 0) == pid && !status, "the child's memory was written");
 
-	/* to disk, if there is swap, and back */
+	/* page out to swap, if there is any, and in again */
 	madvise(buf, size, MADV_PAGEOUT);
 	memset(p->a.buf, 0, size);
-	if (!rdma(p, IBV_WR_RDMA_READ, local, there, size, "read what was paged out") ||
+	if (!rdma(p, IBV_WR_RDMA_READ, local, there, size, "read of memory that was paged out") ||
 	    !filled(p->a.buf, size, 3))
 		return false;
 
-	/* moved away: the region stays where it is, and has no memory */
+	/* move the memory away: the region keeps its addresses, which have no memory then */
 	other = anonymous(size);
 	REQUIRE(other, "no memory");
 	moved = mremap(buf, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, other);
 	REQUIRE(moved == other, "mremap: %m");
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, there, 1, IBV_WC_REM_ACCESS_ERR,
-		       "a write where nothing is any more"))
+		       "a write to unmapped memory"))
 		return false;
 	if (!rdma_ends(p, IBV_WR_RDMA_READ, local, there, 1, IBV_WC_REM_ACCESS_ERR,
-		       "a read where nothing is any more"))
+		       "a read of unmapped memory"))
 		return false;
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, there, at(p->b.buf, p->b.mr), 1, IBV_WC_LOC_PROT_ERR,
-		       "a write of nothing"))
+		       "a write from unmapped memory"))
 		return false;
 	if (!rdma_ends(p, IBV_WR_RDMA_READ, there, at(p->b.buf, p->b.mr), 1, IBV_WC_LOC_PROT_ERR,
-		       "a read to nothing"))
+		       "a read into unmapped memory"))
 		return false;
 	fill(p->a.buf, size, 4);
-	if (!rdma(p, IBV_WR_RDMA_WRITE, local, at(moved, all), size, "write where it moved") ||
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, at(moved, all), size, "write to the new address") ||
 	    !filled(moved, size, 4))
 		return false;
 
-	/* what may not be written is not */
+	/* a read-only mapping must not be written */
 	mprotect(moved, size, PROT_READ);
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, at(moved, all), 1, IBV_WC_REM_ACCESS_ERR,
-		       "a write to what may only be read"))
+		       "a write to read-only memory"))
 		return false;
 	memset(p->a.buf, 0, size);
-	if (!rdma(p, IBV_WR_RDMA_READ, local, at(moved, all), size, "read of what may be read") ||
+	if (!rdma(p, IBV_WR_RDMA_READ, local, at(moved, all), size, "read of read-only memory") ||
 	    !filled(p->a.buf, size, 4))
 		return false;
 	VERB(ibv_dereg_mr(mr));
@@ -202,7 +205,7 @@ static bool odp_changes(struct pair *p)
 	return true;
 }
 
-/* What was written to a file's pages gets into the file. */
+/* Bytes that were written to mapped pages of a file must reach the file. */
 static bool odp_file(struct pair *p)
 {
 	const size_t size = 32 * PAGE;
@@ -225,7 +228,7 @@ static bool odp_file(struct pair *p)
 		fill(p->a.buf, size, round);
 		if (!rdma(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(map, mr), size, "write"))
 			return false;
-		/* out of memory and in again */
+		/* write the pages to the file and drop them from memory */
 		fsync(fd);
 		madvise(map, size, MADV_PAGEOUT);
 		posix_fadvise(fd, 0, size, POSIX_FADV_DONTNEED);
@@ -283,10 +286,10 @@ static bool odp_prefetch(struct pair *p)
 
 	if (!advise(dev.pd, PREFETCH_PRESENT, FLUSH, b, size, mr->lkey, 0))
 		return false;
-	REQUIRE(!in_memory(buf, size), "what was only looked up was faulted in");
+	REQUIRE(!in_memory(buf, size), "PREFETCH_NO_FAULT has faulted pages in");
 	if (!advise(dev.pd, PREFETCH_WRITE, FLUSH, b, size, mr->lkey, 0))
 		return false;
-	REQUIRE(in_memory(buf, size), "what was prefetched is not there");
+	REQUIRE(in_memory(buf, size), "prefetched pages are not present");
 	madvise(buf, size, MADV_DONTNEED);
 	if (!advise(dev.pd, PREFETCH, FLUSH, b, size, all->lkey, 0) ||
 	    !advise(dev.pd, PREFETCH, 0, b, size, ro->lkey, 0) ||
@@ -310,7 +313,7 @@ static bool odp_prefetch(struct pair *p)
 	return true;
 }
 
-/* More than the machine has, of which little is used. */
+/* A region larger than the machine's memory, of which few pages are used. */
 static bool odp_big(struct pair *p)
 {
 	struct ibv_mr *mr;
@@ -336,7 +339,7 @@ static bool odp_big(struct pair *p)
 	rss = status_kb("VmRSS:");
 	REQUIRE(rss < 500000, "%ld kB for 200 pages", rss);
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(big + BIG - 1, mr), 2,
-		       IBV_WC_REM_ACCESS_ERR, "a write beyond the end"))
+		       IBV_WC_REM_ACCESS_ERR, "a write past the end"))
 		return false;
 	VERB(ibv_dereg_mr(mr));
 	munmap(big, BIG);
@@ -355,15 +358,15 @@ static bool odp_arguments(struct pair *p)
 	REQUIRE(!ibv_reg_mr_iova(dev.pd, NULL, SIZE_MAX, PAGE, LW | OD),
 		"an implicit region that does not begin at 0");
 	REQUIRE(!ibv_reg_mr(dev.pd, NULL, SIZE_MAX, LW), "all memory, pinned");
-	/* rdma_rxe takes it, too; it is of use for requests without bytes only */
+	/* rdma_rxe accepts it, too; only requests without bytes can use it */
 	mr = ibv_reg_mr(dev.pd, buf, 0, LW | OD);
-	REQUIRE(mr && !ibv_dereg_mr(mr), "a region of no bytes is not to be had");
-	REQUIRE(!ibv_reg_mr(dev.pd, buf, SIZE_MAX - PAGE, LW | OD), "a region around the end");
+	REQUIRE(mr && !ibv_dereg_mr(mr), "a region of no bytes is refused");
+	REQUIRE(!ibv_reg_mr(dev.pd, buf, SIZE_MAX - PAGE, LW | OD), "past the last address");
 	REQUIRE(!ibv_reg_mr(dev.pd, (void *)(UINTPTR_MAX << 48), PAGE, LW | OD),
-		"a region of the kernel's");
+		"a region of kernel memory");
 	REQUIRE(!ibv_reg_mr(dev.pd, buf, PAGE, IBV_ACCESS_REMOTE_WRITE | OD),
 		"remote without local write");
-	/* nothing needs to be there when it is registered */
+	/* memory need not be mapped when it is registered */
 	munmap(buf, 2 * PAGE);
 	mr = ibv_reg_mr(dev.pd, buf, 2 * PAGE, ACCESS | OD);
 	REQUIRE(mr, "ibv_reg_mr: %m");
@@ -371,7 +374,7 @@ static bool odp_arguments(struct pair *p)
 	return true;
 }
 
-/* A datagram that finds no page is lost, the next one is not. */
+/* A datagram for a page that is not present may be lost, but most later ones must arrive. */
 static bool odp_datagrams(struct pair *p)
 {
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1,
@@ -414,7 +417,7 @@ static bool odp_datagrams(struct pair *p)
 				break;
 			lost++;
 		}
-		REQUIRE(tries < 50, "no datagram came");
+		REQUIRE(tries < 50, "no datagram arrived");
 		REQUIRE(c.status == IBV_WC_SUCCESS && c.byte_len == len + GRH, "%s, %u bytes",
 			ibv_wc_status_str(c.status), c.byte_len);
 		if (round % 2 == 0 && !filled(s.b + PAGE - 200 + GRH, len, round))
@@ -435,7 +438,7 @@ static void *storm(void *arg)
 	pid_t pid;
 
 	while (!storm_over) {
-		/* nothing of this changes what is in memory */
+		/* none of these calls changes bytes in memory */
 		madvise(s->a, s->size, MADV_PAGEOUT);
 		madvise(s->b, s->size, MADV_PAGEOUT);
 		mprotect(s->b, s->size, PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -485,14 +488,17 @@ static bool odp_storm(struct pair *p)
 	if (!good)
 		return false;
 	printf("# %u operations\n", n);
-	/* each has found its end: how many they were is the machine's business */
+	/* the number of operations depends on the machine, so check only that there were some */
 	REQUIRE(n > 2, "only %u operations", n);
 	return sides_free(&s);
 }
 
 /* ---- dma-bufs ---- */
 
-/* Pages of a memfd, which is mapped at *@map, as a dma-buf; -1: no such thing here */
+/*
+ * Make a dma-buf of pages of a memfd, which is mapped at *@map.  Return: its descriptor, or -1 if
+ * the kernel has no udmabuf.
+ */
 static int dmabuf_make(size_t size, uint8_t **map)
 {
 	int mem = memfd_create("dm_odp", MFD_ALLOW_SEALING), udmabuf, fd;
@@ -509,7 +515,7 @@ static int dmabuf_make(size_t size, uint8_t **map)
 	return fd;
 }
 
-/* Does `rdma resource` show a region of @kind? */
+/* Return: true if `rdma resource' shows a region of @kind. */
 static bool shown(const char *kind)
 {
 	char command[256];
@@ -534,16 +540,16 @@ static bool dmabuf(struct pair *p)
 	fd = dmabuf_make(size, &map);
 	if (fd < 0) {
 		skipped = true;
-		return fail("no dma-buf of a memfd to be had");
+		return fail("the kernel has no udmabuf");
 	}
 	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, size + 1, 0, fd, ACCESS), "beyond its end");
 	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, 0, 0, fd, ACCESS), "no bytes");
-	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, size, 0, 0, ACCESS), "what is not a dma-buf");
+	REQUIRE(!ibv_reg_dmabuf_mr(dev.pd, 0, size, 0, 0, ACCESS), "not a dma-buf");
 	mr = ibv_reg_dmabuf_mr(dev.pd, PAGE + 100, 50 * PAGE, 0x10000 + 100, fd, ACCESS);
 	if (!mr && errno == EOPNOTSUPP)
 		return missing("ibv_reg_dmabuf_mr");
 	REQUIRE(mr, "ibv_reg_dmabuf_mr: %m");
-	/* it stays without its file */
+	/* the region keeps the dma-buf after its descriptor is closed */
 	close(fd);
 
 	fill(p->a.buf, 50 * PAGE, 1);
@@ -566,11 +572,11 @@ static bool dmabuf(struct pair *p)
 	return true;
 }
 
-/* ---- pinned pages whose addresses get others ---- */
+/* ---- pinned pages whose addresses get other pages ---- */
 
 enum remap { REMAP_UNMAP, REMAP_DISCARD, REMAP_MOVE, REMAPS };
 
-/* Other pages at the same addresses, in each way that a process has */
+/* Map other pages at the same addresses, in each way that a process has. */
 static bool remap(uint8_t *buf, size_t size, enum remap how)
 {
 	uint8_t *other;
@@ -594,8 +600,9 @@ static bool remap(uint8_t *buf, size_t size, enum remap how)
 }
 
 /*
- * What a cache of registrations lives on: a region registered after the addresses got other pages
- * has those, at both ends of an operation, while one from before keeps the pages that it pinned.
+ * Registration caches rely on this: a region that is registered after the addresses got other pages
+ * uses the new pages, at both ends of an operation.  An older region keeps the pages that it has
+ * pinned.
  */
 static bool mapped_anew(struct pair *p, size_t size, enum remap how)
 {
@@ -625,7 +632,7 @@ static bool mapped_anew(struct pair *p, size_t size, enum remap how)
 	    !filled(buf, size, 2) || !message(p, at(mine, own), at(buf, after), size) ||
 	    !filled(buf, size, 3))
 		return false;
-	/* the end of the old region is not the end of the new one at its addresses */
+	/* deregistration of the old region must not affect the new one at the same addresses */
 	VERB(ibv_dereg_mr(before));
 	fill(mine, size, 4);
 	if (!rdma(p, IBV_WR_RDMA_WRITE, at(mine, own), at(buf, after), size, "WRITE to new pages") ||
@@ -656,7 +663,7 @@ static const struct test tests[] = {
 	{ "dm: copy", dm_copy, false },
 	{ "dm: regions, atomics", dm_region, false },
 	{ "dm: the limit", dm_limit, false },
-	{ "pinned: addresses get other pages, a new region has them", pinned_remapped, true },
+	{ "pinned: addresses get other pages, which a new region uses", pinned_remapped, true },
 	{ "odp: arguments", odp_arguments, false },
 	{ "odp: explicit", odp_explicit, false },
 	{ "odp: implicit", odp_implicit, true },

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Operations between the two ends of a pair of QPs, with the status that they should
- * have, and the tests of device memory.  For programs of one file.
- */
+/* A part of dm_odp.c: operations between two QPs, and tests of device memory. */
 #ifndef DM_ODP_H
 #define DM_ODP_H
 
@@ -27,7 +24,7 @@
 
 /* ---- helpers ---- */
 
-/* bytes of a region, by either end */
+/* An address in a region, of either end */
 struct at {
 	uint64_t addr;
 	const struct ibv_mr *mr;
@@ -54,7 +51,7 @@ static bool rdma(struct pair *p, enum ibv_wr_opcode opcode, struct at local, str
 	return rdma_ends(p, opcode, local, remote, len, IBV_WC_SUCCESS, what);
 }
 
-/* What was at @remote before goes to @local. */
+/* The old value at @remote is written to @local. */
 static bool atomic(struct pair *p, enum ibv_wr_opcode opcode, struct at local, struct at remote,
 		   uint64_t compare_add, uint64_t swap)
 {
@@ -132,7 +129,7 @@ static bool dm_copy(struct pair *p)
 	REQUIRE(!ibv_alloc_dm(dev.ctx, &odd), "an unknown mask was accepted");
 	REQUIRE(!ibv_alloc_dm(dev.ctx, &far), "an alignment of 2^40 was accepted");
 	REQUIRE(!dm_make(0), "0 bytes were allocated");
-	REQUIRE(!dm_make(dev.attr.max_dm_size + 1), "more than there is was allocated");
+	REQUIRE(!dm_make(dev.attr.max_dm_size + 1), "more than max_dm_size was allocated");
 	dm = dm_make(10000);
 	REQUIRE(dm, "ibv_alloc_dm: %m");
 
@@ -144,10 +141,10 @@ static bool dm_copy(struct pair *p)
 	VERB(ibv_memcpy_to_dm(dm, 400, in, 8));
 	memcpy(in + 400, in, 8);
 	VERB(ibv_memcpy_from_dm(out, dm, 0, sizeof(out)));
-	REQUIRE(!memcmp(in, out, sizeof(in)), "what was written was not read");
+	REQUIRE(!memcmp(in, out, sizeof(in)), "other bytes were read than written");
 	REQUIRE(ibv_memcpy_to_dm(dm, 4, in, 10000) == EFAULT, "copied beyond the end");
-	REQUIRE(ibv_memcpy_to_dm(dm, 2, in, 8) == EINVAL, "copied to an odd place");
-	REQUIRE(ibv_memcpy_from_dm(out, dm, 0, 3) == EINVAL, "copied an odd length");
+	REQUIRE(ibv_memcpy_to_dm(dm, 2, in, 8) == EINVAL, "copied to an unaligned offset");
+	REQUIRE(ibv_memcpy_from_dm(out, dm, 0, 3) == EINVAL, "copied an unaligned length");
 	REQUIRE(ibv_memcpy_from_dm(out, dm, 10004, 0) == EFAULT, "copied from beyond the end");
 	REQUIRE(ibv_memcpy_to_dm(dm, UINT64_MAX - 3, in, 8) == EFAULT, "copied around the end");
 	VERB(ibv_free_dm(dm));
@@ -173,11 +170,11 @@ static bool dm_region(struct pair *p)
 	REQUIRE(mr, "ibv_reg_dm_mr: %m");
 	REQUIRE(!ibv_reg_dm_mr(dev.pd, dm, 0, 20001, access), "a region beyond the end");
 	REQUIRE(!ibv_reg_dm_mr(dev.pd, dm, 0, 100, ACCESS), "a region that is not zero based");
-	REQUIRE(ibv_free_dm(dm) == EBUSY, "freed below a region");
+	REQUIRE(ibv_free_dm(dm) == EBUSY, "device memory with a region can be freed");
 	buf = at(p->a.buf, p->a.mr);
 	zero.mr = mr;
 
-	/* all operations, to and from */
+	/* all operations, from and to device memory */
 	fill(p->a.buf, 6000, 2);
 	if (!rdma(p, IBV_WR_RDMA_WRITE, buf, zero, 6000, "write to device memory"))
 		return false;
@@ -199,7 +196,7 @@ static bool dm_region(struct pair *p)
 	if (!filled(out, 6000, 4))
 		return false;
 
-	/* atomics, at 8 bytes of memory, which is not 8 of the region that begins at 100 */
+	/* 8-byte alignment counts in the memory, not in the region, which begins at 100 */
 	one = ibv_reg_dm_mr(dev.pd, dm, 8192, 16, access);
 	REQUIRE(one, "ibv_reg_dm_mr: %m");
 	there = (struct at){ 8, one };
@@ -215,12 +212,12 @@ static bool dm_region(struct pair *p)
 	VERB(ibv_memcpy_from_dm(old, dm, 8200, 8));
 	REQUIRE(*old == 77, "compare and swap left %lu", (unsigned long)*old);
 
-	/* and not a byte more */
+	/* no byte outside of the region can be reached */
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, buf, (struct at){ 5999, mr }, 2,
 		       IBV_WC_REM_ACCESS_ERR, "a write beyond the region"))
 		return false;
 	VERB(ibv_dereg_mr(one));
-	REQUIRE(ibv_free_dm(dm) == EBUSY, "freed below a region");
+	REQUIRE(ibv_free_dm(dm) == EBUSY, "device memory with a region can be freed");
 	VERB(ibv_dereg_mr(mr));
 	VERB(ibv_free_dm(dm));
 	return true;
@@ -245,7 +242,7 @@ static bool dm_limit(struct pair *p)
 		REQUIRE(errno == ENOMEM, "the last failed with: %m");
 		VERB(ibv_free_dm(dm[--n]));
 		rest = dm_make(piece);
-		REQUIRE(rest, "what was freed cannot be had");
+		REQUIRE(rest, "freed memory cannot be allocated");
 		VERB(ibv_free_dm(rest));
 		while (n)
 			VERB(ibv_free_dm(dm[--n]));

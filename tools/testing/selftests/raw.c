@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Raw packet QPs and flow steering. $RDMA_DEV is on netdev raw0, whose cable ends in far0, in the
- * network namespace far; raw.sh makes them. See verbs_test.h for the results that it prints.
+ * Raw packet QPs and flow steering.  $RDMA_DEV is on netdev raw0, whose cable ends in far0, in the
+ * network namespace far; raw.sh makes them.  verbs_test.h describes the printed results.
  *
- *   raw [PART OF A NAME]	the tests
- *   raw hold			makes a rule for all frames of an EtherType, says so, and waits
+ *   raw [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
+ *   raw hold			makes a rule for one EtherType, prints "held", and waits
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -30,7 +30,7 @@ static bool frames_leave(struct pair *p)
 	}
 	if (!raw_sent(&r, &f, 3, false, IBV_WC_SUCCESS) || !far_gets(&f))
 		return fail("three pieces: %s", strdup(reason));
-	/* one of 1,518 bytes */
+	/* with the tag 1,518 bytes */
 	frame_tag(&f, 0x6123);
 	if (!raw_send(&r, &f) || !far_gets(&f))
 		return fail("with a VLAN tag: %s", strdup(reason));
@@ -62,14 +62,14 @@ static bool frames_refused(struct pair *p)
 	return far_gets_none();
 }
 
-/* A frame with UDP in it, and what the host's socket gets of it */
+/* Check that the host's UDP socket gets a datagram, or gets none, as @want says. */
 static bool host_gets(int host, bool want)
 {
 	struct pollfd fd = { .fd = host, .events = POLLIN };
 	char buf[2048];
 	bool got = poll(&fd, 1, want ? 5000 : NEVER_MS) > 0;
 
-	REQUIRE(got == want, "the host %s", want ? "gets nothing" : "gets it, too");
+	REQUIRE(got == want, "the host %s", want ? "gets nothing" : "gets it as well");
 	if (got)
 		recv(host, buf, sizeof(buf), 0);
 	return true;
@@ -100,7 +100,7 @@ static bool host_or_rule(struct pair *p)
 		return fail("no rule: %s", strdup(reason));
 	FLOW(flow, &r, rule_udp(PORT_HOST + 1));
 	if (!far_send(&f) || !host_gets(host, true) || !raw_gets_none(&r))
-		return fail("another's rule: %s", strdup(reason));
+		return fail("a rule for another port: %s", strdup(reason));
 	if (!far_send(&other) || !raw_gets(&r, &other))
 		return false;
 	VERB(ibv_destroy_flow(flow));
@@ -112,12 +112,12 @@ static bool host_or_rule(struct pair *p)
 		return false;
 	VERB(ibv_destroy_flow(flow));
 	if (!far_send(&f) || !host_gets(host, true) || !raw_gets_none(&r))
-		return fail("the rule is gone: %s", strdup(reason));
+		return fail("after the rule was destroyed: %s", strdup(reason));
 	close(host);
 	return raw_free(&r);
 }
 
-/* A frame with one field another is not the rule's; the one that has it all is. */
+/* A rule for a field takes the frame with the right value, and not one with another value. */
 static bool each_field(struct pair *p)
 {
 	struct rule rules[FIELDS];
@@ -159,14 +159,14 @@ static bool priorities(struct pair *p)
 		if (!raw_make(&r[i], 8, 0))
 			return false;
 	f = frame_plain(near_mac, far_mac, 100, 1);
-	/* the last one made has the lowest number; the middle one only looks */
+	/* the last rule has the first priority; the middle one passes the frame on (DONT_TRAP) */
 	FLOW(flow[0], &r[0], rule_type(TYPE, 9, 0));
 	FLOW(flow[1], &r[1], rule_type(TYPE, 5, IBV_FLOW_ATTR_FLAGS_DONT_TRAP));
 	if (!far_send(&f) || !raw_gets(&r[0], &f) || !raw_gets(&r[1], &f))
-		return fail("one that looks, one that keeps: %s", strdup(reason));
+		return fail("a rule with DONT_TRAP and one without: %s", strdup(reason));
 	FLOW(flow[2], &r[2], rule_type(TYPE, 1, 0));
 	if (!far_send(&f) || !raw_gets(&r[2], &f) || !raw_gets_none(&r[0]) || !raw_gets_none(&r[1]))
-		return fail("first come: %s", strdup(reason));
+		return fail("a rule with the first priority: %s", strdup(reason));
 	VERB(ibv_destroy_flow(flow[2]));
 	VERB(ibv_destroy_flow(flow[0]));
 	if (!far_send(&f) || !raw_gets(&r[1], &f))
@@ -175,7 +175,7 @@ static bool priorities(struct pair *p)
 	return raw_free(&r[0]) && raw_free(&r[1]) && raw_free(&r[2]);
 }
 
-/* A rule that only looks leaves it to the host. */
+/* A rule with DONT_TRAP passes the frame on to the host. */
 static bool host_gets_it_too(struct pair *p)
 {
 	struct rule rule = rule_udp(PORT_HOST);
@@ -216,7 +216,10 @@ static bool tags_stay(struct pair *p)
 	return raw_free(&r);
 }
 
-/* What the host's stack would take as one comes as it was on a wire, with checksums that hold. */
+/*
+ * A UDP GSO batch, which the host's stack handles as one skb, reaches the QP as single frames, as
+ * on the wire, with correct checksums.
+ */
 static bool batches_apart(struct pair *p)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT_HOST) };
@@ -303,7 +306,10 @@ static bool no_room(struct pair *p)
 		return false;
 	REQUIRE(counter("out_of_buffer") == before + 1, "%ld without a receive",
 		counter("out_of_buffer") - before);
-	/* too long for what is posted: dropped, and the next one finds it */
+	/*
+	 * too long for the receive that is posted: dropped, and the receive stays for the next
+	 * frame
+	 */
 	if (!raw_post(&r, 999) || !far_send(&f) || !raw_gets_none(&r))
 		return false;
 	REQUIRE(counter("rx_bad_length") == lengths + 1, "%ld too long",
@@ -326,7 +332,7 @@ static bool on_demand(struct pair *p)
 	if (!raw_make(&r, 8, IBV_ACCESS_ON_DEMAND))
 		return false;
 	FLOW(flow, &r, rule_type(TYPE, 0, 0));
-	/* a page each that nobody has touched */
+	/* a page for each receive, none of which is present */
 	for (int i = 0; i < 8; i++) {
 		f[i] = frame_plain(near_mac, far_mac, 700 + i, i);
 		if (!far_send(&f[i]))
@@ -375,8 +381,8 @@ static struct ibv_qp *spread_qp(struct ibv_rwq_ind_table *table, uint8_t *key, u
 }
 
 /*
- * Frames of one connection come to one queue, those of many to all; a queue in reset, or in error,
- * takes none, and gives back what was posted to it.
+ * All frames of one connection go to one queue, and those of many connections to all queues.  A
+ * queue in RESET or ERR takes no frames; in ERR it flushes its receives.
  */
 static bool spread(struct pair *p)
 {
@@ -418,7 +424,7 @@ static bool spread(struct pair *p)
 	REQUIRE(!spread_qp(table, key, 40, 1ULL << 40) && errno == EOPNOTSUPP, "a field: %m");
 	qp = spread_qp(table, key, 40, fields);
 	REQUIRE(qp, "ibv_create_qp_ex: %m");
-	REQUIRE(ibv_destroy_wq(wqs[0]) == EBUSY, "a work queue goes that is in a table");
+	REQUIRE(ibv_destroy_wq(wqs[0]) == EBUSY, "a work queue in a table can be destroyed");
 	rule = rule_udp(PORT_HOST);
 	flow = ibv_create_flow(qp, &rule.attr);
 	REQUIRE(flow, "ibv_create_flow: %m");
@@ -439,7 +445,7 @@ static bool spread(struct pair *p)
 	}
 	REQUIRE(filled_queues == QUEUES, "only %u of %u queues get frames", filled_queues, QUEUES);
 
-	/* one gives back what it has, one forgets it */
+	/* queue 0 flushes its receives, queue 1 discards them */
 	if (!queue_state(wqs[0], IBV_WQS_ERR, 0) || !queue_state(wqs[1], IBV_WQS_RESET, 0))
 		return false;
 	while (flushed < PER_QUEUE - got[0]) {
@@ -516,12 +522,12 @@ static bool refusals(struct pair *p)
 	REQUIRE(ibv_post_send(r.qp, &wr, &bad), "a WRITE of frames can be posted");
 
 	FLOW(flow, &r, rule_type(TYPE, 0, 0));
-	REQUIRE(ibv_destroy_qp(r.qp) == EBUSY, "a QP goes that has a rule");
+	REQUIRE(ibv_destroy_qp(r.qp) == EBUSY, "a QP with a rule can be destroyed");
 	VERB(ibv_destroy_flow(flow));
 	return raw_free(&r);
 }
 
-/* No more rules than a table holds, and room again when they are gone */
+/* A device has at most 1,024 rules.  After rules were destroyed, others can be made. */
 static bool table_full(struct pair *p)
 {
 	enum { RULES = 1024 };
@@ -558,7 +564,7 @@ static void *flood(void *arg)
 	return NULL;
 }
 
-/* From when ibv_destroy_flow() returns, nothing comes any more. */
+/* After ibv_destroy_flow() has returned, no frame arrives through the rule. */
 static bool gone_is_gone(struct pair *p)
 {
 	struct ibv_flow *flow;
@@ -608,21 +614,21 @@ static int hold(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{ "frames leave as they are", frames_leave, false },
+		{ "frames are sent unchanged", frames_leave, false },
 		{ "frames too short or too long: length error", frames_refused, false },
-		{ "a frame that a rule wants is its QP's, any other the host's", host_or_rule, false },
-		{ "a rule can ask for each field", each_field, false },
+		{ "frames that match a rule go to its QP", host_or_rule, false },
+		{ "a rule can match each field", each_field, false },
 		{ "rules go by priority", priorities, false },
-		{ "a rule that only looks leaves it to the host", host_gets_it_too, false },
-		{ "VLAN tags are in the frame", tags_stay, false },
-		{ "what the host would take as one comes as it was on the wire", batches_apart, false },
+		{ "a rule with DONT_TRAP passes frames on", host_gets_it_too, false },
+		{ "VLAN tags are kept in the frame", tags_stay, false },
+		{ "a GSO batch arrives as single frames", batches_apart, false },
 		{ "between QPs of one device", looped, false },
 		{ "no receive, or too small: dropped and counted", no_room, false },
 		{ "receives in on-demand memory", on_demand, false },
 		{ "spread over work queues", spread, false },
 		{ "refusals: errno", refusals, false },
 		{ "1,024 rules", table_full, false },
-		{ "no frame comes by a rule that is gone", gone_is_gone, false },
+		{ "no frame arrives through a destroyed rule", gone_is_gone, false },
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "hold"))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What raw.c has in its hands: the other end of the cable, raw packet QPs, and rules.
- */
+/* A part of raw.c: the other end of the cable, raw packet QPs, and rules. */
 #ifndef RAW_END_H
 #define RAW_END_H
 
@@ -28,7 +26,7 @@
 #define PORT_HOST	7000
 #define SLOT		4096	/* bytes of a receive */
 #define SLOTS		64
-#define NEVER_MS	150	/* what has not come by then does not come */
+#define NEVER_MS	150	/* a frame that has not arrived by then never will */
 
 /* ---- the other end of the cable ---- */
 
@@ -58,7 +56,7 @@ static bool mac_of(int fd, const char *name, uint8_t *mac)
 	return true;
 }
 
-/* A socket of the other namespace */
+/* Return: a socket in the other namespace, or -1. */
 static int far_socket(int family, int type, int protocol)
 {
 	int fd;
@@ -101,7 +99,10 @@ static bool far_send(const struct frame *f)
 	return true;
 }
 
-/* The next frame of these tests at the far end, with its VLAN tag in it; false: none in @ms */
+/*
+ * Receive the next frame of these tests at the far end, with its VLAN tag inserted.  Return: false
+ * if none has arrived within @ms.
+ */
 static bool far_next(struct frame *f, int ms)
 {
 	struct pollfd fd = { .fd = far, .events = POLLIN };
@@ -121,7 +122,7 @@ static bool far_next(struct frame *f, int ms)
 		if (poll(&fd, 1, 10) <= 0)
 			continue;
 		f->len = recvmsg(far, &msg, 0);
-		/* what the far end says itself, and what others do on the cable */
+		/* ignore frames that the far end sends */
 		if (from.sll_pkttype == PACKET_OUTGOING)
 			continue;
 		for (c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
@@ -148,7 +149,7 @@ static bool far_gets(const struct frame *want)
 {
 	struct frame got;
 
-	REQUIRE(far_next(&got, 5000), "nothing came to far0");
+	REQUIRE(far_next(&got, 5000), "no frame arrived at far0");
 	return same_frame(&got, want, "far0");
 }
 
@@ -156,7 +157,7 @@ static bool far_gets_none(void)
 {
 	struct frame got;
 
-	REQUIRE(!far_next(&got, NEVER_MS), "a frame of %zu bytes came to far0", got.len);
+	REQUIRE(!far_next(&got, NEVER_MS), "a frame of %zu bytes arrived at far0", got.len);
 	return true;
 }
 
@@ -166,9 +167,9 @@ struct raw {
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	uint8_t *buf;		/* of SLOTS receives, and one more to send from */
+	uint8_t *buf;		/* SLOTS receives, and one slot to send from */
 	uint32_t posted;
-	bool lasts;		/* no new receive for one that was used */
+	bool lasts;		/* do not replace a receive that was used */
 };
 
 static bool raw_state(struct raw *r, enum ibv_qp_state state)
@@ -191,7 +192,7 @@ static bool raw_post(struct raw *r, uint32_t len)
 	return true;
 }
 
-/* With @receives posted, and more @access to its memory */
+/* Make a QP with @receives posted; @access is added to the rights of its memory. */
 static bool raw_make(struct raw *r, int receives, int access)
 {
 	struct ibv_qp_init_attr attr = {
@@ -225,7 +226,7 @@ static bool raw_free(struct raw *r)
 	return true;
 }
 
-/* How a frame in so many pieces of its own, or inline, is done */
+/* Send a frame from @pieces SGEs, or inline; it must complete with status @want. */
 static bool raw_sent(struct raw *r, const struct frame *f, int pieces, bool inl,
 		     enum ibv_wc_status want)
 {
@@ -303,7 +304,7 @@ static struct rule rule_none(uint16_t priority, uint32_t flags)
 					.priority = priority, .port = 1, .flags = flags } };
 }
 
-/* For one EtherType; and for a UDP port */
+/* Return: a rule for one EtherType. */
 static struct rule rule_type(uint16_t type, uint16_t priority, uint32_t flags)
 {
 	struct ibv_flow_spec_eth eth = {

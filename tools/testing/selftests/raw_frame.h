@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Ethernet frames for raw.c, and rules of flow steering that ask for one field of them each.
- */
+/* A part of raw.c: Ethernet frames, and flow steering rules that each match one field of them. */
 #ifndef RAW_FRAME_H
 #define RAW_FRAME_H
 
@@ -54,7 +52,7 @@ static uint16_t frame_fold(uint32_t sum)
 	return sum;
 }
 
-/* @len bytes with all headers, of TYPE */
+/* Return: a frame of EtherType TYPE; @len: bytes with the Ethernet header. */
 static struct frame frame_plain(const uint8_t *dmac, const uint8_t *smac, size_t len, uint32_t seed)
 {
 	struct frame f = { .len = len };
@@ -67,7 +65,7 @@ static struct frame frame_plain(const uint8_t *dmac, const uint8_t *smac, size_t
 	return f;
 }
 
-/* Puts a VLAN tag into it. */
+/* Insert a VLAN tag. */
 static void frame_tag(struct frame *f, uint16_t tci)
 {
 	memmove(f->bytes + 16, f->bytes + 12, f->len - 12);
@@ -83,12 +81,12 @@ static bool frame_is_ours(const struct frame *f)
 	return f->len >= at + 2 && get16(f->bytes + at) == TYPE;
 }
 
-/* What frame_udp4() and frame_ip() make a frame of; zero means something usual */
+/* Fields for frame_udp4() and frame_ip(); zero selects a default. */
 struct fields {
 	const uint8_t *dmac, *smac;
 	uint16_t vlan;
 	bool v6;
-	uint8_t src, dst;	/* the last byte of the address */
+	uint8_t src, dst;	/* last byte of the address */
 	uint8_t proto, tos, ttl;
 	uint32_t label;
 	uint16_t sport, dport;
@@ -120,7 +118,7 @@ static size_t frame_ip6(uint8_t *p, const struct fields *x, size_t payload)
 	return 40;
 }
 
-/* With 40 bytes of TCP or UDP, which need not make sense */
+/* Return: an IP packet with 40 bytes of TCP or UDP, which may be invalid. */
 static struct frame frame_ip(const struct fields *x)
 {
 	struct frame f = frame_plain(x->dmac, x->smac, ETH_HLEN, 0);
@@ -140,13 +138,13 @@ static struct frame frame_ip(const struct fields *x)
 	return f;
 }
 
-/* One that the host takes, without a UDP checksum */
+/* Return: a datagram that the host accepts; it has no UDP checksum. */
 static struct frame frame_udp4(const struct fields *x)
 {
 	return frame_ip(x);
 }
 
-/* Are the checksums of a frame of UDP over IPv4 there, and right? */
+/* Return: true if a frame with UDP over IPv4 has both checksums, and they are correct. */
 static bool udp4_sums_hold(const uint8_t *bytes, size_t len)
 {
 	const uint8_t *ip = bytes + ETH_HLEN, *udp = ip + 20;
@@ -179,7 +177,7 @@ static const char *field_name(int field)
 	return names[field];
 }
 
-/* What the rule asks for; @other: what it does not */
+/* Return: a frame that matches the rule for @field or, if @other is true, does not. */
 static struct frame field_frame(int field, bool other, const uint8_t *dmac, const uint8_t *smac)
 {
 	static const uint8_t mac[2][ETH_ALEN] = { { 2, 9, 9, 9, 9, 1 }, { 2, 9, 9, 9, 9, 2 } };
@@ -198,7 +196,7 @@ static struct frame field_frame(int field, bool other, const uint8_t *dmac, cons
 		x.v6 = other;
 		break;
 	case VLAN:
-		/* the priority is not asked for */
+		/* the rule ignores the priority */
 		x.vlan = 0x6000 | n;
 		break;
 	case SRC4:
@@ -231,7 +229,7 @@ static struct frame field_frame(int field, bool other, const uint8_t *dmac, cons
 		x.dport = n;
 		break;
 	case TCP_DST:
-		/* the port alone is not enough */
+		/* a UDP packet to the same port must not match */
 		x.dport = 77;
 		x.proto = other ? IPPROTO_UDP : IPPROTO_TCP;
 		break;
@@ -241,7 +239,7 @@ static struct frame field_frame(int field, bool other, const uint8_t *dmac, cons
 	return frame_ip(&x);
 }
 
-/* Writes the specification for a field to @to.  Returns its size. */
+/* Write the specification for a field to @to.  Return: its size. */
 static size_t field_spec(int field, uint8_t *to)
 {
 	struct ibv_flow_spec_eth eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(eth) };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rcxt_forge: packets of rCxt datagrams that nobody may send, fast.
+ * rcxt_forge: sends invalid packets of rCxt datagrams at a high rate.
  *
  *   rcxt_forge -a ADDRESS -q QPN -k KEY -j JOB -r INDEX -K KEY -t TID -v PVO [options] [KIND...]
  *
- * The template is a good packet of a write that somebody at ADDRESS would take: channel (QPN and
- * key), job, rCxt (index and key), PVO of the first of -l bytes that it may write there, a
- * transfer of -T bytes in packets of -s, and the highest tid that the rCxt has seen.  Each kind
- * of packet has one thing of that wrong, or all; without KINDs, all that are wrong.  The packets
- * are those of Documentation/rcxt.rst, with the ICRC that they should have, with (-c) a UDP
- * checksum, too, or (-b) with the notice bits that say that the UDP checksum holds instead, so
- * that nothing but the forgery can be what they are dropped for.
+ * The template is a valid packet of a write that a channel at ADDRESS would accept.  It has the
+ * channel's QPN and key, the job, index and key of an rCxt, the PVO of the first of -l bytes that
+ * may be written there, a transfer of -T bytes in packets of -s bytes, and the highest tid that the
+ * rCxt has seen.  Each kind of packet has one of these wrong, or all.  Without KINDs, all kinds
+ * except the valid one are sent.  The packets have the format of Documentation/rcxt.rst.  They have
+ * a correct ICRC, with -c also a UDP checksum, or with -b the capability bits that say that the UDP
+ * checksum replaces the ICRC.  So the receiver drops them only because of the forged field.
  *
- * Prints "KIND PACKETS" for each kind, then "# tid N", the highest one used, and the rate.
+ * Prints "KIND PACKETS" for each kind, then "# tid N", the highest tid used, and the rate.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -28,8 +28,8 @@
 #define MAX_TRANSFER	(1u << 24)
 #define MAX_PACKETS	16384u
 #define MAX_SEGMENT	0xfffcu
-#define STICKY		16	/* packets of one opcode, one behind the other: they can be joined */
-#define NOTICE_BARE	0x0d	/* this is an nhca, which takes packets without ICRC; this is one */
+#define STICKY		16	/* consecutive packets of one opcode, which may be a batch */
+#define NOTICE_BARE	0x0d	/* capability bits of a packet of nhca that has no ICRC */
 
 enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, CODES };
 
@@ -42,7 +42,7 @@ enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE
 enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, UNASKED, PVO_KEY, PVO_TABLE,
 	    PVO_RANGE, UNVOUCHED, LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
 
-/* what each is called, and the opcodes for which it matters */
+/* Name of each kind, and the opcodes that it applies to */
 static const struct {
 	const char *name;
 	unsigned int codes;
@@ -63,7 +63,7 @@ static const struct {
 	[RANDOM_BYTES] = { "random-bytes", ANY },
 };
 
-/* fields of a packet; the first ones are the template's */
+/* Fields of a packet; the first ones are from the template */
 struct packet {
 	uint32_t qpn, job, rcxt, rcxt_key, tid, total, segment;
 	uint64_t key, pvo;
@@ -75,7 +75,7 @@ struct packet {
 };
 
 static struct packet template = { .total = 4096, .segment = 64, .notify = 2 };
-static uint64_t region;			/* bytes at template.pvo */
+static uint64_t region;			/* bytes at template.pvo that may be written */
 static uint32_t highest_tid;
 static uint32_t port, opcodes = ANY;
 static uint64_t state = 1, count = 1000;
@@ -109,7 +109,10 @@ static void rnd_fill(uint8_t *p, size_t size)
 	memcpy(p, &word, size);
 }
 
-/* Another number of so many bits: any, one bit off, a neighbour, the other half's neighbour */
+/*
+ * Return: another number of @bits bits: random, one bit flipped, or a neighbor of @right or of its
+ * upper half.
+ */
 static uint32_t wrong(uint32_t right, unsigned int bits)
 {
 	uint32_t mask = bits < 32 ? (1u << bits) - 1 : ~0u, value;
@@ -135,7 +138,7 @@ static uint32_t wrong(uint32_t right, unsigned int bits)
 
 /* ---- packets ---- */
 
-/* A good packet of the template's transfer, or of its channel and rCxt */
+/* Fill in a valid packet of the template's transfer, or of its channel and rCxt. */
 static void fill(struct packet *x, enum code code)
 {
 	uint32_t packets = template.total ? (template.total - 1) / template.segment + 1 : 1;
@@ -152,7 +155,7 @@ static void fill(struct packet *x, enum code code)
 		x->length = 4 * below(64);
 		x->total = x->length;
 		x->segment = 0;
-		/* the upper half of the key has the place of the rCxt's index */
+		/* the upper half of the key is in the place of the rCxt's index */
 		x->rcxt = x->key >> 32;
 		x->rcxt_key = 0;
 		x->tid = 0;
@@ -186,7 +189,7 @@ static uint64_t pvo_with(uint64_t pvo, unsigned int shift, unsigned int bits)
 	return (pvo & ~mask) | (uint64_t)wrong((pvo & mask) >> shift, bits) << shift;
 }
 
-/* Bytes of which at least one is not the region's: over its end, beyond, or before it */
+/* Return: the PVO of @length bytes of which at least one is outside of the region. */
 static uint64_t beyond(uint32_t length)
 {
 	const uint64_t mask = (1ULL << 42) - 1;
@@ -201,14 +204,14 @@ static uint64_t beyond(uint32_t length)
 	default:
 		offset = end + (rnd() & (mask >> below(42)));
 	}
-	/* the same key and table */
+	/* keep the key and the table */
 	offset &= mask;
 	if (offset - (template.pvo & mask) < region)
 		offset = end & mask;
 	return (template.pvo & ~mask) | offset;
 }
 
-/* A length that breaks one rule */
+/* Make a length that breaks one rule. */
 static void misfit(struct packet *x)
 {
 	uint32_t packets = (x->total - 1) / x->segment + 1;
@@ -239,7 +242,7 @@ static void misfit(struct packet *x)
 			x->payload += 4;
 		break;
 	case 6:
-		/* length and payload agree, but not with total and segment */
+		/* length and payload agree with each other, but not with total and segment */
 		x->length += below(2) && x->length ? -1 : 4;
 		x->payload = x->length;
 		x->pad = -x->payload & 3;
@@ -272,11 +275,11 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		x->rcxt_key = wrong(x->rcxt_key, 32);
 		break;
 	case TID:
-		/* lower; 0 is none */
+		/* lower than the highest one; 0 is never valid */
 		x->tid = below(x->tid);
 		break;
 	case UNASKED:
-		/* higher: only what was asked for has one */
+		/* higher: only a transfer that this end has requested could have it */
 		x->tid += 1 + below(1000);
 		break;
 	case PVO_KEY:
@@ -302,7 +305,7 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 	default:
 		break;
 	}
-	/* A transfer that was refused is no more looked at: each begins anew. */
+	/* the target ignores further packets of a refused transfer, so use a new tid each time */
 	if (kind == UNVOUCHED) {
 		x->token = below(2) ? rnd() : 0;
 		x->tid = ++highest_tid;
@@ -380,7 +383,7 @@ static void send_kind(enum kind kind)
 	uint64_t i;
 
 	if (!codes)
-		errx(2, "%s: none of these opcodes can be that", kinds[kind].name);
+		errx(2, "%s: none of these opcodes has this kind", kinds[kind].name);
 	for (i = 0; i < count; i++) {
 		if (i % STICKY == 0)
 			do
@@ -408,7 +411,7 @@ static uint64_t get64(const uint8_t *p)
 	return be64toh(value);
 }
 
-/* Ask with a good read request, and take the token from the challenge, whoever it is for. */
+/* Send a valid read request, and print the token from the challenge. */
 static void token_get(void)
 {
 	struct timeval wait = { .tv_sec = 5 };
@@ -456,15 +459,15 @@ static void usage(void)
 	fputs("usage: rcxt_forge -a ADDRESS -q QPN [options] [KIND...]\n"
 	      "  -k KEY -j JOB       of the channel\n"
 	      "  -r INDEX -K KEY     of its rCxt\n"
-	      "  -t TID              the highest one that it has seen\n"
-	      "  -v PVO -l BYTES     what may be written there\n"
+	      "  -t TID              the highest tid that the rCxt has seen\n"
+	      "  -v PVO -l BYTES     the memory that may be written\n"
 	      "  -T BYTES -s BYTES   of the transfer, of each packet (4096, 64)\n"
 	      "  -n PACKETS          of each kind (1000)\n"
-	      "  -b                  no ICRC: the UDP checksum holds\n"
+	      "  -b                  no ICRC: only a UDP checksum\n"
 	      "  -c                  an ICRC, and a UDP checksum\n"
-	      "  -g PACKETS          so many in one datagram that is cut apart (UDP GSO); with -b\n"
+	      "  -g PACKETS          packets of one UDP GSO batch; with -b\n"
 	      "  -x TOKEN            for the address of this host\n"
-	      "  -X                  get it, and print \"# token TOKEN\"\n"
+	      "  -X                  get a token, and print \"# token TOKEN\"\n"
 	      "  -o MASK             of opcodes: bit 0 packet, 1 write, 2 read request ... (all)\n"
 	      "  -p PORT -R SEED     source port (any), of the random numbers (1)\n"
 	      "kinds:", stderr);
@@ -485,7 +488,7 @@ static enum kind kind_named(const char *name)
 	return KINDS;
 }
 
-/* Options that are a number */
+/* Options with a number */
 static bool option(int letter, const char *text)
 {
 	static const struct {
@@ -513,7 +516,7 @@ static bool option(int letter, const char *text)
 	for (i = 0; i < sizeof(long_fields) / sizeof(*long_fields); i++)
 		if (long_fields[i].letter == letter)
 			*long_fields[i].field = value;
-	/* getopt() has said what was none of them */
+	/* getopt() has printed an error for an unknown letter */
 	return letter != '?';
 }
 

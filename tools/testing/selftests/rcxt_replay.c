@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rcxt_replay: what was on the wire, once more.
+ * rcxt_replay: records RoCE packets and sends them again.
  *
  *   rcxt_replay record IF FILE [SECONDS]	all RoCE packets (UDP port 4791) that IF sends and
- *						receives, until SIGINT, SIGTERM, or so long
- *   rcxt_replay replay IF FILE [FROM]		send them out of IF, as they are; with FROM only
- *						those that have this source MAC address
+ *						receives, until SIGINT, SIGTERM, or the time is over
+ *   rcxt_replay replay IF FILE [FROM]		send them out of IF unchanged; with FROM only those
+ *						that have this source MAC address
  *
- * FILE is a pcap file of the frames as they are on a wire: batches that offload has joined are
- * cut apart, and checksums that were left to the netdev are there.  Both print how many packets
- * it were; recording fails if the kernel had no room for one, replaying if one did not leave.
- * Before Linux 6.2 batches cannot be recorded: ethtool -K IF tx-udp-segmentation off.
+ * FILE is a pcap file of the frames as they are on a wire: GSO batches are cut into packets, and
+ * checksums that the kernel leaves to the netdev are computed.  Both commands print the number of
+ * packets.  Recording fails if the kernel had no room for a packet, replaying if a packet was not
+ * sent.  Before Linux 6.2 batches cannot be recorded: ethtool -K IF tx-udp-segmentation off.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -37,8 +37,8 @@
 #define ROCE_PORT	4791
 #define MAX_FRAME	(65536 + ETH_HLEN)
 #define BATCH		32
-#define ROOM		(64 << 20)	/* for frames that wait */
-#define WAKE_US		100000	/* to see whether it is over */
+#define ROOM		(64 << 20)	/* bytes for frames that wait in the socket */
+#define WAKE_US		100000	/* interval between checks for the end */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4	5	/* in <linux/virtio_net.h> since 6.2 */
 #endif
@@ -64,7 +64,7 @@ static int sock_open(const char *netdev, uint16_t protocol)
 {
 	struct sockaddr_ll place = { .sll_family = AF_PACKET, .sll_protocol = htons(protocol),
 				     .sll_ifindex = if_nametoindex(netdev) };
-	/* Nothing comes in before it is bound. */
+	/* with protocol 0, so that no frame arrives before bind() */
 	int sock = socket(AF_PACKET, SOCK_RAW, 0);
 
 	if (sock < 0 || !place.sll_ifindex || bind(sock, (void *)&place, sizeof(place)))
@@ -109,7 +109,7 @@ static uint16_t folded(uint32_t total)
 	return htons(~total);
 }
 
-/* Where the UDP header of a RoCE packet is, or 0. */
+/* Return: the offset of the UDP header of a RoCE packet, or 0. */
 static size_t udp_of(const uint8_t *frame, size_t size)
 {
 	const struct ethhdr *eth = (const void *)frame;
@@ -133,7 +133,7 @@ static size_t udp_of(const uint8_t *frame, size_t size)
 	return at;
 }
 
-/* Lengths and checksums of the n-th datagram of a batch, which ends at @size */
+/* Set lengths and checksums of the n-th datagram of a batch, which ends at @size. */
 static void complete(uint8_t *frame, size_t udp_at, size_t size, unsigned int n)
 {
 	struct ip6_hdr *ip6 = (void *)(frame + ETH_HLEN);
@@ -159,7 +159,7 @@ static void complete(uint8_t *frame, size_t udp_at, size_t size, unsigned int n)
 		udp->check = folded(sum(total + IPPROTO_UDP + length, (void *)udp, length)) ?: 0xffff;
 }
 
-/* One frame off the socket; a batch is as many as the netdev would have made of it. */
+/* Record a frame from the socket; cut a batch into packets as the netdev would. */
 static void take(uint8_t *frame, size_t size, const struct virtio_net_hdr *how)
 {
 	uint8_t type = how->gso_type & ~VIRTIO_NET_HDR_GSO_ECN;
@@ -176,7 +176,7 @@ static void take(uint8_t *frame, size_t size, const struct virtio_net_hdr *how)
 	}
 	if (type != VIRTIO_NET_HDR_GSO_UDP_L4 || !how->gso_size)
 		errx(1, "a batch of type %u", type);
-	/* The identification counts up, as the kernel has it, too. */
+	/* the IPv4 identification counts up, as in the kernel */
 	for (from = head; from < size; from += left) {
 		left = size - from < how->gso_size ? size - from : how->gso_size;
 		memcpy(single, frame, head);
@@ -220,7 +220,7 @@ static void record(const char *netdev, unsigned int seconds)
 		err(1, "setsockopt");
 	printf("recording\n");
 	for (;;) {
-		/* What came before the end is still there. */
+		/* frames from before the end are still in the socket */
 		got = recvmsg(sock, &message, over ? MSG_DONTWAIT : 0);
 		if (got >= (ssize_t)sizeof(how))
 			take(frame, got - sizeof(how), &how);
@@ -249,7 +249,7 @@ static size_t get_frame(uint8_t *frame, const struct ether_addr *from)
 	while (fread(&head, sizeof(head), 1, file) == 1) {
 		if (head.held != head.length || head.held > MAX_FRAME || head.held < ETH_HLEN ||
 		    fread(frame, head.held, 1, file) != 1)
-			errx(1, "%s: frame %" PRIu64 " is cut", file_name, packets + 1);
+			errx(1, "%s: frame %" PRIu64 " is truncated", file_name, packets + 1);
 		if (!from || !memcmp(frame + ETH_ALEN, from, ETH_ALEN))
 			return head.held;
 	}
@@ -265,7 +265,7 @@ static void send_frames(int sock, struct mmsghdr *heads, unsigned int count)
 		sent = sendmmsg(sock, heads + done, count - done, 0);
 		if (sent < 0 && errno != ENOBUFS)
 			err(1, "frame %" PRIu64, packets + done + 1);
-		/* The queue is full: one more time. */
+		/* the transmit queue is full: try again */
 		if (sent < 0)
 			usleep(1000);
 		else
@@ -286,13 +286,13 @@ static void replay(const char *netdev, const char *text)
 	double seconds;
 
 	if (text && !from)
-		errx(2, "%s is no MAC address", text);
+		errx(2, "%s is not a MAC address", text);
 	file = fopen(file_name, "r");
 	if (!file)
 		err(1, "%s", file_name);
 	if (fread(&head, sizeof(head), 1, file) != 1 || head.magic != PCAP_MAGIC ||
 	    head.link != PCAP_ETHERNET)
-		errx(1, "%s is no pcap file of Ethernet frames", file_name);
+		errx(1, "%s is not a pcap file of Ethernet frames", file_name);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		for (count = 0; count < BATCH; count++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * RoCEv2 packets out of a UDP socket, as fast as it takes them: many a system call, or joined to
- * datagrams that the kernel cuts apart. They get the ICRC that they should have, without or with a
- * UDP checksum beside it, or, if they say BARE, a mark in its place and trust in the UDP checksum
- * (Documentation/wire.rst). For programs of one file: room(), post(), and flush() in the end.
+ * Sends RoCEv2 packets from a UDP socket at a high rate: many in one system call, or as UDP GSO
+ * batches.  They have a correct ICRC, with or without a UDP checksum, or, if the variable bare is
+ * true, a mark in its place and only a UDP checksum (Documentation/wire.rst).  Call room() and
+ * post() for each packet, and flush() at the end.  Only a program of one source file can include
+ * this header, because its functions are static.
  */
 #ifndef ROCE_OUT_H
 #define ROCE_OUT_H
@@ -24,19 +25,19 @@
 #define PORT		"4791"
 #define BTH		12
 #define ICRC		4
-#define MAX_PACKET	1364	/* BTH to pad; fits into any MTU from 1500 on */
+#define MAX_PACKET	1364	/* BTH to pad; fits into any MTU of 1500 or more */
 #define MESSAGES	32
 #define MAX_JOINED	40
 
 static bool bare;		/* no ICRC */
-static uint32_t mark;		/* what is in its place */
-static bool summed;		/* beside an ICRC, a UDP checksum: they may be joined on the way */
-static uint32_t joined = 1;	/* packets in a datagram, at most MAX_JOINED; with bare */
+static uint32_t mark;		/* in the place of the ICRC */
+static bool summed;		/* a UDP checksum beside the ICRC, so that GRO may merge packets */
+static uint32_t joined = 1;	/* packets of a GSO batch, at most MAX_JOINED; needs bare */
 
 /* ---- the ICRC (Documentation/wire.rst) ---- */
 
 static uint32_t crc_table[256];
-static uint8_t masked[48];		/* IP and UDP header, with ones where they may change */
+static uint8_t masked[48];		/* IP and UDP header, with ones in fields that may change */
 static size_t masked_size;
 
 static void crc_init(void)
@@ -58,7 +59,7 @@ static uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size)
 }
 
 /*
- * What the kernel puts in front of a datagram of a socket that is not connected: its IPv4
+ * Build the headers that the kernel puts before a datagram of an unconnected socket.  The IPv4
  * identification is 0 as long as DF is set.
  */
 static void headers_init(const struct sockaddr_storage *from, const struct sockaddr_storage *to)
@@ -82,7 +83,7 @@ static void headers_init(const struct sockaddr_storage *from, const struct socka
 		memcpy(masked + 24, &to6->sin6_addr, 16);
 		udp = masked + 40;
 	}
-	/* ports are at the same place in both */
+	/* the port has the same offset in both address families */
 	memcpy(udp, &from4->sin_port, 2);
 	memcpy(udp + 2, &to4->sin_port, 2);
 	masked_size = udp + 8 - masked;
@@ -111,7 +112,7 @@ static int sock;
 static struct sockaddr_storage peer;
 static socklen_t peer_size;
 
-/* Datagrams that wait: each of one packet, or of several that are to be cut apart (UDP GSO) */
+/* Datagrams to send: each of one packet, or a UDP GSO batch */
 static struct message {
 	uint8_t *bytes;
 	size_t size, each;
@@ -124,7 +125,7 @@ static struct message {
 } messages[MESSAGES];
 static unsigned int waiting;
 
-/* Packets go to that address, from that port, or any if it is 0. */
+/* Send packets to @address, from UDP port @port, or from any port if it is 0. */
 static void out_open(const char *address, uint16_t port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST }, *list;
@@ -135,7 +136,7 @@ static void out_open(const char *address, uint16_t port)
 
 	crc_init();
 	for (i = 0; i < MESSAGES; i++) {
-		/* the last packet may be one too many, which then moves */
+		/* the last packet may not fit into the batch; then it is moved to the next one */
 		messages[i].bytes = malloc((joined + 1) * (MAX_PACKET + ICRC));
 		if (!messages[i].bytes)
 			err(1, "malloc");
@@ -146,7 +147,7 @@ static void out_open(const char *address, uint16_t port)
 	memcpy(&peer, list->ai_addr, list->ai_addrlen);
 	peer_size = list->ai_addrlen;
 	freeaddrinfo(list);
-	/* the address that packets there leave with */
+	/* find the source address of packets to the peer */
 	probe = socket(peer.ss_family, SOCK_DGRAM, 0);
 	sock = socket(peer.ss_family, SOCK_DGRAM, 0);
 	if (probe < 0 || sock < 0 || connect(probe, (void *)&peer, peer_size) ||
@@ -207,7 +208,7 @@ static void flush(void)
 	waiting = 0;
 }
 
-/* Where the next packet goes, BTH to pad: MAX_PACKET bytes, until post(). */
+/* Return: the place of the next packet, BTH to pad, MAX_PACKET bytes; valid until post(). */
 static uint8_t *room(void)
 {
 	struct message *m = waiting ? &messages[waiting - 1] : NULL;
@@ -220,7 +221,7 @@ static uint8_t *room(void)
 	return m->bytes + m->size;
 }
 
-/* Send what was written to room(), by and by; flush() is for the rest. */
+/* Send the packet that was written to room(), possibly later; flush() sends the rest. */
 static void post(uint8_t *packet, size_t size)
 {
 	struct message *m = &messages[waiting - 1];
@@ -230,7 +231,7 @@ static void post(uint8_t *packet, size_t size)
 	memcpy(packet + size, &end, ICRC);
 	size += ICRC;
 	if (m->packets && size > m->each) {
-		/* a longer one cannot follow */
+		/* a batch cannot continue with a longer packet */
 		m->closed = true;
 		place = room();
 		memcpy(place, packet, size);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The verbs interface from end to end, on the device named by $RDMA_DEV, both
- * ends in this process.  See verbs_test.h for the results that it prints.
+ * The verbs interface, on the device named by $RDMA_DEV.  Both ends are in this process.
+ * verbs_test.h describes the printed results.
+ *
+ *   verbs_api [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -10,7 +12,7 @@
 
 #include "verbs_test.h"
 
-/* ---- what queries say ---- */
+/* ---- queries ---- */
 
 static bool query_device(struct pair *p)
 {
@@ -105,7 +107,7 @@ static bool refusals(struct pair *p)
 	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "READ of raw packets: %m");
 	qp.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	qp.qp_type = IBV_QPT_XRC_RECV + 1;
-	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "a type that is none: %m");
+	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EOPNOTSUPP, "an unknown QP type: %m");
 	qp.qp_type = IBV_QPT_RC;
 	qp.cap.max_send_wr = dev.attr.orig_attr.max_qp_wr + 1;
 	REQUIRE(!ibv_create_qp_ex(dev.ctx, &qp) && errno == EINVAL, "too many requests: %m");
@@ -122,21 +124,21 @@ static bool early_posts(struct pair *p)
 	if (!dev.nhca)
 		return missing("a check of the state");
 	REQUIRE(ibv_post_recv(p->b.qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv,
-		"RESET takes a receive");
+		"a QP in RESET accepts a receive");
 	if (!modify(p->a.qp, IBV_QPS_INIT, 0))
 		return false;
 	VERB(ibv_post_recv(p->a.qp, &recv, &bad_recv));
 	REQUIRE(ibv_post_send(p->a.qp, &send, &bad_send) == EINVAL && bad_send == &send,
-		"INIT takes a send");
+		"a QP in INIT accepts a send");
 	ibv_wr_start(p->a.qpx);
 	ibv_wr_send(p->a.qpx);
-	REQUIRE(ibv_wr_complete(p->a.qpx) == EINVAL, "INIT takes a send by ibv_qp_ex");
+	REQUIRE(ibv_wr_complete(p->a.qpx) == EINVAL, "INIT accepts a send through ibv_qp_ex");
 	return true;
 }
 
-/* ---- operations, by the ibv_qp_ex interface ---- */
+/* ---- operations, through the ibv_qp_ex interface ---- */
 
-/* One request: builds it with @build between start and complete */
+/* Post one request; @build is what stands between its start and its completion. */
 #define WR(p, id, sig_flags, build) do {			\
 	struct ibv_qp_ex *x = (p)->a.qpx;			\
 	ibv_wr_start(x);					\
@@ -180,7 +182,7 @@ static bool writes(struct pair *p)
 	WR(p, 1, IBV_SEND_SIGNALED, ibv_wr_rdma_write(x, REMOTE(p, 100)); SGE(p, 0, 30000));
 	if (!wait_for(p->a.cq, 1, IBV_WC_RDMA_WRITE, &c))
 		return false;
-	/* An unreliable write is complete when it is sent: the next one says that it came. */
+	/* a WRITE of UC completes when it is sent, so the next one shows that it has arrived */
 	if (!post_recv(p, 2, 0, 16))
 		return false;
 	WR(p, 3, IBV_SEND_SIGNALED,
@@ -286,11 +288,11 @@ static bool batch_and_abort(struct pair *p)
 	}
 	if (!wait_for(p->a.cq, 31, IBV_WC_SEND, &c))
 		return false;
-	REQUIRE(!poll_one(p->a.cq, &c) && !poll_one(p->b.cq, &c), "something came of an abort");
+	REQUIRE(!poll_one(p->a.cq, &c) && !poll_one(p->b.cq, &c), "an aborted batch was sent");
 	return true;
 }
 
-/* ---- inline, zero, many elements, large ---- */
+/* ---- inline data, no bytes, many SGEs, large messages ---- */
 
 static bool inline_data(struct pair *p)
 {
@@ -318,14 +320,14 @@ static bool inline_data(struct pair *p)
 		return false;
 	REQUIRE(c.byte_len == 200 && p->b.buf[1024 + 99] == 'a' && p->b.buf[1024 + 100] == 'b',
 		"list of buffers");
-	/* A request that cannot be takes the whole batch with it. */
+	/* an invalid request makes the whole batch fail */
 	ibv_wr_start(q);
 	q->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_send(q);
 	ibv_wr_set_inline_data(q, text, 1);
 	ibv_wr_send(q);
 	ibv_wr_set_inline_data(q, p->a.buf, p->a.cap.max_inline_data + 1);
-	REQUIRE(ibv_wr_complete(q), "more than max_inline_data is taken");
+	REQUIRE(ibv_wr_complete(q), "more than max_inline_data is accepted");
 	if (!wait_for(p->a.cq, 10, IBV_WC_SEND, &c) || !wait_for(p->a.cq, 11, IBV_WC_SEND, &c))
 		return false;
 	usleep(100000);
@@ -456,7 +458,7 @@ static bool ud_send(struct pair *p, uint32_t qpn)
 	REQUIRE(c.byte_len == 240 && c.flags & IBV_WC_GRH && c.flags & IBV_WC_WITH_IMM &&
 		c.imm == htonl(3), "%u bytes, flags %x", c.byte_len, c.flags);
 	REQUIRE(c.src_qp == p->a.qp->qp_num, "src_qp %u", c.src_qp);
-	/* as mlx5 says it: RoCEv2, IPv4 or IPv6 */
+	/* as mlx5 reports it: RoCEv2 over IPv4 or IPv6 */
 	REQUIRE(!dev.nhca || c.sl == (dev.ipv4 ? 0xa : 0x9), "service level %x", c.sl);
 	return filled(p->b.buf + 40, 200, 9);
 }
@@ -468,7 +470,7 @@ static bool ud_unicast(struct pair *p)
 
 static bool ud_multicast(struct pair *p)
 {
-	/* Group 239.9.9.9, mapped as cma does, or ff1e::9:9 */
+	/* group 239.9.9.9, mapped as rdma_cm does, or ff1e::9:9 */
 	union ibv_gid v4 = { .raw = { [10] = 0xff, 0xff, 239, 9, 9, 9 } };
 	union ibv_gid v6 = { .raw = { 0xff, 0x1e, [13] = 9, [15] = 9 } };
 	union ibv_gid *group = dev.ipv4 ? &v4 : &v6;
@@ -498,36 +500,36 @@ static const struct test tests[] = {
 	{ "UC SEND, SEND_IMM, WRITE, WRITE_IMM", uc_all, false },
 	{ "UD SEND_IMM", ud_unicast, false },
 	{ "UD multicast", ud_multicast, true },
-	{ "a batch, and one that is aborted", batch_and_abort, false },
+	{ "a batch, and an aborted batch", batch_and_abort, false },
 	{ "inline data", inline_data, true },
 	{ "zero length", zero_length, false },
-	{ "32 elements by ibv_post_send", elements_post, false },
-	{ "32 elements by ibv_wr_set_sge_list", elements_wr, true },
+	{ "32 SGEs through ibv_post_send", elements_post, false },
+	{ "32 SGEs through ibv_wr_set_sge_list", elements_wr, true },
 	{ "64 MiB messages", large, false },
 	{ "timestamps", timestamps, false },
 	{ "a list with a bad request", bad_in_list, false },
 	{ "a full send queue", full_sq, false },
 	{ "rings wrap", ring_wrap, false },
-	{ "unsignalled requests give their room back", unsignalled, false },
+	{ "slots of unsignaled requests are freed", unsignalled, false },
 	{ "four threads on one QP", threads, false },
 	{ "fence", fence, false },
 	{ "CQ resize with entries in it", cq_resize, false },
 	{ "CQ overflow", cq_overflow, false },
 	{ "completion events", cq_events, false },
-	{ "an event for what came before arming", event_between, false },
-	{ "none for what came with the first", event_behind, false },
-	{ "an event for what is left unpolled", event_left, false },
+	{ "an event for completions before arming", event_between, false },
+	{ "no event for completions that the last event covers", event_behind, false },
+	{ "an event for entries left unpolled", event_left, false },
 	{ "events and CQ resize", event_resized, false },
-	{ "an event for what comes during arming", event_race, false },
-	{ "fewer events by moderation", cq_moderation, false },
+	{ "an event for completions during arming", event_race, false },
+	{ "fewer events with moderation", cq_moderation, false },
 	{ "solicited events only", solicited, false },
 	{ "SRQ: order and limit event", srq_limit, false },
 	{ "SRQ resize with requests in it", srq_resize, false },
 	{ "SQ drain", sq_drain, true },
-	{ "a receive that comes late (RNR)", late_receive, false },
+	{ "a receive posted late (RNR)", late_receive, false },
 	{ "a rate limit", rate_limit, false },
 	{ "flush in the error state", flush, true },
-	{ "RESET and again", reset_again, false },
+	{ "RESET and reconnection", reset_again, false },
 	{ "a wrong R_Key", wrong_rkey, false },
 };
 

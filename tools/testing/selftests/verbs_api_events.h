@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Part of verbs_api.c: completion events.
- */
+/* A part of verbs_api.c: completion events. */
 
-/* A pair whose end b has events.  Return: its CQ, or NULL. */
+/* Make a pair whose end b has a completion channel.  Return: its CQ, or NULL. */
 static struct ibv_cq *event_pair(struct pair *p)
 {
 	return make_pair(p, (struct pair_opts){ .channel = true }) ? ibv_cq_ex_to_cq(p->b.cq) : NULL;
 }
 
-/* A message that b has by now, but has not polled. */
+/* Send a message that has arrived at b when this returns; b does not poll it. */
 static bool message(struct pair *p, int wr_id)
 {
 	struct completion c;
@@ -18,7 +16,7 @@ static bool message(struct pair *p, int wr_id)
 	       wait_for(p->a.cq, wr_id, IBV_WC_SEND, &c);
 }
 
-/* b polls the two there are, and is still armed for the next one. */
+/* b polls its two messages, and must still be armed for the next one. */
 static bool polled_and_armed(struct pair *p)
 {
 	struct completion c;
@@ -28,7 +26,7 @@ static bool polled_and_armed(struct pair *p)
 			return false;
 	if (!post_recv(p, 2, 0, 64) || !post_send(p, 2, 0, 8, IBV_SEND_SIGNALED))
 		return false;
-	REQUIRE(cq_event(p->channel, 5000), "armed, but no event");
+	REQUIRE(cq_event(p->channel, 5000), "the CQ is armed, but there was no event");
 	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
 }
 
@@ -58,8 +56,9 @@ static bool cq_events(struct pair *p)
 }
 
 /*
- * Programs poll until there is nothing, then arm, then sleep. What comes between the two must wake
- * them: adapters raise the event at once. Those that arm first and then poll get it once.
+ * A program polls until the CQ is empty, arms it and sleeps.  A completion between the last poll
+ * and the arming must raise an event immediately, as hardware adapters do.  Such a completion
+ * raises one event only, if the program arms again before it polls.
  */
 static bool event_between(struct pair *p)
 {
@@ -84,8 +83,9 @@ static bool event_between(struct pair *p)
 }
 
 /*
- * Others arm first and poll then. What came with the completion that an event told of they find
- * with it: another event for that would wake them for nothing.
+ * Other programs arm first and poll afterwards.  This poll also finds completions that came
+ * together with the one of the last event, so a second event for them would wake the program for
+ * nothing.
  */
 static bool event_behind(struct pair *p)
 {
@@ -100,7 +100,7 @@ static bool event_behind(struct pair *p)
 			return false;
 	REQUIRE(cq_event(p->channel, 5000), "no event");
 	VERB(ibv_req_notify_cq(cq, 0));
-	REQUIRE(!cq_event(p->channel, 200), "an event more, for what is there with the first");
+	REQUIRE(!cq_event(p->channel, 200), "a second event for what the first covers");
 	return polled_and_armed(p);
 }
 
@@ -118,8 +118,9 @@ static int poll_some(struct pair *p, bool extended, int num)
 }
 
 /*
- * And some poll as much as they have room for, once, and sleep again. Of what they leave there will
- * be no other event, so that they have one now, as adapters do it.
+ * Other programs poll a limited number of entries, once, and sleep again after they have armed.
+ * The entries that they leave would raise no event later, so arming must raise one, as hardware
+ * adapters do.
  */
 static bool event_left(struct pair *p)
 {
@@ -140,17 +141,20 @@ static bool event_left(struct pair *p)
 			REQUIRE(cq_event(p->channel, 5000), "%d of 10, by %d, and no event", seen, room);
 			VERB(ibv_req_notify_cq(cq, 0));
 			n = poll_some(p, room % 2, room);
-			REQUIRE(n > 0, "an event for nothing");
+			REQUIRE(n > 0, "an event without a completion");
 		}
-		/* who takes several one by one has left some before the last: there may be one event more */
+		/*
+		 * one by one, some entries were unpolled before the last poll: there may be one
+		 * more event
+		 */
 		if (room % 2)
 			cq_event(p->channel, 0);
-		REQUIRE(!cq_event(p->channel, 100), "an event more, by %d", room);
+		REQUIRE(!cq_event(p->channel, 100), "one event too many, by %d", room);
 	}
 	return true;
 }
 
-/* A CQ stays armed, and what an event has told of stays told, when its ring changes. */
+/* After a resize a CQ is still armed, and an event is not raised a second time. */
 static bool event_resized(struct pair *p)
 {
 	struct ibv_cq *cq;
@@ -177,11 +181,11 @@ static bool event_resized(struct pair *p)
 
 #define RACE_MESSAGES	4000
 
-/* How many of the messages the consumer has seen; it wants no more */
+/* messages that the consumer has polled, which the sender waits for */
 static atomic_int race_seen;
 static atomic_bool race_over;
 
-/* Some time, other at each call, up to what a message takes and more. */
+/* Spin for a pseudo-random time, up to a little more than a message takes. */
 static void dawdle(uint32_t *dice)
 {
 	*dice = *dice * 1103515245 + 12345;
@@ -189,7 +193,10 @@ static void dawdle(uint32_t *dice)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Sends at any moment of the consumer's, but never ahead: another message would wake it, too. */
+/*
+ * Send at any time relative to the consumer, but only one message ahead, because another message
+ * would also wake the consumer.
+ */
 static void *race_sender(void *arg)
 {
 	struct pair *p = arg;
@@ -216,7 +223,7 @@ static int race_poll(struct pair *p)
 	return n;
 }
 
-/* Other adapters want a look at the CQ behind the arming. */
+/* On other adapters the program must poll the CQ after it has armed it. */
 static bool race_consume(struct pair *p)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(p->b.cq);
@@ -229,14 +236,14 @@ static bool race_consume(struct pair *p)
 		if (race_seen == RACE_MESSAGES || (!dev.nhca && race_poll(p)))
 			continue;
 		if (!cq_event(p->channel, 5000)) {
-			REQUIRE(!race_poll(p), "message %d came, but no event", race_seen);
+			REQUIRE(!race_poll(p), "message %d arrived without an event", race_seen);
 			return fail("no message %d", race_seen);
 		}
 	}
 	return true;
 }
 
-/* No completion that comes while the CQ is being armed is slept through. */
+/* A completion during the arming of the CQ must raise an event. */
 static bool event_race(struct pair *p)
 {
 	pthread_t sender;
@@ -254,7 +261,7 @@ static bool event_race(struct pair *p)
 	return good && sent;
 }
 
-/* One message, its completion polled; was there an event? */
+/* Send one message and poll its completion.  @event: an event came within @ms. */
 static bool one_event(struct pair *p, int wr_id, int ms, bool *event)
 {
 	struct completion c;
@@ -277,7 +284,8 @@ static int moderate(struct pair *p, uint16_t count, uint16_t period_us)
 }
 
 /*
- * As few events as the count and the period allow, all that is due, and completions at once.
+ * Moderation must raise no more events than count and period allow, must raise every event that is
+ * due, and must not delay completions.
  */
 static bool cq_moderation(struct pair *p)
 {
@@ -308,13 +316,13 @@ static bool cq_moderation(struct pair *p)
 	REQUIRE(events && (uint64_t)events <= most, "%d events for %d completions, at most %lu",
 		events, messages, (unsigned long)most);
 
-	/* the last of them */
+	/* discard the last event */
 	cq_event(p->channel, 200);
 	REQUIRE(!moderate(p, 1000, 1000), "ibv_modify_cq");
 	VERB(ibv_req_notify_cq(cq, 0));
 	if (!one_event(p, 100, 5000, &event))
 		return false;
-	REQUIRE(event, "no event when the period was over");
+	REQUIRE(event, "no event at the end of the period");
 	REQUIRE(!moderate(p, 0, 0), "ibv_modify_cq");
 	for (int i = 0; i < 10; i++) {
 		VERB(ibv_req_notify_cq(cq, 0));

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Part of verbs_api.c: queues and states.
- */
+/* A part of verbs_api.c: queues and states. */
 
 static bool timestamps(struct pair *p)
 {
@@ -17,7 +15,7 @@ static bool timestamps(struct pair *p)
 		if (!wait_for(p->a.cq, i, IBV_WC_RDMA_WRITE, &c))
 			return false;
 		REQUIRE(c.stamp >= last && c.stamp <= now_ns(CLOCK_MONOTONIC_RAW),
-			"completion %d was not now", i);
+			"completion %d has a timestamp from another time", i);
 		last = c.stamp;
 		wall = now_ns(CLOCK_REALTIME);
 		off = wall - c.wall;
@@ -156,14 +154,17 @@ static bool threads(struct pair *p)
 	bool good = true;
 	void *result;
 
-	/* Requests give their room back before they are polled: the CQ must hold them all. */
+	/*
+	 * slots of requests are freed before their completions are polled, so the CQ must have room
+	 * for all
+	 */
 	if (!make_pair(p, (struct pair_opts){ .cqe = 4 * PER_THREAD }))
 		return false;
 	for (int i = 0; i < 4; i++)
 		REQUIRE(!pthread_create(&thread[i], NULL, poster, p), "no thread");
 	for (int i = 0; i < 4 * PER_THREAD && good; i++)
 		good = wait_for(p->a.cq, 0, IBV_WC_RDMA_WRITE, &c);
-	/* They use the pair: none may outlive the test. */
+	/* the threads use the pair, so they must end before it is freed */
 	for (int i = 0; i < 4; i++) {
 		pthread_join(thread[i], &result);
 		if (result && good)
@@ -174,7 +175,7 @@ static bool threads(struct pair *p)
 	return good;
 }
 
-/* A fenced SEND of what the READ before it brings must carry the new bytes. */
+/* A fenced SEND of the buffer of an earlier READ must carry the bytes that the READ returned. */
 static bool fence(struct pair *p)
 {
 	struct completion c;
@@ -222,7 +223,7 @@ static bool expect_some(struct pair *p, int from, int count)
 	return true;
 }
 
-/* Long enough for what was posted to complete; the QP must be well then. */
+/* Wait until posted requests have completed; the QP must still be in RTS. */
 static bool settle(struct pair *p)
 {
 	struct ibv_qp_attr attr;
@@ -250,8 +251,8 @@ static bool cq_resize(struct pair *p)
 	REQUIRE(cq->cqe >= 1000, "cqe %d", cq->cqe);
 	if (!write_some(p, 20, 50) || !expect_some(p, 7, 43) || !settle(p))
 		return false;
-	/* 20 are in it now: it cannot be made smaller than that, but it can be made small. */
-	REQUIRE(ibv_resize_cq(cq, 1) == EINVAL, "entries do not matter");
+	/* it has 20 entries now, so a resize to fewer must fail, but one to 30 must succeed */
+	REQUIRE(ibv_resize_cq(cq, 1) == EINVAL, "a resize below the queued entries succeeds");
 	VERB(ibv_resize_cq(cq, 30));
 	REQUIRE(cq->cqe < 1000 && cq->cqe >= 30 && small >= 30, "cqe %d", cq->cqe);
 	if (!expect_some(p, 50, 20))
@@ -274,7 +275,7 @@ static bool cq_overflow(struct pair *p)
 		if (!write_some(p, i, 1))
 			return false;
 	REQUIRE(wait_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
-	/* What was in it before is there, in order. */
+	/* the entries from before the overflow are still there, in order */
 	for (got = 0; poll_one(p->a.cq, &c); got++)
 		if (dev.nhca && got < cqe)
 			REQUIRE(c.wr_id == (uint64_t)got && c.status == IBV_WC_SUCCESS,
@@ -359,7 +360,7 @@ static bool sq_drain(struct pair *p)
 	REQUIRE(wait_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
 	if (!write_some(p, 100, 3))
 		return false;
-	/* Those that had begun are complete by now, in order; no other may begin. */
+	/* requests that had begun have completed, in order; no other may begin in SQD */
 	usleep(200000);
 	while (poll_one(p->a.cq, &c))
 		REQUIRE(c.wr_id < 100 && c.status == IBV_WC_SUCCESS, "request %lu in SQD: %s",
@@ -389,7 +390,7 @@ static bool late_receive(struct pair *p)
 	       filled(p->b.buf, 9000, 10) && wait_for(p->a.cq, 1, IBV_WC_SEND, &c);
 }
 
-/* Bytes that leave by a limit need their time; without it, and after RESET, they do not. */
+/* A rate limit must slow a message down; without it, and after RESET, it must be faster. */
 static bool rate_limit(struct pair *p)
 {
 	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 16000 };
@@ -413,7 +414,7 @@ static bool rate_limit(struct pair *p)
 			return false;
 		took[i] = now_ns(CLOCK_MONOTONIC) - took[i];
 	}
-	/* what may be ahead of the rate is less than a tenth of this */
+	/* the burst that a limit permits is less than a tenth of this message */
 	REQUIRE(took[1] >= least / 10 * 9, "%zu bytes at 2 MB/s took %lu ns", size,
 		(unsigned long)took[1]);
 	REQUIRE(took[1] > took[0] && took[1] > took[2], "%lu ns without, %lu with, %lu after it",
@@ -466,7 +467,7 @@ static bool reset_again(struct pair *p)
 			    !wait_for(p->b.cq, i, IBV_WC_RECV, &c) ||
 			    !wait_for(p->a.cq, i, IBV_WC_SEND, &c))
 				return false;
-		/* Two receives are left: they must be gone with the reset. */
+		/* two receives are left, which the reset must discard */
 		if (!modify(p->a.qp, IBV_QPS_RESET, 0) || !modify(p->b.qp, IBV_QPS_RESET, 0) ||
 		    !connect_pair(p))
 			return false;
@@ -491,6 +492,6 @@ static bool wrong_rkey(struct pair *p)
 		(unsigned long)c.wr_id, ibv_wc_status_str(c.status));
 	for (int i = 0; i < 4096; i++)
 		REQUIRE(p->b.buf[i] == 0x55, "byte %d was written", i);
-	/* The requester is in the error state now. */
+	/* the requester is in the error state now */
 	return post_send(p, 2, 0, 8, 0) && expect_flushed(p->a.cq, 2);
 }

@@ -4,16 +4,15 @@
  *
  *   server: verify_xfer [options]          client: verify_xfer [options] HOST
  *
- * The two sides meet on a TCP socket and go in rounds: both prepare their
- * memory, the client (with -b both sides) posts up to a window of messages on
- * each QP, all completions are awaited, and then every byte of every message
- * is compared with a pattern that depends on its QP, number and offset; so are
- * the lengths, the immediate values, the results of atomics and guard bytes
- * behind each message.  Sizes, SGE counts, inlining, signalling and the kinds
- * of operation vary from message to message.
+ * The two sides meet on a TCP socket and work in rounds.  Both prepare their memory.  The client
+ * (with -b both sides) posts up to a window of messages on each QP.  When all have completed, every
+ * byte of every message is compared with a pattern that depends on its QP, number and offset.  The
+ * test also checks lengths, immediate values, results of atomics, and guard bytes after each
+ * message.  Sizes, numbers of SGEs, inlining, signaling and operations vary from message to
+ * message.
  *
- * RC: all must arrive, once, in order.  UC and UD: messages may be lost or come
- * twice, but what is delivered must be right, and something must be.
+ * RC: all messages must arrive, once and in order.  UC and UD: messages may be lost or duplicated,
+ * but those that are delivered must be right, and at least one must be delivered.  Options: xfer.h.
  */
 #include <poll.h>
 #include <sched.h>
@@ -22,7 +21,7 @@
 
 #define SGES		3
 #define QKEY		0x22334455
-#define IDLE		0.5	/* seconds of silence after which a datagram counts as lost */
+#define IDLE		0.5	/* seconds without messages, after which datagrams are lost */
 
 /* ---- queue pairs ---- */
 
@@ -77,7 +76,7 @@ static void agree(void)
 
 static void make_qps(void)
 {
-	/* receives and sends of a whole round, on one side or the other */
+	/* room for the receives and sends of a whole round, on either side */
 	uint32_t entries = opt.qps * (opt.window + slots) + 1, q;
 	struct ibv_qp_init_attr init = {
 		.qp_type = opt.type,
@@ -169,13 +168,13 @@ static void connect_all(void)
 
 /* ---- one round ---- */
 
-/* Cut size bytes at one or two places. Returns the number of SGEs. */
+/* Cut @size bytes into up to @parts pieces.  Return: the number of SGEs. */
 static int cut(struct ibv_sge *sge, const struct area *area, uint64_t at, uint32_t size, int parts)
 {
 	uint32_t done = 0, step;
 	int i;
 
-	/* An SGE of no bytes means no bytes to some devices and 2^31 to others. */
+	/* some devices take an SGE of 0 bytes as 2^31 bytes */
 	if (!size)
 		return 0;
 	if (size < 9)
@@ -234,7 +233,7 @@ static void prepare_passive(uint32_t q)
 				post_receive(q, slot);
 		}
 	}
-	/* Once: what is consumed is posted again when it completes. */
+	/* only once: a receive that was used is posted again when it completes */
 	if (opt.type != IBV_QPT_RC && takes_receive(round_first))
 		while (round_first == 0 && flow->posted < slots)
 			post_receive(q, flow->posted);
@@ -269,7 +268,7 @@ static void post_one(uint32_t q, uint32_t k)
 
 	switch (op_of(k)) {
 	case SEND:
-		/* Unreliable ones are recognized by their number. */
+		/* unreliable messages are recognized by their number */
 		wr.opcode = opt.type != IBV_QPT_RC || k & 8 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 		break;
 	case WRITE:
@@ -289,7 +288,7 @@ static void post_one(uint32_t q, uint32_t k)
 		wr.wr.atomic.rkey = theirs.counter_rkey;
 		wr.wr.atomic.compare_add = addend(q, k);
 		if (k & 16) {
-			/* The same sum by a swap that finds what it expects. */
+			/* the same sum through a swap that expects the right value */
 			wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 			wr.wr.atomic.compare_add = flow->sum;
 			wr.wr.atomic.swap = flow->sum + addend(q, k);
@@ -308,7 +307,7 @@ static void post_one(uint32_t q, uint32_t k)
 				 opt.fixed ? 1 : 1 + k % SGES);
 	if (size <= INLINE && op_of(k) < READ && k % 3)
 		wr.send_flags |= IBV_SEND_INLINE;
-	/* Not every one is signalled, but the last of a round is. */
+	/* not every request is signaled, but the last of a round is */
 	if (k % 4 == 3 || k == round_first + round_count - 1) {
 		wr.send_flags |= IBV_SEND_SIGNALED;
 		flow->signals++;
@@ -318,7 +317,10 @@ static void post_one(uint32_t q, uint32_t k)
 		die("QP %u message %u: ibv_post_send: %s", q, k, strerror(error));
 }
 
-/* A receive completion: RC is checked at the end of the round, the others at once. */
+/*
+ * A receive completed: check the bytes of UC and UD immediately; those of RC are checked at the end
+ * of the round.
+ */
 static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 {
 	struct flow *flow = &flows[q];
@@ -328,7 +330,10 @@ static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 	flow->posted--;
 	flow->received++;
 	if (opt.type == IBV_QPT_RC) {
-		/* In order: message number `received` of those that take one. */
+		/*
+		 * completions are in order, so this is message number `received' of those that take
+		 * a receive
+		 */
 		for (k = round_first, index = flow->received; ; k++)
 			if (takes_receive(k) && !--index)
 				break;
@@ -342,7 +347,7 @@ static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 	    opt.type != IBV_QPT_RC || op_of(k) == WRITE_IMM || k & 8)
 		die("QP %u message %u: wrong immediate %u", q, k, be32toh(wc->imm_data));
 	if (k >= round_first + round_count)
-		die("QP %u: message %u came before it was sent", q, k);
+		die("QP %u: message %u arrived before it was sent", q, k);
 	if (wc->opcode != (op_of(k) == SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM))
 		die("QP %u message %u: completion opcode %d", q, k, wc->opcode);
 	size = size_of(!opt.host, q, k);
@@ -351,7 +356,7 @@ static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 	if (opt.type == IBV_QPT_RC)
 		return;
 	at = in.base + place(q, op_of(k) == SEND ? slot : k % opt.window) + skip;
-	/* A repeated write of an earlier round lies where a later one may have come since. */
+	/* a duplicate WRITE of an earlier round may have been overwritten by a later one */
 	if (op_of(k) == SEND || k >= round_first)
 		check(op_names[op_of(k)], q, k, at, seed(!opt.host, q, k), size);
 	check_guard("receive", q, k, in.base + place(q, slot) + stride - GUARD);
@@ -407,7 +412,11 @@ static bool receives_missing(const struct flow *flow)
 	return flow->received < flow->receives;
 }
 
-/* Poll until no flow misses anything; if messages may lack, until no more come. */
+/*
+ * Poll until @missing is false for all flows, or, if @may_lack is true, until no completion has
+ * come for
+ * @patience seconds.
+ */
 static void await(const char *what, bool (*missing)(const struct flow *flow), double patience,
 		  bool may_lack)
 {
@@ -437,7 +446,7 @@ static void await(const char *what, bool (*missing)(const struct flow *flow), do
 	}
 }
 
-/* IBTA 10.3.1.5: what has begun comes to its end, what is posted now waits. */
+/* IBTA 10.3.1.5: requests that have begun complete, later ones wait. */
 static void drain(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
@@ -450,12 +459,12 @@ static void drain(void)
 		must(!ibv_get_async_event(context, &event));
 		events += event.event_type == IBV_EVENT_SQ_DRAINED;
 	}
-	/* of sends; receives may come while queues are drained */
+	/* count sends only, because receives may complete while queues are drained */
 	for (q = 0; q < opt.qps; q++)
 		flows[q].before_drain = flows[q].signals;
 }
 
-/* Nothing that was posted behind drain() may have completed, and all does behind this. */
+/* No request that was posted after drain() may have completed yet; after this all of them may. */
 static void drained_go_on(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
@@ -546,7 +555,7 @@ static double one_round(uint32_t step, uint64_t *sums)
 	}
 	meet(step);
 	begun = now();
-	/* Message by message over all QPs, so that all of them are busy at once. */
+	/* post message by message over all QPs, so that all QPs are busy at the same time */
 	if (active)
 		for (k = round_first; k < round_first + round_count; k++) {
 			if (opt.drain && k == round_first + round_count / 2)
@@ -561,7 +570,7 @@ static double one_round(uint32_t step, uint64_t *sums)
 		await("message", receives_missing, reliable ? opt.patience : IDLE, !reliable);
 	meet(step + 1);
 	spent = now() - begun;
-	/* What the other side has sent is here, or lost. */
+	/* messages of the other side have arrived by now, or are lost */
 	if (passive && !reliable)
 		await("message", receives_missing, IDLE, true);
 	for (q = 0; q < opt.qps; q++) {
@@ -573,7 +582,7 @@ static double one_round(uint32_t step, uint64_t *sums)
 	return spent;
 }
 
-/* Does one more round follow? The client says. */
+/* Return: true if another round follows; the client decides. */
 static bool more(uint32_t sent, double begun)
 {
 	uint32_t ours, other;
@@ -620,7 +629,7 @@ int main(int argc, char **argv)
 		printf(", %" PRIu64 " messages delivered, %" PRIu64 " lost", delivered, lost);
 	if (drains)
 		printf(", %u drains", drains);
-	/* Of what this side has sent, or checked: one of them for each byte. */
+	/* each byte is counted once: sent by this side, or checked here */
 	if (moved + sent && spent > 0)
 		printf(", %.2f MiB/s", (moved + sent) / spent / 1048576);
 	putchar('\n');

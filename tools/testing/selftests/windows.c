@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory windows through libibverbs, on the device named by $RDMA_DEV: end b owns the
- * memory and the windows, end a is the peer that uses their keys.  $MW_TYPE says what
- * type 2 windows are, 2A or 2B; it begins the name of each result.
+ * Memory windows through libibverbs, on the device named by $RDMA_DEV.  End b has the memory and
+ * the windows, end a is the peer that uses their keys. $MW_TYPE is the expected kind of type 2
+ * windows, 2A or 2B; it begins the name of each result.
+ *
+ *   windows [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -19,7 +21,7 @@
 #define MW_OPS	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | \
 		 IBV_QP_EX_WITH_SEND_WITH_INV)
 
-/* What no window of ours covers unless a test says so: the second page */
+/* Offset of windows in the memory, unless a test uses another: the second page */
 #define AT	4096
 
 static enum ibv_mw_type both[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
@@ -30,7 +32,7 @@ static bool make(struct pair *p)
 						.more_access = IBV_ACCESS_MW_BIND });
 }
 
-/* After an error both ends begin anew, as applications do. */
+/* After an error, reset and reconnect both ends, as applications do. */
 static bool again(struct pair *p)
 {
 	struct completion c;
@@ -42,7 +44,7 @@ static bool again(struct pair *p)
 	return connect_pair(p);
 }
 
-/* The next completion's status must be this one. */
+/* The next completion must have this status. */
 static bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status,
 		      struct completion *c)
 {
@@ -55,7 +57,7 @@ static bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status s
 	return true;
 }
 
-/* ---- what the owner does: posted at end b, or at @e ---- */
+/* ---- actions of the owner, posted at end b or at @e ---- */
 
 static struct ibv_mw_bind_info info(struct ibv_mr *mr, uint64_t addr, uint64_t len, int access)
 {
@@ -71,14 +73,14 @@ static bool post(struct end *e, struct ibv_send_wr wr)
 	return true;
 }
 
-/* Type 2: by a work request with the next key, which the caller has to keep */
+/* Bind a type 2 window by a work request with the next key, which the caller must store. */
 static bool post_bind(struct end *e, struct ibv_mw *mw, uint32_t key, struct ibv_mw_bind_info to)
 {
 	return post(e, (struct ibv_send_wr){ .wr_id = 100, .opcode = IBV_WR_BIND_MW, .bind_mw = {
 			.mw = mw, .rkey = key, .bind_info = to } });
 }
 
-/* Either type, successfully; mw->rkey is the key afterwards. */
+/* Bind a window of either type, successfully; mw->rkey is the new key afterwards. */
 static bool bind(struct end *e, struct ibv_mw *mw, struct ibv_mw_bind_info to)
 {
 	struct ibv_mw_bind first = { .wr_id = 100, .send_flags = IBV_SEND_SIGNALED,
@@ -107,7 +109,7 @@ static bool post_inv(struct end *e, uint32_t key)
 					     .invalidate_rkey = key });
 }
 
-/* Whatever type it is of */
+/* Close a window of either type. */
 static bool close_window(struct pair *p, struct ibv_mw *mw)
 {
 	struct completion c;
@@ -126,7 +128,7 @@ static struct ibv_mw *new_window(enum ibv_mw_type type)
 	return mw;
 }
 
-/* ---- what the peer does, by @key at @va ---- */
+/* ---- accesses of the peer, through @key at address @va ---- */
 
 static bool access_remote(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t len)
 {
@@ -146,7 +148,7 @@ static bool access_remote(struct pair *p, int how, uint32_t key, uint64_t va, ui
 	return post(&p->a, wr);
 }
 
-/* All three kinds of access must succeed, and touch byte @off of b's memory on. */
+/* All three kinds of access must succeed, and reach b's memory at offset @off. */
 static bool works(struct pair *p, uint32_t key, uint64_t va, size_t off, uint32_t len)
 {
 	struct completion c;
@@ -187,7 +189,7 @@ static bool refuses(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t
 	if (!access_remote(p, how, key, va, len) ||
 	    !status_is(p->a.cq, 200, IBV_WC_REM_ACCESS_ERR, &c))
 		return false;
-	REQUIRE(sum(p) == before, "refused, and memory is another");
+	REQUIRE(sum(p) == before, "the access was refused, but memory has changed");
 	return again(p);
 }
 
@@ -239,7 +241,7 @@ static bool open_and_close(struct pair *p)
 		second = mw->rkey;
 		if (!close_window(p, mw) || !shut(p, second, AT) || !shut(p, mw->rkey, AT))
 			return false;
-		/* and again, elsewhere */
+		/* bind the window again, to another place */
 		if (!bind_to(p, mw, 0, 64, REMOTE) ||
 		    !works(p, mw->rkey, (uintptr_t)p->b.buf, 0, 64) ||
 		    !shut(p, mw->rkey, AT) || !shut(p, second, AT) || !close_window(p, mw))
@@ -270,7 +272,7 @@ static bool move_and_shrink(struct pair *p)
 	    !works(p, mw->rkey, (uintptr_t)p->b.buf + 2 * AT, 2 * AT, 64))
 		return false;
 	old = mw->rkey;
-	/* to another region: the first one is free */
+	/* bind to another region, which makes the first one free */
 	if (!bind(&p->b, mw, info(other, (uintptr_t)p->b.buf + AT, 64, REMOTE)) ||
 	    !shut(p, old, 2 * AT) || !works(p, mw->rkey, (uintptr_t)p->b.buf + AT, AT, 64))
 		return false;
@@ -349,7 +351,7 @@ static bool invalidated(struct pair *p, uint32_t key)
 	if (!wait_for(p->b.cq, 300, IBV_WC_RECV, &c))
 		return false;
 	REQUIRE(c.flags & IBV_WC_WITH_INV && !(c.flags & IBV_WC_WITH_IMM), "flags %x", c.flags);
-	/* one union, one reader */
+	/* imm and invalidated_rkey are one union, and have one read function */
 	REQUIRE(c.imm == key, "key %x instead of %x", c.imm, key);
 	REQUIRE(c.byte_len == 100, "%u bytes", c.byte_len);
 	return filled(p->b.buf, 100, 3) && wait_for(p->a.cq, 201, IBV_WC_SEND, &c);
@@ -374,7 +376,7 @@ static bool remote_invalidate(struct pair *p)
 	return true;
 }
 
-/* What a peer may not invalidate: it learns so, and the window stays open. */
+/* Keys that a peer must not invalidate: it gets an error, and the windows stay open. */
 static bool remote_refused(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
@@ -383,7 +385,7 @@ static bool remote_refused(struct pair *p)
 	uint64_t va;
 
 	if (!one || !two || !unbound || !make(p) || !bind_to(p, one, AT, 64, REMOTE) ||
-	    /* by the other QP */
+	    /* bound by the other QP */
 	    !bind(&p->a, two, info(p->b.mr, (uintptr_t)p->b.buf + AT, 64, REMOTE)))
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
@@ -426,7 +428,7 @@ static bool by_qp_ex(struct pair *p)
 	x->wr_id = 2;
 	ibv_wr_local_inv(x, key);
 	x->wr_id = 3;
-	/* the window's key may be what the library knows or what it is by now */
+	/* the provider may know the old key of the window, or the new one */
 	ibv_wr_bind_mw(x, mw, ibv_inc_rkey(key), &to);
 	VERB(ibv_wr_complete(x));
 	if (!wait_for(p->b.cq, 1, IBV_WC_BIND_MW, &c) ||
@@ -448,7 +450,7 @@ static bool by_qp_ex(struct pair *p)
 		return false;
 	ibv_wr_start(x);
 	ibv_wr_bind_mw(x, one, ibv_inc_rkey(one->rkey), &to);
-	REQUIRE(ibv_wr_complete(x) == EINVAL, "a type 1 window is bound by a work request");
+	REQUIRE(ibv_wr_complete(x) == EINVAL, "a type 1 window can be bound by a work request");
 	VERB(ibv_dealloc_mw(one));
 	VERB(ibv_dealloc_mw(mw));
 	return true;
@@ -463,18 +465,18 @@ static const struct test tests[] = {
 	{ "each set of rights", rights, true },
 	{ "type 2, zero-based", zero_based, true },
 	{ "send with invalidate", remote_invalidate, true },
-	{ "send with invalidate that is refused", remote_refused, true },
-	{ "by ibv_qp_ex", by_qp_ex, true },
-	{ "binds that are refused", binds_refused, true },
-	{ "binds that are not posted", not_posted, true },
-	{ "local invalidates that are refused", invs_refused, true },
+	{ "send with invalidate is refused", remote_refused, true },
+	{ "through ibv_qp_ex", by_qp_ex, true },
+	{ "binds are refused", binds_refused, true },
+	{ "binds are refused before they are posted", not_posted, true },
+	{ "local invalidates are refused", invs_refused, true },
 	{ "UC: bind and invalidate", on_uc, true },
 	{ "which QP may use them", who_may, true },
-	{ "a region with a window stays as it is", region_stays, true },
-	{ "windows end with themselves, their QP, their process", ends, true },
-	{ "unsignalled binds, in order with sends", in_order, true },
-	{ "closed amid a message: nothing is written behind it", promise, true },
-	{ "more windows than one can count by hand", many, true },
+	{ "a region with a window cannot change", region_stays, true },
+	{ "windows end when they, their QP or their process end", ends, true },
+	{ "unsignaled binds, in order with sends", in_order, true },
+	{ "closed during a message: no byte is written afterwards", promise, true },
+	{ "5,000 windows", many, true },
 };
 
 int main(int argc, char **argv)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Part of windows.c: what must be refused, and how windows end. */
+/* A part of windows.c: refused operations, and the end of windows. */
 
-/* One bind of which one thing is wrong; regions are made for the purpose */
+/* A bind of which one value is invalid; the region is made for it. */
 struct bad_bind {
 	const char *what;
 	enum { ANY, NO_BIND_RIGHT, NO_LOCAL_WRITE, ZERO_REGION, OTHER_PD, GONE } region;
-	int64_t off;		/* from the region's begin */
+	int64_t off;		/* from the beginning of the region */
 	uint64_t len;
 	int access;
 	bool only_2;
 };
 
-#define SIZE	4096ull		/* of those regions */
+#define SIZE	4096ull		/* bytes of these regions */
 
 static const struct bad_bind bad_binds[] = {
 	{ "region without the right", NO_BIND_RIGHT, 0, 64, READ, false },
@@ -19,9 +19,9 @@ static const struct bad_bind bad_binds[] = {
 	{ "atomics without local write", NO_LOCAL_WRITE, 0, 64, ATOMIC, false },
 	{ "zero-based region", ZERO_REGION, 0, 64, READ, false },
 	{ "region of another domain", OTHER_PD, 0, 64, READ, true },
-	{ "region that is gone", GONE, 0, 64, READ, false },
+	{ "deregistered region", GONE, 0, 64, READ, false },
 	{ "before the region", ANY, -1, 64, READ, false },
-	{ "behind the region", ANY, SIZE, 1, READ, false },
+	{ "after the region", ANY, SIZE, 1, READ, false },
 	{ "over the region's end", ANY, 1, SIZE, READ, false },
 	{ "longer than the region", ANY, 0, SIZE + 1, READ, false },
 	{ "an end that wraps", ANY, 1, UINT64_MAX, READ, false },
@@ -86,7 +86,10 @@ static bool binds_refused(struct pair *p)
 		struct ibv_mw *mw = new_window(both[i]);
 		struct completion c;
 
-		/* type 1 is bound meanwhile and has to stay so; type 2 cannot be */
+		/*
+		 * a type 1 window is bound meanwhile, and must stay bound; type 2 cannot be bound
+		 * twice
+		 */
 		if (!mw || (!i && !bind_to(p, mw, AT, 64, REMOTE)))
 			return false;
 		for (size_t j = 0; j < sizeof(bad_binds) / sizeof(bad_binds[0]); j++) {
@@ -103,7 +106,7 @@ static bool binds_refused(struct pair *p)
 			}
 		}
 		if (i) {
-			/* bound already: by the same QP, by another */
+			/* a bound window must refuse a bind, by the same QP and by another */
 			if (!bind_to(p, mw, AT, 64, REMOTE))
 				return false;
 			for (int j = 0; j < 2; j++) {
@@ -124,7 +127,7 @@ static bool binds_refused(struct pair *p)
 	return true;
 }
 
-/* What the library says before anything is posted */
+/* Binds that the library must refuse before it posts them */
 static bool not_posted(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
@@ -187,7 +190,7 @@ static bool invs_refused(struct pair *p)
 	    !bind_to(p, two, AT, 64, REMOTE))
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
-	/* the last: by a QP that has not bound it */
+	/* the last one is posted on a QP that has not bound the window */
 	for (int i = 0; i < 5; i++) {
 		uint32_t keys[] = { one->rkey, p->b.mr->rkey, 0, two->rkey ^ 1, two->rkey };
 		struct end *e = i == 4 ? &p->a : &p->b;
@@ -197,7 +200,7 @@ static bool invs_refused(struct pair *p)
 		    !works(p, one->rkey, va, AT, 64) || !works(p, two->rkey, va, AT, 64))
 			return fail("key %d: %.200s", i, strdup(reason));
 	}
-	/* twice */
+	/* a second invalidation */
 	if (!close_window(p, two) || !post_inv(&p->b, two->rkey) ||
 	    !status_is(p->b.cq, 101, IBV_WC_MW_BIND_ERR, &c) || !again(p))
 		return false;
@@ -233,18 +236,18 @@ static bool on_uc(struct pair *p)
 		if (!filled(p->b.buf + AT, 64, 1) || !close_window(p, mw))
 			return false;
 		memset(p->b.buf + AT, 7, 64);
-		/* it is dropped there, and nobody hears of it */
+		/* UC drops the packet at the responder, and the requester gets no error */
 		if (!access_remote(p, WRITE, mw->rkey, (uintptr_t)p->b.buf + AT, 64) ||
 		    !wait_for(p->a.cq, 200, IBV_WC_RDMA_WRITE, &c))
 			return false;
 		usleep(100000);
-		REQUIRE(p->b.buf[AT] == 7 && *byte == 7, "written through a closed window");
+		REQUIRE(p->b.buf[AT] == 7 && *byte == 7, "a closed window was written through");
 		VERB(ibv_dealloc_mw(mw));
 	}
 	return true;
 }
 
-/* Type 1: any QP of the domain.  Type 2: the one that bound it. */
+/* Type 1: any QP of the protection domain.  Type 2: only the QP that bound the window. */
 static bool who_may(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
@@ -263,7 +266,7 @@ static bool who_may(struct pair *p)
 	if (!good)
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
-	/* works() and refuses() look at the memory of the pair that they are given */
+	/* works() and refuses() check the memory of the pair that they get */
 	buf = sibling.b.buf;
 	sibling.b.buf = p->b.buf;
 	if (!works(p, one->rkey, va, AT, 64) || !works(p, two->rkey, va, AT, 64) ||
@@ -271,7 +274,7 @@ static bool who_may(struct pair *p)
 	    !refuses(&stranger, READ, one->rkey, va, 8) ||
 	    !refuses(&stranger, WRITE, two->rkey, va, 8))
 		return false;
-	/* nor may a stranger bind it; a sibling may, if it is type 1 */
+	/* a QP of another domain must not bind it; one of the same domain may, if it is type 1 */
 	if (!bind(&sibling.b, one, info(p->b.mr, va, 8, REMOTE)) ||
 	    !works(p, one->rkey, va, AT, 8))
 		return false;
@@ -326,7 +329,7 @@ static bool region_stays(struct pair *p)
 	return true;
 }
 
-/* A process that ends by SIGKILL with bound windows and a peer that writes through one */
+/* A process is killed that has bound windows, while its peer writes through one. */
 static bool killed(void)
 {
 	struct pair p = {};
@@ -341,7 +344,7 @@ static bool killed(void)
 		struct ibv_mw *one, *two;
 		struct completion c;
 
-		/* a context of its own: the parent's is not for its children */
+		/* the child needs its own context */
 		close(pipe_fd[0]);
 		if (!open_device() || !make(&p))
 			_exit(1);
@@ -379,14 +382,14 @@ static bool ends(struct pair *p)
 	va = (uintptr_t)p->b.buf + AT;
 	mr = ibv_reg_mr(dev.pd, p->b.buf, 8192, BINDABLE);
 	REQUIRE(mr && pd, "ibv_reg_mr, ibv_alloc_pd: %m");
-	/* a domain has to wait for its windows */
+	/* a protection domain with windows cannot be deallocated */
 	alone = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	REQUIRE(alone, "ibv_alloc_mw: %m");
-	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "a domain with a window is gone");
+	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "a domain with a window can be deallocated");
 	VERB(ibv_dealloc_mw(alone));
 	VERB(ibv_dealloc_pd(pd));
 
-	/* by themselves */
+	/* deallocate a window */
 	for (int i = 0; i < 3; i++) {
 		mw[i] = new_window(both[i > 0]);
 		if (!mw[i])
@@ -400,7 +403,7 @@ static bool ends(struct pair *p)
 	VERB(ibv_dealloc_mw(mw[1]));
 	if (!shut(p, key, AT))
 		return false;
-	/* with the QP: what is type 2 lets its region go, type 1 does not care */
+	/* destroy the QP: its type 2 window releases the region, a type 1 window does not */
 	if (!end_free(&other.b))
 		return false;
 	memset(&other.b, 0, sizeof(other.b));
@@ -410,7 +413,7 @@ static bool ends(struct pair *p)
 	if (!close_window(p, mw[0]))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	/* and another QP may have it */
+	/* then another QP may bind the window */
 	mw[2]->rkey = ibv_inc_rkey(mw[2]->rkey);
 	if (!bind_to(p, mw[2], AT, 64, REMOTE) || !works(p, mw[2]->rkey, va, AT, 64))
 		return false;
@@ -419,7 +422,7 @@ static bool ends(struct pair *p)
 	return pair_free(&other) && killed() && killed();
 }
 
-/* A bind is done before what is posted behind it; without a signal it gives no completion. */
+/* A bind takes effect before requests that follow it; an unsignaled bind has no completion. */
 static bool in_order(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1);
@@ -447,12 +450,15 @@ static bool in_order(struct pair *p)
 		    !wait_for(p->b.cq, 401, IBV_WC_SEND, &c))
 			return false;
 	}
-	REQUIRE(!poll_one(p->b.cq, &c), "a completion that nobody asked for");
+	REQUIRE(!poll_one(p->b.cq, &c), "a completion of an unsignaled request");
 	VERB(ibv_dealloc_mw(one));
 	return true;
 }
 
-/* A long message, posted by another CPU: a post may return when all of it has moved. */
+/*
+ * A long message, posted by another thread, because a post may return only when all bytes have
+ * moved.
+ */
 struct long_write {
 	struct pair *p;
 	uint32_t rkey, len;
@@ -467,7 +473,7 @@ static void *write_long(void *arg)
 	return NULL;
 }
 
-/* The owner closes while a long message arrives, and has its memory for itself at once. */
+/* The owner closes the window during a long message, and then the memory must not change. */
 static bool promise(struct pair *p)
 {
 	const uint32_t len = 1 << 20;
@@ -476,7 +482,10 @@ static bool promise(struct pair *p)
 	if (!make_pair(p, (struct pair_opts){ .more_ops = MW_OPS, .size = len,
 					      .more_access = IBV_ACCESS_MW_BIND }))
 		return false;
-	/* How many are met is chance, and on one CPU few are: go on until there are enough. */
+	/*
+	 * how many messages are interrupted is chance, and few are on one CPU: continue until
+	 * enough are
+	 */
 	for (int i = 0; i < 300 || (amid < 20 && i < 6000); i++) {
 		struct ibv_mw *mw = new_window(both[i % 2]);
 		struct long_write write = { .p = p, .len = len };
@@ -508,7 +517,7 @@ static bool promise(struct pair *p)
 			return false;
 		VERB(ibv_dealloc_mw(mw));
 	}
-	REQUIRE(amid >= 20, "only %u messages were met", amid);
+	REQUIRE(amid >= 20, "only %u messages were interrupted", amid);
 	return true;
 }
 
@@ -528,7 +537,7 @@ static bool many(struct pair *p)
 		if (!access_remote(p, READ, mw[i]->rkey, (uintptr_t)p->b.buf + AT + i, 8) ||
 		    !status_is(p->a.cq, 200, IBV_WC_SUCCESS, &(struct completion){}))
 			return false;
-	/* those of type 2 go with their QP all at once */
+	/* the type 2 windows are closed together with their QP */
 	VERB(ibv_destroy_qp(p->b.qp));
 	p->b.qp = NULL;
 	for (int i = 0; i < COUNT; i++)

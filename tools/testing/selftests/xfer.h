@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * verify_xfer: options, what each message holds, memory, and the socket beside
- * the RDMA connection.  For one program of one file.
- */
+/* A part of verify_xfer.c: options, contents of messages, memory, and the TCP socket. */
 #ifndef XFER_H
 #define XFER_H
 
@@ -24,8 +21,8 @@
 
 #include <infiniband/verbs.h>
 
-#define GRH		40	/* what UD receives put before the message */
-#define GUARD		32	/* bytes behind a message that nobody may write */
+#define GRH		40	/* bytes before the message in a UD receive */
+#define GUARD		32	/* bytes after a message that must not be written */
 #define GUARD_BYTE	0xa5
 #define INLINE		64
 
@@ -46,7 +43,7 @@ static struct {
 	.patience = 60, .qps = 1, .messages = 100, .window = 16, .size = 65536,
 };
 
-/* memory of one purpose: one slot for each QP and place in the window */
+/* Memory of one purpose: a slot for each QP and place in the window */
 struct area {
 	uint8_t *base;
 	struct ibv_mr *mr;
@@ -56,15 +53,15 @@ struct flow {
 	struct ibv_qp *qp;
 	struct ibv_ah *ah;
 	uint32_t peer_qpn, peer_psn, psn;
-	uint32_t signalled, received;	/* completions seen in this round */
-	uint32_t signals, receives;	/* those that this round must bring (RC) */
-	uint32_t before_drain;		/* signals of those that may complete in SQD */
+	uint32_t signalled, received;	/* completions polled in this round */
+	uint32_t signals, receives;	/* completions that this round must have (RC) */
+	uint32_t before_drain;		/* signals of requests that may complete in SQD */
 	uint32_t posted;		/* receives in the queue */
-	uint64_t sum;			/* what the peer's counter must hold */
-	uint64_t peer_sum;		/* what our counter must hold */
+	uint64_t sum;			/* expected value of the peer's counter */
+	uint64_t peer_sum;		/* expected value of this side's counter */
 };
 
-/* what each side tells the other; both are machines of one kind */
+/* Data that both sides exchange; they must have the same byte order and layout. */
 struct hello {
 	uint32_t qps, messages, window, size, type, op, both, fixed, mtu, rd_atomic;
 	uint64_t in_addr, out_addr, counter_addr;
@@ -85,7 +82,7 @@ static struct hello mine, theirs;
 static struct flow *flows;
 static uint32_t slots, stride;
 static int sock = -1;
-static bool active, passive;	/* this side starts operations; answers them */
+static bool active, passive;	/* this side starts operations; this side is their target */
 static uint64_t delivered, lost, moved, sent;
 static uint32_t round_first, round_count, drains;
 
@@ -112,7 +109,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* ---- what message k of flow q is, the same on both sides ---- */
+/* ---- contents of message k of flow q, the same on both sides ---- */
 
 static uint64_t mix(uint64_t z)
 {
@@ -121,7 +118,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/* from_client tells the two directions apart when both sides send */
+/* @from_client distinguishes the two directions if both sides send. */
 static uint64_t seed(bool from_client, uint32_t q, uint32_t k)
 {
 	return mix(((uint64_t)q << 32 | k) * 2 + from_client + 0x9e3779b97f4a7c15ULL);
@@ -133,7 +130,7 @@ static uint32_t size_of(bool from_client, uint32_t q, uint32_t k)
 
 	if (opt.fixed || k % 4 == 0)
 		return opt.size;
-	/* small ones, which may be inline, as often as any others */
+	/* small messages, which may be inline, are as frequent as others */
 	return k % 4 == 1 ? dice % (opt.size < INLINE ? opt.size + 1 : INLINE + 1) :
 			    dice % (opt.size + 1);
 }
@@ -196,20 +193,21 @@ static void check_guard(const char *what, uint32_t q, uint32_t k, const uint8_t 
 
 	for (i = 0; i < GUARD; i++)
 		if (at[i] != GUARD_BYTE)
-			die("%s: QP %u message %u: byte %d behind its end was written (%02x)",
+			die("%s: QP %u message %u: byte %d after its end was written (%02x)",
 			    what, q, k, i, at[i]);
 }
 
-/* Are the bytes of a word from @from up to @end those of @expected? */
+/* Return: true if bytes @from to @end of a word are those of @expected. */
 static bool same_bytes(const uint8_t *at, uint32_t from, uint32_t end, uint64_t expected)
 {
 	return !memcmp(at + from, (uint8_t *)&expected + from, end - from);
 }
 
 /*
- * Word i of message k's place, whose first @part bytes belong to it, is read from byte @from on.
- * Return: up to where it is of one source: message k, zeros, if nothing came, or an earlier
- * message of the slot, but only as far as that is long.  @from if it is of none.
+ * Find the source of bytes @from to @part of word @i in the slot of message @k; @part: bytes of the
+ * word that belong to the message.  Return: the end of the bytes from one source: message @k,
+ * zeros, if nothing has arrived, or an earlier message of the slot, as far as that message is
+ * long.  @from if no source fits.
  */
 static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at, uint32_t from,
 			   uint32_t part)
@@ -232,9 +230,9 @@ static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at
 }
 
 /*
- * UC, WRITE without a completion on this side: any part of the message may be
- * missing, and a packet of an earlier round may come late; nothing else may.
- * Where a late message ends within a word, that word has another source behind it.
+ * UC WRITE without a completion on this side: any part of the message may be missing, and a packet
+ * of an earlier round may arrive late; no other byte may be there.  If a late message ends within a
+ * word, the rest of the word has another source.
  */
 static void check_partial(uint32_t q, uint32_t k, const uint8_t *at, uint32_t size)
 {
@@ -310,14 +308,14 @@ static void make_memory(void)
 	}
 }
 
-/* ---- the socket beside the RDMA connection ---- */
+/* ---- the TCP socket ---- */
 
 static void sock_open(void)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_family = opt.host ? AF_UNSPEC : AF_INET6,
 				  .ai_flags = opt.host ? 0 : AI_PASSIVE };
-	/* The other side may be busy with its half of a round. */
+	/* the other side may be busy with its part of a round */
 	struct timeval patience = { .tv_sec = opt.patience * 5 };
 	struct addrinfo *list;
 	double end = now() + 10;
@@ -355,13 +353,13 @@ static void exchange(const void *ours, void *other, size_t size)
 	size_t done = 0;
 	ssize_t step;
 
-	/* small enough for the socket's buffers on both sides */
+	/* @size must be small enough for the socket buffers of both sides */
 	if (write(sock, ours, size) != (ssize_t)size)
 		die("the other side is gone");
 	while (done < size) {
 		step = read(sock, (char *)other + done, size - done);
 		if (step < 0)
-			die("no word from the other side: %s", strerror(errno));
+			die("no data from the other side: %s", strerror(errno));
 		if (!step)
 			die("the other side is gone");
 		done += step;
@@ -388,14 +386,14 @@ static const char usage_text[] =
 	"  -f                  every message has that size, and one SGE\n"
 	"  -n N                messages on each QP (100)\n"
 	"  -q N                queue pairs (1)\n"
-	"  -w N                messages posted at once on each QP (16)\n"
+	"  -w N                outstanding messages of each QP (16)\n"
 	"  -b                  both sides send\n"
 	"  -e                  completion events instead of polling\n"
 	"  -D                  drain: this side's send queues go to SQD and back in each round\n"
 	"  -M BYTES            path MTU\n"
 	"  -T TIMEOUT  -r RETRIES   local ACK timeout (14) and retry count (7)\n"
-	"  -P SECONDS          patience without any progress (60)\n"
-	"  -L SECONDS          go on with new rounds for that long, whatever -n says\n";
+	"  -P SECONDS          fail after so long without progress (60)\n"
+	"  -L SECONDS          continue with new rounds for so long, in spite of -n\n";
 
 __attribute__((noreturn))
 static void usage(int status)
@@ -481,9 +479,9 @@ static void parse(int argc, char **argv)
 	if (optind < argc || !opt.qps || !opt.messages || !opt.window || opt.size > 1u << 30)
 		usage(2);
 	if (opt.type == IBV_QPT_UD && opt.op != SEND)
-		die("UD has nothing but -m send");
+		die("UD supports only -m send");
 	if (opt.type == IBV_QPT_UC && opt.op >= READ)
-		die("UC has nothing but -m send, write and write_imm");
+		die("UC supports only -m send, write and write_imm");
 }
 
 #endif

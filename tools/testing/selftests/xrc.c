@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * XRC on the device named by $RDMA_DEV: one initiator, one target, SRQs in one process and in
+ * XRC on the device named by $RDMA_DEV: one initiator, one target, and SRQs in one process and in
  * several.
+ *
+ *   xrc [PART-OF-A-NAME]		run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,7 +16,7 @@
 #define SLOTS		16
 #define SLOT		65536
 
-/* An SRQ, in a domain of its own, and where its receives go */
+/* An SRQ in its own protection domain, and the buffers of its receives */
 struct sink {
 	struct ibv_pd *pd;
 	struct ibv_cq_ex *cq;
@@ -24,7 +26,7 @@ struct sink {
 	struct ibv_mr *mr;
 };
 
-/* One initiator with memory, and its target */
+/* An initiator with memory, and its target */
 struct way {
 	int fd;
 	struct ibv_xrcd *xrcd;
@@ -54,7 +56,7 @@ static bool post(struct sink *s, uint64_t slot)
 	return true;
 }
 
-/* Receives are posted to the first @slots slots. */
+/* Make an SRQ with receives in the first @slots slots. */
 static bool make_sink(struct sink *s, struct ibv_xrcd *xrcd, int slots)
 {
 	struct ibv_srq_init_attr_ex attr = {
@@ -171,7 +173,7 @@ static bool free_way(struct way *w)
 	return true;
 }
 
-/* One request of the initiator, for SRQ @srqn; @build is what it does. */
+/* Post one request of the initiator to SRQ @srqn; @build selects the operation. */
 #define REQUEST(w, id, srqn, len, build) do {			\
 	struct ibv_qp_ex *x = (w)->x;				\
 	ibv_wr_start(x);					\
@@ -213,7 +215,7 @@ static bool received(struct sink *s, const struct way *w, uint64_t slot, uint32_
 	return filled(s->buf + slot * SLOT, len, seed);
 }
 
-/* Each SRQ gets what is for it, in its own memory and CQ. */
+/* Each SRQ gets its messages, in its own memory and CQ. */
 static bool two_srqs(struct pair *p)
 {
 	struct sink s[2] = {};
@@ -275,22 +277,22 @@ static bool remote_memory(struct pair *p)
 		return false;
 	REQUIRE(*word == 1, "42 was not swapped");
 
-	/* the domain is that of the SRQ that the request names */
+	/* the protection domain is that of the SRQ that the request names */
 	memset(s[0].buf, 0xee, SLOTS * SLOT);
 	REQUEST(&w, 6, s[1].srqn, 8, ibv_wr_rdma_write(x, rkey, at));
-	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE by another SRQ's domain"))
+	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE with another SRQ's domain"))
 		return false;
 	REQUEST(&w, 7, s[1].srqn, 8, ibv_wr_rdma_read(x, rkey, at));
-	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "READ by another SRQ's domain"))
+	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "READ with another SRQ's domain"))
 		return false;
 	REQUEST(&w, 8, s[1].srqn, 8, ibv_wr_atomic_fetch_add(x, rkey, at, 1));
-	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "FETCH_ADD by another SRQ's domain"))
+	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "FETCH_ADD with another SRQ's domain"))
 		return false;
 
-	/* a key that was closed opens nothing to XRC, either */
+	/* a closed key opens no memory to XRC, either */
 	VERB(ibv_dereg_mr(s[0].mr));
 	REQUEST(&w, 9, s[0].srqn, 8, ibv_wr_rdma_write(x, rkey, at));
-	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE to a region that is gone"))
+	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE to a deregistered region"))
 		return false;
 	for (int i = 0; i < SLOTS * SLOT; i++)
 		REQUIRE(s[0].buf[i] == 0xee, "byte %d was written", i);
@@ -331,7 +333,7 @@ static bool numbers_refused(struct pair *p)
 	srqn = mine.srqn;
 	mine.srq = NULL;
 	REQUEST(&w, 4, srqn, 8, ibv_wr_send(x));
-	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "an SRQ that is gone"))
+	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "a destroyed SRQ"))
 		return false;
 	VERB(ibv_destroy_srq(srq));
 	return free_sink(&mine) && free_sink(&other) && free_way(&w) && free_way(&v);
@@ -339,7 +341,7 @@ static bool numbers_refused(struct pair *p)
 
 /* ---- several processes ---- */
 
-/* What parent and child see of each other */
+/* Data that parent and child share */
 struct shared {
 	volatile uint32_t srqn;
 	volatile uint32_t got;
@@ -347,7 +349,7 @@ struct shared {
 	char why[sizeof(reason)];
 };
 
-/* A process with an SRQ in the domain, which also has the target open if @tgt names it. */
+/* A process with an SRQ in the XRC domain; it also opens the target QP @tgt, unless that is 0. */
 static void child(struct shared *sh, int fd, uint32_t tgt)
 {
 	struct ibv_qp_open_attr attr = {
@@ -418,14 +420,14 @@ static bool processes(struct pair *p)
 		if (!settled(&sh[i], &sh[i].got, rounds, false))
 			return false;
 
-	/* one dies: the others go on; what is for it is refused */
+	/* one process is killed: requests to its SRQ are refused, and the others still work */
 	kill(pid[2], SIGKILL);
 	waitpid(pid[2], NULL, 0);
 	REQUEST(&w, 1, sh[2].srqn, 8, ibv_wr_send_imm(x, 0));
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "the SRQ of a dead process"))
 		return false;
 
-	/* who made the target closes it: it lives on for who has it open, too */
+	/* the maker closes the target, which stays open for the process that has opened it, too */
 	VERB(ibv_destroy_qp(w.tgt));
 	w.tgt = NULL;
 	for (int i = 0; i < 2 * rounds; i++)
@@ -443,10 +445,10 @@ static bool processes(struct pair *p)
 }
 
 static const struct test tests[] = {
-	{ "XRC: two SRQs behind one target", two_srqs, false },
-	{ "XRC: WRITE, READ, atomics, by the domain of the SRQ", remote_memory, false },
-	{ "XRC: SRQ numbers that lead nowhere", numbers_refused, false },
-	{ "XRC: SRQs of three processes, one is killed, the target's maker goes", processes, false },
+	{ "XRC: two SRQs with one target", two_srqs, false },
+	{ "XRC: WRITE, READ, atomics, in the protection domain of the SRQ", remote_memory, false },
+	{ "XRC: invalid SRQ numbers are refused", numbers_refused, false },
+	{ "XRC: SRQs of three processes, one killed, the target closed", processes, false },
 };
 
 int main(int argc, char **argv)

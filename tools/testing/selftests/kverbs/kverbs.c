@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kverbs: verbs as a kernel user calls them, for kverbs.sh.
+ * kverbs: the verbs interface of a kernel consumer, for kverbs.sh.
  *
- * Loading it connects two RC queue pairs of one device in each way in which a CQ can be polled, its
- * own or one of the core's pool, and looks at what they do: messages of several elements, fast
- * registered regions, drains.  Each result is a line of the kernel log, as lib.sh writes them.
+ * When the module is loaded, it connects two RC queue pairs of one device, once for each way of
+ * polling a CQ, with the QP's own CQ or one of the core's pool.  It tests messages of several SGEs,
+ * fast registration and drains.  Each result is a line of the kernel log, in the form of lib.sh.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -50,7 +50,7 @@ struct end {
 	u64 dma;
 };
 
-/* One request that is waited for. */
+/* A request whose completion the caller awaits */
 struct request {
 	struct ib_cqe cqe;
 	struct completion done;
@@ -59,7 +59,7 @@ struct request {
 	u32 invalidated;
 };
 
-/* Requests that only a drain waits for. */
+/* Requests whose completions are only counted, because a drain waits for them */
 struct counted {
 	struct ib_cqe cqe;
 	atomic_t done;
@@ -137,7 +137,7 @@ static int end_init(const struct way *way, struct end *end)
 	struct ib_qp_init_attr attr = {
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		/* and one more for a drain */
+		/* one more slot for the drain */
 		.cap = { .max_send_wr = DEPTH + 1, .max_recv_wr = DEPTH + 1,
 			 .max_send_sge = PAGES, .max_recv_sge = PAGES },
 	};
@@ -226,7 +226,7 @@ static struct ib_sge element(const struct end *end, u32 offset, u32 length)
 	};
 }
 
-/* A SEND whose elements have other lengths than those of the receive, and a gap between them. */
+/* A SEND whose SGEs have other lengths than the receive's, and gaps between them. */
 static int elements(const struct way *way, struct end *a, struct end *b)
 {
 	static const u32 from[] = { 1, 3000, 0, 511, 4096 }, to[] = { 4097, 17, 3494 };
@@ -310,7 +310,10 @@ static int one_sided(const struct way *way, struct end *a, enum ib_wr_opcode opc
 	return ib_post_send(a->qp, &wr.wr, NULL) ?: request_wait(way, a, &req);
 }
 
-/* Pages in that order or the reverse one, the first not from its begin and the last not to its end. */
+/*
+ * Map the pages in order or in reverse, the first one not from its beginning, the last one not to
+ * its end.
+ */
 static int region_map(struct ib_mr *mr, const struct end *end, struct scatterlist *sgl, bool reverse)
 {
 	int i, n;
@@ -330,8 +333,8 @@ static int region_map(struct ib_mr *mr, const struct end *end, struct scatterlis
 }
 
 /*
- * IB_WR_REG_MR, a READ of all of it, a WRITE when it has been mapped for its next use already, and the
- * end by a SEND with invalidate.
+ * IB_WR_REG_MR, a READ of the region, a WRITE after the region was mapped for its next use, which
+ * must not matter yet, and the end of the region by a SEND with invalidate.
  */
 static int region(const struct way *way, struct end *a, struct end *b)
 {
@@ -400,8 +403,8 @@ out:
 }
 
 /*
- * Both queues are full of work when they are drained.  Behind ib_drain_qp() each request has had its
- * completion, and of the receives all were flushed.
+ * Both queues are full of requests when they are drained.  After ib_drain_qp() each request must
+ * have had its completion, and all receives must have been flushed.
  */
 static int drain(struct end *a, struct end *b)
 {
@@ -423,7 +426,7 @@ static int drain(struct end *a, struct end *b)
 		if (err)
 			return err;
 	}
-	/* the peer has no receives: these wait */
+	/* these wait, because the peer has no receives */
 	for (i = 0; i < DEPTH; i++) {
 		err = ib_post_send(a->qp, &wr, NULL);
 		if (err)
@@ -449,13 +452,13 @@ static void try(const struct way *way)
 		result(way, "the pool's CQ is shared", a.cq == b.cq ? 0 : -ENOENT);
 	result(way, "a SEND of five elements into three", elements(way, &a, &b));
 	result(way, "a region is registered, written, read and invalidated", region(way, &a, &b));
-	result(way, "a drain leaves no completion behind", drain(&a, &b));
+	result(way, "no completion follows a drain", drain(&a, &b));
 out:
 	end_fini(way, &a);
 	end_fini(way, &b);
 }
 
-/* The device's name is all that is known of it, and a client is told of every device. */
+/* Test the named device; a client is called for every device. */
 static int kverbs_add(struct ib_device *device)
 {
 	int i;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What MPI programs do, every byte and every sum looked at.  Compiled in the guest, where mpicc is.
+ * checked: operations of MPI programs; every byte and every sum is checked.  It is compiled in the
+ * guest, which has mpicc.
  *
  *	mpirun ... checked [-n ROUNDS] [-m MAXBYTES] PART...
  *
- *	ring		each rank to the next, blocking and not, contiguous and strided, unexpected too
+ *	ring		each rank to the next: blocking and nonblocking, contiguous and strided, and
+ *			unexpected messages
  *	sums		all-reduce, reduce-scatter and scan
  *	all		all-to-all, all-gather, broadcast, gather
  *	windows		put, get, accumulate, fetch-and-op, compare-and-swap: fence, lock and flush
- *	threads		four threads a rank, each with its own communicator
- *	latency		half of a round trip from the first rank to the last; says, checks no time
+ *	threads		four threads in each rank, each with its own communicator
+ *	latency		prints half of a round trip between the first and the last rank; no limit
  *
- * Sizes grow by steps that are no powers of two, through all of a library's thresholds.
+ * Sizes grow in steps that are no powers of two, so that they pass all thresholds of an MPI
+ * library.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -48,7 +51,7 @@ static void *room(size_t bytes)
 	return p;
 }
 
-/* byte @i of what @from sends to @to in this round */
+/* Return: byte @i of the message from @from to @to in this round. */
 static uint8_t byte_of(int from, int to, int round, size_t i)
 {
 	return ((i / 8 + 1) * ODD + from * 131 + to * 31 + round * 7) >> (8 + i % 8);
@@ -95,7 +98,7 @@ static void ring_round(MPI_Comm comm, size_t size, int round)
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	check("a message", in, size, before, rank, round);
 
-	/* There before anybody has asked for it; its size is found out. */
+	/* a message that arrives before its receive is posted, and whose size is probed */
 	fill(out, size, rank, next, round + 1);
 	MPI_Isend(out, size, MPI_BYTE, next, 2, comm, &requests[0]);
 	MPI_Isend(out, 0, MPI_BYTE, next, 3, comm, &requests[1]);
@@ -110,7 +113,7 @@ static void ring_round(MPI_Comm comm, size_t size, int round)
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	check("an unexpected message", in, size, before, rank, round + 1);
 
-	/* Every other byte. */
+	/* every other byte */
 	MPI_Type_vector(size, 1, 2, MPI_BYTE, &strided);
 	MPI_Type_commit(&strided);
 	memset(in, 0, size * 2);
@@ -179,7 +182,7 @@ static void sums(void)
 	}
 }
 
-/* ---- everybody to everybody ---- */
+/* ---- all ranks to all ranks ---- */
 
 static void all(void)
 {
@@ -217,7 +220,10 @@ static void all(void)
 
 /* ---- one-sided ---- */
 
-/* Each writes into the part of the next that is its own, and reads it back, by any epoch. */
+/*
+ * Each rank writes into its own part of the next rank's window and reads it back, with either
+ * epoch.
+ */
 static void put_get(MPI_Win win, uint8_t *mine, size_t size, bool fence)
 {
 	int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
@@ -248,7 +254,7 @@ static void put_get(MPI_Win win, uint8_t *mine, size_t size, bool fence)
 	free(in);
 }
 
-/* All count on the first rank's two words, one by adding and one by comparing. */
+/* All ranks count in two words of the first rank, one by addition and one by compare-and-swap. */
 static void count(void)
 {
 	uint64_t *words, one = 1, old, seen, wanted, turns = rounds * 20, i;
@@ -280,7 +286,7 @@ static void count(void)
 	MPI_Win_free(&win);
 }
 
-/* All add to the first rank's words at once. */
+/* All ranks add to the words of the first rank at the same time. */
 static void accumulate(size_t size)
 {
 	uint64_t *words, *out = room(size * 8);
