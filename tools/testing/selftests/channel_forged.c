@@ -157,7 +157,7 @@ static void judged(const struct kind *k, const struct drops *before,
 		die("%s: dropped for another reason", what);
 	/* packets dropped as busy count in place of the violation, but not all of them */
 	if (k->told && !now.channel[k->told])
-		die("%s: counter "%s" has not changed", what, drop_names[k->told]);
+		die("%s: counter %s has not changed", what, drop_names[k->told]);
 	if (k->told)
 		told(k->told, what);
 	info = channel_info(&ch);
