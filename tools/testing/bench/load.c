@@ -35,7 +35,7 @@
 #define QPS_MAX		1024
 #define LIST_MAX	64
 #define RECEIVES	256		/* receives of each queue pair that gets SENDs */
-#define CREDIT		(RECEIVES / 4)	/* receives for which one credit message stands */
+#define CREDIT		(RECEIVES / 4)	/* receives that one credit message covers */
 #define SLOTS		16		/* messages use this many slots of the memory in turn */
 
 enum op { WRITE, READ, SEND };

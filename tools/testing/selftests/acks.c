@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Proves when a requester asks for acknowledgments: both ends are in this process and communicate
- * by packets. verbs_test.h describes the printed results.
+ * Proves when a requester asks for acknowledgments.  Both ends are in this process and communicate
+ * by packets.  verbs_test.h describes the printed results.
  *
  *   acks [PART-OF-A-NAME]		run the tests whose names contain the argument (all)
  *   acks lost			only the test that needs a fault set by acks.sh

@@ -148,7 +148,7 @@ static void packets(void)
 		die("a frame can be released twice");
 	verb(nhcadv_release_frame(ch.qp, a));
 	if (nhcadv_release_frame(ch.qp, a) != EINVAL || nhcadv_release_frame(ch.qp, c + 1) != EINVAL)
-		die("a frame can be released that is not there");
+		die("a frame that does not exist can be released");
 	meet(++step);
 }
 
@@ -361,7 +361,7 @@ static void expect_status(struct channel *c, const struct nhcadv_transfer *t, ui
 				die("status: packet %u of %u-%u: %d", i, from, to,
 				    nhcadv_frame_has(f, i));
 	if (status == NHCADV_TRANSFER_PARTIAL && f->received != to - from)
-		die("status: %u packets have come instead of %u", f->received, to - from);
+		die("status: %u packets have arrived instead of %u", f->received, to - from);
 	verb(nhcadv_release_frame(c->qp, index));
 }
 
@@ -422,7 +422,7 @@ static void resend(void)
 		expect_status(&ch, &t, 0, NHCADV_TRANSFER_NONE, 0, 0);
 		resend_part(&t, 31, third * t.segment, third * t.segment, 0);
 		if (!have_within(&t, third, patience_s() * 1000000000ULL))
-			die("status: a third of the packets has not come");
+			die("status: a third of the packets has not arrived");
 		expect_status(&ch, &t, 0, NHCADV_TRANSFER_PARTIAL, third, 2 * third);
 		expect_status(&ch, &t, (third + 1) * t.segment, NHCADV_TRANSFER_PARTIAL, third,
 			      2 * third);
@@ -513,7 +513,7 @@ static void cancel(void)
 			   "write to a cancelled rCxt");
 		expect_nothing(ch.rcq, 0, "write to a cancelled rCxt");
 		if (differs(ch.buf, MEMORY, 0) >= 0)
-			die("a cancelled write has landed");
+			die("a cancelled write has changed memory");
 	}
 	meet(++step);
 	if (client)
@@ -571,7 +571,7 @@ static void close_in_use(void)
 		channel_close(&c);
 		meet(++step);
 	}
-	write_goes(0, LONGER, "write beside channels that were closed");
+	write_goes(0, LONGER, "write after other channels were closed");
 }
 
 static void recover(void)

@@ -40,7 +40,7 @@ struct slot {
 	uint8_t *buf;
 	uint64_t rcxts[2 * HALF];
 	struct word there;
-	bool own_fault;			/* the test removed what a request needs */
+	bool own_fault;			/* a request may lack what the test removed */
 };
 
 static struct slot slots[SLOTS];
@@ -504,7 +504,7 @@ static void busy(void)
 	       PRIu64 " failed\n", closed, released, unmapped, recovered,
 	       (now_ns() - begun) / 1e9, posted, failed);
 	if (peer_host)
-		printf("# beside them %" PRIu64 " transfers, %" PRIu64 " of them again, the slowest "
+		printf("# meanwhile %" PRIu64 " transfers, %" PRIu64 " posted again, the slowest "
 		       "took %.0f ms\n", figures.transfers, figures.again,
 		       figures.slowest_ns / 1e6);
 	if (peer_host && figures.transfers < 10)
@@ -545,7 +545,7 @@ int main(int argc, char **argv)
 			fputs("usage: channel_close [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT]\n"
 			      "	[-n ROUNDS] [-R ROUNDS-TO-RECOVERY] [-D DEVICE] [-G GID-INDEX]\n"
 			      "	[HOST]\n"
-			      "-D, -G: of the channels that nobody touches\n", stderr);
+			      "-D, -G: of the channels that are never closed\n", stderr);
 			return 2;
 		}
 	peer_host = argv[optind];

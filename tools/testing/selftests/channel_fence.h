@@ -62,7 +62,7 @@ static void fences(void)
 	clear();
 	t = agree(1, LENGTH, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
 	if (client) {
-		fence(&t, NHCADV_TRANSFER_FENCED, 0, "fence of what will come");
+		fence(&t, NHCADV_TRANSFER_FENCED, 0, "fence of a later transfer");
 		fence(&t, NHCADV_TRANSFER_FENCED, 0, "the same fence");
 		paint(ch.buf + OFF, t.total, 9);
 		post_write(&ch, &ch.peer, &t, 82, 0);
@@ -93,7 +93,7 @@ static void fences(void)
 		expect(ch.scq, NHCADV_WC_LOCAL, 83, "write with a wrong key");
 		resend_part(&t, 84, 0, third * t.segment, 0);
 		if (!have_within(&t, third, patience_s() * 1000000000ULL))
-			die("fence: a third of the packets has not come");
+			die("fence: a third of the packets has not arrived");
 		fence(&t, NHCADV_TRANSFER_FENCED, 0, "fence of a third");
 		resend_part(&t, 85, third * t.segment, t.total - third * t.segment, 0);
 	} else {
@@ -113,7 +113,7 @@ static void fences(void)
 	t = agree(1, LENGTH, 0);
 	t.tid--;
 	if (client) {
-		fence(&t, NHCADV_TRANSFER_COMPLETE, packets_of(&t), "fence of what is complete");
+		fence(&t, NHCADV_TRANSFER_COMPLETE, packets_of(&t), "fence of a complete one");
 		post_fence(&t, t.tid - 1, 86);
 	} else {
 		wait_count(&ch, &before, NHCADV_DROP_STALE, NHCADV_DROP_STALE, 1,

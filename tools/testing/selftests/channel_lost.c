@@ -172,12 +172,12 @@ static void lose(void)
 	pthread_join(killer, NULL);
 	pthread_join(watcher, NULL);
 	pthread_join(user, NULL);
-	printf("# %u channels were told, %u of them of the reason; %" PRIu64 " writes over the lost "
-	       "device, %" PRIu64 " over the other meanwhile\n", fatal_channels, reasons,
+	printf("# events of %u channels, %u of them with the reason; %" PRIu64 " writes over the "
+	       "lost device, %" PRIu64 " over the other meanwhile\n", fatal_channels, reasons,
 	       lost.written, kept.written - before);
 	/* the core drops unread events with the device; IBV_EVENT_DEVICE_FATAL replaces them */
 	if (fatal_channels > 2)
-		die("IBV_EVENT_QP_FATAL has come %u times for 2 channels", fatal_channels);
+		die("%u events IBV_EVENT_QP_FATAL for 2 channels", fatal_channels);
 	printf("ok - users of a lost device get events, channels of another device work\n");
 }
 

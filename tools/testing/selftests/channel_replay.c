@@ -358,7 +358,7 @@ static void rcxts_change_hands(void)
 	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "while another channel has the rCxts");
 	for (i = NHCADV_SENT_PACKETS; i < DROPS; i++)
 		if (channel_info(&other).counters[i])
-			die("a packet came to the channel that has the rCxts now: counter %u", i);
+			die("a packet reached the channel that has the rCxts now: counter %u", i);
 
 	/* take the same rCxts again, on which no tid has been used since */
 	for (i = 0; i < count - 1; i++)
@@ -371,7 +371,7 @@ static void rcxts_change_hands(void)
 					die("rCxt %#" PRIx64 " came back as %#" PRIx64, old[k],
 					    ch.here.rcxts[k]);
 			}
-	again_all(&ch, NHCADV_DROP_RCXT_KEY, true, "after rCxts changed hands and came back");
+	again_all(&ch, NHCADV_DROP_RCXT_KEY, true, "after another channel had the rCxts");
 	channel_close(&other);
 	free(ids);
 	channel_meet(&ch);

@@ -179,15 +179,15 @@ static void packet_amid(void)
 	whole = RCXTS * ((LARGEST + t.segment - 1) / t.segment);
 	before = sent(&from[0]);
 	post_packet(&from[0], "p", 1, 1, IBV_SEND_SIGNALED);
-	d = wait_done(from[0].scq, "packet amid writes");
+	d = wait_done(from[0].scq, "packet after writes");
 	after = sent(&from[0]);
 	printf("# a packet after %u writes of 16 MiB, posted when %" PRIu64 " of their %" PRIu64
 	       " packets were sent, had left at %" PRIu64 "\n", RCXTS, before, whole,
 	       after);
 	if (d.wr_id)
-		die("packet amid writes: write %" PRIu64 " of 16 MiB completed before it", d.wr_id);
+		die("packet after writes: write %" PRIu64 " completed before it", d.wr_id);
 	if (after - before > whole / 8)
-		die("packet amid writes: it has waited for %" PRIu64 " packets", after - before);
+		die("packet after writes: it has waited for %" PRIu64 " packets", after - before);
 	close_all(1);
 }
 

@@ -69,10 +69,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t o
 	return qp;
 }
 
-/*
- * A program that recovers its device while it makes channels: a recovery may reset a new one
- * immediately.
- */
+/* The program recovers its device while it makes channels, so a new channel may be reset. */
 static bool recoveries;
 
 /* entries of the CQs of channels that will be made */
@@ -379,7 +376,7 @@ static void check_painted(const uint8_t *p, uint32_t size, uint32_t seed, const 
 		if (p[i] != pattern(seed, i))
 			die("%s: byte %u of %u is wrong", what, i, size);
 	if (differs(p - 64, 64, 0) >= 0 || differs(p + size, 64, 0) >= 0)
-		die("%s: bytes beside the %u were written", what, size);
+		die("%s: bytes before or after the %u were written", what, size);
 }
 
 #endif /* CHANNELS_H */

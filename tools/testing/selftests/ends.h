@@ -34,7 +34,7 @@
 #define FENCE		4096		/* bytes on each side of a region that nobody may write */
 #define FENCE_BYTE	0xa7
 #define MAGIC		0x6e6863615f747374ULL
-#define PATIENCE	10.0		/* seconds after which an expected change has failed */
+#define PATIENCE	10.0		/* seconds to wait for an expected change */
 
 static const char *device_name;
 static int gid_index;

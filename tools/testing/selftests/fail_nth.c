@@ -500,7 +500,7 @@ static bool chan_close(struct chan *c)
 	return true;
 }
 
-/* Completions that came: of the work request (local), and of the transfer (done) */
+/* Numbers of completions: of the work request (local), and of the transfer (done) */
 struct chan_seen {
 	int local, done;
 };
@@ -727,7 +727,7 @@ static int link_refused(void) { return link_there() ? EEXIST : 0; }
 static struct rdma_event_channel *cm_events;
 static struct sockaddr_in cm_addr = { .sin_family = AF_INET };
 
-/* The next event must be of @type; 3 s, as a message lost for lack of memory is not sent again. */
+/* The next event must be of @type.  A message lost for lack of memory is not resent: wait 3 s. */
 static int cm_wait(enum rdma_cm_event_type type, struct rdma_cm_id **id)
 {
 	struct pollfd fd = { .fd = cm_events->fd, .events = POLLIN };
@@ -810,7 +810,7 @@ static int connect_once(void)
 /* ---- all of them ---- */
 
 #define OBJECT(text, make, drop) \
-	{ text " is made", NULL, make, drop, NULL }, { text " goes", make, drop, NULL, drop }
+	{ text " is made", NULL, make, drop, NULL }, { text " is freed", make, drop, NULL, drop }
 
 static const struct step steps[] = {
 	OBJECT("a context", ctx_make, ctx_drop),
@@ -836,11 +836,8 @@ static const struct step steps[] = {
 	OBJECT("a UC QP", uc_make, qp_drop),
 	OBJECT("a UD QP", ud_make, qp_drop),
 	OBJECT("an XRC send QP", xsend_make, qp_drop),
-	/*
-	 * if creation fails, create_xrc_qp_user() of the core (6.1 to 7.3) keeps a reference to the
-	 * domain
-	 */
-	{ "an XRC receive QP goes", xrecv_make, qp_drop, NULL, qp_drop },
+	/* if creation fails, create_xrc_qp_user() of the core (6.1 to 7.3) leaks the XRC domain */
+	{ "an XRC receive QP is destroyed", xrecv_make, qp_drop, NULL, qp_drop },
 	OBJECT("a raw packet QP", raw_make, qp_drop),
 	OBJECT("a receive work queue", wq_make, wq_drop),
 	{ "a receive work queue gets ready", wq_make, wq_ready, wq_drop, wq_drop },
@@ -849,9 +846,9 @@ static const struct step steps[] = {
 	OBJECT("a rule", flow_make, flow_drop),
 	OBJECT("an address handle", ah_make, ah_drop),
 	OBJECT("membership of a multicast group", mcast_make, mcast_drop),
-	{ "an RC QP goes through its states", rc_make, states, qp_drop, qp_drop },
-	{ "a UC QP goes through its states", uc_make, states, qp_drop, qp_drop },
-	{ "a UD QP goes through its states", ud_make, states, qp_drop, qp_drop },
+	{ "an RC QP passes through its states", rc_make, states, qp_drop, qp_drop },
+	{ "a UC QP passes through its states", uc_make, states, qp_drop, qp_drop },
+	{ "a UD QP passes through its states", ud_make, states, qp_drop, qp_drop },
 	OBJECT("memory of a job", mem_make, mem_drop),
 	OBJECT("a channel", chan_make, qp_drop),
 	OBJECT("rCxts", rcxts_make, rcxts_drop),
@@ -872,7 +869,7 @@ static const struct step steps[] = {
 
 static const struct step device_steps[] = {
 	{ "a device is made", NULL, link_add, link_drop, link_refused },
-	{ "a device goes", link_prepare, link_del, NULL, link_drop },
+	{ "a device is removed", link_prepare, link_del, NULL, link_drop },
 };
 
 static int dmabuf_open(void)

@@ -6,7 +6,7 @@
  *
  * KIND: rcxts; bitmaps: of reads that nobody answers; cqs: CQs of 4 MiB; qps: QPs with the longest
  * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one multicast group;
- * objects: some of each kind that a device numbers; deferred: datagrams into an on-demand region of
+ * objects: all objects of each kind; deferred: datagrams into an on-demand region of
  * the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
  * the program is killed.  GREEDY_GID is the GID index (0).
  *
@@ -31,7 +31,7 @@
 #define CQS		64
 #define QPS		64
 #define MEMBERS		4096
-#define READ_TOTAL	(1u << 20)	/* in packets of 64 bytes, the most of a transfer */
+#define READ_TOTAL	(1u << 20)	/* 16,384 packets of 64 bytes: the maximum */
 #define DEFER_QPS	60
 #define DEFER_PACKETS	256	/* a QP defers no more packets */
 #define DEFER_BYTES	984	/* with the GRH 1,024: a page has room for four */

@@ -323,7 +323,7 @@ static void mappings(void)
 	a.qp = NULL;
 	rnd_fill(kept, size);
 	if (map_ring(&a, size, rw, MAP_SHARED, offset) != MAP_FAILED)
-		die("the ring of a QP that is gone can be mapped");
+		die("the ring of a destroyed QP can be mapped");
 	rnd_fill(kept, size);
 	pair_destroy(&a, &b);
 	rnd_fill(kept, size);

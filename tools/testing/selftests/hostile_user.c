@@ -18,7 +18,7 @@
 #define BIG		(1 << 20)
 #define RCXTS		8
 #define CHANNEL_WR	32
-#define SHOWN		5	/* print at most so many reasons why processes ended early */
+#define SHOWN		5	/* reasons for early ends of processes that are printed */
 
 static struct end ends[2];
 static struct {

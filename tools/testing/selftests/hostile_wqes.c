@@ -11,7 +11,7 @@
 struct wild {
 	const char *field;
 	void (*set)(struct nhca_send_wqe *wqe, uint64_t v);
-	/* return: true if the QP must enter the error state */
+	/* true if the QP must enter the error state */
 	bool (*bad)(uint64_t v);
 	/* only the responder can detect it; UC drops the packet there */
 	bool at_peer;

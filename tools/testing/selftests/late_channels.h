@@ -200,8 +200,8 @@ static void chan_ask(void)
 }
 
 /*
- * Wait for the completions.  A notice may be lost, so cancel the transfers that are open after 0.1
- * s; if the work requests complete themselves, after 10 s.
+ * Wait for the completions, and cancel the transfers that are still open after 100 ms, because a
+ * notice may be lost.  Without notices the work requests complete; then wait for 10 s.
  */
 static void chan_wait(void)
 {

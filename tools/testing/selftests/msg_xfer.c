@@ -133,7 +133,7 @@ static void listen_some(void)
 	struct word word;
 	ssize_t n;
 
-	/* after the last message of this kind others follow */
+	/* after the last message of this kind, meet() reads the socket */
 	if (over || now_ns() < next)
 		return;
 	next = now_ns() + 10000000;
@@ -173,7 +173,7 @@ static int poll_some(struct nhcadv_msg_completion *wc, int num)
 	if (n)
 		last_news = now_ns();
 	else if (now_ns() - last_news > opt.patience * 1000000000ULL)
-		die("nothing has happened for %u s; %" PRIu64 " done, %" PRIu64 " told of %" PRIu64,
+		die("no progress for %u s; %" PRIu64 " completed, %" PRIu64 " reported of %" PRIu64,
 		    opt.patience, done, told, messages);
 	return n;
 }

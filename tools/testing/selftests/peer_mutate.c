@@ -9,9 +9,12 @@
  * opcode, lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC and the
  * checksums in most cases, and sends the copy to the same destination.  By default it acts as an
  * off-path attacker that knows addresses and QPNs but no PSN: the PSN is random, but never within
- * WINDOW of the connection's, because a packet within it would count as the connection's own. -w:
- * on-path, with the PSNs that were seen. -k: only capability bits and syndromes of acknowledgments.
- * -6: only packets over IPv6.  It ends after COUNT packets or on SIGTERM.
+ * WINDOW of the connection's, because a packet within it would count as the connection's own.  It
+ * ends after COUNT packets or on SIGTERM.
+ *
+ *   -w	on-path attacker: the PSNs are those that were seen
+ *   -k	only capability bits and syndromes of acknowledgments
+ *   -6	only packets over IPv6
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -204,7 +204,7 @@ __attribute__((unused)) static bool abandoned(void)
 
 /* ---- the device ---- */
 
-/* Until say_hello() the peer's address is the own one, so that a process can connect to itself. */
+/* Until say_hello() the peer has this end's address, so that a process can connect to itself. */
 __attribute__((unused)) static void open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

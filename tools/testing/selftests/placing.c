@@ -101,12 +101,12 @@ static bool words(struct pair *p)
 		if (!write_word(p, i, p->b.mr->rkey, base + 24 * i + 8, word) ||
 		    !wait_for(p->a.cq, i, IBV_WC_ATOMIC_WRITE, &c))
 			return false;
-		REQUIRE(!memcmp(p->b.buf + 24 * i + 8, &word, 8), "word %lu is not in its place",
+		REQUIRE(!memcmp(p->b.buf + 24 * i + 8, &word, 8), "word %lu was not written",
 			(unsigned long)i);
 	}
 	for (int i = 0; i < 64 * 24; i++)
 		REQUIRE(i % 24 >= 8 && i % 24 < 16 ? true : p->b.buf[i] == 0xee,
-			"byte %d beside a word was written", i);
+			"byte %d outside of the words was written", i);
 	return true;
 }
 

@@ -544,10 +544,7 @@ static void idle(uint32_t *spins, uint64_t since)
 	usleep(20);
 }
 
-/*
- * The kernel handles packets on CPUs of its choice, so run in turn on all CPUs, the same ones
- * included.
- */
+/* Move the owner to each CPU in turn: to those that handle its packets, and to others. */
 static void change_cpu(void)
 {
 	static uint32_t steps;

@@ -238,7 +238,7 @@ static int verdict(double seconds)
 	else if (peer->wrong_status)
 		bad = "errors of the peer that are no remote access errors";
 	else if (!opt.early && peer->torn)
-		bad = "READs brought bytes that were never there";
+		bad = "READs returned bytes that were never in the memory";
 	/* the peer's SEND follows the messages of its queue pair and cannot interrupt one */
 	else if (!opt.early && !middle && opt.size >= 4096 && opt.mode != SEND_INV &&
 		 (!opt.reads || owner->rounds >= 200))

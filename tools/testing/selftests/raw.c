@@ -618,7 +618,7 @@ int main(int argc, char **argv)
 		{ "frames too short or too long: length error", frames_refused, false },
 		{ "frames that match a rule go to its QP", host_or_rule, false },
 		{ "a rule can match each field", each_field, false },
-		{ "rules go by priority", priorities, false },
+		{ "rules apply in the order of their priority", priorities, false },
 		{ "a rule with DONT_TRAP passes frames on", host_gets_it_too, false },
 		{ "VLAN tags are kept in the frame", tags_stay, false },
 		{ "a GSO batch arrives as single frames", batches_apart, false },

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * slow_file: a file whose bytes do not come, so that a fault in a mapping of it waits.
+ * slow_file: a file whose reads never complete, so that a page fault in a mapping of it waits.
  *
  *   slow_file FILE
  *
- * Mounts itself (FUSE) over FILE, which exists, and then has 4,096 bytes.  Prints "mounted", and "read" each time
- * that the kernel wants them.  When it ends, whoever waits gets an error.
+ * It mounts itself (FUSE) over FILE, which must exist, and which then has 4,096 bytes.  It prints
+ * "mounted", and "read" each time that the kernel reads the file.  When the program ends, the
+ * waiting page faults fail.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -194,8 +194,8 @@ static void dawdle(uint32_t *dice)
 }
 
 /*
- * Send at any time relative to the consumer, but only one message ahead, because another message
- * would also wake the consumer.
+ * Send at any time relative to the consumer, but not before it has polled the previous message,
+ * because another message would also wake it.
  */
 static void *race_sender(void *arg)
 {

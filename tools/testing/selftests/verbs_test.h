@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Common code of test programs on plain libibverbs: results in the form that tools/testing/check
- * reads, and a pair of queue pairs on one device, with both ends in this process. $RDMA_DEV names
- * the device.
+ * reads, and a pair of queue pairs on one device, with both ends in this process.  $RDMA_DEV
+ * names the device.
  */
 #ifndef VERBS_TEST_H
 #define VERBS_TEST_H

@@ -413,9 +413,8 @@ static bool receives_missing(const struct flow *flow)
 }
 
 /*
- * Poll until @missing is false for all flows, or, if @may_lack is true, until no completion has
- * come for
- * @patience seconds.
+ * Poll until @missing is false for all flows, or, if @may_lack is true, until @patience seconds
+ * have passed without a completion.
  */
 static void await(const char *what, bool (*missing)(const struct flow *flow), double patience,
 		  bool may_lack)

@@ -272,7 +272,7 @@ static bool move_and_shrink(struct pair *p)
 	    !works(p, mw->rkey, (uintptr_t)p->b.buf + 2 * AT, 2 * AT, 64))
 		return false;
 	old = mw->rkey;
-	/* bind to another region, which makes the first one free */
+	/* bind to another region, which releases the first one */
 	if (!bind(&p->b, mw, info(other, (uintptr_t)p->b.buf + AT, 64, REMOTE)) ||
 	    !shut(p, old, 2 * AT) || !works(p, mw->rkey, (uintptr_t)p->b.buf + AT, AT, 64))
 		return false;

@@ -389,7 +389,7 @@ static const char usage_text[] =
 	"  -w N                outstanding messages of each QP (16)\n"
 	"  -b                  both sides send\n"
 	"  -e                  completion events instead of polling\n"
-	"  -D                  drain: this side's send queues go to SQD and back in each round\n"
+	"  -D                  drain: this side's send queues enter SQD and RTS in each round\n"
 	"  -M BYTES            path MTU\n"
 	"  -T TIMEOUT  -r RETRIES   local ACK timeout (14) and retry count (7)\n"
 	"  -P SECONDS          fail after so long without progress (60)\n"
