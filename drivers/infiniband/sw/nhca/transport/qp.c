@@ -37,8 +37,8 @@ static void nhca_qp_raise_pending(struct nhca_qp *qp)
 
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
 {
-	BUILD_BUG_ON(IB_EVENT_QP_LAST_WQE_REACHED < IB_EVENT_QP_ACCESS_ERR ||
-		     IB_EVENT_QP_LAST_WQE_REACHED >= 32);
+	/* nhca_qp_raise_pending() raises the lower bit first */
+	BUILD_BUG_ON(BIT(IB_EVENT_QP_LAST_WQE_REACHED) < BIT(IB_EVENT_QP_ACCESS_ERR));
 
 	if (!qp->ibqp.event_handler)
 		return;
