@@ -42,7 +42,7 @@ void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
 
 	if (!qp->ibqp.event_handler)
 		return;
-	/* that of uverbs does nothing but queue the event for the program */
+	/* the handler of uverbs only queues the event for the program */
 	if (qp->user) {
 		nhca_qp_raise(qp, event);
 		return;
@@ -329,7 +329,7 @@ void nhca_qp_grace(struct nhca_qp *qp)
 }
 
 /*
- * Drop all requests, and what the responder owes or has deferred; both locks held.  A batch that
+ * Drop all requests, deferred packets, and responses that are due; both locks held.  A batch that
  * found the QP before does nothing afterwards, because the gates check state and generation
  * (nhca_rq_open(), nhca_sq_open(), nhca_rx_enter()).
  */
@@ -441,8 +441,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 }
 
 /*
- * Return: true if a change to @nres responder resources would lose an owed response.  Both locks
- * held.
+ * Return: true if a change to @nres responder resources would lose a response that is due.  Both
+ * locks held.
  */
 static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 {
@@ -452,7 +452,7 @@ static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 }
 
 /*
- * Change the number of responder resources to @nres; both locks held, no response is owed.  The
+ * Change the number of responder resources to @nres; both locks held, no response is due.  The
  * newest responses are kept, as many as fit, because a duplicate may still ask for them.
  * @res: in: an array of @nres entries, or NULL; out: the array that is no longer used
  */
