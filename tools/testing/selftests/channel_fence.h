@@ -24,8 +24,8 @@ static bool answered(struct done *d)
 }
 
 /*
- * Send fences until one is answered: packets may be lost, and copies into the memory may be in
- * progress.
+ * Send fences until one is answered: packets may be lost, and the target does not answer while a
+ * CPU copies payload of the transfer.
  */
 static void fence(const struct nhcadv_transfer *t, enum nhcadv_transfer_status status,
 		  uint32_t have, const char *what)

@@ -220,7 +220,7 @@ static void to_the_accomplice(void)
 
 /*
  * Another job's memory as the local buffer: a write puts the intruder's channel into the error
- * state.
+ * state, and the response to a read is dropped as a violation.
  */
 static void own_side(void)
 {
