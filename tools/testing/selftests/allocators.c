@@ -97,7 +97,7 @@ static bool domain_end(void)
 	dev.domain = NULL;
 	dev.pd = real_pd;
 	REQUIRE(!odd, "an allocator was called with wrong arguments");
-	REQUIRE(!live, "%d blocks were not given back", live);
+	REQUIRE(!live, "%d blocks were not freed", live);
 	VERB(ibv_dealloc_pd(domain));
 	return true;
 }

@@ -611,7 +611,7 @@ static void recover(void)
 		hear(&old, sizeof(old));
 	t = small();
 	t.remote_rcxt = old.rcxts[3];
-	refused(&t, NHCADV_DROP_RCXT_KEY, NHCADV_DROP_NO_RCXT, "rCxt of before the recovery");
+	refused(&t, NHCADV_DROP_RCXT_KEY, NHCADV_DROP_NO_RCXT, "rCxt from before the recovery");
 }
 
 static const struct {

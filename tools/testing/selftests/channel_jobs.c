@@ -86,9 +86,9 @@ static void doors(void)
 		if (memory_register(FIRST_JOB) || errno != EPERM)
 			die("memory for another user's job: %m");
 		if (nhcadv_open_job_mem(context, FIRST_JOB, shared->here.pvo) || errno != EPERM)
-			die("another user's memory, as his job: %m");
+			die("another user's memory, as its job: %m");
 		if (nhcadv_open_job_mem(context, job, shared->here.pvo) || errno != ENOENT)
-			die("another user's memory, as one's own: %m");
+			die("another user's memory, as the own job: %m");
 		if (nhcadv_release_rcxts(ch.qp, shared->here.rcxts, 1) != ENOENT)
 			die("another user's rCxts can be released");
 	}
@@ -225,7 +225,7 @@ static void to_the_accomplice(void)
 static void own_side(void)
 {
 	static const char * const names[] = {
-		"another job's memory is not sent from", "another job's memory is not read into",
+		"another job's memory is not a source", "another job's memory is not a target",
 	};
 	struct nhcadv_transfer t;
 	enum ibv_wc_status status;

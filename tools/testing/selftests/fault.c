@@ -228,7 +228,7 @@ static bool damaged_is_noticed(struct pair *p)
 		if (!rule("corrupt receive times 1 seed %d", i) || !write_arrives(p, 40, i) ||
 		    struck() != 1)
 			return fail("seed %d: %s", i, strdup(reason));
-	REQUIRE(counter("rx_icrc_encapsulated") == before + 64, "%ld of 64 were noticed",
+	REQUIRE(counter("rx_icrc_encapsulated") == before + 64, "%ld of 64 were detected",
 		counter("rx_icrc_encapsulated") - before);
 	return no_rules();
 }
@@ -269,7 +269,7 @@ static bool overtaken(struct pair *p)
 		    !write_arrives(p, 30000, way))
 			return false;
 		REQUIRE(struck() >= 5, "%s: struck %ld times", ways[way], struck());
-		REQUIRE(counter("out_of_seq_request") > before, "%s: none was late", ways[way]);
+		REQUIRE(counter("out_of_seq_request") > before, "%s: none out of order", ways[way]);
 		/* no packet follows that could overtake it */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))

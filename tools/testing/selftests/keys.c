@@ -147,7 +147,7 @@ static void replay(const char *what, uint32_t count)
 	look(what);
 	printf("# %s: %u keys tried, %u numbers are in use again\n", what, n, count - n);
 	if (n < count / 2)
-		die("%s: %u of %u keys came back", what, count - n, count);
+		die("%s: %u of %u keys are in use again", what, count - n, count);
 }
 
 /* Collect the keys of many registrations; some overlap in time, others follow each other. */
@@ -195,7 +195,7 @@ static void own(void)
 		for (n = 0; n < OLD + 4 * LIVE && fscanf(f, "%x", &replayed[n]) == 1; n++)
 			;
 		fclose(f);
-		replay("keys of before", n);
+		replay("keys from before the reload", n);
 	}
 	for (left = guesses; left; left -= n) {
 		n = left < BATCH ? left : BATCH;

@@ -540,11 +540,11 @@ static bool table_full(struct pair *p)
 		return false;
 	for (int i = 0; i < RULES; i++)
 		FLOW(flows[i], &r, rule_udp(20000 + i));
-	if (!flow_refused(r.qp, rule_type(TYPE, 0, 0), ENOMEM, "one too many"))
+	if (!flow_refused(r.qp, rule_type(TYPE, 0, 0), ENOMEM, "one rule too many"))
 		return false;
 	f = frame_udp4(&(struct fields){ .dmac = near_mac, .smac = far_mac, .dport = 20000 + RULES - 1 });
 	if (!far_send(&f) || !raw_gets(&r, &f))
-		return fail("the last one: %s", strdup(reason));
+		return fail("the last rule: %s", strdup(reason));
 	for (int i = 0; i < RULES; i++)
 		VERB(ibv_destroy_flow(flows[i]));
 	return raw_free(&r);

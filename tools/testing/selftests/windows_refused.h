@@ -171,7 +171,7 @@ static bool not_posted(struct pair *p)
 	REQUIRE(ibv_post_send(ud.b.qp, &wr, &bad) == EINVAL, "LOCAL_INV on UD");
 	wr.opcode = IBV_WR_SEND_WITH_INV;
 	REQUIRE(ibv_post_send(ud.b.qp, &wr, &bad) == EINVAL, "SEND_WITH_INV on UD");
-	REQUIRE(one->rkey == key, "a key changed");
+	REQUIRE(one->rkey == key, "a refused bind has changed the key");
 	errno = 0;
 	REQUIRE(!ibv_alloc_mw(dev.pd, 3) && errno, "a window of type 3");
 	VERB(ibv_dealloc_mw(one));
