@@ -173,8 +173,8 @@ static void bound_test(struct kunit *test)
 }
 
 /*
- * A packet with any other difference in its header ends the run and is not copied. A packet with
- * AckReq is copied and is the last one.
+ * A packet whose header differs, except in PSN and AckReq, ends the run and is not copied. A packet
+ * with AckReq is copied and is the last one.
  */
 static void every_bit_test(struct kunit *test)
 {
@@ -374,7 +374,7 @@ static void own_icrc_test(struct kunit *test)
 	struct alike a;
 	__le32 icrc;
 
-	/* the ICRC does not cover BTH byte 4; with FOREIGN set there, the receiver needs an ICRC */
+	/* the ICRC does not cover BTH byte 4; with NHCA_CAP_FOREIGN there, it is verified */
 	alike_begin(test, &a);
 	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));

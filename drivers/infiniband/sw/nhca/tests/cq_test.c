@@ -250,7 +250,7 @@ static void cq_move_refused_test(struct kunit *test)
 		f->cq.ring.hdr->cons = wrong[i];
 		nhca_cq_move_start(&f->cq, &m, &ring);
 		f->cq.ring.hdr->cons = 500;
-		/* KASAN sees it if the first index led to an access outside the rings */
+		/* KASAN reports it if the wrong index has led to an access outside the rings */
 		KUNIT_EXPECT_NE(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
 	}
 	nhca_ring_free(&ring);
@@ -474,7 +474,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	/* an event if it has polled some and left others, and again after the next arming */
+	/* an event if the consumer has left entries unpolled, and again after the next arming */
 	hdr->cons++;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
@@ -676,7 +676,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	struct nhca_cqe cqe;
 	u32 i;
 
-	/* below the count, and with any count: the timer raises the event of an armed CQ */
+	/* count of 100, and any count (0): the timer raises the event of an armed CQ */
 	for (i = 0; i < 6; i++) {
 		nhca_cq_moderate(&f->cq, i % 2 ? 100 : 0, 500);
 		if (i < 4)
@@ -708,7 +708,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* nhca_cq_forget_qp() removes the entries of one QP and keeps the others in order, at any mix. */
+/* nhca_cq_forget_qp() removes the entries of one QP and keeps the others in order, in any mix. */
 static void cq_forget_test(struct kunit *test)
 {
 	struct ib_qp *gone, *stays;

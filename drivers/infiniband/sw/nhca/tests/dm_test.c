@@ -21,8 +21,8 @@ static struct nhca_dm *dm_make(struct kunit *test)
 }
 
 /*
- * Addresses of a region on device memory begin at 0, wherever in the device memory it begins. No
- * byte outside the region is reachable.
+ * Addresses of a region on device memory begin at 0, at any offset in the device memory. No byte
+ * outside the region is reachable.
  */
 static void zero_based_test(struct kunit *test)
 {

@@ -69,7 +69,7 @@ static struct drain *drain_make(struct kunit *test)
 					       &d->ns.sock), 0);
 	d->ns.nn = d->nn;
 	nhca_bh_init(&d->ns.rest, nhca_sk_rest);
-	/* data_ready then finds that another CPU drains the socket, and returns */
+	/* nhca_sk_data_ready() then finds that another CPU drains the socket, and returns */
 	atomic_set(&d->ns.ready, 1);
 
 	d->to.sin_family = AF_INET;

@@ -122,7 +122,7 @@ static void flow_no_passing_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->kicked[0], 1);
 	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 0);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
-	/* asking again does not put the waiting flow before others */
+	/* a waiting flow that asks again still waits */
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	for (i = 1; i < ALL - LOW - OWN / 2; i++)
 		line_free(l, 1 + i % 3, 1);
@@ -168,7 +168,7 @@ static void flow_line_moves_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The last packet that is freed wakes all waiting flows, because no later packet would. */
+/* The last packet that is freed wakes all waiting flows, because no later packet can do it. */
 static void flow_last_wakes_all_test(struct kunit *test)
 {
 	struct line *l = line_full(test);

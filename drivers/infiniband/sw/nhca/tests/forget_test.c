@@ -34,7 +34,7 @@ static void forget_post(struct kunit *test, struct nhca_cq *cq, u64 id, struct i
 	KUNIT_ASSERT_EQ(test, nhca_cq_post(cq, &cqe, false), 0);
 }
 
-/* Do one step of nhca_cq_forget_qp(). Return: true if there are more. */
+/* Do one step of nhca_cq_forget_qp(). Return: true if more steps are needed. */
 static bool forget_step(struct nhca_cq *cq)
 {
 	bool more;

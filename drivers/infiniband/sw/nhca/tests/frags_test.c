@@ -70,10 +70,7 @@ static void again_test(struct kunit *test)
 		piece = take(test, PAGE_SIZE);
 		held[i % 8] = piece;
 		missing += !piece.bytes;
-		/*
-		 * the CPU's earlier chunks may be single pages, and are replaced in the first
-		 * rounds
-		 */
+		/* earlier chunks of the CPU may be single pages; the first rounds replace them */
 		if (i < MANY || !piece.bytes)
 			continue;
 		for (k = 0; k < chunks && seen[k] != compound_head(piece.page); k++)

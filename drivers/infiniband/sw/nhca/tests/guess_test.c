@@ -108,7 +108,7 @@ static struct guesser *guess_run(struct kunit *test, draw_fn draw, u32 mask)
 	return g;
 }
 
-/* The guesser guesses weak generators, so its failure at the driver's numbers means something. */
+/* The guesser guesses the numbers of weak generators; otherwise its failure would prove nothing. */
 static void guess_weak(struct kunit *test)
 {
 	static const draw_fn weak[] = { draw_counter, draw_lcg, draw_matrix };

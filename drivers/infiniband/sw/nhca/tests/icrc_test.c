@@ -59,7 +59,7 @@ static unsigned int network_len(const u8 *packet)
 	return packet[0] >> 4 == 4 ? 20 : 40;
 }
 
-/* Return: the ICRC by the specification, as it is read from the wire. */
+/* Return: the ICRC by the specification, read from the wire as a little-endian number. */
 static u32 reference_icrc(const u8 *packet, unsigned int len)
 {
 	u8 masked[8 + 128];
@@ -86,7 +86,7 @@ static u32 reference_icrc(const u8 *packet, unsigned int len)
 	return ~crc_bitwise(~0, masked, 8 + len - 4);
 }
 
-/* Return: the same, computed by the functions of the driver. */
+/* Return: the same ICRC, computed by the functions of the driver. */
 static u32 driver_icrc(const u8 *packet, unsigned int len)
 {
 	unsigned int headers = network_len(packet) + 8 + NHCA_BTH_LEN;
@@ -156,7 +156,7 @@ static void icrc_masked_fields(struct kunit *test)
 			driver_icrc(icrc_ud_v6, sizeof(icrc_ud_v6)));
 }
 
-/* The CRC is right for any length and alignment; the optimized code has a path for each. */
+/* The CRC is right for any length and alignment, which optimized code treats in different ways. */
 static void icrc_any_length_and_alignment(struct kunit *test)
 {
 	static const unsigned int lengths[] = {

@@ -399,7 +399,10 @@ static void job_belongs_to_user(struct kunit *test)
 	nhca_job_put(NULL);
 }
 
-/* Regions count for the job's user, who gets half of the host's, unless it may exceed limits. */
+/*
+ * Regions count for the job's user, who gets at most half of the host's. A job of a user with
+ * CAP_SYS_RESOURCE has no such limit.
+ */
 static void job_mem_of_user(struct kunit *test)
 {
 	struct page *page = alloc_page(GFP_KERNEL);

@@ -219,8 +219,8 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 }
 
 /*
- * Add RUN packets, in one run or one by one, and a shorter packet after them. Each must leave the
- * stack unchanged.
+ * Add RUN packets, in one run or one by one, and a shorter packet after them. Expect that each
+ * leaves the stack as it was added.
  */
 static void batch(struct kunit *test, bool v4, bool bare)
 {
@@ -287,7 +287,7 @@ static void icrc6_test(struct kunit *test)
 }
 
 /*
- * If a packet's source may not be read, the batch stays as it was before the packet, and its
+ * If the source of a packet cannot be read, the batch stays as it was before the packet, and its
  * earlier packets can be sent.
  */
 static void refused_test(struct kunit *test)

@@ -123,7 +123,9 @@ static void live_sections_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gone, 0);
 }
 
-/* A snapshot can leave out a CPU: nhca_live_wait() leaves out its own, where no section can end. */
+/*
+ * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own, which cannot end a section.
+ */
 static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
 {
 	u32 *view = live_view(test);
@@ -325,7 +327,7 @@ static void live_let_run(void)
 		cond_resched();
 }
 
-/* let the workers run after a close; the wakeup then interrupts them anywhere */
+/* let the workers run after a close; the wakeup of this thread then interrupts them anywhere */
 static void live_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);

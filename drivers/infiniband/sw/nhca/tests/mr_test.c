@@ -248,7 +248,10 @@ static void alloc_mr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(mrs), 0);
 }
 
-/* Regions count for whoever made their domain; programs know of ENOMEM. */
+/*
+ * A region counts for the user that owns its domain. At the user's limit the verb returns -ENOMEM,
+ * which programs expect.
+ */
 static void owner_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -268,7 +271,7 @@ static void owner_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(ibmr, NULL), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
-	/* a domain of another's */
+	/* a region of a domain without an owner does not count for the user */
 	ibmr = nhca_alloc_mr(f->other.pd, IB_MR_TYPE_MEM_REG, 1);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);

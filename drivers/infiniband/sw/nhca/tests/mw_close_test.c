@@ -37,8 +37,8 @@ static bool revoked(struct nhca_rkey_ref *h)
 }
 
 /*
- * Binding a window again closes its old key and revokes the holds of it. The window counts as one
- * of its new region only.
+ * Binding a window again closes its old key and revokes the holds of this key. The window counts
+ * only as one of its new region.
  */
 static void move_test(struct kunit *test)
 {
@@ -123,8 +123,8 @@ static int inv(bool remote, const struct nhca_key_user *key_user, u32 key)
 }
 
 /*
- * A QP can invalidate the bound type 2 windows that its bind allows, but no type 1 window. A wrong
- * key or key user changes nothing.
+ * A QP can invalidate a bound type 2 window that it may access, but no type 1 window. A wrong key
+ * or key user changes nothing.
  */
 static void invalidate_test(struct kunit *test)
 {
@@ -199,7 +199,7 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, user->mkey.key), -EINVAL);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, user->mkey.key, IOVA, 64, REMOTE));
 
-	/* not another domain, not a user QP, not with a wrong key, not while a window is bound */
+	/* refused: another domain, a work request of user space, a wrong key, a bound window */
 	KUNIT_EXPECT_EQ(test, local_inv(&f->stranger, fast->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->twin, fast->mkey.key), -EINVAL);
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, true), -EINVAL);
@@ -210,13 +210,13 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, mw->mkey.key), 0);
 	KUNIT_EXPECT_TRUE(test, opens(&f->sibling, fast->mkey.key, IOVA, 64,
 				      IB_ACCESS_REMOTE_READ));
-	/* any QP of the domain can, once */
+	/* any QP of the domain can invalidate it, once */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->sibling, fast->mkey.key), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, fast->mkey.key, IOVA, 64, IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, fast, IOVA, 64, REMOTE), -EINVAL);
 
-	/* a peer can close only what peers can access */
+	/* a peer can invalidate only regions that peers can access */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, near->mkey.key), -EINVAL);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, near->mkey.key, IOVA, 64, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->sibling, near->mkey.key, false), 0);
@@ -228,8 +228,8 @@ static void regions_test(struct kunit *test)
 /* ---- regions, QPs and windows that are destroyed ---- */
 
 /*
- * A region with bound windows stays. A destroyed QP closes the type 2 windows that it bound, and a
- * destroyed window its binding; other keys stay open.
+ * A region with bound windows cannot be destroyed. A destroyed QP closes the type 2 windows that it
+ * bound, and a destroyed window its binding; other keys stay open.
  */
 static void ends_test(struct kunit *test)
 {
@@ -249,7 +249,7 @@ static void ends_test(struct kunit *test)
 	wqe = bind_wqe(mw[3], mr, IOVA, 64, REMOTE);
 	KUNIT_ASSERT_EQ(test, bind_as(&f->sibling, &wqe), 0);
 
-	/* the region stays while a window is bound to it */
+	/* the region cannot be destroyed while a window is bound to it */
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mr->mkey.key, IOVA, 64, REMOTE));
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));

@@ -100,8 +100,8 @@ static void zero_based_test(struct kunit *test)
 }
 
 /*
- * A type 1 window opens for any QP of its domain, a type 2A window for its QP number, and a type 2B
- * window for its QP number and domain.
+ * Any QP of its domain can use a type 1 window. A type 2A window needs the right QP number, and a
+ * type 2B window the right QP number and domain.
  */
 static void who_test(struct kunit *test)
 {
@@ -345,7 +345,7 @@ static void low_byte_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, local_inv(&f->qp, want, true), 0);
 		}
 	}
-	/* the new key is compared with the index of the window, so it equals the present key */
+	/* the driver adds the window's index to the new key, which then equals the present key */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 	wqe.mw.new_rkey = mw->mkey.key & 0xff;

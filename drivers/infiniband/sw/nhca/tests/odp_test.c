@@ -81,7 +81,7 @@ static void life_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, byte, 7);
 	KUNIT_EXPECT_EQ(test, put_user((u8)9, (u8 __user *)(addr + at)), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 9);
-	/* pages beside it are not mapped */
+	/* the pages before and after it are not mapped */
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at - 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
 
@@ -163,7 +163,7 @@ static void resume(void *arg)
 
 /*
  * Read a byte as a requester or responder does: if its page is missing, request a fault. Return: 0,
- * -EAGAIN if resume() will be called, or -EACCES if the page cannot be had.
+ * -EAGAIN if resume() will be called, or -EACCES if the page cannot be mapped.
  */
 static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhca_fault *fault)
 {
@@ -182,8 +182,8 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 }
 
 /*
- * The waiter of a fault is told when the page is present, and then reads it. For memory that is
- * gone it gets -EACCES, once.
+ * The waiter of a fault is resumed when the page is mapped or cannot be mapped. For memory that is
+ * gone it gets -EACCES once.
  */
 static void fault_test(struct kunit *test)
 {

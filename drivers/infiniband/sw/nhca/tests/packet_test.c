@@ -17,7 +17,7 @@
 
 #define IOVA	0x7f0000000000ULL
 #define REGION	(17 * PAGE_SIZE)
-/* 65535 bytes with UDP over IPv6 and a BTH */
+/* payload of a packet of 65535 bytes, with headers of UDP over IPv6 and a BTH */
 #define LONGEST	(NHCA_PACKET_BYTES - NHCA_BTH_LEN - NHCA_ICRC_LEN)
 
 /* lengths around each limit: inline, copy break, page, pieces of a batch, chunk, channel, IP */

@@ -60,7 +60,7 @@ static void leaf_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
 	for (i = 1; i < MANY; i++) {
 		wrong += nhca_iter_page(&it) != f->pages[i % NPAGES];
-		/* the next leaf may be contiguous by chance, but it must be looked up */
+		/* check the count as well: the next leaf may follow in memory by chance */
 		far += it.pages > NHCA_TCE_LEAF_SIZE - (first + i + 1) % NHCA_TCE_LEAF_SIZE;
 	}
 	KUNIT_EXPECT_EQ(test, wrong, 0);
@@ -272,8 +272,8 @@ static struct sk_buff *batch(struct kunit *test, u32 off)
 }
 
 /*
- * Received payload is placed by whole pages if source and destination are aligned, and otherwise
- * byte by byte, with the same result.
+ * Received payload is placed by whole pages if source and destination are aligned, and otherwise in
+ * smaller pieces, with the same result.
  */
 static void placed_test(struct kunit *test)
 {

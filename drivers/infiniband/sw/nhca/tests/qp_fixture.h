@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For suites about queue pairs: a device without a netdev, and a connected queue pair of a kernel
- * consumer. Tests make packets and deliver them to the queue pair. Packets that it sends are only
- * recorded. No local ACK timeout is set, so a timer runs only if a test runs it.
+ * For suites about queue pairs: a device without a working netdev, and a connected queue pair of a
+ * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that it sends are
+ * only recorded. No local ACK timeout is set, so a timer runs only if a test runs it.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -325,7 +325,7 @@ static inline u64 fix_count(struct qp_fixture *f, enum nhca_counter which)
 
 /* ---- packets from the peer ---- */
 
-/* Return: headers of a packet to @qp, as an nhca sends them that has no capability bits. */
+/* Return: headers of a packet to @qp, without capability bits. */
 static inline struct nhca_hdr fix_hdr(const struct nhca_qp *qp, u8 opcode, u32 psn)
 {
 	return (struct nhca_hdr) {

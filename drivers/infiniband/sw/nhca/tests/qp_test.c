@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: the life of a queue pair while packets are in flight. A packet that passed the checks
- * before the state changed has no effect after it, and what requester and responder use exists
- * until they have ended.
+ * before the state changed has no effect after it. Objects that requester and responder use are not
+ * freed before these have ended.
  */
 #include "../queue/srq.h"
 #include "qp_fixture.h"
@@ -192,7 +192,7 @@ static void late_packets(struct nhca_qp *qp)
 		local_bh_enable();
 		kfree_skb(rx.skb);
 	}
-	/* kicks of the flow and the pace run, and faults are used */
+	/* use flow, fault handles and kick, as kicks and timers do */
 	nhca_flow_inflight(qp->flow);
 	nhca_fault_waiting(qp->rq.fault);
 	nhca_fault_waiting(qp->sq.fault);
@@ -336,8 +336,8 @@ static int resources(struct nhca_qp *qp, u8 n)
 }
 
 /*
- * A QP in SQD gets another number of responder resources, but READs that it has not answered yet
- * are not dropped: the change fails with -EBUSY.
+ * A QP in SQD can change its number of responder resources, but not while a READ is unanswered: the
+ * change fails with -EBUSY, and the READ is answered.
  */
 static void owed_answers_test(struct kunit *test)
 {

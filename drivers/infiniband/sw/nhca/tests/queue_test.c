@@ -154,7 +154,7 @@ static struct nic *nic_make_xps(struct kunit *test)
 	return nic;
 }
 
-/* Send a packet of flow @i from CPU @cpu. Return: the queue of the NIC that it took. */
+/* Send a packet of flow @i from CPU @cpu. Return: the queue of the NIC that the packet took. */
 static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev, int i,
 		    unsigned int cpu)
 {
@@ -211,13 +211,13 @@ static void keeps(struct kunit *test, bool stacked)
 	nic_free(test, nic);
 }
 
-/* The queue stays the same on a netdev of its own. */
+/* Packets of a flow keep their queue on a netdev. */
 static void queue_keeps_test(struct kunit *test)
 {
 	keeps(test, false);
 }
 
-/* The queue of the lower netdev stays the same on a stacked netdev. */
+/* Packets of a flow keep their queue of the lower netdev if they are sent on a stacked netdev. */
 static void queue_keeps_stacked_test(struct kunit *test)
 {
 	keeps(test, true);

@@ -68,7 +68,7 @@ static void rcxt_shares_count_bytes(struct kunit *test)
  * @rd:     the pool
  * @txq:    account of the flow
  * @cq:     CQ of all completions
- * @ibqp:   has @cq
+ * @ibqp:   queue pair whose CQ is @cq
  * @rc, @id: the rCxt
  * @kicked: number of kicks of the channel by a release
  */

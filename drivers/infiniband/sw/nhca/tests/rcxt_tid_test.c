@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: tid rules and completion of transfers. Random histories of events at an rCxt compare each
- * answer with that of a model, which has an array where the driver has a bitmap.
+ * KUnit: tid rules and completion of transfers. In random histories of events at an rCxt, each
+ * answer is compared with that of a model, which has an array where the driver has a bitmap.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>

@@ -72,10 +72,7 @@ static void asked_again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
 }
 
-/*
- * A guessed PSN, at which the peer has no request outstanding, gets no answer. A retransmission
- * does.
- */
+/* A guessed PSN without an outstanding request gets no answer, but a retransmission gets one. */
 static void guessed_psn_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -115,7 +115,7 @@ static void race_let_use(unsigned int round)
 	race_let_run();
 }
 
-/* The first packet of a message takes the hold. BHs are disabled. Return: true if it has it. */
+/* The first packet of a message takes the hold. BHs are disabled. Return: true if it succeeds. */
 static bool race_open(struct race_worker *w, unsigned int k)
 {
 	bool held;

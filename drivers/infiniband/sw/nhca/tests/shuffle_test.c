@@ -13,7 +13,7 @@
 /* Each number comes once before any comes again, and nhca_shuffle_place() returns its place. */
 static void shuffle_all(struct kunit *test)
 {
-	/* halves and repeated encryption differ at, above and below powers of two */
+	/* the cipher's halves and its repetitions differ at and around powers of two */
 	static const struct { u32 first, last; } ranges[] = {
 		{ 0, 1 }, { 5, 7 }, { 0, 255 }, { 1, 256 }, { 7, 263 }, { 100, 354 },
 		{ 1, 0x1ffff }, { 0x100, 0x10fff }, { U32_MAX - 999, U32_MAX },
@@ -46,8 +46,8 @@ static void shuffle_all(struct kunit *test)
 }
 
 /*
- * With a range of 32 bits, places and numbers belong to each other also at both ends. They are too
- * many to test all.
+ * In a range of 32 bits, nhca_shuffle_place() inverts nhca_shuffle_at(), also at both ends. The
+ * test takes samples, because there are too many numbers.
  */
 static void shuffle_large(struct kunit *test)
 {

@@ -382,8 +382,8 @@ static int race_cpu(unsigned int n)
 }
 
 /*
- * While writers open and close ranges, readers in live sections translate open PVOs right and stale
- * ones to nothing wrong.
+ * While writers open and close ranges, readers in live sections translate an open PVO to its page,
+ * and a stale PVO to nothing or to the page of its range.
  */
 static void tce_race_test(struct kunit *test)
 {

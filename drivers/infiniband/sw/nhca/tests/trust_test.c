@@ -34,7 +34,7 @@ static void guess(struct kunit *test)
 	}
 }
 
-/* Deliver wrong PSNs without capability bits. Expect that the QP keeps the bits of the peer. */
+/* Deliver wrong PSNs without capability bits. Expect that the QP keeps the bits of its peer. */
 static void stray(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -244,7 +244,7 @@ static void other_namespace_test(struct kunit *test)
 
 /* ---- QPs of one host ---- */
 
-/* Return: a new QP that is connected to @f->qp, and @f->qp to it. */
+/* Connect @f->qp and a new QP with each other. Return: the new QP. */
 static struct nhca_qp *neighbour(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -518,7 +518,7 @@ static void wire_unknown_opcode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, unknown, 256 - ARRAY_SIZE(spec_rows));
 }
 
-/* A packet has room for pad and ICRC after its headers, and a multiple of 4 bytes. */
+/* A packet must have room for pad and ICRC after its headers, in a multiple of 4 bytes. */
 static void wire_room_for_pad_and_icrc(struct kunit *test)
 {
 	struct nhca_hdr in = {}, out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Only those wait for it that have to.
+ * does to the skbs before. Deregistrations of other devices do not wait for it.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
