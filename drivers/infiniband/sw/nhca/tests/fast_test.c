@@ -360,7 +360,7 @@ static void list_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 	expect_flat(test, ibmr, flat, n);
 
-	/* an element is one segment, whatever pages it spans */
+	/* an element is one segment, even if it spans pages */
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), 0, U32_MAX, true, &seg), 0);
 	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 5);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);

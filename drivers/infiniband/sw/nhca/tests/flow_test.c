@@ -187,8 +187,8 @@ static void flow_last_wakes_all_test(struct kunit *test)
 #define AT_ONCE	64	/* flows that one freed packet wakes with interrupts disabled */
 
 /*
- * The destructor of the last packet wakes only NHCA_TXQ_WAKE_MAX flows with interrupts disabled,
- * however many wait. The others are woken later, although no packet is freed.
+ * The destructor of the last packet wakes at most NHCA_TXQ_WAKE_MAX flows with interrupts disabled.
+ * The others are woken later, although no packet is freed.
  */
 static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: fragments and skbs get memory that nothing else uses at the same time. Memory that
- * everybody has released is used again.
+ * KUnit: fragments and skbs get memory that nothing else uses at the same time. Memory is used
+ * again after all its users have released it.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>

@@ -230,7 +230,7 @@ static void job_pvo_history(struct kunit *test)
 			region_open(test, f, r);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 100, "too few verdicts %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 100, "too few of verdict %u", i);
 	KUNIT_EXPECT_GT(test, f->crossed, 500);
 	job_teardown(f);
 }

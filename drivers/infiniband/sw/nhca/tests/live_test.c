@@ -426,7 +426,7 @@ static void live_nothing_is_written_after_a_wait(struct kunit *test)
 		looks += race->worker[i].looks;
 	}
 	timer_shutdown_sync(&race->timer);
-	kunit_info(test, "%u closes, %lu of them of memory in use; %lu writes, %lu waits in softirq",
+	kunit_info(test, "%u closes, %lu of them after writes; %lu writes, %lu waits in softirq",
 		   round, race->dirty, looks, race->waits);
 	KUNIT_EXPECT_EQ(test, race->broken, 0);
 	KUNIT_EXPECT_GT(test, race->dirty, 0);

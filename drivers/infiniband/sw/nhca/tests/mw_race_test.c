@@ -418,7 +418,7 @@ static void dereg_race_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, gone, 10);
 	KUNIT_EXPECT_GT(test, atomic_read(&d->bound), 10);
 	KUNIT_EXPECT_GT(test, atomic_read(&d->unbound), 3);
-	kunit_info(test, "%u regions gone, %u times busy, %d binds, %d refused\n", gone, busy,
+	kunit_info(test, "%u deregistrations, %u busy, %d binds, %d refused\n", gone, busy,
 		   atomic_read(&d->bound), atomic_read(&d->unbound));
 	KUNIT_EXPECT_EQ(test, atomic_read(&f->mrs[0]->windows), 0);
 }

@@ -182,8 +182,8 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 }
 
 /*
- * The waiter of a fault is resumed when the page is mapped or cannot be mapped. For memory that is
- * gone it gets -EACCES once.
+ * The waiter of a fault is resumed when the page is mapped or cannot be mapped. For unmapped memory
+ * it gets -EACCES once.
  */
 static void fault_test(struct kunit *test)
 {
@@ -207,7 +207,7 @@ static void fault_test(struct kunit *test)
 	/* the error is reported once: the next request queues another fault */
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 
-	/* after the cancel nobody is told, and the region does not wait for the fault */
+	/* after the cancel the waiter is not resumed, and the region does not wait for the fault */
 	nhca_fault_cancel(fault);
 	nhca_fault_free(fault);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);

@@ -393,7 +393,7 @@ static void reference_test(struct kunit *test)
 	reference(test, false);
 }
 
-/* Bytes from nhca_frag_get() lie inside the memory of their page, also if a chunk is one page. */
+/* Expect that bytes from nhca_frag_get() lie inside the memory of their page. */
 static void each_get(struct kunit *test)
 {
 	struct page *page, *head;
@@ -417,6 +417,7 @@ static void each_get(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, outside, 0);
 }
 
+/* Fragments lie inside the memory of their page, with high-order pages and without them. */
 static void get_test(struct kunit *test)
 {
 	with_and_without(test, each_get);

@@ -71,7 +71,7 @@ static void psn_diff_turns_with_the_circle(struct kunit *test)
 				KUNIT_ASSERT_EQ_MSG(test, d,
 						    nhca_psn_diff(nhca_psn_add(a, turn),
 								  nhca_psn_add(b, turn)),
-						    "a %#x b %#x turned by %#x", a, b, turn);
+						    "a %#x, b %#x, both plus %#x", a, b, turn);
 		}
 	}
 }

@@ -192,7 +192,7 @@ static void late_packets(struct nhca_qp *qp)
 		local_bh_enable();
 		kfree_skb(rx.skb);
 	}
-	/* use flow, fault handles and kick, as kicks and timers do */
+	/* use the flow, the fault handles and the kick, as kicks and timers do */
 	nhca_flow_inflight(qp->flow);
 	nhca_fault_waiting(qp->rq.fault);
 	nhca_fault_waiting(qp->sq.fault);

@@ -550,9 +550,9 @@ static void rcxt_tid_history(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, (bool)f->rc->wrote, f->m.wrote);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "too few verdicts %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "too few of verdict %u", i);
 	for (i = 0; i < ARRAY_SIZE(f->statuses); i++)
-		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "too few statuses %u", i);
+		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "too few of status %u", i);
 	KUNIT_EXPECT_GT(test, f->completions, 100);
 	KUNIT_EXPECT_GT(test, f->runs, 1000);
 	KUNIT_EXPECT_GT(test, f->notices, 50);

@@ -146,7 +146,7 @@ static void ring_produced_test(struct kunit *test)
 				r.hdr->prod = at[i] + n;
 				KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), n);
 			}
-			/* one too many; far ahead; behind */
+			/* one too many; far ahead; before the consumer index */
 			r.hdr->prod = at[i] + entries + 1;
 			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
 			r.hdr->prod = at[i] + 0x7fffffff;

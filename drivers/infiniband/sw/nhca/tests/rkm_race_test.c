@@ -236,7 +236,7 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 		stopped += race->worker[i].stopped;
 		late += race->worker[i].late;
 	}
-	kunit_info(test, "%u closes, %lu of memory in use; %lu holds revoked, %lu noticed, %lu late",
+	kunit_info(test, "%u closes, %lu after writes; %lu holds revoked, %lu stopped, %lu late",
 		   round, race->dirty, race->revoked, stopped, late);
 	KUNIT_EXPECT_EQ(test, race->broken, 0);
 	KUNIT_EXPECT_GT(test, race->dirty, 0);
@@ -402,7 +402,7 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	}
 	local_bh_enable();
 	kvfree(l.holds);
-	/* each step has checked 32 holds, whatever came and went */
+	/* each step has checked 32 holds, although holds came and went */
 	KUNIT_EXPECT_GE(test, steps, (RACE_HOLDS - released) / 32 - 1);
 	KUNIT_EXPECT_LE(test, steps, RACE_HOLDS / 32);
 	KUNIT_EXPECT_GT(test, released, 300);

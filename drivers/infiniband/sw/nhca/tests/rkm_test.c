@@ -103,8 +103,8 @@ static struct nhca_rkey_ref *rkm_nth(unsigned int i)
 /* Expect that the sweep is in progress and checks slot number @i next, counted over all QPs. */
 static void rkm_expect_at(struct kunit *test, unsigned int i)
 {
-	KUNIT_ASSERT_FALSE_MSG(test, hlist_unhashed(&rkm_sweep.mark.node), "before %u", i);
-	KUNIT_EXPECT_PTR_EQ_MSG(test, rkm_sweep.mark.node.next, &rkm_nth(i)->node, "before %u", i);
+	KUNIT_ASSERT_FALSE_MSG(test, hlist_unhashed(&rkm_sweep.mark.node), "slot %u", i);
+	KUNIT_EXPECT_PTR_EQ_MSG(test, rkm_sweep.mark.node.next, &rkm_nth(i)->node, "slot %u", i);
 }
 
 static void rkm_expect_idle(struct kunit *test)
@@ -569,7 +569,7 @@ static void rkm_random_histories_are_as_the_reference(struct kunit *test)
 			KUNIT_EXPECT_EQ_MSG(test, n, rkm_model_count(), "step %u", hi.steps);
 		}
 	}
-	kunit_info(test, "%u steps, %u sweeps revoked %lu", hi.steps, hi.sweeps, hi.total);
+	kunit_info(test, "%u steps, %u sweeps revoked %lu holds", hi.steps, hi.sweeps, hi.total);
 	KUNIT_EXPECT_EQ(test, hi.steps, RKM_HISTORY);
 	KUNIT_EXPECT_GT(test, hi.total, 1000);
 }

@@ -274,7 +274,7 @@ static void srq_events(struct kunit *test, bool user)
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 
-	/* an impossible index raises one error event, however often it is found */
+	/* an impossible index raises one error event, even if it is found again */
 	f->srq.wq.ring.hdr->prod += 100;
 	f->srq.limit = 4;
 	for (i = 0; i < 3; i++) {

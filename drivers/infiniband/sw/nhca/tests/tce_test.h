@@ -93,7 +93,7 @@ static inline struct nhca_tce_usage tce_usage(unsigned int table)
 	return u;
 }
 
-/* Expect that no table is in use, at the begin and at the end of a test. */
+/* Expect that no table is in use, at the beginning and at the end of a test. */
 static inline void tce_expect_unused(struct kunit *test)
 {
 	struct nhca_tce_usage u;

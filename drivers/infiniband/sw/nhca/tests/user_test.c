@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: limits of what one user may have of a device's pools. */
+/* KUnit: the share of a device's pools that one user can have. */
 #include <kunit/test.h>
 
 #include "../nhca.h"

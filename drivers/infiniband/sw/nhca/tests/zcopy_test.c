@@ -329,8 +329,8 @@ static void device_test(struct kunit *test)
 }
 
 /*
- * The cleanup after a process, in a kernel thread, gives up after about a second in all, however
- * many objects it waits for.
+ * The cleanup after a process, in a kernel thread, stops waiting after about a second in all, for
+ * any number of objects.
  */
 static void dying_test(struct kunit *test)
 {
