@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Checks that what comments and the book name exists: functions, files, tracepoints, counters, module
-parameters, manual pages. Prints "ok - NAME" or "not ok - NAME: why" for each kind.
+"""Checks that the functions, files, tracepoints, module parameters and manual pages exist that comments and the book
+name, and that the book has each counter. Prints "ok - NAME" or "not ok - NAME: why" for each kind.
 
-Usage: names.py LINUX RDMA_CORE, the folders of their sources, where functions of theirs are looked up."""
+Usage: names.py LINUX RDMA_CORE, the source folders of the kernel and of rdma-core, to look up their functions."""
 
 import pathlib
 import re
@@ -20,14 +20,14 @@ CODE = sorted(path for top in ("drivers", "include", "userspace", "tools")
               if "build" not in path.parts and not path.name.endswith(".mod.c"))
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-# a name with empty brackets behind it; not where it is part of a longer expression
+# a name with empty brackets after it that is not part of a longer expression
 FUNCTION = re.compile(r"(?<![\w.>])([a-z_][a-z0-9_]{3,})\(\)")
-# words with a slash and a suffix, or a suffix that only sources have
+# file names with a suffix of sources, with or without folders
 PATH = re.compile(r"(?<![\w/$<*-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|rst|py|sh|lua|bt|patch))(?![\w(/*])")
-# system calls and the C library, which no source here declares
+# functions of the C library and system calls, which no source here declares
 KNOWN = {"exit", "fork", "free", "mmap", "munmap", "madvise", "malloc", "memcpy", "ioctl", "open", "poll", "read",
          "recv", "rename", "seteuid", "write", "close", "main"}
-# folders of the kernel where functions that the driver uses are declared or defined
+# folders of the kernel with the declarations and definitions of functions that the driver uses
 KERNEL = ("include", "net", "kernel", "mm", "lib", "drivers/infiniband", "drivers/net", "arch/x86", "fs", "io_uring")
 
 
@@ -46,20 +46,20 @@ def complain(name, complaints):
 
 
 def comments():
-    """(path, text of its comments) of each source file."""
+    """Generates (path, text of its comments) for each source file."""
     for path in CODE:
         yield path, "\n".join(COMMENT.findall(text_of(path)))
 
 
 def prose():
-    """What a person reads: comments, the book, manual pages."""
+    """Generates (path, text) for all comments, chapters of the book and manual pages."""
     yield from comments()
     for path in (*BOOK, *PAGES):
         yield path, text_of(path)
 
 
 def words_of_code():
-    """Every identifier that stands outside of comments, and every word of scripts."""
+    """All identifiers outside of comments, and all words of scripts."""
     words = set()
     for path in CODE:
         words.update(re.findall(r"\w+", COMMENT.sub(" ", text_of(path))))
@@ -70,7 +70,7 @@ def words_of_code():
 
 
 def in_sources(linux, core, names):
-    """Those of the names that are words in the kernel's source, or rdma-core's."""
+    """The names that are words in the source of the kernel or of rdma-core."""
     tops = [str(linux / folder) for folder in KERNEL if (linux / folder).is_dir()] + [str(core)]
     found = subprocess.run(["grep", "-rhowFI", "--include=*.[ch]", "-f", "-", *tops], input="\n".join(names),
                            capture_output=True, text=True, check=False)
@@ -90,7 +90,7 @@ def functions(linux, core):
 
 
 def files(linux):
-    """A path is looked for from the root, and by its end."""
+    """The paths that do not exist, neither from the root nor as the end of the path of a file."""
     ours = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")
             if path.is_file() and not {"build", ".git"} & set(path.relative_to(ROOT).parts)]
     ends = {name[start:] for name in ours
@@ -100,7 +100,7 @@ def files(linux):
     missing = set()
     for path, text in prose():
         for name in PATH.findall(text):
-            # "drivers/.../x.c" is short for a long way
+            # "drivers/.../x.c" is the short form of a longer path.
             end = re.sub(r"^(\.\./)+", "", name.rsplit(".../", 1)[-1])
             if end in ends or (path.parent / name).exists() or (linux / name).exists() or \
                     name.rsplit("/", 1)[-1] in kernel:
@@ -119,11 +119,11 @@ def tracepoints():
 
 
 def counters():
-    """The table of counters in the book has what the driver has, and nothing else."""
+    """The counters of the driver that the book does not describe."""
     source = text_of(DRIVER / "observe/counters.c")
     defined = set(re.findall(r'"([a-z0-9_]+)"', source))
     book = text_of(ROOT / "Documentation/observe.rst") + text_of(ROOT / "Documentation/users-guide.rst")
-    return [f"Documentation: no word of the counter {name}" for name in sorted(defined)
+    return [f"Documentation: the counter {name} is missing" for name in sorted(defined)
             if not re.search(rf"\b{name}\b", book)]
 
 
@@ -141,7 +141,7 @@ def parameters():
 
 
 def pages():
-    """Manual pages of this project that the book names: ``name(8)``."""
+    """The manual pages of this project that the book names, such as ``name(8)``, and that do not exist."""
     have = {(path.stem, path.suffix[1:]) for path in PAGES if path.suffix != ".md"}
     for path in PAGES:
         if path.suffix == ".md":

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the driver's decoder makes of packets: reads them from stdin, each behind its length (16
- * bits, little endian), and prints a line for each: the error, or "ok" and the fields, and the
- * headers as the encoder writes them.  For agree.py.
+ * Decodes packets with the driver's code, for agree.py.  Reads packets from stdin, each after its length
+ * (16 bits, little endian).  Prints a line for each packet: the error, or "ok", the fields, and the
+ * headers as the driver's encoder writes them.
  */
 #include <stdio.h>
 #include "bth.h"

@@ -1,11 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Does the driver understand rCxt datagrams as an implementation that knows their documentation only?
+"""Compares the driver's code for rCxt datagrams with an implementation that was written from the documentation.
 
-    agree.py PROGRAM    PROGRAM is agree.c with the driver's wire/
+    agree.py PROGRAM    PROGRAM is compiled from agree.c and the driver's wire/
 
-Random packets, good and almost good, are made, judged and taken apart by selftests/rcxt.py; the driver's
-decoder has to come to the same verdicts and fields, and its encoder to the same bytes."""
+selftests/rcxt.py creates, checks and parses random valid and almost valid packets. The driver's decoder must give
+the same verdicts and fields, and its encoder the same bytes."""
 
 import dataclasses
 import pathlib
@@ -23,12 +23,12 @@ NOT_DECODED = ("reserved", "payload")
 
 
 def number(rnd, bits):
-    """Small and large ones, and those at the edges."""
+    """A random number of this many bits, often 0, 1 or the largest."""
     return rnd.choice((0, 1, (1 << bits) - 1, rnd.getrandbits(bits), rnd.getrandbits(bits)))
 
 
 def good(rnd):
-    """A packet that fits."""
+    """A random valid packet."""
     opcode = rnd.choice(rcxt.KINDS)
     widths = {"channel": 24, "key": 32, "job": 32, "rcxt": 32, "rcxt_key": 32, "tid": 32, "pvo": 64,
               "reserved": 1, "again": 1, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
@@ -59,7 +59,7 @@ def good(rnd):
 
 
 def spoilt(rnd, packet):
-    """The same with a field, or the packet's size, a little off."""
+    """The packet with a small change of one field or of its size."""
     name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload"))
     limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf}
     if name == "payload":
@@ -73,7 +73,7 @@ def spoilt(rnd, packet):
 
 
 def datagrams(rnd):
-    """BTH to ICRC of COUNT packets."""
+    """Generates COUNT packets, from BTH to ICRC."""
     for turn in range(COUNT):
         packet = good(rnd)
         if turn % 8 == 7:
@@ -92,7 +92,7 @@ def datagrams(rnd):
 
 
 def expected(data):
-    """The line that the program has to print."""
+    """The line that the program must print."""
     verdict = rcxt.judge(data)
     if verdict != "ok":
         return verdict
@@ -114,7 +114,7 @@ def main():
     for line, should in bad[:5]:
         print(f"the driver: {line[:400]}\nrcxt.py:    {should[:400]}")
     fine = sum(line.startswith("ok") for line in wanted)
-    print(f"{len(packets)} packets, {fine} of them good, {len(bad)} not understood alike")
+    print(f"{len(packets)} packets, {fine} of them valid, {len(bad)} with different results")
     if bad or len(lines) != len(packets) or not COUNT / 4 < fine < COUNT * 3 / 4:
         print("BROKEN: the driver and the documentation do not agree")
         return 1

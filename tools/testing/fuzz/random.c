@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random packets from a fixed seed, for compilers without libFuzzer: half
- * noise, half a header that is nearly right.
+ * Random packets from a fixed seed, for compilers without libFuzzer.  Half of
+ * them are noise, the other half have an almost valid header.
  *
- * usage: random PACKETS SECONDS, whichever ends first
+ * usage: random PACKETS SECONDS; ends at the limit that is reached first
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static size_t noise(u8 *p)
 	return size;
 }
 
-/* Lengths that may agree, for packets of a transfer */
+/* Set length fields that may be consistent, for packets of a transfer. */
 static void rxeth(u8 *p, size_t payload)
 {
 	struct nhca_rxeth x;
@@ -50,7 +50,7 @@ static void rxeth(u8 *p, size_t payload)
 	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }
 
-/* An opcode that exists, version 0, a length that may fit, then a few bits turned */
+/* A valid opcode, version 0 and a length that may be valid, then up to two inverted bits */
 static size_t nearly_right(u8 *p)
 {
 	const struct nhca_opinfo *info;
@@ -64,7 +64,7 @@ static size_t nearly_right(u8 *p)
 		info = nhca_opinfo(p[0]);
 	} while (!info);
 	p[1] &= 0xf0;
-	/* Without payload there is nothing to pad, but a peer may say so */
+	/* A packet without payload must have no pad, but sometimes set the pad count. */
 	if (!(info->flags & NHCA_OPF_PAYLOAD) && draw(8))
 		p[1] &= 0xcf;
 	size = info->hdr_len + NHCA_ICRC_LEN;
@@ -109,10 +109,10 @@ int main(int argc, char **argv)
 	       results[NHCA_DECODE_VERSION], results[NHCA_DECODE_LENGTH]);
 	printf("%llu opcodes: %llu accepted\n", bytes, accepted);
 
-	/* A run that never saw some answer, or some opcode accepted, has shown nothing */
+	/* The run proves nothing if a result never occurred, or if no packet of an opcode was accepted. */
 	for (i = 0; i <= NHCA_DECODE_LENGTH; i++) {
 		if (!results[i]) {
-			fprintf(stderr, "BROKEN: no packet got the answer %d\n", i);
+			fprintf(stderr, "BROKEN: no packet got the result %d\n", i);
 			return 1;
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What must hold for the wire decoder and the opcode sequence whatever bytes
- * come: the entry point of libFuzzer, and of the driver in random.c.
+ * Checks that must hold for the wire decoder and the opcode sequence with any
+ * bytes.  libFuzzer and random.c call them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 } while (0)
 
 /*
- * Reserved bits, which a decoder forgets: BTH byte 8, DETH byte 4, XRCETH byte 0, FETH bits
- * 31:6, a CNP's last 16 bytes
+ * Clear the reserved bits, which the decoder does not keep: in BTH byte 8, DETH byte 4, XRCETH byte 0,
+ * FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40, and bytes 1 to 3 after the RXETH of a status
  */
 static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 {
@@ -40,7 +40,7 @@ static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 1, 0, 3);
 }
 
-/* What the receive engine indexes and copies by, without looking at it again */
+/* The receiver uses these fields as indices and lengths without further checks. */
 static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload)
 {
 	u32 packets, index;
@@ -79,7 +79,7 @@ static void check_accepted(const struct nhca_hdr *h, const u8 *packet, size_t si
 	if (info->flags & NHCA_OPF_RXETH)
 		check_transfer(&h->rx, h->opcode, nhca_hdr_payload(h, size));
 
-	/* Encoding gives the same bytes again, in a buffer that has no room for one more */
+	/* The encoder must give the same bytes. The buffer has exactly their size. */
 	want = malloc(info->hdr_len);
 	have = malloc(info->hdr_len);
 	MUST(want && have);
@@ -99,7 +99,7 @@ int fuzz_packet(const u8 *data, size_t size)
 	struct nhca_hdr h, again;
 	u8 *p;
 
-	/* A buffer of exactly the bytes that the decoder was promised */
+	/* The buffer has exactly the number of bytes that is passed to the decoder. */
 	p = malloc(avail);
 	MUST(p || !avail);
 	if (avail)
@@ -111,7 +111,7 @@ int fuzz_packet(const u8 *data, size_t size)
 	if (err == NHCA_DECODE_OK)
 		check_accepted(&h, data, size);
 
-	/* Fewer bytes at hand: the same answer, or that they are too few */
+	/* With fewer bytes available, the result must be the same or "short". */
 	for (cut = 0; cut < avail; cut++) {
 		p = malloc(cut);
 		MUST(p || !cut);
@@ -154,7 +154,7 @@ size_t fuzz_opcodes(const u8 *data, size_t size)
 	return accepted;
 }
 
-/* libFuzzer looks for a name that is not in kernel style */
+/* libFuzzer needs this symbol name, which is not in kernel style. */
 int fuzz_one_input(const u8 *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
 int fuzz_one_input(const u8 *data, size_t size)
 {

@@ -5,15 +5,24 @@
 #include <linux/types.h>
 
 /**
- * fuzz_packet - decode @size bytes as a UDP payload and check all that must hold
- * Aborts on a broken promise; the sanitizers abort on a stray access.
- * Return: enum nhca_decode_err
+ * fuzz_packet - decode bytes as a UDP payload and check the result
+ * @data: the bytes
+ * @size: number of bytes
+ *
+ * Aborts if a check fails. The sanitizers abort at an access out of bounds.
+ *
+ * Return: result of the decoder, an enum nhca_decode_err
  */
 int fuzz_packet(const u8 *data, size_t size);
 
 /**
- * fuzz_opcodes - drive the opcode sequence with @size bytes as opcodes
- * Return: how many of them were accepted
+ * fuzz_opcodes - pass bytes as opcodes to the opcode sequence check
+ * @data: the opcodes
+ * @size: number of opcodes
+ *
+ * Aborts if a check fails.
+ *
+ * Return: number of accepted opcodes
  */
 size_t fuzz_opcodes(const u8 *data, size_t size);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KVM or emulation: decided by booting a guest once and remembering how it went."""
+"""Decides between KVM and emulation: boots a guest once under KVM and stores the result."""
 
 import json
 import os
@@ -21,8 +21,8 @@ def _qemu_version():
 
 
 def choose(image):
-    """Does KVM boot a guest on this machine?"""
-    # What may change the answer: another kernel or QEMU, or /dev/kvm coming or going.
+    """True if KVM can boot a guest on this machine."""
+    # Test again when the kernel, QEMU or the access to /dev/kvm has changed.
     here = {"kernel": platform.release(), "qemu": _qemu_version(),
             "device": os.access("/dev/kvm", os.R_OK | os.W_OK)}
     with paths.lock("accel"):
@@ -39,9 +39,9 @@ def choose(image):
 
 
 def flags(kvm, clock):
-    # Emulated rep movsb goes byte by byte and would distort every copy: hide that it is fast. And
-    # no five-level page tables: for a moment of its boot a kernel forgets that its CPU has them,
-    # and KASAN reports whatever an interrupt touches then.
+    # -erms: QEMU emulates rep movsb byte by byte, which would slow down every copy, so the kernel must not use it.
+    # -la57: during a short part of its boot a kernel does not know that its CPU has five-level page tables. KASAN
+    # then reports memory accesses of interrupts.
     if clock == "instructions":
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-la57"]
     if kvm:
@@ -63,5 +63,5 @@ def _probe(image):
         works = MARK.encode() in done.stdout
     except subprocess.TimeoutExpired:
         works = False
-    say.note("KVM works" if works else "KVM cannot boot a guest here: guests are emulated")
+    say.note("KVM works" if works else "KVM cannot boot a guest on this machine: guests are emulated")
     return works

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Module, provider and test programs, built inside a release's root tree with its own compiler.
+"""Builds module, provider and test programs inside a release's root tree, with the release's compiler.
 
-Sources are copied into build/lab/builds/<release>/src, so that one checkout serves several
-releases; make works there incrementally, for as long as kernel and tree are the same. What
-`make install` writes becomes the payload that guests unpack over their root."""
+The sources are copied to build/lab/builds/<release>/src, so that one checkout serves several releases.
+make builds there incrementally, as long as kernel and root tree are the same. The files that
+`make install` writes become the payload, which guests unpack over their root."""
 
 import hashlib
 import os
@@ -16,12 +16,12 @@ import paths
 import say
 import sources
 
-# What module and provider are made of, and what test programs are made of.
+# Sources of module and provider, and sources of the test programs
 TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
                  "tools/testing/bench", "tools/wireshark", "Documentation/ci.yml"]
-# What Debian packages are made of, what building them needs, and where guests find them.
+# Sources of the Debian packages, packages that their build needs, and the folder for the results in a payload
 DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
 DEB_TOOLS = ["build-essential", "debhelper", "dh-dkms", "dpkg-dev", "lintian", "pandoc", "pkgconf"]
 DEBS = "payload/packages"
@@ -51,7 +51,7 @@ def _digest(names):
 
 
 def _copy(names, target):
-    """Bring target up to date with the checkout; files that are the same keep their time for make."""
+    """Copies changed files to target and removes old ones. Unchanged files keep their time stamp, for make."""
     manifest = target / ".lab-manifest"
     before = set(manifest.read_text().splitlines()) if manifest.is_file() else set()
     for name in before - set(names):
@@ -78,7 +78,7 @@ class Builder:
         name = image.release + (f"-{kernel.name}" if kernel else "")
         self.folder = paths.BUILDS / name
         self.name = name
-        # Not the --packages layer: what is built must not depend on it.
+        # Leave out the layer of --packages, because builds must not depend on it.
         self.layers = image.built_in
         self.trees = [layer / "root" for layer in self.layers] + ([kernel.tree] if kernel else [])
         self.binds = dict(kernel.binds) if kernel else {}
@@ -88,7 +88,7 @@ class Builder:
         return f"{keys} {self.version} {self.kernel.key if self.kernel else ''}"
 
     def _cached(self, what, names, make, beside=""):
-        """Payload folder for these sources, and what beside names, made by make(new folder) unless it is there."""
+        """The cached payload folder for these sources and the value beside. make(new folder) creates it if needed."""
         digest = hashlib.sha256(f"{self._fixed()} {_digest(names)} {beside}".encode()).hexdigest()[:16]
         with paths.lock(f"build-{self.name}-{what}"):
             final = self.folder / f"{what}-{digest}"
@@ -98,7 +98,7 @@ class Builder:
             (temporary / "payload").mkdir()
             make(temporary)
             paths.replace(temporary, final)
-            # Guests copy payloads at start, so older ones are of no use; keep a few for switching back.
+            # Guests copy payloads when they start. Keep the last four, for a switch between versions.
             old = sorted(self.folder.glob(f"{what}-*"), key=lambda path: path.stat().st_mtime)
             for path in old[:-4]:
                 shutil.rmtree(path, ignore_errors=True)
@@ -112,15 +112,15 @@ class Builder:
                           paths.STATE / f"logs/{log}-{self.name}.log")
 
     def _make(self, kunit=""):
-        """The call of make in the chroot, but for its targets; the same call finds the same objects good."""
+        """The make command in the chroot, without targets. All builds use it, so that objects stay up to date."""
         return f"make -C /src -j{os.cpu_count()} KDIR=/lib/modules/{self.version}/build " \
                f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
 
     def _source(self, place, afresh=False):
-        """The folder where make works; empty if its objects are of another kernel or tree.
+        """The folder where make builds. It is emptied if its objects are for another kernel or root tree.
 
-        make would take some of them for good: the name of the release may be the same, and a module
-        with the old layout of a struct loads and crashes."""
+        make would not rebuild all of them, because the kernel's release name may be the same. A module with
+        the old layout of a struct loads and crashes."""
         source = self.folder / place
         stamp = source / ".lab-for"
         if afresh or not stamp.is_file() or stamp.read_text() != self._fixed():
@@ -129,7 +129,7 @@ class Builder:
         return source
 
     def driver(self, kunit=False, define=""):
-        """Payload with module, provider and depmod's files, as `make install` leaves them."""
+        """The payload with module, provider and module index, as `make install` writes them."""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
             raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
                                "use --driver rxe")
@@ -145,7 +145,7 @@ class Builder:
             jobs = self._make("y" if kunit else "")
             if define:
                 jobs += f" PROVIDER_CFLAGS=-D{shlex.quote(define)}"
-            # Guests make their devices by themselves: the udev rule lies where udev does not look.
+            # Guests create their devices themselves, so install the udev rule where udev does not read it.
             command = f"{jobs} W=1 module && {jobs} provider && {jobs} install UDEVDIR=/usr/share/nhca"
             self._chroot("building module and provider", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
@@ -160,16 +160,16 @@ class Builder:
                 say.note(f"  {line.strip()}")
 
     def programs(self):
-        """Payload with the compiled test programs. One that does not compile is missing, loudly.
+        """The payload with the compiled test programs. A program that does not compile is missing, with a message.
 
-        They link with the provider as it is installed; its source is among what they are made of."""
+        The programs link with the installed provider, so its sources are part of their key."""
         names = [name for name in _files(PROGRAM_PARTS)
                  if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua"))]
 
         def make(target):
             inside = target / "payload/usr/local/bin"
             inside.mkdir(parents=True)
-            # Debian's package of rdma-core's own tests puts them under /usr/share/doc.
+            # Debian installs rdma-core's own tests under /usr/share/doc, which images do not have.
             shutil.copytree(sources.rdma_core() / "tests",
                             target / "payload/usr/local/share/rdma-core-tests",
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
@@ -193,9 +193,9 @@ class Builder:
         return self._cached("programs", names, make)
 
     def module(self, name):
-        """Payload with one module more: siw, from the kernel's source, or a folder of the checkout.
+        """The payload with an additional module: siw, from the kernel's source, or a folder of the checkout.
 
-        No module index knows it, so modprobe is told what to do for it."""
+        The module is in no module index, so a modprobe.d file tells modprobe how to load it."""
         if name == "siw":
             if self.image.release == "bookworm":
                 raise say.LabError("siw needs --release trixie or backports")
@@ -223,7 +223,7 @@ class Builder:
         return self._cached(f"module-{stem}", list(_files([os.path.relpath(source, paths.ROOT)])), make)
 
     def debs(self):
-        """Payload with the Debian packages, as `make deb` leaves them, and what lintian says of them."""
+        """The payload with the Debian packages of `make deb`, and the output of lintian."""
         core = sources.rdma_core()
         names = list(_files(DEB_PARTS))
         tools = image.ensure(self.image.release, DEB_TOOLS, packaged=True)
@@ -244,9 +244,9 @@ class Builder:
         return self._cached("debs", names, make)
 
     def installed_debs(self):
-        """Payload with all that installing these packages in the image writes.
+        """The payload with all files that the installation of the packages in the image writes.
 
-        DKMS compiles here, natively. The list of the files that there were before is /lab/files."""
+        DKMS compiles the module here, at native speed. /lab/files lists the files before the installation."""
         debs = self.debs() / DEBS
 
         def make(target):
@@ -263,10 +263,10 @@ class Builder:
         return self._cached("installed", [], make, f"{debs} {self.image.key}")
 
     def strict(self):
-        """Build everything afresh with W=1 and sparse; returns the lines that should not be there.
+        """Builds everything again with W=1 and sparse. Returns the lines with complaints.
 
-        In the place where driver() builds, which then finds the work done: the same files with the same
-        options, only not looked at by sparse."""
+        It builds in the folder of driver(), with the same files and options plus sparse, so that driver() has
+        nothing left to build."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
         with paths.lock(f"build-{self.name}-driver"):
@@ -281,7 +281,7 @@ class Builder:
                     if is_complaint(line)]
 
 
-# Lines of a build that are complaints of compiler, sparse, modpost or objtool about this project.
+# Warnings that have nothing to do with this project
 HARMLESS = ("the compiler differs from the one used to build the kernel",
             "Skipping BTF generation")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run a command inside an image's root tree without changing it.
+"""Runs a command inside an image's root tree without changing the tree.
 
-The tree is the lower side of an overlay; what the command writes lands in a folder of its own,
-which is how `make install` becomes an archive that a guest unpacks. Everything is mounted in a
-private mount namespace, so nothing stays mounted, however the command ends."""
+The tree is the lower layer of an overlay, and the files that the command writes go to another folder. In this
+way `make install` becomes an archive that a guest unpacks. All mounts are in a private mount namespace, so that
+none stays after the command."""
 
 import shlex
 import shutil
@@ -26,9 +26,9 @@ exec chroot {top} /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:
 
 
 def run(what, trees, upper, binds, command, log, network=False):
-    """Run a shell command over trees (lowest first); binds maps guest folders to host ones.
+    """Runs a shell command over trees (lowest first). binds maps folders in the tree to folders of the host.
 
-    upper collects what the command writes outside the binds; None throws it away."""
+    upper is the folder for the files that the command writes outside of binds; None discards them."""
     work = paths.fresh(paths.STATE / "tmp" / f"{log.stem}")
     keep = upper is not None
     if not keep:
@@ -52,7 +52,7 @@ def run(what, trees, upper, binds, command, log, network=False):
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if keep:
-            # Mount points and what they covered are no part of the result.
+            # Remove the mount points of binds from the result.
             for inside in binds:
                 mountpoint = upper / inside.lstrip("/")
                 if mountpoint.is_dir() and not any(mountpoint.iterdir()):

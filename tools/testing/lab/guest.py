@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One guest: its QEMU process and the files through which host and guest talk.
+"""A guest: its QEMU process, and the files through which host and guest communicate.
 
-Folder of a run (shared with the guests by 9p): ctl/ holds env.N, the script, barriers and
-status.N; node<N>/ is $LAB_OUT; console.N is the kernel log and output.N what the script printed."""
+The guests see the folder of the run by 9p. ctl/ has env.N, the script, barriers and status.N. node<N>/ is
+$LAB_OUT. console.N is the kernel log, and output.N has the output of the script."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import question
 import say
 
 
-# What a guest may write into files that outlive its reboot; the file of the host is sparse.
+# Size of the disk for files that survive a reboot of the guest. The file on the host is sparse.
 TOP_BYTES = 8 << 30
 
 
@@ -29,10 +29,10 @@ class Guest:
         self.top = run / f"top.{number}"
         self.process = None
         self.started = None
-        self.judged = None                  # bytes of the console before the lab asked questions
+        self.judged = None                  # length of the console log before ask(); None: all of it
 
     def command(self, kernel, initrd, disks, accel, network, options):
-        """The whole QEMU command; paths inside the run are relative because unix sockets are short."""
+        """The complete QEMU command. Paths in the run's folder are relative, as names of unix sockets are short."""
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  *([] if self._keeps(options) else ["-no-reboot"]),
                  "-machine", "q35", "-m", str(options.memory), "-smp",
@@ -51,7 +51,7 @@ class Guest:
             words += ["-chardev", f"socket,id=tty,path=tty.{self.number},server=on,wait=off",
                       "-device", "virtconsole,chardev=tty"]
         for index, disk in enumerate(disks):
-            # Nobody writes to it, and user-mode guests lock what they read.
+            # Turn off QEMU's lock: nothing writes to the file, and user-mode guests lock files that they read.
             words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on,"
                                 "file.locking=off",
                       "-device", f"virtio-blk-pci,drive=disk{index}"]
@@ -66,7 +66,7 @@ class Guest:
 
     @staticmethod
     def _keeps(options):
-        """Do the guest's files outlive a reboot? It then is QEMU that boots again, and not the lab."""
+        """True if the guest's files survive a reboot. QEMU then boots the guest again, without the lab."""
         return options.init == "systemd"
 
     def _make_top(self):
@@ -76,12 +76,12 @@ class Guest:
                        env={**os.environ, "PATH": paths.search_path()})
 
     def start(self, command, sockets):
-        """Boot; QEMU inherits these sockets under their numbers here."""
+        """Starts QEMU, which inherits these sockets with the same file descriptor numbers."""
         self.console.touch()
         self.output.touch()
         self.started = time.monotonic()
         with open(self.run / f"qemu.{self.number}", "wb") as log:
-            # A session of its own: ctrl-C goes to the lab, which then ends the guests in order.
+            # Start a new session, so that ctrl-C reaches only the lab, which then ends the guests in order.
             self.process = subprocess.Popen(command, cwd=self.run, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True,
                                             pass_fds=[one.fileno() for one in sockets],
@@ -91,33 +91,33 @@ class Guest:
         return self.process is not None and self.process.poll() is None
 
     def status(self):
-        """Exit status of the script, None while it runs; a dead guest counts as 124."""
+        """The exit status of the script; None while it runs, 124 if the guest died."""
         try:
             return int(self.status_file.read_text())
         except (OSError, ValueError):
             return None
 
     def complaint(self):
-        """Why QEMU or the guest's init gave up, in their own words."""
+        """The error message of QEMU or of the guest's init, or an empty string."""
         for path in (self.error_file, self.run / f"qemu.{self.number}"):
             if path.is_file() and path.stat().st_size:
                 lines = path.read_text(errors="replace").splitlines()
-                # QEMU also warns; a hub without a cable is what a single node has.
+                # Skip QEMU's warnings: a single node has a hub without a cable, of which QEMU warns.
                 said = " ".join(line for line in lines if ": warning: " not in line)
                 if said:
                     return said
         return ""
 
     def ask(self):
-        """Let a guest that does not end say what it is doing."""
+        """Makes a guest that does not end print its state."""
         question.ask(self)
 
     def log(self):
-        """The kernel log as far as the guest wrote it by itself."""
+        """The kernel log without the output of ask()."""
         return self.console.read_bytes()[:self.judged].decode(errors="replace")
 
     def declare_dead(self, why):
-        """Barriers of the other nodes look for a status file: give them one."""
+        """Writes the status file of a dead guest, so that barriers of the other nodes end."""
         if not self.status_file.exists():
             self.error_file.write_text(why + "\n")
             self.status_file.write_text("124\n")
@@ -134,7 +134,7 @@ class Guest:
 
 
 def prune(keep):
-    """Keep the logs of the last runs only; one that is still running is newer than those."""
+    """Removes the folders of all runs but the last `keep`. Folders of runs in progress stay."""
     if not paths.RUNS.is_dir():
         return
     import shutil  # noqa: PLC0415

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guest images: a Debian root tree made with mmdebstrap, and the same as an ext4 disk.
+"""Guest images: a Debian root tree that mmdebstrap creates, and an ext4 disk with the same files.
 
-The tree is kept beside the disk because module and provider are built in it (see chroot.py).
-Extra packages become a thin second layer over the release's image."""
+The tree stays because module and provider are built in it (see chroot.py). Additional packages become a second
+layer over the release's image."""
 
 import dataclasses
 import hashlib
@@ -23,8 +23,8 @@ PACKAGES = """
     busybox-static zstd xz-utils ca-certificates
 """.split()
 
-# The suite of a release, and packages that come from another: the kernel of trixie-backports with the
-# userland of trixie.
+# The Debian suite of a release, and packages that come from another suite. "backports" is the kernel of
+# trixie-backports with the user space of trixie.
 RELEASES = {
     "bookworm": ("bookworm", {}),
     "trixie": ("trixie", {}),
@@ -32,29 +32,29 @@ RELEASES = {
                              "linux-headers-amd64": "trixie-backports"}),
     "rt": ("trixie", {}),
 }
-# Packages that take the place of others: trixie's kernel with PREEMPT_RT.
+# Packages that replace others: for "rt" the kernel with PREEMPT_RT
 INSTEAD = {
     "rt": {"linux-image-amd64": "linux-image-rt-amd64", "linux-headers-amd64": "linux-headers-rt-amd64"},
 }
-# bookworm's rdma-core (44) has no source to be had any more; its guests run the one that we build for.
+# The source of bookworm's rdma-core (44) is not available any more. Its guests use trixie's, which the lab builds.
 OWN_RDMA_CORE = {"bookworm"}
-# What building that as packages takes.
+# Packages that the build of this rdma-core as Debian packages needs
 RDMA_CORE_TOOLS = """build-essential debhelper dh-python cython3 python3-dev libsystemd-dev pandoc
     python3-docutils valgrind""".split()
-# Part of the cache key: raise it when the recipe below changes what an image holds.
+# Part of the cache key: raise it when a change of this file changes the content of images.
 RECIPE = 1
 NO_DOCS = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/info/*"]
 
 
 @dataclasses.dataclass
 class Image:
-    """Layers from the lowest up; each is a folder with root/ (tree) and root.img (disk)."""
+    """An image. layers: folders from the lowest up, each with root/ (tree) and root.img (disk)."""
     release: str
     layers: list
 
     @property
     def built_in(self):
-        """The layers that every guest of the release has."""
+        """The layers that all guests of the release have."""
         return self.layers[:2] if self.release in OWN_RDMA_CORE else self.layers[:1]
 
     @property
@@ -67,8 +67,8 @@ class Image:
 
     @property
     def kernel(self):
-        """Version of the newest kernel that has headers to build against."""
-        # Not path.exists(): bookworm's links are absolute, good inside the tree only.
+        """The version of the newest kernel with headers."""
+        # Not path.exists(): bookworm's links are absolute, so they are valid only inside the tree.
         versions = sorted(path.name for path in (self.trees[0] / "lib/modules").iterdir()
                           if os.path.lexists(path / "build"))
         if not versions:
@@ -90,7 +90,7 @@ def _ready(folder, key):
 
 
 def make_disk(tree, disk):
-    """An ext4 file just large enough; guests share it read-only, so no journal."""
+    """Creates an ext4 image of a tree with a little free space. Guests share it read-only, so it has no journal."""
     used = int(subprocess.run(["du", "-sxk", tree], capture_output=True, text=True,
                               check=True).stdout.split()[0])
     inodes = sum(len(dirs) + len(files) for _, dirs, files in os.walk(tree))
@@ -102,9 +102,9 @@ def make_disk(tree, disk):
 
 
 def ensure(release, packages=(), fresh=False, packaged=False):
-    """The image of a release, with extra packages if asked; made when it is not in the cache.
+    """The image of a release, with additional packages. It is created if it is not in the cache.
 
-    packaged: an rdma-core of our own comes as packages, so that dpkg knows of it."""
+    packaged: install an rdma-core that the lab builds as Debian packages, so that dpkg knows it."""
     if release not in RELEASES:
         raise say.LabError(f"unknown release {release}; known are {', '.join(RELEASES)}")
     paths.need_root()
@@ -124,7 +124,7 @@ def _base(release, fresh):
     key = _key([release, packages])
     folder = paths.IMAGES / release
     if _ready(folder, key) and not fresh:
-        return folder       # without the lock: who is making another one holds it for minutes
+        return folder       # without the lock, which another lab may hold for minutes
     with paths.lock(f"image-{release}"):
         if _ready(folder, key) and not fresh:
             return folder
@@ -138,7 +138,7 @@ def _base(release, fresh):
         command += [f"--aptopt={option}" for option in sources.proxy_options()]
         command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCS]
         command += [suite, str(temporary / "root"), *lines]
-        # INITRD=No: the lab boots with its own initramfs; making Debian's costs half a minute.
+        # INITRD=No: the lab has its own initramfs, and Debian's takes half a minute to create.
         say.run_logged(f"making the {release} image from {mirror} (one to four minutes)", command,
                        paths.STATE / f"logs/image-{release}.log",
                        env={**os.environ, "INITRD": "No", "PATH": paths.search_path()})
@@ -149,7 +149,7 @@ def _base(release, fresh):
 
 
 def _layer(name, below, parts, fill):
-    """A layer over others: fill(root) writes its tree, unless the cache has it."""
+    """A layer over others. fill(root, log) writes its tree if it is not in the cache."""
     key = _key([[(layer / "key").read_text() for layer in below], *parts])
     folder = paths.IMAGES / f"{name}+{key[:12]}"
     with paths.lock(folder.name):
@@ -176,11 +176,11 @@ def _package_layer(release, below, packages):
 
 
 def _rdma_core_layer(release, base):
-    """Libraries, providers and programs of the rdma-core source, over the release's own."""
+    """The layer with libraries, providers and programs of the rdma-core source, over those of the release."""
     source = sources.rdma_core()
 
     def fill(root, log):
-        # Debian's folders, so that programs and headers of the release are replaced one for one.
+        # Install to Debian's folders, so that the files replace those of the release.
         build = """
             cmake -S /rdma-core -B /tmp/build -GNinja -DCMAKE_BUILD_TYPE=Release -DNO_PYVERBS=1 \
                 -DNO_MAN_PAGES=1 -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc \
@@ -198,7 +198,7 @@ def _rdma_core_layer(release, base):
 
 
 def _rdma_core_packages(release, base):
-    """The rdma-core source as the Debian packages that its own debian/ makes, in place of the release's."""
+    """The layer with rdma-core as Debian packages, built by its own debian/, in place of the release's packages."""
     source = sources.rdma_core()
 
     def fill(root, log):

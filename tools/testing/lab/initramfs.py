@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The small initramfs of a guest: busybox, the few modules that reach the disk, and the payload."""
+"""Creates the initramfs of a guest: busybox, the modules that the root disk needs, and the payload."""
 
 import lzma
 import os
@@ -10,8 +10,8 @@ import subprocess
 import paths
 import say
 
-# What stands between the kernel and its root: built in by some kernels, modules in others.
-# ext4 looks for its checksum at mount time, which modules.dep does not say.
+# Modules that a kernel needs to mount its root and to reach the host; in some kernels they are built in. ext4 needs
+# crc32c at mount time, which modules.dep does not list.
 MODULES = ["crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_net", "9pnet_virtio", "9p",
            "virtio_console", "virtio_rng"]
 
@@ -32,7 +32,7 @@ def _busybox(image):
 
 
 def _plain(path):
-    """A module's bytes; Debian compresses them, busybox's insmod wants them plain."""
+    """The uncompressed bytes of a module: Debian compresses modules, and busybox's insmod does not decompress."""
     if path.suffix == ".xz":
         return lzma.decompress(path.read_bytes())
     if path.suffix == ".zst":
@@ -45,7 +45,7 @@ def _module_name(path):
 
 
 def _module_order(folder):
-    """Module files to insert, dependencies first, from modules.dep."""
+    """The module files to load according to modules.dep, dependencies first."""
     depends = {}
     for line in (folder / "modules.dep").read_text().splitlines():
         path, _, rest = line.partition(":")
@@ -70,9 +70,9 @@ def _archive(folder, output):
 
 
 def base(image, key, modules, version, disks):
-    """Cached archive with busybox, modules and the first init; modules is a lib/modules/VERSION.
+    """The cached archive with busybox, modules and the first init. modules is a folder lib/modules/VERSION.
 
-    key changes whenever image or kernel do."""
+    key must change whenever the image or the kernel changes."""
     script = paths.LAB / "guest/initramfs-init"
     stamp = f"{key}-{version}-{len(disks)}-{int(script.stat().st_mtime)}"
     ready = paths.STATE / "initramfs" / stamp
@@ -99,7 +99,7 @@ def base(image, key, modules, version, disks):
 
 
 def write_probe(image, output, mark):
-    """An initramfs that prints a mark and powers off: what the KVM probe boots."""
+    """Writes the initramfs of the KVM probe, which prints a mark and powers off."""
     folder = paths.fresh(paths.STATE / "tmp" / "probe-initramfs")
     (folder / "bin").mkdir()
     shutil.copy(_busybox(image), folder / "bin/busybox")
@@ -111,7 +111,7 @@ def write_probe(image, output, mark):
 
 
 def payload(folders, output):
-    """Archive of folders that the guest lays over its root: what was built, and the lab's own init."""
+    """Writes an archive of folders that the guest copies over its root: builds, and the lab's init."""
     pathlib.Path(output).unlink(missing_ok=True)
     for folder in folders:
         _archive(folder, output)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin for QEMU's emulation: counts each instruction that a guest executes between two marks.
+ * A QEMU plugin that counts each instruction that an emulated guest executes between two marks.
  *
- * A mark is a NOP of seven bytes that no compiler makes (bench/profile.h), so a program can set it at
- * no cost and without a way out of the guest.  When QEMU ends, the counts go to the file that the
- * argument "out=" names, a line for each block of translated code, which is a run of instructions without
- * a jump into it: "ADDRESS INSTRUCTIONS EXECUTIONS"; address 0 stands for all of user space.
+ * A mark is a NOP of seven bytes that no compiler generates (bench/profile.h), so a program can set it at
+ * no cost and without leaving the guest.  When QEMU ends, the plugin writes the counts to the file of the
+ * argument "out=".  It has a line for each translated block, a sequence of instructions that is entered
+ * only at its start: "ADDRESS INSTRUCTIONS EXECUTIONS".  Address 0 stands for all of user space.
  *
- * QEMU's own header is in no Debian package of this release.  What is declared here is version 1 of the
- * interface, which every QEMU since 4.2 offers.
+ * QEMU's header is in no Debian package of this release.  The declarations below are version 1 of the
+ * interface, which every QEMU since 4.2 has.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -41,12 +41,12 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 API int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv);
 
-/* a block of code, however often it is translated */
+/* A block of code, which QEMU may translate several times */
 struct block {
 	uint64_t address;
 	uint64_t instructions;
-	uint64_t executions;	/* since QEMU began; written by translated code */
-	uint64_t before;	/* of these, when counting began */
+	uint64_t executions;	/* since the start of QEMU; translated code adds to it */
+	uint64_t before;	/* value of executions when counting started */
 	uint64_t counted;
 	struct block *next;
 };
@@ -54,7 +54,7 @@ struct block {
 #define BUCKETS		65536
 
 static struct block *blocks[BUCKETS];
-/* each of its executions is an instruction */
+/* User space: each execution is one instruction. */
 static struct block user = { .instructions = 1 };
 static bool counting;
 static const char *out;
@@ -67,7 +67,7 @@ static void block_count(struct block *b, bool on)
 		b->counted += b->executions - b->before;
 }
 
-/* @data: not NULL for the mark at the begin */
+/* @data: not NULL for the mark that starts counting */
 static void marked(unsigned int vcpu, void *data)
 {
 	bool on = data;
@@ -100,7 +100,7 @@ static struct block *block_of(uint64_t address, uint64_t instructions)
 	return b;
 }
 
-/* nopl of 0x6861633N(%rax): "1cah" begins, "0cah" ends */
+/* The mark is nopl 0x6861633N(%rax): "1cah" starts counting, "0cah" ends it. */
 static void look_for_mark(struct qemu_plugin_insn *insn)
 {
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x80 };

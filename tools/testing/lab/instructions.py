@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where a guest's instructions go: all of them, counted by a plugin of QEMU's, not samples.
+"""Counts the instructions of a guest by function. A QEMU plugin counts all of them; there is no sampling.
 
-For `lab run --profile`. A script that leaves /proc/kallsyms in $LAB_OUT, while the modules are
-loaded that it is about, has them by name."""
+`lab run --profile` uses it. To get names of functions, the script must copy /proc/kallsyms to $LAB_OUT while the
+modules are loaded."""
 
 import bisect
 import collections
@@ -15,7 +15,7 @@ PLUGIN = paths.STATE / "instructions.so"
 
 
 def flags(node):
-    """QEMU's options for a node; compiles the plugin if it is not there."""
+    """The QEMU options for a node. Compiles the plugin if it is missing or old."""
     with paths.lock("instructions"):
         if not PLUGIN.is_file() or PLUGIN.stat().st_mtime < SOURCE.stat().st_mtime:
             subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
@@ -24,7 +24,7 @@ def flags(node):
 
 
 def _symbols(text):
-    """[(address, (name, module))] of the functions in /proc/kallsyms, sorted."""
+    """A sorted list of (address, (name, module)) of the functions in /proc/kallsyms."""
     found = []
     for line in text.splitlines():
         words = line.split()
@@ -35,7 +35,7 @@ def _symbols(text):
 
 
 def functions(blocks, symbols):
-    """{(function, module): [instructions, calls]} of the plugin's lines."""
+    """{(function, module): [instructions, calls]} from the output of the plugin."""
     table = _symbols(symbols)
     addresses = [address for address, _ in table]
     found = collections.defaultdict(lambda: [0, 0])
@@ -56,13 +56,13 @@ def functions(blocks, symbols):
 
 
 def of_run(folder, node):
-    """functions() of a node of a run."""
+    """The result of functions() for a node of a run."""
     symbols = folder / f"node{node}/kallsyms"
     return functions((folder / f"profile.{node}").read_text(), symbols.read_text() if symbols.is_file() else "")
 
 
 def table(found, messages, rows):
-    """Lines for a person: each module, then the functions with most, all of them a message."""
+    """The lines of a report: each module, then the functions with most instructions. Numbers are for one message."""
     total = sum(instructions for instructions, _ in found.values())
     modules = collections.Counter()
     for (_, module), (instructions, _) in found.items():

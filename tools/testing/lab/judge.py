@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads a guest's kernel log and says what in it no healthy kernel prints."""
+"""Finds reports of errors in the kernel log of a guest."""
 
 import re
 
-# A line of the console: "[   12.345678] text", with "[ T123] " or "[ C0] " after it where the
-# kernel was built to say who speaks.
+# A line of the console is "[   12.345678] text". With CONFIG_PRINTK_CALLER "[ T123] " or "[ C0] " follows the time.
 STAMP = r"^\s*(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? "
 
-# Programs that die in a library of their own doing, whatever the driver: perftest by rdma_cm when its client comes
-# before its server listens, qperf 0.4.11 after each test of bandwidth. What they did until then their test judges.
+# Programs that crash in a library because of their own bugs, with any driver: perftest over rdma_cm when its client
+# connects before its server listens, and qperf 0.4.11 after each bandwidth test. Their tests check the results.
 MORTAL = r"ib_(?:send|write|read|atomic)_(?:bw|lat)|qperf"
 
 BAD = re.compile("|".join([
@@ -35,12 +34,12 @@ BAD = re.compile("|".join([
     r"rcu: INFO:|rcu.*(?:self-detected stall|detected stalls|expedited stalls)",
     r"refcount_t:",
     r"unregister_netdevice: waiting",
-    # How many suspects a scan has found is no report: each of them is one, if it is not the machine's own.
-    # Where allocations are failed, kmemleak's own fail as well, and it then looks at more than it has to.
+    # The number of suspected leaks is not a report, because guest/lost prints each leak that counts. With fault
+    # injection kmemleak's own allocations also fail, and it then scans the full object.
     r"kmemleak: (?!Kernel memory leak detector|Automatic memory scanning|\d+ new suspected|"
     r"Cannot allocate a scan area, scanning the full object$|$)",
     r"ODEBUG:",
-    # A kernel that looks for such things says at boot that it does.
+    # At boot, a kernel prints that it checks for double-/use-after-free.
     r"(?<!double-/)use-after-free|out-of-bounds",
     r"=============================================================================",
     r"Slab .* objects? remaining|Objects remaining in",
@@ -60,19 +59,18 @@ CONTEXT = 30
 RACE = re.compile(r"BUG: KCSAN: ")
 RACE_ENDS = re.compile(r"={66}$")
 RACE_SIDE = re.compile(r" of \d+ bytes by ")
-# The frames of a side's stack that are looked at: what touches the memory, and who called it.
+# Number of stack frames of each side to search: the function that accesses the memory, and its callers
 RACE_DEPTH = 3
 
 
 def _is_ours(race):
-    """Is it the driver, or a helper that it has called, that touches memory there?"""
+    """True if on one side of a race the driver, or a helper that it called, accesses the memory."""
     sides = [number + 1 for number, line in enumerate(race) if RACE_SIDE.search(line)]
     return any("[nhca" in frame for side in sides for frame in race[side:side + RACE_DEPTH])
 
 
 def _without_foreign_races(lines):
-    """Drops KCSAN's reports about others than the driver: the kernel and its virtual hardware have
-    plenty, and they are for others to mend."""
+    """Removes KCSAN's reports about code other than the driver: the kernel has many races of its own."""
     kept, race = [], None
     for line in lines:
         if race is None and RACE.search(line):
@@ -89,29 +87,29 @@ def _without_foreign_races(lines):
 
 
 FLAGS = re.compile(r"EFLAGS: ([0-9a-f]{8})")
-# The highest flag of x86 is bit 21; those above it are 0 in every processor.
+# The highest flag of x86 is bit 21. The bits above are 0 in every processor.
 FLAGS_BITS = 22
 
 
 def is_emulators(report):
-    """Does a report show an emulated CPU that is not one?
+    """True if a report is the result of a bug in QEMU's emulation.
 
-    QEMU's CPUs, when they run side by side, now and then run into a breakpoint that the kernel had put
-    into its own code (static keys) and taken away again: it knows nothing of it any more. And sometimes
-    flags are set that there are not. No driver can do anything about either, or cause it."""
+    When QEMU emulates several CPUs in parallel, one may execute a breakpoint that the kernel has already removed
+    from its code again (static keys), which the kernel then does not know. Sometimes undefined flags are set in
+    EFLAGS. No driver can cause or prevent either."""
     return any("Oops: int3" in line or
                any(int(flags, 16) >> FLAGS_BITS for flags in FLAGS.findall(line)) for line in report)
 
 
 def offences(text):
-    """Groups of log lines, one a report: the line before it, then the report. Empty: a clean log."""
+    """A list of reports, each a list of lines that begins one line before the report. Empty for a clean log."""
     lines = _without_foreign_races(text.splitlines())
     groups = []
     last = -CONTEXT
     for number, line in enumerate(lines):
         if not BAD.search(line):
             continue
-        # One splat matches many times over: what follows closely is the same report.
+        # A report matches several times, so a match within CONTEXT lines belongs to the same report.
         if number - last >= CONTEXT or not groups:
             groups.append([])
             groups[-1].extend(lines[max(0, number - 1):number + CONTEXT])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels of our own (kernels/NAME.config), built from Debian's kernel source in trixie's tree.
+"""Builds kernels from kernels/NAME.config and Debian's kernel source, in trixie's root tree.
 
-A kernel is one more disk layer under the guests' root, with /boot and /lib/modules. Its build
-tree stays in build/lab/kernels, so that module builds against it. The kernels called uml and uml-NAME are
-the user-mode Linux that `--machine uml` runs as a process, and what `--kernel NAME` makes of it.
-kernels/uml.patch is what the source lacks for both."""
+A kernel is an additional disk layer of the guests' root, with /boot and /lib/modules. Its build tree stays in
+build/lab/kernels, because modules are built against it. The kernel `uml` is the user-mode Linux that
+`--machine uml` runs as a process, and `uml-NAME` is the same with `--kernel NAME`. kernels/uml.patch has
+corrections of the source for these."""
 
 import dataclasses
 import hashlib
@@ -23,25 +23,25 @@ USER_MODE = "uml"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.config")
                if path.stem != "base" and not path.stem.startswith(USER_MODE))
 TOOLS = ["bison", "flex", "bc", "libelf-dev", "libssl-dev", "cpio", "patch"]
-# A kernel with checkers needs more than a stock one.
+# Memory of a guest in MiB: a kernel with checkers needs more than a stock one.
 MEMORY = 2048
 
 
 @dataclasses.dataclass
 class Recipe:
-    """What differs between the architectures that kernels are built for."""
+    """The differences between the architectures that kernels are built for."""
     arch: str
-    release: str            # whose source
-    configs: tuple          # what stands before the kernel's own fragment
-    begin: str              # make targets of the configuration that the fragments change
+    release: str            # release of the kernel source
+    configs: tuple          # config fragments before the kernel's own
+    begin: str              # make targets of the base configuration
     target: str
-    image: str              # what `make TARGET` leaves, in the build tree
-    patch: str = None       # of the source, in kernels
+    image: str              # result of `make TARGET`, in the build tree
+    patch: str = None       # patch of the source, in kernels/
 
 
 GUEST = Recipe("x86", "trixie", ("base",), "x86_64_defconfig kvm_guest.config", "bzImage",
                "arch/x86/boot/bzImage")
-# User-mode Linux has more than one CPU, and system calls without ptrace, in newer kernels only.
+# Only newer kernels have user-mode Linux with several CPUs and with system calls without ptrace.
 PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux", "uml.patch")
 PROCESS_CHECKED = dataclasses.replace(PROCESS, configs=(USER_MODE,))
 
@@ -52,9 +52,9 @@ class Kernel:
     version: str
     key: str
     folder: pathlib.Path
-    # Build tree and source, where `make` in the chroot finds them.
+    # {folder in the chroot: folder of the host} for build tree and source
     binds: dict
-    # Module builds have to know.
+    # ARCH for builds of modules
     arch: str
 
     @property
@@ -71,7 +71,7 @@ class Kernel:
 
 
 def named(name, release):
-    """The kernel for `--kernel NAME`; None is the release's own."""
+    """The kernel for `--kernel NAME`; None for the kernel of the release."""
     if name == "stock":
         return None
     if release == "bookworm":
@@ -80,7 +80,7 @@ def named(name, release):
 
 
 def user_mode(name):
-    """The same for guests that are processes."""
+    """Like named(), for user-mode guests."""
     made = USER_MODE if name == "stock" else f"{USER_MODE}-{name}"
     if not (CONFIGS / f"{made}.config").is_file():
         raise say.LabError(f"--machine uml does not work with --kernel {name}")
@@ -88,7 +88,7 @@ def user_mode(name):
 
 
 def make(name):
-    """A kernel from the cache, or built now: ten to thirty minutes on two CPUs."""
+    """A kernel from the cache. A build takes ten to thirty minutes on two CPUs."""
     recipe = GUEST
     if name.startswith(USER_MODE):
         recipe = PROCESS if name == USER_MODE else PROCESS_CHECKED
@@ -109,7 +109,7 @@ def make(name):
 
 
 def _patched(source, patch):
-    """The source with the patch: hard links, but for the files that it changes."""
+    """The patched source, with hard links to all files that the patch does not change."""
     made = paths.KERNELS / f"{patch.stem}.linux"
     stamp = made / "lab.patched"
     wanted = f"{source}\n{patch.read_text()}"
@@ -162,9 +162,9 @@ def _build(name, recipe, source, texts, objects, folder, key):
 
 
 def _verify(name, config, wanted):
-    """Kconfig drops what it cannot have without a word: say it."""
+    """Raises an error if Kconfig has dropped an option of the fragments, which it does silently."""
     have = set(config.read_text().splitlines())
-    # what is said last holds
+    # The last line for an option is valid.
     last = {line.split("=")[0]: line for line in wanted.read_text().splitlines()
             if line.startswith("CONFIG_")}
     lost = [line for line in last.values() if line not in have]

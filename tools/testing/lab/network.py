@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Addresses and the Ethernet between the guests.
+"""The addresses of the guests, and the Ethernet between them.
 
-Node 1 holds a hub; every other node is a cable into it. A cable is a pair of connected unix sockets:
-frames stay whole and in order, and a slow receiver pushes back, so what a test loses it lost by its
-own netem. The lab makes the pair, because QEMU (7.2) leaves the socket that it accepts itself
-blocking: a guest whose peer has no driver for its card would stand still."""
+Node 1 has a hub, and each other node has a cable to it. A cable is a pair of connected unix sockets. Frames stay
+complete and in order, and a slow receiver blocks the sender, so only the test's own netem loses packets. The lab
+creates the pair because QEMU 7.2 leaves a socket that it accepts itself in blocking mode: a guest would stop
+while its peer has no driver for its network card."""
 
 import socket
 
@@ -17,7 +17,7 @@ def addresses(node):
 
 
 def environment(node, nodes, driver):
-    """Variables that a script sees on this node."""
+    """The environment variables of a script on this node."""
     peer = node % nodes + 1
     values = {"NODE": node, "NODES": nodes, "NETDEV": NETDEV,
               "RDMA_DEV": "" if driver == "none" else f"{driver}0", "LAB_DRIVER": driver,
@@ -28,7 +28,7 @@ def environment(node, nodes, driver):
 
 
 def cables(nodes):
-    """{node: (end at node 1, end at the node)}, for each node but the first."""
+    """{node: (end at node 1, end at the node)} for each node except node 1."""
     ends = {node: socket.socketpair() for node in range(2, nodes + 1)}
     for pair in ends.values():
         for end in pair:
@@ -37,7 +37,7 @@ def cables(nodes):
 
 
 def plugs(node, ends):
-    """The ends that this node's QEMU inherits."""
+    """The ends of cables that this node's QEMU inherits."""
     return [pair[0] for pair in ends.values()] if node == 1 else [ends[node][1]]
 
 
@@ -50,7 +50,7 @@ def _stream(name, end):
 
 
 def devices(node, nodes, mtu, ends):
-    """QEMU options for this node's network card and its cables."""
+    """The QEMU options for this node's network card and cables."""
     card = f"virtio-net-pci,netdev=net,mac={mac(node)},host_mtu={mtu},romfile="
     if nodes == 1:
         return ["-netdev", f"hubport,id=net,hubid={HUB}", "-device", card]

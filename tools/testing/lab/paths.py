@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the lab keeps things, locks on them, and which host tools it needs."""
+"""The folders of the lab, locks on their content, and the tools that the host must have."""
 
 import contextlib
 import fcntl
@@ -23,12 +23,12 @@ SOURCES = BUILD / "src"
 
 
 def search_path():
-    """Debian's root tools live in sbin, which a plain su leaves out of PATH."""
+    """PATH with the sbin folders, which a plain su does not add."""
     return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def missing_packages():
-    """Debian packages that this machine lacks; `make deps` reads the same table."""
+    """The Debian packages of the table host-packages that this machine lacks. `make deps` reads the same table."""
     table = (LAB / "host-packages").read_text().splitlines()
     pairs = [line.split() for line in table if line and not line.startswith("#")]
     return sorted({package for program, package in pairs
@@ -49,30 +49,29 @@ def need_root():
 
 @contextlib.contextmanager
 def lock(name):
-    """One process at a time makes a given cached thing; others wait for it and then find it made."""
+    """A lock between processes, so that only one creates a cached object and the others wait for it."""
     folder = STATE / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / name, "w", encoding="ascii") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say.note(f"another lab makes {name}; waiting for it")
+            say.note(f"waiting for another lab that creates {name}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 @contextlib.contextmanager
 def slot():
-    """A place among the runs of this machine: as many at a time as there are CPUs.
+    """Limits the runs on this machine to the number of CPUs, or to LAB_SLOTS.
 
-    Emulated guests that starve time out and prove nothing, so it is better to wait. LAB_SLOTS
-    gives another number."""
+    With more runs than CPUs, emulated guests would time out. So a run waits for a free slot."""
     places = int(os.environ.get("LAB_SLOTS") or os.cpu_count())
     told = False
     with contextlib.ExitStack() as stack:
         while True:
             for number in range(places):
-                # Machine-wide on purpose: checkouts share the CPUs.
+                # The lock is for the whole machine, because all checkouts share its CPUs.
                 handle = open(f"/run/lock/nhca-lab.{number}", "w", encoding="ascii")
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,14 +88,14 @@ def slot():
 
 
 def fresh(folder):
-    """An empty folder of this name, whatever an interrupted run left there."""
+    """Creates an empty folder, and removes what an interrupted run left there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 def replace(temporary, final):
-    """Put a finished folder in its place in one step, so that nobody ever sees half of it."""
+    """Renames a finished folder to its final name, so that no other process sees an incomplete one."""
     old = final.with_name(final.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if final.exists():

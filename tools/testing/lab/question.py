@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is a guest doing that does not end? Asked through QEMU's monitor and the serial console.
+"""Finds out what a guest that does not end is doing, through QEMU's monitor and the serial console.
 
-The answers of the magic SysRq key stand in the kernel log, registers in monitor.N of the run's folder.
-A kernel that answers has a live timer interrupt; one that does not shows where its CPUs are."""
+The output of the magic SysRq key is in the kernel log, and the registers are in monitor.N of the run's folder.
+If the kernel does not answer, the registers show where its CPUs are."""
 
 import os
 import re
@@ -12,12 +12,12 @@ import time
 ANSWER_SECONDS = 15
 QUIET_SECONDS = 2
 SHOWN = 45
-# Backtraces of CPUs, tasks that sleep uninterruptibly, then all tasks.
+# SysRq keys: backtraces of all CPUs, tasks that sleep uninterruptibly, all tasks
 KEYS = "lwt"
 
 
 def ask(guest):
-    """Lets the guest print its state behind what its console holds already."""
+    """Makes the guest print its state at the end of its console log."""
     registers = guest.run / f"monitor.{guest.number}"
     with _connected(guest, "monitor") as monitor, _connected(guest, "serial") as serial:
         if not monitor or not serial:
@@ -32,7 +32,7 @@ def ask(guest):
 
 
 def summary(guest, begin):
-    """The lines a person reads first: what the CPUs do and which tasks run or block."""
+    """The most important lines: what the CPUs do, and which tasks run or are blocked."""
     with open(guest.console, "rb") as log:
         log.seek(begin)
         lines = log.read().decode(errors="replace").splitlines()
@@ -47,7 +47,8 @@ def summary(guest, begin):
 
 
 class _connected:
-    """A unix socket of the run's folder, or None; the name is short, the folder's is not."""
+    """Connects to a unix socket in the run's folder; None if it fails. The path may be too long for a unix socket,
+    so it connects from inside the folder."""
 
     def __init__(self, guest, name):
         self.path = guest.run / f"{name}.{guest.number}.sock"
@@ -70,12 +71,12 @@ class _connected:
     def __exit__(self, *error):
         if self.socket:
             self.socket.close()
-        # QEMU may be gone in the middle of an answer: what there is must do.
+        # QEMU may end in the middle of an answer. Use what has arrived.
         return bool(error[0]) and issubclass(error[0], OSError)
 
 
 def _read(wire, quiet):
-    """What comes until nothing has come for that many seconds."""
+    """Reads until no byte has arrived for `quiet` seconds, at most ANSWER_SECONDS."""
     data = b""
     wire.settimeout(quiet)
     end = time.monotonic() + ANSWER_SECONDS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run: guests up, script on every node, output streamed, logs judged, guests down."""
+"""A run: starts guests, runs the script on each node, copies its output, checks the kernel logs, stops the guests."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SHOWN_LOG_LINES = 60
 
 
 def drivers(text, nodes):
-    """"nhca", or "1=nhca,2=rxe": the driver of each node."""
+    """{node: driver} from the text of --driver: "nhca", or "1=nhca,2=rxe"."""
     known = ("nhca", "rxe", "siw", "none")
     chosen = {}
     for part in text.split(","):
@@ -51,7 +51,7 @@ def drivers(text, nodes):
 
 
 class Lab:
-    """The guests of one run. Use as a context manager: leaving it ends them all."""
+    """The guests of a run. It is a context manager, which ends all guests at its exit."""
 
     def __init__(self, options):
         self.options = options
@@ -72,7 +72,7 @@ class Lab:
                 path.unlink(missing_ok=True)
 
     def prepare(self):
-        """Everything that can be cached: image, kernel, builds, KVM answer."""
+        """Gets everything that is cached: image, kernel, builds, result of the KVM probe."""
         options = self.options
         paths.need_root()
         paths.need_tools()
@@ -86,14 +86,14 @@ class Lab:
         builder = build.Builder(self.image, self.kernel)
         self.version = builder.version
         payloads = [builder.programs()]
-        # A node without a device still has the module: its script may load it itself.
+        # A node without a device also has the module, so that its script can load it.
         if options.debs:
             payloads += [builder.debs(), builder.installed_debs()]
         elif {"nhca", "none"} & set(self.drivers.values()):
             payloads.append(builder.driver(options.kunit, options.define))
         modules = {*options.modules, *({"siw"} & set(self.drivers.values()))}
         if self.kernel:
-            modules.discard("siw")      # the lab's own kernels have it, Debian's have not
+            modules.discard("siw")      # the lab's own kernels have siw, Debian's do not
         payloads += [builder.module(name) for name in sorted(modules)]
         self.kvm = not (self.user_mode or options.clock == "instructions" or options.profile) and \
             accel.choose(self.image)
@@ -114,14 +114,14 @@ class Lab:
         self.folder = folder
         (folder / "alive").write_text(str(os.getpid()))
         (folder / "ctl").mkdir()
-        # moved over the old one: another run may be doing the same
+        # Rename the link over the old one, because another run may do the same.
         link = folder / "latest"
         link.symlink_to(folder.name)
         link.replace(paths.RUNS / "latest")
 
     def _read_disks(self):
-        """Into the page cache: where a nanosecond is an instruction, time flies while nothing can run, and
-        minutes pass for a guest that waits for a slow disk."""
+        """Reads the disks into the page cache. On the instruction clock the time of a guest advances fast while it
+        is idle, so minutes would pass for it while it waits for a slow disk."""
         for disk in self.disks:
             with open(disk, "rb") as content:
                 while content.read(1 << 22):
@@ -204,13 +204,13 @@ class Lab:
                 raise say.LabError(f"node {number} ended while it started: {one.complaint()}")
         if self.user_mode and options.nodes == 1:
             self.guests[0].drain(ends[2][1])
-        # Each guest holds its own ends: one that ends pulls the plug.
+        # Each guest has its own ends of the cables, so a cable closes when a guest ends.
         for end in [end for pair in ends.values() for end in pair]:
             end.close()
 
 
 class Streams:
-    """Copies what the nodes' scripts print to our stdout, each line with its node in front."""
+    """Copies the output of the nodes' scripts to stdout, each line with the number of its node in front."""
 
     def __init__(self, guests):
         self.files = [(one, open(one.output, "rb")) for one in guests]
@@ -230,7 +230,7 @@ class Streams:
 
 
 def wait(lab, script_seconds):
-    """Until every node has a status. Returns {node: why} for what went wrong without the script."""
+    """Waits until each node has a status. Returns {node: reason} for failures other than the script's."""
     boot_seconds = BOOT_SECONDS[lab.options.init]
     streams = Streams(lab.guests)
     reached = {}
@@ -270,9 +270,9 @@ def wait(lab, script_seconds):
 
 
 def verdict(lab, failures):
-    """Prints what went wrong on each node; the exit status of the run.
+    """Prints the failures of each node. Returns the exit status of the run.
 
-    result.json in the run's folder says the same to programs."""
+    It also writes them to result.json in the run's folder, for programs."""
     bad = False
     result = {"folder": str(lab.folder), "nodes": {}}
     for one in lab.guests:
@@ -308,7 +308,7 @@ def verdict(lab, failures):
 
 
 def run_once(options):
-    """Return: the exit status, and whether it was the emulator's fault."""
+    """Returns the exit status, and true if a report in a kernel log is the emulator's fault."""
     with Lab(options) as lab:
         lab.prepare()
         lab.give_script(options.script, options.inline, options.arguments)
@@ -331,12 +331,12 @@ def run_once(options):
 
 
 def script_run(options):
-    """`lab run`."""
+    """Runs `lab run`. It repeats the run once after an error of the emulator."""
     if options.inline is None and not pathlib.Path(options.script).is_file():
         raise say.LabError(f"there is no script {options.script} "
                            "(for inline commands: -- -c 'commands')")
     status, again = run_once(options)
     if again:
-        say.note("the emulated CPU misbehaved, not the driver: running once more")
+        say.note("the report is an error of the emulated CPU and not of the driver: running again")
         status, _ = run_once(options)
     return status

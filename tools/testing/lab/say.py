@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Messages of the lab: progress with elapsed time, and errors in one sentence."""
+"""Messages of the lab: progress lines with the elapsed time, and errors in one sentence."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ quiet = False
 
 
 class LabError(Exception):
-    """An error of the user or the machine; the text is the whole message."""
+    """An error of the user or the machine. Its text is the complete message."""
 
 
 def note(text):
-    """One progress line on stderr, stamped with the seconds since the lab started."""
+    """Prints a progress line on stderr, with the seconds since the lab started."""
     if not quiet:
         print(f"lab: [{time.monotonic() - START:5.0f} s] {text}", file=sys.stderr, flush=True)
 
@@ -33,13 +33,13 @@ def last_lines(path, count):
 
 
 def die_with_parent():
-    """In a child: ask the kernel to kill it when the lab dies, even by SIGKILL."""
+    """For a child process: makes the kernel kill it when the lab dies, even by SIGKILL."""
     import ctypes  # noqa: PLC0415 - only the child needs it
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def run_logged(what, argv, log, **popen):
-    """Run a command that may take long: output into a log file, a heartbeat line every ten seconds.
+    """Runs a command that may take long, with its output in a log file and a progress line every ten seconds.
 
     Raises LabError with the end of the log when the command fails."""
     begun = time.monotonic()
@@ -71,7 +71,7 @@ def run_logged(what, argv, log, **popen):
     took = time.monotonic() - begun
     if status:
         tail = "\n    ".join(last_lines(log, 25))
-        raise LabError(f"{what} failed (status {status}); the whole log is {log}:\n    {tail}")
+        raise LabError(f"{what} failed (status {status}); the complete log is {log}:\n    {tail}")
     if took > 3:
         note(f"  done: {what} ({took:.0f} s)")
     return took

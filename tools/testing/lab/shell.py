@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`lab shell`: a terminal on a node, through a virtio console and a unix socket."""
+"""`lab shell`: connects a terminal to a node, through a virtio console and a unix socket."""
 
 import os
 import select
@@ -17,7 +17,7 @@ LEAVE = b"\x1d"  # ctrl-]
 
 
 def serve(options):
-    """Boot the nodes, put this terminal on node 1, end everything when the person leaves."""
+    """Boots the nodes, connects this terminal to node 1, and ends the guests when the user leaves."""
     if not sys.stdin.isatty():
         raise say.LabError("lab shell needs a terminal; use lab run for scripts")
     with run.Lab(options) as lab:
@@ -27,7 +27,7 @@ def serve(options):
             while not one.ready_file.exists():
                 if not one.alive() or one.status() is not None or \
                         time.monotonic() - one.started > run.BOOT_SECONDS[options.init]:
-                    return run.verdict(lab, {one.number: "the guest did not come up " +
+                    return run.verdict(lab, {one.number: "the guest did not start " +
                                              one.complaint()})
                 time.sleep(0.1)
         me = os.path.relpath(paths.LAB / "lab")
@@ -39,22 +39,22 @@ def serve(options):
 
 
 def attach_latest(node):
-    """Attach to a node of the newest `lab shell` that is still running."""
+    """Connects this terminal to a node of the newest running `lab shell`."""
     found = sorted(paths.RUNS.glob(f"*/tty.{node}"), key=lambda path: path.stat().st_mtime)
     found = [path for path in found if not path.parent.is_symlink()]
     if not found:
         raise say.LabError(f"no running lab shell has a node {node}")
     if not sys.stdin.isatty():
         raise say.LabError("lab attach needs a terminal")
-    print(f"lab: this is node {node}; ctrl-] leaves it running")
+    print(f"lab: this is node {node}; ctrl-] detaches and leaves it running")
     _bridge(found[-1].parent, node)
     return 0
 
 
 def _bridge(folder, node):
-    """Join this terminal and the node's console until ctrl-], or until its shell has ended."""
+    """Connects this terminal to the node's console until ctrl-], or until its shell ends."""
     wire = socket.socket(socket.AF_UNIX)
-    # Unix socket names are short, folders are not: go there for the connect.
+    # The path may be too long for a unix socket, so connect from inside the folder.
     here = os.getcwd()
     os.chdir(folder)
     try:
@@ -65,7 +65,7 @@ def _bridge(folder, node):
         os.chdir(here)
     size = os.get_terminal_size()
     (folder / f"ctl/size.{node}").write_text(f"{size.lines} {size.columns}\n")
-    wire.sendall(b"\n")  # the prompt that the shell printed before we came
+    wire.sendall(b"\n")  # the shell printed its prompt earlier: get another one
     before = termios.tcgetattr(0)
     tty.setraw(0)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where Debian packages come from, and the source of rdma-core."""
+"""The Debian mirror, and the sources of the kernel and of rdma-core from it."""
 
 import hashlib
 import pathlib
@@ -34,7 +34,7 @@ def _source_entries():
 
 
 def mirror():
-    """The Debian mirror that this machine itself uses, else Debian's public one."""
+    """The Debian mirror of this machine's apt configuration, else Debian's public mirror."""
     for uri, suites in _source_entries():
         plain = uri.rstrip("/")
         if plain.endswith("/debian") and "security" not in suites:
@@ -43,14 +43,14 @@ def mirror():
 
 
 def proxy_options():
-    """How this machine's apt reaches the mirror, for apt inside a new root tree."""
+    """The proxy settings of this machine's apt, for apt inside a new root tree."""
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
     return [line.rstrip(";") for line in dump.splitlines()
             if re.match(r"Acquire::(http|https)::Proxy\b", line)]
 
 
 def _private_apt(suite="trixie"):
-    """An apt state of our own, so that reading a suite's index changes nothing on the machine."""
+    """An apt command with a private state, so that it changes nothing on this machine."""
     base = paths.BUILD / ("apt" if suite == "trixie" else f"apt-{suite}")
     for folder in ("lists/partial", "cache/archives/partial", "etc/preferences.d"):
         (base / folder).mkdir(parents=True, exist_ok=True)
@@ -65,10 +65,10 @@ def _private_apt(suite="trixie"):
 
 
 def linux(release="trixie"):
-    """The unpacked source of a release's kernel in build/src.
+    """The folder in build/src with the source of a release's kernel. The first call fetches it.
 
-    trixie's is for checkpatch, KUnit and debug kernels, and what trixie's RT kernel is made from; the one of
-    backports, whichever was the newest when it was fetched, for user-mode guests."""
+    trixie's source is for checkpatch, KUnit and debug kernels, and also that of the RT kernel. The source of
+    backports is for user-mode guests. It is the newest version at the time when it was fetched."""
     release = "trixie" if release == "rt" else release
     prefix = "linux-" if release == "trixie" else f"linux-{release}-"
     with paths.lock("sources"):
@@ -95,7 +95,7 @@ def linux(release="trixie"):
 
 
 def _newest_linux(apt):
-    """The newest version that the index has a linux-source package of."""
+    """The newest version of the linux-source packages in the index."""
     names = subprocess.run(["apt-cache", *apt[1:], "pkgnames", "linux-source-"], capture_output=True,
                            text=True, check=True).stdout
     found = re.findall(r"(?m)^linux-source-(\d+)\.(\d+)$", names)
@@ -105,7 +105,7 @@ def _newest_linux(apt):
 
 
 def rdma_core():
-    """The unpacked source of trixie's rdma-core in build/src; fetched and verified at the first call."""
+    """The folder in build/src with the source of trixie's rdma-core. The first call fetches and verifies it."""
     with paths.lock("sources"):
         ready = sorted(paths.SOURCES.glob("rdma-core-[0-9]*/CMakeLists.txt"))
         if ready:
@@ -124,8 +124,8 @@ def rdma_core():
         downloads.mkdir(parents=True, exist_ok=True)
         tarball = downloads / name
         if not _has_digest(tarball, digest):
-            # apt-get may fail on the other files of the source package; the tarball is what
-            # counts, and its digest comes from the signed index.
+            # apt-get may fail for other files of the source package. Only the tarball is needed, and its digest
+            # comes from the signed index.
             try:
                 say.run_logged(f"fetching rdma-core {version}",
                                [*apt, "source", "--download-only", "rdma-core"],

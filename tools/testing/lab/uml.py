@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guests of `--machine uml`: a user-mode Linux each, which runs at the speed of the machine.
+"""Guests of `--machine uml`: each is a user-mode Linux, which runs at native speed.
 
-A guest is a process of the host that brings its own kernel, so that a test of millions of rounds needs
-no KVM. It runs in mount and pid namespaces of its own, in a root of little more than the image's /usr:
-the kernel finds the C library that it was linked with, its hostfs reaches nothing but what 9p gives
-to other guests, and its helper processes all end with it."""
+A guest is a process of the host with its own kernel, so a test of millions of rounds needs no KVM. It runs in its
+own mount and pid namespaces, in a root with little more than the image's /usr. In this way the kernel finds the
+C library that it was linked with, its hostfs reaches only the folders that other guests see by 9p, and its helper
+processes end with it."""
 
 import os
 import re
@@ -21,8 +21,9 @@ import question
 import say
 
 NODES = 2
-# The vector driver never asks the stack to wait: what finds its queue full it drops. So a cable holds more
-# than there can be on its way, and the queue what comes while the host lets a processor wait.
+# The vector driver never stops its transmit queue: it drops packets when its queue is full. So the socket buffer of a
+# cable holds more bytes than can be in flight, and the queue the packets that arrive while the host does not run the
+# guest's CPU.
 CABLE_BYTES = 64 << 20
 DEPTH = 1024
 SO_SNDBUFFORCE = 32
@@ -45,13 +46,13 @@ mount --bind -o ro {testing} testing
 {disks}
 touch linux
 mount --bind {kernel} linux
-# Not exec: the first process of a pid namespace is deaf to some of the signals that a kernel sends itself.
+# No exec: the first process of a pid namespace ignores some of the signals that the kernel sends to itself.
 chroot . /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp /linux {words} || exit $?
 """
 
 
 def check(options):
-    """Says what these guests cannot do, before anything is made."""
+    """Raises an error for options that these guests do not support, before anything is created."""
     refused = {
         f"more than {NODES} nodes": options.nodes > NODES,
         "lab shell": options.shell,
@@ -67,19 +68,19 @@ def check(options):
 
 
 def disks(count):
-    """What the guest calls its disks."""
+    """The names of the guest's disks."""
     return [f"ubd{chr(ord('a') + index)}" for index in range(count)]
 
 
 def megahertz():
-    """What the machine's processors say of their speed; perftest turns cycles into time with it."""
+    """The CPU frequency in /proc/cpuinfo of the host. perftest needs it to convert cycles to time."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as text:
         found = re.search(r"(?m)^cpu MHz\s*: (\S+)", text.read())
     return found.group(1) if found else ""
 
 
 def cables(nodes):
-    """As network.cables(), of sockets that keep frames apart; a single node's cable ends at nobody."""
+    """Like network.cables(), with sockets that keep frame boundaries. The cable of a single node has no peer."""
     ends = {}
     for node in range(2, max(nodes, 2) + 1):
         ends[node] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -95,7 +96,7 @@ class Guest(guest.Guest):
         self.readers = []
 
     def command(self, tree, made, initrd, layers, cable, options):
-        """The whole command: namespaces around a shell that arranges the root, around the kernel."""
+        """The complete command: unshare starts a shell in new namespaces, which mounts the root and runs the kernel."""
         self.plugs = [self._reader(self.console), self._reader(self.output)]
         console, output = (plug.fileno() for plug in self.plugs)
         names = disks(len(layers))
@@ -116,18 +117,18 @@ class Guest(guest.Guest):
             top=shlex.quote(str(top)), tree=shlex.quote(str(tree)), run=shlex.quote(str(self.run)),
             testing=shlex.quote(str(paths.TESTING)), kernel=shlex.quote(str(made)),
             disks="\n".join(mounts), words=shlex.join(words))
-        # The kernel dies with the first process of its namespace, and that with the lab.
+        # The kernel is killed with the first process of its pid namespace, which is killed with the lab.
         return ["unshare", "--mount", "--propagation", "private", "--pid", "--fork",
                 "--kill-child=SIGKILL", "sh", "-c", script]
 
     def drain(self, end):
-        """What a single node sends goes nowhere; left in the socket it would hold the card up."""
+        """Discards what a single node sends: packets that stay in the socket would block its network card."""
         end.setblocking(True)
         self.readers.append(subprocess.Popen(["cat"], stdin=end, stdout=subprocess.DEVNULL,
                                              start_new_session=True))
 
     def _reader(self, path):
-        """One end of a socket whose other end goes into a file; a file itself is no console."""
+        """An end of a socket whose other end is copied to a file. A console cannot be a plain file."""
         ours, theirs = socket.socketpair()
         with open(path, "wb") as sink:
             self.readers.append(subprocess.Popen(["cat"], stdin=ours, stdout=sink,
@@ -141,19 +142,20 @@ class Guest(guest.Guest):
             plug.close()
 
     def complaint(self):
-        """The init's own words, or how a process that is gone ended: it talks while it is well, too."""
+        """The error message of the init, or the last line of an ended process. A running process also prints lines
+        that are no errors, so it has no complaint."""
         if self.error_file.is_file():
             return super().complaint()
         return " ".join(say.last_lines(self.run / f"qemu.{self.number}", 1)) if not self.alive() else ""
 
     def ask(self):
-        """As question.ask(), through user-mode Linux' management console."""
+        """Like question.ask(), through the management console of user-mode Linux."""
         path = self.run / f"uml/node{self.number}/mconsole"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
-            # It answers to an address: one that the host makes up.
+            # The console replies to the sender's address. An empty name makes the host choose one.
             wire.bind("")
             wire.settimeout(ANSWER_SECONDS)
-            # Names of unix sockets are short, folders are not.
+            # The path may be too long for a unix socket, so go through a file descriptor of the folder.
             here = os.open(path.parent, os.O_PATH)
             try:
                 for key in question.KEYS:
@@ -167,7 +169,7 @@ class Guest(guest.Guest):
                 os.close(here)
 
     def stop(self):
-        """There is nothing to write back, and power-off with several CPUs may crash."""
+        """Kills the guest: it has nothing to write back, and power-off with several CPUs may crash."""
         if self.alive():
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
