@@ -116,8 +116,8 @@ static void fast_life_test(struct kunit *test)
 		}
 
 		/*
-		 * an open region cannot be registered again, and an old key or another QP cannot
-		 * invalidate it
+		 * not registered again while it is open; not invalidated by an old key or another
+		 * domain
 		 */
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);

@@ -327,7 +327,7 @@ static void live_let_run(void)
 		cond_resched();
 }
 
-/* let the workers run after a close; the wakeup of this thread then interrupts them anywhere */
+/* let workers run after a close; the wakeup of this thread then interrupts them anywhere */
 static void live_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);

@@ -220,7 +220,7 @@ static void late_packets_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2);
 }
 
-/* An acknowledgment that a batch has left unsent is not sent while the QP is destroyed. */
+/* An ACK that is due when the QP is destroyed is not sent. */
 static void owed_at_the_end_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
