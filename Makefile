@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# nhca: kernel module, rdma-core provider, and the tests of both. `make help` lists the targets.
+# Builds nhca's kernel module and rdma-core provider, and runs their tests. `make help` lists the targets.
 
 KVERSION ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KVERSION)/build
@@ -7,9 +7,9 @@ BUILD ?= $(CURDIR)/build
 DRIVER := drivers/infiniband/sw/nhca
 LAB := tools/testing/lab/lab
 
-# Empty: userspace/Makefile looks for the source of the rdma-core in use.
+# If this is empty, userspace/Makefile looks for the source of the installed rdma-core.
 RDMA_CORE_SRC ?=
-# y: the module has its KUnit suites, for a kernel that has KUnit
+# y: build the module with its KUnit suites; the kernel must have KUnit
 KUNIT ?=
 DESTDIR ?=
 SYSCONFDIR ?= /etc
@@ -17,19 +17,19 @@ DATADIR ?= /usr/share
 MANDIR ?= $(DATADIR)/man
 UNITDIR ?= /lib/systemd/system
 UDEVDIR ?= /lib/udev
-# where Wireshark looks for dissectors in Lua
+# folder where Wireshark looks for dissectors in Lua
 WIRESHARKDIR ?= /usr/lib/$(shell $(CC) -print-multiarch)/wireshark/plugins
 
-# What users get: a folder for each command, with its manual page and what else belongs to it, and for scripts.
+# Folders to install: one for each command, with its manual page and other files, and one for scripts.
 TOOLS := $(filter-out testing wireshark,$(patsubst tools/%/,%,$(wildcard tools/*/)))
-# Commands in C have the name of their folder, as scripts do.
+# A command in C has the name of its folder, like a command that is a script.
 TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(foreach tool,$(TOOLS),tools/$(tool)/$(tool).c)))
 
-# One Kbuild call for every target that the kernel's build system does for us. Recipes put a + in
-# front, because make sees no $(MAKE) in them and would keep its job server to itself.
+# The call of Kbuild for all targets that the kernel's build system builds. Recipes have a + in front of it, because
+# make sees no $(MAKE) in them and would not share its job server.
 KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m \
 	$(if $(KUNIT),CONFIG_INFINIBAND_NHCA_KUNIT_TEST=y $(KUNIT_FLAGS))
-# The kernel's own configuration has not this option, so that the C would not see it.
+# The kernel's configuration does not have this option, so the compiler needs a macro.
 KUNIT_FLAGS = KCFLAGS="$(KCFLAGS) -DCONFIG_INFINIBAND_NHCA_KUNIT_TEST=1"
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
@@ -40,27 +40,27 @@ PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 .PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long check-debug kunit bench \
 	style clean distclean help
 
-all: module provider tools	## the module, the provider and the commands (default)
+all: module provider tools	## build the module, the provider and the commands (default)
 
-module: | kernel-headers	## the kernel module; KDIR= names the kernel's build tree
+module: | kernel-headers	## build the kernel module; KDIR= is the kernel's build tree
 	+$(KBUILD_CALL) modules
 
-provider:	## the rdma-core provider; RDMA_CORE_SRC= names rdma-core's source
+provider:	## build the rdma-core provider; RDMA_CORE_SRC= is rdma-core's source
 	+$(USERSPACE_CALL) all
 
-tools: $(TOOL_PROGRAMS)	## the commands in C
+tools: $(TOOL_PROGRAMS)	## build the commands in C
 
-man:	## manual pages of the provider's calls, of Markdown by pandoc
+man:	## build the manual pages of the provider's calls with pandoc
 	+$(USERSPACE_CALL) man
 
-install: install-tools | $(if $(DESTDIR),,root)	## module, module index, provider and commands on this machine (root), or in DESTDIR=
+install: install-tools | $(if $(DESTDIR),,root)	## install module, module index, provider and commands on this machine (root), or in DESTDIR=
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
 	$(if $(DESTDIR),,depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1))
 	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
 
-# A configuration that somebody has changed stays.
-install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## commands, their pages and units, the dissector; DESTDIR= puts them elsewhere
+# An existing configuration file is not overwritten.
+install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## install commands, their pages and units, and the dissector (root), or in DESTDIR=
 	@set -e; put() { install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${2##*/}"; }; \
 	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)) $(TOOL_PROGRAMS); do \
 		folder=$${file%/*}; name=$${folder##*/}; \
@@ -75,10 +75,10 @@ install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## commands, their page
 		esac; \
 	done; put 644 tools/wireshark/nhca.lua $(WIRESHARKDIR)
 
-# In a copy, because dpkg-buildpackage puts its results beside the source.
-deb:	## Debian packages for this release, in BUILD/deb; RDMA_CORE_SRC= names its rdma-core's source
+# Build in a copy, because dpkg-buildpackage writes its results to the folder above the source.
+deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is its rdma-core's source
 	@dpkg-checkbuilddeps || { \
-		echo "make: apt-get build-dep ./ installs what is missing" >&2; exit 1; }
+		echo "make: packages are missing; 'apt-get build-dep ./' installs them" >&2; exit 1; }
 	rm -rf $(BUILD)/deb
 	mkdir -p $(BUILD)/deb/nhca/build
 	tar -cf - $(DEB_PARTS) | tar -C $(BUILD)/deb/nhca -xf -
@@ -87,45 +87,45 @@ deb:	## Debian packages for this release, in BUILD/deb; RDMA_CORE_SRC= names its
 	rm -rf $(BUILD)/deb/nhca
 	@ls $(BUILD)/deb/*.deb
 
-selftests: $(PROGRAMS)	## the test programs in C; they link with the provider
+selftests: $(PROGRAMS)	## build the test programs in C, which link with the provider
 
-deps:	## Debian packages that building and testing need (root or sudo)
+deps:	## install the Debian packages that builds and tests need (root or sudo)
 	@tools/testing/deps
 
-demo: deps	## two guests, nhca0 on each, three well-known programs between them
+demo: deps	## start two guests with nhca0 each and run three common RDMA programs between them
 	@tools/testing/demo
 
-check: deps	## all tests but those of check-long; ends with "N passed, N failed, N skipped"
+check: deps	## run all tests except those of check-long; ends with "N passed, N failed, N skipped"
 	@tools/testing/check
 
-check-long: deps	## the same and the tests that take longer
+check-long: deps	## run all tests, also those that take long
 	@tools/testing/check --tier long
 
-check-debug: deps	## the tests in guests once more, under KASAN, lockdep and kmemleak
+check-debug: deps	## run the tests in guests on a kernel with KASAN, lockdep and kmemleak
 	@tools/testing/check --kernel debug
 
-kunit: deps	## KUnit suites, on user-mode Linux
+kunit: deps	## run the KUnit suites on user-mode Linux
 	@tools/testing/kunit/run
 
-bench: deps	## nhca beside rdma_rxe, siw and TCP, measured in guests
+bench: deps	## measure nhca, rdma_rxe, siw and TCP in guests
 	@tools/testing/bench/bench run
 
-style:	## checkpatch --strict over the sources
+style:	## check the style of sources, scripts, pages and commit titles
 	@tools/testing/style
 
-clean:	## what was compiled from this checkout
+clean:	## remove all files that were compiled from this checkout
 	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
-distclean: clean	## everything that is not source, guest images included
+distclean: clean	## remove everything that is not source, also guest images
 	rm -rf $(BUILD)
 
-help:	## this list
+help:	## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-# The direct verbs are where programs look for them: this checkout's header, and its library if it
-# was built here, else the installed one. Only who calls it needs the library when it runs.
+# Programs use the direct verbs header of this checkout, and its library if it was built here, else the installed one.
+# With --as-needed only programs that call the library need it at run time.
 $(BUILD)/include/infiniband/%.h: userspace/libnhca/%.h
 	@mkdir -p $(@D)
 	cp $< $@
@@ -140,13 +140,13 @@ $(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/
 	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
 		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread
 
-# What packages are made of.
+# Files that the packages are built from
 DEB_PARTS := Makefile dkms.conf debian drivers include userspace README.md Documentation \
 	tools/wireshark $(TOOLS:%=tools/%)
 
 .PHONY: kernel-headers root
 kernel-headers:
-	@test -e $(KDIR)/Makefile || { echo "make: $(KDIR) is no kernel build tree:" \
+	@test -e $(KDIR)/Makefile || { echo "make: $(KDIR) is not a kernel build tree:" \
 		"install linux-headers-$(KVERSION), or give KDIR=" >&2; exit 1; }
 root:
 	@test "$$(id -u)" = 0 || { echo "make: installing needs root: sudo make install" >&2; exit 1; }

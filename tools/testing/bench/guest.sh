@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What the benchmark's scripts in guests share: . "$LAB_SRC/bench/guest.sh"
+# Functions for benchmark scripts in guests: . "$LAB_SRC/bench/guest.sh"
 #
-#   bench_ends DRIVER		two ends on this host, in two namespaces joined by a veth pair; for a driver
-#				that knows no namespaces, and for "loop", one device that is both
-#   bench_here DRIVER		this node has a device of it on $NETDEV, and nobody else the port
-#   bench_load NAME OPTIONS...	load between the ends; prints a line `bench NAME {...}`
-#   bench_transfers NAME OPTIONS...	the same with rCxt datagrams
-#   bench_messages NAME OPTIONS...	the same with reliable messages
-#   bench_netem [SPEC...]	what both ends of the cable between the namespaces do to packets
-#   bench_alone NAME OPTIONS...	a ping-pong of one process with itself
-#   bench_ping NAME COUNT	half the time of the kernel's own echoes of 64 bytes between nodes
-#   bench_tcp NAME [SECONDS] [SIZE]	one stream of iperf3 between the namespaces, or nodes
+#   bench_ends veth|loop		create two ends on this host: two devices in two namespaces that a veth pair
+#				connects, or with "loop" one device for both ends
+#   bench_here DRIVER		remove all devices of this node, then add a device of DRIVER on $NETDEV
+#   bench_load NAME OPTIONS...	run `load` between the ends and print a line `bench NAME {...}`
+#   bench_transfers NAME OPTIONS...	like bench_load, with rCxt datagrams
+#   bench_messages NAME OPTIONS...	like bench_load, with reliable messages
+#   bench_netem [SPEC...]	set netem on both ends of the veth pair, or remove it
+#   bench_alone NAME OPTIONS...	measure a ping-pong within one process
+#   bench_ping NAME COUNT	measure half of the round trip time of ICMP echoes of 64 bytes between the nodes
+#   bench_tcp NAME [SECONDS] [SIZE]	measure a stream of iperf3 between the namespaces, or between the nodes
 #
-# A measurement that fails prints `bench-failed NAME: why`, and the benchmark says so.
+# A failed measurement prints `bench-failed NAME: why`, which the benchmark reports.
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
@@ -26,7 +26,7 @@ bench_failed() {
 	LIB_FAILED=1
 }
 
-# bench_link NAME NETWORK: a cable between the namespaces
+# bench_link NAME NETWORK: connect the namespaces by a veth pair
 bench_link() {
 	local name=$1 network=$2 space n=0
 	ip link add "${name}left" type veth peer name "${name}right" || return
@@ -38,7 +38,7 @@ bench_link() {
 	done
 }
 
-# Two namespaces with a cable between them.
+# Create two namespaces and a veth pair between them.
 bench_cable() {
 	local space
 	for space in left right; do
@@ -56,7 +56,7 @@ bench_driver() {
 	modprobe "$DRIVER_MODULE"
 }
 
-# The address that a device has a GID of. siw has none, and needs none.
+# Print the address whose GID a device must have. siw has no GIDs of addresses and needs none.
 bench_address() {
 	[ "$LAB_DRIVER" = siw ] || echo "$1"
 }
@@ -65,7 +65,7 @@ bench_gid() {
 	if [ "$LAB_DRIVER" = siw ]; then echo 0; else gid_of "$1" "$2"; fi
 }
 
-# BENCH_DEV_1, BENCH_DEV_2 and where they are
+# Set the devices BENCH_DEV_1 and BENCH_DEV_2, and the commands BENCH_IN_1 and BENCH_IN_2 that enter their namespaces.
 bench_ends() {
 	local how=$1
 	if [ "$how" = veth ]; then
@@ -123,7 +123,7 @@ bench_alone() {
 	fi
 }
 
-# With one node both ends are here; with two, the passive one is node 1.
+# With one node both ends are on it. With two, node 1 is the passive end.
 bench_load() {
 	local name=$1 ok= program=${BENCH_PROGRAM:-load}
 	shift
@@ -163,7 +163,7 @@ bench_netem() {
 	done
 }
 
-# What the link and the two kernels take by themselves: a process has part in one end of an echo only.
+# The latency of the link and the two kernels alone: only one end of an echo is a process.
 bench_ping() {
 	if [ "$NODE" = "$NODES" ]; then
 		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1
@@ -177,7 +177,7 @@ print("bench", sys.argv[1], json.dumps({"mode": "pingpong", "op": "echo", "size"
 	barrier
 }
 
-# Does somebody listen on TCP port $2, in the namespace that the words of $1 lead to?
+# listening PREFIX PORT: true if a process listens on the TCP port in the namespace that the command PREFIX enters
 listening() {
 	# shellcheck disable=SC2086 # words
 	$1 ss -Hltn "sport = :$2" | grep -q .
@@ -191,7 +191,7 @@ bench_tcp() {
 	if [ "$NODE" = 1 ]; then
 		$left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
 		server=$!
-		# a guest that waits for its disk waits long where a nanosecond is an instruction
+		# Wait up to 20 s: on the instruction clock a guest's time advances fast while it waits for its disk.
 		for _ in $(seq 200); do
 			listening "$left" 5201 && break
 			sleep 0.1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One guest, one CPU: reliable messages, beside RC, on links that lose and reorder, and on two links.
-# Netem stands before the link, where the sender's batches are whole: it loses them whole.
+# One guest with one CPU: measures reliable messages in comparison with RC, on links with loss and reordering, and on
+# two links. netem is on the sender's netdev, before GSO segments the batches, so it drops whole batches.
 # bench: --nodes 1 --driver nhca --clock instructions --memory 3072 --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
@@ -27,7 +27,7 @@ lossy() {
 	bench_netem
 }
 
-# Links of 1 Gbit/s, by the clock of the guest: less than a third of what the processor can do.
+# Links of 1 Gbit/s by the guest's clock, which is less than a third of what the CPU can send.
 links() {
 	local name space
 	bench_link w 10.96.0 &&

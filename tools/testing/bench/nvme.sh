@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An NVMe disk in one guest with one CPU: what a request costs, its host and its target together, over
-# nhca, over rdma_rxe and over TCP.
+# An NVMe disk in one guest with one CPU: measures the cost of a request, of host and target together, over nhca,
+# rdma_rxe and TCP.
 # bench: --nodes 1 --driver none --clock instructions --memory 3072 --packages fio --timeout 1200
 
 . "$LAB_SRC/bench/guest.sh"
@@ -9,8 +9,8 @@
 
 SECONDS_EACH=${SECONDS_EACH:-1} RAMP=${RAMP:-300ms}
 
-# end NETDEV ADDRESS PEER: an end of the cable. NVMe over RDMA knows one network namespace, so both
-# ends are in it, and the way from one to the other is the cable before it is the host itself.
+# end NETDEV ADDRESS PEER: set up an end of the veth pair. NVMe over RDMA works only in the initial network namespace,
+# so both ends are in it. Routing rules send packets between the two addresses over the veth pair instead of lo.
 end() {
 	local dev=$1 address=$2 peer=$3
 	sysctl -qw "net.ipv4.conf.$dev.accept_local=1" "net.ipv4.conf.$dev.rp_filter=0"
@@ -26,10 +26,10 @@ cable() {
 		ip rule add pref 20 lookup 97 && ip rule add pref 30 lookup local && ip rule del pref 0
 }
 
-# devices DRIVER: one on each end of the cable
+# devices DRIVER: add a device on each end of the veth pair
 devices() {
 	bench_driver "$1" && device_add bench1 left0 10.97.0.1 && device_add bench2 right0 10.97.0.2 ||
-		bench_failed "$1 nvme" "the devices could not be made"
+		bench_failed "$1 nvme" "the devices could not be created"
 }
 
 measure() {

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# A kernel user: reading an NVMe disk over a transport, behind guest.sh: . "$LAB_SRC/bench/nvme_disk.sh"
-# The target's disk takes no time and moves no bytes of its own.
+# Functions that measure reads of an NVMe disk over a transport, to read after guest.sh:
+# . "$LAB_SRC/bench/nvme_disk.sh". The target's disk is null_blk, which takes no time and copies no bytes.
 #
-#   nvme_disk				make it
-#   nvme_measure WHO TRANSPORT		connect, read, disconnect; with two nodes, node 1 is the target
-#   nvme_results			print a line `bench WHO nvme ...` for all that was measured
+#   nvme_disk				create the disk
+#   nvme_measure WHO TRANSPORT		connect, read and disconnect; with two nodes, node 1 is the target
+#   nvme_results			print a line `bench WHO nvme ...` for each measurement
 
 . "$LAB_SRC/selftests/ulp.sh"
 . "$LAB_SRC/selftests/nvme_lib.sh"
@@ -14,7 +14,7 @@ nvme_disk() {
 	modprobe null_blk gb=1 bs=4096 memory_backed=0 irqmode=0 queue_mode=2
 }
 
-# nvme_read WHO NAME SIZE FIO-OPTIONS...: nanoseconds a request, as one more line of a file
+# nvme_read WHO NAME SIZE FIO-OPTIONS...: append the nanoseconds for a request to the file of the measurement
 nvme_read() {
 	local name="$1 nvme $2" size=$3
 	shift 3
@@ -38,7 +38,8 @@ nvme_measure() {
 	barrier
 	if [ "$NODE" = "$NODES" ]; then
 		if nvme_connect "$transport"; then
-			# By itself fio takes one that is done, and asks for one: on one CPU that is one at a time.
+			# By default fio reaps one completion and submits one request, so on one CPU one request is in
+			# progress at a time. The second line submits and reaps in batches.
 			nvme_read "$who" "randread 4096" 4096 --rw=randread --iodepth=32
 			nvme_read "$who" "randread batches 4096" 4096 --rw=randread --iodepth=32 \
 				--iodepth_batch_submit=16 --iodepth_batch_complete_max=32

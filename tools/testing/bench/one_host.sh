@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One guest, one CPU: what a message costs, both ends of it, in each adapter and in TCP.
+# One guest with one CPU: measures the cost of a message, of both ends together, for each adapter and for TCP.
 # bench: --nodes 1 --driver nhca --modules siw,tools/testing/bench/pagecopy
 # bench: --clock instructions --memory 3072 --timeout 3000
 
@@ -15,23 +15,23 @@ measure() {
 	bench_load "$who latency 64" -m pingpong -s 64 -n "${LATENCY:-500}"
 }
 
-# with and without the way around the network
+# same_host Y|N: turn the same-host path on or off
 same_host() {
 	echo "$1" > /sys/module/nhca/parameters/same_host
 }
 
-# Queue pairs taking turns, all with as much to do.
+# Many queue pairs share a device, all with the same load.
 many() {
 	local who=$1 qps
 	for qps in 4 16 64 256 1000; do
-		# libsiw takes a ring that is to be mapped at 0x90000 for an error; 256 of these meet that.
+		# libsiw reads the mmap offset 0x90000 of a ring as an error, which occurs with 256 queue pairs.
 		[ "$LAB_DRIVER:$qps" = siw:256 ] && continue
 		bench_load "$who write 65536 qps $qps" -o write -s 65536 -q $qps -k 2 \
 			-n $((qps < 200 ? 800 : 4 * qps)) -w $((qps < 50 ? 200 : 4 * qps))
 	done
 }
 
-# A completion for 16 messages, as in perftest, whose programs have one for 100 unless told otherwise.
+# One completion for 16 messages. perftest works in this way, with one for 100 messages by default.
 silent() {
 	local who=$1 what
 	for what in write send; do
@@ -39,7 +39,7 @@ silent() {
 	done
 }
 
-# What measure() leaves out: the other sizes.
+# The message sizes that measure() does not have
 sizes() {
 	local who=$1 size
 	for size in 2 64 512 4096 16384 262144 1048576 8388608; do
@@ -51,7 +51,7 @@ sizes() {
 	done
 }
 
-# The unreliable types, whose messages are sends here. UD's are no longer than a packet.
+# The unreliable services with SENDs. A message of UD fits into one packet.
 unreliable() {
 	local who=$1
 	bench_load "$who uc-send 65536" -t uc -s 65536 -n 400
@@ -60,7 +60,7 @@ unreliable() {
 	bench_load "$who ud-send 64 list 32" -t ud -s 64 -l 32 -k 128 -n 8000
 }
 
-# Channels, which always go by packets.
+# Channels, which always use packets
 channels() {
 	local who=$1 what size
 	for what in write read; do
@@ -71,12 +71,12 @@ channels() {
 	done
 }
 
-# One process that polls on the only CPU: what waits for another task waits for the scheduler.
+# One process polls on the only CPU, so work that an adapter leaves to another task waits for the scheduler.
 polling() {
 	bench_alone "$1 latency 64 polling" -s 64 -n 200 -b
 }
 
-# The kernel's own copies of as many pages as a WRITE of 1 MiB has.
+# The kernel's copies of as many pages as a WRITE of 1 MiB has, for comparison
 copies() {
 	local what ns
 	modprobe pagecopy || return
@@ -91,7 +91,7 @@ slab() {
 	awk '$1 == "Slab:" || $1 == "Percpu:" { sum += $2 } END { print sum }' /proc/meminfo
 }
 
-# What an idle queue pair costs the kernel beyond its rings, which are no slab memory.
+# Kernel memory of an idle queue pair without its rings, which are not slab memory
 idle() {
 	local qps=1000 before after server client
 	BENCH_PORT=$((BENCH_PORT + 1))
@@ -132,7 +132,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	case $who in
 	nhca)
 		bench_ends veth || exit 1
-		# First: what was freed before would be used again.
+		# Measure this first, because later measurements leave freed memory that would be used again.
 		idle
 		same_host N
 		everything "nhca-veth"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Draws results of the benchmark as SVG files.
+"""Draws the results of the benchmark as SVG files.
 
 A series over sizes, numbers of queue pairs or losses becomes a picture with one line for each driver; any
 other measurement becomes a picture with one bar for each driver. The first word of a measurement's name is
@@ -44,7 +44,7 @@ def _plain(one):
 
 
 def _stream(one):
-    """A stream of WRITEs, or TCP's."""
+    """True for a stream of WRITEs or of TCP."""
     return one.get("mode") == "stream" and one.get("op") in ("write", "tcp")
 
 
@@ -56,7 +56,7 @@ def _rate(one):
     return one["MiB_per_s"]
 
 
-# (file, title, label, label across, axes, whose, place across, {suffix of the line: value})
+# (file, title, y label, x label, axes, filter of measurements, x value, {suffix of the line's name: y value})
 SERIES = (
     ("sizes-bandwidth", "WRITE, one queue pair", "MiB/s", "bytes a message", LOG,
      lambda one: _stream(one) and _plain(one), lambda one: one["size"], {"": _rate}),
@@ -124,6 +124,6 @@ def _bars(found, folder):
 
 
 def draw(found, folder):
-    """The files made, of {measurement: its JSON}."""
+    """Draws all pictures of {measurement: its JSON}. Generates their file names."""
     yield from _lines(found, folder)
     yield from _bars(found, folder)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Two guests that are processes, with a CPU each: latency of programs that poll on the only CPU, where
-# whatever an adapter leaves to another task waits for the scheduler. Emulated guests cannot show it:
-# there most of a message's time is the emulator's threads waiting for the two that poll.
+# Two user-mode guests with one CPU each: measures the latency of programs that poll on the only CPU. Work that an
+# adapter leaves to another task then waits for the scheduler. Emulated guests cannot measure this: most of a
+# message's time the emulator's I/O threads wait for its two CPU threads, which poll.
 # bench: --machine uml --nodes 2 --driver nhca --timeout 900
 
 . "$LAB_SRC/bench/guest.sh"

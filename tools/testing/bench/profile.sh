@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One measurement of one_host.sh, for `bench profile`: profile.sh WHERE LOAD-OPTIONS...
+# Runs one measurement for `bench profile`: profile.sh WHERE LOAD-OPTIONS...
 # WHERE is nhca-veth, nhca-same-host, rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or
 # siw-hosts.
 

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One guest with two CPUs, an end on each: latency where nobody has to share a CPU, with events and
-# polling. In real time, three times in turn, of which the medians count.
+# One guest with two CPUs and an end on each: measures the latency with events and with polling when the ends do not
+# share a CPU. It runs in real time, three times in turn, and the medians count.
 # bench: --nodes 1 --cpus 2 --driver nhca --memory 2048 --timeout 900
 
 . "$LAB_SRC/bench/guest.sh"
 
 ROUNDS=${ROUNDS:-3}
 
-# measure WHO: one line of JSON more for each measurement
+# measure WHO: append a line for each measurement
 measure() {
 	local who=$1 how
 	for how in "" " polling"; do
@@ -17,7 +17,7 @@ measure() {
 	done
 }
 
-# The round whose p50 is in the middle stands for all.
+# Print the round with the median p50 for each measurement.
 results() {
 	python3 -c 'import json, sys
 rounds = {}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Two guests with a CPU each and an Ethernet link: bandwidth, latency and loss, in each adapter, each
-# with the other as its peer, and in TCP; and who gets how much of a link that is too small.
+# Two guests with one CPU each and an Ethernet link: measures bandwidth and latency, also with packet loss, for each
+# adapter, for nhca with rdma_rxe as its peer, and for TCP; and how nhca and TCP share a narrow link.
 # bench: --nodes 2 --mtu 4200 --driver nhca --modules siw --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
@@ -9,7 +9,7 @@
 LOSSES="0.1 1 5"
 modprobe -a sch_netem sch_tbf ifb
 
-# impair [SPEC...]: what netem does to the packets of both nodes
+# impair [SPEC...]: set netem on both nodes, or remove it
 impair() {
 	tc qdisc del dev "$NETDEV" root 2> /dev/null
 	[ $# = 0 ] || tc qdisc add dev "$NETDEV" root netem limit 20000 "$@"
@@ -30,7 +30,7 @@ measure() {
 	impair
 }
 
-# 1 MiB at a time: reliable messages over channels, or what the others have for that
+# Messages of 1 MiB: reliable messages over channels of nhca, and RDMA WRITEs of each adapter
 large() {
 	local who=$1 how count
 	for how in "" "loss 1%" "loss 5%" "delay 1ms" "delay 1ms reorder 25%"; do
@@ -39,7 +39,7 @@ large() {
 		if [ "$who" = nhca ]; then
 			bench_messages "nhca msg-write 1048576${how:+ $how}" -s 1M -w 16 -n 128M
 		fi
-		# on a clean link enough for the window to have opened
+		# On a clean link send enough messages for the congestion window to open.
 		count=16
 		[ -n "$how" ] || count=96
 		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n $count
@@ -47,7 +47,7 @@ large() {
 	impair
 }
 
-# Two links of 50 Mbit/s each; one cable has room for both.
+# Two links of 50 Mbit/s each, which share the Ethernet link
 links() {
 	local name n=0
 	modprobe macvlan
@@ -71,8 +71,8 @@ links() {
 	done
 }
 
-# A link of 20 Mbit/s with a buffer of 50 ms behind the one that the guests have: what node 1 takes goes
-# through a queue that no sender sees. It is slow so that the link sets the pace and not the processors.
+# Add a link of 20 Mbit/s with a buffer of 50 ms: packets that node 1 receives go through a queue that no sender sees.
+# It is slow, so that the link and not the CPUs limits the rate.
 narrow() {
 	if [ "$NODE" = 1 ]; then
 		ip link add narrow type ifb && ip link set narrow mtu 4200 up &&
@@ -89,7 +89,7 @@ wide() {
 	barrier
 }
 
-# The mean of what TCP had in the whole seconds between two times, of the output of iperf3 -J.
+# tcp_between NAME BEGUN FIRST LAST: print the mean TCP rate in the full seconds between two times, from iperf3 -J
 tcp_between() {
 	python3 -c 'import json, sys
 name, begun, first, last = sys.argv[1], *map(float, sys.argv[2:])
@@ -127,7 +127,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
-	# what the two below are compared with: side by side, as a machine has slower minutes
+	# The reference for the two measurements below. Measure it just before them, as a machine's speed changes.
 	bench_here rxe && bench_load "rxe-again write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words
