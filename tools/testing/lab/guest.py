@@ -102,7 +102,7 @@ class Guest:
         for path in (self.error_file, self.run / f"qemu.{self.number}"):
             if path.is_file() and path.stat().st_size:
                 lines = path.read_text(errors="replace").splitlines()
-                # Skip QEMU's warnings: a single node has a hub without a cable, of which QEMU warns.
+                # Skip QEMU's warnings. For a single node QEMU warns of a hub without a cable.
                 said = " ".join(line for line in lines if ": warning: " not in line)
                 if said:
                     return said

@@ -162,7 +162,7 @@ def _build(name, recipe, source, texts, objects, folder, key):
 
 
 def _verify(name, config, wanted):
-    """Raises an error if Kconfig has dropped an option of the fragments, which it does silently."""
+    """Raises an error if Kconfig has dropped an option of the fragments. Kconfig itself prints nothing about it."""
     have = set(config.read_text().splitlines())
     # The last line for an option is valid.
     last = {line.split("=")[0]: line for line in wanted.read_text().splitlines()

@@ -132,7 +132,7 @@ add_del() {
 	[ ! -e /sys/class/infiniband/nhca_la ]
 }
 
-# udev must not rename the device: the name is the user's.
+# udev must not rename the device, because the user has chosen its name.
 user_name() {
 	udevadm settle --timeout=10
 	[ -e "/sys/class/infiniband/$RDMA_DEV" ] && [ -c /dev/infiniband/uverbs0 ]

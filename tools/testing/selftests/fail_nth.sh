@@ -21,7 +21,8 @@ sites_begin
 memory_mark
 kmemleak_mark
 fail_nth || LIB_FAILED=1
-# On this kernel it takes a second and thousands of allocations to create and remove a device: test every STRIDE-th.
+# On this kernel the creation and removal of a device takes a second and thousands of allocations, so fail only every
+# STRIDE-th allocation.
 fail_nth -D -s "${STRIDE:-499}" || LIB_FAILED=1
 sites_end "$LAB_OUT/sites"
 resources_check "the device has as many objects as before" "$RDMA_DEV" "$before"

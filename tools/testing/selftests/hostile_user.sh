@@ -24,7 +24,7 @@ gid=$(gid_of nhcahu $ip)
 bystander_gid=$(gid_index)
 before=$(resources nhcahu)
 
-# Turn off the same-host path, so that the bystander and the attacker exchange packets.
+# Turn off the same-host path, so that the transfers of the attacker and of the bystander use packets.
 echo N > /sys/module/nhca/parameters/same_host
 kmemleak_mark
 memory_mark

@@ -29,7 +29,7 @@ measure() {
 
 idle() {
 	local counts="1 1000 ${MANY:-50000}" many=${MANY:-50000} n what first last
-	# Each send queue needs a mapping.
+	# Each send queue needs a mapping, so raise the limit for a process.
 	sysctl -qw vm.max_map_count=1000000
 	for n in $counts; do
 		measure "$n" -m idle -q "$n" || return

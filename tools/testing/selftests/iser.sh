@@ -29,7 +29,7 @@ iscsi() {
 iser_connect() {
 	modprobe ib_iser && mkdir -p /etc/iscsi /run/lock/iscsi &&
 		echo "InitiatorName=$INITIATOR" > /etc/iscsi/initiatorname.iscsi || return
-	# iscsid kills its process group when it ends, so give it its own.
+	# iscsid kills its process group when it ends, so start it in a new session.
 	setsid iscsid -f > /dev/null 2>&1 &
 	iscsi --interface=iser --op=new && iscsi --login && within 20 scsi_device
 }

@@ -12,7 +12,7 @@
 . "$LAB_SRC/selftests/node.sh"
 . "$LAB_SRC/selftests/ulp.sh"
 
-# kverbs NAME: load the module and read its results from the kernel log: 26 in total for its six ways to poll
+# kverbs NAME: load the module and read its 26 results, for six ways to poll a CQ, from the kernel log
 kverbs() {
 	local name=$1 count
 	log_mark

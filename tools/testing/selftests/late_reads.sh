@@ -27,7 +27,8 @@ far() {
 	ip netns exec far "$@"
 }
 
-# cable [bare]: connect the two namespaces by a veth; with "bare", without addresses, which an upper netdev then has
+# cable [bare]: connect the two namespaces by a veth pair. "bare" assigns no addresses, for set-ups that assign them to
+# an upper netdev.
 cable() {
 	ip netns add far && ip -n far link set lo up &&
 		ip link add near type veth peer name far netns far &&

@@ -77,6 +77,7 @@ release
 resources_check "resources_check finds no leak afterwards" "$RDMA_DEV" "$before"
 memory_check "memory_check finds no leak afterwards" $QPS
 
-# A process holds no module reference, so the module can be removed while it runs. Forge a wrong reference count.
+# Processes must hold no module reference, so that the module can be removed while they run. Falsify the recorded
+# number of references: the check must find the difference.
 sed -i 's/^module-references .*/module-references -1/' "$LIB_TMP/memory"
 notices memory_check "module-references: -1 -> 0" -- memory_check held $QPS

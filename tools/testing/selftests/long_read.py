@@ -12,7 +12,7 @@ import time
 
 import roce
 
-# The longest time that another program may not run: 0.5 s, or on a slow machine this part of the READ's time
+# Longest time in seconds that another program may not run, or on a slow machine its longest part of the READ's time
 LONGEST_GAP = 0.5
 LONGEST_PART = 0.25
 PATIENCE = 120

@@ -56,7 +56,7 @@ unreliable
 impair 'duplicate 10%'
 verified
 unreliable
-# One packet in four overtakes those of the last 10 ms.
+# One packet in four is sent without the delay and overtakes the packets of the last 10 ms.
 impair 'delay 10ms reorder 25%'
 xfer -q 4 -n 32 -s 20000 -b
 xfer -m write -s 200000 -w 2 -n 4

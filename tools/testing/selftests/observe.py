@@ -23,7 +23,7 @@ DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
 LINK = f"{DEVICE}/1"
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
-# Index of 32-bit words in struct nhca_res_qp, which is read up to retries_left
+# Indices of 32-bit words in struct nhca_res_qp. The test reads the words up to retries_left.
 QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
             "sq_una": 13, "cwnd": 15}
 failed = False

@@ -29,7 +29,7 @@ READ, READ_RESP_FIRST, READ_RESP_MIDDLE, READ_RESP_LAST, READ_RESP_ONLY, ACK, AT
 SEND_LAST_INV, SEND_ONLY_INV = 0x16, 0x17
 FLUSH, ATOMIC_WRITE = 0x1c, 0x1d
 CNP = 0x81
-BARE = 0x0f                 # all capability bits: the packet has no ICRC ("Between nhca ends" in wire.rst)
+BARE = 0x0f                 # PRESENT, CONFIRMED, NO_ICRC_OK, NO_ICRC ("Between nhca ends" in wire.rst)
 
 NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x60, 0x61, 0x62, 0x63
 

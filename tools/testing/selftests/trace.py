@@ -135,7 +135,7 @@ def retries(events, more):
                  "odp_retransmits"):
         if seen[name] != more[name]:
             yield f"nhca_retry: {seen[name]} times {name}, the counters have {more[name]}"
-    # One loss may be detected several times, but counts once.
+    # The counter counts each detection of a loss, but only the first detection retransmits and gives an event.
     if seen["implied_nak_seq_err"] > more["implied_nak_seq_err"]:
         yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, the counter is smaller"
     for kind, text, name in (("sent", "PSN sequence", "send_seq_err"), ("sent", "RNR", "send_rnr_err"),

@@ -111,7 +111,7 @@ shared bitmaps ENOMEM 16384 100
 shared dm EDQUOT 8192 4096
 shared groups EDQUOT 4096 100
 shared members EDQUOT 128 64
-# The default share of 500 permille is half a million QPs, which do not fit into this machine.
+# The default share of 500 permille is half a million QPs, which do not fit into the guest's memory.
 echo 1 > $share
 shared objects ENOMEM 1048 10
 for kind in pds:1048 cqs:1048 qps:1048 srqs:65 ahs:1048 mrs:1048 mws:1048 xrcds:65 tables:65; do
