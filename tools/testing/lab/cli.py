@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   lab run --driver rxe -- -c 'ibv_devinfo; barrier; ping -c 1 $PEER_IP'
   lab run --driver 1=nhca,2=rxe --netem 'loss 1%' -- tools/testing/selftests/pingpong.sh
   lab shell --nodes 2
-Documentation/lab.rst says more."""
+See Documentation/lab.rst."""
 
 
 def _add_options(parser):

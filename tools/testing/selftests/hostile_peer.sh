@@ -12,7 +12,7 @@
 # tier million: long
 # lab million-rxe: --machine uml --nodes 2 --cpus 2 --driver 1=nhca,2=rxe --timeout 14400 --env COUNT=10000000
 # tier million-rxe: long
-# Node 2 is both the peer and the attacker of node 1. COUNT is the number of mutated packets from off-path.
+# Node 2 is both the peer and the attacker of node 1. COUNT is the number of packets that the off-path attacker sends.
 
 . "$LAB_SRC/selftests/traffic.sh"
 . "$LAB_SRC/selftests/node.sh"

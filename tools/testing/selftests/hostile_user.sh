@@ -7,7 +7,7 @@
 # tier debug: long
 # lab hours: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 9000 --env SECONDS_EACH=7200
 # tier hours: long
-# SEED is the random seed of the first process. The test prints the seeds that it uses.
+# SEED is the random seed of the first process. The test prints it.
 
 . "$LAB_SRC/selftests/lib.sh"
 . "$LAB_SRC/selftests/node.sh"
