@@ -200,7 +200,6 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	spin_lock_init(&sq->post_lock);
 	INIT_LIST_HEAD(&sq->inflight);
 	INIT_LIST_HEAD(&sq->retired);
-	INIT_LIST_HEAD(&sq->spares);
 	timer_setup(&sq->timer, nhca_sq_timer, 0);
 	nhca_sq_first_window(sq);
 	return 0;

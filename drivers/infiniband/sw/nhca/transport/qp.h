@@ -28,7 +28,8 @@
 
 /**
  * struct nhca_swr - a send work request that was copied out of the ring
- * @list:    in nhca_sq.inflight, in the order of posting
+ * @list:    in nhca_sq.inflight, in the order of posting, or in nhca_sq.retired
+ * @next_spare: next of nhca_sq.spares
  * @length:  bytes of the message
  * @psn:     first PSN, valid if @begun
  * @npsn:    number of PSNs (for READ: of response packets)
@@ -43,7 +44,10 @@
  * @wqe:     the checked copy of the WQE, with its SGEs or inline data
  */
 struct nhca_swr {
-	struct list_head list;
+	union {
+		struct list_head list;
+		struct nhca_swr *next_spare;
+	};
 	u32 length;
 	u32 psn;
 	u32 npsn;
@@ -146,7 +150,7 @@ struct nhca_sq {
 	unsigned long note;
 	struct list_head inflight;
 	struct list_head retired;
-	struct list_head spares;
+	struct nhca_swr *spares;
 	u32 nspares;
 	u32 nlocal;
 	struct nhca_swr *cur;

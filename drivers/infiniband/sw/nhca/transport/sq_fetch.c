@@ -120,9 +120,9 @@ static struct nhca_swr *nhca_swr_new(struct nhca_sq *sq)
 	struct nhca_swr *swr;
 	size_t extra;
 
-	swr = list_first_entry_or_null(&sq->spares, struct nhca_swr, list);
+	swr = sq->spares;
 	if (swr) {
-		list_del(&swr->list);
+		sq->spares = swr->next_spare;
 		sq->nspares--;
 	} else {
 		/* room for the largest WQE, because the request is reused */
@@ -141,16 +141,19 @@ void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr)
 		kfree(swr);
 		return;
 	}
-	list_add(&swr->list, &sq->spares);
+	swr->next_spare = sq->spares;
+	sq->spares = swr;
 	sq->nspares++;
 }
 
 void nhca_sq_free_spares(struct nhca_sq *sq)
 {
-	struct nhca_swr *swr, *next;
+	struct nhca_swr *swr;
 
-	list_for_each_entry_safe(swr, next, &sq->spares, list)
+	while ((swr = sq->spares)) {
+		sq->spares = swr->next_spare;
 		kfree(swr);
+	}
 }
 
 struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp)
