@@ -273,7 +273,7 @@ port_taken() {
 	veth rx
 	veth pt
 	rdma link add rxe_rx type rxe netdev rx
-	refused "refused: UDP port 4791 is taken" pt 'in use' 'UDP port 4791 is taken'
+	refused "refused: UDP port 4791 is taken" pt 'in use' 'UDP port 4791 is in use'
 	rdma link del rxe_rx
 	rmmod rdma_rxe
 	drop rx
