@@ -223,6 +223,40 @@ static bool dm_region(struct pair *p)
 	return true;
 }
 
+/* Device memory counts as used as long as a process has it mapped, also when it was freed. */
+static bool dm_mapped(struct pair *p)
+{
+	struct ibv_dm *dm;
+	uint64_t word = 1;
+	pid_t pid;
+
+	(void)p;
+	if (!dm_there())
+		return false;
+	dm = dm_make(dev.attr.max_dm_size);
+	REQUIRE(dm, "ibv_alloc_dm: %m");
+	VERB(ibv_memcpy_to_dm(dm, 0, &word, sizeof(word)));
+	/* a child inherits the mapping */
+	pid = fork();
+	REQUIRE(pid >= 0, "fork: %m");
+	if (!pid)
+		for (;;)
+			pause();
+	VERB(ibv_free_dm(dm));
+	dm = dm_make(1);
+	if (!dm) {
+		usleep(500000);
+		dm = dm_make(1);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	REQUIRE(!dm, "memory that a process has mapped was given to another");
+	dm = dm_make(dev.attr.max_dm_size);
+	REQUIRE(dm, "memory that is mapped no more is not there: %m");
+	VERB(ibv_free_dm(dm));
+	return true;
+}
+
 static bool dm_limit(struct pair *p)
 {
 	const size_t piece = dev.attr.max_dm_size / 8;

@@ -96,7 +96,7 @@ static bool wrapping(struct pair *p)
 		return false;
 	if (dev.nhca && !no_mr(buf, 2 * PAGE, -PAGE, LW, EINVAL, "an iova past the end"))
 		return false;
-	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
+	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
 	return true;
 }
 
@@ -148,7 +148,7 @@ static bool too_long(struct pair *p)
 	errno = 0;
 	mr = ibv_reg_mr(dev.pd, buf, 1ULL << 47, LW);
 	REQUIRE(!mr && (errno == EINVAL || errno == ENOMEM || errno == EFAULT), "2^47 bytes: %m");
-	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
+	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
 	return true;
 }
 
@@ -175,7 +175,7 @@ static bool not_there(struct pair *p)
 	REQUIRE(!mprotect(buf, PAGE, PROT_NONE), "mprotect: %m");
 	if (!no_mr(buf, PAGE, (uintptr_t)buf, RR, EFAULT, "read access to PROT_NONE"))
 		return false;
-	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
+	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
 	return true;
 }
 
@@ -529,7 +529,7 @@ static bool rereg_ranges(struct pair *p)
 	    !untouched(buf, 2 * PAGE))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	REQUIRE(status_kb("VmPin:") == pinned, "pages are still pinned");
+	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
 	return true;
 }
 

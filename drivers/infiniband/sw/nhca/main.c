@@ -368,6 +368,7 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->ah_ids);
 	xa_destroy(&dev->srq_ids);
 	xa_destroy(&dev->stats);
+	nhca_shared_detach(&dev->users);
 	nhca_users_destroy(&dev->users);
 	nhca_rcxt_dev_exit(dev);
 	nhca_steer_destroy(dev->steer);
@@ -519,6 +520,7 @@ static void __exit nhca_exit(void)
 	nhca_debugfs_exit();
 	nhca_net_exit();
 	nhca_channel_exit();
+	nhca_shared_exit();
 	nhca_qp_table_exit();
 	nhca_memory_exit();
 	nhca_icrc_exit();

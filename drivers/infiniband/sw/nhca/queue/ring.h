@@ -181,7 +181,7 @@ void nhca_ring_free(struct nhca_ring *r);
  *         bytes of NHCA_POOL_DM for @uc->user, and nhca_mmap_free() gives them back.  If this
  *         function fails, the caller gives them back.
  * @entry: set to the mmap entry that owns the memory.  rdma_user_mmap_entry_remove() frees the
- *         memory; pages that are still mapped are freed with the mapping.
+ *         memory, but no earlier than the last page is unmapped.
  *
  * The memory is charged to the caller's memory cgroup.  It counts against RLIMIT_MEMLOCK, which a
  * caller with CAP_IPC_LOCK may exceed.
@@ -204,8 +204,31 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 /**
  * nhca_mmap_free - ib_device_ops.mmap_free: free memory of nhca_shared_alloc()
  * @entry: its mmap entry; the last reference was dropped
- * Context: process.
+ *
+ * If pages are still mapped, the memory is freed and the limits that it counts against have it back
+ * when the last page is unmapped.
+ * Context: process, may sleep.
  */
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
+
+/**
+ * nhca_shared_sweep - free the memory that was unmapped since its owner freed it
+ * Context: process, may sleep.
+ * Return: true if processes still have some mapped.
+ */
+bool nhca_shared_sweep(void);
+
+/**
+ * nhca_shared_detach - give memory that processes have mapped back to the pools of a device
+ * @users: the pools, which are destroyed next; no memory is allocated from them any more
+ * Context: process, may sleep.
+ */
+void nhca_shared_detach(struct nhca_users *users);
+
+/**
+ * nhca_shared_exit - free what nhca_mmap_free() has left; mapped pages stay with their mappings
+ * Context: process, may sleep; no device exists any more.
+ */
+void nhca_shared_exit(void);
 
 #endif /* NHCA_RING_H */

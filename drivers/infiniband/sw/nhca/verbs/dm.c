@@ -12,7 +12,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Pages that a process still has mapped are freed with the mapping. */
+/* As long as a process has pages mapped, the memory counts in the user's share. */
 static void dm_free(struct nhca_dm *dm)
 {
 	rdma_user_mmap_entry_remove(dm->entry);
@@ -47,6 +47,11 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 		return ERR_PTR(-ENOMEM);
 	dm->size = PAGE_ALIGN(attr->length);
 	err = nhca_pool_take(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
+	if (err) {
+		/* memory that has just been unmapped may still count */
+		nhca_shared_sweep();
+		err = nhca_pool_take(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
+	}
 	if (err)
 		goto err_free;
 	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, &dm->entry);
