@@ -65,8 +65,8 @@ static void *ring_alloc_user(struct nhca_ring *r, size_t size, struct nhca_ring_
 	if (nhca_ring_is_placed(user))
 		return ring_alloc_in(r, size, user);
 	mem = nhca_shared_alloc(user->uc, size, NULL, &r->entry);
-	if (!mem)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(mem))
+		return mem;
 	user->info.offset = rdma_user_mmap_get_offset(r->entry);
 	return mem;
 }

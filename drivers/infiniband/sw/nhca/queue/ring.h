@@ -177,16 +177,16 @@ void nhca_ring_free(struct nhca_ring *r);
  * nhca_shared_alloc - allocate zeroed kernel memory that user space can map
  * @uc:    user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
- * @users: NULL for a ring.  For device memory the pools of the device: the caller has taken @size
- *         bytes of NHCA_POOL_DM for @uc->user, and nhca_mmap_free() gives them back.  If this
- *         function fails, the caller gives them back.
+ * @users: NULL for a ring.  For device memory the pools of the device: the memory counts as @size
+ *         bytes of NHCA_POOL_DM of @uc->user
  * @entry: set to the mmap entry that owns the memory.  rdma_user_mmap_entry_remove() frees the
  *         memory, but no earlier than the last page is unmapped.
  *
  * The memory is charged to the caller's memory cgroup.  It counts against RLIMIT_MEMLOCK, which a
  * caller with CAP_IPC_LOCK may exceed.
  * Context: process, may sleep.
- * Return: the memory, a range of vmalloc addresses; NULL: no memory, or a limit is exceeded.
+ * Return: the memory, a range of vmalloc addresses; ERR_PTR: an error of nhca_pool_take() for
+ * @users; -ENOMEM: no memory, or RLIMIT_MEMLOCK would be exceeded.
  */
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry);
@@ -210,13 +210,6 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
  * Context: process, may sleep.
  */
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
-
-/**
- * nhca_shared_sweep - free the memory that was unmapped since its owner freed it
- * Context: process, may sleep.
- * Return: true if processes still have some mapped.
- */
-bool nhca_shared_sweep(void);
 
 /**
  * nhca_shared_detach - give memory that processes have mapped back to the pools of a device

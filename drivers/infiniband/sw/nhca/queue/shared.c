@@ -86,75 +86,29 @@ static void *shared_pages(size_t size)
 }
 
 /*
- * Count the pages against RLIMIT_MEMLOCK, because they cannot be swapped out.  ib_umem_get() counts
- * the pages in the same way if a process provides the memory of an adapter's queues.
- * Return: false if the limit would be exceeded.
+ * Count the memory against the device's pool if it is device memory, and against RLIMIT_MEMLOCK,
+ * because its pages cannot be swapped out.  ib_umem_get() counts the pages in the same way if a
+ * process provides the memory of an adapter's queues.
+ * Return: 0; an error of nhca_pool_take(); -ENOMEM: RLIMIT_MEMLOCK would be exceeded.
  */
-static bool shared_charge(struct nhca_shared_mem *sm)
+static int shared_charge(struct nhca_shared_mem *sm)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	long n = sm->size >> PAGE_SHIFT;
+	int err;
 
-	if (atomic64_add_return(n, &current->mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(n, &current->mm->pinned_vm);
-		return false;
-	}
-	sm->mm = current->mm;
-	mmgrab(sm->mm);
-	return true;
+	err = sm->users ? nhca_pool_take(sm->users, sm->user, NHCA_POOL_DM, sm->size) : 0;
+	if (err)
+		return err;
+	if (atomic64_add_return(n, &sm->mm->pinned_vm) <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	atomic64_sub(n, &sm->mm->pinned_vm);
+	if (sm->users)
+		nhca_pool_give(sm->users, sm->user, NHCA_POOL_DM, sm->size);
+	return -ENOMEM;
 }
 
-static void shared_uncharge(struct nhca_shared_mem *sm)
-{
-	atomic64_sub(sm->size >> PAGE_SHIFT, &sm->mm->pinned_vm);
-	mmdrop(sm->mm);
-}
-
-void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
-			struct rdma_user_mmap_entry **entry)
-{
-	struct nhca_shared_mem *sm;
-
-	sm = kzalloc(sizeof(*sm), GFP_KERNEL_ACCOUNT);
-	if (!sm)
-		return NULL;
-	sm->size = size;
-	sm->users = users;
-	if (!shared_charge(sm)) {
-		/* part of the limit may be held by memory that has just been unmapped */
-		nhca_shared_sweep();
-		if (!shared_charge(sm))
-			goto err_free;
-	}
-	sm->mem = shared_pages(size);
-	if (!sm->mem)
-		goto err_uncharge;
-	if (rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size))
-		goto err_vfree;
-	if (users)
-		sm->user = nhca_user_hold(uc->user);
-	*entry = &sm->entry;
-	return sm->mem;
-
-err_vfree:
-	vfree(sm->mem);
-err_uncharge:
-	shared_uncharge(sm);
-err_free:
-	kfree(sm);
-	return NULL;
-}
-
-/* ---- memory that is mapped when its owner frees it ---- */
-
-static LIST_HEAD(shared_mapped);
-/* protects shared_mapped, and the members users and user of what is on it */
-static DEFINE_MUTEX(shared_lock);
-
-static void shared_look(struct work_struct *work);
-static DECLARE_DELAYED_WORK(shared_work, shared_look);
-
-/* Give the device memory back to the pools. */
+/* Give the device memory back to its pool, which may be destroyed next. */
 static void shared_give(struct nhca_shared_mem *sm)
 {
 	if (!sm->users)
@@ -168,10 +122,17 @@ static void shared_give(struct nhca_shared_mem *sm)
 static void shared_free(struct nhca_shared_mem *sm)
 {
 	vfree(sm->mem);
-	shared_uncharge(sm);
+	atomic64_sub(sm->size >> PAGE_SHIFT, &sm->mm->pinned_vm);
+	mmdrop(sm->mm);
 	shared_give(sm);
 	kfree(sm);
 }
+
+/* ---- memory that is mapped when its owner frees it ---- */
+
+static LIST_HEAD(shared_mapped);
+/* protects shared_mapped, and the members users and user of what is on it */
+static DEFINE_MUTEX(shared_lock);
 
 /* The vmalloc range has one reference of each page; mappings and packets have further ones. */
 static bool shared_in_use(const struct nhca_shared_mem *sm)
@@ -184,27 +145,31 @@ static bool shared_in_use(const struct nhca_shared_mem *sm)
 	return false;
 }
 
-bool nhca_shared_sweep(void)
+/* Free the memory that was unmapped.  Return: true if processes still have some mapped. */
+static bool shared_sweep(void)
 {
 	struct nhca_shared_mem *sm, *next;
 	bool left;
 
 	mutex_lock(&shared_lock);
 	list_for_each_entry_safe(sm, next, &shared_mapped, list) {
+		cond_resched();
 		if (shared_in_use(sm))
 			continue;
 		list_del(&sm->list);
 		shared_free(sm);
-		cond_resched();
 	}
 	left = !list_empty(&shared_mapped);
 	mutex_unlock(&shared_lock);
 	return left;
 }
 
+static void shared_look(struct work_struct *work);
+static DECLARE_DELAYED_WORK(shared_work, shared_look);
+
 static void shared_look(struct work_struct *work)
 {
-	if (nhca_shared_sweep())
+	if (shared_sweep())
 		schedule_delayed_work(&shared_work, SHARED_LOOK);
 }
 
@@ -231,6 +196,54 @@ void nhca_shared_exit(void)
 	}
 	mutex_unlock(&shared_lock);
 	cancel_delayed_work_sync(&shared_work);
+}
+
+/* ---- allocation ---- */
+
+/* Return: as nhca_shared_alloc(), without the mmap entry. */
+static struct nhca_shared_mem *shared_new(size_t size, struct nhca_users *users,
+					  struct nhca_user *user)
+{
+	struct nhca_shared_mem *sm;
+	int err;
+
+	sm = kzalloc(sizeof(*sm), GFP_KERNEL_ACCOUNT);
+	if (!sm)
+		return ERR_PTR(-ENOMEM);
+	sm->size = size;
+	sm->mm = current->mm;
+	sm->users = users;
+	sm->user = user;
+	err = shared_charge(sm);
+	if (err) {
+		/* memory that has just been unmapped may still count */
+		shared_sweep();
+		err = shared_charge(sm);
+	}
+	if (err) {
+		kfree(sm);
+		return ERR_PTR(err);
+	}
+	mmgrab(sm->mm);
+	nhca_user_hold(user);
+	return sm;
+}
+
+void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
+			struct rdma_user_mmap_entry **entry)
+{
+	struct nhca_shared_mem *sm;
+
+	sm = shared_new(size, users, users ? uc->user : NULL);
+	if (IS_ERR(sm))
+		return ERR_CAST(sm);
+	sm->mem = shared_pages(size);
+	if (!sm->mem || rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size)) {
+		shared_free(sm);
+		return ERR_PTR(-ENOMEM);
+	}
+	*entry = &sm->entry;
+	return sm->mem;
 }
 
 /* ---- operations of the RDMA core ---- */

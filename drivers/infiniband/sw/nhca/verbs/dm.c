@@ -46,18 +46,11 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	dm->size = PAGE_ALIGN(attr->length);
-	err = nhca_pool_take(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
-	if (err) {
-		/* memory that has just been unmapped may still count */
-		nhca_shared_sweep();
-		err = nhca_pool_take(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
-	}
-	if (err)
-		goto err_free;
 	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, &dm->entry);
-	if (!dm->mem) {
-		err = -ENOMEM;
-		goto err_give;
+	if (IS_ERR(dm->mem)) {
+		err = PTR_ERR(dm->mem);
+		kfree(dm);
+		return ERR_PTR(err);
 	}
 	err = dm_respond(dm, attrs, NHCA_ATTR_ALLOC_DM_RESP);
 	if (err) {
@@ -65,12 +58,6 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 		return ERR_PTR(err);
 	}
 	return &dm->ibdm;
-
-err_give:
-	nhca_pool_give(&dev->users, uc->user, NHCA_POOL_DM, dm->size);
-err_free:
-	kfree(dm);
-	return ERR_PTR(err);
 }
 
 /* The core has checked that no region uses the device memory. */
