@@ -45,7 +45,7 @@ enum nhca_counter {
 	NHCA_CNT_SENT_INVAL_NAK,
 	NHCA_CNT_RCVD_OP_NAK,
 	NHCA_CNT_SENT_OP_NAK,
-	NHCA_CNT_ACKS_RIDING,		/* piggybacked ACKs: sent with a request */
+	NHCA_CNT_ACKS_PIGGYBACKED,		/* piggybacked ACKs: sent with a request */
 	NHCA_CNT_PROBE,			/* tail loss probes, before the local ACK timeout */
 	NHCA_CNT_TIMEOUT,		/* local ACK timeouts */
 	NHCA_CNT_RETRY_EXCEEDED,

@@ -380,7 +380,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 	return true;
 }
 
-void nhca_ack_riding(struct nhca_qp *qp, u32 psn)
+void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn)
 {
 	/* not counted as a duplicate: a request that carries an ACK may arrive twice */
 	if (!nhca_sq_open(qp) || !nhca_ack_in_window(&qp->sq, psn))

@@ -116,7 +116,7 @@ static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
 static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	if (nhca_is_datagram(qp) || nhca_is_raw(qp))
-		return nhca_datagram_take(qp, rx) ? NHCA_TAKEN : NHCA_PARKED;
+		return nhca_datagram_take(qp, rx) ? NHCA_TAKEN : NHCA_DEFERRED;
 	return nhca_respond_take(qp, rx);
 }
 
@@ -128,7 +128,7 @@ enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (likely(list_empty(&qp->rq.deferred)))
 		return nhca_request_take(qp, rx);
 	nhca_defer(qp, rx);
-	return NHCA_PARKED;
+	return NHCA_DEFERRED;
 }
 
 void nhca_defer_run(struct nhca_qp *qp)
@@ -137,7 +137,7 @@ void nhca_defer_run(struct nhca_qp *qp)
 	struct nhca_deferred *p;
 
 	while (nhca_rq_open(qp) && (p = nhca_defer_first(rq)) && !nhca_fault_waiting(rq->fault)) {
-		if (nhca_request_take(qp, &p->rx) != NHCA_PARKED)
+		if (nhca_request_take(qp, &p->rx) != NHCA_DEFERRED)
 			nhca_defer_free(qp, p);
 	}
 }

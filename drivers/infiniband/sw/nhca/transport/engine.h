@@ -486,12 +486,12 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
- * nhca_ack_riding - handle a piggybacked ACK of everything up to and including @psn
+ * nhca_ack_piggybacked - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
  * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick does the rest.
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
  */
-void nhca_ack_riding(struct nhca_qp *qp, u32 psn);
+void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn);
 void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
@@ -500,7 +500,7 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 enum nhca_verdict {
 	NHCA_TAKEN,		/* executed: the expected PSN advances */
 	NHCA_HELD,		/* not executed: RC's peer retransmits, UC drops the message */
-	NHCA_PARKED,		/* deferred: executed when its memory is present */
+	NHCA_DEFERRED,		/* deferred: executed when its memory is present */
 	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
 

@@ -194,7 +194,7 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 		return;
 	}
 	if (rode)
-		nhca_count(&qp->who, NHCA_CNT_ACKS_RIDING);
+		nhca_count(&qp->who, NHCA_CNT_ACKS_PIGGYBACKED);
 	if (!asked)
 		return;
 	WRITE_ONCE(piggyback->asked, 0);

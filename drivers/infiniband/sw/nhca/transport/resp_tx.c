@@ -143,7 +143,7 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
  * Send one packet of a READ response, or several from its middle.
  * Return: 0; -EACCES if the key is closed; -EAGAIN if the memory is being faulted in.
  */
-static int nhca_reply_read(struct nhca_qp *qp, struct nhca_res *res)
+static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 {
 	u32 off = res->sent * qp->mtu;
 	u32 payload = min(qp->mtu, res->stop - off);
@@ -305,7 +305,7 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			continue;
 		}
 		sent = res->sent;
-		switch (nhca_reply_read(qp, res)) {
+		switch (nhca_resp_read(qp, res)) {
 		case 0:
 			budget -= res->sent - sent;
 			break;

@@ -52,12 +52,12 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
  * The memory of a request is being faulted in: defer the packet.  A same-host step (rx->src) cannot
  * be deferred: the requester sends packets instead.
  */
-static enum nhca_verdict nhca_put_off(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	if (rx->src)
 		return NHCA_HELD;
 	nhca_defer(qp, rx);
-	return NHCA_PARKED;
+	return NHCA_DEFERRED;
 }
 
 /* Fetch a receive request for a SEND that begins, or a WRITE with immediate that ends. */
@@ -137,7 +137,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 				      rq->fault);
 	nhca_live_exit();
 	if (err == -EAGAIN)
-		return nhca_put_off(qp, rx);
+		return nhca_defer_for_page(qp, rx);
 	if (rx->src_err)
 		return NHCA_HELD;
 	if (err) {
@@ -233,7 +233,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 		err = nhca_iter_fault(&it, rq->wr_left - rx->payload, rq->fault);
 	nhca_live_exit();
 	if (err == -EAGAIN)
-		return nhca_put_off(qp, rx);
+		return nhca_defer_for_page(qp, rx);
 	if (rx->src_err)
 		return NHCA_HELD;
 	if (err)
@@ -421,7 +421,7 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_put_off(qp, rx) : nhca_refuse_access(qp);
+		return err == -EAGAIN ? nhca_defer_for_page(qp, rx) : nhca_refuse_access(qp);
 	}
 	res->orig = orig;
 	return NHCA_TAKEN;
@@ -451,7 +451,7 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_put_off(qp, rx) : nhca_refuse_access(qp);
+		return err == -EAGAIN ? nhca_defer_for_page(qp, rx) : nhca_refuse_access(qp);
 	}
 	return NHCA_TAKEN;
 }
@@ -631,7 +631,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 		verdict = nhca_execute(qp, rx);
 	if (verdict == NHCA_TAKEN) {
 		nhca_accept(qp, h, 1);
-	} else if (verdict != NHCA_PARKED) {
+	} else if (verdict != NHCA_DEFERRED) {
 		rq->drop = true;
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = nhca_psn_add(h->psn, 1);

@@ -178,7 +178,7 @@ static void nhca_rx_release(struct nhca_rx *rx)
 		spin_lock(&qp->sq.lock);
 		/* between the two locks the QP may have got another connection */
 		if (likely(qp->gen == rx->gen))
-			nhca_ack_riding(qp, rx->acked);
+			nhca_ack_piggybacked(qp, rx->acked);
 		nhca_sq_unlock(qp);
 	}
 }
