@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
 # tier: check
-# lab: --nodes 1 --timeout 200
+# lab: --nodes 1 --clock instructions --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 900
 # tier debug: long
 # lab smp: --nodes 1 --cpus 2 --timeout 200
