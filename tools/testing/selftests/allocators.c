@@ -138,7 +138,7 @@ static size_t bytes_given(void)
 /* Return: bytes that this process has pinned. */
 static long pinned(void)
 {
-	return status_kb("VmPin:") * 1024;
+	return pinned_kb() * 1024;
 }
 
 /* Return: pages that the whole host has pinned. */

@@ -323,7 +323,7 @@ static bool odp_big(struct pair *p)
 
 	if (!odp_there() || !make_pair(p, (struct pair_opts){}))
 		return false;
-	pinned = status_kb("VmPin:");
+	pinned = pinned_kb();
 	big = anonymous(BIG);
 	REQUIRE(big, "no %lu GiB of address space: %m", BIG >> 30);
 	mr = ibv_reg_mr(dev.pd, big, BIG, ACCESS | OD);
@@ -335,7 +335,7 @@ static bool odp_big(struct pair *p)
 			  "write") || !filled(big + off, 3000, i))
 			return false;
 	}
-	REQUIRE(status_kb("VmPin:") <= pinned, "pages are pinned");
+	REQUIRE(pinned_kb() == pinned, "pages are pinned");
 	rss = status_kb("VmRSS:");
 	REQUIRE(rss < 500000, "%ld kB for 200 pages", rss);
 	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, at(p->a.buf, p->a.mr), at(big + BIG - 1, mr), 2,

@@ -49,8 +49,7 @@ static uint64_t hash(const uint8_t *at, uint64_t len)
 	return (sum ^ value) * 0xbf58476d1ce4e5b9ULL;
 }
 
-/* Return: KiB that the process has pinned. */
-static long pinned_kb(void)
+static long pinned_now(void)
 {
 	FILE *f = fopen("/proc/self/status", "r");
 	char line[256];
@@ -61,6 +60,22 @@ static long pinned_kb(void)
 		if (!strncmp(line, "VmPin:", 6))
 			kb = atol(line + 6);
 	fclose(f);
+	return kb;
+}
+
+/*
+ * Return: KiB that the process has pinned.  The kernel counts a ring that was unmapped after its
+ * destruction up to a twentieth of a second longer, so the number is read until it stays the same.
+ */
+static long pinned_kb(void)
+{
+	long kb = pinned_now(), last;
+
+	do {
+		last = kb;
+		usleep(200000);
+		kb = pinned_now();
+	} while (kb != last);
 	return kb;
 }
 

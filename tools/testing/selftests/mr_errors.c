@@ -85,7 +85,7 @@ static bool no_mr(void *addr, size_t len, uint64_t iova, int access, int want, c
 static bool wrapping(struct pair *p)
 {
 	uint8_t *buf = anonymous(2 * PAGE);
-	long pinned = status_kb("VmPin:");
+	long pinned = pinned_kb();
 
 	(void)p;
 	REQUIRE(buf, "no memory");
@@ -96,7 +96,7 @@ static bool wrapping(struct pair *p)
 		return false;
 	if (dev.nhca && !no_mr(buf, 2 * PAGE, -PAGE, LW, EINVAL, "an iova past the end"))
 		return false;
-	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
+	REQUIRE(pinned_kb() == pinned, "pages are still pinned");
 	return true;
 }
 
@@ -132,7 +132,7 @@ static bool too_long(struct pair *p)
 {
 	uint64_t max = dev.attr.orig_attr.max_mr_size;
 	uint8_t *buf = anonymous(PAGE);
-	long pinned = status_kb("VmPin:");
+	long pinned = pinned_kb();
 	struct ibv_mr *mr;
 
 	(void)p;
@@ -148,14 +148,14 @@ static bool too_long(struct pair *p)
 	errno = 0;
 	mr = ibv_reg_mr(dev.pd, buf, 1ULL << 47, LW);
 	REQUIRE(!mr && (errno == EINVAL || errno == ENOMEM || errno == EFAULT), "2^47 bytes: %m");
-	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
+	REQUIRE(pinned_kb() == pinned, "pages are still pinned");
 	return true;
 }
 
 static bool not_there(struct pair *p)
 {
 	uint8_t *buf = anonymous(8 * PAGE);
-	long pinned = status_kb("VmPin:");
+	long pinned = pinned_kb();
 	struct ibv_mr *mr;
 
 	(void)p;
@@ -175,7 +175,7 @@ static bool not_there(struct pair *p)
 	REQUIRE(!mprotect(buf, PAGE, PROT_NONE), "mprotect: %m");
 	if (!no_mr(buf, PAGE, (uintptr_t)buf, RR, EFAULT, "read access to PROT_NONE"))
 		return false;
-	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
+	REQUIRE(pinned_kb() == pinned, "pages are still pinned");
 	return true;
 }
 
@@ -510,7 +510,7 @@ static bool rereg_ranges(struct pair *p)
 	REQUIRE(buf && !munmap(buf + 6 * PAGE, PAGE), "no memory");
 	if (!make_pair(p, (struct pair_opts){}))
 		return false;
-	pinned = status_kb("VmPin:");
+	pinned = pinned_kb();
 	mr = ibv_reg_mr(dev.pd, buf, PAGE, LW | RW);
 	REQUIRE(mr, "ibv_reg_mr: %m");
 	if (!rereg_fails(mr, change, (void *)-PAGE, 2 * PAGE, 0, EINVAL, "a range past the end") ||
@@ -529,7 +529,7 @@ static bool rereg_ranges(struct pair *p)
 	    !untouched(buf, 2 * PAGE))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	REQUIRE(status_kb("VmPin:") <= pinned, "pages are still pinned");
+	REQUIRE(pinned_kb() == pinned, "pages are still pinned");
 	return true;
 }
 

@@ -197,6 +197,22 @@ __attribute__((unused)) static long status_kb(const char *name)
 }
 
 /*
+ * Return: KiB that this process has pinned.  The kernel counts a ring that was unmapped after its
+ * destruction up to a twentieth of a second longer, so the number is read until it stays the same.
+ */
+__attribute__((unused)) static long pinned_kb(void)
+{
+	long kb = status_kb("VmPin:"), last;
+
+	do {
+		last = kb;
+		usleep(200000);
+		kb = status_kb("VmPin:");
+	} while (kb != last);
+	return kb;
+}
+
+/*
  * Read and acknowledge asynchronous events until one of @type; type -1 reads all that are there.
  * @ms: the longest wait for each event.
  */
