@@ -642,8 +642,8 @@ struct nhca_frame {
  * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
  *           FIFO
  * @quantum: maximum cost of the packets that the channel sends in a turn of the deficit round
- *           robin; 0: the default, 64.  A packet costs 1 for each 4096 bytes of payload or part of
- *           them, at least 1
+ *           robin; 0: the default, 64; at most 256, to which larger values are reduced.  A packet
+ *           costs 1 for each 4096 bytes of payload or part of them, at least 1
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send

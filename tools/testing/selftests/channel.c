@@ -181,6 +181,14 @@ static void thresholds(void)
 			die("thresholds are not what they were set to");
 		if (nhcadv_modify_channel(ch.qp, &attr, 1u << 31) != EINVAL)
 			die("an unknown attribute can be modified");
+		attr.quantum = 1000;
+		verb(nhcadv_modify_channel(ch.qp, &attr, NHCADV_CHANNEL_QUANTUM));
+		if (channel_info(&ch).quantum != 256)
+			die("a quantum of 1000 is used as %u", channel_info(&ch).quantum);
+		attr.quantum = 0;
+		verb(nhcadv_modify_channel(ch.qp, &attr, NHCADV_CHANNEL_QUANTUM));
+		if (channel_info(&ch).quantum != 64)
+			die("the default quantum is %u", channel_info(&ch).quantum);
 	}
 	for (i = 0; i < 6; i++) {
 		if (!client)

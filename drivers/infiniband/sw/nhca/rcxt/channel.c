@@ -339,7 +339,7 @@ enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch)
 
 static u32 channel_quantum(u32 quantum)
 {
-	return quantum ? min_t(u32, quantum, NHCA_CH_QUANTUM_MAX) : NHCA_CH_QUANTUM;
+	return quantum ? min(quantum, NHCA_CH_PASS) : NHCA_CH_QUANTUM;
 }
 
 static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 frames,

@@ -18,9 +18,8 @@
 #include "tid.h"
 #include "token.h"
 
-/* quantum of a channel, in shares: the default, and the largest that a program may set */
+/* quantum of a channel, in shares: the default; at most NHCA_CH_PASS */
 #define NHCA_CH_QUANTUM		64
-#define NHCA_CH_QUANTUM_MAX	1024
 /* maximum packets of one transfer that a channel sends before it goes on with the next transfer */
 #define NHCA_CH_STRETCH		64
 /* own writes of a channel that can be in progress at a time */
@@ -406,7 +405,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch);
  * nhca_send_quantum - run the send engine of a channel for one turn
  * @ch:     the channel
  * @budget: shares that are left in the pass; reduced by those of this turn, which are at least 1.
- *          The turn itself is as long as the channel's quantum, at most NHCA_CH_PASS shares
+ *          The turn itself is as long as the channel's quantum
  * Context: the channel's turn; BH disabled, RCU read side.
  * Return: true if the channel has more to send and no event will call nhca_drr_ready() for it.
  */

@@ -409,7 +409,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	 * Not limited by the rest of the budget: otherwise the channel that is last in a pass would
 	 * always send less than its quantum.
 	 */
-	int quantum = min(READ_ONCE(ch->quantum), NHCA_CH_PASS), left = quantum;
+	int quantum = READ_ONCE(ch->quantum), left = quantum;
 	struct nhca_burst burst = {};
 	bool more;
 	u32 used;
