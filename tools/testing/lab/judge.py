@@ -86,6 +86,11 @@ def _without_foreign_races(lines):
     return kept + (race or [])
 
 
+# With fault injection the creation of a slab cache fails, with ENOMEM or EINVAL. The kernel then prints the stack,
+# although there is no error in the kernel.
+REFUSED_CACHE = re.compile(
+    r"^.*kmem_cache_create\w*\(\w+\) failed with error -(?:12|22)\n(?:.*\n){0,15}?.*Call Trace:.*$", re.M)
+
 FLAGS = re.compile(r"EFLAGS: ([0-9a-f]{8})")
 # The highest flag of x86 is bit 21. The bits above are 0 in every processor.
 FLAGS_BITS = 22
@@ -103,7 +108,7 @@ def is_emulators(report):
 
 def offences(text):
     """A list of reports, each a list of lines that begins one line before the report. Empty for a clean log."""
-    lines = _without_foreign_races(text.splitlines())
+    lines = _without_foreign_races(REFUSED_CACHE.sub("", text).splitlines())
     groups = []
     last = -CONTEXT
     for number, line in enumerate(lines):
