@@ -3,9 +3,11 @@
  * fail_nth: each verb, each change of a device and a connection of rdma_cm, repeated so that each
  * allocation that the kernel makes in it fails once.
  *
- *   fail_nth [-D] [-s STRIDE] [PART-OF-A-NAME]
+ *   fail_nth [-D | -K KVERBS.ko | -M NHCA.ko] [-s STRIDE] [PART-OF-A-NAME]
  *
- * -D: only creation and removal of devices.  -s: fail only every STRIDE-th allocation (1).
+ * -D: only creation and removal of devices.  -K: only fast regions of a kernel consumer, which the
+ * module kverbs is.  -M: only the driver's init function; the driver must not be loaded.  -K and -M
+ * need the module fail_init.  -s: fail only every STRIDE-th allocation (1).
  *
  * A call must return an error or succeed.  The test undoes what a call has done.  In the end the
  * call must succeed without an injected failure.  Data is moved between queue pairs of this
@@ -19,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <linux/netlink.h>
 #include <rdma/rdma_cma.h>
@@ -27,6 +30,7 @@
 
 #include "fail_nth.h"
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 #define SIZE		(256u << 10)
 #define JOB		4713
 #define JOB_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
@@ -320,6 +324,99 @@ static int states(void)
 	       to(a_qp, IBV_QPS_RESET, 0);
 }
 
+/* The driver allocates the rate limiter of a QP when the first limit is set. */
+static int rate_prepare(void)
+{
+	return rc_make() ?: to(a_qp, IBV_QPS_INIT, 0) ?: to(a_qp, IBV_QPS_RTR, a_qp->qp_num) ?:
+	       to(a_qp, IBV_QPS_RTS, 0);
+}
+
+static int rate_limit(void)
+{
+	struct ibv_qp_rate_limit_attr attr = { .rate_limit = 1000000 };
+
+	return ibv_modify_qp_rate_limit(a_qp, &attr);
+}
+
+/* Prepare a broadcast frame of an EtherType that no protocol of this node receives. */
+static int frame_prepare(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	int ret = raw_make() ?: ibv_modify_qp(a_qp, &attr, IBV_QP_STATE | IBV_QP_PORT);
+
+	attr.qp_state = IBV_QPS_RTR;
+	ret = ret ?: ibv_modify_qp(a_qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	ret = ret ?: ibv_modify_qp(a_qp, &attr, IBV_QP_STATE);
+	memset(memory, 0xff, 12);
+	memory[12] = 0x88;
+	memory[13] = 0xb5;
+	return ret ?: mr_make();
+}
+
+static int frame_send(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 1000, a_mr->lkey };
+	struct ibv_send_wr frame = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+				     .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_send(a_qp, &frame, &bad);
+}
+
+static int frame_drop(void) { return qp_drop() ?: mr_drop(); }
+
+/* Without memory the requester retries, so the frame must be sent within 3 s. */
+static int frame_ended(void)
+{
+	struct ibv_wc wc;
+	int tries, n = 0;
+
+	for (tries = 0; !n && tries < 3000; tries++) {
+		n = ibv_poll_cq(cq, 1, &wc);
+		if (!n)
+			usleep(1000);
+	}
+	if (n == 1 && !wc.status)
+		return frame_drop();
+	fail("a frame: %s", n == 1 ? ibv_wc_status_str(wc.status) : "no completion");
+	return -1;
+}
+
+/* ---- rules of fault injection ---- */
+
+static char rules[128];
+
+static int rule_make(void) { return nth_write(rules, "add drop opcode response every 1000000"); }
+static int rule_drop(void) { return nth_write(rules, "clear"); }
+/* This rule matches all packets, and counts those of each QP, but the tests send too few for it. */
+static int rule_any(void) { return nth_write(rules, "add delay 1 every 1000000"); }
+
+/* ---- modules ---- */
+
+static const char *module_file;
+static char kverbs_params[128];
+
+static int module_load(const char *params)
+{
+	int fd = open(module_file, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno;
+	ret = syscall(SYS_finit_module, fd, params, 0) ? errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int module_unload(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? errno : 0;
+}
+
+static int kverbs_load(void) { return module_load(kverbs_params); }
+static int kverbs_unload(void) { return module_unload("kverbs"); }
+static int driver_load(void) { return module_load(""); }
+static int driver_unload(void) { return module_unload("nhca"); }
+
 /* ---- data ---- */
 
 static struct ibv_send_wr wr;
@@ -391,6 +488,8 @@ static int data_of(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int 
 
 static int send_small(void) { return data_of(&rc, IBV_WR_SEND, 64, IBV_SEND_INLINE); }
 static int send_large(void) { return data_of(&rc, IBV_WR_SEND, SIZE / 2, 0); }
+static int ruled_send(void) { return rule_any() ?: send_large(); }
+static int ruled_ended(void) { return data_ended() ?: rule_drop(); }
 static int write_large(void) { return data_of(&rc, IBV_WR_RDMA_WRITE, SIZE / 2, 0); }
 static int read_large(void) { return data_of(&rc, IBV_WR_RDMA_READ, SIZE / 2, 0); }
 static int atomic(void) { return data_of(&rc, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0); }
@@ -854,11 +953,15 @@ static const struct step steps[] = {
 	{ "an RC QP passes through its states", rc_make, states, qp_drop, qp_drop },
 	{ "a UC QP passes through its states", uc_make, states, qp_drop, qp_drop },
 	{ "a UD QP passes through its states", ud_make, states, qp_drop, qp_drop },
+	{ "an RC QP gets a rate limit", rate_prepare, rate_limit, qp_drop, qp_drop },
+	{ "a frame of a raw packet QP", frame_prepare, frame_send, frame_ended, frame_drop },
+	OBJECT("a rule of fault injection", rule_make, rule_drop),
 	OBJECT("memory of a job", mem_make, mem_drop),
 	OBJECT("a channel", chan_make, qp_drop),
 	OBJECT("rCxts", rcxts_make, rcxts_drop),
 	{ "an inline SEND", send_small, data_call, data_ended, NULL },
 	{ "a large SEND", send_large, data_call, data_ended, NULL },
+	{ "a SEND that a rule matches", ruled_send, data_call, ruled_ended, NULL },
 	{ "a large WRITE", write_large, data_call, data_ended, NULL },
 	{ "a large READ", read_large, data_call, data_ended, NULL },
 	{ "an atomic", atomic, data_call, data_ended, NULL },
@@ -875,6 +978,14 @@ static const struct step steps[] = {
 static const struct step device_steps[] = {
 	{ "a device is made", NULL, link_add, link_drop, link_refused },
 	{ "a device is removed", link_prepare, link_del, NULL, link_drop },
+};
+
+static const struct step kverbs_steps[] = {
+	{ "a kernel consumer makes fast regions", NULL, kverbs_load, kverbs_unload, NULL },
+};
+
+static const struct step driver_steps[] = {
+	{ "the driver is loaded", NULL, driver_load, driver_unload, NULL },
 };
 
 static int dmabuf_open(void)
@@ -927,6 +1038,8 @@ static bool begin(void)
 	memcpy(&cm_addr.sin_addr, dev.gid.raw + 12, 4);
 	nl_fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
 	REQUIRE(nl_fd >= 0, "NETLINK_RDMA: %m");
+	snprintf(rules, sizeof(rules), "/sys/kernel/debug/nhca/%s/faults",
+		 ibv_get_device_name(dev.ctx->device));
 	return nth_open();
 }
 
@@ -947,27 +1060,41 @@ static bool end(void)
 
 int main(int argc, char **argv)
 {
-	bool devices = false;
+	const struct step *run = steps;
+	size_t count = ARRAY_SIZE(steps);
 	int letter, failed;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((letter = getopt(argc, argv, "Ds:")) != -1) {
+	while ((letter = getopt(argc, argv, "DK:M:s:")) != -1) {
 		if (letter == 'D') {
-			devices = true;
+			run = device_steps;
+			count = ARRAY_SIZE(device_steps);
+		} else if (letter == 'K') {
+			run = kverbs_steps;
+			count = ARRAY_SIZE(kverbs_steps);
+			module_file = optarg;
+			snprintf(kverbs_params, sizeof(kverbs_params), "dev=%s fast=1",
+				 getenv("RDMA_DEV"));
+		} else if (letter == 'M') {
+			run = driver_steps;
+			count = ARRAY_SIZE(driver_steps);
+			module_file = optarg;
 		} else if (letter == 's' && atoi(optarg) > 0) {
 			stride = atoi(optarg);
 		} else {
-			fputs("usage: fail_nth [-D] [-s STRIDE] [PART-OF-A-NAME]\n", stderr);
+			fputs("usage: fail_nth [-D | -K KVERBS.ko | -M NHCA.ko] [-s STRIDE] [PART-OF-A-NAME]\n",
+			      stderr);
 			return 2;
 		}
 	}
-	if (!begin()) {
+	if (module_file)
+		nth_path = "/sys/module/fail_init/parameters/nth";
+	if (module_file ? !nth_open() : !begin()) {
 		printf("%s - fail_nth: %s\n", skipped ? "skip" : "not ok", reason);
 		return !skipped;
 	}
-	failed = devices ? nth_run(device_steps, sizeof(device_steps) / sizeof(*device_steps), argv[optind]) :
-			   nth_run(steps, sizeof(steps) / sizeof(*steps), argv[optind]);
-	if (!end()) {
+	failed = nth_run(run, count, argv[optind]);
+	if (!module_file && !end()) {
 		printf("not ok - all objects are destroyed at the end: %s\n", reason);
 		failed++;
 	}

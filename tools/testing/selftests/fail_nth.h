@@ -22,6 +22,8 @@ struct step {
 	int (*failed)(void);	/* after a failed call: checks what it has left, and undoes that */
 };
 
+/* The file that counts allocations; fail_init/ has another one, for init functions of modules. */
+static const char *nth_path = "/proc/thread-self/fail-nth";
 static int nth_fd = -1;
 /* The kernel has failed an allocation in the last call. */
 static bool injected;
@@ -71,7 +73,7 @@ static bool nth_open(void)
 		{ "/sys/kernel/debug/fail_page_alloc/verbose", "0" },
 	};
 
-	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	nth_fd = open(nth_path, O_RDWR);
 	if (nth_fd < 0) {
 		skipped = true;
 		return fail("this kernel cannot inject failures of allocations");

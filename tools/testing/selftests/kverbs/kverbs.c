@@ -30,6 +30,10 @@ static int gid;
 module_param(gid, int, 0444);
 MODULE_PARM_DESC(gid, "index of the GID of both ends");
 
+static bool fast;
+module_param(fast, bool, 0444);
+MODULE_PARM_DESC(fast, "only allocate and map fast regions; loading fails if that fails");
+
 static const struct way {
 	const char *name;
 	enum ib_poll_context context;
@@ -458,6 +462,51 @@ out:
 	end_fini(way, &b);
 }
 
+/* With the parameter fast, the module is loaded with this result. */
+static int fast_err = -ENODEV;
+
+/* Map @buf with this page size. */
+static int fast_map(struct ib_mr *mr, void *buf, u32 page_size)
+{
+	struct scatterlist sg;
+	int n;
+
+	sg_init_one(&sg, buf, PAGE_SIZE);
+	if (ib_dma_map_sg(ibdev, &sg, 1, DMA_BIDIRECTIONAL) != 1)
+		return -EIO;
+	n = ib_map_mr_sg(mr, &sg, 1, NULL, page_size);
+	ib_dma_unmap_sg(ibdev, &sg, 1, DMA_BIDIRECTIONAL);
+	if (n < 0)
+		return n;
+	return n == 1 && mr->length == PAGE_SIZE ? 0 : -EINVAL;
+}
+
+/*
+ * Allocate a region of the largest size, map it, and free it.  nhca allocates a list for the first
+ * mapping whose page size is not PAGE_SIZE.
+ */
+static int fast_region(enum ib_mr_type type)
+{
+	struct ib_mr *mr;
+	void *buf;
+	int err;
+
+	mr = ib_alloc_mr(pd, type, ibdev->attrs.max_fast_reg_page_list_len);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	buf = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	if (!buf) {
+		ib_dereg_mr(mr);
+		return -ENOMEM;
+	}
+	err = fast_map(mr, buf, PAGE_SIZE);
+	if (!err)
+		err = fast_map(mr, buf, 2 * PAGE_SIZE);
+	kfree(buf);
+	ib_dereg_mr(mr);
+	return err;
+}
+
 /* Test the named device; a client is called for every device. */
 static int kverbs_add(struct ib_device *device)
 {
@@ -467,6 +516,15 @@ static int kverbs_add(struct ib_device *device)
 		return -EOPNOTSUPP;
 	ibdev = device;
 	pd = ib_alloc_pd(ibdev, 0);
+	if (fast) {
+		fast_err = PTR_ERR_OR_ZERO(pd);
+		if (!fast_err)
+			fast_err = fast_region(IB_MR_TYPE_MEM_REG) ?:
+				   fast_region(IB_MR_TYPE_SG_GAPS);
+		if (!IS_ERR(pd))
+			ib_dealloc_pd(pd);
+		return 0;
+	}
 	if (IS_ERR(pd)) {
 		result(&ways[0], "a protection domain", PTR_ERR(pd));
 		return PTR_ERR(pd);
@@ -495,6 +553,8 @@ static int __init kverbs_init(void)
 	if (err)
 		return err;
 	ib_unregister_client(&kverbs_client);
+	if (fast)
+		return fast_err;
 	return ibdev ? 0 : -ENODEV;
 }
 module_init(kverbs_init);
