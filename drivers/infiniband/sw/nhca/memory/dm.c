@@ -37,8 +37,6 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_DM;
-	mr->zcopy_ok = true;
-	mr->dm = dm;
 	/* a region of no bytes is accepted, as by other adapters */
 	err = length ? dm_map(mr, dm, offset, length) : 0;
 	if (err) {

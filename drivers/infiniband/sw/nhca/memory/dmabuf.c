@@ -20,7 +20,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "dmabuf.h"
 #include "mr.h"
 
 #ifdef NHCA_OLD_IMPORT_NS
@@ -33,16 +32,17 @@ MODULE_IMPORT_NS("DMA_BUF");
  * struct nhca_dmabuf - an imported buffer
  * @buf: the buffer; counted, between begin and end of CPU access
  * @map: its mapping in the kernel
+ * @start: kernel address of the region's first byte
  */
 struct nhca_dmabuf {
 	struct dma_buf *buf;
 	struct iosys_map map;
+	void *start;
 };
 
-void nhca_dmabuf_free(struct nhca_dmabuf *db)
+/* Release an imported buffer, which no code uses any more. */
+static void dmabuf_release(struct nhca_dmabuf *db)
 {
-	if (!db)
-		return;
 	dma_buf_vunmap_unlocked(db->buf, &db->map);
 	/* ignore errors: if the exporter cannot flush now, the caller cannot handle it */
 	dma_buf_end_cpu_access(db->buf, DMA_BIDIRECTIONAL);
@@ -67,7 +67,7 @@ static struct nhca_dmabuf *dmabuf_import(struct dma_buf *buf)
 		goto err_end;
 	/* memcpy() must not access I/O memory */
 	if (db->map.is_iomem) {
-		nhca_dmabuf_free(db);
+		dmabuf_release(db);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	return db;
@@ -80,6 +80,25 @@ err_put:
 	dma_buf_put(buf);
 	return ERR_PTR(err);
 }
+
+/* The exporter made the mapping, so its addresses are not in the direct map. */
+static int dmabuf_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	seg->addr = mr->dmabuf->start + off;
+	/* segments end at page boundaries, as those of other regions do */
+	seg->len = min_t(u64, max, PAGE_SIZE - offset_in_page(seg->addr));
+	return 0;
+}
+
+static void dmabuf_free(struct nhca_mr *mr)
+{
+	dmabuf_release(mr->dmabuf);
+}
+
+static const struct nhca_mr_ops dmabuf_ops = {
+	.seg = dmabuf_seg,
+	.free = dmabuf_free,
+};
 
 struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset, u64 length,
 			     u64 iova, int fd, int access)
@@ -109,13 +128,14 @@ struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset,
 		return ERR_CAST(db);
 	mr = nhca_mr_alloc(dev, pd, access);
 	if (IS_ERR(mr)) {
-		nhca_dmabuf_free(db);
+		dmabuf_release(db);
 		return ERR_CAST(mr);
 	}
+	db->start = db->map.vaddr + offset;
 	mr->ibmr.type = IB_MR_TYPE_USER;
-	mr->dmabuf = db;
+	mr->ops = &dmabuf_ops;
 	mr->kind = NHCA_MR_LINEAR;
-	mr->linear = db->map.vaddr + offset;
+	mr->dmabuf = db;
 	nhca_mr_start(mr, iova, length);
 	return &mr->ibmr;
 

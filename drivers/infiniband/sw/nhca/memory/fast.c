@@ -52,6 +52,7 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 	mr = nhca_mr_alloc(dev, pd, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
+	mr->ops = &nhca_mr_fast_ops;
 	mr->max_pieces = max_sg;
 	mr->ibmr.type = gaps ? IB_MR_TYPE_SG_GAPS : IB_MR_TYPE_MEM_REG;
 	mr->next = kzalloc(sizeof(*mr->next), GFP_KERNEL_ACCOUNT);
@@ -67,8 +68,9 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 	return &mr->ibmr;
 }
 
-void nhca_mr_fast_free(struct nhca_mr *mr)
+static void fast_free(struct nhca_mr *mr)
 {
+	kvfree(mr->pieces);
 	if (!mr->next)
 		return;
 	if (mr->next->tces.count)
@@ -76,6 +78,37 @@ void nhca_mr_fast_free(struct nhca_mr *mr)
 	kvfree(mr->next->pieces);
 	kfree(mr->next);
 }
+
+/* Find the last piece that begins at or before @off.  The first piece begins at offset 0. */
+static u32 fast_piece(const struct nhca_mr *mr, u64 off)
+{
+	u32 low = 0, high = mr->npieces, mid;
+
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (mr->pieces[mid].off <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int nhca_mr_seg_list(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	u32 i = fast_piece(mr, off);
+	const struct nhca_mr_piece *p = &mr->pieces[i];
+	u64 end = mr->mkey.length;
+
+	if (i + 1 < mr->npieces)
+		end = p[1].off;
+	return nhca_seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
+}
+
+const struct nhca_mr_ops nhca_mr_fast_ops = {
+	.seg = nhca_mr_seg_list,
+	.free = fast_free,
+};
 
 /* Check a DMA address of a consumer.  DMA addresses of this device are kernel virtual addresses. */
 static bool fast_addr_valid(u64 addr)

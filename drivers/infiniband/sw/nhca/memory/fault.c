@@ -163,15 +163,24 @@ static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
-	struct fault_want want = { .off = it->at };
-	int err = -EAGAIN;
+	struct nhca_mr *mr = it->mr;
 
 	/* a caller without @f cannot wait, so it cannot use on-demand memory */
-	if (!f || WARN_ON_ONCE(!it->mr || !it->mr->odp))
+	if (!f || WARN_ON_ONCE(!mr || !mr->ops->want))
 		return -EACCES;
-	want.odp = it->mr->odp;
-	want.len = min_t(u64, (u64)it->left + ahead, FAULT_AHEAD);
-	want.mode = nhca_iter_writes(it) ? NHCA_ODP_WRITE : NHCA_ODP_READ;
+	return mr->ops->want(mr, it->at, (u64)it->left + ahead, nhca_iter_writes(it), f);
+}
+
+int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 len,
+		       enum nhca_odp_mode mode)
+{
+	struct fault_want want = {
+		.odp = odp,
+		.off = off,
+		.len = min_t(u64, len, FAULT_AHEAD),
+		.mode = mode,
+	};
+	int err = -EAGAIN;
 
 	spin_lock_bh(&f->lock);
 	if (f->busy) {

@@ -296,7 +296,7 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 
 	if (it->mem)
 		zcopied = &it->mem->zcopied;
-	else if (mr && mr->zcopy_ok)
+	else if (mr && mr->ops->zcopy)
 		zcopied = &mr->zcopied;
 	else
 		return false;

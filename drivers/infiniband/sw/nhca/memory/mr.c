@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Memory regions: registration, translation, deregistration. */
+#include <linux/indirect_call_wrapper.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
-#include "dmabuf.h"
 #include "map.h"
 #include "mr.h"
 #include "../net/net.h"
 #include "../queue/ring.h"
-#include "odp.h"
 
 /*
  * A host may have hundreds of thousands of regions.  Their slab cache saves the bytes that
@@ -41,6 +40,7 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 		return ERR_PTR(-ENOMEM);
 	mr->ibmr.device = &dev->ibdev;
 	mr->ibmr.pd = pd;
+	mr->ops = &nhca_mr_pinned_ops;
 	mr->mkey.type = NHCA_MKEY_MR;
 	mr->mkey.pd = pd;
 	mr->mkey.access = access;
@@ -69,13 +69,8 @@ void nhca_mr_free(struct nhca_mr *mr)
 		mr_zcopy_wait(mr);
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
-	kvfree(mr->pieces);
-	nhca_mr_fast_free(mr);
-	nhca_odp_close(mr->odp);
-	nhca_odp_put(mr->odp);
-	nhca_dmabuf_free(mr->dmabuf);
-	/* accepts NULL, and marks writable pages dirty */
-	ib_umem_release(mr->umem);
+	if (mr->ops->free)
+		mr->ops->free(mr);
 	kmem_cache_free(mr_cache, mr);
 }
 
@@ -136,6 +131,17 @@ int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u
 	return err ?: nhca_map_sgt(&mr->tces, sgt, start, length, writable);
 }
 
+static void pinned_free(struct nhca_mr *mr)
+{
+	/* accepts NULL, and marks writable pages dirty */
+	ib_umem_release(mr->umem);
+}
+
+const struct nhca_mr_ops nhca_mr_pinned_ops = {
+	.zcopy = true,
+	.free = pinned_free,
+};
+
 struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 			   u64 length, u64 iova, int access)
 {
@@ -155,7 +161,6 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_USER;
-	mr->zcopy_ok = true;
 	/* No pages: the key grants access to nothing, and operations of no bytes need no key. */
 	if (!length)
 		goto start;
@@ -183,7 +188,7 @@ err_free:
 /* Return: true if all pages of a user region are pinned, or if it has no pages. */
 static bool mr_pinned(const struct nhca_mr *mr)
 {
-	return mr->umem || !mr->mkey.length;
+	return mr->ops == &nhca_mr_pinned_ops && (mr->umem || !mr->mkey.length);
 }
 
 int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *iova,
@@ -254,6 +259,27 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	return 0;
 }
 
+int nhca_seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
+{
+	if (unlikely(addr != (unsigned long)addr ||
+		     !virt_addr_valid((void *)(unsigned long)addr)))
+		return -EACCES;
+	seg->addr = (void *)(unsigned long)addr;
+	seg->len = len;
+	return 0;
+}
+
+/* The region begins at address 0, so the offset is the kernel address. */
+static int dma_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	return nhca_seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
+}
+
+static const struct nhca_mr_ops dma_ops = {
+	.zcopy = true,
+	.seg = dma_seg,
+};
+
 struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr;
@@ -267,7 +293,7 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access)
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_DMA;
 	mr->kind = NHCA_MR_ALL;
-	mr->zcopy_ok = true;
+	mr->ops = &dma_ops;
 	nhca_mr_start(mr, 0, U64_MAX);
 	return &mr->ibmr;
 }
@@ -303,60 +329,8 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 	return err;
 }
 
-/* An invalid address of a kernel consumer must fail the work request, not crash the host. */
-static int seg_kernel(u64 addr, u64 len, struct nhca_seg *seg)
-{
-	if (unlikely(addr != (unsigned long)addr ||
-		     !virt_addr_valid((void *)(unsigned long)addr)))
-		return -EACCES;
-	seg->addr = (void *)(unsigned long)addr;
-	seg->len = len;
-	return 0;
-}
-
-/* Find the last piece that begins at or before @off.  The first piece begins at offset 0. */
-static u32 mr_piece(const struct nhca_mr *mr, u64 off)
-{
-	u32 low = 0, high = mr->npieces, mid;
-
-	while (high - low > 1) {
-		mid = low + (high - low) / 2;
-		if (mr->pieces[mid].off <= off)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static int seg_list(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg *seg)
-{
-	u32 i = mr_piece(mr, off);
-	const struct nhca_piece *p = &mr->pieces[i];
-	u64 end = mr->mkey.length;
-
-	if (i + 1 < mr->npieces)
-		end = p[1].off;
-	return seg_kernel(p->addr + (off - p->off), min_t(u64, max, end - off), seg);
-}
-
-/* The exporter made the mapping, so its addresses are not in the direct map. */
-static int seg_linear(const struct nhca_mr *mr, u64 off, u32 max, struct nhca_seg *seg)
-{
-	seg->addr = mr->linear + off;
-	/* segments end at page boundaries, as those of other regions do */
-	seg->len = min_t(u64, max, PAGE_SIZE - offset_in_page(seg->addr));
-	return 0;
-}
-
 int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
-	if (mr->kind == NHCA_MR_ODP)
-		return nhca_odp_seg(mr->odp, off, max, write, seg);
-	if (mr->kind == NHCA_MR_LIST)
-		return seg_list(mr, off, max, seg);
-	if (mr->kind == NHCA_MR_LINEAR)
-		return seg_linear(mr, off, max, seg);
-	/* the region begins at address 0, so the offset is the kernel address */
-	return seg_kernel(off, min_t(u64, max, PAGE_SIZE - (off & ~PAGE_MASK)), seg);
+	/* direct calls for the kinds that kernel consumers use */
+	return INDIRECT_CALL_2(mr->ops->seg, dma_seg, nhca_mr_seg_list, mr, off, max, write, seg);
 }

@@ -10,6 +10,7 @@
 
 struct nhca_odp;
 struct nhca_dmabuf;
+struct nhca_mr;
 
 /**
  * enum nhca_mr_kind - where the bytes of a region are
@@ -21,6 +22,8 @@ struct nhca_dmabuf;
  *               use (memory/odp.c)
  * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
  * @NHCA_MR_KINDS: number of kinds
+ *
+ * The data path tests for NHCA_MR_TCE, and calls nhca_mr_ops.seg() for the others (nhca_mr_seg()).
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
@@ -32,11 +35,40 @@ enum nhca_mr_kind {
 };
 
 /**
- * struct nhca_piece - a piece of a NHCA_MR_LIST region
+ * struct nhca_mr_ops - what differs between regions, by the way they were registered
+ * @zcopy: packets may refer to the pages of the region.  They may not if softirq or code other than
+ *         the owner can take away the memory (fast registration, on-demand pages, dma-bufs).
+ * @seg:   nhca_mr_seg() of a region that is not NHCA_MR_TCE; NULL if it always is.
+ *         Context: live section.  Return: 0; -EACCES: there is no memory; -EAGAIN: @want must bring
+ *         the bytes first.
+ * @want:  @seg has returned -EAGAIN for @off: bring @len bytes, and tell @f when they are there or
+ *         cannot be had.  NULL if @seg never returns -EAGAIN.
+ *         Context: the live section of @seg.  Return: as nhca_iter_fault().
+ * @free:  free what only this kind of region owns; NULL if that is nothing.
+ *         Context: process, sleeps; the key is closed, live sections and packets that used the
+ *         region are over, and its range of TCEs is free.
+ *
+ * One table is constant for all regions of a kind.  The functions get the region, so that a kind
+ * keeps its state where it likes.
+ */
+struct nhca_mr_ops {
+	bool zcopy;
+	int (*seg)(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
+	int (*want)(struct nhca_mr *mr, u64 off, u64 len, bool write, struct nhca_fault *f);
+	void (*free)(struct nhca_mr *mr);
+};
+
+/* pages that stay until the region is freed: user memory, and device memory, which has no umem */
+extern const struct nhca_mr_ops nhca_mr_pinned_ops;
+/* fast registration (memory/fast.c) */
+extern const struct nhca_mr_ops nhca_mr_fast_ops;
+
+/**
+ * struct nhca_mr_piece - a piece of a NHCA_MR_LIST region
  * @off:  offset in the region at which the piece begins; the pieces are sorted by it
  * @addr: kernel virtual address of its first byte
  */
-struct nhca_piece {
+struct nhca_mr_piece {
 	u64 off;
 	u64 addr;
 };
@@ -60,7 +92,7 @@ struct nhca_next {
 	enum nhca_mr_kind kind;
 	u64 pvo;
 	struct nhca_range tces;
-	struct nhca_piece *pieces;
+	struct nhca_mr_piece *pieces;
 	u32 npieces;
 	bool mapped;
 };
@@ -69,42 +101,39 @@ struct nhca_next {
  * struct nhca_mr - a memory region
  * @ibmr:       the core's part
  * @mkey:       its key with domain, rights and address range; mkey.off is 0
+ * @ops:        its kind; constant
  * @kind:       constant; for fast registration it changes only while the key is closed
  * @pvo:        PVO of the region's first byte; 0 if the region has no range, or if nothing was
  *              opened (fast registration); changes only while the key is closed
  * @tces:       its range; count is 0 if there is none; owned
- * @umem:       pins user pages; owned
  * @pieces:     NHCA_MR_LIST: the pieces; change only while the key is closed; owned
  * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of open pages
  * @max_pieces: fast registration: maximum number of pieces or pages; others: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
  * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
  * @zcopied:    packets have referred to its pages
- * @zcopy_ok:   packets may refer to its pages.  They may not if softirq or code other than the
- *              owner can take away the memory (fast registration, on-demand pages, dma-bufs).
- * @odp:        state of an on-demand region (memory/odp.c); owned
- * @dmabuf:     imported buffer (memory/dmabuf.c); owned
- * @linear:     NHCA_MR_LINEAR: kernel address of the first byte
- * @dm:         the device memory of the region (memory/dm.c); counted by the core
+ * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or pages of the kernel; owned
+ * @odp:        on-demand region: its state (memory/odp.c); owned
+ * @dmabuf:     region of a dma-buf: the imported buffer (memory/dmabuf.c); owned
  */
 struct nhca_mr {
 	struct ib_mr ibmr;
 	struct nhca_mkey mkey;
+	const struct nhca_mr_ops *ops;
 	enum nhca_mr_kind kind;
 	u64 pvo;
 	struct nhca_range tces;
-	struct ib_umem *umem;
-	struct nhca_piece *pieces;
+	struct nhca_mr_piece *pieces;
 	u32 npieces;
 	u32 max_pieces;
 	struct nhca_next *next;
 	atomic_t windows;
 	bool zcopied;
-	bool zcopy_ok;
-	struct nhca_odp *odp;
-	struct nhca_dmabuf *dmabuf;
-	void *linear;
-	struct nhca_dm *dm;
+	union {
+		struct ib_umem *umem;
+		struct nhca_odp *odp;
+		struct nhca_dmabuf *dmabuf;
+	};
 };
 
 static inline struct nhca_mr *to_nhca_mr(struct ib_mr *ibmr)
@@ -120,7 +149,7 @@ static inline struct nhca_mr *to_nhca_mr(struct ib_mr *ibmr)
  */
 static inline bool nhca_mr_is_fast(const struct nhca_mr *mr)
 {
-	return mr->max_pieces;
+	return mr->ops == &nhca_mr_fast_ops;
 }
 
 /**
@@ -179,11 +208,28 @@ static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
 }
 
 /**
- * nhca_mr_fast_free - free the parts that only a fast-registered region has
- * @mr: the region
- * Context: process, sleeps.
+ * nhca_seg_kernel - check an address of a kernel consumer, and make a segment that begins there
+ * @addr: kernel virtual address
+ * @len:  bytes
+ * @seg:  the bytes, filled in
+ *
+ * An invalid address of a kernel consumer must fail the work request, not crash the host.
+ * Context: any.
+ * Return: 0; -EACCES: the address is not in the direct map.
  */
-void nhca_mr_fast_free(struct nhca_mr *mr);
+int nhca_seg_kernel(u64 addr, u64 len, struct nhca_seg *seg);
+
+/**
+ * nhca_mr_seg_list - nhca_mr_seg() of a NHCA_MR_LIST region
+ * @mr:    the region
+ * @off:   offset in the region
+ * @max:   maximum number of bytes
+ * @write: the bytes will be written
+ * @seg:   the bytes, filled in
+ * Context: live section.
+ * Return: 0 or -EACCES.
+ */
+int nhca_mr_seg_list(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
 
 /**
  * nhca_iter_writes - check whether an iterator is for writing
@@ -203,7 +249,8 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
  * @pd:     protection domain
  * @access: enum ib_access_flags
  *
- * For the files of memory/ that make regions.  It changes no counter.
+ * For the files of memory/ that make regions.  The ops are nhca_mr_pinned_ops; a caller that makes
+ * another kind sets them before it opens the key.  The function changes no counter.
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -ENOMEM, -ENOSPC.
  */

@@ -113,8 +113,10 @@ static atomic64_t odp_ids;
 
 /* ---- the data path ---- */
 
-int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca_seg *seg)
+/* Return: 0; -EAGAIN: the page has no TCE, or none for writing. */
+static int odp_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
+	struct nhca_odp *odp = mr->odp;
 	unsigned long va = odp->start + off;
 	struct odp_chunk *chunk;
 
@@ -125,6 +127,11 @@ int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca
 	if (nhca_pvo_seg(chunk->pvo + (va - chunk->base), max, write, seg))
 		return -EAGAIN;
 	return 0;
+}
+
+static int odp_want(struct nhca_mr *mr, u64 off, u64 len, bool write, struct nhca_fault *f)
+{
+	return nhca_fault_request(f, mr->odp, off, len, write ? NHCA_ODP_WRITE : NHCA_ODP_READ);
 }
 
 /* ---- pages ---- */
@@ -500,7 +507,7 @@ void nhca_odp_put(struct nhca_odp *odp)
 	struct odp_chunk *chunk;
 	unsigned long index;
 
-	if (!odp || !refcount_dec_and_test(&odp->ref))
+	if (!refcount_dec_and_test(&odp->ref))
 		return;
 	mutex_lock(&odp->lock);
 	xa_for_each(&odp->chunks, index, chunk) {
@@ -515,11 +522,23 @@ void nhca_odp_put(struct nhca_odp *odp)
 	kfree(odp);
 }
 
-void nhca_odp_close(struct nhca_odp *odp)
+/*
+ * Faults in progress or queued end within a few pages.  This function does not wait for them; they
+ * hold references on all that they use.
+ */
+static void odp_free(struct nhca_mr *mr)
 {
-	if (odp)
-		WRITE_ONCE(odp->closed, true);
+	if (!mr->odp)
+		return;
+	WRITE_ONCE(mr->odp->closed, true);
+	nhca_odp_put(mr->odp);
 }
+
+static const struct nhca_mr_ops odp_ops = {
+	.seg = odp_seg,
+	.want = odp_want,
+	.free = odp_free,
+};
 
 bool nhca_odp_prefetch_begin(struct nhca_odp *odp)
 {
@@ -565,6 +584,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_USER;
+	mr->ops = &odp_ops;
 	mr->kind = NHCA_MR_ODP;
 	mr->odp = odp_create(pd, start, length, access);
 	if (!mr->odp) {
@@ -598,7 +618,7 @@ static struct nhca_odp *odp_of_key(struct ib_pd *pd, u32 lkey, u64 va, u64 len, 
 	spin_lock(&mk->lock);
 	if (!mk->valid || mk->key != lkey)
 		goto unlock;
-	if (mk->type != NHCA_MKEY_MR || !mk->mr->odp)
+	if (mk->type != NHCA_MKEY_MR || mk->mr->ops != &odp_ops)
 		odp = ERR_PTR(-EINVAL);
 	else if (mk->pd != pd || (write && !mk->mr->odp->writable))
 		odp = ERR_PTR(-EPERM);

@@ -27,18 +27,6 @@ enum nhca_odp_mode {
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 
 /**
- * nhca_odp_seg - nhca_mr_seg() of an on-demand region
- * @odp:   memory of the region
- * @off:   offset in the region
- * @max:   maximum number of bytes
- * @write: the bytes will be written
- * @seg:   the bytes, filled in
- * Context: live section.
- * Return: 0; -EAGAIN: the page has no TCE, or none for writing.
- */
-int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write, struct nhca_seg *seg);
-
-/**
  * nhca_odp_fault - make pages present
  * @odp:  memory of the region; the caller holds a reference
  * @off:  offset in the region
@@ -63,20 +51,10 @@ struct nhca_odp *nhca_odp_get(struct nhca_odp *odp);
 
 /**
  * nhca_odp_put - release a reference; the last one frees @odp
- * @odp: memory of the region, or NULL
+ * @odp: memory of the region
  * Context: process, sleeps.
  */
 void nhca_odp_put(struct nhca_odp *odp);
-
-/**
- * nhca_odp_close - make the faults of a region end, because it is being deregistered
- * @odp: memory of the region, or NULL
- *
- * Faults in progress or queued end within a few pages.  The function does not wait for them; they
- * hold references on all that they use.
- * Context: any.
- */
-void nhca_odp_close(struct nhca_odp *odp);
 
 /* maximum number of queued prefetches of one region */
 #define NHCA_ODP_PREFETCHES	64
@@ -103,6 +81,19 @@ void nhca_odp_prefetch_end(struct nhca_odp *odp);
  * Return: the number, not 0.
  */
 u64 nhca_odp_id(const struct nhca_odp *odp);
+
+/**
+ * nhca_fault_request - have a worker fault in bytes that the owner of @f waits for
+ * @f:    state of the owner
+ * @odp:  memory of the region
+ * @off:  offset in the region
+ * @len:  bytes; at most 1 MiB of them are faulted in
+ * @mode: purpose
+ * Context: live section.
+ * Return: as nhca_iter_fault().
+ */
+int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 len,
+		       enum nhca_odp_mode mode);
 
 /**
  * nhca_fault_queue - queue a prefetch; its result is not reported
@@ -134,14 +125,6 @@ extern struct workqueue_struct *nhca_prefetch_wq;
 
 #else
 
-static inline int nhca_odp_seg(struct nhca_odp *odp, u64 off, u32 max, bool write,
-			       struct nhca_seg *seg)
-{
-	return -EACCES;
-}
-
-static inline void nhca_odp_close(struct nhca_odp *odp) { }
-static inline void nhca_odp_put(struct nhca_odp *odp) { }
 static inline int nhca_fault_init(void) { return 0; }
 static inline void nhca_fault_exit(void) { }
 

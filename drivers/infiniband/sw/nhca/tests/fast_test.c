@@ -80,7 +80,7 @@ static void fast_life_test(struct kunit *test)
 	u64 va, old_pvo = 0;
 	int round, i;
 
-	KUNIT_EXPECT_FALSE(test, mr->zcopy_ok);
+	KUNIT_EXPECT_FALSE(test, mr->ops->zcopy);
 	for (round = 0; round < 20; round++) {
 		/* other pages in each round, and an address that the consumer has chosen */
 		sg_pages(f, sg, 3);

@@ -104,6 +104,7 @@ static inline struct nhca_mr *fast_region(struct kunit *test, struct ib_pd *pd, 
 {
 	struct nhca_mr *mr = region(test, pd, access);
 
+	mr->ops = &nhca_mr_fast_ops;
 	mr->max_pieces = PAGES;
 	mr->npieces = PAGES;
 	return mr;

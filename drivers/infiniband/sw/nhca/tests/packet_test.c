@@ -69,8 +69,6 @@ static void source_make(struct kunit *test, struct source *s)
 	KUNIT_ASSERT_NOT_NULL(test, s->flow);
 	s->mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s->mr));
-	/* regions of processes are sent by reference */
-	s->mr->zcopy_ok = true;
 	for (i = 0; i < npages; i++) {
 		s->pages[i] = alloc_page(GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, s->pages[i]);
