@@ -200,16 +200,6 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
 	return err;
 }
 
-int nhca_key_fault(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, int access,
-		   struct nhca_fault *f)
-{
-	struct nhca_iter it;
-	int err;
-
-	err = nhca_iter_key(&it, key_user, rkey, va, len, access);
-	return err ?: nhca_iter_fault(&it, 0, f);
-}
-
 /* ---- prefetch: faults without a waiting owner ---- */
 
 /**

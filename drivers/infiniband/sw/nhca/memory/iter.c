@@ -306,9 +306,9 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 	return true;
 }
 
-/* Find the address of 8 bytes that one instruction accesses.  Return: 0 or as nhca_iter_next(). */
+/* Find the address of 8 bytes that one instruction accesses.  Return: as nhca_atomic(). */
 static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access,
-		     void **where)
+		     struct nhca_fault *f, void **where)
 {
 	struct nhca_iter it __uninitialized;
 	struct nhca_seg seg __uninitialized;
@@ -318,6 +318,8 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 	if (err)
 		return err;
 	err = nhca_iter_next(&it, sizeof(u64), &seg);
+	if (err == -EAGAIN)
+		return nhca_iter_fault(&it, 0, f);
 	if (err)
 		return err;
 	/* a region may begin at an unaligned address in memory, and at 0 for its users */
@@ -328,12 +330,12 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 }
 
 int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
-		u64 compare_add, u64 swap, u64 *orig)
+		u64 compare_add, u64 swap, u64 *orig, struct nhca_fault *f)
 {
 	void *where;
 	int err;
 
-	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_ATOMIC, &where);
+	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_ATOMIC, f, &where);
 	if (err)
 		return err;
 	if (cas)
@@ -343,12 +345,13 @@ int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas
 	return 0;
 }
 
-int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value)
+int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value,
+		      struct nhca_fault *f)
 {
 	void *where;
 	int err;
 
-	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_WRITE, &where);
+	err = iter_word(key_user, rkey, va, IB_ACCESS_REMOTE_WRITE, f, &where);
 	if (err)
 		return err;
 	/*

@@ -480,9 +480,7 @@ int nhca_burst_add(struct nhca_tx *tx)
 			it = *tx->it;
 		nhca_live_enter();
 		err = b->linear ? nhca_linear_add(b, tx, &it) : nhca_pieces_add(b, tx, &it);
-		if (err == -EAGAIN)
-			err = nhca_iter_fault(&it, tx->ahead, tx->fault);
-		nhca_live_exit();
+		err = nhca_live_exit_fault(err, &it, tx->ahead, tx->fault);
 
 		if (!err)
 			break;

@@ -393,10 +393,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	skb_reserve(skb, LL_RESERVED_SPACE(ndev));
 
 	nhca_live_enter();
-	err = nhca_iter_read(it, skb_put(skb, len), len);
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(it, 0, fault);
-	nhca_live_exit();
+	err = nhca_live_exit_fault(nhca_iter_read(it, skb_put(skb, len), len), it, 0, fault);
 	if (err) {
 		kfree_skb(skb);
 		return err;

@@ -515,10 +515,8 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -ENOMEM;
 
 	nhca_live_enter();
-	err = nhca_build(skb, tx, &seal, how, &z);
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(tx->it, tx->ahead, tx->fault);
-	nhca_live_exit();
+	err = nhca_live_exit_fault(nhca_build(skb, tx, &seal, how, &z), tx->it, tx->ahead,
+				   tx->fault);
 	if (err) {
 		kfree_skb(skb);
 		nhca_zcopy_put(z);

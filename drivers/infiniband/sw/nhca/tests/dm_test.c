@@ -88,12 +88,12 @@ static void atomic_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	*at = 40;
 	enter();
-	err = nhca_atomic(&f->key_user, mr->rkey, 8, false, 2, 0, &orig);
+	err = nhca_atomic(&f->key_user, mr->rkey, 8, false, 2, 0, &orig, NULL);
 	leave();
 	KUNIT_EXPECT_EQ(test, err, 0);
 	KUNIT_EXPECT_EQ(test, orig, 40);
 	enter();
-	err = nhca_atomic(&f->key_user, mr->rkey, 8, true, 42, 7, &orig);
+	err = nhca_atomic(&f->key_user, mr->rkey, 8, true, 42, 7, &orig, NULL);
 	leave();
 	KUNIT_EXPECT_EQ(test, err, 0);
 	KUNIT_EXPECT_EQ(test, orig, 42);

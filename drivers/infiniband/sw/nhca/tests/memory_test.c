@@ -423,30 +423,30 @@ static void atomic_test(struct kunit *test)
 	enter();
 	*at = 0x123456789abcdef0ULL;
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, false,
-					  U64_MAX, 0, &orig), 0);
+					  U64_MAX, 0, &orig, NULL), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdef0ULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
 	/* the comparison fails, so nothing is written */
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true, 1, 2, &orig), 0);
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true, 1, 2, &orig, NULL), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, *at, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va, true,
-					  0x123456789abcdeefULL, 42, &orig), 0);
+					  0x123456789abcdeefULL, 42, &orig, NULL), 0);
 	KUNIT_EXPECT_EQ(test, orig, 0x123456789abcdeefULL);
 	KUNIT_EXPECT_EQ(test, *at, 42);
 
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va + 8, true, 1, 2, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key, va + 8, true, 1, 2, &orig, NULL),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key ^ 1, va, true, 42, 2, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, r->key ^ 1, va, true, 42, 2, &orig, NULL),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->other, r->key, va, true, 42, 2, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->other, r->key, va, true, 42, 2, &orig, NULL),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, ro->key, va, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, ro->key, va, false, 1, 0, &orig, NULL),
 			-EACCES);
 	/* the address is aligned, but the memory is not */
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 0, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 0, false, 1, 0, &orig, NULL),
 			-EACCES);
-	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 4088, false, 1, 0, &orig),
+	KUNIT_EXPECT_EQ(test, nhca_atomic(&f->key_user, odd->key, 4088, false, 1, 0, &orig, NULL),
 			-EACCES);
 	leave();
 	KUNIT_EXPECT_EQ(test, *at, 42);

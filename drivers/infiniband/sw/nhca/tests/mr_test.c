@@ -281,7 +281,105 @@ static void owner_test(struct kunit *test)
 	nhca_users_destroy(users);
 }
 
+/**
+ * struct brought - a region whose bytes somebody else brings, when they are wanted
+ * @mr:    the region, of one page
+ * @page:  its page; NULL: not there
+ * @next:  the page that comes when bytes are wanted
+ * @off, @len, @write: the last request
+ * @freed: number of calls of the free function
+ */
+struct brought {
+	struct nhca_mr *mr;
+	struct page *page, *next;
+	u64 off, len;
+	bool write;
+	int freed;
+};
+
+/* the only region of this kind; a test runs alone */
+static struct brought brought;
+
+static int brought_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
+{
+	if (!brought.page)
+		return -EAGAIN;
+	seg->addr = page_address(brought.page) + off;
+	seg->len = min_t(u64, max, PAGE_SIZE - off);
+	return 0;
+}
+
+static int brought_want(struct nhca_mr *mr, u64 off, u64 len, bool write, struct nhca_fault *f)
+{
+	brought.off = off;
+	brought.len = len;
+	brought.write = write;
+	return brought.next ? -EAGAIN : -EACCES;
+}
+
+static void brought_free(struct nhca_mr *mr)
+{
+	brought.freed++;
+}
+
+static const struct nhca_mr_ops brought_ops = {
+	.seg = brought_seg,
+	.want = brought_want,
+	.free = brought_free,
+};
+
+/* Read the byte at @off, as a requester or responder does that can wait. */
+static int brought_read(const struct fixture *f, u64 off, u8 *byte)
+{
+	/* passed on only */
+	struct nhca_fault *fault = (struct nhca_fault *)&brought;
+	struct nhca_iter it;
+	int err;
+
+	local_bh_disable();
+	nhca_live_enter();
+	err = nhca_iter_key(&it, &f->key_user, brought.mr->mkey.key, 0x2000 + off, 1,
+			    IB_ACCESS_REMOTE_READ);
+	if (!err)
+		err = nhca_iter_read(&it, byte, 1);
+	err = nhca_live_exit_fault(err, &it, 99, fault);
+	local_bh_enable();
+	return err;
+}
+
+/* A kind of region is a table of functions: it needs no line elsewhere. */
+static void ops_test(struct kunit *test)
+{
+	bool waits = IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING);
+	struct fixture *f = test->priv;
+	u8 byte = 0;
+
+	brought = (struct brought) { .mr = mr_make(test, f, ALL_ACCESS), .next = f->pages[4] };
+	brought.mr->ops = &brought_ops;
+	brought.mr->kind = NHCA_MR_LINEAR;
+	nhca_mr_start(brought.mr, 0x2000, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, brought.mr->mkey.key, 0x2000), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, brought_read(f, 7, &byte), waits ? -EAGAIN : -EACCES);
+	if (waits) {
+		KUNIT_EXPECT_EQ(test, brought.off, 7);
+		KUNIT_EXPECT_EQ(test, brought.len, 1 + 99);
+		KUNIT_EXPECT_FALSE(test, brought.write);
+	}
+	brought.page = brought.next;
+	KUNIT_EXPECT_EQ(test, brought_read(f, 7, &byte), 0);
+	KUNIT_EXPECT_EQ(test, byte, '4');
+
+	/* the bytes go, and cannot be had again */
+	brought.page = NULL;
+	brought.next = NULL;
+	KUNIT_EXPECT_EQ(test, brought_read(f, 7, &byte), -EACCES);
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&brought.mr->ibmr, f->other.pd, 0), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &brought.mr->ibmr), 0);
+	KUNIT_EXPECT_EQ(test, brought.freed, 1);
+}
+
 static struct kunit_case mr_cases[] = {
+	KUNIT_CASE(ops_test),
 	KUNIT_CASE(page_class_test),
 	KUNIT_CASE(huge_class_test),
 	KUNIT_CASE(user_args_test),

@@ -249,11 +249,8 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (rx->payload) {
 		nhca_swr_target(qp, swr, off, &it);
 		nhca_live_enter();
-		err = nhca_rx_copy(rx, &it);
-		if (err == -EAGAIN)
-			err = nhca_iter_fault(&it, swr->length - off - rx->payload,
-					      sq->fault);
-		nhca_live_exit();
+		err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it,
+					   swr->length - off - rx->payload, sq->fault);
 	}
 	if (err == -EAGAIN) {
 		nhca_ack_put_off(qp);
@@ -319,10 +316,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	nhca_swr_target(qp, swr, 0, &it);
 	nhca_live_enter();
-	err = nhca_iter_write(&it, &orig, sizeof(orig));
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(&it, 0, sq->fault);
-	nhca_live_exit();
+	err = nhca_live_exit_fault(nhca_iter_write(&it, &orig, sizeof(orig)), &it, 0, sq->fault);
 	if (err == -EAGAIN) {
 		nhca_ack_put_off(qp);
 		return;

@@ -78,10 +78,7 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_l
 		err = nhca_iter_write(&it, grh, grh_len);
 	if (!err)
 		err = nhca_rx_copy(rx, &it);
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(&it, 0, qp->rq.fault);
-	nhca_live_exit();
-	return err;
+	return nhca_live_exit_fault(err, &it, 0, qp->rq.fault);
 }
 
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)

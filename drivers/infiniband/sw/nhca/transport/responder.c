@@ -130,12 +130,9 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
 		       rx->payload, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
-	err = nhca_rx_copy(rx, &it);
 	/* the length of the message is not known yet: fault in the rest of the receive */
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(&it, rq->rwr->length - rq->recv_off - rx->payload,
-				      rq->fault);
-	nhca_live_exit();
+	err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it,
+				   rq->rwr->length - rq->recv_off - rx->payload, rq->fault);
 	if (err == -EAGAIN)
 		return nhca_defer_for_page(qp, rx);
 	if (rx->src_err)
@@ -228,10 +225,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	else
 		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, rx->payload, true);
 	nhca_live_enter();
-	err = nhca_rx_copy(rx, &it);
-	if (err == -EAGAIN)
-		err = nhca_iter_fault(&it, rq->wr_left - rx->payload, rq->fault);
-	nhca_live_exit();
+	err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it, rq->wr_left - rx->payload,
+				   rq->fault);
 	if (err == -EAGAIN)
 		return nhca_defer_for_page(qp, rx);
 	if (rx->src_err)
@@ -414,10 +409,7 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
 	err = nhca_atomic(&qp->key_user, h->rkey, h->va, cas, cas ? h->compare : h->swap_add,
-			  h->swap_add, &orig);
-	if (err == -EAGAIN)
-		err = nhca_key_fault(&qp->key_user, h->rkey, h->va, sizeof(orig),
-				     IB_ACCESS_REMOTE_ATOMIC, rq->fault);
+			  h->swap_add, &orig, rq->fault);
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);
@@ -444,10 +436,7 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx
 	if (!res)
 		return nhca_refuse_invalid(qp);
 	nhca_live_enter();
-	err = nhca_atomic_write(&qp->key_user, h->rkey, h->va, value);
-	if (err == -EAGAIN)
-		err = nhca_key_fault(&qp->key_user, h->rkey, h->va, sizeof(value),
-				     IB_ACCESS_REMOTE_WRITE, rq->fault);
+	err = nhca_atomic_write(&qp->key_user, h->rkey, h->va, value, rq->fault);
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Waits for bytes that are not in memory: the handling of -EAGAIN of an iterator.
+ *
+ * memory.h includes this file.
+ */
+#ifndef NHCA_FAULT_H
+#define NHCA_FAULT_H
+
+#include <linux/types.h>
+
+#include "iter.h"
+#include "live.h"
+
+/*
+ * The state of a requester, responder or channel that waits for on-demand pages.  A QP has one for
+ * its requester and one for its responder; a channel has one.
+ */
+struct nhca_fault;
+
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+
+/**
+ * nhca_fault_alloc - allocate the state
+ * @resume: called when a requested fault has ended, so that the owner tries again.  It runs with a
+ *          lock of the state held and BH disabled, and may only queue work (struct nhca_bh).
+ * @arg:    argument of @resume
+ * Context: process, sleeps.
+ * Return: the state, for nhca_fault_free(); NULL: out of memory.
+ */
+struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg);
+
+/**
+ * nhca_fault_free - free the state
+ * @f: the state or NULL
+ *
+ * On return @resume is not running and will not be called.  The function does not wait for a page
+ * fault that is in progress: the worker frees the state after it.
+ * Context: process or softirq; the owner does not request faults any more.
+ */
+void nhca_fault_free(struct nhca_fault *f);
+
+/**
+ * nhca_fault_cancel - the owner does not need the requested pages any more (QP reset or error)
+ * @f: the state or NULL
+ *
+ * On return @resume is not running, and will not be called before the owner requests another fault.
+ * Context: process or softirq.
+ */
+void nhca_fault_cancel(struct nhca_fault *f);
+
+/**
+ * nhca_fault_has_job - nhca_fault_waiting() without the check for NULL
+ * @f: the state
+ * Context: any.  Return: true if @resume will be called.
+ */
+bool nhca_fault_has_job(const struct nhca_fault *f);
+
+/**
+ * nhca_fault_waiting - check whether the owner waits for a fault
+ * @f: the state or NULL
+ * Context: any.  Return: true if a requested fault has not ended; @resume will be called after it
+ * has.
+ */
+static inline bool nhca_fault_waiting(const struct nhca_fault *f)
+{
+	return f && nhca_fault_has_job(f);
+}
+
+/**
+ * nhca_iter_fault - have a worker fault in the pages after -EAGAIN of an iterator
+ * @it:    the iterator, as the call that returned -EAGAIN left it
+ * @ahead: bytes of the same message that follow those of @it in the same buffer, 0 if not known;
+ *         they are faulted in as well, up to 1 MiB with those of @it
+ * @f:     state of the caller; with NULL the function returns -EACCES
+ * Context: the live section in which the iterator was used.
+ * Return: -EAGAIN: @resume of @f will be called; an earlier retry is useless but harmless.
+ * -EACCES: the fault that @f has just requested for the same bytes failed; treat this as any access
+ * error.
+ */
+int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f);
+
+#else
+
+/* without on-demand paging no iterator returns -EAGAIN, so no caller waits */
+static inline struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
+{
+	return ZERO_SIZE_PTR;
+}
+
+static inline void nhca_fault_free(struct nhca_fault *f) { }
+static inline void nhca_fault_cancel(struct nhca_fault *f) { }
+static inline bool nhca_fault_waiting(const struct nhca_fault *f) { return false; }
+
+static inline int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
+{
+	return -EACCES;
+}
+
+#endif
+
+/**
+ * nhca_live_exit_fault - end a live section, and request the bytes that were missing in it
+ * @err:   result of the function that used the iterator in the section
+ * @it:    the iterator
+ * @ahead: as for nhca_iter_fault()
+ * @f:     state of the caller, or NULL
+ * Context: the live section.
+ * Return: @err; for an @err of -EAGAIN, the result of nhca_iter_fault().
+ */
+static inline int nhca_live_exit_fault(int err, const struct nhca_iter *it, u32 ahead,
+				       struct nhca_fault *f)
+{
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(it, ahead, f);
+	nhca_live_exit();
+	return err;
+}
+
+#endif /* NHCA_FAULT_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Iterators: the translation of a key and an address, or of a PVO, into bytes, and the operations
+ * on these bytes.
+ *
+ * memory.h includes this file.
+ */
+#ifndef NHCA_ITER_H
+#define NHCA_ITER_H
+
+#include <linux/mm.h>
+#include <linux/types.h>
+
+#include "job.h"
+#include "mkey.h"
+#include "rkm.h"
+
+struct nhca_fault;
+struct nhca_mr;
+struct nhca_sge;
+
+/**
+ * struct nhca_seg - contiguous bytes in kernel address space
+ * @addr: first byte, in the direct map as the RDMA core requires of software devices; for a
+ *        dma-buf, in the mapping of its exporter
+ * @len:  bytes
+ */
+struct nhca_seg {
+	void *addr;
+	u32 len;
+};
+
+/**
+ * nhca_seg_page - the page of a segment's first byte
+ * @s: a segment in the direct map, so not one of a dma-buf or in vmalloc space
+ *
+ * The struct pages of the segment's other pages follow this one.
+ * Context: any.  Return: the page.
+ */
+static inline struct page *nhca_seg_page(const struct nhca_seg *s)
+{
+	return virt_to_page(s->addr);
+}
+
+/**
+ * struct nhca_iter - an iterator over bytes of memory
+ *
+ * The bytes are named by a list of SGEs, by a remote key, address and length, by a hold, by a PVO,
+ * or they are a buffer of the kernel.  Start it with nhca_iter_sges(), nhca_iter_key(),
+ * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
+ * segment.  All calls of nhca_iter_next() are in one live section, because it checks a key, a hold
+ * or a PVO only once.  An iterator may be copied by assignment.
+ */
+struct nhca_iter {
+	/* private: */
+	const u64 *tce;
+	u64 want;
+	u32 pages;
+	u32 in;
+	u32 order;
+	const struct nhca_key_user *key_user;
+	const struct nhca_sge *sge;
+	const struct nhca_rkey_ref *ref;
+	const void *bytes;
+	const struct nhca_job *job;
+	struct nhca_job_mem *mem;
+	struct nhca_mr *mr;
+	u64 at;
+	u32 left_sges;
+	u32 left;
+	u32 skip;
+	u32 rest;
+	int access;
+};
+
+/**
+ * nhca_iter_sges - start an iterator at byte @skip of a local SGE list
+ * @it:       the iterator, filled in
+ * @key_user: the QP that uses the keys
+ * @sge:      the list; it must stay valid until the iterator is done
+ * @num_sge:  elements of @sge
+ * @skip:     bytes to skip
+ * @len:      maximum number of bytes that will be accessed.  Only those bytes of an element are
+ *            checked, as adapters do: an element may be longer than its region, not the message.
+ * @access:   0 to read, IB_ACCESS_LOCAL_WRITE to write; with a remote right the elements name
+ *            remote keys
+ * Context: any.
+ */
+void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
+		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access);
+
+/**
+ * nhca_iter_key - start an iterator at address @va of remote key @rkey
+ * @it:       the iterator, filled in
+ * @key_user: the QP that uses the key
+ * @rkey:     the R_Key
+ * @va:       the first address
+ * @len:      all bytes that will be accessed.  This function checks them against key, domain, range
+ *            and rights.  With 0 no byte is accessed and no key is needed.
+ * @access:   IB_ACCESS_REMOTE_READ, _WRITE or _ATOMIC
+ * Context: live section.  Return: 0 or -EACCES.
+ */
+int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u32 rkey, u64 va,
+		  u32 len, int access);
+
+/**
+ * nhca_rkey_get - start an operation on a remote key whose packets arrive one by one
+ * @h:      a hold that is not in use
+ * @key_user, @rkey, @va: as for nhca_iter_key()
+ * @len:    bytes of the whole operation.  With 0 no key is needed, and the hold grants no access
+ * @access: IB_ACCESS_REMOTE_READ or _WRITE
+ * Context: BH disabled, not in a live section.
+ * Return: 0: release the hold with nhca_rkey_put(); -EACCES.
+ */
+int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,
+		  u32 len, int access);
+
+/**
+ * nhca_rkey_put - release a hold, because its operation is over
+ * @h: the hold; if it is not in use, nothing happens
+ * Context: BH disabled.
+ */
+static inline void nhca_rkey_put(struct nhca_rkey_ref *h)
+{
+	nhca_rkm_put(h);
+}
+
+/**
+ * nhca_iter_rkey - start an iterator at byte @off of an operation that has a hold
+ * @it:    the iterator, filled in
+ * @h:     the hold; it must stay valid until the iterator is done
+ * @off:   byte offset in the operation
+ * @len:   bytes
+ * @write: the bytes will be written
+ * Context: any.
+ */
+void nhca_iter_rkey(struct nhca_iter *it, const struct nhca_rkey_ref *h, u64 off, u32 len,
+		    bool write);
+
+/**
+ * nhca_iter_bytes - start an iterator at @bytes, which are contiguous in kernel memory
+ * @it:    the iterator, filled in
+ * @bytes: for example a copy of inline data; the buffer must stay as long as segments of it are in
+ *         use
+ *
+ * The iterator checks no key and has no end: the caller must not read beyond its buffer.
+ * Context: any.
+ */
+void nhca_iter_bytes(struct nhca_iter *it, const void *bytes);
+
+/**
+ * nhca_iter_pvo - start an iterator at @pvo in the memory of a job
+ * @it:     the iterator, filled in
+ * @job:    the job; it must stay valid until the iterator is done
+ * @pvo:    the first byte
+ * @len:    bytes; nhca_iter_next() has nhca_pvo_check() check all of them before it returns the
+ *          first
+ * @access: as for nhca_pvo_check()
+ * Context: any.
+ */
+void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u32 len,
+		   int access);
+
+/**
+ * nhca_iter_next - the next contiguous bytes
+ * @it:  the iterator
+ * @max: maximum number of bytes to return
+ * @seg: the bytes, filled in
+ * Context: live section.
+ * Return: 0; -EACCES: key, domain, range or rights of the next SGE are wrong; -ENODATA: the end of
+ * the list was reached; -EAGAIN: nhca_iter_fault() must fault in an on-demand page first.
+ */
+int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
+
+/**
+ * nhca_iter_pages - find the TCE of the iterator's position, for nhca_iter_page()
+ * @it: the iterator
+ * Context: live section.
+ * Return: false if the position is not the start of a whole page that has a TCE.
+ */
+bool nhca_iter_pages(struct nhca_iter *it);
+
+/**
+ * nhca_iter_page - the next page, if the iterator is at the start of a whole page
+ * @it: the iterator
+ *
+ * This is nhca_iter_next() for the later pages of a range, at a fifth of the cost, because the TCEs
+ * of a range are contiguous.  The key and the rights of each TCE are still checked.
+ * Context: live section.
+ * Return: the page, or NULL: the caller must use nhca_iter_next().
+ */
+static inline struct page *nhca_iter_page(struct nhca_iter *it)
+{
+	u64 tce;
+
+	if (!it->pages && !nhca_iter_pages(it))
+		return NULL;
+	tce = READ_ONCE(*it->tce);
+	if (unlikely((tce ^ it->want) &
+		     (~NHCA_PVO_OFFSET_MASK | (it->want & (NHCA_TCE_READ | NHCA_TCE_WRITE)))))
+		return NULL;
+	tce = (tce & NHCA_PVO_OFFSET_MASK) >> NHCA_TCE_PFN_SHIFT << it->order;
+	it->at += PAGE_SIZE;
+	it->left -= PAGE_SIZE;
+	it->pages--;
+	/* an entry of a huge page covers many pages; any other entry covers one */
+	if (it->order)
+		tce += it->in++;
+	else
+		it->tce++;
+	return pfn_to_page(tce);
+}
+
+/**
+ * nhca_iter_copy - copy bytes from one iterator to another
+ * @to:       destination
+ * @from:     source
+ * @len:      bytes
+ * @from_err: NULL, or set to the error if the error is of @from, and not changed otherwise
+ * Context: live section.
+ * Return: 0; an error of nhca_iter_next() for @to; an error of @from, with -EIO in place of -EAGAIN
+ * so that the caller does not fault in pages of @to.
+ */
+int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *from_err);
+
+/**
+ * nhca_iter_write - copy bytes to the iterator's position
+ * @it, @src: destination; source in kernel memory
+ * @len:      bytes
+ * Context: live section.  Return: 0 or as nhca_iter_next().
+ */
+int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len);
+
+/**
+ * nhca_iter_read - copy bytes from the iterator's position
+ * @it, @dst: source; destination in kernel memory
+ * @len:      bytes
+ * Context: live section.  Return: 0 or as nhca_iter_next().
+ */
+int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
+
+/**
+ * nhca_iter_read_sum - nhca_iter_read() that also computes the Internet checksum
+ * @it, @dst, @len: as for nhca_iter_read()
+ * @sum: the checksum as csum_partial() returns it; undefined after an error
+ *
+ * The checksum matches the bytes in @dst even if another CPU writes to the source meanwhile.
+ * Context: live section.  Return: 0 or as nhca_iter_next().
+ */
+int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
+
+/**
+ * nhca_iter_zcopy - check that packets may refer to the page of the last segment
+ * @it: the iterator; nhca_iter_next() has just returned a segment
+ *
+ * If they may, the region is marked, so that closing it waits for such references (net/zcopy.h).
+ * Context: live section, before the caller takes the reference.
+ * Return: true if packets may refer to the page; false: copy it.
+ */
+bool nhca_iter_zcopy(const struct nhca_iter *it);
+
+/**
+ * nhca_atomic - execute one 64-bit atomic operation on registered memory
+ * @key_user, @rkey: the QP that uses the key, and the R_Key
+ * @va:          address, a multiple of 8: the caller has checked that
+ * @cas:         compare-and-swap; otherwise fetch-and-add
+ * @compare_add: value to compare with, or to add; host byte order
+ * @swap:        value to store if the compare succeeds; host byte order
+ * @orig:        the value before the operation; host byte order
+ * @f:           state of a caller that can wait for the bytes, or NULL
+ *
+ * The operation is atomic with respect to other nhca atomics and to the CPUs of this host.
+ * Context: live section.  Return: 0; -EACCES; -EAGAIN as nhca_iter_fault().
+ */
+int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
+		u64 compare_add, u64 swap, u64 *orig, struct nhca_fault *f);
+
+/**
+ * nhca_atomic_write - execute an ATOMIC WRITE (IBTA A19)
+ * @key_user, @rkey: the QP that uses the key, and the R_Key
+ * @va:    address, a multiple of 8: the caller has checked that
+ * @value: the 8 bytes as they are in the packet
+ * @f:     state of a caller that can wait for the bytes, or NULL
+ *
+ * The 8 bytes are written by one store.  Any CPU that reads them with acquire semantics also sees
+ * all that this CPU wrote before.
+ * Context: live section.  Return: 0; -EACCES; -EAGAIN as nhca_iter_fault().
+ */
+int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value,
+		      struct nhca_fault *f);
+
+/**
+ * nhca_flush - execute a FLUSH (IBTA A19)
+ * @key_user, @rkey: the QP that uses the key, and the R_Key
+ * @va, @len: first address, and bytes; ignored if @all
+ * @all:      flush all memory of the key
+ * @access:   IB_ACCESS_FLUSH_*, which the key must grant
+ *
+ * On return other CPUs and devices see all bytes that this CPU has written, or has seen another CPU
+ * write.
+ * Context: live section.  Return: 0 or -EACCES.
+ */
+int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
+	       int access);
+
+#endif /* NHCA_ITER_H */
