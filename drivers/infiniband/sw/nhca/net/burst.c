@@ -25,18 +25,6 @@
 #include "../wire/icrc.h"
 
 /**
- * struct nhca_piece - contiguous bytes of a packet in one page
- * @page: the page; the piece owns a reference
- * @off:  offset of the bytes in @page
- * @len:  number of bytes
- */
-struct nhca_piece {
-	struct page *page;
-	u32 off;
-	u32 len;
-};
-
-/**
  * struct nhca_pieces - a packet that is not yet part of the batch
  * @p:    pieces, in the order of the packet
  * @n:    number of pieces
@@ -97,34 +85,21 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
  */
 #define NHCA_BURST_COVERED	16
 
-/* Return: true if packets may refer to @seg, the last one of @it; b->zcopy is then set. */
-static bool nhca_burst_references(struct nhca_burst *b, const struct nhca_tx *tx,
-				  const struct nhca_iter *it, const struct nhca_seg *seg)
+/* Add the bytes of @seg, the last one of @it, by page reference. Return: false: copy them. */
+static bool nhca_piece_pages(struct nhca_burst *b, struct nhca_pieces *ps, const struct nhca_tx *tx,
+			     const struct nhca_iter *it, const struct nhca_seg *seg)
 {
-	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
-	    !nhca_iter_zcopy(it))
-		return false;
-	if (!b->zcopy) {
-		b->zcopy = nhca_zcopy_new(tx->flow);
-		b->covered = 0;
-	}
-	return b->zcopy;
-}
-
-/* Add the payload bytes of @seg by page reference: one piece for each page. */
-static void nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_seg *seg)
-{
-	struct page *page = nhca_seg_page(seg);
-	u32 left = seg->len;
-	u32 off = offset_in_page(seg->addr);
 	u32 n;
 
-	ps->zcopied += left;
-	for (; left; left -= n, off = 0, page++) {
-		n = min_t(u32, left, PAGE_SIZE - off);
-		get_page(page);
-		ps->p[ps->n++] = (struct nhca_piece) { page, off, n };
-	}
+	/* for a reference that begins now */
+	if (!b->zcopy)
+		b->covered = 0;
+	n = nhca_zcopy_pages(&b->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
+	if (!n)
+		return false;
+	ps->n += n;
+	ps->zcopied += seg->len;
+	return true;
 }
 
 /* Copy @len bytes of payload. Return: 0, -ENOMEM, or as nhca_iter_read(). */
@@ -180,10 +155,8 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 		}
 		left -= seg.len;
 		nhca_pieces_crc(ps, seg.addr, seg.len);
-		if (nhca_burst_references(b, tx, it, &seg)) {
-			nhca_piece_pages(ps, &seg);
+		if (nhca_piece_pages(b, ps, tx, it, &seg))
 			continue;
-		}
 		p = nhca_piece_new(ps, seg.len);
 		if (!p)
 			return -ENOMEM;
@@ -525,9 +498,8 @@ static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps,
 			continue;
 		}
 		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
-		    !nhca_burst_references(b, tx, it, &seg))
+		    !nhca_piece_pages(b, ps, tx, it, &seg))
 			goto drop;
-		nhca_piece_pages(ps, &seg);
 	}
 	return true;
 

@@ -6,8 +6,22 @@
 #ifndef NHCA_NET_FRAGS_H
 #define NHCA_NET_FRAGS_H
 
+#include <linux/types.h>
+
 struct page;
 struct sk_buff;
+
+/**
+ * struct nhca_piece - contiguous bytes of a packet in one page
+ * @page: the page; the piece owns a reference
+ * @off:  offset of the bytes in @page
+ * @len:  number of bytes
+ */
+struct nhca_piece {
+	struct page *page;
+	u32 off;
+	u32 len;
+};
 
 /*
  * Number of chunks of each CPU, for whole pages and for skbs. The chunks are used in turn.

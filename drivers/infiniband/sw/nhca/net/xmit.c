@@ -102,24 +102,6 @@ static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 l
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, off, len, len);
 }
 
-/*
- * Add contiguous bytes by page reference. Each page is a fragment of its own with its own page
- * reference.
- */
-static void nhca_add_pages(struct sk_buff *skb, const struct nhca_seg *seg)
-{
-	struct page *page = nhca_seg_page(seg);
-	u32 left = seg->len;
-	u32 off = offset_in_page(seg->addr);
-	u32 n;
-
-	for (; left; left -= n, off = 0, page++) {
-		n = min_t(u32, left, PAGE_SIZE - off);
-		get_page(page);
-		nhca_add_frag(skb, page, off, n);
-	}
-}
-
 static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
 {
 	if (seal->icrc)
@@ -154,16 +136,20 @@ static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, str
 	return 0;
 }
 
-/* Return: true if a packet may refer to @seg; then @z is a zero-copy reference to attach. */
-static bool nhca_may_reference(const struct nhca_tx *tx, const struct nhca_seg *seg,
-			       struct nhca_zcopy **z)
+/* Add the bytes of @seg, the last one of tx->it, by page reference. Return: false: copy them. */
+static bool nhca_add_pages(struct sk_buff *skb, struct nhca_tx *tx, const struct nhca_seg *seg,
+			   struct nhca_zcopy **z)
 {
-	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) ||
-	    !nhca_iter_zcopy(tx->it))
+	struct nhca_piece p[NHCA_ZCOPY_PIECES] __uninitialized;
+	u32 n = nhca_zcopy_pages(z, tx->flow, tx->it, seg, p), i;
+
+	if (!n)
 		return false;
-	if (!*z)
-		*z = nhca_zcopy_new(tx->flow);
-	return *z;
+	for (i = 0; i < n; i++)
+		nhca_add_frag(skb, p[i].page, p[i].off, p[i].len);
+	nhca_zcopy_attach(skb, *z);
+	tx->zcopied += seg->len;
+	return true;
 }
 
 /*
@@ -206,10 +192,7 @@ static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 		}
 		left -= seg.len;
 
-		if (nhca_may_reference(tx, &seg, z)) {
-			nhca_add_pages(skb, &seg);
-			nhca_zcopy_attach(skb, *z);
-			tx->zcopied += seg.len;
+		if (nhca_add_pages(skb, tx, &seg, z)) {
 			nhca_seal_more(seal, seg.addr, seg.len);
 			continue;
 		}

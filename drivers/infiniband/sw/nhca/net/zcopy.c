@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Zero-copy references to consumer pages. */
 #include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/net.h>
 #include <linux/rculist.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -8,7 +10,9 @@
 
 #include "../compat.h"
 #include "flow.h"
+#include "frags.h"
 #include "zcopy.h"
+#include "../memory/memory.h"
 
 /* flow.c converts the ubuf_info of an skb to the reference */
 static_assert(!offsetof(struct nhca_zcopy, uarg));
@@ -131,6 +135,28 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow)
 	list_add_tail(&z->list, &q->list);
 	spin_unlock_irqrestore(&q->lock, flags);
 	return z;
+}
+
+u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct nhca_iter *it,
+		     const struct nhca_seg *seg, struct nhca_piece *p)
+{
+	u32 left = seg->len, off = offset_in_page(seg->addr), n;
+	struct nhca_piece *end = p;
+	struct page *page;
+
+	/* a dma-buf is not in the direct map, and a slab page must not be in a fragment */
+	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_zcopy(it))
+		return 0;
+	if (!*z)
+		*z = nhca_zcopy_new(flow);
+	if (!*z)
+		return 0;
+	for (page = nhca_seg_page(seg); left; left -= n, off = 0, page++) {
+		n = min_t(u32, left, PAGE_SIZE - off);
+		get_page(page);
+		*end++ = (struct nhca_piece) { page, off, n };
+	}
+	return end - p;
 }
 
 void nhca_zcopy_put(struct nhca_zcopy *z)

@@ -19,7 +19,13 @@
 #include <linux/spinlock.h>
 
 struct nhca_flow;
+struct nhca_iter;
+struct nhca_piece;
+struct nhca_seg;
 struct nhca_txq;
+
+/* pages that PAGE_SIZE contiguous bytes can touch */
+#define NHCA_ZCOPY_PIECES	2
 
 /**
  * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small ones
@@ -78,6 +84,22 @@ void nhca_zcopy_queue_del(struct nhca_zcopy_queue *q);
  * Return: the reference, which the builder must put; NULL without memory: copy the payload then.
  */
 struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
+
+/**
+ * nhca_zcopy_pages - refer to the pages of a segment, if packets may
+ * @z:    the reference of the packet or batch; if it is NULL, the function begins one
+ * @flow: flow of the packet
+ * @it:   the iterator, which has just returned @seg
+ * @seg:  at most PAGE_SIZE bytes
+ * @p:    NHCA_ZCOPY_PIECES pieces; one for each page is filled in, with a page reference
+ *
+ * The caller attaches @z to the skb that gets the pieces.
+ * Context: BH disabled, live section.
+ * Return: number of pieces; 0: packets must not refer to the pages, or there is no memory, so that
+ * the bytes must be copied.
+ */
+u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct nhca_iter *it,
+		     const struct nhca_seg *seg, struct nhca_piece *p);
 
 /**
  * nhca_zcopy_attach - attach a reference to an skb with consumer pages
