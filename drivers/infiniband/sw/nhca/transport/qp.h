@@ -351,11 +351,14 @@ struct nhca_qp_attr {
 
 struct nhca_channel;
 struct nhca_pace;
+struct nhca_qp_ops;
 struct nhca_rss;
 
 /**
  * struct nhca_qp - a queue pair
  * @ibqp:   the RDMA core's part
+ * @ops:    its kind, chosen when it is created (verbs/objects.h); NULL for the hidden QP of a work
+ *           queue
  * @dev:    its device
  * @qpn:    number; key of the module's table of QPs, which all devices share (GSI: not in the
  *           table, nhca_dev.gsi)
@@ -390,11 +393,11 @@ struct nhca_rss;
  *           batch
  * @av:     path of a connected QP; written with both locks held
  * @flow:   its packets in the network stack
- * @channel: IB_QPT_DRIVER: the channel (rcxt/); owned.  Of the other members only @ibqp, @dev,
- *           @qpn, @who, @modify, @user and the limits in @sq are used then, and no function of
- *           transport/ is called for the QP
- * @rss:    raw packet QP with an indirection table: the table that chooses the queue of a frame
- *           (net/rss.c); owned.  Of the other members only those of a @channel are used then
+ * @channel: nhca_channel_qp_ops: the channel (rcxt/); owned.  Of the other members only @ibqp,
+ *           @ops, @dev, @qpn, @who, @modify, @user and the limits in @sq are used then, and no
+ *           function of transport/ is called for the QP
+ * @rss:    nhca_rss_qp_ops: the table that chooses the queue of a frame (net/rss.c); owned.  Of the
+ *           other members only those of a @channel are used then
  * @kick:   bottom half that raises @events and runs requester and responder, for example after a
  *           post with interrupts disabled, or when the network stack has released packets
  * @sq, @rq: the two halves
@@ -405,6 +408,7 @@ struct nhca_rss;
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
+	const struct nhca_qp_ops *ops;
 	struct nhca_dev *dev;
 	u32 qpn;
 	enum ib_qp_state state;

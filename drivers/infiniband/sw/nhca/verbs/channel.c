@@ -34,12 +34,16 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 	return 0;
 }
 
-int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-			struct ib_udata *udata)
+static void channel_destroy(struct nhca_qp *qp)
+{
+	nhca_channel_destroy(qp->channel);
+	nhca_qpn_free(qp->qpn);
+}
+
+static int channel_create(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct nhca_create_channel_resp resp = {};
 	struct nhca_create_channel_cmd cmd;
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	struct ib_qp_cap *cap = &init->cap;
 	int err;
 
@@ -54,10 +58,6 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (err)
 		return err;
 
-	mutex_init(&qp->modify);
-	qp->dev = to_nhca_dev(ibqp->device);
-	nhca_qp_who(qp);
-	qp->user = true;
 	err = nhca_qp_count(qp, udata);
 	if (err)
 		return err;
@@ -65,9 +65,10 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (err)
 		goto err_count;
 	/* Set before nhca_channel_create(), because packets may arrive before it returns. */
-	ibqp->qp_num = qp->qpn;
+	qp->ibqp.qp_num = qp->qpn;
 	qp->who.qpn = qp->qpn;
-	qp->channel = nhca_channel_create(ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata), &resp);
+	qp->channel = nhca_channel_create(&qp->ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata),
+					  &resp);
 	if (IS_ERR(qp->channel)) {
 		err = PTR_ERR(qp->channel);
 		goto err_qpn;
@@ -77,9 +78,10 @@ int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->sq.max_inline = cap->max_inline_data;
 
 	err = nhca_respond(udata, &resp, sizeof(resp));
-	if (err)
-		nhca_destroy_channel(qp);
-	return err;
+	if (!err)
+		return 0;
+	channel_destroy(qp);
+	goto err_count;
 
 err_qpn:
 	nhca_qpn_free(qp->qpn);
@@ -92,7 +94,7 @@ err_count:
  * A channel is in RTS or ERR, and can only change from RTS to ERR.  ib_modify_qp_is_ok() allows no
  * transitions of IB_QPT_DRIVER.
  */
-int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
+static int channel_modify(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask != IB_QP_STATE || attr->qp_state != IB_QPS_ERR)
 		return -EINVAL;
@@ -100,7 +102,7 @@ int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int m
 	return 0;
 }
 
-void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr)
+static void channel_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
 	*attr = (struct ib_qp_attr) {
 		.qp_state = nhca_channel_state(qp->channel),
@@ -109,13 +111,13 @@ void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr)
 	};
 }
 
-void nhca_destroy_channel(struct nhca_qp *qp)
-{
-	nhca_channel_destroy(qp->channel);
-	nhca_qpn_free(qp->qpn);
-	nhca_qp_uncount(qp);
-	mutex_destroy(&qp->modify);
-}
+const struct nhca_qp_ops nhca_channel_qp_ops = {
+	.create = channel_create,
+	.modify = channel_modify,
+	.query = channel_query,
+	.destroy = channel_destroy,
+	.dump = nhca_channel_res_dump,
+};
 
 /* ---- methods of UVERBS_OBJECT_QP ---- */
 

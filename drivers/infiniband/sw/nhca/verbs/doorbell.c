@@ -26,12 +26,12 @@ static int UVERBS_HANDLER(NHCA_METHOD_QP_SEND_DOORBELL)(struct uverbs_attr_bundl
 {
 	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_SEND_DOORBELL_HANDLE);
 
-	if (unlikely(qp->rss))
-		return -EINVAL;
-	if (qp->channel)
+	if (qp->ops == &nhca_transport_qp_ops)
+		nhca_send_doorbell(qp);
+	else if (qp->ops == &nhca_channel_qp_ops)
 		nhca_channel_doorbell(qp->channel);
 	else
-		nhca_send_doorbell(qp);
+		return -EINVAL;
 	return 0;
 }
 
@@ -39,8 +39,8 @@ static int UVERBS_HANDLER(NHCA_METHOD_QP_RECV_DOORBELL)(struct uverbs_attr_bundl
 {
 	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_RECV_DOORBELL_HANDLE);
 
-	/* Channels and QPs with an indirection table have no receive queue. */
-	if (qp->channel || qp->rss)
+	/* Other kinds have no receive queue. */
+	if (qp->ops != &nhca_transport_qp_ops)
 		return -EINVAL;
 	nhca_recv_doorbell(qp);
 	return 0;

@@ -202,6 +202,36 @@ int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata);
 /* The object is gone: it does not count any more, and has no owner.  Context: process, sleeps. */
 void nhca_qp_uncount(struct nhca_qp *qp);
 
+/**
+ * struct nhca_qp_ops - what differs between kinds of QPs
+ * @create: nhca_create_qp(), which has set dev, who and user of the QP.  The function counts the QP
+ *          by nhca_qp_count(), and undoes that if it fails.
+ *          Return: 0; -EOPNOTSUPP, -EINVAL: wrong attributes; -ENOMEM; errors of nhca_request(),
+ *          nhca_qpn_reserve(), nhca_qp_init() and nhca_channel_create().
+ * @modify: nhca_modify_qp()
+ * @query:  nhca_query_qp(): fill in the attributes but for capabilities and current state
+ * @destroy: nhca_destroy_qp(): undo @create except the count; no steering rule refers to the QP
+ * @dump:   add the state of the QP to a netlink message, as a struct if @raw.
+ *          Return: 0, -EMSGSIZE; -EOPNOTSUPP: there is no struct.
+ *
+ * All run in process context and may sleep.  Posting, doorbells and packets do not call through the
+ * table, because an indirect call costs more than a branch.
+ */
+struct nhca_qp_ops {
+	int (*create)(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+	int (*modify)(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask);
+	void (*query)(struct nhca_qp *qp, struct ib_qp_attr *attr);
+	void (*destroy)(struct nhca_qp *qp);
+	int (*dump)(struct nhca_qp *qp, struct sk_buff *msg, bool raw);
+};
+
+/* QPs with requester and responder (transport/); verbs/qp.c */
+extern const struct nhca_qp_ops nhca_transport_qp_ops;
+/* channels, which are of type IB_QPT_DRIVER (rcxt/); verbs/channel.c */
+extern const struct nhca_qp_ops nhca_channel_qp_ops;
+/* raw packet QPs with an indirection table; verbs/wq.c */
+extern const struct nhca_qp_ops nhca_rss_qp_ops;
+
 int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		   struct ib_udata *udata);
 int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -215,6 +245,8 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
 /* resource.c */
+int nhca_transport_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw);
+int nhca_channel_res_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw);
 int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int nhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
 int nhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
@@ -240,43 +272,6 @@ int nhca_counter_update_stats(struct rdma_counter *counter);
 
 /* channel.c: QPs of type IB_QPT_DRIVER */
 extern const struct uapi_definition nhca_channel_defs[];
-
-/**
- * nhca_create_channel - create a channel, for nhca_create_qp()
- * @ibqp: of type IB_QPT_DRIVER
- * @init: its capabilities are rounded up to what was granted
- * @udata: of the verb; NULL for a kernel consumer
- * Context: process, sleeps.
- * Return: 0; -EOPNOTSUPP: a kernel consumer, create flags, or an indirection table; -EINVAL;
- * -ENOMEM; errors of nhca_request(), nhca_qpn_reserve() and nhca_channel_create().
- */
-int nhca_create_channel(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-			struct ib_udata *udata);
-
-/**
- * nhca_modify_channel - change a channel to the error state, for nhca_modify_qp()
- * @qp: the QP of the channel
- * @attr: the state is IB_QPS_ERR
- * @mask: IB_QP_STATE
- * Context: any.
- * Return: 0; -EINVAL: any other state or mask.
- */
-int nhca_modify_channel(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask);
-
-/**
- * nhca_query_channel - query a channel, for nhca_query_qp()
- * @qp: the QP of the channel
- * @attr: filled in, but for capabilities and current state
- * Context: process.
- */
-void nhca_query_channel(struct nhca_qp *qp, struct ib_qp_attr *attr);
-
-/**
- * nhca_destroy_channel - destroy a channel, for nhca_destroy_qp()
- * @qp: the QP of the channel
- * Context: process, sleeps.
- */
-void nhca_destroy_channel(struct nhca_qp *qp);
 
 /* doorbell.c */
 extern const struct uapi_definition nhca_doorbell_defs[];
@@ -371,25 +366,6 @@ struct nhca_ind_table {
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata);
 int nhca_destroy_rwq_ind_table(struct ib_rwq_ind_table *table);
-
-/**
- * nhca_create_rss - create a raw packet QP with an indirection table, for nhca_create_qp()
- * @ibqp: its frames go to the work queues of the table; nhca_qp.rss is set
- * @init: attributes of the QP, the table among them
- * @udata: of the verb; NULL for a kernel consumer
- * Context: process, sleeps.
- * Return: 0; -EOPNOTSUPP: a kernel consumer, another type of QP, create flags, or unknown hash
- * fields; -EINVAL: the QP has CQs, an SRQ or queues; -ENOMEM; errors of nhca_request() and
- * nhca_qpn_reserve().
- */
-int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
-
-/**
- * nhca_destroy_rss - destroy a raw packet QP with an indirection table, for nhca_destroy_qp()
- * @qp: from nhca_create_rss(); no flow steering rule refers to it
- * Context: process, sleeps.
- */
-void nhca_destroy_rss(struct nhca_qp *qp);
 
 /* mcast.c */
 int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);

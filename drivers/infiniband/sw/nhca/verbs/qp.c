@@ -97,19 +97,13 @@ void nhca_qp_uncount(struct nhca_qp *qp)
 	qp->owner = NULL;
 }
 
-int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-		   struct ib_udata *udata)
+static int transport_create(struct nhca_qp *qp, struct ib_qp_init_attr *init,
+			    struct ib_udata *udata)
 {
 	struct nhca_qp_rings rings = {};
 	struct nhca_create_qp_resp resp;
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	struct nhca_create_qp_cmd cmd;
 	int err;
-
-	if (init->qp_type == IB_QPT_DRIVER)
-		return nhca_create_channel(ibqp, init, udata);
-	if (init->rwq_ind_tbl)
-		return nhca_create_rss(ibqp, init, udata);
 
 	err = nhca_qp_check_init(init, udata) ?: nhca_request(udata, &cmd, sizeof(cmd), 0);
 	if (err)
@@ -117,10 +111,6 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	rings.sq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.sq };
 	rings.rq = (struct nhca_ring_user) { .uc = nhca_udata_uc(udata), .mem = cmd.rq };
 
-	mutex_init(&qp->modify);
-	qp->dev = to_nhca_dev(ibqp->device);
-	nhca_qp_who(qp);
-	qp->user = !!udata;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->xrcd = init->xrcd;
 	err = nhca_qp_count(qp, udata);
@@ -209,13 +199,14 @@ static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr,
 	return nhca_qp_ranges_ok(attr, mask) ? 0 : -EINVAL;
 }
 
-/* Check and apply a modify.  qp->modify held. */
+/* Check and apply a modify. */
 static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);
 	enum ib_qp_state new = mask & IB_QP_STATE ? attr->qp_state : cur;
 	int err;
 
+	lockdep_assert_held(&qp->modify);
 	/* The current state that the consumer names must be right. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
@@ -231,17 +222,10 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	return nhca_qp_modify(qp, new, attr, mask);
 }
 
-int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		   struct ib_udata *udata)
+static int transport_modify(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err;
 
-	if (qp->channel)
-		return nhca_modify_channel(qp, attr, mask);
-	/* Only the work queues of an indirection table have states. */
-	if (qp->rss)
-		return -EOPNOTSUPP;
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 
@@ -265,7 +249,7 @@ static void nhca_qp_cap(const struct nhca_qp *qp, struct ib_qp_cap *cap)
 	}
 }
 
-static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
+static void transport_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
 	const struct nhca_qp_attr *from = &qp->attr;
 
@@ -297,17 +281,60 @@ static void nhca_qp_to_attr(struct nhca_qp *qp, struct ib_qp_attr *attr)
 	spin_unlock_bh(&qp->rq.lock);
 }
 
+static void transport_destroy(struct nhca_qp *qp)
+{
+	nhca_mcast_detach_all(qp);
+	nhca_qp_fini(qp);
+}
+
+const struct nhca_qp_ops nhca_transport_qp_ops = {
+	.create = transport_create,
+	.modify = transport_modify,
+	.query = transport_query,
+	.destroy = transport_destroy,
+	.dump = nhca_transport_dump,
+};
+
+static const struct nhca_qp_ops *qp_ops_of(const struct ib_qp_init_attr *init)
+{
+	if (init->qp_type == IB_QPT_DRIVER)
+		return &nhca_channel_qp_ops;
+	if (init->rwq_ind_tbl)
+		return &nhca_rss_qp_ops;
+	return &nhca_transport_qp_ops;
+}
+
+int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		   struct ib_udata *udata)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err;
+
+	mutex_init(&qp->modify);
+	qp->ops = qp_ops_of(init);
+	qp->dev = to_nhca_dev(ibqp->device);
+	qp->user = !!udata;
+	nhca_qp_who(qp);
+	err = qp->ops->create(qp, init, udata);
+	if (err)
+		mutex_destroy(&qp->modify);
+	return err;
+}
+
+int nhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+
+	return qp->ops->modify(qp, attr, mask);
+}
+
 int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 
-	if (qp->channel)
-		nhca_query_channel(qp, attr);
-	else if (qp->rss)
-		*attr = (struct ib_qp_attr){ .qp_state = IB_QPS_RTR, .port_num = NHCA_PORT };
-	else
-		nhca_qp_to_attr(qp, attr);
+	qp->ops->query(qp, attr);
 	attr->cur_qp_state = attr->qp_state;
 	nhca_qp_cap(qp, &attr->cap);
 
@@ -330,16 +357,7 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 
-	if (qp->channel) {
-		nhca_destroy_channel(qp);
-		return 0;
-	}
-	if (qp->rss) {
-		nhca_destroy_rss(qp);
-		return 0;
-	}
-	nhca_mcast_detach_all(qp);
-	nhca_qp_fini(qp);
+	qp->ops->destroy(qp);
 	nhca_qp_uncount(qp);
 	mutex_destroy(&qp->modify);
 	return 0;

@@ -133,7 +133,7 @@ static const struct nhca_res_field channel_fields[] = {
 	FIELD(RES_U64, nhca_res_channel, dropped),
 };
 
-static void channel_dump(struct nhca_qp *qp, struct nhca_res_channel *res)
+static void channel_state(struct nhca_qp *qp, struct nhca_res_channel *res)
 {
 	struct nhca_channel_info info;
 	unsigned int i;
@@ -158,37 +158,38 @@ static void channel_dump(struct nhca_qp *qp, struct nhca_res_channel *res)
 		res->dropped += info.counters[i];
 }
 
+int nhca_channel_res_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)
+{
+	struct nhca_res_channel res;
+
+	channel_state(qp, &res);
+	if (raw)
+		return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
+	return res_table(msg, channel_fields, ARRAY_SIZE(channel_fields), &res);
+}
+
+int nhca_transport_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)
+{
+	struct nhca_res_qp res;
+
+	nhca_qp_dump(qp, &res);
+	if (raw)
+		return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
+	return res_table(msg, qp_fields, ARRAY_SIZE(qp_fields), &res);
+}
+
 int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
-	struct nhca_res_channel ch;
-	struct nhca_res_qp res;
 
-	if (qp->channel) {
-		channel_dump(qp, &ch);
-		return res_table(msg, channel_fields, ARRAY_SIZE(channel_fields), &ch);
-	}
-	/* A QP with an indirection table has no state to show. */
-	if (qp->rss)
-		return 0;
-	nhca_qp_dump(qp, &res);
-	return res_table(msg, qp_fields, ARRAY_SIZE(qp_fields), &res);
+	return qp->ops->dump(qp, msg, false);
 }
 
 int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
-	struct nhca_res_channel ch;
-	struct nhca_res_qp res;
 
-	if (qp->channel) {
-		channel_dump(qp, &ch);
-		return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(ch), &ch);
-	}
-	if (qp->rss)
-		return -EOPNOTSUPP;
-	nhca_qp_dump(qp, &res);
-	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(res), &res);
+	return qp->ops->dump(qp, msg, true);
 }
 
 /* ---- completion queues ---- */

@@ -221,10 +221,9 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 	return 0;
 }
 
-int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+static int rss_create(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	const struct ib_rwq_ind_table *table = init->rwq_ind_tbl;
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	u32 queues = BIT(table->log_ind_tbl_size), i;
 	struct nhca_create_rss_cmd cmd;
 	struct nhca_rss *rss;
@@ -242,17 +241,13 @@ int nhca_create_rss(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	for (i = 0; i < queues; i++)
 		rss->queue[i] = &to_nhca_wq(table->ind_tbl[i])->rx;
 
-	mutex_init(&qp->modify);
-	qp->dev = to_nhca_dev(ibqp->device);
-	qp->user = true;
-	nhca_qp_who(qp);
 	err = nhca_qp_count(qp, udata);
 	if (err)
 		goto err_free;
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
 		goto err_count;
-	ibqp->qp_num = qp->qpn;
+	qp->ibqp.qp_num = qp->qpn;
 	qp->who.qpn = qp->qpn;
 	qp->rss = rss;
 	return 0;
@@ -264,10 +259,33 @@ err_free:
 	return err;
 }
 
-void nhca_destroy_rss(struct nhca_qp *qp)
+/* Only the work queues of the indirection table have states. */
+static int rss_modify(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	return -EOPNOTSUPP;
+}
+
+static void rss_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
+{
+	*attr = (struct ib_qp_attr){ .qp_state = IB_QPS_RTR, .port_num = NHCA_PORT };
+}
+
+static void rss_destroy(struct nhca_qp *qp)
 {
 	nhca_qpn_free(qp->qpn);
-	nhca_qp_uncount(qp);
-	mutex_destroy(&qp->modify);
 	kfree(qp->rss);
 }
+
+/* The QP has no state to show. */
+static int rss_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)
+{
+	return raw ? -EOPNOTSUPP : 0;
+}
+
+const struct nhca_qp_ops nhca_rss_qp_ops = {
+	.create = rss_create,
+	.modify = rss_modify,
+	.query = rss_query,
+	.destroy = rss_destroy,
+	.dump = rss_dump,
+};
