@@ -162,6 +162,7 @@ static int fast_map_gaps(struct nhca_mr *mr, struct scatterlist *sgl, int sg_nen
 	struct scatterlist *sg;
 	int i;
 
+	lockdep_assert_held(&next->lock);
 	if (sg_nents <= 0 || skip > sg_dma_len(sgl))
 		return -EINVAL;
 	next->kind = NHCA_MR_LIST;
@@ -194,6 +195,7 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 	u32 size = mr->ibmr.page_size;
 	int n;
 
+	lockdep_assert_held(&next->lock);
 	if (size == PAGE_SIZE) {
 		next->kind = NHCA_MR_TCE;
 		n = ib_sg_to_pages(&mr->ibmr, sgl, sg_nents, sg_offset, fast_set_tce);
@@ -219,6 +221,7 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
  */
 static void fast_unmap(struct nhca_next *next)
 {
+	lockdep_assert_held(&next->lock);
 	if (next->pvo) {
 		nhca_range_clear(&next->tces, 0, next->npieces);
 		nhca_range_rekey(&next->tces);

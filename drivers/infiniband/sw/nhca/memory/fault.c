@@ -150,13 +150,14 @@ bool nhca_fault_has_job(const struct nhca_fault *f)
 	return READ_ONCE(f->busy) && READ_ONCE(f->tell);
 }
 
-/* Check whether this request has just failed.  Each failure is reported once.  f->lock is held. */
+/* Check whether this request has just failed.  Each failure is reported once. */
 static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 {
 	bool same = f->failed_id == nhca_odp_id(want->odp) && f->failed_off == want->off &&
 		    f->failed_mode == want->mode &&
 		    time_before(jiffies, f->failed_at + FAULT_MEMORY);
 
+	lockdep_assert_held(&f->lock);
 	f->failed_id = 0;
 	return same;
 }

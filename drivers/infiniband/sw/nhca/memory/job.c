@@ -37,6 +37,7 @@ static struct nhca_job *job_find(struct net *net, u32 id)
 {
 	struct nhca_job *job;
 
+	lockdep_assert_held(&job_lock);
 	list_for_each_entry(job, &jobs, list)
 		if (job->id == id && job->net_cookie == net->net_cookie)
 			return job;
@@ -47,6 +48,7 @@ static struct nhca_job *job_new(struct net *net, u32 id)
 {
 	struct nhca_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
 
+	lockdep_assert_held(&job_lock);
 	if (!job)
 		return ERR_PTR(-ENOMEM);
 	job->id = id;

@@ -206,8 +206,8 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 }
 
 /*
- * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  The key's lock is
- * held, so no window can be bound meanwhile.  The caller waits for live sections.
+ * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  No window can be
+ * bound meanwhile, because that takes the key's lock.  The caller waits for live sections.
  */
 static int mr_shut(struct nhca_mr *mr)
 {

@@ -106,6 +106,7 @@ static void mw_unbind(struct nhca_mw *mw)
 {
 	struct nhca_mr *mr = mw->mkey.mr;
 
+	lockdep_assert_held(&mw->mkey.lock);
 	nhca_mkey_close(&mw->mkey);
 	if (!mr)
 		return;
@@ -258,6 +259,7 @@ unlock:
 static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
 		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {
+	lockdep_assert_held(&mk->lock);
 	mk->qpn = key_user->qpn;
 	mk->access = wqe->mw.access & NHCA_REMOTE_ACCESS;
 	mk->va = wqe->mw.access & IB_ZERO_BASED ? 0 : wqe->mw.addr;

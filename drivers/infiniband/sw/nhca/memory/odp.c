@@ -246,6 +246,7 @@ static struct odp_chunk *chunk_create(struct nhca_odp *odp, unsigned long index)
 	struct odp_chunk *chunk;
 	int err;
 
+	lockdep_assert_held(&odp->lock);
 	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
@@ -275,9 +276,9 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* nhca_odp.lock is held */
 static void chunk_destroy(struct odp_chunk *chunk)
 {
+	lockdep_assert_held(&chunk->odp->lock);
 	xa_erase(&chunk->odp->chunks, chunk->index);
 	/* after this wait no live section has the chunk */
 	nhca_live_wait();

@@ -86,13 +86,13 @@ void nhca_rkm_put(struct nhca_rkey_ref *h)
 }
 
 /*
- * Return the next entry to check: the one after the mark, which is removed, or the first one.  The
- * lock is held.
+ * Return the next entry to check: the one after the mark, which is removed, or the first one.
  */
 static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {
 	struct hlist_node *next = b->holds.first;
 
+	lockdep_assert_held(&b->lock);
 	if (!hlist_unhashed(&mark->node)) {
 		next = mark->node.next;
 		hlist_del_init(&mark->node);

@@ -97,7 +97,7 @@ static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
 /* ---- tables ---- */
 
 /*
- * Give the first unused table to the class @shift.  tce_lock is held.
+ * Give the first unused table to the class @shift.
  * Return: number of the table, -ENOSPC or -ENOMEM.
  */
 static int table_take(unsigned int shift)
@@ -106,6 +106,7 @@ static int table_take(unsigned int shift)
 	unsigned int i;
 	u64 **dir;
 
+	lockdep_assert_held(&tce_lock);
 	for (i = 0; i < NHCA_TCE_TABLES && nhca_tce_tables[i].shift; i++)
 		;
 	if (i == NHCA_TCE_TABLES)
@@ -131,22 +132,24 @@ static int table_take(unsigned int shift)
 	return i;
 }
 
-/* Free a table without ranges, which no live section uses any more.  tce_lock is held. */
+/* Free a table without ranges, which no live section uses any more. */
 static void table_drop(unsigned int i, u64 **dir)
 {
+	lockdep_assert_held(&tce_lock);
 	nhca_gaps_destroy(&spaces[i].gaps);
 	WRITE_ONCE(nhca_tce_tables[i].shift, 0);
 	kvfree(dir);
 }
 
 /*
- * Reserve the first gap of a table that has room for @r->count entries.  tce_lock is held.
+ * Reserve the first gap of a table that has room for @r->count entries.
  * Return: false if there is none.
  */
 static bool table_reserve(unsigned int i, struct nhca_range *r)
 {
 	struct tce_space *s = &spaces[i];
 
+	lockdep_assert_held(&tce_lock);
 	if (!nhca_gaps_take(&s->gaps, r->count, &r->first))
 		return false;
 	s->ranges++;
@@ -259,13 +262,14 @@ static void range_empty(const struct nhca_range *r)
 		range_empty_leaves(r);
 }
 
-/* Remove the leaf of @entry if all of it lies in the gap.  tce_lock is held. */
+/* Remove the leaf of @entry if all of it lies in the gap. */
 static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 {
 	const struct nhca_tce_table *t = &nhca_tce_tables[table];
 	u64 first = round_down(entry, NHCA_TCE_LEAF_SIZE);
 	u64 end = min(first + NHCA_TCE_LEAF_SIZE, table_entries(t->shift));
 
+	lockdep_assert_held(&tce_lock);
 	if (first < gap_first || end > gap_end)
 		return NULL;
 	return xchg(&t->leaf[entry >> NHCA_TCE_LEAF_BITS], NULL);
@@ -361,11 +365,12 @@ void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n)
 
 /* ---- module ---- */
 
-/* Number of leaves.  tce_lock is held; other CPUs may be adding leaves. */
+/* Number of leaves.  Other CPUs may be adding leaves. */
 static u64 table_count_leaves(const struct nhca_tce_table *t)
 {
 	u64 l, leaves = 0;
 
+	lockdep_assert_held(&tce_lock);
 	for (l = 0; t->leaf && l < table_leaves(t->shift); l++)
 		leaves += !!READ_ONCE(t->leaf[l]);
 	return leaves;

@@ -55,7 +55,6 @@ struct nhca_steer_key {
 /**
  * struct nhca_steer_rule - steers matching frames to a QP
  * @list: in nhca_steer.rules
- * @rcu:  unused: nhca_steer_del() waits for a grace period
  * @key:  values that a frame must have in the bits of @mask; other bits are 0
  * @mask: bits to compare
  * @priority: the rule with the lowest value is tried first; of equal ones, the oldest
@@ -64,7 +63,6 @@ struct nhca_steer_key {
  */
 struct nhca_steer_rule {
 	struct list_head list;
-	struct rcu_head rcu;
 	struct nhca_steer_key key;
 	struct nhca_steer_key mask;
 	u16 priority;

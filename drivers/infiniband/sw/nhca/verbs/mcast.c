@@ -99,13 +99,14 @@ static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
 	return NULL;
 }
 
-/* Join a group for its first QP.  RTNL held.  Return: the group, without QPs, or ERR_PTR. */
+/* Join a group for its first QP.  Return: the group, without QPs, or ERR_PTR. */
 static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_dev *dev = qp->dev;
 	struct nhca_mcast_group *g;
 	int err;
 
+	ASSERT_RTNL();
 	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
@@ -128,9 +129,10 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Leave a group that has no QP any more.  RTNL held. */
+/* Leave a group that has no QP any more. */
 static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
+	ASSERT_RTNL();
 	if (g->count)
 		return;
 
@@ -142,7 +144,7 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 }
 
 /*
- * Check whether @user may attach one more QP to a group.  RTNL held.
+ * Check whether @user may attach one more QP to a group.
  * Return: 0, -EDQUOT, -ENOMEM.
  */
 static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_user *user)
@@ -150,6 +152,7 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	const struct nhca_mcast_qp *m;
 	long mine = 1;
 
+	ASSERT_RTNL();
 	if (g->count >= NHCA_MAX_MCAST_QP)
 		return -ENOMEM;
 	list_for_each_entry(m, &g->qps, list)
@@ -159,13 +162,13 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	return 0;
 }
 
-/* RTNL held. */
 static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
 	int err;
 
+	ASSERT_RTNL();
 	g = nhca_mcast_find(qp->dev, mgid);
 	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
 	if (g && nhca_mcast_member(g, qp))
@@ -191,11 +194,12 @@ static int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 	return 0;
 }
 
-/* RTNL held.  Return: false if the QP is not attached to the group. */
+/* Return: false if the QP is not attached to the group. */
 static bool nhca_mcast_detach(struct nhca_qp *qp, struct nhca_mcast_group *g)
 {
 	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
 
+	ASSERT_RTNL();
 	if (!m)
 		return false;
 	list_del_rcu(&m->list);

@@ -138,6 +138,7 @@ static int nhca_wq_to(struct nhca_wq *wq, enum ib_wq_state state)
 	static const struct ib_qp_attr attr = { .port_num = NHCA_PORT };
 	struct nhca_qp *qp = &wq->rx;
 
+	lockdep_assert_held(&qp->modify);
 	switch (state) {
 	case IB_WQS_RESET:
 		return nhca_qp_modify(qp, IB_QPS_RESET, &attr, IB_QP_STATE);
