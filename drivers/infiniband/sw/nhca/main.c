@@ -19,6 +19,7 @@
 #include "memory/memory.h"
 #include "net/net.h"
 #include "net/steer.h"
+#include "observe/counters.h"
 #include "observe/debugfs.h"
 #include "observe/inject.h"
 #include "rcxt/pool.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The device, its limits and its counters.  All directories of the driver but wire/ include this.
+ * The device and its limits.  All directories of the driver but wire/ include this.
  *
- * A file includes headers of another directory only along the arrows of the figure in
- * Documentation/internals.rst, or for a call that the page lists as an exception.
+ * A file includes headers and calls functions of another directory only along the arrows of the
+ * figure in Documentation/internals.rst.
  */
 #ifndef NHCA_H
 #define NHCA_H
@@ -17,8 +17,7 @@
 #include <rdma/nhca_res.h>
 
 #include "compat.h"
-#include "memory/user.h"
-#include "observe/counters.h"
+#include "user.h"
 
 /* Limits of a device.  ibv_query_device() and ibv_query_port() report most of them. */
 #define NHCA_MAX_QP		0x100000
@@ -49,6 +48,11 @@
 #define NHCA_MAX_STEER_RULES	1024
 /* Bytes of packets that wait for on-demand pages: 64 QPs with the 2 MiB that each may have */
 #define NHCA_MAX_DEFERRED	(128U << 20)
+/*
+ * Regions of job memory on the host.  Each has its own key in a table of TCEs, and all may be in
+ * the first table: half of its keys stay free.
+ */
+#define NHCA_MAX_JOB_MEM	0x10000
 #define NHCA_MAX_GIDS		1024
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
@@ -58,6 +62,7 @@
 #define NHCA_QPN_MAX		0xfffffe
 
 struct dentry;
+struct nhca_counters;
 struct nhca_inject;
 struct nhca_delayq;
 struct nhca_net;
@@ -76,7 +81,7 @@ struct nhca_txq;
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @users:    accounts of the device's users: objects of each kind, device memory, deferred
- *            packets (memory/user.c)
+ *            packets (user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; RCU readers
  * @ah_next:  AH number to try next; under the lock of @ah_ids
  * @srq_ids:  map of SRQ numbers to struct nhca_srq; RCU readers
@@ -124,12 +129,6 @@ struct nhca_dev {
 static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct nhca_dev, ibdev);
-}
-
-/* Count an event that belongs to no queue pair.  Context: any. */
-static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
-{
-	this_cpu_inc(dev->counters->v[which]);
 }
 
 #endif /* NHCA_H */

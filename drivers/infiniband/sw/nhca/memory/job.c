@@ -19,11 +19,12 @@
 #include "../net/zcopy.h"
 #include "live.h"
 #include "map.h"
-#include "user.h"
 
 /* protects the jobs, their users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
+
+static_assert(2 * NHCA_MAX_JOB_MEM == NHCA_TCE_KEYS);
 
 /* number of regions of each user, on all devices */
 static struct nhca_users job_users;

@@ -11,6 +11,7 @@
 #include <net/dst_cache.h>
 
 #include "../nhca.h"
+#include "../observe/counters.h"
 #include "../wire/bth.h"
 #include "cursor.h"
 #include "zcopy.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The counters of a device, with their names in the RDMA core. */
 #include <rdma/ib_verbs.h>
-#include "../nhca.h"
+#include "counters.h"
 
 static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_SENT_PKTS].name		= "sent_pkts",

@@ -10,6 +10,8 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
+#include "../nhca.h"
+
 enum nhca_counter {
 	NHCA_CNT_SENT_PKTS,
 	NHCA_CNT_SENT_BYTES,
@@ -75,6 +77,12 @@ enum nhca_counter {
 struct nhca_counters {
 	u64 v[NHCA_CNT_MAX];
 };
+
+/* Count an event that belongs to no queue pair.  Context: any. */
+static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
+{
+	this_cpu_inc(dev->counters->v[which]);
+}
 
 /**
  * struct nhca_who - a queue pair or channel, for counters and traces

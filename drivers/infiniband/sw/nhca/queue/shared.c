@@ -16,7 +16,7 @@
 #include <linux/vmalloc.h>
 
 #include "../compat.h"
-#include "../memory/user.h"
+#include "../user.h"
 #include "ring.h"
 
 /* Jiffies until delayed work looks for memory that was unmapped. */

@@ -23,7 +23,7 @@
 #include <linux/xarray.h>
 
 #include "../memory/shuffle.h"
-#include "../memory/user.h"
+#include "../user.h"
 #include "../wire/rcxt.h"
 
 #define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */

@@ -26,6 +26,7 @@
 
 #include "../nhca.h"
 #include "../net/net.h"
+#include "../observe/counters.h"
 #include "../queue/ring.h"
 
 struct nhca_channel;

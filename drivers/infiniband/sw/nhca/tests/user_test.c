@@ -4,7 +4,7 @@
 
 #include "../nhca.h"
 #include "../memory/tce.h"
-#include "../memory/user.h"
+#include "../user.h"
 
 static const long sizes[] = {
 	NHCA_MAX_PD, NHCA_MAX_QP, NHCA_MAX_CQ, NHCA_MAX_SRQ, NHCA_MAX_AH, NHCA_MAX_MR, NHCA_MAX_MW,

@@ -19,6 +19,7 @@
 #include "../nhca.h"
 #include "../memory/memory.h"
 #include "../net/net.h"
+#include "../observe/counters.h"
 #include "../queue/cq.h"
 #include "../queue/ring.h"
 #include "../queue/rwq.h"

@@ -14,6 +14,7 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "../nhca.h"
+#include "../observe/counters.h"
 #include "../queue/ring.h"
 
 /* Return: the user context of the process that calls a verb; NULL for a kernel consumer. */

@@ -11,8 +11,7 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 
-#include "../nhca.h"
-#include "tce.h"
+#include "nhca.h"
 #include "user.h"
 
 static int user_share_set(const char *val, const struct kernel_param *kp)
@@ -43,11 +42,7 @@ static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_GROUPS] = NHCA_MAX_MCAST_GRP,
 	[NHCA_POOL_RULES] = NHCA_MAX_STEER_RULES,
 	[NHCA_POOL_DEFERRED] = NHCA_MAX_DEFERRED,
-	/*
-	 * Each region has its own key in a table, and all may be in the first table: half of the
-	 * keys stay free.
-	 */
-	[NHCA_POOL_JOB_MEM] = NHCA_TCE_KEYS / 2,
+	[NHCA_POOL_JOB_MEM] = NHCA_MAX_JOB_MEM,
 };
 
 void nhca_users_init(struct nhca_users *users)
