@@ -253,7 +253,7 @@ int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
  * nhca_iter_zcopy - check that packets may refer to the page of the last segment
  * @it: the iterator; nhca_iter_next() has just returned a segment
  *
- * If they may, the region is marked, so that closing it waits for such references (net/zcopy.h).
+ * If they may, the region is marked, so that closing it waits for such references (pageref.h).
  * Context: live section, before the caller takes the reference.
  * Return: true if packets may refer to the page; false: copy it.
  */

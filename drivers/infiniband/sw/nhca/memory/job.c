@@ -16,9 +16,9 @@
 
 #include "../nhca.h"
 #include "job.h"
-#include "../net/zcopy.h"
 #include "live.h"
 #include "map.h"
+#include "pageref.h"
 
 /* protects the jobs, their users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
@@ -183,7 +183,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	nhca_live_wait();
 	if (READ_ONCE(mem->zcopied))
 		/* channels of every device may have sent pages of it */
-		nhca_zcopy_wait(NULL, &dying);
+		nhca_pageref_wait(NULL, &dying);
 	nhca_range_free(&mem->tces);
 	ib_umem_release(mem->umem);
 	if (mem->dev)

@@ -73,7 +73,7 @@ void nhca_job_put(struct nhca_job *job);
  * @length:  bytes; other bytes of the same pages cannot be accessed
  * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
  *           _REMOTE_WRITE; WRITEs of the job may always send from here
- * @zcopied: packets have referred to its pages (net/zcopy.h)
+ * @zcopied: packets have referred to its pages (pageref.h)
  * @tces:    its range; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
  * @dev:     device through which @umem was pinned; its memory is kept, but it may be unregistered
@@ -135,7 +135,7 @@ struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
  *
  * The last handle closes the region.  On return no byte moves to or from it any more, on any CPU,
  * through any device.  No packet refers to its pages either, within the limits of
- * nhca_zcopy_wait().
+ * nhca_pageref_wait().
  * Context: process, sleeps.
  */
 void nhca_job_mem_put(struct nhca_job_mem *mem);

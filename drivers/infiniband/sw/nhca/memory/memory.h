@@ -253,7 +253,7 @@ int nhca_mr_close(struct ib_mr *ibmr);
  * @ibmr: the region
  *
  * The function waits for live sections.  It then waits for packets that refer to pages of the
- * region, within the limits of nhca_zcopy_wait(), and unpins the pages.
+ * region, within the limits of nhca_pageref_wait(), and unpins the pages.
  * Context: process, sleeps.  Return: 0; -EBUSY: windows are bound to the region.
  */
 int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);

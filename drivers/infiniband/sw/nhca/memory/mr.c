@@ -7,7 +7,7 @@
 
 #include "map.h"
 #include "mr.h"
-#include "../net/net.h"
+#include "pageref.h"
 #include "../queue/ring.h"
 
 /*
@@ -56,9 +56,9 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 }
 
 /* Wait until no packet refers to a page of the region.  No code finds the region any more. */
-static void mr_zcopy_wait(struct nhca_mr *mr)
+static void mr_pageref_wait(struct nhca_mr *mr)
 {
-	nhca_zcopy_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
+	nhca_pageref_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
 }
 
 void nhca_mr_free(struct nhca_mr *mr)
@@ -66,7 +66,7 @@ void nhca_mr_free(struct nhca_mr *mr)
 	/* after this no code finds the region, and none copies to or from it */
 	nhca_mkey_del(&mr->mkey);
 	if (READ_ONCE(mr->zcopied))
-		mr_zcopy_wait(mr);
+		mr_pageref_wait(mr);
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
 	if (mr->ops->free)
@@ -255,7 +255,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 
 	/* wait for packets that were sent by the old rights */
 	if (zcopied)
-		mr_zcopy_wait(mr);
+		mr_pageref_wait(mr);
 	return 0;
 }
 

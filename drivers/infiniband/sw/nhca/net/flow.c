@@ -74,7 +74,7 @@ struct nhca_txq {
  * @blocked:  the QP waits to be kicked when @inflight falls
  * @txq:      that of its device
  * @wait:     in nhca_txq.waiting of the same index, under nhca_txq.lock; empty if it does not wait
- * @zcopy:    its zero-copy references
+ * @pages:    its zero-copy references
  * @kick:     runs the QP's requester and responder; NULL after nhca_flow_stop()
  * @arg:      argument of @kick
  *
@@ -87,7 +87,7 @@ struct nhca_flow {
 	int blocked;
 	struct nhca_txq *txq;
 	struct list_head wait[2];
-	struct nhca_zcopy_queue zcopy;
+	struct nhca_pageref_queue pages;
 	void (*kick)(void *arg);
 	void *arg;
 };
@@ -137,7 +137,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	INIT_LIST_HEAD(&flow->wait[true]);
 	refcount_inc(&q->ref);
 	flow->txq = q;
-	nhca_zcopy_queue_add(&flow->zcopy, q);
+	nhca_pageref_queue_add(&flow->pages, q);
 	flow->kick = kick;
 	flow->arg = arg;
 	atomic_inc(&nhca_flows);
@@ -155,16 +155,16 @@ void nhca_flow_get(struct nhca_flow *flow)
 	refcount_inc(&flow->ref);
 }
 
-struct nhca_zcopy_queue *nhca_flow_zcopy(struct nhca_flow *flow)
+struct nhca_pageref_queue *nhca_flow_pagerefs(struct nhca_flow *flow)
 {
-	return &flow->zcopy;
+	return &flow->pages;
 }
 
 void nhca_flow_put(struct nhca_flow *flow)
 {
 	if (!refcount_dec_and_test(&flow->ref))
 		return;
-	nhca_zcopy_queue_del(&flow->zcopy);
+	nhca_pageref_queue_del(&flow->pages);
 	nhca_txq_put(flow->txq);
 	kfree_rcu(flow, rcu);
 	nhca_flows_put();

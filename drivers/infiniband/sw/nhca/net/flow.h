@@ -7,7 +7,7 @@
 #define NHCA_FLOW_BATCH		64
 
 struct nhca_flow;
-struct nhca_zcopy_queue;
+struct nhca_pageref_queue;
 struct sk_buff;
 
 /**
@@ -48,12 +48,12 @@ void nhca_flow_get(struct nhca_flow *flow);
 void nhca_flow_put(struct nhca_flow *flow);
 
 /**
- * nhca_flow_zcopy - get the zero-copy references of a flow
+ * nhca_flow_pagerefs - get the zero-copy references of a flow
  * @flow: the flow
  * Context: any.
  * Return: the queue of its references, which exists as long as @flow.
  */
-struct nhca_zcopy_queue *nhca_flow_zcopy(struct nhca_flow *flow);
+struct nhca_pageref_queue *nhca_flow_pagerefs(struct nhca_flow *flow);
 
 /**
  * nhca_flow_run - kick the owner of a flow

@@ -4,9 +4,8 @@
  *
  * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack takes a reference when it clones or
  * segments an skb, and drops it when the last fragment is freed or was copied. The skb's destructor
- * says nothing about the pages, because the stack calls it early (skb_orphan()). A flow keeps its
- * references in the order of transmission, so that a completion can wait for those of its request.
- * A deregistration waits for all references of its device, which is the domain.
+ * says nothing about the pages, because the stack calls it early (skb_orphan()). memory/pageref.h
+ * has the queues of references, and the waits for them.
  *
  * The following wait until references are released: completions of sends; notices, cancels and
  * flushes of channel writes; and the destruction of QPs, channels, rCxts, regions and job memory.
@@ -14,9 +13,9 @@
 #ifndef NHCA_NET_ZCOPY_H
 #define NHCA_NET_ZCOPY_H
 
-#include <linux/list.h>
 #include <linux/skbuff.h>
-#include <linux/spinlock.h>
+
+#include "../memory/pageref.h"
 
 struct nhca_flow;
 struct nhca_iter;
@@ -34,48 +33,15 @@ struct nhca_txq;
  *           another one (flow.c)
  * @flow:    flow of the packets; counted
  * @packets: packets of that skb, charged to @flow
- * @seq:     position in @flow, counting up
- * @gen:     generation in which the reference began; see nhca_zcopy_wait()
- * @list:    in nhca_zcopy_queue.list until the pages are released
+ * @pages:   the reference as memory/ counts it, until the pages are released
  */
 struct nhca_zcopy {
 	struct ubuf_info uarg;
 	refcount_t ref;
 	struct nhca_flow *flow;
 	u32 packets;
-	u32 seq;
-	u64 gen;
-	struct list_head list;
+	struct nhca_pageref pages;
 };
-
-/**
- * struct nhca_zcopy_queue - the references of a flow that are not released
- * @lock:   irqsave; protects @list, @seq and @waits
- * @list:   struct nhca_zcopy, oldest first
- * @seq:    that of the newest reference; only the requester of the flow writes it
- * @waits:  a completion waits: kick the flow at the next release
- * @node:   in the list of the queues of all flows; RCU readers
- * @domain: device of the flow
- */
-struct nhca_zcopy_queue {
-	/* protects list, seq, waits */
-	spinlock_t lock;
-	struct list_head list;
-	u32 seq;
-	bool waits;
-	struct list_head node;
-	struct nhca_txq *domain;
-};
-
-/**
- * nhca_zcopy_queue_add - initialize the queue of a flow
- * nhca_zcopy_queue_del - remove it: it must be empty, and be freed after an RCU grace period
- * @q:      the queue
- * @domain: device of the flow
- * Context: any.
- */
-void nhca_zcopy_queue_add(struct nhca_zcopy_queue *q, struct nhca_txq *domain);
-void nhca_zcopy_queue_del(struct nhca_zcopy_queue *q);
 
 /**
  * nhca_zcopy_new - begin a reference
@@ -159,30 +125,11 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 /**
  * nhca_zcopy_wait_flow - wait until a flow has no references
  * @flow:  the flow; its requester begins no new ones
- * @dying: as nhca_zcopy_wait()
+ * @dying: as nhca_pageref_wait()
  *
  * Context: process, sleeps.
  * Return: false if the wait has timed out because the process dies.
  */
 bool nhca_zcopy_wait_flow(struct nhca_flow *flow, unsigned long *dying);
-
-/**
- * nhca_zcopy_wait - wait until the present references of a device are released
- * @domain: the device; NULL: all devices
- * @dying:  for pages of a process: the jiffies at which all its waits end when it dies, 0 before
- *          the first of these waits; NULL: for pages of a kernel consumer
- *
- * Later references need no wait, because the caller has closed the keys that lead to the pages, and
- * has waited for live sections.
- *
- * As long as the owner could reuse the memory there is no time limit: a kernel consumer waits, and
- * so does a process, which can be killed. A dying process, and the cleanup after it in a kernel
- * thread, wait for at most one second in all. After that the packets still hold references to the
- * pages, and nobody writes to them, because their owner is gone.
- *
- * Context: process, sleeps.
- * Return: false if the wait has timed out because the process dies.
- */
-bool nhca_zcopy_wait(struct nhca_txq *domain, unsigned long *dying);
 
 #endif /* NHCA_NET_ZCOPY_H */

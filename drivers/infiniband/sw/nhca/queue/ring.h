@@ -114,7 +114,7 @@ struct nhca_ucontext {
 };
 
 /**
- * nhca_dying - deadline of waits for zero-copy references (nhca_zcopy_wait())
+ * nhca_dying - deadline of waits for zero-copy references (nhca_pageref_wait())
  * @uobject: of the object whose buffers are waited for, or NULL
  * Context: any.
  * Return: &nhca_ucontext.dying; NULL: a kernel consumer owns the object and waits without a limit.

@@ -286,7 +286,7 @@ static int wait_thread(void *arg)
 {
 	struct waiter *w = arg;
 
-	WRITE_ONCE(w->back, nhca_zcopy_wait(w->end->txq, NULL) ? 1 : 2);
+	WRITE_ONCE(w->back, nhca_pageref_wait(w->end->txq, NULL) ? 1 : 2);
 	return 0;
 }
 
@@ -339,20 +339,20 @@ static void dying_test(struct kunit *test)
 	unsigned long begun = jiffies, dying = 0;
 	int i;
 
-	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
 		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &dying));
 	}
 	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 5 * HZ));
 	/* the cleanup after another process has its own second */
 	begun = jiffies;
 	dying = 0;
-	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait(e->txq, &dying));
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(e->txq, &dying));
 	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait_flow(e->flow, NULL));
 	end_free(e);
 }

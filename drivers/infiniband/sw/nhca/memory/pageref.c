@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Page references: counts packets that refer to pages of a consumer, and waits for them. */
+#include <linux/atomic.h>
+#include <linux/jiffies.h>
+#include <linux/rculist.h>
+#include <linux/sched/signal.h>
+#include <linux/wait.h>
+
+#include "pageref.h"
+
+/* jiffies: the limit for all waits of a dying process together */
+#define NHCA_PAGEREF_DYING	HZ
+
+/* queues of all flows; RCU readers */
+static LIST_HEAD(pageref_queues);
+static DEFINE_SPINLOCK(pageref_queues_lock);
+/* the current generation; a wait increments it, and waits for references of earlier ones */
+static atomic64_t pageref_gen = ATOMIC64_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(pageref_waiters);
+
+void nhca_pageref_queue_add(struct nhca_pageref_queue *q, struct nhca_txq *domain)
+{
+	unsigned long flags;
+
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->list);
+	q->domain = domain;
+	spin_lock_irqsave(&pageref_queues_lock, flags);
+	list_add_rcu(&q->node, &pageref_queues);
+	spin_unlock_irqrestore(&pageref_queues_lock, flags);
+}
+
+void nhca_pageref_queue_del(struct nhca_pageref_queue *q)
+{
+	unsigned long flags;
+
+	WARN_ON(!list_empty(&q->list));
+	spin_lock_irqsave(&pageref_queues_lock, flags);
+	list_del_rcu(&q->node);
+	spin_unlock_irqrestore(&pageref_queues_lock, flags);
+}
+
+void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	ref->seq = ++q->seq;
+	ref->gen = atomic64_read(&pageref_gen);
+	list_add_tail(&ref->list, &q->list);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
+{
+	unsigned long flags;
+	bool awaited;
+	bool kick;
+
+	spin_lock_irqsave(&q->lock, flags);
+	list_del(&ref->list);
+	kick = q->waits;
+	q->waits = false;
+	/*
+	 * If no wait began after this reference, wake nobody: traffic on other netdevs must not
+	 * wake a waiter for a netdev that holds its packets.  A waiter that has found this
+	 * reference held the lock earlier, and had then already increased the generation and joined
+	 * the wait queue.
+	 */
+	awaited = ref->gen != atomic64_read(&pageref_gen);
+	spin_unlock_irqrestore(&q->lock, flags);
+
+	if (awaited && wq_has_sleeper(&pageref_waiters))
+		wake_up_all(&pageref_waiters);
+	return kick;
+}
+
+bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
+{
+	struct nhca_pageref *ref;
+	unsigned long flags;
+
+	/*
+	 * list_empty_careful() is an acquire.  It pairs with refcount_dec_and_test() before the
+	 * list_del() in nhca_pageref_end(), so no skb reads the pages when the caller reuses them.
+	 */
+	if (likely(list_empty_careful(&q->list)))
+		return true;
+	spin_lock_irqsave(&q->lock, flags);
+	ref = list_first_entry_or_null(&q->list, struct nhca_pageref, list);
+	if (ref && (s32)(ref->seq - seq) > 0)
+		ref = NULL;
+	if (ref)
+		q->waits = true;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return !ref;
+}
+
+/**
+ * struct pageref_wait - references that a caller waits for
+ * @queue:  of one flow; NULL: all flows of @domain
+ * @domain: a device; NULL: all devices
+ * @gen:    wait for references of earlier generations than this
+ */
+struct pageref_wait {
+	struct nhca_pageref_queue *queue;
+	struct nhca_txq *domain;
+	u64 gen;
+};
+
+/* Return: true if @q has no reference of a generation before @gen. */
+static bool pageref_since(struct nhca_pageref_queue *q, u64 gen)
+{
+	struct nhca_pageref *ref;
+	unsigned long flags;
+	bool since;
+
+	if (list_empty_careful(&q->list))
+		return true;
+	spin_lock_irqsave(&q->lock, flags);
+	ref = list_first_entry_or_null(&q->list, struct nhca_pageref, list);
+	since = !ref || ref->gen >= gen;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return since;
+}
+
+static bool pageref_over(const struct pageref_wait *w)
+{
+	struct nhca_pageref_queue *q;
+	bool over = true;
+
+	if (w->queue)
+		return pageref_since(w->queue, w->gen);
+	rcu_read_lock();
+	list_for_each_entry_rcu(q, &pageref_queues, node) {
+		if (w->domain && q->domain != w->domain)
+			continue;
+		over = pageref_since(q, w->gen);
+		if (!over)
+			break;
+	}
+	rcu_read_unlock();
+	return over;
+}
+
+static bool pageref_wait_for(const struct pageref_wait *w, unsigned long *dying)
+{
+	long left;
+
+	if (pageref_over(w))
+		return true;
+	might_sleep();
+	if (!dying) {
+		wait_event(pageref_waiters, pageref_over(w));
+		return true;
+	}
+	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
+	    !wait_event_killable(pageref_waiters, pageref_over(w)))
+		return true;
+
+	if (!READ_ONCE(*dying))
+		WRITE_ONCE(*dying, (jiffies + NHCA_PAGEREF_DYING) ?: 1);
+	left = (long)(READ_ONCE(*dying) - jiffies);
+	return wait_event_timeout(pageref_waiters, pageref_over(w), max(left, 0L));
+}
+
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying)
+{
+	const struct pageref_wait w = {
+		.queue = q,
+		.gen = atomic64_inc_return(&pageref_gen),
+	};
+
+	return pageref_wait_for(&w, dying);
+}
+
+bool nhca_pageref_wait(struct nhca_txq *domain, unsigned long *dying)
+{
+	const struct pageref_wait w = {
+		.domain = domain,
+		.gen = atomic64_inc_return(&pageref_gen),
+	};
+
+	return pageref_wait_for(&w, dying);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Page references: packets in the network stack refer to pages of a consumer.
+ *
+ * net/zcopy.c begins and ends the references.  Here they are only counted, so that a deregistration
+ * can wait for all references of its device, which is the domain.  Each flow has a queue of its
+ * references in the order of transmission, so that a completion can wait for those of its request.
+ */
+#ifndef NHCA_PAGEREF_H
+#define NHCA_PAGEREF_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct nhca_txq;
+
+/**
+ * struct nhca_pageref - a reference to pages of a consumer
+ * @list: in nhca_pageref_queue.list until the pages are released
+ * @seq:  position in the queue, counting up
+ * @gen:  generation in which the reference began; see nhca_pageref_wait()
+ */
+struct nhca_pageref {
+	struct list_head list;
+	u32 seq;
+	u64 gen;
+};
+
+/**
+ * struct nhca_pageref_queue - the references of a flow that are not released
+ * @lock:   irqsave; protects @list, @seq and @waits
+ * @list:   struct nhca_pageref, oldest first
+ * @seq:    that of the newest reference; only the requester of the flow writes it
+ * @waits:  a completion waits: kick the flow at the next release
+ * @node:   in the list of the queues of all flows; RCU readers
+ * @domain: device of the flow
+ */
+struct nhca_pageref_queue {
+	/* protects list, seq, waits */
+	spinlock_t lock;
+	struct list_head list;
+	u32 seq;
+	bool waits;
+	struct list_head node;
+	struct nhca_txq *domain;
+};
+
+/**
+ * nhca_pageref_queue_add - initialize the queue of a flow
+ * nhca_pageref_queue_del - remove it: it must be empty, and be freed after an RCU grace period
+ * @q:      the queue
+ * @domain: device of the flow
+ * Context: any.
+ */
+void nhca_pageref_queue_add(struct nhca_pageref_queue *q, struct nhca_txq *domain);
+void nhca_pageref_queue_del(struct nhca_pageref_queue *q);
+
+/**
+ * nhca_pageref_begin - begin a reference
+ * @q:   queue of the flow; only its requester calls this function
+ * @ref: the reference
+ * Context: BH disabled, live section; before the first page is added to an skb.
+ */
+void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
+
+/**
+ * nhca_pageref_end - release a reference: no skb has its pages any more
+ * @q:   queue of the flow
+ * @ref: the reference
+ * Context: any.
+ * Return: true if the flow must be kicked, because nhca_pageref_released() has returned false.
+ */
+bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
+
+/**
+ * nhca_pageref_released - check whether all references of a flow up to a number are released
+ * @q:   queue of the flow; if they are not, nhca_pageref_end() asks for a kick at the next release
+ * @seq: the number
+ * Context: any.
+ * Return: true if they are released.
+ */
+bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
+
+/**
+ * nhca_pageref_wait_queue - wait until the present references of a flow are released
+ * @q:     queue of the flow
+ * @dying: as nhca_pageref_wait()
+ * Context: process, sleeps.
+ * Return: false if the wait has timed out because the process dies.
+ */
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying);
+
+/**
+ * nhca_pageref_wait - wait until the present references of a device are released
+ * @domain: the device; NULL: all devices
+ * @dying:  for pages of a process: the jiffies at which all its waits end when it dies, 0 before
+ *          the first of these waits; NULL: for pages of a kernel consumer
+ *
+ * Later references need no wait, because the caller has closed the keys that lead to the pages, and
+ * has waited for live sections.
+ *
+ * As long as the owner could reuse the memory there is no time limit: a kernel consumer waits, and
+ * so does a process, which can be killed.  A dying process, and the cleanup after it in a kernel
+ * thread, wait for at most one second in all.  After that the packets still hold references to the
+ * pages, and nobody writes to them, because their owner is gone.
+ *
+ * Context: process, sleeps.
+ * Return: false if the wait has timed out because the process dies.
+ */
+bool nhca_pageref_wait(struct nhca_txq *domain, unsigned long *dying);
+
+#endif /* NHCA_PAGEREF_H */
