@@ -86,7 +86,7 @@ struct nhca_txq;
  * @ah_next:  AH number to try next; under the lock of @ah_ids
  * @srq_ids:  map of SRQ numbers to struct nhca_srq; RCU readers
  * @srq_next: SRQ number to try next; under the lock of @srq_ids
- * @mcast:    multicast groups (verbs/mcast.c); written under RTNL; RCU readers
+ * @mcast:    multicast groups (transport/mcast.c); written under RTNL; RCU readers
  * @port_state: enum ib_port_state; main.c writes it under RTNL; read with READ_ONCE
  * @mtu:      active path MTU in bytes, computed from the netdev's MTU; as @port_state
  * @gsi:      QP 1 of the device; RCU readers (transport/table.c)

@@ -605,7 +605,21 @@ void nhca_transport_rx_end(struct nhca_rx *rx);
  */
 void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
 
-/* ---- multicast: verbs/mcast.c ---- */
+/* ---- multicast: mcast.c ---- */
+
+/**
+ * nhca_mcast_attach - attach a UD QP to a multicast group
+ * nhca_mcast_detach - detach it
+ * @qp:   the QP
+ * @mgid: the group, IPv4-mapped or IPv6
+ *
+ * The first QP of a group makes the netdev join the group, the last one makes it leave the group.
+ * Context: process, takes RTNL.
+ * Return: attach: 0, also if the QP is attached already; -EDQUOT and -ENOMEM for limits; -ENODEV
+ * and errors of IPv6 for a netdev that cannot join.  detach: 0; -EINVAL if the QP is not attached.
+ */
+int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
+int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
 
 /**
  * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group

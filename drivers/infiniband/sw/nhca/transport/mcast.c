@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups: the UD QPs that get a group's packets, and the membership of the netdev in the
+ * group at the IP layer.
+ *
+ * Writers hold RTNL, which is required to join a group.  This cannot deadlock, because no code that
+ * holds RTNL waits for a verb: a workqueue unregisters the device.  Readers use RCU.
+ */
+#include <linux/igmp.h>
+#include <linux/inetdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+
+#include "../observe/stub.h"
+#include "engine.h"
+
+/**
+ * struct nhca_mcast_qp - a QP's attachment to a group
+ * @list: entry in nhca_mcast_group.qps
+ * @rcu:  frees the struct after a grace period
+ * @qp:   the QP; it outlives its attachments
+ */
+struct nhca_mcast_qp {
+	struct list_head list;
+	struct rcu_head rcu;
+	struct nhca_qp *qp;
+};
+
+/**
+ * struct nhca_mcast_group - a group that a QP of the device is attached to
+ * @list:   entry in nhca_dev.mcast.groups
+ * @rcu:    frees the struct after a grace period
+ * @mgid:   IPv4-mapped or IPv6 address
+ * @in_dev: IPv4: the in_device that has joined the group; counted, because this one must leave the
+ *          group even if the netdev has got another in_device meanwhile
+ * @qps:    list of struct nhca_mcast_qp
+ * @count:  entries of @qps
+ * @user:   account that the group counts for, of the QP that was attached first; counted; or NULL
+ */
+struct nhca_mcast_group {
+	struct list_head list;
+	struct rcu_head rcu;
+	struct in6_addr mgid;
+	struct in_device *in_dev;
+	struct list_head qps;
+	unsigned int count;
+	struct nhca_user *user;
+};
+
+static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	struct in_device *in_dev;
+
+	if (!ipv6_addr_v4mapped(&g->mgid))
+		return IS_ENABLED(CONFIG_IPV6) ? ipv6_dev_mc_inc(dev->netdev, &g->mgid) :
+						 -EAFNOSUPPORT;
+
+	in_dev = __in_dev_get_rtnl(dev->netdev);
+	if (!in_dev)
+		return -ENODEV;
+	in_dev_hold(in_dev);
+	g->in_dev = in_dev;
+	ip_mc_inc_group(in_dev, g->mgid.s6_addr32[3]);
+	return 0;
+}
+
+static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	if (g->in_dev) {
+		/* Does nothing if the in_device is dead. */
+		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
+		in_dev_put(g->in_dev);
+	} else if (IS_ENABLED(CONFIG_IPV6)) {
+		ipv6_dev_mc_dec(dev->netdev, &g->mgid);
+	}
+}
+
+static struct nhca_mcast_group *nhca_mcast_find(struct nhca_dev *dev,
+						const struct in6_addr *mgid)
+{
+	struct nhca_mcast_group *g;
+
+	list_for_each_entry_rcu(g, &dev->mcast.groups, list, lockdep_rtnl_is_held())
+		if (ipv6_addr_equal(&g->mgid, mgid))
+			return g;
+	return NULL;
+}
+
+static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
+					       const struct nhca_qp *qp)
+{
+	struct nhca_mcast_qp *m;
+
+	list_for_each_entry(m, &g->qps, list)
+		if (m->qp == qp)
+			return m;
+	return NULL;
+}
+
+/* Join a group for its first QP.  RTNL held.  Return: the group, without QPs, or ERR_PTR. */
+static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid)
+{
+	struct nhca_dev *dev = qp->dev;
+	struct nhca_mcast_group *g;
+	int err;
+
+	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	if (!g)
+		return ERR_PTR(-ENOMEM);
+	g->mgid = *mgid;
+	INIT_LIST_HEAD(&g->qps);
+	err = nhca_pool_take(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+	if (err)
+		goto err_free;
+	err = nhca_mcast_join(dev, g);
+	if (err)
+		goto err_give;
+	g->user = nhca_user_hold(qp->owner);
+	list_add_rcu(&g->list, &dev->mcast.groups);
+	return g;
+
+err_give:
+	nhca_pool_give(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+err_free:
+	kfree(g);
+	return ERR_PTR(err);
+}
+
+/* Leave a group that has no QP any more.  RTNL held. */
+static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
+{
+	if (g->count)
+		return;
+
+	list_del_rcu(&g->list);
+	nhca_pool_give(&dev->users, g->user, NHCA_POOL_GROUPS, 1);
+	nhca_user_put(g->user);
+	nhca_mcast_leave(dev, g);
+	kfree_rcu(g, rcu);
+}
+
+/*
+ * Check whether @user may attach one more QP to a group.  RTNL held.
+ * Return: 0, -EDQUOT, -ENOMEM.
+ */
+static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_user *user)
+{
+	const struct nhca_mcast_qp *m;
+	long mine = 1;
+
+	if (g->count >= NHCA_MAX_MCAST_QP)
+		return -ENOMEM;
+	list_for_each_entry(m, &g->qps, list)
+		mine += m->qp->owner == user;
+	if (user && !nhca_share_ok(NHCA_MAX_MCAST_QP, mine, g->count + 1))
+		return -EDQUOT;
+	return 0;
+}
+
+/* RTNL held. */
+static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid)
+{
+	struct nhca_mcast_group *g;
+	struct nhca_mcast_qp *m;
+	int err;
+
+	g = nhca_mcast_find(qp->dev, mgid);
+	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
+	if (g && nhca_mcast_member(g, qp))
+		return 0;
+	err = g ? nhca_mcast_room(g, qp->owner) : 0;
+	if (err)
+		return err;
+
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	if (!m)
+		return -ENOMEM;
+	m->qp = qp;
+
+	if (!g)
+		g = nhca_mcast_open(qp, mgid);
+	if (IS_ERR(g)) {
+		kfree(m);
+		return PTR_ERR(g);
+	}
+
+	g->count++;
+	list_add_rcu(&m->list, &g->qps);
+	return 0;
+}
+
+/* RTNL held.  Return: false if the QP is not attached to the group. */
+static bool nhca_mcast_drop(struct nhca_qp *qp, struct nhca_mcast_group *g)
+{
+	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
+
+	if (!m)
+		return false;
+	list_del_rcu(&m->list);
+	kfree_rcu(m, rcu);
+	g->count--;
+	nhca_mcast_close_if_empty(qp->dev, g);
+	return true;
+}
+
+int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
+{
+	int err;
+
+	rtnl_lock();
+	err = nhca_mcast_attach_rtnl(qp, mgid);
+	rtnl_unlock();
+	return err;
+}
+
+int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid)
+{
+	struct nhca_mcast_group *g;
+	bool found;
+
+	rtnl_lock();
+	g = nhca_mcast_find(qp->dev, mgid);
+	found = g && nhca_mcast_drop(qp, g);
+	rtnl_unlock();
+	return found ? 0 : -EINVAL;
+}
+
+void nhca_mcast_detach_all(struct nhca_qp *qp)
+{
+	struct nhca_mcast_group *g, *next;
+
+	/* The core attaches only UD QPs, and does not attach a QP that is being destroyed. */
+	if (qp->ibqp.qp_type != IB_QPT_UD || list_empty(&qp->dev->mcast.groups))
+		return;
+
+	rtnl_lock();
+	list_for_each_entry_safe(g, next, &qp->dev->mcast.groups, list)
+		nhca_mcast_drop(qp, g);
+	rtnl_unlock();
+}
+
+u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
+		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
+{
+	struct nhca_mcast_group *g;
+	struct nhca_mcast_qp *m;
+	u32 n = 0;
+
+	NHCA_STUB(nhca_mcast_deliver, dev, mgid, rx, fn);
+	g = nhca_mcast_find(dev, mgid);
+	if (!g)
+		return 0;
+	list_for_each_entry_rcu(m, &g->qps, list) {
+		fn(m->qp, rx);
+		n++;
+	}
+	return n;
+}
