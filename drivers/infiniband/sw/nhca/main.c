@@ -137,17 +137,19 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 	WRITE_ONCE(dev->mtu, mtu);
 }
 
+#ifndef NHCA_OLD_PORT_EVENT
 /*
  * ib_device_ops.report_port_event.  Since Linux 6.14 the core raises port events, but not for
  * bonds, and not for a driver that has this function.  nhca's own notifier raises them on every
  * kernel and for every netdev.  If both notifiers report a change, the second of them finds the
  * port state unchanged and raises no event.
  */
-void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
-			    unsigned long event)
+static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+				   unsigned long event)
 {
 	nhca_port_update(to_nhca_dev(ibdev));
 }
+#endif
 
 /*
  * A bond, team or bridge has taken the netdev as a port, and now receives its packets, or has
@@ -351,7 +353,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
  * ib_device_ops.dealloc_driver: free what nhca_dev_setup() has allocated.  The core calls it last,
  * when all objects of the device are destroyed, or after a link add that failed.
  */
-void nhca_dealloc_driver(struct ib_device *ibdev)
+static void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
@@ -378,6 +380,14 @@ void nhca_dealloc_driver(struct ib_device *ibdev)
 	nhca_txq_put(dev->txq);
 	netdev_put(dev->netdev, &dev->netdev_tracker);
 }
+
+/* the device operations of this file, in addition to nhca_dev_ops */
+static const struct ib_device_ops nhca_main_ops = {
+	.dealloc_driver = nhca_dealloc_driver,
+#ifndef NHCA_OLD_PORT_EVENT
+	.report_port_event = nhca_report_port_event,
+#endif
+};
 
 static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 {
@@ -438,6 +448,7 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 		return -ENOMEM;
 	/* From here on ib_dealloc_device() calls nhca_dealloc_driver(). */
 	ib_set_device_ops(&dev->ibdev, &nhca_dev_ops);
+	ib_set_device_ops(&dev->ibdev, &nhca_main_ops);
 	ib_mark_name_assigned_by_user(&dev->ibdev);
 
 	err = nhca_dev_setup(dev, ndev, name);

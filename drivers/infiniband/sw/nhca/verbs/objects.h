@@ -93,11 +93,6 @@ static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len, si
 	return ib_copy_from_udata(cmd, udata, min(len, udata->inlen));
 }
 
-/* main.c */
-void nhca_dealloc_driver(struct ib_device *ibdev);
-void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
-			    unsigned long event);
-
 /* debug.c */
 int nhca_enable_driver(struct ib_device *ibdev);
 

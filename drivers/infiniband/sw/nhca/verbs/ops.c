@@ -23,6 +23,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	{}
 };
 
+/* main.c adds the functions that it has itself */
 const struct ib_device_ops nhca_dev_ops = {
 	.owner = THIS_MODULE,
 	/*
@@ -59,7 +60,6 @@ const struct ib_device_ops nhca_dev_ops = {
 	.create_user_ah = nhca_create_ah,
 	.create_wq = nhca_create_wq,
 	.dealloc_dm = nhca_dealloc_dm,
-	.dealloc_driver = nhca_dealloc_driver,
 	.dealloc_mw = nhca_dealloc_mw,
 	.dealloc_pd = nhca_dealloc_pd,
 	.dealloc_ucontext = nhca_dealloc_ucontext,
@@ -119,9 +119,6 @@ const struct ib_device_ops nhca_dev_ops = {
 	.resize_cq = nhca_resize_cq,
 #else
 	.resize_user_cq = nhca_resize_cq,
-#endif
-#ifndef NHCA_OLD_PORT_EVENT
-	.report_port_event = nhca_report_port_event,
 #endif
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, nhca_ah, ibah),
