@@ -15,6 +15,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "nhca.h"
+#include "ingress/ingress.h"
 #include "memory/debug.h"
 #include "memory/memory.h"
 #include "net/net.h"
@@ -328,13 +329,13 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	dev->txq = nhca_txq_create();
 	if (!dev->txq)
 		return -ENOMEM;
-	dev->steer = nhca_steer_create(ndev);
+	dev->steer = nhca_steer_create(ndev, nhca_frame_hook);
 	if (!dev->steer)
 		return -ENOMEM;
 	dev->inject = nhca_inject_create(dev, nhca_link_work);
 	if (!dev->inject)
 		return -ENOMEM;
-	err = nhca_delayq_create(dev);
+	err = nhca_delayq_create(dev, nhca_delayq_timer);
 	if (err)
 		return err;
 	err = nhca_rcxt_dev_init(dev, nhca_rcxts);
@@ -501,7 +502,7 @@ static int __init nhca_init(void)
 	err = nhca_qp_table_init();
 	if (err)
 		goto err_memory;
-	err = nhca_net_init();
+	err = nhca_net_init(nhca_sk_data_ready, nhca_sk_rest);
 	if (err)
 		goto err_qp_table;
 	err = register_netdevice_notifier(&nhca_netdev_notifier);

@@ -228,7 +228,7 @@ void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *l
 
 /* ---- the delay queue ---- */
 
-static enum hrtimer_restart delayq_timer(struct hrtimer *timer)
+struct nhca_net *nhca_delayq_due(struct hrtimer *timer, struct sk_buff_head *later)
 {
 	struct nhca_delayq *l = container_of(timer, struct nhca_delayq, timer);
 	struct sk_buff *skb, *next;
@@ -248,18 +248,16 @@ static enum hrtimer_restart delayq_timer(struct hrtimer *timer)
 
 	rcu_read_lock();
 	while ((skb = __skb_dequeue(&due))) {
-		if (!held_of(skb)->in) {
+		if (held_of(skb)->in)
+			__skb_queue_tail(later, skb);
+		else
 			faults_out(l->dev, skb);
-			continue;
-		}
-		nhca_rx_late(l->dev->nn, skb);
-		consume_skb(skb);
 	}
 	rcu_read_unlock();
-	return HRTIMER_NORESTART;
+	return l->dev->nn;
 }
 
-int nhca_delayq_create(struct nhca_dev *dev)
+int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer))
 {
 	struct nhca_delayq *l = kzalloc(sizeof(*l), GFP_KERNEL);
 
@@ -268,7 +266,7 @@ int nhca_delayq_create(struct nhca_dev *dev)
 	l->dev = dev;
 	spin_lock_init(&l->lock);
 	__skb_queue_head_init(&l->held);
-	hrtimer_setup(&l->timer, delayq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&l->timer, timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	dev->delayq = l;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to the net room: injected faults of packets. */
+/* Injected faults of packets; for net/ and ingress/. */
 #ifndef NHCA_NET_FAULTS_H
 #define NHCA_NET_FAULTS_H
 
@@ -7,6 +7,7 @@
 
 #include "../observe/inject.h"
 
+struct hrtimer;
 struct nhca_net;
 struct nhca_tx;
 
@@ -52,11 +53,12 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later);
 
 /**
- * nhca_rx_late - process a packet that fault injection delayed or copied; in recv.c
- * @nn:  the namespace in which it arrived
- * @skb: the packet, which stays the caller's
- * Context: softirq. The function takes the RCU read lock.
+ * nhca_delayq_due - take the packets that are due from a delay queue, and send those to be sent
+ * @timer: the timer of nhca_delayq_create(), which has expired; it is started again if packets stay
+ * @later: gets the packets that were received
+ * Context: softirq.
+ * Return: the namespace in which the packets arrived.
  */
-void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb);
+struct nhca_net *nhca_delayq_due(struct hrtimer *timer, struct sk_buff_head *later);
 
 #endif /* NHCA_NET_FAULTS_H */

@@ -6,6 +6,7 @@
 #ifndef NHCA_NET_H
 #define NHCA_NET_H
 
+#include <linux/hrtimer.h>
 #include <linux/skbuff.h>
 #include <linux/in6.h>
 #include <net/dst_cache.h>
@@ -16,6 +17,7 @@
 #include "cursor.h"
 #include "zcopy.h"
 
+struct nhca_bh;
 struct nhca_fault;
 struct nhca_flow;
 struct nhca_iter;
@@ -120,10 +122,14 @@ void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev);
 
 /**
  * nhca_net_init - register the operations for network namespaces, at module load
+ * @data_ready: sk_data_ready of the UDP sockets; nhca_sk_data_ready()
+ * @rest:       bottom half of struct nhca_sock; nhca_sk_rest()
+ *
+ * The functions receive packets. net/ knows nothing of the directories that they call.
  * Context: process.
  * Return: 0 or an error of register_pernet_subsys().
  */
-int nhca_net_init(void);
+int nhca_net_init(void (*data_ready)(struct sock *sk), void (*rest)(struct nhca_bh *bh));
 /**
  * nhca_net_exit - undo nhca_net_init(), at module unload
  * It first waits until the stack has freed all packets of the module.
@@ -606,11 +612,12 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 /**
  * nhca_delayq_create - create the delay queue of a device
  * nhca_delayq_destroy - drop its packets and free it, after the last packet was sent or received
- * @dev: the device; @dev->delayq is the queue
+ * @dev:   the device; @dev->delayq is the queue
+ * @timer: called in softirq when packets are due; it calls nhca_delayq_due(); nhca_delayq_timer()
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int nhca_delayq_create(struct nhca_dev *dev);
+int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer));
 void nhca_delayq_destroy(struct nhca_dev *dev);
 
 #endif /* NHCA_NET_H */

@@ -81,6 +81,10 @@ static unsigned int nhca_net_id __read_mostly;
 static DEFINE_MUTEX(nhca_net_mutex);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);
 
+/* receive functions, of nhca_net_init() */
+static void (*nhca_net_data_ready)(struct sock *sk) __ro_after_init;
+static void (*nhca_net_rest)(struct nhca_bh *bh) __ro_after_init;
+
 /* ---- sockets ---- */
 
 static void nhca_sock_mute(struct nhca_sock *ns)
@@ -102,19 +106,19 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	WRITE_ONCE(sk->sk_rcvbuf, NHCA_RCVBUF);
 	sk->sk_allocation = GFP_ATOMIC;
 #ifdef CONFIG_NET_RX_BUSY_POLL
-	/* 0 overrides net.core.busy_read: nhca_sk_data_ready() must not busy-poll */
+	/* 0 overrides net.core.busy_read: sk_data_ready must not busy-poll */
 	WRITE_ONCE(sk->sk_ll_usec, 0);
 #endif
 	release_sock(sk);
 
 	write_lock_bh(&sk->sk_callback_lock);
 	rcu_assign_sk_user_data(sk, ns);
-	WRITE_ONCE(sk->sk_data_ready, nhca_sk_data_ready);
+	WRITE_ONCE(sk->sk_data_ready, nhca_net_data_ready);
 	write_unlock_bh(&sk->sk_callback_lock);
 
-	/* packets that were queued between bind() and now did not call nhca_sk_data_ready() */
+	/* packets that were queued between bind() and now did not call it */
 	rcu_read_lock();
-	nhca_sk_data_ready(sk);
+	nhca_net_data_ready(sk);
 	rcu_read_unlock();
 }
 
@@ -179,7 +183,7 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	ns->nn = nn;
 	ns->sock = sock;
 	atomic_set(&ns->ready, 0);
-	nhca_bh_init(&ns->rest, nhca_sk_rest);
+	nhca_bh_init(&ns->rest, nhca_net_rest);
 	nhca_sock_start(ns);
 	return 0;
 }
@@ -442,8 +446,10 @@ static struct pernet_operations nhca_net_ops = {
 	.size = sizeof(struct nhca_net),
 };
 
-int __init nhca_net_init(void)
+int __init nhca_net_init(void (*data_ready)(struct sock *sk), void (*rest)(struct nhca_bh *bh))
 {
+	nhca_net_data_ready = data_ready;
+	nhca_net_rest = rest;
 	return register_pernet_subsys(&nhca_net_ops);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flow steering: a netfilter hook at the ingress of the netdev, before bridges, VLANs and
- * protocols. It is registered only while the device has a rule.
+ * Flow steering: the rules of a device, and a netfilter hook at the ingress of the netdev, before
+ * bridges, VLANs and protocols. It is registered only while the device has a rule. ingress/frame.c
+ * has the function of the hook.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -16,17 +17,11 @@
 #include <net/ipv6.h>
 #include <rdma/ib_verbs.h>
 
-#include "../compat.h"
-#ifndef NHCA_OLD_GSO
-#include <net/gso.h>
-#endif
-
 #include "net.h"
 #include "flow.h"
 #include "steer.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
-#include "../transport/qp.h"
 
 /**
  * struct nhca_steer - the steering rules of a device
@@ -34,7 +29,7 @@
  * @rules:   sorted by priority; RCU readers
  * @count:   number of rules
  * @ndev:    netdev of the device
- * @hook:    registered while @net is not NULL
+ * @hook:    registered while @net is not NULL; its function is that of nhca_steer_create()
  * @net:     namespace in which @hook is registered
  * @stopped: @ndev is being removed, or leaves its namespace
  */
@@ -148,101 +143,19 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
 	return true;
 }
 
-/* ---- received frames ---- */
-
-/* Give a frame, in the form it had on the wire, to the QP, which copies it. */
-static void nhca_steer_give(struct nhca_qp *qp, struct sk_buff *skb)
-{
-	nhca_raw_rx(qp, skb);
-	consume_skb(skb);
-}
-
-/*
- * Restore the frame as it was on the wire and give it to the QP: insert the VLAN tag, segment a GRO
- * batch, complete the checksum. A raw packet QP sees the frames of the wire, not the results of
- * offloads. Consumes @skb.
- */
-static void nhca_steer_restore(struct nhca_qp *qp, struct sk_buff *skb)
-{
-	struct sk_buff *segs, *next;
-
-	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (!skb)
-		goto lost;
-	skb_push(skb, skb->data - skb_mac_header(skb));
-	if (skb_vlan_tag_present(skb)) {
-		skb = __vlan_hwaccel_push_inside(skb);
-		if (!skb)
-			goto lost;
-	}
-	if (!skb_is_gso(skb)) {
-		if (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
-			goto drop;
-		nhca_steer_give(qp, skb);
-		return;
-	}
-	segs = skb_gso_segment(skb, 0);
-	if (IS_ERR_OR_NULL(segs))
-		goto drop;
-	consume_skb(skb);
-	skb_list_walk_safe(segs, skb, next) {
-		skb_mark_not_on_list(skb);
-		nhca_steer_give(qp, skb);
-	}
-	return;
-
-drop:
-	kfree_skb(skb);
-lost:
-	nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
-}
-
 /* ---- the hook ---- */
 
-/* Return: true if a rule has consumed @skb. */
-__maybe_unused static bool nhca_steer_in(const struct nhca_steer *steer, struct sk_buff *skb)
-{
-	struct nhca_steer_rule *rule;
-	struct nhca_steer_key key;
-	struct sk_buff *copy;
-
-	nhca_steer_parse(skb, &key);
-	list_for_each_entry_rcu(rule, &steer->rules, list) {
-		if (!nhca_steer_fits(rule, &key))
-			continue;
-		if (!rule->copy) {
-			nhca_steer_restore(rule->qp, skb);
-			return true;
-		}
-		copy = skb_clone(skb, GFP_ATOMIC);
-		if (copy)
-			nhca_steer_restore(rule->qp, copy);
-		else
-			nhca_count(&rule->qp->who, NHCA_CNT_RX_NO_BUFFER);
-	}
-	return false;
-}
-
 #ifdef CONFIG_NETFILTER_INGRESS
-static unsigned int nhca_steer_hook(void *priv, struct sk_buff *skb,
-				    const struct nf_hook_state *state)
-{
-	return nhca_steer_in(priv, skb) ? NF_STOLEN : NF_ACCEPT;
-}
-
 static int nhca_steer_hook_add(struct nhca_steer *steer)
 {
 	struct net *net = dev_net(steer->ndev);
 	int err;
 
-	steer->hook = (struct nf_hook_ops) {
-		.hook = nhca_steer_hook,
-		.dev = steer->ndev,
-		.priv = steer,
-		.pf = NFPROTO_NETDEV,
-		.hooknum = NF_NETDEV_INGRESS,
-		.priority = INT_MIN,
-	};
+	steer->hook.dev = steer->ndev;
+	steer->hook.priv = &steer->rules;
+	steer->hook.pf = NFPROTO_NETDEV;
+	steer->hook.hooknum = NF_NETDEV_INGRESS;
+	steer->hook.priority = INT_MIN;
 	err = nf_register_net_hook(net, &steer->hook);
 	if (!err)
 		steer->net = net;
@@ -269,7 +182,7 @@ static void nhca_steer_hook_del(struct nhca_steer *steer)
 
 /* ---- rules ---- */
 
-struct nhca_steer *nhca_steer_create(struct net_device *ndev)
+struct nhca_steer *nhca_steer_create(struct net_device *ndev, nhca_steer_fn *hook)
 {
 	struct nhca_steer *steer = kzalloc(sizeof(*steer), GFP_KERNEL);
 
@@ -278,6 +191,9 @@ struct nhca_steer *nhca_steer_create(struct net_device *ndev)
 	mutex_init(&steer->lock);
 	INIT_LIST_HEAD(&steer->rules);
 	steer->ndev = ndev;
+#ifdef CONFIG_NETFILTER_INGRESS
+	steer->hook.hook = hook;
+#endif
 	return steer;
 }
 

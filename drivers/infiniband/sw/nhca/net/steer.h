@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 struct net_device;
+struct nf_hook_state;
 struct nhca_dev;
 struct nhca_flow;
 struct nhca_iter;
@@ -70,13 +71,18 @@ struct nhca_steer_rule {
 	struct nhca_qp *qp;
 };
 
+/* The function of the netfilter hook. @rules: list of struct nhca_steer_rule; RCU reader */
+typedef unsigned int nhca_steer_fn(void *rules, struct sk_buff *skb,
+				   const struct nf_hook_state *state);
+
 /**
  * nhca_steer_create - create the empty rule table of a device
  * @ndev: netdev of the device
+ * @hook: called with each frame that arrives while the table has rules; nhca_frame_hook()
  * Context: process.
  * Return: the table, or NULL without memory.
  */
-struct nhca_steer *nhca_steer_create(struct net_device *ndev);
+struct nhca_steer *nhca_steer_create(struct net_device *ndev, nhca_steer_fn *hook);
 
 /**
  * nhca_steer_destroy - free a rule table

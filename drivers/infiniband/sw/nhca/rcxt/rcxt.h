@@ -189,7 +189,7 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
  * @rx: the packet, decoded; rx->dev is set here
  *
- * net/recv.c calls it instead of nhca_transport_rx(), after nhca_transport_rx_end() has released
+ * ingress/udp.c calls it instead of nhca_transport_rx(), after nhca_transport_rx_end() has released
  * the QP's lock that the transport room holds for a batch.  It looks up the channel, checks ICRC,
  * channel key and job, and executes the packet.  Several CPUs may execute packets of one channel,
  * and of one rCxt, concurrently.

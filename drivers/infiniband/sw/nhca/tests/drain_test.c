@@ -8,6 +8,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
+#include "../ingress/ingress.h"
 #include "../net/net.h"
 #include "../net/sockets.h"
 

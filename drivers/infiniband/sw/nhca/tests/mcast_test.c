@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit: a batch of multicast packets to a large group is received in several passes. */
+#include "../ingress/ingress.h"
 #include "../net/sockets.h"
 #include "qp_fixture.h"
 

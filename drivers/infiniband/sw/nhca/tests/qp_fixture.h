@@ -16,9 +16,9 @@
 #include <linux/udp.h>
 #include <net/ipv6.h>
 
+#include "../ingress/ingress.h"
 #include "../memory/mr.h"
 #include "../net/net.h"
-#include "../net/faults.h"
 #include "../net/xmit.h"
 #include "../transport/engine.h"
 

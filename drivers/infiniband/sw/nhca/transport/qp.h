@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Queue pairs: each has a requester (send queue) and a responder (receive queue).  verbs/qp.c
- * creates and modifies queue pairs, and net/recv.c hands packets over; all else about them happens
- * in transport/.
+ * creates and modifies queue pairs, and ingress/udp.c hands packets over; all else about them
+ * happens in transport/.
  *
  * Locks: sq.lock and rq.lock are spinlocks that disable BHs.  A change of state takes both, rq.lock
  * first.  The locks of CQs, SRQs and receive rings nest inside.  Code that holds one of them does
@@ -571,7 +571,7 @@ int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr);
  */
 void nhca_recv_doorbell(struct nhca_qp *qp);
 
-/* ---- interface to net/recv.c ---- */
+/* ---- interface to ingress/udp.c ---- */
 
 /**
  * nhca_transport_rx - deliver a packet that has arrived and was decoded
@@ -596,7 +596,7 @@ void nhca_transport_again(struct nhca_rx *rx);
  */
 void nhca_transport_rx_end(struct nhca_rx *rx);
 
-/* ---- interface to net/steer.c: raw.c ---- */
+/* ---- interface to ingress/frame.c: raw.c ---- */
 
 /**
  * nhca_raw_rx - deliver an Ethernet frame to a raw packet QP

@@ -2,7 +2,7 @@
 /*
  * Raw packet QPs: a message is an Ethernet frame.  The requester sends it as it is.  Rules
  * (net/steer.c) direct received frames to the QP, or to one of the work queues of its indirection
- * table.
+ * table; ingress/frame.c applies them.
  */
 #include "../net/rss.h"
 #include "../net/steer.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flow steering: creation of rules that direct frames to raw packet QPs.  net/steer.c applies them.
+ * Flow steering: creation of rules that direct frames to raw packet QPs.  ingress/frame.c
+ * applies them.
  */
 #include <linux/slab.h>
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Received packets: from the UDP sockets of net/, batch by batch, to transport/ or rcxt/. */
+#include <linux/sizes.h>
+#include <linux/udp.h>
+#include <net/udp.h>
+
+#include "ingress.h"
+#include "../net/faults.h"
+#include "../net/recv.h"
+#include "../net/sockets.h"
+#include "../rcxt/rcxt.h"
+#include "../transport/qp.h"
+#include "../wire/compat.h"
+
+static void nhca_rx_packet(struct nhca_rx *rx, u32 len)
+{
+	enum nhca_rx_kind kind = nhca_rx_decode(rx, len);
+
+	if (kind == NHCA_RX_ALIKE) {
+		nhca_transport_again(rx);
+	} else if (kind == NHCA_RX_NEW && (rx->hdr.info->flags & NHCA_OPF_RXETH)) {
+		/* release the lock of a QP: the packet is for a channel */
+		nhca_transport_rx_end(rx);
+		nhca_channel_rx(rx);
+	} else if (kind == NHCA_RX_NEW) {
+		nhca_transport_rx(rx);
+	}
+}
+
+/* As nhca_rx_packet(), for a packet that fault injection has not examined yet. */
+static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
+{
+	struct sk_buff_head later;
+	struct nhca_fault_hit s = {};
+	struct nhca_dev *dev;
+	struct sk_buff *skb;
+	u8 bth[NHCA_BTH_LEN];
+	u32 qpn;
+
+	dev = nhca_rx_dev(rx);
+	if (!dev || !nhca_inject_at(dev, NHCA_AT_PACKETS) || len <= NHCA_BTH_LEN ||
+	    skb_copy_bits(rx->skb, rx->udp_off, bth, NHCA_BTH_LEN)) {
+		nhca_rx_packet(rx, len);
+		return;
+	}
+	qpn = get_unaligned_be24(bth + 5);
+	__skb_queue_head_init(&later);
+	/* the checks of the previous packet do not apply to this one */
+	rx->alike.set = false;
+	nhca_faults_rx(dev, qpn, bth[0], &s);
+	if (s.kind == NHCA_FAULT_DROP)
+		return;
+	if (s.kind != NHCA_FAULT_NONE) {
+		skb = nhca_rx_copy_of(rx, len);
+		if (skb)
+			nhca_faults_rx_copy(dev, qpn, &s, skb, &later);
+	}
+	if (s.kind == NHCA_FAULT_NONE || s.kind == NHCA_FAULT_DUPLICATE) {
+		nhca_rx_packet(rx, len);
+		nhca_faults_rx_passed(dev, qpn, &later);
+	}
+	if (skb_queue_empty(&later))
+		return;
+	/* the copies are batches of their own, so no lock may stay held */
+	nhca_transport_rx_end(rx);
+	while ((skb = __skb_dequeue(&later))) {
+		nhca_rx_late(rx->nn, skb);
+		consume_skb(skb);
+	}
+}
+
+bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct nhca_rx_pos *pos,
+		   int *budget)
+{
+	struct nhca_rx rx = { .nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index };
+	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
+
+	if (!nhca_rx_begin(&rx)) {
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
+		return true;
+	}
+	if (!skb->len)
+		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
+
+	/* protects QPs and addresses */
+	rcu_read_lock();
+	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++) {
+		/* a copy of a multicast packet costs as much as a packet, and a batch has many */
+		if (unlikely(rx.copies) && (int)rx.copies >= *budget)
+			break;
+		if (static_branch_unlikely(&nhca_inject_key) && !late)
+			nhca_rx_packet_faults(&rx, min(seg, skb->len - rx.udp_off));
+		else
+			nhca_rx_packet(&rx, min(seg, skb->len - rx.udp_off));
+	}
+	nhca_transport_rx_end(&rx);
+	rcu_read_unlock();
+	pos->off = rx.udp_off;
+	pos->index = rx.index;
+	*budget -= rx.copies;
+	return rx.udp_off >= skb->len;
+}
+
+void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)
+{
+	struct nhca_rx_pos pos = {};
+	int budget = INT_MAX;
+
+	nhca_rx_batch(nn, skb, true, &pos, &budget);
+}
+
+enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer)
+{
+	struct sk_buff_head later;
+	struct nhca_net *nn;
+	struct sk_buff *skb;
+
+	__skb_queue_head_init(&later);
+	nn = nhca_delayq_due(timer, &later);
+	while ((skb = __skb_dequeue(&later))) {
+		nhca_rx_late(nn, skb);
+		consume_skb(skb);
+	}
+	return HRTIMER_NORESTART;
+}
+
+/* ---- sockets ---- */
+
+/*
+ * Return: true if both queues of the socket are empty. The check takes no lock: a CPU that adds a
+ * packet concurrently calls nhca_sk_data_ready() afterwards.
+ */
+static bool nhca_sk_empty(const struct sock *sk)
+{
+	return skb_queue_empty_lockless(&udp_sk(sk)->reader_queue) &&
+	       skb_queue_empty_lockless(&sk->sk_receive_queue);
+}
+
+/*
+ * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB if that is
+ * more, because packets of channels may be long.
+ */
+static int nhca_rx_cost(const struct sk_buff *skb)
+{
+	u32 packets = 1;
+
+	/* some devices do not set gso_segs */
+	if (skb_is_gso(skb))
+		packets = DIV_ROUND_UP(skb->len, skb_shinfo(skb)->gso_size);
+	return max3(packets, skb->len / SZ_4K, 1U);
+}
+
+/* Receive @ns->part, as far as the budget lasts. */
+static void nhca_sk_batch(struct nhca_sock *ns, int *budget)
+{
+	struct sk_buff *skb = ns->part;
+
+	if (likely(nhca_rx_batch(ns->nn, skb, false, &ns->pos, budget))) {
+		ns->part = NULL;
+		consume_skb(skb);
+	}
+}
+
+/*
+ * Process batches until the queue is empty or the budget is used up.
+ * Return: false if the budget is used up and packets may be left.
+ */
+static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
+{
+	struct sock *sk = ns->sock->sk;
+	struct sk_buff *skb;
+	int off, err;
+
+	while (ns->part || !nhca_sk_empty(sk) || sk->sk_err) {
+		if (*budget <= 0)
+			return false;
+		if (unlikely(ns->part)) {
+			nhca_sk_batch(ns, budget);
+			continue;
+		}
+		off = 0;
+		err = 0;
+		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
+		if (!skb) {
+			/* an ICMP error is reported once, before the queued packets */
+			if (err && err != -EAGAIN) {
+				--*budget;
+				continue;
+			}
+			return true;
+		}
+		*budget -= nhca_rx_cost(skb);
+		/* verify the UDP checksum if neither the netdev nor the stack has done so */
+		if (unlikely(udp_lib_checksum_complete(skb))) {
+			consume_skb(skb);
+			continue;
+		}
+		ns->part = skb;
+		ns->pos = (struct nhca_rx_pos) {};
+		nhca_sk_batch(ns, budget);
+	}
+	return true;
+}
+
+/*
+ * Process the packets of a socket. The CPU that raised nhca_sock.ready from 0 calls this. If the
+ * budget is used up, ready stays above 0, so that only nhca_sock.rest continues.
+ */
+static void nhca_sk_take(struct nhca_sock *ns)
+{
+	int budget = NHCA_RX_BUDGET;
+	int seen;
+
+	do {
+		seen = atomic_read(&ns->ready);
+		if (!nhca_sk_drain(ns, &budget)) {
+			nhca_bh_queue(&ns->rest);
+			return;
+		}
+	} while (atomic_sub_return(seen, &ns->ready));
+}
+
+void nhca_sk_rest(struct nhca_bh *bh)
+{
+	nhca_sk_take(container_of(bh, struct nhca_sock, rest));
+}
+
+/*
+ * The stack calls this on any CPU after it has queued a packet. Only one CPU processes packets at a
+ * time, so packets of a flow keep their order. Other CPUs leave their packets to it.
+ */
+void nhca_sk_data_ready(struct sock *sk)
+{
+	struct nhca_sock *ns = rcu_dereference_sk_user_data(sk);
+
+	if (!ns || atomic_inc_return(&ns->ready) != 1)
+		return;
+
+	local_bh_disable();
+	nhca_sk_take(ns);
+	local_bh_enable();
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Steps from packet to packet of a batch; for net/recv.c and ingress/. */
+#ifndef NHCA_NET_RECV_H
+#define NHCA_NET_RECV_H
+
+#include "net.h"
+
+/**
+ * nhca_rx_begin - read the IP header of a batch
+ * @rx: nn, skb and udp_off are set; the addresses are filled in
+ * Context: softirq.
+ * Return: false if no RoCE sender builds such an IP header.
+ */
+bool nhca_rx_begin(struct nhca_rx *rx);
+
+/**
+ * nhca_rx_dev - find the device of a packet by its destination address
+ * @rx: the packet, after nhca_rx_begin()
+ * Context: RCU read side.
+ * Return: the device, or NULL.
+ */
+struct nhca_dev *nhca_rx_dev(const struct nhca_rx *rx);
+
+/**
+ * nhca_rx_refuse - as nhca_rx_refused(), for the device of nhca_rx_dev()
+ * @rx:  the packet
+ * @h:   its headers, or NULL
+ * @why: counter
+ * Context: softirq, RCU read side.
+ */
+void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why);
+
+/**
+ * enum nhca_rx_kind - result of nhca_rx_decode()
+ * @NHCA_RX_BAD:   the headers are wrong; the packet has been counted
+ * @NHCA_RX_NEW:   the packet is decoded
+ * @NHCA_RX_ALIKE: as @NHCA_RX_NEW; the packet differs from the previous one only in PSN and AckReq
+ */
+enum nhca_rx_kind {
+	NHCA_RX_BAD,
+	NHCA_RX_NEW,
+	NHCA_RX_ALIKE,
+};
+
+/**
+ * nhca_rx_decode - read the headers of a packet of a batch
+ * @rx:      the batch, with @udp_off and @index of the packet, and other fields of the previous one
+ * @udp_len: length of the packet's UDP payload in bytes
+ * Context: softirq, RCU read side.
+ * Return: how to go on with the packet.
+ */
+enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len);
+
+/**
+ * nhca_rx_copy_of - copy a packet of a batch to an skb of its own, with its headers on the wire
+ * @rx:  the batch, with @udp_off and @index of the packet
+ * @len: length of the packet's UDP payload in bytes
+ *
+ * The data begins after the UDP header, as in skbs from the sockets.
+ * Context: softirq.
+ * Return: the skb, or NULL without memory.
+ */
+struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len);
+
+#endif /* NHCA_NET_RECV_H */
