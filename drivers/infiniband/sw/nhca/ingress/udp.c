@@ -12,24 +12,25 @@
 #include "../transport/qp.h"
 #include "../wire/compat.h"
 
-static void nhca_rx_packet(struct nhca_rx *rx, u32 len)
+static void nhca_rx_packet(struct nhca_batch *b, u32 len)
 {
-	enum nhca_rx_kind kind = nhca_rx_decode(rx, len);
+	enum nhca_rx_kind kind = nhca_rx_decode(&b->rx, len);
 
 	if (kind == NHCA_RX_ALIKE) {
-		nhca_transport_again(rx);
-	} else if (kind == NHCA_RX_NEW && (rx->hdr.info->flags & NHCA_OPF_RXETH)) {
+		nhca_transport_again(b);
+	} else if (kind == NHCA_RX_NEW && (b->rx.hdr.info->flags & NHCA_OPF_RXETH)) {
 		/* release the lock of a QP: the packet is for a channel */
-		nhca_transport_rx_end(rx);
-		nhca_channel_rx(rx);
+		nhca_transport_rx_end(b);
+		nhca_channel_rx(&b->rx);
 	} else if (kind == NHCA_RX_NEW) {
-		nhca_transport_rx(rx);
+		nhca_transport_rx(b);
 	}
 }
 
 /* As nhca_rx_packet(), for a packet that fault injection has not examined yet. */
-static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
+static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 {
+	struct nhca_rx *rx = &b->rx;
 	struct sk_buff_head later;
 	struct nhca_fault_hit s = {};
 	struct nhca_dev *dev;
@@ -40,7 +41,7 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 	dev = nhca_rx_dev(rx);
 	if (!dev || !nhca_inject_at(dev, NHCA_AT_PACKETS) || len <= NHCA_BTH_LEN ||
 	    skb_copy_bits(rx->skb, rx->udp_off, bth, NHCA_BTH_LEN)) {
-		nhca_rx_packet(rx, len);
+		nhca_rx_packet(b, len);
 		return;
 	}
 	qpn = get_unaligned_be24(bth + 5);
@@ -56,13 +57,13 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 			nhca_faults_rx_copy(dev, qpn, &s, skb, &later);
 	}
 	if (s.kind == NHCA_FAULT_NONE || s.kind == NHCA_FAULT_DUPLICATE) {
-		nhca_rx_packet(rx, len);
+		nhca_rx_packet(b, len);
 		nhca_faults_rx_passed(dev, qpn, &later);
 	}
 	if (skb_queue_empty(&later))
 		return;
 	/* the copies are batches of their own, so no lock may stay held */
-	nhca_transport_rx_end(rx);
+	nhca_transport_rx_end(b);
 	while ((skb = __skb_dequeue(&later))) {
 		nhca_rx_late(rx->nn, skb);
 		consume_skb(skb);
@@ -72,33 +73,36 @@ static void nhca_rx_packet_faults(struct nhca_rx *rx, u32 len)
 bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct nhca_rx_pos *pos,
 		   int *budget)
 {
-	struct nhca_rx rx = { .nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index };
+	struct nhca_batch b = {
+		.rx = { .nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index },
+	};
+	struct nhca_rx *rx = &b.rx;
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
-	if (!nhca_rx_begin(&rx)) {
-		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
+	if (!nhca_rx_begin(rx)) {
+		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
 		return true;
 	}
 	if (!skb->len)
-		nhca_rx_refuse(&rx, NULL, NHCA_CNT_RX_TOO_SHORT);
+		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	/* protects QPs and addresses */
 	rcu_read_lock();
-	for (; rx.udp_off < skb->len; rx.udp_off += seg, rx.index++) {
+	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
 		/* a copy of a multicast packet costs as much as a packet, and a batch has many */
-		if (unlikely(rx.copies) && (int)rx.copies >= *budget)
+		if (unlikely(b.copies) && (int)b.copies >= *budget)
 			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
-			nhca_rx_packet_faults(&rx, min(seg, skb->len - rx.udp_off));
+			nhca_rx_packet_faults(&b, min(seg, skb->len - rx->udp_off));
 		else
-			nhca_rx_packet(&rx, min(seg, skb->len - rx.udp_off));
+			nhca_rx_packet(&b, min(seg, skb->len - rx->udp_off));
 	}
-	nhca_transport_rx_end(&rx);
+	nhca_transport_rx_end(&b);
 	rcu_read_unlock();
-	pos->off = rx.udp_off;
-	pos->index = rx.index;
-	*budget -= rx.copies;
-	return rx.udp_off >= skb->len;
+	pos->off = rx->udp_off;
+	pos->index = rx->index;
+	*budget -= b.copies;
+	return rx->udp_off >= skb->len;
 }
 
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb)

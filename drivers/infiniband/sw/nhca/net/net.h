@@ -22,7 +22,6 @@ struct nhca_fault;
 struct nhca_flow;
 struct nhca_iter;
 struct nhca_net;
-struct nhca_qp;
 struct nhca_rx;
 
 /* ---- sockets.c: namespaces, sockets and addresses ---- */
@@ -418,7 +417,6 @@ int nhca_xmit(struct nhca_tx *tx);
  * @bare:    the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
  *           whole batch, so the following packets are intact too. False: each packet has an ICRC to
  *           verify
- * @passed:  the transport accepted the packet; see nhca_transport_again()
  * @udp_len: bytes of the packet after its UDP header
  * @bth:     a copy of the first bytes of its BTH, which the following packets must share
  *
@@ -428,7 +426,6 @@ int nhca_xmit(struct nhca_tx *tx);
 struct nhca_alike {
 	bool set;
 	bool bare;
-	bool passed;
 	u32 udp_len;
 	u8 bth[NHCA_ALIKE_LEN];
 };
@@ -436,7 +433,6 @@ struct nhca_alike {
 /**
  * struct nhca_rx - one received packet, decoded
  * @nn:      namespace in which it arrived
- * @dev:     device, once it is known (the transport sets it)
  * @skb:     the batch
  * @off:     offset of the packet's payload in @skb
  * @payload: bytes of payload, without pad
@@ -451,22 +447,14 @@ struct nhca_alike {
  * @udp_off: offset of the packet's BTH in @skb
  * @udp_len: length of its UDP payload in bytes
  * @index:   position of the packet in its batch; the IPv4 identification grows by it
- * @copies:  number of QPs that multicast packets of the batch were given to
  * @at:      position in @skb at which the packet was last read
  * @src:     same-host path: source of the payload, in place of @skb; otherwise NULL
  * @src_err: error of @src, or 0
  * @alike:   results of the checks of the previous packet
  * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
- * @qp:      transport: QP of the previous packet
- * @held:    transport: lock of @qp that is still held for the next packet, or NULL
- * @gen:     transport: generation of @qp when @held was taken
- * @marked:  transport: a packet for @qp had an ECN mark
- * @acks:    transport: a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
- * @acked:   transport: PSN of the last such acknowledgment
  */
 struct nhca_rx {
 	struct nhca_net *nn;
-	struct nhca_dev *dev;
 	struct sk_buff *skb;
 	u32 off;
 	u32 payload;
@@ -481,19 +469,11 @@ struct nhca_rx {
 	u32 udp_off;
 	u32 udp_len;
 	u16 index;
-	u32 copies;
 	struct nhca_cursor at;
 	struct nhca_iter *src;
 	int src_err;
 	struct nhca_alike alike;
 	const u8 *rxeth;
-	struct nhca_qp *qp;
-	/* a lock of @qp, or NULL */
-	spinlock_t *held;
-	u32 gen;
-	bool marked;
-	bool acks;
-	u32 acked;
 };
 
 /**

@@ -156,7 +156,6 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len)
 	/* the next packet is compared with this one */
 	if (rx->hdr.info->hdr_len == NHCA_BTH_LEN) {
 		rx->alike.set = true;
-		rx->alike.passed = false;
 		rx->alike.udp_len = udp_len;
 		memcpy(rx->alike.bth, p, sizeof(rx->alike.bth));
 	}

@@ -187,7 +187,7 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
 
 /**
  * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
- * @rx: the packet, decoded; rx->dev is set here
+ * @rx: the packet, decoded
  *
  * ingress/udp.c calls it instead of nhca_transport_rx(), after nhca_transport_rx_end() has released
  * the QP's lock that the transport room holds for a batch.  It looks up the channel, checks ICRC,

@@ -142,12 +142,12 @@ static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct
 }
 
 /* Return: number of packets in the batch that continue the transfer and can be copied with @rx. */
-static u32 recv_run(const struct nhca_rx *rx)
+static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
 	/* rules of fault injection apply to each packet separately */
-	if (x->length != x->segment || nhca_inject_at(rx->dev, NHCA_AT_PACKETS))
+	if (x->length != x->segment || nhca_inject_at(ch->dev, NHCA_AT_PACKETS))
 		return 0;
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
@@ -187,7 +187,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc, copy;
 	struct mem_cgroup *old;
-	u32 run = recv_run(rx);
+	u32 run = recv_run(ch, rx);
 	u16 first = rx->index;
 	bool complete;
 
@@ -381,7 +381,6 @@ void nhca_channel_rx(struct nhca_rx *rx)
 			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 		return;
 	}
-	rx->dev = ch->dev;
 	if (!recv_admit(ch, rx))
 		return;
 	recv_admitted(ch, rx, 1);

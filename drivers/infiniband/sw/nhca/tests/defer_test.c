@@ -38,7 +38,6 @@ static struct nhca_rx rx_of(struct kunit *test, struct sk_buff *skb, const struc
 	struct qp_fixture *f = test->priv;
 	struct nhca_rx rx = {
 		.nn = f->dev->nn,
-		.dev = f->dev,
 		.skb = skb,
 		.hdr = *h,
 		.v4 = true,

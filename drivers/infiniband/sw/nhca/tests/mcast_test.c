@@ -14,10 +14,10 @@ static u32 delivered;
 static u32 wrong;
 
 /* Replaces nhca_mcast_deliver(): counts the packet as MEMBERS copies. */
-static u32 deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
-		   void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
+static u32 deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
+		   void (*fn)(struct nhca_qp *qp, struct nhca_batch *b))
 {
-	wrong += rx->hdr.psn != delivered || rx->index != delivered;
+	wrong += b->rx.hdr.psn != delivered || b->rx.index != delivered;
 	delivered++;
 	return MEMBERS;
 }

@@ -164,7 +164,11 @@ static void late_packets(struct nhca_qp *qp)
 {
 	struct kunit *test = kunit_get_current_test();
 	struct qp_fixture *f = test->priv;
-	struct nhca_rx rx = { .nn = f->dev->nn, .qp = qp, .ce = true, .v4 = true };
+	struct nhca_batch b = {
+		.rx = { .nn = f->dev->nn, .ce = true, .v4 = true },
+		.qp = qp,
+	};
+	struct nhca_rx *rx = &b.rx;
 	struct nhca_hdr h;
 	u32 i;
 
@@ -172,25 +176,25 @@ static void late_packets(struct nhca_qp *qp)
 		h = fix_hdr(qp, i ? ACK : SEND_ONLY, i ? FIX_SQ_PSN : FIX_RQ_PSN);
 		h.ackreq = !i;
 		h.caps = HERE | NHCA_CAP_NO_ICRC;
-		rx.skb = fix_skb(test, &h, 0, 1);
-		rx.hdr = fix_hdr(qp, h.opcode, h.psn);
-		rx.hdr.caps = h.caps;
-		rx.hdr.ackreq = h.ackreq;
-		rx.iph = skb_network_header(rx.skb);
-		rx.udp_len = rx.skb->len;
-		rx.off = h.info->hdr_len;
-		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx.saddr);
-		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx.daddr);
-		nhca_cursor_init(&rx.at, rx.skb);
+		rx->skb = fix_skb(test, &h, 0, 1);
+		rx->hdr = fix_hdr(qp, h.opcode, h.psn);
+		rx->hdr.caps = h.caps;
+		rx->hdr.ackreq = h.ackreq;
+		rx->iph = skb_network_header(rx->skb);
+		rx->udp_len = rx->skb->len;
+		rx->off = h.info->hdr_len;
+		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx->saddr);
+		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx->daddr);
+		nhca_cursor_init(&rx->at, rx->skb);
 		/* the packet passed the checks before */
 		kunit_activate_static_stub(test, nhca_rx_refusal, right);
 		local_bh_disable();
 		rcu_read_lock();
-		nhca_transport_rx(&rx);
-		nhca_transport_rx_end(&rx);
+		nhca_transport_rx(&b);
+		nhca_transport_rx_end(&b);
 		rcu_read_unlock();
 		local_bh_enable();
-		kfree_skb(rx.skb);
+		kfree_skb(rx->skb);
 	}
 	/* use the flow, the fault handles and the kick, as kicks and timers do */
 	nhca_flow_inflight(qp->flow);

@@ -165,7 +165,6 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 	enum nhca_verdict verdict;
 
 	/* no code reads other members or headers of an @rx without an skb */
-	rx.dev = peer->dev;
 	rx.src = &it;
 	rx.src_err = 0;
 	rx.payload = nhca_loop_bytes(qp, swr, npsn);
@@ -277,7 +276,6 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||
 	    !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return false;
-	rx.dev = peer->dev;
 	rx.hdr.info = nhca_opinfo(h->opcode);
 	nhca_av_header(av, rx.hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &ip);
 	nhca_swr_source(qp, swr, 0, &it);

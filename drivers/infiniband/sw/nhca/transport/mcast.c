@@ -240,19 +240,19 @@ void nhca_mcast_detach_all(struct nhca_qp *qp)
 	rtnl_unlock();
 }
 
-u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
-		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx))
+u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
+		       void (*fn)(struct nhca_qp *qp, struct nhca_batch *b))
 {
 	struct nhca_mcast_group *g;
 	struct nhca_mcast_qp *m;
 	u32 n = 0;
 
-	NHCA_STUB(nhca_mcast_deliver, dev, mgid, rx, fn);
+	NHCA_STUB(nhca_mcast_deliver, dev, mgid, b, fn);
 	g = nhca_mcast_find(dev, mgid);
 	if (!g)
 		return 0;
 	list_for_each_entry_rcu(m, &g->qps, list) {
-		fn(m->qp, rx);
+		fn(m->qp, b);
 		n++;
 	}
 	return n;

@@ -574,27 +574,52 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
 /* ---- interface to ingress/udp.c ---- */
 
 /**
+ * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
+ * @rx:     the current packet; the caller decodes it
+ * @copies: number of QPs that multicast packets of the batch were given to
+ * @qp:     this and the following are private to rx.c: the QP of the previous packet
+ * @held:   lock of @qp that is still held for the next packet, or NULL
+ * @gen:    generation of @qp when @held was taken
+ * @passed: the previous packet passed the checks, which also hold for packets that are alike
+ * @marked: a packet for @qp had an ECN mark
+ * @acks:   a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
+ * @acked:  PSN of the last such acknowledgment
+ */
+struct nhca_batch {
+	struct nhca_rx rx;
+	u32 copies;
+	struct nhca_qp *qp;
+	/* a lock of @qp, or NULL */
+	spinlock_t *held;
+	u32 gen;
+	bool passed;
+	bool marked;
+	bool acks;
+	u32 acked;
+};
+
+/**
  * nhca_transport_rx - deliver a packet that has arrived and was decoded
- * @rx: the packet; the same struct for all packets of a batch
+ * @b: the batch, with the packet
  *
  * Finds and checks the QP, verifies that the packet is intact, and gives it to requester or
  * responder.  A lock of the QP may stay held for the next packets of the batch.
  * Context: softirq, RCU read side.
  */
-void nhca_transport_rx(struct nhca_rx *rx);
+void nhca_transport_rx(struct nhca_batch *b);
 
 /**
  * nhca_transport_again - deliver a packet that differs from the one before only in PSN and AckReq
- * @rx: as for nhca_transport_rx()
+ * @b: as for nhca_transport_rx()
  * Context: as nhca_transport_rx().
  */
-void nhca_transport_again(struct nhca_rx *rx);
+void nhca_transport_again(struct nhca_batch *b);
 
 /**
  * nhca_transport_rx_end - a batch has ended: send responses, release the lock
  * Context: as nhca_transport_rx(), in the same RCU read side.
  */
-void nhca_transport_rx_end(struct nhca_rx *rx);
+void nhca_transport_rx_end(struct nhca_batch *b);
 
 /* ---- interface to ingress/frame.c: raw.c ---- */
 
@@ -627,8 +652,8 @@ int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
  * Context: RCU read side.
  * Return: number of calls, at most NHCA_MAX_MCAST_QP.
  */
-u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_rx *rx,
-		       void (*fn)(struct nhca_qp *qp, struct nhca_rx *rx));
+u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
+		       void (*fn)(struct nhca_qp *qp, struct nhca_batch *b));
 
 /* detach a QP that is being destroyed from all groups; process, takes RTNL */
 void nhca_mcast_detach_all(struct nhca_qp *qp);

@@ -24,7 +24,6 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr)
 void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb)
 {
 	struct nhca_rx rx = {
-		.dev = qp->dev,
 		.skb = skb,
 		.payload = skb->len,
 	};

@@ -151,17 +151,17 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 /* ---- a batch and its lock ---- */
 
 /* Send the responses to the packets that came since the lock was taken, and release the lock. */
-static void nhca_rx_release(struct nhca_rx *rx)
+static void nhca_rx_release(struct nhca_batch *b)
 {
-	struct nhca_qp *qp = rx->qp;
-	spinlock_t *lock = rx->held;
+	struct nhca_qp *qp = b->qp;
+	spinlock_t *lock = b->held;
 
 	if (!lock)
 		return;
-	rx->held = NULL;
+	b->held = NULL;
 	/* set only by packets that the gate has let in and that were accepted */
-	if (rx->marked) {
-		rx->marked = false;
+	if (b->marked) {
+		b->marked = false;
 		nhca_resp_cnp(qp);
 	}
 	/* for sparse: nhca_rx_hold() has taken it */
@@ -172,28 +172,28 @@ static void nhca_rx_release(struct nhca_rx *rx)
 		if (!nhca_is_datagram(qp))
 			nhca_resp_run(qp);
 		spin_unlock(lock);
-		if (!rx->acks)
+		if (!b->acks)
 			return;
-		rx->acks = false;
+		b->acks = false;
 		spin_lock(&qp->sq.lock);
 		/* between the two locks the QP may have got another connection */
-		if (likely(qp->gen == rx->gen))
-			nhca_ack_piggybacked(qp, rx->acked);
+		if (likely(qp->gen == b->gen))
+			nhca_ack_piggybacked(qp, b->acked);
 		nhca_sq_unlock(qp);
 	}
 }
 
 /* Take @lock, which is one of @qp's, and hold it until nhca_rx_release(). */
-static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *lock)
+static void nhca_rx_hold(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *lock)
 {
-	if (rx->held == lock)
+	if (b->held == lock)
 		return;
-	nhca_rx_release(rx);
+	nhca_rx_release(b);
 	spin_lock(lock);
-	rx->qp = qp;
-	rx->held = lock;
+	b->qp = qp;
+	b->held = lock;
 	/* does not change while the lock is held */
-	rx->gen = qp->gen;
+	b->gen = qp->gen;
 	__release(lock);
 }
 
@@ -201,12 +201,12 @@ static void nhca_rx_hold(struct nhca_rx *rx, struct nhca_qp *qp, spinlock_t *loc
  * The gate of a half: take the lock of that half, or find it held, and check that the QP is still
  * in the generation in which the packet was checked, and in a state that accepts it.
  */
-static bool nhca_rx_enter(struct nhca_rx *rx, struct nhca_qp *qp, bool request, u32 gen)
+static bool nhca_rx_enter(struct nhca_batch *b, struct nhca_qp *qp, bool request, u32 gen)
 {
-	nhca_rx_hold(rx, qp, request ? &qp->rq.lock : &qp->sq.lock);
-	if (likely(rx->gen == gen && (request ? nhca_rq_open(qp) : nhca_sq_open(qp))))
+	nhca_rx_hold(b, qp, request ? &qp->rq.lock : &qp->sq.lock);
+	if (likely(b->gen == gen && (request ? nhca_rq_open(qp) : nhca_sq_open(qp))))
 		return true;
-	nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_STATE);
+	nhca_rx_refused(qp->dev, &b->rx.hdr, NHCA_CNT_RX_BAD_STATE);
 	return false;
 }
 
@@ -227,15 +227,15 @@ static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /* A packet was accepted, so believe its capability bits and its ECN mark. */
-static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_rx *rx)
+static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 {
 	/* on UC any PSN may begin a message, so acceptance alone proves nothing */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
-		nhca_notice_heard(qp, rx);
+		nhca_notice_heard(qp, &b->rx);
 	/* GRO puts only packets with the same ECN mark into a batch */
-	if (unlikely(rx->ce)) {
+	if (unlikely(b->rx.ce)) {
 		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
-		rx->marked = true;
+		b->marked = true;
 	}
 }
 
@@ -249,17 +249,18 @@ static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
  * Execute a request that the gate has let in.  If it is from the middle of a message, also execute
  * the packets of the batch that continue it: the UDP checksum of the batch covers them all.
  */
-static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
+static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 {
+	struct nhca_rx *rx = &b->rx;
 	u32 more;
 
 	/* the last ACK of a batch covers the earlier ones; XRC has another QP for each direction */
 	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
-	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &rx->acked))
-		rx->acks = true;
+	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &b->acked))
+		b->acks = true;
 	if (nhca_request_rx(qp, rx) != NHCA_TAKEN)
 		return;
-	nhca_rx_accepted(qp, rx);
+	nhca_rx_accepted(qp, b);
 	if (nhca_rx_has_more(qp, rx)) {
 		more = nhca_respond_middle(qp, rx);
 		if (more)
@@ -268,13 +269,14 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /* Like nhca_rx_request(), for a response. */
-static void nhca_rx_response(struct nhca_qp *qp, struct nhca_rx *rx)
+static void nhca_rx_response(struct nhca_qp *qp, struct nhca_batch *b)
 {
+	struct nhca_rx *rx = &b->rx;
 	u32 more;
 
 	if (!nhca_ack_rx(qp, rx))
 		return;
-	nhca_rx_accepted(qp, rx);
+	nhca_rx_accepted(qp, b);
 	if (nhca_rx_has_more(qp, rx)) {
 		more = nhca_ack_middle(qp, rx);
 		if (more)
@@ -289,13 +291,12 @@ static bool nhca_rx_was_refused(const struct nhca_qp *qp, const struct nhca_rx *
 	       nhca_is_reliable(qp) && (rx->hdr.info->flags & NHCA_OPF_REQUEST);
 }
 
-static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
+static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 {
+	struct nhca_rx *rx = &b->rx;
 	bool request = rx->hdr.info->flags & NHCA_OPF_REQUEST;
 	enum nhca_counter why;
 	u32 gen;
-
-	rx->dev = qp->dev;
 
 	/*
 	 * Pairs with smp_store_release() in nhca_qp_end() and nhca_qp_set_attr().  What the checks
@@ -307,8 +308,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
-		nhca_rx_hold(rx, qp, &qp->rq.lock);
-		if (rx->gen == gen)
+		nhca_rx_hold(b, qp, &qp->rq.lock);
+		if (b->gen == gen)
 			nhca_resp_refused(qp, rx);
 		return;
 	}
@@ -316,7 +317,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_rx_refused(qp->dev, &rx->hdr, why);
 		return;
 	}
-	if (!nhca_rx_enter(rx, qp, request, gen))
+	if (!nhca_rx_enter(b, qp, request, gen))
 		return;
 
 	if (nhca_is_datagram(qp)) {
@@ -325,11 +326,11 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_request_rx(qp, rx);
 		return;
 	}
-	rx->alike.passed = true;
+	b->passed = true;
 	if (request)
-		nhca_rx_request(qp, rx);
+		nhca_rx_request(qp, b);
 	else
-		nhca_rx_response(qp, rx);
+		nhca_rx_response(qp, b);
 }
 
 /*
@@ -337,23 +338,25 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_rx *rx)
  * CNP has no PSN that would show that it comes from the peer.  But it can be true only if packets
  * are in flight that may be marked.
  */
-static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_rx *rx)
+static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 {
 	/* pairs with smp_store_release() as in nhca_rx_deliver() */
 	u32 gen = smp_load_acquire(&qp->gen);
+	struct nhca_rx *rx = &b->rx;
 
 	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
 		return;
 	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
 	trace_nhca_packet_received(&qp->who, &rx->hdr, rx->hdr.psn, 0, 1, 0);
-	if (!nhca_rx_enter(rx, qp, false, gen))
+	if (!nhca_rx_enter(b, qp, false, gen))
 		return;
 	if ((qp->av->tclass & INET_ECN_MASK) && qp->sq.una != qp->sq.nxt)
 		nhca_sq_congested(qp);
 }
 
-static void nhca_rx_multicast(struct nhca_rx *rx)
+static void nhca_rx_multicast(struct nhca_batch *b)
 {
+	struct nhca_rx *rx = &b->rx;
 	struct nhca_dev *dev = nhca_net_dev(rx->nn, rx->iif);
 
 	if (!dev || (rx->hdr.opcode & NHCA_SVC_MASK) != NHCA_SVC_UD)
@@ -362,20 +365,21 @@ static void nhca_rx_multicast(struct nhca_rx *rx)
 		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	rx->copies += nhca_mcast_deliver(dev, &rx->daddr, rx, nhca_rx_deliver);
+	b->copies += nhca_mcast_deliver(dev, &rx->daddr, b, nhca_rx_deliver);
 }
 
 /* Return: the QP that the packet names, or NULL after counting that there is none. */
-static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
+static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 {
+	const struct nhca_rx *rx = &b->rx;
 	struct nhca_dev *dev = NULL;
 	struct nhca_qp *qp;
 
 	if (rx->hdr.qpn == NHCA_GSI_QPN)
 		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
-	else if (rx->qp && rx->qp->qpn == rx->hdr.qpn)
+	else if (b->qp && b->qp->qpn == rx->hdr.qpn)
 		/* same QP as the packet before */
-		return rx->qp;
+		return b->qp;
 	qp = nhca_qp_find(dev, rx->hdr.qpn);
 	if (qp)
 		return qp;
@@ -386,17 +390,19 @@ static struct nhca_qp *nhca_rx_qp(struct nhca_rx *rx)
 	return NULL;
 }
 
-void nhca_transport_rx(struct nhca_rx *rx)
+void nhca_transport_rx(struct nhca_batch *b)
 {
+	struct nhca_rx *rx = &b->rx;
 	struct nhca_qp *qp;
 
+	b->passed = false;
 	if (rx->mcast) {
 		if (rx->hdr.qpn == NHCA_MCAST_QPN)
-			nhca_rx_multicast(rx);
+			nhca_rx_multicast(b);
 		return;
 	}
 
-	qp = nhca_rx_qp(rx);
+	qp = nhca_rx_qp(b);
 	if (!qp)
 		return;
 	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
@@ -404,19 +410,20 @@ void nhca_transport_rx(struct nhca_rx *rx)
 		return;
 	}
 	if (rx->hdr.opcode == NHCA_OPCODE_CNP) {
-		nhca_rx_cnp(qp, rx);
+		nhca_rx_cnp(qp, b);
 		return;
 	}
-	nhca_rx_deliver(qp, rx);
+	nhca_rx_deliver(qp, b);
 }
 
-void nhca_transport_again(struct nhca_rx *rx)
+void nhca_transport_again(struct nhca_batch *b)
 {
-	struct nhca_qp *qp = rx->qp;
+	struct nhca_rx *rx = &b->rx;
+	struct nhca_qp *qp = b->qp;
 
 	/* the checks of the packet before are valid for this one while the lock is held */
-	if (!rx->alike.passed || !rx->held) {
-		nhca_transport_rx(rx);
+	if (!b->passed || !b->held) {
+		nhca_transport_rx(b);
 		return;
 	}
 	if (!nhca_rx_intact(rx, !nhca_is_datagram(qp))) {
@@ -425,12 +432,12 @@ void nhca_transport_again(struct nhca_rx *rx)
 	}
 	nhca_rx_count(qp, rx, 1);
 	if (rx->hdr.info->flags & NHCA_OPF_REQUEST)
-		nhca_rx_request(qp, rx);
+		nhca_rx_request(qp, b);
 	else
-		nhca_rx_response(qp, rx);
+		nhca_rx_response(qp, b);
 }
 
-void nhca_transport_rx_end(struct nhca_rx *rx)
+void nhca_transport_rx_end(struct nhca_batch *b)
 {
-	nhca_rx_release(rx);
+	nhca_rx_release(b);
 }
