@@ -65,7 +65,7 @@ static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 	/* the copies are batches of their own, so no lock may stay held */
 	nhca_transport_rx_end(b);
 	while ((skb = __skb_dequeue(&later))) {
-		nhca_rx_late(rx->nn, skb);
+		nhca_rx_late(rx->ip.nn, skb);
 		consume_skb(skb);
 	}
 }
@@ -74,7 +74,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 		   int *budget)
 {
 	struct nhca_batch b = {
-		.rx = { .nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index },
+		.rx = { .ip.nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index },
 	};
 	struct nhca_rx *rx = &b.rx;
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;

@@ -84,12 +84,13 @@ err_free:
  */
 static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {
-	return rx->iif == LOOPBACK_IFINDEX ? dev->netdev->ifindex : rx->iif;
+	return rx->ip.iif == LOOPBACK_IFINDEX ? dev->netdev->ifindex : rx->ip.iif;
 }
 
 static u8 nhca_rx_tclass(const struct nhca_rx *rx)
 {
-	u8 tclass = rx->v4 ? ((const struct iphdr *)rx->iph)->tos : ipv6_get_dsfield(rx->iph);
+	const struct nhca_ip *ip = &rx->ip;
+	u8 tclass = ip->v4 ? ((const struct iphdr *)ip->hdr)->tos : ipv6_get_dsfield(ip->hdr);
 
 	return tclass & ~INET_ECN_MASK;
 }
@@ -97,9 +98,9 @@ static u8 nhca_rx_tclass(const struct nhca_rx *rx)
 void nhca_av_back_once(struct nhca_av *av, const struct nhca_dev *dev, const struct nhca_rx *rx)
 {
 	*av = (struct nhca_av) {
-		.saddr = rx->daddr,
-		.daddr = rx->saddr,
-		.v4 = rx->v4,
+		.saddr = rx->ip.daddr,
+		.daddr = rx->ip.saddr,
+		.v4 = rx->ip.v4,
 		.ifindex = nhca_rx_ifindex(dev, rx),
 		.tclass = nhca_rx_tclass(rx),
 	};
@@ -123,7 +124,8 @@ struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *r
 bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 		     const struct nhca_rx *rx)
 {
-	return ipv6_addr_equal(&av->daddr, &rx->saddr) && ipv6_addr_equal(&av->saddr, &rx->daddr) &&
+	return ipv6_addr_equal(&av->daddr, &rx->ip.saddr) &&
+	       ipv6_addr_equal(&av->saddr, &rx->ip.daddr) &&
 	       av->ifindex == nhca_rx_ifindex(dev, rx) && av->tclass == nhca_rx_tclass(rx);
 }
 

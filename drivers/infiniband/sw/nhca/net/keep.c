@@ -56,12 +56,12 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 	u32 ip_len = 0;
 
 	/* a frame has none that anybody asks for */
-	if (rx->iph)
-		ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	if (rx->ip.hdr)
+		ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	skb = keep_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);
 	if (!skb)
 		return -ENOMEM;
-	memcpy(skb_put(skb, ip_len + rx->payload - paged), rx->iph, ip_len);
+	memcpy(skb_put(skb, ip_len + rx->payload - paged), rx->ip.hdr, ip_len);
 	skb->data_len = paged;
 	skb->len += paged;
 	if (keep_payload(rx, skb, ip_len)) {
@@ -78,8 +78,8 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 	kept->udp_len = skb->len;
 	kept->index = 0;
 	kept->rxeth = NULL;
-	if (rx->iph)
-		kept->iph = skb->data;
+	if (rx->ip.hdr)
+		kept->ip.hdr = skb->data;
 	nhca_cursor_init(&kept->at, skb);
 	return 0;
 }

@@ -22,6 +22,7 @@ struct nhca_fault;
 struct nhca_flow;
 struct nhca_iter;
 struct nhca_net;
+struct nhca_ip;
 struct nhca_rx;
 
 /* ---- sockets.c: namespaces, sockets and addresses ---- */
@@ -90,16 +91,16 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 #define NHCA_VLAN_NONE	0xffff
 
 /**
- * nhca_rx_vlan - get the VLAN of the GID that a packet was sent to
+ * nhca_ip_vlan - get the VLAN of the GID that a packet was sent to
  * @dev: device that the packet is for
- * @rx:  the packet; its interface matters only if @dev has the address on several netdevs, and for
- *       multicast
+ * @ip:  header of the packet; its interface matters only if @dev has the address on several
+ *       netdevs, and for multicast
  *
  * The RDMA core finds the GID of a connection request by its address and this VLAN.
  * Context: RCU read side.
  * Return: the VLAN, or NHCA_VLAN_NONE.
  */
-u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx);
+u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip);
 
 /**
  * nhca_net_dev - find the device on an interface, for multicast
@@ -431,47 +432,51 @@ struct nhca_alike {
 };
 
 /**
- * struct nhca_rx - one received packet, decoded
- * @nn:      namespace in which it arrived
- * @skb:     the batch
- * @off:     offset of the packet's payload in @skb
- * @payload: bytes of payload, without pad
- * @hdr:     headers
- * @saddr:   source address, IPv4-mapped or IPv6
- * @daddr:   destination address, IPv4-mapped or IPv6
- * @v4:      the addresses are IPv4
- * @mcast:   @daddr is multicast
- * @ce:      ECN: congestion experienced
- * @iif:     incoming interface
- * @iph:     IP header, for the GRH of UD
- * @udp_off: offset of the packet's BTH in @skb
- * @udp_len: length of its UDP payload in bytes
- * @index:   position of the packet in its batch; the IPv4 identification grows by it
- * @at:      position in @skb at which the packet was last read
- * @src:     same-host path: source of the payload, in place of @skb; otherwise NULL
- * @src_err: error of @src, or 0
- * @alike:   results of the checks of the previous packet
- * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
+ * struct nhca_ip - the IP header of a received packet
+ * @nn:    namespace in which the packet arrived
+ * @saddr: source address, IPv4-mapped or IPv6
+ * @daddr: destination address, IPv4-mapped or IPv6
+ * @v4:    the addresses are IPv4
+ * @mcast: @daddr is multicast
+ * @iif:   incoming interface
+ * @hdr:   the header as it was on the wire, for the GRH of UD
  */
-struct nhca_rx {
+struct nhca_ip {
 	struct nhca_net *nn;
-	struct sk_buff *skb;
-	u32 off;
-	u32 payload;
-	struct nhca_hdr hdr;
 	struct in6_addr saddr;
 	struct in6_addr daddr;
 	bool v4;
 	bool mcast;
-	bool ce;
 	int iif;
-	const void *iph;
+	const void *hdr;
+};
+
+/**
+ * struct nhca_rx - one received packet, decoded
+ * @ip:      its IP header
+ * @skb:     the batch
+ * @off:     offset of the packet's payload in @skb
+ * @payload: bytes of payload, without pad
+ * @hdr:     headers
+ * @ce:      ECN: congestion experienced
+ * @udp_off: offset of the packet's BTH in @skb
+ * @udp_len: length of its UDP payload in bytes
+ * @index:   position of the packet in its batch; the IPv4 identification grows by it
+ * @at:      position in @skb at which the packet was last read
+ * @alike:   results of the checks of the previous packet
+ * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
+ */
+struct nhca_rx {
+	struct nhca_ip ip;
+	struct sk_buff *skb;
+	u32 off;
+	u32 payload;
+	struct nhca_hdr hdr;
+	bool ce;
 	u32 udp_off;
 	u32 udp_len;
 	u16 index;
 	struct nhca_cursor at;
-	struct nhca_iter *src;
-	int src_err;
 	struct nhca_alike alike;
 	const u8 *rxeth;
 };

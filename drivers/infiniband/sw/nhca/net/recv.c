@@ -29,9 +29,9 @@ void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_c
 
 struct nhca_dev *nhca_rx_dev(const struct nhca_rx *rx)
 {
-	if (rx->mcast)
-		return nhca_net_dev(rx->nn, rx->iif);
-	return nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+	if (rx->ip.mcast)
+		return nhca_net_dev(rx->ip.nn, rx->ip.iif);
+	return nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 }
 
 void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why)
@@ -46,29 +46,29 @@ bool nhca_rx_begin(struct nhca_rx *rx)
 {
 	const struct sk_buff *skb = rx->skb;
 
-	rx->iph = skb_network_header(skb);
-	rx->iif = skb->skb_iif;
+	rx->ip.hdr = skb_network_header(skb);
+	rx->ip.iif = skb->skb_iif;
 	if (ip_hdr(skb)->version == 4) {
 		const struct iphdr *iph = ip_hdr(skb);
 
 		/* the ICRC is not defined for a header with options */
 		if (iph->ihl != sizeof(*iph) / 4)
 			return false;
-		rx->v4 = true;
-		rx->mcast = ipv4_is_multicast(iph->daddr);
+		rx->ip.v4 = true;
+		rx->ip.mcast = ipv4_is_multicast(iph->daddr);
 		rx->ce = (iph->tos & INET_ECN_MASK) == INET_ECN_CE;
-		ipv6_addr_set_v4mapped(iph->saddr, &rx->saddr);
-		ipv6_addr_set_v4mapped(iph->daddr, &rx->daddr);
+		ipv6_addr_set_v4mapped(iph->saddr, &rx->ip.saddr);
+		ipv6_addr_set_v4mapped(iph->daddr, &rx->ip.daddr);
 	} else {
 		const struct ipv6hdr *ip6h = ipv6_hdr(skb);
 
 		if (ip6h->nexthdr != IPPROTO_UDP)
 			return false;
-		rx->v4 = false;
-		rx->mcast = ipv6_addr_is_multicast(&ip6h->daddr);
+		rx->ip.v4 = false;
+		rx->ip.mcast = ipv6_addr_is_multicast(&ip6h->daddr);
 		rx->ce = (ipv6_get_dsfield(ip6h) & INET_ECN_MASK) == INET_ECN_CE;
-		rx->saddr = ip6h->saddr;
-		rx->daddr = ip6h->daddr;
+		rx->ip.saddr = ip6h->saddr;
+		rx->ip.daddr = ip6h->daddr;
 	}
 	nhca_cursor_init(&rx->at, skb);
 	return true;
@@ -171,16 +171,16 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len)
  */
 static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 {
-	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	unsigned int ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	struct udphdr *uh = (struct udphdr *)(buf + ip_len);
 
-	memcpy(buf, rx->iph, ip_len);
+	memcpy(buf, rx->ip.hdr, ip_len);
 	memcpy(uh, udp_hdr(rx->skb), sizeof(*uh));
 
 	/* A batch has the headers of its first packet, but its own lengths. */
 	if (skb_is_gso(rx->skb)) {
 		uh->len = htons(sizeof(*uh) + rx->udp_len);
-		if (rx->v4) {
+		if (rx->ip.v4) {
 			struct iphdr *iph = (struct iphdr *)buf;
 
 			iph->tot_len = htons(ip_len + sizeof(*uh) + rx->udp_len);
@@ -199,7 +199,7 @@ static u32 nhca_rx_icrc_start(const struct nhca_rx *rx, u16 id)
 	unsigned int len = nhca_rx_outer(rx, id, buf);
 
 	skb_copy_bits(rx->skb, rx->udp_off, buf + len, NHCA_BTH_LEN);
-	return rx->v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
+	return rx->ip.v4 ? nhca_icrc_start4(buf) : nhca_icrc_start6(buf);
 }
 
 static bool nhca_rx_icrc_ok(const struct nhca_rx *rx, u16 id)
@@ -226,7 +226,7 @@ static bool nhca_rx_icrc_ok(const struct nhca_rx *rx, u16 id)
 
 struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 {
-	unsigned int ip_len = rx->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	unsigned int ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	struct sk_buff *skb;
 	u16 id = 0;
 
@@ -234,7 +234,7 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 	if (!skb)
 		return NULL;
 	rx->udp_len = len;
-	if (rx->v4 && skb_is_gso(rx->skb) && !nhca_rx_icrc_ok(rx, 0))
+	if (rx->ip.v4 && skb_is_gso(rx->skb) && !nhca_rx_icrc_ok(rx, 0))
 		id = rx->index;
 	skb_reset_network_header(skb);
 	skb_set_transport_header(skb, ip_len);
@@ -244,7 +244,7 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 		kfree_skb(skb);
 		return NULL;
 	}
-	skb->skb_iif = rx->iif;
+	skb->skb_iif = rx->ip.iif;
 	skb->ip_summed = rx->skb->ip_summed;
 	return skb;
 }
@@ -287,7 +287,7 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
 	/*
 	 * GRO also joins packets with the same identification (RFC 6864: with DF it has no meaning)
 	 */
-	return rx->v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
+	return rx->ip.v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 
 /* Read the four bytes of the packet in the place of the ICRC. Return: 0 or -EFAULT. */
@@ -360,8 +360,6 @@ static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_ite
 
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 {
-	if (rx->src)
-		return nhca_iter_copy(it, rx->src, rx->payload, &rx->src_err);
 	/* skip the tail of the previous packet and the headers of this one */
 	nhca_cursor_skip(&rx->at, rx->off);
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);

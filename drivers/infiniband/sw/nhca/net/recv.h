@@ -7,7 +7,7 @@
 
 /**
  * nhca_rx_begin - read the IP header of a batch
- * @rx: nn, skb and udp_off are set; the addresses are filled in
+ * @rx: ip.nn, skb and udp_off are set; the rest of @rx->ip is filled in
  * Context: softirq.
  * Return: false if no RoCE sender builds such an IP header.
  */

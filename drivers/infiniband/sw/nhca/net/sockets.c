@@ -351,21 +351,21 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct 
 	return false;
 }
 
-u16 nhca_rx_vlan(const struct nhca_dev *dev, const struct nhca_rx *rx)
+u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip)
 {
 	/* for unicast the interface does not matter, because packets of this host arrive on lo */
-	int ifindex = rx->mcast ? rx->iif : 0;
+	int ifindex = ip->mcast ? ip->iif : 0;
 	struct ib_gid_attr attr = {};
 	struct net_device *ndev;
 	struct nhca_addr *a;
 	u16 vlan;
 
-	hlist_for_each_entry_rcu(a, nhca_addr_bucket(rx->nn, &rx->daddr), node) {
-		if (a->dev == dev && ipv6_addr_equal(&a->addr, &rx->daddr) &&
-		    (!ifindex || a->ifindex == rx->iif))
+	hlist_for_each_entry_rcu(a, nhca_addr_bucket(ip->nn, &ip->daddr), node) {
+		if (a->dev == dev && ipv6_addr_equal(&a->addr, &ip->daddr) &&
+		    (!ifindex || a->ifindex == ip->iif))
 			ifindex = a->ifindex;
 	}
-	ndev = ifindex ? dev_get_by_index_rcu(rx->nn->net, ifindex) : NULL;
+	ndev = ifindex ? dev_get_by_index_rcu(ip->nn->net, ifindex) : NULL;
 	if (!ndev)
 		return NHCA_VLAN_NONE;
 	/*

@@ -345,7 +345,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
-	if (rx->mcast || !nhca_addr_is(rx->nn, ch->dev, &rx->daddr)) {
+	if (rx->ip.mcast || !nhca_addr_is(rx->ip.nn, ch->dev, &rx->ip.daddr)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
@@ -376,7 +376,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	struct nhca_dev *dev;
 
 	if (!ch) {
-		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 		if (dev)
 			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 		return;

@@ -138,7 +138,7 @@ static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct
 /* Return: true if the request has a valid token for its source address. */
 static bool reply_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
-	return nhca_token_good(&ch->rd->tokens, &rx->saddr, &rx->daddr,
+	return nhca_token_good(&ch->rd->tokens, &rx->ip.saddr, &rx->ip.daddr,
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
 }
 
@@ -167,7 +167,7 @@ static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u
 	if (x->again)
 		return;
 	reply_mirror(ch, x, opcode, &h);
-	h.rx.token = nhca_token_make(&ch->rd->tokens, &rx->saddr, &rx->daddr,
+	h.rx.token = nhca_token_make(&ch->rd->tokens, &rx->ip.saddr, &rx->ip.daddr,
 				     ktime_get_boottime_seconds());
 	reply_send(ch, rx, &h, NULL);
 }
@@ -189,7 +189,7 @@ void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 	spin_unlock(lock);
 	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
-	nhca_token_learn(&ch->rd->tokens, &rx->saddr, &rx->daddr, x->token);
+	nhca_token_learn(&ch->rd->tokens, &rx->ip.saddr, &rx->ip.daddr, x->token);
 	reply_mirror(ch, x, read ? NHCA_RX_READ_REQUEST : NHCA_RX_PROBE, &h);
 	h.rx.token = x->token;
 	h.rx.again = true;

@@ -100,7 +100,7 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 	a->rx.payload = PAYLOAD;
 	a->rx.off = hdr_len;
 	nhca_cursor_init(&a->rx.at, a->skb);
-	a->rx.iph = no_ip;
+	a->rx.ip.hdr = no_ip;
 	p = (u8 *)nhca_cursor_at(&a->rx.at, 0, &n);
 	KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&a->rx.hdr, p, hdr_len, seg), NHCA_DECODE_OK);
 	a->rx.alike.set = true;

@@ -37,11 +37,13 @@ static struct nhca_rx rx_of(struct kunit *test, struct sk_buff *skb, const struc
 	u32 len = h->info->hdr_len + ALIGN(payload, 4) + NHCA_ICRC_LEN;
 	struct qp_fixture *f = test->priv;
 	struct nhca_rx rx = {
-		.nn = f->dev->nn,
+		.ip = {
+			.nn = f->dev->nn,
+			.v4 = true,
+			.hdr = skb_network_header(skb),
+		},
 		.skb = skb,
 		.hdr = *h,
-		.v4 = true,
-		.iph = skb_network_header(skb),
 		.payload = payload,
 		.udp_off = index * len,
 		.udp_len = len,
@@ -141,8 +143,8 @@ static void header_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, rx);
 	rx[0] = rx_of(test, skb, &first, 1000, 1);
 	KUNIT_ASSERT_EQ(test, nhca_rx_keep(&rx[0], &rx[1], NULL, GFP_KERNEL), 0);
-	KUNIT_EXPECT_PTR_NE(test, rx[1].iph, rx[0].iph);
-	KUNIT_EXPECT_EQ(test, memcmp(rx[1].iph, rx[0].iph, sizeof(struct iphdr)), 0);
+	KUNIT_EXPECT_PTR_NE(test, rx[1].ip.hdr, rx[0].ip.hdr);
+	KUNIT_EXPECT_EQ(test, memcmp(rx[1].ip.hdr, rx[0].ip.hdr, sizeof(struct iphdr)), 0);
 	KUNIT_EXPECT_EQ(test, rx[1].skb->len, sizeof(struct iphdr) + 1000);
 	KUNIT_ASSERT_EQ(test, skb_copy_bits(rx[1].skb, rx[1].off + 999, &byte, 1), 0);
 	KUNIT_EXPECT_EQ(test, byte, fix_byte(999));

@@ -59,12 +59,13 @@ static void plain_test(struct kunit *test)
 static void (*meanwhile)(struct kunit *test);
 
 /* Replaces nhca_rx_refusal(): the packet passes the checks, and then meanwhile() runs. */
-static enum nhca_counter right_but(const struct nhca_qp *qp, const struct nhca_rx *rx)
+static enum nhca_counter right_but(const struct nhca_qp *qp, const struct nhca_hdr *h,
+				   const struct nhca_ip *ip)
 {
 	struct kunit *test = kunit_get_current_test();
 
 	kunit_deactivate_static_stub(test, nhca_rx_refusal);
-	KUNIT_EXPECT_EQ(test, nhca_rx_refusal(qp, rx), NHCA_CNT_MAX);
+	KUNIT_EXPECT_EQ(test, nhca_rx_refusal(qp, h, ip), NHCA_CNT_MAX);
 	meanwhile(test);
 	return NHCA_CNT_MAX;
 }
@@ -154,7 +155,8 @@ static void old_ack_test(struct kunit *test)
 /* ---- teardown ---- */
 
 /* Replaces nhca_rx_refusal(): the packet passed the checks earlier. */
-static enum nhca_counter right(const struct nhca_qp *qp, const struct nhca_rx *rx)
+static enum nhca_counter right(const struct nhca_qp *qp, const struct nhca_hdr *h,
+			       const struct nhca_ip *ip)
 {
 	return NHCA_CNT_MAX;
 }
@@ -165,7 +167,7 @@ static void late_packets(struct nhca_qp *qp)
 	struct kunit *test = kunit_get_current_test();
 	struct qp_fixture *f = test->priv;
 	struct nhca_batch b = {
-		.rx = { .nn = f->dev->nn, .ce = true, .v4 = true },
+		.rx = { .ip = { .nn = f->dev->nn, .v4 = true }, .ce = true },
 		.qp = qp,
 	};
 	struct nhca_rx *rx = &b.rx;
@@ -180,11 +182,11 @@ static void late_packets(struct nhca_qp *qp)
 		rx->hdr = fix_hdr(qp, h.opcode, h.psn);
 		rx->hdr.caps = h.caps;
 		rx->hdr.ackreq = h.ackreq;
-		rx->iph = skb_network_header(rx->skb);
+		rx->ip.hdr = skb_network_header(rx->skb);
 		rx->udp_len = rx->skb->len;
 		rx->off = h.info->hdr_len;
-		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx->saddr);
-		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx->daddr);
+		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx->ip.saddr);
+		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx->ip.daddr);
 		nhca_cursor_init(&rx->at, rx->skb);
 		/* the packet passed the checks before */
 		kunit_activate_static_stub(test, nhca_rx_refusal, right);

@@ -60,44 +60,44 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /* Write GRH and payload to rq.rwr.  @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH. */
-static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_rx *rx, u32 grh_len)
+static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_source *src, u32 grh_len)
 {
 	struct nhca_rwr *rwr = qp->rq.rwr;
 	struct nhca_iter it __uninitialized;
 	u8 grh[NHCA_GRH_LEN];
 	int err = 0;
 
-	if (grh_len && rx->v4)
-		nhca_grh_fill4(grh, rx->iph);
+	if (grh_len && src->ip->v4)
+		nhca_grh_fill4(grh, src->ip->hdr);
 	else if (grh_len)
-		nhca_grh_fill6(grh, rx->iph);
-	nhca_iter_sges(&it, &qp->rq.key_user, rwr->sge, rwr->num_sge, 0, grh_len + rx->payload,
+		nhca_grh_fill6(grh, src->ip->hdr);
+	nhca_iter_sges(&it, &qp->rq.key_user, rwr->sge, rwr->num_sge, 0, grh_len + src->len,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	if (grh_len)
 		err = nhca_iter_write(&it, grh, grh_len);
 	if (!err)
-		err = nhca_rx_copy(rx, &it);
+		err = nhca_source_copy(src, &it);
 	return nhca_live_exit_fault(err, &it, 0, qp->rq.fault);
 }
 
-bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
+bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
 {
 	u32 grh_len = nhca_is_raw(qp) ? 0 : NHCA_GRH_LEN;
-	const struct nhca_hdr *h = &rx->hdr;
+	const struct nhca_hdr *h = src->hdr;
 	struct nhca_cqe cqe = {
 		.status = IB_WC_SUCCESS,
 		.opcode = IB_WC_RECV,
-		.byte_len = grh_len + rx->payload,
+		.byte_len = grh_len + src->len,
 		.vlan_id = NHCA_VLAN_NONE,
 	};
 
 	if (grh_len) {
 		cqe.flags = NHCA_WC_GRH;
 		cqe.src_qp = h->src_qpn;
-		cqe.vlan_id = nhca_rx_vlan(qp->dev, rx);
-		cqe.sl = rx->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6;
-		cqe.network_hdr_type = rx->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+		cqe.vlan_id = nhca_ip_vlan(qp->dev, src->ip);
+		cqe.sl = src->ip->v4 ? NHCA_SL_IPV4 : NHCA_SL_IPV6;
+		cqe.network_hdr_type = src->ip->v4 ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
 	}
 
 	switch (nhca_rq_fetch(qp)) {
@@ -123,16 +123,16 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_count(&qp->who, NHCA_CNT_RX_BAD_LENGTH);
 		return true;
 	}
-	switch (nhca_datagram_place(qp, rx, grh_len)) {
+	switch (nhca_datagram_place(qp, src, grh_len)) {
 	case 0:
 		break;
 	case -EAGAIN:
-		if (!rx->src)
-			nhca_defer(qp, rx);
+		if (src->rx)
+			nhca_defer(qp, src->rx);
 		return false;
 	default:
 		/* the sender's payload cannot be read; it finds that out when it builds a packet */
-		if (rx->src_err)
+		if (src->err)
 			return false;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		cqe.status = IB_WC_LOC_PROT_ERR;

@@ -115,8 +115,11 @@ static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
 
 static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	if (nhca_is_datagram(qp) || nhca_is_raw(qp))
-		return nhca_datagram_take(qp, rx) ? NHCA_TAKEN : NHCA_DEFERRED;
+	if (nhca_is_datagram(qp) || nhca_is_raw(qp)) {
+		struct nhca_source src = nhca_source_packet(rx);
+
+		return nhca_datagram_take(qp, &src) ? NHCA_TAKEN : NHCA_DEFERRED;
+	}
 	return nhca_respond_take(qp, rx);
 }
 

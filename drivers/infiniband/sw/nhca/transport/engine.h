@@ -7,6 +7,7 @@
 
 #include "../net/burst.h"
 #include "qp.h"
+#include "source.h"
 
 /*
  * Congestion window (cwnd): PSNs that a QP may have unacknowledged.  It doubles each round trip up
@@ -406,20 +407,19 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /**
  * nhca_rx_refusal - check whether a packet may reach the QP that it names
- * @rx: headers and addresses are known
+ * @h, @ip: headers of the packet
  *
  * Takes no lock, so that a forged packet costs none.  The caller then takes the lock of a half, and
  * the gate of this half checks that state and generation are still the same.
  * Context: softirq, RCU read side.  KUnit replaces it.
  * Return: the counter of the reason to refuse it, or NHCA_CNT_MAX.
  */
-enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx);
+enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hdr *h,
+				  const struct nhca_ip *ip);
 
 /**
- * nhca_rx_fits - check whether nhca_rx_refusal() finds nothing; Return: true if so
  * nhca_notice - Return: the NHCA_CAP_* bits of packets to the peer of a connected QP; any context
  */
-bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx);
 u8 nhca_notice(const struct nhca_qp *qp);
 
 /*
@@ -538,7 +538,7 @@ s32 nhca_rq_reach(const struct nhca_qp *qp);
  * nhca_accept - advance the expected PSN by @npsn: a request was executed
  * nhca_respond_take - execute a request with the expected PSN; handle a duplicate or a gap
  */
-enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx);
+enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src);
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
 enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 
@@ -679,7 +679,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
  * Return: true if it was placed or dropped; false if it was deferred, or if it came by the
  * same-host path and has to be sent as a packet.
  */
-bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_rx *rx);
+bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src);
 
 /**
  * nhca_datagram_send - send a datagram

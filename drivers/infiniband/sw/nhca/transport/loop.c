@@ -161,19 +161,20 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 {
 	bool last = swr->sent + npsn == swr->npsn;
 	struct nhca_iter it __uninitialized;
-	struct nhca_rx rx __uninitialized;
+	struct nhca_hdr hdr __uninitialized;
+	struct nhca_source src = {
+		.hdr = &hdr,
+		.len = nhca_loop_bytes(qp, swr, npsn),
+		.from = &it,
+	};
 	enum nhca_verdict verdict;
 
-	/* no code reads other members or headers of an @rx without an skb */
-	rx.src = &it;
-	rx.src_err = 0;
-	rx.payload = nhca_loop_bytes(qp, swr, npsn);
-	nhca_message_hdr(qp, swr, !swr->sent, last, &rx.hdr);
+	nhca_message_hdr(qp, swr, !swr->sent, last, &hdr);
 	nhca_swr_source(qp, swr, swr->sent * qp->mtu, &it);
 
-	verdict = nhca_execute(peer, &rx);
+	verdict = nhca_execute(peer, &src);
 	if (verdict == NHCA_TAKEN) {
-		nhca_accept(peer, &rx.hdr, npsn);
+		nhca_accept(peer, &hdr, npsn);
 		peer->rq.ack_due = false;
 		nhca_loop_done(qp, swr, npsn);
 		return npsn;
@@ -256,16 +257,20 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 			const struct nhca_hdr *h)
 {
 	struct nhca_iter it __uninitialized;
-	struct ipv6hdr ip;
-	struct nhca_rx rx = {
+	struct ipv6hdr iph;
+	struct nhca_ip ip = {
 		.nn = qp->dev->nn,
-		.hdr = *h,
 		.saddr = av->saddr,
 		.daddr = av->daddr,
 		.v4 = av->v4,
-		.iph = &ip,
-		.payload = swr->length,
-		.src = &it,
+		.hdr = &iph,
+	};
+	struct nhca_hdr hdr = *h;
+	struct nhca_source src = {
+		.hdr = &hdr,
+		.ip = &ip,
+		.len = swr->length,
+		.from = &it,
 	};
 	struct nhca_qp *peer;
 	bool taken = false;
@@ -276,11 +281,11 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||
 	    !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return false;
-	rx.hdr.info = nhca_opinfo(h->opcode);
-	nhca_av_header(av, rx.hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &ip);
+	hdr.info = nhca_opinfo(h->opcode);
+	nhca_av_header(av, hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &iph);
 	nhca_swr_source(qp, swr, 0, &it);
-	if (nhca_rx_fits(peer, &rx) && !nhca_loop_waits(&peer->rq))
-		taken = nhca_datagram_take(peer, &rx);
+	if (nhca_rx_refusal(peer, &hdr, &ip) == NHCA_CNT_MAX && !nhca_loop_waits(&peer->rq))
+		taken = nhca_datagram_take(peer, &src);
 	spin_unlock(&peer->rq.lock);
 	if (taken) {
 		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, swr->length);

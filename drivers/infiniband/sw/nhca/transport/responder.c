@@ -48,15 +48,12 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 	return nhca_refuse(qp, code, -1);
 }
 
-/*
- * The memory of a request is being faulted in: defer the packet.  A same-host step (rx->src) cannot
- * be deferred: the requester sends packets instead.
- */
-static enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, struct nhca_rx *rx)
+/* The memory of a request is being faulted in: defer the packet. */
+static enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src)
 {
-	if (rx->src)
+	if (!src->rx)
 		return NHCA_HELD;
-	nhca_defer(qp, rx);
+	nhca_defer(qp, src->rx);
 	return NHCA_DEFERRED;
 }
 
@@ -110,9 +107,9 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 	nhca_rq_complete(qp, &cqe, h->solicited);
 }
 
-static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *src)
 {
-	const struct nhca_hdr *h = &rx->hdr;
+	const struct nhca_hdr *h = src->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	enum nhca_verdict verdict;
 	struct nhca_iter it __uninitialized;
@@ -124,24 +121,24 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_rx *rx)
 			return verdict;
 		rq->recv_off = 0;
 	}
-	if (rx->payload > rq->rwr->length - rq->recv_off)
+	if (src->len > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
 	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
-		       rx->payload, IB_ACCESS_LOCAL_WRITE);
+		       src->len, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
 	/* the length of the message is not known yet: fault in the rest of the receive */
-	err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it,
-				   rq->rwr->length - rq->recv_off - rx->payload, rq->fault);
+	err = nhca_live_exit_fault(nhca_source_copy(src, &it), &it,
+				   rq->rwr->length - rq->recv_off - src->len, rq->fault);
 	if (err == -EAGAIN)
-		return nhca_defer_for_page(qp, rx);
-	if (rx->src_err)
+		return nhca_defer_for_page(qp, src);
+	if (src->err)
 		return NHCA_HELD;
 	if (err) {
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
 	}
-	rq->recv_off += rx->payload;
+	rq->recv_off += src->len;
 
 	/* 10.6.5.2: close the key before posting the completion; only the last packet carries it */
 	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->key_user, h->inv_rkey))
@@ -190,14 +187,14 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	return NHCA_TAKEN;
 }
 
-static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *src)
 {
-	const struct nhca_hdr *h = &rx->hdr;
+	const struct nhca_hdr *h = src->hdr;
 	bool last = h->info->flags & NHCA_OPF_LAST;
 	bool alone = last && (h->info->flags & NHCA_OPF_FIRST);
 	struct nhca_sge sge = {
 		.addr = h->va,
-		.length = rx->payload,
+		.length = src->len,
 		.lkey = h->rkey,
 	};
 	struct nhca_rq *rq = &qp->rq;
@@ -211,7 +208,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 			return verdict;
 	}
 	/* the packets of a WRITE must add up to the length in the first one (9.7.4.1.6) */
-	if (last ? rx->payload != rq->wr_left : rx->payload >= rq->wr_left)
+	if (last ? src->len != rq->wr_left : src->len >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* before the data: after an RNR NAK the request must not have had an effect */
@@ -221,19 +218,19 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	/* key or reference is checked in the live section in which the bytes move */
 	if (alone)
-		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, rx->payload, IB_ACCESS_REMOTE_WRITE);
+		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, src->len, IB_ACCESS_REMOTE_WRITE);
 	else
-		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, rx->payload, true);
+		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, src->len, true);
 	nhca_live_enter();
-	err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it, rq->wr_left - rx->payload,
+	err = nhca_live_exit_fault(nhca_source_copy(src, &it), &it, rq->wr_left - src->len,
 				   rq->fault);
 	if (err == -EAGAIN)
-		return nhca_defer_for_page(qp, rx);
-	if (rx->src_err)
+		return nhca_defer_for_page(qp, src);
+	if (src->err)
 		return NHCA_HELD;
 	if (err)
 		return nhca_refuse_access(qp);
-	rq->wr_left -= rx->payload;
+	rq->wr_left -= src->len;
 	if (last)
 		nhca_rkey_put(&rq->wr_ref);
 
@@ -359,9 +356,8 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	rq->res_tail = rq->res_head;
 }
 
-static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
-	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
 	bool open;
@@ -391,9 +387,9 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	return NHCA_TAKEN;
 }
 
-static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src)
 {
-	const struct nhca_hdr *h = &rx->hdr;
+	const struct nhca_hdr *h = src->hdr;
 	bool cas = (h->opcode & NHCA_OP_MASK) == NHCA_OP_CMP_SWAP;
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
@@ -413,24 +409,24 @@ static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_defer_for_page(qp, rx) : nhca_refuse_access(qp);
+		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
 	}
 	res->orig = orig;
 	return NHCA_TAKEN;
 }
 
-static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src)
 {
-	const struct nhca_hdr *h = &rx->hdr;
+	const struct nhca_hdr *h = src->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
 	u64 value;
 	int err;
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) || (h->va & 7) ||
-	    h->dmalen != sizeof(value) || rx->payload != sizeof(value))
+	    h->dmalen != sizeof(value) || src->len != sizeof(value))
 		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq) || nhca_rx_read(rx, &value, sizeof(value)))
+	if (!nhca_res_there(rq) || nhca_rx_read(src->rx, &value, sizeof(value)))
 		return NHCA_HELD;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
@@ -440,7 +436,7 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_rx
 	nhca_live_exit();
 	if (err) {
 		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_defer_for_page(qp, rx) : nhca_refuse_access(qp);
+		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
 	}
 	return NHCA_TAKEN;
 }
@@ -477,28 +473,28 @@ static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr
 	return NHCA_TAKEN;
 }
 
-enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_rx *rx)
+enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src)
 {
-	const struct nhca_opinfo *info = rx->hdr.info;
+	const struct nhca_opinfo *info = src->hdr->info;
 	struct nhca_rq *rq = &qp->rq;
 
 	/* a same-host step may stand for several packets */
 	if (!nhca_opseq_ok(rq->seq, info) ||
-	    (!rx->src && !nhca_opseq_len_ok(info, rx->payload, qp->mtu)))
+	    (src->rx && !nhca_opseq_len_ok(info, src->len, qp->mtu)))
 		return nhca_refuse_invalid(qp);
-	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT && !nhca_xrc_enter(qp, &rx->hdr))
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT && !nhca_xrc_enter(qp, src->hdr))
 		return nhca_refuse_invalid(qp);
 	if (info->flags & NHCA_OPF_SEND)
-		return nhca_do_send(qp, rx);
+		return nhca_do_send(qp, src);
 	if (info->flags & NHCA_OPF_WRITE)
-		return nhca_do_write(qp, rx);
+		return nhca_do_write(qp, src);
 	if (info->flags & NHCA_OPF_READ)
-		return nhca_do_read(qp, rx);
+		return nhca_do_read(qp, src->hdr);
 	if (info->flags & NHCA_OPF_ATOMIC_WRITE)
-		return nhca_do_atomic_write(qp, rx);
+		return nhca_do_atomic_write(qp, src);
 	if (info->flags & NHCA_OPF_FLUSH)
-		return nhca_do_flush(qp, &rx->hdr);
-	return nhca_do_atomic(qp, rx);
+		return nhca_do_flush(qp, src->hdr);
+	return nhca_do_atomic(qp, src);
 }
 
 static void nhca_request_count(const struct nhca_qp *qp, u32 flags)
@@ -569,6 +565,7 @@ s32 nhca_rq_reach(const struct nhca_qp *qp)
 
 static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	struct nhca_source src = nhca_source_packet(rx);
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	s32 ahead = nhca_psn_diff(h->psn, rq->psn);
@@ -586,7 +583,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	} else {
 		verdict = nhca_refuse_injected(qp, h);
 		if (verdict == NHCA_TAKEN)
-			verdict = nhca_execute(qp, rx);
+			verdict = nhca_execute(qp, &src);
 		if (verdict == NHCA_TAKEN)
 			nhca_accept(qp, h, 1);
 	}
@@ -599,6 +596,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
  */
 static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	struct nhca_source src = nhca_source_packet(rx);
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	bool first = h->info->flags & NHCA_OPF_FIRST;
@@ -617,7 +615,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	}
 	if (!rq->drop && nhca_opseq_ok(rq->seq, h->info) &&
 	    nhca_opseq_len_ok(h->info, rx->payload, qp->mtu))
-		verdict = nhca_execute(qp, rx);
+		verdict = nhca_execute(qp, &src);
 	if (verdict == NHCA_TAKEN) {
 		nhca_accept(qp, h, 1);
 	} else if (verdict != NHCA_DEFERRED) {

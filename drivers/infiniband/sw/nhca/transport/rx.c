@@ -57,20 +57,20 @@ static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
  * A connected QP accepts packets only from its peer, a datagram QP only packets to an address of
  * its device.
  */
-static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
+static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_ip *ip)
 {
 	const struct nhca_av *av;
 
-	if (qp->dev->nn != rx->nn)
+	if (qp->dev->nn != ip->nn)
 		return false;
-	if (rx->mcast)
+	if (ip->mcast)
 		return nhca_is_datagram(qp);
 	if (nhca_is_datagram(qp))
-		return nhca_addr_is(rx->nn, qp->dev, &rx->daddr);
+		return nhca_addr_is(ip->nn, qp->dev, &ip->daddr);
 
 	av = READ_ONCE(qp->av);
-	return av && ipv6_addr_equal(&av->daddr, &rx->saddr) &&
-	       ipv6_addr_equal(&av->saddr, &rx->daddr);
+	return av && ipv6_addr_equal(&av->daddr, &ip->saddr) &&
+	       ipv6_addr_equal(&av->saddr, &ip->daddr);
 }
 
 /* The only P_Key is the default one: full or limited member of partition 0x7fff (10.9.3). */
@@ -86,14 +86,13 @@ static bool nhca_qkey_fits(const struct nhca_qp *qp, u32 qkey)
 	return qkey == READ_ONCE(qp->attr.qkey);
 }
 
-enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx *rx)
+enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hdr *h,
+				  const struct nhca_ip *ip)
 {
-	const struct nhca_hdr *h = &rx->hdr;
-
-	NHCA_STUB(nhca_rx_refusal, qp, rx);
+	NHCA_STUB(nhca_rx_refusal, qp, h, ip);
 	if (!nhca_service_fits(qp, h))
 		return NHCA_CNT_RX_BAD_OPCODE;
-	if (!nhca_addr_fits(qp, rx))
+	if (!nhca_addr_fits(qp, ip))
 		return NHCA_CNT_RX_BAD_ADDR;
 	if (!nhca_pkey_fits(h->pkey))
 		return NHCA_CNT_RX_BAD_PKEY;
@@ -103,11 +102,6 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_rx
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;
 	return NHCA_CNT_MAX;
-}
-
-bool nhca_rx_fits(const struct nhca_qp *qp, const struct nhca_rx *rx)
-{
-	return nhca_rx_refusal(qp, rx) == NHCA_CNT_MAX;
 }
 
 /* ---- capability bits ---- */
@@ -303,7 +297,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 	 * read now is of this generation or of a later one, and the gate notices a later one.
 	 */
 	gen = smp_load_acquire(&qp->gen);
-	why = nhca_rx_refusal(qp, rx);
+	why = nhca_rx_refusal(qp, &rx->hdr, &rx->ip);
 	/* do not count packets from a wrong address or namespace for this QP */
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
@@ -321,7 +315,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		if (rx->iif == LOOPBACK_IFINDEX && READ_ONCE(qp->heard) != rx->hdr.src_qpn)
+		if (rx->ip.iif == LOOPBACK_IFINDEX && READ_ONCE(qp->heard) != rx->hdr.src_qpn)
 			WRITE_ONCE(qp->heard, rx->hdr.src_qpn);
 		nhca_request_rx(qp, rx);
 		return;
@@ -344,7 +338,7 @@ static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 	u32 gen = smp_load_acquire(&qp->gen);
 	struct nhca_rx *rx = &b->rx;
 
-	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, rx))
+	if (nhca_is_datagram(qp) || !nhca_addr_fits(qp, &rx->ip))
 		return;
 	nhca_count(&qp->who, NHCA_CNT_CNP_RCVD);
 	trace_nhca_packet_received(&qp->who, &rx->hdr, rx->hdr.psn, 0, 1, 0);
@@ -357,7 +351,7 @@ static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 static void nhca_rx_multicast(struct nhca_batch *b)
 {
 	struct nhca_rx *rx = &b->rx;
-	struct nhca_dev *dev = nhca_net_dev(rx->nn, rx->iif);
+	struct nhca_dev *dev = nhca_net_dev(rx->ip.nn, rx->ip.iif);
 
 	if (!dev || (rx->hdr.opcode & NHCA_SVC_MASK) != NHCA_SVC_UD)
 		return;
@@ -365,7 +359,7 @@ static void nhca_rx_multicast(struct nhca_batch *b)
 		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	b->copies += nhca_mcast_deliver(dev, &rx->daddr, b, nhca_rx_deliver);
+	b->copies += nhca_mcast_deliver(dev, &rx->ip.daddr, b, nhca_rx_deliver);
 }
 
 /* Return: the QP that the packet names, or NULL after counting that there is none. */
@@ -376,7 +370,7 @@ static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 	struct nhca_qp *qp;
 
 	if (rx->hdr.qpn == NHCA_GSI_QPN)
-		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 	else if (b->qp && b->qp->qpn == rx->hdr.qpn)
 		/* same QP as the packet before */
 		return b->qp;
@@ -384,7 +378,7 @@ static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 	if (qp)
 		return qp;
 	if (!dev)
-		dev = nhca_addr_find(rx->nn, &rx->daddr, rx->iif);
+		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 	if (dev)
 		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);
 	return NULL;
@@ -396,7 +390,7 @@ void nhca_transport_rx(struct nhca_batch *b)
 	struct nhca_qp *qp;
 
 	b->passed = false;
-	if (rx->mcast) {
+	if (rx->ip.mcast) {
 		if (rx->hdr.qpn == NHCA_MCAST_QPN)
 			nhca_rx_multicast(b);
 		return;
