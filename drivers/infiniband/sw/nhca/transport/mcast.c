@@ -105,6 +105,7 @@ static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct
 	struct nhca_mcast_group *g;
 	int err;
 
+	ASSERT_RTNL();
 	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
@@ -130,6 +131,7 @@ err_free:
 /* Leave a group that has no QP any more.  RTNL held. */
 static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
+	ASSERT_RTNL();
 	if (g->count)
 		return;
 
@@ -149,6 +151,7 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	const struct nhca_mcast_qp *m;
 	long mine = 1;
 
+	ASSERT_RTNL();
 	if (g->count >= NHCA_MAX_MCAST_QP)
 		return -ENOMEM;
 	list_for_each_entry(m, &g->qps, list)
@@ -165,6 +168,7 @@ static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgi
 	struct nhca_mcast_qp *m;
 	int err;
 
+	ASSERT_RTNL();
 	g = nhca_mcast_find(qp->dev, mgid);
 	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
 	if (g && nhca_mcast_member(g, qp))
@@ -195,6 +199,7 @@ static bool nhca_mcast_drop(struct nhca_qp *qp, struct nhca_mcast_group *g)
 {
 	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
 
+	ASSERT_RTNL();
 	if (!m)
 		return false;
 	list_del_rcu(&m->list);
