@@ -9,31 +9,18 @@
 
 #include "../compat.h"
 #include "../observe/inject.h"
+#include "arm.h"
 #include "cq.h"
 
-/* cq_clamp() runs each time this number of entries was produced: a power of two, below 2^31 */
-#define NHCA_CQ_CLAMP	BIT(29)
+/* nhca_arm_age() runs each time this number of entries was produced: a power of two, below 2^31 */
+#define NHCA_CQ_AGE	BIT(29)
 
-static_assert(NHCA_ARM_SOLICITED == (u32)IB_CQ_SOLICITED &&
-	      NHCA_ARM_NEXT_COMP == (u32)IB_CQ_NEXT_COMP &&
-	      NHCA_ARM_MASK == (u32)IB_CQ_SOLICITED_MASK);
-
-/*
- * Return: number of slots in use.  User space may have stored any consumer index, so callers
- * compare the number with the size of the ring.
- */
-static u32 cq_used(const struct nhca_cq *cq)
+/* Return: the index of the oldest unpolled entry.  User space may have stored any value. */
+static u32 cq_cons(const struct nhca_cq *cq)
 {
+	lockdep_assert_held(&cq->lock);
 	/* Pairs with the consumer's store release of hdr->cons, after its reads of the entries. */
-	u32 cons = cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
-
-	return cq->prod - cons;
-}
-
-/* Return: number of entries that wait to be polled. */
-static u32 cq_waiting(const struct nhca_cq *cq)
-{
-	return cq_used(cq) - cq->gap_len;
+	return cq->user ? smp_load_acquire(&cq->ring.hdr->cons) : cq->cons;
 }
 
 /* Return: true if @index is after @cons; both are modulo 2^32. */
@@ -42,33 +29,73 @@ static bool cq_ahead(u32 index, u32 cons)
 	return (s32)(index - cons) > 0;
 }
 
-void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
+/* Return: the indices by which arming decides.  Those of user space are read once. */
+static struct nhca_arm_ring cq_arm_ring(const struct nhca_cq *cq)
 {
+	struct nhca_arm_ring ring = { .prod = cq->prod };
+
+	if (cq->arm_in_ring)
+		ring.seq = READ_ONCE(cq->ring.hdr->arm_seq);
+	ring.cons = cq_cons(cq) + cq->gap_len;
+	return ring;
+}
+
+/* Publish in the ring when the last event was raised, and which arm_seq it acknowledged. */
+static void cq_publish(struct nhca_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
 	if (!cq->arm_in_ring)
 		return;
-	ring->hdr->last_event_cons = cq->last_event_cons;
-	ring->hdr->arm_seq_acked = cq->arm_seq_acked;
+	WRITE_ONCE(cq->ring.hdr->last_event_cons, cq->arm.last_event_cons);
+	WRITE_ONCE(cq->ring.hdr->arm_seq_acked, cq->arm.seq_acked);
+}
+
+/*
+ * Do what a function of arm.h has returned.
+ * Return: true if the caller must raise the event, by cq_raise(), after it has released the lock.
+ */
+static bool cq_do(struct nhca_cq *cq, enum nhca_arm_todo todo)
+{
+	lockdep_assert_held(&cq->lock);
+	switch (todo) {
+	case NHCA_ARM_NOTHING:
+		break;
+	case NHCA_ARM_RAISE:
+		cq_publish(cq);
+		return true;
+	case NHCA_ARM_TIMER:
+		if (!hrtimer_is_queued(&cq->timer))
+			hrtimer_start(&cq->timer, ns_to_ktime(cq->arm.period_us * NSEC_PER_USEC),
+				      HRTIMER_MODE_REL_SOFT);
+		break;
+	case NHCA_ARM_BH:
+		nhca_bh_queue(&cq->event);
+		break;
+	}
+	return false;
+}
+
+/* Allow arming in @ring, the ring of the CQ or its next one. */
+static void cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
+{
+	lockdep_assert_held(&cq->lock);
+	if (!cq->arm_in_ring)
+		return;
+	ring->hdr->last_event_cons = cq->arm.last_event_cons;
+	ring->hdr->arm_seq_acked = cq->arm.seq_acked;
 	ring->hdr->arm_seq = READ_ONCE(cq->ring.hdr->arm_seq);
 	ring->hdr->flags |= NHCA_RING_F_ARM_SEQ;
 }
 
-/* Return: what the CQ is armed for, a mask of enum ib_cq_notify_flags. */
-static u8 cq_armed(struct nhca_cq *cq)
-{
-	if (!cq->arm_in_ring)
-		return cq->armed;
-	/* User space may have stored any value; read it once. */
-	cq->arm_seq = READ_ONCE(cq->ring.hdr->arm_seq);
-	return cq->armed | (cq->arm_seq != cq->arm_seq_acked ? cq->arm_seq & NHCA_ARM_MASK : 0);
-}
-
 void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 {
+	struct nhca_arm_ring ring;
 	unsigned long flags;
 	u8 armed;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	armed = cq_armed(cq);
+	ring = cq_arm_ring(cq);
+	armed = nhca_arm_kinds(&cq->arm, ring.seq);
 	*res = (struct nhca_res_cq) {
 		.size = sizeof(*res),
 		.entries = nhca_ring_entries(&cq->ring),
@@ -77,89 +104,8 @@ void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 		.overrun = cq->overrun,
 	};
 	/* A hostile consumer may have stored any index. */
-	res->unpolled = min(cq_waiting(cq), res->entries);
+	res->unpolled = min(ring.prod - ring.cons, res->entries);
 	spin_unlock_irqrestore(&cq->lock, flags);
-}
-
-/*
- * Moderation never defers the event of a solicited or unsuccessful completion.
- * Return: true if moderation defers the event; the timer runs then.
- */
-static bool cq_moderated(struct nhca_cq *cq, u8 kind)
-{
-	if (likely(!cq->period_us) || kind & IB_CQ_SOLICITED)
-		return false;
-	if (cq->count && cq->mod_count >= cq->count)
-		return false;
-	if (!hrtimer_is_queued(&cq->timer))
-		hrtimer_start(&cq->timer, ns_to_ktime(cq->period_us * NSEC_PER_USEC),
-			      HRTIMER_MODE_REL_SOFT);
-	return true;
-}
-
-/* Record, here and in the ring, that the last event was raised at consumer index @cons. */
-static void cq_set_event_cons(struct nhca_cq *cq, u32 cons)
-{
-	cq->last_event_cons = cons;
-	if (cq->arm_in_ring)
-		WRITE_ONCE(cq->ring.hdr->last_event_cons, cons);
-}
-
-/* Disarm the CQ: acknowledge the arm_seq that cq_armed() has read.  The caller raises the event. */
-static void cq_event_raised(struct nhca_cq *cq)
-{
-	u32 used = cq_used(cq);
-
-	cq->armed = 0;
-	cq->deferred = 0;
-	cq->mod_count = 0;
-	/*
-	 * If the consumer has polled everything, store an index that it can never be at, so that
-	 * the next arm is not suppressed.
-	 */
-	cq_set_event_cons(cq, cq->prod - used - !used);
-	if (!cq->arm_in_ring)
-		return;
-	cq->arm_seq_acked = cq->arm_seq;
-	WRITE_ONCE(cq->ring.hdr->arm_seq_acked, cq->arm_seq_acked);
-}
-
-/*
- * Move old stored indices forward, so that the consumer index, which wraps, does not reach them
- * again.  Must run at least once in 2^31 entries.
- */
-static void cq_clamp(struct nhca_cq *cq)
-{
-	u32 entries = nhca_ring_entries(&cq->ring);
-
-	if (cq->prod - cq->last_event_cons > entries)
-		cq_set_event_cons(cq, cq->prod - entries - 1);
-	if (cq->prod - cq->solicited > entries)
-		cq->solicited = cq->prod - entries;
-}
-
-/*
- * Decide about the event for new completions.
- * @kind: kinds of these completions, a mask of enum ib_cq_notify_flags
- * Return: true if the CQ was disarmed, and the caller must raise the event after it has released
- * the lock.
- */
-static bool cq_event_due(struct nhca_cq *cq, u8 kind)
-{
-	if (!(cq_armed(cq) & kind) || cq->dying)
-		return false;
-	if (cq_moderated(cq, kind)) {
-		cq->deferred |= kind;
-		return false;
-	}
-	if (!cq->user) {
-		/* The CQ stays armed until cq_event() raises the event. */
-		cq->deferred |= kind;
-		nhca_bh_queue(&cq->event);
-		return false;
-	}
-	cq_event_raised(cq);
-	return true;
 }
 
 static void cq_raise(struct nhca_cq *cq)
@@ -180,23 +126,14 @@ static void cq_overrun(struct nhca_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-/*
- * Raise the deferred event if the CQ is still armed for it.  User space gets the event even if it
- * has polled all entries meanwhile, because it may wait for the event.  If a kernel consumer has
- * polled all entries, its CQ stays armed and raises no event: after the consumer has destroyed its
- * last QP, it may have stopped the work that its handler starts.
- */
+/* Raise the deferred event, if it is still due. */
 static void cq_raise_deferred(struct nhca_cq *cq)
 {
 	unsigned long flags;
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	fire = (cq_armed(cq) & cq->deferred) && !cq->dying && (cq->user || cq_waiting(cq));
-	if (fire)
-		cq_event_raised(cq);
-	else if (!cq->user)
-		cq->deferred = 0;
+	fire = cq_do(cq, nhca_arm_late(&cq->arm, cq_arm_ring(cq)));
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
@@ -228,11 +165,11 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-void nhca_cq_init(struct nhca_cq *cq)
+void nhca_cq_init(struct nhca_cq *cq, bool user)
 {
 	spin_lock_init(&cq->lock);
-	/* An index that the consumer, which begins at 0, is not at. */
-	cq->last_event_cons = U32_MAX;
+	cq->user = user;
+	nhca_arm_init(&cq->arm, user, 0);
 	hrtimer_setup(&cq->timer, cq_period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	nhca_bh_init(&cq->event, cq_event);
 }
@@ -240,7 +177,7 @@ void nhca_cq_init(struct nhca_cq *cq)
 void nhca_cq_stop(struct nhca_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
-	cq->dying = true;
+	nhca_arm_stop(&cq->arm);
 	spin_unlock_irq(&cq->lock);
 	hrtimer_cancel(&cq->timer);
 	nhca_bh_kill(&cq->event);
@@ -252,11 +189,7 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	/* An event that waits for one completion is not deferred. */
-	cq->period_us = count == 1 ? 0 : period_us;
-	cq->count = count;
-	/* An event that was deferred with the old values may be due now. */
-	fire = cq_event_due(cq, cq->deferred);
+	fire = cq_do(cq, nhca_arm_moderate(&cq->arm, cq_arm_ring(cq), count, period_us));
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);
@@ -266,19 +199,42 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 {
 	struct nhca_fault_hit s __uninitialized;
 
+	lockdep_assert_held(&cq->lock);
 	/*
 	 * An impossible consumer index makes the ring look full, so a hostile
 	 * consumer loses its own completions only.
 	 */
-	if (unlikely(cq_used(cq) >= nhca_ring_entries(&cq->ring)))
+	if (unlikely(cq->prod - cq_cons(cq) >= nhca_ring_entries(&cq->ring)))
 		return true;
 	return nhca_inject(to_nhca_dev(cq->ibcq.device), NHCA_AT_CQE, cqe->qp_num, 0, &s);
+}
+
+/* Add an entry to the ring, which is not full. */
+static void cq_produce(struct nhca_cq *cq, const struct nhca_cqe *cqe)
+{
+	struct nhca_cqe *slot = nhca_ring_slot(&cq->ring, cq->prod);
+
+	lockdep_assert_held(&cq->lock);
+	*slot = *cqe;
+	cq->prod++;
+	/* Pairs with the consumer's load acquire of hdr->prod: it then sees the entry. */
+	smp_store_release(&cq->ring.hdr->prod, cq->prod);
+	if (cq->arm_in_ring) {
+		/*
+		 * Pairs with the full barrier of a consumer that stores arm_seq and then loads
+		 * prod: it sees this entry, or cq_arm_ring() sees its arm_seq.
+		 */
+		smp_mb();
+	}
+	if (unlikely(!(cq->prod % NHCA_CQ_AGE))) {
+		nhca_arm_age(&cq->arm, cq->prod, nhca_ring_entries(&cq->ring));
+		cq_publish(cq);
+	}
 }
 
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 {
 	u8 kind = IB_CQ_NEXT_COMP;
-	struct nhca_cqe *slot;
 	unsigned long flags;
 	bool fire;
 
@@ -291,7 +247,7 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	if (unlikely(cq_full(cq, cqe))) {
-		fire = !cq->overrun && !cq->dying;
+		fire = !cq->overrun && !cq->arm.stopped;
 		cq->overrun = true;
 		spin_unlock_irqrestore(&cq->lock, flags);
 		if (fire && cq->user) {
@@ -303,24 +259,8 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 		return -ENOSPC;
 	}
 
-	slot = nhca_ring_slot(&cq->ring, cq->prod);
-	*slot = *cqe;
-	cq->prod++;
-	/* Pairs with the consumer's load acquire of hdr->prod: it then sees the entry. */
-	smp_store_release(&cq->ring.hdr->prod, cq->prod);
-	if (cq->arm_in_ring) {
-		/*
-		 * Pairs with the full barrier of a consumer that stores arm_seq and then loads
-		 * prod: it sees this entry, or cq_armed() sees its arm_seq.
-		 */
-		smp_mb();
-	}
-	if (kind & IB_CQ_SOLICITED)
-		cq->solicited = cq->prod;
-	if (unlikely(!(cq->prod % NHCA_CQ_CLAMP)))
-		cq_clamp(cq);
-	cq->mod_count++;
-	fire = cq_event_due(cq, kind);
+	cq_produce(cq, cqe);
+	fire = cq_do(cq, nhca_arm_completion(&cq->arm, cq_arm_ring(cq), kind));
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)
@@ -328,48 +268,27 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited)
 	return 0;
 }
 
-/*
- * @in_ring: the consumer arms the CQ by hdr->arm_seq.  If it has not polled since the last event,
- *           it polls after it has armed, and needs no event for the entries that are there.
- * Return: kinds of unpolled completions for which an arm has to raise an event.
- */
-static u8 cq_unseen(const struct nhca_cq *cq, bool in_ring)
-{
-	u32 used = cq_used(cq);
-	u32 cons = cq->prod - used;
-
-	if (!used || (in_ring && cons == cq->last_event_cons))
-		return 0;
-	return IB_CQ_NEXT_COMP | (cq_ahead(cq->solicited, cons) ? IB_CQ_SOLICITED : 0);
-}
-
 bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 {
+	struct nhca_arm_ring ring;
 	unsigned long flags;
-	bool waiting, fire, in_ring;
+	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	in_ring = cq->arm_in_ring && READ_ONCE(cq->ring.hdr->arm_seq);
-	/* IBTA 11.4.2.2: a request for any completion overrides one for solicited completions. */
-	if (!in_ring && cq->armed != IB_CQ_NEXT_COMP)
-		cq->armed = kind;
-	waiting = cq_waiting(cq);
-	if (!waiting) {
-		cq->deferred = 0;
-		cq->mod_count = 0;
-	}
-	fire = cq->user && cq_event_due(cq, cq_unseen(cq, in_ring));
+	ring = cq_arm_ring(cq);
+	fire = cq_do(cq, nhca_arm_request(&cq->arm, ring, kind));
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (fire)
 		cq_raise(cq);
-	return waiting;
+	return ring.prod != ring.cons;
 }
 
-/* Return: the index of the oldest unpolled entry.  User space may have stored any value. */
-static u32 cq_cons(const struct nhca_cq *cq)
+void nhca_cq_give(struct nhca_cq *cq)
 {
-	return cq->user ? READ_ONCE(cq->ring.hdr->cons) : cq->cons;
+	spin_lock_irq(&cq->lock);
+	cq_give(cq, &cq->ring);
+	spin_unlock_irq(&cq->lock);
 }
 
 void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_ring *ring)
@@ -401,7 +320,7 @@ static void cq_move_end(struct nhca_cq *cq, struct nhca_cq_move *m, u32 cons)
 	cq_move_copy(cq, m, cq->prod);
 	m->ring->hdr->cons = cons;
 	m->ring->hdr->prod = cq->prod;
-	nhca_cq_give(cq, m->ring);
+	cq_give(cq, m->ring);
 	swap(cq->ring, *m->ring);
 	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
 }

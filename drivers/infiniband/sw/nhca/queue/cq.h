@@ -9,6 +9,7 @@
 
 #include "../bh.h"
 #include "../nhca.h"
+#include "arm.h"
 #include "ring.h"
 
 /**
@@ -23,25 +24,15 @@
  * @gap, @gap_len: kernel consumers: @gap_len entries from index @gap on mean nothing, because
  *          nhca_cq_forget_qp() has moved those before them; nhca_cq_next() skips them
  * @forgets: nhca_cq_forget_qp() runs; others wait for the end of it
- * @armed:  by nhca_cq_arm(): 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
- * @deferred: kinds of completions, a mask of these two, whose event waits for moderation or @event
- * @arm_seq: hdr->arm_seq, as last read
- * @arm_seq_acked: hdr->arm_seq that the last event acknowledged
- * @last_event_cons: consumer index at the last event; if all entries had been polled, an index that
- *          the consumer cannot be at
- * @solicited: @prod after the last completion that counts as solicited
- * @mod_count: completions since the last event
- * @count:  moderation: the event waits for this number of completions; 0: any number
- * @period_us: moderation: the event waits at most this long, in microseconds; 0: no moderation
- * @timer:  runs for @period_us; takes @lock; nhca_cq_stop() cancels it
+ * @arm:    for what the CQ is armed, and the event that waits
+ * @timer:  runs for @arm.period_us; takes @lock; nhca_cq_stop() cancels it
  * @compactions: number of times that nhca_cq_forget_qp() has moved entries inside the ring
  * @event:  calls the handlers of a kernel consumer; nhca_cq_stop() cancels it
  * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR
  * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; is never cleared
- * @user:   user space owns the consumer index
+ * @user:   user space owns the consumer index; constant
  * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
  * @timestamps: completions have a timestamp
- * @dying:  the CQ is being destroyed and raises no more events
  */
 struct nhca_cq {
 	struct ib_cq ibcq;
@@ -53,15 +44,7 @@ struct nhca_cq {
 	u32 gap;
 	u32 gap_len;
 	bool forgets;
-	u32 arm_seq;
-	u32 arm_seq_acked;
-	u32 last_event_cons;
-	u32 solicited;
-	u8 armed;
-	u8 deferred;
-	u16 count;
-	u16 period_us;
-	u32 mod_count;
+	struct nhca_arm arm;
 	struct hrtimer timer;
 	u32 compactions;
 	struct nhca_bh event;
@@ -70,7 +53,6 @@ struct nhca_cq {
 	bool user;
 	bool arm_in_ring;
 	bool timestamps;
-	bool dying;
 };
 
 static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
@@ -81,9 +63,10 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
 /**
  * nhca_cq_init - initialize lock, timer and bottom-half work of a CQ
  * @cq: zeroed but for the RDMA core's part
+ * @user: user space owns the consumer index
  * Context: any.
  */
-void nhca_cq_init(struct nhca_cq *cq);
+void nhca_cq_init(struct nhca_cq *cq, bool user);
 
 /**
  * nhca_cq_stop - stop the events of a CQ
@@ -93,12 +76,11 @@ void nhca_cq_init(struct nhca_cq *cq);
 void nhca_cq_stop(struct nhca_cq *cq);
 
 /**
- * nhca_cq_give - copy the arm state of a CQ to a ring, and allow arming in this ring
- * @cq: the CQ; if @cq->arm_in_ring is false, nothing is done
- * @ring: the CQ's ring, or the ring that will replace it
- * Context: any; CQ's lock held, unless the CQ is still being created.
+ * nhca_cq_give - allow the consumer of a new CQ to arm it in the ring
+ * @cq: the CQ, with its ring; if @cq->arm_in_ring is false, nothing is done
+ * Context: process.
  */
-void nhca_cq_give(const struct nhca_cq *cq, struct nhca_ring *ring);
+void nhca_cq_give(struct nhca_cq *cq);
 
 /**
  * struct nhca_cq_move - state of a move of a CQ to another ring
@@ -204,7 +186,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
  * Context: CQ's lock held; one QP at a time.
  * Return: true if there are more entries to look at.
  */
-bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp);
+bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp) __must_hold(&cq->lock);
 
 /**
  * nhca_cq_next - poll an entry of a kernel consumer's CQ
@@ -212,7 +194,7 @@ bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp);
  * Context: CQ's lock held.
  * Return: the entry, or NULL if none waits.
  */
-struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq);
+struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq) __must_hold(&cq->lock);
 
 /**
  * nhca_cq_dump - copy the state of a CQ for `rdma resource'

@@ -14,14 +14,13 @@ static struct nhca_cq *forget_make(struct kunit *test, u32 start)
 	struct nhca_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cq);
-	nhca_cq_init(cq);
+	nhca_cq_init(cq, false);
 	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&cq->ring, 2 * MANY, sizeof(struct nhca_cqe), NULL),
 			0);
 	cq->ibcq.device = &forget_dev.ibdev;
 	cq->prod = start;
 	cq->cons = start;
-	cq->last_event_cons = start - 1;
-	cq->solicited = start;
+	nhca_arm_init(&cq->arm, false, start);
 	cq->ring.hdr->prod = start;
 	cq->ring.hdr->cons = start;
 	return cq;

@@ -137,7 +137,7 @@ static inline struct nhca_cq *fix_cq(struct kunit *test, u32 entries)
 	struct nhca_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cq);
-	nhca_cq_init(cq);
+	nhca_cq_init(cq, false);
 	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&cq->ring, entries, sizeof(struct nhca_cqe), NULL),
 			0);
 	cq->ibcq.device = &f->dev->ibdev;

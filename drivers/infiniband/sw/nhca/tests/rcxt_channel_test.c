@@ -98,10 +98,9 @@ static struct fixture *fixture_make(struct kunit *test)
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
-	nhca_cq_init(&f->cq);
+	nhca_cq_init(&f->cq, true);
 	KUNIT_ASSERT_EQ(test, nhca_ring_alloc(&f->cq.ring, 16, sizeof(struct nhca_cqe), NULL), 0);
 	f->cq.ibcq.comp_handler = fixture_completed;
-	f->cq.user = true;
 	f->ibqp.send_cq = &f->cq.ibcq;
 	f->ibqp.recv_cq = &f->cq.ibcq;
 	f->txq = nhca_txq_create();

@@ -65,15 +65,14 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	if (err)
 		return err;
 	user.mem = cmd.cq;
-	nhca_cq_init(cq);
-	cq->user = !!udata;
+	nhca_cq_init(cq, !!udata);
 	/* Without a completion channel nobody receives events, so nobody arms the CQ. */
 	cq->arm_in_ring = udata && cq->ibcq.cq_context;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
-	nhca_cq_give(cq, &cq->ring);
+	nhca_cq_give(cq);
 
 	if (udata) {
 		resp.cq = user.info;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Arming of a CQ: which completions raise an event, and when.  The state table is in arm.c.
+ *
+ * These functions change nothing except struct nhca_arm.  They get a copy of the ring's indices,
+ * and their result says what the caller has to do.
+ */
+#ifndef NHCA_ARM_H
+#define NHCA_ARM_H
+
+#include <linux/types.h>
+#include <rdma/nhca-abi.h>
+
+/**
+ * struct nhca_arm - for what a CQ is armed, and the event that waits
+ * @armed:  by a command: 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
+ * @deferred: kinds of completions, a mask of these two, whose event waits for the moderation timer
+ *          or for the bottom half
+ * @by_bh:  the bottom half raises the events, and only while entries are unpolled (kernel
+ *          consumers); constant
+ * @stopped: the CQ is being destroyed and raises no more events
+ * @count:  moderation: the event waits for this number of completions; 0: any number
+ * @period_us: moderation: the event waits at most this long, in microseconds; 0: no moderation
+ * @mod_count: moderation: completions since the last event
+ * @solicited: producer index after the last completion that counts as solicited
+ * @seq_acked: arm_seq of the ring that the last event acknowledged; published in the ring
+ * @last_event_cons: consumer index at the last event; if all entries had been polled, an index that
+ *          the consumer cannot be at; published in the ring
+ *
+ * The lock of the CQ protects all members.
+ */
+struct nhca_arm {
+	u8 armed;
+	u8 deferred;
+	bool by_bh;
+	bool stopped;
+	u16 count;
+	u16 period_us;
+	u32 mod_count;
+	u32 solicited;
+	u32 seq_acked;
+	u32 last_event_cons;
+};
+
+/**
+ * struct nhca_arm_ring - copy of the indices of a CQ's ring
+ * @prod: entries produced, modulo 2^32
+ * @cons: entries polled, modulo 2^32.  User space may have stored any value.
+ * @seq:  arm_seq of the ring.  User space may have stored any value.  0: the consumer has never
+ *        armed the CQ in its ring, or cannot.
+ */
+struct nhca_arm_ring {
+	u32 prod;
+	u32 cons;
+	u32 seq;
+};
+
+/**
+ * enum nhca_arm_todo - what the caller has to do
+ * @NHCA_ARM_NOTHING: nothing
+ * @NHCA_ARM_RAISE: publish the state in the ring, release the CQ's lock and raise the event
+ * @NHCA_ARM_TIMER: start the timer of @period_us, unless it runs; then call nhca_arm_late()
+ * @NHCA_ARM_BH: queue the bottom half, which calls nhca_arm_late()
+ */
+enum nhca_arm_todo {
+	NHCA_ARM_NOTHING,
+	NHCA_ARM_RAISE,
+	NHCA_ARM_TIMER,
+	NHCA_ARM_BH,
+};
+
+/**
+ * nhca_arm_init - set the state of a new CQ, which is not armed
+ * @arm: filled in
+ * @user: user space consumes the entries, so events need no bottom half
+ * @start: index of the first entry
+ * Context: any.
+ */
+void nhca_arm_init(struct nhca_arm *arm, bool user, u32 start);
+
+/**
+ * nhca_arm_kinds - for what a CQ is armed, by a command or in its ring
+ * @arm: the state
+ * @seq: as nhca_arm_ring.seq
+ * Context: any; CQ's lock held.
+ * Return: a mask of enum ib_cq_notify_flags; a completion of one of these kinds raises the event.
+ */
+static inline u8 nhca_arm_kinds(const struct nhca_arm *arm, u32 seq)
+{
+	return arm->armed | (seq != arm->seq_acked ? seq & NHCA_ARM_MASK : 0);
+}
+
+/**
+ * nhca_arm_completion - decide about the event of a completion that was just added
+ * @arm: the state
+ * @ring: indices that include the completion; @ring.seq was read after a full barrier that follows
+ *        the store of the producer index
+ * @kind: kinds of the completion, a mask of enum ib_cq_notify_flags
+ * Context: any; CQ's lock held.
+ * Return: what the caller has to do.
+ */
+enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind);
+
+/**
+ * nhca_arm_request - the command that requests an event
+ * @arm: the state
+ * @ring: indices at the command
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer arms in the ring
+ *
+ * The event for unpolled entries of a user CQ is immediate, except that the consumer has armed in
+ * the ring and has not polled since the last event: then it polls after it has armed, and sends the
+ * command again if it leaves entries.
+ * Context: any; CQ's lock held.
+ * Return: what the caller has to do.
+ */
+enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind);
+
+/**
+ * nhca_arm_late - raise the deferred event, if it is still due
+ * @arm: the state
+ * @ring: indices at the end of the period, or when the bottom half runs
+ *
+ * User space gets the event even if it has polled all entries meanwhile, because it may wait for
+ * the event.  If a kernel consumer has polled all entries, its CQ stays armed and raises no event:
+ * after the consumer has destroyed its last QP, it may have stopped the work that its handler
+ * starts.
+ * Context: any; CQ's lock held.
+ * Return: NHCA_ARM_RAISE or NHCA_ARM_NOTHING.
+ */
+enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring);
+
+/**
+ * nhca_arm_moderate - set the moderation of events
+ * @arm: the state
+ * @ring: indices at the command
+ * @count: completions that an event waits for; 0: any number; 1: no moderation
+ * @period_us: microseconds that an event waits at most; 0: no moderation
+ * Context: any; CQ's lock held.
+ * Return: what the caller has to do; an event that was deferred with the old values may be due.
+ */
+enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring ring, u16 count,
+				     u16 period_us);
+
+/**
+ * nhca_arm_age - move old stored indices forward
+ * @arm: the state
+ * @prod: producer index
+ * @entries: size of the ring
+ *
+ * The indices wrap.  Without this function the consumer would reach an index again that was stored
+ * 2^32 entries ago.
+ * Context: any; CQ's lock held; called at least once in 2^31 entries.
+ */
+void nhca_arm_age(struct nhca_arm *arm, u32 prod, u32 entries);
+
+/**
+ * nhca_arm_stop - raise no more events
+ * @arm: the state
+ * Context: any; CQ's lock held.
+ */
+void nhca_arm_stop(struct nhca_arm *arm);
+
+#endif /* NHCA_ARM_H */
