@@ -2,8 +2,8 @@
 /*
  * The device and its limits.  All directories of the driver but wire/ include this.
  *
- * A file includes headers and calls functions of another directory only along the arrows of the
- * figure in Documentation/internals.rst.
+ * A file includes headers and calls functions only of directories below its own in the figure of
+ * Documentation/internals.rst.
  */
 #ifndef NHCA_H
 #define NHCA_H
