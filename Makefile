@@ -37,8 +37,8 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider tools man install install-tools deb selftests deps demo check check-long check-debug kunit bench \
-	style clean distclean help
+.PHONY: all module provider tools man install install-tools deb selftests pictures deps demo check check-long check-debug \
+	kunit bench style clean distclean help
 
 all: module provider tools	## build the module, the provider and the commands (default)
 
@@ -109,6 +109,9 @@ kunit: deps	## run the KUnit suites on user-mode Linux
 
 bench: deps	## measure nhca, rdma_rxe, siw and TCP in guests
 	@tools/testing/bench/bench run
+
+pictures:	## draw the pictures of the README and the book again (graphviz, gnuplot-nox)
+	@Documentation/pictures/draw
 
 style:	## check the style of sources, scripts, pages and commit titles
 	@tools/testing/style

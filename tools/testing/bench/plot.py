@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 
-BEGIN = """set terminal svg size 900,480 dynamic
+# Colours that stand out from light and dark backgrounds; points differ as well.
+BEGIN = """set terminal svg size 760,420 dynamic noenhanced font 'sans-serif,13'
 set output '{svg}'
 set title '{title}'
 set ylabel '{label}'
@@ -24,23 +25,45 @@ plot '-' using 2:xtic(1) notitle
 e
 """
 LINES = BEGIN + """set xlabel '{across}'
-set key outside
-set grid
+set key outside bottom center horizontal samplen 2
+set grid lc rgb 'gray'
 {axes}
 plot {lines}
 {rows}
 """
-LOG = "set logscale xy"
-LOG_X = "set logscale x\nset yrange [0:*]"
+SIZES = "set logscale x\nset xtics (%s)" % ", ".join(
+    f"'{size if size < 1024 else size >> 10 if size < 1 << 20 else size >> 20}"
+    f"{'' if size < 1024 else ' KiB' if size < 1 << 20 else ' MiB'}' {size}"
+    for size in (2, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 8 << 20))
+LOG = SIZES + "\nset logscale y"
+LOG_X = SIZES + "\nset yrange [0:*]"
+LOG_COUNT = "set logscale x\nset yrange [0:*]"
 LINEAR = "set yrange [0:*]"
+
+
+# The first word of a measurement's name: what a picture calls it, its colour and its point. The colours stand out from
+# light and dark backgrounds.
+NAMES = {"nhca-veth": ("nhca, by packets", "#2f81f7", 7), "nhca": ("nhca", "#2f81f7", 7),
+         "nhca-same-host": ("nhca, same host without packets", "#8250df", 5),
+         "rxe-loop": ("rdma_rxe", "#e36209", 9), "rxe": ("rdma_rxe", "#e36209", 9),
+         "siw-veth": ("siw", "#2da44e", 11), "siw": ("siw", "#2da44e", 11),
+         "tcp-veth": ("TCP", "#bf3989", 13), "tcp": ("TCP", "#bf3989", 13)}
+OTHER = ("", "#848d97", 4)
+# The pictures of the book, for draw_book()
+BOOK = ("packets-bandwidth", "sizes-bandwidth", "sizes-cost", "sizes-latency", "qps")
 
 
 def can():
     return shutil.which("gnuplot")
 
 
+def _line(who, suffix):
+    title, colour, point = NAMES.get(who, OTHER)
+    return f"'-' using 1:2 with linespoints lc rgb '{colour}' lw 2 pt {point} title '{title or who}{suffix}'"
+
+
 def _plain(one):
-    return one.get("qps", 1) == 1 and one.get("list", 1) == 1 and "loss" not in one
+    return " of " not in one["name"] and one.get("qps", 1) == 1 and one.get("list", 1) == 1 and "loss" not in one
 
 
 def _stream(one):
@@ -49,7 +72,7 @@ def _stream(one):
 
 
 def _of_64_kib(one):
-    return _stream(one) and one["size"] == 65536
+    return _stream(one) and one["size"] == 65536 and " of " not in one["name"]
 
 
 def _rate(one):
@@ -58,6 +81,9 @@ def _rate(one):
 
 # (file, title, y label, x label, axes, filter of measurements, x value, {suffix of the line's name: y value})
 SERIES = (
+    ("packets-bandwidth", "WRITE by packets, one queue pair; TCP: one stream", "MiB/s", "bytes a message", LOG_X,
+     lambda one: _stream(one) and _plain(one) and one["who"] != "nhca-same-host" and one["size"] >= 512,
+     lambda one: one["size"], {"": _rate}),
     ("sizes-bandwidth", "WRITE, one queue pair", "MiB/s", "bytes a message", LOG,
      lambda one: _stream(one) and _plain(one), lambda one: one["size"], {"": _rate}),
     ("sizes-rate", "WRITE, one queue pair", "messages a second", "bytes a message", LOG,
@@ -66,10 +92,10 @@ SERIES = (
     ("sizes-cost", "WRITE, one queue pair, both ends", "instructions a byte", "bytes a message", LOG,
      lambda one: _stream(one) and _plain(one) and "instructions_per_byte" in one,
      lambda one: one["size"], {"": lambda one: one["instructions_per_byte"]}),
-    ("sizes-latency", "SEND, half of a round trip", "us", "bytes a message", LOG,
+    ("sizes-latency", "SEND, half of a round trip, p50", "us", "bytes a message", LOG,
      lambda one: one.get("mode") == "pingpong" and not one["polls"], lambda one: one["size"],
-     {" p50": lambda one: one["p50_ns"] / 1000, " p99.9": lambda one: one["p999_ns"] / 1000}),
-    ("qps", "WRITE 64 KiB, queue pairs in turn", "MiB/s", "queue pairs", LOG_X,
+     {"": lambda one: one["p50_ns"] / 1000}),
+    ("qps", "WRITE 64 KiB, queue pairs in turn", "MiB/s", "queue pairs", LOG_COUNT,
      lambda one: _of_64_kib(one) and one["op"] != "tcp" and "loss" not in one,
      lambda one: one["qps"], {"": _rate}),
     ("loss", "WRITE 64 KiB with packet loss", "MiB/s", "lost packets, %", LINEAR,
@@ -83,14 +109,14 @@ def _draw(text, svg):
     return svg
 
 
-def _lines(found, folder):
+def _lines(found, folder, files=None):
     for file, title, label, across, axes, theirs, place, values in SERIES:
         lines = {}
-        for name, one in found.items():
-            if "failed" in one or not theirs(one):
+        for name, one in found.items() if files is None or file in files else ():
+            if "failed" in one or not theirs(dict(one, name=name, who=name.split()[0])):
                 continue
             for suffix, value in values.items():
-                lines.setdefault(name.split()[0] + suffix, {})[place(one)] = value(one)
+                lines.setdefault((name.split()[0], suffix), {})[place(one)] = value(one)
         lines = {name: points for name, points in lines.items() if len(points) > 2}
         if not lines:
             continue
@@ -98,8 +124,7 @@ def _lines(found, folder):
         rows = "\n".join("".join(f"{x} {points[x]:.4f}\n" for x in sorted(points)) + "e"
                          for points in lines.values())
         yield _draw(LINES.format(svg=svg, title=title, label=label, across=across, axes=axes, rows=rows,
-                                 lines=", ".join(f"'-' using 1:2 with linespoints title '{name}'"
-                                                 for name in lines)), svg)
+                                 lines=", ".join(_line(*name) for name in lines)), svg)
 
 
 def _bars(found, folder):
@@ -121,6 +146,11 @@ def _bars(found, folder):
     for (title, label), rows in kinds.items():
         svg = folder / (re.sub(r"\W+", "-", title) + ".svg")
         yield _draw(BARS.format(svg=svg, title=title, label=label, rows="\n".join(rows)), svg)
+
+
+def draw_book(found, folder):
+    """Draws the pictures of BOOK. Generates their file names."""
+    return _lines(found, folder, BOOK)
 
 
 def draw(found, folder):
