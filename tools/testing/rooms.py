@@ -3,12 +3,10 @@
 """Checks that the directories ("rooms") of the driver include headers and use functions of lower rooms only, and that
 no rooms form a circle. Prints "ok - NAME" or "not ok - NAME: why" for each of the two checks."""
 
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DRIVER = ROOT / "drivers/infiniband/sw/nhca"
+from names import DRIVER, complain
 
 # The allowed order, from top to bottom. A room may use the rooms of later lines, but none of its own line. This is the
 # only place of the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
@@ -75,16 +73,6 @@ def circles(graph):
         reach[room] = found
     groups = {frozenset(other for other in reach[room] if room in reach.get(other, ())) for room in graph}
     return sorted(sorted(group) for group in groups if group)
-
-
-def complain(name, complaints):
-    if not complaints:
-        print(f"ok - {name}")
-        return False
-    print(f"not ok - {name}: {len(complaints)} complaints")
-    for line in complaints:
-        print(f"#   {line}")
-    return True
 
 
 def main():
