@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 
-# Colours that stand out from light and dark backgrounds; points differ as well.
 BEGIN = """set terminal svg size 760,420 dynamic noenhanced font 'sans-serif,13'
 set output '{svg}'
 set title '{title}'
@@ -111,8 +110,10 @@ def _draw(text, svg):
 
 def _lines(found, folder, files=None):
     for file, title, label, across, axes, theirs, place, values in SERIES:
+        if files and file not in files:
+            continue
         lines = {}
-        for name, one in found.items() if files is None or file in files else ():
+        for name, one in found.items():
             if "failed" in one or not theirs(dict(one, name=name, who=name.split()[0])):
                 continue
             for suffix, value in values.items():

@@ -26,8 +26,8 @@ static struct rhashtable keys;
 
 /*
  * The last key that was added with each value of the low bits of its index.  Most lookups find
- * their key here, at a fifth of what rhashtable_lookup() costs.  Only the owner of a key writes the
- * key here, before it may remove it, so that no removed key stays.
+ * their key here and need not search the hash table.  Only the owner of a key writes the key here,
+ * before it may remove it, so that no removed key stays.
  */
 #define NHCA_MKEY_RECENT	2048
 static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
