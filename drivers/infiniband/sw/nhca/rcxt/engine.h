@@ -282,6 +282,12 @@ static inline spinlock_t *nhca_rcxt_lock(struct nhca_rcxt_dev *rd, const struct 
 	return &rd->rcxt_locks[id->index % NHCA_RCXT_LOCKS];
 }
 
+/* fails under lockdep unless the lock of @rc is held */
+static inline void nhca_rcxt_assert_held(struct nhca_rcxt_dev *rd, const struct nhca_rcxt *rc)
+{
+	lockdep_assert_held(&rd->rcxt_locks[(rc - rd->pool.rcxts) % NHCA_RCXT_LOCKS]);
+}
+
 static inline bool nhca_channel_failed(const struct nhca_channel *ch)
 {
 	return READ_ONCE(ch->reason);
@@ -291,6 +297,32 @@ static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel
 				      u64 n)
 {
 	this_cpu_add(ch->counts->v[which], n);
+}
+
+/**
+ * nhca_channel_tx - initialize a packet of a channel: alone, copied, and never waited for
+ * @ch:  the channel
+ * @tx:  the packet
+ * @av:  destination
+ * @hdr: its headers
+ * @it:  source of the payload, or NULL
+ * Context: any.
+ */
+static inline void nhca_channel_tx(struct nhca_channel *ch, struct nhca_tx *tx, struct nhca_av *av,
+				   struct nhca_hdr *hdr, struct nhca_iter *it)
+{
+	*tx = (struct nhca_tx) {
+		.dev = ch->dev,
+		.who = ch->who,
+		.av = av,
+		.flow = ch->flow,
+		.sport = nhca_flow_sport(av->flow_label, ch->qpn, hdr->qpn),
+		.hdr = hdr,
+		.it = it,
+		.payload = hdr->rx.length,
+		.copy = true,
+		.sum = hdr->caps & NHCA_CAP_NO_ICRC,
+	};
 }
 
 /* ---- channel.c ---- */

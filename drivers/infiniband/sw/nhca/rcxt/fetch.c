@@ -246,22 +246,12 @@ static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 static int fetch_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
 		      struct nhca_iter *it)
 {
-	struct nhca_tx tx = {
-		.burst = ch->burst,
-		.dev = ch->dev,
-		.who = ch->who,
-		.av = av,
-		.flow = ch->flow,
-		.sport = nhca_flow_sport(av->flow_label, ch->qpn, h->qpn),
-		.hdr = h,
-		.it = it,
-		.payload = h->rx.length,
-		.copy = true,
-		.sum = h->caps & NHCA_CAP_NO_ICRC,
-		.fault = ch->fault,
-	};
+	struct nhca_tx tx;
 	int err;
 
+	nhca_channel_tx(ch, &tx, av, h, it);
+	tx.burst = ch->burst;
+	tx.fault = ch->fault;
 	if (ch->burst->av != av)
 		nhca_burst_flush(ch->burst);
 	h->psn = ch->psn;

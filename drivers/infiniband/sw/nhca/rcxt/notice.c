@@ -159,6 +159,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		       const struct nhca_rxeth *x)
 {
+	nhca_rcxt_assert_held(ch->rd, rc);
 	if (x->status != NHCA_RX_ST_DONE || x->tid != rc->tid)
 		return false;
 	switch (rc->state) {

@@ -113,20 +113,10 @@ static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *
 static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
 		       struct nhca_iter *it)
 {
-	struct nhca_tx tx = {
-		.dev = ch->dev,
-		.who = ch->who,
-		.flow = ch->flow,
-		.hdr = h,
-		.it = it,
-		.payload = h->rx.length,
-		.copy = true,
-		.sum = h->caps & NHCA_CAP_NO_ICRC,
-	};
+	struct nhca_tx tx;
 	struct nhca_av once;
 
-	tx.av = reply_path_once(ch, rx, &once);
-	tx.sport = nhca_flow_sport(tx.av->flow_label, ch->qpn, h->qpn);
+	nhca_channel_tx(ch, &tx, reply_path_once(ch, rx, &once), h, it);
 	if (!nhca_xmit(&tx)) {
 		nhca_channel_count(ch, NHCA_CH_SENT_PACKETS, 1);
 		nhca_channel_count(ch, NHCA_CH_SENT_BYTES, h->rx.length);

@@ -53,6 +53,9 @@ struct sent {
  * @sent:   packets that were sent, at their number modulo FIX_SENT
  * @nsent:  number of packets that were sent
  * @xmit_err: error that sending returns, or 0
+ * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
+ * @wire:   called with each packet that was sent and its payload, or NULL
+ * @data:   payload of delivered packets; NULL: fix_byte()
  * @ce:     delivered packets have a congestion mark (CE)
  * @daddr:  destination address of delivered packets; 0: FIX_SADDR
  */
@@ -68,6 +71,9 @@ struct qp_fixture {
 	struct sent sent[FIX_SENT];
 	unsigned int nsent;
 	int xmit_err;
+	unsigned int fail_at;
+	void (*wire)(struct qp_fixture *f, const struct nhca_tx *tx, const u8 *payload);
+	const u8 *data;
 	bool ce;
 	u32 daddr;
 };
@@ -90,9 +96,13 @@ static int fix_xmit(struct nhca_tx *tx)
 	}
 	if (err || f->xmit_err)
 		return err ?: f->xmit_err;
+	if (f->fail_at && !--f->fail_at)
+		return -ENOMEM;
 	s->hdr = *tx->hdr;
 	s->payload = tx->payload;
 	f->nsent++;
+	if (f->wire)
+		f->wire(f, tx, buf);
 	return 0;
 }
 
@@ -345,8 +355,12 @@ static inline u8 fix_byte(u32 i)
 	return i * 7 + 1;
 }
 
-/* Append a packet to @skb. @index: number of the packet in the batch. */
-static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload, u32 index)
+/*
+ * Append a packet to @skb. @index: number of the packet in the batch. @data: its payload; NULL:
+ * fix_byte().
+ */
+static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload, u32 index,
+			   const u8 *data)
 {
 	u32 hdr_len = h->info->hdr_len, crc = 0, i;
 	u8 *p;
@@ -355,7 +369,7 @@ static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload,
 	p = skb_put(skb, hdr_len + payload + h->pad + NHCA_ICRC_LEN);
 	nhca_hdr_encode(h, p);
 	for (i = 0; i < payload; i++)
-		p[hdr_len + i] = fix_byte(i);
+		p[hdr_len + i] = data ? data[i] : fix_byte(i);
 	if (!(h->caps & NHCA_CAP_NO_ICRC)) {
 		crc = nhca_icrc_head(skb, p, hdr_len, hdr_len + payload + h->pad + NHCA_ICRC_LEN,
 				     index);
@@ -396,7 +410,7 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 	udp_hdr(skb)->check = 1;
 	skb_pull(skb, outer);
 	for (i = 0; i < count; i++) {
-		fix_put(skb, h, payload, i);
+		fix_put(skb, h, payload, i, f->data);
 		h->psn = nhca_psn_add(h->psn, 1);
 	}
 	if (count > 1) {
@@ -459,6 +473,67 @@ static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct 
 
 	KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &wr), 0);
 	nhca_send_doorbell(qp);
+}
+
+/* Post a work request that names @remote of @mr as the peer's memory. No doorbell. */
+static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
+				u64 addr, u32 len, u64 remote, int flags)
+{
+	struct ib_sge sge = { .addr = addr, .length = len, .lkey = mr->ibmr.lkey };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_id = addr,
+			.opcode = opcode,
+			.send_flags = flags,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = remote,
+		.rkey = mr->ibmr.rkey,
+	};
+
+	return nhca_send_post(qp, &wr.wr);
+}
+
+/* Post an atomic on @remote of @mr, whose result goes to @addr. No doorbell. */
+static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
+				  u64 addr, u64 remote, u64 operand, u64 swap)
+{
+	struct ib_sge sge = { .addr = addr, .length = 8, .lkey = mr->ibmr.lkey };
+	struct ib_atomic_wr wr = {
+		.wr = {
+			.wr_id = addr,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = remote,
+		.compare_add = operand,
+		.swap = swap,
+		.rkey = mr->ibmr.rkey,
+	};
+
+	return nhca_send_post(qp, &wr.wr);
+}
+
+/*
+ * Let a local ACK timeout run, which only a test ends: with fix_expire(). No round trip counts, so
+ * there is no tail loss probe.
+ */
+static inline void fix_timeout(struct nhca_qp *qp)
+{
+	qp->attr.timeout = 14;
+	qp->sq.rtx->timeout = 100 * HZ;
+}
+
+/* The timeout passes now. */
+static inline void fix_expire(struct nhca_qp *qp)
+{
+	local_bh_disable();
+	qp->sq.rtx->since = jiffies - 100 * (HZ << NHCA_RTO_BACKOFF_MAX) - 2;
+	nhca_sq_timer(&qp->sq.timer);
+	local_bh_enable();
 }
 
 /* Return: number of recorded packets with @opcode. @last may be NULL; set to the last of them. */

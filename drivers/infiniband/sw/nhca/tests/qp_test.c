@@ -282,7 +282,7 @@ static void closed_key_test(struct kunit *test)
 	struct sent sent;
 
 	f->qp->attr.timeout = 14;
-	sq->times->timeout = HZ;
+	sq->rtx->timeout = HZ;
 	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
 	nhca_mr_free(f->mr);
 	f->mr = NULL;
@@ -297,7 +297,7 @@ static void closed_key_test(struct kunit *test)
 
 	/* no answer comes, so the timer retransmits */
 	local_bh_disable();
-	sq->times->since = jiffies - 10 * HZ;
+	sq->rtx->since = jiffies - 10 * HZ;
 	nhca_sq_timer(&sq->timer);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
@@ -317,13 +317,13 @@ static void closed_key_error_test(struct kunit *test)
 	u32 i;
 
 	f->qp->attr.timeout = 14;
-	sq->times->timeout = HZ;
+	sq->rtx->timeout = HZ;
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	nhca_mr_free(f->mr);
 	f->mr = NULL;
 	for (i = 0; i < 7 && f->qp->state == IB_QPS_RTS; i++) {
 		local_bh_disable();
-		sq->times->since = jiffies - 100 * HZ;
+		sq->rtx->since = jiffies - 100 * HZ;
 		nhca_sq_timer(&sq->timer);
 		local_bh_enable();
 	}

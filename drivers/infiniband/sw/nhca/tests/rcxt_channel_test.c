@@ -161,8 +161,13 @@ static void notice(struct fixture *f, u32 tid)
 static bool early(struct fixture *f, u32 tid)
 {
 	struct nhca_rx rx = peer_says(f, tid);
+	spinlock_t *lock = nhca_rcxt_lock(&f->rd, &rx.hdr.rx.rcxt);
+	bool is_early;
 
-	return nhca_notice_early(&f->ch, f->rc, &rx.hdr.rx);
+	spin_lock_bh(lock);
+	is_early = nhca_notice_early(&f->ch, f->rc, &rx.hdr.rx);
+	spin_unlock_bh(lock);
+	return is_early;
 }
 
 /* Begin a write of the channel. Return: the reference of its packets. */

@@ -99,7 +99,7 @@ static void plain_again_test(struct kunit *test)
 	struct sent sent;
 
 	f->qp->attr.timeout = 14;
-	f->qp->sq.times->timeout = HZ;
+	f->qp->sq.rtx->timeout = HZ;
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	fix_deliver(test, noticed(f->qp, ACK, FIX_SQ_PSN, HERE), 0);
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
@@ -108,8 +108,8 @@ static void plain_again_test(struct kunit *test)
 
 	/* an ACK usually comes much earlier than this */
 	local_bh_disable();
-	f->qp->sq.times->rto = 1;
-	f->qp->sq.times->since = jiffies - 10 * HZ;
+	f->qp->sq.rtx->rto = 1;
+	f->qp->sq.rtx->since = jiffies - 10 * HZ;
 	nhca_sq_timer(&f->qp->sq.timer);
 	local_bh_enable();
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 3);
@@ -152,7 +152,7 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 	struct nhca_hdr h = fix_hdr(qp, NHCA_OPCODE_CNP, 0);
 
 	h.becn = true;
-	qp->sq.times->cnp_at = jiffies - 10 * HZ;
+	qp->sq.rtx->cnp_at = jiffies - 10 * HZ;
 	fix_deliver(test, h, 0);
 }
 
@@ -160,21 +160,21 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 static void cnp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
-	u32 window = f->qp->sq.cwnd;
+	u32 window = f->qp->sq.window.cwnd;
 
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.window.cwnd, window);
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	f->qp->av->tclass = 0;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.window.cwnd, window);
 	f->qp->av->tclass = 2;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_LT(test, f->qp->sq.cwnd, window);
+	KUNIT_EXPECT_LT(test, f->qp->sq.window.cwnd, window);
 	fix_state(test, f->qp, IB_QPS_ERR);
-	f->qp->sq.cwnd = window;
+	f->qp->sq.window.cwnd = window;
 	cnp(test, f->qp);
-	KUNIT_EXPECT_EQ(test, f->qp->sq.cwnd, window);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.window.cwnd, window);
 }
 
 /* ---- other namespaces of this host ---- */

@@ -115,12 +115,11 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 		nhca_count(&qp->who, NHCA_CNT_RCVD_SEQ_NAK);
 		if (sq->gone_back) {
 			/* nothing was acknowledged since the last go-back */
-			if (!sq->retries) {
+			if (!nhca_rtx_retry(sq->rtx)) {
 				nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 				nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
 				return;
 			}
-			sq->retries--;
 		}
 		nhca_sq_shrink(qp, false);
 		nhca_sq_go_back(qp, NHCA_CNT_RCVD_SEQ_NAK);

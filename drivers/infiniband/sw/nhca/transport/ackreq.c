@@ -40,6 +40,7 @@ bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
+	lockdep_assert_held(&sq->lock);
 	if (!nhca_is_reliable(qp) || nhca_swr_is_answered(swr) || swr->sent >= swr->high ||
 	    !qp->attr.timeout || sq->blind == NHCA_BLIND_MAX)
 		return false;
@@ -55,6 +56,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 	int err = -ENOENT;
 
+	lockdep_assert_held(&sq->lock);
 	/* after a go-back the first packet sets AckReq */
 	if (!sq->since_ack || sq->gone_back || nhca_psn_diff(sq->nxt, sq->una) <= 0)
 		return false;

@@ -136,6 +136,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 	int budget = NHCA_BUDGET;
 	struct nhca_swr *swr;
 
+	lockdep_assert_held(&sq->lock);
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
 	/* a ring may be long, and user space may post as fast as this loop flushes */
@@ -162,6 +163,7 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 {
 	struct nhca_swr *swr;
 
+	lockdep_assert_held(&qp->sq.lock);
 	swr = list_first_entry(&qp->sq.inflight, struct nhca_swr, list);
 	nhca_swr_complete(qp, swr, status);
 	/* SQE is for UC and UD (IBTA 10.3.1.6) */
@@ -178,6 +180,7 @@ int nhca_rq_fetch(struct nhca_qp *qp)
 	struct nhca_srq *srq = rq->xsrq ?: nhca_qp_srq(qp);
 	int err;
 
+	lockdep_assert_held(&rq->lock);
 	if (rq->have_rwr)
 		return 0;
 	err = srq ? nhca_srq_fetch(srq, rq->rwr) : nhca_rwq_fetch(&rq->wq, rq->rwr);
@@ -211,6 +214,7 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	nhca_rq_count(qp, cqe->status);
 	trace_nhca_wqe_completed(&qp->who, NHCA_TRACE_RECV, rq->rwr->wr_id, cqe->status,
 				 cqe->byte_len, rq->rwr->clock);
@@ -236,6 +240,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	struct nhca_rq *rq = &qp->rq;
 	int budget, err;
 
+	lockdep_assert_held(&rq->lock);
 	nhca_rq_put_rkey(qp);
 	nhca_defer_drop(qp);
 	if (!rq->rwr)

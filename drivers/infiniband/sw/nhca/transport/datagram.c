@@ -13,14 +13,6 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	const struct nhca_send_wqe *wqe = &swr->wqe;
 	bool imm = wqe->opcode == NHCA_WR_SEND_WITH_IMM;
-	struct nhca_tx tx = {
-		.dev = qp->dev,
-		.who = &qp->who,
-		.flow = qp->flow,
-		.payload = swr->length,
-		.copy = true,
-		.fault = qp->sq.fault,
-	};
 	struct nhca_hdr h = {
 		.opcode = NHCA_SVC_UD | (imm ? NHCA_OP_SEND_ONLY_IMM : NHCA_OP_SEND_ONLY),
 		.migreq = true,
@@ -32,9 +24,11 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		.imm = (__force __be32)wqe->ex.imm_data,
 	};
 	struct nhca_iter it __uninitialized;
+	struct nhca_tx tx __uninitialized;
 	struct nhca_av *av;
 	int err;
 
+	lockdep_assert_held(&qp->sq.lock);
 	av = xa_load(&qp->dev->ah_ids, wqe->ud.ah_id);
 	if (!av || av->pd != nhca_qp_pd(qp))
 		return -EINVAL;
@@ -46,13 +40,14 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	if (nhca_loop_datagram(qp, swr, av, &h))
 		return 0;
+	nhca_qp_tx(qp, &tx, &h, swr->length);
 	if (swr->length) {
 		nhca_swr_source(qp, swr, 0, &it);
 		tx.it = &it;
 	}
 	tx.av = av;
 	tx.sport = nhca_flow_sport(av->flow_label, qp->qpn, h.qpn);
-	tx.hdr = &h;
+	tx.fault = qp->sq.fault;
 	err = nhca_xmit(&tx);
 	if (!err)
 		nhca_pace_sent(qp, swr->length);
@@ -92,6 +87,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
 		.vlan_id = NHCA_VLAN_NONE,
 	};
 
+	lockdep_assert_held(&qp->rq.lock);
 	if (grh_len) {
 		cqe.flags = NHCA_WC_GRH;
 		cqe.src_qp = h->src_qpn;

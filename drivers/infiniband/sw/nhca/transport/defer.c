@@ -150,6 +150,7 @@ void nhca_defer_drop(struct nhca_qp *qp)
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_deferred *p;
 
+	lockdep_assert_held(&rq->lock);
 	while ((p = nhca_defer_first(rq)))
 		nhca_defer_free(qp, p);
 }

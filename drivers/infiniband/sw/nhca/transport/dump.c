@@ -24,16 +24,16 @@ static void nhca_sq_dump(struct nhca_sq *sq, struct nhca_res_qp *res)
 	res->sq_psn = sq->psn;
 	res->sq_una = sq->una;
 	res->sq_nxt = sq->nxt;
-	res->cwnd = sq->cwnd;
-	res->ssthresh = sq->ssthresh;
+	res->cwnd = sq->window.cwnd;
+	res->ssthresh = sq->window.ssthresh;
 	res->rd_atomic = sq->rd_atomic;
-	res->retries_left = sq->retries;
+	res->retries_left = sq->rtx->retries;
 	res->rnr_retries_left = sq->rnr_retries;
 	res->rnr_wait = sq->rnr_wait;
-	res->rto_backoff = sq->rto_backoff;
-	res->tlp_count = sq->tlp_count;
-	res->srtt_us = sq->times->rtt >> 3;
-	res->rttvar_us = sq->times->rtt_dev >> 2;
+	res->rto_backoff = sq->rtx->rto_backoff;
+	res->tlp_count = sq->rtx->tlp_count;
+	res->srtt_us = sq->rtx->rtt >> 3;
+	res->rttvar_us = sq->rtx->rtt_dev >> 2;
 	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
 	res->oldest_opcode = swr ? swr->wqe.opcode : ~0U;
 	if (!swr)

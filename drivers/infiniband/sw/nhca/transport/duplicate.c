@@ -75,6 +75,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 /* 9.7.4.5: never execute a request twice */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
+	lockdep_assert_held(&qp->rq.lock);
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	if (h->info->flags & NHCA_OPF_ANSWERED)
 		nhca_replay(qp, h);

@@ -7,20 +7,9 @@
 
 #include "../net/burst.h"
 #include "qp.h"
+#include "requester.h"
 #include "source.h"
 
-/*
- * Congestion window (cwnd): PSNs that a QP may have unacknowledged.  It doubles each round trip up
- * to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N discards the
- * packets that arrive after a lost one, so only a smaller window drains a queue that overflows.
- * But the window must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows
- * take all of a shared link.
- */
-#define NHCA_CWND_MIN		4
-#define NHCA_CWND_FIRST	16
-#define NHCA_CWND_MAX		256
-/* cwnd after a loss, in tenths of cwnd before it (0.7, as CUBIC) */
-#define NHCA_CWND_KEPT	7
 /*
  * The requester splits a READ into chunks of at most this number of response packets, so that the
  * window also bounds the packets that the peer sends.  Each chunk is one READ request on the wire.
@@ -140,13 +129,6 @@ static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr 
 	return max(swr->sent - sent, 1U);
 }
 
-/* a packet was sent whose response acknowledges all earlier packets; sq.lock held */
-static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
-{
-	sq->since_ack = 0;
-	sq->ackreq_pending = false;
-}
-
 /* ---- gates: each half checks its state here before it handles packets or later work ---- */
 
 /* true in a state in which requests may reach the responder (IBTA 9.7.5, table 92); rq.lock held */
@@ -213,104 +195,6 @@ void nhca_qp_set_sqe(struct nhca_qp *qp);
  * Context: BH disabled or process; takes both locks.
  */
 void nhca_qp_flush(struct nhca_qp *qp);
-
-/* ---- send.c, ackreq.c: Context is sq.lock held, BH disabled, unless stated ---- */
-
-/**
- * nhca_sq_run - one pass of the requester: send until nothing more can be sent
- * @budget: packets, or requests without packets, at most
- * Context: sq.lock held, BH disabled, RCU read side.
- * Return: the rest of the budget; if 0 or less, nhca_qp.kick continues.
- */
-int nhca_sq_run(struct nhca_qp *qp, int budget);
-
-/**
- * nhca_sq_kick - run the requester, or leave a note for the holder of sq.lock
- * Context: BH disabled or process; sq.lock not held.
- */
-void nhca_sq_kick(struct nhca_qp *qp);
-
-/**
- * nhca_sq_unlock - run the requester if a note was left, and release sq.lock
- * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
- */
-void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
-
-/**
- * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
- * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited.
- * Return: true if it was sent; false if no ACK is missing, if the last request has a response that
- * acknowledges it, or if sending failed.
- */
-bool nhca_sq_ackreq(struct nhca_qp *qp);
-
-/**
- * nhca_swr_hdr - fill in the fields that all packets of a connected QP's request have
- * @h: psn becomes that of the next packet
- */
-void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
-
-/**
- * nhca_swr_xmit - send @h and @payload bytes from byte @off of the message
- * Context: sq.lock held, BH disabled, RCU read side.  Return: as nhca_xmit().
- */
-int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
-		  u32 payload);
-
-/**
- * nhca_send_asks_blind - request an ACK without payload, because the payload's key is closed
- * @swr: has a packet to retransmit
- * The consumer may close the key as soon as a reply of the peer shows that the message has
- * arrived, although the ACK was lost.
- * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true if the peer was asked and the timer runs; false if the request has to fail.
- */
-bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
-
-/**
- * nhca_swr_source - initialize an iterator over the request's payload from byte @off
- * nhca_message_hdr - fill in opcode and extended headers of a SEND or WRITE packet; no QPN, no PSN
- */
-void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
-		     struct nhca_iter *it);
-void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool first, bool last,
-		      struct nhca_hdr *h);
-
-/* ---- retry.c: Context is sq.lock held, BH disabled, unless stated ---- */
-
-/* the least local ACK timeout: a peer in software may have to wait for a CPU */
-#define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
-
-/* Return: ibv_qp_attr.timeout in jiffies, NHCA_TIMEOUT_MIN at least; any context */
-unsigned long nhca_timeout_jiffies(u8 timeout);
-
-/**
- * nhca_sq_go_back - continue at the oldest unacknowledged PSN, in the next pass
- * @why: counter of the cause, for the trace
- */
-void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
-
-/**
- * nhca_sq_progress - grow the window and reset the retries: all before @psn was acknowledged
- * nhca_sq_shrink - reduce the window after a loss
- * nhca_sq_congested - reduce the window after a CNP, at most once in a retransmission timeout
- * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
- */
-void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
-void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
-void nhca_sq_congested(struct nhca_qp *qp);
-
-/**
- * nhca_sq_arm - start the local ACK timer, unless it runs
- * nhca_rtt_begin - begin an RTT sample, unless one is in progress
- * @oldest: the oldest unacknowledged packet was sent just now, so the time counts from now
- * @psn: of a packet with AckReq that is sent for the first time
- */
-void nhca_sq_arm(struct nhca_qp *qp, bool oldest);
-void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
-
-/* nhca_sq.timer: local ACK timeout, RNR timer; softirq, takes sq.lock */
-void nhca_sq_timer(struct timer_list *t);
 
 /* ---- pace.c: Context is sq.lock held, unless stated ---- */
 
@@ -429,6 +313,27 @@ u8 nhca_notice(const struct nhca_qp *qp);
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	return (READ_ONCE(qp->peer) & NHCA_CAP_CONFIRMED) || (h->caps & NHCA_CAP_NO_ICRC);
+}
+
+/**
+ * nhca_qp_tx - initialize a packet to the peer of a connected QP: alone, copied, without a checksum
+ * @hdr: its headers
+ * @payload: bytes of payload; the caller sets nhca_tx.it
+ * Context: one of the QP's locks held.
+ */
+static inline void nhca_qp_tx(struct nhca_qp *qp, struct nhca_tx *tx, struct nhca_hdr *hdr,
+			      u32 payload)
+{
+	*tx = (struct nhca_tx) {
+		.dev = qp->dev,
+		.who = &qp->who,
+		.av = qp->av,
+		.flow = qp->flow,
+		.sport = qp->sport,
+		.hdr = hdr,
+		.payload = payload,
+		.copy = true,
+	};
 }
 
 /* in nhca_qp.peer, beside NHCA_CAP_*: the peer is a QP of this kernel; nhca_loop_found() */
@@ -651,6 +556,7 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
 /* an ACK of everything before the expected PSN is due, and must not wait for a reply */
 static inline void nhca_resp_at_once(struct nhca_rq *rq)
 {
+	lockdep_assert_held(&rq->lock);
 	rq->ack_due = true;
 	rq->ack_piggyback = false;
 }

@@ -12,6 +12,7 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 	const struct nhca_send_wqe *wqe = &swr->wqe;
 	int err;
 
+	lockdep_assert_held(&qp->sq.lock);
 	NHCA_STUB(nhca_local_run, qp, swr);
 	switch (wqe->opcode) {
 	case NHCA_WR_LOCAL_INV:

@@ -57,6 +57,8 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
  */
 static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
+	lockdep_assert_held(&qp->sq.lock);
+	lockdep_assert_held(&peer->rq.lock);
 	return peer->mark == READ_ONCE(qp->peer_mark) &&
 	       peer->ibqp.qp_type == qp->ibqp.qp_type &&
 	       peer->attr.dest_qp_num == qp->qpn && peer->av &&
@@ -111,6 +113,7 @@ void nhca_loop_end(struct nhca_qp *qp)
 {
 	struct nhca_qp *peer = qp->sq.loop;
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (!peer)
 		return;
 	qp->sq.loop = NULL;
@@ -227,6 +230,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_qp *peer;
 	u32 npsn, bytes;
 
+	lockdep_assert_held(&qp->sq.lock);
 	/* XRC uses one QP for each direction; a rate limit counts packets */
 	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
 		return 0;
@@ -275,6 +279,7 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	struct nhca_qp *peer;
 	bool taken = false;
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);

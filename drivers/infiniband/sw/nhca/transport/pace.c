@@ -69,6 +69,7 @@ bool nhca_pace_waits(struct nhca_qp *qp)
 	struct nhca_pace *pace = qp->sq.pace;
 	u64 now;
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (likely(!pace || !pace->kbps))
 		return false;
 	now = ktime_get_ns();
@@ -88,6 +89,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes)
 {
 	struct nhca_pace *pace = qp->sq.pace;
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (likely(!pace || !pace->kbps))
 		return;
 	/* 8 bits a byte; kbps is the number of bits in a millisecond */

@@ -42,7 +42,7 @@ static u32 nhca_piggyback_clock(void)
 static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
 {
 	/* in microseconds; may include the time that ACKs of the peer wait for replies */
-	u32 us = READ_ONCE(qp->sq.times->rtt) >> 3;
+	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
 	return clamp(us, NHCA_PIGGYBACK_SOON, NHCA_PIGGYBACK_LATE);
 }
@@ -101,6 +101,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 	u32 asked = READ_ONCE(piggyback->asked);
 	u32 psns = nhca_piggyback_count(piggyback, qp->rq.psn);
 
+	lockdep_assert_held(&qp->rq.lock);
 	/*
 	 * A peer that sends its next request before the last one is acknowledged does not wait for
 	 * that ACK, so the time of a reply counts from the last request.
@@ -125,6 +126,7 @@ void nhca_piggyback_drop(struct nhca_qp *qp)
 {
 	struct nhca_piggyback *piggyback = qp->piggyback;
 
+	lockdep_assert_held(&qp->rq.lock);
 	if (atomic_read(&piggyback->pending))
 		atomic_set(&piggyback->pending, 0);
 	piggyback->last = qp->rq.psn;
@@ -135,6 +137,7 @@ void nhca_piggyback_settle(struct nhca_qp *qp)
 	atomic_t *pending = &qp->piggyback->pending;
 	int owed = atomic_read(pending) ? atomic_xchg(pending, 0) : 0;
 
+	lockdep_assert_held(&qp->rq.lock);
 	if (owed)
 		nhca_resp_alone(qp, owed & NHCA_PSN_MASK);
 }
@@ -167,6 +170,7 @@ void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h)
 	struct nhca_piggyback *piggyback = qp->piggyback;
 	int owed;
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (!atomic_read(&piggyback->pending) || !(h->caps & NHCA_CAP_NO_ICRC))
 		return;
 	owed = atomic_xchg(&piggyback->pending, 0);
@@ -182,6 +186,7 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	bool rode = h->caps & NHCA_CAP_ACKS;
 	u32 asked = READ_ONCE(piggyback->asked);
 
+	lockdep_assert_held(&qp->sq.lock);
 	if (err) {
 		/*
 		 * the next request carries it, unless a newer ACK is due; the timer may have

@@ -81,6 +81,7 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
  */
 static void nhca_qp_settle(struct nhca_qp *qp)
 {
+	lockdep_assert_held(&qp->rq.lock);
 	rcu_read_lock();
 	nhca_piggyback_settle(qp);
 	rcu_read_unlock();
@@ -149,19 +150,9 @@ void nhca_recv_doorbell(struct nhca_qp *qp)
 /* Set the initial window and timeouts: nothing is known of the path to the peer. */
 static void nhca_sq_first_window(struct nhca_sq *sq)
 {
-	sq->cwnd = NHCA_CWND_FIRST;
-	sq->ssthresh = NHCA_CWND_MAX;
-	sq->grown = 0;
-	sq->rto_backoff = 0;
-	sq->acks_since_rto = 0;
-	sq->waits = 0;
-	sq->tlp_count = 0;
+	nhca_window_init(&sq->window);
+	nhca_rtx_init(sq->rtx, jiffies);
 	sq->blind = 0;
-	sq->times->rtt = 0;
-	sq->times->rtt_begun = 0;
-	sq->times->rto = 0;
-	/* long enough ago that the first CNP counts, whatever jiffies begins with */
-	sq->times->cnp_at = jiffies - HZ;
 }
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)
@@ -255,9 +246,9 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->cnp_sent = jiffies - HZ;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
 	qp->memcg = nhca_memcg_get(rings);
-	qp->sq.times = kzalloc(sizeof(*qp->sq.times), GFP_KERNEL_ACCOUNT);
+	qp->sq.rtx = kzalloc(sizeof(*qp->sq.rtx), GFP_KERNEL_ACCOUNT);
 	qp->piggyback = kzalloc(sizeof(*qp->piggyback), GFP_KERNEL_ACCOUNT);
-	if (!qp->sq.times || !qp->piggyback) {
+	if (!qp->sq.rtx || !qp->piggyback) {
 		err = -ENOMEM;
 		goto err_beside;
 	}
@@ -303,7 +294,7 @@ err_sq:
 	nhca_ring_free(&qp->sq.ring);
 err_beside:
 	kfree(qp->piggyback);
-	kfree(qp->sq.times);
+	kfree(qp->sq.rtx);
 	nhca_memcg_put(qp->memcg);
 	return err;
 }
@@ -401,7 +392,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	kfree(qp->rq.res);
 	kfree(qp->rq.rwr);
 	nhca_sq_free_spares(&qp->sq);
-	kfree(qp->sq.times);
+	kfree(qp->sq.rtx);
 	kfree(qp->piggyback);
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
@@ -411,11 +402,12 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_qp_table_del(qp);
 }
 
-/* Both locks held. */
 static void nhca_qp_to_reset(struct nhca_qp *qp)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
+	lockdep_assert_held(&qp->sq.lock);
 	nhca_qp_end(qp);
 	nhca_sq_first_window(&qp->sq);
 	nhca_fault_cancel(qp->sq.fault);
@@ -440,18 +432,19 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 }
 
 /*
- * Return: true if a change to @nres responder resources would lose a response that is due.  Both
- * locks held.
+ * Return: true if a change to @nres responder resources would lose a response that is due.
  */
 static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 {
 	const struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
+	lockdep_assert_held(&qp->sq.lock);
 	return nres != rq->nres && rq->res_tail != rq->res_head;
 }
 
 /*
- * Change the number of responder resources to @nres; both locks held, no response is due.  The
+ * Change the number of responder resources to @nres; no response is due.  The
  * newest responses are kept, as many as fit, because a duplicate may still ask for them.
  * @res: in: an array of @nres entries, or NULL; out: the array that is no longer used
  */
@@ -460,6 +453,8 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 	struct nhca_rq *rq = &qp->rq;
 	u32 i, n;
 
+	lockdep_assert_held(&rq->lock);
+	lockdep_assert_held(&qp->sq.lock);
 	if (nres == rq->nres)
 		return;
 	n = min3(rq->res_head, rq->nres, nres);
@@ -476,7 +471,7 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 }
 
 /*
- * Set the attributes of @mask; both locks held.  @av and @res: in: what the QP gets, if @mask says
+ * Set the attributes of @mask.  @av and @res: in: what the QP gets, if @mask says
  * so; out: what it no longer uses.
  */
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
@@ -484,6 +479,8 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 {
 	struct nhca_qp_attr *to = &qp->attr;
 
+	lockdep_assert_held(&qp->rq.lock);
+	lockdep_assert_held(&qp->sq.lock);
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		to->en_sqd_async_notify = attr->en_sqd_async_notify;
 	if (mask & IB_QP_ACCESS_FLAGS)
@@ -502,11 +499,11 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 	}
 	if (mask & IB_QP_TIMEOUT) {
 		to->timeout = attr->timeout;
-		qp->sq.times->timeout = nhca_timeout_jiffies(attr->timeout);
+		qp->sq.rtx->timeout = nhca_timeout_jiffies(attr->timeout);
 	}
 	if (mask & IB_QP_RETRY_CNT) {
 		to->retry_cnt = attr->retry_cnt;
-		qp->sq.retries = attr->retry_cnt;
+		qp->sq.rtx->retries = attr->retry_cnt;
 	}
 	if (mask & IB_QP_RNR_RETRY) {
 		to->rnr_retry = attr->rnr_retry;

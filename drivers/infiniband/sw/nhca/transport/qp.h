@@ -26,6 +26,8 @@
 #include "../queue/srq.h"
 #include "../wire/opseq.h"
 #include "../wire/psn.h"
+#include "rtx.h"
+#include "window.h"
 
 /**
  * struct nhca_swr - a send work request that was copied out of the ring
@@ -65,30 +67,6 @@ struct nhca_swr {
 };
 
 /**
- * struct nhca_times - round-trip times and timeouts of a requester (transport/retry.c)
- * @rtt:      smoothed round-trip time, in eighths of a microsecond; 0: not measured yet
- * @rtt_dev:  smoothed deviation of it, in quarters of a microsecond
- * @rtt_psn:  PSN of the packet whose round trip is being measured
- * @rtt_begun: when it was sent, ktime in ns; 0: no measurement is in progress
- * @cnp_at:   jiffies at the last reduction of the window after a CNP
- * @since:    jiffies from which the timeout counts: last progress, or when the oldest packet left
- * @timeout:  the local ACK timeout of the attributes in jiffies, NHCA_TIMEOUT_MIN at least
- * @rto:      retransmission timeout by the measured round trips, in jiffies; 0: not known
- *
- * sq.lock protects it.  It is allocated separately, so that struct nhca_qp fits in a kilobyte.
- */
-struct nhca_times {
-	u32 rtt;
-	u32 rtt_dev;
-	u32 rtt_psn;
-	u64 rtt_begun;
-	unsigned long cnp_at;
-	unsigned long since;
-	unsigned long timeout;
-	unsigned long rto;
-};
-
-/**
  * struct nhca_sq - send queue and requester
  * @lock:     protects all members, except those that @post_lock protects
  * @post_lock: irqsave; kernel consumers: @prod and the producer side of @ring
@@ -107,27 +85,20 @@ struct nhca_times {
  * @psn:      next PSN to assign
  * @una:      oldest unacknowledged PSN
  * @nxt:      PSN after the last one that was sent or requested by a READ
- * @cwnd:     congestion window: PSNs that may be unacknowledged; see NHCA_CWND_MIN
- * @ssthresh: slow start threshold: up to it @cwnd grows by the number of acknowledged PSNs
- * @grown:    PSNs acknowledged since @cwnd last grew, above @ssthresh
+ * @window:   congestion window
  * @since_ack: packets sent since the last one with AckReq; NHCA_CWND_MAX after a go-back, so that
  *           the next packet sets AckReq
  * @ackreq_pending: a consumer waits for an ACK that no packet has requested: a signaled request was
  *           sent, or a signaled local operation follows what was sent
  * @ackreq_boost: number of next requests that set AckReq even if unsignaled; NHCA_ACKREQ_BOOST
  * @rd_atomic: outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
- * @retries, @rnr_retries: retries left for the oldest request
+ * @rnr_retries: retries after RNR NAKs that are left for the oldest request
  * @rnr_wait: the RNR timer runs, and nothing is sent
  * @gone_back: the requester went back to @una, and nothing was acknowledged since: implied NAKs are
  *           ignored, and a sequence NAK costs a retry
- * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff; each timeout adds 1, and
- *           each NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
- * @acks_since_rto: acknowledgments since the last timeout, or since @rto_backoff was reduced
- * @tlp_count: tail loss probes sent since the last progress
  * @blind:    requests for an ACK without payload, since the last progress; NHCA_BLIND_MAX
- * @waits:    timeouts postponed since the last progress, because the stack held packets
  * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
- * @times:    round-trip times and timeouts; owned
+ * @rtx:      when to retransmit: round-trip times, timeouts and retries; owned
  * @timer:    local ACK timer or RNR timer
  * @draining: the QP is in SQD and not drained yet; IB_EVENT_SQ_DRAINED follows
  * @fault:    where the requester waits for on-demand pages; owned
@@ -158,24 +129,17 @@ struct nhca_sq {
 	u32 psn;
 	u32 una;
 	u32 nxt;
-	u32 cwnd;
-	u32 ssthresh;
-	u32 grown;
+	struct nhca_window window;
 	u32 since_ack;
 	u32 rd_atomic;
-	u8 retries;
 	u8 rnr_retries;
 	bool rnr_wait;
 	bool gone_back;
 	bool draining;
 	bool ackreq_pending;
 	u8 ackreq_boost;
-	u8 rto_backoff;
-	u8 acks_since_rto;
-	u8 tlp_count;
 	u8 blind;
-	u8 waits;
-	struct nhca_times *times;
+	struct nhca_rtx *rtx;
 	struct timer_list timer;
 	struct nhca_fault *fault;
 	struct nhca_pace *pace;

@@ -14,6 +14,7 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_iter it;
 	int err;
 
+	lockdep_assert_held(&qp->sq.lock);
 	nhca_swr_source(qp, swr, 0, &it);
 	err = nhca_frame_send(qp->dev, &qp->who, qp->flow, &it, swr->length, qp->sq.fault);
 	if (!err)

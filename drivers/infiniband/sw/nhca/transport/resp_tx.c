@@ -31,21 +31,12 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
 {
-	*tx = (struct nhca_tx) {
-		.burst = burst,
-		.dev = qp->dev,
-		.who = &qp->who,
-		.av = qp->av,
-		.flow = qp->flow,
-		.sport = qp->sport,
-		.hdr = h,
-		.it = it,
-		.payload = payload,
-		.copy = true,
-		.sum = nhca_wants_sum(qp, h),
-		.fault = qp->rq.fault,
-		.ahead = ahead,
-	};
+	nhca_qp_tx(qp, tx, h, payload);
+	tx->burst = burst;
+	tx->it = it;
+	tx->sum = nhca_wants_sum(qp, h);
+	tx->fault = qp->rq.fault;
+	tx->ahead = ahead;
 }
 
 static int nhca_resp_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
@@ -72,6 +63,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 
 void nhca_resp_alone(struct nhca_qp *qp, u32 psn)
 {
+	lockdep_assert_held(&qp->rq.lock);
 	nhca_resp_ack(qp, NULL, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, psn);
 }
 
@@ -84,19 +76,12 @@ void nhca_resp_cnp(struct nhca_qp *qp)
 		.pkey = NHCA_DEFAULT_PKEY,
 		.qpn = qp->attr.dest_qp_num,
 	};
-	struct nhca_tx tx = {
-		.dev = qp->dev,
-		.who = &qp->who,
-		.av = qp->av,
-		.flow = qp->flow,
-		.sport = qp->sport,
-		.hdr = &h,
-		.copy = true,
-	};
+	struct nhca_tx tx __uninitialized;
 
 	if (time_before(jiffies, qp->cnp_sent + 1))
 		return;
 	qp->cnp_sent = jiffies;
+	nhca_qp_tx(qp, &tx, &h, 0);
 	if (!nhca_xmit(&tx))
 		nhca_count(&qp->who, NHCA_CNT_CNP_SENT);
 }
@@ -200,6 +185,7 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	/* the message completes a receive, so the consumer may reply; XRC replies by another QP */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&
@@ -212,6 +198,7 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	rq->nak_due = true;
 	rq->nak_psn = rq->psn;
 	rq->refused_psn = rq->psn;
@@ -339,6 +326,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 {
 	struct nhca_burst burst = {};
 
+	lockdep_assert_held(&qp->rq.lock);
 	qp->rq.burst = &burst;
 	nhca_resp_pass(qp);
 	qp->rq.burst = NULL;

@@ -350,6 +350,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	struct nhca_rq *rq = &qp->rq;
 	u32 i;
 
+	lockdep_assert_held(&rq->lock);
 	nhca_rkey_put(&rq->wr_ref);
 	for (i = 0; rq->res && i < rq->nres; i++)
 		nhca_res_done(&rq->res[i]);
@@ -478,6 +479,7 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src)
 	const struct nhca_opinfo *info = src->hdr->info;
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	/* a same-host step may stand for several packets */
 	if (!nhca_opseq_ok(rq->seq, info) ||
 	    (src->rx && !nhca_opseq_len_ok(info, src->len, qp->mtu)))
@@ -511,6 +513,7 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	rq->psn = nhca_psn_add(rq->psn, npsn);
 	rq->seq = nhca_opseq_next(rq->seq, h->info);
 	rq->nak_sent = false;
@@ -628,6 +631,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 
 enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
 {
+	lockdep_assert_held(&qp->rq.lock);
 	return nhca_is_reliable(qp) ? nhca_respond_rc(qp, rx) : nhca_respond_uc(qp, rx);
 }
 

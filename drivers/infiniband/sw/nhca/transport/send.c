@@ -1,83 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The requester: turns work requests into packets within the window, and goes back after a loss
- * (IBTA 9.7.2, 9.7.5; o9-62 and on).
- */
-#include <linux/slab.h>
-
-#include "../observe/trace.h"
+/* The requester: the packets of work requests, and when these ask for an ACK (IBTA 9.7.2). */
 #include "engine.h"
 
 static bool nhca_swr_is_write(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_RDMA_WRITE ||
 	       swr->wqe.opcode == NHCA_WR_RDMA_WRITE_WITH_IMM;
-}
-
-/* Return: the PSN of the next packet, which shows how much of the window is used. */
-static u32 nhca_sq_next_psn(const struct nhca_sq *sq)
-{
-	if (sq->cur && sq->cur->begun)
-		return nhca_psn_add(sq->cur->psn, sq->cur->sent);
-	return sq->psn;
-}
-
-static u32 nhca_sq_used(const struct nhca_sq *sq)
-{
-	return max(nhca_psn_diff(nhca_sq_next_psn(sq), sq->una), 0);
-}
-
-static u32 nhca_sq_room(const struct nhca_sq *sq)
-{
-	u32 used = nhca_sq_used(sq);
-
-	return used < sq->cwnd ? sq->cwnd - used : 0;
-}
-
-/*
- * Begin a request: assign its PSNs.
- * Return: false if it has to wait for earlier requests.
- */
-static bool nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
-{
-	struct nhca_sq *sq = &qp->sq;
-	/* 10.8.3.3: a fence waits for earlier READs and atomics */
-	if ((swr->wqe.flags & NHCA_SEND_FENCE) && sq->rd_atomic)
-		return false;
-	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
-		swr->status = IB_WC_LOC_QP_OP_ERR;
-		return true;
-	}
-
-	if (nhca_swr_is_local(swr))
-		swr->npsn = 0;
-	else if (nhca_is_datagram(qp) || nhca_is_raw(qp) ||
-		 (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
-		swr->npsn = 1;
-	else
-		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
-	if (list_is_first(&swr->list, &sq->inflight)) {
-		/* nothing was outstanding, so the timeout counts from now */
-		sq->times->since = jiffies;
-		if (sq->una != sq->psn)
-			nhca_sq_progress(qp, sq->psn);
-	}
-	swr->psn = sq->psn;
-	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
-	swr->begun = true;
-	swr->clock = nhca_trace_clock();
-	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,
-			       swr->npsn);
-	if (nhca_swr_is_local(swr)) {
-		/*
-		 * The operation may close a key of payload that is in the batch, and it may wait
-		 * for live sections.  So first release the peer's lock and send the batch.
-		 */
-		nhca_loop_end(qp);
-		nhca_burst_flush(sq->burst);
-		nhca_local_run(qp, swr);
-	}
-	return true;
 }
 
 static u8 nhca_message_opcode(const struct nhca_swr *swr, bool first, bool last)
@@ -161,20 +89,12 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 			u32 payload, struct nhca_tx *tx, struct nhca_iter *it)
 {
-	*tx = (struct nhca_tx) {
-		.burst = qp->sq.burst,
-		.dev = qp->dev,
-		.who = &qp->who,
-		.av = qp->av,
-		.flow = qp->flow,
-		.sport = qp->sport,
-		.hdr = h,
-		.payload = payload,
-		.copy = !nhca_is_reliable(qp) || swr->sent < swr->high,
-		.sum = nhca_wants_sum(qp, h),
-		.fault = qp->sq.fault,
-		.ahead = swr->length - off - payload,
-	};
+	nhca_qp_tx(qp, tx, h, payload);
+	tx->burst = qp->sq.burst;
+	tx->copy = !nhca_is_reliable(qp) || swr->sent < swr->high;
+	tx->sum = nhca_wants_sum(qp, h);
+	tx->fault = qp->sq.fault;
+	tx->ahead = swr->length - off - payload;
 	if (payload) {
 		nhca_swr_source(qp, swr, off, it);
 		tx->it = it;
@@ -198,6 +118,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 	struct nhca_tx tx __uninitialized;
 	int err;
 
+	lockdep_assert_held(&qp->sq.lock);
 	nhca_swr_tx(qp, swr, h, off, payload, &tx, &it);
 	if (swr->sent < swr->high)
 		nhca_count(&qp->who, NHCA_CNT_RETRANSMIT_PKTS);
@@ -233,7 +154,7 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 		return false;
 	if (last && nhca_swr_signaled(qp, swr))
 		sq->ackreq_pending = true;
-	ask = ++sq->since_ack >= sq->cwnd / 4 || nhca_sq_room(sq) <= 1;
+	ask = ++sq->since_ack >= sq->window.cwnd / 4 || nhca_sq_room(sq) <= 1;
 	if (last && list_is_last(&swr->list, &sq->inflight) && (sqd || !nhca_sq_more(qp))) {
 		ask |= sqd || sq->ackreq_pending || sq->ackreq_boost || nhca_sq_crowded(sq);
 		sq->ackreq_boost -= !!sq->ackreq_boost;
@@ -252,7 +173,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 {
 	struct nhca_sq *sq = &qp->sq;
 	u32 off = swr->sent * qp->mtu;
-	u32 quarter = sq->cwnd / 4;
+	u32 quarter = sq->window.cwnd / 4;
 	u32 count = swr->npsn - 1 - swr->sent;
 	struct nhca_iter it __uninitialized;
 	struct nhca_tx tx __uninitialized;
@@ -273,7 +194,8 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 /* Send one packet of a SEND or WRITE, or several from its middle. */
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
-	u32 since_ack = qp->sq.since_ack;
+	struct nhca_sq *sq = &qp->sq;
+	u32 since_ack = sq->since_ack;
 	u32 off = swr->sent * qp->mtu;
 	u32 payload = min(qp->mtu, swr->length - off);
 	bool first = !swr->sent;
@@ -292,14 +214,15 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 	}
 	h.ackreq = nhca_wants_ack(qp, swr, last);
 	if (h.ackreq && swr->sent >= swr->high)
-		nhca_rtt_begin(&qp->sq, h.psn);
+		nhca_rtt_begin(sq, h.psn);
 
 	err = nhca_swr_xmit(qp, swr, &h, off, payload);
-	if (!err)
+	if (!err) {
 		swr->sent++;
-	else
-		/* the packet was not sent, so its AckReq does not count */
-		qp->sq.since_ack = since_ack;
+		return 0;
+	}
+	/* the packet was not sent, so its AckReq does not count */
+	sq->since_ack = since_ack;
 	return err;
 }
 
@@ -389,33 +312,12 @@ static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-/* Return: true if the request has to wait; the end of this wait runs the requester again. */
-static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
-{
-	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
-	       nhca_pace_waits(qp) ||
-	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
-}
-
-/* Return: true if the window has room for the next packet of the request, or for its response. */
-static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *swr)
-{
-	const struct nhca_sq *sq = &qp->sq;
-
-	if (!nhca_is_reliable(qp))
-		return true;
-	if (!nhca_swr_is_answered(swr))
-		return nhca_sq_room(sq) > 0;
-	/* the response to a chunk must fit in the window, unless nothing else is outstanding */
-	return !nhca_sq_used(sq) ||
-	       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
-}
-
-static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
+int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 	int err;
 
+	lockdep_assert_held(&sq->lock);
 	if (nhca_is_datagram(qp)) {
 		err = nhca_datagram_send(qp, swr);
 		if (!err)
@@ -457,9 +359,7 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 		 * timer expires; UC and UD lose it.
 		 */
 		if (nhca_is_reliable(qp)) {
-			nhca_sq_arm(qp, false);
-			if (!qp->attr.timeout)
-				mod_timer(&sq->timer, jiffies + NHCA_TIMEOUT_MIN);
+			nhca_sq_unsent(qp);
 			return err;
 		}
 		swr->sent++;
@@ -469,217 +369,4 @@ static int nhca_send_one(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (nhca_psn_diff(nhca_psn_add(swr->psn, swr->sent), sq->nxt) > 0)
 		sq->nxt = nhca_psn_add(swr->psn, swr->sent);
 	return 0;
-}
-
-/*
- * All packets of the request were sent.  Complete it on UC and UD; continue with the next one on
- * RC.
- */
-static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
-{
-	struct nhca_sq *sq = &qp->sq;
-
-	if (!nhca_is_reliable(qp)) {
-		sq->cur = NULL;
-		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
-		return;
-	}
-	/* no ACK will arrive that could complete it */
-	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
-		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
-		return;
-	}
-	if (nhca_swr_is_local(swr) && nhca_swr_signaled(qp, swr))
-		sq->ackreq_pending = true;
-	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
-}
-
-/* SQD (10.3.1.5): if all requests that had begun are complete, raise the event once. */
-static void nhca_sq_drained(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr;
-
-	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
-	if (!sq->draining || (swr && swr->begun) || !list_empty(&sq->retired))
-		return;
-	sq->draining = false;
-	if (qp->attr.en_sqd_async_notify)
-		nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
-}
-
-/* Return: the request to send from, or NULL if there is nothing to do now. */
-static struct nhca_swr *nhca_sq_current(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr = sq->cur;
-
-	if (READ_ONCE(qp->state) == IB_QPS_SQD && (!swr || !swr->begun)) {
-		nhca_sq_drained(qp);
-		return NULL;
-	}
-	if (!swr) {
-		swr = nhca_sq_fetch(qp);
-		if (PTR_ERR(swr) == -EPROTO) {
-			nhca_count(&qp->who, NHCA_CNT_BAD_RING);
-			nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
-			return NULL;
-		}
-		if (PTR_ERR(swr) == -ENOMEM) {
-			mod_timer(&sq->timer, jiffies + 1);
-			return NULL;
-		}
-		sq->cur = swr;
-	}
-	return swr;
-}
-
-/* Return: as nhca_sq_run(). */
-static int nhca_sq_pass(struct nhca_qp *qp, int budget)
-{
-	struct nhca_sq *sq = &qp->sq;
-	struct nhca_swr *swr;
-	u32 done, sent;
-	bool oldest;
-
-	for (;;) {
-		if (budget <= 0) {
-			nhca_bh_queue(&qp->kick);
-			return budget;
-		}
-		switch (READ_ONCE(qp->state)) {
-		case IB_QPS_RTS:
-		case IB_QPS_SQD:
-			break;
-		case IB_QPS_SQE:
-		case IB_QPS_ERR:
-			nhca_sq_flush(qp);
-			return budget;
-		default:
-			return budget;
-		}
-		if (sq->rnr_wait)
-			return budget;
-
-		swr = nhca_sq_current(qp);
-		if (!swr) {
-			/*
-			 * a consumer waits for an ACK that no packet has requested, or SQD waits
-			 * for all of them
-			 */
-			if (sq->ackreq_pending || READ_ONCE(qp->state) == IB_QPS_SQD)
-				nhca_sq_ackreq(qp);
-			return budget;
-		}
-		if (!swr->status && !swr->begun && !nhca_swr_begin(qp, swr))
-			return budget;
-		if (swr->status) {
-			/* reported when it is the oldest: request an ACK for earlier requests */
-			if (!list_is_first(&swr->list, &sq->inflight)) {
-				nhca_sq_ackreq(qp);
-				return budget;
-			}
-			nhca_sq_fail(qp, swr->status);
-			budget--;
-			continue;
-		}
-		if (swr->sent >= swr->npsn) {
-			budget--;
-			nhca_sq_advance(qp, swr);
-			continue;
-		}
-		done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
-		if (done) {
-			/* copying the bytes takes as long as with packets */
-			budget -= DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
-			continue;
-		}
-		nhca_loop_end(qp);
-		if (nhca_must_wait(qp, swr))
-			return budget;
-		if (!nhca_window_open(qp, swr)) {
-			nhca_sq_ackreq(qp);
-			return budget;
-		}
-		sent = swr->sent;
-		oldest = nhca_psn_add(swr->psn, sent) == sq->una;
-		if (nhca_send_one(qp, swr)) {
-			budget--;
-			if (swr->status)
-				continue;
-			return budget;
-		}
-		budget -= nhca_swr_cost(qp, swr, sent);
-		if (nhca_is_reliable(qp))
-			nhca_sq_arm(qp, oldest);
-		if (swr->sent >= swr->npsn)
-			nhca_sq_advance(qp, swr);
-	}
-}
-
-int nhca_sq_run(struct nhca_qp *qp, int budget)
-{
-	struct nhca_burst burst = {};
-
-	qp->sq.burst = &burst;
-	nhca_sq_retire(qp);
-	budget = nhca_sq_pass(qp, budget);
-	nhca_loop_end(qp);
-	qp->sq.burst = NULL;
-	nhca_burst_flush(&burst);
-	return budget;
-}
-
-void nhca_sq_unlock(struct nhca_qp *qp)
-	__releases(&qp->sq.lock)
-{
-	struct nhca_sq *sq = &qp->sq;
-	int budget = NHCA_BUDGET;
-
-	do {
-		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
-			rcu_read_lock();
-			/*
-			 * each pass uses an eighth of the budget, or other CPUs' doorbells could
-			 * keep this CPU
-			 */
-			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
-			rcu_read_unlock();
-		}
-		spin_unlock(&sq->lock);
-		/*
-		 * A note that was left before the unlock is seen here.  A CPU that leaves a note
-		 * after the unlock can take the lock.  Pairs with smp_mb__after_atomic() in
-		 * nhca_sq_kick().
-		 */
-		smp_mb();
-		if (!test_bit(0, &sq->note))
-			return;
-		if (budget <= 0) {
-			nhca_bh_queue(&qp->kick);
-			return;
-		}
-	} while (spin_trylock(&sq->lock));
-}
-
-void nhca_sq_kick(struct nhca_qp *qp)
-{
-	struct nhca_sq *sq = &qp->sq;
-
-	local_bh_disable();
-	set_bit(0, &sq->note);
-	/* pairs with smp_mb() after the unlock in nhca_sq_unlock() */
-	smp_mb__after_atomic();
-	if (spin_trylock(&sq->lock))
-		nhca_sq_unlock(qp);
-	local_bh_enable();
-}
-
-void nhca_send_doorbell(struct nhca_qp *qp)
-{
-	/* the network stack must not be entered with interrupts disabled */
-	if (irqs_disabled() || in_hardirq())
-		nhca_bh_queue(&qp->kick);
-	else
-		nhca_sq_kick(qp);
 }

@@ -41,6 +41,7 @@ static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 
 bool nhca_sq_more(struct nhca_qp *qp)
 {
+	lockdep_assert_held(&qp->sq.lock);
 	return READ_ONCE(qp->sq.ring.hdr->prod) != qp->sq.fetched;
 }
 
@@ -163,6 +164,7 @@ struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 	int n;
 
+	lockdep_assert_held(&sq->lock);
 	/* fetched entries are in use until they are retired */
 	n = nhca_ring_produced(&sq->ring, sq->cons);
 	if (n < 0 || n < (int)(sq->fetched - sq->cons))
@@ -199,6 +201,7 @@ void nhca_sq_purge(struct nhca_qp *qp)
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr, *next;
 
+	lockdep_assert_held(&sq->lock);
 	list_splice_init(&sq->retired, &sq->inflight);
 	list_for_each_entry_safe(swr, next, &sq->inflight, list) {
 		list_del(&swr->list);

@@ -10,6 +10,7 @@ struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn)
 {
 	struct nhca_srq *srq = xa_load(&qp->dev->srq_ids, srqn);
 
+	lockdep_assert_held(&qp->rq.lock);
 	if (!srq || srq->ibsrq.srq_type != IB_SRQT_XRC || srq->ibsrq.ext.xrc.xrcd != qp->xrcd)
 		return NULL;
 	return srq;
@@ -20,6 +21,7 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 	struct nhca_srq *srq = nhca_xrc_find(qp, h->srqn);
 	struct nhca_rq *rq = &qp->rq;
 
+	lockdep_assert_held(&rq->lock);
 	if (!srq)
 		return false;
 	/* all packets of a message, and its receive request, are for one SRQ */

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: the congestion window, and when a requester retransmits. A table says what time it is. */
+#include <kunit/test.h>
+#include <linux/kernel.h>
+#include <linux/jiffies.h>
+
+#include "../transport/rtx.h"
+#include "../transport/window.h"
+
+/* a time near the end of the 32 bits of jiffies */
+#define NOW	((unsigned long)-5)
+
+/* ---- the window ---- */
+
+static void window_table_test(struct kunit *test)
+{
+	static const struct {
+		struct nhca_window before;
+		/* PSNs acknowledged; 0: a loss; -1: a loss with a stall */
+		int acked;
+		struct nhca_window after;
+	} steps[] = {
+		/* slow start: by the acknowledged PSNs, and also beyond ssthresh in one step */
+		{ { 16, 256, 0 }, 16, { 32, 256, 0 } },
+		{ { 100, 101, 0 }, 5, { 105, 101, 0 } },
+		{ { 250, 256, 0 }, 100, { 256, 256, 0 } },
+		/* then by one for each window of PSNs */
+		{ { 100, 100, 0 }, 99, { 100, 100, 99 } },
+		{ { 100, 100, 99 }, 1, { 101, 100, 0 } },
+		{ { 256, 100, 255 }, 1, { 256, 100, 0 } },
+		/* a loss leaves seven tenths, and no less than four */
+		{ { 100, 256, 7 }, 0, { 70, 70, 0 } },
+		{ { 5, 256, 0 }, 0, { 4, 4, 0 } },
+		{ { 4, 4, 1 }, 0, { 4, 4, 0 } },
+		{ { 100, 256, 7 }, -1, { 4, 70, 0 } },
+	};
+	struct nhca_window w;
+	int i;
+
+	nhca_window_init(&w);
+	KUNIT_EXPECT_EQ(test, w.cwnd, NHCA_CWND_FIRST);
+	KUNIT_EXPECT_EQ(test, w.ssthresh, NHCA_CWND_MAX);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		w = steps[i].before;
+		if (steps[i].acked > 0)
+			nhca_window_grow(&w, steps[i].acked);
+		else
+			nhca_window_shrink(&w, steps[i].acked < 0);
+		KUNIT_EXPECT_EQ_MSG(test, w.cwnd, steps[i].after.cwnd, "step %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.ssthresh, steps[i].after.ssthresh, "step %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, w.grown, steps[i].after.grown, "step %d", i);
+	}
+}
+
+static void window_room_test(struct kunit *test)
+{
+	struct nhca_window w = { .cwnd = 16 };
+
+	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 0), 16);
+	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 15), 1);
+	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 16), 0);
+	/* the window shrank below what is outstanding */
+	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 100), 0);
+}
+
+/* ---- round trips and timeouts ---- */
+
+static void rtt_test(struct kunit *test)
+{
+	struct nhca_rtx rtx = { .timeout = 1000 * HZ };
+
+	nhca_rtx_init(&rtx, NOW);
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0x11));
+	nhca_rtx_rtt_begin(&rtx, 0xffffff, 1000);
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0xffffff));
+	KUNIT_EXPECT_TRUE(test, nhca_rtx_rtt_ends(&rtx, 0));
+	/* RFC 6298: the first sample is the round trip, and half of it the deviation */
+	nhca_rtx_rtt_end(&rtx, 1000 + 80 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, 80000);
+	KUNIT_EXPECT_EQ(test, rtx.rtt_dev >> 2, 40000);
+	KUNIT_EXPECT_EQ(test, rtx.rto, usecs_to_jiffies(240000));
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0));
+	/* a later sample counts an eighth, its deviation a quarter */
+	nhca_rtx_rtt_begin(&rtx, 0, 1);
+	nhca_rtx_rtt_end(&rtx, 1 + 160 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, 90000);
+	KUNIT_EXPECT_EQ(test, rtx.rtt_dev >> 2, 50000);
+	/* samples are at least a microsecond and at most a second; the timeout has a floor */
+	nhca_rtx_init(&rtx, NOW);
+	nhca_rtx_rtt_begin(&rtx, 0, 1000);
+	nhca_rtx_rtt_end(&rtx, 1001);
+	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, 1);
+	KUNIT_EXPECT_EQ(test, rtx.rto, NHCA_TLP_MIN);
+	nhca_rtx_init(&rtx, NOW);
+	nhca_rtx_rtt_begin(&rtx, 0, 1);
+	nhca_rtx_rtt_end(&rtx, 3600ULL * NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, USEC_PER_SEC);
+}
+
+static void rto_test(struct kunit *test)
+{
+	static const struct {
+		unsigned long timeout, rto;
+		u8 backoff, probes;
+		unsigned long expect;
+	} rows[] = {
+		/* no round trip was measured */
+		{ 50, 0, 0, 0, 51 },
+		{ 50, 0, 3, 0, 401 },
+		/* the measured timeout doubles with each probe, up to the local ACK timeout */
+		{ 500, 10, 0, 0, 11 },
+		{ 500, 10, 0, 2, 41 },
+		{ 30, 10, 0, 2, 31 },
+		{ 30, 10, 1, 2, 41 },
+		/* no probe is left */
+		{ 500, 10, 0, NHCA_TLP_MAX, 501 },
+		{ 500, 10, 5, NHCA_TLP_MAX, 16001 },
+	};
+	struct nhca_rtx rtx;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		rtx = (struct nhca_rtx) {
+			.timeout = rows[i].timeout,
+			.rto = rows[i].rto,
+			.rto_backoff = rows[i].backoff,
+			.tlp_count = rows[i].probes,
+		};
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rtx_rto(&rtx), rows[i].expect, "entry %d", i);
+		KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + rows[i].expect);
+		KUNIT_EXPECT_TRUE(test, nhca_rtx_is_early(&rtx, NOW + rows[i].expect - 1));
+		KUNIT_EXPECT_FALSE(test, nhca_rtx_is_early(&rtx, NOW + rows[i].expect));
+	}
+}
+
+/* ---- what happens when the timer expires ---- */
+
+static void expire_table_test(struct kunit *test)
+{
+	static const struct {
+		struct nhca_rtx before;
+		unsigned long now;
+		enum nhca_rtx_held held;
+		bool ackreq;
+		enum nhca_rtx_step step;
+		u8 waits, probes, retries, backoff;
+	} rows[] = {
+		{ { .timeout = 9 }, NOW + 9, NHCA_RTX_HELD_NOT, true, NHCA_RTX_EARLY },
+		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_TURN, true,
+		  NHCA_RTX_POSTPONE, 0, 0, 1, 0 },
+		/* the stack may hold packets for ever */
+		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_STACK, true,
+		  NHCA_RTX_POSTPONE, 1, 0, 1, 0 },
+		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,
+		  NHCA_RTX_HELD_STACK, false, NHCA_RTX_RETRANSMIT, NHCA_WAITS_MAX, 0, 0, 1 },
+		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,
+		  NHCA_RTX_HELD_TURN, false, NHCA_RTX_POSTPONE, NHCA_WAITS_MAX, 0, 1, 0 },
+		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_NOT, true,
+		  NHCA_RTX_ACKREQ, 0, 0, 1, 0 },
+		/* probes cost no retry */
+		{ { .timeout = 9, .rto = 3 }, NOW + 4, NHCA_RTX_HELD_NOT, false,
+		  NHCA_RTX_PROBE, 0, 1, 0, 0 },
+		{ { .timeout = 9, .rto = 3, .retries = 1, .tlp_count = NHCA_TLP_MAX }, NOW + 10,
+		  NHCA_RTX_HELD_NOT, false, NHCA_RTX_RETRANSMIT, 0, NHCA_TLP_MAX, 0, 1 },
+		{ { .timeout = 1, .retries = 7, .rto_backoff = NHCA_RTO_BACKOFF_MAX }, NOW + 33,
+		  NHCA_RTX_HELD_NOT, false, NHCA_RTX_RETRANSMIT, 0, 0, 6,
+		  NHCA_RTO_BACKOFF_MAX },
+		{ { .timeout = 9 }, NOW + 10, NHCA_RTX_HELD_NOT, false, NHCA_RTX_GIVE_UP },
+	};
+	struct nhca_rtx rtx;
+	bool restarts;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		rtx = rows[i].before;
+		rtx.since = NOW;
+		rtx.acks_since_rto = 3;
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rtx_expire(&rtx, rows[i].now, rows[i].held,
+							  rows[i].ackreq),
+				    rows[i].step, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, rtx.waits, rows[i].waits, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, rtx.tlp_count, rows[i].probes, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, rtx.retries, rows[i].retries, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, rtx.rto_backoff, rows[i].backoff, "entry %d", i);
+		restarts = rows[i].step == NHCA_RTX_POSTPONE || rows[i].step == NHCA_RTX_PROBE ||
+			   rows[i].step == NHCA_RTX_RETRANSMIT;
+		KUNIT_EXPECT_EQ_MSG(test, rtx.since, restarts ? rows[i].now : NOW, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, rtx.acks_since_rto,
+				    rows[i].step == NHCA_RTX_RETRANSMIT ? 0 : 3, "entry %d", i);
+	}
+}
+
+/* A dead peer: three probes, then as many timeouts as there are retries, each of them longer. */
+static void dead_peer_test(struct kunit *test)
+{
+	struct nhca_rtx rtx = { .timeout = 100, .rto = 10, .retries = 7, .since = NOW };
+	unsigned long now = NOW, last = 0, took;
+	enum nhca_rtx_step step;
+	u32 n[NHCA_RTX_GIVE_UP + 1] = {};
+
+	do {
+		took = nhca_rtx_deadline(&rtx) - now;
+		now += took;
+		KUNIT_EXPECT_GE(test, took, last);
+		last = took;
+		step = nhca_rtx_expire(&rtx, now, NHCA_RTX_HELD_NOT, false);
+		n[step]++;
+	} while (step != NHCA_RTX_GIVE_UP && n[step] < 100);
+	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_PROBE], NHCA_TLP_MAX);
+	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_RETRANSMIT], 7);
+	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_GIVE_UP], 1);
+	KUNIT_EXPECT_EQ(test, now - NOW, 11 + 21 + 41 + 101 + 201 + 401 + 801 + 1601 + 3 * 3201);
+}
+
+static void progress_test(struct kunit *test)
+{
+	struct nhca_rtx rtx = { .timeout = 9, .rto_backoff = 2, .waits = 3, .tlp_count = 2 };
+	int i;
+
+	nhca_rtx_progress(&rtx, NOW, 5);
+	KUNIT_EXPECT_EQ(test, rtx.waits, 0);
+	KUNIT_EXPECT_EQ(test, rtx.tlp_count, 0);
+	KUNIT_EXPECT_EQ(test, rtx.retries, 5);
+	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
+	/* the timeout is halved again after many acknowledgments without a timeout */
+	for (i = 1; i < NHCA_RTO_CALM_ACKS; i++) {
+		KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 2);
+		nhca_rtx_progress(&rtx, NOW, 5);
+	}
+	KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 1);
+	for (i = 0; i < NHCA_RTO_CALM_ACKS; i++)
+		nhca_rtx_progress(&rtx, NOW, 5);
+	KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 0);
+	KUNIT_EXPECT_TRUE(test, nhca_rtx_retry(&rtx));
+	KUNIT_EXPECT_EQ(test, rtx.retries, 4);
+	rtx.retries = 0;
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_retry(&rtx));
+	KUNIT_EXPECT_EQ(test, rtx.retries, 0);
+}
+
+/* Of the CNPs in a retransmission timeout only the first counts. */
+static void cnp_test(struct kunit *test)
+{
+	struct nhca_rtx rtx = {};
+
+	nhca_rtx_init(&rtx, NOW);
+	KUNIT_EXPECT_TRUE(test, nhca_rtx_congested(&rtx, NOW));
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_congested(&rtx, NOW + 1));
+	KUNIT_EXPECT_TRUE(test, nhca_rtx_congested(&rtx, NOW + 2));
+	rtx.rto = 10;
+	KUNIT_EXPECT_FALSE(test, nhca_rtx_congested(&rtx, NOW + 11));
+	KUNIT_EXPECT_TRUE(test, nhca_rtx_congested(&rtx, NOW + 12));
+}
+
+static struct kunit_case rtx_cases[] = {
+	KUNIT_CASE(window_table_test),
+	KUNIT_CASE(window_room_test),
+	KUNIT_CASE(rtt_test),
+	KUNIT_CASE(rto_test),
+	KUNIT_CASE(expire_table_test),
+	KUNIT_CASE(dead_peer_test),
+	KUNIT_CASE(progress_test),
+	KUNIT_CASE(cnp_test),
+	{}
+};
+
+static struct kunit_suite rtx_suite = {
+	.name = "nhca_rtx",
+	.test_cases = rtx_cases,
+};
+
+kunit_test_suite(rtx_suite);

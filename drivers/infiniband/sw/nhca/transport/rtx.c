@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/* When a requester retransmits: see rtx.h. */
+#include <linux/kernel.h>
+#include <linux/jiffies.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+#include "../wire/psn.h"
+#include "rtx.h"
+
+void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now)
+{
+	rtx->rto_backoff = 0;
+	rtx->acks_since_rto = 0;
+	rtx->waits = 0;
+	rtx->tlp_count = 0;
+	rtx->rtt = 0;
+	rtx->rtt_begun = 0;
+	rtx->rto = 0;
+	/* long enough ago that the first CNP counts, whatever jiffies begins with */
+	rtx->cnp_at = now - HZ;
+}
+
+unsigned long nhca_rtx_rto(const struct nhca_rtx *rtx)
+{
+	unsigned long timeout = (rtx->timeout << rtx->rto_backoff) + 1;
+
+	if (!rtx->rto || rtx->tlp_count >= NHCA_TLP_MAX)
+		return timeout;
+	return min(timeout, (rtx->rto << rtx->tlp_count) + 1);
+}
+
+unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now)
+{
+	rtx->since = now;
+	return nhca_rtx_deadline(rtx);
+}
+
+bool nhca_rtx_rtt_ends(const struct nhca_rtx *rtx, u32 psn)
+{
+	return rtx->rtt_begun && nhca_psn_diff(psn, rtx->rtt_psn) > 0;
+}
+
+void nhca_rtx_rtt_end(struct nhca_rtx *rtx, u64 ns)
+{
+	u32 us = clamp_t(u64, div_u64(ns - rtx->rtt_begun, NSEC_PER_USEC), 1, USEC_PER_SEC);
+	s32 off;
+
+	rtx->rtt_begun = 0;
+	if (!rtx->rtt) {
+		rtx->rtt = us << 3;
+		rtx->rtt_dev = us << 1;
+	} else {
+		off = us - (rtx->rtt >> 3);
+		rtx->rtt = max_t(s32, rtx->rtt + off, 1);
+		rtx->rtt_dev += abs(off) - (rtx->rtt_dev >> 2);
+	}
+	rtx->rto = max(usecs_to_jiffies((rtx->rtt >> 3) + rtx->rtt_dev), NHCA_TLP_MIN);
+}
+
+void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries)
+{
+	rtx->waits = 0;
+	rtx->tlp_count = 0;
+	if (rtx->rto_backoff && ++rtx->acks_since_rto >= NHCA_RTO_CALM_ACKS) {
+		rtx->acks_since_rto = 0;
+		rtx->rto_backoff--;
+	}
+	rtx->retries = retries;
+	rtx->since = now;
+}
+
+bool nhca_rtx_retry(struct nhca_rtx *rtx)
+{
+	if (!rtx->retries)
+		return false;
+	rtx->retries--;
+	return true;
+}
+
+bool nhca_rtx_congested(struct nhca_rtx *rtx, unsigned long now)
+{
+	if (time_before(now, rtx->cnp_at + max(rtx->rto, 2UL)))
+		return false;
+	rtx->cnp_at = now;
+	return true;
+}
+
+bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now)
+{
+	return time_before(now, nhca_rtx_deadline(rtx));
+}
+
+enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
+				   enum nhca_rtx_held held, bool ackreq)
+{
+	if (nhca_rtx_is_early(rtx, now))
+		return NHCA_RTX_EARLY;
+	if (held == NHCA_RTX_HELD_TURN ||
+	    (held == NHCA_RTX_HELD_STACK && rtx->waits < NHCA_WAITS_MAX)) {
+		rtx->waits += held == NHCA_RTX_HELD_STACK;
+		rtx->since = now;
+		return NHCA_RTX_POSTPONE;
+	}
+	/* not a loss yet */
+	if (ackreq)
+		return NHCA_RTX_ACKREQ;
+	/*
+	 * Tail loss probe: the last packet of a message, or a response, was lost, and no later
+	 * packet can reveal that.
+	 */
+	if (rtx->rto && rtx->tlp_count < NHCA_TLP_MAX) {
+		rtx->tlp_count++;
+		rtx->since = now;
+		return NHCA_RTX_PROBE;
+	}
+	if (!nhca_rtx_retry(rtx))
+		return NHCA_RTX_GIVE_UP;
+	/* the peer may be slow rather than gone, or queues on the path may be full */
+	if (rtx->rto_backoff < NHCA_RTO_BACKOFF_MAX)
+		rtx->rto_backoff++;
+	rtx->acks_since_rto = 0;
+	rtx->since = now;
+	return NHCA_RTX_RETRANSMIT;
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The requester: passes over the work requests of a send queue (IBTA 9.7.2, 10.8.3).  A pass
+ * decides on one step after another and executes it, until nothing can be done or its budget is
+ * used up.
+ */
+#include "../observe/trace.h"
+#include "engine.h"
+
+/* Begin a request: assign its PSNs. */
+static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
+		swr->status = IB_WC_LOC_QP_OP_ERR;
+		return;
+	}
+
+	if (nhca_swr_is_local(swr))
+		swr->npsn = 0;
+	else if (nhca_is_datagram(qp) || nhca_is_raw(qp) ||
+		 (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
+		swr->npsn = 1;
+	else
+		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
+	if (list_is_first(&swr->list, &sq->inflight)) {
+		/* nothing was outstanding, so the timeout counts from now */
+		sq->rtx->since = jiffies;
+		if (sq->una != sq->psn)
+			nhca_sq_progress(qp, sq->psn);
+	}
+	swr->psn = sq->psn;
+	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
+	swr->begun = true;
+	swr->clock = nhca_trace_clock();
+	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,
+			       swr->npsn);
+	if (nhca_swr_is_local(swr)) {
+		/*
+		 * The operation may close a key of payload that is in the batch, and it may wait
+		 * for live sections.  So first release the peer's lock and send the batch.
+		 */
+		nhca_loop_end(qp);
+		nhca_burst_flush(sq->burst);
+		nhca_local_run(qp, swr);
+	}
+}
+
+/* Return: true if the request has to wait; the end of this wait runs the requester again. */
+static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
+	       nhca_pace_waits(qp) ||
+	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
+}
+
+/* Return: true if the window has room for the next packet of the request, or for its response. */
+static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	const struct nhca_sq *sq = &qp->sq;
+
+	if (!nhca_is_reliable(qp))
+		return true;
+	if (!nhca_swr_is_answered(swr))
+		return nhca_sq_room(sq) > 0;
+	/* the response to a chunk must fit in the window, unless nothing else is outstanding */
+	return !nhca_sq_used(sq) ||
+	       nhca_sq_room(sq) >= min_t(u32, swr->npsn - swr->sent, NHCA_READ_CHUNK);
+}
+
+/*
+ * All packets of the request were sent.  Complete it on UC and UD; continue with the next one on
+ * RC.
+ */
+static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	if (!nhca_is_reliable(qp)) {
+		sq->cur = NULL;
+		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		return;
+	}
+	/* no ACK will arrive that could complete it */
+	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
+		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
+		return;
+	}
+	if (nhca_swr_is_local(swr) && nhca_swr_signaled(qp, swr))
+		sq->ackreq_pending = true;
+	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
+}
+
+/* SQD (10.3.1.5): if all requests that had begun are complete, raise the event once. */
+static void nhca_sq_drained(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr;
+
+	swr = list_first_entry_or_null(&sq->inflight, struct nhca_swr, list);
+	if (!sq->draining || (swr && swr->begun) || !list_empty(&sq->retired))
+		return;
+	sq->draining = false;
+	if (qp->attr.en_sqd_async_notify)
+		nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
+}
+
+/* Return: true if the request has to wait for earlier ones: a fence, for READs and atomics. */
+static bool nhca_swr_fenced(const struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	/* 10.8.3.3 */
+	return (swr->wqe.flags & NHCA_SEND_FENCE) && qp->sq.rd_atomic;
+}
+
+/* Return: the next step for the request to send from. */
+static enum nhca_sq_step nhca_swr_decide(const struct nhca_qp *qp, const struct nhca_swr *swr)
+{
+	if (swr->status)
+		return list_is_first(&swr->list, &qp->sq.inflight) ?
+		       NHCA_SQ_FAIL : NHCA_SQ_FAIL_LATER;
+	if (!swr->begun)
+		return nhca_swr_fenced(qp, swr) ? NHCA_SQ_STOP : NHCA_SQ_BEGIN;
+	if (swr->sent >= swr->npsn)
+		return NHCA_SQ_ADVANCE;
+	return nhca_window_open(qp, swr) ? NHCA_SQ_SEND : NHCA_SQ_FULL;
+}
+
+enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget)
+{
+	const struct nhca_sq *sq = &qp->sq;
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	lockdep_assert_held(&sq->lock);
+	if (budget <= 0)
+		return NHCA_SQ_LATER;
+	if (state == IB_QPS_SQE || state == IB_QPS_ERR)
+		return NHCA_SQ_FLUSH;
+	if ((state != IB_QPS_RTS && state != IB_QPS_SQD) || sq->rnr_wait)
+		return NHCA_SQ_STOP;
+	if (state == IB_QPS_SQD && (!sq->cur || !sq->cur->begun))
+		return NHCA_SQ_DRAIN;
+	return sq->cur ? nhca_swr_decide(qp, sq->cur) : NHCA_SQ_FETCH;
+}
+
+/* Fetch the next request into sq.cur.  Return: false if there is none now. */
+static bool nhca_sq_fetch_next(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr = nhca_sq_fetch(qp);
+
+	if (!IS_ERR_OR_NULL(swr)) {
+		sq->cur = swr;
+		return true;
+	}
+	if (PTR_ERR(swr) == -EPROTO) {
+		nhca_count(&qp->who, NHCA_CNT_BAD_RING);
+		nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
+	} else if (PTR_ERR(swr) == -ENOMEM) {
+		mod_timer(&sq->timer, jiffies + 1);
+	}
+	/* a consumer waits for an ACK that no packet has requested */
+	if (sq->ackreq_pending)
+		nhca_sq_ackreq(qp);
+	return false;
+}
+
+/*
+ * Execute the next part of a request without packets, if the peer is in this kernel.
+ * Return: its part of the budget; 0: packets have to be sent.
+ */
+static int nhca_sq_loop(struct nhca_qp *qp, struct nhca_swr *swr)
+{
+	u32 done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
+
+	/* copying the bytes takes as long as with packets */
+	return DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
+}
+
+/* Send the next packets of a request.  Return: false if nothing more can be sent now. */
+static bool nhca_sq_transmit(struct nhca_qp *qp, struct nhca_swr *swr, int *budget)
+{
+	u32 sent = swr->sent;
+	bool oldest = nhca_psn_add(swr->psn, sent) == qp->sq.una;
+
+	if (nhca_swr_send(qp, swr)) {
+		--*budget;
+		return swr->status;
+	}
+	*budget -= nhca_swr_cost(qp, swr, sent);
+	if (nhca_is_reliable(qp))
+		nhca_sq_arm(qp, oldest);
+	if (swr->sent >= swr->npsn)
+		nhca_sq_advance(qp, swr);
+	return true;
+}
+
+/* Return: as nhca_sq_run(). */
+static int nhca_sq_pass(struct nhca_qp *qp, int budget)
+{
+	struct nhca_sq *sq = &qp->sq;
+	enum nhca_sq_step step;
+	int cost;
+
+	for (;;) {
+		step = nhca_sq_decide(qp, budget);
+		/* these two cost no budget, and what follows them is about the same request */
+		if (step == NHCA_SQ_FETCH) {
+			if (!nhca_sq_fetch_next(qp))
+				return budget;
+			step = nhca_swr_decide(qp, sq->cur);
+		}
+		if (step == NHCA_SQ_BEGIN) {
+			nhca_swr_begin(qp, sq->cur);
+			step = nhca_swr_decide(qp, sq->cur);
+		}
+
+		switch (step) {
+		case NHCA_SQ_STOP:
+			return budget;
+		case NHCA_SQ_LATER:
+			nhca_bh_queue(&qp->kick);
+			return budget;
+		case NHCA_SQ_FLUSH:
+			nhca_sq_flush(qp);
+			return budget;
+		case NHCA_SQ_DRAIN:
+			nhca_sq_drained(qp);
+			/* SQD waits for all ACKs */
+			nhca_sq_ackreq(qp);
+			return budget;
+		case NHCA_SQ_FETCH:
+		case NHCA_SQ_BEGIN:
+			/* done above */
+			continue;
+		case NHCA_SQ_FAIL:
+			nhca_sq_fail(qp, sq->cur->status);
+			budget--;
+			continue;
+		case NHCA_SQ_FAIL_LATER:
+			nhca_sq_ackreq(qp);
+			return budget;
+		case NHCA_SQ_ADVANCE:
+			budget--;
+			nhca_sq_advance(qp, sq->cur);
+			continue;
+		case NHCA_SQ_SEND:
+			cost = nhca_sq_loop(qp, sq->cur);
+			budget -= cost;
+			if (cost)
+				continue;
+			nhca_loop_end(qp);
+			if (nhca_must_wait(qp, sq->cur) ||
+			    !nhca_sq_transmit(qp, sq->cur, &budget))
+				return budget;
+			continue;
+		case NHCA_SQ_FULL:
+			nhca_loop_end(qp);
+			if (!nhca_must_wait(qp, sq->cur))
+				nhca_sq_ackreq(qp);
+			return budget;
+		}
+	}
+}
+
+int nhca_sq_run(struct nhca_qp *qp, int budget)
+{
+	struct nhca_burst burst = {};
+
+	lockdep_assert_held(&qp->sq.lock);
+	qp->sq.burst = &burst;
+	nhca_sq_retire(qp);
+	budget = nhca_sq_pass(qp, budget);
+	nhca_loop_end(qp);
+	qp->sq.burst = NULL;
+	nhca_burst_flush(&burst);
+	return budget;
+}
+
+void nhca_sq_unlock(struct nhca_qp *qp)
+	__releases(&qp->sq.lock)
+{
+	struct nhca_sq *sq = &qp->sq;
+	int budget = NHCA_BUDGET;
+
+	do {
+		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
+			rcu_read_lock();
+			/*
+			 * each pass uses an eighth of the budget, or other CPUs' doorbells could
+			 * keep this CPU
+			 */
+			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
+			rcu_read_unlock();
+		}
+		spin_unlock(&sq->lock);
+		/*
+		 * A note that was left before the unlock is seen here.  A CPU that leaves a note
+		 * after the unlock can take the lock.  Pairs with smp_mb__after_atomic() in
+		 * nhca_sq_kick().
+		 */
+		smp_mb();
+		if (!test_bit(0, &sq->note))
+			return;
+		if (budget <= 0) {
+			nhca_bh_queue(&qp->kick);
+			return;
+		}
+	} while (spin_trylock(&sq->lock));
+}
+
+void nhca_sq_kick(struct nhca_qp *qp)
+{
+	struct nhca_sq *sq = &qp->sq;
+
+	local_bh_disable();
+	set_bit(0, &sq->note);
+	/* pairs with smp_mb() after the unlock in nhca_sq_unlock() */
+	smp_mb__after_atomic();
+	if (spin_trylock(&sq->lock))
+		nhca_sq_unlock(qp);
+	local_bh_enable();
+}
+
+void nhca_send_doorbell(struct nhca_qp *qp)
+{
+	/* the network stack must not be entered with interrupts disabled */
+	if (irqs_disabled() || in_hardirq())
+		nhca_bh_queue(&qp->kick);
+	else
+		nhca_sq_kick(qp);
+}

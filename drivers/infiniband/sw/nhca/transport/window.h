@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The congestion window of a requester.  Its functions know no queue pair and no lock.
+ *
+ * Congestion window (cwnd): PSNs that a QP may have unacknowledged.  It doubles each round trip up
+ * to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N discards the
+ * packets that arrive after a lost one, so only a smaller window drains a queue that overflows.
+ * But the window must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows
+ * take all of a shared link.
+ */
+#ifndef NHCA_TRANSPORT_WINDOW_H
+#define NHCA_TRANSPORT_WINDOW_H
+
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#define NHCA_CWND_MIN		4
+#define NHCA_CWND_FIRST	16
+#define NHCA_CWND_MAX		256
+/* cwnd after a loss, in tenths of cwnd before it (0.7, as CUBIC) */
+#define NHCA_CWND_KEPT	7
+
+/**
+ * struct nhca_window - congestion window of a requester
+ * @cwnd:     PSNs that may be unacknowledged
+ * @ssthresh: slow start threshold: up to it @cwnd grows by the number of acknowledged PSNs
+ * @grown:    PSNs acknowledged since @cwnd last grew, above @ssthresh
+ */
+struct nhca_window {
+	u32 cwnd;
+	u32 ssthresh;
+	u32 grown;
+};
+
+/**
+ * nhca_window_init - set the first window: nothing is known of the path to the peer
+ * @w: the window
+ * Context: any.
+ */
+static inline void nhca_window_init(struct nhca_window *w)
+{
+	w->cwnd = NHCA_CWND_FIRST;
+	w->ssthresh = NHCA_CWND_MAX;
+	w->grown = 0;
+}
+
+/**
+ * nhca_window_room - compute how many more PSNs may be sent
+ * @w:    the window
+ * @used: PSNs that are unacknowledged
+ * Context: any.
+ * Return: number of PSNs.
+ */
+static inline u32 nhca_window_room(const struct nhca_window *w, u32 used)
+{
+	return used < w->cwnd ? w->cwnd - used : 0;
+}
+
+/**
+ * nhca_window_grow - grow the window after an acknowledgment
+ * @w:     the window
+ * @acked: number of PSNs that it acknowledges
+ * Context: any.
+ */
+static inline void nhca_window_grow(struct nhca_window *w, u32 acked)
+{
+	if (w->cwnd < w->ssthresh) {
+		w->cwnd += acked;
+	} else {
+		w->grown += acked;
+		if (w->grown < w->cwnd)
+			return;
+		w->grown = 0;
+		w->cwnd++;
+	}
+	w->cwnd = min_t(u32, w->cwnd, NHCA_CWND_MAX);
+}
+
+/**
+ * nhca_window_shrink - reduce the window after a loss
+ * @w:     the window
+ * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
+ * Context: any.
+ */
+static inline void nhca_window_shrink(struct nhca_window *w, bool stall)
+{
+	w->ssthresh = max_t(u32, w->cwnd * NHCA_CWND_KEPT / 10, NHCA_CWND_MIN);
+	w->cwnd = stall ? NHCA_CWND_MIN : w->ssthresh;
+	w->grown = 0;
+}
+
+#endif /* NHCA_TRANSPORT_WINDOW_H */
