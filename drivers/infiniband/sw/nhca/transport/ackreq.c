@@ -44,8 +44,8 @@ bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (!nhca_is_reliable(qp) || nhca_swr_is_answered(swr) || swr->sent >= swr->high ||
 	    !qp->attr.timeout || sq->blind == NHCA_BLIND_MAX)
 		return false;
-	sq->blind++;
-	nhca_send_blind(qp, swr);
+	if (!nhca_send_blind(qp, swr))
+		sq->blind++;
 	nhca_sq_arm(qp, false);
 	return true;
 }
@@ -72,6 +72,9 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		rcu_read_unlock();
 		break;
 	}
+	/* a timeout would end the wait, and so does the fault-in of a payload */
+	if (err && err != -ENOENT && err != -EAGAIN && !qp->attr.timeout)
+		nhca_sq_unsent(qp);
 	if (err)
 		return false;
 	nhca_sq_ackreq_sent(sq);

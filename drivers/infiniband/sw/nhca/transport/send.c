@@ -195,7 +195,10 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
+	/* restored if the packet is not sent: its AckReq does not count then */
+	bool pending = sq->ackreq_pending;
 	u32 since_ack = sq->since_ack;
+	u8 boost = sq->ackreq_boost;
 	u32 off = swr->sent * qp->mtu;
 	u32 payload = min(qp->mtu, swr->length - off);
 	bool first = !swr->sent;
@@ -221,8 +224,9 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 		swr->sent++;
 		return 0;
 	}
-	/* the packet was not sent, so its AckReq does not count */
 	sq->since_ack = since_ack;
+	sq->ackreq_pending = pending;
+	sq->ackreq_boost = boost;
 	return err;
 }
 

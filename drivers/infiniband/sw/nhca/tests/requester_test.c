@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: the steps of the requester: what it decides, which packets ask for an ACK, what it does
+ * when sending fails, and when its timer expires.
+ */
+#include "qp_fixture.h"
+
+#define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
+#define SEND_FIRST	(NHCA_SVC_RC | NHCA_OP_SEND_FIRST)
+#define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
+#define READ_REQUEST	(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
+#define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
+
+static enum nhca_sq_step decide(struct nhca_qp *qp, int budget)
+{
+	enum nhca_sq_step step;
+
+	spin_lock_bh(&qp->sq.lock);
+	step = nhca_sq_decide(qp, budget);
+	spin_unlock_bh(&qp->sq.lock);
+	return step;
+}
+
+/* ---- decisions ---- */
+
+static void decide_test(struct kunit *test)
+{
+	static const struct {
+		enum ib_qp_state state;
+		bool rnr_wait;
+		/* sq.cur: none, or a request with these members */
+		bool cur, begun;
+		u8 opcode, flags, status;
+		u32 npsn, sent;
+		u32 rd_atomic, used;
+		enum nhca_sq_step step;
+	} rows[] = {
+		{ .state = IB_QPS_RESET, .step = NHCA_SQ_STOP },
+		{ .state = IB_QPS_INIT, .step = NHCA_SQ_STOP },
+		{ .state = IB_QPS_RTR, .step = NHCA_SQ_STOP },
+		{ .state = IB_QPS_SQE, .step = NHCA_SQ_FLUSH },
+		{ .state = IB_QPS_ERR, .rnr_wait = true, .step = NHCA_SQ_FLUSH },
+		{ .state = IB_QPS_RTS, .rnr_wait = true, .step = NHCA_SQ_STOP },
+		{ .state = IB_QPS_RTS, .step = NHCA_SQ_FETCH },
+		/* SQD begins no request, but finishes one that has begun */
+		{ .state = IB_QPS_SQD, .step = NHCA_SQ_DRAIN },
+		{ .state = IB_QPS_SQD, .cur = true, .step = NHCA_SQ_DRAIN },
+		{ .state = IB_QPS_SQD, .cur = true, .begun = true, .npsn = 1,
+		  .step = NHCA_SQ_SEND },
+		{ .state = IB_QPS_RTS, .cur = true, .step = NHCA_SQ_BEGIN },
+		/* a fence waits for READs */
+		{ .state = IB_QPS_RTS, .cur = true, .rd_atomic = 1, .step = NHCA_SQ_BEGIN },
+		{ .state = IB_QPS_RTS, .cur = true, .flags = NHCA_SEND_FENCE,
+		  .rd_atomic = 1, .step = NHCA_SQ_STOP },
+		{ .state = IB_QPS_RTS, .cur = true, .flags = NHCA_SEND_FENCE,
+		  .step = NHCA_SQ_BEGIN },
+		{ .state = IB_QPS_RTS, .cur = true, .status = IB_WC_LOC_LEN_ERR,
+		  .step = NHCA_SQ_FAIL },
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 3, .sent = 3, .step = NHCA_SQ_ADVANCE },
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 30, .sent = 3, .used = 12,
+		  .step = NHCA_SQ_SEND },
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 30, .sent = 3, .used = 13,
+		  .step = NHCA_SQ_FULL },
+		/* the response to a READ must fit in the window, unless nothing is outstanding */
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 20, .opcode = NHCA_WR_RDMA_READ,
+		  .step = NHCA_SQ_SEND },
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 20, .opcode = NHCA_WR_RDMA_READ,
+		  .used = 1, .step = NHCA_SQ_FULL },
+		{ .state = IB_QPS_RTS, .cur = true,
+		  .begun = true, .npsn = 15, .opcode = NHCA_WR_RDMA_READ,
+		  .used = 1, .step = NHCA_SQ_SEND },
+	};
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	struct nhca_swr *swr = kunit_kzalloc(test, sizeof(*swr), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, swr);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		swr->begun = rows[i].begun;
+		swr->status = rows[i].status;
+		swr->npsn = rows[i].npsn;
+		swr->sent = rows[i].sent;
+		swr->wqe.opcode = rows[i].opcode;
+		swr->wqe.flags = rows[i].flags;
+		swr->psn = nhca_psn_add(sq->una, rows[i].used);
+		f->qp->state = rows[i].state;
+		sq->rnr_wait = rows[i].rnr_wait;
+		sq->rd_atomic = rows[i].rd_atomic;
+		if (rows[i].cur) {
+			list_add(&swr->list, &sq->inflight);
+			sq->cur = swr;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, decide(f->qp, 1), rows[i].step, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, decide(f->qp, 0), NHCA_SQ_LATER, "entry %d", i);
+		INIT_LIST_HEAD(&sq->inflight);
+		sq->cur = NULL;
+	}
+	sq->rnr_wait = false;
+	sq->rd_atomic = 0;
+	f->qp->state = IB_QPS_RTS;
+}
+
+/* A request that fails behind others is reported after them, and they are asked for. */
+static void fail_later_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+	struct sent sent;
+
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	/* a request outside the region */
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, PAGE_SIZE, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, decide(f->qp, 1), NHCA_SQ_FAIL_LATER);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.wr_id, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+}
+
+/* ---- AckReq ---- */
+
+/*
+ * Two SENDs, of which only the first is signaled: the second asks for the ACK of both. If the
+ * second cannot be sent at first, it still asks when it is sent. The requester once forgot that.
+ */
+static void unsent_ackreq_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	struct nhca_cqe cqe;
+	struct sent sent;
+
+	fix_timeout(f->qp);
+	f->fail_at = 2;
+	sq->ackreq_boost = 3;
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0,
+					    IB_SEND_SIGNALED), 0);
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 10, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 1);
+	KUNIT_EXPECT_FALSE(test, sent.hdr.ackreq);
+	KUNIT_EXPECT_TRUE(test, sq->ackreq_pending);
+	KUNIT_EXPECT_EQ(test, sq->ackreq_boost, 3);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
+	sq->ackreq_boost = 0;
+
+	nhca_send_doorbell(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 1);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+	KUNIT_EXPECT_FALSE(test, sq->ackreq_pending);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 1), 0);
+	KUNIT_EXPECT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_TRUE(test, list_empty(&sq->inflight));
+}
+
+/*
+ * An ACK is missing, but the packet that asks for it cannot be sent. Without a timeout nothing else
+ * would run the requester again, so it sets the timer. The requester once ignored the failure.
+ */
+static void unsent_again_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 1);
+	f->xmit_err = -ENOMEM;
+	sq->ackreq_pending = true;
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_TRUE(test, sq->ackreq_pending);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
+	f->xmit_err = 0;
+	local_bh_disable();
+	nhca_sq_timer(&sq->timer);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 2);
+	KUNIT_EXPECT_FALSE(test, sq->ackreq_pending);
+}
+
+/* An empty WRITE that asks for an ACK counts only if it was sent. */
+static void unsent_blind_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	u32 i;
+
+	fix_timeout(f->qp);
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	nhca_mr_free(f->mr);
+	f->mr = NULL;
+	f->xmit_err = -ENETDOWN;
+	for (i = 0; i < NHCA_BLIND_MAX + 1; i++)
+		fix_expire(f->qp);
+	KUNIT_EXPECT_EQ(test, sq->blind, 0);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
+	f->xmit_err = 0;
+	fix_expire(f->qp);
+	KUNIT_EXPECT_EQ(test, sq->blind, 1);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 1);
+}
+
+/* Which packets of unsignaled and signaled requests set AckReq. */
+static void ackreq_window_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct sent sent;
+	u32 i, asked = 0;
+
+	/* 12 of the first window of 16: one in a quarter */
+	for (i = 0; i < 12; i++)
+		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	for (i = 0; i < 12; i++)
+		asked += f->sent[i].hdr.ackreq;
+	KUNIT_EXPECT_EQ(test, f->nsent, 12);
+	KUNIT_EXPECT_EQ(test, asked, 3);
+	/* the window fills up: its last packets ask, and no more are sent */
+	for (i = 0; i < 12; i++)
+		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 16);
+	KUNIT_EXPECT_TRUE(test, f->sent[15].hdr.ackreq);
+	KUNIT_EXPECT_EQ(test, decide(f->qp, 1), NHCA_SQ_FULL);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 15), 0);
+	KUNIT_EXPECT_EQ(test, f->nsent, 24);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.window.cwnd, 32);
+	fix_sent(f, SEND_ONLY, &sent);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 23);
+}
+
+/* ---- opcodes ---- */
+
+static void opcode_test(struct kunit *test)
+{
+	static const struct {
+		enum ib_wr_opcode wr;
+		u32 len;
+		u8 first, last;
+		u32 packets;
+	} rows[] = {
+		{ IB_WR_SEND, 0, NHCA_OP_SEND_ONLY, NHCA_OP_SEND_ONLY, 1 },
+		{ IB_WR_SEND, 2000, NHCA_OP_SEND_FIRST, NHCA_OP_SEND_LAST, 2 },
+		{ IB_WR_SEND, 3000, NHCA_OP_SEND_FIRST, NHCA_OP_SEND_LAST, 3 },
+		{ IB_WR_SEND_WITH_IMM, 10, NHCA_OP_SEND_ONLY_IMM, NHCA_OP_SEND_ONLY_IMM, 1 },
+		{ IB_WR_SEND_WITH_IMM, 2000, NHCA_OP_SEND_FIRST, NHCA_OP_SEND_LAST_IMM, 2 },
+		{ IB_WR_SEND_WITH_INV, 10, NHCA_OP_SEND_ONLY_INV, NHCA_OP_SEND_ONLY_INV, 1 },
+		{ IB_WR_SEND_WITH_INV, 2000, NHCA_OP_SEND_FIRST, NHCA_OP_SEND_LAST_INV, 2 },
+		{ IB_WR_RDMA_WRITE, 1024, NHCA_OP_WRITE_ONLY, NHCA_OP_WRITE_ONLY, 1 },
+		{ IB_WR_RDMA_WRITE, 3000, NHCA_OP_WRITE_FIRST, NHCA_OP_WRITE_LAST, 3 },
+		{ IB_WR_RDMA_WRITE_WITH_IMM, 10, NHCA_OP_WRITE_ONLY_IMM,
+		  NHCA_OP_WRITE_ONLY_IMM, 1 },
+		{ IB_WR_RDMA_WRITE_WITH_IMM, 1025, NHCA_OP_WRITE_FIRST,
+		  NHCA_OP_WRITE_LAST_IMM, 2 },
+		{ IB_WR_RDMA_READ, 3000, NHCA_OP_READ_REQUEST, NHCA_OP_READ_REQUEST, 1 },
+		{ IB_WR_ATOMIC_WRITE, 8, NHCA_OP_ATOMIC_WRITE, NHCA_OP_ATOMIC_WRITE, 1 },
+	};
+	struct qp_fixture *f = test->priv;
+	u32 first = 0, psn = FIX_SQ_PSN;
+	int i;
+
+	f->qp->attr.max_rd_atomic = 16;
+	f->qp->sq.window.cwnd = NHCA_CWND_MAX;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, rows[i].wr, 0, rows[i].len,
+						    0, 0), 0);
+		nhca_send_doorbell(f->qp);
+		KUNIT_ASSERT_EQ_MSG(test, f->nsent - first, rows[i].packets, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->sent[first].hdr.opcode, rows[i].first, "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->sent[f->nsent - 1].hdr.opcode, rows[i].last,
+				    "entry %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->sent[first].hdr.psn, psn, "entry %d", i);
+		psn += nhca_psn_count(rows[i].len, FIX_MTU);
+		first = f->nsent;
+	}
+	KUNIT_ASSERT_EQ(test, fix_post_atomic(f->qp, f->mr, IB_WR_ATOMIC_CMP_AND_SWP, 0, 8, 5, 6),
+			0);
+	KUNIT_ASSERT_EQ(test, fix_post_atomic(f->qp, f->mr, IB_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 7,
+					      0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_ASSERT_EQ(test, f->nsent, first + 2);
+	KUNIT_EXPECT_EQ(test, f->sent[first].hdr.opcode, NHCA_OP_CMP_SWAP);
+	KUNIT_EXPECT_EQ(test, f->sent[first].hdr.compare, 5);
+	KUNIT_EXPECT_EQ(test, f->sent[first].hdr.swap_add, 6);
+	KUNIT_EXPECT_EQ(test, f->sent[first + 1].hdr.opcode, NHCA_OP_FETCH_ADD);
+	KUNIT_EXPECT_EQ(test, f->sent[first + 1].hdr.swap_add, 7);
+}
+
+/* A request that needs a responder resource fails if the QP may use none, and waits if all are. */
+static void rd_atomic_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_RDMA_READ, 0, 10, 100, 0),
+				0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_REQUEST, NULL), 4);
+	fix_deliver(test, fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN), 10);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_REQUEST, NULL), 5);
+
+	fix_state(test, f->qp, IB_QPS_RESET);
+	fix_connect(test, f->qp);
+	f->qp->attr.max_rd_atomic = 0;
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_RDMA_READ, 0, 10, 100, 0), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_QP_OP_ERR);
+}
+
+/* ---- the timer ---- */
+
+/* Nothing is acknowledged: a probe if round trips are known, then timeouts, until none is left. */
+static void timeouts_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	struct nhca_cqe cqe;
+	u32 i;
+
+	fix_timeout(f->qp);
+	fix_post_send(test, f->qp, f->mr, 0, 3000, IB_SEND_SIGNALED);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_FIRST, NULL), 1);
+	/* a timer that expires early is only set again */
+	local_bh_disable();
+	nhca_sq_timer(&sq->timer);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, f->nsent, 3);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
+
+	f->qp->peer = NHCA_CAP_PRESENT;
+	sq->rtx->rto = 100 * HZ;
+	for (i = 0; i < NHCA_TLP_MAX; i++)
+		fix_expire(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_PROBE), NHCA_TLP_MAX);
+	KUNIT_EXPECT_EQ(test, sq->window.cwnd, NHCA_CWND_MIN);
+	KUNIT_EXPECT_EQ(test, f->qp->peer, 0);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_FIRST, NULL), 1 + NHCA_TLP_MAX);
+	for (i = 0; i < 7; i++) {
+		fix_expire(f->qp);
+		KUNIT_EXPECT_EQ(test, sq->rtx->retries, 6 - i);
+	}
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 7);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
+	fix_expire(f->qp);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RETRY_EXCEEDED), 1);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+}
+
+/* All requests are unsignaled: the timer asks for their ACK, which is no retry. */
+static void timer_asks_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct sent sent;
+
+	fix_timeout(f->qp);
+	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
+	fix_sent(f, SEND_ONLY, &sent);
+	KUNIT_EXPECT_FALSE(test, sent.hdr.ackreq);
+	fix_expire(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 0);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.ackreq_boost, NHCA_ACKREQ_BOOST);
+	/* the ACK of the retransmission is missing, too: a timeout */
+	fix_expire(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 1);
+}
+
+/* SQD: the last packets are asked for, and the event follows their ACK. */
+static void drain_asks_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct sent sent;
+
+	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
+	fix_state(test, f->qp, IB_QPS_SQD);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
+	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
+	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
+	KUNIT_EXPECT_EQ(test, f->nsent, 2);
+	KUNIT_EXPECT_TRUE(test, f->qp->sq.draining);
+	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	KUNIT_EXPECT_FALSE(test, f->qp->sq.draining);
+	fix_state(test, f->qp, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, f->nsent, 3);
+}
+
+/* What `rdma resource` shows of the two halves. */
+static void dump_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_res_qp *res = kunit_kzalloc(test, sizeof(*res), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, res);
+	nhca_qp_dump(f->qp, res);
+	KUNIT_EXPECT_EQ(test, res->oldest_opcode, ~0U);
+	fix_post_send(test, f->qp, f->mr, 0, 3000, IB_SEND_SIGNALED);
+	nhca_qp_dump(f->qp, res);
+	KUNIT_EXPECT_EQ(test, res->sq_una, FIX_SQ_PSN);
+	KUNIT_EXPECT_EQ(test, res->sq_nxt, FIX_SQ_PSN + 3);
+	KUNIT_EXPECT_EQ(test, res->rq_psn, FIX_RQ_PSN);
+	KUNIT_EXPECT_EQ(test, res->sq_outstanding, 1);
+	KUNIT_EXPECT_EQ(test, res->cwnd, NHCA_CWND_FIRST);
+	KUNIT_EXPECT_EQ(test, res->retries_left, 7);
+	KUNIT_EXPECT_EQ(test, res->oldest_opcode, NHCA_WR_SEND);
+	KUNIT_EXPECT_EQ(test, res->oldest_packets, 3);
+	KUNIT_EXPECT_EQ(test, res->oldest_sent, 3);
+}
+
+static struct kunit_case requester_cases[] = {
+	KUNIT_CASE(decide_test),
+	KUNIT_CASE(fail_later_test),
+	KUNIT_CASE(unsent_ackreq_test),
+	KUNIT_CASE(unsent_again_test),
+	KUNIT_CASE(unsent_blind_test),
+	KUNIT_CASE(ackreq_window_test),
+	KUNIT_CASE(opcode_test),
+	KUNIT_CASE(rd_atomic_test),
+	KUNIT_CASE(timeouts_test),
+	KUNIT_CASE(timer_asks_test),
+	KUNIT_CASE(drain_asks_test),
+	KUNIT_CASE(dump_test),
+	{}
+};
+
+static struct kunit_suite requester_suite = {
+	.name = "nhca_requester",
+	.init = qp_fixture_init,
+	.exit = qp_fixture_exit,
+	.test_cases = requester_cases,
+};
+
+kunit_test_suite(requester_suite);
