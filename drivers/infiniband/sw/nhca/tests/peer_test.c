@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: a requester and a responder on a path that drops, doubles and reorders packets. Each
+ * message is executed exactly once, in order, with the right bytes, and completes once.
+ */
+#include <linux/prandom.h>
+
+#include "qp_fixture.h"
+
+#define MTU		256	/* bytes */
+#define MESSAGES	600
+#define SLOTS		4	/* messages that are outstanding, at most */
+#define SLOT		1024	/* bytes of a message, at most */
+#define PACKETS		64	/* on the path; more are lost */
+#define STEPS		200000	/* more than any test needs */
+
+/* The region: a page for each of these. */
+enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
+#define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
+#define CONSTANT	AT(REST, 0)	/* what READs read */
+#define COUNTER		AT(REST, 1)	/* what atomics count */
+
+struct packet {
+	struct nhca_hdr hdr;
+	u32 payload;
+	bool to_b;
+	u8 bytes[MTU];
+};
+
+/**
+ * struct net_path - the two ends and the path between them
+ * @a, @b: requester and responder; @b_cq: completions of @b
+ * @loss: of a thousand packets, those that are lost; as many are doubled and as many overtaken
+ * @caps: the ends show that they are nhca
+ * @posted, @done: messages of @a
+ * @received: messages that @b has received by SEND; @expected: the number of each of them
+ * @added: atomics that were posted; @orig: their number at each message
+ */
+struct net_path {
+	struct nhca_qp *a, *b;
+	struct nhca_cq *b_cq;
+	struct page *pages[PAGES];
+	struct nhca_mr *mr;
+	struct rnd_state rnd;
+	u32 loss;
+	bool caps;
+	u32 n;
+	struct packet packets[PACKETS];
+	u32 posted, done;
+	u32 sends, received, receives;
+	u32 expected[MESSAGES];
+	u64 added;
+	u64 orig[MESSAGES];
+};
+
+static struct net_path *path;
+
+static u32 rnd(u32 below)
+{
+	return prandom_u32_state(&path->rnd) % below;
+}
+
+static u8 *at(u32 offset)
+{
+	return (u8 *)page_address(path->pages[offset / PAGE_SIZE]) + offset % PAGE_SIZE;
+}
+
+/* What message @i is. */
+static enum ib_wr_opcode kind(u32 i)
+{
+	static const enum ib_wr_opcode kinds[] = {
+		IB_WR_SEND, IB_WR_RDMA_WRITE, IB_WR_RDMA_READ, IB_WR_ATOMIC_FETCH_AND_ADD,
+		IB_WR_SEND, IB_WR_RDMA_WRITE, IB_WR_SEND,
+	};
+
+	return kinds[i % ARRAY_SIZE(kinds)];
+}
+
+static u32 length(u32 i)
+{
+	return kind(i) == IB_WR_ATOMIC_FETCH_AND_ADD ? 8 : i * 97 % (SLOT + 1);
+}
+
+static u8 byte(u32 i, u32 off)
+{
+	return i * 31 + off * 7;
+}
+
+/* Return: true if @len bytes at @offset are those of message @i. */
+static bool right(u32 offset, u32 i, u32 len)
+{
+	u32 off;
+
+	for (off = 0; off < len; off++)
+		if (at(offset)[off] != byte(i, off))
+			return false;
+	return true;
+}
+
+/* Called with each packet that an end has sent, with a lock of this end held. */
+static void on_wire(struct qp_fixture *f, const struct nhca_tx *tx, const u8 *payload)
+{
+	struct packet *p = &path->packets[path->n];
+
+	if (path->n == PACKETS || rnd(1000) < path->loss)
+		return;
+	p->hdr = *tx->hdr;
+	p->payload = tx->payload;
+	p->to_b = tx->who == &path->a->who;
+	p->hdr.qpn = p->to_b ? path->b->qpn : path->a->qpn;
+	if (!path->caps)
+		p->hdr.caps = 0;
+	memcpy(p->bytes, payload, tx->payload);
+	path->n++;
+	if (path->n < PACKETS && rnd(1000) < path->loss) {
+		path->packets[path->n] = *p;
+		path->n++;
+	}
+}
+
+/* Deliver the first packet on the path, or one that overtakes it. */
+static void deliver(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	static struct packet p;
+	u32 i = rnd(1000) < path->loss ? rnd(path->n) : 0;
+
+	p = path->packets[i];
+	path->n--;
+	memmove(&path->packets[i], &path->packets[i + 1], (path->n - i) * sizeof(p));
+	f->data = p.bytes;
+	fix_deliver(test, p.hdr, p.payload);
+	f->data = NULL;
+}
+
+static void post(struct kunit *test)
+{
+	u32 i = path->posted++, slot = i % SLOTS, len = length(i), off;
+	enum ib_wr_opcode what = kind(i);
+	u32 local = AT(SOURCE, slot);
+	int flags = IB_SEND_SIGNALED;
+
+	if (what == IB_WR_ATOMIC_FETCH_AND_ADD) {
+		path->orig[i] = path->added++;
+		KUNIT_ASSERT_EQ(test, fix_post_atomic(path->a, path->mr, what, local, COUNTER, 1,
+						      0), 0);
+	} else {
+		for (off = 0; off < len; off++)
+			at(local)[off] = what == IB_WR_RDMA_READ ? 0 : byte(i, off);
+		if (what == IB_WR_SEND)
+			path->expected[path->sends++] = i;
+		KUNIT_ASSERT_EQ(test, fix_post_rdma(path->a, path->mr, what, local, len,
+						    what == IB_WR_RDMA_READ ? CONSTANT :
+						    AT(WRITTEN, slot), flags), 0);
+	}
+	nhca_send_doorbell(path->a);
+}
+
+/* Check the completions of the requester. */
+static void check_done(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+	u32 i, slot;
+
+	while (fix_poll(f->cq, &cqe)) {
+		i = path->done++;
+		slot = i % SLOTS;
+		KUNIT_ASSERT_EQ_MSG(test, cqe.status, IB_WC_SUCCESS, "message %u", i);
+		KUNIT_ASSERT_EQ_MSG(test, cqe.wr_id, AT(SOURCE, slot), "message %u", i);
+		switch (kind(i)) {
+		case IB_WR_RDMA_WRITE:
+			KUNIT_ASSERT_TRUE(test, right(AT(WRITTEN, slot), i, length(i)));
+			break;
+		case IB_WR_RDMA_READ:
+			KUNIT_ASSERT_TRUE(test, right(AT(SOURCE, slot), MESSAGES, length(i)));
+			break;
+		case IB_WR_ATOMIC_FETCH_AND_ADD:
+			KUNIT_ASSERT_EQ(test, *(u64 *)at(AT(SOURCE, slot)), path->orig[i]);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+/* Check the receives, in order. */
+static void check_received(struct kunit *test)
+{
+	struct nhca_cqe cqe;
+	u32 i, to;
+
+	while (fix_poll(path->b_cq, &cqe)) {
+		to = AT(RECEIVE, path->received % SLOTS);
+		KUNIT_ASSERT_LT(test, path->received, path->sends);
+		i = path->expected[path->received++];
+		KUNIT_ASSERT_EQ_MSG(test, cqe.status, IB_WC_SUCCESS, "message %u", i);
+		KUNIT_ASSERT_EQ_MSG(test, cqe.wr_id, to, "message %u", i);
+		KUNIT_ASSERT_EQ_MSG(test, cqe.byte_len, length(i), "message %u", i);
+		KUNIT_ASSERT_TRUE(test, right(to, i, length(i)));
+	}
+}
+
+/* Nothing is on the path: what is lost is noticed by timers only. */
+static void time_out(void)
+{
+	local_bh_disable();
+	if (atomic_read(&path->b->piggyback->pending)) {
+		path->b->piggyback->asked = 0;
+		nhca_piggyback_timer(&path->b->piggyback->timer);
+	}
+	local_bh_enable();
+	if (!path->n)
+		fix_expire(path->a);
+}
+
+static void step(struct kunit *test)
+{
+	if (path->posted < MESSAGES && path->posted - path->done < SLOTS && !rnd(3))
+		post(test);
+	/* receives are often posted too late, so that there are RNR NAKs */
+	if (path->receives - path->received < SLOTS && !rnd(6))
+		fix_post_recv(test, &path->b->rq.wq, path->mr,
+			      AT(RECEIVE, path->receives++ % SLOTS), SLOT);
+	if (path->n)
+		deliver(test);
+	else if (path->posted > path->done)
+		time_out();
+	timer_delete(&path->a->sq.timer);
+	check_received(test);
+	check_done(test);
+}
+
+static void psns(struct nhca_qp *qp)
+{
+	/* PSNs wrap soon */
+	qp->sq.psn = 0xffff80;
+	qp->sq.una = qp->sq.psn;
+	qp->sq.nxt = qp->sq.psn;
+	qp->rq.psn = qp->sq.psn;
+	qp->mtu = MTU;
+	qp->attr.retry_cnt = 255;
+	qp->sq.rtx->retries = 255;
+	/* 0: the longest RNR timer */
+	qp->attr.min_rnr_timer = 0;
+	fix_timeout(qp);
+	/* only time_out() lets timers expire */
+	mod_timer(&qp->piggyback->timer, jiffies + 1000 * HZ);
+}
+
+static void path_init(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	path = kunit_kzalloc(test, sizeof(*path), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, path);
+	for (i = 0; i < PAGES; i++) {
+		path->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		KUNIT_ASSERT_NOT_NULL(test, path->pages[i]);
+	}
+	path->mr = nhca_mr_alloc(f->dev, f->pd, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+				 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(path->mr));
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(path->mr, path->pages, PAGES, 0, true), 0);
+	nhca_mr_start(path->mr, 0, PAGES * PAGE_SIZE);
+	for (i = 0; i < SLOT; i++)
+		at(CONSTANT)[i] = byte(MESSAGES, i);
+	path->b_cq = fix_cq(test, 64);
+	path->a = f->qp;
+	path->b = fix_qp_on(test, IB_QPT_RC, NULL, path->b_cq, 32);
+	fix_connect(test, path->b);
+	psns(path->a);
+	psns(path->b);
+	f->wire = on_wire;
+}
+
+static void path_exit(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	f->wire = NULL;
+	fix_destroy(&f->qp);
+	fix_destroy(&path->b);
+	nhca_cq_stop(path->b_cq);
+	nhca_ring_free(&path->b_cq->ring);
+	nhca_mr_free(path->mr);
+	for (i = 0; i < PAGES; i++)
+		__free_page(path->pages[i]);
+}
+
+/* @loss: as path.loss */
+static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
+{
+	struct qp_fixture *f = test->priv;
+	u32 steps = 0;
+	u64 lost;
+
+	path_init(test);
+	prandom_seed_state(&path->rnd, seed);
+	path->loss = loss;
+	path->caps = caps;
+	while (path->done < MESSAGES && steps++ < STEPS)
+		step(test);
+	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
+	/* what is still on the path changes nothing */
+	while (path->n) {
+		deliver(test);
+		timer_delete(&path->a->sq.timer);
+		check_received(test);
+		check_done(test);
+	}
+	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
+	KUNIT_EXPECT_EQ(test, path->received, path->sends);
+	KUNIT_EXPECT_EQ(test, *(u64 *)at(COUNTER), path->added);
+	KUNIT_EXPECT_EQ(test, path->a->state, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, path->b->state, IB_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, path->a->sq.una, path->b->rq.psn);
+	KUNIT_EXPECT_EQ(test, path->a->sq.rd_atomic, 0);
+	lost = fix_count(f, NHCA_CNT_TIMEOUT) + fix_count(f, NHCA_CNT_PROBE) +
+	       fix_count(f, NHCA_CNT_RCVD_SEQ_NAK);
+	KUNIT_EXPECT_EQ(test, lost > 0, loss > 0);
+	path_exit(test);
+}
+
+static void perfect_path_test(struct kunit *test)
+{
+	run(test, 1, 0, false);
+}
+
+static void lossy_path_test(struct kunit *test)
+{
+	run(test, 2, 30, false);
+}
+
+static void bad_path_test(struct kunit *test)
+{
+	run(test, 3, 150, false);
+}
+
+/* Packets without ICRC, capability bits, and piggybacked ACKs, if consumers are quick. */
+static void nhca_path_test(struct kunit *test)
+{
+	run(test, 4, 30, true);
+}
+
+static struct kunit_case peer_cases[] = {
+	KUNIT_CASE(perfect_path_test),
+	KUNIT_CASE(lossy_path_test),
+	KUNIT_CASE(bad_path_test),
+	KUNIT_CASE(nhca_path_test),
+	{}
+};
+
+static struct kunit_suite peer_suite = {
+	.name = "nhca_peer",
+	.init = qp_fixture_init,
+	.exit = qp_fixture_exit,
+	.test_cases = peer_cases,
+};
+
+kunit_test_suite(peer_suite);
