@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# Builds nhca's kernel module and rdma-core provider, and runs their tests. `make help` lists the targets.
+# Builds nhca's kernel module, rdma-core provider and messages library, and runs their tests. `make help` lists the
+# targets.
 
 KVERSION ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KVERSION)/build
@@ -37,10 +38,10 @@ PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
-.PHONY: all module provider tools man install install-tools deb selftests pictures deps demo check check-long check-debug \
-	kunit bench style clean distclean help
+.PHONY: all module provider messages tools man install install-tools deb selftests pictures deps demo check \
+	check-long check-debug kunit bench style clean distclean help
 
-all: module provider tools	## build the module, the provider and the commands (default)
+all: module provider messages tools	## build the module, the provider, the messages library and the commands (default)
 
 module: | kernel-headers	## build the kernel module; KDIR= is the kernel's build tree
 	+$(KBUILD_CALL) modules
@@ -48,12 +49,15 @@ module: | kernel-headers	## build the kernel module; KDIR= is the kernel's build
 provider:	## build the rdma-core provider; RDMA_CORE_SRC= is rdma-core's source
 	+$(USERSPACE_CALL) all
 
+messages: provider	## build the library of reliable messages, libnhcamsg
+	+$(USERSPACE_CALL) messages
+
 tools: $(TOOL_PROGRAMS)	## build the commands in C
 
-man:	## build the manual pages of the provider's calls with pandoc
+man:	## build the manual pages of the libraries' calls with pandoc
 	+$(USERSPACE_CALL) man
 
-install: install-tools | $(if $(DESTDIR),,root)	## install module, module index, provider and commands on this machine (root), or in DESTDIR=
+install: install-tools | $(if $(DESTDIR),,root)	## install module, module index, provider, messages library and commands on this machine (root), or in DESTDIR=
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
 	$(if $(DESTDIR),,depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1))
@@ -87,7 +91,7 @@ deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is i
 	rm -rf $(BUILD)/deb/nhca
 	@ls $(BUILD)/deb/*.deb
 
-selftests: $(PROGRAMS)	## build the test programs in C, which link with the provider
+selftests: $(PROGRAMS)	## build the test programs in C, which link with the provider and the messages library
 
 deps:	## install the Debian packages that builds and tests need (root or sudo)
 	@tools/testing/deps
@@ -127,9 +131,13 @@ distclean: clean	## remove everything that is not source, also guest images
 help:	## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-# Programs use the direct verbs header of this checkout, and its library if it was built here, else the installed one.
-# With --as-needed only programs that call the library need it at run time.
+# Programs use the headers of this checkout, and its libraries if they were built here, else the installed ones.
+# With --as-needed only programs that call a library need it at run time.
 $(BUILD)/include/infiniband/%.h: userspace/libnhca/%.h
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/include/infiniband/%.h: userspace/libnhcamsg/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -138,10 +146,13 @@ $(BUILD)/tools/%: tools/%.c
 	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 vpath %.c $(PROGRAM_FOLDERS)
-$(BUILD)/selftests/%: %.c $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h $(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+PROGRAM_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h \
+	$(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+$(BUILD)/selftests/%: %.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
-		-L$(BUILD)/userspace/lib -Wl,--as-needed -lnhca -libverbs -lrdmacm -lpthread
+		-L$(BUILD)/userspace/lib -L$(BUILD)/userspace/libnhcamsg -Wl,--as-needed -lnhcamsg -lnhca \
+		-libverbs -lrdmacm -lpthread
 
 # Files that the packages are built from
 DEB_PARTS := Makefile dkms.conf debian drivers include userspace README.md Documentation \

@@ -16,10 +16,10 @@ import paths
 import say
 import sources
 
-# Sources of module and provider, and sources of the test programs
+# Sources of module and libraries, and sources of the test programs
 TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
-PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "tools/testing/selftests",
+PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "userspace/libnhcamsg", "tools/testing/selftests",
                  "tools/testing/bench", "tools/wireshark", "Documentation/ci.yml"]
 # Sources of the Debian packages, packages that their build needs, and the folder for the results in a payload
 DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
@@ -129,7 +129,9 @@ class Builder:
         return source
 
     def driver(self, kunit=False, define=""):
-        """The payload with module, provider and module index, as `make install` writes them."""
+        """The payload with module, libraries and module index, as `make install` writes them.
+
+        define: a macro for the messages library"""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
             raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
                                "use --driver rxe")
@@ -144,10 +146,10 @@ class Builder:
             _copy(names, source)
             jobs = self._make("y" if kunit else "")
             if define:
-                jobs += f" PROVIDER_CFLAGS=-D{shlex.quote(define)}"
+                jobs += f" MESSAGES_CFLAGS=-D{shlex.quote(define)}"
             # Guests create their devices themselves, so install the udev rule where udev does not read it.
-            command = f"{jobs} W=1 module && {jobs} provider && {jobs} install UDEVDIR=/usr/share/nhca"
-            self._chroot("building module and provider", command, target / "payload", "build",
+            command = f"{jobs} W=1 module && {jobs} messages && {jobs} install UDEVDIR=/usr/share/nhca"
+            self._chroot("building module and libraries", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
             self._show_warnings("build")
 
@@ -162,7 +164,7 @@ class Builder:
     def programs(self):
         """The payload with the compiled test programs. A program that does not compile is missing, with a message.
 
-        The programs link with the installed provider, so its sources are part of their key."""
+        The programs link with the installed libraries, so their sources are part of their key."""
         names = [name for name in _files(PROGRAM_PARTS)
                  if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua"))]
 
@@ -273,7 +275,17 @@ class Builder:
             source = self._source("src", afresh=True)
             _copy(names, source)
             jobs = self._make()
-            command = f"{jobs} W=1 C=2 module && {jobs} provider tools && {jobs} selftests"
+            # Build the messages library also alone, as a distribution does: for the installed libnhca, and without
+            # the other sources. Then compile a program for the installed libraries.
+            command = f"""
+                {jobs} W=1 C=2 module && {jobs} messages tools && {jobs} selftests
+                make -C /src/userspace install BUILD=/src/build/userspace
+                cp -r /src/userspace/libnhcamsg /alone
+                make -C /alone WERROR=1 all check
+                make -C /alone install PREFIX=/usr/local
+                export PKG_CONFIG_PATH=/usr/local/lib/pkgconfig
+                cc -Wall -Wextra -o /tmp/many_peers /src/tools/testing/selftests/many_peers.c \
+                    $(pkg-config --cflags --libs libnhcamsg libibverbs) -pthread"""
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
                          {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"

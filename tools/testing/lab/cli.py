@@ -50,7 +50,7 @@ def _add_options(parser):
         help="stock: Debian's; others: a kernel with checkers, built by the lab (stock)")
     add("--kunit", action="store_true",
         help="build the module with its KUnit suites; needs a --kernel with checkers")
-    add("--define", default="", metavar="NAME=VALUE", help="compile the provider with this macro")
+    add("--define", default="", metavar="NAME=VALUE", help="compile the messages library with this macro")
     add("--append", default="", metavar="ARGS", help="append this to the kernel command line of the guests")
     add("--env", action="append", default=[], metavar="NAME=VALUE",
         help="set a variable for the script; may be repeated")

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "world.h"
-#include "../../../userspace/libnhca/msg.h"
+#include "../../../userspace/libnhcamsg/msg.h"
 
 static const struct world_attr two = {
 	.nodes = 2, .paths = 1, .lanes = 4, .packets = 8, .frames = 1024, .queue = 64,

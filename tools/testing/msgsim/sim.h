@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated network, clock and adapter for the reliable messages of libnhca.  The files msg_*.c
- * of the library run unchanged, except msg_clock.c: the simulator has its own clock and random
+ * A simulated network, clock and adapter for libnhcamsg, the library of reliable messages.  The
+ * files msg_*.c of the library run unchanged, except msg_clock.c: the simulator has its own clock and random
  * numbers.
  *
  *	sim_net.c	clock, events, random numbers, links between devices
@@ -22,10 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <ccan/list.h>
-
 #include <infiniband/nhcadv.h>
 #include <infiniband/nhcadv_msg.h>
+
+#include "../../../userspace/libnhcamsg/list.h"
 
 #define SIM_MS		UINT64_C(1000000)
 #define SIM_DEVICES	2100

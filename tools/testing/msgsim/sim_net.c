@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "sim.h"
-#include "../../../userspace/libnhca/msg_port.h"
+#include "../../../userspace/libnhcamsg/msg_port.h"
 
 struct event {
 	uint64_t when, order, number;

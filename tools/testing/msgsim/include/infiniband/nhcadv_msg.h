@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#include "../../../../../userspace/libnhca/nhcadv_msg.h"
+#include "../../../../../userspace/libnhcamsg/nhcadv_msg.h"

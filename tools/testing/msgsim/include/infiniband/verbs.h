@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The part of libibverbs that userspace/libnhca/msg_port.c calls; sim_verbs.c implements it. */
+/* The part of libibverbs that userspace/libnhcamsg/msg_port.c calls; sim_verbs.c implements it. */
 #ifndef MSGSIM_VERBS_H
 #define MSGSIM_VERBS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: declarations that the files msg_*.c share.
+ * Reliable messages: declarations that the files msg_*.c share.  Channels: only calls of nhcadv.h.
  *
  *	msg_ep.c	API: endpoints, peers, polling, waiting
  *	msg_post.c	API: memory, messages
@@ -13,7 +13,7 @@
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the library of the peer
  *	msg_flow.c	round trip time and congestion window of a route
- *	msg_port.c	verbs; msg_clock.c: clock, random numbers
+ *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
  * A file calls the files below it in this list.  These calls go upwards, because they report
  * events: msg_wire.c passes packets to msg_grant.c, msg_stream.c and msg_transfer.c.  msg_lane.c
@@ -34,10 +34,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <ccan/list.h>
-
+#include "list.h"
 #include "msg_flow.h"
 #include "msg_port.h"
+#include "util.h"
 
 #define MS		UINT64_C(1000000)
 #define NEVER		UINT64_MAX	/* a timer that is not set */

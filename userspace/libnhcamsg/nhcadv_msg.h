@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * nhca direct verbs: reliable messages over channels.  nhcadv_msg(7) is the introduction.
+ * libnhcamsg: reliable messages over channels of nhca devices.  nhcadv_msg(7) is the introduction.
  *
  * A channel delivers each transfer at most once, and may lose it.  The messages of this header are
  * reliable: each completes exactly once, even if the network drops, duplicates or reorders packets.

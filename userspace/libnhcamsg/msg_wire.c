@@ -6,6 +6,7 @@
  * All numbers are big endian.  This file checks the lengths and numbers of each received packet.
  * The kernel has already checked its channel key and its job.
  */
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>

@@ -10,9 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <ccan/container_of.h>
-#include <ccan/minmax.h>
-
 #include "msg.h"
 
 /* Minimum time between two runs of the timers of a peer that waits for a free slot */

@@ -20,7 +20,6 @@
  * window shrinks by a quarter per window, but not below its initial size, because the path may have
  * become longer.
  */
-#include <ccan/minmax.h>
 #include "msg.h"
 
 #define FIRST_OVERDUE	(50 * MS)	/* timeout before the first sample */

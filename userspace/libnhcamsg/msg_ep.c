@@ -11,9 +11,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <ccan/container_of.h>
-#include <ccan/minmax.h>
-
 #include "msg.h"
 
 #define DEFAULT_LANES	64

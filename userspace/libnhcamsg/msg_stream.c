@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ccan/container_of.h>
-#include <ccan/minmax.h>
-
 #include "msg.h"
 
 /* Retransmissions of a packet before its route is probed */

@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <ccan/minmax.h>
-
 #include "msg.h"
 
 #define GRANT_PAUSE	(10 * MS)	/* delay before a grant is repeated for the first time */

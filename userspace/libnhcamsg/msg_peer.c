@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ccan/minmax.h>
 #include "msg.h"
 
 #define PING_PAUSE	(20 * MS)	/* delay between the first two probes of a route */

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 
-#include <ccan/minmax.h>
 #include "msg.h"
 
 bool msg_op_has_work(const struct msg_op *op)

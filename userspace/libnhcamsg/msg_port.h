@@ -12,9 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <ccan/list.h>
+#include <infiniband/nhcadv.h>
 
-#include "nhcadv.h"
 #include "nhcadv_msg.h"
 
 struct msg_ah;

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <ccan/container_of.h>
-
 #include "msg.h"
 
 /* ---- memory ---- */

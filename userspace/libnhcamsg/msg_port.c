@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ccan/container_of.h>
-
+#include "list.h"
 #include "msg_port.h"
+#include "util.h"
 
 /*
  * Bytes of the largest packet of msg_wire.c (a grant of 128 rCxts has 1144), and the minimum
