@@ -42,11 +42,18 @@ static u32 qpn_hash(const void *data, u32 len, u32 seed)
 	return *(const u32 *)data;
 }
 
+/* Without this function the table compares by a call of memcmp(). */
+static int qpn_differs(struct rhashtable_compare_arg *arg, const void *entry)
+{
+	return ((const struct nhca_qpn *)entry)->qpn != *(const u32 *)arg->key;
+}
+
 static const struct rhashtable_params qpn_params = {
 	.head_offset = offsetof(struct nhca_qpn, node),
 	.key_offset = offsetof(struct nhca_qpn, qpn),
 	.key_len = sizeof(u32),
 	.hashfn = qpn_hash,
+	.obj_cmpfn = qpn_differs,
 	.automatic_shrinking = true,
 };
 
