@@ -78,8 +78,7 @@ static enum nhca_arm_todo arm_raise(struct nhca_arm *arm, struct nhca_arm_ring r
 	return NHCA_ARM_RAISE;
 }
 
-/* Decide about the event of completions of the kinds @kind. */
-static enum nhca_arm_todo arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind)
+enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind)
 {
 	if (!(nhca_arm_kinds(arm, ring.seq) & kind) || arm->stopped)
 		return NHCA_ARM_NOTHING;
@@ -93,14 +92,6 @@ static enum nhca_arm_todo arm_decide(struct nhca_arm *arm, struct nhca_arm_ring 
 		return NHCA_ARM_BH;
 	}
 	return arm_raise(arm, ring);
-}
-
-enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind)
-{
-	if (kind & IB_CQ_SOLICITED)
-		arm->solicited = ring.prod;
-	arm->mod_count++;
-	return arm_decide(arm, ring, kind);
 }
 
 /*
@@ -128,7 +119,7 @@ enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring r
 	/* Kernel consumers use IB_CQ_REPORT_MISSED_EVENTS instead. */
 	if (arm->by_bh)
 		return NHCA_ARM_NOTHING;
-	return arm_decide(arm, ring, arm_unseen(arm, ring));
+	return nhca_arm_decide(arm, ring, arm_unseen(arm, ring));
 }
 
 enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring)
@@ -148,7 +139,7 @@ enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring 
 	/* An event that waits for one completion is not deferred. */
 	arm->period_us = count == 1 ? 0 : period_us;
 	arm->count = count;
-	return arm_decide(arm, ring, arm->deferred);
+	return nhca_arm_decide(arm, ring, arm->deferred);
 }
 
 void nhca_arm_age(struct nhca_arm *arm, u32 prod, u32 entries)

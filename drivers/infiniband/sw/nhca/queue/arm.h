@@ -91,15 +91,36 @@ static inline u8 nhca_arm_kinds(const struct nhca_arm *arm, u32 seq)
 }
 
 /**
+ * nhca_arm_decide - decide about the event of completions
+ * @arm: the state
+ * @ring: indices that include the completions
+ * @kind: kinds of the completions, a mask of enum ib_cq_notify_flags
+ * Context: any; CQ's lock held.
+ * Return: what the caller has to do.
+ */
+enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind);
+
+/**
  * nhca_arm_completion - decide about the event of a completion that was just added
  * @arm: the state
  * @ring: indices that include the completion; @ring.seq was read after a full barrier that follows
  *        the store of the producer index
  * @kind: kinds of the completion, a mask of enum ib_cq_notify_flags
+ *
+ * Inline, because most completions find that the CQ is not armed.
  * Context: any; CQ's lock held.
  * Return: what the caller has to do.
  */
-enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind);
+static inline enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm,
+						     struct nhca_arm_ring ring, u8 kind)
+{
+	if (kind & NHCA_ARM_SOLICITED)
+		arm->solicited = ring.prod;
+	arm->mod_count++;
+	if (likely(!(nhca_arm_kinds(arm, ring.seq) & kind)))
+		return NHCA_ARM_NOTHING;
+	return nhca_arm_decide(arm, ring, kind);
+}
 
 /**
  * nhca_arm_request - the command that requests an event
