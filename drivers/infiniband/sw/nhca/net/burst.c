@@ -16,6 +16,7 @@
 #include "burst.h"
 #include "frags.h"
 #include "linear.h"
+#include "pieces.h"
 #include "xmit.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
@@ -24,202 +25,12 @@
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
 
-/**
- * struct nhca_pieces - a packet that is not yet part of the batch
- * @p:    pieces, in the order of the packet
- * @n:    number of pieces
- * @crc:  running ICRC over the pieces
- * @zcopied: payload bytes that refer to pages of a consumer
- * @icrc: the packet has an ICRC
- */
-struct nhca_pieces {
-	struct nhca_piece p[NHCA_PIECES];
-	u32 n;
-	u32 crc;
-	u32 zcopied;
-	bool icrc;
-};
-
-/* Return: the next piece of @ps, with @len bytes, at most a page; or NULL. */
-static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
-{
-	struct nhca_piece *piece = &ps->p[ps->n];
-	void *p;
-
-	if (WARN_ON_ONCE(ps->n == NHCA_PIECES))
-		return NULL;
-	p = nhca_frag_get(len, &piece->page, &piece->off);
-	if (p) {
-		piece->len = len;
-		ps->n++;
-	}
-	return p;
-}
-
-static void nhca_pieces_drop(struct nhca_pieces *ps)
-{
-	while (ps->n)
-		put_page(ps->p[--ps->n].page);
-}
-
-static void nhca_pieces_crc(struct nhca_pieces *ps, const void *p, u32 len)
-{
-	if (ps->icrc)
-		ps->crc = nhca_icrc_more(ps->crc, p, len);
-}
-
-/* Write BTH and extended headers to @p, and begin the ICRC if the packet has one. */
-static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
-{
-	const struct nhca_burst *b = tx->burst;
-	u32 len = nhca_hdr_encode(tx->hdr, p);
-
-	if (ps->icrc)
-		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
-}
-
 /*
  * Packets after which a zero-copy reference is not used for further batches. A work request
  * completes when its reference is released, so a request of a few packets does not wait for many
  * packets of later requests.
  */
 #define NHCA_BURST_COVERED	16
-
-/* Add the bytes of @seg, the last one of @it, by page reference. Return: false: copy them. */
-static bool nhca_piece_pages(struct nhca_burst *b, struct nhca_pieces *ps, const struct nhca_tx *tx,
-			     const struct nhca_iter *it, const struct nhca_seg *seg)
-{
-	u32 n;
-
-	/* for a reference that begins now */
-	if (!b->zcopy)
-		b->covered = 0;
-	n = nhca_zcopy_pages(&b->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
-	if (!n)
-		return false;
-	ps->n += n;
-	ps->zcopied += seg->len;
-	return true;
-}
-
-/* Copy @len bytes of payload. Return: 0, -ENOMEM, or as nhca_iter_read(). */
-static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
-{
-	void *p;
-	u32 n;
-	int err;
-
-	for (; len; len -= n) {
-		n = min_t(u32, len, PAGE_SIZE);
-		p = nhca_piece_new(ps, n);
-		if (!p)
-			return -ENOMEM;
-		err = nhca_iter_read(it, p, n);
-		if (err)
-			return err;
-		nhca_pieces_crc(ps, p, n);
-	}
-	return 0;
-}
-
-/*
- * Add the payload by page reference as long as the remaining pieces suffice for it. Pieces are kept
- * for the bytes that must be copied, and one for the tail. Return: bytes of payload that are left
- * to copy, or a negative error.
- */
-static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
-{
-	struct nhca_burst *b = tx->burst;
-	u32 left = tx->payload;
-	struct nhca_iter before __uninitialized;
-	struct nhca_seg seg __uninitialized;
-	bool tight;
-	void *p;
-	int err;
-
-	while (left) {
-		/*
-		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
-		 * pieces
-		 */
-		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
-		if (tight)
-			before = *it;
-		err = nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg);
-		if (err)
-			return err;
-		if (tight && !nhca_frags_fit(ps->n, nhca_pages_of(seg.addr, seg.len),
-					     left - seg.len, NHCA_PIECES)) {
-			*it = before;
-			return left;
-		}
-		left -= seg.len;
-		nhca_pieces_crc(ps, seg.addr, seg.len);
-		if (nhca_piece_pages(b, ps, tx, it, &seg))
-			continue;
-		p = nhca_piece_new(ps, seg.len);
-		if (!p)
-			return -ENOMEM;
-		memcpy(p, seg.addr, seg.len);
-	}
-	return left;
-}
-
-/*
- * Collect the pieces of a packet. Context: live section. Return: 0, or an error as nhca_xmit();
- * then @ps has no pieces.
- */
-static int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
-{
-	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
-	u32 hdr_len = tx->hdr->info->hdr_len;
-	int left = tx->payload;
-	int err = -ENOMEM;
-	u8 *p;
-
-	ps->n = 0;
-	ps->zcopied = 0;
-	ps->icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC);
-
-	if (tx->payload <= NHCA_COPY_BREAK) {
-		p = nhca_piece_new(ps, hdr_len + tx->payload + tail_len);
-		if (!p)
-			return -ENOMEM;
-		nhca_piece_header(ps, tx, p);
-		err = left ? nhca_iter_read(it, p + hdr_len, left) : 0;
-		if (err)
-			goto drop;
-		nhca_pieces_crc(ps, p + hdr_len, left);
-		nhca_tail_encode(tx->hdr, ps->crc, p + hdr_len + left);
-		return 0;
-	}
-
-	p = nhca_piece_new(ps, hdr_len);
-	if (!p)
-		return -ENOMEM;
-	nhca_piece_header(ps, tx, p);
-	if (!tx->copy) {
-		left = nhca_pieces_reference(ps, tx, it);
-		if (left < 0) {
-			err = left;
-			goto drop;
-		}
-	}
-	err = nhca_pieces_copy(ps, it, left);
-	if (err)
-		goto drop;
-	p = nhca_piece_new(ps, tail_len);
-	if (!p) {
-		err = -ENOMEM;
-		goto drop;
-	}
-	nhca_tail_encode(tx->hdr, ps->crc, p);
-	return 0;
-
-drop:
-	nhca_pieces_drop(ps);
-	return err;
-}
 
 /* Account @bytes that were added to @last, which is or was the last skb of the batch. */
 static void nhca_burst_grow(struct nhca_burst *b, struct sk_buff *last, u32 bytes)
@@ -470,150 +281,179 @@ int nhca_burst_add(struct nhca_tx *tx)
 	return 0;
 }
 
-/*
- * Collect the payload of one packet of a run by page reference. nhca_iter_zcopy() records for the
- * first page that the region is sent by reference. The next ones need only nhca_iter_page(), at a
- * fifth of the cost.
- * Return: false if a part cannot be sent by reference; then @ps is empty.
+/**
+ * struct nhca_run - packets of a run that is being added to a batch
+ * @between: mark of a packet and header of the next one, with which each packet of the run begins
+ * @len:     bytes of @between
+ * @skip:    bytes of the mark that the next packet omits: no payload precedes the first header
+ * @p:       memory for the next header and the mark before it
+ * @page:    page of @p; one page holds these bytes for the whole run
+ * @off:     offset of @p in @page
+ * @mark:    offset of the first mark in @page; it stands after the last packet
+ * @n:       packets that were added
+ * @bytes:   bytes that were added to the last skb of the batch, but not to its length
  */
-static bool nhca_run_payload(struct nhca_burst *b, struct nhca_pieces *ps,
-			     const struct nhca_tx *tx, bool first)
-{
-	struct nhca_iter *it = tx->it;
-	u32 left = tx->payload;
-	struct nhca_seg seg __uninitialized;
+struct nhca_run {
+	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX];
+	u32 len;
+	u32 skip;
+	u8 *p;
 	struct page *page;
+	u32 off;
+	u32 mark;
+	u32 n;
+	u32 bytes;
+};
 
-	for (ps->n = 0; left; left -= seg.len, first = false) {
-		/* up to two pieces for these bytes, one for the header, one for the mark */
-		if (ps->n + 4 > NHCA_PIECES)
-			goto drop;
-		page = first || left < PAGE_SIZE ? NULL : nhca_iter_page(it);
-		if (page) {
-			if (!sendpage_ok(page))
-				goto drop;
-			get_page(page);
-			seg.len = PAGE_SIZE;
-			ps->p[ps->n++] = (struct nhca_piece) { page, 0, PAGE_SIZE };
-			continue;
-		}
-		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
-		    !nhca_piece_pages(b, ps, tx, it, &seg))
-			goto drop;
-	}
+/* Return: false without memory. The run has @count packets at most. */
+static bool nhca_run_begin(struct nhca_run *run, const struct nhca_tx *tx, u32 *count)
+{
+	run->len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
+	*count = min_t(u32, *count, PAGE_SIZE / run->len);
+	run->p = nhca_frag_get(*count * run->len, &run->page, &run->off);
+	if (!run->p)
+		return false;
+	memcpy(run->between, &tx->hdr->mark, NHCA_ICRC_LEN);
+	nhca_hdr_encode(tx->hdr, run->between + NHCA_ICRC_LEN);
+	run->mark = run->off;
+	run->skip = NHCA_ICRC_LEN;
+	run->n = 0;
+	run->bytes = 0;
 	return true;
-
-drop:
-	nhca_pieces_drop(ps);
-	return false;
 }
 
 /*
- * Like nhca_run_payload(), by a copy. Return: false without memory or after an error of the source.
- * The caller then sends the packet alone, and nhca_xmit() returns the error.
+ * Make room for @n fragments, one of which is for the mark after the last packet. A further skb
+ * gets the zero-copy reference. Return: false if there is no room.
  */
-static bool nhca_run_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
+static bool nhca_run_room(struct nhca_burst *b, struct nhca_run *run, u32 n, bool pages)
 {
-	ps->n = 0;
-	ps->icrc = false;
-	if (!nhca_pieces_copy(ps, it, len))
+	struct sk_buff *last = b->last;
+
+	if (!nhca_burst_room(b, n, pages))
+		return false;
+	if (run->n && b->last == last)
 		return true;
-	nhca_pieces_drop(ps);
-	return false;
+	nhca_burst_grow(b, last, run->bytes);
+	run->bytes = 0;
+	if (pages)
+		nhca_zcopy_attach(b->last, b->zcopy);
+	return true;
 }
 
-/* Add a piece of a run, for which there is room. It is never adjacent to the last fragment. */
-static void nhca_run_piece(struct nhca_burst *b, const struct nhca_piece *piece)
+/* Write the mark of the previous packet and the header of the next one. */
+static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_hdr *hdr)
 {
-	struct skb_shared_info *info = skb_shinfo(b->last);
-
-	__skb_fill_page_desc_noacc(info, info->nr_frags++, piece->page, piece->off, piece->len);
-}
-
-/* Write the mark of the previous packet and the header of the next one to @p. */
-static void nhca_run_between(u8 *p, const u8 *between, u32 len)
-{
-	const u64 *from = (const u64 *)between;
-	u64 *to = (u64 *)p;
+	const u64 *from = (const u64 *)run->between;
+	u64 *to = (u64 *)run->p;
 
 	/* for a QP these are 16 bytes: two stores cost less than memcpy() of a variable length */
-	if (len == 2 * sizeof(u64)) {
+	if (run->len == 2 * sizeof(u64)) {
 		put_unaligned(get_unaligned(from), to);
 		put_unaligned(get_unaligned(from + 1), to + 1);
 	} else {
-		memcpy(p, between, len);
+		memcpy(run->p, run->between, run->len);
 	}
+	nhca_hdr_step(hdr, run->n, run->p + NHCA_ICRC_LEN);
+}
+
+/* Add these bytes as fragment @i. It is never adjacent to the previous fragment. */
+static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hdr *hdr,
+					    struct skb_shared_info *info, u32 i)
+{
+	nhca_run_between(run, hdr);
+	__skb_fill_page_desc_noacc(info, i, run->page, run->off + run->skip, run->len - run->skip);
+	run->bytes += run->len - run->skip;
+	run->skip = 0;
+	run->p += run->len;
+	run->off += run->len;
+	run->n++;
+}
+
+/*
+ * Add the next packet of a run. Return: false if it cannot be added: the caller sends it alone, and
+ * nhca_xmit() returns the error.
+ */
+static bool nhca_run_packet(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx)
+{
+	struct nhca_pieces ps __uninitialized;
+	struct skb_shared_info *info;
+	u32 i;
+
+	if (!nhca_pieces_run(&ps, tx, !run->n))
+		return false;
+	if (!nhca_run_room(b, run, ps.n + 2, !tx->copy)) {
+		nhca_pieces_drop(&ps);
+		return false;
+	}
+	info = skb_shinfo(b->last);
+	nhca_run_header(run, tx->hdr, info, info->nr_frags++);
+	for (i = 0; i < ps.n; i++)
+		__skb_fill_page_desc_noacc(info, info->nr_frags++, ps.p[i].page, ps.p[i].off,
+					   ps.p[i].len);
+	run->bytes += tx->payload;
+	return true;
+}
+
+/*
+ * Like nhca_run_packet(), for packets of one whole page each, as long as the last skb has room.
+ * The batch has a zero-copy reference. Return: false if nhca_run_packet() must not go on.
+ */
+static bool nhca_run_pages(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx,
+			   u32 count)
+{
+	struct skb_shared_info *info = skb_shinfo(b->last);
+	u32 i = info->nr_frags, first = run->n;
+	struct page *page;
+	bool ok = true;
+
+	/* two fragments for a packet, and one for the mark after the last one */
+	while (run->n < count && i + 3 <= MAX_SKB_FRAGS) {
+		page = nhca_iter_page(tx->it);
+		if (!page)
+			break;
+		ok = sendpage_ok(page);
+		if (!ok)
+			break;
+		get_page(page);
+		nhca_run_header(run, tx->hdr, info, i++);
+		__skb_fill_page_desc_noacc(info, i++, page, 0, PAGE_SIZE);
+	}
+	info->nr_frags = i;
+	run->bytes += (run->n - first) * PAGE_SIZE;
+	return ok;
 }
 
 /*
  * Add up to @count packets of a run. Between two payloads lie the mark of one packet and the header
- * of the next; one page holds these bytes for the whole run.
+ * of the next.
  * Context: live section. Return: number of packets added.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 {
-	u32 len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
-	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX] __uninitialized;
-	/* no payload precedes the first header, so no mark does */
-	u32 skip = NHCA_ICRC_LEN;
-	struct sk_buff *last = b->last;
-	struct nhca_piece hdr, mark;
-	struct nhca_pieces ps __uninitialized;
-	u32 n, i, bytes = 0;
-	bool there;
-	u8 *p;
+	bool pages = tx->payload == PAGE_SIZE && !tx->copy;
+	struct nhca_run run __uninitialized;
+	struct skb_shared_info *info;
 
-	count = min_t(u32, count, PAGE_SIZE / len);
-	p = nhca_frag_get(count * len, &hdr.page, &hdr.off);
-	if (!p)
+	if (!nhca_run_begin(&run, tx, &count))
 		return 0;
-	mark = (struct nhca_piece) { hdr.page, hdr.off, NHCA_ICRC_LEN };
-	memcpy(between, &tx->hdr->mark, NHCA_ICRC_LEN);
-	nhca_hdr_encode(tx->hdr, between + NHCA_ICRC_LEN);
-	for (n = 0; n < count; n++) {
-		if (tx->copy)
-			there = nhca_run_copy(&ps, tx->it, tx->payload);
-		else
-			there = nhca_run_payload(b, &ps, tx, !n);
-		if (!there)
+	while (run.n < count && nhca_run_packet(b, &run, tx))
+		if (pages && !nhca_run_pages(b, &run, tx, count))
 			break;
-		/* one fragment for the header, and one for the mark after the last packet */
-		if (!nhca_burst_room(b, ps.n + 2, !tx->copy)) {
-			nhca_pieces_drop(&ps);
-			break;
-		}
-		if (!n || b->last != last) {
-			nhca_burst_grow(b, last, bytes);
-			last = b->last;
-			bytes = 0;
-			if (!tx->copy)
-				nhca_zcopy_attach(last, b->zcopy);
-		}
-		nhca_run_between(p, between, len);
-		nhca_hdr_step(tx->hdr, n, p + NHCA_ICRC_LEN);
-		hdr.off += skip;
-		hdr.len = len - skip;
-		nhca_run_piece(b, &hdr);
-		for (i = 0; i < ps.n; i++)
-			nhca_run_piece(b, &ps.p[i]);
-		bytes += hdr.len + tx->payload;
-		hdr.off += hdr.len;
-		p += len;
-		skip = 0;
-	}
-	if (!n) {
-		put_page(hdr.page);
+	if (!run.n) {
+		put_page(run.page);
 		return 0;
 	}
 	/* each header has a page reference, and so has the mark after the last packet */
-	folio_ref_add(page_folio(hdr.page), n);
-	nhca_run_piece(b, &mark);
-	nhca_burst_grow(b, last, bytes + NHCA_ICRC_LEN);
-	b->len += n * nhca_tx_bytes(tx);
+	folio_ref_add(page_folio(run.page), run.n);
+	info = skb_shinfo(b->last);
+	__skb_fill_page_desc_noacc(info, info->nr_frags++, run.page, run.mark, NHCA_ICRC_LEN);
+	nhca_burst_grow(b, b->last, run.bytes + NHCA_ICRC_LEN);
+	b->len += run.n * nhca_tx_bytes(tx);
 	if (!tx->copy)
-		tx->zcopied = n * tx->payload;
+		tx->zcopied = run.n * tx->payload;
 	b->zcopied += tx->zcopied;
-	return n;
+	return run.n;
 }
 
 /*

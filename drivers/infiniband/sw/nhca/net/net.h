@@ -364,8 +364,9 @@ struct nhca_burst;
  * @it:      source of the payload, or NULL
  * @payload: bytes from @it
  * @copy:    copy the payload even if it could be sent by page reference. For UC and UD, whose
- *           consumer may change the data before the stack has sent it; and for retransmissions,
- *           because a source that changes meanwhile would invalidate the ICRC each time
+ *           consumer may change the data before the stack has sent it; for retransmissions,
+ *           because a source that changes meanwhile would invalidate the ICRC each time; and for
+ *           short messages
  * @sum:     add a UDP checksum, which the peer verifies. Such packets may travel in batches, and
  *           have no ICRC if @hdr says so (NHCA_CAP_NO_ICRC)
  * @fault:   waits for a payload that is not in memory; NULL: that is an error
@@ -406,6 +407,11 @@ int nhca_xmit(struct nhca_tx *tx);
 
 /* bytes of payload up to which a packet is copied, not sent by page reference */
 #define NHCA_COPY_BREAK		256
+/*
+ * bytes up to which a message is copied: a zero-copy reference, and an skb for the pages where the
+ * netdev is virtual, take more instructions than the copy
+ */
+#define NHCA_MESSAGE_COPY_BREAK	4096
 
 /* bytes of the BTH before the PSN */
 #define NHCA_ALIKE_LEN		9

@@ -91,7 +91,8 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 {
 	nhca_qp_tx(qp, tx, h, payload);
 	tx->burst = qp->sq.burst;
-	tx->copy = !nhca_is_reliable(qp) || swr->sent < swr->high;
+	tx->copy = !nhca_is_reliable(qp) || swr->sent < swr->high ||
+		   swr->length <= NHCA_MESSAGE_COPY_BREAK;
 	tx->sum = nhca_wants_sum(qp, h);
 	tx->fault = qp->sq.fault;
 	tx->ahead = swr->length - off - payload;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The pieces of one packet of a batch: headers, payload by page reference or copy, pad and ICRC. */
+#include <linux/mm.h>
+
+#include "net.h"
+#include "burst.h"
+#include "frags.h"
+#include "pieces.h"
+#include "xmit.h"
+#include "../memory/memory.h"
+
+/* Return: the next piece of @ps, with @len bytes, at most a page; or NULL. */
+static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
+{
+	struct nhca_piece *piece = &ps->p[ps->n];
+	void *p;
+
+	if (WARN_ON_ONCE(ps->n == NHCA_PIECES))
+		return NULL;
+	p = nhca_frag_get(len, &piece->page, &piece->off);
+	if (p) {
+		piece->len = len;
+		ps->n++;
+	}
+	return p;
+}
+
+void nhca_pieces_drop(struct nhca_pieces *ps)
+{
+	while (ps->n)
+		put_page(ps->p[--ps->n].page);
+}
+
+static void nhca_pieces_crc(struct nhca_pieces *ps, const void *p, u32 len)
+{
+	if (ps->icrc)
+		ps->crc = nhca_icrc_more(ps->crc, p, len);
+}
+
+/* Write BTH and extended headers to @p, and begin the ICRC if the packet has one. */
+static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, u8 *p)
+{
+	const struct nhca_burst *b = tx->burst;
+	u32 len = nhca_hdr_encode(tx->hdr, p);
+
+	if (ps->icrc)
+		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
+}
+
+/* Add the bytes of @seg, the last one of @it, by page reference. Return: false: copy them. */
+static bool nhca_piece_pages(struct nhca_burst *b, struct nhca_pieces *ps, const struct nhca_tx *tx,
+			     const struct nhca_iter *it, const struct nhca_seg *seg)
+{
+	u32 n;
+
+	/* for a reference that begins now */
+	if (!b->zcopy)
+		b->covered = 0;
+	n = nhca_zcopy_pages(&b->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
+	if (!n)
+		return false;
+	ps->n += n;
+	ps->zcopied += seg->len;
+	return true;
+}
+
+/* Copy @len bytes of payload. Return: 0, -ENOMEM, or as nhca_iter_read(). */
+static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
+{
+	void *p;
+	u32 n;
+	int err;
+
+	for (; len; len -= n) {
+		n = min_t(u32, len, PAGE_SIZE);
+		p = nhca_piece_new(ps, n);
+		if (!p)
+			return -ENOMEM;
+		err = nhca_iter_read(it, p, n);
+		if (err)
+			return err;
+		nhca_pieces_crc(ps, p, n);
+	}
+	return 0;
+}
+
+/*
+ * Add the payload by page reference as long as the remaining pieces suffice for it. Pieces are kept
+ * for the bytes that must be copied, and one for the tail. Return: bytes of payload that are left
+ * to copy, or a negative error.
+ */
+static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	struct nhca_burst *b = tx->burst;
+	u32 left = tx->payload;
+	struct nhca_iter before __uninitialized;
+	struct nhca_seg seg __uninitialized;
+	bool tight;
+	void *p;
+	int err;
+
+	while (left) {
+		/*
+		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
+		 * pieces
+		 */
+		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
+		if (tight)
+			before = *it;
+		err = nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg);
+		if (err)
+			return err;
+		if (tight && !nhca_frags_fit(ps->n, nhca_pages_of(seg.addr, seg.len),
+					     left - seg.len, NHCA_PIECES)) {
+			*it = before;
+			return left;
+		}
+		left -= seg.len;
+		nhca_pieces_crc(ps, seg.addr, seg.len);
+		if (nhca_piece_pages(b, ps, tx, it, &seg))
+			continue;
+		p = nhca_piece_new(ps, seg.len);
+		if (!p)
+			return -ENOMEM;
+		memcpy(p, seg.addr, seg.len);
+	}
+	return left;
+}
+
+int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
+	u32 hdr_len = tx->hdr->info->hdr_len;
+	u32 len = hdr_len + tx->payload + tail_len;
+	int left = tx->payload;
+	int err = -ENOMEM;
+	u8 *p;
+
+	ps->n = 0;
+	ps->zcopied = 0;
+	ps->icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC);
+
+	if (tx->payload <= NHCA_COPY_BREAK || (tx->copy && len <= PAGE_SIZE)) {
+		p = nhca_piece_new(ps, len);
+		if (!p)
+			return -ENOMEM;
+		nhca_piece_header(ps, tx, p);
+		err = left ? nhca_iter_read(it, p + hdr_len, left) : 0;
+		if (err)
+			goto drop;
+		nhca_pieces_crc(ps, p + hdr_len, left);
+		nhca_tail_encode(tx->hdr, ps->crc, p + hdr_len + left);
+		return 0;
+	}
+
+	p = nhca_piece_new(ps, hdr_len);
+	if (!p)
+		return -ENOMEM;
+	nhca_piece_header(ps, tx, p);
+	if (!tx->copy) {
+		left = nhca_pieces_reference(ps, tx, it);
+		if (left < 0) {
+			err = left;
+			goto drop;
+		}
+	}
+	err = nhca_pieces_copy(ps, it, left);
+	if (err)
+		goto drop;
+	p = nhca_piece_new(ps, tail_len);
+	if (!p) {
+		err = -ENOMEM;
+		goto drop;
+	}
+	nhca_tail_encode(tx->hdr, ps->crc, p);
+	return 0;
+
+drop:
+	nhca_pieces_drop(ps);
+	return err;
+}
+
+/*
+ * Collect the payload of one packet of a run by page reference. nhca_iter_zcopy() records for the
+ * first page that the region is sent by reference. The next ones need only nhca_iter_page(), at a
+ * fifth of the cost. Return: false if a part cannot be sent by reference.
+ */
+static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
+{
+	struct nhca_iter *it = tx->it;
+	u32 left = tx->payload;
+	struct nhca_seg seg __uninitialized;
+	struct page *page;
+
+	for (; left; left -= seg.len, first = false) {
+		/* up to two pieces for these bytes, one for the header, one for the mark */
+		if (ps->n + 4 > NHCA_PIECES)
+			return false;
+		page = first || left < PAGE_SIZE ? NULL : nhca_iter_page(it);
+		if (page) {
+			if (!sendpage_ok(page))
+				return false;
+			get_page(page);
+			seg.len = PAGE_SIZE;
+			ps->p[ps->n++] = (struct nhca_piece) { page, 0, PAGE_SIZE };
+			continue;
+		}
+		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
+		    !nhca_piece_pages(tx->burst, ps, tx, it, &seg))
+			return false;
+	}
+	return true;
+}
+
+bool nhca_pieces_run(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
+{
+	ps->n = 0;
+	ps->zcopied = 0;
+	ps->icrc = false;
+	if (tx->copy ? !nhca_pieces_copy(ps, tx->it, tx->payload) :
+		       nhca_pieces_run_pages(ps, tx, first))
+		return true;
+	nhca_pieces_drop(ps);
+	return false;
+}

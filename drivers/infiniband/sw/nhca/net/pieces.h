@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The pieces of one packet of a batch, before the batch has the packet. */
+#ifndef NHCA_NET_PIECES_H
+#define NHCA_NET_PIECES_H
+
+#include "burst.h"
+#include "frags.h"
+
+/**
+ * struct nhca_pieces - a packet that is not yet part of the batch
+ * @p:    pieces, in the order of the packet
+ * @n:    number of pieces
+ * @crc:  running ICRC over the pieces
+ * @zcopied: payload bytes that refer to pages of a consumer
+ * @icrc: the packet has an ICRC
+ */
+struct nhca_pieces {
+	struct nhca_piece p[NHCA_PIECES];
+	u32 n;
+	u32 crc;
+	u32 zcopied;
+	bool icrc;
+};
+
+/**
+ * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC
+ * @ps: filled in; its pieces have page references
+ * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb, and
+ *      gets a zero-copy reference if the payload has consumer pages
+ * @it: source of the payload
+ * Context: BH disabled, live section.
+ * Return: 0, or an error as nhca_xmit(); then @ps has no pieces.
+ */
+int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it);
+
+/**
+ * nhca_pieces_run - collect the payload of one packet of a run, without headers and tail
+ * @ps:    filled in; its pieces have page references
+ * @tx:    the first packet of the run; @tx->it moves from payload to payload
+ * @first: it is the first packet
+ * Context: BH disabled, live section.
+ * Return: false without memory, after an error of the source, or if a part of the payload cannot be
+ * sent by reference; then @ps has no pieces.
+ */
+bool nhca_pieces_run(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first);
+
+/**
+ * nhca_pieces_drop - release the pages of pieces that no batch has taken over
+ * @ps: the pieces; afterwards there are none
+ * Context: any.
+ */
+void nhca_pieces_drop(struct nhca_pieces *ps);
+
+#endif /* NHCA_NET_PIECES_H */
