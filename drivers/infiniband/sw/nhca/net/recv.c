@@ -370,32 +370,71 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 	return skb_copy_bits(rx->skb, rx->off, to, len);
 }
 
+/*
+ * Copy the next packets of the batch, which have one whole page each, up to the first that is not
+ * like the previous one or whose page cannot be copied as a whole. The values that all packets
+ * share are read once. Return: number of packets.
+ */
+static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
+{
+	const u64 bth = get_unaligned((const u64 *)rx->alike.bth);
+	const u8 flags = rx->alike.bth[8] & ~NHCA_RX_ACKREQ;
+	const u32 len = rx->udp_len, end = rx->skb->len - len;
+	u32 next = rx->udp_off + len, psn = rx->hdr.psn;
+	bool ackreq = rx->hdr.ackreq;
+	const u8 *p, *data;
+	u32 n, avail;
+
+	for (n = 0; n < max && !ackreq && next <= end; n++, next += len) {
+		p = nhca_cursor_at(&rx->at, next, &avail);
+		if (!p || avail < NHCA_BTH_LEN || get_unaligned((const u64 *)p) != bth ||
+		    (p[8] & ~NHCA_RX_ACKREQ) != flags ||
+		    get_unaligned_be24(p + NHCA_ALIKE_LEN) != nhca_psn_add(psn, 1))
+			break;
+		data = nhca_cursor_at(&rx->at, next + NHCA_BTH_LEN, &avail);
+		if (!data || !nhca_rx_copy_page(data, avail, it))
+			break;
+		psn = nhca_psn_add(psn, 1);
+		ackreq = p[8] & NHCA_RX_ACKREQ;
+	}
+	if (n) {
+		rx->udp_off = next - len;
+		rx->off = rx->udp_off + NHCA_BTH_LEN;
+		rx->index += n;
+		rx->hdr.psn = psn;
+		rx->hdr.ackreq = ackreq;
+	}
+	return n;
+}
+
+/* Copy the next packet of the batch if it is like the previous one. Return: false if it is not. */
+static bool nhca_rx_one_alike(struct nhca_rx *rx, struct nhca_iter *it)
+{
+	u32 next = rx->udp_off + rx->udp_len, avail;
+	const u8 *p;
+
+	if (rx->hdr.ackreq || next + rx->udp_len > rx->skb->len)
+		return false;
+	p = nhca_cursor_at(&rx->at, next, &avail);
+	if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p) ||
+	    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
+		return false;
+	rx->udp_off = next;
+	rx->index++;
+	nhca_rx_step(rx, p);
+	return true;
+}
+
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
-	bool page = rx->payload == PAGE_SIZE;
-	u32 n, next, avail;
-	const u8 *p, *data;
+	u32 n = 0;
 
 	if (!rx->alike.set || !rx->alike.bare)
 		return 0;
-	for (n = 0; n < max && !rx->hdr.ackreq; n++) {
-		next = rx->udp_off + rx->udp_len;
-		if (next + rx->udp_len > rx->skb->len)
-			break;
-		p = nhca_cursor_at(&rx->at, next, &avail);
-		if (!p || avail < NHCA_BTH_LEN || !nhca_rx_alike(rx, p))
-			break;
-		/*
-		 * Copy a whole page here. nhca_rx_copy_at() would do it too, for one more call per
-		 * packet.
-		 */
-		data = page ? nhca_cursor_at(&rx->at, next + NHCA_BTH_LEN, &avail) : NULL;
-		if (!(data && nhca_rx_copy_page(data, avail, it)) &&
-		    nhca_rx_copy_at(rx, next + NHCA_BTH_LEN, rx->payload, it))
-			break;
-		rx->udp_off = next;
-		rx->index++;
-		nhca_rx_step(rx, p);
+	while (n < max && nhca_rx_one_alike(rx, it)) {
+		/* the first copy has checked the key, so that nhca_iter_page() can return pages */
+		if (!n++ && rx->payload == PAGE_SIZE)
+			n += nhca_rx_pages_alike(rx, max - n, it);
 	}
 	return n;
 }
