@@ -34,7 +34,8 @@ KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
 KUNIT_FLAGS = KCFLAGS="$(KCFLAGS) -DCONFIG_INFINIBAND_NHCA_KUNIT_TEST=1"
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
-PROGRAM_FOLDERS := tools/testing/selftests tools/testing/bench userspace/libnhca/examples
+PROGRAM_FOLDERS := $(patsubst %/,%,$(wildcard tools/testing/selftests/*/)) \
+	tools/testing/bench userspace/libnhca/examples
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
 
@@ -147,10 +148,10 @@ $(BUILD)/tools/%: tools/%.c
 
 vpath %.c $(PROGRAM_FOLDERS)
 PROGRAM_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h \
-	$(wildcard tools/testing/selftests/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+	$(wildcard tools/testing/selftests/*/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
 $(BUILD)/selftests/%: %.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests -o $@ $< \
+	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests/lib -o $@ $< \
 		-L$(BUILD)/userspace/lib -L$(BUILD)/userspace/libnhcamsg -Wl,--as-needed -lnhcamsg -lnhca \
 		-libverbs -lrdmacm -lpthread
 

@@ -15,8 +15,8 @@
 #
 # A failed measurement prints `bench-failed NAME: why`, which the benchmark reports.
 
-. "$LAB_SRC/selftests/lib.sh"
-. "$LAB_SRC/selftests/node.sh"
+. "$LAB_SRC/selftests/lib/lib.sh"
+. "$LAB_SRC/selftests/lib/node.sh"
 
 BENCH_PORT=18700
 BENCH_MTU=${BENCH_MTU:-9000}

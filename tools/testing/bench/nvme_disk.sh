@@ -7,8 +7,8 @@
 #   nvme_measure WHO TRANSPORT		connect, read and disconnect; with two nodes, node 1 is the target
 #   nvme_results			print a line `bench WHO nvme ...` for each measurement
 
-. "$LAB_SRC/selftests/ulp.sh"
-. "$LAB_SRC/selftests/nvme_lib.sh"
+. "$LAB_SRC/selftests/ulp/ulp.sh"
+. "$LAB_SRC/selftests/ulp/nvme_lib.sh"
 
 nvme_disk() {
 	modprobe null_blk gb=1 bs=4096 memory_backed=0 irqmode=0 queue_mode=2

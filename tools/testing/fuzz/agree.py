@@ -4,7 +4,7 @@
 
     agree.py PROGRAM    PROGRAM is compiled from agree.c and the driver's wire/
 
-selftests/rcxt.py creates, checks and parses random valid and almost valid packets. The driver's decoder must give
+selftests/lib/rcxt.py creates, checks and parses random valid and almost valid packets. The driver's decoder must give
 the same verdicts and fields, and its encoder the same bytes."""
 
 import dataclasses
@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "selftests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "selftests/lib"))
 import rcxt             # noqa: E402
 from roce import bth    # noqa: E402
 

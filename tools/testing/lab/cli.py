@@ -18,7 +18,7 @@ import uml
 
 EXAMPLES = """examples:
   lab run --driver rxe -- -c 'ibv_devinfo; barrier; ping -c 1 $PEER_IP'
-  lab run --driver 1=nhca,2=rxe --netem 'loss 1%' -- tools/testing/selftests/pingpong.sh
+  lab run --driver 1=nhca,2=rxe --netem 'loss 1%' -- tools/testing/selftests/apps/pingpong.sh
   lab shell --nodes 2
 See Documentation/lab.rst."""
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Functions that run traffic: . "$LAB_SRC/selftests/lib/traffic.sh" (reads lib.sh)
+#
+#   perf TOOL ARGS...	run perftest's ib_TOOL with ARGS, the server on node 1 and the client on node 2
+#   xfer ARGS...		run verify_xfer with ARGS, the server on node 1 and the client on node 2
+#   PREFIX		text in front of each result's name
+
+. "$LAB_SRC/selftests/lib/lib.sh"
+
+PREFIX=
+TRAFFIC_GID=$(gid_index) || {
+	notok "GID of this node's IPv4 address" "none in the table of $RDMA_DEV"
+	exit
+}
+# Use another TCP port for each pair, because the socket of the last server may still exist.
+TRAFFIC_PORT=18600
+
+# After a timeout the requester of rdma_rxe (6.12) restarts the message one PSN late, and the responder refuses the
+# message because it is too long. So raise its local ACK timeout from 67 ms to 1 s (-u 18, -T 18).
+PERF_PATIENCE='' XFER_PATIENCE=''
+if [ "$LAB_DRIVER" = rxe ]; then
+	PERF_PATIENCE='-u 18' XFER_PATIENCE='-T 18'
+fi
+
+perf() {
+	local tool=$1 command
+	shift
+	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
+	# -F: ignore the CPU frequency, which is not constant on an emulated CPU.
+	command="ib_$tool -d $RDMA_DEV -x $TRAFFIC_GID -p $TRAFFIC_PORT -F $PERF_PATIENCE $*"
+	pair "$PREFIX$tool $*" "$command" "$command $IP_1"
+}
+
+# Like perf, connected by rdma_cm. perftest connects twice, and its client may connect the second time before the
+# server listens again. It is then rejected and exits, with any driver. In this case try again, up to 6 times. On
+# fast user-mode guests each attempt may fail in this way; the result is then a skip.
+perf_cm() {
+	local failed=$LIB_FAILED tries raced
+	for tries in 1 2 3 4 5 6; do
+		LIB_FAILED=$failed
+		perf "$@" -R > "$LIB_TMP/attempt"
+		raced=$LAB_CTL/raced.$TRAFFIC_PORT
+		if [ "$NODE" = 2 ] && grep -qE 'EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)' "$LIB_TMP/client"; then
+			: > "$raced"
+		fi
+		barrier
+		if [ ! -e "$raced" ]; then
+			cat "$LIB_TMP/attempt"
+			return
+		fi
+	done
+	LIB_FAILED=$failed
+	skip "$PREFIX$* -R" "perftest's client connected before its server listened, in each attempt"
+}
+
+xfer() {
+	local command
+	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
+	command="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE $*"
+	pair "${PREFIX}verified $*" "$command" "$command $IP_1" || return
+	[ "$NODE" = 1 ] && sed -n 's/^verify_xfer: /#   /p' "$LIB_TMP/server"
+	[ "$NODE" = 2 ] && sed -n 's/^verify_xfer: /#   /p' "$LIB_TMP/client"
+}

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# purpose: device memory, on-demand paging and dma-bufs carry data, and follow the memory when it changes
+# tier: check
+# lab: --nodes 1 --cpus 2 --timeout 200
+
+. "$LAB_SRC/selftests/lib/lib.sh"
+. "$LAB_SRC/selftests/lib/node.sh"
+
+modprobe -q udmabuf
+leak_snapshot
+memory_mark
+dm_odp || LIB_FAILED=1
+leak_check "no slab object or module reference is leaked"
+memory_check "no page stays pinned" 50

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# purpose: a requester asks for an acknowledgment when a consumer waits for it: not before, and not only after a timer
+# tier: check
+# lab: --nodes 1 --timeout 200
+# lab debug: --nodes 1 --kernel debug --timeout 900
+# tier debug: long
+
+. "$LAB_SRC/selftests/lib/lib.sh"
+
+echo N > /sys/module/nhca/parameters/same_host
+acks || LIB_FAILED=1
+nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 && acks lost || LIB_FAILED=1
+nhca-fault list | grep -q 'struck 1 of' || notok "a packet is lost" "the fault rule hit no packet"
+nhca-fault clear

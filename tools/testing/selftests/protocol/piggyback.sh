@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# purpose: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
+# tier: check
+# lab: --nodes 1 --clock instructions --timeout 300
+# lab debug: --nodes 1 --kernel debug --timeout 900
+# tier debug: long
+# lab smp: --nodes 1 --cpus 2 --timeout 200
+# tier smp: long
+
+. "$LAB_SRC/selftests/lib/lib.sh"
+
+echo N > /sys/module/nhca/parameters/same_host
+piggyback || LIB_FAILED=1
+
+modprobe sch_netem
+tc qdisc add dev lo root netem loss 2% && piggyback lost || LIB_FAILED=1
+tc -s qdisc show dev lo | grep -Eq 'dropped [1-9]' || notok "packets are lost" "netem dropped none"
+tc qdisc del dev lo root
+
+# With fault rules on packets, the same seed must give the same packets, so no ACK may be piggybacked.
+nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 &&
+	piggyback none "no piggybacked ACK on a device with fault rules on packets" || LIB_FAILED=1
+nhca-fault clear
+
+echo Y > /sys/module/nhca/parameters/insist_icrc
+piggyback none "no piggybacked ACK with insist_icrc=1" || LIB_FAILED=1
