@@ -34,7 +34,10 @@ KBUILD_CALL = $(MAKE) -C $(KDIR) M=$(abspath $(DRIVER)) CONFIG_INFINIBAND_NHCA=m
 KUNIT_FLAGS = KCFLAGS="$(KCFLAGS) -DCONFIG_INFINIBAND_NHCA_KUNIT_TEST=1"
 USERSPACE_CALL = $(MAKE) -C userspace RDMA_CORE_SRC=$(RDMA_CORE_SRC) BUILD=$(BUILD)/userspace
 
-PROGRAM_FOLDERS := $(patsubst %/,%,$(wildcard tools/testing/selftests/*/)) \
+SELFTESTS := tools/testing/selftests
+# the code that test programs share
+TEST_LIB := $(BUILD)/testlib/libtest.a
+PROGRAM_FOLDERS := $(filter-out $(SELFTESTS)/lib,$(patsubst %/,%,$(wildcard $(SELFTESTS)/*/))) \
 	tools/testing/bench userspace/libnhca/examples
 PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
 	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
@@ -122,7 +125,7 @@ style:	## check the style of sources, scripts, pages and commit titles
 	@tools/testing/style
 
 clean:	## remove all files that were compiled from this checkout
-	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/lab/builds
+	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/testlib $(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -147,11 +150,21 @@ $(BUILD)/tools/%: tools/%.c
 	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 vpath %.c $(PROGRAM_FOLDERS)
-PROGRAM_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h \
-	$(wildcard tools/testing/selftests/*/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
-$(BUILD)/selftests/%: %.c $(PROGRAM_HEADERS)
+TEST_CC = $(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -I$(SELFTESTS)/lib
+TEST_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h \
+	$(wildcard $(SELFTESTS)/*/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
+
+$(BUILD)/testlib/%.o: $(SELFTESTS)/lib/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -Itools/testing/selftests/lib -o $@ $< \
+	$(TEST_CC) -c -o $@ $<
+
+$(TEST_LIB): $(patsubst $(SELFTESTS)/lib/%.c,$(BUILD)/testlib/%.o,$(wildcard $(SELFTESTS)/lib/*.c))
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/selftests/%: %.c $(TEST_HEADERS) $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(TEST_CC) -o $@ $(filter %.c,$^) $(TEST_LIB) \
 		-L$(BUILD)/userspace/lib -L$(BUILD)/userspace/libnhcamsg -Wl,--as-needed -lnhcamsg -lnhca \
 		-libverbs -lrdmacm -lpthread
 

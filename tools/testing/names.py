@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 """Checks that the functions, files, tracepoints, module parameters and manual pages exist that comments and the book
-name, and that the book has each counter. Prints "ok - NAME" or "not ok - NAME: why" for each kind.
+name, and that the book has each counter. Prints a KTAP report.
 
 Usage: names.py LINUX RDMA_CORE, the source folders of the kernel and of rdma-core, to look up their functions."""
 
@@ -11,6 +11,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools/testing/selftests/lib"))
+
+import ktap  # noqa: E402 - found by the path above
+
+REPORT = ktap.Report()
 DRIVER = ROOT / "drivers/infiniband/sw/nhca"
 BOOK = sorted((ROOT / "Documentation").glob("*.rst")) + sorted(ROOT.glob("*.md"))
 PAGES = sorted(path for path in (ROOT / "tools").rglob("*.[1-8]") if "testing" not in path.parts)
@@ -36,13 +41,9 @@ def text_of(path):
 
 
 def complain(name, complaints):
-    if not complaints:
-        print(f"ok - {name}")
-        return False
-    print(f"not ok - {name}: {len(complaints)} complaints")
+    REPORT.result(name, not complaints, f"{len(complaints)} complaints")
     for line in complaints:
         print(f"#   {line}")
-    return True
 
 
 def comments():
@@ -158,13 +159,13 @@ def pages():
 
 def main():
     linux, core = (pathlib.Path(name) for name in sys.argv[1:])
-    bad = [complain("functions that comments and pages name exist", functions(linux, core)),
-           complain("files that comments and pages name exist", files(linux)),
-           complain("tracepoints that pages name exist", tracepoints()),
-           complain("the book has every counter", counters()),
-           complain("module parameters that pages name exist", parameters()),
-           complain("manual pages that pages name exist", pages())]
-    return any(bad)
+    complain("functions that comments and pages name exist", functions(linux, core))
+    complain("files that comments and pages name exist", files(linux))
+    complain("tracepoints that pages name exist", tracepoints())
+    complain("the book has every counter", counters())
+    complain("module parameters that pages name exist", parameters())
+    complain("manual pages that pages name exist", pages())
+    return REPORT.end()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 """Checks that the directories ("rooms") of the driver include headers and use functions of lower rooms only, and that
-no rooms form a circle. Prints "ok - NAME" or "not ok - NAME: why" for each of the two checks."""
+no rooms form a circle. Prints a KTAP report."""
 
 import re
 import sys
 
-from names import DRIVER, complain
+from names import DRIVER, REPORT, complain
 
 # The allowed order, from top to bottom. A room may use the rooms of later lines, but none of its own line. This is the
 # only place of the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
@@ -84,10 +84,10 @@ def main():
         graph.setdefault(room, set()).add(target)
         if LEVEL.get(target, -1) <= LEVEL.get(room, -1):
             upward.append(f"{path.relative_to(DRIVER)} uses {what} of {target}")
-    failed = complain("each directory of the driver uses only lower ones", upward)
-    failed |= complain("no directories of the driver form a circle",
-                       [" ".join(group) for group in circles(graph)])
-    return failed
+    complain("each directory of the driver uses only lower ones", upward)
+    complain("no directories of the driver form a circle",
+             [" ".join(group) for group in circles(graph)])
+    return REPORT.end()
 
 
 if __name__ == "__main__":

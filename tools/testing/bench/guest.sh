@@ -23,7 +23,7 @@ BENCH_MTU=${BENCH_MTU:-9000}
 
 bench_failed() {
 	echo "bench-failed $1: $2"
-	LIB_FAILED=1
+	notok "$1" "$2"
 }
 
 # bench_link NAME NETWORK: connect the namespaces by a veth pair

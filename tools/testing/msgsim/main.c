@@ -2,8 +2,8 @@
 /*
  * The commands of the simulator.  The script "run" builds it and runs all of them.
  *
- *	msgsim cases [NAME]	run the scenarios whose names contain NAME; print "ok - NAME" or
- *				"not ok - NAME: why" for each
+ *	msgsim cases [NAME]	run the scenarios whose names contain NAME; print a KTAP
+ *				report
  *	msgsim histories SECONDS COUNT FIRST
  *				run random histories with seeds from FIRST on; stop after COUNT
  *				histories, SECONDS seconds, or 5 failures
@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "ktap.h"
+#include "msg.h"
 #include "world.h"
 
 static double seconds(void)
@@ -28,26 +30,26 @@ static double seconds(void)
 static int run_cases(const char *only)
 {
 	const struct scenario *s;
-	int failed = 0;
 
 	for (s = cases; s->name; s++) {
 		if (only && !strstr(s->name, only))
 			continue;
 		s->run(1);
 		if (world.failed)
-			printf("not ok - %s: %s\n", s->name, world.failure);
+			ktap_notok(world.failure, "%s", s->name);
 		else
-			printf("ok - %s\n", s->name);
-		fflush(stdout);
-		failed |= world.failed;
+			ktap_ok("%s", s->name);
 	}
-	return failed;
+	return ktap_end();
 }
 
 static int run_histories(double most, uint64_t count, uint64_t first)
 {
 	uint64_t n, completions = 0, failed = 0;
 	double begun = seconds();
+	const char *name = MSG_LAST_TID > 3 ? "random histories" :
+					      "random histories when tids are used up";
+	char why[64];
 
 	for (n = 0; n < count && seconds() - begun < most && failed < 5; n++) {
 		history(first + n);
@@ -60,12 +62,12 @@ static int run_histories(double most, uint64_t count, uint64_t first)
 	}
 	printf("# %lu histories from seed %lu on, %lu messages, %.0f s\n", (unsigned long)n,
 	       (unsigned long)first, (unsigned long)completions, seconds() - begun);
+	snprintf(why, sizeof(why), "%lu fail; msgsim seed N repeats one", (unsigned long)failed);
 	if (failed)
-		printf("not ok - random histories: %lu fail; msgsim seed N repeats one\n",
-		       (unsigned long)failed);
+		ktap_notok(why, "%s", name);
 	else
-		printf("ok - random histories\n");
-	return !!failed;
+		ktap_ok("%s", name);
+	return ktap_end();
 }
 
 /*
@@ -119,10 +121,10 @@ static int run_poll(void)
 	printf("# %.0f ns with 1 peer, %.0f ns with 1,000\n", one, many);
 	failed |= world.failed;
 	if (!failed && many <= 500)
-		printf("ok - %s\n", name);
+		ktap_ok("%s", name);
 	else
-		printf("not ok - %s: %s\n", name, failed ? world.failure : "it does not");
-	return failed || many > 500;
+		ktap_notok(failed ? world.failure : "it does not", "%s", name);
+	return ktap_end();
 }
 
 int main(int argc, char **argv)

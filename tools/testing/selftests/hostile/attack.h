@@ -4,7 +4,7 @@
  *
  * Each attack runs in its own process, on queue pairs of the device that are connected with each
  * other.  Meanwhile a bystander, another process with a pair of queue pairs, moves data and checks
- * every byte.  Prints "ok - NAME" or "not ok - NAME: why".  Warnings of the kernel appear only in
+ * every byte.  The results are a KTAP report.  Warnings of the kernel appear only in
  * its log, which the caller must check.  Only a program of one source file can include this header,
  * because its functions are static.
  */
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "ends.h"
+#include "ktap.h"
 
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
 
@@ -122,19 +123,15 @@ static void bystander(void)
 
 static struct {
 	pid_t bystander;
-	int failures;
 	char why[384];
 } judge;
 
 static void verdict(const char *name, const char *why)
 {
-	if (why) {
-		printf("not ok - %s: %s\n", name, why);
-		judge.failures++;
-	} else {
-		printf("ok - %s\n", name);
-	}
-	fflush(stdout);
+	if (why)
+		ktap_notok(why, "%s", name);
+	else
+		ktap_ok("%s", name);
 }
 
 /* Return: NULL if the bystander still moves data, otherwise a description of the failure. */
@@ -229,7 +226,7 @@ static int attacks_main(int argc, char **argv, const struct attack *attacks, int
 		verdict("bystander: every byte was correct",
 			WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : shared->why);
 	}
-	return judge.failures ? 1 : 0;
+	return ktap_end();
 }
 
 #endif /* ATTACK_H */

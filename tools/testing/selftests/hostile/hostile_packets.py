@@ -5,7 +5,7 @@
     hostile_packets.py TARGET_IP TCP_PORT MY_IP NETDEV
 
 Each packet is built here and has a correct ICRC unless the test says otherwise, so that its only error is the one
-that the test names. Prints "ok - NAME" or "not ok - NAME: why". Numbers in brackets are clauses of the IBTA
+that the test names. Prints a KTAP report. Numbers in brackets are clauses of the IBTA
 specification, volume 1."""
 
 import random
@@ -13,6 +13,7 @@ import struct
 import sys
 import time
 
+import ktap
 from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, BARE, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab,
                   MTU, NAK_ACCESS, NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
                   READ_RESP_FIRST, READ_RESP_LAST, READ_RESP_ONLY, REGION, RPSN, SEND_FIRST,
@@ -623,21 +624,20 @@ TESTS = {
 
 def main():
     lab = Lab(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4])
-    failed = 0
+    report = ktap.Report()
     for name, test in TESTS.items():
         begun = time.monotonic()
         try:
             lab.tidy()
             test(lab)
-            print(f"ok - {name}", flush=True)
+            report.ok(name)
         except Wrong as wrong:
-            failed += 1
-            print(f"not ok - {name}: {wrong}", flush=True)
+            report.notok(name, wrong)
         except Gone as gone:
-            print(f"not ok - {name}: {gone}", flush=True)
+            report.notok(name, gone)
             return 1
         print(f"#   {time.monotonic() - begun:.1f} s", flush=True)
-    return 1 if failed else 0
+    return report.end()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ case $NODE in
 	kmemleak_check "kmemleak reports no leak"
 	;;
 2)
-	"$LAB_SRC/selftests/hostile/hostile_packets.py" "$target" $port "$me" "$NETDEV" || LIB_FAILED=1
+	report "$LAB_SRC/selftests/hostile/hostile_packets.py" "$target" $port "$me" "$NETDEV"
 	barrier packets-done $((RUN_TIMEOUT + 10))
 	;;
 esac

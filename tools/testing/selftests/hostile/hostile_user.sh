@@ -45,8 +45,8 @@ memory_mark
 changer=$!
 
 ulimit -l 262144
-setpriv --reuid nobody --regid nogroup --clear-groups hostile_user nhcahu "$gid" "$RDMA_DEV" "$bystander_gid" "$seconds" ${SEED:+"$SEED"} ||
-	LIB_FAILED=1
+report setpriv --reuid nobody --regid nogroup --clear-groups \
+	hostile_user nhcahu "$gid" "$RDMA_DEV" "$bystander_gid" "$seconds" ${SEED:+"$SEED"}
 kill $changer
 wait $changer 2> /dev/null
 ip link set hua mtu 1500 up

@@ -2,14 +2,16 @@
 # shellcheck shell=bash
 # Functions for test scripts in a guest: . "$LAB_SRC/selftests/lib/lib.sh"
 #
-#   ok NAME | notok NAME WHY | skip NAME WHY	print a result, which tools/testing/check reads
+#   ok, notok, skip, report, report_file	print results as a KTAP report: see ktap.sh
 #   run NAME COMMAND...				print ok if the command succeeds, else notok with its last lines
 #   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or on the only node)
 #   gid_index [IP]				print the index of the RoCEv2 GID of this node's address, or of IP
 #   leak_snapshot / leak_check NAME		check that slab objects and module references have not grown in between
 #   barrier [NAME] [SECONDS]			wait until every node has come here (a command of the lab)
 #
-# A script that printed a notok exits with status 1, even if its last command succeeded.
+# A script that printed a "not ok" exits with status 1, even if its last command succeeded.
+
+. "$LAB_SRC/selftests/lib/ktap.sh"
 
 # where the test programs in Python find the modules that they share
 export PYTHONPATH=$LAB_SRC/selftests/lib
@@ -19,27 +21,12 @@ RUN_TIMEOUT=${RUN_TIMEOUT:-60}
 PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
 SHOWN_LINES=${SHOWN_LINES:-15}
 LIB_TMP=$(mktemp -d)
-LIB_FAILED=
 LIB_PAIRS=0
-
-ok() {
-	echo "ok - $1"
-}
-
-notok() {
-	LIB_FAILED=1
-	echo "not ok - $1: ${2:-failed}"
-}
-
-skip() {
-	echo "skip - $1: ${2:-}"
-}
 
 lib_exit() {
 	local status=$?
 	rm -rf "$LIB_TMP"
-	[ $status = 0 ] && [ -n "$LIB_FAILED" ] && status=1
-	exit $status
+	ktap_end $status
 }
 trap lib_exit EXIT
 
@@ -48,10 +35,10 @@ show_tail() {
 	tail -n "$SHOWN_LINES" "$1" | sed 's/^/#   /'
 }
 
-# Print the last line of a command's output in brackets, as the reason of a result.
+# Print the last line of a command's output in brackets, as the reason of a result. The plan of a report says nothing.
 last_words() {
 	local words
-	words=$(tail -n 1 "$1" | tr -d '\r' | cut -c 1-160)
+	words=$(grep -v '^1\.\.' "$1" | tail -n 1 | tr -d '\r' | cut -c 1-160)
 	echo "${words:+ ($words)}"
 }
 

@@ -24,6 +24,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "ktap.h"
+
 #define REMOTE_ACCESS	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 			 IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -45,13 +47,14 @@ static int sock = -1;
 __attribute__((format(printf, 1, 2), noreturn, unused))
 static void die(const char *format, ...)
 {
+	char why[512];
 	va_list args;
 
 	va_start(args, format);
-	printf("not ok - %s%s: ", program, peer_host ? " (client)" : "");
-	vprintf(format, args);
-	putchar('\n');
+	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
+	/* without a plan: the program ends before its other tests */
+	ktap_notok(why, "%s%s", program, peer_host ? " (client)" : "");
 	exit(1);
 }
 

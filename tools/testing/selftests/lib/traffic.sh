@@ -36,9 +36,10 @@ perf() {
 # server listens again. It is then rejected and exits, with any driver. In this case try again, up to 6 times. On
 # fast user-mode guests each attempt may fail in this way; the result is then a skip.
 perf_cm() {
-	local failed=$LIB_FAILED tries raced
+	local tries raced
+	ktap_mark
 	for tries in 1 2 3 4 5 6; do
-		LIB_FAILED=$failed
+		ktap_reset
 		perf "$@" -R > "$LIB_TMP/attempt"
 		raced=$LAB_CTL/raced.$TRAFFIC_PORT
 		if [ "$NODE" = 2 ] && grep -qE 'EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)' "$LIB_TMP/client"; then
@@ -50,7 +51,7 @@ perf_cm() {
 			return
 		fi
 	done
-	LIB_FAILED=$failed
+	ktap_reset
 	skip "$PREFIX$* -R" "perftest's client connected before its server listened, in each attempt"
 }
 

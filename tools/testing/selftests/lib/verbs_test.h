@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Common code of test programs on plain libibverbs: results in the form that tools/testing/check
- * reads, and a pair of queue pairs on one device, with both ends in this process.  $RDMA_DEV
- * names the device.
+ * Common code of test programs on plain libibverbs: a list of tests, whose results are a KTAP
+ * report, and a pair of queue pairs on one device, with both ends in this process.  $RDMA_DEV names
+ * the device.
  */
 #ifndef VERBS_TEST_H
 #define VERBS_TEST_H
@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+
+#include "ktap.h"
 
 #ifndef WAIT_S
 #define WAIT_S		30	/* bound of each wait; no operation takes that long */
@@ -545,12 +547,10 @@ struct test {
 __attribute__((unused)) static int run_tests(const struct test *tests, size_t count,
 					     const char *only)
 {
-	int failed = 0;
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!open_device()) {
-		printf("not ok - device: %s\n", reason);
-		return 1;
+		ktap_notok(reason, "device");
+		return ktap_end();
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct pair pair = {};
@@ -565,15 +565,14 @@ __attribute__((unused)) static int run_tests(const struct test *tests, size_t co
 		else
 			wait_event(-1, 0);
 		if (good)
-			printf("ok - %s\n", tests[i].name);
+			ktap_ok("%s", tests[i].name);
 		else if (skipped)
-			printf("skip - %s: %s\n", tests[i].name, reason);
+			ktap_skip(reason, "%s", tests[i].name);
 		else
-			printf("not ok - %s: %s\n", tests[i].name, reason);
-		failed += !good && !skipped;
+			ktap_notok(reason, "%s", tests[i].name);
 		/* objects that a failed test has left are freed when the process ends */
 	}
-	return failed ? 1 : 0;
+	return ktap_end();
 }
 
 #endif /* VERBS_TEST_H */

@@ -1062,7 +1062,7 @@ int main(int argc, char **argv)
 {
 	const struct step *run = steps;
 	size_t count = ARRAY_SIZE(steps);
-	int letter, failed;
+	int letter;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((letter = getopt(argc, argv, "DK:M:s:")) != -1) {
@@ -1090,13 +1090,14 @@ int main(int argc, char **argv)
 	if (module_file)
 		nth_path = "/sys/module/fail_init/parameters/nth";
 	if (module_file ? !nth_open() : !begin()) {
-		printf("%s - fail_nth: %s\n", skipped ? "skip" : "not ok", reason);
-		return !skipped;
+		if (skipped)
+			ktap_skip(reason, "fail_nth");
+		else
+			ktap_notok(reason, "fail_nth");
+		return ktap_end();
 	}
-	failed = nth_run(run, count, argv[optind]);
-	if (!module_file && !end()) {
-		printf("not ok - all objects are destroyed at the end: %s\n", reason);
-		failed++;
-	}
-	return failed ? 1 : 0;
+	nth_run(run, count, argv[optind]);
+	if (!module_file && !end())
+		ktap_notok(reason, "all objects are destroyed at the end");
+	return ktap_end();
 }

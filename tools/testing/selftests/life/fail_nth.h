@@ -144,26 +144,20 @@ static bool nth_step(const struct step *s)
 	return true;
 }
 
-static int nth_run(const struct step *steps, size_t count, const char *only)
+static void nth_run(const struct step *steps, size_t count, const char *only)
 {
-	int failed = 0;
-
 	for (size_t i = 0; i < count; i++) {
 		if (only && !strstr(steps[i].name, only))
 			continue;
 		if (nth_step(&steps[i])) {
-			printf("ok - %s\n", steps[i].name);
+			ktap_ok("%s", steps[i].name);
 			continue;
 		}
 		nth_arm(0);
-		printf("not ok - %s: %s\n", steps[i].name, reason);
-		failed++;
+		ktap_notok(reason, "%s", steps[i].name);
 	}
-	if (!nth_total) {
-		printf("not ok - allocations fail: no allocation was failed\n");
-		failed++;
-	}
-	return failed;
+	if (!nth_total)
+		ktap_notok("no allocation was failed", "allocations fail");
 }
 
 #endif /* FAIL_NTH_H */

@@ -26,13 +26,13 @@ before=$(resources "$RDMA_DEV")
 sites_begin
 memory_mark
 kmemleak_mark
-fail_nth || LIB_FAILED=1
+report fail_nth
 # On this kernel the creation and removal of a device takes a second and thousands of allocations, so fail only every
 # STRIDE-th allocation.
-fail_nth -D -s "${STRIDE:-499}" || LIB_FAILED=1
+report fail_nth -D -s "${STRIDE:-499}"
 # The checkers of this kernel also allocate memory, and not always at the same place. So one pass misses some allocations.
 for _ in 1 2 3; do
-	fail_nth -K "$(module_file kverbs)" || LIB_FAILED=1
+	report fail_nth -K "$(module_file kverbs)"
 done
 sites_end "$LAB_OUT/sites"
 resources_check "the device has as many objects as before" "$RDMA_DEV" "$before"
@@ -42,7 +42,7 @@ run "ibv_rc_pingpong passes afterwards" bash -c "ibv_rc_pingpong -d $RDMA_DEV -g
 	sleep 1; ibv_rc_pingpong -d $RDMA_DEV -g $gid -c $MY_IP"
 if module_remove; then
 	ok "the module unloads at the end"
-	fail_nth -M "$(module_file "$DRIVER_MODULE")" || LIB_FAILED=1
+	report fail_nth -M "$(module_file "$DRIVER_MODULE")"
 	# kmemleak finds no leaked slab cache, because the kernel has a list of all of them.
 	run "no slab cache of the driver remains" bash -c '! grep ^nhca /proc/slabinfo'
 else

@@ -20,14 +20,7 @@ suites=0
 for suite in "$results"/nhca*; do
 	[ -e "$suite/results" ] || continue
 	suites=$((suites + 1))
-	name=$(basename "$suite")
-	# A test's line is "    ok 1 NAME" or "    ok 2 NAME # SKIP why". The line of the suite itself is not indented.
-	sed -nE "s/^    ok [0-9]+ (\S+) # SKIP ?(.*)/skip - $name.\1: \2/p; t
-		s/^    ok [0-9]+ (\S+).*/ok - $name.\1/p
-		s/^    not ok [0-9]+ (\S+).*/not ok - $name.\1: see the kernel log/p" "$suite/results"
-	if grep -q '^not ok' "$suite/results"; then
-		LIB_FAILED=1
-	fi
+	report "$LAB_SRC/selftests/lib/ktap.py" "$suite/results"
 done
 if [ $suites -ge 15 ]; then
 	ok "$suites suites ran"

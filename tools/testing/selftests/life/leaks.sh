@@ -20,10 +20,13 @@ notices() {
 		shift
 	done
 	shift
+	ktap_mark
 	if ("$@") > "$LIB_TMP/notices"; then
+		ktap_reset
 		notok "$check finds the leak" "it reports nothing"
 		return
 	fi
+	ktap_reset
 	for regex in "${wanted[@]}"; do
 		if grep '^not ok' "$LIB_TMP/notices" | grep -Eq "$regex"; then
 			ok "$check reports $regex"

@@ -99,7 +99,7 @@ gid_in() {
 	else
 		# `ip netns exec` mounts a new sysfs.
 		ip netns exec "$space" env RDMA_DEV="$dev" bash -c \
-			'trap - EXIT; . "$0"; gid_index "$1"' "$LAB_SRC/selftests/lib/lib.sh" "$ip"
+			'. "$0"; trap - EXIT; gid_index "$1"' "$LAB_SRC/selftests/lib/lib.sh" "$ip"
 	fi
 }
 

@@ -19,6 +19,8 @@ import sys
 import termios
 import time
 
+import ktap
+
 DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
 LINK = f"{DEVICE}/1"
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
@@ -26,13 +28,11 @@ SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
 # Indices of 32-bit words in struct nhca_res_qp. The test reads the words up to retries_left.
 QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
             "sq_una": 13, "cwnd": 15}
-failed = False
+report = ktap.Report()
 
 
 def result(name, good, why=""):
-    global failed
-    failed |= not good
-    print(f"ok - {name}" if good else f"not ok - {name}: {str(why)[:300]!r}", flush=True)
+    report.result(name, good, repr(str(why)[:300]))
 
 
 def rdma(*words):
@@ -258,4 +258,4 @@ except (OSError, KeyError, StopIteration) as error:
     result("the tools can be tested", False, repr(error))
 finally:
     traffic.kill()
-sys.exit(failed)
+sys.exit(report.end())

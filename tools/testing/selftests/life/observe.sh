@@ -27,8 +27,8 @@ barrier ready
 if [ "$NODE" = 2 ]; then
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1%
 	# ib_write_bw polls, so lower its priority: the programs that observe it must run.
-	python3 "$LAB_SRC/selftests/life/observe.py" "$RDMA_DEV" \
-		nice -n 19 ib_write_bw -d "$RDMA_DEV" -x "$TRAFFIC_GID" -F -D 600 "$IP_1" || LIB_FAILED=1
+	report python3 "$LAB_SRC/selftests/life/observe.py" "$RDMA_DEV" \
+		nice -n 19 ib_write_bw -d "$RDMA_DEV" -x "$TRAFFIC_GID" -F -D 600 "$IP_1"
 fi
 barrier measured 600
 [ "$NODE" = 1 ] && kill $server 2> /dev/null

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 
+import ktap
+
 DEVICE, TURNS, COMMAND = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 LINK = f"{DEVICE}/1"
 PORT = pathlib.Path(f"/sys/class/infiniband/{DEVICE}/ports/1/hw_counters")
-failed = False
+report = ktap.Report()
 
 
 def rdma(*words):
@@ -21,12 +23,6 @@ def rdma(*words):
     if done.returncode:
         raise OSError(f"rdma {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
-
-
-def result(name, good, why):
-    global failed
-    failed |= not good
-    print(f"ok - {name}" if good else f"not ok - {name}: {why}", flush=True)
 
 
 def port(name):
@@ -64,23 +60,23 @@ def bound(qpn):
     mine = counters()
     good = len(mine) == 1 and [one["lqpn"] if isinstance(one, dict) else one
                                for one in mine[0]["lqpn"]] == [qpn]
-    result("a counter is bound to the queue pair", good, mine)
+    report.result("a counter is bound to the queue pair", good, mine)
     if not good:
         return
-    result("the counter counts the queue pair's packets",
+    report.result("the counter counts the queue pair's packets",
            grows(lambda: counters()[0]["sent_pkts"], mine[0]["sent_pkts"]), "it does not grow")
     own, all_ = counters()[0], port("sent_pkts")
-    result("the counter starts at 0", own["sent_pkts"] <= all_ - total,
+    report.result("the counter starts at 0", own["sent_pkts"] <= all_ - total,
            f"{own['sent_pkts']} packets, the port {all_ - total} in a longer time")
-    result("the port's counters include the bound counter", all_ >= total + own["sent_pkts"],
+    report.result("the port's counters include the bound counter", all_ >= total + own["sent_pkts"],
            f"{all_}, before {total}, the queue pair's {own['sent_pkts']}")
-    result("the counter has all counters of the port",
+    report.result("the counter has all counters of the port",
            {path.name for path in PORT.iterdir()} - {"lifespan"} <= set(own), sorted(own))
     rdma("statistic", "qp", "unbind", "link", LINK, "cntn", str(mine[0]["cntn"]), "lqpn", str(qpn))
     after = port("sent_pkts")
-    result("the port's counters keep their values after unbind", after >= all_, f"{all_}, then {after}")
-    result("the counter is removed after unbind", not counters(), counters())
-    result("the port continues to count", grows(lambda: port("sent_pkts"), after), "it does not grow")
+    report.result("the port's counters keep their values after unbind", after >= all_, f"{all_}, then {after}")
+    report.result("the counter is removed after unbind", not counters(), counters())
+    report.result("the port continues to count", grows(lambda: port("sent_pkts"), after), "it does not grow")
 
 
 def turns(qpn):
@@ -93,10 +89,10 @@ def turns(qpn):
         rdma("statistic", "qp", "unbind", "link", LINK, "cntn", number, "lqpn", str(qpn))
         now = port("sent_pkts")
         if not highest <= middle <= now:
-            result("the port's counter never decreases", False, f"turn {turn}: {highest}, {middle}, {now}")
+            report.result("the port's counter never decreases", False, f"turn {turn}: {highest}, {middle}, {now}")
             return
         highest = now
-    result("the port's counter never decreases", True, "")
+    report.result("the port's counter never decreases", True, "")
 
 
 traffic = subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -114,11 +110,11 @@ try:
         if not counters():
             break
         time.sleep(0.1)
-    result("a counter is removed with its queue pair", not counters(), counters())
-    result("the port keeps the counts of a removed counter", port("sent_pkts") >= before,
+    report.result("a counter is removed with its queue pair", not counters(), counters())
+    report.result("the port keeps the counts of a removed counter", port("sent_pkts") >= before,
            f"{before}, then {port('sent_pkts')}")
 except OSError as error:
-    result("queue pairs with counters of their own", False, error)
+    report.result("queue pairs with counters of their own", False, error)
 finally:
     traffic.kill()
-sys.exit(failed)
+sys.exit(report.end())

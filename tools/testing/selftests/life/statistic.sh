@@ -18,7 +18,7 @@ if [ "$NODE" = 1 ]; then
 	done
 fi
 barrier ready
-[ "$NODE" = 2 ] && python3 "$LAB_SRC/selftests/life/statistic.py" "$RDMA_DEV" "${TURNS:-15}" \
+[ "$NODE" = 2 ] && report python3 "$LAB_SRC/selftests/life/statistic.py" "$RDMA_DEV" "${TURNS:-15}" \
 	ib_write_bw -d "$RDMA_DEV" -x "$TRAFFIC_GID" -F -D 600 "$IP_1"
 barrier measured 600
 [ "$NODE" = 1 ] && kill $server 2> /dev/null

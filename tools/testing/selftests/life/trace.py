@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+import ktap
+
 TRACING = pathlib.Path("/sys/kernel/tracing")
 INSTANCE = TRACING / "instances/nhca-test"
 SAVED = pathlib.Path("/tmp/nhca-trace.json")
@@ -176,7 +178,7 @@ PROMISES = (("every packet is in an event", packets), ("PSNs have no gaps", sequ
 
 
 def judge(device, name, wanted):
-    failed = False
+    report = ktap.Report()
     before = json.loads(SAVED.read_text())
     more = {key: value - before[key] for key, value in counters(device).items()}
     events = end()
@@ -184,17 +186,12 @@ def judge(device, name, wanted):
                                     collections.Counter(e.kind for e in events).items()))
     for promise, check in PROMISES:
         wrong = list(check(events, more))
-        failed |= bool(wrong)
-        print(f"not ok - {name}: {promise}: {wrong[0]} ({len(wrong)})" if wrong
-              else f"ok - {name}: {promise}")
+        report.result(f"{name}: {promise}", not wrong, f"{wrong[0]} ({len(wrong)})" if wrong else "")
     kinds = {event.kind for event in events}
     for word in wanted:
-        if (word.lstrip("!") in kinds) == word.startswith("!"):
-            failed = True
-            print(f"not ok - {name}: {word}: the events were {sorted(kinds)}")
-        else:
-            print(f"ok - {name}: {word}")
-    return failed
+        report.result(f"{name}: {word}", (word.lstrip("!") in kinds) != word.startswith("!"),
+                      f"the events were {sorted(kinds)}")
+    return report.end()
 
 
 if sys.argv[1] == "begin":

@@ -21,7 +21,7 @@ judge() {
 	[ "$NODES" = 1 ] || barrier
 	# Wait for packets that the other node still sends.
 	sleep 0.5
-	python3 "$LAB_SRC/selftests/life/trace.py" judge "$RDMA_DEV" "$@" || LIB_FAILED=1
+	report python3 "$LAB_SRC/selftests/life/trace.py" judge "$RDMA_DEV" "$@"
 	[ "$NODES" = 1 ] || barrier
 }
 

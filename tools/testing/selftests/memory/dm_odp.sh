@@ -10,6 +10,6 @@
 modprobe -q udmabuf
 leak_snapshot
 memory_mark
-dm_odp || LIB_FAILED=1
+report dm_odp
 leak_check "no slab object or module reference is leaked"
 memory_check "no page stays pinned" 50

@@ -631,13 +631,14 @@ static int manage(void)
 		       kind_names[i], shared->kinds[i], shared->refused[i]);
 	printf("# %u processes, %" PRIu64 " steps, %" PRIu64 " bytes moved, %" PRIu64 " killed\n",
 	       opt.workers, opt.steps, shared->moved, shared->kills);
-	if (good && opt.kill_ms && !shared->kills && opt.steps >= 20000) {
-		printf("# no process was killed\n");
-		good = false;
-	}
-	printf("%s - %u processes, %" PRIu64 " steps%s\n", good ? "ok" : "not ok", opt.workers,
-	       opt.steps, good ? "" : ": see above");
-	return !good;
+	if (!good)
+		ktap_notok("see above", "%u processes, %" PRIu64 " steps", opt.workers, opt.steps);
+	else if (opt.kill_ms && !shared->kills && opt.steps >= 20000)
+		ktap_notok("no process was killed", "%u processes, %" PRIu64 " steps", opt.workers,
+			   opt.steps);
+	else
+		ktap_ok("%u processes, %" PRIu64 " steps", opt.workers, opt.steps);
+	return ktap_end();
 }
 
 int main(int argc, char **argv)

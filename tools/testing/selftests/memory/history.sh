@@ -43,7 +43,7 @@ leak_snapshot
 memory_mark
 barrier marked
 if [ "$NODE" = 1 ]; then
-	history_run "$steps" "${!last}" || LIB_FAILED=1
+	report history_run "$steps" "${!last}"
 fi
 barrier "done" 86400
 if [ "$NODE" = "$NODES" ]; then

@@ -210,8 +210,11 @@ static void own(void)
 	order(BYE, 0, 0);
 	printf("# %" PRIu64 " wrong keys tried against %u good ones, %" PRIu64
 	       " batches opened memory\n", tried, nlive, wrong);
-	printf("%s\n", wrong ? "not ok - wrong keys: some opened memory" : "ok - wrong keys");
-	exit(wrong ? 1 : 0);
+	if (wrong)
+		ktap_notok("some opened memory", "wrong keys");
+	else
+		ktap_ok("wrong keys");
+	exit(ktap_end());
 }
 
 /* ---- the peer ---- */
@@ -276,8 +279,8 @@ static void visit(void)
 		}
 		tell(&i, sizeof(i));
 	} while (o.kind != BYE);
-	printf("ok - wrong keys\n");
-	exit(0);
+	ktap_ok("wrong keys");
+	exit(ktap_end());
 }
 
 int main(int argc, char **argv)

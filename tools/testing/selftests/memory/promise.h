@@ -244,10 +244,10 @@ static int verdict(double seconds)
 		 (!opt.reads || owner->rounds >= 200))
 		bad = "no invalidation caught a message in the middle";
 	if (bad)
-		printf("not ok - %s: %s\n", name, bad);
+		ktap_notok(bad, "%s", name);
 	else
-		printf("ok - %s\n", name);
-	return bad ? 1 : 0;
+		ktap_ok("%s", name);
+	return ktap_end();
 }
 
 #endif /* PROMISE_H */

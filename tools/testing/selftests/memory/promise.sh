@@ -19,8 +19,8 @@
 # Another driver runs for comparison only: its failures are printed as skips.
 if [ "$LAB_DRIVER" != nhca ]; then
 	notok() {
-		echo "skip - $1: $LAB_DRIVER: ${2:-failed}"
-		sed -n 's/^not ok - /#   /p' "$LIB_TMP/server" "$LIB_TMP/client" 2> /dev/null
+		skip "$1" "$LAB_DRIVER: ${2:-failed}"
+		sed -n 's/^not ok [0-9]* - /#   /p' "$LIB_TMP/server" "$LIB_TMP/client" 2> /dev/null
 	}
 fi
 
@@ -37,7 +37,7 @@ keys() {
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
 	command="promise -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT -r ${SEED:-$TRAFFIC_PORT} $*"
 	pair "$PREFIX$*" "$command" "$command $IP_1" $limit
-	[ "$NODE" = 2 ] || sed -n "s/^ok - /&$PREFIX/p; /^# [0-9]/p" "$LIB_TMP/server"
+	[ "$NODE" = 2 ] || report_file "$LIB_TMP/server" "$PREFIX"
 }
 
 # as_many: run MANY invalidations. Messages have two packets, because a round takes as long as its messages. A SEND

@@ -9,5 +9,5 @@
 . "$LAB_SRC/selftests/lib/lib.sh"
 
 for program in credentials abi_sizes; do
-	$program || LIB_FAILED=1
+	report $program
 done

@@ -9,7 +9,11 @@
 . "$LAB_SRC/selftests/lib/lib.sh"
 
 echo N > /sys/module/nhca/parameters/same_host
-acks || LIB_FAILED=1
-nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 && acks lost || LIB_FAILED=1
+report acks
+if nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1; then
+	report acks lost
+else
+	notok "a fault rule drops a WRITE"
+fi
 nhca-fault list | grep -q 'struck 1 of' || notok "a packet is lost" "the fault rule hit no packet"
 nhca-fault clear

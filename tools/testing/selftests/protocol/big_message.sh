@@ -6,4 +6,4 @@
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 
-big_message || LIB_FAILED=1
+report big_message

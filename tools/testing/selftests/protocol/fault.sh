@@ -16,7 +16,7 @@
 DEBUGFS=/sys/kernel/debug/nhca/$RDMA_DEV
 
 leak_snapshot
-fault || LIB_FAILED=1
+report fault
 nhca-fault clear
 
 # ---- the same seed repeats the same packets ----
@@ -36,7 +36,7 @@ packets() {
 		sleep 0.1
 	done
 	fault trace > "$LIB_TMP/trace" || {
-		notok "the traffic for a trace runs" "$(tail -n 1 "$LIB_TMP/trace")"
+		notok "the traffic for a trace runs" "$(last_words "$LIB_TMP/trace")"
 		return 1
 	}
 	sleep 1

@@ -10,6 +10,7 @@ this netdev. The request is sent from ME through lo. MIB is the length of the RE
 import sys
 import time
 
+import ktap
 import roce
 
 # Longest time in seconds that another program may not run, or on a slow machine its longest part of the READ's time
@@ -52,16 +53,15 @@ def main():
     longest, took = max(gaps) / 1e6, time.monotonic() - begin
     answers = sent(target) - before
     print(f"# {answers} packets in {took:.1f} s, the longest gap was {longest * 1e3:.1f} ms")
-    good = True
+    report = ktap.Report()
     for name, passed, why in (
             ("a long READ gets all responses", answers == wanted,
              f"{answers} packets of {wanted}"),
             ("other programs run during a long READ", longest < max(LONGEST_GAP, took * LONGEST_PART),
              f"a program did not run for {longest:.3f} s"),
             ("the QP stays in RTS", qp.state() == "RTS", qp.state())):
-        print(f"ok - {name}" if passed else f"not ok - {name}: {why}")
-        good = good and passed
-    return 0 if good else 1
+        report.result(name, passed, why)
+    return report.end()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ for _ in $(seq 50); do
 done
 qp_target $RDMA_DEV "$gid" $port $there &
 target=$!
-"$LAB_SRC/selftests/protocol/long_read.py" $here $port $there || LIB_FAILED=1
+report "$LAB_SRC/selftests/protocol/long_read.py" $here $port $there
 wait $target
 rdma link del nhca_sink
 ip link del sink

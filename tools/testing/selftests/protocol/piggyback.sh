@@ -11,17 +11,20 @@
 . "$LAB_SRC/selftests/lib/lib.sh"
 
 echo N > /sys/module/nhca/parameters/same_host
-piggyback || LIB_FAILED=1
+report piggyback
 
 modprobe sch_netem
-tc qdisc add dev lo root netem loss 2% && piggyback lost || LIB_FAILED=1
+tc qdisc add dev lo root netem loss 2% && report piggyback lost
 tc -s qdisc show dev lo | grep -Eq 'dropped [1-9]' || notok "packets are lost" "netem dropped none"
 tc qdisc del dev lo root
 
 # With fault rules on packets, the same seed must give the same packets, so no ACK may be piggybacked.
-nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1 &&
-	piggyback none "no piggybacked ACK on a device with fault rules on packets" || LIB_FAILED=1
+if nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1; then
+	report piggyback none "no piggybacked ACK on a device with fault rules on packets"
+else
+	notok "a fault rule drops a WRITE"
+fi
 nhca-fault clear
 
 echo Y > /sys/module/nhca/parameters/insist_icrc
-piggyback none "no piggybacked ACK with insist_icrc=1" || LIB_FAILED=1
+report piggyback none "no piggybacked ACK with insist_icrc=1"

@@ -59,7 +59,7 @@ if ! cable; then
 	exit
 fi
 leak_snapshot
-RDMA_DEV=$DEVICE raw || LIB_FAILED=1
+RDMA_DEV=$DEVICE report raw
 
 # ---- permission ----
 

@@ -685,10 +685,10 @@ int main(int argc, char **argv)
 		expect_nothing(ch.rcq, 0, cases[i].name);
 		/* the next case must not send before the checks above */
 		meet(++step);
-		printf("ok - %s\n", cases[i].name);
+		ktap_ok("%s", cases[i].name);
 	}
 	channel_close(&ch);
 	verb(ibv_dealloc_pd(pd));
 	verb(ibv_close_device(context));
-	return 0;
+	return ktap_end();
 }

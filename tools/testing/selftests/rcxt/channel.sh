@@ -28,7 +28,7 @@ leak_snapshot
 command="channel -d $RDMA_DEV -g $gid -p 18800"
 pair "all operations of channels" "$command" "$command $IP_1" 300
 # Server and client pass each case together, so the results of the client are enough.
-[ "$NODE" = "$NODES" ] && grep '^ok - \|^# ' "$LIB_TMP/client"
+[ "$NODE" = "$NODES" ] && report_file "$LIB_TMP/client"
 resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"
 leak_check "no slab object or module reference is leaked on node $NODE"
 if [ ! -e $drops ]; then

@@ -201,7 +201,7 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 	expect_nothing(ch.scq, 0, what);
 	expect_nothing(ch.rcq, 0, what);
 	if (client)
-		printf("ok - %s: %s\n", what, k->lands ? "a control" : "no byte written");
+		ktap_ok("%s: %s", what, k->lands ? "a control" : "no byte written");
 }
 
 /* Packets whose only fault is that the memory is another job's, or that the right is not granted */
@@ -258,9 +258,10 @@ static void millions(uint64_t wanted)
 			die("random packets were dropped for their ICRC, which they do not have");
 	}
 	goes("after the random packets");
-	if (client)
-		printf("ok - random packets\n# %" PRIu64 " arrived of %" PRIu64 " in %.0f s\n",
-		       came, sent, seconds);
+	if (client) {
+		ktap_ok("random packets");
+		printf("# %" PRIu64 " arrived of %" PRIu64 " in %.0f s\n", came, sent, seconds);
+	}
 }
 
 int main(int argc, char **argv)
@@ -318,11 +319,11 @@ int main(int argc, char **argv)
 	}
 	goes("in the end");
 	if (client)
-		printf("ok - a transfer succeeds at the end\n");
+		ktap_ok("a transfer succeeds at the end");
 	verb(nhcadv_dereg_job_mem(others_mem));
 	verb(nhcadv_dereg_job_mem(readable));
 	channel_close(&ch);
 	verb(ibv_dealloc_pd(pd));
 	verb(ibv_close_device(context));
-	return 0;
+	return ktap_end();
 }

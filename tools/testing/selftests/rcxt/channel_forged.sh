@@ -22,7 +22,7 @@ command="channel_forged -d $RDMA_DEV -g $(gid_index) -p 18820 -c ${COUNT:-500} -
 SHOWN_LINES=5
 pair "forged packets" "$command" "$command $IP_1" $((MILLIONS ? 3000 : COUNT ? 900 : 200))
 if [ "$NODE" = "$NODES" ]; then
-	grep '^ok - \|^# ' "$LIB_TMP/client"
+	report_file "$LIB_TMP/client"
 else
 	grep '^# ' "$LIB_TMP/server"
 fi

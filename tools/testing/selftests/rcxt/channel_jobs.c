@@ -61,7 +61,7 @@ static void say(const char *what)
 {
 	everybody();
 	if (client && second)
-		printf("ok - %s\n", what);
+		ktap_ok("%s", what);
 }
 
 static void open_channel(void)
@@ -346,7 +346,8 @@ int main(int argc, char **argv)
 		if (!pids[letter]) {
 			second = letter;
 			process();
-			return 0;
+			/* one process has the results */
+			return client && second ? ktap_end() : 0;
 		}
 	}
 	for (letter = 0; letter < 2; letter++) {

@@ -16,6 +16,6 @@ chmod 666 /dev/infiniband/uverbs*
 before=$(resources "$RDMA_DEV")
 command="channel_jobs -d $RDMA_DEV -g $(gid_index)"
 pair "two jobs of two users" "$command" "$command $IP_1" 150
-[ "$NODE" = "$NODES" ] && grep '^ok - \|^# ' "$LIB_TMP/client"
+[ "$NODE" = "$NODES" ] && report_file "$LIB_TMP/client"
 [ "$NODE" = 1 ] && grep '^# ' "$LIB_TMP/server"
 resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"

@@ -103,7 +103,7 @@ static void side_goes(struct side *s, uint32_t at, uint32_t seed, const char *wh
 	for (uint32_t i = 0; i < LENGTH; i++)
 		if (lost.to.buf[at + i] != pattern(seed, i))
 			die("%s: byte %u is wrong", what, i);
-	printf("ok - %s\n", what);
+	ktap_ok("%s", what);
 }
 
 static void *watch(void *arg)
@@ -178,7 +178,7 @@ static void lose(void)
 	/* the core drops unread events with the device; IBV_EVENT_DEVICE_FATAL replaces them */
 	if (fatal_channels > 2)
 		die("%u events IBV_EVENT_QP_FATAL for 2 channels", fatal_channels);
-	printf("ok - users of a lost device get events, channels of another device work\n");
+	ktap_ok("users of a lost device get events, channels of another device work");
 }
 
 int main(int argc, char **argv)
@@ -222,10 +222,10 @@ int main(int argc, char **argv)
 	wait_event(IBV_EVENT_QP_ACCESS_ERR, "memory that is closed");
 	if (differs(lost.to.buf, LENGTH, 0) >= 0)
 		die("memory that is closed was written");
-	printf("ok - the last handle closes the memory\n");
+	ktap_ok("the last handle closes the memory");
 	side_close(&kept);
 	side_close(&lost);
-	return 0;
+	return ktap_end();
 
 usage:
 	fputs("usage: channel_lost -d DEVICE -g GID-INDEX -d OTHER-DEVICE -g GID-INDEX COMMAND\n"

@@ -23,7 +23,7 @@ for round in $(seq 0 "$rounds"); do
 		device_add "$LOST" lost0 10.98.1.1 || notok "$name" "no second device"
 	lost_gid=$(gid_of "$LOST" 10.98.1.1)
 	run "$name" channel_lost -d "$LOST" -g "$lost_gid" -d "$RDMA_DEV" -g "$gid" "ip link del lost0"
-	[ "$round" = "$rounds" ] && grep '^ok - \|^# ' "$LIB_TMP/run"
+	[ "$round" = "$rounds" ] && report_file "$LIB_TMP/run"
 	device_gone "$LOST" || notok "$name" "the device is still there"
 	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
 	[ "$round" = 0 ] && memory_mark

@@ -71,7 +71,7 @@ static void say(const char *what)
 	expect_nothing(ch.scq, 0, what);
 	meet(++step);
 	if (client)
-		printf("ok - %s\n", what);
+		ktap_ok("%s", what);
 }
 
 static void open_channel(void)
@@ -314,7 +314,7 @@ static void again(struct channel *c, const struct account *expected, const char 
 	}
 	meet(++step);
 	if (client)
-		printf("ok - replayed %s: no byte is written\n", what);
+		ktap_ok("replayed %s: no byte is written", what);
 }
 
 /* A replay is dropped for reason @why, except packets of packet mode if @packets is true. */
@@ -696,5 +696,5 @@ int main(int argc, char **argv)
 	channel_close(&ch);
 	verb(ibv_dealloc_pd(pd));
 	verb(ibv_close_device(context));
-	return 0;
+	return ktap_end();
 }

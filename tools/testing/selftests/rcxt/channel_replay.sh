@@ -18,7 +18,7 @@ replayed() {
 	command="channel_replay -d $RDMA_DEV -g $(gid_index) -p 18810 -n $NETDEV -f $LIB_TMP $2"
 	pair "$1" "$command" "$command $IP_1" 200
 	if [ "$NODE" = "$NODES" ]; then
-		grep '^ok - \|^# ' "$LIB_TMP/client"
+		report_file "$LIB_TMP/client"
 	else
 		grep '^# ' "$LIB_TMP/server"
 	fi

@@ -230,10 +230,10 @@ int main(int argc, char **argv)
 				      IBV_ACCESS_REMOTE_WRITE));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cases[i].run();
-		printf("ok - %s\n", cases[i].name);
+		ktap_ok("%s", cases[i].name);
 	}
 	verb(nhcadv_dereg_job_mem(mem));
 	verb(ibv_dealloc_pd(pd));
 	verb(ibv_close_device(context));
-	return 0;
+	return ktap_end();
 }

@@ -15,6 +15,7 @@ import random
 import struct
 import sys
 
+import ktap
 import rcxt
 import roce
 from icrc import checksum
@@ -336,6 +337,7 @@ def check(path):
     frames = capture_all().frames
     with open(path, encoding="utf-8") as source:
         lines = source.read().splitlines()
+    report = ktap.Report()
     bad = guesses = 0
     for at, frame in enumerate(frames):
         words = lines[at].split("\t") if at < len(lines) else []
@@ -347,13 +349,13 @@ def check(path):
         if frame.name == GUESS:
             guesses += not why
         if why and bad < SHOWN:
-            print(f"not ok - {frame.name}: frame {at + 1}: {why}")
+            report.notok(frame.name, f"frame {at + 1}: {why}")
         elif not why and frame.name != GUESS:
-            print(f"ok - {frame.name}")
+            report.ok(frame.name)
     if guesses == RANDOM:
-        print(f"ok - {GUESS}")
+        report.ok(GUESS)
     print(f"# {len(frames)} frames, {bad} bad")
-    return 1 if bad else 0
+    return report.end()
 
 
 def main():

@@ -6,13 +6,14 @@
 
 The packets go to a queue pair of qp_target on another host, and this program captures them as they leave. By the
 documented rules each packet must have exactly the error of its kind. The other host must count each packet for
-this error, and none for its ICRC. Prints "ok - NAME" or "not ok - NAME: why"."""
+this error, and none for its ICRC. Prints a KTAP report."""
 
 import collections
 import socket
 import subprocess
 import sys
 
+import ktap
 import rcxt
 from roce import Gone, Lab, Qp, ROCE_PORT, Wrong
 
@@ -159,23 +160,22 @@ def main():
     lab = Lab(target, port, me, netdev)
     sniffer = Sniffer(lab.wire, netdev)
     qp = Qp(lab, "UC")
-    failed = 0
+    report = ktap.Report()
     for name, options, read in (("ICRC", (), True), ("ICRC and UDP checksum", ("-c",), True),
                                 ("UDP checksum", ("-b",), True), ("batches", ("-b", "-g", 16), False)):
         for kind in KINDS:
             try:
                 as_said(lab, sniffer, qp, kind, options, read)
-                print(f"ok - {kind}, {name}", flush=True)
+                report.ok(f"{kind}, {name}")
             except Wrong as wrong:
-                failed = 1
-                print(f"not ok - {kind}, {name}: {wrong}", flush=True)
+                report.notok(f"{kind}, {name}", wrong)
     lab.untouched("forged packets")
-    return failed
+    return report.end()
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except Gone as gone:
-        print(f"not ok - the target is reachable: {gone}")
-        sys.exit(1)
+        # the report has no plan, which fails the test
+        sys.exit(f"# the target cannot be reached: {gone}")

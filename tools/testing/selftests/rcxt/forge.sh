@@ -24,7 +24,7 @@ case $NODE in
 	run "qp_target ran to the end" qp_target "$RDMA_DEV" "$gid" $port
 	;;
 2)
-	"$LAB_SRC/selftests/rcxt/forge.py" "$target" $port "$me" "$NETDEV" || LIB_FAILED=1
+	report "$LAB_SRC/selftests/rcxt/forge.py" "$target" $port "$me" "$NETDEV"
 	# Print the packet rate of rcxt_forge, for the planning of longer tests.
 	rcxt_forge -a "$target" -q 17 -n 20000 random-rxeth | tail -n 1
 	rcxt_forge -a "$target" -q 17 -n 20000 -b -g 32 random-rxeth | tail -n 1

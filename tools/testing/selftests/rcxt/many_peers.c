@@ -219,6 +219,6 @@ int main(int argc, char **argv)
 	printf("# a poll with one idle peer: %" PRIu64 " ns, with all of them: %" PRIu64 " ns\n",
 	       poll_ns(ones[0].ep), poll_ns(hub));
 	unmake();
-	printf("ok - many_peers\n");
-	return 0;
+	ktap_ok("many_peers");
+	return ktap_end();
 }

@@ -14,16 +14,23 @@
 
 # kverbs NAME: load the module and read its 26 results, for six ways to poll a CQ, from the kernel log
 kverbs() {
-	local name=$1 count
+	local name=$1 count line
 	log_mark
 	if ! modprobe kverbs "dev=$RDMA_DEV" "gid=$(gid_index)"; then
 		notok "$name" "modprobe kverbs"
 		return
 	fi
 	rmmod kverbs
-	log_since | sed -n "s/.*kverbs: \(\(not \)\?ok - .*\)/\1, $name/p" > "$LIB_TMP/kverbs"
-	cat "$LIB_TMP/kverbs"
-	grep -q '^not ok' "$LIB_TMP/kverbs" && LIB_FAILED=1
+	log_since | sed -n 's/.*kverbs: \(\(not \)\?ok - .*\)/\1/p' > "$LIB_TMP/kverbs"
+	while IFS= read -r line; do
+		case $line in
+		ok*) ok "${line#ok - }, $name" ;;
+		*)
+			line=${line#not ok - }
+			notok "${line%: *}, $name" "error ${line##*: }"
+			;;
+		esac
+	done < "$LIB_TMP/kverbs"
 	count=$(grep -c '^ok' "$LIB_TMP/kverbs")
 	[ "$count" = 26 ] || notok "$name" "$count of 26 parts passed"
 }
@@ -39,6 +46,6 @@ for round in $(seq "${ROUNDS:-1}"); do
 	kverbs "adaptive moderation"
 	rdma dev set "$RDMA_DEV" adaptive-moderation off
 	# Do not repeat a failed round.
-	[ -z "$LIB_FAILED" ] || break
+	! ktap_failed || break
 done
 ulp_end "the device has as many objects as before, and the driver unloads"
