@@ -39,8 +39,27 @@ SELFTESTS := tools/testing/selftests
 TEST_LIB := $(BUILD)/testlib/libtest.a
 PROGRAM_FOLDERS := $(filter-out $(SELFTESTS)/lib,$(patsubst %/,%,$(wildcard $(SELFTESTS)/*/))) \
 	tools/testing/bench userspace/libnhca/examples
-PROGRAMS := $(patsubst %.c,$(BUILD)/selftests/%,\
-	$(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))
+# Sources that are parts of a program: PARTS_PROGRAM
+PARTS_channel := channel_fence channel_full channel_refused
+PARTS_channel_forged := channel_watch
+PARTS_channel_jobs := channel_watch
+PARTS_channel_replay := channel_watch
+PARTS_dm_odp := dm_odp_dm
+PARTS_fail_nth := fail_nth_steps
+PARTS_history := history_peer
+PARTS_hostile_rings := attack ends
+PARTS_hostile_user := attack ends
+PARTS_hostile_wqes := attack ends
+PARTS_late_reads := late_capture late_channels
+PARTS_promise := promise_common
+PARTS_raw := raw_end raw_frame
+PARTS_rcxt_forge := roce_out
+PARTS_verbs_api := verbs_api_events verbs_api_queues
+PARTS_verify_xfer := xfer
+PARTS_windows := windows_refused
+PARTS := $(foreach list,$(filter PARTS_%,$(.VARIABLES)),$($(list)))
+PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(filter-out $(PARTS),\
+	$(basename $(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))))
 
 .PHONY: all module provider messages tools man install install-tools deb selftests pictures deps demo check \
 	check-long check-debug kunit bench style clean distclean help
@@ -125,7 +144,8 @@ style:	## check the style of sources, scripts, pages and commit titles
 	@tools/testing/style
 
 clean:	## remove all files that were compiled from this checkout
-	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/testlib $(BUILD)/lab/builds
+	rm -rf $(BUILD)/deb $(BUILD)/tools $(BUILD)/userspace $(BUILD)/include $(BUILD)/selftests $(BUILD)/testlib \
+		$(BUILD)/lab/builds
 	find $(DRIVER) \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
 		-o -name modules.order -o -name Module.symvers \) -delete
 
@@ -150,7 +170,9 @@ $(BUILD)/tools/%: tools/%.c
 	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 vpath %.c $(PROGRAM_FOLDERS)
-TEST_CC = $(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -Iinclude/uapi -Iuserspace/libnhca -I$(SELFTESTS)/lib
+# Names of a program must not replace those of shared libraries, such as functions of libc.
+TEST_CC = $(CC) -O2 -g -Wall -Wextra -fvisibility=hidden -I$(BUILD)/include -Iinclude/uapi \
+	-Iuserspace/libnhca -I$(SELFTESTS)/lib
 TEST_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_msg.h \
 	$(wildcard $(SELFTESTS)/*/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)
 
@@ -162,7 +184,8 @@ $(TEST_LIB): $(patsubst $(SELFTESTS)/lib/%.c,$(BUILD)/testlib/%.o,$(wildcard $(S
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/selftests/%: %.c $(TEST_HEADERS) $(TEST_LIB)
+.SECONDEXPANSION:
+$(BUILD)/selftests/%: %.c $$(addsuffix .c,$$(PARTS_$$*)) $(TEST_HEADERS) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(TEST_CC) -o $@ $(filter %.c,$^) $(TEST_LIB) \
 		-L$(BUILD)/userspace/lib -L$(BUILD)/userspace/libnhcamsg -Wl,--as-needed -lnhcamsg -lnhca \

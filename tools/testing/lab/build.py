@@ -284,7 +284,9 @@ class Builder:
                 make -C /alone WERROR=1 all check
                 make -C /alone install PREFIX=/usr/local
                 export PKG_CONFIG_PATH=/usr/local/lib/pkgconfig
-                cc -Wall -Wextra -o /tmp/many_peers /src/tools/testing/selftests/many_peers.c \
+                tests=/src/tools/testing/selftests
+                cc -Wall -Wextra -I$tests/lib -o /tmp/many_peers $tests/rcxt/many_peers.c \
+                    $tests/lib/peers.c $tests/lib/ktap.c \
                     $(pkg-config --cflags --libs libnhcamsg libibverbs) -pthread"""
             self._chroot("building strictly (W=1, sparse)", command, None, "strict",
                          {"/src": source, "/rdma-core": core})

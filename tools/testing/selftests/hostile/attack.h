@@ -4,9 +4,8 @@
  *
  * Each attack runs in its own process, on queue pairs of the device that are connected with each
  * other.  Meanwhile a bystander, another process with a pair of queue pairs, moves data and checks
- * every byte.  The results are a KTAP report.  Warnings of the kernel appear only in
- * its log, which the caller must check.  Only a program of one source file can include this header,
- * because its functions are static.
+ * every byte.  The results are a KTAP report.  Warnings of the kernel appear only in its log, which
+ * the caller must check.
  */
 #ifndef ATTACK_H
 #define ATTACK_H
@@ -19,8 +18,6 @@
 
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-
 struct attack {
 	const char *name;
 	void (*run)(void);
@@ -28,205 +25,22 @@ struct attack {
 	int signal;		/* signal that may end it; 0: none */
 };
 
-static void pair_make(struct end *a, struct end *b, enum ibv_qp_type type)
-{
-	end_make(a, type, false, 4 * DEPTH);
-	end_make(b, type, false, 4 * DEPTH);
-	connect_ends(a, b);
-}
-
-static void pair_destroy(struct end *a, struct end *b)
-{
-	fences_hold(a);
-	fences_hold(b);
-	end_destroy(a);
-	end_destroy(b);
-}
-
-/* Write a valid request into the next slot of @a's send queue; publish() makes it visible. */
-static struct nhca_send_wqe *good_wqe(struct end *a, struct end *b, uint64_t wr_id)
-{
-	struct nhca_send_wqe *wqe = (void *)slot(&a->sqr, load(&a->sqr.hdr->prod));
-
-	memset(wqe, 0, a->sqr.stride);
-	wqe->wr_id = wr_id;
-	wqe->flags = NHCA_SEND_SIGNALED;
-	wqe->num_sge = 1;
-	wqe->sge[0] = (struct nhca_sge){ (uintptr_t)a->buf, 64, a->mr->lkey };
-	if (a->type == IBV_QPT_UD) {
-		wqe->opcode = NHCA_WR_SEND;
-		wqe->ud.ah_id = a->ah_id;
-		wqe->ud.remote_qpn = b->qp->qp_num;
-		wqe->ud.remote_qkey = QKEY;
-	} else {
-		wqe->opcode = NHCA_WR_RDMA_WRITE;
-		wqe->rdma.remote_addr = (uintptr_t)b->buf;
-		wqe->rdma.rkey = b->mr->rkey;
-	}
-	return wqe;
-}
-
-__attribute__((unused)) static void publish(struct end *a)
-{
-	store(&a->sqr.hdr->prod, load(&a->sqr.hdr->prod) + 1);
-	ring_sq(a);
-}
-
-/* ---- the bystander: a pair of queue pairs in another process ---- */
-
-static void await(struct end *e, uint64_t wr_id)
-{
-	double until = now() + 3 * PATIENCE;
-	struct ibv_wc wc;
-	int n;
-
-	do {
-		n = ibv_poll_cq(e->cq, 1, &wc);
-		if (n < 0 || now() > until)
-			die("no completion");
-	} while (!n);
-	if (wc.status || wc.wr_id != wr_id)
-		die("completion of %" PRIu64 ": %s", wr_id, ibv_wc_status_str(wc.status));
-}
-
-static void bystander(void)
-{
-	struct end a, b;
-	uint32_t length, i;
-
-	seed_state = 4711;
-	pair_make(&a, &b, IBV_QPT_RC);
-	/* the attacks leave little CPU time for the bystander */
-	a.patient = true;
-	b.patient = true;
-	connect_ends(&a, &b);
-	while (!shared->stop) {
-		length = 8 + rnd() % (REGION - 8);
-		rnd_fill(a.buf, length);
-		memset(b.buf, 0, length);
-		post_recv(&b, 1, b.buf, REGION);
-		post_send(&a, 2, IBV_WR_SEND, a.buf, length, &b);
-		await(&a, 2);
-		await(&b, 1);
-		for (i = 0; i < length; i++)
-			if (a.buf[i] != b.buf[i])
-				die("byte %u of %u is wrong", i, length);
-		fences_hold(&a);
-		fences_hold(&b);
-		shared->rounds++;
-	}
-	pair_destroy(&a, &b);
-	_exit(0);
-}
-
-/* ---- running ---- */
-
-static struct {
+struct judge {
 	pid_t bystander;
 	char why[384];
-} judge;
+};
 
-static void verdict(const char *name, const char *why)
-{
-	if (why)
-		ktap_notok(why, "%s", name);
-	else
-		ktap_ok("%s", name);
-}
+extern const enum ibv_qp_type types[3];
+extern struct judge judge;
 
-/* Return: NULL if the bystander still moves data, otherwise a description of the failure. */
-static const char *undisturbed(void)
-{
-	uint64_t before = shared->rounds;
-	double until = now() + 4 * PATIENCE;
-
-	if (!judge.bystander)
-		return NULL;
-	while (shared->rounds < before + 2) {
-		if (waitpid(judge.bystander, NULL, WNOHANG) == judge.bystander) {
-			judge.bystander = 0;
-			snprintf(judge.why, sizeof(judge.why), "the bystander ended: %s",
-				 shared->why);
-			return judge.why;
-		}
-		if (now() > until)
-			return "the bystander makes no progress";
-		usleep(1000);
-	}
-	return NULL;
-}
-
-/* Run one attack with one seed.  Return: NULL, or a description of the failure. */
-static const char *attack(const struct attack *a, unsigned int seed)
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		seed_state = seed * 1000003ULL;
-		alarm(180);
-		a->run();
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	/* an attack may have stopped the bystander to have the machine for itself */
-	if (judge.bystander)
-		kill(judge.bystander, SIGCONT);
-	if (WIFSIGNALED(status) && WTERMSIG(status) != a->signal) {
-		snprintf(judge.why, sizeof(judge.why), "seed %u: ended by signal %d", seed,
-			 WTERMSIG(status));
-		return judge.why;
-	}
-	if (WIFEXITED(status) && WEXITSTATUS(status)) {
-		snprintf(judge.why, sizeof(judge.why), "seed %u: %s", seed, shared->why);
-		shared->why[0] = 0;
-		return judge.why;
-	}
-	return undisturbed();
-}
-
-__attribute__((unused))
-static int attacks_main(int argc, char **argv, const struct attack *attacks, int n)
-{
-	unsigned int seeds, seed;
-	const char *why;
-	int status, i;
-
-	if (argc < 3) {
-		fprintf(stderr, "usage: %s DEVICE GID_INDEX [SEEDS]\n", argv[0]);
-		return 2;
-	}
-	device_name = argv[1];
-	gid_index = atoi(argv[2]);
-	seeds = argc > 3 ? atoi(argv[3]) : 20;
-
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 2;
-
-	judge.bystander = fork();
-	if (!judge.bystander)
-		bystander();
-	shared->bystander = judge.bystander;
-	verdict("bystander: moves data before the attacks", undisturbed());
-
-	for (i = 0; i < n; i++) {
-		why = NULL;
-		for (seed = 1; seed <= (attacks[i].seeded ? seeds : 1) && !why; seed++)
-			why = attack(&attacks[i], seed);
-		verdict(attacks[i].name, why);
-	}
-
-	if (judge.bystander) {
-		shared->stop = true;
-		waitpid(judge.bystander, &status, 0);
-		verdict("bystander: every byte was correct",
-			WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : shared->why);
-	}
-	return ktap_end();
-}
+void pair_make(struct end *a, struct end *b, enum ibv_qp_type type);
+void pair_destroy(struct end *a, struct end *b);
+struct nhca_send_wqe *good_wqe(struct end *a, struct end *b, uint64_t wr_id);
+void publish(struct end *a);
+void bystander(void);
+void verdict(const char *name, const char *why);
+const char *undisturbed(void);
+const char *attack(const struct attack *a, unsigned int seed);
+int attacks_main(int argc, char **argv, const struct attack *attacks, int n);
 
 #endif /* ATTACK_H */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the KTAP libraries: ktap.py must find each failed, skipped, missing and superfluous result, and ktap.sh must
-take over the results of programs that end well, fail, crash or print nothing. tools/testing/lab/judge_test runs them."""
+"""Tests of the KTAP libraries, which tools/testing/lab/judge_test runs.
+
+ktap.py must find each failed, skipped, missing and superfluous result, and ktap.sh must take over the results of
+programs that end well, fail, crash or print nothing."""
 
 import os
 import pathlib

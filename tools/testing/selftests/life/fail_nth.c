@@ -521,13 +521,13 @@ static int ud_call(void)
 
 static int ud_ended(void)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + (injected ? 100000000ULL : 5000000000ULL);
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (injected ? 100000000ULL : 5000000000ULL);
 	struct completion c;
 
 	if (!wait_for(ud.a.cq, 3, IBV_WC_SEND, &c))
 		return -1;
 	while (!poll_one(ud.b.cq, &c))
-		if (now_ns(CLOCK_MONOTONIC) > end)
+		if (clock_ns(CLOCK_MONOTONIC) > end)
 			return injected ? 0 : ETIMEDOUT;
 	ud_waiting = 0;
 	return c.status || c.byte_len != 1040 ? EBADMSG : 0;
@@ -628,7 +628,7 @@ static void chan_poll(struct ibv_cq_ex *q, enum nhcadv_wc_kind kind, struct chan
 
 static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhcadv_wc_kind kind)
 {
-	uint64_t begun = now_ns(CLOCK_MONOTONIC), now = begun;
+	uint64_t begun = clock_ns(CLOCK_MONOTONIC), now = begun;
 	struct chan_seen seen = {};
 
 	/* a lost transfer shows soon, but each request completes */
@@ -637,7 +637,7 @@ static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhca
 		chan_poll(c->scq, kind, &seen);
 		if (q != c->scq)
 			chan_poll(q, kind, &seen);
-		now = now_ns(CLOCK_MONOTONIC);
+		now = clock_ns(CLOCK_MONOTONIC);
 	}
 	return seen;
 }
@@ -1006,7 +1006,7 @@ static bool begin(void)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	if (!open_device())
+	if (!device_open())
 		return false;
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(memory != MAP_FAILED, "mmap: %m");

@@ -457,7 +457,7 @@ static void *storm(void *arg)
 
 static bool odp_storm(struct pair *p)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + 10 * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + 10 * 1000000000ULL;
 	pthread_t thread;
 	bool good = true;
 	struct sides s;
@@ -466,7 +466,7 @@ static bool odp_storm(struct pair *p)
 	if (!odp_there() || !make_pair(p, (struct pair_opts){}) || !sides_make(&s, 1 << 20, false))
 		return false;
 	REQUIRE(!pthread_create(&thread, NULL, storm, &s), "no thread");
-	while (good && now_ns(CLOCK_MONOTONIC) < end) {
+	while (good && clock_ns(CLOCK_MONOTONIC) < end) {
 		size_t off = n * 7919 % (s.size - 20000);
 
 		fill(s.a + off, 20000, ++n);

@@ -611,7 +611,7 @@ static bool locked_child(void)
 
 	REQUIRE(buf, "no memory");
 	REQUIRE(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setuid(65534), "setrlimit, setuid: %m");
-	if (!open_device() ||
+	if (!device_open() ||
 	    !no_mr(buf, 100 * PAGE, (uintptr_t)buf, LW, ENOMEM, "more than RLIMIT_MEMLOCK"))
 		return false;
 	/* the charge is returned exactly, so the same amount can be registered repeatedly */

@@ -7,33 +7,18 @@
  *   windows [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
+#include "windows_shared.h"
 
-#include "verbs_test.h"
+enum ibv_mw_type both[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
 
-#define READ	IBV_ACCESS_REMOTE_READ
-#define WRITE	IBV_ACCESS_REMOTE_WRITE
-#define ATOMIC	IBV_ACCESS_REMOTE_ATOMIC
-#define REMOTE	(READ | WRITE | ATOMIC)
-#define BINDABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
-#define MW_OPS	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | \
-		 IBV_QP_EX_WITH_SEND_WITH_INV)
-
-/* Offset of windows in the memory, unless a test uses another: the second page */
-#define AT	4096
-
-static enum ibv_mw_type both[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
-
-static bool make(struct pair *p)
+bool make(struct pair *p)
 {
 	return make_pair(p, (struct pair_opts){ .more_ops = MW_OPS,
 						.more_access = IBV_ACCESS_MW_BIND });
 }
 
 /* After an error, reset and reconnect both ends, as applications do. */
-static bool again(struct pair *p)
+bool again(struct pair *p)
 {
 	struct completion c;
 
@@ -45,8 +30,8 @@ static bool again(struct pair *p)
 }
 
 /* The next completion must have this status. */
-static bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status,
-		      struct completion *c)
+bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status,
+	       struct completion *c)
 {
 	if (!wait_any(cq, c))
 		return false;
@@ -59,7 +44,7 @@ static bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status s
 
 /* ---- actions of the owner, posted at end b or at @e ---- */
 
-static struct ibv_mw_bind_info info(struct ibv_mr *mr, uint64_t addr, uint64_t len, int access)
+struct ibv_mw_bind_info info(struct ibv_mr *mr, uint64_t addr, uint64_t len, int access)
 {
 	return (struct ibv_mw_bind_info){ mr, addr, len, access };
 }
@@ -74,14 +59,14 @@ static bool post(struct end *e, struct ibv_send_wr wr)
 }
 
 /* Bind a type 2 window by a work request with the next key, which the caller must store. */
-static bool post_bind(struct end *e, struct ibv_mw *mw, uint32_t key, struct ibv_mw_bind_info to)
+bool post_bind(struct end *e, struct ibv_mw *mw, uint32_t key, struct ibv_mw_bind_info to)
 {
 	return post(e, (struct ibv_send_wr){ .wr_id = 100, .opcode = IBV_WR_BIND_MW, .bind_mw = {
 			.mw = mw, .rkey = key, .bind_info = to } });
 }
 
 /* Bind a window of either type, successfully; mw->rkey is the new key afterwards. */
-static bool bind(struct end *e, struct ibv_mw *mw, struct ibv_mw_bind_info to)
+bool bind_window(struct end *e, struct ibv_mw *mw, struct ibv_mw_bind_info to)
 {
 	struct ibv_mw_bind first = { .wr_id = 100, .send_flags = IBV_SEND_SIGNALED,
 				     .bind_info = to };
@@ -98,28 +83,28 @@ static bool bind(struct end *e, struct ibv_mw *mw, struct ibv_mw_bind_info to)
 	return true;
 }
 
-static bool bind_to(struct pair *p, struct ibv_mw *mw, size_t off, size_t len, int access)
+bool bind_to(struct pair *p, struct ibv_mw *mw, size_t off, size_t len, int access)
 {
-	return bind(&p->b, mw, info(p->b.mr, (uintptr_t)p->b.buf + off, len, access));
+	return bind_window(&p->b, mw, info(p->b.mr, (uintptr_t)p->b.buf + off, len, access));
 }
 
-static bool post_inv(struct end *e, uint32_t key)
+bool post_inv(struct end *e, uint32_t key)
 {
 	return post(e, (struct ibv_send_wr){ .wr_id = 101, .opcode = IBV_WR_LOCAL_INV,
 					     .invalidate_rkey = key });
 }
 
 /* Close a window of either type. */
-static bool close_window(struct pair *p, struct ibv_mw *mw)
+bool close_window(struct pair *p, struct ibv_mw *mw)
 {
 	struct completion c;
 
 	if (mw->type == IBV_MW_TYPE_1)
-		return bind(&p->b, mw, info(NULL, 0, 0, 0));
+		return bind_window(&p->b, mw, info(NULL, 0, 0, 0));
 	return post_inv(&p->b, mw->rkey) && wait_for(p->b.cq, 101, IBV_WC_LOCAL_INV, &c);
 }
 
-static struct ibv_mw *new_window(enum ibv_mw_type type)
+struct ibv_mw *new_window(enum ibv_mw_type type)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(dev.pd, type);
 
@@ -130,7 +115,7 @@ static struct ibv_mw *new_window(enum ibv_mw_type type)
 
 /* ---- accesses of the peer, through @key at address @va ---- */
 
-static bool access_remote(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t len)
+bool access_remote(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t len)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, how == ATOMIC ? 8 : len);
 	struct ibv_send_wr wr = { .wr_id = 200, .sg_list = &sge, .num_sge = 1 };
@@ -149,7 +134,7 @@ static bool access_remote(struct pair *p, int how, uint32_t key, uint64_t va, ui
 }
 
 /* All three kinds of access must succeed, and reach b's memory at offset @off. */
-static bool works(struct pair *p, uint32_t key, uint64_t va, size_t off, uint32_t len)
+bool works(struct pair *p, uint32_t key, uint64_t va, size_t off, uint32_t len)
 {
 	struct completion c;
 	uint64_t *word = (uint64_t *)(p->b.buf + off);
@@ -181,7 +166,7 @@ static uint64_t sum(const struct pair *p)
 	return sum;
 }
 
-static bool refuses(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t len)
+bool refuses(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t len)
 {
 	uint64_t before = sum(p);
 	struct completion c;
@@ -193,7 +178,7 @@ static bool refuses(struct pair *p, int how, uint32_t key, uint64_t va, uint32_t
 	return again(p);
 }
 
-static bool shut(struct pair *p, uint32_t key, size_t off)
+bool shut(struct pair *p, uint32_t key, size_t off)
 {
 	uint64_t va = (uintptr_t)p->b.buf + off;
 
@@ -273,7 +258,7 @@ static bool move_and_shrink(struct pair *p)
 		return false;
 	old = mw->rkey;
 	/* bind to another region, which releases the first one */
-	if (!bind(&p->b, mw, info(other, (uintptr_t)p->b.buf + AT, 64, REMOTE)) ||
+	if (!bind_window(&p->b, mw, info(other, (uintptr_t)p->b.buf + AT, 64, REMOTE)) ||
 	    !shut(p, old, 2 * AT) || !works(p, mw->rkey, (uintptr_t)p->b.buf + AT, AT, 64))
 		return false;
 	REQUIRE(ibv_dereg_mr(other) == EBUSY, "a region with a window is deregistered: %m");
@@ -386,7 +371,7 @@ static bool remote_refused(struct pair *p)
 
 	if (!one || !two || !unbound || !make(p) || !bind_to(p, one, AT, 64, REMOTE) ||
 	    /* bound by the other QP */
-	    !bind(&p->a, two, info(p->b.mr, (uintptr_t)p->b.buf + AT, 64, REMOTE)))
+	    !bind_window(&p->a, two, info(p->b.mr, (uintptr_t)p->b.buf + AT, 64, REMOTE)))
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
 	for (int i = 0; i < 5; i++) {
@@ -455,8 +440,6 @@ static bool by_qp_ex(struct pair *p)
 	VERB(ibv_dealloc_mw(mw));
 	return true;
 }
-
-#include "windows_refused.h"
 
 static const struct test tests[] = {
 	{ "capabilities", capabilities, true },

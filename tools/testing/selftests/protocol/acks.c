@@ -206,7 +206,7 @@ static bool drain_waits(struct pair *p)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
 	VERB(ibv_modify_qp(p->a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-	REQUIRE(wait_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
+	REQUIRE(async_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
 	return true;
 }
 
@@ -218,7 +218,7 @@ static bool drain(struct pair *p)
 /* The only packet of an unsignaled request is lost, by a fault that acks.sh has set. */
 static bool lost(struct pair *p)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 
 	if (!make_pair(p, (struct pair_opts){}))
 		return false;
@@ -226,7 +226,7 @@ static bool lost(struct pair *p)
 	if (!write_to(p, 1, 0, SHORT, 0))
 		return false;
 	while (memcmp(p->a.buf, p->b.buf, SHORT)) {
-		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "it has not arrived within %d s", WAIT_S);
+		REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "it has not arrived within %u s", wait_s);
 		usleep(1000);
 	}
 	return true;

@@ -374,7 +374,7 @@ static bool process_ends(struct pair *p)
 
 	REQUIRE(pid >= 0, "fork: %m");
 	if (!pid)
-		_exit(!open_device() || !domain_begin() ||
+		_exit(!device_open() || !domain_begin() ||
 		      !make_pair(p, (struct pair_opts){ .srq_wr = 20 }) || !exchange(p, 1, 1));
 	REQUIRE(waitpid(pid, &status, 0) == pid && !status, "the process failed before its end");
 	for (i = 0; i < 50 && pinned_pages() != before; i++)

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
-#define WAIT_S		900	/* emulated guests need a minute or two for it */
 #include "verbs_test.h"
 
 #define MESSAGE		(1UL << 31)
@@ -165,5 +164,7 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
+	/* emulated guests need a minute or two for a message */
+	wait_s = 900;
 	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
 }

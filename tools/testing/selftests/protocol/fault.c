@@ -87,7 +87,7 @@ static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
 			return false;
 	while (poll_one(p->a.cq, &c) || poll_one(p->b.cq, &c))
 		;
-	wait_event(-1, 0);
+	async_event(-1, 0);
 	for (int i = 0; i < 2; i++) {
 		if (!modify(qps[i], IBV_QPS_INIT, 0) ||
 		    !modify(qps[i], IBV_QPS_RTR, qps[!i]->qp_num))
@@ -305,14 +305,14 @@ static bool late(struct pair *p)
 		if (!rule("delay 200 %s opcode ud_send_only", ways[way]) ||
 		    !post_recv(p, 1, 0, 1000))
 			return false;
-		begin = now_ns(CLOCK_MONOTONIC);
+		begin = clock_ns(CLOCK_MONOTONIC);
 		VERB(ibv_post_send(p->a.qp, &wr, &bad));
 		if (!wait_any(p->a.cq, &c) || !wait_any(p->b.cq, &c))
 			return false;
 		REQUIRE(c.status == IBV_WC_SUCCESS && c.byte_len == 140, "%s: %s, %u bytes",
 			ways[way], ibv_wc_status_str(c.status), c.byte_len);
-		REQUIRE(now_ns(CLOCK_MONOTONIC) - begin >= 200000000, "%s: after %lu ns", ways[way],
-			(unsigned long)(now_ns(CLOCK_MONOTONIC) - begin));
+		REQUIRE(clock_ns(CLOCK_MONOTONIC) - begin >= 200000000, "%s: after %lu ns", ways[way],
+			(unsigned long)(clock_ns(CLOCK_MONOTONIC) - begin));
 	}
 	return no_rules();
 }
@@ -343,7 +343,7 @@ static bool refused(struct pair *p)
 			    !rdma(p, ops[op], 8, IBV_WC_SUCCESS) ||
 			    !rdma(p, ops[op], 8, naks[i].status))
 				return fail("%s: %s", naks[i].nak, strdup(reason));
-			REQUIRE(wait_event(naks[i].event, 5000), "%s: no event", naks[i].nak);
+			REQUIRE(async_event(naks[i].event, 5000), "%s: no event", naks[i].nak);
 			if (!state_is(p->a.qp, IBV_QPS_ERR) || !state_is(p->b.qp, IBV_QPS_ERR) ||
 			    !impatient(p))
 				return false;
@@ -480,8 +480,8 @@ static bool no_room(struct pair *p)
 	wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf;
 	wr.wr.rdma.rkey = p->b.mr->rkey;
 	VERB(ibv_post_send(p->a.qp, &wr, &bad));
-	REQUIRE(wait_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
-	REQUIRE(wait_event(IBV_EVENT_QP_FATAL, 5000), "no IBV_EVENT_QP_FATAL");
+	REQUIRE(async_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
+	REQUIRE(async_event(IBV_EVENT_QP_FATAL, 5000), "no IBV_EVENT_QP_FATAL");
 	REQUIRE(!poll_one(p->a.cq, &c), "a completion of request %lu", (unsigned long)c.wr_id);
 	return state_is(p->a.qp, IBV_QPS_ERR) && state_is(p->b.qp, IBV_QPS_RTS) && no_rules();
 }
@@ -492,13 +492,13 @@ static bool link_flap(struct pair *p)
 
 	if (!make_pair(p, (struct pair_opts){}))
 		return false;
-	wait_event(-1, 0);
+	async_event(-1, 0);
 	if (!rule("link 500 now"))
 		return false;
-	REQUIRE(wait_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR");
+	REQUIRE(async_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR");
 	VERB(ibv_query_port(dev.ctx, 1, &port));
 	REQUIRE(port.state == IBV_PORT_DOWN, "port state %d", port.state);
-	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE");
+	REQUIRE(async_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE");
 	VERB(ibv_query_port(dev.ctx, 1, &port));
 	REQUIRE(port.state == IBV_PORT_ACTIVE, "port state %d", port.state);
 	REQUIRE(struck() == -1, "a rule is left");
@@ -511,13 +511,13 @@ static bool link_flap(struct pair *p)
 	 */
 	if (!rule("link 100 opcode write every 2 times 1") || !write_arrives(p, LEN, 2))
 		return false;
-	REQUIRE(wait_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR by a packet");
-	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE by a packet");
+	REQUIRE(async_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR by a packet");
+	REQUIRE(async_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE by a packet");
 	/* the link stays down for longer than the requester retries */
 	if (!impatient(p) || !rule("link 3000 opcode write times 1") ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 		return false;
-	REQUIRE(wait_event(IBV_EVENT_PORT_ACTIVE, 10000), "the link stays down");
+	REQUIRE(async_event(IBV_EVENT_PORT_ACTIVE, 10000), "the link stays down");
 	return no_rules();
 }
 

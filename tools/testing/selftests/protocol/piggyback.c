@@ -36,11 +36,11 @@ static long timers(void)
 /* Wait for the next completion, which must be of @opcode and successful. */
 static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 	struct completion c;
 
 	while (!poll_one(cq, &c))
-		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "no completion within %d s", WAIT_S);
+		REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "no completion within %u s", wait_s);
 	REQUIRE(c.status == IBV_WC_SUCCESS, "opcode %d: %s", c.opcode, ibv_wc_status_str(c.status));
 	REQUIRE(c.opcode == opcode, "opcode %d instead of %d", c.opcode, opcode);
 	return true;
@@ -52,14 +52,14 @@ static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
  */
 static bool sent_and_received(struct ibv_cq_ex *cq)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 	int opcodes = 0;
 	struct completion c;
 
 	for (int i = 0; i < 2; i++) {
 		while (!poll_one(cq, &c))
-			REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "%d of 2 completions within %d s", i,
-				WAIT_S);
+			REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "%d of 2 completions within %d s", i,
+				wait_s);
 		REQUIRE(c.status == IBV_WC_SUCCESS, "opcode %d: %s", c.opcode,
 			ibv_wc_status_str(c.status));
 		opcodes += c.opcode;

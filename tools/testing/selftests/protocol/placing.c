@@ -133,9 +133,9 @@ static bool word_behind_data(struct pair *p)
 		x->wr_flags = IBV_SEND_SIGNALED;
 		ibv_wr_atomic_write(x, p->b.mr->rkey, (uintptr_t)flag, &i);
 		VERB(ibv_wr_complete(x));
-		end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+		end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 		while (*flag != i)
-			REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "the word has not arrived");
+			REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "the word has not arrived");
 		if (!filled(p->b.buf, size, i))
 			return false;
 		if (!wait_for(p->a.cq, i, IBV_WC_ATOMIC_WRITE, &c))

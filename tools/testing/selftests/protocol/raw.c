@@ -601,7 +601,7 @@ static int hold(void)
 	struct rule rule = rule_type(TYPE, 0, 0);
 	struct raw r;
 
-	if (open_device() && raw_make(&r, SLOTS, 0))
+	if (device_open() && raw_make(&r, SLOTS, 0))
 		flow = ibv_create_flow(r.qp, &rule.attr);
 	printf("%s\n", flow ? "held" : reason);
 	fflush(stdout);

@@ -5,12 +5,7 @@
  *
  *   verbs_api [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-
-#include "verbs_test.h"
+#include "verbs_api_shared.h"
 
 /* ---- queries ---- */
 
@@ -42,7 +37,7 @@ static bool query_device(struct pair *p)
 static bool query_clock(struct pair *p)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
-	uint64_t before = now_ns(CLOCK_MONOTONIC_RAW), clock;
+	uint64_t before = clock_ns(CLOCK_MONOTONIC_RAW), clock;
 	int ret;
 
 	(void)p;
@@ -50,7 +45,7 @@ static bool query_clock(struct pair *p)
 	if (ret)
 		return missing("ibv_query_rt_values_ex");
 	clock = values.raw_clock.tv_sec * 1000000000ULL + values.raw_clock.tv_nsec;
-	REQUIRE(clock >= before && clock <= now_ns(CLOCK_MONOTONIC_RAW),
+	REQUIRE(clock >= before && clock <= clock_ns(CLOCK_MONOTONIC_RAW),
 		"the raw clock is not CLOCK_MONOTONIC_RAW");
 	return true;
 }
@@ -137,20 +132,6 @@ static bool early_posts(struct pair *p)
 }
 
 /* ---- operations, through the ibv_qp_ex interface ---- */
-
-/* Post one request; @build is what stands between its start and its completion. */
-#define WR(p, id, sig_flags, build) do {			\
-	struct ibv_qp_ex *x = (p)->a.qpx;			\
-	ibv_wr_start(x);					\
-	x->wr_id = (id);					\
-	x->wr_flags = (sig_flags);				\
-	build;							\
-	VERB(ibv_wr_complete(x));				\
-} while (0)
-
-#define SGE(p, off, len) \
-	ibv_wr_set_sge(x, (p)->a.mr->lkey, (uintptr_t)(p)->a.buf + (off), len)
-#define REMOTE(p, off)	(p)->b.mr->rkey, (uintptr_t)(p)->b.buf + (off)
 
 static bool sends(struct pair *p)
 {
@@ -483,9 +464,6 @@ static bool ud_multicast(struct pair *p)
 	VERB(ibv_detach_mcast(p->b.qp, group, 0));
 	return true;
 }
-
-#include "verbs_api_queues.h"
-#include "verbs_api_events.h"
 
 static const struct test tests[] = {
 	{ "ibv_query_device_ex and ibv_query_port", query_device, false },

@@ -360,7 +360,7 @@ static void child(struct shared *sh, int fd, uint32_t tgt)
 	struct completion c;
 	uint64_t slot = 0;
 
-	if (!open_device())
+	if (!device_open())
 		goto bad;
 	attr.xrcd = open_domain(dev.ctx, fd);
 	if (!attr.xrcd || !make_sink(&s, attr.xrcd, SLOTS))
@@ -384,11 +384,11 @@ bad:
 
 static bool settled(struct shared *sh, volatile uint32_t *what, uint32_t want, bool any)
 {
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 
 	while (any ? !*what : *what != want) {
 		REQUIRE(!sh->bad, "child: %s", sh->why);
-		REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "child: %u instead of %u", *what, want);
+		REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "child: %u instead of %u", *what, want);
 		usleep(200);
 	}
 	return true;

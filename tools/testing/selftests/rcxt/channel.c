@@ -8,30 +8,24 @@
  *
  * The client names the HOST of the server.
  */
-#include <fcntl.h>
-#include <getopt.h>
-
-#include "channels.h"
+#include "channel_shared.h"
 
 #define FRAMES	16
-#define OFF	4099		/* offset of transfers in the memory; not aligned to anything */
-#define LENGTH	100003
 #define LONGER	1000003
-#define QUIET_MS 200
 
-static struct channel ch;
-static bool client;		/* this end is the initiator */
-static uint32_t step;
+struct channel ch;
+bool client;
+uint32_t step;
 static char packet_bytes[NHCADV_FRAME_DATA];
 
-static void clear(void)
+void clear(void)
 {
 	memset(ch.buf, 0, MEMORY);
 	meet(++step);
 }
 
 /* Return: a transfer as the client sees it; the client sends it to the server. */
-static struct nhcadv_transfer agree(uint32_t i, uint32_t total, uint32_t notify)
+struct nhcadv_transfer agree(uint32_t i, uint32_t total, uint32_t notify)
 {
 	struct nhcadv_transfer t;
 
@@ -44,7 +38,7 @@ static struct nhcadv_transfer agree(uint32_t i, uint32_t total, uint32_t notify)
 	return t;
 }
 
-static uint32_t packets_of(const struct nhcadv_transfer *t)
+uint32_t packets_of(const struct nhcadv_transfer *t)
 {
 	return (t->total + t->segment - 1) / t->segment;
 }
@@ -72,7 +66,7 @@ static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const 
 }
 
 /* Make a write that must succeed, with notice to both ends, and check its bytes. */
-static void write_goes(uint32_t i, uint32_t total, const char *what)
+void write_goes(uint32_t i, uint32_t total, const char *what)
 {
 	struct nhcadv_transfer t;
 
@@ -351,8 +345,8 @@ static void silent(void)
 
 /* ---- retransmission ---- */
 
-static void expect_status(struct channel *c, const struct nhcadv_transfer *t, uint32_t offset,
-			  enum nhcadv_transfer_status status, uint32_t from, uint32_t to)
+void expect_status(struct channel *c, const struct nhcadv_transfer *t, uint32_t offset,
+		   enum nhcadv_transfer_status status, uint32_t from, uint32_t to)
 {
 	uint32_t i, first = offset / t->segment, index;
 	const struct nhcadv_frame *f;
@@ -374,7 +368,7 @@ static void expect_status(struct channel *c, const struct nhcadv_transfer *t, ui
 }
 
 /* Probe for at most @ns, because a probe may arrive before packets that were sent earlier. */
-static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
+bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 {
 	uint64_t end = now_ns() + ns;
 	const struct nhcadv_frame *f;
@@ -390,14 +384,14 @@ static bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t
 }
 
 /* At the largest MTUs a transfer has too few packets for a third of them: make them smaller. */
-static void dozen(struct nhcadv_transfer *t)
+void dozen(struct nhcadv_transfer *t)
 {
 	if (packets_of(t) < 12)
 		t->segment = t->total / 12 & ~3u;
 }
 
-static void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_t offset,
-			uint32_t length, unsigned int flags)
+void resend_part(const struct nhcadv_transfer *t, uint64_t wr_id, uint32_t offset, uint32_t length,
+		 unsigned int flags)
 {
 	start(&ch, wr_id, flags);
 	nhcadv_wr_retransmit(ch.dv, &ch.peer, t, offset, length);
@@ -549,10 +543,6 @@ static void cancel(void)
 	meet(++step);
 	write_goes(1, 5000, "write after a cancel");
 }
-
-#include "channel_fence.h"
-#include "channel_full.h"
-#include "channel_refused.h"
 
 /* ---- closing and recovery ---- */
 

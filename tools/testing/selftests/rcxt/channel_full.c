@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A part of channel.c: the receive CQ is full. */
+#include "channel_shared.h"
 
 #define FULL_FRAMES	64
 #define FULL_CQ		16
@@ -9,7 +10,7 @@
  * Purpose: frames whose completions are lost, because a peer sends faster than the program polls,
  * do not make the receive FIFO smaller permanently.
  */
-static void full_cq(void)
+void full_cq(void)
 {
 	uint32_t i, index, most = cq_entries;
 	struct nhcadv_channel_info before;

@@ -1,5 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A part of windows.c: refused operations, and the end of windows. */
+#define _GNU_SOURCE
+#include "windows_shared.h"
 
 /* A bind of which one value is invalid; the region is made for it. */
 struct bad_bind {
@@ -73,7 +75,7 @@ static bool bind_refused(struct pair *p, struct ibv_mw *mw, const struct bad_bin
 	return true;
 }
 
-static bool binds_refused(struct pair *p)
+bool binds_refused(struct pair *p)
 {
 	struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
 	uint64_t va;
@@ -128,7 +130,7 @@ static bool binds_refused(struct pair *p)
 }
 
 /* Binds that the library must refuse before it posts them */
-static bool not_posted(struct pair *p)
+bool not_posted(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
 	struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
@@ -180,7 +182,7 @@ static bool not_posted(struct pair *p)
 	return pair_free(&ud);
 }
 
-static bool invs_refused(struct pair *p)
+bool invs_refused(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
 	struct completion c;
@@ -209,7 +211,7 @@ static bool invs_refused(struct pair *p)
 	return true;
 }
 
-static bool on_uc(struct pair *p)
+bool on_uc(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
 	struct completion c;
@@ -222,7 +224,7 @@ static bool on_uc(struct pair *p)
 		return false;
 	for (int i = 0; i < 2; i++) {
 		struct ibv_mw *mw = i ? two : one;
-		uint64_t end = now_ns(CLOCK_MONOTONIC) + 5000000000ULL;
+		uint64_t end = clock_ns(CLOCK_MONOTONIC) + 5000000000ULL;
 		volatile uint8_t *byte = p->b.buf + AT + 63;
 
 		*byte = 0;
@@ -231,7 +233,7 @@ static bool on_uc(struct pair *p)
 		    !access_remote(p, WRITE, mw->rkey, (uintptr_t)p->b.buf + AT, 64) ||
 		    !wait_for(p->a.cq, 200, IBV_WC_RDMA_WRITE, &c))
 			return false;
-		while (*byte != p->a.buf[63] && now_ns(CLOCK_MONOTONIC) < end)
+		while (*byte != p->a.buf[63] && clock_ns(CLOCK_MONOTONIC) < end)
 			usleep(1000);
 		if (!filled(p->b.buf + AT, 64, 1) || !close_window(p, mw))
 			return false;
@@ -248,7 +250,7 @@ static bool on_uc(struct pair *p)
 }
 
 /* Type 1: any QP of the protection domain.  Type 2: only the QP that bound the window. */
-static bool who_may(struct pair *p)
+bool who_may(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
 	struct ibv_pd *mine = dev.pd;
@@ -275,7 +277,7 @@ static bool who_may(struct pair *p)
 	    !refuses(&stranger, WRITE, two->rkey, va, 8))
 		return false;
 	/* a QP of another domain must not bind it; one of the same domain may, if it is type 1 */
-	if (!bind(&sibling.b, one, info(p->b.mr, va, 8, REMOTE)) ||
+	if (!bind_window(&sibling.b, one, info(p->b.mr, va, 8, REMOTE)) ||
 	    !works(p, one->rkey, va, AT, 8))
 		return false;
 	{
@@ -300,7 +302,7 @@ static bool who_may(struct pair *p)
 	return true;
 }
 
-static bool region_stays(struct pair *p)
+bool region_stays(struct pair *p)
 {
 	if (!make(p))
 		return false;
@@ -311,7 +313,7 @@ static bool region_stays(struct pair *p)
 		uint64_t va = (uintptr_t)p->b.buf + AT;
 
 		REQUIRE(mw && mr && other, "objects: %m");
-		if (!bind(&p->b, mw, info(mr, va, 64, REMOTE)))
+		if (!bind_window(&p->b, mw, info(mr, va, 64, REMOTE)))
 			return false;
 		REQUIRE(ibv_dereg_mr(mr) == EBUSY, "deregistered");
 		REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
@@ -346,7 +348,7 @@ static bool killed(void)
 
 		/* the child needs its own context */
 		close(pipe_fd[0]);
-		if (!open_device() || !make(&p))
+		if (!device_open() || !make(&p))
 			_exit(1);
 		one = new_window(IBV_MW_TYPE_1);
 		two = new_window(IBV_MW_TYPE_2);
@@ -367,7 +369,7 @@ static bool killed(void)
 	return true;
 }
 
-static bool ends(struct pair *p)
+bool ends(struct pair *p)
 {
 	struct ibv_mw *mw[3];
 	uint64_t va;
@@ -395,9 +397,9 @@ static bool ends(struct pair *p)
 		if (!mw[i])
 			return false;
 	}
-	if (!bind(&p->b, mw[0], info(mr, va, 64, REMOTE)) ||
-	    !bind(&p->b, mw[1], info(mr, va, 64, REMOTE)) ||
-	    !bind(&other.b, mw[2], info(mr, va, 64, REMOTE)))
+	if (!bind_window(&p->b, mw[0], info(mr, va, 64, REMOTE)) ||
+	    !bind_window(&p->b, mw[1], info(mr, va, 64, REMOTE)) ||
+	    !bind_window(&other.b, mw[2], info(mr, va, 64, REMOTE)))
 		return false;
 	key = mw[1]->rkey;
 	VERB(ibv_dealloc_mw(mw[1]));
@@ -423,7 +425,7 @@ static bool ends(struct pair *p)
 }
 
 /* A bind takes effect before requests that follow it; an unsignaled bind has no completion. */
-static bool in_order(struct pair *p)
+bool in_order(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1);
 	struct ibv_mw_bind req = { .wr_id = 999 };
@@ -474,7 +476,7 @@ static void *write_long(void *arg)
 }
 
 /* The owner closes the window during a long message, and then the memory must not change. */
-static bool promise(struct pair *p)
+bool promise(struct pair *p)
 {
 	const uint32_t len = 1 << 20;
 	unsigned int amid = 0;
@@ -499,8 +501,8 @@ static bool promise(struct pair *p)
 		memset(p->b.buf, 0, len);
 		if (pthread_create(&writer, NULL, write_long, &write))
 			return fail("no thread");
-		for (uint64_t end = now_ns(CLOCK_MONOTONIC) + rand() % 1000000;
-		     now_ns(CLOCK_MONOTONIC) < end;)
+		for (uint64_t end = clock_ns(CLOCK_MONOTONIC) + rand() % 1000000;
+		     clock_ns(CLOCK_MONOTONIC) < end;)
 			;
 		if (!close_window(p, mw))
 			return false;
@@ -521,7 +523,7 @@ static bool promise(struct pair *p)
 	return true;
 }
 
-static bool many(struct pair *p)
+bool many(struct pair *p)
 {
 	enum { COUNT = 5000 };
 	static struct ibv_mw *mw[COUNT];

@@ -1,8 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * A part of channel.c: fences.  The server's program takes no part in them; it only checks the
  * results.
  */
+#include "channel_shared.h"
 
 static void post_fence(const struct nhcadv_transfer *t, uint32_t tid, uint64_t wr_id)
 {
@@ -53,7 +54,7 @@ static void fence(const struct nhcadv_transfer *t, enum nhcadv_transfer_status s
  * Purpose: no byte of a fenced transfer is written, whether its packets come later or were in
  * flight.
  */
-static void fences(void)
+void fences(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
 	struct nhcadv_transfer t;

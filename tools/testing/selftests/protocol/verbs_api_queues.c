@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A part of verbs_api.c: queues and states. */
+#include "verbs_api_shared.h"
 
-static bool timestamps(struct pair *p)
+bool timestamps(struct pair *p)
 {
-	uint64_t before = now_ns(CLOCK_MONOTONIC_RAW), last = before, wall, off;
+	uint64_t before = clock_ns(CLOCK_MONOTONIC_RAW), last = before, wall, off;
 	struct completion c;
 
 	if (!dev.stamps)
@@ -14,10 +15,10 @@ static bool timestamps(struct pair *p)
 		WR(p, i, IBV_SEND_SIGNALED, ibv_wr_rdma_write(x, REMOTE(p, 0)); SGE(p, 0, 8));
 		if (!wait_for(p->a.cq, i, IBV_WC_RDMA_WRITE, &c))
 			return false;
-		REQUIRE(c.stamp >= last && c.stamp <= now_ns(CLOCK_MONOTONIC_RAW),
+		REQUIRE(c.stamp >= last && c.stamp <= clock_ns(CLOCK_MONOTONIC_RAW),
 			"completion %d has a timestamp from another time", i);
 		last = c.stamp;
-		wall = now_ns(CLOCK_REALTIME);
+		wall = clock_ns(CLOCK_REALTIME);
 		off = wall - c.wall;
 		REQUIRE(off < 1000000000, "wall clock is %ld ns off", (long)off);
 	}
@@ -26,7 +27,7 @@ static bool timestamps(struct pair *p)
 
 /* ---- posting ---- */
 
-static bool bad_in_list(struct pair *p)
+bool bad_in_list(struct pair *p)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr[3] = {}, *bad = NULL;
@@ -50,7 +51,7 @@ static bool bad_in_list(struct pair *p)
 	return true;
 }
 
-static bool full_sq(struct pair *p)
+bool full_sq(struct pair *p)
 {
 	struct ibv_send_wr *wr, *bad = NULL;
 	struct completion c;
@@ -74,7 +75,7 @@ static bool full_sq(struct pair *p)
 	return true;
 }
 
-static bool ring_wrap(struct pair *p)
+bool ring_wrap(struct pair *p)
 {
 	struct completion c;
 
@@ -92,7 +93,7 @@ static bool ring_wrap(struct pair *p)
 	return true;
 }
 
-static bool unsignalled(struct pair *p)
+bool unsignalled(struct pair *p)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr, *bad;
@@ -105,7 +106,7 @@ static bool unsignalled(struct pair *p)
 	sge = sge_of(&p->a, 0, 8);
 	wr = (struct ibv_send_wr){ .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 		.wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } };
-	end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 	for (int i = 0; i < 1000; i++) {
 		if (!dev.nhca && i % 8 == 7)
 			wr.send_flags = IBV_SEND_SIGNALED;
@@ -113,7 +114,7 @@ static bool unsignalled(struct pair *p)
 			wr.send_flags = i == 999 ? IBV_SEND_SIGNALED : 0;
 		wr.wr_id = i;
 		while ((ret = ibv_post_send(p->a.qp, &wr, &bad)) == ENOMEM) {
-			REQUIRE(now_ns(CLOCK_MONOTONIC) < end, "no room after %d requests", i);
+			REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "no room after %d requests", i);
 			usleep(50);
 		}
 		VERB(ret);
@@ -132,14 +133,14 @@ static void *poster(void *arg)
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } }, *bad;
-	uint64_t end = now_ns(CLOCK_MONOTONIC) + WAIT_S * 1000000000ULL;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
 
 	for (int i = 0; i < PER_THREAD;) {
 		int ret = ibv_post_send(p->a.qp, &wr, &bad);
 
 		if (!ret)
 			i++;
-		else if (ret != ENOMEM || now_ns(CLOCK_MONOTONIC) > end)
+		else if (ret != ENOMEM || clock_ns(CLOCK_MONOTONIC) > end)
 			return "posting failed";
 		else
 			usleep(100);
@@ -147,7 +148,7 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-static bool threads(struct pair *p)
+bool threads(struct pair *p)
 {
 	struct completion c;
 	pthread_t thread[4];
@@ -176,7 +177,7 @@ static bool threads(struct pair *p)
 }
 
 /* A fenced SEND of the buffer of an earlier READ must carry the bytes that the READ returned. */
-static bool fence(struct pair *p)
+bool fence(struct pair *p)
 {
 	struct completion c;
 
@@ -235,7 +236,7 @@ static bool settle(struct pair *p)
 	return true;
 }
 
-static bool cq_resize(struct pair *p)
+bool cq_resize(struct pair *p)
 {
 	struct ibv_cq *cq;
 	int small;
@@ -263,7 +264,7 @@ static bool cq_resize(struct pair *p)
 	return true;
 }
 
-static bool cq_overflow(struct pair *p)
+bool cq_overflow(struct pair *p)
 {
 	struct completion c;
 	int i, cqe, got;
@@ -274,7 +275,7 @@ static bool cq_overflow(struct pair *p)
 	for (i = 0; i < 2 * cqe + 8; i++)
 		if (!write_some(p, i, 1))
 			return false;
-	REQUIRE(wait_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
+	REQUIRE(async_event(IBV_EVENT_CQ_ERR, 5000), "no IBV_EVENT_CQ_ERR");
 	/* the entries from before the overflow are still there, in order */
 	for (got = 0; poll_one(p->a.cq, &c); got++)
 		if (dev.nhca && got < cqe)
@@ -287,7 +288,7 @@ static bool cq_overflow(struct pair *p)
 
 /* ---- shared receive queues ---- */
 
-static bool srq_limit(struct pair *p)
+bool srq_limit(struct pair *p)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
 	struct completion c;
@@ -302,16 +303,16 @@ static bool srq_limit(struct pair *p)
 		if (!post_send(p, i, 0, 32, IBV_SEND_SIGNALED) ||
 		    !wait_for(p->b.cq, i, IBV_WC_RECV, &c))
 			return false;
-	REQUIRE(!wait_event(IBV_EVENT_SRQ_LIMIT_REACHED, 200), "event above the limit");
+	REQUIRE(!async_event(IBV_EVENT_SRQ_LIMIT_REACHED, 200), "event above the limit");
 	if (!post_send(p, 4, 0, 32, IBV_SEND_SIGNALED) || !wait_for(p->b.cq, 4, IBV_WC_RECV, &c))
 		return false;
-	REQUIRE(wait_event(IBV_EVENT_SRQ_LIMIT_REACHED, 5000), "no event below the limit");
+	REQUIRE(async_event(IBV_EVENT_SRQ_LIMIT_REACHED, 5000), "no event below the limit");
 	VERB(ibv_query_srq(p->srq, &attr));
 	REQUIRE(!attr.srq_limit, "still armed at %u", attr.srq_limit);
 	return true;
 }
 
-static bool srq_resize(struct pair *p)
+bool srq_resize(struct pair *p)
 {
 	struct ibv_srq_attr attr;
 	struct completion c;
@@ -348,7 +349,7 @@ static bool srq_resize(struct pair *p)
 
 /* ---- states ---- */
 
-static bool sq_drain(struct pair *p)
+bool sq_drain(struct pair *p)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct completion c;
@@ -357,7 +358,7 @@ static bool sq_drain(struct pair *p)
 		return false;
 	if (ibv_modify_qp(p->a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		return missing("the SQD state");
-	REQUIRE(wait_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
+	REQUIRE(async_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
 	if (!write_some(p, 100, 3))
 		return false;
 	/* requests that had begun have completed, in order; no other may begin in SQD */
@@ -375,7 +376,7 @@ static bool sq_drain(struct pair *p)
 	return true;
 }
 
-static bool late_receive(struct pair *p)
+bool late_receive(struct pair *p)
 {
 	struct completion c;
 
@@ -391,7 +392,7 @@ static bool late_receive(struct pair *p)
 }
 
 /* A rate limit must slow a message down; without it, and after RESET, it must be faster. */
-static bool rate_limit(struct pair *p)
+bool rate_limit(struct pair *p)
 {
 	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 16000 };
 	const size_t size = 512 << 10;
@@ -408,11 +409,11 @@ static bool rate_limit(struct pair *p)
 		if (i == 2 && !reconnect(p))
 			return false;
 		fill(p->a.buf, size, i);
-		took[i] = now_ns(CLOCK_MONOTONIC);
+		took[i] = clock_ns(CLOCK_MONOTONIC);
 		WR(p, i, IBV_SEND_SIGNALED, ibv_wr_rdma_write(x, REMOTE(p, 0)); SGE(p, 0, size));
 		if (!wait_for(p->a.cq, i, IBV_WC_RDMA_WRITE, &c) || !filled(p->b.buf, size, i))
 			return false;
-		took[i] = now_ns(CLOCK_MONOTONIC) - took[i];
+		took[i] = clock_ns(CLOCK_MONOTONIC) - took[i];
 	}
 	/* the burst that a limit permits is less than a tenth of this message */
 	REQUIRE(took[1] >= least / 10 * 9, "%zu bytes at 2 MB/s took %lu ns", size,
@@ -433,7 +434,7 @@ static bool expect_flushed(struct ibv_cq_ex *cq, uint64_t wr_id)
 	return true;
 }
 
-static bool flush(struct pair *p)
+bool flush(struct pair *p)
 {
 	if (!make_pair(p, (struct pair_opts){}))
 		return false;
@@ -452,7 +453,7 @@ static bool flush(struct pair *p)
 	return true;
 }
 
-static bool reset_again(struct pair *p)
+bool reset_again(struct pair *p)
 {
 	struct completion c;
 
@@ -476,7 +477,7 @@ static bool reset_again(struct pair *p)
 	return true;
 }
 
-static bool wrong_rkey(struct pair *p)
+bool wrong_rkey(struct pair *p)
 {
 	struct completion c;
 

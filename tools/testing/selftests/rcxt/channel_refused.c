@@ -1,16 +1,13 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * A part of channel.c: requests and packets that must be refused, because of wrong keys, rCxts,
  * PVOs, jobs or users, or because the request itself is invalid.
  */
-#ifndef CHANNEL_REFUSED_H
-#define CHANNEL_REFUSED_H
-
-#include <sys/wait.h>
+#include "channel_shared.h"
 
 /* A write of one packet that the target must drop for reason @why or @or_why */
-static void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
-		    enum nhcadv_channel_counter or_why, const char *what)
+void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
+	     enum nhcadv_channel_counter or_why, const char *what)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
 
@@ -58,12 +55,12 @@ static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter 
 	expect_nothing(ch.scq, 0, what);
 }
 
-static struct nhcadv_transfer small(void)
+struct nhcadv_transfer small(void)
 {
 	return agree(0, 200, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
 }
 
-static void violations(void)
+void violations(void)
 {
 	struct nhcadv_job_mem *mem[2] = {};
 	struct nhcadv_channel_info info;
@@ -139,7 +136,7 @@ static void violations(void)
  * A channel of another job reaches nothing.  A channel that uses another job's local PVO enters the
  * error state.
  */
-static void other_jobs(void)
+void other_jobs(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);
 	struct nhcadv_transfer t;
@@ -184,7 +181,7 @@ static void expect_einval(int ret, const char *what)
 }
 
 /* Invalid requests are refused when they are posted, and the channel still works. */
-static void bad_requests(void)
+void bad_requests(void)
 {
 	struct nhcadv_transfer good = transfer(&ch, 0, OFF, 5000, 0), t;
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
@@ -235,7 +232,7 @@ static void bad_requests(void)
 }
 
 /* Another user opens the same device. */
-static void other_users(void)
+void other_users(void)
 {
 	struct ibv_device *device = context->device;
 	struct ibv_cq *cq;
@@ -268,5 +265,3 @@ static void other_users(void)
 		die("the other user ended with %#x", status);
 	meet(++step);
 }
-
-#endif /* CHANNEL_REFUSED_H */

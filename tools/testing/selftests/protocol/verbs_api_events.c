@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A part of verbs_api.c: completion events. */
+#include "verbs_api_shared.h"
 
 /* Make a pair whose end b has a completion channel.  Return: its CQ, or NULL. */
 static struct ibv_cq *event_pair(struct pair *p)
@@ -30,7 +31,7 @@ static bool polled_and_armed(struct pair *p)
 	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c);
 }
 
-static bool cq_events(struct pair *p)
+bool cq_events(struct pair *p)
 {
 	struct ibv_cq *cq;
 	struct completion c;
@@ -60,7 +61,7 @@ static bool cq_events(struct pair *p)
  * and the arming must raise an event immediately, as hardware adapters do.  Such a completion
  * raises one event only, if the program arms again before it polls.
  */
-static bool event_between(struct pair *p)
+bool event_between(struct pair *p)
 {
 	struct ibv_cq *cq;
 
@@ -87,7 +88,7 @@ static bool event_between(struct pair *p)
  * together with the one of the last event, so a second event for them would wake the program for
  * nothing.
  */
-static bool event_behind(struct pair *p)
+bool event_behind(struct pair *p)
 {
 	struct ibv_cq *cq;
 
@@ -122,7 +123,7 @@ static int poll_some(struct pair *p, bool extended, int num)
  * The entries that they leave would raise no event later, so arming must raise one, as hardware
  * adapters do.
  */
-static bool event_left(struct pair *p)
+bool event_left(struct pair *p)
 {
 	struct ibv_cq *cq;
 	int seen, n;
@@ -155,7 +156,7 @@ static bool event_left(struct pair *p)
 }
 
 /* After a resize a CQ is still armed, and an event is not raised a second time. */
-static bool event_resized(struct pair *p)
+bool event_resized(struct pair *p)
 {
 	struct ibv_cq *cq;
 	struct completion c;
@@ -183,6 +184,7 @@ static bool event_resized(struct pair *p)
 
 /* messages that the consumer has polled, which the sender waits for */
 static atomic_int race_seen;
+
 static atomic_bool race_over;
 
 /* Spin for a pseudo-random time, up to a little more than a message takes. */
@@ -244,7 +246,7 @@ static bool race_consume(struct pair *p)
 }
 
 /* A completion during the arming of the CQ must raise an event. */
-static bool event_race(struct pair *p)
+bool event_race(struct pair *p)
 {
 	pthread_t sender;
 	void *sent;
@@ -287,7 +289,7 @@ static int moderate(struct pair *p, uint16_t count, uint16_t period_us)
  * Moderation must raise no more events than count and period allow, must raise every event that is
  * due, and must not delay completions.
  */
-static bool cq_moderation(struct pair *p)
+bool cq_moderation(struct pair *p)
 {
 	const int count = 4, messages = 80;
 	const uint64_t period_ns = 60000000;
@@ -303,7 +305,7 @@ static bool cq_moderation(struct pair *p)
 	REQUIRE(!dev.nhca || dev.attr.cq_mod_caps.max_cq_count == UINT16_MAX,
 		"max_cq_count %u", dev.attr.cq_mod_caps.max_cq_count);
 	cq = ibv_cq_ex_to_cq(p->b.cq);
-	begun = now_ns(CLOCK_MONOTONIC);
+	begun = clock_ns(CLOCK_MONOTONIC);
 	VERB(ibv_req_notify_cq(cq, 0));
 	for (int i = 0; i < messages; i++) {
 		if (!one_event(p, i, 0, &event))
@@ -312,7 +314,7 @@ static bool cq_moderation(struct pair *p)
 		if (event)
 			VERB(ibv_req_notify_cq(cq, 0));
 	}
-	most = messages / count + (now_ns(CLOCK_MONOTONIC) - begun) / period_ns + 1;
+	most = messages / count + (clock_ns(CLOCK_MONOTONIC) - begun) / period_ns + 1;
 	REQUIRE(events && (uint64_t)events <= most, "%d events for %d completions, at most %lu",
 		events, messages, (unsigned long)most);
 
@@ -333,7 +335,7 @@ static bool cq_moderation(struct pair *p)
 	return true;
 }
 
-static bool solicited(struct pair *p)
+bool solicited(struct pair *p)
 {
 	struct completion c;
 
