@@ -63,37 +63,6 @@ long counter(const char *name)
 	return n;
 }
 
-long proc_number(const char *path, const char *name)
-{
-	FILE *f = fopen(path, "r");
-	char line[256];
-	long n = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			n = atol(line + strlen(name));
-	if (f)
-		fclose(f);
-	return n;
-}
-
-long status_kb(const char *name)
-{
-	return proc_number("/proc/self/status", name);
-}
-
-long pinned_kb(void)
-{
-	long kb = status_kb("VmPin:"), last;
-
-	do {
-		last = kb;
-		usleep(200000);
-		kb = status_kb("VmPin:");
-	} while (kb != last);
-	return kb;
-}
-
 bool async_event(int type, int ms)
 {
 	struct pollfd fd = { .fd = dev.ctx->async_fd, .events = POLLIN };

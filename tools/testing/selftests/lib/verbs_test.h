@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 
 #include "ktap.h"
+#include "proc.h"
 
 #define QKEY		0x11111111
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -139,18 +140,6 @@ bool filled(const uint8_t *p, size_t len, uint32_t seed);
 
 /* Return: the value of one of the device's hw_counters, or -1 if it does not exist. */
 long counter(const char *name);
-
-/* Return: the number after @name at the start of a line of the file, or -1 without such a line. */
-long proc_number(const char *path, const char *name);
-
-/* Return: a number of /proc/self/status, such as "VmPin:", in KiB. */
-long status_kb(const char *name);
-
-/*
- * Return: KiB that this process has pinned.  The kernel counts a ring that was unmapped after its
- * destruction up to a twentieth of a second longer, so the number is read until it stays the same.
- */
-long pinned_kb(void);
 
 /*
  * Read and acknowledge asynchronous events until one of @type; type -1 reads all that are there.

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "peers.h"
+#include "proc.h"
 
 #define SIZE	(64 * 1024)	/* bytes of an owner's memory */
 
@@ -26,7 +27,6 @@ struct reply {
 
 void pattern(uint8_t *at, uint64_t len, uint64_t seed);
 uint64_t hash(const uint8_t *at, uint64_t len);
-long pinned_kb(void);
 int serve(void);
 
 #endif /* HISTORY_H */

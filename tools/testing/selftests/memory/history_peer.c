@@ -28,36 +28,6 @@ uint64_t hash(const uint8_t *at, uint64_t len)
 	return (sum ^ value) * 0xbf58476d1ce4e5b9ULL;
 }
 
-static long pinned_now(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kb = -1;
-
-	must(f);
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, "VmPin:", 6))
-			kb = atol(line + 6);
-	fclose(f);
-	return kb;
-}
-
-/*
- * Return: KiB that the process has pinned.  The kernel counts a ring that was unmapped after its
- * destruction up to a twentieth of a second longer, so the number is read until it stays the same.
- */
-long pinned_kb(void)
-{
-	long kb = pinned_now(), last;
-
-	do {
-		last = kb;
-		usleep(200000);
-		kb = pinned_now();
-	} while (kb != last);
-	return kb;
-}
-
 static enum ibv_wc_status obey(struct ibv_qp *mate, struct ibv_cq *done, const struct command *c,
 			       uint8_t *buf, uint32_t lkey)
 {
