@@ -246,6 +246,7 @@ static int nhca_netdev_check(struct net_device *ndev)
 {
 	struct net_device *master = nhca_netdev_master(ndev);
 
+	ASSERT_RTNL();
 	if (ndev->flags & IFF_LOOPBACK) {
 		netdev_err(ndev, "is a loopback netdev: nhca needs an Ethernet netdev, also for peers on the same host\n");
 		return -EOPNOTSUPP;

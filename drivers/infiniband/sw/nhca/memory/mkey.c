@@ -174,6 +174,7 @@ void nhca_mkey_shut_end(struct nhca_mkey *mk)
 
 void nhca_mkey_close(struct nhca_mkey *mk)
 {
+	lockdep_assert_held(&mk->lock);
 	if (nhca_mkey_shut(mk))
 		nhca_mkey_shut_end(mk);
 }

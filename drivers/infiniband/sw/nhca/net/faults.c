@@ -63,6 +63,7 @@ static void delayq_arm(struct nhca_delayq *l)
 	ktime_t first = KTIME_MAX;
 	struct sk_buff *skb;
 
+	lockdep_assert_held(&l->lock);
 	skb_queue_walk(&l->held, skb)
 		first = min(first, held_of(skb)->due);
 	if (first != KTIME_MAX)

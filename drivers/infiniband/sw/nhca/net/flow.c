@@ -285,6 +285,7 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 	struct nhca_flow *flow, *next;
 	unsigned int n = 0;
 
+	lockdep_assert_held(&q->lock);
 	list_for_each_entry_safe(flow, next, &q->waiting[answer], wait[answer]) {
 		if (n == max)
 			break;

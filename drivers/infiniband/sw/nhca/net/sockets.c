@@ -269,12 +269,13 @@ static struct hlist_head *nhca_addr_bucket(struct nhca_net *nn, const struct in6
 	return &nn->addrs[hash_32(ipv6_addr_hash(addr), NHCA_ADDR_BITS)];
 }
 
-/* Return: the entry, or NULL. @nn->lock is held. */
+/* Return: the entry, or NULL. nhca_net.lock is held. */
 static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct nhca_dev *dev,
 					 const struct in6_addr *addr, int ifindex)
 {
 	struct nhca_addr *a;
 
+	lockdep_assert_held(&dev->nn->lock);
 	hlist_for_each_entry(a, bucket, node)
 		if (a->dev == dev && a->ifindex == ifindex && ipv6_addr_equal(&a->addr, addr))
 			return a;

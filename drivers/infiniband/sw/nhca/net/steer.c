@@ -12,6 +12,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter_netdev.h>
 #include <linux/rculist.h>
+#include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/dsfield.h>
 #include <net/ipv6.h>
@@ -208,6 +209,7 @@ void nhca_steer_destroy(struct nhca_steer *steer)
 
 void nhca_steer_stop(struct nhca_steer *steer)
 {
+	ASSERT_RTNL();
 	mutex_lock(&steer->lock);
 	steer->stopped = true;
 	nhca_steer_hook_del(steer);

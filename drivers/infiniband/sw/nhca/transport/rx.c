@@ -236,6 +236,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 /* Return: true if the PSN of a request is one that the peer may use now.  rq.lock held. */
 static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
+	lockdep_assert_held(&qp->rq.lock);
 	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_CWND_MAX;
 }
 
