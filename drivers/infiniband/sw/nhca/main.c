@@ -132,7 +132,7 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 
 	if (!mtu) {
 		mtu = 256;
-		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE: packets are lost until it is 352 or more\n",
+		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE: longer packets are lost until the MTU is 352 or more\n",
 			    dev_name(&dev->ibdev.dev), dev->netdev->mtu);
 	}
 	WRITE_ONCE(dev->mtu, mtu);
@@ -230,7 +230,7 @@ static bool nhca_netdev_taken(struct net_device *ndev)
 
 	if (!ibdev)
 		return false;
-	netdev_err(ndev, "carries %s already: a netdev can have one nhca device\n",
+	netdev_err(ndev, "already has the nhca device %s: a netdev can have only one\n",
 		   dev_name(&ibdev->dev));
 	ib_device_put(ibdev);
 	return true;
@@ -258,7 +258,7 @@ static int nhca_netdev_check(struct net_device *ndev)
 	}
 	/* The core makes a VLAN's addresses GIDs of a device on the underlying netdev only. */
 	if (is_vlan_dev(ndev)) {
-		netdev_err(ndev, "is a VLAN: add the nhca device to %s, which then has the VLAN's addresses as GIDs, too\n",
+		netdev_err(ndev, "is a VLAN: add the nhca device to %s; its GIDs then include the VLAN's addresses\n",
 			   vlan_dev_real_dev(ndev)->name);
 		return -EPERM;
 	}
@@ -283,7 +283,7 @@ static struct nhca_net *nhca_dev_net(struct net_device *ndev)
 	struct nhca_net *nn = nhca_net_get(dev_net(ndev));
 
 	if (PTR_ERR(nn) == -EADDRINUSE)
-		netdev_err(ndev, "UDP port %u is in use in this network namespace: if rdma_rxe uses it, delete its devices\n",
+		netdev_err(ndev, "UDP port %u is in use in this network namespace: if rdma_rxe uses it, delete its devices and unload rdma_rxe\n",
 			   NHCA_ROCE_UDP_PORT);
 	else if (IS_ERR(nn))
 		netdev_err(ndev, "cannot open UDP sockets on port %u: error %ld\n",

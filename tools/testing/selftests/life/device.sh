@@ -255,7 +255,7 @@ refusals() {
 	ip link set re mtu 200
 	refused "refused: an MTU too small" re 'too long' 'MTU 200 is too small'
 	ip link set re mtu 1500
-	refused "refused: a second device on a netdev" "$NETDEV" exists "carries $RDMA_DEV already"
+	refused "refused: a second device on a netdev" "$NETDEV" exists "already has the nhca device $RDMA_DEV"
 	if rdma link add "$RDMA_DEV" type nhca netdev re 2> /dev/null; then
 		notok "refused: a device name in use" "it was accepted"
 	else

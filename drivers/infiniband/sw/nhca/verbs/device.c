@@ -190,7 +190,8 @@ u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 	u32 count = nhca_rcxt_recover(dev, why);
 
 	ibdev_info(&dev->ibdev, "recovery: all channels are in the error state because %s; recovery count %u\n",
-		   why == NHCA_CH_ERR_DEVICE ? "the netdev was unregistered" :
+		   why == NHCA_CH_ERR_DEVICE ?
+		   "the netdev was removed or left its network namespace" :
 		   "an administrator requested it", count);
 	return count;
 }
