@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """observe.py DEVICE COMMAND...: checks what each tool shows about the queue pair of a running COMMAND
 
-Prints results in the format of lib.sh."""
+Prints a KTAP report."""
 
 import fcntl
 import json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """statistic.py DEVICE TURNS COMMAND...: binds the queue pair of a running COMMAND to a counter, TURNS times
 
-Prints results in the format of lib.sh."""
+Prints a KTAP report."""
 
 import json
 import pathlib
