@@ -294,7 +294,7 @@ static struct kunit_case mw_close_cases[] = {
 };
 
 static struct kunit_suite mw_close_suite = {
-	.name = "nhca-mw-close",
+	.name = "nhca_mw_close",
 	.init = mw_test_init,
 	.exit = mw_test_exit,
 	.test_cases = mw_close_cases,

@@ -430,7 +430,7 @@ static struct kunit_case mw_race_cases[] = {
 };
 
 static struct kunit_suite mw_race_suite = {
-	.name = "nhca-mw-race",
+	.name = "nhca_mw_race",
 	.init = mw_test_init,
 	.exit = mw_test_exit,
 	.test_cases = mw_race_cases,

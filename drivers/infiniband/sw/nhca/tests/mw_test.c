@@ -363,7 +363,7 @@ static struct kunit_case mw_cases[] = {
 };
 
 static struct kunit_suite mw_suite = {
-	.name = "nhca-mw",
+	.name = "nhca_mw",
 	.init = mw_test_init,
 	.exit = mw_test_exit,
 	.test_cases = mw_cases,

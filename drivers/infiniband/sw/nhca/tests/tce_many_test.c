@@ -514,7 +514,7 @@ static struct kunit_case tce_many_cases[] = {
 };
 
 static struct kunit_suite tce_many_suite = {
-	.name = "nhca-tce-many",
+	.name = "nhca_tce_many",
 	.test_cases = tce_many_cases,
 };
 

@@ -528,7 +528,7 @@ static struct kunit_case tce_cases[] = {
 };
 
 static struct kunit_suite tce_suite = {
-	.name = "nhca-tce",
+	.name = "nhca_tce",
 	.test_cases = tce_cases,
 };
 
