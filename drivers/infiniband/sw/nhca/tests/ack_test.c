@@ -145,6 +145,13 @@ static void rnr_test(struct kunit *test)
 		nhca_send_doorbell(f->qp);
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
+		/* an expiry that was late, because it waited for the lock, does not end the wait */
+		local_bh_disable();
+		nhca_sq_timer(&sq->timer);
+		local_bh_enable();
+		KUNIT_EXPECT_TRUE(test, sq->rnr_wait);
+		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
+		timer_delete(&sq->timer);
 		local_bh_disable();
 		nhca_sq_timer(&sq->timer);
 		local_bh_enable();

@@ -181,15 +181,47 @@ static void unsent_again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 1);
 	f->xmit_err = -ENOMEM;
 	sq->ackreq_pending = true;
+	local_bh_disable();
 	nhca_send_doorbell(f->qp);
 	KUNIT_EXPECT_TRUE(test, sq->ackreq_pending);
 	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
 	f->xmit_err = 0;
-	local_bh_disable();
 	nhca_sq_timer(&sq->timer);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 2);
 	KUNIT_EXPECT_FALSE(test, sq->ackreq_pending);
+}
+
+/* A retry that is due earlier than that of a packet that was not sent stays due. */
+static void unsent_due_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_sq *sq = &f->qp->sq;
+	unsigned long due, expires;
+
+	spin_lock_bh(&sq->lock);
+	due = jiffies + 1;
+	mod_timer(&sq->timer, due);
+	nhca_sq_unsent(f->qp);
+	expires = sq->timer.expires;
+	spin_unlock_bh(&sq->lock);
+	timer_delete(&sq->timer);
+	KUNIT_EXPECT_EQ(test, expires, due);
+}
+
+/* A round trip is measured from when the packet was sent, not from when it could not be sent. */
+static void unsent_rtt_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	fix_timeout(f->qp);
+	f->fail_at = 1;
+	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_FALSE(test, f->qp->sq.rtx->rtt_begun);
+	nhca_send_doorbell(f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+	KUNIT_EXPECT_TRUE(test, f->qp->sq.rtx->rtt_begun);
 }
 
 /* An empty WRITE that asks for an ACK counts only if it was sent. */
@@ -432,6 +464,8 @@ static struct kunit_case requester_cases[] = {
 	KUNIT_CASE(fail_later_test),
 	KUNIT_CASE(unsent_ackreq_test),
 	KUNIT_CASE(unsent_again_test),
+	KUNIT_CASE(unsent_due_test),
+	KUNIT_CASE(unsent_rtt_test),
 	KUNIT_CASE(unsent_blind_test),
 	KUNIT_CASE(ackreq_window_test),
 	KUNIT_CASE(opcode_test),

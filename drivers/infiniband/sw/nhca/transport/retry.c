@@ -42,9 +42,9 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 void nhca_sq_unsent(struct nhca_qp *qp)
 {
 	nhca_sq_arm(qp, false);
-	/* no timeout would end the wait */
+	/* no timeout would end the wait; the timer may already run for something that is due earlier */
 	if (!qp->attr.timeout)
-		mod_timer(&qp->sq.timer, jiffies + NHCA_TIMEOUT_MIN);
+		timer_reduce(&qp->sq.timer, jiffies + NHCA_TIMEOUT_MIN);
 }
 
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall)
@@ -188,6 +188,14 @@ void nhca_sq_timer(struct timer_list *t)
 	struct nhca_sq *sq = &qp->sq;
 
 	spin_lock(&sq->lock);
+	/*
+	 * This expiry waited for the lock while an RNR NAK started the timer again: the wait has
+	 * only begun.
+	 */
+	if (sq->rnr_wait && timer_pending(&sq->timer)) {
+		spin_unlock(&sq->lock);
+		return;
+	}
 	if (sq->rnr_wait) {
 		sq->rnr_wait = false;
 	} else if (nhca_is_reliable(qp) && qp->attr.timeout &&

@@ -123,7 +123,7 @@ static inline unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx)
 unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now);
 
 /**
- * nhca_rtx_rtt_begin - begin an RTT sample, unless one is in progress
+ * nhca_rtx_rtt_begin - begin an RTT sample; one that is in progress ends without a result
  * @rtx: the state
  * @psn: of a packet with AckReq that is sent for the first time
  * @ns:  time in nanoseconds

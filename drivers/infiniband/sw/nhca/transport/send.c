@@ -217,11 +217,11 @@ static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 			return 0;
 	}
 	h.ackreq = nhca_wants_ack(qp, swr, last);
-	if (h.ackreq && swr->sent >= swr->high)
-		nhca_rtt_begin(sq, h.psn);
 
 	err = nhca_swr_xmit(qp, swr, &h, off, payload);
 	if (!err) {
+		if (h.ackreq && swr->sent >= swr->high)
+			nhca_rtt_begin(sq, h.psn);
 		swr->sent++;
 		return 0;
 	}
@@ -245,11 +245,11 @@ static int nhca_send_read(struct nhca_qp *qp, struct nhca_swr *swr)
 	h.va = swr->wqe.rdma.remote_addr + off;
 	h.rkey = swr->wqe.rdma.rkey;
 	h.dmalen = min(swr->length - off, (chunk_end - swr->sent) * qp->mtu);
-	if (swr->sent >= swr->high)
-		nhca_rtt_begin(&qp->sq, h.psn);
 
 	err = nhca_swr_xmit(qp, swr, &h, 0, 0);
 	if (!err) {
+		if (swr->sent >= swr->high)
+			nhca_rtt_begin(&qp->sq, h.psn);
 		swr->sent = chunk_end;
 		qp->sq.rd_atomic++;
 		nhca_sq_ackreq_sent(&qp->sq);
