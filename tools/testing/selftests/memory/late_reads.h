@@ -18,6 +18,7 @@
 
 #define LONGEST		65536
 #define SHORTEST	257
+#define COPIED		4096	/* the driver copies RC messages of up to this length */
 #define SLOT		(LONGEST + 8192)	/* a message may begin anywhere in its first page */
 #define POISON		0x80			/* plus the ending; posted bytes are below it */
 #define POISON_RUN	32			/* equal bytes; no header has such a run */
