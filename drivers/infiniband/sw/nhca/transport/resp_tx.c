@@ -178,7 +178,7 @@ static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 		      res->msn);
 	h.orig = res->orig;
 	nhca_resp_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
-	res->busy = false;
+	nhca_res_done(res);
 }
 
 void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)

@@ -320,7 +320,9 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	/* the oldest entry is reused */
 	if (rq->res_head - rq->res_tail == rq->nres)
 		rq->res_tail++;
-	/* an entry that is not busy has no R_Key reference */
+	/* an entry that is not busy has no R_Key reference, which memset() would leave in lists */
+	if (WARN_ON_ONCE(res->ref.held))
+		nhca_rkey_put(&res->ref);
 	memset(res, 0, sizeof(*res));
 	res->psn = h->psn;
 	res->npsn = npsn;

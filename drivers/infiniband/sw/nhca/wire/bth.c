@@ -193,14 +193,23 @@ const struct nhca_opinfo *nhca_opinfo(u8 opcode)
 enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 				     unsigned int avail, unsigned int len)
 {
+	u8 copy[NHCA_HDRS_MAX] __uninitialized;
 	const struct nhca_opinfo *info;
 	unsigned int behind;
 	u32 flags;
 
 	if (avail > len)
 		avail = len;
+	if (avail > sizeof(copy))
+		avail = sizeof(copy);
 	if (avail < NHCA_BTH_LEN)
 		return NHCA_DECODE_SHORT;
+	/*
+	 * Decode a copy: a sender on this host may still write to the pages of its packets, and
+	 * what was checked must be what is used.
+	 */
+	memcpy(copy, p, avail);
+	p = copy;
 	/* the version first, because another version may have other opcodes */
 	if (p[1] & BTH_VERSION_MASK)
 		return NHCA_DECODE_VERSION;

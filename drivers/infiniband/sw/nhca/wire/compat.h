@@ -18,4 +18,9 @@
 #define NHCA_OLD_CRC32	/* crc32_le() is table code; code for the CPU is in the crypto API */
 #endif
 
+/* For variables on the stack that the compiler need not clear: they are written before a read. */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 #endif /* NHCA_WIRE_COMPAT_H */
