@@ -167,6 +167,7 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 
 void nhca_cq_init(struct nhca_cq *cq, bool user)
 {
+	mutex_init(&cq->resize);
 	spin_lock_init(&cq->lock);
 	cq->user = user;
 	nhca_arm_init(&cq->arm, user, 0);

@@ -6,6 +6,7 @@
 #define NHCA_CQ_H
 
 #include <linux/hrtimer.h>
+#include <linux/mutex.h>
 
 #include "../bh.h"
 #include "../nhca.h"
@@ -16,6 +17,7 @@
  * struct nhca_cq - a completion queue
  * @ibcq:   the RDMA core's part
  * @owner:  user for whom the CQ counts; NULL: for no user; constant
+ * @resize: serializes moves to another ring: the RDMA core lets two threads resize a CQ
  * @lock:   irqsave; protects all members below it, and the production of entries
  * @ring:   of struct nhca_cqe.  A kernel consumer's ring is not mapped, and its nhca_cqe.kernel is
  *          a pointer to struct ib_qp.
@@ -37,6 +39,7 @@
 struct nhca_cq {
 	struct ib_cq ibcq;
 	struct nhca_user *owner;
+	struct mutex resize;	/* one move at a time */
 	spinlock_t lock;	/* irqsave; all below */
 	struct nhca_ring ring;
 	u32 prod;
@@ -116,7 +119,7 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
  *
  * Only the last step copies with the CQ's lock held, and at most NHCA_CQ_STEP entries.  During the
  * other steps QPs post completions and a kernel consumer polls.
- * Context: process; one caller at a time for a CQ.
+ * Context: process; nhca_cq.resize is held since before nhca_cq_move_start().
  * Return: 0: the CQ has the new ring; -EAGAIN: call it again; -EINVAL: the new ring is too small
  * for the unpolled entries, or user space has stored an impossible consumer index.
  */

@@ -151,6 +151,8 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 	struct nhca_cq_move m;
 	int err;
 
+	if (mutex_lock_killable(&cq->resize))
+		return -EINTR;
 	nhca_cq_move_start(cq, &m, ring);
 	do {
 		err = nhca_cq_move_step(cq, &m);
@@ -158,6 +160,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 		if (err == -EAGAIN && fatal_signal_pending(current))
 			err = -EINTR;
 	} while (err == -EAGAIN);
+	mutex_unlock(&cq->resize);
 	return err;
 }
 
