@@ -26,7 +26,8 @@ struct nhca_rx_pos {
  * struct nhca_sock - one UDP socket on the RoCEv2 port; its sk_user_data points here
  * @nn:    its namespace
  * @sock:  the socket
- * @ready: number of nhca_sk_data_ready() calls whose packets are not processed yet
+ * @ready: 0: no CPU processes the packets of the socket; otherwise 1, and the calls of
+ *         nhca_sk_data_ready() since the last look at the queue
  * @rest:  continues after a CPU has used up its budget
  * @part:  a batch of which only some packets have been processed, or NULL; only for the CPU that
  *         processes the socket's packets

@@ -200,6 +200,31 @@ static void drain_keeps_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
 }
 
+/*
+ * However many packets have arrived since the queue was last empty, here 2^32 - 1, only one CPU
+ * processes the queue.
+ */
+static void drain_count_never_wraps(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+	unsigned int left, taken;
+
+	drain_fill(test, d, DATAGRAMS, 16);
+	atomic_set(&d->ns.ready, -1);
+	rcu_read_lock();
+	local_bh_disable();
+	nhca_sk_rest(&d->ns.rest);
+	left = drain_left(d);
+	nhca_sk_data_ready(d->ns.sock->sk);
+	nhca_sk_data_ready(d->ns.sock->sk);
+	taken = left - drain_left(d);
+	local_bh_enable();
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, left, DATAGRAMS - NHCA_RX_BUDGET);
+	KUNIT_EXPECT_EQ(test, taken, 0);
+	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
+}
+
 /* A queue of exactly one budget is emptied, and the socket is idle. */
 static void drain_takes_all(struct kunit *test)
 {
@@ -216,6 +241,7 @@ static struct kunit_case drain_cases[] = {
 	KUNIT_CASE(drain_counts_bytes),
 	KUNIT_CASE(drain_goes_on),
 	KUNIT_CASE(drain_keeps_order),
+	KUNIT_CASE(drain_count_never_wraps),
 	KUNIT_CASE(drain_takes_all),
 	{}
 };
