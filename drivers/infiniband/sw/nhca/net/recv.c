@@ -431,6 +431,9 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 
 	if (!rx->alike.set || !rx->alike.bare)
 		return 0;
+	/* the tail of each of these packets is an acknowledgment, which the caller has to read */
+	if (rx->hdr.caps & NHCA_CAP_ACKS)
+		return 0;
 	while (n < max && nhca_rx_one_alike(rx, it)) {
 		/* the first copy has checked the key, so that nhca_iter_page() can return pages */
 		if (!n++ && rx->payload == PAGE_SIZE)

@@ -354,6 +354,10 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
 	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
+	/* if they have it, each carries an acknowledgment that must be read */
+	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
+	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
+	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
 
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
