@@ -121,6 +121,17 @@ def bad_icrc(lab):
     lab.one_answer(ACK, 0, qp.psn, "variant fields changed, which the ICRC does not cover")
 
 
+def ip_options(lab):
+    """The ICRC is not defined for such a header (A17.3.3), so these packets are dropped, and counted."""
+    qp = Qp(lab, "RC")
+    packet = lab.wire.with_options(lab.wire.packet(qp.write(b"12345678")))
+    lab.counted(lambda: lab.wire.send_raw(packet), {"rx_bad_length": 1}, "a header with options")
+    lab.silence("a header with options")
+    lab.lives(qp, "a header with options")
+    lab.works(qp, "a header with options")
+    lab.tidy()
+
+
 def refused(lab, kind, what, counter, packets):
     """Sends packets, {name: make(qp)}: each must be counted and dropped, and the QP must still work."""
     qp = Qp(lab, kind)
@@ -601,6 +612,7 @@ TESTS = {
     "truncated at every length": truncated_stale,
     "truncated at every length, with a correct ICRC": truncated_fresh,
     "bad ICRC": bad_icrc,
+    "IP header with options": ip_options,
     "bad transport version": versions,
     "bad pad count": pads,
     "wrong P_Key": pkeys,

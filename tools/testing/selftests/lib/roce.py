@@ -160,6 +160,13 @@ class Wire4(Wire):
     def set_length(self, packet, length):
         struct.pack_into("!H", packet, 2, 20 + length)
 
+    def with_options(self, packet):
+        """The packet with four more bytes of IP header: options that mean nothing"""
+        longer = bytearray(packet[:20] + b"\x01\x01\x01\x00" + packet[20:])
+        longer[0] = 0x46
+        struct.pack_into("!H", longer, 2, len(longer))
+        return bytes(longer)
+
     def from_target(self, data):
         return data[9] == 17 and data[12:16] == self.address(self.target)
 
@@ -175,6 +182,13 @@ class Wire6(Wire):
 
     def ip_header(self, length, source):
         return struct.pack("!IHBB16s16s", 6 << 28, length, 17, 64, source, self.address(self.target))
+
+    def with_options(self, packet):
+        """The packet with an extension header of eight bytes: destination options that mean nothing"""
+        longer = bytearray(packet[:40] + b"\x11\x00\x01\x04\x00\x00\x00\x00" + packet[40:])
+        longer[6] = 60
+        struct.pack_into("!H", longer, 4, len(longer) - 40)
+        return bytes(longer)
 
     def mask(self, packet):
         packet[0] |= 0x0f

@@ -79,15 +79,16 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 	struct nhca_rx *rx = &b.rx;
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
+	/* protects QPs and addresses */
+	rcu_read_lock();
 	if (!nhca_rx_begin(rx)) {
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
+		rcu_read_unlock();
 		return true;
 	}
 	if (!skb->len)
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
-	/* protects QPs and addresses */
-	rcu_read_lock();
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
 		/* a copy of a multicast packet costs as much as a packet, and a batch has many */
 		if (unlikely(b.copies) && (int)b.copies >= *budget)

@@ -51,24 +51,24 @@ bool nhca_rx_begin(struct nhca_rx *rx)
 	if (ip_hdr(skb)->version == 4) {
 		const struct iphdr *iph = ip_hdr(skb);
 
-		/* the ICRC is not defined for a header with options */
-		if (iph->ihl != sizeof(*iph) / 4)
-			return false;
 		rx->ip.v4 = true;
 		rx->ip.mcast = ipv4_is_multicast(iph->daddr);
 		rx->ce = (iph->tos & INET_ECN_MASK) == INET_ECN_CE;
 		ipv6_addr_set_v4mapped(iph->saddr, &rx->ip.saddr);
 		ipv6_addr_set_v4mapped(iph->daddr, &rx->ip.daddr);
+		/* the ICRC is not defined for a header with options */
+		if (iph->ihl != sizeof(*iph) / 4)
+			return false;
 	} else {
 		const struct ipv6hdr *ip6h = ipv6_hdr(skb);
 
-		if (ip6h->nexthdr != IPPROTO_UDP)
-			return false;
 		rx->ip.v4 = false;
 		rx->ip.mcast = ipv6_addr_is_multicast(&ip6h->daddr);
 		rx->ce = (ipv6_get_dsfield(ip6h) & INET_ECN_MASK) == INET_ECN_CE;
 		rx->ip.saddr = ip6h->saddr;
 		rx->ip.daddr = ip6h->daddr;
+		if (ip6h->nexthdr != IPPROTO_UDP)
+			return false;
 	}
 	nhca_cursor_init(&rx->at, skb);
 	return true;
