@@ -376,7 +376,8 @@ static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 		/* same QP as the packet before */
 		return b->qp;
 	qp = nhca_qp_find(dev, rx->hdr.qpn);
-	if (qp)
+	/* a packet of another namespace must not even change the counters of a QP */
+	if (qp && likely(qp->dev->nn == rx->ip.nn))
 		return qp;
 	if (!dev)
 		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
