@@ -65,7 +65,8 @@ static inline void nhca_bh_init(struct nhca_bh *bh, void (*fn)(struct nhca_bh *b
  * nhca_bh_queue - queue bottom-half work
  * @bh: the work.  If it is already queued, it runs only once.  Its function may queue it again.
  *
- * The work runs on this CPU, or on the CPU that runs its function now.
+ * The work runs on this CPU.  If another CPU is running its function, the BH workqueue runs the
+ * work there instead, when that run has ended.
  * Context: any, also with interrupts disabled.
  */
 static inline void nhca_bh_queue(struct nhca_bh *bh)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between the kernel versions that nhca builds for (6.1, 6.12, 7.x).
- * The driver is written for the newest of them, where this file defines nothing.
+ * The driver is written for the newest of them.  With that version this file defines nothing.
  */
 #ifndef NHCA_COMPAT_H
 #define NHCA_COMPAT_H
@@ -10,7 +10,7 @@
 #include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
-/* For variables on the stack that the compiler need not clear: they are written before a read. */
+/* For variables on the stack that the compiler need not clear: the code writes before it reads. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif
@@ -61,8 +61,8 @@
 #endif
 
 /*
- * NHCA_OLD_*: an interface has another name or signature, or does not exist.  Most of these
- * interfaces are members of struct ib_device_ops.
+ * NHCA_OLD_*: in this older kernel an interface has another name or signature, or does not exist.
+ * Most of these interfaces are members of struct ib_device_ops.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define NHCA_OLD_RES_SRQ	/* no fill_res_srq_entry, no fill_res_srq_entry_raw */

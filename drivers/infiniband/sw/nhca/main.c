@@ -49,8 +49,8 @@ module_param_cb(rcxts, &rcxts_ops, &nhca_rcxts, 0444);
 MODULE_PARM_DESC(rcxts, "rCxts of each device, 64 bytes each (default 100000, at most 1048576)");
 
 /*
- * Limit of completion vectors.  A vector selects no CPU, because the CPU that posts a completion
- * raises its event.  So more vectors would have no use.
+ * Maximum number of completion vectors.  A vector does not select a CPU, because the CPU that posts
+ * a completion raises its event.  So more vectors would be of no use.
  */
 #define NHCA_MAX_COMP_VECTORS	64
 
@@ -62,7 +62,8 @@ static DEFINE_MUTEX(nhca_link_mutex);
 /* ---- port state: RTNL held ---- */
 
 /*
- * Return: true if the master @upper receives the packets of its ports and has their addresses.
+ * Return: true if the master @upper receives the packets of its ports, so that the IP addresses are
+ * those of the master.
  * The driver checks the master, and not the flags of the port, because some of these flags change
  * before the notifier is called, and others after it.
  */
@@ -87,7 +88,7 @@ static enum ib_port_state nhca_netdev_state(struct net_device *ndev)
 	return IB_PORT_ACTIVE;
 }
 
-/* Return: the largest path MTU in bytes that fits the netdev's MTU; 0: that MTU is below 352. */
+/* Return: the largest path MTU in bytes that fits the netdev's MTU; 0: the latter is below 352. */
 static u32 nhca_netdev_mtu(const struct net_device *ndev)
 {
 	enum ib_mtu mtu = iboe_get_mtu(ndev->mtu);
@@ -140,10 +141,10 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 
 #ifndef NHCA_OLD_PORT_EVENT
 /*
- * ib_device_ops.report_port_event.  Since Linux 6.14 the core raises port events, but not for
- * bonds, and not for a driver that has this function.  nhca's own notifier raises them on every
- * kernel and for every netdev.  If both notifiers report a change, the second of them finds the
- * port state unchanged and raises no event.
+ * ib_device_ops.report_port_event.  Since Linux 6.14 a notifier of the core raises port events, but
+ * not for bonds; for a driver that has this function the notifier calls it instead.  nhca's own
+ * notifier raises the events on every kernel and for every netdev.  If both notifiers report a
+ * change, the second of them finds the port state unchanged and raises no event.
  */
 static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
 				   unsigned long event)
@@ -153,8 +154,8 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 #endif
 
 /*
- * A bond, team or bridge has taken the netdev as a port, and now receives its packets, or has
- * released it.
+ * The netdev has become a port of a bond, team or bridge, which now receives the netdev's packets;
+ * or it has stopped being one.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -208,7 +209,7 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
 	struct ib_device *ibdev;
 
-	/* Finds registered devices only: nhca_dev_catch_up() applies earlier events. */
+	/* Finds registered devices only; nhca_dev_catch_up() makes up for earlier events. */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	if (!ibdev)
 		return NOTIFY_DONE;
@@ -239,8 +240,9 @@ static bool nhca_netdev_taken(struct net_device *ndev)
 /*
  * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
  * kernel, so the reason of an error goes to the kernel log.  RTNL held.
- * Return: 0; -EOPNOTSUPP: loopback; -EPROTONOSUPPORT: not Ethernet; -EPERM: a VLAN; -EBUSY: a port
- * of a master; -EMSGSIZE: the MTU is too small; -ENODEV: unregistered; -EEXIST: it has a device.
+ * Return: 0; -EOPNOTSUPP: @ndev is a loopback netdev; -EPROTONOSUPPORT: not Ethernet; -EPERM: a
+ * VLAN; -EBUSY: a port of a master; -EMSGSIZE: its MTU is too small; -ENODEV: it is not registered;
+ * -EEXIST: it has an nhca device already.
  */
 static int nhca_netdev_check(struct net_device *ndev)
 {
@@ -256,13 +258,13 @@ static int nhca_netdev_check(struct net_device *ndev)
 			   ndev->type);
 		return -EPROTONOSUPPORT;
 	}
-	/* The core makes a VLAN's addresses GIDs of a device on the underlying netdev only. */
+	/* The addresses of a VLAN become GIDs of the device on the underlying netdev only. */
 	if (is_vlan_dev(ndev)) {
 		netdev_err(ndev, "is a VLAN: add the nhca device to %s; its GIDs then include the VLAN's addresses\n",
 			   vlan_dev_real_dev(ndev)->name);
 		return -EPERM;
 	}
-	/* The master receives the packets of its ports, and has their addresses. */
+	/* The master receives the packets of its ports, and the IP addresses are the master's. */
 	if (master) {
 		netdev_err(ndev, "is a port of %s: add the nhca device to this bond, team or bridge instead\n",
 			   master->name);
@@ -306,7 +308,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 
-/* Prepare a device for its registration.  After an error nhca_dealloc_driver() undoes all steps. */
+/* Prepare a device for registration.  After an error nhca_dealloc_driver() undoes what was done. */
 static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const char *name)
 {
 	struct nhca_net *nn;
@@ -314,7 +316,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 
 	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
 	dev->netdev = ndev;
-	/* Kernel consumers create AHs with interrupts disabled. */
+	/* Kernel consumers may create AHs with interrupts disabled. */
 	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	dev->ah_next = 1 + (get_random_u32() >> 9);
 	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -352,18 +354,18 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 }
 
 /*
- * ib_device_ops.dealloc_driver: free what nhca_dev_setup() has allocated.  The core calls it last,
- * when all objects of the device are destroyed, or after a link add that failed.
+ * ib_device_ops.dealloc_driver: free what nhca_dev_setup() has allocated.  The core calls this
+ * function last, when all objects of the device are destroyed, or after a link add that failed.
  */
 static void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
-	/* Waits for reads and writes of these files. */
+	/* Waits for reads and writes of the files in this directory. */
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
-		/* The receive path finds the device, by address or interface, under RCU. */
+		/* Receive paths that found the device, by address or interface, are RCU readers. */
 		synchronize_rcu();
 	}
 	nhca_delayq_destroy(dev);
@@ -401,7 +403,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 	if (!err) {
 		dev->port_state = nhca_netdev_state(ndev);
 		nhca_mtu_update(dev);
-		/* After its registration the notifier finds the device by this netdev. */
+		/* Once the device is registered, the notifier finds it by this netdev. */
 		err = ib_device_set_netdev(&dev->ibdev, ndev, NHCA_PORT);
 	}
 	rtnl_unlock();
@@ -412,8 +414,8 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 }
 
 /*
- * Apply changes of the netdev that happened before the registration of its device, when the
- * notifier could not find the device.
+ * Apply changes of the netdev that happened before its nhca device was registered: the notifier
+ * could not find the device then.
  * Return: 0; -ENODEV: the netdev is being unregistered or has changed its network namespace, and
  * the device was unregistered.
  */
@@ -460,7 +462,7 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 		ib_dealloc_device(&dev->ibdev);
 		return err;
 	}
-	/* From here on @dev may be freed; only the caller's reference keeps @ndev. */
+	/* From here on @dev may be freed; @ndev stays, because the caller has a reference. */
 	return nhca_dev_catch_up(ndev, net);
 }
 
@@ -469,7 +471,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	int err;
 
 	mutex_lock(&nhca_link_mutex);
-	/* Check before sockets are opened; nhca_dev_register() checks again under RTNL. */
+	/* Check before the sockets are opened; nhca_dev_register() repeats this check. */
 	rtnl_lock();
 	err = nhca_netdev_check(ndev);
 	rtnl_unlock();
@@ -480,8 +482,9 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 }
 
 /*
- * There is no dellink, which Linux 7.x has for drivers with sockets that outlive their device:
- * nhca_dealloc_driver() frees everything that a device has, whatever ended the device.
+ * There is no dellink function.  Linux 7.x has this operation for drivers whose sockets outlive
+ * their devices.  nhca_dealloc_driver() frees everything that belongs to an nhca device, whatever
+ * the reason of its removal.
  */
 static struct rdma_link_ops nhca_link_ops = {
 	.type = "nhca",
@@ -527,7 +530,7 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/* First no device can be added, then all are unregistered, then netdev events end. */
+	/* In this order: no device can be added, all are unregistered, netdev events end. */
 	rdma_link_unregister(&nhca_link_ops);
 	ib_unregister_driver(nhca_driver_id);
 	unregister_netdevice_notifier(&nhca_netdev_notifier);

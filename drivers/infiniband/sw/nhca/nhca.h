@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The device and its limits.  All directories of the driver but wire/ include this.
+ * The device and its limits.  All directories of the driver except wire/ include this header.
  *
  * A file includes headers and calls functions only of directories below its own in the figure of
  * Documentation/internals.rst.
@@ -46,11 +46,15 @@
 #define NHCA_MAX_MCAST_QP	0x100
 /* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
-/* Bytes of packets that wait for on-demand pages: 64 QPs with the 2 MiB that each may have */
+/*
+ * Bytes of packets that wait for on-demand pages, of all QPs: enough for 64 QPs that each hold the
+ * 2 MiB that one QP may hold (transport/defer.c)
+ */
 #define NHCA_MAX_DEFERRED	(128U << 20)
 /*
- * Regions of job memory on the host.  Each has its own key in a table of TCEs, and all may be in
- * the first table: half of its keys stay free.
+ * Regions of job memory on the host.  Each region has its own key in a table of TCEs.  The maximum
+ * is half the number of keys of a table, so even if all regions are in one table, half of its keys
+ * stay free.
  */
 #define NHCA_MAX_JOB_MEM	0x10000
 #define NHCA_MAX_GIDS		1024
@@ -74,28 +78,29 @@ struct nhca_txq;
 /**
  * struct nhca_dev - one nhca device: an RDMA port on a netdev
  * @ibdev:    the RDMA core's part
- * @netdev:   the Ethernet netdev; the device has a reference from link add until it is
- *            deallocated; constant
+ * @netdev:   the Ethernet netdev; the nhca device holds a reference from link add until its own
+ *            deallocation; constant
  * @netdev_tracker: tracks this reference
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @users:    accounts of the device's users: objects of each kind, device memory, deferred
  *            packets (user.c)
- * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; RCU readers
+ * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; read under RCU
  * @ah_next:  AH number to try next; under the lock of @ah_ids
- * @srq_ids:  map of SRQ numbers to struct nhca_srq; RCU readers
+ * @srq_ids:  map of SRQ numbers to struct nhca_srq; read under RCU
  * @srq_next: SRQ number to try next; under the lock of @srq_ids
- * @mcast:    multicast groups (transport/mcast.c); written under RTNL; RCU readers
+ * @mcast:    multicast groups (transport/mcast.c); written under RTNL, read under RCU
  * @port_state: enum ib_port_state; main.c writes it under RTNL; read with READ_ONCE
- * @mtu:      active path MTU in bytes, computed from the netdev's MTU; as @port_state
- * @gsi:      QP 1 of the device; RCU readers (transport/table.c)
+ * @mtu:      active path MTU in bytes, computed from the netdev's MTU; written and read as
+ *            @port_state
+ * @gsi:      QP 1 of the device; read under RCU (transport/table.c)
  * @rcxt:     the channels and the pool of their rCxts (rcxt/); owned
  * @steer:    flow steering rules: which frames go to raw packet QPs (net/steer.c); owned
  * @inject:   fault injection rules (observe/inject.c); owned
  * @delayq:   packets that a fault injection rule delays (net/faults.c); owned
  * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR
- * @counters: per-CPU counters; QPs that are bound to an rdma counter count in that one instead
+ * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that one instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed meanwhile
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The amounts that one user has of the pools that all users of a device or of the host share.
+ * Pools, and what each user has of them: see user.h.
  *
- * The memory of most objects is charged to a memory cgroup, which limits it.  The size of a pool is
- * fixed, so without another limit a single user could take all of it.  nhca_share_ok() therefore
- * leaves a part of each pool to other users.
+ * The memory of most objects is charged to a memory cgroup, which limits it.  But a pool also has a
+ * fixed size, so without another limit a single user could take the whole pool.  nhca_share_ok()
+ * therefore leaves a part of each pool to other users.
  */
 #include <linux/bug.h>
 #include <linux/err.h>
@@ -124,8 +124,8 @@ int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_p
 	long size = pool_size[pool], mine = 0, all;
 
 	/*
-	 * Check the user's share first.  A request beyond it never counts in the pool, where it
-	 * could make a concurrent request of another user fail.
+	 * Check the user's share first.  A request that exceeds the share must not count in the
+	 * pool, not even for a moment: it could make a concurrent request of another user fail.
 	 */
 	if (user) {
 		mine = atomic_long_add_return(n, &user->used[pool]);

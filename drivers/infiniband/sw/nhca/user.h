@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The amounts that one user has, and may have, of the pools that all users of a device or of the
- * host share.
+ * Pools: resources of which a device, or the host, has a fixed maximum, and which all its users
+ * share.  This file counts how much of each pool a user has, and limits it.
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H
@@ -14,7 +14,7 @@
 #include <linux/xarray.h>
 
 /**
- * enum nhca_pool - amounts of which a device, or the host, has a fixed maximum
+ * enum nhca_pool - the pools: of a device, unless stated
  * @NHCA_POOL_PDS: protection domains
  * @NHCA_POOL_QPS: queue pairs, channels and work queues
  * @NHCA_POOL_CQS: completion queues
@@ -26,8 +26,8 @@
  * @NHCA_POOL_TABLES: indirection tables
  * @NHCA_POOL_DM: bytes of device memory
  * @NHCA_POOL_GROUPS: multicast groups that are joined
- * @NHCA_POOL_RULES: rules of flow steering
- * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages, as the allocator counts them
+ * @NHCA_POOL_RULES: flow steering rules
+ * @NHCA_POOL_DEFERRED: bytes of memory that packets hold while they wait for on-demand pages
  * @NHCA_POOL_JOB_MEM: regions of job memory; a pool of the host
  * @NHCA_POOLS: number of pools
  */
@@ -66,8 +66,9 @@ struct nhca_users {
  * struct nhca_user - the account of one user
  * @users: the pools; they exist longer than the account
  * @uid:   index in nhca_users.by_uid
- * @ref:   one for each user context, and for each object that may outlive it
- * @used:  amount that the user has, for each pool; nhca_share_ok() limits it
+ * @ref:   one for each user context of the user, and one for each object that may outlive the
+ *         context in which it was created
+ * @used:  amount that the user has of each pool; nhca_share_ok() limits it
  */
 struct nhca_user {
 	struct nhca_users *users;
@@ -82,13 +83,14 @@ extern unsigned int nhca_user_share;
 /**
  * nhca_share_ok - check that one user may have some amount of a pool
  * @size: size of the pool, or of another resource that users share
- * @mine: amount that the user then has
- * @all:  amount that all users then have
+ * @mine: amount that the user would have
+ * @all:  amount that all users together would have
  *
- * One user gets at most nhca_user_share of a pool: one half by default.  The last eighth of a pool
- * is only for users with at most a sixteenth, so that two users with one half each cannot take all.
+ * One user gets at most nhca_user_share thousandths of a pool: one half by default.  The last
+ * eighth of a pool is only for users who have at most a sixteenth of the pool.  So two users with
+ * one half each cannot take the whole pool.
  * Context: any.
- * Return: true if the user may have it.
+ * Return: true if the user may have @mine.
  */
 static inline bool nhca_share_ok(long size, long mine, long all)
 {
@@ -128,8 +130,8 @@ struct nhca_user *nhca_user_get(struct nhca_users *users, u32 uid);
 struct nhca_user *nhca_user_hold(struct nhca_user *user);
 
 /**
- * nhca_user_put - release a reference; with the last one the user must have given back everything
- * @user: the account or NULL
+ * nhca_user_put - release a reference; free the account with the last one
+ * @user: the account or NULL.  Before the last call all its amounts must have been given back.
  * Context: process, sleeps.
  */
 void nhca_user_put(struct nhca_user *user);
@@ -142,8 +144,8 @@ void nhca_user_put(struct nhca_user *user);
  * @pool:  the pool
  * @n:     amount, in the pool's unit
  * Context: any.
- * Return: 0; -EDQUOT: nhca_share_ok() refuses it to @user; -ENOMEM: the pool does not have that
- * much left.
+ * Return: 0; -EDQUOT: nhca_share_ok() refuses the amount to @user; -ENOMEM: less than @n is left of
+ * the pool.
  */
 int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
