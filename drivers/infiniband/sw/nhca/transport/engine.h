@@ -16,12 +16,12 @@
  */
 #define NHCA_READ_CHUNK		32
 /*
- * Packets that a requester or responder sends in one pass, or work requests without packets that it
- * handles, with its lock held and BHs disabled; about net.core.netdev_budget (300).  nhca_qp.kick
- * does the rest.
+ * Budget of a pass of a requester or responder, in which it holds its lock and BHs are disabled:
+ * number of packets, or of work requests without packets; about net.core.netdev_budget (300).
+ * nhca_qp.kick continues a requester, and nhca_piggyback.rest a responder.
  */
 #define NHCA_BUDGET		256
-/* bytes that a budget counts as one packet: same-host copies, frames of raw packet QPs */
+/* bytes of a same-host copy, or of a frame of a raw packet QP, that cost as much as one packet */
 #define NHCA_BUDGET_BYTES	SZ_4K
 /*
  * Packets that a peer other than nhca may have in flight: 64 MiB at the largest path MTU (4,096
@@ -33,9 +33,9 @@
  * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.
  */
 #define NHCA_ACKREQ_BOOST		64
-/* times that the requester asks for an ACK without payload before it fails (nhca_sq.blind) */
+/* maximum number of requests for an ACK without payload; then the request fails (nhca_sq.blind) */
 #define NHCA_BLIND_MAX		3
-/* passes that a holder of nhca_sq.lock makes for the notes of other CPUs, at most */
+/* maximum number of passes that a holder of nhca_sq.lock makes for notes (nhca_sq.note) */
 #define NHCA_SQ_NOTES		8
 
 #define NHCA_GSI_QPN		1
@@ -46,7 +46,7 @@ static inline bool nhca_is_datagram(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
-/* sends and receives whole Ethernet frames */
+/* Return: true if the QP sends and receives whole Ethernet frames. */
 static inline bool nhca_is_raw(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_RAW_PACKET;
@@ -57,13 +57,13 @@ static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
-/* RC and XRC: packets are acknowledged and retransmitted */
+/* Return: true for RC and XRC: packets are acknowledged and retransmitted. */
 static inline bool nhca_is_reliable(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_RC || nhca_is_xrc(qp);
 }
 
-/* transport service, as the upper bits of a connected QP's opcodes have it */
+/* Return: the transport service of a connected QP: the upper bits of its opcodes. */
 static inline u8 nhca_qp_service(const struct nhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_UC ? NHCA_SVC_UC :
@@ -75,7 +75,7 @@ static inline struct ib_pd *nhca_qp_pd(const struct nhca_qp *qp)
 	return qp->ibqp.pd;
 }
 
-/* local operation: the requester executes it without a packet */
+/* Return: true for a local operation, which the requester executes without a packet. */
 static inline bool nhca_swr_is_local(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_LOCAL_INV || swr->wqe.opcode == NHCA_WR_BIND_MW ||
@@ -99,37 +99,37 @@ static inline bool nhca_swr_is_atomic(const struct nhca_swr *swr)
 	       swr->wqe.opcode == NHCA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* ATOMIC WRITE and FLUSH: the response is a READ response without data (IBTA A19) */
+/* Return: true for ATOMIC WRITE and FLUSH: the response is a READ response without data (A19). */
 static inline bool nhca_swr_is_placing(const struct nhca_swr *swr)
 {
 	return swr->wqe.opcode == NHCA_WR_FLUSH || swr->wqe.opcode == NHCA_WR_ATOMIC_WRITE;
 }
 
-/* has a response other than an ACK, and uses a responder resource of the peer */
+/* Return: true if the response is not an ACK; the request uses a responder resource of the peer. */
 static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
 {
 	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
 }
 
-/* posts a completion even if it succeeds */
+/* Return: true if the request posts a completion even if it succeeds. */
 static inline bool nhca_swr_signaled(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return qp->sig_all || (swr->wqe.flags & NHCA_SEND_SIGNALED);
 }
 
-/* Return: budget that the packets of @swr since @sent, an earlier @swr->sent, have used */
+/* Return: the budget used by the packets of @swr sent since @swr->sent had the value @sent. */
 static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 sent)
 {
 	/* one request packet for many response packets */
 	if (nhca_swr_is_read(swr))
 		return 1;
-	/* the netdev's MTU bounds the frame, not the path MTU */
+	/* a frame may be longer than the path MTU: only the netdev's MTU bounds it */
 	if (nhca_is_raw(qp))
 		return 1 + swr->length / NHCA_BUDGET_BYTES;
 	return max(swr->sent - sent, 1U);
 }
 
-/* ---- gates: each half checks its state here before it handles packets or later work ---- */
+/* ---- gates: each half checks its state here before it handles packets or deferred work ---- */
 
 /* true in a state in which requests may reach the responder (IBTA 9.7.5, table 92); rq.lock held */
 static inline bool nhca_rq_open(const struct nhca_qp *qp)
@@ -162,7 +162,7 @@ static inline bool nhca_sq_open(const struct nhca_qp *qp)
 int nhca_qp_table_add(struct nhca_qp *qp);
 void nhca_qp_table_hide(struct nhca_qp *qp);
 void nhca_qp_table_del(struct nhca_qp *qp);
-/* KUnit only.  Return: true if the number is in use; process */
+/* KUnit only.  Process context.  Return: true if the number is in use. */
 bool nhca_qpn_is_taken(u32 qpn);
 
 /* ---- qp.c ---- */
@@ -176,10 +176,10 @@ void nhca_qp_grace(struct nhca_qp *qp);
 /**
  * nhca_qp_event - raise an asynchronous event of the QP
  *
- * Bottom-half work calls the handler of a kernel consumer, because a handler must not run in the
- * call chain of a verb (Documentation/infiniband/core_locking.rst) and may use verbs of the QP,
- * whose locks the caller may hold.  If an event is raised again before that work runs, the handler
- * is called once for both.
+ * For a kernel consumer, nhca_qp.kick calls the handler.  A handler must not run in the call chain
+ * of a verb (Documentation/infiniband/core_locking.rst).  It may also use verbs that take the QP's
+ * locks, which the caller of this function may hold.  If an event is raised again before
+ * nhca_qp.kick runs, the handler is called once for both.
  * Context: any, with or without the locks of @qp.
  */
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
@@ -218,22 +218,23 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 /* ---- sq_fetch.c: Context is sq.lock held, unless stated ---- */
 
 /**
- * nhca_sq_retire - complete the requests whose buffers the network stack has released
- * Each pass of the requester calls it, for at most NHCA_BUDGET requests; nhca_qp.kick does the rest
+ * nhca_sq_retire - complete retired requests whose buffers the network stack has released
+ * Each pass of the requester calls this function.  It completes at most NHCA_BUDGET requests;
+ * nhca_qp.kick does the rest.
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
 /**
  * nhca_sq_fetch - copy the next work request out of the ring and check it
- * Return: the request, appended to sq.inflight (@status is set if it is bad); NULL if none is
- * posted; ERR_PTR(-ENOMEM): try later; ERR_PTR(-EPROTO): the ring is broken.
+ * Return: the request, appended to sq.inflight (if its WQE is invalid, with a status); NULL if none
+ * is posted; ERR_PTR(-ENOMEM): try later; ERR_PTR(-EPROTO): the producer index is impossible.
  */
 struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
 /**
  * nhca_swr_free - free a request that is in no list, or keep it as a spare
  * nhca_sq_free_spares - free the spares of a send queue that is no longer used
- * nhca_sq_more - check whether a request is posted that was not fetched; Return: true if so
+ * nhca_sq_more - Return: true if a request is posted that was not fetched
  * nhca_sq_purge - drop all requests, posted or in flight, without completions (RESET, destruction)
  */
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
@@ -245,8 +246,8 @@ void nhca_sq_purge(struct nhca_qp *qp);
 
 /**
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
- * If the network stack still reads its buffers, or those of an earlier request, the completion is
- * posted and the ring entry freed after it has released them (nhca_sq_retire()); else immediately.
+ * The function posts the completion and frees the ring entry.  If the network stack still reads
+ * buffers of this or an earlier request, nhca_sq_retire() does this when they are released.
  */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
@@ -257,7 +258,8 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status);
 
 /**
- * nhca_sq_fail - complete the oldest request with @status; UC and UD go to SQE, others to error
+ * nhca_sq_fail - complete the oldest request with @status and flush the others
+ * UC, UD and GSI QPs go to SQE, others to the error state.
  * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick does the rest
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
@@ -265,8 +267,8 @@ void nhca_sq_flush(struct nhca_qp *qp);
 void nhca_rq_flush(struct nhca_qp *qp);
 
 /**
- * nhca_rq_complete - post a completion for rq.rwr; fills in wr_id, qp_num and kernel of @cqe
- * nhca_rq_fetch - fetch a receive request into rq.rwr, unless it has one
+ * nhca_rq_complete - post the completion @cqe for rq.rwr; sets wr_id, qp_num and kernel of @cqe
+ * nhca_rq_fetch - fetch a receive request into rq.rwr, unless rq.rwr has one already
  * Return: as nhca_rwq_fetch().
  */
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
@@ -282,8 +284,8 @@ struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
 
 /**
  * nhca_xrc_enter - prepare an XRC target for executing the request @h
- * From now on it receives from the SRQ that @h names, and uses keys of that SRQ's domain.
- * Return: false if there is no such SRQ, or the message began with another one.
+ * From now on the QP receives from the SRQ that @h names, and uses keys of that SRQ's domain.
+ * Return: false if the XRC domain has no such SRQ, or if the message began with another SRQ.
  */
 bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
@@ -293,10 +295,11 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
  * nhca_rx_refusal - check whether a packet may reach the QP that it names
  * @h, @ip: headers of the packet
  *
- * Takes no lock, so that a forged packet costs none.  The caller then takes the lock of a half, and
- * the gate of this half checks that state and generation are still the same.
- * Context: softirq, RCU read side.  KUnit replaces it.
- * Return: the counter of the reason to refuse it, or NHCA_CNT_MAX.
+ * The function takes no lock, so a forged packet does not cost one.  If the result is NHCA_CNT_MAX,
+ * the caller takes the lock of a half and checks there that the generation is the same, and that
+ * the state still accepts the packet.
+ * Context: softirq, RCU read side.  KUnit replaces this function.
+ * Return: NHCA_CNT_MAX if the packet may reach the QP; otherwise the counter of the reason.
  */
 enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hdr *h,
 				  const struct nhca_ip *ip);
@@ -307,8 +310,9 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 u8 nhca_notice(const struct nhca_qp *qp);
 
 /*
- * Return: true if a packet with these headers gets a UDP checksum.  A peer that is nhca, and knows
- * that this end is, verifies it.  A packet without an ICRC needs it even if qp->peer has changed.
+ * Return: true if a packet with these headers gets a UDP checksum.  The peer verifies the checksum
+ * if it is nhca and knows that this end is nhca.  A packet without an ICRC needs the checksum even
+ * if qp->peer has changed.
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -316,9 +320,11 @@ static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hd
 }
 
 /**
- * nhca_qp_tx - initialize a packet to the peer of a connected QP: alone, copied, without a checksum
- * @hdr: its headers
- * @payload: bytes of payload; the caller sets nhca_tx.it
+ * nhca_qp_tx - initialize a packet to the peer of a connected QP
+ * The packet is not part of a batch, its payload is copied, and it has no UDP checksum.  The caller
+ * may change this, and sets nhca_tx.it.  For a datagram it replaces address vector and port.
+ * @hdr: headers of the packet
+ * @payload: bytes of payload
  * Context: one of the QP's locks held.
  */
 static inline void nhca_qp_tx(struct nhca_qp *qp, struct nhca_tx *tx, struct nhca_hdr *hdr,
@@ -336,7 +342,7 @@ static inline void nhca_qp_tx(struct nhca_qp *qp, struct nhca_tx *tx, struct nhc
 	};
 }
 
-/* in nhca_qp.peer, beside NHCA_CAP_*: the peer is a QP of this kernel; nhca_loop_found() */
+/* in nhca_qp.peer, beside NHCA_CAP_*: nhca_loop_found() has found the peer in this kernel */
 #define NHCA_PEER_IS_HERE	BIT(7)
 
 static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
@@ -350,25 +356,25 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  * nhca_loop_found - find out whether the peer is a QP of this kernel
  * @rx: an accepted packet
  *
- * The packet must have the mark of the local QP that has the peer's number.  Address and number are
+ * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
  * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
  * Context: one of the QP's locks held, RCU read side.
- * Return: true if it is; nhca_qp.peer_mark then has the mark.
+ * Return: true if the peer is a QP of this kernel; the function has set nhca_qp.peer_mark.
  */
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
  * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel
- * nhca_loop_end - release the peer's rq.lock, if a step has left it held
- * Return: number of PSNs executed; @swr may have been completed.  0: send packets.
+ * nhca_loop_end - release the peer's rq.lock, if nhca_loop_step() has left it held
+ * Return: number of PSNs executed; @swr may be completed and freed.  0: the caller sends packets.
  */
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_loop_end(struct nhca_qp *qp);
 
 /**
  * nhca_loop_datagram - give a datagram to a QP of this kernel without a packet
- * @h: the headers of the packet that it replaces
- * Return: false if it has to be sent as a packet.
+ * @h: headers that a packet with this datagram would have
+ * Return: true if the datagram was received or dropped; false if it has to be sent as a packet.
  */
 bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
 			const struct nhca_hdr *h);
@@ -385,15 +391,15 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_ack_rx - handle a response that has arrived
- * Return: true if its PSN was sent and is unacknowledged; then the packet comes from the peer, or
- * from a host that sees the packets.
+ * Return: true if the PSN of the response was sent and is unacknowledged.  Then the response comes
+ * from the peer, or from a host that sees the packets of the connection.
  */
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
  * nhca_ack_piggybacked - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
- * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick does the rest.
+ * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick completes more.
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
  */
 void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn);
@@ -402,27 +408,28 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 
 /* ---- defer.c: Context is rq.lock held; RCU read side, unless stated ---- */
 
+/* what has happened to a request */
 enum nhca_verdict {
 	NHCA_TAKEN,		/* executed: the expected PSN advances */
-	NHCA_HELD,		/* not executed: RC's peer retransmits, UC drops the message */
+	NHCA_HELD,		/* not executed: an RC peer retransmits, UC drops the message */
 	NHCA_DEFERRED,		/* deferred: executed when its memory is present */
 	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
 
 /**
  * nhca_request_rx - execute a request or datagram, or defer it if earlier ones are deferred
- * nhca_resp_run() sends the responses of a connected QP afterwards.
- * Return: NHCA_TAKEN if it was executed (on RC only with the expected PSN), or was a datagram that
- * was dropped; NHCA_HELD also if the state of the QP does not allow it.
+ * The caller must then call nhca_resp_run(), which sends the responses of a connected QP.
+ * Return: NHCA_TAKEN if the request was executed, or was a datagram or frame that was dropped;
+ * NHCA_HELD also for a duplicate, a gap, or a state of the QP that does not allow the request.
  */
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
- * nhca_defer - keep a copy of a packet until its pages are present; drop it beyond the limits of
- *      the QP, its user, the device (NHCA_POOL_DEFERRED) and the memory cgroup of the QP, which is
- *      charged for the copy
- * nhca_defer_run - execute deferred packets in order, until one has to wait again
- * nhca_defer_drop - drop them for RESET, error and destruction; RCU read side not needed
+ * nhca_defer - keep a copy of a packet until its pages are present
+ * The copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would
+ * exceed the limit of the cgroup, of the QP, of its user or of the device (NHCA_POOL_DEFERRED).
+ * nhca_defer_run - execute deferred packets in order, until one of them has to wait again
+ * nhca_defer_drop - drop deferred packets (RESET, error, destruction); RCU read side not needed
  */
 void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx);
 void nhca_defer_run(struct nhca_qp *qp);
@@ -431,17 +438,18 @@ void nhca_defer_drop(struct nhca_qp *qp);
 /* ---- responder.c: Context is rq.lock held, RCU read side ---- */
 
 /**
- * nhca_rq_reach - Return: PSNs between the expected one and an outstanding request, at most
- * That is the number of packets that a requester may have in flight.  A NAK makes the peer go back
- * and shrink its window, so a host that only guesses PSNs must not be able to cause one.
+ * nhca_rq_reach - Return: largest distance of an outstanding request from the expected PSN
+ * It is the number of packets that the peer may have in flight.  A request at a larger distance
+ * causes no NAK.  A NAK makes the peer go back and shrink its window, so a host that only guesses
+ * PSNs should not be able to cause a NAK.
  * Context: any.
  */
 s32 nhca_rq_reach(const struct nhca_qp *qp);
 
 /**
  * nhca_execute - execute a request with the expected PSN
- * nhca_accept - advance the expected PSN by @npsn: a request was executed
- * nhca_respond_take - execute a request with the expected PSN; handle a duplicate or a gap
+ * nhca_accept - advance the expected PSN by @npsn, after a request was executed
+ * nhca_respond_take - execute a request if it has the expected PSN; else handle a duplicate or gap
  */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src);
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
@@ -450,8 +458,9 @@ enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
 /**
  * nhca_respond_middle - execute the packets of a batch that continue a SEND or WRITE
  * nhca_ack_middle - place the packets of a batch that continue a READ response (sq.lock held)
- * @rx: a packet from the middle of the message, just accepted; on return the last one of them
- * Return: number of packets after the first.
+ * @rx: a packet from the middle of the message that was just accepted; on return the last packet
+ *      that was handled
+ * Return: number of further packets that were handled.
  */
 u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
@@ -459,7 +468,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 /* ---- duplicate.c: Context is rq.lock held ---- */
 
 /**
- * nhca_duplicate - acknowledge a duplicate, or send its response again (IBTA 9.7.4.5)
+ * nhca_duplicate - let a duplicate be acknowledged, or its response be sent again (IBTA 9.7.4.5)
  */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
 
@@ -469,14 +478,14 @@ void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
  */
 bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h);
 
-/* entry @i of the responder resources; @i counts as nhca_rq.res_head does */
+/* Return: the responder resource with index @i, as in nhca_rq.res_head. */
 static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 {
 	return &rq->res[i % rq->nres];
 }
 
 /**
- * nhca_rq_put_rkey - release R_Key references of operations in progress, drop due responses
+ * nhca_rq_put_rkey - release R_Key references of operations in progress, drop responses due
  */
 void nhca_rq_put_rkey(struct nhca_qp *qp);
 
@@ -492,7 +501,7 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
  * nhca_piggyback_waits - decide whether the ACK up to the expected PSN waits for a reply
  * @hopes: the consumer may reply to the message
  * Context: rq.lock held.
- * Return: true if it waits: the next request carries it, or a timer sends it soon.
+ * Return: true if the ACK waits: the next request carries the ACK, or a timer sends it soon.
  */
 bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes);
 
@@ -509,7 +518,7 @@ void nhca_piggyback_timer(struct timer_list *t);
 
 /**
  * nhca_piggyback_begin - add a waiting ACK to a request, if the request can carry it
- * nhca_piggyback_end - note that the request was sent, or, if @err is set, was not
+ * nhca_piggyback_end - note that the request was sent, or was not sent (@err is not 0)
  * Context: sq.lock held.
  */
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
@@ -519,7 +528,8 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
 
 /**
  * nhca_local_run - execute a local operation
- * @swr: its status is set on failure, and reported when the request is the oldest
+ * @swr: the request; if it fails, the function sets its status, which nhca_sq_fail() reports when
+ *       the request is the oldest
  * Context: sq.lock held.
  */
 void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
@@ -527,20 +537,20 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 /* ---- resp_tx.c: Context is rq.lock held, BH disabled, RCU read side, unless stated ---- */
 
 /**
- * nhca_res_done - no response is due any more: release the R_Key reference
+ * nhca_res_done - note that no response is due any more, and release the R_Key reference
  */
 void nhca_res_done(struct nhca_res *res);
 
 /**
  * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
- * At most NHCA_BUDGET packets.  nhca_piggyback.rest sends the rest in process context, because a
- * peer can read 2 GiB with one request, and softirqs without a pause would starve processes.
+ * After about NHCA_BUDGET packets nhca_piggyback.rest continues in process context: a peer can read
+ * 2 GiB with one request, and softirqs without a pause would starve processes.
  */
 void nhca_resp_run(struct nhca_qp *qp);
 
 /**
  * nhca_resp_init - allocate the workqueue of nhca_piggyback.rest
- * nhca_resp_exit - free it; no QP exists
+ * nhca_resp_exit - free the workqueue, when no QP exists any more
  * Context: module load and unload.  Return: 0, -ENOMEM.
  */
 int nhca_resp_init(void);
@@ -548,12 +558,12 @@ void nhca_resp_exit(void);
 
 /**
  * nhca_resp_alone - send an ACK of everything up to and including @psn
- * nhca_resp_ask - a request with AckReq was executed: an ACK is due, and may wait for a reply
+ * nhca_resp_ask - note that an ACK is due for a request with AckReq, and whether it may wait
  */
 void nhca_resp_alone(struct nhca_qp *qp, u32 psn);
 void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
 
-/* an ACK of everything before the expected PSN is due, and must not wait for a reply */
+/* Note that an ACK of everything before the expected PSN is due, and must not wait for a reply. */
 static inline void nhca_resp_at_once(struct nhca_rq *rq)
 {
 	lockdep_assert_held(&rq->lock);
@@ -563,17 +573,18 @@ static inline void nhca_resp_at_once(struct nhca_rq *rq)
 
 /**
  * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
- * nhca_resp_nak - a NAK of the expected PSN is due; @fatal: then go to error, raise @event, if >= 0
+ * nhca_resp_nak - note that a NAK of the expected PSN is due
+ * @fatal: after the NAK the QP goes to error; @event is the asynchronous event to raise, or -1
  * Context: cnp: one of the QP's locks held; nak: rq.lock held.
  */
 void nhca_resp_cnp(struct nhca_qp *qp);
 void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
 
 /**
- * nhca_resp_refused - handle a request to a reliable QP in error that has refused a request
+ * nhca_resp_refused - handle a request to a reliable QP that is in error after it refused a request
  * If @rx is the refused request, or an earlier one that the peer may have outstanding, the peer has
- * not received the NAK.  Then the NAK is due again, or the peer's request would fail with "retry
- * exceeded".  Drop any other request.
+ * not received the NAK.  Then the NAK is due again: without it the peer's request would fail with
+ * "retry exceeded".  Any other request is dropped.
  */
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 
@@ -582,14 +593,15 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 /**
  * nhca_datagram_take - place a datagram, or a raw QP's frame, and complete a receive
  * Context: rq.lock held, RCU read side.
- * Return: true if it was placed or dropped; false if it was deferred, or if it came by the
- * same-host path and has to be sent as a packet.
+ * Return: true if the datagram or frame was placed or dropped; false if it was deferred, or if it
+ * came by the same-host path and has to be sent as a packet.
  */
 bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src);
 
 /**
  * nhca_datagram_send - send a datagram
- * Context: sq.lock held, RCU read side.  Return: as nhca_xmit(); -EINVAL: bad address handle.
+ * Context: sq.lock held, RCU read side.
+ * Return: as nhca_xmit(); -EINVAL: no such address handle, or one of another protection domain.
  */
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
 

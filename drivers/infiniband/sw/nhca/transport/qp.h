@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Queue pairs: each has a requester (send queue) and a responder (receive queue).  verbs/qp.c
- * creates and modifies queue pairs, and ingress/udp.c hands packets over; all else about them
- * happens in transport/.
+ * Queue pairs: each has a requester (send queue) and a responder (receive queue).  verbs/ checks
+ * the arguments of verbs, and ingress/ passes received packets and frames on; this directory does
+ * the rest.
  *
- * Locks: sq.lock and rq.lock are spinlocks that disable BHs.  A change of state takes both, rq.lock
- * first.  The locks of CQs, SRQs and receive rings nest inside.  Code that holds one of them does
- * not sleep.
+ * Locks: sq.lock and rq.lock are spinlocks that are held with BHs disabled.  Code that needs both
+ * locks of a QP takes rq.lock first.  The locks of CQs, SRQs and receive rings nest inside them.
+ * Code that holds any of these locks does not sleep.
  */
 #ifndef NHCA_QP_H
 #define NHCA_QP_H
@@ -36,12 +36,12 @@
  * @length:  bytes of the message
  * @psn:     first PSN, valid if @begun
  * @npsn:    number of PSNs (for READ: of response packets)
- * @sent:    PSNs sent, or requested by a READ, so far; decreases at a go-back
+ * @sent:    number of PSNs sent, or requested by a READ, so far; decreases at a go-back
  * @high:    the largest value of @sent so far: a packet below it is a retransmission
- * @got:     READ: PSNs whose data has been placed
+ * @got:     READ, atomic, FLUSH, ATOMIC WRITE: number of response packets received and placed
  * @zcopy:   number of the newest zero-copy reference of its packets, valid if @zcopied
  * @begun:   PSNs are assigned
- * @zcopied: some of its payload was sent by reference
+ * @zcopied: some of its payload was sent by zero-copy reference
  * @status:  enum ib_wc_status: the error to report when the request is the oldest
  * @clock:   nhca_trace_clock() when PSNs were assigned
  * @wqe:     the checked copy of the WQE, with its SGEs or inline data
@@ -69,17 +69,19 @@ struct nhca_swr {
 /**
  * struct nhca_sq - send queue and requester
  * @lock:     protects all members, except those that @post_lock protects
- * @post_lock: irqsave; kernel consumers: @prod and the producer side of @ring
- * @ring:     of struct nhca_send_wqe
+ * @post_lock: taken with interrupts disabled; for kernel consumers it protects @prod and the
+ *           producer side of @ring
+ * @ring:     send ring, of struct nhca_send_wqe
  * @prod:     kernel consumers: entries posted
  * @fetched:  entries copied out of the ring
  * @cons:     entries retired, with or without a completion
  * @max_wr, @max_sge, @max_inline: limits granted to the consumer
- * @note:     bit 0: work arrived while another CPU held @lock; see nhca_sq_unlock()
+ * @note:     bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
+ *           nhca_sq_kick(), without @lock, and by holders of @lock
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
- * @retired:  completed requests whose buffers, or those of earlier ones, the network stack still
- *           reads, or that exceed the budget of a pass; these complete later, in order
- * @spares, @nspares: requests kept for reuse; each has room for any WQE
+ * @retired:  requests that have ended, but complete later, in order: the network stack still reads
+ *           buffers of this or an earlier request, or the budget of the pass is used up
+ * @spares, @nspares: requests kept for reuse, and their number; each has room for any WQE
  * @nlocal:   local operations that acknowledgments have completed since the last pass
  * @cur:      the request of @inflight to send from next, or NULL
  * @psn:      next PSN to assign
@@ -90,22 +92,26 @@ struct nhca_swr {
  *           the next packet sets AckReq
  * @ackreq_pending: a consumer waits for an ACK that no packet has requested: a signaled request was
  *           sent, or a signaled local operation follows what was sent
- * @ackreq_boost: number of next requests that set AckReq even if unsignaled; NHCA_ACKREQ_BOOST
+ * @ackreq_boost: number of next requests that set AckReq even if they are unsignaled; see
+ *           NHCA_ACKREQ_BOOST
  * @rd_atomic: outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
- * @rnr_retries: retries after RNR NAKs that are left for the oldest request
+ * @rnr_retries: number of retries after RNR NAKs that are left for the oldest request
  * @rnr_wait: the RNR timer runs, and nothing is sent
- * @gone_back: the requester went back to @una, and nothing was acknowledged since: implied NAKs are
- *           ignored, and a sequence NAK costs a retry
- * @blind:    requests for an ACK without payload, since the last progress; NHCA_BLIND_MAX
+ * @gone_back: the requester went back to @una, and nothing has been acknowledged since then:
+ *           implied NAKs are ignored, and a sequence NAK costs a retry
+ * @blind:    number of requests for an ACK without payload since the last progress; at most
+ *           NHCA_BLIND_MAX
  * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
- * @rtx:      when to retransmit: round-trip times, timeouts and retries; owned
+ * @rtx:      round-trip times, timeouts and retries, from which rtx.c decides when to retransmit;
+ *           owned
  * @timer:    local ACK timer or RNR timer
- * @draining: the QP is in SQD and not drained yet; IB_EVENT_SQ_DRAINED follows
- * @fault:    where the requester waits for on-demand pages; owned
- * @pace:     rate limit; NULL until the first is set; owned
- * @burst:    packets of the current pass, which leave at its end
- * @loop:     the peer, if this pass holds its rq.lock for the same-host path; see loop.c
- * @loop_held: PSNs executed since that lock was taken
+ * @draining: the QP is in SQD, and not all requests that had begun are complete yet
+ * @fault:    the requester's wait for on-demand pages; owned
+ * @pace:     rate limit; NULL until a limit is set for the first time; owned
+ * @burst:    packets of the current pass that are not sent yet; sent at the end of the pass at the
+ *           latest
+ * @loop:     the peer QP, if this pass holds the peer's rq.lock for the same-host path; see loop.c
+ * @loop_held: number of PSNs executed since the peer's rq.lock was taken
  */
 struct nhca_sq {
 	/* all but @post_lock's members */
@@ -153,13 +159,13 @@ struct nhca_sq {
  * struct nhca_res - responder resource: a READ, atomic, FLUSH or ATOMIC WRITE that is being
  * answered, or is remembered for a duplicate (IBTA 9.7.4.1.1, A19)
  * @psn, @npsn: first PSN and number of PSNs
- * @opcode: of the request, without the service
+ * @opcode: opcode of the request, without the bits of the transport service
  * @pd:     protection domain that the key must have
  * @busy:   a response is due
- * @ref:    READ of several packets: the R_Key reference, until the READ is answered; for a
- *           duplicate each packet checks the key instead
+ * @ref:    READ of several packets: the R_Key reference, until the READ is answered.  A response
+ *           that is sent again has none: the key is checked for each packet
  * @replay: the response is sent again, for a duplicate
- * @va, @rkey, @len: of a READ request
+ * @va, @rkey, @len: READ: address, R_Key and length in bytes of the request
  * @from, @end: READ: the response covers the PSN offsets from @from up to, but not including, @end
  * @sent:   READ: PSN offset of the next response packet
  * @stop:   READ: byte offset at which the response ends
@@ -193,36 +199,37 @@ struct nhca_res {
  * @wq:      receive ring; not used with an SRQ
  * @key_user: key user for receive buffers; its protection domain is that of the SRQ, if there is
  *           one, and may differ from that of the QP (IBTA 10.2.3)
- * @rwr:     receive request of the message that is arriving
+ * @rwr:     memory for the receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
  * @srqn:    XRC target: the number of that SRQ; @rwr was taken from it
  * @have_rwr: @rwr is valid
  * @seq:     state of the opcode sequence
  * @psn:     expected PSN
  * @msn:     messages completed, modulo 2^24
- * @recv_off: bytes placed of the message that is arriving
- * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if it has several packets
- * @wr_left: bytes of it that have not arrived
- * @wr_len:  its length in bytes
+ * @recv_off: number of bytes placed of the message that is arriving
+ * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if the WRITE has several packets
+ * @wr_left: bytes of this WRITE that have not arrived
+ * @wr_len:  length of this WRITE in bytes
  * @drop:    UC: drop packets until the next message begins
- * @unbroken: UC: each packet of the connection has had the expected PSN, so its sender knew the
+ * @unbroken: UC: each packet of the connection has had the expected PSN, so the sender knew the
  *           first PSN
- * @nak_sent: a sequence or RNR NAK was sent, and the expected PSN has not arrived since
+ * @nak_sent: a sequence or RNR NAK was sent, and the expected PSN has not been executed since then
  * @ack_due: an ACK of everything before @psn is due
- * @ack_piggyback: this ACK may wait for a request that carries it
- * @syndrome: of the NAK that is due
+ * @ack_piggyback: the ACK that is due may wait for a request that can carry it
+ * @syndrome: AETH syndrome of the NAK that is due
  * @nak_due: a NAK is due, and replaces the ACK
- * @nak_psn: PSN of the NAK
- * @refused_psn: PSN of the request that the newest NAK is for; if @fatal, of the refused one
- * @fatal:   a request was refused: after the NAK the QP goes to error, executes nothing more, and
- *           repeats the NAK if the request comes again; set until a reset
- * @fatal_event: the asynchronous event to raise then, or -1
- * @res, @nres: ring of responder resources, entry i at i % @nres; allocated for the first request
- *           that needs one
- * @res_head: number of entries ever filled
- * @res_tail: first entry that may be busy
- * @fault:   where the responder waits for on-demand pages; owned
- * @burst:   response packets of the current pass, which leave at its end
+ * @nak_psn: PSN of the NAK that is due
+ * @refused_psn: PSN of the request that the newest NAK is for; if @fatal, of the refused request
+ * @fatal:   a request was refused.  A reliable QP sends a NAK, and repeats it if the request comes
+ *           again.  The QP goes to error and executes nothing more.  Set until a reset
+ * @fatal_event: asynchronous event to raise when a refused request puts the QP in error, or -1
+ * @res, @nres: ring of responder resources, and their number; the resource with index i is at
+ *           i % @nres; allocated for the first request that needs a resource
+ * @res_head: index of the next resource to fill; see nhca_res_new() for its range
+ * @res_tail: index of the first resource that may be busy
+ * @fault:   the responder's wait for on-demand pages; owned
+ * @burst:   response packets of the current pass that are not sent yet; sent at the end of the pass
+ *           at the latest
  * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages, their number, and
  *           the bytes of memory that they hold
  */
@@ -265,16 +272,17 @@ struct nhca_rq {
 };
 
 /**
- * struct nhca_piggyback - ACKs that wait for a request that can carry them
- * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: none.  Set under rq.lock; the
- *           requester takes it with an atomic exchange
- * @asked:   when the last request arrived that is to be acknowledged, in units of 1,024 ns; 0: a
- *           request was sent since
- * @quick:   consecutive quick replies
- * @needed:  value of @quick from which on an ACK waits for a reply
- * @good:    quick replies since @needed changed
- * @base:    PSN before which everything was acknowledged; rq.lock
- * @last:    value of @base after the ACK that is due has left; rq.lock
+ * struct nhca_piggyback - ACKs that wait for a request that can carry them; see piggyback.c
+ * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: none waits.  The responder sets
+ *           it under rq.lock.  The requester removes it by an atomic exchange, and restores it if
+ *           the request was not sent
+ * @asked:   time of arrival of the last request that is to be acknowledged, in units of 1,024 ns;
+ *           0: this QP has sent a request since then
+ * @quick:   number of consecutive quick replies
+ * @needed:  an ACK waits for a reply if @quick is at least @needed
+ * @good:    number of quick replies since @needed changed
+ * @base:    PSN before which everything is acknowledged; under rq.lock
+ * @last:    value that @base gets when the newest ACK has left; under rq.lock
  * @timer:   sends an ACK that has waited too long
  * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
  * @qp:      the queue pair
@@ -296,7 +304,8 @@ struct nhca_piggyback {
 
 /**
  * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
- * A subset, because there may be very many QPs; other members of struct nhca_qp imply the rest.
+ * It has only some members of that struct, because there may be very many QPs.  Other members of
+ * struct nhca_qp imply the rest.
  */
 struct nhca_qp_attr {
 	u32 qkey;
@@ -322,15 +331,15 @@ struct nhca_rss;
 /**
  * struct nhca_qp - a queue pair
  * @ibqp:   the RDMA core's part
- * @ops:    its kind, chosen when it is created (verbs/objects.h); NULL for the hidden QP of a work
- *           queue
+ * @ops:    operations of this kind of QP, set when the QP is created (verbs/objects.h); NULL for
+ *           the hidden QP of a work queue
  * @dev:    its device
- * @qpn:    number; key of the module's table of QPs, which all devices share (GSI: not in the
- *           table, nhca_dev.gsi)
+ * @qpn:    QP number; key of the module's table of QPs, which all devices share.  The GSI QP is not
+ *           in the table, but in nhca_dev.gsi
  * @state:  written with both locks held, except that nhca_qp_set_error() and nhca_qp_set_sqe()
  *           change it atomically without locks; read with READ_ONCE()
  * @who:    identity for counters and traces; verbs/counter.c changes the set of counters
- * @modify: serializes modifications; held by verbs/qp.c
+ * @modify: serializes modifications; taken by verbs/
  * @key_user: key user for remote access and send buffers; constant, except for an XRC target, which
  *           uses the domain of rq.xsrq
  * @xrcd:   XRC target: its XRC domain
@@ -339,34 +348,35 @@ struct nhca_rss;
  * @sport:  UDP source port of its packets
  * @sig_all: all send requests are signaled
  * @user:   user space owns the rings
- * @events: asynchronous events of a kernel consumer's QP that @kick has not raised yet, a bit
- *           each
+ * @events: QP of a kernel consumer: bit mask of the asynchronous events that @kick has yet to raise
  * @last_wqe_sent: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @comm_est: IB_EVENT_COMM_EST was raised
  * @gen:    generation of the connection: counts resets, changes of the peer, and the destruction;
- *           written with both locks held.  The gates drop packets that were checked in an earlier
- *           generation
- * @mark:   random number that packets without an ICRC carry in its place; new at each reset, so
- *           only a host that has seen packets of this connection knows it; written with both locks
- *           held
- * @peer_mark: @mark of the peer when nhca_loop_found() found it, valid with NHCA_PEER_IS_HERE;
- *           READ_ONCE()
+ *           written with both locks held.  nhca_rx_enter() drops packets that were checked in an
+ *           earlier generation
+ * @mark:   random number in the place of the ICRC in packets that have no ICRC.  It changes at each
+ *           reset, so only a host that has seen packets of this connection knows it.  Written with
+ *           both locks held
+ * @peer_mark: the peer's @mark when nhca_loop_found() found the peer; valid if @peer has
+ *           NHCA_PEER_IS_HERE; READ_ONCE()
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
  *           batch
- * @av:     path of a connected QP; written with both locks held
- * @flow:   its packets in the network stack
- * @channel: nhca_channel_qp_ops: the channel (rcxt/); owned.  Of the other members only @ibqp,
- *           @ops, @dev, @qpn, @who, @modify, @user and the limits in @sq are used then, and no
- *           function of transport/ is called for the QP
- * @rss:    nhca_rss_qp_ops: the table that chooses the queue of a frame (net/rss.c); owned.  Of the
- *           other members only those of a @channel are used then
+ * @av:     address vector of the peer of a connected QP; written with both locks held
+ * @flow:   counts its packets in the network stack; counted reference
+ * @channel: nhca_channel_qp_ops: the channel (rcxt/); owned.  A QP of this kind uses only these
+ *           other members: @ibqp, @ops, @dev, @qpn, @who, @modify, @user, @owner and the limits in
+ *           @sq.  (nhca_query_qp() also reads @xrcd, @sig_all and the limits in @rq, which are 0.)
+ *           No function of transport/ is called for the QP
+ * @rss:    nhca_rss_qp_ops: the table that chooses the queue of a frame (net/rss.c); owned.  A QP
+ *           of this kind uses only the other members that the description of @channel lists, and of
+ *           transport/ only nhca_raw_rx() is called for it
  * @kick:   bottom half that raises @events and runs requester and responder, for example after a
  *           post with interrupts disabled, or when the network stack has released packets
- * @sq, @rq: the two halves
- * @piggyback: ACKs of what @rq has received that leave with requests of @sq; owned
+ * @sq, @rq: the two halves of the QP
+ * @piggyback: ACKs for requests that @rq has received, which leave with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
  * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
  *           kernel, or a process with CAP_SYS_RESOURCE
@@ -418,7 +428,7 @@ static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
 	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
 }
 
-/* true if it has a receive queue, and not an SRQ */
+/* Return: true if the QP has a receive queue of its own: it uses no SRQ, and is not XRC. */
 static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 {
 	return qp->rq.wq.ring.hdr;
@@ -428,8 +438,8 @@ static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 
 /**
  * struct nhca_qp_rings - rings of a QP of user space
- * @sq, @rq: in: what user space asks for; out: what it gets; zeros for a ring that the QP does not
- *           have
+ * @sq, @rq: in: what user space requests; out: what user space gets.  Zeros for a ring that the QP
+ *           does not have
  */
 struct nhca_qp_rings {
 	struct nhca_ring_user sq;
@@ -438,20 +448,22 @@ struct nhca_qp_rings {
 
 /**
  * nhca_qp_init - initialize a QP that verbs/qp.c has checked
- * @qp:    zeroed, except ibqp (pd, CQs, srq, qp_type), dev, user, owner, sig_all and modify
- * @init:  cap is rounded up to what was granted
+ * @qp:    the caller has set ibqp, ops, dev, who, user, owner, xrcd, sig_all and modify, and zeroed
+ *         the rest
+ * @init:  only cap is used; on return cap has the granted values, which may be larger
  * @rings: of user space; NULL for a kernel consumer
  *
- * On success the QP is in RESET and in the table, and qpn is set.
+ * On success the QP is in RESET and in the table, and the function has set qpn.
  * Context: process, sleeps.
- * Return: 0, -ENOMEM, -EINVAL, -EBUSY (no free number), or an error of nhca_ring_alloc().
+ * Return: 0; -ENOMEM; -EINVAL: user space has given memory for a ring that the QP does not have;
+ * -EBUSY: no free number was found; or an error of nhca_ring_alloc().
  */
 int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_qp_rings *rings);
 
 /**
  * nhca_qp_fini - undo nhca_qp_init()
- * Afterwards no requester or responder runs, and no lookup finds the QP.  Windows that are bound
- * through it are closed before its number is free.
+ * Afterwards no requester or responder of the QP runs, and no lookup finds the QP.  Windows that
+ * are bound through the QP are closed before its number is free.
  * Context: process, sleeps.
  */
 void nhca_qp_fini(struct nhca_qp *qp);
@@ -459,17 +471,18 @@ void nhca_qp_fini(struct nhca_qp *qp);
 /**
  * nhca_qp_modify - apply attributes and a state transition that verbs/qp.c has checked
  * @new:  the new state
- * @attr, @mask: as given to ibv_modify_qp(), already within limits
+ * @attr, @mask: arguments of ibv_modify_qp(); the caller has checked that they are within limits
  * Context: process, sleeps; nhca_qp.modify held.
- * Return: 0, -ENOMEM, -EINVAL (address vector, or the state has changed), -EBUSY (another number of
- * responder resources while responses are due).  On an error nothing is changed.
+ * Return: 0; -ENOMEM; -EINVAL: nhca_av_create() refuses the address vector, or the state of the QP
+ * has changed and does not allow the transition; -EBUSY: the number of responder resources would
+ * change while responses are due.  On an error no attribute is changed.
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
 
 /**
- * nhca_qp_dump - fill in the state of a QP that is not a channel, for rdma resource
- * Takes the lock of each half, one after the other.
+ * nhca_qp_dump - fill in the state of a QP with requester and responder, for rdma resource
+ * Takes the locks of the two halves, one after the other.
  * Context: process.
  */
 void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
@@ -477,30 +490,32 @@ void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
 /**
  * nhca_qp_set_error - move a QP to the error state
  * @event: asynchronous event to raise, or -1
- * nhca_qp.kick, or a caller of nhca_qp_flush(), flushes it later, so any lock may be held here.
+ * nhca_qp.kick, or a caller of nhca_qp_flush(), flushes the QP later, so the caller of this
+ * function may hold any lock.
  * Context: any.
  */
 void nhca_qp_set_error(struct nhca_qp *qp, int event);
 
 /**
  * nhca_qp_find - look up the QP of a packet
- * @dev: only for GSI (QPN 1), which each device has
+ * @dev: used only for QPN 1 (GSI), which each device has; otherwise it may be NULL
  * Context: RCU read side.  Return: the QP or NULL.
  */
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
 
 /**
- * nhca_qpn_reserve - take a number from the table of QPs, by which no QP is found
- * nhca_qpn_free - release it
- * For channels: their packets are looked up elsewhere.
+ * nhca_qpn_reserve - reserve a number in the table of QPs; lookups of this number find no QP
+ * nhca_qpn_free - free a number
+ * Channels, and raw packet QPs with an indirection table, use these functions: their packets are
+ * not looked up in the table.
  * Context: process, sleeps.  Return: 0, -ENOMEM, -EBUSY (no free number was found).
  */
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
 
 /**
- * nhca_qpn_place - place of a QPN in the order in which numbers are assigned
- * nhca_qpn_upcoming - place of the number that the next QP gets, unless it is in use
+ * nhca_qpn_place - compute the position of a QPN in the order in which numbers are assigned
+ * nhca_qpn_upcoming - get the position of the number that the next QP gets, unless that is in use
  * @qpn: NHCA_QPN_MIN to NHCA_QPN_MAX
  * For fault injection, which identifies QPs by the order in which they were created.
  * Context: any.
@@ -517,7 +532,9 @@ u32 nhca_pace_rate(const struct nhca_qp *qp);
 /* ---- the requester ---- */
 
 /**
- * nhca_send_doorbell - work was posted: run the requester, or let the holder of sq.lock run it
+ * nhca_send_doorbell - run the requester after a post
+ * If another CPU holds sq.lock, that CPU runs the requester when it releases the lock.  If
+ * interrupts are disabled, nhca_qp.kick runs the requester.
  * Context: any, also with interrupts disabled.
  */
 void nhca_send_doorbell(struct nhca_qp *qp);
@@ -525,12 +542,13 @@ void nhca_send_doorbell(struct nhca_qp *qp);
 /**
  * nhca_send_post - post a request of a kernel consumer, without ringing the doorbell
  * Context: any.
- * Return: 0, -ENOMEM (the ring is full), -EINVAL (SGEs), -EOPNOTSUPP (opcode).
+ * Return: 0; -ENOMEM: the ring is full; -EINVAL: too many SGEs, or too many bytes of inline data;
+ * -EOPNOTSUPP: this QP does not support the opcode.
  */
 int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr);
 
 /**
- * nhca_recv_doorbell - receives were posted: if the QP is in error, flush them
+ * nhca_recv_doorbell - if the QP is in error, have nhca_qp.kick flush receives that were posted
  * Context: any.
  */
 void nhca_recv_doorbell(struct nhca_qp *qp);
@@ -540,11 +558,11 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
 /**
  * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
  * @rx:     the current packet; the caller decodes it
- * @copies: number of QPs that multicast packets of the batch were given to
- * @qp:     this and the following are private to rx.c: the QP of the previous packet
+ * @copies: number of copies of multicast packets of the batch, one for each QP
+ * @qp:     QP of the previous packet.  This member and the following ones are private to rx.c
  * @held:   lock of @qp that is still held for the next packet, or NULL
  * @gen:    generation of @qp when @held was taken
- * @passed: the previous packet passed the checks, which also hold for packets that are alike
+ * @passed: the previous packet passed the checks, so nhca_transport_again() need not repeat them
  * @marked: a packet for @qp had an ECN mark
  * @acks:   a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
  * @acked:  PSN of the last such acknowledgment
@@ -563,11 +581,12 @@ struct nhca_batch {
 };
 
 /**
- * nhca_transport_rx - deliver a packet that has arrived and was decoded
- * @b: the batch, with the packet
+ * nhca_transport_rx - deliver a packet that the caller has decoded
+ * @b: the batch; @b->rx is the packet
  *
  * Finds and checks the QP, verifies that the packet is intact, and gives it to requester or
- * responder.  A lock of the QP may stay held for the next packets of the batch.
+ * responder.  When the function returns, a lock of the QP may still be held, for the next packets
+ * of the batch.
  * Context: softirq, RCU read side.
  */
 void nhca_transport_rx(struct nhca_batch *b);
@@ -580,7 +599,7 @@ void nhca_transport_rx(struct nhca_batch *b);
 void nhca_transport_again(struct nhca_batch *b);
 
 /**
- * nhca_transport_rx_end - a batch has ended: send responses, release the lock
+ * nhca_transport_rx_end - end a batch: send the responses that are due, and release the lock
  * Context: as nhca_transport_rx(), in the same RCU read side.
  */
 void nhca_transport_rx_end(struct nhca_batch *b);
@@ -604,8 +623,11 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  *
  * The first QP of a group makes the netdev join the group, the last one makes it leave the group.
  * Context: process, takes RTNL.
- * Return: attach: 0, also if the QP is attached already; -EDQUOT and -ENOMEM for limits; -ENODEV
- * and errors of IPv6 for a netdev that cannot join.  detach: 0; -EINVAL if the QP is not attached.
+ * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
+ * device's groups, or of the QPs of the group; -ENOMEM: no memory, or the device has
+ * NHCA_MAX_MCAST_GRP groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4
+ * configuration; -EAFNOSUPPORT: an IPv6 group, and a kernel without IPv6; errors of
+ * ipv6_dev_mc_inc().  detach: 0; -EINVAL: the QP is not attached.
  */
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
@@ -614,7 +636,7 @@ int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
  * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group
  * @mgid: the group
  * Context: RCU read side.
- * Return: number of calls, at most NHCA_MAX_MCAST_QP.
+ * Return: number of calls of @fn, at most NHCA_MAX_MCAST_QP.
  */
 u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
 		       void (*fn)(struct nhca_qp *qp, struct nhca_batch *b));

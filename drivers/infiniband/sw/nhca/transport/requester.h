@@ -5,7 +5,7 @@
 
 #include "qp.h"
 
-/* a packet was sent whose response acknowledges all earlier packets; sq.lock held */
+/* Note that a packet was sent whose response acknowledges all earlier packets.  sq.lock held */
 static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 {
 	lockdep_assert_held(&sq->lock);
@@ -13,7 +13,7 @@ static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 	sq->ackreq_pending = false;
 }
 
-/* Return: the PSN of the next packet, which shows how much of the window is used. */
+/* Return: the PSN of the next packet to send; the window is used up to this PSN. */
 static inline u32 nhca_sq_next_psn(const struct nhca_sq *sq)
 {
 	if (sq->cur && sq->cur->begun)
@@ -21,7 +21,7 @@ static inline u32 nhca_sq_next_psn(const struct nhca_sq *sq)
 	return sq->psn;
 }
 
-/* Return: number of PSNs that are unacknowledged. */
+/* Return: number of PSNs that use the window: sent or requested, but not acknowledged. */
 static inline u32 nhca_sq_used(const struct nhca_sq *sq)
 {
 	return max(nhca_psn_diff(nhca_sq_next_psn(sq), sq->una), 0);
@@ -49,13 +49,13 @@ enum nhca_sq_step {
 	NHCA_SQ_FETCH,
 	/* assign PSNs to the request; execute it, if it is a local operation */
 	NHCA_SQ_BEGIN,
-	/* the request has failed, and is the oldest: report it */
+	/* the request has failed, and is the oldest: report the error */
 	NHCA_SQ_FAIL,
-	/* the request has failed, and is not the oldest: request an ACK for the earlier ones */
+	/* the request has failed, but is not the oldest: request an ACK for the earlier requests */
 	NHCA_SQ_FAIL_LATER,
 	/* all packets of the request were sent: complete it, or continue with the next one */
 	NHCA_SQ_ADVANCE,
-	/* send packets, or use the same-host path, unless one of these has to wait */
+	/* use the same-host path, or send packets, unless the request has to wait */
 	NHCA_SQ_SEND,
 	/* the window is full: request an ACK, unless sending has to wait anyway */
 	NHCA_SQ_FULL,
@@ -65,15 +65,15 @@ enum nhca_sq_step {
  * nhca_sq_decide - decide what the requester does next
  * @budget: as nhca_sq_run()
  *
- * Changes nothing.  An event that raises nhca_qp.state to an error in between is seen at the next
- * decision.
- * Return: the step; NHCA_SQ_BEGIN and those after it are about sq.cur.
+ * Changes nothing.  If another CPU sets nhca_qp.state to an error state after this decision, the
+ * next decision sees that.
+ * Return: the step; NHCA_SQ_BEGIN and the following steps are about sq.cur.
  */
 enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
 
 /**
- * nhca_sq_run - one pass of the requester: send until nothing more can be sent
- * @budget: packets, or requests without packets, at most
+ * nhca_sq_run - run one pass of the requester: send until nothing more can be sent
+ * @budget: maximum number of packets, or of requests without packets
  * Context: sq.lock held, BH disabled, RCU read side.
  * Return: the rest of the budget; if 0 or less, nhca_qp.kick continues.
  */
@@ -93,28 +93,30 @@ void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
- * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited.
- * Return: true if it was sent; false if no ACK is missing, if the last request has a response that
- * acknowledges it, or if sending failed.
+ * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited for its
+ * completion.  If the key of its payload is closed, a packet without payload requests the ACK.
+ * Return: true if a packet with AckReq was sent; false if no ACK is missing, if the last request is
+ * acknowledged by its response, or if sending failed.
  */
 bool nhca_sq_ackreq(struct nhca_qp *qp);
 
 /**
  * nhca_swr_hdr - fill in the fields that all packets of a connected QP's request have
- * @h: psn becomes that of the next packet
+ * @h: other fields are zeroed; psn is that of the next packet of @swr
  */
 void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
 
 /**
  * nhca_swr_send - send the next packet of a request, or several from the middle of a message
- * @swr: has packets to send; its status is set if it has to fail
+ * @swr: the request, which has packets left to send; the function sets its status if it has to fail
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: 0; else nothing more can be sent now, unless @swr has a status.
+ * Return: 0; another value: no part of @swr was sent.  If @swr has no status then, nothing more can
+ * be sent now.
  */
 int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
- * nhca_swr_xmit - send @h and @payload bytes from byte @off of the message
+ * nhca_swr_xmit - send a packet with headers @h and @payload bytes from byte @off of the message
  * Context: sq.lock held, BH disabled, RCU read side.  Return: as nhca_xmit().
  */
 int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
@@ -122,17 +124,18 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 
 /**
  * nhca_send_asks_blind - request an ACK without payload, because the payload's key is closed
- * @swr: has a packet to retransmit
+ * @swr: the request, whose next packet is a retransmission
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true if the peer was asked and the timer runs; false if the request has to fail.
+ * Return: true: the ACK was requested, or the packet for that was lost, and the timer runs; false:
+ * the request has to fail.
  */
 bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_swr_source - initialize an iterator over the request's payload from byte @off
- * nhca_message_hdr - fill in opcode and extended headers of a SEND or WRITE packet; no QPN, no PSN
+ * nhca_message_hdr - fill in opcode and extended headers of a SEND or WRITE packet, not QPN and PSN
  */
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
 		     struct nhca_iter *it);
@@ -141,30 +144,30 @@ void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool
 
 /* ---- retry.c: Context is sq.lock held, BH disabled, unless stated ---- */
 
-/* Return: ibv_qp_attr.timeout in jiffies, NHCA_TIMEOUT_MIN at least; any context */
+/* Return: ibv_qp_attr.timeout in jiffies, at least NHCA_TIMEOUT_MIN.  Any context */
 unsigned long nhca_timeout_jiffies(u8 timeout);
 
 /**
- * nhca_sq_go_back - continue at the oldest unacknowledged PSN, in the next pass
+ * nhca_sq_go_back - let the next pass continue at the oldest unacknowledged PSN
  * @why: counter of the cause, for the trace
  */
 void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /**
- * nhca_sq_progress - grow the window and reset the retries: all before @psn was acknowledged
+ * nhca_sq_progress - grow the window and reset the retries: all PSNs before @psn were acknowledged
  * nhca_sq_shrink - reduce the window after a loss
  * nhca_sq_congested - reduce the window after a CNP, at most once in a retransmission timeout
- * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
+ * @stall: reduce the window to NHCA_CWND_MIN, because a timeout has passed without progress
  */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
 void nhca_sq_congested(struct nhca_qp *qp);
 
 /**
- * nhca_sq_arm - start the local ACK timer, unless it runs
- * nhca_sq_unsent - a packet of a reliable QP could not be sent: it counts as lost on the wire
+ * nhca_sq_arm - start the local ACK timer; if the timer runs, only @oldest restarts the timeout
+ * nhca_sq_unsent - start the timer for a packet that could not be sent: it counts as lost
  * nhca_rtt_begin - begin an RTT sample, unless one is in progress
- * @oldest: the oldest unacknowledged packet was sent just now, so the time counts from now
+ * @oldest: the oldest unacknowledged packet was sent just now, so the timeout counts from now
  * @psn: of a packet with AckReq that is sent for the first time
  */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest);

@@ -2,21 +2,21 @@
 /*
  * When a requester retransmits: round-trip times, timeouts, probes and retries (IBTA 9.7.5, 9.7.6).
  *
- * The functions know no queue pair, no timer, no lock and no clock.  The caller (retry.c) holds
- * nhca_sq.lock, says what time it is, and does what they decide.
+ * The functions only compute: they use no queue pair, timer, lock or clock.  The caller holds
+ * nhca_sq.lock, passes the present time, and executes the decisions (retry.c).
  */
 #ifndef NHCA_TRANSPORT_RTX_H
 #define NHCA_TRANSPORT_RTX_H
 
 #include <linux/types.h>
 
-/* timeouts in a row that may be postponed because the network stack holds packets */
+/* maximum number of consecutive timeouts postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
-/* doublings of the local ACK timeout, at most: 2^5 times the attribute */
+/* maximum number of doublings of the local ACK timeout: it is at most 2^5 times the attribute */
 #define NHCA_RTO_BACKOFF_MAX	5
 /* acknowledgments without a timeout after which the local ACK timeout is halved again */
 #define NHCA_RTO_CALM_ACKS		64
-/* tail loss probes before falling back to the local ACK timeout */
+/* number of tail loss probes before the requester falls back to the local ACK timeout */
 #define NHCA_TLP_MAX		3
 /* the least retransmission timeout: a peer in software may have to wait for a CPU */
 #define NHCA_TLP_MIN		msecs_to_jiffies(10)
@@ -26,21 +26,23 @@
 /**
  * struct nhca_rtx - retransmission state of a requester
  * @rtt:      smoothed round-trip time, in eighths of a microsecond; 0: not measured yet
- * @rtt_dev:  smoothed deviation of it, in quarters of a microsecond
+ * @rtt_dev:  smoothed deviation of the round-trip time, in quarters of a microsecond
  * @rtt_psn:  PSN of the packet whose round trip is being measured
- * @retries:  retries left for the oldest request
+ * @retries:  number of retries left for the oldest request
  * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff; each timeout adds 1, and
  *           each NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
- * @acks_since_rto: acknowledgments since the last timeout, or since @rto_backoff was reduced
- * @tlp_count: tail loss probes sent since the last progress
- * @rtt_begun: when it was sent, in ns; 0: no measurement is in progress
+ * @acks_since_rto: number of acknowledgments since the last timeout, or since @rto_backoff was
+ *           reduced
+ * @tlp_count: number of tail loss probes sent since the last progress
+ * @rtt_begun: time in ns at which the packet @rtt_psn was sent; 0: no measurement is in progress
  * @cnp_at:   jiffies at the last reduction of the window after a CNP
- * @since:    jiffies from which the timeout counts: last progress, or when the oldest packet left
- * @timeout:  the local ACK timeout of the attributes in jiffies, NHCA_TIMEOUT_MIN at least
- * @rto:      retransmission timeout by the measured round trips, in jiffies; 0: not known
- * @waits:    timeouts postponed since the last progress, because the stack held packets
+ * @since:    jiffies from which the timeout counts: the last progress, the transmission of the
+ *           oldest packet, or the last expiry (nhca_rtx_expire())
+ * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
+ * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
+ * @waits:    number of timeouts postponed since the last progress, because the stack held packets
  *
- * nhca_sq.lock protects it.  It is allocated separately, so that struct nhca_qp fits in a kilobyte.
+ * nhca_sq.lock protects the struct.  It is allocated separately to keep struct nhca_qp small.
  */
 struct nhca_rtx {
 	u32 rtt;
@@ -61,9 +63,9 @@ struct nhca_rtx {
 /* What holds the oldest packet on this host: a packet that has not left is not lost. */
 enum nhca_rtx_held {
 	NHCA_RTX_HELD_NOT,
-	/* the network stack: for ever, if a link is dead */
+	/* the network stack, which may hold it for ever if a link is dead */
 	NHCA_RTX_HELD_STACK,
-	/* the flow waits for its turn, a page is faulted in, or a rate limit delays: it will end */
+	/* a wait that ends: of the flow for its device, for an on-demand page, for a rate limit */
 	NHCA_RTX_HELD_TURN,
 };
 
@@ -73,9 +75,9 @@ enum nhca_rtx_step {
 	NHCA_RTX_EARLY,
 	/* restart the timer, and send nothing */
 	NHCA_RTX_POSTPONE,
-	/* request an ACK; if that is not possible, decide again */
+	/* request an ACK; if no packet can do that, call nhca_rtx_expire() without @ackreq */
 	NHCA_RTX_ACKREQ,
-	/* tail loss probe: go back, long before the local ACK timeout */
+	/* tail loss probe: go back before the local ACK timeout has passed */
 	NHCA_RTX_PROBE,
 	/* a timeout: go back, and use up a retry */
 	NHCA_RTX_RETRANSMIT,
@@ -85,7 +87,7 @@ enum nhca_rtx_step {
 
 /**
  * nhca_rtx_init - forget round trips and timeouts: nothing is known of the path to the peer
- * @rtx: the state; @timeout and @retries stay
+ * @rtx: the state; its members timeout, retries and since keep their values
  * @now: jiffies
  * Context: any.
  */
@@ -95,8 +97,8 @@ void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now);
  * nhca_rtx_rto - compute how long to wait for the next ACK
  * @rtx: the state
  *
- * It is the retransmission timeout, doubled with each tail loss probe; or the local ACK timeout, if
- * that is shorter, if no probe is left, or if no round trip was measured.
+ * This time is the retransmission timeout, doubled with each tail loss probe.  It is the local ACK
+ * timeout instead if that is shorter, if no probe is left, or if no round trip was measured.
  * Context: any.
  * Return: jiffies.
  */
@@ -123,8 +125,8 @@ static inline unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx)
 unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now);
 
 /**
- * nhca_rtx_rtt_begin - begin an RTT sample; one that is in progress ends without a result
- * @rtx: the state
+ * nhca_rtx_rtt_begin - begin an RTT sample
+ * @rtx: the state; a sample that is in progress is replaced
  * @psn: of a packet with AckReq that is sent for the first time
  * @ns:  time in nanoseconds
  * Context: any.
@@ -138,27 +140,27 @@ static inline void nhca_rtx_rtt_begin(struct nhca_rtx *rtx, u32 psn, u64 ns)
 /**
  * nhca_rtx_rtt_ends - check whether an acknowledgment ends the RTT sample
  * @rtx: the state
- * @psn: everything before it is acknowledged
+ * @psn: all PSNs before this one are acknowledged
  * Context: any.
  * Return: true if the caller has to call nhca_rtx_rtt_end().
  */
 bool nhca_rtx_rtt_ends(const struct nhca_rtx *rtx, u32 psn);
 
 /**
- * nhca_rtx_rtt_end - end the RTT sample that is in progress, and compute the timeout from it
+ * nhca_rtx_rtt_end - end the RTT sample in progress, and compute the retransmission timeout from it
  * @rtx: the state
  * @ns:  time in nanoseconds
  *
- * RFC 6298, in the fixed-point form of TCP's code.
+ * The computation is that of RFC 6298, in the fixed-point form of Linux TCP.
  * Context: any.
  */
 void nhca_rtx_rtt_end(struct nhca_rtx *rtx, u64 ns);
 
 /**
- * nhca_rtx_progress - count an acknowledgment of something new
+ * nhca_rtx_progress - count an acknowledgment of PSNs that were not acknowledged before
  * @rtx:     the state
  * @now:     jiffies
- * @retries: retries that the next request has
+ * @retries: number of retries from now on, as in the QP's attributes
  * Context: any.
  */
 void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries);
@@ -167,7 +169,7 @@ void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries);
  * nhca_rtx_retry - use up a retry
  * @rtx: the state
  * Context: any.
- * Return: false if none is left.
+ * Return: false if no retry was left.
  */
 bool nhca_rtx_retry(struct nhca_rtx *rtx);
 
@@ -176,7 +178,7 @@ bool nhca_rtx_retry(struct nhca_rtx *rtx);
  * @rtx: the state
  * @now: jiffies
  *
- * One full queue may mark several packets, so only one CNP counts in a retransmission timeout.
+ * One full queue may mark several packets, so at most one CNP counts in a retransmission timeout.
  * Context: any.
  * Return: true if the CNP counts.
  */
@@ -196,10 +198,11 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  * @rtx:    the state
  * @now:    jiffies
  * @held:   what holds the oldest packet on this host
- * @ackreq: perhaps no packet has requested an ACK, because all requests are unsignaled
+ * @ackreq: true: the caller can try to request an ACK, because no packet may have requested it (all
+ *          requests may be unsignaled); false: the caller has tried, and could not
  *
- * Counts the step, and lets the timeout count from now, except for NHCA_RTX_EARLY, NHCA_RTX_ACKREQ
- * and NHCA_RTX_GIVE_UP.
+ * The function counts the step, and the timeout then counts from @now.  For NHCA_RTX_EARLY,
+ * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP it changes nothing.
  * Context: any.
  * Return: the step.
  */

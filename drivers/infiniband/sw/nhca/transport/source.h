@@ -8,15 +8,15 @@
 
 /**
  * struct nhca_source - a packet, or a step of the same-host path
- * @hdr:  headers; a step of a connected QP only has what nhca_message_hdr() fills in
- * @ip:   datagram: its IP header
+ * @hdr:  headers; for a step of a connected QP only the fields that nhca_message_hdr() fills in
+ * @ip:   datagram: IP header
  * @len:  bytes of payload
  * @rx:   the packet; NULL for a step
  * @from: source of the payload of a step
  * @err:  error of @from, or 0
  *
- * A step may stand for several packets.  It cannot be deferred: if it has to wait, the requester
- * sends packets instead.
+ * A step may stand for several packets.  A step cannot be deferred: where it would have to wait,
+ * the requester sends packets instead.
  */
 struct nhca_source {
 	const struct nhca_hdr *hdr;
@@ -37,7 +37,7 @@ static inline struct nhca_source nhca_source_packet(struct nhca_rx *rx)
 	};
 }
 
-/* Copy the payload to @it.  Return: 0 or as nhca_iter_copy(); live section */
+/* Copy the payload to @it.  Live section.  Return: 0, or as nhca_rx_copy() or nhca_iter_copy() */
 static inline int nhca_source_copy(struct nhca_source *src, struct nhca_iter *it)
 {
 	if (src->rx)

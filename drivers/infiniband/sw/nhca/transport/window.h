@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The congestion window of a requester.  Its functions know no queue pair and no lock.
+ * The congestion window of a requester.  The functions only compute: they use no queue pair, and
+ * take no lock.
  *
- * Congestion window (cwnd): PSNs that a QP may have unacknowledged.  It doubles each round trip up
- * to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N discards the
- * packets that arrive after a lost one, so only a smaller window drains a queue that overflows.
- * But the window must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows
- * take all of a shared link.
+ * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  It doubles each
+ * round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N
+ * discards the packets that arrive after a lost one, so only a smaller window drains a queue that
+ * overflows.  But after a loss the window must shrink no further than that of TCP with CUBIC (RFC
+ * 9438, 4.6), or TCP flows take all of a shared link.
  */
 #ifndef NHCA_TRANSPORT_WINDOW_H
 #define NHCA_TRANSPORT_WINDOW_H
@@ -22,9 +23,9 @@
 
 /**
  * struct nhca_window - congestion window of a requester
- * @cwnd:     PSNs that may be unacknowledged
- * @ssthresh: slow start threshold: up to it @cwnd grows by the number of acknowledged PSNs
- * @grown:    PSNs acknowledged since @cwnd last grew, above @ssthresh
+ * @cwnd:     number of PSNs that may be unacknowledged
+ * @ssthresh: slow start threshold: below it @cwnd grows by the number of acknowledged PSNs
+ * @grown:    from @ssthresh on: number of PSNs acknowledged since @cwnd last grew
  */
 struct nhca_window {
 	u32 cwnd;
@@ -33,7 +34,7 @@ struct nhca_window {
 };
 
 /**
- * nhca_window_init - set the first window: nothing is known of the path to the peer
+ * nhca_window_init - set the window of a new connection: its path is not known yet
  * @w: the window
  * Context: any.
  */
@@ -47,7 +48,7 @@ static inline void nhca_window_init(struct nhca_window *w)
 /**
  * nhca_window_room - compute how many more PSNs may be sent
  * @w:    the window
- * @used: PSNs that are unacknowledged
+ * @used: number of PSNs that are unacknowledged
  * Context: any.
  * Return: number of PSNs.
  */
@@ -59,7 +60,7 @@ static inline u32 nhca_window_room(const struct nhca_window *w, u32 used)
 /**
  * nhca_window_grow - grow the window after an acknowledgment
  * @w:     the window
- * @acked: number of PSNs that it acknowledges
+ * @acked: number of PSNs that were acknowledged
  * Context: any.
  */
 static inline void nhca_window_grow(struct nhca_window *w, u32 acked)
@@ -79,7 +80,7 @@ static inline void nhca_window_grow(struct nhca_window *w, u32 acked)
 /**
  * nhca_window_shrink - reduce the window after a loss
  * @w:     the window
- * @stall: reduce it to NHCA_CWND_MIN, because a timeout has passed without progress
+ * @stall: reduce the window to NHCA_CWND_MIN, because a timeout has passed without progress
  * Context: any.
  */
 static inline void nhca_window_shrink(struct nhca_window *w, bool stall)
