@@ -3,7 +3,7 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
-/* RNR NAK timer field in microseconds (table 45); 0 is the longest */
+/* RNR NAK timer field in microseconds (table 45); the value 0 stands for the longest time */
 static const u32 nhca_rnr_usecs[32] = {
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
 	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
@@ -33,7 +33,7 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->cur == swr)
 			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
 				  NULL : list_next_entry(swr, list);
-		/* the window bounds requests with packets, but only the ring local operations */
+		/* local operations are not bounded by the window, so limit those of a pass */
 		if (sq->nlocal <= NHCA_BUDGET)
 			nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		else
@@ -46,8 +46,8 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
- * Everything before @psn has arrived at the peer: complete the requests that end before it.  If one
- * of them is a READ or atomic without its response, the response was lost: an implied NAK
+ * All PSNs before @psn have arrived at the peer: complete the requests that end before @psn.  If
+ * one of them is a READ or atomic whose response is missing, the response was lost: an implied NAK
  * (9.7.5.1.2).
  * Return: false for an implied NAK; una stays at the missing response.
  */
@@ -137,15 +137,15 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
 		return;
 	default:
-		/* reserved code: treat the NAK as lost (9.7.5.2.8) */
+		/* reserved code (9.7.5.2.8): ignore all of the NAK but its PSN, handled before */
 		return;
 	}
 }
 
 /*
- * Return: true if a NAK refuses the oldest request, a READ or atomic, even if earlier responses to
- * it are missing.  The peer sends nothing after such a NAK, so requesting them again would be
- * useless.
+ * Return: true if a NAK refuses the oldest request, and this request is a READ or atomic.  Earlier
+ * responses to it may be missing.  But the peer sends nothing after such a NAK, so it would be
+ * useless to request them again.
  */
 static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 {
@@ -189,8 +189,8 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 }
 
 /*
- * The memory for a response is not present: treat the response as lost.  It is requested again when
- * the pages are present.
+ * The memory for a response is not present: treat the response as lost.  The requester requests it
+ * again when the pages are present.
  */
 static void nhca_ack_put_off(struct nhca_qp *qp)
 {
@@ -221,7 +221,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 	return swr;
 }
 
-/* READ responses, also those to ATOMIC WRITE and FLUSH, which have no data. */
+/* Handle a READ response; that to an ATOMIC WRITE or FLUSH has no data. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -280,7 +280,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_iter it __uninitialized;
 	s32 n;
 
-	/* the packet before may have changed any of these */
+	/* check again, because the previous packet may have ended the request or the QP */
 	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) ||
 	    nhca_psn_add(swr->psn, swr->got) != psn || rx->payload != qp->mtu)
 		return 0;
@@ -335,7 +335,8 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 
 /*
  * Leave a note, so that nhca_sq_unlock() runs the requester, if there may be something to do: a
- * request has begun or is posted, a consumer waits for an ACK, or the QP is not in RTS.
+ * request is not completely sent or not fetched yet, a consumer waits for an ACK, or the QP is not
+ * in RTS.
  */
 static void nhca_ack_go_on(struct nhca_qp *qp)
 {
@@ -345,7 +346,7 @@ static void nhca_ack_go_on(struct nhca_qp *qp)
 		set_bit(0, &sq->note);
 }
 
-/* Return: true if @psn was sent and is unacknowledged: other PSNs cannot be acknowledged now. */
+/* Return: true if @psn was sent and is unacknowledged; a response with another PSN is ignored. */
 static bool nhca_ack_in_window(const struct nhca_sq *sq, u32 psn)
 {
 	return nhca_psn_diff(psn, sq->nxt) < 0 && nhca_psn_diff(psn, sq->una) >= 0;
@@ -355,7 +356,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
 
-	/* the packet before may have put the QP in error */
+	/* the previous packet may have put the QP in error */
 	if (!nhca_sq_open(qp))
 		return false;
 	if (!nhca_ack_in_window(&qp->sq, h->psn)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Requests ACKs later, for packets that were sent without AckReq, or whose ACK was lost. */
+/* Requests an ACK for packets that were sent before without AckReq, or whose ACK was lost. */
 #include "engine.h"
 
 /* Retransmit the last packet that was sent, now with AckReq. */
@@ -9,7 +9,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 off;
 	int err;
 
-	/* a retransmission copies the payload, because a consumer may have changed it */
+	/* as a retransmission, so that the payload is copied: the consumer may be changing it */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);
@@ -21,9 +21,9 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
- * Request an ACK without the payload, because its key is closed: send a WRITE of 0 bytes with the
- * PSN before the oldest unacknowledged one.  The peer expects a later PSN, so this is a duplicate,
- * and the peer acknowledges all that it has executed (9.7.5.1.3).
+ * Request an ACK without the payload, because the payload's key is closed: send a WRITE of 0 bytes
+ * with the PSN before the oldest unacknowledged one.  The peer expects a later PSN, so this WRITE
+ * is a duplicate, and the peer acknowledges all requests that it has executed (9.7.5.1.3).
  */
 static int nhca_send_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 {
@@ -72,7 +72,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		rcu_read_unlock();
 		break;
 	}
-	/* a timeout would end the wait, and so does the fault-in of a payload */
+	/* try again by the timer, unless a timeout or the fault-in of the payload ends the wait */
 	if (err && err != -ENOENT && err != -EAGAIN && !qp->attr.timeout)
 		nhca_sq_unsent(qp);
 	if (err)

@@ -48,7 +48,7 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	}
 }
 
-/* Free the ring entry of @swr, which is in no list, and post its completion. */
+/* Free @swr, which is in no list, and its ring entry, and post its completion. */
 static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -77,7 +77,7 @@ static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
 }
 
-/* Return: true if the stack reads none of its buffers; else their release kicks the QP. */
+/* Return: true if the stack no longer reads buffers of @swr; else their release kicks the QP. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);
@@ -224,7 +224,8 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 }
 
 /*
- * Find the SRQ from which an XRC target took its receive request; drop the request if it is gone.
+ * Find the SRQ from which an XRC target took its receive request.  If the SRQ is gone, drop the
+ * receive request.
  */
 static void nhca_rq_find_xsrq(struct nhca_qp *qp)
 {
@@ -269,7 +270,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 
 	/* from now on user space rings a doorbell for receives (NHCA_RING_F_NEED_DOORBELL) */
 	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_NEED_DOORBELL);
-	/* pairs with the fence in wants_doorbell() of libnhca, between its index and this flag */
+	/* pairs with the fence in wants_doorbell() of libnhca: post an entry, then read the flag */
 	smp_mb();
 	/* budget: as in nhca_sq_flush() */
 	for (budget = NHCA_BUDGET; budget; budget--) {

@@ -54,7 +54,10 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	return err;
 }
 
-/* Write GRH and payload to rq.rwr.  @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH. */
+/*
+ * Write GRH and payload to the buffers of rq.rwr.
+ * @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH
+ */
 static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_source *src, u32 grh_len)
 {
 	struct nhca_rwr *rwr = qp->rq.rwr;
@@ -112,8 +115,8 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
 	}
 
 	/*
-	 * Drop a datagram that does not fit; its receive serves the next one.  An error would let
-	 * any host that knows the Q_Key stop the QP.
+	 * Drop a datagram that does not fit; the receive request serves the next datagram.  If the
+	 * QP went to error instead, any host that knows the Q_Key could stop the QP.
 	 */
 	if (cqe.byte_len > qp->rq.rwr->length) {
 		nhca_count(&qp->who, NHCA_CNT_RX_BAD_LENGTH);
@@ -127,7 +130,7 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
 			nhca_defer(qp, src->rx);
 		return false;
 	default:
-		/* the sender's payload cannot be read; it finds that out when it builds a packet */
+		/* same-host path: the sender cannot read its payload, and finds the error itself */
 		if (src->err)
 			return false;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);

@@ -2,17 +2,17 @@
 /*
  * Packets that wait for on-demand pages.  If a packet needs a page that is not present, this packet
  * and all later ones are deferred in their order.  A worker faults the page in, and then the
- * responder executes them.  With an RNR NAK instead, the page could be gone again when the peer
- * retransmits, if memory is short.
+ * responder executes the packets.  An RNR NAK is no alternative: if memory is short, the page could
+ * be gone again when the peer retransmits.
  */
 #include <linux/slab.h>
 
 #include "../memory/memcg.h"
 #include "engine.h"
 
-/* deferred packets of a QP, at most; further ones are dropped, as if the receiver was overrun */
+/* maximum number of deferred packets of a QP; further packets are dropped */
 #define NHCA_DEFER_MAX	256
-/* bytes of memory that they may hold: the largest window, with what the allocator adds */
+/* bytes of memory that these packets may hold: the largest window, with the allocator's overhead */
 #define NHCA_DEFER_BYTES	(2U << 20)
 
 /**
@@ -34,7 +34,7 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 
 /*
  * Count a packet for the QP, its user and the device.
- * Return: 0; -ENOBUFS if the QP is at its limit; an error of nhca_pool_take().
+ * Return: 0; -ENOBUFS: the packet would exceed the limit of the QP; an error of nhca_pool_take().
  */
 static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 {
@@ -90,7 +90,7 @@ void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_deferred *p = nhca_defer_first(rq);
 
 	lockdep_assert_held(&rq->lock);
-	/* it was tried again, and keeps its place */
+	/* the packet is the first deferred one, which was tried again: it keeps its place */
 	if (p && rx == &p->rx)
 		return;
 	p = rq->ndeferred < NHCA_DEFER_MAX ? nhca_defer_copy(qp, rx) : NULL;
@@ -125,7 +125,7 @@ static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *r
 
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
-	/* the packet before may have put the QP in error */
+	/* the previous packet may have put the QP in error */
 	if (!nhca_rq_open(qp))
 		return NHCA_HELD;
 	if (likely(list_empty(&qp->rq.deferred)))

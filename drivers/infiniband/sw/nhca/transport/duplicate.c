@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Duplicate requests, which the responder has executed before (IBTA 9.7.4.5). */
+/* Duplicates: requests that the responder has executed before (IBTA 9.7.4.5). */
 #include "engine.h"
 
 /*
- * 9.7.4.5.3: prepare to send a READ response again, from the PSN that the peer asks for.
+ * 9.7.4.5.3: prepare to send a READ response again, from the PSN of the duplicate.
  * Return: false if the duplicate does not match the READ that was executed.
  */
 static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
@@ -23,7 +23,8 @@ static bool nhca_replay_read(struct nhca_qp *qp, struct nhca_res *res,
 }
 
 /*
- * Find the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE; @index: for nhca_res_at().
+ * Find the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE.
+ * @index: set to the resource's index for nhca_res_at()
  * Return: the resource, or NULL.
  */
 static struct nhca_res *nhca_res_find(struct nhca_rq *rq, const struct nhca_hdr *h, u32 *index)
@@ -52,8 +53,8 @@ bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h)
 }
 
 /*
- * Send the response of a duplicate READ or atomic again.  A requester that repeats this request
- * will repeat all later ones as well, so the responses to those are no longer due.
+ * Let the response of a duplicate READ or atomic be sent again.  A requester that repeats this
+ * request will also repeat all later ones, so the responses to the later ones are no longer due.
  */
 static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -72,7 +73,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 		nhca_res_done(nhca_res_at(rq, i));
 }
 
-/* 9.7.4.5: never execute a request twice */
+/* 9.7.4.5: a responder never executes a request twice */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	lockdep_assert_held(&qp->rq.lock);

@@ -28,7 +28,7 @@ void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 	default:
 		err = -EINVAL;
 	}
-	/* verbs has this name for the specification's Memory Management Operation Error */
+	/* IB_WC_MW_BIND_ERR is the specification's Memory Management Operation Error */
 	if (err)
 		swr->status = IB_WC_MW_BIND_ERR;
 }

@@ -4,14 +4,14 @@
  * region, without packets.
  *
  * On a connection, a step replaces the next packets of a message.  It leaves both ends in the state
- * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So
- * packets can do any step instead.  They do it if packets are in flight, if the peer's lock is
- * taken, if memory is not present, and if the peer would not execute the request.
+ * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So the
+ * requester can send packets in place of any step.  It does so if packets are in flight, if the
+ * peer's lock is taken, if memory is not present, or if the peer would not execute the request.
  *
- * The first packets of a connection are real ones.  The path opens after packets have passed in
- * both directions, through routing and filters, and one of them had the mark of a QP of this kernel
- * (wire.rst).  For a UD QP the interface is enough: a datagram that came through lo is from this
- * network namespace.
+ * The first packets of a connection go through the network stack.  The same-host path is used only
+ * after packets have passed in both directions, through routing and filters, and one of them had
+ * the mark of a QP of this kernel (wire.rst).  Between UD QPs one datagram that came through lo is
+ * enough, because it is from this network namespace.
  */
 #include <linux/moduleparam.h>
 
@@ -20,11 +20,12 @@
 #include "engine.h"
 
 /*
- * Bytes of a step, which is one live section: code that closes a key waits for their copy at
- * most.  In steps of one page, looking up keys would double the cost.
+ * Maximum number of bytes of a step.  A step is one live section, so code that closes a key waits
+ * at most until these bytes are copied.  Steps of one page would double the cost, because each step
+ * looks up its keys.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
-/* PSNs after which the peer's lock is released, so that others get it */
+/* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
 #define NHCA_LOOP_HELD	32
 
 static bool nhca_same_host = true;
@@ -66,13 +67,13 @@ static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *pe
 	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
 }
 
-/* Return: true if a request that comes now would wait for an earlier one. */
+/* Return: true if a request that comes now would have to wait for an earlier one, or for a page. */
 static bool nhca_loop_waits(const struct nhca_rq *rq)
 {
 	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
 }
 
-/* Return: true if the peer would execute the packet with @psn next, and without a wait. */
+/* Return: true if @peer expects the PSN @psn, and would execute this packet without a wait. */
 static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 {
 	const struct nhca_rq *rq = &peer->rq;
@@ -85,8 +86,8 @@ static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 
 /*
  * Return: the peer with its rq.lock held; NULL if packets have to be used.  The function only tries
- * to take the lock, because its holder may wait for a lock of this QP.  The lock stays held for the
- * next step, until the pass ends.
+ * to take the lock, because its holder may wait for a lock of this QP.  nhca_loop_end() releases
+ * the lock, so that several steps can use it.
  */
 static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 {
@@ -99,7 +100,7 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 		return NULL;
 	if (!nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
-		/* until a packet shows again that the peer is here */
+		/* send packets, until one of the peer's shows again that it is in this kernel */
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
 		return NULL;
 	}
@@ -143,8 +144,8 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 }
 
 /*
- * The peer owes a NAK and sends it as a packet.  Count the request as sent, so that the NAK is
- * accepted.
+ * The peer has refused the request, and its NAK is sent as a packet.  Count the request as sent, so
+ * that this requester accepts the NAK.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
@@ -231,10 +232,10 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 npsn, bytes;
 
 	lockdep_assert_held(&qp->sq.lock);
-	/* XRC uses one QP for each direction; a rate limit counts packets */
+	/* not with XRC, which uses one QP for each direction, nor with a rate limit on packets */
 	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
 		return 0;
-	/* a step must not overtake packets in flight, of either direction */
+	/* only READ, SEND and WRITE; and a step must not overtake requests that are in flight */
 	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
 	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;

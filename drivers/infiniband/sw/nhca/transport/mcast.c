@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast groups: the UD QPs that get a group's packets, and the membership of the netdev in the
- * group at the IP layer.
+ * Multicast groups: the UD QPs that receive a group's packets, and the membership of the netdev in
+ * the group at the IP layer.
  *
  * Writers hold RTNL, which is required to join a group.  This cannot deadlock, because no code that
  * holds RTNL waits for a verb: a workqueue unregisters the device.  Readers use RCU.
@@ -32,11 +32,12 @@ struct nhca_mcast_qp {
  * @list:   entry in nhca_dev.mcast.groups
  * @rcu:    frees the struct after a grace period
  * @mgid:   IPv4-mapped or IPv6 address
- * @in_dev: IPv4: the in_device that has joined the group; counted, because this one must leave the
- *          group even if the netdev has got another in_device meanwhile
+ * @in_dev: IPv4: the in_device that has joined the group.  A counted reference, because the same
+ *          in_device must leave the group, even if the netdev has another one by then
  * @qps:    list of struct nhca_mcast_qp
- * @count:  entries of @qps
- * @user:   account that the group counts for, of the QP that was attached first; counted; or NULL
+ * @count:  number of entries of @qps
+ * @user:   account in which the group counts: that of the QP that was attached first.  A counted
+ *          reference, or NULL
  */
 struct nhca_mcast_group {
 	struct list_head list;
@@ -68,7 +69,7 @@ static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
 static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	if (g->in_dev) {
-		/* Does nothing if the in_device is dead. */
+		/* This does nothing if the in_device is dead. */
 		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
 		in_dev_put(g->in_dev);
 	} else if (IS_ENABLED(CONFIG_IPV6)) {
@@ -144,7 +145,8 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 
 /*
  * Check whether @user may attach one more QP to a group.  RTNL held.
- * Return: 0, -EDQUOT, -ENOMEM.
+ * Return: 0; -EDQUOT: more than the user's share of the group; -ENOMEM: the group has
+ * NHCA_MAX_MCAST_QP QPs already.
  */
 static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_user *user)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rate limits: a QP sends requests no faster than its consumer wants.  Each packet takes time at
- * this rate.  If a packet would leave too early after those before it, it waits, and a timer kicks
- * the QP.
+ * Rate limits: a QP sends requests no faster than its consumer wants.  At this rate each packet
+ * takes some time.  The next packet waits until the time of the packets before it has passed; then
+ * a timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -10,7 +10,7 @@
 
 #include "engine.h"
 
-/* ns by which a QP may be ahead of its rate, because a shorter wait is not worth a timer */
+/* time in ns by which a packet may leave too early, because so short a wait is not worth a timer */
 #define NHCA_PACE_AHEAD		(2 * NSEC_PER_MSEC)
 
 /**
@@ -18,7 +18,7 @@
  * @timer: runs while a packet waits
  * @qp:    the queue pair
  * @kbps:  thousands of bits a second; 0: no limit
- * @busy:  ktime in ns at which all payload sent so far has taken its time
+ * @busy:  ktime in ns at which the time of all payload sent so far has passed
  */
 struct nhca_pace {
 	struct hrtimer timer;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Piggybacked ACKs: a request carries an acknowledgment, if both ends are nhca.
+ * Piggybacked ACKs on RC: a request carries an acknowledgment, if both ends are nhca.
  *
  * If a program replies to each SEND with a request, this request can carry the ACK of the SEND,
  * which saves a packet and its way through two network stacks.  But the ACK has to wait for the
  * request, and so does the completion of the SEND at the peer.  So an ACK waits only after many
  * consecutive quick replies, as with TCP's delayed ACKs.  After a reply that is late or missing,
- * ACKs leave immediately again.  If an ACK has waited in vain, the next one waits only after twice
- * as many consecutive quick replies; after many quick replies this number is halved.
+ * ACKs leave immediately again.  If an ACK has waited for such a reply, the next ACK waits only
+ * after twice as many consecutive quick replies.  After many quick replies this number is halved.
  */
 #include <linux/sched/clock.h>
 
@@ -17,17 +17,17 @@
 /* units of the clock: 1,024 ns */
 #define NHCA_PIGGYBACK_SHIFT		10
 /*
- * A reply is quick within 250 units of the clock, or, on a slower path, within a round trip, but
- * never after 2,000 units.
+ * A reply is quick if it is sent within 250 units of the clock; if the round-trip time is longer,
+ * within the round-trip time, but at most 2,000 units.
  */
 #define NHCA_PIGGYBACK_SOON		250U
 #define NHCA_PIGGYBACK_LATE		2000U
-/* consecutive quick replies before an ACK waits for one: initially, and at most */
+/* number of consecutive quick replies before an ACK waits for a reply: initially, and at most */
 #define NHCA_PIGGYBACK_FIRST		8U
 #define NHCA_PIGGYBACK_MAX		0x8000U
-/* quick replies after which this number is halved */
+/* number of quick replies after which that number is halved */
 #define NHCA_PIGGYBACK_FORGIVEN	256
-/* PSNs that a waiting ACK may cover: the peer's first window (NHCA_CWND_FIRST) has no more */
+/* maximum number of PSNs that a waiting ACK covers: as many as the peer's window at the start */
 #define NHCA_PIGGYBACK_PSNS		16
 /* flag in nhca_piggyback.pending, beside the PSN */
 #define NHCA_PIGGYBACK_PENDING		BIT(31)
@@ -41,16 +41,17 @@ static u32 nhca_piggyback_clock(void)
 /* Return: the longest time of a quick reply, in units of the clock. */
 static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
 {
-	/* in microseconds; may include the time that ACKs of the peer wait for replies */
+	/* round-trip time in microseconds; may include waits of the peer's ACKs for replies */
 	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
 	return clamp(us, NHCA_PIGGYBACK_SOON, NHCA_PIGGYBACK_LATE);
 }
 
 /*
- * A reply is late or missing.  @waited: an ACK waited for it.  Requester and responder write the
- * counts under different locks.  If an update is lost, an ACK begins to wait one reply later, or
- * stops one sooner.
+ * A reply is late or missing.  @waited: an ACK waited for the reply.
+ *
+ * Requester and responder write the counts under different locks.  If an update is lost, ACKs only
+ * begin to wait one reply later, or stop to wait one reply sooner.
  */
 static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 {
@@ -84,10 +85,10 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback)
 
 /* ---- the responder ---- */
 
-/* Return: number of PSNs before @psn, the expected one, that no ACK has covered. */
+/* Return: number of PSNs before @psn, the expected PSN, that no ACK has covered. */
 static u32 nhca_piggyback_count(struct nhca_piggyback *piggyback, u32 psn)
 {
-	/* the ACK that was due has left with a request */
+	/* no ACK waits, so the previous ACK has left, and covers the PSNs before @last */
 	if (!atomic_read(&piggyback->pending))
 		piggyback->base = piggyback->last;
 	piggyback->last = psn;
@@ -103,13 +104,13 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 
 	lockdep_assert_held(&qp->rq.lock);
 	/*
-	 * A peer that sends its next request before the last one is acknowledged does not wait for
-	 * that ACK, so the time of a reply counts from the last request.
+	 * A peer that sends its next request before its last one is acknowledged does not wait for
+	 * an ACK, so the time until the reply counts from the last request.
 	 */
 	if (asked && now - asked > nhca_piggyback_soon(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
 	WRITE_ONCE(piggyback->asked, now);
-	/* no ACK waits under fault injection: its effect must not depend on a consumer's speed */
+	/* with fault injection no ACK waits: effects must not depend on how fast consumers reply */
 	if (!hopes || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
@@ -189,8 +190,8 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	lockdep_assert_held(&qp->sq.lock);
 	if (err) {
 		/*
-		 * the next request carries it, unless a newer ACK is due; the timer may have
-		 * expired
+		 * The next request carries the ACK, unless a newer ACK waits.  Start the timer
+		 * again, because it may have expired meanwhile.
 		 */
 		if (rode &&
 		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&

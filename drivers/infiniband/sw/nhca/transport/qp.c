@@ -27,7 +27,7 @@ static void nhca_qp_raise_pending(struct nhca_qp *qp)
 	if (likely(!atomic_read(&qp->events)))
 		return;
 	events = atomic_xchg(&qp->events, 0);
-	/* a connection is established before anything else happens to it */
+	/* first, because a connection is established before anything else happens to it */
 	if (__test_and_clear_bit(IB_EVENT_COMM_EST, &events))
 		nhca_qp_raise(qp, IB_EVENT_COMM_EST);
 	/* an error comes before "last WQE reached", which has a higher number */
@@ -76,8 +76,8 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
 }
 
 /*
- * Send the ACK that waits for a request, before this QP ends: the peer's requests were executed,
- * and the peer must not see them fail.  rq.lock held.
+ * Send the ACK that waits for a request of this QP, which sends no request any more: the peer's
+ * requests were executed, and the peer must not see them fail.  rq.lock held.
  */
 static void nhca_qp_settle(struct nhca_qp *qp)
 {
@@ -115,7 +115,7 @@ static void nhca_qp_run(struct nhca_qp *qp)
 	nhca_sq_kick(qp);
 }
 
-/* nhca_qp.kick: runs what could not run in the context in which it became due */
+/* nhca_qp.kick: does work that could not be done in the context in which it became due */
 static void nhca_qp_kicked(struct nhca_bh *bh)
 {
 	struct nhca_qp *qp = container_of(bh, struct nhca_qp, kick);
@@ -124,7 +124,7 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	nhca_qp_run(qp);
 }
 
-/* nhca_piggyback.rest: process context, because softirqs without a pause would starve processes */
+/* nhca_piggyback.rest: in process context, because softirqs without a pause starve processes */
 static void nhca_qp_rest(struct work_struct *work)
 {
 	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);
@@ -206,7 +206,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->deferred);
 	rq->unbroken = true;
-	/* user space has given memory for a ring that the QP does not have */
+	/* an error: user space has given memory for a ring that the QP does not have */
 	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
 		return -EINVAL;
 	if (srq) {
@@ -309,8 +309,8 @@ static void nhca_qp_forget_completions(struct nhca_qp *qp)
 }
 
 /*
- * Waits for requesters and responders that found the QP, or its state, before nhca_qp_fini()
- * changed them.
+ * Wait for requesters and responders that found the QP, or read its state, before nhca_qp_fini()
+ * hid the QP and changed the state.
  */
 void nhca_qp_grace(struct nhca_qp *qp)
 {
@@ -320,7 +320,7 @@ void nhca_qp_grace(struct nhca_qp *qp)
 
 /*
  * Drop all requests, deferred packets, and responses that are due; both locks held.  A batch that
- * found the QP before does nothing afterwards, because the gates check state and generation
+ * has found the QP already does nothing from now on, because the gates check state and generation
  * (nhca_rq_open(), nhca_sq_open(), nhca_rx_enter()).
  */
 static void nhca_qp_end(struct nhca_qp *qp)
@@ -339,10 +339,13 @@ static void nhca_qp_end(struct nhca_qp *qp)
 	rq->nak_due = false;
 }
 
-/* Wait until no packet refers to pages of the consumer's buffers.  The requester has stopped. */
+/*
+ * Wait until no packet refers to pages of the consumer's buffers.  The caller has stopped the
+ * requester.  If the process is dying, the wait has a limit: see nhca_pageref_wait().
+ */
 static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 {
-	/* XRC targets have no protection domain, and send nothing by reference */
+	/* XRC targets have no protection domain, but they send nothing by zero-copy reference */
 	const struct ib_pd *pd = qp->ibqp.pd;
 
 	nhca_zcopy_wait_flow(qp->flow, nhca_dying(pd ? pd->uobject : NULL));
@@ -444,8 +447,8 @@ static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
 }
 
 /*
- * Change the number of responder resources to @nres; no response is due.  The
- * newest responses are kept, as many as fit, because a duplicate may still ask for them.
+ * Change the number of responder resources to @nres, while no response is due.  The newest
+ * resources are kept, as many as fit, because a duplicate may still need them.
  * @res: in: an array of @nres entries, or NULL; out: the array that is no longer used
  */
 static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **res)
@@ -460,9 +463,7 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 	n = min3(rq->res_head, rq->nres, nres);
 	for (i = rq->res_head - n; rq->res && *res && i != rq->res_head; i++)
 		(*res)[i % nres] = rq->res[i % rq->nres];
-	/*
-	 * without an array the first READ or atomic allocates one: most queue pairs never get one
-	 */
+	/* without an array, nhca_res_there() allocates one for the first request that needs it */
 	swap(rq->res, *res);
 	rq->nres = nres;
 	if (!rq->res)
@@ -471,8 +472,9 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 }
 
 /*
- * Set the attributes of @mask.  @av and @res: in: what the QP gets, if @mask says
- * so; out: what it no longer uses.
+ * Set the attributes of @mask.
+ * @av, @res: in: address vector and array of responder resources that the QP gets, if they are in
+ *            @mask; out: the old ones, for the caller to free
  */
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     struct nhca_av **av, struct nhca_res **res)
@@ -575,13 +577,13 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 	if ((mask & IB_QP_STATE) && new == IB_QPS_RESET)
 		nhca_qp_settle(qp);
 	spin_lock(&qp->sq.lock);
-	/* the QP may have met an error since the caller checked its state */
+	/* an error may have changed the state of the QP since the caller checked it */
 	if (!ib_modify_qp_is_ok(qp->state, (mask & IB_QP_STATE) ? new : qp->state,
 				qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT)) {
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* a consumer in SQD cannot stop the READs of its peer, so it may try again */
+	/* -EBUSY: try again, because a consumer in SQD cannot stop the READs of its peer */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_owes(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;

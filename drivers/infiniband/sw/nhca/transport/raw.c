@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Raw packet QPs: a message is an Ethernet frame.  The requester sends it as it is.  Rules
- * (net/steer.c) direct received frames to the QP, or to one of the work queues of its indirection
- * table; ingress/frame.c applies them.
+ * Raw packet QPs: a message is an Ethernet frame.  The requester sends the frame unchanged.
+ * ingress/frame.c applies the rules (net/steer.c) that direct received frames to the QP.  A QP with
+ * an indirection table gives the frame to one of the table's work queues.
  */
 #include "../net/rss.h"
 #include "../net/steer.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sends the responses of the responder: READ data, atomic results, ACKs and NAKs, in the order of
- * PSNs (IBTA 9.7.5.1).  A long READ response pauses when the network stack holds enough packets of
- * the flow, and the flow's kick continues it.
+ * PSNs (IBTA 9.7.5.1).  A long READ response pauses when the network stack holds too many packets
+ * of the flow; the flow's kick continues the response.
  */
 #include "../observe/trace.h"
 #include "engine.h"
@@ -25,8 +25,8 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 }
 
 /*
- * The data of a READ is copied, because its key may be closed at any time, and the operation that
- * closes it cannot wait until the stack has sent pages by reference.
+ * The data of a READ is copied and not sent by zero-copy reference: the key may be closed at any
+ * time, and the operation that closes the key cannot wait until the stack has sent the pages.
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
@@ -54,10 +54,10 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 
 	nhca_resp_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
-	/* nothing follows an ACK; if nothing precedes it, it leaves faster without a batch */
+	/* no packet follows an ACK; if none precedes it either, send it faster without a batch */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
-	/* an ACK that the stack does not accept is lost; the peer asks again */
+	/* an ACK that the stack does not accept is lost; the peer requests it again */
 	nhca_resp_xmit(qp, burst, &h, NULL, 0, 0);
 }
 
@@ -105,8 +105,8 @@ void nhca_res_done(struct nhca_res *res)
 /*
  * Send packets from the middle of a long READ response in one call: all that are left before the
  * last one.  A repeated response has no R_Key reference, so its packets are sent one by one, and
- * each checks the key.
- * @h: headers of the first of them
+ * the key is checked for each.
+ * @h: headers of the first packet
  * Return: number of packets sent, may be 0.
  */
 static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhca_hdr *h)
@@ -166,8 +166,8 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 }
 
 /*
- * Send the response to an operation that was executed.  For ATOMIC WRITE and FLUSH it is a READ
- * response without data (IBTA A19).
+ * Send the response to an atomic, ATOMIC WRITE or FLUSH that was executed.  For the latter two it
+ * is a READ response without data (IBTA A19).
  */
 static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -186,7 +186,10 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 	struct nhca_rq *rq = &qp->rq;
 
 	lockdep_assert_held(&rq->lock);
-	/* the message completes a receive, so the consumer may reply; XRC replies by another QP */
+	/*
+	 * The ACK may wait if the message completes a receive, because the consumer may reply then.
+	 * On XRC the reply would leave by another QP.
+	 */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&
 			    (h->info->flags & (NHCA_OPF_SEND | NHCA_OPF_IMMDT)) &&
@@ -208,9 +211,9 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 }
 
 /*
- * Return: true if the packet may be a request that the peer has outstanding: the refused one, one
- * in a window before it, or a READ or atomic that was answered.  A host that only guesses PSNs must
- * not be able to cause a NAK.
+ * Return: true if the packet may be a request that the peer has outstanding: the refused request,
+ * one within nhca_rq_reach() before it, or a READ or atomic that was answered.  A host that only
+ * guesses PSNs should not be able to cause a NAK.
  */
 static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -235,9 +238,10 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	}
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	/*
-	 * A response that was lost cannot be sent again.  For its requester a NAK with a later PSN
-	 * only means that this response was lost, so the NAK gets the PSN of the repeated request.
-	 * A repetition of the refused request still gets the NAK with the PSN of that request.
+	 * If a READ or atomic is repeated, its response was lost, and a QP in error cannot send
+	 * the response again.  To its requester a NAK with a later PSN would only mean that the
+	 * response was lost.  So the NAK gets the PSN of the repeated READ or atomic.  For other
+	 * requests the NAK has the PSN of the refused request.
 	 */
 	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_ANSWERED ? rx->hdr.psn : rq->refused_psn;
 	rq->nak_due = true;
@@ -246,11 +250,12 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 /*
  * The key of a READ was closed before the whole response was sent: a NAK is due, with the PSN of
  * the first packet that the peer cannot have received.  If a duplicate has set @sent back, the NAK
- * must not have that earlier PSN: a peer that has later packets would ignore it, and a QP in error
- * sends nothing more.
+ * must not have the PSN of @sent: a peer that has received later packets would ignore the NAK, and
+ * a QP in error sends nothing more.
  *
- * A peer that repeats a READ may have received all of it by now, and would ignore even this NAK.
- * So the QP does not go to error then.  Nothing moves through the closed key in any case.
+ * A peer that repeats a READ may have received the whole response by now, and would ignore even
+ * this NAK.  So the QP does not go to error if the response is a repetition.  In any case no data
+ * is read with the closed key.
  */
 static void nhca_resp_revoked(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -278,12 +283,12 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			rq->res_tail++;
 			continue;
 		}
-		/* where the stack frees packets immediately, the flow never blocks */
+		/* the flow does not limit a pass where the stack frees packets immediately */
 		if (budget <= 0) {
 			queue_work(nhca_resp_wq, &qp->piggyback->rest);
 			return;
 		}
-		/* either of them kicks the QP when the wait is over */
+		/* at the end of either wait the QP is kicked */
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
 			return;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
@@ -335,7 +340,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 
 int nhca_resp_init(void)
 {
-	/* to free memory, this host may need a peer to read pages from it (WQ_MEM_RECLAIM) */
+	/* WQ_MEM_RECLAIM: the host may get free memory only after a peer has read pages from it */
 	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return nhca_resp_wq ? 0 : -ENOMEM;
 }

@@ -36,7 +36,7 @@ static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
 
 /*
  * Complete the receive request with @status, and refuse the packet.  On UC a message that is too
- * long is dropped instead, and its receive request serves the next one.
+ * long is dropped instead, and its receive request serves the next message.
  */
 static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
 					enum nhca_nak code)
@@ -127,7 +127,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
 		       src->len, IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
-	/* the length of the message is not known yet: fault in the rest of the receive */
+	/* the length of the message is not known yet: fault in the rest of the receive buffers */
 	err = nhca_live_exit_fault(nhca_source_copy(src, &it), &it,
 				   rq->rwr->length - rq->recv_off - src->len, rq->fault);
 	if (err == -EAGAIN)
@@ -140,7 +140,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 	}
 	rq->recv_off += src->len;
 
-	/* 10.6.5.2: close the key before posting the completion; only the last packet carries it */
+	/* 10.6.5.2: close the key, which only the last packet names, before the completion */
 	if ((h->info->flags & NHCA_OPF_IETH) && nhca_remote_inv(&qp->key_user, h->inv_rkey))
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_ACCESS);
 	if (h->info->flags & NHCA_OPF_LAST)
@@ -171,14 +171,14 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* left over from a UC message that did not end */
+	/* a UC message whose last packet was lost may have left a reference */
 	nhca_rkey_put(&rq->wr_ref);
 	if (!(h->info->flags & NHCA_OPF_LAST)) {
 		if (nhca_rkey_get(&rq->wr_ref, &qp->key_user, h->rkey, h->va, h->dmalen,
 				  IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* a wrong key is reported rather than a missing receive */
+		/* check now, so that a wrong key is reported and not a missing receive request */
 		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	}
@@ -216,7 +216,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
-	/* key or reference is checked in the live section in which the bytes move */
+	/* the key, or the reference, is checked in the live section in which the bytes move */
 	if (alone)
 		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, src->len, IB_ACCESS_REMOTE_WRITE);
 	else
@@ -240,8 +240,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 }
 
 /*
- * Return: payload bytes of at most @max packets after @rx, but no more than the batch has.  The
- * keys of a receive are checked only for these bytes.
+ * Return: number of payload bytes of the next @max packets after @rx, or of all in the batch if
+ * these are fewer.  The keys of a receive request are checked only for these bytes.
  */
 static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 {
@@ -252,8 +252,8 @@ static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 
 /*
  * Place the packets of the batch that continue @rx in the middle of a message.
- * Return: number of packets placed.  The next packet differs, or has an error that is found when it
- * is handled alone.
+ * Return: number of packets placed.  If the batch has another packet, it differs, or it has an
+ * error that is found when the packet is handled alone.
  */
 static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -264,7 +264,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	if (rx->payload != qp->mtu || !nhca_opseq_ok(rq->seq, rx->hdr.info))
 		return 0;
-	/* at least one byte remains for the last packet */
+	/* leave at least one byte of the WRITE for its last packet */
 	if (write) {
 		n = (rq->wr_left - 1) / qp->mtu;
 		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, n * qp->mtu, true);
@@ -296,8 +296,8 @@ static bool nhca_res_there(struct nhca_rq *rq)
 
 /*
  * Return: a new responder resource, or NULL if the peer has too many requests outstanding.  A
- * response that is only repeated for a duplicate does not count: a peer that sends a new request in
- * its place has received the first response, which crossed the duplicate.
+ * resource whose response is only being repeated for a duplicate may be reused: a peer that sends a
+ * new request has received the first response meanwhile.
  */
 static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
@@ -306,7 +306,10 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 
 	if (!rq->nres)
 		return NULL;
-	/* no response is due: go back by whole rounds, so that the count never wraps */
+	/*
+	 * No response is due: lower the indices by a multiple of @nres, so that they never wrap.
+	 * From @nres on all entries of the ring have been filled.
+	 */
 	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
 		rq->res_head = rq->nres + rq->res_head % rq->nres;
 		rq->res_tail = rq->res_head;
@@ -339,7 +342,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	return res;
 }
 
-/* the newest request was not executed: no duplicate may find its resource */
+/* Undo nhca_res_new(): the request was not executed, so no duplicate may find the resource. */
 static void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
 {
 	nhca_res_done(res);
@@ -369,7 +372,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* treat the request as lost */
+	/* without memory, treat the request as lost */
 	if (!nhca_res_there(rq))
 		return NHCA_HELD;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
@@ -444,7 +447,7 @@ static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_so
 	return NHCA_TAKEN;
 }
 
-/* All earlier requests have been placed in memory, because requests are executed in order. */
+/* The data of earlier requests is in memory already, because requests are executed in order. */
 static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -482,7 +485,7 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src)
 	struct nhca_rq *rq = &qp->rq;
 
 	lockdep_assert_held(&rq->lock);
-	/* a same-host step may stand for several packets */
+	/* a same-host step may stand for several packets, so its length is not checked */
 	if (!nhca_opseq_ok(rq->seq, info) ||
 	    (src->rx && !nhca_opseq_len_ok(info, src->len, qp->mtu)))
 		return nhca_refuse_invalid(qp);
@@ -519,7 +522,7 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	rq->psn = nhca_psn_add(rq->psn, npsn);
 	rq->seq = nhca_opseq_next(rq->seq, h->info);
 	rq->nak_sent = false;
-	/* the missing packet came in the same batch, so the peer need not go back for it */
+	/* the NAK is not sent yet, and the missing packet has come: send an ACK instead */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
 		nhca_resp_at_once(rq);
@@ -597,7 +600,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 
 /*
  * UC has no responses: if a packet of a message is missing or wrong, the whole message is dropped,
- * and its receive request serves the next one (9.8.2.2.3, 9.8.2.2.5).
+ * and its receive request serves the next message (9.8.2.2.3, 9.8.2.2.5).
  */
 static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -642,7 +645,7 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_rq *rq = &qp->rq;
 	u32 n;
 
-	/* the packet before may have changed any of these */
+	/* check again, because the previous packet may have ended the QP or was deferred */
 	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->deferred) ||
 	    nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
 		return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Retransmission: timers, and going back (IBTA 9.7.5, 9.7.6).  rtx.c decides when to retransmit,
- * window.h how many packets may be outstanding.
+ * Retransmission: timers, and going back (IBTA 9.7.5, 9.7.6).  rtx.c decides when to retransmit;
+ * window.h decides how many packets may be outstanding.
  */
 #include <linux/ktime.h>
 
@@ -42,7 +42,10 @@ void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 void nhca_sq_unsent(struct nhca_qp *qp)
 {
 	nhca_sq_arm(qp, false);
-	/* no timeout would end the wait; the timer may already run for something that is due earlier */
+	/*
+	 * There is no local ACK timeout that would end the wait.  The timer may already run for
+	 * something that is due earlier.
+	 */
 	if (!qp->attr.timeout)
 		timer_reduce(&qp->sq.timer, jiffies + NHCA_TIMEOUT_MIN);
 }
@@ -108,8 +111,9 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 }
 
 /*
- * Return: what holds packets on this host.  The flow waits for its turn, a page is being faulted
- * in, or a rate limit delays them; these waits end.  The stack may hold packets for ever.
+ * Return: what holds packets on this host.  NHCA_RTX_HELD_TURN: the flow waits for its device while
+ * other flows resume, a page is being faulted in, or a rate limit delays packets; these waits end.
+ * NHCA_RTX_HELD_STACK: the stack may hold packets for ever.
  */
 static enum nhca_rtx_held nhca_sq_held(struct nhca_qp *qp)
 {
@@ -152,7 +156,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	lockdep_assert_held(&sq->lock);
 	if (!nhca_sq_outstanding(sq))
 		return;
-	/* nhca_sq_held() counts turns since its last call, so it waits for the timeout */
+	/* nhca_sq_held() counts turns since its last call, so call it only after the timeout */
 	if (!nhca_rtx_is_early(rtx, jiffies)) {
 		held = nhca_sq_held(qp);
 		step = nhca_rtx_expire(rtx, jiffies, held, true);

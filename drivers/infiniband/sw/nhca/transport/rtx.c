@@ -102,12 +102,12 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 		rtx->since = now;
 		return NHCA_RTX_POSTPONE;
 	}
-	/* not a loss yet */
+	/* perhaps nothing was lost, and only an ACK was not requested */
 	if (ackreq)
 		return NHCA_RTX_ACKREQ;
 	/*
-	 * Tail loss probe: the last packet of a message, or a response, was lost, and no later
-	 * packet can reveal that.
+	 * Tail loss probe: perhaps the last packet of a message, or a response, was lost, and no
+	 * later packet has revealed that.
 	 */
 	if (rtx->rto && rtx->tlp_count < NHCA_TLP_MAX) {
 		rtx->tlp_count++;

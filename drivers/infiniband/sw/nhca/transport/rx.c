@@ -54,8 +54,8 @@ static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 }
 
 /*
- * A connected QP accepts packets only from its peer, a datagram QP only packets to an address of
- * its device.
+ * Return: true if the addresses of a packet are right.  A connected QP accepts packets only from
+ * its peer; a datagram QP only packets to an address of its device, or to a multicast group.
  */
 static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_ip *ip)
 {
@@ -116,16 +116,16 @@ u8 nhca_notice(const struct nhca_qp *qp)
 	if (nhca_insists_icrc())
 		return caps;
 	caps |= NHCA_CAP_NO_ICRC_OK;
-	/* the peer has received our bits, so they pass in both directions */
+	/* the peer has received the bits of this end, so they pass in both directions */
 	if ((peer & NHCA_CAP_CONFIRMED) && (peer & NHCA_CAP_NO_ICRC_OK))
 		caps |= NHCA_CAP_NO_ICRC;
 	return caps;
 }
 
 /*
- * Remember the capability bits of the peer; written only if they have changed.  The packet must
- * have been accepted: a host that knows addresses and QP numbers, but no PSN, must not be able to
- * change how this end sends packets to the peer.
+ * Remember the capability bits of the peer.  The caller has accepted the packet: a host that knows
+ * addresses and QP numbers, but no PSN, must not be able to change how this end sends packets to
+ * the peer.
  */
 static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
@@ -153,7 +153,7 @@ static void nhca_rx_release(struct nhca_batch *b)
 	if (!lock)
 		return;
 	b->held = NULL;
-	/* set only by packets that the gate has let in and that were accepted */
+	/* set only by packets that have passed the gate and were accepted */
 	if (b->marked) {
 		b->marked = false;
 		nhca_resp_cnp(qp);
@@ -170,7 +170,7 @@ static void nhca_rx_release(struct nhca_batch *b)
 			return;
 		b->acks = false;
 		spin_lock(&qp->sq.lock);
-		/* between the two locks the QP may have got another connection */
+		/* while neither lock was held, the QP may have got another connection */
 		if (likely(qp->gen == b->gen))
 			nhca_ack_piggybacked(qp, b->acked);
 		nhca_sq_unlock(qp);
@@ -186,7 +186,7 @@ static void nhca_rx_hold(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *l
 	spin_lock(lock);
 	b->qp = qp;
 	b->held = lock;
-	/* does not change while the lock is held */
+	/* the generation does not change while the lock is held */
 	b->gen = qp->gen;
 	__release(lock);
 }
@@ -220,10 +220,10 @@ static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 	       qp->ibqp.qp_type == IB_QPT_RC && !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
 }
 
-/* A packet was accepted, so believe its capability bits and its ECN mark. */
+/* A packet was accepted, so use its capability bits and its ECN mark. */
 static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 {
-	/* on UC any PSN may begin a message, so acceptance alone proves nothing */
+	/* on UC any PSN may begin a message, so acceptance does not prove who the sender is */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_notice_heard(qp, &b->rx);
 	/* GRO puts only packets with the same ECN mark into a batch */
@@ -241,8 +241,9 @@ static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * Execute a request that the gate has let in.  If it is from the middle of a message, also execute
- * the packets of the batch that continue it: the UDP checksum of the batch covers them all.
+ * Execute a request that has passed the gate.  If the packet is from the middle of a message, also
+ * execute the packets of the batch that continue the message: the UDP checksum of the batch covers
+ * them all.
  */
 static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 {
@@ -294,8 +295,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 	u32 gen;
 
 	/*
-	 * Pairs with smp_store_release() in nhca_qp_end() and nhca_qp_set_attr().  What the checks
-	 * read now is of this generation or of a later one, and the gate notices a later one.
+	 * Pairs with smp_store_release() in nhca_qp_end() and nhca_qp_set_attr().  The checks read
+	 * values of this generation or of a later one; if of a later one, the gate refuses.
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, &rx->hdr, &rx->ip);
@@ -330,8 +331,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 
 /*
  * Congestion notification (A17.9): the peer of a connected QP received packets with an ECN mark.  A
- * CNP has no PSN that would show that it comes from the peer.  But it can be true only if packets
- * are in flight that may be marked.
+ * CNP has no PSN, so it may come from another host.  It counts only while packets that routers may
+ * mark are in flight.
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 {
@@ -363,7 +364,7 @@ static void nhca_rx_multicast(struct nhca_batch *b)
 	b->copies += nhca_mcast_deliver(dev, &rx->ip.daddr, b, nhca_rx_deliver);
 }
 
-/* Return: the QP that the packet names, or NULL after counting that there is none. */
+/* Return: the QP that the packet names; NULL if there is none, which this function counts. */
 static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 {
 	const struct nhca_rx *rx = &b->rx;

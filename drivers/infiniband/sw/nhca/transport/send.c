@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The requester: the packets of work requests, and when these ask for an ACK (IBTA 9.7.2). */
+/* The requester: the packets of work requests, and which of them set AckReq (IBTA 9.7.2). */
 #include "engine.h"
 
 static bool nhca_swr_is_write(const struct nhca_swr *swr)
@@ -83,8 +83,8 @@ void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 o
 }
 
 /*
- * Fill in @tx for a packet with @h and @payload bytes from byte @off of the message; @it reads
- * them.
+ * Fill in @tx for a packet with headers @h and @payload bytes from byte @off of the message; @it
+ * becomes the iterator over these bytes.
  */
 static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 			u32 payload, struct nhca_tx *tx, struct nhca_iter *it)
@@ -102,7 +102,7 @@ static void nhca_swr_tx(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hd
 	}
 }
 
-/* Let @swr complete only after the stack has released the pages that @tx sent by reference. */
+/* Let @swr complete only after the stack has released the pages that @tx refers to. */
 static void nhca_swr_zcopied(const struct nhca_qp *qp, struct nhca_swr *swr,
 			     const struct nhca_tx *tx)
 {
@@ -132,18 +132,19 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 	return err;
 }
 
-/* Return: true if more than half of the ring's entries are in use: an ACK would free them. */
+/* Return: true if more than half of the ring's entries are in use: an ACK should free some. */
 static bool nhca_sq_crowded(const struct nhca_sq *sq)
 {
 	return sq->fetched - sq->cons > sq->max_wr / 2;
 }
 
 /*
- * Return: true if the packet sets AckReq: once in a quarter of the window, and when the window is
- * almost full; in the last packet of the last posted request also in SQD, if a consumer waits for a
- * completion, and if half of the ring is in use.  No consumer waits for an unsignaled request: a
- * later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet for
- * that, the next requests set AckReq even if they are unsignaled.
+ * Return: true if the packet sets AckReq.  One packet in each quarter of the window does, and each
+ * packet when the window is almost full.  The last packet of the last posted request also sets
+ * AckReq in these cases: the QP is in SQD, a consumer waits for a completion, more than half of the
+ * ring is in use, or @ackreq_boost is set.  No consumer waits for an unsignaled request, so a later
+ * request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet for an
+ * ACK, it sets @ackreq_boost for the next requests, even unsignaled ones.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
@@ -166,8 +167,9 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 }
 
 /*
- * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq: as
- * many as there are before the last packet, the end of the window, and the next AckReq.
+ * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq.  They
+ * end before the last packet of the message, the last one in the window, or the next one with
+ * AckReq, whichever comes first.
  * Return: number of packets sent, may be 0.
  */
 static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h)
@@ -196,7 +198,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
-	/* restored if the packet is not sent: its AckReq does not count then */
+	/* to restore the members if the packet is not sent: its AckReq does not count then */
 	bool pending = sq->ackreq_pending;
 	u32 since_ack = sq->since_ack;
 	u8 boost = sq->ackreq_boost;
@@ -360,8 +362,8 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	default:
 		/*
-		 * No memory, route or link: the packet counts as lost.  RC retransmits it when the
-		 * timer expires; UC and UD lose it.
+		 * No memory, route or link: the packet counts as lost.  A reliable QP retransmits
+		 * it when the timer expires; other QPs do not send it again.
 		 */
 		if (nhca_is_reliable(qp)) {
 			nhca_sq_unsent(qp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies work requests out of the send ring and checks them, and writes those of kernel consumers
- * into the ring.  Code of other files reads only the copies, which user space cannot change.
+ * Copies work requests out of the send ring and checks them; writes work requests of kernel
+ * consumers into the ring.  Other files read only the copies, which user space cannot change.
  */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
@@ -53,8 +53,8 @@ static bool nhca_flush_ok(const struct nhca_send_wqe *wqe)
 }
 
 /*
- * Check the header of a WQE, which says how much of the slot may be read.  Return: true if it is
- * valid.
+ * Check the header of a WQE, which says how much of the slot may be read.
+ * Return: true if the header is valid.
  */
 static bool nhca_wqe_ok(const struct nhca_qp *qp, const struct nhca_send_wqe *wqe)
 {
@@ -86,7 +86,7 @@ static bool nhca_swr_length(struct nhca_swr *swr)
 	return sum <= NHCA_MAX_MSG_SIZE;
 }
 
-/* Return: true if operation and service allow the length (11.6.2). */
+/* Return: true if the operation and the type of QP allow the length of the message (11.6.2). */
 static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	if (nhca_is_raw(qp))
@@ -106,9 +106,9 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 }
 
 /*
- * Requests that a queue keeps for reuse.  An allocation for a process is charged to its memory
- * cgroup, which costs more than the rest of the allocation.  One ACK retires several requests, and
- * the consumer then posts as many.
+ * Maximum number of requests that a queue keeps for reuse.  An allocation for a process is charged
+ * to its memory cgroup, which costs more than the rest of the allocation.  Several are kept because
+ * one ACK retires several requests, and the consumer then posts as many.
  */
 #define NHCA_SQ_SPARES	8
 
@@ -276,7 +276,7 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rdma.rkey = rdma_wr(wr)->rkey;
 	} else if (wr->opcode == IB_WR_REG_MR) {
-		/* the upper 24 bits of the key name the region; its variant may differ by now */
+		/* the upper 24 bits of lkey name the region; the lower 8 may have changed since */
 		wqe->mw.mr_lkey = reg_wr(wr)->mr->lkey;
 		wqe->mw.new_rkey = reg_wr(wr)->key;
 		wqe->mw.access = reg_wr(wr)->access;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The requester: passes over the work requests of a send queue (IBTA 9.7.2, 10.8.3).  A pass
- * decides on one step after another and executes it, until nothing can be done or its budget is
- * used up.
+ * decides on a step, executes it, and repeats this until nothing can be done or its budget is used
+ * up.
  */
 #include "../observe/trace.h"
 #include "engine.h"
@@ -38,8 +38,8 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 			       swr->npsn);
 	if (nhca_swr_is_local(swr)) {
 		/*
-		 * The operation may close a key of payload that is in the batch, and it may wait
-		 * for live sections.  So first release the peer's lock and send the batch.
+		 * The operation may close a key whose payload is in the batch, so first send the
+		 * batch.  It may wait for live sections, so first release the peer's lock.
 		 */
 		nhca_loop_end(qp);
 		nhca_burst_flush(sq->burst);
@@ -47,7 +47,7 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	}
 }
 
-/* Return: true if the request has to wait; the end of this wait runs the requester again. */
+/* Return: true if the request has to wait; when the wait ends, the requester runs again. */
 static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
@@ -55,7 +55,7 @@ static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
 	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
 }
 
-/* Return: true if the window has room for the next packet of the request, or for its response. */
+/* Return: true if the window has room for the next packet of the request, or for the response. */
 static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	const struct nhca_sq *sq = &qp->sq;
@@ -70,8 +70,8 @@ static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *sw
 }
 
 /*
- * All packets of the request were sent.  Complete it on UC and UD; continue with the next one on
- * RC.
+ * All packets of the request were sent.  On an unreliable QP, complete the request; on a reliable
+ * QP, continue with the next one.
  */
 static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 {
@@ -82,7 +82,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
 	}
-	/* no ACK will arrive that could complete it */
+	/* no ACK will arrive that could complete the local operation */
 	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
@@ -106,14 +106,14 @@ static void nhca_sq_drained(struct nhca_qp *qp)
 		nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
 }
 
-/* Return: true if the request has to wait for earlier ones: a fence, for READs and atomics. */
+/* Return: true if the request has a fence, and earlier READs or atomics are outstanding. */
 static bool nhca_swr_fenced(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	/* 10.8.3.3 */
 	return (swr->wqe.flags & NHCA_SEND_FENCE) && qp->sq.rd_atomic;
 }
 
-/* Return: the next step for the request to send from. */
+/* Return: the next step for @swr, which is sq.cur. */
 static enum nhca_sq_step nhca_swr_decide(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	if (swr->status)
@@ -167,13 +167,13 @@ static bool nhca_sq_fetch_next(struct nhca_qp *qp)
 
 /*
  * Execute the next part of a request without packets, if the peer is in this kernel.
- * Return: its part of the budget; 0: packets have to be sent.
+ * Return: the budget that this has used; 0: nothing was done, so packets have to be sent.
  */
 static int nhca_sq_loop(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
 
-	/* copying the bytes takes as long as with packets */
+	/* the bytes are copied, as with packets, so they count in the budget */
 	return DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
 }
 
@@ -204,7 +204,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 
 	for (;;) {
 		step = nhca_sq_decide(qp, budget);
-		/* these two cost no budget, and what follows them is about the same request */
+		/* these two steps use no budget, and the next step is for the same request */
 		if (step == NHCA_SQ_FETCH) {
 			if (!nhca_sq_fetch_next(qp))
 				return budget;
@@ -287,15 +287,15 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
 			rcu_read_lock();
 			/*
-			 * each pass uses an eighth of the budget, or other CPUs' doorbells could
-			 * keep this CPU
+			 * each pass costs an eighth of the budget; otherwise doorbells of other
+			 * CPUs could keep this CPU here without end
 			 */
 			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
 			rcu_read_unlock();
 		}
 		spin_unlock(&sq->lock);
 		/*
-		 * A note that was left before the unlock is seen here.  A CPU that leaves a note
+		 * This CPU sees a note that was left before the unlock.  A CPU that leaves a note
 		 * after the unlock can take the lock.  Pairs with smp_mb__after_atomic() in
 		 * nhca_sq_kick().
 		 */

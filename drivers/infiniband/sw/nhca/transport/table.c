@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The module's table of QP numbers.  All devices share one number space, so a packet's QPN alone
- * finds its QP; then the QP's addresses are checked.
+ * identifies the QP (except GSI, QPN 1).  The receive path then compares the addresses.
  *
  * The order of numbers differs with each module load and cannot be predicted (memory/shuffle.c), so
- * a peer that has seen QPNs cannot guess others.  A number is reused only after all others.
+ * a peer that has seen QPNs cannot guess others.  A number is reused only after all other numbers
+ * were used.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -16,7 +17,7 @@
  * struct nhca_qpn - a number in use
  * @node: in the hash table
  * @qpn:  the number
- * @qp:   the queue pair; NULL: reserved, lookups find no QP.  Read under RCU
+ * @qp:   the queue pair, read under RCU; NULL: the number is reserved, and lookups find no QP
  * @rcu:  for kfree_rcu()
  */
 struct nhca_qpn {
@@ -27,13 +28,13 @@ struct nhca_qpn {
 };
 
 /*
- * A hash table and not an xarray: the numbers are far apart, so each of them would need separate
- * xarray nodes.
+ * This is a hash table and not an xarray: the numbers are far apart, so each of them would need
+ * xarray nodes of its own.
  */
 static struct rhashtable nhca_qpns;
 static struct nhca_shuffle qpn_numbers __read_mostly;
 
-/* numbers that are tried, because some are in use */
+/* how many numbers qpn_alloc() tries, because some are in use */
 #define QPN_TRIES	1024
 
 /* A number is random, so it can be its hash. */
@@ -42,7 +43,7 @@ static u32 qpn_hash(const void *data, u32 len, u32 seed)
 	return *(const u32 *)data;
 }
 
-/* Without this function the table compares by a call of memcmp(). */
+/* Faster than memcmp(), with which the table would compare otherwise. */
 static int qpn_differs(struct rhashtable_compare_arg *arg, const void *entry)
 {
 	return ((const struct nhca_qpn *)entry)->qpn != *(const u32 *)arg->key;
@@ -57,7 +58,7 @@ static const struct rhashtable_params qpn_params = {
 	.automatic_shrinking = true,
 };
 
-/* @qp: NULL: reserve the number, and let lookups find no QP */
+/* Allocate a number for @qp.  NULL: reserve the number, and let lookups find no QP. */
 static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
 	struct nhca_qpn *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);

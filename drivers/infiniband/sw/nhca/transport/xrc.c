@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Extended reliable connection (IBTA A14).  An XRC target has no receive queue and no protection
- * domain.  Each request names an SRQ, and uses keys of that SRQ's domain.  The SRQ may be destroyed
- * at any time; then the next request for it is refused.
+ * domain.  Each request names an SRQ, and uses keys of that SRQ's protection domain.  The SRQ may
+ * be destroyed at any time; then the next request that names it is refused.
  */
 #include "engine.h"
 
