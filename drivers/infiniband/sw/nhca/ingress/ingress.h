@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The receive paths: the network stack calls ingress/, which calls transport/ or rcxt/.  main.c
- * gives the functions of this header to net/, which stores them where the stack finds them.
+ * The receive paths: the kernel calls ingress/, which calls transport/ or rcxt/.  main.c passes
+ * four functions of this header to net/, which registers them with the kernel: sk_data_ready of the
+ * UDP sockets and their bottom half, the netfilter hook, and the timer of the delay queues.
  */
 #ifndef NHCA_INGRESS_H
 #define NHCA_INGRESS_H
@@ -19,9 +20,9 @@ struct sock;
 /* ---- udp.c ---- */
 
 /*
- * What one CPU processes of a socket before other bottom halves run, in units of nhca_rx_cost():
- * one for each packet, or for each 4 KiB. This is about as much as net.core.netdev_budget of the
- * stack (300 packets), and about 1 MiB at most.
+ * Cost of the packets of a socket that one CPU processes before other bottom halves run. The cost
+ * of a batch, by nhca_rx_cost(), is its number of packets, or of units of 4 KiB if these are more.
+ * So the budget is near the stack's net.core.netdev_budget (300 packets), and is about 1 MiB.
  */
 #define NHCA_RX_BUDGET	256
 
@@ -29,20 +30,20 @@ struct sock;
  * nhca_sk_data_ready - process received packets; sk_data_ready of the sockets
  * @sk: the socket
  *
- * It processes packets up to NHCA_RX_BUDGET, unless another CPU already does. nhca_sock.rest
- * continues with packets that are left.
+ * The function processes packets up to NHCA_RX_BUDGET, unless another CPU already processes packets
+ * of the socket. nhca_sock.rest continues with packets that are left.
  * Context: RCU read side; BH disabled or process.
  */
 void nhca_sk_data_ready(struct sock *sk);
 
 /**
  * nhca_rx_batch - process the packets of a batch
- * @nn:     namespace in which it arrived
- * @skb:    the batch; the caller keeps it
+ * @nn:     namespace in which the batch arrived
+ * @skb:    the batch; the caller still owns it afterwards
  * @late:   fault injection has already examined the packets
- * @pos:    the packet to begin with; on return the first one that was not processed
- * @budget: number of copies of multicast packets; all copies of a packet are subtracted, so it may
- *          become negative
+ * @pos:    the packet to begin with; on return the first packet that was not processed
+ * @budget: maximum number of copies of multicast packets; on return reduced by the number of
+ *          copies, and negative if the copies of the last packet have exceeded it
  * Context: softirq.
  * Return: true if all packets have been processed.
  */
@@ -58,15 +59,15 @@ void nhca_sk_rest(struct nhca_bh *bh);
 
 /**
  * nhca_rx_late - process a packet that fault injection delayed or copied
- * @nn:  the namespace in which it arrived
- * @skb: the packet, which stays the caller's
+ * @nn:  the namespace in which the packet arrived
+ * @skb: the packet; the caller still owns it afterwards
  * Context: softirq. The function takes the RCU read lock.
  */
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb);
 
 /**
- * nhca_delayq_timer - process the packets of a delay queue that are due; timer of the delay queues
- * @timer: timer of a delay queue (net/faults.c)
+ * nhca_delayq_timer - process the packets of a delay queue that are due
+ * @timer: timer of the delay queue (net/faults.c), which calls this function
  * Context: softirq.
  * Return: HRTIMER_NORESTART.
  */
@@ -75,14 +76,14 @@ enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer);
 /* ---- frame.c ---- */
 
 /**
- * nhca_frame_hook - give a received frame to the raw packet QPs whose rules it matches
+ * nhca_frame_hook - give a received frame to the raw packet QPs that have a matching rule
  * @rules: the rules of a device, struct nhca_steer_rule
  * @skb:   the frame
  * @state: unused
  *
- * The netfilter hook of nhca_steer_create().
+ * It is the function of the netfilter hook; see nhca_steer_create().
  * Context: softirq, RCU read side.
- * Return: NF_STOLEN if a rule has consumed the frame, otherwise NF_ACCEPT.
+ * Return: NF_STOLEN if the QP of a rule gets the frame alone, otherwise NF_ACCEPT.
  */
 unsigned int nhca_frame_hook(void *rules, struct sk_buff *skb, const struct nf_hook_state *state);
 

@@ -19,7 +19,7 @@ static void nhca_rx_packet(struct nhca_batch *b, u32 len)
 	if (kind == NHCA_RX_ALIKE) {
 		nhca_transport_again(b);
 	} else if (kind == NHCA_RX_NEW && (b->rx.hdr.info->flags & NHCA_OPF_RXETH)) {
-		/* release the lock of a QP: the packet is for a channel */
+		/* release the lock of the previous packet's QP: this packet is for a channel */
 		nhca_transport_rx_end(b);
 		nhca_channel_rx(&b->rx);
 	} else if (kind == NHCA_RX_NEW) {
@@ -46,7 +46,7 @@ static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 	}
 	qpn = get_unaligned_be24(bth + 5);
 	__skb_queue_head_init(&later);
-	/* the checks of the previous packet do not apply to this one */
+	/* check this packet as if it differed from the previous one, which may have been dropped */
 	rx->alike.set = false;
 	nhca_faults_rx(dev, qpn, bth[0], &s);
 	if (s.kind == NHCA_FAULT_DROP)
@@ -62,7 +62,7 @@ static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 	}
 	if (skb_queue_empty(&later))
 		return;
-	/* the copies are batches of their own, so no lock may stay held */
+	/* each copy is received as a separate batch, so release the lock of this batch */
 	nhca_transport_rx_end(b);
 	while ((skb = __skb_dequeue(&later))) {
 		nhca_rx_late(rx->ip.nn, skb);
@@ -79,7 +79,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 	struct nhca_rx *rx = &b.rx;
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
 
-	/* protects QPs and addresses */
+	/* protects the QPs and addresses that are looked up */
 	rcu_read_lock();
 	if (!nhca_rx_begin(rx)) {
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_BAD_LENGTH);
@@ -90,7 +90,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
-		/* a copy of a multicast packet costs as much as a packet, and a batch has many */
+		/* a copy of a multicast packet costs as much as a packet, so limit the copies */
 		if (unlikely(b.copies) && (int)b.copies >= *budget)
 			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
@@ -155,7 +155,7 @@ static int nhca_rx_cost(const struct sk_buff *skb)
 	return max3(packets, skb->len / SZ_4K, 1U);
 }
 
-/* Receive @ns->part, as far as the budget lasts. */
+/* Process the packets of @ns->part, as many as the budget for multicast copies allows. */
 static void nhca_sk_batch(struct nhca_sock *ns, int *budget)
 {
 	struct sk_buff *skb = ns->part;
@@ -208,8 +208,9 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 }
 
 /*
- * Process the packets of a socket. The CPU that raised nhca_sock.ready from 0 calls this. If the
- * budget is used up, ready stays above 0, so that only nhca_sock.rest continues.
+ * Process the packets of a socket. Only the CPU that raised nhca_sock.ready from 0 and
+ * nhca_sock.rest call this function. If the budget is used up, ready stays above 0, so that only
+ * nhca_sock.rest continues.
  */
 static void nhca_sk_take(struct nhca_sock *ns)
 {
