@@ -23,7 +23,7 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->srq)
 		return -EINVAL;
-	/* No IB_SIGNAL_ALL_WR: each work request itself requests NHCA_WC_CH_LOCAL. */
+	/* No IB_SIGNAL_ALL_WR: a work request that wants NHCA_WC_CH_LOCAL requests it itself. */
 	if (init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
 	if (cap->max_recv_wr || cap->max_recv_sge)
@@ -129,8 +129,8 @@ static struct nhca_qp *channel_of(const struct uverbs_attr_bundle *attrs, u16 ha
 }
 
 /*
- * An array has at most 8191 ids of 8 bytes, whatever the size of the pool is, because the length of
- * a uverbs attribute has 16 bits.
+ * The length of a uverbs attribute has 16 bits.  So one call acquires at most 8191 rCxts, whose ids
+ * have 8 bytes, whatever the size of the pool is.
  */
 static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle *attrs)
 {
@@ -145,7 +145,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle
 					       sizeof(*ids));
 	if (count < 0)
 		return count;
-	/* Freed with @attrs. */
+	/* The core frees this memory with @attrs. */
 	ids = uverbs_kcalloc(attrs, count, sizeof(*ids));
 	if (IS_ERR(ids))
 		return PTR_ERR(ids);

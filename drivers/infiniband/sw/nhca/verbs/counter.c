@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rdma counters, to which queue pairs are bound (`rdma statistic qp').  A queue pair counts either
- * in its rdma counter or in the counters of its device, never in both, because the core adds both
- * when it shows the counters of a port.
+ * The rdma counters, to which queue pairs can be bound (`rdma statistic qp').  A queue pair counts
+ * either in its rdma counter or in the counters of its device, never in both, because the core adds
+ * both when it shows the counters of a port.
  */
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
@@ -25,13 +25,13 @@ static struct nhca_counters __percpu *entry_counters(void *entry)
 }
 
 /*
- * From here on @ibqp counts in @counters.  When this returns, it no longer writes to the counters
- * that it used before.
+ * Let @ibqp count in @counters.  When this function returns, the QP no longer writes to the
+ * counters that it used before.
  */
 static void nhca_qp_count_in(struct ib_qp *ibqp, struct nhca_counters __percpu *counters)
 {
 	WRITE_ONCE(to_nhca_qp(ibqp)->who.counters, counters);
-	/* Waits for nhca_count_add(), which is called with BHs disabled or in an RCU read side. */
+	/* Waits for calls of nhca_count_add(), which have BHs disabled or are in RCU read sides. */
 	synchronize_rcu_expedited();
 }
 
@@ -42,10 +42,13 @@ struct rdma_hw_stats *nhca_counter_alloc_stats(struct rdma_counter *counter)
 
 void nhca_counter_init(struct rdma_counter *counter)
 {
-	/* nhca_counter_begin() allocates it when the first queue pair is bound. */
+	/* nhca_counter_begin() allocates the memory when the first queue pair is bound. */
 }
 
-/* Allocate memory and number for a counter that gets its first queue pair.  Return: 0 or -errno. */
+/*
+ * Allocate memory and number for a counter that gets its first queue pair.
+ * Return: 0; -ENOMEM; -EBUSY: all numbers are in use.
+ */
 static int nhca_counter_begin(struct nhca_dev *dev, struct rdma_counter *counter)
 {
 	struct nhca_counters __percpu *counters;
@@ -97,7 +100,7 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 {
 	struct nhca_dev *dev = to_nhca_dev(counter->device);
 
-	/* No queue pair counts in it.  Readers hold the array's lock, which xa_erase() takes. */
+	/* No QP counts in these counters, and readers hold the lock, which xa_erase() takes. */
 	free_percpu(entry_counters(xa_erase(&dev->stats, counter->id)));
 	return 0;
 }

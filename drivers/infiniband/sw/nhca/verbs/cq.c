@@ -21,7 +21,7 @@ static int nhca_wc_flags(const struct nhca_cqe *cqe)
 	if (!(cqe->flags & NHCA_WC_GRH))
 		return flags;
 
-	/* UD: those fields of the link layer that are known. */
+	/* UD: report those fields of the link layer that are known. */
 	flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
 	if (!is_zero_ether_addr(cqe->smac))
 		flags |= IB_WC_WITH_SMAC;
@@ -144,7 +144,8 @@ int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 
 /*
  * Exchange the ring of the CQ for @ring.
- * Return: 0: @ring is the old ring now; -EINVAL: as nhca_cq_move_step(); -EINTR: killed.
+ * Return: 0: @ring is the old ring now; -EINVAL: as nhca_cq_move_step(); -EINTR: the process was
+ * killed.
  */
 static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 {
@@ -156,7 +157,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 	nhca_cq_move_start(cq, &m, ring);
 	do {
 		err = nhca_cq_move_step(cq, &m);
-		/* A hostile consumer that polls all the time may keep the loop from ending. */
+		/* A consumer that polls all the time could keep this loop from ending. */
 		if (err == -EAGAIN && fatal_signal_pending(current))
 			err = -EINTR;
 	} while (err == -EAGAIN);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The directory of a device in debugfs.  It has the name that the device was added with, and
- * these files:
+ * The directory of a device in debugfs.  Its name is the one that the device was added with.  It
+ * has these files:
  *
- *   recover   read: the recovery count; write 1: the same as NHCA_METHOD_DEVICE_RECOVER
+ *   recover   read: the recovery count; write 1: does the same as NHCA_METHOD_DEVICE_RECOVER
  *   faults    read: the fault injection rules; write: a command (observe/inject.h)
  *   opcodes   read: names of opcodes for fault injection rules
  *   fault_attr/  settings of the kernel's fault-injection framework, if the kernel has it
@@ -89,7 +89,7 @@ static int opcodes_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(opcodes);
 
 /*
- * ib_device_ops.enable_driver: make the directory of the device.  The name belongs to the device
+ * ib_device_ops.enable_driver: make the directory of the device.  No other device gets the name
  * until the core has called nhca_dealloc_driver(), which removes the directory.  The core calls
  * this function again after it has moved the device to another network namespace.
  */

@@ -23,13 +23,13 @@
 #define NHCA_FW_STR		"1.0.0"
 
 /*
- * Local CA ACK delay: the longest time that a peer should expect from a packet to its ACK, here
- * 4.096 us * 2^15 = 134 ms.  Usually the ACK takes some microseconds, but the host's scheduler
- * guarantees nothing.
+ * Local CA ACK delay: the longest time from a packet to its ACK that a peer should expect, here
+ * 4.096 us * 2^15 = 134 ms.  Usually this takes some microseconds, but the host's scheduler
+ * guarantees no maximum.
  */
 #define NHCA_ACK_DELAY		15
 
-/* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may be the whole address space. */
+/* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may cover the whole address space. */
 static void nhca_odp_caps(struct ib_device_attr *attr)
 {
 	if (!IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
@@ -48,7 +48,7 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
-	/* When the core registers a device, Linux 7.x passes NULL, older kernels an empty udata. */
+	/* At device registration the core of Linux 7.x passes NULL, older ones an empty udata. */
 	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 
@@ -56,7 +56,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.fw_ver = NHCA_FW_VER,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = NHCA_MAX_MR_SIZE,
-		/* All sizes from PAGE_SIZE on: the driver uses pages of the CPU's page tables. */
+		/* All sizes from PAGE_SIZE on: the driver uses the pages of the CPU's page tables. */
 		.page_size_cap = PAGE_MASK & U32_MAX,
 		.vendor_id = NHCA_VENDOR_ID,
 		.vendor_part_id = NHCA_VENDOR_PART_ID,
@@ -161,7 +161,7 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
-/* A process imports the context: it gets the same response as the process that created it. */
+/* For a process that imports the context: the same response as at the context's creation. */
 int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
 {
 	return uverbs_copy_to_struct_or_zero(attrs, NHCA_ATTR_QUERY_CONTEXT_RESP,
@@ -176,8 +176,8 @@ void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 
 /*
  * ib_device_ops.disassociate_ucontext.  Because this function exists, the core can remove a device
- * that processes have open: it destroys their objects and fails their further calls.  Rings stay
- * mapped, but the driver does not use their memory any more.
+ * that processes have open: the core destroys their objects, and their further calls fail.  Rings
+ * stay mapped, but the driver does not use their memory any more.
  */
 void nhca_disassociate_ucontext(struct ib_ucontext *ibuc)
 {

@@ -12,7 +12,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* As long as a process has pages mapped, the memory counts in the user's share. */
+/* The memory stays, and counts in the user's share, until no process has its pages mapped. */
 static void dm_free(struct nhca_dm *dm)
 {
 	rdma_user_mmap_entry_remove(dm->entry);
@@ -74,7 +74,7 @@ struct ib_mr *nhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct ib_mr *ibmr;
 	int err;
 
-	/* The core has checked that the range is within the device memory, and IB_ZERO_BASED. */
+	/* The core has checked that the range is within @ibdm, and that IB_ZERO_BASED is set. */
 	err = nhca_check_access(attr->access_flags);
 	if (err)
 		return ERR_PTR(err);

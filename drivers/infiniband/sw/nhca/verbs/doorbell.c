@@ -2,9 +2,9 @@
 /*
  * Doorbells of user QPs: methods of UVERBS_OBJECT_QP.
  *
- * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative.  ib_safe_file_access() refuses it if
- * the credentials of the process differ from those that opened the file.  That is so in a process
- * that has changed its user id, or has imported the context.
+ * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative.  ib_safe_file_access() refuses the
+ * call if the process has not the credentials with which the file was opened.  They differ in a
+ * process that has changed its user id, or has imported the context.
  */
 #include "objects.h"
 #include "verbs.h"
@@ -14,7 +14,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Return: the driver's QP.  The handle of an opened XRC QP leads to an object of the core. */
+/* Return: the driver's QP.  The handle from ibv_open_qp() names another object, of the core. */
 static struct nhca_qp *doorbell_qp(const struct uverbs_attr_bundle *attrs, u16 handle)
 {
 	struct ib_qp *ibqp = uverbs_attr_get_obj(attrs, handle);

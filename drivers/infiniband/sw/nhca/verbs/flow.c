@@ -20,8 +20,8 @@ struct nhca_ib_flow {
 };
 
 /*
- * Require the value @val of a field in the bits of @val_mask.
- * @key, @mask: the field in the key and in the mask of a rule
+ * Let a rule require that a field has the value @val in the bits of @val_mask.
+ * @key, @mask: the field in the key and in the mask of the rule
  * @size: bytes of the field
  * Return: 0; -EINVAL: the rule already requires another value of such a bit.
  */
@@ -135,7 +135,7 @@ int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule
 	unsigned int i;
 	int err;
 
-	/* Default rules are not supported: only the host knows which frames it leaves to them. */
+	/* Default rules take frames that the host does not use; only the host knows which. */
 	if (attr->type != IB_FLOW_ATTR_NORMAL || (attr->flags & ~IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 		return -EOPNOTSUPP;
 	rule->priority = attr->priority;

@@ -10,7 +10,10 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Return: the job, counted, for nhca_job_put(), or ERR_PTR.  A region has its own reference. */
+/*
+ * Return: a counted reference to the job, for nhca_job_put(), or ERR_PTR.  A region takes another
+ * reference.
+ */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {
 	struct nhca_dev *dev = to_nhca_dev(attrs->context->device);
@@ -21,7 +24,7 @@ static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 	return err ? ERR_PTR(err) : nhca_job_get(nhca_net_ns(dev->nn), id);
 }
 
-/* The handle is destroyed.  Never fails, whatever the reason is. */
+/* Destroy the handle.  This never fails, whatever the reason @why is. */
 static int job_mem_close(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast groups: transport/mcast.c attaches the QPs.  The core calls these functions only for UD
- * QPs, with a GID that is a multicast address.
+ * Multicast groups: transport/mcast.c attaches and detaches the QPs.  The core calls the functions
+ * of this file only for UD QPs, with a GID that is a multicast address.
  */
 #include "objects.h"
 #include "../transport/qp.h"

@@ -33,7 +33,7 @@ static int nhca_check_user_access(int access)
 	return nhca_check_access(access);
 }
 
-/* Count a new region.  Return: 0; -ENOMEM: the limit is reached; an injected error. */
+/* Count a new region.  Return: 0; -ENOMEM: a limit is reached; or an injected error. */
 static int nhca_mr_get(struct ib_pd *ibpd)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
@@ -44,13 +44,13 @@ static int nhca_mr_get(struct ib_pd *ibpd)
 	return nhca_obj_get(dev, to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
 }
 
-/* @ibmr was made after nhca_mr_get(), or was not, and then does not count. */
+/* Finish the creation of a region after nhca_mr_get().  If @ibmr is an error, undo the count. */
 static struct ib_mr *nhca_mr_counted(struct ib_pd *ibpd, struct ib_mr *ibmr)
 {
 	if (IS_ERR(ibmr))
 		nhca_obj_put(to_nhca_dev(ibpd->device), to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
 	else
-		/* the core does the same later: nhca_dereg_mr() may come before */
+		/* the core sets this too, but nhca_mr_replace() may call nhca_dereg_mr() before */
 		ibmr->pd = ibpd;
 	return ibmr;
 }
@@ -151,8 +151,8 @@ static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 
 /*
  * A change of rights or of the protection domain keeps the keys, because peers may use them.  A
  * change of the translation makes a new region with new keys, and the core destroys the old region,
- * so no operation uses a half-changed region.  This is also done if pages that were pinned for
- * reading must become writable.
+ * so no operation uses a half-changed region.  A new region is also made if pages that were pinned
+ * for reading must become writable.
  */
 struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				 u64 iova, int access, struct ib_pd *ibpd,
@@ -242,7 +242,7 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
-	/* another domain that the region has got meanwhile is of the same process */
+	/* a region that was moved to another domain has the same owner: both are of one context */
 	struct nhca_user *owner = to_nhca_pd(ibmr->pd)->owner;
 	int err;
 

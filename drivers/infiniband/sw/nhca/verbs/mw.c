@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: the limit of their number.  memory/ does the work; a work request binds them.
+ * Memory windows: the limit of their number.  memory/ does the rest.  A work request binds a
+ * window.
  */
 #include "objects.h"
 #include "../memory/memory.h"

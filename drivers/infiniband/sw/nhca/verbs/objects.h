@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to verbs/ and, for the two functions that it implements, main.c: the functions of
- * nhca_dev_ops, file by file.  A function without a comment implements the member of struct
- * ib_device_ops with the same name, and has the parameters, context and return values that
- * <rdma/ib_verbs.h> and the RDMA core specify for it.  The arrays of struct uapi_definition are
- * parts of nhca_uapi_defs.
+ * Private to verbs/ and its KUnit tests: the functions of nhca_dev_ops, file by file.  A function
+ * without a comment implements the member of struct ib_device_ops with the same name, and has the
+ * parameters, context and return values that <rdma/ib_verbs.h> and the RDMA core specify for this
+ * member.  The arrays of struct uapi_definition are parts of nhca_uapi_defs.
  */
 #ifndef NHCA_VERBS_OBJECTS_H
 #define NHCA_VERBS_OBJECTS_H
@@ -23,7 +22,7 @@ static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 	return rdma_udata_to_drv_context(udata, struct nhca_ucontext, ibuc);
 }
 
-/* for whom an object counts that a verb makes; NULL: for the kernel, or for nobody */
+/* Return: the account for an object that a verb creates; NULL: kernel, or CAP_SYS_RESOURCE. */
 static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
 {
 	struct nhca_ucontext *uc = nhca_udata_uc(udata);
@@ -32,19 +31,20 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
 }
 
 /**
- * nhca_obj_get - one more object of a kind that has a limit
- * @dev:  of the device
- * @user: for whom it counts
- * @pool: the kind
+ * nhca_obj_get - count a new object of a device
+ * @dev:  the device
+ * @user: account that the object counts in, or NULL
+ * @pool: kind of the object
  * Context: any.
- * Return: 0; -ENOMEM, which programs know of verbs, for whichever limit it is.
+ * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  It is the same error for
+ * both, because programs expect it of verbs.
  */
 static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
 	return nhca_pool_take(&dev->users, user, pool, 1) ? -ENOMEM : 0;
 }
 
-/* one less; any context */
+/* Undo nhca_obj_get().  Any context */
 static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
 	nhca_pool_give(&dev->users, user, pool, 1);
@@ -52,12 +52,12 @@ static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, en
 
 /**
  * nhca_respond - copy the driver's response of a verb to user space
- * @udata: of the verb
+ * @udata: buffers of the verb in user space
  * @resp: the response
  * @len: bytes of @resp
  *
  * An older provider has a shorter buffer, and gets the fields that it knows.  A newer provider has
- * a longer buffer; the rest of it is cleared.
+ * a longer buffer, of which the rest is cleared.
  * Context: process, sleeps.
  * Return: 0 or -EFAULT.
  */
@@ -70,7 +70,7 @@ static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
 
 /**
  * nhca_request - copy the driver's command of a verb from user space
- * @udata: of the verb; NULL for a kernel consumer
+ * @udata: buffers of the verb in user space; NULL for a kernel consumer
  * @cmd: filled in
  * @len: bytes of @cmd
  * @least: bytes that every provider sends
@@ -102,7 +102,8 @@ extern const struct uapi_definition nhca_device_defs[];
  * nhca_may_recover - check if the calling process may recover a device and inject faults
  * @dev: the device
  * Context: process.
- * Return: true if it has CAP_NET_ADMIN in the user namespace of the device's network namespace.
+ * Return: true if the process has CAP_NET_ADMIN in the user namespace of the device's network
+ * namespace.
  */
 bool nhca_may_recover(const struct nhca_dev *dev);
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -133,7 +134,8 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /**
  * struct nhca_xrcd - an XRC domain
  * @ibxrcd: the RDMA core's part
- * @owner:  user for whom it counts; counted: a process of another user may keep the domain
+ * @owner:  account that the domain counts in, or NULL; a counted reference, because a process of
+ *          another user may keep the domain open
  */
 struct nhca_xrcd {
 	struct ib_xrcd ibxrcd;
@@ -182,36 +184,37 @@ struct nhca_qp;
 
 /**
  * nhca_qp_who - set device and counters in nhca_qp.who of a new QP
- * @qp: its dev is set; the caller sets @qp->who.qpn when the number is known
+ * @qp: the caller has set @qp->dev; @qp->who.qpn is set later, when the number is known
  * Context: any.
  */
 void nhca_qp_who(struct nhca_qp *qp);
 
 /**
  * nhca_qp_count - count a new queue pair, channel or work queue
- * @qp:    its device is set; sets @qp->owner
- * @udata: of the verb
- * Context: process.  Return: 0, -ENOMEM.
+ * @qp:    the caller has set @qp->dev; the function sets @qp->owner
+ * @udata: argument of the verb
+ * Context: process.  Return: as nhca_obj_get().
  */
 int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata);
 
-/* The object is gone: it does not count any more, and has no owner.  Context: process, sleeps. */
+/* Undo nhca_qp_count(), for a QP that was destroyed.  Context: process, sleeps. */
 void nhca_qp_uncount(struct nhca_qp *qp);
 
 /**
  * struct nhca_qp_ops - what differs between kinds of QPs
- * @create: nhca_create_qp(), which has set dev, who and user of the QP.  The function counts the QP
- *          by nhca_qp_count(), and undoes that if it fails.
+ * @create: called by nhca_create_qp(), which has set dev, who and user of the QP.  The function
+ *          counts the QP by nhca_qp_count(), and undoes this if it fails.
  *          Return: 0; -EOPNOTSUPP, -EINVAL: wrong attributes; -ENOMEM; errors of nhca_request(),
- *          nhca_qpn_reserve(), nhca_qp_init() and nhca_channel_create().
- * @modify: nhca_modify_qp()
- * @query:  nhca_query_qp(): fill in the attributes but for capabilities and current state
- * @destroy: nhca_destroy_qp(): undo @create except the count; no steering rule refers to the QP
- * @dump:   add the state of the QP to a netlink message, as a struct if @raw.
- *          Return: 0, -EMSGSIZE; -EOPNOTSUPP: there is no struct.
+ *          nhca_respond(), nhca_qpn_reserve(), nhca_qp_init() and nhca_channel_create().
+ * @modify: called by nhca_modify_qp()
+ * @query:  called by nhca_query_qp(): fill in all attributes except capabilities and current state
+ * @destroy: called by nhca_destroy_qp(): undo @create except the count; no steering rule refers to
+ *          the QP any more
+ * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.
+ *          Return: 0, -EMSGSIZE; -EOPNOTSUPP: this kind of QP has no struct.
  *
- * All run in process context and may sleep.  Posting, doorbells and packets do not call through the
- * table, because an indirect call costs more than a branch.
+ * All these functions run in process context and may sleep.  Posts, doorbells and packets do not
+ * call functions of the table, because an indirect call costs more than a branch.
  */
 struct nhca_qp_ops {
 	int (*create)(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);
@@ -336,7 +339,7 @@ struct nhca_steer_rule;
 /**
  * nhca_flow_rule - convert the specifications of a flow to a steering rule
  * @attr: the flow, followed by its specifications
- * @rule: zeroed; its key, mask, priority and copy are filled in
+ * @rule: zeroed by the caller; the function sets key, mask, priority and copy
  * Context: any.
  * Return: 0; -EINVAL: the specifications contradict each other; -EOPNOTSUPP: a type of flow or of
  * specification, or a flag, that the driver does not support.
@@ -352,7 +355,7 @@ int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct
 /**
  * struct nhca_ind_table - an RSS indirection table
  * @ibtable: the RDMA core's part
- * @owner:   user for whom it counts
+ * @owner:   account that the table counts in, or NULL
  */
 struct nhca_ind_table {
 	struct ib_rwq_ind_table ibtable;

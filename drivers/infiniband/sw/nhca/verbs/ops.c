@@ -23,11 +23,11 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	{}
 };
 
-/* main.c adds the functions that it has itself */
+/* main.c adds the members that it implements itself (nhca_main_ops) */
 const struct ib_device_ops nhca_dev_ops = {
 	.owner = THIS_MODULE,
 	/*
-	 * Not a value of the kernel's enum.  The core only compares it, and the
+	 * This number is not a value of the kernel's enum.  The core only compares it, and the
 	 * provider's match table has the same number.
 	 */
 	.driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID,

@@ -84,7 +84,7 @@ int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata)
 	int err;
 
 	err = nhca_obj_get(qp->dev, user, NHCA_POOL_QPS);
-	/* an XRC target may outlive the process that made it */
+	/* a counted reference, because an XRC target may outlive the process that created it */
 	if (!err)
 		qp->owner = nhca_user_hold(user);
 	return err;
@@ -167,7 +167,7 @@ static bool nhca_qp_mtu_ok(const struct nhca_dev *dev, enum ib_mtu mtu)
 	       ib_mtu_enum_to_int(mtu) <= READ_ONCE(dev->mtu);
 }
 
-/* Return: true if this can be the path of a connected QP.  net/av.c checks the addresses. */
+/* Return: true if @ah can be the address vector of a connected QP, but for the addresses (av.c). */
 static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
@@ -207,7 +207,7 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	int err;
 
 	lockdep_assert_held(&qp->modify);
-	/* The current state that the consumer names must be right. */
+	/* If the consumer names the current state, it must be the right one. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
 	/* Older kernels allow a rate limit for raw packet QPs only, so it is checked below. */
@@ -415,9 +415,9 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	err = nhca_post_recv_list(qp, wr, bad_wr);
 	/*
-	 * The state is read after the post has released the ring's lock.  A flush
-	 * that did not see the new requests took this lock earlier, after the
-	 * state became ERR, so this read sees ERR and has them flushed.
+	 * The state is read after the post has released the ring's lock.  A flush that did not see
+	 * the new requests took this lock earlier, after the state became ERR.  So this read sees
+	 * ERR, and nhca_recv_doorbell() has the requests flushed.
 	 */
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		nhca_recv_doorbell(qp);

@@ -83,8 +83,8 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
  * ---- queue pairs and channels ----
  *
  * The core reports qpn, type and state.  The table does not show oldest_wr_id, because programs use
- * pointers as wr_id, and any user may read the table.  The raw struct, which needs CAP_NET_ADMIN,
- * has it.
+ * pointers as wr_id, and any user may read the table.  The raw struct has this field, because
+ * reading the struct needs CAP_NET_ADMIN.
  */
 
 static const struct nhca_res_field qp_fields[] = {

@@ -87,7 +87,7 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 /*
  * Copy the posted requests to the ring of @new and exchange the rings, so that @new has the old
- * one.  The indices keep their values.  User space does not post meanwhile: the provider holds its
+ * ring.  The indices keep their values.  User space does not post meanwhile: the provider holds its
  * SRQ lock from before the command until it has mapped the new ring.
  * Return: 0; -EINVAL: the new ring is too small, or user space has stored an impossible index.
  */
@@ -188,7 +188,7 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 
-	/* The core has checked that no QP uses it, but XRC targets look it up for each request. */
+	/* The core has checked that no QP uses the SRQ, but XRC targets still look it up. */
 	nhca_srq_unlist(srq);
 	nhca_srq_stop(srq);
 	nhca_rwq_free(&srq->wq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * verbs/ has one file for each kind of object.  Its functions are members of struct ib_device_ops
- * and uverbs methods: they check arguments and call other directories.
+ * or uverbs methods: they check arguments, and call functions of other directories.
  */
 #ifndef NHCA_VERBS_H
 #define NHCA_VERBS_H
@@ -22,7 +22,7 @@ extern const struct uapi_definition nhca_uapi_defs[];
 void nhca_dispatch_port_event(struct nhca_dev *dev, enum ib_event_type event);
 
 /**
- * nhca_recover - put all channels of a device into the error state, and log this
+ * nhca_recover - put all channels of a device into the error state, and write this to the log
  * @dev: the device
  * @why: as for nhca_rcxt_recover()
  * Context: process, sleeps; RTNL may be held.

@@ -150,7 +150,7 @@ static int nhca_wq_to(struct nhca_wq *wq, enum ib_wq_state state)
 	}
 }
 
-/* Transitions: RESET to RDY, RDY to ERR, and each state to RESET. */
+/* The permitted transitions are RESET to RDY, RDY to ERR, and each state to RESET. */
 int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata)
 {
 	struct nhca_wq *wq = to_nhca_wq(ibwq);
@@ -209,7 +209,7 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 
 	if (!udata || init->qp_type != IB_QPT_RAW_PACKET || init->create_flags)
 		return -EOPNOTSUPP;
-	/* The QP only receives, and its work queues have the CQs and the receive requests. */
+	/* The QP only receives; CQs and receive requests are those of its work queues. */
 	if (init->send_cq || init->recv_cq || init->srq || cap->max_send_wr || cap->max_recv_wr ||
 	    cap->max_inline_data)
 		return -EINVAL;
