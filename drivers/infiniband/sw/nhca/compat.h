@@ -27,7 +27,7 @@
 #define dma_buf_vunmap_unlocked(buf, map)	dma_buf_vunmap(buf, map)
 #define IB_ACCESS_FLUSH_GLOBAL		BIT(8)
 #define IB_ACCESS_FLUSH_PERSISTENT	BIT(9)
-/* An RDMA core before 6.2 supports neither FLUSH nor ATOMIC WRITE: it has no capability bits. */
+/* An RDMA core before 6.2 has no capability bits for FLUSH and ATOMIC WRITE. */
 #define IB_DEVICE_FLUSH_GLOBAL		0
 #define IB_DEVICE_ATOMIC_WRITE		0
 #define IB_WR_ATOMIC_WRITE		15

@@ -88,7 +88,7 @@ static enum ib_port_state nhca_netdev_state(struct net_device *ndev)
 	return IB_PORT_ACTIVE;
 }
 
-/* Return: the largest path MTU in bytes that fits the netdev's MTU; 0: the latter is below 352. */
+/* Return: the largest path MTU in bytes that fits @ndev; 0: the MTU of @ndev is below 352. */
 static u32 nhca_netdev_mtu(const struct net_device *ndev)
 {
 	enum ib_mtu mtu = iboe_get_mtu(ndev->mtu);
@@ -155,7 +155,7 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 
 /*
  * The netdev has become a port of a bond, team or bridge, which now receives the netdev's packets;
- * or it has stopped being one.
+ * or the netdev is no longer a port of it.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -209,7 +209,7 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
 	struct ib_device *ibdev;
 
-	/* Finds registered devices only; nhca_dev_catch_up() makes up for earlier events. */
+	/* Finds registered devices only; nhca_dev_catch_up() applies earlier changes. */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	if (!ibdev)
 		return NOTIFY_DONE;

@@ -37,12 +37,12 @@
 /* Entries of a fast registration: 16 MiB with pages of 4 KiB */
 #define NHCA_MAX_FAST_SG	4096
 #define NHCA_MAX_MR_SIZE	(~0ULL)
-/* Bytes of device memory of all processes together; limited because it cannot be swapped out */
+/* Bytes of device memory of all processes; limited because this memory cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
 #define NHCA_MAX_MSG_SIZE	0x80000000U
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
-/* QPs of a multicast group; bounds the cost of a packet, which is copied to all of them */
+/* QPs of a multicast group; bounds the cost of a packet, of which each QP gets a copy */
 #define NHCA_MAX_MCAST_QP	0x100
 /* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
@@ -61,7 +61,7 @@
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff
 #define NHCA_PORT		1
-/* Numbers of new QPs.  Lower ones are reserved for special QPs, 0xffffff is for multicast. */
+/* Numbers of new QPs.  Lower numbers are reserved for special QPs; 0xffffff is for multicast. */
 #define NHCA_QPN_MIN		0x100
 #define NHCA_QPN_MAX		0xfffffe
 

@@ -2,9 +2,9 @@
 /*
  * Pools, and what each user has of them: see user.h.
  *
- * The memory of most objects is charged to a memory cgroup, which limits it.  But a pool also has a
- * fixed size, so without another limit a single user could take the whole pool.  nhca_share_ok()
- * therefore leaves a part of each pool to other users.
+ * The memory of most objects is charged to a memory cgroup, which limits this memory.  But a pool
+ * also has a fixed size, so without another limit a single user could take the whole pool.
+ * nhca_share_ok() therefore leaves a part of each pool to other users.
  */
 #include <linux/bug.h>
 #include <linux/err.h>

@@ -22,7 +22,7 @@ struct sock;
 /*
  * Cost of the packets of a socket that one CPU processes before other bottom halves run. The cost
  * of a batch, by nhca_rx_cost(), is its number of packets, or of units of 4 KiB if these are more.
- * So the budget is near the stack's net.core.netdev_budget (300 packets), and is about 1 MiB.
+ * So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
  */
 #define NHCA_RX_BUDGET	256
 
@@ -81,7 +81,7 @@ enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer);
  * @skb:   the frame
  * @state: unused
  *
- * It is the function of the netfilter hook; see nhca_steer_create().
+ * net/steer.c uses this function for its netfilter hook; see nhca_steer_create().
  * Context: softirq, RCU read side.
  * Return: NF_STOLEN if the QP of a rule gets the frame alone, otherwise NF_ACCEPT.
  */

@@ -46,7 +46,7 @@ static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 	}
 	qpn = get_unaligned_be24(bth + 5);
 	__skb_queue_head_init(&later);
-	/* check this packet as if it differed from the previous one, which may have been dropped */
+	/* do not use the results of the previous packet's checks for this packet */
 	rx->alike.set = false;
 	nhca_faults_rx(dev, qpn, bth[0], &s);
 	if (s.kind == NHCA_FAULT_DROP)
@@ -237,7 +237,7 @@ void nhca_sk_rest(struct nhca_bh *bh)
 
 /*
  * The stack calls this on any CPU after it has queued a packet. Only one CPU processes packets at a
- * time, so packets of a flow keep their order. Other CPUs leave their packets to it.
+ * time, so packets of a flow keep their order. Other CPUs leave their packets to that CPU.
  */
 void nhca_sk_data_ready(struct sock *sk)
 {

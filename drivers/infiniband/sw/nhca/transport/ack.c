@@ -137,7 +137,7 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
 		return;
 	default:
-		/* reserved code (9.7.5.2.8): ignore all of the NAK but its PSN, handled before */
+		/* reserved code (9.7.5.2.8): ignored; the PSN of the NAK was handled before */
 		return;
 	}
 }
@@ -189,8 +189,8 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 }
 
 /*
- * The memory for a response is not present: treat the response as lost.  The requester requests it
- * again when the pages are present.
+ * The memory for a response is not present: treat the response as lost.  The requester requests the
+ * response again when the pages are present.
  */
 static void nhca_ack_put_off(struct nhca_qp *qp)
 {

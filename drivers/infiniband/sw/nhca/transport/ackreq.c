@@ -9,7 +9,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 off;
 	int err;
 
-	/* as a retransmission, so that the payload is copied: the consumer may be changing it */
+	/* a retransmission (sent is below high) copies its payload: the consumer may change it */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);

@@ -272,7 +272,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_NEED_DOORBELL);
 	/* pairs with the fence in wants_doorbell() of libnhca: post an entry, then read the flag */
 	smp_mb();
-	/* budget: as in nhca_sq_flush() */
+	/* for the reason of the budget see nhca_sq_flush() */
 	for (budget = NHCA_BUDGET; budget; budget--) {
 		struct nhca_cqe cqe = {
 			.status = IB_WC_WR_FLUSH_ERR,

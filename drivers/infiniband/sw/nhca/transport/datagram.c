@@ -6,7 +6,7 @@
 #include "../wire/grh.h"
 #include "engine.h"
 
-/* a Q_Key with the top bit set stands for the QP's Q_Key, as the MAD layer uses it (10.2.5) */
+/* a remote Q_Key with the top bit set stands for the QP's own; the MAD layer uses this (10.2.5) */
 #define NHCA_QKEY_OWN	0x80000000
 
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)

@@ -131,7 +131,7 @@ static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr 
 
 /* ---- gates: each half checks its state here before it handles packets or deferred work ---- */
 
-/* true in a state in which requests may reach the responder (IBTA 9.7.5, table 92); rq.lock held */
+/* Return: true if requests may reach the responder in this state (table 92).  rq.lock held */
 static inline bool nhca_rq_open(const struct nhca_qp *qp)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
@@ -141,7 +141,7 @@ static inline bool nhca_rq_open(const struct nhca_qp *qp)
 	       state == IB_QPS_SQE;
 }
 
-/* true in a state in which responses may reach the requester; sq.lock held */
+/* Return: true if responses may reach the requester in this state.  sq.lock held */
 static inline bool nhca_sq_open(const struct nhca_qp *qp)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
@@ -169,7 +169,7 @@ bool nhca_qpn_is_taken(u32 qpn);
 
 /**
  * nhca_qp_grace - wait until no requester or responder runs that found the QP before it was hidden
- * Context: process, sleeps.  KUnit replaces it.
+ * Context: process, sleeps.  KUnit replaces this function.
  */
 void nhca_qp_grace(struct nhca_qp *qp);
 
@@ -322,7 +322,7 @@ static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hd
 /**
  * nhca_qp_tx - initialize a packet to the peer of a connected QP
  * The packet is not part of a batch, its payload is copied, and it has no UDP checksum.  The caller
- * may change this, and sets nhca_tx.it.  For a datagram it replaces address vector and port.
+ * may change this, and sets the member it.  For a datagram the caller also sets av and sport.
  * @hdr: headers of the packet
  * @payload: bytes of payload
  * Context: one of the QP's locks held.
@@ -439,7 +439,7 @@ void nhca_defer_drop(struct nhca_qp *qp);
 
 /**
  * nhca_rq_reach - Return: largest distance of an outstanding request from the expected PSN
- * It is the number of packets that the peer may have in flight.  A request at a larger distance
+ * This is the number of packets that the peer may have in flight.  A request at a larger distance
  * causes no NAK.  A NAK makes the peer go back and shrink its window, so a host that only guesses
  * PSNs should not be able to cause a NAK.
  * Context: any.
@@ -574,7 +574,7 @@ static inline void nhca_resp_at_once(struct nhca_rq *rq)
 /**
  * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
  * nhca_resp_nak - note that a NAK of the expected PSN is due
- * @fatal: after the NAK the QP goes to error; @event is the asynchronous event to raise, or -1
+ * If fatal is true, the QP goes to error after the NAK and raises @event, unless that is -1.
  * Context: cnp: one of the QP's locks held; nak: rq.lock held.
  */
 void nhca_resp_cnp(struct nhca_qp *qp);
@@ -591,7 +591,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 /* ---- datagram.c ---- */
 
 /**
- * nhca_datagram_take - place a datagram, or a raw QP's frame, and complete a receive
+ * nhca_datagram_take - place a datagram, or a raw QP's frame, and complete a receive request
  * Context: rq.lock held, RCU read side.
  * Return: true if the datagram or frame was placed or dropped; false if it was deferred, or if it
  * came by the same-host path and has to be sent as a packet.

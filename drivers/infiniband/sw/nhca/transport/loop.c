@@ -8,8 +8,8 @@
  * requester can send packets in place of any step.  It does so if packets are in flight, if the
  * peer's lock is taken, if memory is not present, or if the peer would not execute the request.
  *
- * The first packets of a connection go through the network stack.  The same-host path is used only
- * after packets have passed in both directions, through routing and filters, and one of them had
+ * The first packets of a connection go through the network stack, with its routing and filters.
+ * The same-host path is used only after packets have passed in both directions, and one of them had
  * the mark of a QP of this kernel (wire.rst).  Between UD QPs one datagram that came through lo is
  * enough, because it is from this network namespace.
  */
@@ -100,7 +100,7 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 		return NULL;
 	if (!nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
-		/* send packets, until one of the peer's shows again that it is in this kernel */
+		/* send packets until a packet shows again that the peer is in this kernel */
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
 		return NULL;
 	}
@@ -128,7 +128,7 @@ static u32 nhca_loop_bytes(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	return min(swr->length - swr->sent * qp->mtu, npsn * qp->mtu);
 }
 
-/* The peer has executed the step: advance as for its ACK. */
+/* The peer has executed the step: advance as if the peer had sent an ACK. */
 static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -232,7 +232,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 npsn, bytes;
 
 	lockdep_assert_held(&qp->sq.lock);
-	/* not with XRC, which uses one QP for each direction, nor with a rate limit on packets */
+	/* XRC, which uses one QP for each direction, and QPs with a rate limit send packets */
 	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
 		return 0;
 	/* only READ, SEND and WRITE; and a step must not overtake requests that are in flight */

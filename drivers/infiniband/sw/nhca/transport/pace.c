@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rate limits: a QP sends requests no faster than its consumer wants.  At this rate each packet
- * takes some time.  The next packet waits until the time of the packets before it has passed; then
- * a timer kicks the QP.
+ * takes some time.  The next packet waits until the time of all earlier packets has passed; then a
+ * timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>

@@ -51,7 +51,7 @@ static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
  * A reply is late or missing.  @waited: an ACK waited for the reply.
  *
  * Requester and responder write the counts under different locks.  If an update is lost, ACKs only
- * begin to wait one reply later, or stop to wait one reply sooner.
+ * begin to wait one reply later, or stop waiting one reply sooner.
  */
 static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 {

@@ -32,12 +32,12 @@
 /**
  * struct nhca_swr - a send work request that was copied out of the ring
  * @list:    in nhca_sq.inflight, in the order of posting, or in nhca_sq.retired
- * @next_spare: next of nhca_sq.spares
+ * @next_spare: next request of nhca_sq.spares
  * @length:  bytes of the message
  * @psn:     first PSN, valid if @begun
  * @npsn:    number of PSNs (for READ: of response packets)
  * @sent:    number of PSNs sent, or requested by a READ, so far; decreases at a go-back
- * @high:    the largest value of @sent so far: a packet below it is a retransmission
+ * @high:    the largest value of @sent so far: a packet below @high is a retransmission
  * @got:     READ, atomic, FLUSH, ATOMIC WRITE: number of response packets received and placed
  * @zcopy:   number of the newest zero-copy reference of its packets, valid if @zcopied
  * @begun:   PSNs are assigned
@@ -72,9 +72,9 @@ struct nhca_swr {
  * @post_lock: taken with interrupts disabled; for kernel consumers it protects @prod and the
  *           producer side of @ring
  * @ring:     send ring, of struct nhca_send_wqe
- * @prod:     kernel consumers: entries posted
- * @fetched:  entries copied out of the ring
- * @cons:     entries retired, with or without a completion
+ * @prod:     kernel consumers: number of entries posted
+ * @fetched:  number of entries copied out of the ring
+ * @cons:     number of entries retired, with or without a completion
  * @max_wr, @max_sge, @max_inline: limits granted to the consumer
  * @note:     bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
@@ -82,19 +82,19 @@ struct nhca_swr {
  * @retired:  requests that have ended, but complete later, in order: the network stack still reads
  *           buffers of this or an earlier request, or the budget of the pass is used up
  * @spares, @nspares: requests kept for reuse, and their number; each has room for any WQE
- * @nlocal:   local operations that acknowledgments have completed since the last pass
+ * @nlocal:   number of local operations that acknowledgments have completed since the last pass
  * @cur:      the request of @inflight to send from next, or NULL
  * @psn:      next PSN to assign
  * @una:      oldest unacknowledged PSN
  * @nxt:      PSN after the last one that was sent or requested by a READ
  * @window:   congestion window
- * @since_ack: packets sent since the last one with AckReq; NHCA_CWND_MAX after a go-back, so that
- *           the next packet sets AckReq
+ * @since_ack: number of packets sent since the last one with AckReq; NHCA_CWND_MAX after a go-back,
+ *           so that the next packet sets AckReq
  * @ackreq_pending: a consumer waits for an ACK that no packet has requested: a signaled request was
- *           sent, or a signaled local operation follows what was sent
+ *           sent, or a signaled local operation follows requests that were sent
  * @ackreq_boost: number of next requests that set AckReq even if they are unsignaled; see
  *           NHCA_ACKREQ_BOOST
- * @rd_atomic: outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
+ * @rd_atomic: number of outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
  * @rnr_retries: number of retries after RNR NAKs that are left for the oldest request
  * @rnr_wait: the RNR timer runs, and nothing is sent
  * @gone_back: the requester went back to @una, and nothing has been acknowledged since then:
@@ -171,7 +171,7 @@ struct nhca_sq {
  * @stop:   READ: byte offset at which the response ends
  * @high:   READ: the largest value of @sent so far
  * @orig:   atomic: the value before the operation
- * @msn:    for the AETH of the response
+ * @msn:    MSN in the AETH of the response
  */
 struct nhca_res {
 	u32 psn;
@@ -205,7 +205,7 @@ struct nhca_res {
  * @have_rwr: @rwr is valid
  * @seq:     state of the opcode sequence
  * @psn:     expected PSN
- * @msn:     messages completed, modulo 2^24
+ * @msn:     number of messages completed, modulo 2^24
  * @recv_off: number of bytes placed of the message that is arriving
  * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if the WRITE has several packets
  * @wr_left: bytes of this WRITE that have not arrived
@@ -220,8 +220,8 @@ struct nhca_res {
  * @nak_due: a NAK is due, and replaces the ACK
  * @nak_psn: PSN of the NAK that is due
  * @refused_psn: PSN of the request that the newest NAK is for; if @fatal, of the refused request
- * @fatal:   a request was refused.  A reliable QP sends a NAK, and repeats it if the request comes
- *           again.  The QP goes to error and executes nothing more.  Set until a reset
+ * @fatal:   a request was refused.  A reliable QP sends a NAK, and repeats the NAK if the request
+ *           comes again.  The QP goes to error and executes nothing more.  Set until a reset
  * @fatal_event: asynchronous event to raise when a refused request puts the QP in error, or -1
  * @res, @nres: ring of responder resources, and their number; the resource with index i is at
  *           i % @nres; allocated for the first request that needs a resource
@@ -273,13 +273,13 @@ struct nhca_rq {
 
 /**
  * struct nhca_piggyback - ACKs that wait for a request that can carry them; see piggyback.c
- * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: none waits.  The responder sets
- *           it under rq.lock.  The requester removes it by an atomic exchange, and restores it if
- *           the request was not sent
+ * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: no ACK waits.  The responder
+ *           sets the value under rq.lock.  The requester takes the value by an atomic exchange, and
+ *           restores it if the request was not sent
  * @asked:   time of arrival of the last request that is to be acknowledged, in units of 1,024 ns;
  *           0: this QP has sent a request since then
  * @quick:   number of consecutive quick replies
- * @needed:  an ACK waits for a reply if @quick is at least @needed
+ * @needed:  an ACK may wait for a reply only if @quick is at least @needed
  * @good:    number of quick replies since @needed changed
  * @base:    PSN before which everything is acknowledged; under rq.lock
  * @last:    value that @base gets when the newest ACK has left; under rq.lock
@@ -304,8 +304,8 @@ struct nhca_piggyback {
 
 /**
  * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
- * It has only some members of that struct, because there may be very many QPs.  Other members of
- * struct nhca_qp imply the rest.
+ * It has only some members of struct ib_qp_attr, because there may be very many QPs.  Other members
+ * of struct nhca_qp imply the rest.
  */
 struct nhca_qp_attr {
 	u32 qkey;
@@ -447,7 +447,7 @@ struct nhca_qp_rings {
 };
 
 /**
- * nhca_qp_init - initialize a QP that verbs/qp.c has checked
+ * nhca_qp_init - initialize a QP whose attributes verbs/ has checked
  * @qp:    the caller has set ibqp, ops, dev, who, user, owner, xrcd, sig_all and modify, and zeroed
  *         the rest
  * @init:  only cap is used; on return cap has the granted values, which may be larger
@@ -469,7 +469,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 void nhca_qp_fini(struct nhca_qp *qp);
 
 /**
- * nhca_qp_modify - apply attributes and a state transition that verbs/qp.c has checked
+ * nhca_qp_modify - apply attributes and a state transition that verbs/ has checked
  * @new:  the new state
  * @attr, @mask: arguments of ibv_modify_qp(); the caller has checked that they are within limits
  * Context: process, sleeps; nhca_qp.modify held.
@@ -617,7 +617,7 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
 
 /**
  * nhca_mcast_attach - attach a UD QP to a multicast group
- * nhca_mcast_detach - detach it
+ * nhca_mcast_detach - detach a UD QP from a multicast group
  * @qp:   the QP
  * @mgid: the group, IPv4-mapped or IPv6
  *

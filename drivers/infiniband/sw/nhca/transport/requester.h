@@ -41,7 +41,7 @@ enum nhca_sq_step {
 	NHCA_SQ_STOP,
 	/* the budget is used up: nhca_qp.kick continues */
 	NHCA_SQ_LATER,
-	/* the QP is in error: flush the requests */
+	/* the QP is in SQE or ERR: flush the requests */
 	NHCA_SQ_FLUSH,
 	/* SQD: begin no request */
 	NHCA_SQ_DRAIN,
@@ -94,7 +94,7 @@ void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
  * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited for its
- * completion.  If the key of its payload is closed, a packet without payload requests the ACK.
+ * completion.  If the key of the payload is closed, a packet without payload requests the ACK.
  * Return: true if a packet with AckReq was sent; false if no ACK is missing, if the last request is
  * acknowledged by its response, or if sending failed.
  */

@@ -166,8 +166,8 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 }
 
 /*
- * Send the response to an atomic, ATOMIC WRITE or FLUSH that was executed.  For the latter two it
- * is a READ response without data (IBTA A19).
+ * Send the response to an atomic, ATOMIC WRITE or FLUSH that was executed.  The response to the
+ * latter two is a READ response without data (IBTA A19).
  */
 static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -239,7 +239,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	/*
 	 * If a READ or atomic is repeated, its response was lost, and a QP in error cannot send
-	 * the response again.  To its requester a NAK with a later PSN would only mean that the
+	 * the response again.  To the requester a NAK with a later PSN would only mean that this
 	 * response was lost.  So the NAK gets the PSN of the repeated READ or atomic.  For other
 	 * requests the NAK has the PSN of the refused request.
 	 */
@@ -308,7 +308,7 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 		}
 	}
 
-	/* one ACK or NAK is enough: it acknowledges everything before its PSN */
+	/* one ACK or NAK is enough, because it acknowledges all earlier PSNs as well */
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;
@@ -340,7 +340,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 
 int nhca_resp_init(void)
 {
-	/* WQ_MEM_RECLAIM: the host may get free memory only after a peer has read pages from it */
+	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its pages */
 	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return nhca_resp_wq ? 0 : -ENOMEM;
 }

@@ -12,9 +12,9 @@
 
 /* maximum number of consecutive timeouts postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
-/* maximum number of doublings of the local ACK timeout: it is at most 2^5 times the attribute */
+/* maximum number of doublings of the local ACK timeout: at most 2^5 times the attribute */
 #define NHCA_RTO_BACKOFF_MAX	5
-/* acknowledgments without a timeout after which the local ACK timeout is halved again */
+/* number of acknowledgments without a timeout after which the local ACK timeout is halved again */
 #define NHCA_RTO_CALM_ACKS		64
 /* number of tail loss probes before the requester falls back to the local ACK timeout */
 #define NHCA_TLP_MAX		3
@@ -42,7 +42,8 @@
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
  * @waits:    number of timeouts postponed since the last progress, because the stack held packets
  *
- * nhca_sq.lock protects the struct.  It is allocated separately to keep struct nhca_qp small.
+ * nhca_sq.lock protects the struct.  The struct is allocated separately to keep struct nhca_qp
+ * small.
  */
 struct nhca_rtx {
 	u32 rtt;
@@ -63,7 +64,7 @@ struct nhca_rtx {
 /* What holds the oldest packet on this host: a packet that has not left is not lost. */
 enum nhca_rtx_held {
 	NHCA_RTX_HELD_NOT,
-	/* the network stack, which may hold it for ever if a link is dead */
+	/* the network stack, which may hold the packet for ever if a link is dead */
 	NHCA_RTX_HELD_STACK,
 	/* a wait that ends: of the flow for its device, for an on-demand page, for a rate limit */
 	NHCA_RTX_HELD_TURN,
@@ -79,7 +80,7 @@ enum nhca_rtx_step {
 	NHCA_RTX_ACKREQ,
 	/* tail loss probe: go back before the local ACK timeout has passed */
 	NHCA_RTX_PROBE,
-	/* a timeout: go back, and use up a retry */
+	/* a timeout: go back; a retry is used up */
 	NHCA_RTX_RETRANSMIT,
 	/* a timeout without a retry left: fail the oldest request */
 	NHCA_RTX_GIVE_UP,

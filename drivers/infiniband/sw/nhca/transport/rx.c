@@ -98,7 +98,7 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 		return NHCA_CNT_RX_BAD_PKEY;
 	if (nhca_is_datagram(qp) && !nhca_qkey_fits(qp, h->qkey))
 		return NHCA_CNT_RX_BAD_QKEY;
-	/* last, because for nhca_rx_deliver() this result means that all else is right */
+	/* last: from this result nhca_rx_deliver() concludes that all other checks have passed */
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;
 	return NHCA_CNT_MAX;
@@ -192,8 +192,10 @@ static void nhca_rx_hold(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *l
 }
 
 /*
- * The gate of a half: take the lock of that half, or find it held, and check that the QP is still
- * in the generation in which the packet was checked, and in a state that accepts it.
+ * The gate of a half: take the lock of that half, unless the batch holds it already.  Then check
+ * that the state of the QP accepts the packet, and that the generation is still @gen, in which the
+ * packet was checked.
+ * Return: true if the packet may pass.
  */
 static bool nhca_rx_enter(struct nhca_batch *b, struct nhca_qp *qp, bool request, u32 gen)
 {
@@ -331,8 +333,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 
 /*
  * Congestion notification (A17.9): the peer of a connected QP received packets with an ECN mark.  A
- * CNP has no PSN, so it may come from another host.  It counts only while packets that routers may
- * mark are in flight.
+ * CNP has no PSN, so it may come from another host.  The CNP counts only while packets that routers
+ * may mark are in flight.
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 {
@@ -374,7 +376,7 @@ static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 	if (rx->hdr.qpn == NHCA_GSI_QPN)
 		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 	else if (b->qp && b->qp->qpn == rx->hdr.qpn)
-		/* same QP as the packet before */
+		/* it is the QP of the previous packet */
 		return b->qp;
 	qp = nhca_qp_find(dev, rx->hdr.qpn);
 	/* a packet of another namespace must not even change the counters of a QP */
@@ -418,7 +420,7 @@ void nhca_transport_again(struct nhca_batch *b)
 	struct nhca_rx *rx = &b->rx;
 	struct nhca_qp *qp = b->qp;
 
-	/* the checks of the packet before are valid for this one while the lock is held */
+	/* the checks of the previous packet are valid for this packet while the lock is held */
 	if (!b->passed || !b->held) {
 		nhca_transport_rx(b);
 		return;

@@ -142,9 +142,9 @@ static bool nhca_sq_crowded(const struct nhca_sq *sq)
  * Return: true if the packet sets AckReq.  One packet in each quarter of the window does, and each
  * packet when the window is almost full.  The last packet of the last posted request also sets
  * AckReq in these cases: the QP is in SQD, a consumer waits for a completion, more than half of the
- * ring is in use, or @ackreq_boost is set.  No consumer waits for an unsignaled request, so a later
- * request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet for an
- * ACK, it sets @ackreq_boost for the next requests, even unsignaled ones.
+ * ring is in use, or nhca_sq.ackreq_boost is not 0.  No consumer waits for an unsignaled request,
+ * so a later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet
+ * to request an ACK, it sets ackreq_boost, so that the next requests set AckReq even if unsignaled.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {

@@ -39,7 +39,8 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (nhca_swr_is_local(swr)) {
 		/*
 		 * The operation may close a key whose payload is in the batch, so first send the
-		 * batch.  It may wait for live sections, so first release the peer's lock.
+		 * batch.  The operation may also wait for live sections, so first release the
+		 * peer's lock.
 		 */
 		nhca_loop_end(qp);
 		nhca_burst_flush(sq->burst);
@@ -92,7 +93,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
 }
 
-/* SQD (10.3.1.5): if all requests that had begun are complete, raise the event once. */
+/* SQD (10.3.1.5): raise the event once, when all requests that had begun are complete. */
 static void nhca_sq_drained(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -167,7 +168,7 @@ static bool nhca_sq_fetch_next(struct nhca_qp *qp)
 
 /*
  * Execute the next part of a request without packets, if the peer is in this kernel.
- * Return: the budget that this has used; 0: nothing was done, so packets have to be sent.
+ * Return: the budget used; 0: nothing was executed, so packets have to be sent.
  */
 static int nhca_sq_loop(struct nhca_qp *qp, struct nhca_swr *swr)
 {

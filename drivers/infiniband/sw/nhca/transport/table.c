@@ -37,7 +37,7 @@ static struct nhca_shuffle qpn_numbers __read_mostly;
 /* how many numbers qpn_alloc() tries, because some are in use */
 #define QPN_TRIES	1024
 
-/* A number is random, so it can be its hash. */
+/* The numbers are random, so each can serve as its own hash. */
 static u32 qpn_hash(const void *data, u32 len, u32 seed)
 {
 	return *(const u32 *)data;
@@ -58,7 +58,7 @@ static const struct rhashtable_params qpn_params = {
 	.automatic_shrinking = true,
 };
 
-/* Allocate a number for @qp.  NULL: reserve the number, and let lookups find no QP. */
+/* Allocate a number for @qp.  If @qp is NULL, reserve a number whose lookup finds no QP. */
 static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 {
 	struct nhca_qpn *entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);

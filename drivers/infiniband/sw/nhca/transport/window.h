@@ -18,7 +18,7 @@
 #define NHCA_CWND_MIN		4
 #define NHCA_CWND_FIRST	16
 #define NHCA_CWND_MAX		256
-/* cwnd after a loss, in tenths of cwnd before it (0.7, as CUBIC) */
+/* cwnd after a loss, in tenths of cwnd before the loss (0.7, as CUBIC) */
 #define NHCA_CWND_KEPT	7
 
 /**
@@ -34,7 +34,7 @@ struct nhca_window {
 };
 
 /**
- * nhca_window_init - set the window of a new connection: its path is not known yet
+ * nhca_window_init - set the window for a new connection, whose path is not known yet
  * @w: the window
  * Context: any.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The rdma counters, to which queue pairs can be bound (`rdma statistic qp').  A queue pair counts
- * either in its rdma counter or in the counters of its device, never in both, because the core adds
- * both when it shows the counters of a port.
+ * either in its rdma counter or in the counters of its device, never in both: the core adds both to
+ * show the counters of a port.
  */
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The directory of a device in debugfs.  Its name is the one that the device was added with.  It
- * has these files:
+ * The directory of a device in debugfs.  Its name is the name with which the device was added.  The
+ * directory has these files:
  *
  *   recover   read: the recovery count; write 1: does the same as NHCA_METHOD_DEVICE_RECOVER
  *   faults    read: the fault injection rules; write: a command (observe/inject.h)

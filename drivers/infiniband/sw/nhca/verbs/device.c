@@ -56,7 +56,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.fw_ver = NHCA_FW_VER,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = NHCA_MAX_MR_SIZE,
-		/* All sizes from PAGE_SIZE on: the driver uses the pages of the CPU's page tables. */
+		/* All sizes from PAGE_SIZE on: the driver uses pages of the CPU's page tables. */
 		.page_size_cap = PAGE_MASK & U32_MAX,
 		.vendor_id = NHCA_VENDOR_ID,
 		.vendor_part_id = NHCA_VENDOR_PART_ID,

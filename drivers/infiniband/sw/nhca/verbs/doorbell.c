@@ -3,8 +3,8 @@
  * Doorbells of user QPs: methods of UVERBS_OBJECT_QP.
  *
  * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative.  ib_safe_file_access() refuses the
- * call if the process has not the credentials with which the file was opened.  They differ in a
- * process that has changed its user id, or has imported the context.
+ * call if the process does not have the credentials with which the file was opened.  They differ if
+ * the process has changed its user id, or has imported the context.
  */
 #include "objects.h"
 #include "verbs.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Job memory: the handles of processes.  A handle is a uobject, so the core destroys it when its
- * file descriptor is closed, or when the device that it was made on is removed.
+ * Job memory: the handles of processes.  A handle is a uobject.  The core destroys a uobject when
+ * the file descriptor of its context is closed, or when the device of the context is removed.
  */
 #include "objects.h"
 #include "../memory/job.h"

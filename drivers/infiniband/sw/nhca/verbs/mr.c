@@ -12,8 +12,8 @@
 					 IB_ACCESS_FLUSH_GLOBAL | IB_ZERO_BASED)
 
 /*
- * A device may ignore optional rights.  Relaxed ordering, the only one, has no meaning for a CPU
- * that copies.
+ * A device may ignore optional rights.  Relaxed ordering, the only optional right, has no meaning
+ * for a CPU that copies.
  */
 int nhca_check_access(int access)
 {
@@ -129,7 +129,7 @@ struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 
 /*
  * Make a region that replaces @old, which the core then destroys.  The keys of @old are closed
- * here, so that no window can be bound to it: a bound window would make its destruction fail.
+ * here, so that no window can be bound to @old: the core cannot destroy a region with a window.
  */
 static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
 				     u64 length, u64 iova, int access)
@@ -242,7 +242,7 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
-	/* a region that was moved to another domain has the same owner: both are of one context */
+	/* the region may be in another domain now, but in one of the same context and owner */
 	struct nhca_user *owner = to_nhca_pd(ibmr->pd)->owner;
 	int err;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Private to verbs/ and its KUnit tests: the functions of nhca_dev_ops, file by file.  A function
- * without a comment implements the member of struct ib_device_ops with the same name, and has the
- * parameters, context and return values that <rdma/ib_verbs.h> and the RDMA core specify for this
- * member.  The arrays of struct uapi_definition are parts of nhca_uapi_defs.
+ * without a comment implements the member of struct ib_device_ops with the same name.  Its
+ * parameters, context and return values are those that <rdma/ib_verbs.h> and the RDMA core specify
+ * for this member.  The arrays of struct uapi_definition are parts of nhca_uapi_defs.
  */
 #ifndef NHCA_VERBS_OBJECTS_H
 #define NHCA_VERBS_OBJECTS_H
@@ -36,8 +36,8 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
  * @user: account that the object counts in, or NULL
  * @pool: kind of the object
  * Context: any.
- * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  It is the same error for
- * both, because programs expect it of verbs.
+ * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  Both give the same error,
+ * because programs expect -ENOMEM of verbs.
  */
 static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {

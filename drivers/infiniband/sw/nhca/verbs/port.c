@@ -74,8 +74,8 @@ int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 }
 
 /*
- * The context of a GID is the ifindex of its netdev.  nhca_del_gid() needs it, because attr->ndev
- * may have changed when the GID is deleted.
+ * The context of a GID is the ifindex of its netdev.  nhca_del_gid() needs the ifindex, because
+ * attr->ndev may have changed when the GID is deleted.
  */
 int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 {

@@ -167,7 +167,7 @@ static bool nhca_qp_mtu_ok(const struct nhca_dev *dev, enum ib_mtu mtu)
 	       ib_mtu_enum_to_int(mtu) <= READ_ONCE(dev->mtu);
 }
 
-/* Return: true if @ah can be the address vector of a connected QP, but for the addresses (av.c). */
+/* Return: true if a connected QP can use @ah.  net/av.c checks the addresses. */
 static bool nhca_qp_path_ok(const struct rdma_ah_attr *ah)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
@@ -210,7 +210,7 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	/* If the consumer names the current state, it must be the right one. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
-	/* Older kernels allow a rate limit for raw packet QPs only, so it is checked below. */
+	/* Older kernels allow IB_QP_RATE_LIMIT for raw packet QPs only: it is checked below. */
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;
 	if ((mask & IB_QP_RATE_LIMIT) &&

@@ -143,7 +143,7 @@ static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 		err = -EFAULT;
 	if (!err)
 		err = nhca_srq_swap(srq, &new, attr->srq_limit, set_limit);
-	/* This is the old ring, or the new one after an error. */
+	/* This frees the old ring, or after an error the new one. */
 	nhca_rwq_free(&new);
 	return err;
 }
