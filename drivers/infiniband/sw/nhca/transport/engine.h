@@ -246,8 +246,9 @@ void nhca_sq_purge(struct nhca_qp *qp);
 
 /**
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
- * The function posts the completion and frees the ring entry.  If the network stack still reads
- * buffers of this or an earlier request, nhca_sq_retire() does this when they are released.
+ * The function frees the ring entry, and posts a completion unless the request is unsignaled and
+ * has succeeded.  If the network stack still reads buffers of this or an earlier request,
+ * nhca_sq_retire() does this when the buffers are released.
  */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
@@ -418,7 +419,7 @@ enum nhca_verdict {
 
 /**
  * nhca_request_rx - execute a request or datagram, or defer it if earlier ones are deferred
- * The caller must then call nhca_resp_run(), which sends the responses of a connected QP.
+ * For a connected QP the caller must then call nhca_resp_run(), which sends the responses.
  * Return: NHCA_TAKEN if the request was executed, or was a datagram or frame that was dropped;
  * NHCA_HELD also for a duplicate, a gap, or a state of the QP that does not allow the request.
  */

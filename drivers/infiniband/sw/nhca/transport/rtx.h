@@ -76,7 +76,7 @@ enum nhca_rtx_step {
 	NHCA_RTX_EARLY,
 	/* restart the timer, and send nothing */
 	NHCA_RTX_POSTPONE,
-	/* request an ACK; if no packet can do that, call nhca_rtx_expire() without @ackreq */
+	/* request an ACK; if no packet can, call nhca_rtx_expire() again with @ackreq false */
 	NHCA_RTX_ACKREQ,
 	/* tail loss probe: go back before the local ACK timeout has passed */
 	NHCA_RTX_PROBE,
