@@ -17,7 +17,7 @@
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */
 #define CHANNEL_MIN_SPACE	64u
-/* rCxts that are acquired while the pool's lock is held once, so that BHs run in between */
+/* maximum of rCxts that are acquired before the pool's lock is released, so that BHs can run */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
@@ -40,7 +40,7 @@ u32 nhca_channel_segment(const struct nhca_dev *dev)
 
 	/*
 	 * main.c accepts only netdevs with room for a RoCE path MTU of 256.  So the minimum segment
-	 * is used only if the MTU is lowered later.
+	 * is used only if the netdev's MTU is lowered later.
 	 */
 	room = mtu > around + NHCA_RCXT_MIN_SEGMENT ? mtu - around : NHCA_RCXT_MIN_SEGMENT;
 	room = min(room, NHCA_RCXT_MAX_SEGMENT);
@@ -168,9 +168,9 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 /* ---- rCxts ---- */
 
 /*
- * Release an rCxt.  First cancel its transfer and bar all tids, so that nothing can begin; then
- * wait until no CPU copies payload for it: each copies one batch at most.
- * Return: true if the rCxt has written and packets may still refer to the pages of that write.
+ * Release an rCxt.  First cancel its transfer and refuse all tids, so that no other transfer can
+ * begin; then wait until no CPU copies payload for the rCxt: each CPU copies one batch at most.
+ * Return: true if packets may still refer to pages of a write of the rCxt (nhca_rcxt.wrote).
  */
 static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -220,7 +220,7 @@ static void channel_take_back_all(struct nhca_channel *ch)
 	}
 }
 
-/* Acquire at most CHANNEL_CHUNK rCxts.  Return: number of rCxts, or an error. */
+/* Acquire @count rCxts, but at most CHANNEL_CHUNK.  Return: number of rCxts, or an error. */
 static int channel_acquire_some(struct nhca_channel *ch, u64 *ids, u32 count)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
@@ -293,12 +293,12 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		wrote |= channel_take_back(ch, &id);
 		cond_resched();
 	}
-	/* rCxts that only receive, or whose writes are complete, have no page references */
+	/* the rCxts have begun no writes, or nhca_rcxt_released() has ended them */
 	if (!wrote)
 		return 0;
 	/*
-	 * The program may reuse its buffers when this returns: wait for send engines that make
-	 * packets of the transfers, then for the page references of all packets.
+	 * The program may reuse its buffers when this function returns: wait for send engines that
+	 * make packets of the transfers, then for the zero-copy references of all packets.
 	 */
 	synchronize_rcu_expedited();
 	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
@@ -435,7 +435,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->asked);
 }
 
-/* Make packets find the channel, and count its rCxts against the user who creates it. */
+/* Let packets find the channel, and charge its rCxts to the user who creates it. */
 static int channel_show(struct nhca_channel *ch)
 {
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;

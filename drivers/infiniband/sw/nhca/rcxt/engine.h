@@ -18,15 +18,15 @@
 #include "tid.h"
 #include "token.h"
 
-/* quantum of a channel, in shares: the default; at most NHCA_CH_PASS */
+/* default quantum of a channel, in shares; the maximum is NHCA_CH_PASS */
 #define NHCA_CH_QUANTUM		64
 /* maximum packets of one transfer that a channel sends before it goes on with the next transfer */
 #define NHCA_CH_STRETCH		64
 /* own writes of a channel that can be in progress at a time */
 #define NHCA_CH_WRITES		32
 /*
- * Payload bytes in a share, the unit of quanta.  A packet costs one share for each 4 KiB of its
- * payload or part of it, so that long packets give a channel no more than its part of the link.
+ * Payload bytes in a share, the unit of quanta.  A packet costs one share for each 4 KiB of
+ * payload, rounded up, so that a channel with long packets gets no larger part of the link.
  */
 #define NHCA_CH_SHARE		4096u
 /*
@@ -34,11 +34,14 @@
  * turn of a pass is not cut short, so that a pass may take about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
-/* transfers of a failed channel that one turn ends, and noticed writes that one turn completes */
+/*
+ * Maximum of transfers that one turn of a failed channel ends, and of writes that one call of
+ * nhca_notice_complete() completes
+ */
 #define NHCA_CH_FORGET		64u
 /* address vectors in the path cache of a channel, for packets that answer peers */
 #define NHCA_CH_PATHS		8
-/* one of this number of misses in a full path cache replaces the oldest entry */
+/* in a full path cache, only each NHCA_CH_PATH_MISSES-th miss replaces the oldest entry */
 #define NHCA_CH_PATH_MISSES	64
 /* spinlocks that the rCxts of a device share */
 #define NHCA_RCXT_LOCKS		64
@@ -49,7 +52,7 @@
  * @lock:  protects @pool except the state of the rCxts, and nhca_channel.rcxts
  * @pool:  the rCxts
  * @rcxt_locks: protect the state of the rCxts: nhca_rcxt_lock()
- * @tokens: tokens of this device, and those of peers; has its own lock
+ * @tokens: tokens of this device, and those of peers; nhca_tokens.lock protects them
  * @mutex: serializes creation and destruction of channels, acquisition of rCxts, and recovery
  * @channels: channels of the device, by nhca_channel.list; @mutex
  * @ready_lock: irqsave; protects @ready, nhca_channel.ready and nhca_channel.drr
@@ -79,7 +82,7 @@ struct nhca_rcxt_dev {
  * @NHCA_DRR_READY:   waits in nhca_rcxt_dev.ready
  * @NHCA_DRR_RUNNING: a CPU has its turn
  * @NHCA_DRR_AGAIN:   a CPU has its turn, and nhca_drr_ready() was called during the turn
- * @NHCA_DRR_CLOSED:  is being destroyed and gets no turn any more
+ * @NHCA_DRR_CLOSED:  the channel is being destroyed and gets no turn any more
  */
 enum nhca_drr_state {
 	NHCA_DRR_IDLE = 0,
@@ -93,11 +96,11 @@ enum nhca_drr_state {
  * struct nhca_sending - a transfer that a channel sends
  * @list:    in nhca_channel.sending, .asked, .ended or .free
  * @order:   writes: in nhca_channel.order
- * @answer:  true: payload of a read that a peer has requested, from kmalloc(); false: a write of
- *           this channel, an element of nhca_channel.writes
+ * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
+ *           kmalloc(); false: a write of this channel, an element of nhca_channel.writes
  * @copy:    copy the payload, because the program may change it before the packets have left
- * @signaled: write: the work request asks for a completion
- * @wr_id:   write: of the work request
+ * @signaled: write: the work request is signaled
+ * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
  * @av:      address vector of the peer; holds a reference
  * @sport:   UDP source port
@@ -107,14 +110,14 @@ enum nhca_drr_state {
  * @clock:   nhca_trace_clock() when the work request was fetched
  * @next:    number of the next packet to send; packet 0 has the first byte
  * @left:    number of packets to send from @next on
- * @zcopy:   nhca_zcopy_seq() after the latest packet: no packet of the transfer has a reference
- *           above it
+ * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
+ *           reference of the transfer can have
  * @status:  write in nhca_channel.ended: its completion status; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
  *
- * The CPU that has the channel's turn owns it.  nhca_channel.lock protects it while it is in
- * nhca_channel.asked.
+ * The CPU that has the channel's turn owns the transfer.  While the transfer is in
+ * nhca_channel.asked, nhca_channel.lock protects it.
  */
 struct nhca_sending {
 	struct list_head list;
@@ -163,9 +166,10 @@ struct nhca_channel_counts {
  * @fault:   page fault that a work request of packet mode waits for; constant
  * @quantum: shares that it sends in a turn, at most
  * @threshold: each @threshold-th completion counts as solicited; 0: only those that the peer has
- *           marked; [0]: send CQ, [1]: receive CQ.  nhca_channel_modify() changes @quantum and
- *           @threshold with WRITE_ONCE()
- * @completed: number of completions, modulo 2^32; [0]: send CQ, [1]: receive CQ
+ *           marked, and unsuccessful ones; [0]: send CQ, [1]: receive CQ.  nhca_channel_modify()
+ *           changes @quantum and @threshold with WRITE_ONCE()
+ * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
+ *           [1]: receive CQ
  *
  * @sq:      send FIFO
  * @fetched: index of the next entry to fetch, free-running
@@ -189,14 +193,14 @@ struct nhca_channel_counts {
  * @noticed: rCxts in the state RELEASING in the order of their notices: indices of the first and
  *           the last one, or NHCA_RCXT_NONE; a change also needs the rCxt's lock
  * @fifo:    receive FIFO
- * @told:    @violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
+ * @told:    a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
  * @violation: the last violation, for struct nhca_channel_info
  * @paths:   path cache: address vectors to peers, each with a reference
  * @next_path: element of @paths that is replaced next, the oldest one
- * @path_misses: lookups for single packets that did not find their peer in a full cache
+ * @path_misses: number of lookups for single packets that have not found the peer in a full cache
  * @counts:  counters per CPU
- * @memcg:   memory cgroup of the process that made the channel; charged for memory that engines
- *           allocate for the channel; constant
+ * @memcg:   memory cgroup of the process that created the channel; it is charged for memory that
+ *           engines allocate for the channel; constant
  */
 struct nhca_channel {
 	struct ib_qp *ibqp;
@@ -273,7 +277,7 @@ static inline struct nhca_rcxt_id nhca_rcxt_id_of(u64 id)
 /**
  * nhca_rcxt_lock - find the lock of an rCxt
  * @rd: the device
- * @id: names the rCxt; the index may come from a packet and exceed the pool
+ * @id: id of the rCxt; the index may come from a packet and exceed the pool
  * Context: any.
  * Return: the lock.
  */
@@ -282,7 +286,7 @@ static inline spinlock_t *nhca_rcxt_lock(struct nhca_rcxt_dev *rd, const struct 
 	return &rd->rcxt_locks[id->index % NHCA_RCXT_LOCKS];
 }
 
-/* fails under lockdep unless the lock of @rc is held */
+/* With lockdep, warn unless the lock of @rc is held. */
 static inline void nhca_rcxt_assert_held(struct nhca_rcxt_dev *rd, const struct nhca_rcxt *rc)
 {
 	lockdep_assert_held(&rd->rcxt_locks[(rc - rd->pool.rcxts) % NHCA_RCXT_LOCKS]);
@@ -300,7 +304,7 @@ static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel
 }
 
 /**
- * nhca_channel_tx - initialize a packet of a channel: alone, copied, and never waited for
+ * nhca_channel_tx - initialize a packet of a channel that is sent alone, with a copy of the payload
  * @ch:  the channel
  * @tx:  the packet
  * @av:  destination
@@ -337,7 +341,9 @@ struct nhca_channel *nhca_channel_find(u32 qpn);
 
 /**
  * nhca_channel_segment - compute the largest payload of a packet of a transfer
- * @dev: the device; its netdev's current MTU counts, and the longer (IPv6) of the two IP headers
+ * @dev: the device
+ *
+ * The result follows from the current MTU of the netdev, and from the length of the IPv6 header.
  * Context: any.
  * Return: bytes: a multiple of PAGE_SIZE if a packet has room for a page, otherwise of 4.
  */
@@ -347,10 +353,10 @@ u32 nhca_channel_segment(const struct nhca_dev *dev);
  * nhca_channel_complete - post a completion
  * @ch:        the channel
  * @recv:      true: to the receive CQ; false: to the send CQ
- * @cqe:       the completion; qp_num is filled in here
+ * @cqe:       the completion; the function sets qp_num
  * @solicited: the completion is solicited even if the threshold of the CQ does not make it so
  * Context: any; the caller holds no lock of this room.
- * Return: false if the CQ was full: the completion is lost, and counted as NHCA_CH_DROP_CQ.
+ * Return: false if the CQ was full: the completion is lost, and NHCA_CH_DROP_CQ counts it.
  */
 bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *cqe,
 			   bool solicited);
@@ -371,23 +377,25 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /* ---- drr.c: deficit round robin ---- */
 
 /**
- * nhca_drr_ready - put a channel on the list of those that have something to send
- * @ch:       the channel; nothing changes if it is on the list already, or closed
- * @schedule: also queue the bottom half that serves the list.  false: the caller serves it
+ * nhca_drr_ready - put a channel on the list of channels that have something to send
+ * @ch:       the channel; if it is on the list already, or closed, the list does not change.  If a
+ *            CPU has its turn, that CPU puts it on the list after the turn
+ * @schedule: also queue the bottom half that serves the list, unless the channel is closed; false:
+ *            the caller serves the list
  * Context: any.
  */
 void nhca_drr_ready(struct nhca_channel *ch, bool schedule);
 
 /**
- * nhca_drr_close - give a channel no turn any more
- * @ch: the channel; the caller waits for a current turn with an RCU grace period
+ * nhca_drr_close - give a channel no further turn
+ * @ch: the channel; the caller waits for the current turn with an RCU grace period
  * Context: any.
  */
 void nhca_drr_close(struct nhca_channel *ch);
 
 /**
- * nhca_drr_run - give turns to the channels of a device, NHCA_CH_PASS shares in all
- * @rd: the device; the bottom half continues if channels may still be ready then
+ * nhca_drr_run - give turns to the channels of a device, until NHCA_CH_PASS shares are used up
+ * @rd: the device; if channels may still be ready then, the bottom half continues
  * Context: BH disabled, RCU read side.
  */
 void nhca_drr_run(struct nhca_rcxt_dev *rd);
@@ -396,7 +404,8 @@ void nhca_drr_run(struct nhca_rcxt_dev *rd);
 
 /**
  * enum nhca_fetched - result of fetching a work request
- * @NHCA_FETCHED_NONE:   the FIFO is empty, or its first work request has to wait
+ * @NHCA_FETCHED_NONE:   the FIFO is empty, its first work request has to wait, or its producer
+ *                       index is impossible
  * @NHCA_FETCHED_DONE:   a work request has begun, or has ended without a packet
  * @NHCA_FETCHED_PACKET: a work request has ended and sent one packet
  */
@@ -407,7 +416,7 @@ enum nhca_fetched {
 };
 
 /**
- * nhca_fetch_next - fetch the next work request, check it, and execute it or begin to
+ * nhca_fetch_next - fetch and check the next work request, and execute it or begin its transfer
  * @ch: the channel
  * Context: the channel's turn.
  * Return: enum nhca_fetched.
@@ -427,7 +436,7 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
  * nhca_fetch_flush - complete posted work requests with IB_WC_WR_FLUSH_ERR
  * @ch: the channel, in the error state
  * Context: the channel's turn.
- * Return: true if there may be more, because a whole FIFO was flushed.
+ * Return: true if there may be more work requests, because as many were flushed as the FIFO holds.
  */
 bool nhca_fetch_flush(struct nhca_channel *ch);
 
@@ -436,8 +445,8 @@ bool nhca_fetch_flush(struct nhca_channel *ch);
 /**
  * nhca_send_quantum - run the send engine of a channel for one turn
  * @ch:     the channel
- * @budget: shares that are left in the pass; reduced by those of this turn, which are at least 1.
- *          The turn itself is as long as the channel's quantum
+ * @budget: shares that are left in the pass; the function subtracts those of this turn, at least 1.
+ *          The quantum of the channel limits the turn; @budget does not
  * Context: the channel's turn; BH disabled, RCU read side.
  * Return: true if the channel has more to send and no event will call nhca_drr_ready() for it.
  */
@@ -455,7 +464,7 @@ static inline u32 nhca_send_shares(u32 len)
 }
 
 /**
- * nhca_send_sweep - end the writes of an rCxt that have nothing to send, because of a cancel
+ * nhca_send_sweep - end the writes of an rCxt that a cancel has stopped
  * @ch: the channel
  * @id: the rCxt
  * Context: the channel's turn.
@@ -465,7 +474,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 /**
  * nhca_send_end - end a transfer
  * @ch:     the channel
- * @s:      the transfer.  A write that failed completes when no packet refers to its pages
+ * @s:      the transfer; a failed write completes later, when no packet refers to its pages
  * @status: completion status of the work request, if it is a write
  * Context: the channel's turn.
  */
@@ -500,9 +509,9 @@ void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
 void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_reply_challenge - send a request again, with the token that the peer has sent
+ * nhca_reply_challenge - send a request again, with the token of the challenge
  * @ch: the channel that sent the request
- * @rx: the challenge; it repeats all fields of the request
+ * @rx: the challenge, which repeats all fields of the request
  *
  * The device also stores the token for later requests to that host.
  * Context: softirq, RCU read side, no lock held.
@@ -520,7 +529,7 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 /**
  * nhca_reply_fence - execute a fence: cancel the transfer, and send a status
  * @ch: the channel
- * @rx: the fence; there is no status if a byte of the transfer may still be placed
+ * @rx: the fence; the function sends no status while a byte of the transfer may still be placed
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
@@ -536,9 +545,11 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_notice_wait - have a write wait for its pages; nhca_notice_complete() completes it
+ * nhca_notice_wait - put a write on nhca_channel.noticed until no packet refers to its pages
  * @ch: the channel
  * @rc: rCxt of the write, RELEASING
+ *
+ * nhca_notice_complete() completes the write.
  * Context: the channel's turn, rCxt's lock.
  */
 void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
@@ -555,23 +566,24 @@ void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *lo
 			  const struct nhca_rxeth *x, u32 reader);
 
 /**
- * nhca_notice_early - check whether the status of a probe says too early that a write is done
+ * nhca_notice_early - check whether a status says too early that a write is complete
  * @ch: the channel
- * @rc: rCxt that the status came to
+ * @rc: rCxt that the status names
  * @x:  RXETH of the status
  *
- * The program may reuse the memory after such a status.  A status that is early is dropped; the
- * program then sends another probe, as after a packet loss.
+ * The program may reuse the memory after a status NHCA_RX_ST_DONE.  The caller drops an early
+ * status; the program then sends another probe, as after a packet loss.
  * Context: any, rCxt's lock.
- * Return: true if packets of the write are still made, or refer to its pages.
+ * Return: true if the status is NHCA_RX_ST_DONE, but packets of the write are still made, or refer
+ * to its pages.
  */
 bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		       const struct nhca_rxeth *x);
 
 /**
- * nhca_notice_forget - take an rCxt that is being released off nhca_channel.noticed
+ * nhca_notice_forget - remove an rCxt that is being released from nhca_channel.noticed
  * @ch: the channel
- * @rc: the rCxt; if it is RELEASING, its write never completes
+ * @rc: the rCxt; if it is RELEASING, its write gets no completion
  * Context: any, rCxt's lock.
  */
 void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
@@ -580,7 +592,8 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
  * nhca_notice_complete - complete writes whose pages have been released
  * @ch: the channel
  * Context: the channel's turn.
- * Return: true if there may be more.  false: none is left, or a release kicks the channel.
+ * Return: true if there may be more of them; false if none is left, or if the first one still has
+ * to wait: the release of its pages kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch);
 
@@ -590,7 +603,7 @@ bool nhca_notice_complete(struct nhca_channel *ch);
  * nhca_recv_drop - count and trace a packet that is dropped
  * @ch:  the channel
  * @x:   RXETH of the packet
- * @why: NHCA_CH_DROP_*, NHCA_CH_CHALLENGED
+ * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  * Context: any.
  */
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
@@ -609,7 +622,7 @@ bool nhca_recv_refused(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		       enum nhca_rcxt_lookup lookup, enum nhca_rcxt_verdict verdict);
 
 /**
- * nhca_recv_pvo - find out why bytes of a PVO were refused, by a second check
+ * nhca_recv_pvo - check a PVO a second time, to find the reason for which its bytes were refused
  * @ch:     the channel
  * @pvo:    first byte
  * @len:    bytes

@@ -4,8 +4,9 @@
  * work request once and uses only the copy, because user space may change the FIFO at any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
- * A work request that is too late for its rCxt completes in error and the channel continues,
- * because a peer may be the cause.
+ * If the rCxt refuses a work request, for example because the tid is not higher than that of the
+ * latest transfer, the work request completes in error and the channel continues, because a peer
+ * may have used that tid.
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
@@ -21,7 +22,7 @@ static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
 /* Advance the consumer index to the oldest write that is not complete. */
 static void fetch_release(struct nhca_channel *ch)
 {
-	/* not a search of ch->sending, which a peer can make long with read requests */
+	/* do not search ch->sending, because a peer can make that list long with read requests */
 	struct nhca_sending *s = list_first_entry_or_null(&ch->order, struct nhca_sending, order);
 	u32 oldest = s ? s->index : ch->fetched;
 
@@ -77,13 +78,13 @@ static u64 fetch_length(const struct nhca_send_wqe *wqe)
 	return length;
 }
 
-/* Return: bytes of the message or of the whole transfer, for traces. */
+/* Return: bytes of the packet's payload or of the whole transfer, for traces. */
 static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 {
 	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
-/* Trace that the work request in ch->wqe has begun, once, when it need not wait any more. */
+/* Trace, once, that the work request in ch->wqe has begun: it does not have to wait any more. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -111,7 +112,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 	return NHCA_FETCHED_DONE;
 }
 
-/* Complete ch->wqe, which is malformed, in error; the channel goes to the error state. */
+/* Complete ch->wqe, which is an error of the program; the channel goes to the error state. */
 static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
 				    enum nhca_channel_error why)
 {
@@ -133,8 +134,8 @@ static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_sen
 }
 
 /*
- * Check the first part of a work request, up to its SGEs, inline data or struct nhca_rcxt_wr.  The
- * first part says how many bytes are copied next; they must be within the slot.
+ * Check the first part of a work request, before its SGEs, inline data or struct nhca_rcxt_wr.  The
+ * first part says how many bytes are copied next; these bytes must be within the slot.
  */
 static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
@@ -154,13 +155,13 @@ static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_sen
 	}
 }
 
-/* Return: true if @len bytes from @pvo on end in the same table. */
+/* Return: true if @len bytes from @pvo on do not exceed the table of the PVO. */
 static bool fetch_pvo_ok(u64 pvo, u32 len)
 {
 	return !len || nhca_pvo_add(pvo, len - 1);
 }
 
-/* Check offset and length of a write: they select whole packets of the transfer. */
+/* Check that offset and length of a write select whole packets of the transfer. */
 static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
@@ -172,14 +173,14 @@ static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Return: true if the transfer needs too many packets, because of the current MTU. */
+/* Return: true if the transfer needs too many packets only because the current MTU is small. */
 static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
 	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
 	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
 }
 
-/* Check the struct nhca_rcxt_wr of a work request; replaces segment 0 by the default. */
+/* Check the struct nhca_rcxt_wr of a work request, and replace a segment of 0 by the default. */
 static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
 {
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
@@ -215,7 +216,7 @@ static struct nhca_av *fetch_av(struct nhca_channel *ch)
 	return av && av->pd == ch->key_user.pd && !av->mcast ? av : NULL;
 }
 
-/* ---- execution of the work request in ch->wqe, which is checked ---- */
+/* ---- execution of the work request in ch->wqe, which was checked before ---- */
 
 /* Fill in the fields of the RXETH that all packets of the work request have in common. */
 static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
@@ -470,8 +471,9 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 }
 
 /*
- * Cancel a transfer.  When it returns 0, no packet is made of the transfer and no byte of it is
- * placed any more.  Return: 0; as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
+ * Cancel a transfer.  If the function returns 0, no packet is made of the transfer and no byte of
+ * the transfer is placed any more.
+ * Return: as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
  */
 static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -549,7 +551,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 /* Return: number of entries that were not fetched yet; -EPROTO: impossible producer index. */
 static int fetch_waiting(const struct nhca_channel *ch)
 {
-	/* slots of writes in progress were fetched and are not given back: they are in use */
+	/* slots from @cons to @fetched were fetched, but writes in progress still use them */
 	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;

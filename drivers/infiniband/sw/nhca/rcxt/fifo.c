@@ -27,8 +27,8 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo)
 }
 
 /*
- * Return: the index that slot @slot was last allocated with: the largest one below @fifo->prod.
- * The FIFO has not wrapped since, because the program has not given the slot back.
+ * Return: the index with which slot @slot was last allocated: the largest index of the slot below
+ * @fifo->prod.  The FIFO has not wrapped since, because the program has not given the slot back.
  */
 static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 {

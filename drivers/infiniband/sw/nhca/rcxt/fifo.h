@@ -3,9 +3,9 @@
  * Private to rcxt/ and its tests: the receive FIFO of a channel, and its allocation of slots.
  *
  * A completion tells the program that a slot has a frame; the program gives the slot back when it
- * has read the frame.  If the CQ is full and the completion is lost, the program does not know
- * that the slot was used and would never give it back.  So the FIFO remembers such slots, and
- * allocates them again for one of the next frames, with the same index.
+ * has read the frame.  If the CQ is full, the completion is lost: the program does not know that
+ * the slot was used, and would never give the slot back.  So the FIFO records such a slot, and
+ * allocates it again for one of the next frames, with the same index.
  */
 #ifndef NHCA_RCXT_FIFO_H
 #define NHCA_RCXT_FIFO_H
@@ -15,9 +15,9 @@
 /**
  * struct nhca_fifo - a receive FIFO
  * @ring:   ring of struct nhca_frame; @ring.hdr is NULL if the channel has no FIFO
- * @prod:   index of the next new frame, free-running; the kernel never reads hdr->prod, its copy
- *          for the program
- * @unread: bit i is set if slot i has a frame whose completion was lost; owned
+ * @prod:   index of the next new frame, free-running; hdr->prod is a copy for the program, and the
+ *          kernel never reads this copy
+ * @unread: bitmap: bit i is set if slot i has a frame whose completion was lost; owned
  * @count:  number of bits that are set in @unread
  *
  * The caller's lock (nhca_channel.lock) protects all fields but @ring.
@@ -51,7 +51,9 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo);
  * @fifo:  the FIFO
  * @index: set to the free-running index of the frame, for its completion
  * Context: any; the lock of the FIFO.
- * Return: false if the FIFO is full, or if the program's consumer index is impossible.
+ * Return: true if a slot was allocated: one of nhca_fifo_untake(), or else the next one; false if
+ * there is no slot of nhca_fifo_untake() and the FIFO is full.  An impossible consumer index of the
+ * program counts as a full FIFO.
  */
 bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index);
 

@@ -4,7 +4,7 @@
  * channel has sent, or a read that it has answered.
  *
  * The completion that a notice causes gives the buffer of a write back to the program.  So no
- * packet may be made of it or refer to its pages any more.  But the network stack may still hold
+ * packet may be made of the buffer or refer to its pages any more.  But the network stack may hold
  * packets that the peer did not need, because they were retransmitted or delayed
  * (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in nhca_channel.noticed, and
  * the write completes in the channel's turn.
@@ -89,9 +89,9 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 }
 
 /*
- * The notice of a write has arrived, and all its packets were sent.  Return: true if no packet
- * refers to its pages, so that the caller must post the completion.  Otherwise the rCxt now waits
- * in nhca_channel.noticed.
+ * The notice of a write has arrived, and all packets of the write were sent.
+ * Return: true if no packet refers to the pages of the write: the caller must post the completion.
+ * Otherwise the rCxt now waits in nhca_channel.noticed.
  */
 static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
@@ -185,7 +185,7 @@ static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *
 	bool there, released;
 
 	spin_lock_bh(lock);
-	/* it may have been released since line_first() */
+	/* the rCxt may have been released since line_first() */
 	there = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc) &&
 		rc->state == NHCA_RCXT_RELEASING;
 	released = there && nhca_zcopy_released(ch->flow, rc->zcopy);

@@ -4,11 +4,12 @@
  * failover, round robin assignment and key field).
  *
  * The pool hands out rCxts from the head of a list and takes them back at its tail, so that an
- * rCxt stays unused until all others in the list have been handed out.  It has a new key each
- * time: a counter of its acquisitions, which starts at a random value, encrypted
- * (memory/shuffle.h).  So packets from before a recovery or a module load, or for an earlier owner
- * of the rCxt, name a key that is no longer valid.  An rCxt has the same key again only after 2^32
- * acquisitions, and a peer that has seen keys of this or other rCxts cannot predict the next one.
+ * rCxt stays unused until all others in the list have been handed out.  Each acquisition gives the
+ * rCxt a new key: the encrypted value (memory/shuffle.h) of a counter of its acquisitions, which
+ * starts at a random value.  So packets from before a recovery or a module load, or for an earlier
+ * owner of the rCxt, name a key that is no longer valid.  An rCxt has the same key again only after
+ * 2^32 acquisitions, and a peer that has seen keys of this or other rCxts cannot predict its next
+ * key.
  *
  * The functions know no skb, no socket and no lock.  The caller holds a lock for the pool, and
  * one for the rCxt (tid.h).
@@ -36,8 +37,8 @@
 /**
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
- * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer began, or the last one
- *                     was canceled, or it was sent and gets no notice
+ * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the last
+ *                     one was canceled, or the last one was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
  * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
@@ -70,25 +71,26 @@ enum nhca_rcxt_state {
  *           nhca_rcxt_pool.keys
  * @tid:     of the latest transfer; 0: there was none since the rCxt was acquired
  * @channel: QPN of the channel that owns the rCxt
- * @next, @prev: indices; in the pool: @next in the free list; acquired: neighbors in the list of
- *           the channel; pool's lock
+ * @next, @prev: indices of neighbors; in the pool: only @next, in the free list; acquired: both, in
+ *           the list of the channel; the pool's lock protects them
  * @total:   bytes of the transfer
  * @missing: READING, SINKING: packets that have not arrived
- * @zcopy:   WAITING, RELEASING: the last zero-copy reference to pages of the transfer, a number
- *           of nhca_zcopy_seq()
+ * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
+ *           transfer can have
  * @segment: payload bytes of each packet but the last
  * @copies:  CPUs that now copy payload of the transfer @tid (reference: outstanding DMA count)
  * @state:   enum nhca_rcxt_state
  * @notify:  NHCA_RX_NOTIFY_*
- * @noticed: the notice has arrived; SENDING, ANSWERING: although packets are still being sent
+ * @noticed: the notice has arrived, in SENDING and ANSWERING while packets are still being sent
  * @map_kept: the bitmap is @map, and not @bits
- * @wrote:   the channel wrote, the write is not complete, and packets may refer to its pages
+ * @wrote:   the channel has begun a write that nhca_rcxt_released() has not ended: packets may
+ *           refer to its pages
  * @uid:     user whose limits the rCxt counts against, or NHCA_RCXT_NOBODY
  * @pvo:     READING, SINKING: destination of the transfer's first byte
  * @line_next, @line_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
  * @bits:    READING, SINKING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
- * @map:     the same for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the transfer
- *           begins, freed when it ends or is replaced (tid.c); owned by the rCxt
+ * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
+ *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
  * @noticed_by: @noticed: QPN of the channel that sent the notice
  * @cookie:  wr_id of the work request that began the transfer on this side
  *
@@ -132,12 +134,12 @@ static_assert(sizeof(struct nhca_rcxt) <= 64);
 
 /**
  * struct nhca_rcxt_user - resources of a device's pool that one user has
- * @uid:       in the initial user namespace; index in nhca_rcxt_pool.users
- * @channels:  number of the user's channels; the caller of nhca_rcxt_user_get() serializes it
- * @count:     rCxts of these channels, limited by nhca_share_ok(); the pool's lock
- * @map_bytes: bytes of their bitmaps, limited by nhca_share_ok(); atomic
+ * @uid:       uid in the initial user namespace; index in nhca_rcxt_pool.users
+ * @channels:  number of the user's channels; callers of nhca_rcxt_user_get() serialize changes
+ * @count:     rCxts of the user's channels, limited by nhca_share_ok(); the pool's lock
+ * @map_bytes: bytes of the bitmaps of these rCxts, limited by nhca_share_ok(); atomic
  *
- * So one user cannot take the resources of all others.  Channels of processes with
+ * The limits prevent one user from taking the resources of all others.  Channels of processes with
  * CAP_SYS_RESOURCE are not counted.
  */
 struct nhca_rcxt_user {
@@ -154,7 +156,7 @@ struct nhca_rcxt_user {
  * @free:  number of free rCxts
  * @head, @tail: indices of the first and the last free rCxt; NHCA_RCXT_NONE if none is free
  * @recoveries: recovery count, starts at a random value
- * @keys:  order of the keys; its counter is not used, because each rCxt counts for itself
+ * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has its own
  * @map_bytes: bytes of all bitmaps that are allocated; atomic
  * @map_limit: upper bound of @map_bytes
  * @users: struct nhca_rcxt_user by uid; each exists as long as its user has a channel
@@ -195,21 +197,21 @@ struct nhca_rcxt_list {
  * @pool: filled in
  * @size: number of rCxts, 1 to NHCA_RCXT_MAX
  * Context: process, sleeps.
- * Return: 0, -EINVAL, -ENOMEM.
+ * Return: 0; -EINVAL: @size is out of bounds; -ENOMEM.
  */
 int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
 
 /**
  * nhca_rcxt_pool_destroy - free the memory of a pool
- * @pool: all its rCxts are free; may be zeroed
+ * @pool: the pool, whose rCxts are all free; may be zeroed
  * Context: process, sleeps.
  */
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
 
 /**
  * nhca_rcxt_user_get - count one more channel of a user
- * @pool: of the device
- * @uid:  the user, in the initial user namespace; not NHCA_RCXT_NOBODY
+ * @pool: pool of the device
+ * @uid:  uid of the user in the initial user namespace; not NHCA_RCXT_NOBODY
  * @user: on success set to the user's record, which is valid until nhca_rcxt_user_put()
  * Context: process, sleeps; the caller serializes it with nhca_rcxt_user_put().
  * Return: 0, -ENOMEM.
@@ -218,9 +220,9 @@ int nhca_rcxt_user_get(struct nhca_rcxt_pool *pool, u32 uid, struct nhca_rcxt_us
 
 /**
  * nhca_rcxt_user_put - count one channel of a user less
- * @pool: of the device
- * @user: the user's record, or NULL; freed with the last channel of the user.  All rCxts of the
- *        channel have been released
+ * @pool: pool of the device
+ * @user: the user's record, or NULL; freed with the last channel of the user.  The caller has
+ *        released all rCxts of the channel
  * Context: process; the caller serializes it with nhca_rcxt_user_get().
  */
 void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user);
@@ -235,14 +237,14 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
  *
  * The tid of the rCxts is 0, so that their first transfer has a tid of at least 1.
  * Context: any; the pool's lock.
- * Return: 0; -EDQUOT: beyond the user's share (nhca_share_ok()); -ENOSPC: fewer than @count
- * are free.
+ * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many; -ENOSPC: fewer than
+ * @count rCxts are free.
  */
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
 		      u32 count, struct nhca_rcxt_id *ids);
 
 /**
- * nhca_rcxt_release - return an rCxt to the pool, in any state
+ * nhca_rcxt_release - return an rCxt, which may be in any state, to the pool
  * @pool: the pool
  * @list: rCxts of the channel that owns @rc
  * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_quiet() was true
@@ -254,8 +256,8 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 
 /**
  * nhca_rcxt_pool_recover - count a recovery of the device
- * @pool: all its rCxts are free.  Each gets a new key when it is acquired again, so that earlier
- *        packets are dropped
+ * @pool: the pool, whose rCxts are all free.  Each rCxt gets a new key when it is acquired again,
+ *        so that earlier packets are dropped
  * Context: any; the pool's lock.
  * Return: the new recovery count.
  */
@@ -266,7 +268,7 @@ u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);
  * @NHCA_RCXT_FOUND:    the channel owns the rCxt
  * @NHCA_RCXT_NO_INDEX: the index exceeds the pool
  * @NHCA_RCXT_NOT_OURS: the rCxt is free, or another channel owns it
- * @NHCA_RCXT_OLD_KEY:  wrong key, for example that of an earlier owner of the rCxt
+ * @NHCA_RCXT_OLD_KEY:  the key is wrong, for example that of an earlier acquisition of the rCxt
  */
 enum nhca_rcxt_lookup {
 	NHCA_RCXT_FOUND = 0,

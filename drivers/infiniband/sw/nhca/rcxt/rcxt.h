@@ -15,8 +15,8 @@
  *                              held together with nhca_rcxt_dev.lock
  *
  * nhca_rcxt_dev.ready_lock (irqsave) protects the list of channels that have something to send.
- * It is innermost.  A CPU that takes a channel off that list has the turn of the channel: until
- * the end of the turn only this CPU runs the channel's send engine, and it needs no lock for that.
+ * This lock is innermost.  A CPU that takes a channel off that list has the turn of the channel:
+ * until the end of the turn only this CPU runs the channel's send engine, without a lock.
  *
  * The lock of a CQ nests inside all locks but ready_lock.  No lock of this room is held or taken
  * in a live section.
@@ -35,16 +35,16 @@ struct nhca_channel;
 
 /**
  * nhca_rcxt_dev_init - create the pool of rCxts of a new device
- * @dev:   the device; dev->rcxt is set
+ * @dev:   the device; the function sets dev->rcxt
  * @rcxts: number of rCxts, 1 to NHCA_RCXT_MAX
  * Context: process, sleeps.
- * Return: 0, -ENOMEM, -EINVAL.
+ * Return: 0; -ENOMEM; -EINVAL: @rcxts is out of bounds.
  */
 int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts);
 
 /**
  * nhca_rcxt_dev_exit - free the pool of a device
- * @dev: has no channels any more; nhca_rcxt_dev_init() may have failed or not been called
+ * @dev: the device, without channels; nhca_rcxt_dev_init() may have failed or not been called
  * Context: process, sleeps.
  */
 void nhca_rcxt_dev_exit(struct nhca_dev *dev);
@@ -55,9 +55,10 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * @why: error reason of the channels: NHCA_CH_ERR_RECOVERED for the ioctl and the debugfs file
  *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed
  *
- * When it returns, every channel of the device is in the error state, no engine serves it, its
- * rCxts are in the pool, and the recovery count is one higher.  Packets that were sent before
- * are dropped, because they name keys of rCxts that are no longer valid.  Channels of other
+ * When the function returns, every channel of the device is in the error state, and its rCxts are
+ * in the pool.  The engines only drop packets, end transfers and flush work requests for it.
+ * Packets of transfers that began earlier are dropped even after other channels have acquired the
+ * rCxts, because the packets name old keys.  The recovery count is one higher.  Channels of other
  * devices and job memory do not change.
  * Context: process, sleeps.
  * Return: the new recovery count.
@@ -75,16 +76,18 @@ u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 /* ---- a channel: verbs/qp.c and verbs/channel.c; process context, may sleep ---- */
 
 /**
- * nhca_channel_create - create a channel, which can send and receive when this returns
- * @ibqp: QP of type IB_QPT_DRIVER; its device, PD and CQs are set
+ * nhca_channel_create - create a channel, which can send and receive when the function returns
+ * @ibqp: QP of type IB_QPT_DRIVER; the caller has set its device, PD and CQs
  * @who:  identity of the channel for counters and traces; must outlive the channel.  Its QPN is
  *        reserved in the table of QPs, and a lookup there finds no QP
- * @cap:  requested capacities; on return the granted ones, which are not smaller
+ * @cap:  requested capacities; on return the granted capacities, which are not smaller
  * @cmd:  command of user space; this function checks it
  * @uc:   user context of the process that maps the rings
  * @resp: response to user space, filled in
  * Context: process, sleeps.
- * Return: the channel; ERR_PTR: -EINVAL, -EPERM (another user owns the job), -ENOMEM.
+ * Return: the channel; ERR_PTR: -EINVAL: @cmd has flags, too many frames or job 0, or a ring is
+ * larger than INT_MAX bytes; -EPERM: another user owns the job; -ENOMEM: no memory, or
+ * RLIMIT_MEMLOCK would be exceeded.
  */
 struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,
 					 struct ib_qp_cap *cap,
@@ -96,10 +99,11 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
  * nhca_channel_destroy - destroy a channel (reference: snapshot interface, "Close Window")
  * @ch: the channel
  *
- * Packets no longer find the channel.  Then this waits for engines that have found it
- * (synchronize_rcu_expedited()), for the zero-copy references of its packets
- * (nhca_zcopy_wait_flow()), and for copies of payload (nhca_rcxt_quiet()).  When it returns, no
- * engine uses the channel, its rings or its rCxts.  Other channels do not stop meanwhile.
+ * The function removes the channel from the table, so that packets no longer find it.  Then the
+ * function waits for engines that have found the channel (synchronize_rcu_expedited()), for the
+ * zero-copy references of its packets (nhca_zcopy_wait_flow()), and for copies of payload
+ * (nhca_rcxt_quiet()).  After that, no engine uses the channel, its rings or its rCxts.  Other
+ * channels continue meanwhile.
  * Context: process, sleeps.
  */
 void nhca_channel_destroy(struct nhca_channel *ch);
@@ -121,8 +125,9 @@ void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why
  * @ids:   room for @count ids; filled in as NHCA_RCXT_ID() makes them
  * @count: number of rCxts
  * Context: process, sleeps.
- * Return: 0; -EDQUOT: the user would have more than half of the pool; -ENOSPC: the pool has fewer
- * free rCxts; -EIO: the channel is in the error state; -ENOMEM.
+ * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many rCxts (by default at most
+ * half of the pool); -ENOSPC: the pool has fewer free rCxts; -EIO: the channel is in the error
+ * state; -ENOMEM.
  */
 int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 
@@ -132,10 +137,11 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
  * @ids:   as nhca_channel_acquire() returned them
  * @count: number of ids
  *
- * Waits until no CPU copies payload for them.  If one of them has a write that is not complete,
- * also waits until no packet of the channel refers to pages of the program.
+ * The function waits until no CPU copies payload for the rCxts.  If packets may still refer to
+ * pages of a write of one of them (nhca_rcxt.wrote), the function also waits until no packet of the
+ * channel refers to pages of the program.
  * Context: process, sleeps.
- * Return: 0; -ENOENT: the channel does not own one of them.
+ * Return: 0; -ENOENT: the channel does not own one of the rCxts.
  */
 int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 
@@ -167,7 +173,7 @@ unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info
 
 /**
  * nhca_channel_query - nhca_channel_dump() for NHCA_METHOD_CHANNEL_QUERY
- * @ch:   the channel.  The next protection violation raises IB_EVENT_QP_ACCESS_ERR again
+ * @ch:   the channel; its next protection violation raises IB_EVENT_QP_ACCESS_ERR again
  * @info: filled in completely
  * Context: process or softirq.
  */
@@ -179,8 +185,8 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
  * nhca_channel_doorbell - run the send engine, because the program has posted work requests
  * @ch: the channel
  *
- * Runs the deficit round robin of the channel's device (nhca_drr_run()).  If another CPU has the
- * turn of @ch, that CPU puts @ch at the end of the list again after the turn.
+ * The function runs the deficit round robin of the channel's device (nhca_drr_run()).  If another
+ * CPU has the turn of @ch, that CPU puts @ch at the end of the list after the turn.
  * Context: process; disables BHs.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);
@@ -189,16 +195,16 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
  * @rx: the packet, decoded
  *
- * ingress/udp.c calls it instead of nhca_transport_rx(), after nhca_transport_rx_end() has released
- * the QP's lock that the transport room holds for a batch.  It looks up the channel, checks ICRC,
- * channel key and job, and executes the packet.  Several CPUs may execute packets of one channel,
- * and of one rCxt, concurrently.
+ * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx(), after
+ * nhca_transport_rx_end() has released the QP's lock that the transport room holds for a batch.
+ * nhca_channel_rx() looks up the channel, checks ICRC, channel key and job, and executes the
+ * packet.  Several CPUs may execute packets of one channel, and of one rCxt, concurrently.
  * Context: softirq, RCU read side.
  */
 void nhca_channel_rx(struct nhca_rx *rx);
 
 /**
- * nhca_channel_exit - free the table of channels, which is empty, when the module is unloaded
+ * nhca_channel_exit - free the empty table of channels when the module is unloaded
  * Context: process.
  */
 void nhca_channel_exit(void);

@@ -3,8 +3,9 @@
  * The receive engine: places the payload of packets in memory or in frames of the receive FIFO.
  * Several CPUs may execute packets of one channel, and of one rCxt, concurrently.
  *
- * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped,
- * counted and traced, and has no answer (reference: memory protection model).
+ * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
+ * and gets no answer (reference: memory protection model), except that a request without a valid
+ * token gets a challenge.  The drop is counted and traced if the packet was sent to a device.
  */
 #include "../memory/memcg.h"
 #include "engine.h"
@@ -20,8 +21,8 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * @packets packets of the same length have arrived for the channel, the last of which is @rx: count
- * them in the counters of the device, and trace them.
+ * @packets packets of the same length have arrived for the channel, and @rx is the last of them:
+ * count them in the counters of the device, and trace them.
  */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
@@ -31,7 +32,7 @@ static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u
 				   rx->hdr.rx.src_channel, packets, rx->payload);
 }
 
-/* Count packets that recv_admit() has accepted in the counters of the channel. */
+/* In the counters of the channel, count packets that recv_admit() has accepted. */
 static void recv_admitted(struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, packets);
@@ -92,7 +93,7 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
-		/* NHCA_PVO_PAGE, or NHCA_PVO_OK: the PVO became valid after the first check */
+		/* NHCA_PVO_PAGE; or NHCA_PVO_OK, if the PVO became valid after the first check */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -101,7 +102,7 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 
 /*
  * Copy the payload of a packet, and of the @run packets that follow it, to the memory that its PVO
- * names.  @rx advances to the last packet that was copied, or to the one that was refused.
+ * names.  @rx advances to the last packet that was copied, or to the packet that was refused.
  * Return: NHCA_CH_COUNTERS on success, or the counter of the packet that was refused.
  */
 static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, u32 run,
@@ -125,8 +126,8 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 }
 
 /*
- * recv_place() for one packet after the other.  A run as a whole may exceed the region while its
- * first packets do not.
+ * Call recv_place() for one packet after the other.  The packets as a whole may exceed the region
+ * although the first ones are within the region.
  */
 static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
 						 u32 run, int access)
@@ -141,7 +142,7 @@ static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct
 	}
 }
 
-/* Return: number of packets in the batch that continue the transfer and can be copied with @rx. */
+/* Return: number of packets after @rx in the batch that can be copied together with @rx. */
 static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -152,7 +153,7 @@ static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
 
-/* A transfer is complete: notify the sides that rc->notify names.  @rc is a copy of the rCxt. */
+/* Notify the sides of a complete transfer that rc->notify names.  @rc is a copy of the rCxt. */
 static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 			  const struct nhca_rcxt *rc, bool read)
 {
@@ -235,7 +236,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 
 /* ---- the receive FIFO ---- */
 
-/* Return: a slot for the caller to fill; NULL if the FIFO is full, or the channel has none. */
+/* Return: a slot for the caller to fill; NULL if the FIFO is full, or the channel has no FIFO. */
 static struct nhca_frame *recv_frame(struct nhca_channel *ch, u32 *index)
 {
 	struct nhca_fifo *fifo = &ch->fifo;
@@ -300,15 +301,15 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	cqe.chan.rcxt_key = rcxt.key;
 	if (nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited))
 		return;
-	/* the completion is lost and the program does not know the frame: reuse the slot */
+	/* the completion was lost, so the program does not know the frame: reuse the slot */
 	spin_lock(&ch->lock);
 	nhca_fifo_untake(&ch->fifo, index);
 	spin_unlock(&ch->lock);
 }
 
 /*
- * A status has arrived, the answer to a probe or fence: put it into a frame if the channel still
- * owns the rCxt.
+ * Put a status, which answers a probe or fence, into a frame, if the channel still owns the rCxt
+ * and nhca_notice_early() does not refuse the status.
  */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -330,9 +331,9 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 /* ---- checks that do not need an rCxt ---- */
 
 /*
- * A packet that names an rCxt has the lower 32 bits of the channel's key, and the rCxt's key of 32
- * bits.  A packet of packet mode has all 64 bits of the channel's key: its field rcxt.index has the
- * upper 32 bits.
+ * A packet that names an rCxt contains the lower 32 bits of the channel's key, and the rCxt's key
+ * of 32 bits.  A packet of packet mode contains all 64 bits of the channel's key; the upper 32 bits
+ * are in the field rcxt.index.
  */
 static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
 {
@@ -340,7 +341,7 @@ static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
 	       (h->opcode != NHCA_RX_PACKET || h->rx.rcxt.index == upper_32_bits(ch->key));
 }
 
-/* Return: true if the channel accepts the packet; otherwise the packet has been counted. */
+/* Return: true if the channel accepts the packet; otherwise the drop has been counted. */
 static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;

@@ -31,7 +31,7 @@ static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nh
 }
 
 /*
- * Create an address vector to the sender of a packet, and replace the oldest in the path cache.
+ * Create an address vector to the sender of a packet, and replace the oldest one in the path cache.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -66,10 +66,10 @@ static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx 
 }
 
 /*
- * Find or create the address vector for one packet.  In a full path cache, only one of
- * NHCA_CH_PATH_MISSES misses replaces an entry.  For the other misses, and if there is no memory,
- * fill in @once, which looks up a route for this packet only.  So a channel with many peers loses
- * no notices.
+ * Find or create the address vector for one packet.  In a full path cache, only each
+ * NHCA_CH_PATH_MISSES-th miss replaces an entry.  For the other misses, and if there is no memory,
+ * fill in @once, for which the route is looked up when the packet is sent.  So a channel with many
+ * peers loses no notices.
  * Return: an address vector with a reference for the caller, or @once.
  */
 static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
@@ -109,7 +109,7 @@ static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *
 	};
 }
 
-/* Send one packet to the sender of @rx.  It counts as lost if it cannot be sent. */
+/* Send one packet to the sender of @rx.  A packet that cannot be sent counts as lost. */
 static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
 		       struct nhca_iter *it)
 {
@@ -132,7 +132,7 @@ static bool reply_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
 }
 
-/* Fill in the headers of a challenge from its request, or those of a request from its challenge. */
+/* Fill in the headers of a challenge from the request @x, or of a request from the challenge @x. */
 static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
 			 struct nhca_hdr *h)
 {
@@ -151,8 +151,8 @@ static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u
 
 	nhca_recv_drop(ch, x, NHCA_CH_CHALLENGED);
 	/*
-	 * Two hosts that see different addresses, for example because of NAT, would otherwise
-	 * exchange requests and challenges forever.
+	 * Without this check, two hosts would exchange requests and challenges forever if a token
+	 * never fits the addresses of the next request, for example because of NAT.
 	 */
 	if (x->again)
 		return;

@@ -4,9 +4,9 @@
  * FIFO, and makes packets of the transfers in progress: own writes of the channel, and reads of
  * peers that the channel answers.
  *
- * Each packet has all that the receiver needs to place its bytes.  So packets of several transfers
- * may be interleaved, and the engine never waits for an acknowledgment.  A packet that cannot be
- * sent, because there is no memory or no route, counts as lost.
+ * Each packet contains all that the receiver needs to place its bytes.  So packets of several
+ * transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet that is
+ * not sent, because there is no memory or no route, counts as lost.
  */
 #include <linux/slab.h>
 
@@ -53,7 +53,7 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 
 /*
  * Complete writes that wait until packets have released their pages: failed ones, and those whose
- * notice has arrived.  For writes that still have to wait, the next release kicks the channel.
+ * notice has arrived.  If a write still has to wait, the next release of pages kicks the channel.
  * Return: true if there may be more to complete, or if elements of ch->writes became free.
  */
 static bool send_released(struct nhca_channel *ch)
@@ -163,8 +163,8 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 }
 
 /*
- * Send up to @max packets as one batch: only those with a whole segment, because all packets of a
- * batch have the same length.
+ * Send up to @max packets of a transfer as one batch, and only packets with a whole segment of
+ * payload, because the packets of such a batch have the same length.
  * Return: number of packets sent; 0 if the next packet has to be sent alone.
  */
 static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 max)
@@ -237,14 +237,14 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
 }
 
-/* All packets of a batch have the same address vector: send a batch to another peer first. */
+/* A batch has one address vector: if the waiting batch has another one than @s, send it first. */
 static void send_way(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	if (ch->burst->av != s->av)
 		nhca_burst_flush(ch->burst);
 }
 
-/* Count @n packets of a transfer that were sent, or count as lost. */
+/* Count the next @n packets of a transfer as sent, even if some of them were lost. */
 static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u32 n)
 {
 	u32 off = s->next * s->rx.segment;
@@ -256,8 +256,8 @@ static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u3
 
 /*
  * Send up to @max packets of a transfer.
- * Return: number of packets, including one that was refused; 0 if the channel has to wait because
- * the network stack holds too many of its packets.
+ * Return: number of packets, including a packet that memory protection refused; 0 if the channel
+ * has to wait because the network stack holds too many of its packets.
  */
 static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
 {
@@ -352,7 +352,8 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
  * Execute work requests and send packets of transfers alternately, until @left shares are used up.
  * So neither a long transfer nor many small messages delay the others (reference: packet mode and
  * RDMA interleaved).
- * Return: true if there may be more to do; false if a doorbell, packet or kick will say when.
+ * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
+ * nhca_drr_ready() when there is more to do.
  */
 static bool send_pass(struct nhca_channel *ch, int *left)
 {
@@ -406,18 +407,18 @@ static bool send_forget(struct nhca_channel *ch)
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 {
 	/*
-	 * Not limited by the rest of the budget: otherwise the channel that is last in a pass would
-	 * always send less than its quantum.
+	 * The rest of the budget does not limit the turn: otherwise the channel that is last in a
+	 * pass would always send less than its quantum.
 	 */
 	int quantum = READ_ONCE(ch->quantum), left = quantum;
 	struct nhca_burst burst = {};
 	bool more;
 	u32 used;
 
-	/* first, because it frees elements of ch->writes for new writes */
+	/* before the turn's work requests, because this frees elements of ch->writes for them */
 	send_released(ch);
 	if (nhca_channel_failed(ch)) {
-		/* counts as a whole quantum, because it takes as long */
+		/* the call takes about as long as a whole quantum, and counts as one */
 		left = 0;
 		more = send_forget(ch);
 	} else {
@@ -426,7 +427,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/* writes of this turn that still have to wait: the next release kicks the channel */
+	/* if writes of this turn still have to wait, the next release of pages kicks the channel */
 	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);

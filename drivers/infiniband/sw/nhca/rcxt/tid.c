@@ -31,8 +31,8 @@ static long map_size(u32 packets)
 }
 
 /*
- * Return: the account of the rCxt's user, or NULL.  It exists as long as the user has a channel:
- * at least until the rCxt is released, which frees the bitmap.
+ * Return: the account of the rCxt's user, or NULL.  The account exists as long as the user has a
+ * channel: at least until the rCxt is released, which frees the bitmap.
  */
 static struct nhca_rcxt_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
 {
@@ -92,7 +92,7 @@ void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_
 	rc->state = state;
 }
 
-/* Begin a transfer; the caller has freed the bitmap of the one before. */
+/* Begin a transfer; the caller has freed the bitmap of the previous transfer. */
 static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
 		  u32 segment, u8 notify)
 {
@@ -213,7 +213,7 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
 {
 	rc->copies--;
-	/* canceled, or memory protection refused another packet */
+	/* the transfer was canceled, or memory protection refused another packet */
 	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_SINKING)
 		return false;
 	if (!ok) {
@@ -302,7 +302,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_ANSWERING:
-		/* the send engine still makes packets of the memory; the peer does not need them */
+		/* the send engine still sends packets, although the peer does not need them */
 		return NHCA_RCXT_LATER;
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_RELEASING;

@@ -9,18 +9,20 @@
  *                       ended
  *   is higher           a new transfer begins
  *
- * Ethernet may duplicate packets, so that a count of bytes would not show when a transfer is
- * complete.  So a transfer has a bit for each packet.  An engine sets the bit before it copies
- * the payload.  The transfer is complete when all bits are set and no CPU copies; then exactly one
+ * Ethernet may duplicate packets, so a count of bytes would not show when a transfer is complete.
+ * Therefore a transfer has a bit for each packet.  An engine sets the bit before it copies the
+ * payload.  The transfer is complete when all bits are set and no CPU copies; then exactly one
  * call of nhca_rcxt_copied() returns true.
  *
- * nhca adds rules to those of the reference: a peer's write does not end a transfer of the rCxt's
- * own channel, nor a read that the rCxt answers (BUSY); payload of a read needs a read that is in
- * progress (UNASKED); all packets of a tid must have the same sizes and place (MISMATCH).
+ * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
+ * that breaks the rule.  A peer's write ends neither a transfer that the rCxt's own channel began,
+ * nor a read that the rCxt answers (BUSY).  Payload of a read needs a read that is in progress
+ * (UNASKED).  All packets of a tid must have the same sizes, and the same place: the PVO of the
+ * transfer's first byte (MISMATCH).
  *
  * The functions know no skb, no socket and no lock.  The caller holds the rCxt's lock during each
- * call, and releases it to copy payload.  Bitmaps of up to 2 KiB come from kmalloc(GFP_ATOMIC);
- * NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
+ * call, and releases it to copy payload.  A bitmap that does not fit into the rCxt has at most
+ * 2 KiB and is allocated with GFP_ATOMIC; NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
  */
 #ifndef NHCA_RCXT_TID_H
 #define NHCA_RCXT_TID_H
@@ -36,9 +38,10 @@
  *                       send the payload, then call nhca_rcxt_sent().  Notice: complete the
  *                       transfer.
  * @NHCA_RCXT_WAIT:      another CPU still copies for the earlier transfer: release the lock and
- *                       try again.  That CPU copies one batch at most, in a live section.
- * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still made: the return
- *                       value of nhca_rcxt_sent() says when the transfer is complete
+ *                       try again.  That CPU copies one batch at most, in a live section.  Fence:
+ *                       see nhca_rcxt_fence().
+ * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still being sent;
+ *                       nhca_rcxt_sent() returns true when the last one was sent
  * @NHCA_RCXT_STALE:     the tid is too low, or the transfer was canceled
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
@@ -77,13 +80,13 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
 					 const struct nhca_rxeth *x, bool read);
 
 /**
- * nhca_rcxt_run - accept the packets that follow one which nhca_rcxt_payload() has accepted
+ * nhca_rcxt_run - accept packets that follow a packet that nhca_rcxt_payload() has accepted
  * @rc: the rCxt
  * @x:  RXETH of the packet that was accepted
  * @n:  number of packets that follow it in the transfer, each with a whole segment
  * Context: any, rCxt's lock, held since the call of nhca_rcxt_payload().
- * Return: number of packets accepted, before the first one that was received earlier.  The copy
- * that nhca_rcxt_payload() has counted includes them.
+ * Return: number of packets accepted: those before the first one that was received earlier.  The
+ * copy that nhca_rcxt_payload() has counted includes them.
  */
 u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
 
@@ -92,7 +95,7 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
  * @pool: the pool of @rc
  * @rc:   the rCxt
  * @ok:   false: memory protection refused the payload; the transfer never completes
- * Context: any, rCxt's lock; its release makes the copied bytes visible to the next holder.
+ * Context: any, rCxt's lock; the unlock makes the copied bytes visible to the next holder.
  * Return: true if the transfer is now complete, once for each transfer; the caller then notifies
  * the sides that @rc->notify names.
  */
@@ -121,20 +124,22 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 /**
  * nhca_rcxt_challenge - check the challenge of a read request
  * @rc: the rCxt that sent the request; unchanged
- * @x:  RXETH of the challenge.  Its reply_pvo must be the destination of the read in progress, so
- *      that only a host that knows the destination gets the request, which has it
+ * @x:  RXETH of the challenge
+ *
+ * @x->reply_pvo must be the destination of the read in progress.  The request that the caller sends
+ * again contains this PVO; the check ensures that the request goes only to a host that knows it.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  TAKE: the read is in progress: send the request again.
  */
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_notice - apply the tid rules to a notice: the peer has placed all bytes
+ * nhca_rcxt_notice - apply the tid rules to a notice, which says that the peer has placed all bytes
  * @rc: the rCxt that sent the payload
  * @x:  RXETH of the notice
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE, once for each transfer: a peer's read is complete; a
- * write is RELEASING and completes with nhca_rcxt_released(), when no packet refers to its pages.
+ * Return: enum nhca_rcxt_verdict.  TAKE, once for each transfer: a peer's read is complete; or a
+ * write is RELEASING, and the caller calls nhca_rcxt_released() when no packet refers to its pages.
  * LATER: the notice is recorded, and nhca_rcxt_sent() will return true.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
@@ -147,8 +152,8 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
  *        or being copied
  * @room: bytes that @map has room for
  * @len:  set to the bytes of @map that are used
- * @have: set to the number of packets that have arrived with NHCA_RX_ST_DONE and
- *        NHCA_RX_ST_PARTIAL, otherwise to 0
+ * @have: set to the number of packets that have arrived, if the status is NHCA_RX_ST_DONE or
+ *        NHCA_RX_ST_PARTIAL; otherwise to 0
  * Context: any, rCxt's lock.
  * Return: enum nhca_rx_status.
  */
@@ -159,17 +164,19 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * nhca_rcxt_fence - apply the tid rules to a fence: a peer cancels a transfer
  * @pool:   the pool of @rc
  * @rc:     the rCxt that the fence names
- * @x:      RXETH of the fence; after TAKE and WAIT payload of its tid or a lower one is dropped
+ * @x:      RXETH of the fence; after TAKE and WAIT, payload of its tid or a lower one is dropped
  * @status: set with TAKE and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
- *          NHCA_RX_ST_FENCED: no byte of a transfer with this tid or a lower one is placed any more
- * @have:   set to the number of packets of the transfer with NHCA_RX_ST_DONE, otherwise to 0
+ *          NHCA_RX_ST_FENCED: the transfers of this tid and of lower ones are canceled
+ * @have:   set to the number of packets of the transfer if @status is NHCA_RX_ST_DONE; otherwise
+ *          to 0
  *
  * A fence ends transfers that a peer began, and no transfer that the rCxt's own channel began.
- * It does not wait for a copy: with WAIT the transfer is already canceled, but bytes may still be
- * placed, so the caller sends no status and the peer has to send the fence again.
+ * The function does not wait for a copy.  After WAIT, the transfer is canceled but bytes may still
+ * be placed; the caller sends no status, and the peer has to send the fence again.
  * Context: any, rCxt's lock.
- * Return: TAKE: send a status; STALE: the tid is 0 or too low; WAIT: canceled, a CPU still
- * copies; BUSY: the rCxt's own channel uses it.
+ * Return: TAKE: send a status; STALE: the tid is 0, or lower than that of the latest transfer;
+ * WAIT: the transfer is canceled, but a CPU still copies; BUSY: a transfer that the rCxt's own
+ * channel began is in progress.
  */
 enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
@@ -189,7 +196,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EINVAL: impossible
  * sizes, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING; -EAGAIN:
- * as NHCA_RCXT_WAIT.
+ * another CPU still copies for an earlier transfer: release the lock and try again.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
@@ -202,8 +209,8 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * @segment: payload bytes of each packet but the last, as before
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EALREADY: the write is
- * complete; -EBUSY: it is SENDING or RELEASING; -EINVAL: the rCxt has another tid, other sizes, or
- * no write that waits for a notice.
+ * complete; -EBUSY: the rCxt is SENDING or RELEASING; -EINVAL: the rCxt has another tid, other
+ * sizes, or no write that waits for a notice.
  */
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment);
 
@@ -239,7 +246,7 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 /**
  * nhca_rcxt_sent - record that the last packet of a transfer was sent
  * @rc:  the rCxt
- * @tid: tid of the transfer; nothing changes if it was canceled
+ * @tid: tid of the transfer; if the transfer was canceled, the rCxt does not change
  * Context: any, rCxt's lock.
  * Return: true if the notice has already arrived: the transfer is then in the state that
  * nhca_rcxt_notice() sets with TAKE.
@@ -258,16 +265,16 @@ static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
 }
 
 /**
- * nhca_rcxt_cancel - cancel the transfer, and refuse later packets of it and of earlier ones
+ * nhca_rcxt_cancel - cancel the latest transfer, and refuse further packets up to a tid
  * @pool: the pool of @rc
  * @rc:   the rCxt
- * @tid:  at least that of the latest transfer; peers cannot begin transfers up to this tid
+ * @tid:  at least the tid of the latest transfer; the rCxt refuses packets with this or a lower tid
  *
- * When nhca_rcxt_quiet() is true, no more byte of the transfer is placed, and the transfer has no
- * completion.
+ * The transfer gets no completion.  As soon as nhca_rcxt_quiet() returns true, no further byte of
+ * the transfer is placed.
  * Context: any, rCxt's lock.
- * Return: 0; -EINVAL: the tid is lower; -EALREADY: the transfer is complete; -EBUSY: it is
- * RELEASING.
+ * Return: 0; -EINVAL: @tid is lower than that of the latest transfer; -EALREADY: the transfer is
+ * complete; -EBUSY: the rCxt is RELEASING.
  */
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid);
 
@@ -275,7 +282,7 @@ int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid)
  * nhca_rcxt_quiet - check that no CPU copies payload for an rCxt
  * @rc: the rCxt
  * Context: any, rCxt's lock.
- * Return: true if none does.
+ * Return: true if no CPU copies.
  */
 static inline bool nhca_rcxt_quiet(const struct nhca_rcxt *rc)
 {

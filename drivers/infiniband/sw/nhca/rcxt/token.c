@@ -9,8 +9,8 @@
 #include "token.h"
 
 /*
- * A period that no clock reaches, for hashes that select entries of nhca_tokens.known: such a hash
- * is never sent, and is no valid token.
+ * A period that no clock reaches, for hashes that select entries of nhca_tokens.known.  Such a hash
+ * is never sent, and is not a valid token.
  */
 #define TOKEN_PLACE	U64_MAX
 

@@ -3,11 +3,11 @@
  * Tokens: proof that the sender of a request receives packets at the request's source address.
  *
  * A read request of about 150 bytes makes a channel send up to 16 MiB to the source address of the
- * request, which a sender can forge.  So a host sends an answer that is longer than its request
- * only if the request has a token.  A token is a keyed hash of the two addresses and the time.
- * The responder sends it to the source address in a challenge, which is as long as the request.
- * The responder keeps no state for tokens.  The requester stores the last token of each of up to
- * NHCA_TOKENS hosts.
+ * request, which a sender can forge.  So a host sends an answer that is longer than the request
+ * only if the request has a valid token.  A token is a keyed hash of the two addresses and the
+ * time.  The responder sends the token to the source address in a challenge, which is as long as
+ * the request.  The responder keeps no state for tokens.  The requester stores the last token of
+ * each of up to NHCA_TOKENS hosts.
  *
  * The functions know no skb and no socket.  nhca_tokens.lock nests inside all other locks.
  */
@@ -19,7 +19,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* tokens of other hosts that a device stores; a request without its token costs a round trip */
+/* tokens of other hosts that a device stores; without a token, a request takes a round trip more */
 #define NHCA_TOKENS		256u
 /* log2 of a period in seconds (256 s); a token is valid for one to two periods */
 #define NHCA_TOKEN_PERIOD_SHIFT	8
@@ -51,7 +51,7 @@ struct nhca_tokens {
 
 /**
  * nhca_tokens_init - initialize the tokens of a device, with a new secret
- * @t: filled in; has no tokens of other hosts.  Tokens of an earlier secret are invalid
+ * @t: filled in, without tokens of other hosts; tokens from an earlier secret become invalid
  * Context: any, before other functions use @t.
  */
 void nhca_tokens_init(struct nhca_tokens *t);
@@ -74,10 +74,10 @@ u64 nhca_token_make(const struct nhca_tokens *t, const struct in6_addr *peer,
  * @peer:  source address of the request
  * @own:   destination address of the request
  * @now:   seconds since boot
- * @token: token of the request; 0: it has none
+ * @token: token of the request; 0: the request has none
  * Context: any.
  * Return: true if nhca_token_make() returns @token for these addresses in the current period of
- * 256 seconds, or did so in the previous one.
+ * 256 seconds, or returned it in the previous period.
  */
 bool nhca_token_good(const struct nhca_tokens *t, const struct in6_addr *peer,
 		     const struct in6_addr *own, u64 now, u64 token);
@@ -99,7 +99,8 @@ void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
  * @peer: destination address of the request
  * @own:  source address of the request
  * Context: any but hard interrupts.
- * Return: the last token that @peer has sent; 0 if it has sent none, or it was replaced.
+ * Return: the last token that @peer has sent to @own; 0 if there is none, or if the token of
+ * another host has replaced it.
  */
 u64 nhca_token_known(struct nhca_tokens *t, const struct in6_addr *peer,
 		     const struct in6_addr *own);
