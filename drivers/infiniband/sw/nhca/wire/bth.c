@@ -2,8 +2,8 @@
 /*
  * Opcode table, decoding and encoding of transport headers.
  *
- * The fuzzer compiles this file in user space.  So it uses nothing of the kernel but fixed-width
- * types, unaligned accessors, memcpy() and memset().
+ * The fuzzer compiles this file in user space.  So the code uses nothing of the kernel but
+ * fixed-width types, unaligned accessors, memcpy() and memset().
  */
 #include <linux/string.h>
 #include "bth.h"
@@ -46,7 +46,7 @@
 		.hdr_len = NHCA_BTH_LEN + (extended), \
 	}
 
-/* an XRC request: that of RC, with an XRCETH that names the SRQ */
+/* an XRC request has the headers of the RC request, and an XRCETH that names the SRQ */
 #define XRC_ROW(op, text, what, extended) \
 	ROW(XRC, op, text, (what) | NHCA_OPF_XRCETH, NHCA_XRCETH_LEN + (extended))
 
@@ -58,8 +58,8 @@
 	}
 
 /*
- * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are a
- * message of one packet, so they have FIRST and LAST.
+ * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are
+ * each a message of one packet, so they have FIRST and LAST.
  */
 static const struct nhca_opinfo opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
@@ -210,7 +210,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	 */
 	memcpy(copy, p, avail);
 	p = copy;
-	/* the version first, because another version may have other opcodes */
+	/* check the version first, because another version may have other opcodes */
 	if (p[1] & BTH_VERSION_MASK)
 		return NHCA_DECODE_VERSION;
 	info = nhca_opinfo(p[0]);

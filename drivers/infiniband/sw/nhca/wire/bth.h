@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Transport headers in a packet (IBTA vol. 1, chapter 9), and their decoded form.  The functions
- * are pure functions of bytes and know no skb, no socket and no lock, so that KUnit and the fuzzer
+ * only read and write bytes.  They know no skb, no socket and no lock, so that KUnit and the fuzzer
  * in user space can call them without changes.
  */
 #ifndef NHCA_WIRE_BTH_H
@@ -23,7 +23,7 @@
 #define NHCA_FETH_LEN		4
 #define NHCA_XRCETH_LEN		4
 #define NHCA_ICRC_LEN		4
-/* bytes of the longest headers of any opcode: those of NHCA_RX_READ_REQUEST */
+/* bytes of the longest headers of any opcode, for example of NHCA_RX_READ_REQUEST */
 #define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
 #define NHCA_GRH_LEN		40
 #define NHCA_ROCE_UDP_PORT	4791
@@ -80,14 +80,14 @@ enum nhca_op {
 /* nhca_opinfo.flags: kind of an opcode, and headers and payload of its packets */
 #define NHCA_OPF_REQUEST	BIT(0)	/* the responder executes it */
 #define NHCA_OPF_RESPONSE	BIT(1)	/* the requester executes it */
-#define NHCA_OPF_FIRST		BIT(2)	/* begins a message; ONLY has FIRST and LAST */
+#define NHCA_OPF_FIRST		BIT(2)	/* begins a message; ONLY opcodes have FIRST and LAST */
 #define NHCA_OPF_LAST		BIT(3)	/* ends a message */
 #define NHCA_OPF_SEND		BIT(4)
 #define NHCA_OPF_WRITE		BIT(5)
 #define NHCA_OPF_READ		BIT(6)	/* READ request */
 #define NHCA_OPF_ATOMIC		BIT(7)	/* atomic request */
 #define NHCA_OPF_READ_RESP	BIT(8)
-#define NHCA_OPF_PAYLOAD	BIT(9)	/* may carry payload */
+#define NHCA_OPF_PAYLOAD	BIT(9)	/* packets may have payload */
 #define NHCA_OPF_DETH		BIT(10)
 #define NHCA_OPF_RETH		BIT(11)
 #define NHCA_OPF_AETH		BIT(12)
@@ -95,7 +95,7 @@ enum nhca_op {
 #define NHCA_OPF_ATOMIC_ACK_ETH	BIT(14)
 #define NHCA_OPF_IMMDT		BIT(15)
 #define NHCA_OPF_IETH		BIT(16)
-#define NHCA_OPF_MIDDLE		BIT(17)	/* inside a message; its payload is a path MTU */
+#define NHCA_OPF_MIDDLE		BIT(17)	/* neither first nor last; payload of one path MTU */
 #define NHCA_OPF_RXETH		BIT(18)	/* packet of a channel, see rcxt.h */
 #define NHCA_OPF_FLUSH		BIT(19)
 #define NHCA_OPF_ATOMIC_WRITE	BIT(20)
@@ -103,8 +103,8 @@ enum nhca_op {
 #define NHCA_OPF_XRCETH		BIT(22)
 
 /*
- * Requests that use responder resources: the responder acknowledges each with response packets of
- * its own instead of an Acknowledge, and sends these packets again for a duplicate.
+ * Requests that use responder resources: the responder answers each with READ responses or an
+ * ATOMIC Acknowledge instead of an Acknowledge, and sends this answer again for a duplicate.
  */
 #define NHCA_OPF_ANSWERED	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
 				 NHCA_OPF_ATOMIC_WRITE)
@@ -163,8 +163,10 @@ enum nhca_nak {
 #define NHCA_CAP_CONFIRMED	BIT(1)	/* the sender has received PRESENT on this connection */
 #define NHCA_CAP_NO_ICRC_OK	BIT(2)	/* the sender accepts packets without an ICRC */
 #define NHCA_CAP_NO_ICRC	BIT(3)	/* the packet has a UDP checksum instead of an ICRC */
-#define NHCA_CAP_ACKS	BIT(4)	/* NO_ICRC: the ICRC's place has a PSN that it acknowledges */
-#define NHCA_CAP_FOREIGN	BIT(5)	/* sent as 0; 1: not capability bits of nhca: ignore all */
+/* with NO_ICRC: the packet acknowledges the PSN that it has in place of the ICRC */
+#define NHCA_CAP_ACKS	BIT(4)
+/* nhca sends 0; 1: another adapter has set the bits, which the receiver ignores */
+#define NHCA_CAP_FOREIGN	BIT(5)
 
 /**
  * struct nhca_hdr - the headers of a packet, decoded or to be encoded
@@ -178,13 +180,14 @@ enum nhca_nak {
  * @ackreq:   AckReq
  * @fecn, @becn: congestion marks of BTH byte 4
  * @caps:     capability bits of BTH byte 4: NHCA_CAP_*
- * @acks:     NHCA_CAP_ACKS: PSN that the packet acknowledges.  nhca_hdr_decode() does not set it,
- *            because it is after the payload
+ * @acks:     NHCA_CAP_ACKS: PSN that the packet acknowledges.  nhca_hdr_decode() does not set
+ *            @acks, because the PSN is after the payload
  * @mark:     NHCA_CAP_NO_ICRC without NHCA_CAP_ACKS: mark of the sending QP (nhca_qp.mark).
- *            nhca_hdr_decode() does not set it, for the same reason
+ *            nhca_hdr_decode() does not set @mark, because the mark is after the payload
  * @srqn:     XRCETH: number of the SRQ of the receiver
  * @qkey, @src_qpn: DETH
- * @va, @rkey, @dmalen: RETH; @va, @rkey also AtomicETH
+ * @va, @rkey: RETH, AtomicETH
+ * @dmalen:   RETH
  * @swap_add, @compare: AtomicETH
  * @syndrome, @msn: AETH
  * @orig:     AtomicAckETH
@@ -233,8 +236,8 @@ struct nhca_hdr {
  * @NHCA_DECODE_SHORT:   the packet is shorter than its headers
  * @NHCA_DECODE_OPCODE:  unknown opcode
  * @NHCA_DECODE_VERSION: the transport version, or the version of the RXETH, is not 0
- * @NHCA_DECODE_LENGTH:  no room for pad and ICRC; no whole number of words; payload with an opcode
- *                       that has none; or lengths in the RXETH that are impossible
+ * @NHCA_DECODE_LENGTH:  the packet has no room for pad and ICRC; its length is no multiple of 4; it
+ *                       has payload, but its opcode has none; or the RXETH has impossible lengths
  */
 enum nhca_decode_err {
 	NHCA_DECODE_OK = 0,
@@ -246,9 +249,11 @@ enum nhca_decode_err {
 
 /**
  * nhca_hdr_decode - decode the headers of a packet, and check them without the state of a QP
- * @h:     filled in; only the BTH and the extended headers of the opcode are set
+ * @h:     filled in after NHCA_DECODE_OK: the BTH and the extended headers of the opcode; after
+ *         NHCA_DECODE_LENGTH, the BTH is filled in
  * @p:     first bytes of the UDP payload, linear
- * @avail: number of bytes at @p: @len, but NHCA_HDRS_MAX are enough
+ * @avail: number of bytes at @p: at least the headers of the opcode, unless @len is shorter;
+ *         the smaller of @len and NHCA_HDRS_MAX is always enough
  * @len:   bytes of the whole UDP payload: headers, payload, pad, ICRC
  * Context: any.
  * Return: enum nhca_decode_err.
@@ -258,7 +263,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 
 /**
  * nhca_hdr_encode - write the headers of a packet
- * @h: the headers; the opcode is in the opcode table
+ * @h: the headers, with an opcode of the opcode table
  * @p: room for NHCA_HDRS_MAX bytes
  * Context: any.
  * Return: bytes written: nhca_opinfo(h->opcode)->hdr_len.
@@ -268,9 +273,9 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p);
 /**
  * nhca_hdr_step - change encoded headers to those of the @n-th packet after @h in a batch
  * @h: headers of the first packet: a BTH, and perhaps an RXETH
- * @n: number of packets from @h on: the PSN increases by @n, offset and PVO of an RXETH by @n
- *     segments
- * @p: encoded headers of a packet of the batch, which are changed
+ * @n: number of packets after @h: the function adds @n to the PSN of @h, and @n segments to offset
+ *     and PVO of an RXETH
+ * @p: encoded headers of a packet of the batch; the function changes these fields
  * Context: any.
  */
 void nhca_hdr_step(const struct nhca_hdr *h, u32 n, u8 *p);

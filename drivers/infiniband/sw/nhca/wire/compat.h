@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between kernel versions for the pure functions of wire/.  Not in the driver's
- * compat.h, because that needs the RDMA core.
+ * Differences between kernel versions that concern wire/.  The driver's compat.h does not have
+ * them, because it includes headers of the RDMA core, which the fuzzer in user space does not have.
  */
 #ifndef NHCA_WIRE_COMPAT_H
 #define NHCA_WIRE_COMPAT_H
@@ -15,7 +15,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-#define NHCA_OLD_CRC32	/* crc32_le() is table code; code for the CPU is in the crypto API */
+#define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API uses CPU instructions */
 #endif
 
 /* For variables on the stack that the compiler need not clear: they are written before a read. */

@@ -18,8 +18,8 @@
 #include "icrc.h"
 
 /*
- * CRC-32, with a seed of ones, of the eight bytes of 0xff that replace the local route header.  It
- * is the same for all packets.
+ * CRC-32, with a seed of ones, of the eight bytes of 0xff that replace the local route header.
+ * This CRC is the same for all packets.
  */
 #define ICRC_SEED	0xdebb20e3
 #define BTH_MASKED_BYTE	4
@@ -47,12 +47,13 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len)
 #include <linux/kmod.h>
 
 /*
- * Bytes from which on the crypto API is used.  For fewer bytes its accelerated drivers either call
- * crc32_le() themselves, or are slower than crc32_le() because they save the vector registers.
+ * Minimum number of bytes for which the crypto API is used.  For fewer bytes, its accelerated
+ * drivers either call crc32_le() themselves, or are slower than crc32_le() because they save the
+ * vector registers.
  */
 #define SHASH_MIN_LEN	128
 
-/* set before the first packet, cleared after the last one; NULL: use crc32_le() */
+/* set before the first packet and cleared after the last packet; NULL: use crc32_le() */
 static struct crypto_shash *icrc_shash;
 
 static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
@@ -73,7 +74,7 @@ static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
 
 /*
  * The state of "crc32" is a u32 in all drivers of the kernel, but the crypto API does not guarantee
- * that.  Check it with a sample.  Return: true if the driver can be used.
+ * this.  Check the driver with a sample.  Return: true if the driver can be used.
  */
 static bool icrc_shash_fits(struct crypto_shash *shash)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The invariant CRC of RoCEv2 (IBTA A17.3.3): a CRC-32 over eight bytes of 0xff, the headers of IP,
- * UDP and BTH, the extended headers, the payload and the pad.  Fields that routers may change
- * count as ones.
+ * UDP and BTH, the extended headers, the payload and the pad.  In fields that routers may change,
+ * all bits count as ones.
  */
 #ifndef NHCA_WIRE_ICRC_H
 #define NHCA_WIRE_ICRC_H
@@ -47,19 +47,19 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len);
  * nhca_icrc_finish - end an ICRC
  * @crc: running CRC
  * Context: any.
- * Return: the ICRC, as the packet has it after the pad.
+ * Return: the ICRC, in the byte order in which it is stored after the pad.
  */
 __le32 nhca_icrc_finish(u32 crc);
 
 /**
- * nhca_icrc_init - find the fastest CRC-32 that the kernel has, when the module is loaded
+ * nhca_icrc_init - at module load, find the fastest CRC-32 that the kernel has
  * Context: process, sleeps.
  * Return: 0.
  */
 int nhca_icrc_init(void);
 
 /**
- * nhca_icrc_exit - undo nhca_icrc_init(); no ICRC is computed any more
+ * nhca_icrc_exit - undo nhca_icrc_init(), after the last ICRC was computed
  * Context: process, sleeps.
  */
 void nhca_icrc_exit(void);

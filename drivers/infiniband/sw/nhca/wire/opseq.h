@@ -19,8 +19,8 @@ enum nhca_opseq {
  * @state: state after the requests before it
  * @info:  row of the request's opcode
  * Context: any.
- * Return: true if it is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE; MIDDLE
- * and LAST in the state of their own kind.
+ * Return: true if the request is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE;
+ * MIDDLE and LAST of a SEND in NHCA_SEQ_SEND, and of an RDMA WRITE in NHCA_SEQ_WRITE.
  */
 bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info);
 
@@ -39,8 +39,8 @@ enum nhca_opseq nhca_opseq_next(enum nhca_opseq state, const struct nhca_opinfo 
  * @payload: bytes of payload, without pad
  * @mtu:     path MTU, in bytes
  * Context: any.
- * Return: true if the length is valid: FIRST and MIDDLE: exactly @mtu; LAST: 1 to @mtu; ONLY: 0 to
- * @mtu; opcodes without payload (READ request, atomics, FLUSH): 0.
+ * Return: true if the length is valid: FIRST and MIDDLE: exactly @mtu; LAST: 1 to @mtu; ONLY and
+ * ATOMIC WRITE: 0 to @mtu; opcodes without payload (READ request, CmpSwap, FetchAdd, FLUSH): 0.
  */
 bool nhca_opseq_len_ok(const struct nhca_opinfo *info, u32 payload, u32 mtu);
 

@@ -11,7 +11,7 @@
 /**
  * nhca_psn_add - compute the @n-th PSN after @psn
  * @psn: a PSN
- * @n:   number of PSNs; a negative number as u32 goes back
+ * @n:   number of PSNs; a negative number, converted to u32, gives an earlier PSN
  * Context: any.
  * Return: the PSN.
  */

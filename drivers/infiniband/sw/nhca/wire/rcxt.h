@@ -2,10 +2,10 @@
 /*
  * The header of rCxt datagrams: the RXETH, an extended header that nhca defines, after the BTH.
  * The opcodes are manufacturer-specific (IBTA 9.2.1).  Documentation/rcxt.rst describes all fields.
- * The functions are pure functions of bytes, which the fuzzer compiles in user space.
+ * The functions only read and write bytes; the fuzzer compiles them in user space.
  *
- * Each packet has all that the receiver needs to place its bytes.  So packets may arrive in any
- * order, over any path, and more than once (reference: RDMA write; rCxt structure).
+ * Each packet contains all that the receiver needs to place its bytes.  So packets may arrive in
+ * any order, over any path, and more than once (reference: RDMA write; rCxt structure).
  */
 #ifndef NHCA_WIRE_RCXT_H
 #define NHCA_WIRE_RCXT_H
@@ -25,9 +25,9 @@ enum nhca_rx_opcode {
 	NHCA_RX_READ_REQUEST	= 0xc2,
 	NHCA_RX_READ_DATA	= 0xc3,	/* RDMA read: payload */
 	NHCA_RX_NOTICE		= 0xc4,	/* all bytes of a transfer are placed */
-	NHCA_RX_PROBE		= 0xc5,	/* asks which packets of a transfer have arrived */
+	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
 	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
-	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; asks for a status */
+	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
 	/* reserved for other transfers of the reference: never sent, and dropped when received */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
@@ -35,8 +35,8 @@ enum nhca_rx_opcode {
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* payload from memory into a receive FIFO */
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
 	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
-	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers: count of a queue */
-	/* repeats a request and adds a token; the requester sends the request again with it */
+	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
+	/* a challenge repeats a request and adds a token, with which the request is sent again */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 };
@@ -45,7 +45,10 @@ enum nhca_rx_opcode {
 #define NHCA_RCXT_MAX_LEN	(16u << 20)
 /* maximum packets of a transfer: its bitmap has 2 KiB */
 #define NHCA_RCXT_MAX_PACKETS	16384u
-/* bounds of the payload bytes in each packet of a transfer but the last; a multiple of 4 */
+/*
+ * Bounds of the segment: bytes of payload in each packet of a transfer but the last.  A segment
+ * must be a multiple of 4.
+ */
 #define NHCA_RCXT_MIN_SEGMENT	64u
 #define NHCA_RCXT_MAX_SEGMENT	0xfffcu
 /* maximum payload bytes of packet mode and of a status: the data of a frame (NHCA_FRAME_DATA) */
@@ -62,7 +65,7 @@ enum nhca_rx_status {
 	NHCA_RX_ST_PARTIAL	= 1,	/* not complete; the payload is a bitmap of packets */
 	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
-	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no byte of it is placed any more */
+	NHCA_RX_ST_FENCED	= 4,	/* a fence has canceled it: no further byte is placed */
 	NHCA_RX_ST_MAX
 };
 
@@ -81,7 +84,7 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
- * @again:   read request, probe: it answers a challenge and must not be challenged again
+ * @again:   read request, probe: the packet answers a challenge and must not be challenged again
  * @length:  bytes of payload of this packet, without pad
  * @segment: bytes of payload of each packet of the transfer but the last
  * @src_channel: QPN of the channel that sent the packet; notices go there
@@ -101,7 +104,8 @@ struct nhca_rcxt_id {
  * @reply_pvo: read request and its challenge: destination of the transfer's first byte
  * @token:   challenge: token for the request; read request, probe: token of the last challenge
  *           from this peer, 0: none; fence: 0
- * @have:    status: number of packets of the transfer that have arrived
+ * @have:    status NHCA_RX_ST_DONE or NHCA_RX_ST_PARTIAL: number of packets of the transfer that
+ *           have arrived; otherwise 0
  */
 struct nhca_rxeth {
 	u8 version;
@@ -156,8 +160,8 @@ static inline u32 nhca_rcxt_packet_len(u32 total, u32 segment, u32 offset)
  * @total:   bytes of the transfer
  * @segment: bytes of each packet but the last
  * Context: any.
- * Return: true if both are within their bounds and the transfer has no more than
- * NHCA_RCXT_MAX_PACKETS.
+ * Return: true if both are within their bounds, @segment is divisible by 4, and the transfer has no
+ * more than NHCA_RCXT_MAX_PACKETS packets.
  */
 static inline bool nhca_rcxt_sizes_ok(u32 total, u32 segment)
 {
@@ -188,8 +192,8 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p);
 /**
  * nhca_rxeth_step - change an encoded RXETH to that of the @n-th packet after @x in the transfer
  * @x: RXETH of the first packet, with a whole segment
- * @n: number of packets from @x on
- * @p: encoded RXETH of a packet of the transfer; offset and PVO are changed
+ * @n: number of packets after @x
+ * @p: encoded RXETH of a packet of the transfer; the function changes offset and PVO
  * Context: any.
  */
 void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p);
@@ -197,7 +201,7 @@ void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p);
 /**
  * nhca_rxeth_stepped - check that an encoded RXETH is that of the @n-th packet after @x
  * @x: RXETH of the first packet
- * @n: number of packets from @x on
+ * @n: number of packets after @x
  * @p: encoded RXETH of the first packet
  * @q: encoded RXETH to check
  * Context: any.
@@ -211,10 +215,10 @@ bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8
  * @opcode:  its opcode
  * @payload: bytes of payload of the packet, without pad
  *
- * No other code checks these lengths.  If they are valid, the packet's bytes are within its
- * transfer, and its bit is within the bitmap of the transfer.
+ * The receive engine relies on this check: the bytes of a packet that passes it are within the
+ * transfer, and the packet's bit is within the bitmap of the transfer.
  * Context: any.
- * Return: true if they are valid.
+ * Return: true if the lengths are valid.
  */
 bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload);
 
