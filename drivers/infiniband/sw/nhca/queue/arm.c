@@ -13,7 +13,7 @@
  *   NEXT_DUE  any completion           waits for the bottom half or the moderation timer
  *   STOPPED   -                        none; all calls leave the CQ in this state
  *
- * What happens, and the next state:
+ * Event that is raised or deferred, and next state:
  *
  *             completion             request with nothing  request with unpolled  nhca_arm_late()
  *                                    unpolled, for         entries, for
@@ -31,10 +31,10 @@
  *
  * nhca_arm_moderate() repeats the decision about an event that waits.
  *
- * Who calls: a QP that posts a completion, with its own lock held; the consumer, by
+ * The callers are: a QP that posts a completion, with its own lock held; the consumer, by
  * ib_req_notify_cq() or a command; the timer or the bottom half, for nhca_arm_late();
  * nhca_modify_cq(); and nhca_destroy_cq().  All of them hold the lock of the CQ.  User space stores
- * arm_seq without a lock; the store has an effect when a caller has read it.
+ * arm_seq without a lock; the store takes effect when a caller reads arm_seq.
  */
 #include <linux/kernel.h>
 #include <rdma/ib_verbs.h>
@@ -71,8 +71,8 @@ static enum nhca_arm_todo arm_raise(struct nhca_arm *arm, struct nhca_arm_ring r
 	arm->mod_count = 0;
 	arm->seq_acked = ring.seq;
 	/*
-	 * If the consumer has polled everything, store an index that it can never be at, so that
-	 * the next arm is not suppressed.
+	 * If the consumer has polled everything, store an index that it can never have, so that
+	 * arm_unseen() does not suppress the event of the next request.
 	 */
 	arm->last_event_cons = ring.cons - (ring.cons == ring.prod);
 	return NHCA_ARM_RAISE;
@@ -96,7 +96,7 @@ enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ri
 
 /*
  * If a consumer that arms in the ring has not polled since the last event, it polls after it has
- * armed, and needs no event for the entries that are there.
+ * armed, so it needs no event for the entries that are in the ring now.
  * Return: kinds of unpolled completions for which a request has to raise an event.
  */
 static u8 arm_unseen(const struct nhca_arm *arm, struct nhca_arm_ring ring)
@@ -136,7 +136,7 @@ enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring
 enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring ring, u16 count,
 				     u16 period_us)
 {
-	/* An event that waits for one completion is not deferred. */
+	/* An event that waits for one completion only is not deferred. */
 	arm->period_us = count == 1 ? 0 : period_us;
 	arm->count = count;
 	return nhca_arm_decide(arm, ring, arm->deferred);

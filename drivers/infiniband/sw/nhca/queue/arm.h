@@ -2,8 +2,8 @@
 /*
  * Arming of a CQ: which completions raise an event, and when.  The state table is in arm.c.
  *
- * These functions change nothing except struct nhca_arm.  They get a copy of the ring's indices,
- * and their result says what the caller has to do.
+ * These functions change only struct nhca_arm.  They get a copy of the ring's indices, and return
+ * what the caller has to do.
  */
 #ifndef NHCA_ARM_H
 #define NHCA_ARM_H
@@ -12,20 +12,20 @@
 #include <rdma/nhca-abi.h>
 
 /**
- * struct nhca_arm - for what a CQ is armed, and the event that waits
- * @armed:  by a command: 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
- * @deferred: kinds of completions, a mask of these two, whose event waits for the moderation timer
- *          or for the bottom half
+ * struct nhca_arm - kinds of completions for which a CQ is armed, and the event that waits
+ * @armed:  kind for which a command has armed the CQ: 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
+ * @deferred: kinds of completions whose event waits for the moderation timer or for the bottom
+ *          half: a mask of IB_CQ_SOLICITED and IB_CQ_NEXT_COMP
  * @by_bh:  the bottom half raises the events, and only while entries are unpolled (kernel
  *          consumers); constant
  * @stopped: the CQ is being destroyed and raises no more events
- * @count:  moderation: the event waits for this number of completions; 0: any number
+ * @count:  moderation: the event waits for this number of completions; 0: it waits for @period_us
  * @period_us: moderation: the event waits at most this long, in microseconds; 0: no moderation
  * @mod_count: moderation: completions since the last event
  * @solicited: producer index after the last completion that counts as solicited
  * @seq_acked: arm_seq of the ring that the last event acknowledged; published in the ring
  * @last_event_cons: consumer index at the last event; if all entries had been polled, an index that
- *          the consumer cannot be at; published in the ring
+ *          the consumer cannot have; published in the ring
  *
  * The lock of the CQ protects all members.
  */
@@ -59,7 +59,8 @@ struct nhca_arm_ring {
  * enum nhca_arm_todo - what the caller has to do
  * @NHCA_ARM_NOTHING: nothing
  * @NHCA_ARM_RAISE: publish the state in the ring, release the CQ's lock and raise the event
- * @NHCA_ARM_TIMER: start the timer of @period_us, unless it runs; then call nhca_arm_late()
+ * @NHCA_ARM_TIMER: start the timer of nhca_arm.period_us, unless it runs; when it expires, call
+ *                  nhca_arm_late()
  * @NHCA_ARM_BH: queue the bottom half, which calls nhca_arm_late()
  */
 enum nhca_arm_todo {
@@ -72,14 +73,14 @@ enum nhca_arm_todo {
 /**
  * nhca_arm_init - set the state of a new CQ, which is not armed
  * @arm: filled in
- * @user: user space consumes the entries, so events need no bottom half
+ * @user: true: user space consumes the entries, so events need no bottom half
  * @start: index of the first entry
  * Context: any.
  */
 void nhca_arm_init(struct nhca_arm *arm, bool user, u32 start);
 
 /**
- * nhca_arm_kinds - for what a CQ is armed, by a command or in its ring
+ * nhca_arm_kinds - get the kinds of completions for which a command or the ring has armed a CQ
  * @arm: the state
  * @seq: as nhca_arm_ring.seq
  * Context: any; CQ's lock held.
@@ -91,7 +92,7 @@ static inline u8 nhca_arm_kinds(const struct nhca_arm *arm, u32 seq)
 }
 
 /**
- * nhca_arm_decide - decide about the event of completions
+ * nhca_arm_decide - decide about the event of completions that are already in the ring
  * @arm: the state
  * @ring: indices that include the completions
  * @kind: kinds of the completions, a mask of enum ib_cq_notify_flags
@@ -123,14 +124,15 @@ static inline enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm,
 }
 
 /**
- * nhca_arm_request - the command that requests an event
+ * nhca_arm_request - process the command that requests an event
  * @arm: the state
  * @ring: indices at the command
- * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer arms in the ring
+ * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer has armed in the ring
  *
- * The event for unpolled entries of a user CQ is immediate, except that the consumer has armed in
- * the ring and has not polled since the last event: then it polls after it has armed, and sends the
- * command again if it leaves entries.
+ * The function treats unpolled entries of a user CQ like completions that are added now, so without
+ * moderation their event is raised immediately.  There is one exception: the consumer has armed in
+ * the ring and has not polled since the last event.  Such a consumer polls after it has armed, and
+ * sends the command again if it leaves entries.
  * Context: any; CQ's lock held.
  * Return: what the caller has to do.
  */
@@ -141,10 +143,10 @@ enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring r
  * @arm: the state
  * @ring: indices at the end of the period, or when the bottom half runs
  *
- * User space gets the event even if it has polled all entries meanwhile, because it may wait for
- * the event.  If a kernel consumer has polled all entries, its CQ stays armed and raises no event:
- * after the consumer has destroyed its last QP, it may have stopped the work that its handler
- * starts.
+ * User space gets the event even if it has polled all entries meanwhile, because it may be waiting
+ * for the event.  If a kernel consumer has polled all entries, its CQ stays armed and raises no
+ * event, because the handler may start work that the consumer stops after it has destroyed its last
+ * QP.
  * Context: any; CQ's lock held.
  * Return: NHCA_ARM_RAISE or NHCA_ARM_NOTHING.
  */
@@ -154,7 +156,8 @@ enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring
  * nhca_arm_moderate - set the moderation of events
  * @arm: the state
  * @ring: indices at the command
- * @count: completions that an event waits for; 0: any number; 1: no moderation
+ * @count: number of completions that an event waits for; 0: it waits for @period_us; 1: no
+ *         moderation
  * @period_us: microseconds that an event waits at most; 0: no moderation
  * Context: any; CQ's lock held.
  * Return: what the caller has to do; an event that was deferred with the old values may be due.
@@ -163,19 +166,19 @@ enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring 
 				     u16 period_us);
 
 /**
- * nhca_arm_age - move old stored indices forward
+ * nhca_arm_age - move @arm->last_event_cons and @arm->solicited forward if they are old
  * @arm: the state
  * @prod: producer index
  * @entries: size of the ring
  *
- * The indices wrap.  Without this function the consumer would reach an index again that was stored
- * 2^32 entries ago.
+ * The indices wrap.  Without this function, an old index would count as a current one after 2^31
+ * (@arm->solicited) or 2^32 entries (@arm->last_event_cons).
  * Context: any; CQ's lock held; called at least once in 2^31 entries.
  */
 void nhca_arm_age(struct nhca_arm *arm, u32 prod, u32 entries);
 
 /**
- * nhca_arm_stop - raise no more events
+ * nhca_arm_stop - make the CQ raise no more events
  * @arm: the state
  * Context: any; CQ's lock held.
  */

@@ -29,7 +29,7 @@ static bool cq_ahead(u32 index, u32 cons)
 	return (s32)(index - cons) > 0;
 }
 
-/* Return: the indices by which arming decides.  Those of user space are read once. */
+/* Return: the indices that the functions of arm.h get.  Indices of user space are read once. */
 static struct nhca_arm_ring cq_arm_ring(const struct nhca_cq *cq)
 {
 	struct nhca_arm_ring ring = { .prod = cq->prod };
@@ -40,7 +40,7 @@ static struct nhca_arm_ring cq_arm_ring(const struct nhca_cq *cq)
 	return ring;
 }
 
-/* Publish in the ring when the last event was raised, and which arm_seq it acknowledged. */
+/* Publish in the ring the consumer index at the last event, and the arm_seq of that event. */
 static void cq_publish(struct nhca_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
@@ -75,7 +75,7 @@ static bool cq_do(struct nhca_cq *cq, enum nhca_arm_todo todo)
 	return false;
 }
 
-/* Allow arming in @ring, the ring of the CQ or its next one. */
+/* Allow arming in @ring, which is the ring of the CQ or becomes its ring. */
 static void cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);
@@ -202,8 +202,8 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 
 	lockdep_assert_held(&cq->lock);
 	/*
-	 * An impossible consumer index makes the ring look full, so a hostile
-	 * consumer loses its own completions only.
+	 * With an impossible consumer index the ring counts as full, so a hostile consumer loses
+	 * only its own completions.
 	 */
 	if (unlikely(cq->prod - cq_cons(cq) >= nhca_ring_entries(&cq->ring)))
 		return true;
@@ -304,8 +304,8 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
 }
 
 /*
- * Copy entries @m->done to @end - 1.  They need no lock: only nhca_cq_forget_qp() changes posted
- * entries, and nhca_cq_move_step() then copies them again.
+ * Copy entries @m->done to @end - 1.  The copy needs no lock: only nhca_cq_forget_qp() changes
+ * posted entries, and nhca_cq_move_step() then copies all entries again.
  */
 static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 end)
 {
@@ -314,7 +314,7 @@ static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 e
 		       sizeof(struct nhca_cqe));
 }
 
-/* Copy the last entries, at most NHCA_CQ_STEP, and exchange the rings. */
+/* Copy the remaining entries, at most NHCA_CQ_STEP, and exchange the rings. */
 static void cq_move_end(struct nhca_cq *cq, struct nhca_cq_move *m, u32 cons)
 {
 	lockdep_assert_held(&cq->lock);
@@ -336,7 +336,7 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m)
 	spin_lock_irqsave(&cq->lock, flags);
 	cons = cq_cons(cq);
 	end = cq->prod;
-	/* Restart if entries have moved, or the consumer has polled entries that are not copied. */
+	/* Restart if entries have moved, or the consumer has polled entries before their copy. */
 	if (m->compactions != cq->compactions || cq_ahead(cons, m->done)) {
 		m->compactions = cq->compactions;
 		m->done = cons;
@@ -368,8 +368,9 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
 }
 
 /*
- * From the newest entry to the oldest, those that stay move towards the newest, over those that go:
- * so entries that others add, and what a consumer polls, do not move meanwhile.
+ * Process the entries from the newest to the oldest.  Each entry that stays moves to the slots of
+ * removed entries with higher indices.  So entries that QPs add meanwhile do not move, and neither
+ * do the oldest ones, which a consumer polls meanwhile.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {
@@ -378,7 +379,7 @@ bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 
 	lockdep_assert_held(&cq->lock);
 	cq->compactions++;
-	/* a consumer may have polled all that is left, and passed over the gap */
+	/* a consumer may have polled all entries before the gap, and skipped the gap */
 	for (n = 0; n < NHCA_CQ_STEP && cq_ahead(cq->gap, cq->cons); n++) {
 		from = nhca_ring_slot(&cq->ring, --cq->gap);
 		to = nhca_ring_slot(&cq->ring, cq->gap + cq->gap_len);
@@ -417,7 +418,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 	}
 	WRITE_ONCE(cq->forgets, false);
 	spin_unlock_irqrestore(&cq->lock, flags);
-	/* Pairs with the barrier of a waiter that has queued itself and then reads cq->forgets. */
+	/* Pairs with the barrier of a waiter that queues itself and then reads cq->forgets. */
 	smp_mb();
 	wake_up_var(&cq->forgets);
 }

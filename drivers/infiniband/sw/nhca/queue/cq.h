@@ -16,17 +16,18 @@
 /**
  * struct nhca_cq - a completion queue
  * @ibcq:   the RDMA core's part
- * @owner:  user for whom the CQ counts; NULL: for no user; constant
- * @resize: serializes moves to another ring: the RDMA core lets two threads resize a CQ
+ * @owner:  user to whom the CQ is charged; NULL: to no user; constant
+ * @resize: serializes moves to another ring, because the RDMA core lets two threads resize a CQ
  * @lock:   irqsave; protects all members below it, and the production of entries
- * @ring:   of struct nhca_cqe.  A kernel consumer's ring is not mapped, and its nhca_cqe.kernel is
- *          a pointer to struct ib_qp.
+ * @ring:   ring of struct nhca_cqe.  A kernel consumer's ring is not mapped, and nhca_cqe.kernel of
+ *          its entries is a pointer to struct ib_qp.
  * @prod:   entries produced, modulo 2^32; hdr->prod is a copy of it
  * @cons:   kernel consumers: entries polled, modulo 2^32
- * @gap, @gap_len: kernel consumers: @gap_len entries from index @gap on mean nothing, because
- *          nhca_cq_forget_qp() has moved those before them; nhca_cq_next() skips them
- * @forgets: nhca_cq_forget_qp() runs; others wait for the end of it
- * @arm:    for what the CQ is armed, and the event that waits
+ * @gap, @gap_len: kernel consumers, while nhca_cq_forget_qp() runs: the @gap_len slots from index
+ *          @gap on are unused, because the entries that stay have moved to higher indices;
+ *          nhca_cq_next() skips these slots
+ * @forgets: nhca_cq_forget_qp() runs; other calls of it wait until the first one ends
+ * @arm:    kinds of completions for which the CQ is armed, and the event that waits
  * @timer:  runs for @arm.period_us; takes @lock; nhca_cq_stop() cancels it
  * @compactions: number of times that nhca_cq_forget_qp() has moved entries inside the ring
  * @event:  calls the handlers of a kernel consumer; nhca_cq_stop() cancels it
@@ -65,7 +66,7 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
 
 /**
  * nhca_cq_init - initialize lock, timer and bottom-half work of a CQ
- * @cq: zeroed but for the RDMA core's part
+ * @cq: zeroed, except for the RDMA core's part
  * @user: user space owns the consumer index
  * Context: any.
  */
@@ -73,21 +74,21 @@ void nhca_cq_init(struct nhca_cq *cq, bool user);
 
 /**
  * nhca_cq_stop - stop the events of a CQ
- * @cq: no QP posts to it any more; it raises no event after this returns
+ * @cq: the CQ, to which no QP posts any more; it raises no event after this function returns
  * Context: process, sleeps.
  */
 void nhca_cq_stop(struct nhca_cq *cq);
 
 /**
- * nhca_cq_give - allow the consumer of a new CQ to arm it in the ring
- * @cq: the CQ, with its ring; if @cq->arm_in_ring is false, nothing is done
+ * nhca_cq_give - allow the consumer of a new CQ to arm the CQ in the ring
+ * @cq: the CQ, with its ring; if @cq->arm_in_ring is false, the function does nothing
  * Context: process.
  */
 void nhca_cq_give(struct nhca_cq *cq);
 
 /**
  * struct nhca_cq_move - state of a move of a CQ to another ring
- * @ring:  the new ring; after the last step the old one
+ * @ring:  the new ring; after the last step, the old ring
  * @done:  entries before this index have been copied to the new ring
  * @compactions: nhca_cq.compactions when the copy began or was restarted
  */
@@ -106,8 +107,8 @@ struct nhca_cq_move {
  * @m:    filled in
  * @ring: the new ring, empty
  *
- * Producer and consumer index keep their values.  User space does not poll meanwhile: the provider
- * holds its CQ lock from before the command until it has mapped the new ring.
+ * Producer and consumer index keep their values.  User space does not poll during the move: the
+ * provider holds its CQ lock from before the command until it has mapped the new ring.
  * Context: process.
  */
 void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_ring *ring);
@@ -117,23 +118,25 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
  * @cq: the CQ
  * @m:  from nhca_cq_move_start()
  *
- * Only the last step copies with the CQ's lock held, and at most NHCA_CQ_STEP entries.  During the
- * other steps QPs post completions and a kernel consumer polls.
- * Context: process; nhca_cq.resize is held since before nhca_cq_move_start().
- * Return: 0: the CQ has the new ring; -EAGAIN: call it again; -EINVAL: the new ring is too small
- * for the unpolled entries, or user space has stored an impossible consumer index.
+ * Only the last step copies with the CQ's lock held: at most NHCA_CQ_STEP entries.  During the
+ * other steps, QPs may post completions and a kernel consumer may poll.
+ * Context: process; nhca_cq.resize has been held since before nhca_cq_move_start().
+ * Return: 0: the CQ has the new ring; -EAGAIN: call the function again; -EINVAL: the new ring is
+ * too small for the unpolled entries, or user space has stored an impossible consumer index.
  */
 int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
 
 /**
  * nhca_cq_moderate - set the moderation of completion events
  * @cq: the CQ
- * @count: completions that an event waits for; 0: any number; 1: no moderation
+ * @count: number of completions that an event waits for; 0: it waits for @period_us; 1: no
+ *         moderation
  * @period_us: microseconds that an event waits at most; 0: no moderation
  *
  * As on adapters, moderation defers events only: a consumer that polls finds each completion
  * immediately.  Events of solicited and unsuccessful completions are not deferred.
- * If a deferred event is due now, calls comp_handler of a user CQ with the CQ's lock released.
+ * If a deferred event of a user CQ is due now, the function calls comp_handler with the CQ's lock
+ * released.
  * Context: any.
  */
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
@@ -145,11 +148,12 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  *       @cqe->timestamp is written here, as 0 if the CQ has no timestamps.
  * @solicited: the completion is solicited; unsuccessful ones count as solicited in any case
  *
- * User CQ: calls comp_handler and event_handler with the CQ's lock released; the handlers of uverbs
- * only wake up readers of a file.  Kernel CQ: bottom-half work calls the handlers.
+ * User CQ: the function calls comp_handler and event_handler with the CQ's lock released; the
+ * handlers of uverbs only wake up readers of a file.  Kernel CQ: bottom-half work calls the
+ * handlers.
  * Context: any; callers may hold a QP's send or receive lock.
- * Return: 0; -ENOSPC: the CQ is full, and the caller must change its QP to the error state
- * (IBTA 11.6.3.1: CQ overrun affects the QPs that use it).
+ * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  A QP then changes to the error
+ * state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ); a channel counts the loss.
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 
@@ -158,13 +162,14 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
  * @cq: the CQ
  * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer has armed by hdr->arm_seq
  *
- * A user CQ raises the event immediately if it has unpolled entries of this kind, as adapters do,
- * because some programs poll first and arm afterwards.  There is one exception: the consumer has
- * armed in the ring and has not polled since the last event.  Such a consumer polls after it has
- * armed, and sends this command again if it leaves entries unpolled (NHCA_RING_F_ARM_SEQ).
- * Kernel consumers use IB_CQ_REPORT_MISSED_EVENTS instead.
+ * If a user CQ has unpolled entries of this kind, the event is raised as for new entries: without
+ * moderation, immediately.  Adapters behave in the same way, because some programs poll first and
+ * arm afterwards.  There is one exception: the consumer has armed in the ring and has not polled
+ * since the last event.  Such a consumer polls after it has armed, and sends this command again if
+ * it leaves entries unpolled (NHCA_RING_F_ARM_SEQ).  Kernel consumers use
+ * IB_CQ_REPORT_MISSED_EVENTS instead.
  *
- * Calls comp_handler of a user CQ with the CQ's lock released.
+ * The function calls comp_handler of a user CQ with the CQ's lock released.
  * Context: any.
  * Return: true if the CQ has unpolled entries.
  */
@@ -172,22 +177,22 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
 
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that is being destroyed
- * @cq: the CQ; nothing is done for a user CQ
- * @ibqp: the QP, which adds none any more; the wc->qp of a kernel consumer must not point to it
- *        after its destruction
+ * @cq: the CQ; for a user CQ, the function does nothing
+ * @ibqp: the QP, which posts no completions any more
  *
- * Other QPs post to the CQ and its consumer polls meanwhile: the lock is held for NHCA_CQ_STEP
- * entries at a time.  A consumer that polls meanwhile may still get completions of the QP.
+ * After the destruction of the QP, no wc->qp that a kernel consumer polls may point to it.
+ * Other QPs may post to the CQ meanwhile and its consumer may poll, because the lock is held for at
+ * most NHCA_CQ_STEP entries at a time.  The consumer may still get completions of @ibqp meanwhile.
  * Context: process, sleeps.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
 
 /**
- * nhca_cq_forget_step - one step of nhca_cq_forget_qp()
+ * nhca_cq_forget_step - perform one step of nhca_cq_forget_qp()
  * @cq: the CQ; before the first step the caller sets @cq->gap to @cq->prod
  * @ibqp: the QP
  * Context: CQ's lock held; one QP at a time.
- * Return: true if there are more entries to look at.
+ * Return: true if the caller must perform another step.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp) __must_hold(&cq->lock);
 
@@ -195,7 +200,7 @@ bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp) __must_hold(&cq
  * nhca_cq_next - poll an entry of a kernel consumer's CQ
  * @cq: the CQ
  * Context: CQ's lock held.
- * Return: the entry, or NULL if none waits.
+ * Return: the entry, or NULL if all entries have been polled.
  */
 struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq) __must_hold(&cq->lock);
 

@@ -102,8 +102,8 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 void nhca_ring_free(struct nhca_ring *r)
 {
 	/*
-	 * The memory is freed when no mmap() call uses the entry any more.
-	 * Mapped pages have references of the mapping.
+	 * When no mmap() call uses the entry any more, nhca_mmap_free() frees the memory, or has it
+	 * freed after the last page was unmapped.
 	 */
 	if (r->entry) {
 		rdma_user_mmap_entry_remove(r->entry);

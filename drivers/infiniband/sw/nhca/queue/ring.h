@@ -21,9 +21,9 @@ struct nhca_users;
  * @entry:   mmap entry that owns the memory; or NULL
  * @umem:    pins the memory, if the process provides it; owned; or NULL
  *
- * If both are NULL, the ring owns its memory, and user space cannot map it.
+ * If @entry and @umem are NULL, the ring owns its memory, and user space cannot map it.
  *
- * The struct that contains the ring has the kernel's own index.  @hdr only has a copy of this index
+ * The struct that contains the ring has the kernel's own index.  @hdr has only a copy of this index
  * for the other side, because user space can write to @hdr.
  */
 struct nhca_ring {
@@ -35,10 +35,11 @@ struct nhca_ring {
 };
 
 /**
- * nhca_ring_slot - address of an entry
+ * nhca_ring_slot - compute the address of an entry
  * @r: the ring
  * @index: free-running index of the entry, any u32
  * Context: any.
+ * Return: the address.
  */
 static inline void *nhca_ring_slot(const struct nhca_ring *r, u32 index)
 {
@@ -51,7 +52,7 @@ static inline u32 nhca_ring_entries(const struct nhca_ring *r)
 }
 
 /**
- * nhca_ring_produced - number of entries that wait to be consumed by the kernel
+ * nhca_ring_produced - compute the number of entries that the kernel has not consumed yet
  * @r: a ring that the kernel consumes
  * @cons: the kernel's own consumer index
  *
@@ -76,7 +77,7 @@ static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 {
-	/* Pairs with the producer's load acquire of hdr->cons: our reads precede its writes. */
+	/* The producer loads hdr->cons with acquire, so its writes follow the kernel's reads. */
 	smp_store_release(&r->hdr->cons, cons);
 }
 
@@ -87,7 +88,7 @@ static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
  * @n: number of elements
  *
  * User space may change the elements at any time, so each field is read once.  Most requests have
- * one element, for which this takes fewer instructions than memcpy() of a variable length.
+ * one element, for which the loop takes fewer instructions than memcpy() of a variable length.
  * Context: any.
  */
 static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *from, u32 n)
@@ -102,8 +103,8 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 /**
  * struct nhca_ucontext - a process that has opened the device
  * @ibuc:  the RDMA core's part
- * @user:  account for what the process uses of the device's pools; counted; NULL: the process has
- *         CAP_SYS_RESOURCE
+ * @user:  account of the user, to which the process charges what it takes from the device's pools;
+ *         counted; NULL: the process has CAP_SYS_RESOURCE
  * @dying: deadline in jiffies of all waits for zero-copy references while the process dies; 0
  *         before the first of these waits
  */
@@ -114,8 +115,8 @@ struct nhca_ucontext {
 };
 
 /**
- * nhca_dying - deadline of waits for zero-copy references (nhca_pageref_wait())
- * @uobject: of the object whose buffers are waited for, or NULL
+ * nhca_dying - get the deadline of waits for zero-copy references (nhca_pageref_wait())
+ * @uobject: uobject of the QP, channel or memory for whose references the caller waits; or NULL
  * Context: any.
  * Return: &nhca_ucontext.dying; NULL: a kernel consumer owns the object and waits without a limit.
  */
@@ -130,12 +131,12 @@ static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 }
 
 /**
- * struct nhca_ring_user - a ring, as user space requests and maps it
+ * struct nhca_ring_user - user space's request for a ring, and how to map the ring
  * @uc:   user context that may map the ring
  * @mem:  memory that the process provides for the ring; zeros: the kernel allocates the memory
  * @info: filled in: what the provider needs to map and use the ring
- * @hidden: the process cannot map the ring, but its memory cgroup is charged for it; the other
- *         members are not used
+ * @hidden: the process cannot map the ring, but its memory cgroup is charged for the ring; the
+ *         other members are not used
  */
 struct nhca_ring_user {
 	struct nhca_ucontext *uc;
@@ -155,20 +156,21 @@ static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
  * @r: filled in
  * @entries: at least 1; rounded up to a power of two
  * @stride: bytes from slot to slot, a multiple of 16
- * @user: user space's side of the ring; NULL for a kernel consumer
+ * @user: user space's request; NULL for a kernel consumer
  *
- * Pins the pages of @user->mem.
+ * If the process provides @user->mem, the function pins its pages.
  * Context: process, may sleep.
- * Return: 0; -EINVAL: the ring is larger than INT_MAX bytes, or @user->mem is unaligned or too
- * short; -ENOMEM; errors of ib_umem_get() for @user->mem.
+ * Return: 0; -EINVAL: @entries or @stride is invalid, the ring is larger than INT_MAX bytes, or
+ * @user->mem is too short or does not start at a page; -ENOMEM: no memory, or RLIMIT_MEMLOCK would
+ * be exceeded; errors of ib_umem_get() for @user->mem.
  */
 int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ring_user *user);
 
 /**
  * nhca_ring_free - free a ring
- * @r: from nhca_ring_alloc(), or zeroed; zeroed afterwards
+ * @r: ring of nhca_ring_alloc(), or zeroed; the function zeroes it
  *
- * A mapping in user space stays valid, but the driver no longer reads or writes this memory.
+ * A mapping in user space stays valid, but the driver no longer accesses the mapped memory.
  * Context: process, may sleep.
  */
 void nhca_ring_free(struct nhca_ring *r);
@@ -179,10 +181,10 @@ void nhca_ring_free(struct nhca_ring *r);
  * @size:  bytes, a multiple of PAGE_SIZE
  * @users: NULL for a ring.  For device memory the pools of the device: the memory counts as @size
  *         bytes of NHCA_POOL_DM of @uc->user
- * @entry: set to the mmap entry that owns the memory.  rdma_user_mmap_entry_remove() frees the
- *         memory, but no earlier than the last page is unmapped.
+ * @entry: set to the mmap entry that owns the memory.  After rdma_user_mmap_entry_remove(), the
+ *         memory is freed as soon as no page is mapped any more.
  *
- * The memory is charged to the caller's memory cgroup.  It counts against RLIMIT_MEMLOCK, which a
+ * The memory is charged to the caller's memory cgroup, and counts against RLIMIT_MEMLOCK, which a
  * caller with CAP_IPC_LOCK may exceed.
  * Context: process, may sleep.
  * Return: the memory, a range of vmalloc addresses; ERR_PTR: an error of nhca_pool_take() for
@@ -194,32 +196,34 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 /**
  * nhca_mmap - ib_device_ops.mmap: map memory of nhca_shared_alloc() into a process
  * @ibuc: the user context that the memory was allocated for
- * @vma:  shared mapping, as long as the memory
+ * @vma:  shared mapping with the length of the memory
  * Context: process, mmap_lock held.
- * Return: 0; -EINVAL: no memory at this offset, another length, or a private mapping; errors of
- * remap_vmalloc_range().
+ * Return: 0; -EINVAL: there is no memory at the offset of @vma, @vma has another length, or @vma is
+ * a private mapping; errors of remap_vmalloc_range().
  */
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 
 /**
  * nhca_mmap_free - ib_device_ops.mmap_free: free memory of nhca_shared_alloc()
- * @entry: its mmap entry; the last reference was dropped
+ * @entry: mmap entry of the memory, whose last reference was dropped
  *
- * If pages are still mapped, the memory is freed and the limits that it counts against have it back
- * when the last page is unmapped.
+ * If pages are still mapped, the memory is freed later: delayed work checks every 50 ms whether the
+ * last page was unmapped.  Until then, the memory counts against the limits.
  * Context: process, may sleep.
  */
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /**
- * nhca_shared_detach - give memory that processes have mapped back to the pools of a device
- * @users: the pools, which are destroyed next; no memory is allocated from them any more
+ * nhca_shared_detach - give memory that is still mapped back to the pools of a device
+ * @users: the pools, which are destroyed next and from which no code allocates any more
  * Context: process, may sleep.
  */
 void nhca_shared_detach(struct nhca_users *users);
 
 /**
- * nhca_shared_exit - free what nhca_mmap_free() has left; mapped pages stay with their mappings
+ * nhca_shared_exit - free the memory that nhca_mmap_free() could not free yet
+ *
+ * Pages that are still mapped stay allocated until they are unmapped.
  * Context: process, may sleep; no device exists any more.
  */
 void nhca_shared_exit(void);

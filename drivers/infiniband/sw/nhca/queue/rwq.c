@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive work queues: posting by kernel consumers, and fetching what was posted.
+ * Receive work queues: posting by kernel consumers, and fetching of posted requests.
  */
 #include <linux/string.h>
 
@@ -104,7 +104,7 @@ int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr)
 		wqe->sge[i].length = wr->sg_list[i].length;
 		wqe->sge[i].lkey = wr->sg_list[i].lkey;
 	}
-	/* Pairs with the load acquire of nhca_ring_produced(), which reads the ring's index. */
+	/* Pairs with the load acquire of hdr->prod in nhca_ring_produced(). */
 	smp_store_release(&q->ring.hdr->prod, ++q->prod);
 out:
 	spin_unlock_irqrestore(&q->lock, flags);

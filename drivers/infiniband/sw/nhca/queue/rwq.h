@@ -9,10 +9,10 @@
 
 /**
  * struct nhca_rwr - a receive work request that the kernel has copied and checked
- * @wr_id:   for the completion
+ * @wr_id:   wr_id for the completion
  * @length:  sum of the SGEs' lengths in bytes (saturates at U32_MAX)
  * @num_sge: number of elements, at most max_sge of the queue
- * @clock:   nhca_trace_clock() when it was fetched; written by nhca_rq_fetch()
+ * @clock:   nhca_trace_clock() when the request was fetched; written by nhca_rq_fetch()
  * @sge:     copies of the elements; their L_Keys are checked when data is placed
  */
 struct nhca_rwr {
@@ -25,7 +25,7 @@ struct nhca_rwr {
 
 /**
  * struct nhca_rwq - a receive ring and the kernel's indices
- * @ring:    of struct nhca_recv_wqe
+ * @ring:    ring of struct nhca_recv_wqe
  * @lock:    irqsave; protects @cons and @prod, and the posting of kernel consumers
  * @cons:    entries fetched, modulo 2^32
  * @prod:    kernel consumers: entries posted, modulo 2^32
@@ -43,9 +43,9 @@ struct nhca_rwq {
 
 /**
  * nhca_rwq_init - initialize a receive queue
- * @q: filled in; @q->max_wr and @q->max_sge are what was granted
- * @max_wr: requests; rounded up to a power of two
- * @max_sge: elements of a request
+ * @q: filled in; @q->max_wr and @q->max_sge are set to the granted values
+ * @max_wr: number of requests; rounded up to a power of two
+ * @max_sge: maximum number of elements of a request
  * @user: as for nhca_ring_alloc()
  * Context: process, may sleep.
  * Return: 0; -EINVAL: @max_sge exceeds NHCA_MAX_SGE; errors of nhca_ring_alloc().
@@ -66,7 +66,8 @@ void nhca_rwq_free(struct nhca_rwq *q);
  *
  * Context: any; takes @q->lock.
  * Return: 0; -ENOENT: no request is posted; -EPROTO: user space has stored an impossible producer
- * index; -EINVAL: the entry is invalid (it is consumed, and @rwr->wr_id is valid).
+ * index; -EINVAL: the request has more than @q->max_sge elements, or an element is longer than
+ * NHCA_MAX_MSG_SIZE; the request is consumed, and @rwr->wr_id is set.
  */
 int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
 
@@ -75,7 +76,8 @@ int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
  * @q: the queue
  * @wr: one request; its next pointer is ignored
  * Context: any; takes @q->lock.
- * Return: 0; -ENOMEM: the queue is full; -EINVAL: too many elements.
+ * Return: 0; -ENOMEM: the queue is full; -EINVAL: @wr has more than @q->max_sge elements, or a
+ * negative number of them.
  */
 int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr);
 
@@ -83,13 +85,13 @@ int nhca_rwq_post(struct nhca_rwq *q, const struct ib_recv_wr *wr);
  * nhca_rwq_drop - discard all posted requests without completions
  * @q: the queue of a QP that changes to RESET
  *
- * Also clears NHCA_RING_F_NEED_DOORBELL.
+ * The function also clears NHCA_RING_F_NEED_DOORBELL.
  * Context: any; takes @q->lock.
  */
 void nhca_rwq_drop(struct nhca_rwq *q);
 
 /**
- * nhca_rwq_level - number of requests that are posted and not fetched
+ * nhca_rwq_level - count the requests that are posted and not fetched
  * @q: the queue
  * Context: any; takes @q->lock.
  * Return: the number; 0 if user space has stored an impossible producer index.

@@ -3,10 +3,10 @@
  * Kernel memory that user space maps: rings and device memory.
  *
  * A mapping keeps the pages after their owner was destroyed: a process may map device memory, free
- * it and allocate more.  Therefore the limits that the memory counts against have it back only when
- * the last page was unmapped.  A callback of the mapping would have to keep this module loaded as
- * long as a process has a mapping.  Instead, memory that is mapped when its owner frees it is put
- * on a list, and delayed work frees what was unmapped since.
+ * it and allocate more.  Therefore the memory counts against the limits until the last page was
+ * unmapped.  A callback of the mapping could tell when this happens, but would have to keep this
+ * module loaded as long as a process has a mapping.  Instead, memory that is mapped when its owner
+ * frees it is put on a list, and delayed work frees the memory that was unmapped since.
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 #include "../user.h"
 #include "ring.h"
 
-/* Jiffies until delayed work looks for memory that was unmapped. */
+/* Period in jiffies (50 ms) in which delayed work checks for memory that was unmapped. */
 #define SHARED_LOOK	(HZ / 20)
 
 /*
@@ -36,9 +36,10 @@
  * @mem:   range of vmalloc addresses that owns the pages.  A memory cgroup is charged for the pages
  *         until the last of them is freed.
  * @size:  bytes
- * @mm:    its pinned_vm counts the pages; mmgrab() reference, which does not keep the user memory
- * @users: pools of the device that get @size bytes back; NULL: this is no device memory
- * @user:  account that @size bytes of device memory were taken for; counted; or NULL
+ * @mm:    mm_struct whose pinned_vm counts the pages; a mmgrab() reference, which does not keep the
+ *         memory of the process
+ * @users: pools of the device that get @size bytes back; NULL: the memory is not device memory
+ * @user:  account to which @size bytes of device memory are charged; counted; or NULL
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
@@ -86,9 +87,9 @@ static void *shared_pages(size_t size)
 }
 
 /*
- * Count the memory against the device's pool if it is device memory, and against RLIMIT_MEMLOCK,
- * because its pages cannot be swapped out.  ib_umem_get() counts the pages in the same way if a
- * process provides the memory of an adapter's queues.
+ * Charge the memory to the device's pool if it is device memory, and to RLIMIT_MEMLOCK, because its
+ * pages cannot be swapped out.  ib_umem_get() counts the pages of memory that a process provides
+ * for queues in the same way.
  * Return: 0; an error of nhca_pool_take(); -ENOMEM: RLIMIT_MEMLOCK would be exceeded.
  */
 static int shared_charge(struct nhca_shared_mem *sm)
@@ -131,10 +132,10 @@ static void shared_free(struct nhca_shared_mem *sm)
 /* ---- memory that is mapped when its owner frees it ---- */
 
 static LIST_HEAD(shared_mapped);
-/* protects shared_mapped, and the members users and user of what is on it */
+/* protects shared_mapped, and the members users and user of its elements */
 static DEFINE_MUTEX(shared_lock);
 
-/* The vmalloc range has one reference of each page; mappings and packets have further ones. */
+/* The vmalloc range holds one reference to each page; mappings and packets hold further ones. */
 static bool shared_in_use(const struct nhca_shared_mem *sm)
 {
 	size_t off;
@@ -145,7 +146,7 @@ static bool shared_in_use(const struct nhca_shared_mem *sm)
 	return false;
 }
 
-/* Free the memory that was unmapped.  Return: true if processes still have some mapped. */
+/* Free the memory that was unmapped.  Return: true if some memory of the list is still in use. */
 static bool shared_sweep(void)
 {
 	struct nhca_shared_mem *sm, *next;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues: the events that an SRQ adds to its receive queue.
+ * Shared receive queues: events of an SRQ.
  */
 #include "srq.h"
 
@@ -50,7 +50,7 @@ static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
 	nhca_bh_queue(&srq->event);
 }
 
-/* Return: true if the limit event is due.  Disarms it: each arming raises one event. */
+/* Return: true if the limit event is due; the function then disarms it, so it is raised once. */
 static bool srq_below_limit(struct nhca_srq *srq)
 {
 	unsigned long flags;

@@ -14,13 +14,13 @@
  * @ibsrq: the RDMA core's part
  * @dev:   the device
  * @wq:    the receive queue
- * @limit: IB_EVENT_SRQ_LIMIT_REACHED is raised once when fewer requests are posted; 0: the event
- *         is not armed; written with @wq.lock held
- * @srqn:  number in nhca_dev.srq_ids; libibverbs returns it, and requests of XRC peers carry it
+ * @limit: IB_EVENT_SRQ_LIMIT_REACHED is raised once when fewer than @limit requests are posted; 0:
+ *         the event is not armed; written with @wq.lock held
+ * @srqn:  number in nhca_dev.srq_ids; libibverbs returns it, and requests of XRC peers contain it
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
  *         cleared; written with @wq.lock held
- * @events: kernel consumers: bits of the events, by enum ib_event_type, that @event has to raise
+ * @events: kernel consumers: events that @event has to raise: a bit for each enum ib_event_type
  * @event: bottom-half work that raises @events; nhca_srq_stop() cancels it
  */
 struct nhca_srq {
@@ -49,7 +49,7 @@ void nhca_srq_init(struct nhca_srq *srq);
 
 /**
  * nhca_srq_stop - stop the events of an SRQ
- * @srq: no QP fetches from it any more; it raises no event after this returns
+ * @srq: the SRQ, from which no QP fetches any more; it raises no event after this function returns
  * Context: process, sleeps.
  */
 void nhca_srq_stop(struct nhca_srq *srq);
@@ -59,9 +59,9 @@ void nhca_srq_stop(struct nhca_srq *srq);
  * @srq: the SRQ
  * @rwr: as for nhca_rwq_fetch()
  *
- * Raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR without the SRQ's lock.  Bottom-half
- * work calls the handler of a kernel consumer later, because the caller may hold locks of a QP and
- * may be in the call chain of a verb (Documentation/infiniband/core_locking.rst).
+ * The function raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR with the SRQ's lock released.
+ * Bottom-half work calls the handler of a kernel consumer later, because the caller may hold locks
+ * of a QP and may be in the call chain of a verb (Documentation/infiniband/core_locking.rst).
  * Context: any; callers may hold a QP's receive lock.
  * Return: as nhca_rwq_fetch().
  */
