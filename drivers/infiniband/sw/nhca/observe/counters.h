@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters of a device. `rdma statistic` shows each of them with its name in counters.c. The names
- * follow rdma_rxe and mlx5 where those have one.
+ * Counters of a device. `rdma statistic` shows each of them with its name in counters.c. A counter
+ * that rdma_rxe or mlx5 also has, has the same name there.
  */
 #ifndef NHCA_COUNTERS_H
 #define NHCA_COUNTERS_H
@@ -32,10 +32,11 @@ enum nhca_counter {
 	NHCA_CNT_RX_BAD_ADDR,		/* not from the QP's peer, or not to this device */
 	NHCA_CNT_RX_BAD_PKEY,
 	NHCA_CNT_RX_BAD_QKEY,
-	NHCA_CNT_RX_NO_BUFFER,		/* UD, UC, raw: no receive or no memory; dropped */
+	/* packet dropped: no receive was posted (UD, UC, raw), or no memory to keep the packet */
+	NHCA_CNT_RX_NO_BUFFER,
 	NHCA_CNT_DUP_REQUEST,
 	NHCA_CNT_OUT_OF_SEQ_REQUEST,
-	NHCA_CNT_DUP_RESPONSE,		/* response to a completed request, or to none */
+	NHCA_CNT_DUP_RESPONSE,		/* response that no outstanding request expects */
 	NHCA_CNT_IMPLIED_NAK,		/* a response shows that an earlier one was lost */
 	NHCA_CNT_RCVD_RNR,
 	NHCA_CNT_SENT_RNR,
@@ -54,12 +55,12 @@ enum nhca_counter {
 	NHCA_CNT_RNR_RETRY_EXCEEDED,
 	NHCA_CNT_RETRANSMIT_PKTS,
 	NHCA_CNT_PAGE_RETRY,		/* request repeated: response buffer was not in memory */
-	NHCA_CNT_SENDS,			/* completed messages */
-	NHCA_CNT_RECVS,
-	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: executed for peers */
+	NHCA_CNT_SENDS,			/* SENDs that completed with success */
+	NHCA_CNT_RECVS,			/* receives that completed with success */
+	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: requests of peers, executed */
 	NHCA_CNT_READ_REQUESTS,
 	NHCA_CNT_ATOMIC_REQUESTS,
-	NHCA_CNT_SEND_CQE_ERR,		/* completions other than success and flush */
+	NHCA_CNT_SEND_CQE_ERR,		/* completions with errors other than a flush */
 	NHCA_CNT_SEND_CQE_FLUSH,
 	NHCA_CNT_RECV_CQE_ERR,
 	NHCA_CNT_RECV_CQE_FLUSH,
@@ -88,8 +89,8 @@ static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
  * struct nhca_who - a queue pair or channel, for counters and traces
  * @dev:      number of its device, as `rdma dev` prints it
  * @qpn:      its QPN
- * @counters: per CPU: those of the device, or of the rdma_counter that the QP is bound to, which
- *            the core adds to those of the device; READ_ONCE
+ * @counters: counters per CPU: those of the device, or of the rdma_counter to which the QP is
+ *            bound; the core adds the latter to those of the device; READ_ONCE
  */
 struct nhca_who {
 	u32 dev;
@@ -129,14 +130,14 @@ struct rdma_hw_stats;
  * @ibdev: the device
  * @port:  1, the only port
  * Context: process.
- * Return: counters with the names of enum nhca_counter, or NULL without memory.
+ * Return: the counters of enum nhca_counter with their names; NULL: no memory.
  */
 struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port);
 
 /**
  * nhca_counters_sum - add up the counters of all CPUs
  * @counters: the counters, per CPU
- * @values:   NHCA_CNT_MAX sums
+ * @values:   filled in: NHCA_CNT_MAX sums
  * Context: any.
  */
 void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values);
@@ -146,7 +147,7 @@ void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values);
  * @ibdev: the device
  * @stats: filled in
  * @port:  1, the only port
- * @index: ignored: all counters are read
+ * @index: ignored, because the function reads all counters
  * Context: process.
  * Return: the number of counters, or -EINVAL for another port.
  */

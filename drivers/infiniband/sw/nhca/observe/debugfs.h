@@ -7,10 +7,10 @@ struct dentry;
 
 /**
  * nhca_debugfs_init - create the directory of the module
- * nhca_debugfs_exit - remove it with all that is in it
+ * nhca_debugfs_exit - remove this directory and everything in it
  * Context: process.
- * Return: the directory, to create files in. Without debugfs it is an ERR_PTR, which the functions
- * of debugfs accept.
+ * Return: the directory, in which the caller may create files. Without debugfs it is an ERR_PTR,
+ * which the functions of debugfs accept.
  */
 struct dentry *nhca_debugfs_init(void);
 void nhca_debugfs_exit(void);
@@ -19,8 +19,9 @@ void nhca_debugfs_exit(void);
  * nhca_debugfs_dev - create the directory of a device
  * @name: name of the device
  * Context: process.
- * Return: the directory, to be removed with debugfs_remove(). If debugfs is missing, or a device in
- * another namespace has the same name, it is an ERR_PTR, which the functions of debugfs accept.
+ * Return: the directory, which the caller removes with debugfs_remove(). If debugfs is missing, or
+ * a device in another namespace has the same name, the function returns an ERR_PTR, which the
+ * functions of debugfs accept.
  */
 struct dentry *nhca_debugfs_dev(const char *name);
 

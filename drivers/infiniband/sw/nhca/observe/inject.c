@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Fault injection: the rules of a device, their counts, and a link that they take down. */
+/* Fault injection: the rules of a device, their counts, and the link that a rule takes down. */
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -18,14 +18,14 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
  * @dev:    the device
  * @writer: serializes commands
  * @lock:   irqsave, innermost; protects @rules and the counts in them
- * @rules:  in the order of their numbers
- * @nrules: number of rules; under @writer
- * @next:   number of the next rule; under @writer
- * @points: BIT() of each place that has a rule; READ_ONCE; written under @writer
+ * @rules:  struct nhca_rule, in the order of their numbers
+ * @nrules: number of rules; @writer protects it
+ * @next:   number of the next rule; @writer protects it
+ * @points: BIT() of each place that has a rule; READ_ONCE; written with @writer held
  * @attr:   settings of the kernel's fault injection framework
  * @link:   work that takes the port down and up
- * @link_ms: milliseconds that the link is down; 0: the link is up, and @link is done with it
- * @link_key: @link has a count of nhca_inject_key
+ * @link_ms: milliseconds that the link is down; 0: the link is up, and @link has ended
+ * @link_key: @link has incremented nhca_inject_key
  * @down:   the link is down; READ_ONCE
  */
 struct nhca_inject {
@@ -104,7 +104,7 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work)
 	return container_of(to_delayed_work(work), struct nhca_inject, link)->dev;
 }
 
-/* Packets stop now; the work changes the state of the port. */
+/* Take the link down: packets are dropped from now on; the work changes the state of the port. */
 static void inject_link(struct nhca_inject *inj, u32 ms)
 {
 	/* a link that is down ignores further rules */
@@ -124,7 +124,7 @@ void nhca_inject_link(struct nhca_inject *inj)
 		WRITE_ONCE(inj->down, false);
 		static_branch_dec(&nhca_inject_key);
 		inj->link_key = false;
-		/* pairs with cmpxchg() in inject_link(), which then sees the link up and no key */
+		/* pairs with cmpxchg() in inject_link(): the next rule sees these changes */
 		smp_store_release(&inj->link_ms, 0);
 	}
 }
@@ -263,7 +263,10 @@ bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points)
 	return (READ_ONCE(inj->points) & points) || READ_ONCE(inj->down);
 }
 
-/* Return: true if the rule hits. @r matches; @n: set to the number of items of @stream before. */
+/*
+ * Return: true if the rule @r, which matches the item, hits it.
+ * @n: set to the number of items of @stream that @r has examined before
+ */
 static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
 			   unsigned long *n)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fault injection: the rules of a device, and the functions with which other rooms ask for faults.
- * While no device of the host has a rule, such a call costs a jump label.
+ * Fault injection: the rules of a device, and the functions with which other rooms evaluate them.
+ * While no device of the host has a rule, a call of nhca_inject() or nhca_inject_at() costs one NOP
+ * (jump label).
  */
 #ifndef NHCA_OBSERVE_INJECT_H
 #define NHCA_OBSERVE_INJECT_H
@@ -19,7 +20,10 @@ struct seq_file;
 
 DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 
-/* places that examine single packets; a rule for one of them turns batches and zero-copy off */
+/*
+ * Places that examine single packets. A device with a rule for one of them uses no batches, no
+ * zero-copy, no copies on the same host, and no piggybacked ACKs.
+ */
 #define NHCA_AT_PACKETS	(BIT(NHCA_AT_SEND) | BIT(NHCA_AT_RECEIVE) | BIT(NHCA_AT_REQUEST) | \
 			 BIT(NHCA_AT_BUFFER))
 
@@ -27,8 +31,8 @@ DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
  * struct nhca_fault_hit - the decision of the rules
  * @kind: the fault, or NHCA_FAULT_NONE
  * @arg:  argument of the rule
- * @dice: random bits for the fault, for example which bit of a packet to invert; they repeat when
- *        the decision repeats
+ * @dice: random bits for the fault, for example to select the bit of a packet to invert; the same
+ *        item of the same stream gets the same bits in each run
  */
 struct nhca_fault_hit {
 	enum nhca_fault_kind kind;
@@ -37,11 +41,11 @@ struct nhca_fault_hit {
 };
 
 /**
- * nhca_inject_create - create the rules of a device; it has none yet
+ * nhca_inject_create - create the struct for the rules of a device, without rules
  * @dev:  the device
  * @link: work that takes the port down and up; it calls nhca_inject_link()
  * Context: process.
- * Return: the rules, or NULL without memory.
+ * Return: the rules; NULL: no memory.
  */
 struct nhca_inject *nhca_inject_create(struct nhca_dev *dev, work_func_t link);
 
@@ -61,10 +65,11 @@ void nhca_inject_destroy(struct nhca_inject *inj);
 struct nhca_dev *nhca_inject_work_dev(struct work_struct *work);
 
 /**
- * nhca_inject_link - take a link down, or up again after its time
+ * nhca_inject_link - keep a link down for the time of its rule, or take the link up after this time
  * @inj: the rules of the device
  *
- * The link work calls this function, and then sets the port to the state of nhca_inject_down().
+ * The link work calls this function: first when a rule has taken the link down, and again after the
+ * time of the rule. After each call, the work sets the port to the state of nhca_inject_down().
  * Context: process.
  */
 void nhca_inject_link(struct nhca_inject *inj);
@@ -77,8 +82,9 @@ void nhca_inject_link(struct nhca_inject *inj);
  * @place: returns the position of a QPN in that order
  *
  * Context: process, sleeps.
- * Return: 0; -EINVAL if this is no command; errors of nhca_rule_parse(); -ENOENT if there is no
- * rule ID; -ENOSPC if there are too many rules; -ENOMEM.
+ * Return: 0; -EINVAL: @text is not a command, or ID is not a number; -ERANGE: ID does not fit into
+ * 32 bits; errors of nhca_rule_parse(); -ENOENT: no rule has the number ID; -ENOSPC: the device has
+ * too many rules; -ENOMEM.
  */
 int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place)(u32 qpn));
 
@@ -91,8 +97,8 @@ int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place
 void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 
 /**
- * nhca_inject_debugfs - create the settings of the kernel's fault injection framework, if it has
- * one
+ * nhca_inject_debugfs - create files for the settings of the kernel's fault injection framework, if
+ * the kernel has this framework
  * @inj: the rules of the device
  * @dir: directory of the device
  * Context: process.
@@ -100,7 +106,7 @@ void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 void nhca_inject_debugfs(struct nhca_inject *inj, struct dentry *dir);
 
 /**
- * nhca_inject_wanted - check whether rules concern some places; called by nhca_inject_at()
+ * nhca_inject_wanted - perform the check of nhca_inject_at(), if any device of the host has a rule
  * @inj:    the rules of the device
  * @points: BIT() of each place
  * Context: any.
@@ -124,12 +130,12 @@ static inline bool nhca_inject_at(const struct nhca_dev *dev, unsigned long poin
  * nhca_inject_down - check whether a rule has taken the link of a device down
  * @dev: the device
  * Context: any.
- * Return: true if it has.
+ * Return: true if a rule has taken the link down.
  */
 bool nhca_inject_down(const struct nhca_dev *dev);
 
 /**
- * nhca_inject_ask - let the rules of a device decide, in the order of their numbers
+ * nhca_inject_ask - evaluate the rules of a device for an item, in the order of their numbers
  * @dev:    the device
  * @at:     the place
  * @qpn:    QP or channel of the device; 0: none
@@ -144,7 +150,7 @@ enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point
 				     u8 opcode, struct nhca_fault_hit *s);
 
 /**
- * nhca_inject - nhca_inject_at() for one place, then nhca_inject_ask()
+ * nhca_inject - check one place with nhca_inject_at(), and then evaluate the rules
  * @dev:    the device
  * @at:     the place
  * @qpn:    QP or channel of the device; 0: none

@@ -18,7 +18,7 @@
 /* largest seed: user space programs store it in a signed long */
 #define NHCA_MAX_SEED		S64_MAX
 
-/* Words that may follow a kind, and that a rule has given */
+/* Masks of these bits: the words that may follow a kind, and the words of a rule */
 enum {
 	GIVEN_WAY		= BIT(0),
 	GIVEN_QP		= BIT(1),
@@ -35,7 +35,7 @@ enum {
 			 GIVEN_FRAMEWORK)
 #define GIVEN_WHOM	(GIVEN_QP | GIVEN_OPCODE)
 
-/* A name of a value */
+/* A value and its name in the text of a rule */
 struct nhca_named {
 	const char *name;
 	u32 value;
@@ -63,8 +63,8 @@ static const struct nhca_named errno_names[] = {
  * @name:    its name in rules
  * @at:      default place
  * @may:     GIVEN_*: words that may follow
- * @max:     the argument is a number from 1 to @max; 0: it is not a number
- * @names:   the argument is one of these names; NULL: it is not a name
+ * @max:     the argument is a number from 1 to @max; 0: the argument is not a number
+ * @names:   the argument is one of these names; NULL: the argument is not a name
  */
 struct nhca_kind {
 	const char *name;
@@ -93,7 +93,7 @@ static const struct nhca_kind kinds[NHCA_FAULT_KINDS] = {
 
 /* ---- opcodes ---- */
 
-/* Names for all opcodes with a flag of nhca_opinfo */
+/* Each name stands for all opcodes that have the flag in nhca_opinfo.flags */
 static const struct nhca_named opcode_groups[] = {
 	{ "request", NHCA_OPF_REQUEST },
 	{ "response", NHCA_OPF_RESPONSE },
@@ -116,7 +116,7 @@ static void opcode_word(const struct nhca_opinfo *info, char *word)
 	word[i] = '\0';
 }
 
-/* Return: true if @name is the opcode's, with or without service ("ud_send_only", "send_only"). */
+/* Return: true if the opcode has this name, with or without service: ud_send_only, send_only. */
 static bool opcode_is(const struct nhca_opinfo *info, const char *name)
 {
 	char word[NHCA_OPCODE_NAME];
@@ -263,7 +263,7 @@ static int set_kind(struct nhca_rule *r, char **text)
 	return 0;
 }
 
-/* Parse the word @key and its argument. @bit: set to its GIVEN_* bit. */
+/* Parse the word @key and its argument. @bit: set to the GIVEN_* bit of the word. */
 static int set_word(struct nhca_rule *r, const char *key, u32 *bit, char **text)
 {
 	static const struct nhca_named keys[] = {
@@ -309,7 +309,7 @@ static int set_word(struct nhca_rule *r, const char *key, u32 *bit, char **text)
 	}
 }
 
-/* Return: true if the word of @bit is given twice, or excludes an earlier one. */
+/* Return: true if a rule has the word of @bit twice, or the word excludes an earlier word. */
 static bool contradicts(u32 given, u32 bit)
 {
 	const u32 when = GIVEN_PROBABILITY | GIVEN_EVERY | GIVEN_FRAMEWORK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A rule of fault injection: which fault, for which items, and when. This code only decides: it
- * touches no skb, no QP and no lock. The rules of a device are in inject.h.
+ * A rule of fault injection: which fault it injects, into which items, and when. An item is a
+ * packet, message, completion or memory region, depending on the place. The functions only decide
+ * and access no skb, QP or lock. inject.h has the rules of a device.
  */
 #ifndef NHCA_OBSERVE_RULE_H
 #define NHCA_OBSERVE_RULE_H
@@ -18,9 +19,9 @@ enum nhca_fault_kind {
 	NHCA_FAULT_DROP,
 	NHCA_FAULT_DELAY,		/* by @arg milliseconds */
 	NHCA_FAULT_DUPLICATE,
-	NHCA_FAULT_REORDER,		/* @arg later packets of the QP overtake it */
+	NHCA_FAULT_REORDER,		/* @arg later packets of the QP overtake the packet */
 	NHCA_FAULT_CORRUPT,		/* invert one bit */
-	NHCA_FAULT_LINK,		/* take it down for @arg milliseconds */
+	NHCA_FAULT_LINK,		/* take the link down for @arg milliseconds */
 	NHCA_FAULT_NAK,			/* @arg: enum nhca_nak */
 	NHCA_FAULT_RNR,
 	NHCA_FAULT_CQ,			/* a completion is lost, as with a full CQ */
@@ -28,7 +29,7 @@ enum nhca_fault_kind {
 	NHCA_FAULT_KINDS
 };
 
-/* Places that ask the rules. A rule belongs to one place, and examines only the items there. */
+/* Places where rules are evaluated. A rule belongs to one place, and examines only its items. */
 enum nhca_fault_point {
 	NHCA_AT_SEND,		/* a QP sends a packet */
 	NHCA_AT_RECEIVE,	/* a packet for a QP arrived */
@@ -49,8 +50,8 @@ enum nhca_fault_point {
  * @at:      the place
  * @arg:     argument of the fault; see enum nhca_fault_kind
  * @qpn:     match only this QP or channel; 0: all
- * @opcode:  name that was given for @opcodes; empty: match all
- * @opcodes: match only these BTH opcodes
+ * @opcode:  name in the text of the rule that stands for @opcodes; empty: match all
+ * @opcodes: match only these BTH opcodes, unless @opcode is empty
  * @ppm:     probability of a hit, in millionths
  * @every:   hit each @every-th item, in place of @ppm; 0: @ppm decides
  * @framework: the device's struct fault_attr decides, in place of @ppm
@@ -58,8 +59,8 @@ enum nhca_fault_point {
  * @seed:    seed of the random decisions
  * @now:     LINK: take the link down now; no rule is added
  * @place:   returns the position of a QPN in the order of allocation; NULL: QPNs count up
- * @base:    position of the QPN that was the next one when the rule was added
- * @counts:  number of items examined, by stream (nhca_rule_stream()); value entries
+ * @base:    position of the QPN that would have been allocated next when the rule was added
+ * @counts:  number of items examined, as a value entry for each stream (nhca_rule_stream())
  * @seen:    number of items examined in all streams
  * @struck:  number of items hit in all streams
  *
@@ -92,16 +93,16 @@ struct nhca_rule {
  * nhca_rule_parse - parse the text of a rule
  * @r:    zeroed; the function sets the members that follow from the text
  * @text: KIND [ARGUMENT] [send|receive] [qp N] [opcode NAME] [probability P%] [every N] [times N]
- *        [seed N] [framework] [now]; it is modified
+ *        [seed N] [framework] [now]; the function modifies the text
  *
  * Context: any.
- * Return: 0; -EINVAL if this is not a rule; -ERANGE if a number exceeds its limits; -ENXIO if there
- * is no such opcode; -EOPNOTSUPP if the kernel has no fault injection framework.
+ * Return: 0; -EINVAL: the text is not a rule; -ERANGE: a number is out of its limits; -ENXIO: no
+ * opcode has the name; -EOPNOTSUPP: the kernel has no fault injection framework for "framework".
  */
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
 /**
- * nhca_rule_show - print a rule, in the words of nhca_rule_parse(), and its counts, as one line
+ * nhca_rule_show - print a line with a rule, in the words of nhca_rule_parse(), and its counts
  * @r: the rule
  * @m: the file
  * Context: any.
@@ -122,7 +123,7 @@ void nhca_rule_show_opcodes(struct seq_file *m);
  * @qpn:    QP or channel of the item; 0: none
  * @opcode: BTH opcode, at places that examine packets
  * Context: any.
- * Return: true if it is.
+ * Return: true if the rule is for the item.
  */
 bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 qpn, u8 opcode);
 
@@ -132,23 +133,26 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
  * @qpn:    QP or channel of the item; 0: none
  * @opcode: BTH opcode
  *
- * A rule decides by the number of an item in its stream. QPNs differ between runs, but the order in
- * which QPs are created does not, so the QP counts by its position in this order. Requester and
- * responder of a QP run on different CPUs, so their packets are two streams.
+ * A rule decides by the number of an item in its stream. QPNs differ between runs of a test, but
+ * the order in which the test creates QPs does not. So the stream depends on the position of the QP
+ * in this order, and not on its QPN. Requester and responder of a QP run on different CPUs, so
+ * their packets are two streams.
  *
  * Context: any.
- * Return: two times the position of the QP among those created after the rule; plus 1 for
- * responses.
+ * Return: two times the position of the QP in the order of allocation since the rule was added,
+ * plus 1 for responses. QPNs 0, 1 and multicast have no position; the QPN plus the number of
+ * positions takes its place.
  */
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 
 /**
  * nhca_rule_dice - get the random bits of an item
  * @r:      the rule
- * @stream: its stream
- * @n:      its number in the stream, from 0
+ * @stream: stream of the item
+ * @n:      number of the item in its stream, from 0
  *
- * They are SipHash-2-4 of the three values, and are the same on every kernel and machine.
+ * The bits are SipHash-2-4 of @n with @r->seed and @stream as the key, and are the same on every
+ * kernel and machine.
  * Context: any.
  * Return: 64 bits.
  */
@@ -160,9 +164,9 @@ u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n);
  * @stream: stream of the item
  * @n:      number of the item in its stream, from 0
  *
- * The caller checks @times.
+ * The caller checks @r->times.
  * Context: any.
- * Return: true if it does.
+ * Return: true if the rule hits.
  */
 bool nhca_rule_hits(const struct nhca_rule *r, u32 stream, unsigned long n);
 

@@ -2,8 +2,9 @@
 /*
  * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
- * Packets that differ only in their PSN, which counts up, may be one event, with the number of
- * packets. Each event begins with "dev" and "qpn", the device and queue pair that it is about.
+ * One event may report several packets that differ only in their PSN, which counts up. Each event
+ * begins with "dev" and "qpn", the device and the queue pair or channel that it is about;
+ * nhca_channel_drop has no "dev".
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -24,10 +25,10 @@
 #include "counters.h"
 #include "rule.h"
 
-/* a receive, in addition to enum nhca_wr_opcode */
+/* value for a receive, in addition to those of enum nhca_wr_opcode */
 #define NHCA_TRACE_RECV	0xff
 
-/* names of the values, for programs that parse the formats of the events */
+/* in the format files, put the numbers of these enums in place of their names, for programs */
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_FIRST);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_MIDDLE);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_LAST);
@@ -111,7 +112,10 @@ TRACE_DEFINE_ENUM(NHCA_AT_BUFFER);
 TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
-/* service and operation of a BTH opcode: bits 7 to 5, and 4 to 0; CNP and channels use all bits */
+/*
+ * Service and operation of a BTH opcode: bits 7 to 5, and bits 4 to 0. For a CNP and for packets of
+ * channels, nhca_show_op() gets the whole opcode.
+ */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
 		{ NHCA_SVC_RC, "RC" },		\
@@ -252,7 +256,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 );
 
 /**
- * nhca_packet_sent - packets were built; the stack gets them in this pass
+ * nhca_packet_sent - the driver built packets, which it sends now or together with their batch
  * @who:     queue pair or channel
  * @h:       headers of the first packet
  * @psn:     PSN of the first packet
@@ -266,13 +270,15 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * nhca_packet_received - intact packets arrived for a QP or channel that exists
+ * nhca_packet_received - packets with the right addresses arrived for an existing QP or channel
  * @who:     queue pair or channel
- * @h:       headers of the first packet
+ * @h:       headers of the last packet
  * @psn:     PSN of the first packet
  * @peer:    source QPN, if the packet contains it (UD, channels); otherwise 0
  * @packets: number of packets, with PSNs that count up
  * @payload: bytes of payload in each packet
+ *
+ * For QPs, ICRC or UDP checksum were verified before; for channels, a corrupt packet is reported.
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -281,9 +287,9 @@ DEFINE_EVENT(nhca_packet, nhca_packet_received,
 
 /**
  * nhca_packet_refused - a packet was dropped on arrival
- * @dev: the device that counts it
- * @h:   headers, or NULL; their fields are not verified
- * @why: counter
+ * @dev: the device that counts the drop
+ * @h:   headers of the packet, which may be wrong, or NULL
+ * @why: the counter
  */
 TRACE_EVENT(nhca_packet_refused,
 	    TP_PROTO(const struct ib_device *dev, const struct nhca_hdr *h, enum nhca_counter why),
@@ -305,9 +311,9 @@ TRACE_EVENT(nhca_packet_refused,
 );
 
 /**
- * nhca_same_host - bytes were copied to a queue pair of this host without packets
- * @who:   the sending queue pair
- * @peer:  QPN of the other one
+ * nhca_same_host - bytes were copied between queue pairs of this host without packets
+ * @who:   the queue pair that executes the work request
+ * @peer:  QPN of the other queue pair
  * @wr:    enum nhca_wr_opcode
  * @psn:   PSN of the first packet that the copy replaces
  * @npsn:  number of PSNs
@@ -343,7 +349,7 @@ TRACE_EVENT(nhca_same_host,
  * nhca_wqe_started - processing of a work request began
  * @who:    queue pair or channel
  * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
- * @wr_id:  the consumer's
+ * @wr_id:  wr_id of the consumer
  * @length: bytes of the message, or of the receive buffer
  * @psn:    first PSN of the request; 0 for receives and channels
  * @npsn:   number of PSNs; 0 for receives and channels
@@ -373,14 +379,14 @@ TRACE_EVENT(nhca_wqe_started,
 );
 
 /**
- * nhca_wqe_completed - a work request is complete, signaled or not
+ * nhca_wqe_completed - a work request, signaled or not, is complete
  * @who:    queue pair or channel
  * @wr:     enum nhca_wr_opcode, or NHCA_TRACE_RECV
- * @wr_id:  the consumer's
+ * @wr_id:  wr_id of the consumer
  * @status: enum ib_wc_status
  * @length: bytes of the message
- * @begun:  nhca_trace_clock() when its processing began; 0: it did not begin, or the event was not
- *          enabled then
+ * @begun:  nhca_trace_clock() when the processing began; 0: the processing did not begin, or the
+ *          event was not enabled then
  */
 TRACE_EVENT(nhca_wqe_completed,
 	    TP_PROTO(const struct nhca_who *who, u8 wr, u64 wr_id, u32 status, u32 length,
@@ -412,11 +418,11 @@ TRACE_EVENT(nhca_wqe_completed,
 /**
  * nhca_retry - the requester goes back to the oldest unacknowledged PSN and retransmits
  * @who:    the queue pair
- * @why:    counter of the cause
+ * @why:    the counter of the cause
  * @psn:    the oldest unacknowledged PSN
  * @next:   PSN of the next new packet
  * @window: cwnd from now on, in packets
- * @retries: retries left before the oldest request fails
+ * @retries: number of further retries before the oldest request fails
  */
 TRACE_EVENT(nhca_retry,
 	    TP_PROTO(const struct nhca_who *who, enum nhca_counter why, u32 psn, u32 next,
@@ -467,8 +473,8 @@ DECLARE_EVENT_CLASS(nhca_nak,
 /**
  * nhca_nak_sent - the responder sent a NAK or RNR NAK
  * @who:      the queue pair
- * @psn:      PSN that it refers to
- * @syndrome: of the AETH
+ * @psn:      PSN of the NAK
+ * @syndrome: syndrome of the AETH
  */
 DEFINE_EVENT(nhca_nak, nhca_nak_sent,
 	     TP_PROTO(const struct nhca_who *who, u32 psn, u8 syndrome),
@@ -477,8 +483,8 @@ DEFINE_EVENT(nhca_nak, nhca_nak_sent,
 /**
  * nhca_nak_received - the requester received a NAK or RNR NAK
  * @who:      the queue pair
- * @psn:      PSN that it refers to
- * @syndrome: of the AETH
+ * @psn:      PSN of the NAK
+ * @syndrome: syndrome of the AETH
  */
 DEFINE_EVENT(nhca_nak, nhca_nak_received,
 	     TP_PROTO(const struct nhca_who *who, u32 psn, u8 syndrome),
@@ -488,10 +494,10 @@ DEFINE_EVENT(nhca_nak, nhca_nak_received,
 
 /**
  * nhca_key_opened - a key gives access to memory from now on
- * @pd:     its protection domain
+ * @pd:     protection domain of the key
  * @key:    L_Key or R_Key
  * @type:   enum nhca_mkey_type
- * @qpn:    type 2 windows: the QP that has bound it; otherwise 0
+ * @qpn:    type 2 windows: the QP that has bound the window; otherwise 0
  * @va:     first address, as in work requests and packets
  * @length: bytes from @va on
  * @access: enum ib_access_flags
@@ -524,13 +530,13 @@ TRACE_EVENT(nhca_key_opened,
 );
 
 /**
- * nhca_key_revoked - a key is closed: no CPU moves a byte through it any more
- * @pd:   its protection domain
+ * nhca_key_revoked - a key is closed: no CPU uses it to access memory any more
+ * @pd:   protection domain of the key
  * @key:  L_Key or R_Key
  * @type: enum nhca_mkey_type
- * @qpn:  type 2 windows: the QP that has bound it; otherwise 0
+ * @qpn:  type 2 windows: the QP that had bound the window; otherwise 0
  *
- * The consumer or peer that requested this gets its result after the event.
+ * The consumer or peer that requested the revocation gets the result after the event.
  */
 TRACE_EVENT(nhca_key_revoked,
 	    TP_PROTO(const struct ib_pd *pd, u32 key, u8 type, u32 qpn),
@@ -578,10 +584,10 @@ TRACE_EVENT(nhca_key_revoked,
 		{ NHCA_CH_CHALLENGED,		"challenged" })
 
 /**
- * nhca_channel_drop - a channel dropped a packet
+ * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
  * @qpn: the channel
- * @x:   RXETH of the packet
- * @why: NHCA_CH_DROP_*
+ * @x:   RXETH of the packet; of a read that memory protection refused, the fields that are known
+ * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  */
 TRACE_EVENT(nhca_channel_drop,
 	    TP_PROTO(u32 qpn, const struct nhca_rxeth *x, enum nhca_channel_counter why),
@@ -630,11 +636,11 @@ TRACE_EVENT(nhca_channel_drop,
 /**
  * nhca_fault - a rule of fault injection hit
  * @dev:    the device
- * @qpn:    its queue pair or channel, or 0
+ * @qpn:    queue pair or channel of the item, or 0
  * @rule:   number of the rule
  * @at:     enum nhca_fault_point
  * @opcode: BTH opcode, or 0
- * @seen:   number of items of the same stream that the rule had examined before
+ * @seen:   number of items of the same stream that the rule has examined before this item
  */
 TRACE_EVENT(nhca_fault,
 	    TP_PROTO(const struct ib_device *dev, u32 qpn, u32 rule, enum nhca_fault_point at,
