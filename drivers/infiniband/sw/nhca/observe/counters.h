@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters of a device. `rdma statistic` shows each of them with its name in counters.c. A counter
- * that rdma_rxe or mlx5 also has, has the same name there.
+ * Counters of a device. `rdma statistic` shows each of them with its name in counters.c. If
+ * rdma_rxe or mlx5 has a counter of the same kind, nhca uses the name of that counter.
  */
 #ifndef NHCA_COUNTERS_H
 #define NHCA_COUNTERS_H

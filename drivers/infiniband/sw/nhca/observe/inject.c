@@ -107,7 +107,7 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work)
 /* Take the link down: packets are dropped from now on; the work changes the state of the port. */
 static void inject_link(struct nhca_inject *inj, u32 ms)
 {
-	/* a link that is down ignores further rules */
+	/* while the link is down, further rules have no effect on it */
 	if (cmpxchg(&inj->link_ms, 0, ms))
 		return;
 	WRITE_ONCE(inj->down, true);

@@ -97,7 +97,7 @@ struct nhca_rule {
  *
  * Context: any.
  * Return: 0; -EINVAL: the text is not a rule; -ERANGE: a number is out of its limits; -ENXIO: no
- * opcode has the name; -EOPNOTSUPP: the kernel has no fault injection framework for "framework".
+ * opcode has the name; -EOPNOTSUPP: the text has "framework", but the kernel does not have it.
  */
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
@@ -140,8 +140,8 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
  *
  * Context: any.
  * Return: two times the position of the QP in the order of allocation since the rule was added,
- * plus 1 for responses. QPNs 0, 1 and multicast have no position; the QPN plus the number of
- * positions takes its place.
+ * plus 1 for responses. For QPNs 0, 1 and multicast, which have no position, the function uses the
+ * QPN plus the number of positions.
  */
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 

@@ -28,7 +28,10 @@
 /* value for a receive, in addition to those of enum nhca_wr_opcode */
 #define NHCA_TRACE_RECV	0xff
 
-/* in the format files, put the numbers of these enums in place of their names, for programs */
+/*
+ * In the format files of the events, put the numbers of these enums in place of their names, for
+ * programs that parse the files.
+ */
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_FIRST);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_MIDDLE);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_LAST);
@@ -278,7 +281,8 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
  * @packets: number of packets, with PSNs that count up
  * @payload: bytes of payload in each packet
  *
- * For QPs, ICRC or UDP checksum were verified before; for channels, a corrupt packet is reported.
+ * For QPs, the ICRC or UDP checksum was verified before the event. Corrupt packets for channels
+ * also cause the event.
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -288,7 +292,7 @@ DEFINE_EVENT(nhca_packet, nhca_packet_received,
 /**
  * nhca_packet_refused - a packet was dropped on arrival
  * @dev: the device that counts the drop
- * @h:   headers of the packet, which may be wrong, or NULL
+ * @h:   headers of the packet, not verified; or NULL
  * @why: the counter
  */
 TRACE_EVENT(nhca_packet_refused,

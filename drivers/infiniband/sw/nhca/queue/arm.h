@@ -80,7 +80,7 @@ enum nhca_arm_todo {
 void nhca_arm_init(struct nhca_arm *arm, bool user, u32 start);
 
 /**
- * nhca_arm_kinds - get the kinds of completions for which a command or the ring has armed a CQ
+ * nhca_arm_kinds - get the kinds of completions for which a CQ is armed, by command or in its ring
  * @arm: the state
  * @seq: as nhca_arm_ring.seq
  * Context: any; CQ's lock held.

@@ -368,9 +368,9 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
 }
 
 /*
- * Process the entries from the newest to the oldest.  Each entry that stays moves to the slots of
- * removed entries with higher indices.  So entries that QPs add meanwhile do not move, and neither
- * do the oldest ones, which a consumer polls meanwhile.
+ * Process the entries from the newest to the oldest.  Each entry that stays moves up into slots of
+ * removed entries.  So entries that QPs add meanwhile do not move, and the oldest entries, which a
+ * consumer polls meanwhile, move last.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {

@@ -28,8 +28,8 @@
  *          nhca_cq_next() skips these slots
  * @forgets: nhca_cq_forget_qp() runs; other calls of it wait until the first one ends
  * @arm:    kinds of completions for which the CQ is armed, and the event that waits
- * @timer:  runs for @arm.period_us; takes @lock; nhca_cq_stop() cancels it
- * @compactions: number of times that nhca_cq_forget_qp() has moved entries inside the ring
+ * @timer:  runs for @arm.period_us; its function takes @lock; nhca_cq_stop() cancels it
+ * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring
  * @event:  calls the handlers of a kernel consumer; nhca_cq_stop() cancels it
  * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR
  * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; is never cleared
@@ -152,8 +152,9 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  * handlers of uverbs only wake up readers of a file.  Kernel CQ: bottom-half work calls the
  * handlers.
  * Context: any; callers may hold a QP's send or receive lock.
- * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  A QP then changes to the error
- * state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ); a channel counts the loss.
+ * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  The caller must then change its
+ * QP to the error state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ).  A channel
+ * only counts the loss.
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 

@@ -181,8 +181,8 @@ void nhca_ring_free(struct nhca_ring *r);
  * @size:  bytes, a multiple of PAGE_SIZE
  * @users: NULL for a ring.  For device memory the pools of the device: the memory counts as @size
  *         bytes of NHCA_POOL_DM of @uc->user
- * @entry: set to the mmap entry that owns the memory.  After rdma_user_mmap_entry_remove(), the
- *         memory is freed as soon as no page is mapped any more.
+ * @entry: set to the mmap entry that owns the memory.  The memory is freed after
+ *         rdma_user_mmap_entry_remove(), and after the last page was unmapped.
  *
  * The memory is charged to the caller's memory cgroup, and counts against RLIMIT_MEMLOCK, which a
  * caller with CAP_IPC_LOCK may exceed.
@@ -214,7 +214,7 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /**
- * nhca_shared_detach - give memory that is still mapped back to the pools of a device
+ * nhca_shared_detach - uncharge memory that is still mapped from the pools of a device
  * @users: the pools, which are destroyed next and from which no code allocates any more
  * Context: process, may sleep.
  */

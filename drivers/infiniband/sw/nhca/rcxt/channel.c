@@ -293,7 +293,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		wrote |= channel_take_back(ch, &id);
 		cond_resched();
 	}
-	/* the rCxts have begun no writes, or nhca_rcxt_released() has ended them */
+	/* the rCxts have begun no writes, or nhca_rcxt_released() has ended all of them */
 	if (!wrote)
 		return 0;
 	/*

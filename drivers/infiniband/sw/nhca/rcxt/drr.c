@@ -3,7 +3,8 @@
  * Deficit round robin: channels of a device that have something to send wait in a list.  The first
  * channel sends up to a quantum, and then goes to the end of the list if it has more to send
  * (reference: round robin with quantum k).  A thread that rings a doorbell serves the list for one
- * pass (NHCA_CH_PASS).  So several CPUs may serve a device at a time, but only one a channel.
+ * pass (NHCA_CH_PASS).  So several CPUs may serve a device, but only one CPU at a time serves a
+ * channel.
  */
 #include "engine.h"
 

@@ -22,7 +22,7 @@
 #define NHCA_CH_QUANTUM		64
 /* maximum packets of one transfer that a channel sends before it goes on with the next transfer */
 #define NHCA_CH_STRETCH		64
-/* own writes of a channel that can be in progress at a time */
+/* maximum number of own writes of a channel that are in progress at a time */
 #define NHCA_CH_WRITES		32
 /*
  * Payload bytes in a share, the unit of quanta.  A packet costs one share for each 4 KiB of
@@ -151,7 +151,7 @@ struct nhca_channel_counts {
 
 /**
  * struct nhca_channel - a channel
- * @ibqp:    its QP, of type IB_QPT_DRIVER; constant, as all up to @key_user
+ * @ibqp:    its QP, of type IB_QPT_DRIVER; constant, as all members up to @key_user
  * @dev, @rd: its device, and the state of the device in this room
  * @who:     its identity for counters and traces; owned by struct nhca_qp
  * @qpn:     its QPN
@@ -163,8 +163,8 @@ struct nhca_channel_counts {
  * @reason:  enum nhca_channel_error; set once, by cmpxchg(); not 0: the error state
  * @drr, @ready: state and list entry in the deficit round robin; nhca_rcxt_dev.ready_lock
  * @flow:    its packets in the network stack; constant
- * @fault:   page fault that a work request of packet mode waits for; constant
- * @quantum: shares that it sends in a turn, at most
+ * @fault:   waits for page faults of work requests of packet mode; constant
+ * @quantum: maximum of shares that it sends in a turn
  * @threshold: each @threshold-th completion counts as solicited; 0: only those that the peer has
  *           marked, and unsuccessful ones; [0]: send CQ, [1]: receive CQ.  nhca_channel_modify()
  *           changes @quantum and @threshold with WRITE_ONCE()
@@ -186,7 +186,7 @@ struct nhca_channel_counts {
  * @order:   writes in @sending and @ended, in the order of the FIFO
  * @psn:     PSN of the next packet
  * @burst:   packets that wait to leave together; NULL except in a turn
- * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all from @sq to @burst.
+ * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
  * @lock:    protects all that follows, except @counts and @memcg; held for short times
  * @asked:   reads of peers that the send engine has not moved to @sending yet
@@ -304,7 +304,7 @@ static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel
 }
 
 /**
- * nhca_channel_tx - initialize a packet of a channel that is sent alone, with a copy of the payload
+ * nhca_channel_tx - initialize a packet of a channel, to be sent alone with a copy of its payload
  * @ch:  the channel
  * @tx:  the packet
  * @av:  destination
@@ -474,7 +474,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 /**
  * nhca_send_end - end a transfer
  * @ch:     the channel
- * @s:      the transfer; a failed write completes later, when no packet refers to its pages
+ * @s:      the transfer; a failed write completes only when no packet refers to its pages
  * @status: completion status of the work request, if it is a write
  * Context: the channel's turn.
  */
@@ -534,7 +534,7 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
  */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* ---- notice.c: a transfer is complete when its notice has arrived and its pages are free ---- */
+/* ---- notice.c: writes complete when the notice has arrived and no packet refers to pages ---- */
 
 /**
  * nhca_notice_rx - execute a notice of a peer
@@ -581,7 +581,7 @@ bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		       const struct nhca_rxeth *x);
 
 /**
- * nhca_notice_forget - remove an rCxt that is being released from nhca_channel.noticed
+ * nhca_notice_forget - remove an rCxt from nhca_channel.noticed, because it is being released
  * @ch: the channel
  * @rc: the rCxt; if it is RELEASING, its write gets no completion
  * Context: any, rCxt's lock.

@@ -112,7 +112,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 	return NHCA_FETCHED_DONE;
 }
 
-/* Complete ch->wqe, which is an error of the program; the channel goes to the error state. */
+/* Complete ch->wqe after an error of the program; the channel goes to the error state. */
 static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
 				    enum nhca_channel_error why)
 {
@@ -596,7 +596,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 
-	/* bounded by the size of the FIFO, because user space may post as fast as this flushes */
+	/* at most one FIFO of entries, because user space may post as fast as this loop flushes */
 	for (; budget; budget--) {
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)

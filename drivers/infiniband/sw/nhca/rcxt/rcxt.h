@@ -56,8 +56,8 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed
  *
  * When the function returns, every channel of the device is in the error state, and its rCxts are
- * in the pool.  The engines only drop packets, end transfers and flush work requests for it.
- * Packets of transfers that began earlier are dropped even after other channels have acquired the
+ * in the pool.  For these channels, the engines only drop packets, end transfers and flush work
+ * requests.  Packets of their transfers are dropped even after other channels have acquired the
  * rCxts, because the packets name old keys.  The recovery count is one higher.  Channels of other
  * devices and job memory do not change.
  * Context: process, sleeps.

@@ -5,7 +5,8 @@
  *
  * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
  * and gets no answer (reference: memory protection model), except that a request without a valid
- * token gets a challenge.  The drop is counted and traced if the packet was sent to a device.
+ * token gets a challenge.  If an nhca device has the packet's destination address, the drop is
+ * counted and traced.
  */
 #include "../memory/memcg.h"
 #include "engine.h"

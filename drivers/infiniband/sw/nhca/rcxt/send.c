@@ -184,7 +184,10 @@ static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 m
 	return nhca_burst_run(&tx, count);
 }
 
-/* Send the next packet.  Return: 0: it was sent, or counts as lost; -EACCES: memory protection. */
+/*
+ * Send the next packet.
+ * Return: 0: it was sent, or counts as lost; -EACCES: memory protection refused its payload.
+ */
 static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, s->next * s->rx.segment);
@@ -311,7 +314,7 @@ static int send_next(struct nhca_channel *ch, u32 left)
 		break;
 	}
 	list_move_tail(&s->list, &ch->sending);
-	/* send_stretch() may free @s: compute the cost of a packet before */
+	/* send_stretch() may free @s: compute the cost of a packet first */
 	share = nhca_send_shares(min_t(u32, s->rx.segment, s->rx.total));
 	sent = send_stretch(ch, s, clamp_t(u32, left / share, 1, NHCA_CH_STRETCH));
 	return sent ? sent * share : -EAGAIN;
