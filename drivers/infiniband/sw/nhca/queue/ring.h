@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A ring of fixed-size entries.  The driver shares it with one consumer or producer, in user space
- * or in the kernel.  Base, stride, index and wrap give the address of an entry, as in the WQE ring
- * hardware assist of US 6,948,004.
+ * A ring of fixed-size entries.  The driver shares a ring with one consumer or producer, in user
+ * space or in the kernel.  Base, stride, index and wrap give the address of an entry, as in the WQE
+ * ring hardware assist of US 6,948,004.
  */
 #ifndef NHCA_RING_H
 #define NHCA_RING_H

@@ -78,10 +78,11 @@ struct nhca_rcxt_dev {
 
 /**
  * enum nhca_drr_state - state of a channel in the deficit round robin
- * @NHCA_DRR_IDLE:    has nothing to send, or waits for an event that calls nhca_drr_ready()
- * @NHCA_DRR_READY:   waits in nhca_rcxt_dev.ready
- * @NHCA_DRR_RUNNING: a CPU has its turn
- * @NHCA_DRR_AGAIN:   a CPU has its turn, and nhca_drr_ready() was called during the turn
+ * @NHCA_DRR_IDLE:    the channel has nothing to send, or waits for an event that calls
+ *                    nhca_drr_ready()
+ * @NHCA_DRR_READY:   the channel waits in nhca_rcxt_dev.ready
+ * @NHCA_DRR_RUNNING: a CPU has the channel's turn
+ * @NHCA_DRR_AGAIN:   a CPU has the channel's turn, and nhca_drr_ready() was called during the turn
  * @NHCA_DRR_CLOSED:  the channel is being destroyed and gets no turn any more
  */
 enum nhca_drr_state {

@@ -114,7 +114,8 @@ void nhca_channel_destroy(struct nhca_channel *ch);
  * @why: reason; later calls do not change the reason of the first call
  *
  * Posted work requests complete with IB_WC_WR_FLUSH_ERR, and received packets are dropped.  Query
- * and destroy still work.  Raises IB_EVENT_QP_FATAL, except with NHCA_CH_ERR_MODIFIED.
+ * and destroy still work.  The function raises IB_EVENT_QP_FATAL, unless @why is
+ * NHCA_CH_ERR_MODIFIED.
  * Context: any; the caller holds neither ready_lock nor the lock of a CQ.
  */
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why);
@@ -155,7 +156,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modify *cmd);
 
 /**
- * nhca_channel_state - state of a channel for ibv_query_qp()
+ * nhca_channel_state - get the state of a channel for ibv_query_qp()
  * @ch: the channel
  * Context: any.
  * Return: IB_QPS_RTS or IB_QPS_ERR.
@@ -172,7 +173,7 @@ enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
 unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /**
- * nhca_channel_query - nhca_channel_dump() for NHCA_METHOD_CHANNEL_QUERY
+ * nhca_channel_query - execute NHCA_METHOD_CHANNEL_QUERY with nhca_channel_dump()
  * @ch:   the channel; its next protection violation raises IB_EVENT_QP_ACCESS_ERR again
  * @info: filled in completely
  * Context: process or softirq.

@@ -34,9 +34,9 @@
 
 /**
  * enum nhca_rcxt_verdict - result of the tid rules for a packet
- * @NHCA_RCXT_TAKE:      accepted.  Payload: copy it, then call nhca_rcxt_copied().  Read request:
- *                       send the payload, then call nhca_rcxt_sent().  Notice: complete the
- *                       transfer.
+ * @NHCA_RCXT_TAKE:      the packet is accepted.  Payload: copy it, then call nhca_rcxt_copied().
+ *                       Read request: send the payload, then call nhca_rcxt_sent().  Notice:
+ *                       complete the transfer.
  * @NHCA_RCXT_WAIT:      another CPU still copies for the earlier transfer: release the lock and
  *                       try again.  That CPU copies one batch at most, in a live section.  Fence:
  *                       see nhca_rcxt_fence().
@@ -112,7 +112,7 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
- * nhca_rcxt_may_request - nhca_rcxt_request() without a change of the rCxt
+ * nhca_rcxt_may_request - check whether nhca_rcxt_request() would accept a read request
  * @rc: the rCxt that the request names
  * @x:  RXETH of the request
  * Context: any, rCxt's lock.

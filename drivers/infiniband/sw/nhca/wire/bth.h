@@ -165,7 +165,7 @@ enum nhca_nak {
 #define NHCA_CAP_NO_ICRC	BIT(3)	/* the packet has a UDP checksum instead of an ICRC */
 /* with NO_ICRC: the packet acknowledges the PSN that it has in place of the ICRC */
 #define NHCA_CAP_ACKS	BIT(4)
-/* nhca sends 0; 1: another adapter has set the bits, which the receiver ignores */
+/* nhca sends 0; 1: the capability bits are not those of nhca, and the receiver ignores them */
 #define NHCA_CAP_FOREIGN	BIT(5)
 
 /**
