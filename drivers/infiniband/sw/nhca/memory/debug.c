@@ -91,7 +91,7 @@ void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res)
 
 void nhca_memory_debug_init(struct dentry *dir)
 {
-	/* they are removed with the directory */
+	/* the files are removed with the directory */
 	debugfs_create_file("tables", 0400, dir, NULL, &tables_fops);
 	debugfs_create_file("keys", 0400, dir, NULL, &keys_fops);
 	debugfs_create_file("holds", 0400, dir, NULL, &holds_fops);

@@ -7,7 +7,7 @@
 
 /**
  * struct nhca_dm - an allocation of device memory
- * @ibdm:  the core's part; the core counts its regions and does not free it while it has some
+ * @ibdm:  the core's part; the core counts the regions of the memory and frees it after the last
  * @mem:   the memory, from nhca_shared_alloc(); owned by @entry
  * @size:  bytes, a multiple of PAGE_SIZE; ibdm.length is the requested size
  * @entry: entry by which user space maps the memory; owned

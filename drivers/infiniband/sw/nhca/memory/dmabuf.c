@@ -7,13 +7,13 @@
  * it is mapped, so the driver handles no move.
  *
  * All accesses use the exporter's mapping, because the exporter knows how the buffer may be cached:
- * an exporter of graphics memory may map it write-combined.  The same pages may have a cached alias
- * in the direct map, which must not be used then, and may have no struct page.
+ * an exporter of graphics memory may map it write-combined.  In this case the cached alias of the
+ * pages in the direct map must not be used.  The pages may also have no struct page.
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
  * at deregistration.  Both may sleep, so they cannot be called for each access in softirq.  An
- * application that lets another device write to the buffer meanwhile uses DMA_BUF_IOCTL_SYNC around
- * the accesses, as it does for mmap().
+ * application that lets another device write to the buffer meanwhile must use DMA_BUF_IOCTL_SYNC
+ * around the accesses, as for mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
@@ -30,7 +30,7 @@ MODULE_IMPORT_NS("DMA_BUF");
 
 /**
  * struct nhca_dmabuf - an imported buffer
- * @buf: the buffer; counted, between begin and end of CPU access
+ * @buf: the buffer; counted; CPU access to it has begun
  * @map: its mapping in the kernel
  * @start: kernel address of the region's first byte
  */

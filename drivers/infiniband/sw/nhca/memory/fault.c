@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of on-demand pages for a requester, responder or channel.  They run in softirq and cannot
- * fault, so a worker faults the pages in and then makes the owner of the fault try again.
+ * Faults of on-demand pages for a requester, responder or channel.  These owners run in softirq and
+ * cannot fault.  So a worker faults the pages in, and then makes the owner try again.
  */
 #include <linux/jiffies.h>
 #include <linux/refcount.h>
@@ -19,7 +19,7 @@
 #define FAULT_AHEAD	SZ_1M
 
 /*
- * A failed request is forgotten after this time: the next one for the same bytes is a new request.
+ * After this time a failed request is forgotten: a request for the same bytes is tried again.
  */
 #define FAULT_MEMORY	(5 * HZ)
 
@@ -47,16 +47,16 @@ struct fault_want {
 };
 
 /**
- * struct nhca_fault - see memory.h
+ * struct nhca_fault - see fault.h
  * @work:        the worker; counts in @ref from being queued until it has run
  * @ref:         one for the owner and one for @work
  * @lock:        protects all below; taken with BH disabled
  * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
- * @busy:        the worker is faulting @want in
+ * @busy:        the worker is queued, or faults @want in
  * @tell:        the owner waits for the end, because it has not canceled the request
  * @want:        the request; constant while @busy
- * @failed_id:   region of the last request that failed, 0 if none
+ * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
  * @failed_off:  its offset in the region
  * @failed_mode: its mode
  * @failed_at:   when it failed, in jiffies
@@ -262,6 +262,6 @@ int nhca_fault_init(void)
 void nhca_fault_exit(void)
 {
 	destroy_workqueue(nhca_prefetch_wq);
-	/* this queue second, because the last prefetch of a region may queue odp_reap() on it */
+	/* destroyed second, because the last prefetch of a region may queue odp_reap() here */
 	destroy_workqueue(nhca_fault_wq);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waits for bytes that are not in memory: the handling of -EAGAIN of an iterator.
+ * What a caller does when an iterator returns -EAGAIN: request the missing bytes and wait for them.
  *
  * memory.h includes this file.
  */
@@ -41,7 +41,7 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg);
 void nhca_fault_free(struct nhca_fault *f);
 
 /**
- * nhca_fault_cancel - the owner does not need the requested pages any more (QP reset or error)
+ * nhca_fault_cancel - cancel a request, because the owner needs the pages no more (QP reset)
  * @f: the state or NULL
  *
  * On return @resume is not running, and will not be called before the owner requests another fault.
@@ -68,15 +68,15 @@ static inline bool nhca_fault_waiting(const struct nhca_fault *f)
 }
 
 /**
- * nhca_iter_fault - have a worker fault in the pages after -EAGAIN of an iterator
+ * nhca_iter_fault - queue a worker for the pages for which an iterator has returned -EAGAIN
  * @it:    the iterator, as the call that returned -EAGAIN left it
  * @ahead: bytes of the same message that follow those of @it in the same buffer, 0 if not known;
  *         they are faulted in as well, up to 1 MiB with those of @it
  * @f:     state of the caller; with NULL the function returns -EACCES
  * Context: the live section in which the iterator was used.
  * Return: -EAGAIN: @resume of @f will be called; an earlier retry is useless but harmless.
- * -EACCES: the fault that @f has just requested for the same bytes failed; treat this as any access
- * error.
+ * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed; treat
+ * this as any access error.
  */
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The gaps of a table, searched by first fit.  The maple tree could do the same with the ranges in
- * use, but its nodes took a third of the time and memory that a small region needs.  It stores a
- * slot for each range, and this tree a node for each gap; most regions leave no gap.
+ * use, but its nodes took a third of the time and memory that a small region needs.  The maple tree
+ * stores a slot for each range.  This tree stores a node for each gap; most regions leave no gap.
  */
 #include <linux/kernel.h>
 #include <linux/rbtree_augmented.h>

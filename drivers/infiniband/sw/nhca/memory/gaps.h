@@ -14,7 +14,7 @@
 
 /**
  * struct nhca_gaps - the gaps of a table
- * @root: struct gap by position; the caller protects all functions by one lock
+ * @root: struct gap by position; the caller holds one lock around each call of these functions
  */
 struct nhca_gaps {
 	struct rb_root root;

@@ -8,9 +8,9 @@
 #include "mr.h"
 
 /*
- * Initialize the fields that every iterator needs.  The fields for SGEs and for pages are not read
- * before they are set.  They are not cleared here, because clearing the whole structure would take
- * a large part of the time that a small message needs.
+ * Initialize the members that every iterator needs.  The members for SGEs and for pages are set
+ * before they are read.  This function does not clear them, because that would take a large part of
+ * the time that a small message needs.
  */
 static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 {
@@ -30,7 +30,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
 		    const struct nhca_sge *sge, u32 num_sge, u32 skip, u32 len, int access)
 {
-	/* this also skips empty elements, whose keys are not checked */
+	/* the loop also skips empty elements, whose keys are not checked */
 	while (num_sge && skip >= sge->length) {
 		skip -= sge->length;
 		sge++;
@@ -306,7 +306,7 @@ bool nhca_iter_zcopy(const struct nhca_iter *it)
 	return true;
 }
 
-/* Find the address of 8 bytes that one instruction accesses.  Return: as nhca_atomic(). */
+/* Find the 8 bytes that an atomic operation accesses.  Return: as nhca_atomic(). */
 static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int access,
 		     struct nhca_fault *f, void **where)
 {
@@ -322,7 +322,7 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 		return nhca_iter_fault(&it, 0, f);
 	if (err)
 		return err;
-	/* a region may begin at an unaligned address in memory, and at 0 for its users */
+	/* @va is aligned, but the region may begin at an unaligned address in memory */
 	if (!IS_ALIGNED((unsigned long)seg.addr, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
 	*where = seg.addr;

@@ -31,7 +31,7 @@ struct nhca_seg {
 };
 
 /**
- * nhca_seg_page - the page of a segment's first byte
+ * nhca_seg_page - get the page of a segment's first byte
  * @s: a segment in the direct map, so not one of a dma-buf or in vmalloc space
  *
  * The struct pages of the segment's other pages follow this one.
@@ -46,10 +46,10 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
  * struct nhca_iter - an iterator over bytes of memory
  *
  * The bytes are named by a list of SGEs, by a remote key, address and length, by a hold, by a PVO,
- * or they are a buffer of the kernel.  Start it with nhca_iter_sges(), nhca_iter_key(),
+ * or they are a buffer of the kernel.  Start an iterator with nhca_iter_sges(), nhca_iter_key(),
  * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
- * segment.  All calls of nhca_iter_next() are in one live section, because it checks a key, a hold
- * or a PVO only once.  An iterator may be copied by assignment.
+ * segment.  All calls of nhca_iter_next() must be in one live section, because an iterator checks
+ * each key, hold or PVO only once.  An iterator may be copied by assignment.
  */
 struct nhca_iter {
 	/* private: */
@@ -80,8 +80,8 @@ struct nhca_iter {
  * @sge:      the list; it must stay valid until the iterator is done
  * @num_sge:  elements of @sge
  * @skip:     bytes to skip
- * @len:      maximum number of bytes that will be accessed.  Only those bytes of an element are
- *            checked, as adapters do: an element may be longer than its region, not the message.
+ * @len:      maximum number of bytes that will be accessed.  Only these bytes are checked, as by
+ *            other adapters: an element may extend beyond its region if the message does not.
  * @access:   0 to read, IB_ACCESS_LOCAL_WRITE to write; with a remote right the elements name
  *            remote keys
  * Context: any.
@@ -95,28 +95,28 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
  * @key_user: the QP that uses the key
  * @rkey:     the R_Key
  * @va:       the first address
- * @len:      all bytes that will be accessed.  This function checks them against key, domain, range
- *            and rights.  With 0 no byte is accessed and no key is needed.
+ * @len:      number of all bytes that will be accessed.  This function checks key, domain, range
+ *            and rights for all of them.  With 0 no byte is accessed and no key is needed.
  * @access:   IB_ACCESS_REMOTE_READ, _WRITE or _ATOMIC
- * Context: live section.  Return: 0 or -EACCES.
+ * Context: live section.  Return: 0; -EACCES: the key does not grant this access.
  */
 int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access);
 
 /**
- * nhca_rkey_get - start an operation on a remote key whose packets arrive one by one
+ * nhca_rkey_get - check a remote key for an operation of several packets, and get a hold of it
  * @h:      a hold that is not in use
  * @key_user, @rkey, @va: as for nhca_iter_key()
- * @len:    bytes of the whole operation.  With 0 no key is needed, and the hold grants no access
+ * @len:    bytes of the whole operation.  With 0 no key is needed, and the hold grants no access.
  * @access: IB_ACCESS_REMOTE_READ or _WRITE
  * Context: BH disabled, not in a live section.
- * Return: 0: release the hold with nhca_rkey_put(); -EACCES.
+ * Return: 0: release the hold with nhca_rkey_put(); -EACCES: the key does not grant this access.
  */
 int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access);
 
 /**
- * nhca_rkey_put - release a hold, because its operation is over
+ * nhca_rkey_put - release a hold when its operation has ended
  * @h: the hold; if it is not in use, nothing happens
  * Context: BH disabled.
  */
@@ -153,8 +153,8 @@ void nhca_iter_bytes(struct nhca_iter *it, const void *bytes);
  * @it:     the iterator, filled in
  * @job:    the job; it must stay valid until the iterator is done
  * @pvo:    the first byte
- * @len:    bytes; nhca_iter_next() has nhca_pvo_check() check all of them before it returns the
- *          first
+ * @len:    bytes; before nhca_iter_next() returns the first of them, it checks all of them with
+ *          nhca_pvo_check()
  * @access: as for nhca_pvo_check()
  * Context: any.
  */
@@ -162,30 +162,31 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
 		   int access);
 
 /**
- * nhca_iter_next - the next contiguous bytes
+ * nhca_iter_next - get the next contiguous bytes
  * @it:  the iterator
  * @max: maximum number of bytes to return
  * @seg: the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES: key, domain, range or rights of the next SGE are wrong; -ENODATA: the end of
- * the list was reached; -EAGAIN: nhca_iter_fault() must fault in an on-demand page first.
+ * Return: 0; -EACCES: the key, hold or PVO does not grant access to the next bytes; -ENODATA: no
+ * bytes are left; -EAGAIN: the caller must first request an on-demand page by nhca_iter_fault().
  */
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
 
 /**
- * nhca_iter_pages - find the TCE of the iterator's position, for nhca_iter_page()
+ * nhca_iter_pages - find the table entry of the iterator's position, for nhca_iter_page()
  * @it: the iterator
  * Context: live section.
- * Return: false if the position is not the start of a whole page that has a TCE.
+ * Return: false if no whole page begins at the position, if the bytes there have no table entry, or
+ * if nhca_iter_next() has not checked the hold or PVO yet.
  */
 bool nhca_iter_pages(struct nhca_iter *it);
 
 /**
- * nhca_iter_page - the next page, if the iterator is at the start of a whole page
+ * nhca_iter_page - get the next page, if the iterator is at the start of a whole page
  * @it: the iterator
  *
- * This is nhca_iter_next() for the later pages of a range, at a fifth of the cost, because the TCEs
- * of a range are contiguous.  The key and the rights of each TCE are still checked.
+ * For whole pages the function replaces nhca_iter_next() at a fifth of the cost, because the TCEs
+ * of a range are contiguous.  The function still checks the key and the rights of each TCE.
  * Context: live section.
  * Return: the page, or NULL: the caller must use nhca_iter_next().
  */
@@ -216,7 +217,7 @@ static inline struct page *nhca_iter_page(struct nhca_iter *it)
  * @to:       destination
  * @from:     source
  * @len:      bytes
- * @from_err: NULL, or set to the error if the error is of @from, and not changed otherwise
+ * @from_err: NULL, or where to store an error of @from; not changed without such an error
  * Context: live section.
  * Return: 0; an error of nhca_iter_next() for @to; an error of @from, with -EIO in place of -EAGAIN
  * so that the caller does not fault in pages of @to.
@@ -250,12 +251,13 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
 int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
 
 /**
- * nhca_iter_zcopy - check that packets may refer to the page of the last segment
- * @it: the iterator; nhca_iter_next() has just returned a segment
+ * nhca_iter_zcopy - check whether packets may refer to the page of the last segment
+ * @it: the iterator; nhca_iter_next() has just returned this segment
  *
- * If they may, the region is marked, so that closing it waits for such references (pageref.h).
+ * If they may, the function marks the region, so that a close of the region waits for such
+ * references (pageref.h).
  * Context: live section, before the caller takes the reference.
- * Return: true if packets may refer to the page; false: copy it.
+ * Return: true if packets may refer to the page; false: the caller must copy the bytes.
  */
 bool nhca_iter_zcopy(const struct nhca_iter *it);
 
@@ -270,7 +272,8 @@ bool nhca_iter_zcopy(const struct nhca_iter *it);
  * @f:           state of a caller that can wait for the bytes, or NULL
  *
  * The operation is atomic with respect to other nhca atomics and to the CPUs of this host.
- * Context: live section.  Return: 0; -EACCES; -EAGAIN as nhca_iter_fault().
+ * Context: live section.  Return: 0; -EACCES: the key does not grant this access, or the bytes are
+ * not aligned in memory; -EAGAIN or -EACCES of nhca_iter_fault().
  */
 int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig, struct nhca_fault *f);
@@ -279,12 +282,12 @@ int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas
  * nhca_atomic_write - execute an ATOMIC WRITE (IBTA A19)
  * @key_user, @rkey: the QP that uses the key, and the R_Key
  * @va:    address, a multiple of 8: the caller has checked that
- * @value: the 8 bytes as they are in the packet
+ * @value: the 8 bytes in the order of the packet
  * @f:     state of a caller that can wait for the bytes, or NULL
  *
  * The 8 bytes are written by one store.  Any CPU that reads them with acquire semantics also sees
  * all that this CPU wrote before.
- * Context: live section.  Return: 0; -EACCES; -EAGAIN as nhca_iter_fault().
+ * Context: live section.  Return: as nhca_atomic().
  */
 int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value,
 		      struct nhca_fault *f);
@@ -298,7 +301,7 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
  *
  * On return other CPUs and devices see all bytes that this CPU has written, or has seen another CPU
  * write.
- * Context: live section.  Return: 0 or -EACCES.
+ * Context: live section.  Return: 0; -EACCES: the key does not grant this access.
  */
 int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
 	       int access);

@@ -2,8 +2,8 @@
 /*
  * Jobs, their memory, and the check of a PVO.
  *
- * The table of regions is indexed by the upper 22 bits of the PVO: key and table number.  So no two
- * regions of jobs have the same name at a time.
+ * The table of regions is indexed by the upper 22 bits of the PVO, key and table number: the
+ * region's name.  So no two regions of jobs have the same name at the same time.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -175,7 +175,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Free a region that lookups do not find any more, after the live sections that had found it. */
+/* Wait for the live sections that had found a region, and free it.  Lookups find it no more. */
 static void mem_free(struct nhca_job_mem *mem)
 {
 	unsigned long dying = 0;

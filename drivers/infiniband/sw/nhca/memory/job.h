@@ -25,9 +25,9 @@ struct nhca_user;
 /**
  * struct nhca_job - a job on this host
  * @list:       entry in the table of jobs; job_lock of memory/job.c
- * @users:      number of channels and regions that use the job; same lock
- * @net_cookie: identifies the network namespace of the devices' netdevs.  The job holds no
- *              reference on the namespace: if the namespace goes, its devices go as well.
+ * @users:      number of channels and regions that use the job; protected by the same lock
+ * @net_cookie: identifies the network namespace of the devices' netdevs.  The job needs no
+ *              reference on the namespace, because no other namespace ever has this cookie.
  * @id:         the job number in packets; never 0
  * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
  *              the host
@@ -49,12 +49,12 @@ struct nhca_job {
  * @net: namespace of the device's netdev; only devices of one namespace share a job
  * @id:  the job number, not 0
  *
- * A job number belongs to the first user of it until all its users have released it.  No capability
- * gives access to the job of another user: a program that may configure the network must not read
- * memory that others have registered.
+ * A job number belongs to the uid that first uses it, until all channels and regions have released
+ * the job.  No capability gives access to the job of another uid: a program that may configure the
+ * network must not read memory that others have registered.
  * Context: process, sleeps.  The effective uid of the caller counts.
- * Return: the job, for nhca_job_put(); ERR_PTR: -EINVAL (@id is 0), -EPERM (the job of another
- * user), -ENOMEM.
+ * Return: the job, for nhca_job_put(); ERR_PTR: -EINVAL: @id is 0; -EPERM: the job belongs to
+ * another uid; -ENOMEM.
  */
 struct nhca_job *nhca_job_get(struct net *net, u32 id);
 
@@ -76,7 +76,8 @@ void nhca_job_put(struct nhca_job *job);
  * @zcopied: packets have referred to its pages (pageref.h)
  * @tces:    its range; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
- * @dev:     device through which @umem was pinned; its memory is kept, but it may be unregistered
+ * @dev:     device through which @umem was pinned; struct nhca_dev stays allocated, even if the
+ *           device is unregistered
  */
 struct nhca_job_mem {
 	struct nhca_job *job;
@@ -98,9 +99,10 @@ struct nhca_job_mem {
  * @length: bytes, at least 1
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region, open and with one handle; ERR_PTR: -EINVAL (length 0, wraps, other rights),
- * -EDQUOT (beyond the user's share of the host's regions), -ENOMEM (also if the host has no more
- * regions), or as ib_umem_get() and nhca_range_alloc().
+ * Return: the region, open and with one handle; ERR_PTR: -EINVAL: @length is 0, the range wraps, or
+ * @access is not as described above; -EDQUOT: the user has its share of the host's regions already;
+ * -ENOMEM: no memory, or the host has NHCA_MAX_JOB_MEM regions already; or as ib_umem_get() and
+ * nhca_range_alloc().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
@@ -125,7 +127,7 @@ struct nhca_job_mem *nhca_job_mem_pages(struct nhca_job *job, struct page **page
  * @job: must be the region's job
  * @pvo: PVO of its first byte
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -ENOENT.
+ * Return: the region; ERR_PTR: -ENOENT: no region of @job begins at @pvo.
  */
 struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
 
@@ -133,9 +135,9 @@ struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
  * nhca_job_mem_put - release a handle of a region
  * @mem: the region
  *
- * The last handle closes the region.  On return no byte moves to or from it any more, on any CPU,
- * through any device.  No packet refers to its pages either, within the limits of
- * nhca_pageref_wait().
+ * The release of the last handle closes and frees the region.  After this no byte moves to or from
+ * the region any more, on any CPU, through any device.  No packet refers to its pages either,
+ * within the limits of nhca_pageref_wait().
  * Context: process, sleeps.
  */
 void nhca_job_mem_put(struct nhca_job_mem *mem);
@@ -147,7 +149,7 @@ void nhca_job_mem_put(struct nhca_job_mem *mem);
  * @NHCA_PVO_JOB: the region belongs to another job
  * @NHCA_PVO_RANGE: some bytes are outside the region
  * @NHCA_PVO_ACCESS: the region does not grant the right
- * @NHCA_PVO_PAGE: a page is missing, because the region is being closed
+ * @NHCA_PVO_PAGE: a byte has no TCE with this key and the right
  */
 enum nhca_pvo_verdict {
 	NHCA_PVO_OK = 0,
@@ -162,9 +164,9 @@ enum nhca_pvo_verdict {
  * nhca_pvo_check - check that a channel may move bytes of job memory
  * @job:    the job of the channel
  * @pvo:    the first byte
- * @len:    bytes of one packet; with 0 nothing is checked and @mem is NULL
- * @access: 0: the job reads them; IB_ACCESS_LOCAL_WRITE: the job writes them; a remote right: its
- *          peer accesses them
+ * @len:    bytes of one packet; with 0 the function checks nothing and sets @mem to NULL
+ * @access: 0: the job reads the bytes; IB_ACCESS_LOCAL_WRITE: the job writes them; a remote right:
+ *          a peer accesses them
  * @mem:    the region, filled in; valid until the end of the live section
  *
  * The function checks key, table, job, range and rights of the region, then the TCE of every page.

@@ -2,8 +2,8 @@
 /*
  * The live-task view and the snapshot view.
  *
- * This is why a wait cannot miss a section, even on CPUs that reorder memory accesses.  There are
- * two variables and two CPUs:
+ * A wait cannot miss a section, even on CPUs that reorder memory accesses.  This is why, with two
+ * variables and two CPUs:
  *
  *	a section			a CPU that waits
  *	---------			----------------
@@ -16,13 +16,13 @@
  * The full barriers exclude that both CPUs read the old values.  Either the snapshot contains the
  * section and the wait includes it, or the section sees that the key is closed.
  *
- * The waiting CPU sees the end of a section by a changed seq.  The new value is that of the end, or
- * that of the start of a later section.  Both are stored with release after the last byte of the
- * section, and are read with acquire.  So code after nhca_live_wait() sees all that the section
- * did.  The same is true for a section that ended just before the snapshot read seq.
+ * The waiting CPU sees the end of a section by a changed seq.  The end of the section or the start
+ * of a later one has stored the new value, with release, after the last byte of the section.  The
+ * waiting CPU reads the value with acquire.  So code after nhca_live_wait() sees all that the
+ * section did.  The same is true for a section that ended just before the snapshot read seq.
  *
  * The snapshot reads the seq of all possible CPUs.  The seq of an offline CPU is even: preemption
- * or migration is disabled in a section, so no task leaves its CPU inside one.  So CPU hotplug
+ * or migration is disabled in a section, so no task leaves its CPU in a section.  So CPU hotplug
  * needs no code here.
  */
 #include <linux/bottom_half.h>
@@ -83,7 +83,7 @@ unsigned int nhca_live_left(u32 *view)
 }
 
 #ifdef CONFIG_PREEMPT_RT
-/* Wait for the section of @l, if there is one.  Its lock is free when it has ended. */
+/* Wait for the section of @l, if there is one.  The lock of @l is free after the section. */
 static void live_wait_cpu(struct nhca_live *l)
 {
 	/* acquire, so that the caller also sees the bytes of a section that has just ended */

@@ -9,11 +9,11 @@
  * queue pairs of one host.  In a section nothing sleeps and no packet is sent.  A section takes
  * only a few locks, and no code holds one of these while it waits for sections
  * (Documentation/internals.rst lists them).  So a section never waits for an invalidation, and an
- * invalidation can wait in place for the sections of other CPUs, even in softirq.
+ * invalidation can busy-wait for the sections of other CPUs, even in softirq.
  *
- * With PREEMPT_RT a section may be preempted, and page allocation and spinlocks may sleep in it, as
- * packet builders need.  There a section holds a lock of its CPU.  A task that waits for the
- * section takes this lock, so the section inherits the priority of the task.
+ * With PREEMPT_RT a section may be preempted, and page allocation and spinlocks may sleep in it,
+ * because packet builders need both.  With PREEMPT_RT a section also holds a lock of its CPU.  A
+ * task that waits for the section takes this lock, so the section inherits the task's priority.
  */
 #ifndef NHCA_LIVE_H
 #define NHCA_LIVE_H
@@ -30,8 +30,8 @@
  * @seq:   odd while the CPU is in a section; only this CPU writes it
  * @depth: number of nested sections (a test may have one around the driver's); only this CPU uses
  *         it
- * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 after
- *         its section has ended; owned by this CPU; unused with PREEMPT_RT
+ * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 if it
+ *         was in no section or its section has ended; owned by this CPU; unused with PREEMPT_RT
  * @lock:  PREEMPT_RT: held by the section
  * @owner: PREEMPT_RT: the task in the section; written with @lock held
  */
@@ -48,8 +48,8 @@ struct nhca_live {
 DECLARE_PER_CPU_SHARED_ALIGNED(struct nhca_live, nhca_live);
 
 /*
- * With this map lockdep reports the deadlock of a lock that is taken in a section and held across
- * nhca_live_wait().
+ * With this map lockdep reports a deadlock: a lock is taken in a section, and is also held while
+ * nhca_live_wait() runs.
  */
 extern struct lockdep_map nhca_live_map;
 
@@ -141,8 +141,8 @@ static inline void nhca_live_exit(void)
  *
  * Every section that begins after the snapshot sees the writes that the caller made before, for
  * example to the valid bit of a key.  Every section that had begun has ended on return.  The
- * function does not wait for later sections, and no section waits for the function.  It takes as
- * long as the longest section: a copy of 64 KiB at most.
+ * function does not wait for later sections, and no section waits for the function.  The wait takes
+ * as long as the longest section: a copy of 64 KiB at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

@@ -11,11 +11,11 @@
 #define NHCA_PAGE_SIZES	(PAGE_SIZE | PMD_SIZE | PUD_SIZE)
 
 /*
- * Check that entries of @size can map a buffer.  ib_umem_find_best_pgsz() has checked only its
- * kernel virtual addresses.  Its physical address must have the same offset in a page of @size as
- * its address in the process.  The memory of each entry must belong to one folio of this size at
- * least.  So no entry maps foreign memory before or after the buffer, and one page reference keeps
- * all memory that a packet may refer to.
+ * Check that entries of @size can map a buffer.  ib_umem_find_best_pgsz() has checked only the
+ * buffer's kernel virtual addresses.  The buffer's physical address must have the same offset in a
+ * page of @size as its address in the process.  The memory of each entry must belong to one folio
+ * of at least this size.  So no entry maps foreign memory before or after the buffer, and one page
+ * reference keeps all memory that a packet may refer to.
  */
 static bool size_fits(struct ib_umem *umem, unsigned long size)
 {
@@ -41,15 +41,15 @@ unsigned int nhca_map_shift(struct ib_umem *umem)
 	unsigned long sizes = NHCA_PAGE_SIZES, size;
 
 	/*
-	 * Huge pages make long elements.  So more elements than this show, without a walk over all
-	 * folios, that the buffer has smaller pages.
+	 * A buffer of huge pages has few, long elements.  If there are more elements than that, the
+	 * buffer has smaller pages, and a walk over all folios is not needed.
 	 */
 	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
 		return PAGE_SHIFT;
 	for (;;) {
 		/*
-		 * The IOVA is the buffer's address in the process, because @umem counts pages from
-		 * it.
+		 * Pass the buffer's address in the process as the IOVA, because the entries follow
+		 * that address and not the region's IOVA.
 		 */
 		size = ib_umem_find_best_pgsz(umem, sizes, umem->address);
 		if (size <= PAGE_SIZE)

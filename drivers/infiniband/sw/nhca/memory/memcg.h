@@ -16,7 +16,7 @@
 #include <linux/slab.h>
 
 /**
- * nhca_memcg_get - the memory cgroup that later allocations for an object are charged to
+ * nhca_memcg_get - get the memory cgroup to which later allocations for an object are charged
  * @user: true if a process makes the object; false for the kernel, which is not charged
  * Context: process.
  * Return: a counted reference, for nhca_memcg_put(); NULL: no memory cgroup.

@@ -4,9 +4,9 @@
  * a key and an address into bytes.
  *
  * All code that moves data does so between nhca_live_enter() and nhca_live_exit() (live.h).  For
- * each packet it checks, in that section, the key or the hold that the key gave (rkm.h).  A key
- * that was closed before the section began is refused, and the code that closes a key waits for the
- * sections that began before.
+ * each packet this code checks, in the same section, the key or the hold that the key gave (rkm.h).
+ * A key that was closed before the section began is refused.  The code that closes a key waits for
+ * the sections that may have found the key open.
  */
 #ifndef NHCA_MEMORY_H
 #define NHCA_MEMORY_H
@@ -46,7 +46,7 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
  * @dev, @pd, @iova, @access: as for nhca_mr_user()
  * @start:  first address; with 0 and a @length of SIZE_MAX the region is all memory of the process,
  *          present and future
- * @length: bytes; with 0 the region is the same as a pinned one
+ * @length: bytes; with 0 the function does the same as nhca_mr_user()
  * Context: process, sleeps.  Return: the region or ERR_PTR.
  */
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
@@ -59,11 +59,13 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
  * @va:     first address, as in an SGE
  * @len:    bytes
  * @advice: prefetch for reading, for writing, or only the pages that the process has now
- * @wait:   wait for the end; otherwise a worker does it later, and its failure is not reported
- * Context: process, sleeps.  Return: 0; -ENOENT: no such key, or the region was deregistered
- * meanwhile; -EINVAL: not an on-demand region; -EPERM: another domain, or a prefetch for writing of
- * a read-only region; -EFAULT: outside the region, or no such memory; -ENOMEM; -ENOSPC; -EBUSY: the
- * memory changes all the time; -EINTR; -EAGAIN: too many prefetches of the region are queued.
+ * @wait:   true: return after the prefetch has ended; false: queue the prefetch for a worker, whose
+ *          errors are not reported
+ * Context: process, sleeps.  Return: 0; -ENOENT: @lkey is not an open key, or the region was
+ * deregistered meanwhile; -EINVAL: the key is not that of an on-demand region; -EPERM: the region
+ * is in another domain, or it is read-only and the prefetch is for writing; -EFAULT: the bytes are
+ * not all in the region; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of the region are queued; -EINTR:
+ * a signal is pending; -ENOMEM; or as nhca_odp_fault().
  */
 int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
 		     enum ib_uverbs_advise_mr_advice advice, bool wait);
@@ -90,12 +92,13 @@ static inline int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
  * nhca_local_inv - execute IB_WR_LOCAL_INV: close the key of a region or window
  * @key_user: the QP
  * @key:      L_Key of a region or R_Key of a window
- * @user:     posted by user space, which may close only windows
+ * @user:     user space has posted the request, so it may close only windows
  *
  * On return no byte moves through the key any more.
  * Context: BH disabled, not in a live section.
- * Return: 0; -EINVAL: no such open key, not for this QP, a type 1 window, a region that is not for
- * fast registration or has windows bound to it, or any region if @user.
+ * Return: 0; -EINVAL: @key is not open, or this QP may not use it; or @key is that of a type 1
+ * window, of a region that is not for fast registration or has windows bound to it, or (if @user)
+ * of any region.
  */
 int nhca_local_inv(const struct nhca_key_user *key_user, u32 key, bool user);
 
@@ -106,31 +109,34 @@ int nhca_local_inv(const struct nhca_key_user *key_user, u32 key, bool user);
  *
  * Like nhca_local_inv(), for type 2 windows of this QP and for fast-registered regions of its
  * domain that have a remote right.
- * Context: BH disabled, not in a live section.  Return: 0 or -EINVAL.
+ * Context: BH disabled, not in a live section.  Return: 0; -EINVAL: @rkey is not such an open key.
  */
 int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
 
 /**
- * nhca_mw_bind - execute IB_WR_BIND_MW (IBTA 10.6.7.2): bind, move, shrink or unbind a window
- * @key_user: the QP that binds
- * @wqe:      its mw part.  A length of 0 unbinds.  Only the low 8 bits of new_rkey are used;
- *            afterwards the window's ibmw.rkey is the whole new key.
+ * nhca_mw_bind - execute IB_WR_BIND_MW (IBTA 10.6.7.2): bind a window, or unbind it
+ * @key_user: the QP that binds the window
+ * @wqe:      the work request; only the member mw is used.  A length of 0 unbinds the window.  Only
+ *            the low 8 bits of new_rkey are used; afterwards the window's ibmw.rkey is the whole
+ *            new key.
  *
- * An open window is closed first.  If the bind fails, the window stays as it was.
+ * If a check fails, the window stays as it was.  Otherwise the function closes a type 1 window that
+ * is open, before it opens the window with the new range.
  * Context: BH disabled, not in a live section.
- * Return: 0; -EINVAL or -EACCES: the request completes with IB_WC_MW_BIND_ERR.
+ * Return: 0; -EACCES: the domains differ, or the region does not grant the rights or the range;
+ * -EINVAL: a key, the rights or the length is invalid.
  */
 int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
 
 /**
  * nhca_reg_fast - execute IB_WR_REG_MR: open a fast-registered region
  * @key_user: the QP that opens it
- * @lkey:     L_Key of the region; only its index is used
+ * @lkey:     L_Key of the region; only the index in it is used
  * @key:      the new key, as in struct ib_reg_wr
  * @access:   enum ib_access_flags, as in struct ib_reg_wr
  * Context: BH disabled, not in a live section.
- * Return: 0; -EINVAL: no such region, it is open, it has no mapping, or the key or rights are
- * wrong.
+ * Return: 0; -EINVAL: @lkey does not name a region for fast registration of the QP's domain, the
+ * region is open or has no mapping, its range wraps, @key has another index, or @access is invalid.
  */
 int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int access);
 
@@ -152,12 +158,14 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 /**
  * nhca_mr_user_args - the arguments with which a user region was registered
  * @ibmr:   the region; the caller prevents its deregistration
- * @start:  first address in the process; not set if the function fails
+ * @start:  first address in the process, 0 if the region has no pages; not set if the function
+ *          fails
  * @length: bytes
  * @iova:   address of the first byte for peers and SGEs
  * @access: enum ib_access_flags
  * Context: process.
- * Return: 0; -EOPNOTSUPP: the pages are not pinned, so @start is unknown; the others are set.
+ * Return: 0; -EOPNOTSUPP: the pages are not pinned user memory, so the region has no @start; the
+ * function has set the other parameters.
  */
 int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *iova,
 		      int *access);
@@ -168,21 +176,21 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
  * @pd:     the new protection domain
  * @access: the new rights
  *
- * On return no byte moves by the old rights.
+ * On return no more bytes move by the old rights.
  * Context: process, sleeps.  Return: 0; -EPERM: the pages were pinned for reading and @access
  * includes writing, so the caller must register the memory again; -EBUSY: windows are bound to the
- * region; -EOPNOTSUPP: its pages are not pinned.
+ * region; -EOPNOTSUPP: the pages of the region are not pinned user memory.
  */
 int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access);
 
 /**
- * nhca_mr_dma - make the region of all kernel memory
+ * nhca_mr_dma - make a region of all kernel memory
  * @dev, @access: as for nhca_mr_user()
  * @pd: protection domain of a kernel consumer
  *
- * Addresses in it are those of ib_virt_dma: kernel virtual addresses.
+ * Addresses in the region are kernel virtual addresses (ib_virt_dma).
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EPERM for a domain of user space, -ENOMEM, -ENOSPC.
+ * Return: the region; ERR_PTR: -EPERM: @pd belongs to user space; or as nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
 
@@ -197,12 +205,13 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 
 /**
  * nhca_mr_fast_map - execute ib_map_mr_sg(): set the memory that the next IB_WR_REG_MR opens
- * @ibmr:      the region.  Its key may be open; the memory that it opens does not change.
+ * @ibmr:      the region.  Its key may be open, and then keeps its present memory.
  * @sg:        scatterlist with kernel virtual addresses as DMA addresses
  * @sg_nents:  elements of @sg
  * @sg_offset: NULL, or bytes of the first element to skip; see ib_map_mr_sg()
- * Context: any; one call at a time for a region.
- * Return: number of elements mapped, -EINVAL or -ENOMEM.
+ * Context: any; the caller serializes the calls for a region.
+ * Return: number of elements mapped; -EINVAL: the region is not for fast registration, an address
+ * is not in the direct map, or an argument or the page size is invalid; -ENOMEM.
  */
 int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		     unsigned int *sg_offset);
@@ -227,7 +236,8 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
  * @fd:     file descriptor of the dma-buf
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EOPNOTSUPP: the buffer is I/O memory, which this driver cannot
- * access; -EACCES: the buffer was shared for reading and @access includes writing; or others.
+ * access; -EACCES: the buffer was shared for reading and @access includes writing; -EINVAL: @length
+ * is 0, or the bytes are not all in the buffer; or another error.
  */
 struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset, u64 length,
 			     u64 iova, int fd, int access);
@@ -261,7 +271,7 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);
 /**
  * struct nhca_mw - a memory window
  * @ibmw:  the core's part
- * @mkey:  its key; while it is open, the window counts in nhca_mr.windows of its region
+ * @mkey:  its key; while the key is open, the window counts in nhca_mr.windows of its region
  * @by_qp: entry among the bound type 2 windows of the QP; private to memory/mw.c
  */
 struct nhca_mw {
@@ -272,15 +282,15 @@ struct nhca_mw {
 
 /**
  * nhca_mw_init - give a window a key; the window is unbound
- * @mw:   the window; ibmw.rkey is set
+ * @mw:   the window; the function sets ibmw.rkey
  * @pd:   protection domain
  * @type: type of the window
- * Context: process, sleeps.  Return: 0, -ENOMEM or -ENOSPC.
+ * Context: process, sleeps.  Return: as nhca_mkey_add().
  */
 int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type);
 
 /**
- * nhca_mw_fini - close a window's key and wait for live sections; the window may be freed then
+ * nhca_mw_fini - close a window's key and wait for live sections; then the caller may free @mw
  * @mw: the window
  * Context: process, sleeps.
  */
@@ -295,7 +305,7 @@ void nhca_mw_fini(struct nhca_mw *mw);
 void nhca_mw_qp_gone(const struct nhca_key_user *key_user);
 
 /**
- * nhca_mw_device_cap - the kind of type 2 windows, from module parameter mw_type
+ * nhca_mw_device_cap - get the kind of type 2 windows that module parameter mw_type selects
  * Context: any.  Return: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B.
  */
 u64 nhca_mw_device_cap(void);

@@ -14,28 +14,29 @@
 
 #define NHCA_MKEY_VARIANTS	256
 
-/* Attempts to find a free index.  So many used ones in sequence mean that few indices are free. */
+/* Attempts to find a free index.  If all of them find an index in use, few indices are free. */
 #define NHCA_MKEY_TRIES		1024
 
 /*
  * One table by index for all devices of the host.  Lookups run in live sections.  A key is freed
- * only after the sections that may have found it, and the memory of the table after an RCU grace
- * period.
+ * only after the end of the sections that may have found it.  The memory of the table is freed
+ * after an RCU grace period.
  */
 static struct rhashtable keys;
 
 /*
- * The last key that was added with each value of the low bits of its index.  Most lookups find
- * their key here and need not search the hash table.  Only the owner of a key writes the key here,
- * before it may remove it, so that no removed key stays.
+ * The key that was added last with each value of the low bits of its index.  Most lookups find
+ * their key here and need not search the hash table.  nhca_mkey_add() stores a key here, and
+ * nhca_mkey_del() removes it.  The owner of the key calls these one after the other, so no removed
+ * key stays here.
  */
 #define NHCA_MKEY_RECENT	2048
 static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
 
-/* read side: removal of a key; write side: nhca_mkey_walk() */
+/* nhca_mkey_del() takes the read side to remove a key; nhca_mkey_walk() takes the write side */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
-/* The sequence of first keys.  No key is below 256, because some consumers treat 0 as no key. */
+/* The sequence of first keys.  Index 0 is not used: some consumers treat a key of 0 as no key. */
 static struct nhca_shuffle key_numbers __read_mostly;
 
 /*
@@ -103,7 +104,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 		/* from here on lookups find the key, which is closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
 		if (!err) {
-			/* pairs with mkey_find(): who finds the key sees its fields */
+			/* a CPU that finds the key here sees its members; pairs with mkey_find() */
 			smp_store_release(mkey_recent(index), mk);
 			return 0;
 		}
@@ -128,12 +129,12 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	percpu_down_read(&keys_stay);
 	rhashtable_remove_fast(&keys, &mk->node, mkey_params);
 	percpu_up_read(&keys_stay);
-	/* leaves a newer key in place */
+	/* if a newer key has replaced @mk here, leave that key in place */
 	cmpxchg(mkey_recent(mkey_index(mk)), mk, NULL);
 	/* lookups run in live sections, so no code finds the key after this wait */
 	nhca_live_wait();
 
-	/* the key is closed, and no other code has a reference with which it could open the key */
+	/* the key is closed, and no code has a reference, so none can open the key */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
 		mkey_revoked(mk);
 		return;
@@ -150,7 +151,7 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant)
 	lockdep_assert_held(&mk->lock);
 	WARN_ON_ONCE(mk->valid);
 	mk->key = (mk->key & ~0xff) | variant;
-	/* a CPU that sees the key open sees its fields; pairs with mkey_granted() */
+	/* a CPU that sees the key open sees its members; pairs with mkey_granted() */
 	smp_store_release(&mk->valid, true);
 	trace_nhca_key_opened(mk->pd, mk->key, mk->type, mk->qpn, mk->va, mk->length, mk->access);
 }
@@ -180,8 +181,8 @@ void nhca_mkey_close(struct nhca_mkey *mk)
 }
 
 /*
- * Context: live section; the key stays valid in it.  Return: the key with the index of @key, or
- * NULL.
+ * Context: live section; the key is not freed before the end of the section.
+ * Return: the key with the index of @key, or NULL.
  */
 static __always_inline struct nhca_mkey *mkey_find(u32 key)
 {
@@ -217,8 +218,8 @@ void nhca_mkey_put(struct nhca_mkey *mk)
 		return;
 	/*
 	 * The reference is released before wake_up_var() checks for a waiter.  This barrier pairs
-	 * with the one of set_current_state() in wait_var_event(), which reads the reference after
-	 * it has queued itself.  @mk may be freed by now: wake_up_var() uses only its address.
+	 * with the one of set_current_state() in wait_var_event(), which queues the waiter before
+	 * it reads the count.  @mk may be freed by now: wake_up_var() uses only its address.
 	 */
 	smp_mb__after_atomic();
 	wake_up_var(&mk->ref);
@@ -271,10 +272,10 @@ static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user
 {
 	struct nhca_mkey *mk = mkey_find(key);
 
-	/* pairs with nhca_mkey_open(); the fields are constant until the section ends */
+	/* pairs with nhca_mkey_open(); the members are constant until the section ends */
 	if (unlikely(!mk || !smp_load_acquire(&mk->valid)))
 		return NULL;
-	/* compare the whole key, because the variant differs from those of earlier openings */
+	/* compare the variant too: a key of an earlier opening has the same index */
 	if (unlikely(mk->key != key || !mkey_fits(mk, key_user, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
@@ -325,8 +326,8 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	if (!mk)
 		goto exit;
 	/*
-	 * The key's domain, by which the sweep searches: a type 2A window allows a QP of another
-	 * domain.
+	 * The sweep searches by the domain of the key.  The QP's domain may differ from it if the
+	 * key is that of a type 2A window.
 	 */
 	h->pd = mk->pd;
 	h->key = rkey;

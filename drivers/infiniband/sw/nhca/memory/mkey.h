@@ -3,8 +3,8 @@
  * Keys: the memory that a 32-bit L_Key or R_Key names, and whether the key is open.
  *
  * A key has an index (24 bits), unique on the host, and a variant (8 bits), which its owner may
- * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  Index and first variant are one number in a
- * secret order (shuffle.h), so that nobody can guess a key from other keys.
+ * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  A new key, index and variant, is the next
+ * number in a secret order (shuffle.h), so that nobody can guess a key from other keys.
  */
 #ifndef NHCA_MKEY_H
 #define NHCA_MKEY_H
@@ -48,17 +48,18 @@ struct nhca_key_user {
  * struct nhca_mkey - a key and the memory that it opens
  * @lock:   serializes open, close and bind; taken with BH disabled.  It is held while a close waits
  *          for live sections, so no section may take it.
- * @ref:    one for the object, and one for each nhca_mkey_get()
- * @valid:  the key is open; the fields below are constant while it is
- * @shut:   the key was closed, and sections that had found it open may not have ended
+ * @ref:    reference count: one for the object, and one for each nhca_mkey_get()
+ * @valid:  the key is open; while it is, the members @key to @off are constant
+ * @shut:   the key was closed, and sections that had found it open may still run
  * @key:    index << 8 | variant
- * @type:   constant
+ * @type:   the object of the key; constant
  * @pd:     protection domain
- * @qpn:    type 2 windows: the QP that bound it
+ * @qpn:    type 2 windows: number of the QP that has bound the window
  * @access: enum ib_access_flags
  * @va:     first address for peers and SGEs
  * @length: bytes
- * @mr:     the region with the memory; for a region's key the region itself
+ * @mr:     the region with the memory; for a region's key the region itself; NULL: the key is that
+ *          of an unbound window
  * @off:    offset in @mr of the byte at @va
  * @node:   entry in the table of keys; private to memory/mkey.c
  */
@@ -82,11 +83,11 @@ struct nhca_mkey {
 
 /**
  * nhca_mkey_add - give @mk an index and a first key; the key stays closed
- * @mk: the key; its type and domain are set
+ * @mk: the key; the caller has set its type and domain
  *
  * The module gives no first key a second time before it has given out nearly 2^32 others.
  * Context: process, sleeps.
- * Return: 0; -ENOMEM; -ENOSPC: nearly all indices are in use.
+ * Return: 0; -ENOMEM: no memory for the table; -ENOSPC: nearly all indices are in use.
  */
 int nhca_mkey_add(struct nhca_mkey *mk);
 
@@ -100,7 +101,7 @@ void nhca_mkey_del(struct nhca_mkey *mk);
 
 /**
  * nhca_mkey_open - open a closed key
- * @mk:      the key; the fields that describe its memory are set
+ * @mk:      the key; the caller has set the members that describe its memory
  * @variant: the low 8 bits of the key from now on
  * Context: @mk->lock held.
  */
@@ -119,7 +120,7 @@ void nhca_mkey_close(struct nhca_mkey *mk);
  * nhca_mkey_shut - nhca_mkey_close() without the wait for live sections
  * @mk: the key
  *
- * Afterwards the caller calls nhca_mkey_shut_end() or nhca_mkey_del(), which wait for them.
+ * Afterwards the caller calls nhca_mkey_shut_end() or nhca_mkey_del(), which wait for the sections.
  * Context: @mk->lock held.
  * Return: false if the key was closed already.
  */
@@ -137,7 +138,8 @@ void nhca_mkey_shut_end(struct nhca_mkey *mk);
  * @key: the index is used; the variant is ignored
  *
  * The key may be open or closed.
- * Context: BH disabled.  Release the reference soon, because nhca_mkey_del() waits for it.
+ * Context: BH disabled.  The caller releases the reference soon, because nhca_mkey_del() waits
+ * until it is released.
  * Return: a counted reference, or NULL.
  */
 struct nhca_mkey *nhca_mkey_get(u32 key);
@@ -157,7 +159,7 @@ void nhca_mkey_put(struct nhca_mkey *mk);
  * @len:      bytes; with 0 only the key, its domain, its rights and the address are checked
  * @access:   enum ib_access_flags, all of which the key must grant; 0: local read
  * @off:      offset of the bytes in the region, filled in
- * Context: live section; the region stays valid until its end.
+ * Context: live section; the region stays valid until the end of the section.
  * Return: the region, or NULL.
  */
 struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
@@ -176,10 +178,10 @@ bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int acce
 /**
  * nhca_mkey_walk - call a function for every key, for debugfs
  * @fn:  the function; it may sleep
- * @arg: its second argument
+ * @arg: second argument of @fn
  *
- * No key is removed meanwhile, but keys may open, close or be added.  The function may miss a key
- * that is added.  It may see a key twice if the table grows.
+ * No key is removed meanwhile, but keys may be opened, closed or added.  nhca_mkey_walk() may miss
+ * a key that is added meanwhile.  If the table is resized, @fn may be called twice for a key.
  * Context: process, sleeps.
  */
 void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg);

@@ -55,7 +55,7 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	return mr;
 }
 
-/* Wait until no packet refers to a page of the region.  No code finds the region any more. */
+/* Wait for the packets that refer to pages of the region.  The caller has closed the key before. */
 static void mr_pageref_wait(struct nhca_mr *mr)
 {
 	nhca_pageref_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
@@ -133,7 +133,7 @@ int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u
 
 static void pinned_free(struct nhca_mr *mr)
 {
-	/* accepts NULL, and marks writable pages dirty */
+	/* ib_umem_release() accepts NULL, and marks writable pages dirty */
 	ib_umem_release(mr->umem);
 }
 
@@ -151,7 +151,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 
 	if (access & IB_ZERO_BASED)
 		iova = 0;
-	/* neither end may wrap, and all addresses and the length must fit this CPU */
+	/* neither range may wrap, and @start and @length must fit the types of this CPU */
 	if (length && (iova + length - 1 < iova || start + length - 1 < start))
 		return ERR_PTR(-EINVAL);
 	if (start != (unsigned long)start || length != (size_t)length)
@@ -165,7 +165,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 	if (!length)
 		goto start;
 
-	/* checks the other rules for addresses, and RLIMIT_MEMLOCK */
+	/* ib_umem_get_va() checks the other rules for addresses, and RLIMIT_MEMLOCK */
 	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem)) {
 		err = PTR_ERR(umem);
@@ -207,7 +207,7 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 
 /*
  * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  No window can be
- * bound meanwhile, because that takes the key's lock.  The caller waits for live sections.
+ * bound meanwhile, because a bind takes the key's lock.  The caller then waits for live sections.
  */
 static int mr_shut(struct nhca_mr *mr)
 {
@@ -236,7 +236,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 
 	/*
 	 * Close the key meanwhile, so that no packet is checked with the new rights and the old
-	 * domain.  Packets that arrive now are refused, as on hardware.
+	 * domain.  Packets that arrive while the key is closed are refused, as on hardware.
 	 */
 	spin_lock_bh(&mk->lock);
 	err = mr_shut(mr);
@@ -253,7 +253,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	nhca_mkey_open(mk, mk->key);
 	spin_unlock_bh(&mk->lock);
 
-	/* wait for packets that were sent by the old rights */
+	/* wait for the packets that refer to pages by the old rights */
 	if (zcopied)
 		mr_pageref_wait(mr);
 	return 0;

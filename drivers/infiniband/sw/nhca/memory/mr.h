@@ -35,21 +35,21 @@ enum nhca_mr_kind {
 };
 
 /**
- * struct nhca_mr_ops - what differs between regions, by the way they were registered
- * @zcopy: packets may refer to the pages of the region.  They may not if softirq or code other than
- *         the owner can take away the memory (fast registration, on-demand pages, dma-bufs).
- * @seg:   nhca_mr_seg() of a region that is not NHCA_MR_TCE; NULL if it always is.
- *         Context: live section.  Return: 0; -EACCES: there is no memory; -EAGAIN: @want must bring
- *         the bytes first.
- * @want:  @seg has returned -EAGAIN for @off: bring @len bytes, and tell @f when they are there or
- *         cannot be had.  NULL if @seg never returns -EAGAIN.
+ * struct nhca_mr_ops - functions and properties of the regions that were registered in one way
+ * @zcopy: packets may refer to the pages of the region.  They must not if softirq or code other
+ *         than the owner can take away the memory (fast registration, on-demand pages, dma-bufs).
+ * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
+ *         kind is always NHCA_MR_TCE.
+ *         Context: live section.  Return: as nhca_mr_seg(); -EAGAIN: call @want.
+ * @want:  called after @seg has returned -EAGAIN for @off; requests a fault of @len bytes, after
+ *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.
  *         Context: the live section of @seg.  Return: as nhca_iter_fault().
- * @free:  free what only this kind of region owns; NULL if that is nothing.
- *         Context: process, sleeps; the key is closed, live sections and packets that used the
- *         region are over, and its range of TCEs is free.
+ * @free:  frees what only regions of this way of registration own; NULL if there is no such thing.
+ *         Context: process, sleeps.  The key is closed, the range of TCEs is free, and the waits
+ *         for live sections and packets have ended.
  *
- * One table is constant for all regions of a kind.  The functions get the region, so that a kind
- * keeps its state where it likes.
+ * Each way of registration has one constant table.  The functions get the region, which contains
+ * or points to their state.
  */
 struct nhca_mr_ops {
 	bool zcopy;
@@ -75,16 +75,16 @@ struct nhca_mr_piece {
 
 /**
  * struct nhca_next - the newest mapping of a fast-registered region, before IB_WR_REG_MR opens it
- * @lock:    protects all below, and ibmr.iova and ibmr.length of the region.  It disables
- *           interrupts, because a consumer may map with interrupts disabled.  It nests inside the
- *           key's lock.
+ * @lock:    protects all below, and ibmr.iova and ibmr.length of the region.  It is taken with
+ *           interrupts disabled, because a consumer may map with interrupts disabled.  It nests
+ *           inside the key's lock.
  * @kind:    as in struct nhca_mr.  IB_WR_REG_MR exchanges this and the next four members with those
  *           of struct nhca_mr.
  * @pvo:     as in struct nhca_mr
  * @tces:    as in struct nhca_mr; owned
  * @pieces:  as in struct nhca_mr; owned
  * @npieces: as in struct nhca_mr
- * @mapped:  there is a mapping
+ * @mapped:  there is a mapping that IB_WR_REG_MR has not opened
  */
 struct nhca_next {
 	/* protects all below */
@@ -101,13 +101,14 @@ struct nhca_next {
  * struct nhca_mr - a memory region
  * @ibmr:       the core's part
  * @mkey:       its key with domain, rights and address range; mkey.off is 0
- * @ops:        its kind; constant
+ * @ops:        functions and properties, by the way of registration; constant
  * @kind:       constant; for fast registration it changes only while the key is closed
- * @pvo:        PVO of the region's first byte; 0 if the region has no range, or if nothing was
- *              opened (fast registration); changes only while the key is closed
+ * @pvo:        PVO of the region's first byte; 0 if the region has no range, or (fast registration)
+ *              if no mapping with TCEs is in place; changes only while the key is closed
  * @tces:       its range; count is 0 if there is none; owned
  * @pieces:     NHCA_MR_LIST: the pieces; change only while the key is closed; owned
- * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of open pages
+ * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of pages of the
+ *              mapping that IB_WR_REG_MR opened last
  * @max_pieces: fast registration: maximum number of pieces or pages; others: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
  * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
@@ -171,7 +172,7 @@ int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct n
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES: there is no TCE, its key differs or it does not grant the right.
+ * Return: 0; -EACCES: @pvo has no TCE, or the TCE has another key or does not grant the right.
  */
 static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *seg)
 {
@@ -197,7 +198,8 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES: there is no memory; -EAGAIN: an on-demand page must be faulted in first.
+ * Return: 0; -EACCES: no page is mapped at @off, its TCE does not grant the right, or a kernel
+ * address is not in the direct map; -EAGAIN: an on-demand page must be faulted in first.
  */
 static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
 			      struct nhca_seg *seg)
@@ -227,7 +229,7 @@ int nhca_seg_kernel(u64 addr, u64 len, struct nhca_seg *seg);
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0 or -EACCES.
+ * Return: 0; -EACCES: the address is not in the direct map.
  */
 int nhca_mr_seg_list(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg);
 
@@ -249,15 +251,15 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
  * @pd:     protection domain
  * @access: enum ib_access_flags
  *
- * For the files of memory/ that make regions.  The ops are nhca_mr_pinned_ops; a caller that makes
- * another kind sets them before it opens the key.  The function changes no counter.
+ * For the files of memory/ that make regions.  The function sets mr->ops to nhca_mr_pinned_ops; a
+ * caller that needs other ops sets them before it opens the key.  verbs/mr.c counts the region.
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -ENOMEM, -ENOSPC.
+ * Return: the region; ERR_PTR: as nhca_mkey_add().
  */
 struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access);
 
 /**
- * nhca_mr_free - close the key, wait for live sections and packets, and free all that @mr owns
+ * nhca_mr_free - close the key, wait for live sections and packets, and free @mr with all it owns
  * @mr: the region
  * Context: process, sleeps.
  */
@@ -308,7 +310,8 @@ int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 o
  * @shift:    page size class; the memory of each entry is contiguous
  * @writable: the entries permit writing
  * Context: process, sleeps.
- * Return: 0, -EINVAL, or as nhca_range_alloc().
+ * Return: 0; -EINVAL: @sgt does not cover @length bytes, or its pages are not aligned for @shift or
+ * exceed the range; or as nhca_range_alloc().
  */
 int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u64 length,
 		    unsigned int shift, bool writable);

@@ -100,7 +100,7 @@ int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type)
 
 /*
  * Close the key of a window and release its region.  mkey.mr is set while the window is bound, that
- * is, while its key is open and it counts in nhca_mr.windows.
+ * is, while its key is open and the window counts in nhca_mr.windows.
  */
 static void mw_unbind(struct nhca_mw *mw)
 {
@@ -114,8 +114,8 @@ static void mw_unbind(struct nhca_mw *mw)
 		mw_qp_unlink(mw);
 	mw->mkey.mr = NULL;
 	/*
-	 * The owner of the region may free it after this decrement.  Pairs with the acquire in
-	 * mr_shut().
+	 * After this decrement the owner of the region may free the region.  Pairs with the acquire
+	 * in mr_shut().
 	 */
 	smp_mb__before_atomic();
 	atomic_dec(&mr->windows);
@@ -156,7 +156,7 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 		key = mw->mkey.key;
 		spin_unlock(&mw_by_qp_lock);
 
-		/* if the key is not found, the owner of the window is closing it */
+		/* if the key is not found, the owner of the window is freeing it */
 		mk = nhca_mkey_get(key);
 		if (mk) {
 			spin_lock(&mk->lock);
@@ -179,7 +179,7 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 
 /*
  * The new key of a window: its own index, and the consumer's variant.  Only the variant of new_rkey
- * is used, as by other adapters, so that a consumer may pass only that.
+ * is used, as by other adapters, so that a consumer may pass only the variant.
  */
 static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wqe)
 {
@@ -217,8 +217,8 @@ static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey
 }
 
 /*
- * Check that the window may be bound to the region @rk.  Count it there, so that the region stays
- * open until the count is decremented.
+ * Check that the window may be bound to the region @rk.  Count the window in the region, so that
+ * the region stays open until the count is decremented.
  */
 static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 		   const struct nhca_send_wqe *wqe)
@@ -255,7 +255,7 @@ unlock:
 	return err;
 }
 
-/* Open the window.  Its key is closed, and it counts at @rk, so the region cannot change. */
+/* Open the window.  Its key is closed, and the region @rk counts it, so the region stays open. */
 static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
 		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {

@@ -6,13 +6,13 @@
  * the lowest level maps.  A chunk is made when it is first accessed.  It has its own range of TCEs
  * and its own interval notifier, and is freed 1 s or more after it has lost its last page.  So a
  * region may be as large as the address space (an implicit one is), and only the part in use needs
- * memory.  This does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page that
- * may be accessed.  The TCEs are the only list of pages here, and the driver itself knows which
- * pages are dirty.
+ * memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page
+ * that may be accessed.  The TCEs are the only list of pages here, and the driver itself records
+ * which pages are dirty.
  *
- * The driver takes no references on the pages.  They are valid until the notifier has been called.
- * When it has returned, no TCE maps them, and the live sections that had found them have ended.
- * The notifier takes only a spinlock, so it also works in contexts that must not sleep.
+ * The driver takes no references on the pages.  The kernel calls the notifier before it takes pages
+ * away.  When the notifier returns, no TCE maps these pages, and the live sections that had found
+ * them have ended.  The notifier takes only spinlocks, so it also works where code must not sleep.
  */
 #include <linux/bitmap.h>
 #include <linux/hmm.h>
@@ -40,7 +40,7 @@
 /* pages of one hmm_range_fault(); their list is on the stack */
 #define ODP_BATCH	64
 
-/* registration sets the TCEs of present pages of regions up to this size */
+/* for regions up to this size, the registration sets the TCEs of the pages that are present */
 #define ODP_PRESENT_MAX	SZ_64M
 
 /* delay until chunks without pages are freed */
@@ -58,7 +58,8 @@
  * @writable:   the region has a right to write
  * @owner:      owner of its TCEs
  * @first:      number of the chunk that contains @start
- * @chunks:     chunks by number - @first; written under @lock; ODP_EMPTY: may have no pages
+ * @chunks:     chunks by number - @first; written under @lock; the mark ODP_EMPTY: the chunk may
+ *              have no pages
  * @lock:       protects @chunks, and odp_chunk.users of each chunk
  * @reap:       frees chunks without pages
  * @closed:     the region is deregistered; faults in progress end soon, because their pages are not
@@ -90,10 +91,10 @@ struct nhca_odp {
  * @base:     its first address
  * @tces:     one entry for each page
  * @pvo:      PVO of @base
- * @users:    number of faults in progress in it; nhca_odp.lock
+ * @users:    number of faults in progress in the chunk; protected by nhca_odp.lock
  * @lock:     serializes writes to TCEs, and protects all below
  * @present:  number of TCEs that are set
- * @writable: pages with a TCE for writing, through which they may have become dirty
+ * @writable: pages whose TCE has permitted writing, so that they may have become dirty
  */
 struct odp_chunk {
 	struct mmu_interval_notifier notifier;
@@ -120,7 +121,7 @@ static int odp_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca
 	unsigned long va = odp->start + off;
 	struct odp_chunk *chunk;
 
-	/* a chunk is freed only after the live sections that may have found it */
+	/* a chunk is freed only after the end of the live sections that may have found it */
 	chunk = xa_load(&odp->chunks, (va >> ODP_CHUNK_SHIFT) - odp->first);
 	if (!chunk)
 		return -EAGAIN;
@@ -280,7 +281,7 @@ static void chunk_destroy(struct odp_chunk *chunk)
 {
 	lockdep_assert_held(&chunk->odp->lock);
 	xa_erase(&chunk->odp->chunks, chunk->index);
-	/* after this wait no live section has the chunk */
+	/* after this wait no live section uses the chunk */
 	nhca_live_wait();
 	/*
 	 * Clear the pages before the notifier is removed, because without it the kernel could take
@@ -304,7 +305,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_lock(&odp->lock);
 	xa_for_each_marked(&odp->chunks, index, chunk, ODP_EMPTY) {
 		xa_clear_mark(&odp->chunks, index, ODP_EMPTY);
-		/* only a fault adds pages, and it counts in users */
+		/* only a fault adds pages, and each fault in progress counts in users */
 		if (!chunk->users && !READ_ONCE(chunk->present))
 			chunk_destroy(chunk);
 		cond_resched();
@@ -312,7 +313,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_unlock(&odp->lock);
 }
 
-/* Find or make the chunk that contains @va.  The caller keeps the process's address space. */
+/* Find or make the chunk that contains @va.  The caller has a reference on the address space. */
 static struct odp_chunk *chunk_get(struct nhca_odp *odp, unsigned long va)
 {
 	unsigned long index = (va >> ODP_CHUNK_SHIFT) - odp->first;
@@ -466,8 +467,8 @@ s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mo
 	set_active_memcg(old);
 	mem_cgroup_put(memcg);
 	/*
-	 * Asynchronous, because the last reference tears down the address space and calls the
-	 * notifiers of this driver.
+	 * Asynchronous, because the release of the last reference tears down the address space and
+	 * calls the notifiers of this driver.
 	 */
 	mmput_async(odp->mm);
 	return n;
@@ -524,8 +525,8 @@ void nhca_odp_put(struct nhca_odp *odp)
 }
 
 /*
- * Faults in progress or queued end within a few pages.  This function does not wait for them; they
- * hold references on all that they use.
+ * Faults that are queued or in progress end after a few more pages.  This function does not wait
+ * for these faults; they hold references on all that they use.
  */
 static void odp_free(struct nhca_mr *mr)
 {
@@ -594,7 +595,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	}
 	/*
 	 * Set the TCEs of present pages, so that the first packet does not fault.  Ignore errors: a
-	 * fault later reports them.
+	 * later fault reports them.
 	 */
 	if (length <= ODP_PRESENT_MAX)
 		nhca_odp_fault(mr->odp, 0, length, NHCA_ODP_PRESENT);

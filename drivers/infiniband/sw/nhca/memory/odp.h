@@ -35,9 +35,10 @@ enum nhca_odp_mode {
  *
  * The kernel may take the pages away again at any time.
  * Context: process, sleeps as long as the page faults take.
- * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: no such memory, or
- * it does not permit this access; -ENOMEM; -ENOSPC; -EBUSY: the memory changes all the time;
- * -EINTR; -ENOENT: the region was deregistered meanwhile.
+ * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: the process has no
+ * such memory, or the memory does not permit this access; -EBUSY: the memory changes all the time;
+ * -EINTR: a signal is pending; -ENOENT: the region was deregistered meanwhile; -ENOMEM; or as
+ * nhca_range_alloc().
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -60,7 +61,7 @@ void nhca_odp_put(struct nhca_odp *odp);
 #define NHCA_ODP_PREFETCHES	64
 
 /**
- * nhca_odp_prefetch_begin - count a prefetch of a region
+ * nhca_odp_prefetch_begin - count one more prefetch of a region
  * @odp: memory of the region
  * Context: any.
  * Return: false if NHCA_ODP_PREFETCHES are counted already.
@@ -68,14 +69,14 @@ void nhca_odp_put(struct nhca_odp *odp);
 bool nhca_odp_prefetch_begin(struct nhca_odp *odp);
 
 /**
- * nhca_odp_prefetch_end - end the count of nhca_odp_prefetch_begin()
+ * nhca_odp_prefetch_end - undo the count of nhca_odp_prefetch_begin()
  * @odp: memory of the region
  * Context: any.
  */
 void nhca_odp_prefetch_end(struct nhca_odp *odp);
 
 /**
- * nhca_odp_id - a number that no other region has or had
+ * nhca_odp_id - get a number that no other region has or had
  * @odp: memory of the region
  * Context: any.
  * Return: the number, not 0.
@@ -83,7 +84,7 @@ void nhca_odp_prefetch_end(struct nhca_odp *odp);
 u64 nhca_odp_id(const struct nhca_odp *odp);
 
 /**
- * nhca_fault_request - have a worker fault in bytes that the owner of @f waits for
+ * nhca_fault_request - queue a worker that faults in bytes for the owner of @f
  * @f:    state of the owner
  * @odp:  memory of the region
  * @off:  offset in the region
@@ -119,7 +120,7 @@ int nhca_fault_init(void);
  */
 void nhca_fault_exit(void);
 
-/* the workqueues of faults that a QP or channel waits for, and of prefetches */
+/* the workqueue of faults for which a QP or channel waits, and the workqueue of prefetches */
 extern struct workqueue_struct *nhca_fault_wq;
 extern struct workqueue_struct *nhca_prefetch_wq;
 

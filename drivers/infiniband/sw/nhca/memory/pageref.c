@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page references: counts packets that refer to pages of a consumer, and waits for them. */
+/* Page references: lists the references of packets to pages of a consumer, and waits for them. */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
 #include <linux/rculist.h>
@@ -63,9 +63,9 @@ bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 	q->waits = false;
 	/*
 	 * If no wait began after this reference, wake nobody: traffic on other netdevs must not
-	 * wake a waiter for a netdev that holds its packets.  A waiter that has found this
-	 * reference held the lock earlier, and had then already increased the generation and joined
-	 * the wait queue.
+	 * wake a waiter for a netdev that holds its packets.  If a waiter has found this reference,
+	 * the waiter had the lock earlier, after it had increased the generation and joined the
+	 * wait queue.
 	 */
 	awaited = ref->gen != atomic64_read(&pageref_gen);
 	spin_unlock_irqrestore(&q->lock, flags);

@@ -2,9 +2,10 @@
 /*
  * Page references: packets in the network stack refer to pages of a consumer.
  *
- * net/zcopy.c begins and ends the references.  Here they are only counted, so that a deregistration
- * can wait for all references of its device, which is the domain.  Each flow has a queue of its
- * references in the order of transmission, so that a completion can wait for those of its request.
+ * net/zcopy.c begins and ends the references.  This code only lists them, so that a deregistration
+ * can wait for all references of its device (their domain).  Each flow, that is the packets of one
+ * QP or channel (net/flow.c), has a queue of its references in the order of transmission.  So a
+ * completion can wait for the references of its request.
  */
 #ifndef NHCA_PAGEREF_H
 #define NHCA_PAGEREF_H
@@ -31,7 +32,7 @@ struct nhca_pageref {
  * struct nhca_pageref_queue - the references of a flow that are not released
  * @lock:   irqsave; protects @list, @seq and @waits
  * @list:   struct nhca_pageref, oldest first
- * @seq:    that of the newest reference; only the requester of the flow writes it
+ * @seq:    @seq of the newest reference; only the requester of the flow writes it
  * @waits:  a completion waits: kick the flow at the next release
  * @node:   in the list of the queues of all flows; RCU readers
  * @domain: device of the flow
@@ -48,7 +49,7 @@ struct nhca_pageref_queue {
 
 /**
  * nhca_pageref_queue_add - initialize the queue of a flow
- * nhca_pageref_queue_del - remove it: it must be empty, and be freed after an RCU grace period
+ * nhca_pageref_queue_del - remove an empty queue; the caller frees it after an RCU grace period
  * @q:      the queue
  * @domain: device of the flow
  * Context: any.
@@ -75,7 +76,7 @@ bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
 
 /**
  * nhca_pageref_released - check whether all references of a flow up to a number are released
- * @q:   queue of the flow; if they are not, nhca_pageref_end() asks for a kick at the next release
+ * @q:   queue of the flow; if a reference is left, the next nhca_pageref_end() asks for a kick
  * @seq: the number
  * Context: any.
  * Return: true if they are released.
@@ -94,16 +95,16 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying)
 /**
  * nhca_pageref_wait - wait until the present references of a device are released
  * @domain: the device; NULL: all devices
- * @dying:  for pages of a process: the jiffies at which all its waits end when it dies, 0 before
- *          the first of these waits; NULL: for pages of a kernel consumer
+ * @dying:  for pages of a process: time in jiffies at which all its waits end.  The time is 0 until
+ *          the first wait of the dying process sets it.  NULL: for pages of a kernel consumer
  *
  * Later references need no wait, because the caller has closed the keys that lead to the pages, and
  * has waited for live sections.
  *
  * As long as the owner could reuse the memory there is no time limit: a kernel consumer waits, and
- * so does a process, which can be killed.  A dying process, and the cleanup after it in a kernel
- * thread, wait for at most one second in all.  After that the packets still hold references to the
- * pages, and nobody writes to them, because their owner is gone.
+ * so does a process, which can be killed.  A dying process, and the kernel thread that cleans up
+ * after it, wait for at most one second in all.  After that time the packets still hold references
+ * to the pages, and nobody writes to these pages, because their owner is gone.
  *
  * Context: process, sleeps.
  * Return: false if the wait has timed out because the process dies.

@@ -5,8 +5,8 @@
  * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each owner
  * of the lock does little.  A sweep releases the lock after a few holds, or earlier if another CPU
  * waits for it, and leaves a mark at its position in the list.  New holds are added at the head,
- * which the sweep has already passed.  So a sweep ends however many holds are added, and it checks
- * each hold that existed when it began exactly once.
+ * which the sweep has already passed.  So a sweep ends however many holds are added.  It checks
+ * once each hold that existed at its begin, unless the hold is released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -164,7 +164,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
 	return s.revoked;
 }
 
-/* Return: true if the bucket has more holds. */
+/* Return: true if holds of the bucket are left for the next step. */
 static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_rkey_ref *mark,
 			  void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {

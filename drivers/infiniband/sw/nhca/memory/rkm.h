@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The remote key manager: it records the remote keys that operations in progress use.  Its sweep
- * revokes these uses when a key is closed (reference: remote key validation, FIGs. 10 to 12).
+ * The remote key manager records which remote keys operations in progress use.  When a key is
+ * closed, a sweep revokes the uses of the key (reference: remote key validation, FIGs. 10 to 12).
  *
  * Only the first packet of a message carries the R_Key.  For later packets the responder checks the
  * hold that the first packet got.  A QP has one hold for the WRITE that is arriving, and one for
  * each READ of several packets that it answers.  The manager of the reference walks all QPs.  The
- * manager of nhca has a hash table of holds by key, so the cost of a sweep depends on the
+ * manager of nhca has a hash table of holds by key.  So the cost of a sweep depends on the
  * operations that use the key, and not on the number of QPs.
  */
 #ifndef NHCA_RKM_H
@@ -54,7 +54,7 @@ struct nhca_rkey_ref {
 void nhca_rkm_get(struct nhca_rkey_ref *h);
 
 /**
- * nhca_rkm_put - release a hold, because its operation is over
+ * nhca_rkm_put - release a hold when its operation has ended
  * @h: the hold; it may have been swept.  If it is not in use, nothing happens.
  * Context: BH disabled; the owner of a hold serializes calls for it.
  */
@@ -76,8 +76,8 @@ static inline bool nhca_rkey_ref_valid(const struct nhca_rkey_ref *h)
  * @pd:  domain of the key; holds of another domain are ignored
  * @key: the R_Key
  *
- * The caller has closed the key, so no new hold of it can become valid.  Sections that read a valid
- * bit before the sweep may still run; nhca_live_wait() waits for them.
+ * The caller has closed the key, so no new hold of it stays valid (see nhca_rkm_get()).  Sections
+ * that read a valid bit before the sweep may still run; nhca_live_wait() waits for them.
  * Context: any but hard interrupts.
  * Return: number of holds revoked.
  */
@@ -129,11 +129,11 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride);
 u32 nhca_rkm_bucket(u32 key);
 
 /**
- * nhca_rkm_walk - call a function for every hold, for debugfs and tests
+ * nhca_rkm_walk - call @fn for every hold, for debugfs and tests
  * @fn:  called with a bucket's raw lock held, so it may take only raw locks
  * @arg: second argument of @fn
  *
- * The function may miss holds that are added or released meanwhile.
+ * nhca_rkm_walk() may miss holds that are added or released meanwhile.
  * Context: process, sleeps.
  */
 void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg);

@@ -3,7 +3,7 @@
  * Numbers that name objects (keys, QPNs), in an order that nobody can predict.
  *
  * A peer or another user sees some of the numbers that this host gives out, and must not be able to
- * compute others from them.  Random numbers would do that, but they would repeat: of 10^6 random
+ * compute others from them.  Random numbers would do, but they would repeat: of 10^6 random
  * keys of 32 bits a hundred occur twice, and a key must not be reused soon after it was closed.  So
  * the module encrypts a counter.  Every number of the range is given out once before any repeats.
  */
@@ -17,7 +17,7 @@
 /**
  * struct nhca_shuffle - a range of numbers in secret order
  * @key:       key of the round function, random
- * @next:      how many numbers were given out
+ * @next:      how many numbers were given out so far
  * @first:     smallest number
  * @count:     how many numbers there are
  * @low_bits:  width of the lower half of the block cipher

@@ -2,14 +2,14 @@
 /*
  * The tables of translation control entries.
  *
- * Each table has two parts.  Translation reads nhca_tce_tables, a directory of leaves, without a
- * lock.  Allocation uses the array spaces, which knows the free entries.  One mutex protects this
- * array.
+ * Each table has two parts.  Translation reads nhca_tce_tables, which has the directory of leaves
+ * of each table, without a lock.  Allocation uses the array spaces, which records the free entries.
+ * One mutex protects this array.
  *
  * A leaf exists while a range uses entries of it, and a directory while the table has a range.
  * Both are freed in three steps: remove the pointer, call nhca_live_wait(), free the memory.  So
- * any PVO can be looked up safely, even one from a packet: it leads to an entry, whose key is then
- * compared, or to nothing.
+ * any PVO can be looked up safely, even one from a packet: the lookup finds an entry, whose key is
+ * then compared, or nothing.
  */
 #include <linux/bug.h>
 #include <linux/kernel.h>
@@ -27,11 +27,12 @@
 #define TCE_BATCH	16
 
 /**
- * struct tce_space - the part of a table that allocation uses; protected by tce_lock
+ * struct tce_space - the part of a table that allocation uses; all but @keys protected by tce_lock
  * @gaps:    free entries; empty while the table is not in use
  * @ranges:  number of ranges
  * @entries: number of entries in ranges
- * @keys:    keys of its ranges; the sequence continues when the class of the table changes
+ * @keys:    keys of its ranges, an atomic counter; the sequence continues when the class of the
+ *           table changes
  */
 struct tce_space {
 	struct nhca_gaps gaps;
@@ -64,9 +65,9 @@ static bool shift_ok(unsigned int shift)
 }
 
 /*
- * Return the key that has not been used in the table for the longest time, but not @but.  The order
- * is secret, because peers see keys of job memory and must not be able to guess others.  Key 0 is
- * not used, so that neither an entry in use nor a PVO is 0.
+ * Return the key that has not been used in the table for the longest time, except @but.  The order
+ * of keys is secret, because peers see keys of job memory and must not be able to guess others.
+ * Key 0 is not used, so that neither an entry in use nor a PVO is 0.
  */
 static u32 next_key(unsigned int table, u32 but)
 {
@@ -142,8 +143,8 @@ static void table_drop(unsigned int i, u64 **dir)
 }
 
 /*
- * Reserve the first gap of a table that has room for @r->count entries.
- * Return: false if there is none.
+ * Reserve entries at the start of the first gap of a table that has room for @r->count entries.
+ * Return: false if the table has no such gap.
  */
 static bool table_reserve(unsigned int i, struct nhca_range *r)
 {
@@ -239,7 +240,7 @@ static noinline void range_empty_leaves(const struct nhca_range *r)
 			continue;
 		}
 		leaf = xchg(&dir[at >> NHCA_TCE_LEAF_BITS], NULL);
-		/* NULL if memory was short when the range was allocated */
+		/* NULL if range_fill() has failed for want of memory */
 		if (leaf)
 			gone[n++] = leaf;
 		if (n == TCE_BATCH) {

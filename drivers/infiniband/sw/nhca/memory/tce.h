@@ -87,17 +87,19 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
 
 /**
  * nhca_range_alloc - reserve @count contiguous entries
- * @r:     filled in.  Its entries are 0; its key has not been used in the table for the longest
- *         time.
+ * @r:     filled in.  Its entries are 0.  Of the keys of the table it gets the one that has not
+ *         been used for the longest time.
  * @shift: page size class
  * @count: number of entries, 1 or more
  * @owner: owner of the range
  *
- * The range is the first free one in the first table of the class that has room.  If all tables of
- * a class are full, the class gets another table.  The time is logarithmic in the number of gaps.
+ * The range is the first gap of @count entries in the first table of the class that has one.  If no
+ * table of the class has such a gap, the class gets another table.  The search takes a time that is
+ * logarithmic in the number of gaps.
  * Context: process, sleeps.
- * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: all tables are
- * full; -ENOMEM, also if the entries would need half of the host's memory.
+ * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
+ * the class has such a gap, and all tables are in use; -ENOMEM: no memory, or the entries would
+ * need more than half of the host's memory.
  */
 int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner);
@@ -167,7 +169,7 @@ static inline u32 nhca_pvo_name(u64 pvo)
 }
 
 /**
- * nhca_pvo_add - the PVO of a later byte
+ * nhca_pvo_add - compute the PVO of a later byte
  * @pvo:   a PVO
  * @bytes: how much later
  *
@@ -230,7 +232,7 @@ static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
  * @len:   bytes, at least 1, all in one range
  * @flags: NHCA_TCE_READ, NHCA_TCE_WRITE
  * Context: live section.
- * Return: true if they have.
+ * Return: true if all entries have them.
  */
 static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
 {
