@@ -80,7 +80,7 @@ err_free:
 
 /*
  * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo,
- * which has no route to other hosts, so the netdev of the device stands for lo.
+ * which has no route to other hosts. For such a packet the function returns the device's netdev.
  */
 static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {

@@ -27,8 +27,8 @@
 
 /*
  * Packets after which a zero-copy reference is not used for further batches. A work request
- * completes when its reference is released, so a request of a few packets does not wait for many
- * packets of later requests.
+ * completes only when its reference is released. With this limit a request of a few packets does
+ * not wait for many packets of later requests.
  */
 #define NHCA_BURST_COVERED	16
 
@@ -97,7 +97,7 @@ static bool nhca_piece_follows(const struct skb_shared_info *info, const struct 
 	       skb_frag_off(last) + skb_frag_size(last) == piece->off;
 }
 
-/* Add a piece, for which there is room, with its page reference. The caller updates the lengths. */
+/* Add a piece, for which there is room. The skb takes over the reference on its page. */
 static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
@@ -111,7 +111,7 @@ static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piec
 	}
 }
 
-/* Add the pieces of a packet to the batch. The skb takes over their page references. */
+/* Add the pieces of a packet to the batch. The skb takes over the references on their pages. */
 static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps)
 {
 	u32 bytes = 0, i;
@@ -283,13 +283,13 @@ int nhca_burst_add(struct nhca_tx *tx)
 
 /**
  * struct nhca_run - packets of a run that is being added to a batch
- * @between: mark of a packet and header of the next one, with which each packet of the run begins
+ * @between: mark of a packet, which takes the place of its ICRC, and header of the next packet
  * @len:     bytes of @between
- * @skip:    bytes of the mark that the next packet omits: no payload precedes the first header
- * @p:       memory for the next header and the mark before it
- * @page:    page of @p; one page holds these bytes for the whole run
+ * @skip:    bytes of @between to omit: the mark before the first header, where no packet ends
+ * @p:       memory for the next copy of @between
+ * @page:    page of @p; one page holds all copies for the run
  * @off:     offset of @p in @page
- * @mark:    offset of the first mark in @page; it stands after the last packet
+ * @mark:    offset in @page of the mark that was omitted; it is used after the last packet
  * @n:       packets that were added
  * @bytes:   bytes that were added to the last skb of the batch, but not to its length
  */
@@ -305,7 +305,7 @@ struct nhca_run {
 	u32 bytes;
 };
 
-/* Return: false without memory. The run has @count packets at most. */
+/* Prepare a run of at most @count packets. Return: false if there is no memory. */
 static bool nhca_run_begin(struct nhca_run *run, const struct nhca_tx *tx, u32 *count)
 {
 	run->len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
@@ -323,8 +323,8 @@ static bool nhca_run_begin(struct nhca_run *run, const struct nhca_tx *tx, u32 *
 }
 
 /*
- * Make room for @n fragments, one of which is for the mark after the last packet. A further skb
- * gets the zero-copy reference. Return: false if there is no room.
+ * Make room for @n fragments, one of which is for the mark after the last packet. Each skb that
+ * gets packets of the run also gets the zero-copy reference. Return: false if there is no room.
  */
 static bool nhca_run_room(struct nhca_burst *b, struct nhca_run *run, u32 n, bool pages)
 {
@@ -357,7 +357,7 @@ static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_h
 	nhca_hdr_step(hdr, run->n, run->p + NHCA_ICRC_LEN);
 }
 
-/* Add these bytes as fragment @i. It is never adjacent to the previous fragment. */
+/* Add mark and header as fragment @i, which is never adjacent to the previous fragment. */
 static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hdr *hdr,
 					    struct skb_shared_info *info, u32 i)
 {
@@ -397,7 +397,8 @@ static bool nhca_run_packet(struct nhca_burst *b, struct nhca_run *run, struct n
 
 /*
  * Like nhca_run_packet(), for packets of one whole page each, as long as the last skb has room.
- * The batch has a zero-copy reference. Return: false if nhca_run_packet() must not go on.
+ * The batch has a zero-copy reference. Return: false if the run ends because the next page must not
+ * be in a fragment.
  */
 static bool nhca_run_pages(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx,
 			   u32 count)
@@ -444,7 +445,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(run.page);
 		return 0;
 	}
-	/* each header has a page reference, and so has the mark after the last packet */
+	/* each header has a reference on the page, and so has the mark after the last packet */
 	folio_ref_add(page_folio(run.page), run.n);
 	info = skb_shinfo(b->last);
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, run.page, run.mark, NHCA_ICRC_LEN);
@@ -457,9 +458,10 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 }
 
 /*
- * A packet that is shorter than those of the batch, as after the first packet of a WRITE, ends the
- * batch. Return: true if the batch should be sent first, because the run and the last packet of the
- * message fit into one further batch: the number of batches is the same, and the run is not split.
+ * A packet that is shorter than the first one of the batch ends the batch, as after the first
+ * packet of a WRITE, which has an RETH. Return: true if the batch should be sent first, because the
+ * run and the last packet of the message fit into one further batch: the number of batches is the
+ * same, and the run is not split.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {

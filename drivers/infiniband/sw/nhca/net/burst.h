@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Batches: packets to one peer that enter the stack as one UDP GSO skb. Headers and payload
- * alternate in its fragments, and the payload is a page reference where possible. For a netdev
- * without NETIF_F_SG the batch is a list of linear skbs.
+ * alternate in its fragments, and the payload is sent by page reference where possible. For a
+ * netdev without NETIF_F_SG the batch is a list of linear skbs.
  */
 #ifndef NHCA_NET_BURST_H
 #define NHCA_NET_BURST_H
@@ -15,11 +15,14 @@ struct nhca_who;
 struct nhca_zcopy;
 struct sk_buff;
 
-/* packets of a batch: UDP_MAX_SEGMENTS of older kernels; newer ones allow 128 */
+/* maximum packets of a batch: UDP_MAX_SEGMENTS of older kernels; newer kernels allow 128 */
 #define NHCA_BURST_PACKETS	64
-/* pieces of a packet, including headers and tail; the rest of a payload with more is copied */
+/*
+ * maximum pieces (frags.h) of a packet, including headers and tail; payload that would need more
+ * is copied
+ */
 #define NHCA_PIECES		8
-/* bytes of payload: a longer one may not fit NHCA_PIECES when it is copied, and is sent alone */
+/* maximum payload in bytes: a longer one may not fit NHCA_PIECES when copied, and is sent alone */
 #define NHCA_BURST_PAYLOAD	((NHCA_PIECES - 2) * (u32)PAGE_SIZE)
 
 /**
@@ -43,9 +46,9 @@ struct sk_buff;
  * @linear:  the netdev supports no fragments: each packet is an skb
  * @alone:   the netdev supports no batches; packets of this pass are sent alone
  *
- * A batch lives on the stack of a pass of a requester or responder. It is zeroed when the pass
- * begins, and flushed when it ends. The lock of the requester or responder protects it. The fields
- * are private to the net room.
+ * A pass is one call of a requester or responder, which has the batch on its stack. The batch is
+ * zeroed when the pass begins, and flushed when the pass ends. The lock of the requester or
+ * responder protects the batch. The fields are private to net/.
  */
 struct nhca_burst {
 	struct sk_buff *skb;
@@ -95,12 +98,12 @@ int nhca_burst_add(struct nhca_tx *tx);
  * The caller counts the packet.
  * Context: BH disabled, live section.
  * Return: 0; -ENOSPC if the batch has no room for the packet; other errors as nhca_xmit(). After an
- * error the batch is unchanged.
+ * error the batch does not contain the packet.
  */
 int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
- * nhca_burst_run - add a run of packets to a batch
+ * nhca_burst_run - add a run to a batch: packets of equal length that follow each other
  * @tx:    the first packet. Each further one has the next PSN and the next payload, and in an RXETH
  *         the next offset and PVO. The packets have no ICRC. The payload is sent by page reference,
  *         or copied if @tx->copy
@@ -109,7 +112,7 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
  * All packets are built in one live section.
  * Context: as nhca_xmit().
  * Return: number of packets that were added, from 0 to @count. If it is 0, the caller sends the
- * packet by nhca_xmit(), which returns the error if there is one.
+ * first packet by nhca_xmit(), which returns the error if there is one.
  */
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count);
 

@@ -71,8 +71,8 @@ const u8 *nhca_cursor_seek(struct nhca_cursor *c, u32 off, u32 *len);
  * @off: offset in the skb, in bytes
  * @len: set to the number of contiguous bytes, at least one
  *
- * The cost grows with the number of pieces between the last position and @off. For an @off before
- * the last piece, the search begins at the front of the skb.
+ * The cost grows with the number of pieces between the last position and @off. If @off is before
+ * the piece of @c, the search begins at the front of the skb.
  * Context: any.
  * Return: the bytes, or NULL if @off is not in the skb.
  */
@@ -98,7 +98,7 @@ static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
  * @c:   the cursor
  * @off: offset in the skb, in bytes; nothing happens if it is before the piece
  *
- * It skips several fragments, while nhca_cursor_at() is made for the next one.
+ * This function is fast for several fragments, and nhca_cursor_at() only for the next one.
  * Context: any.
  */
 static inline void nhca_cursor_skip(struct nhca_cursor *c, u32 off)

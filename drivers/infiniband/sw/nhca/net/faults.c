@@ -92,7 +92,7 @@ static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool
 	kfree_skb(skb);
 }
 
-/* A packet of @qpn has passed. Move the packets that it was the last to overtake to @later. */
+/* A packet of @qpn has passed. Move the packets that need not be overtaken any more to @later. */
 static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {
 	struct nhca_delayq *l = dev->delayq;
@@ -140,8 +140,8 @@ static void faults_flip(u8 *p, u32 len, u32 dice)
 }
 
 /*
- * Damage the packet after its checksum was computed, as a wire would. Return: false without memory
- * for a linear skb.
+ * Damage the packet after its checksum was computed, as a wire would. Return: false if there is no
+ * memory for a linear skb.
  */
 static bool faults_corrupt(struct sk_buff *skb, u32 dice)
 {
@@ -211,8 +211,8 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
 		/*
-		 * The stack has verified the checksum already. 0 says that there is none, so the
-		 * ICRC decides.
+		 * The stack has verified the checksum already. A checksum of 0 means that there is
+		 * none, so the ICRC decides.
 		 */
 		udp_hdr(skb)->check = 0;
 		break;

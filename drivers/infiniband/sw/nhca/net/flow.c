@@ -25,18 +25,18 @@
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
 /*
- * packets that may bypass the waiting flows; then one flow of each list is woken below
- * NHCA_TXQ_HIGH
+ * packets that may bypass the waiting flows; after these, one flow of each list is woken as soon as
+ * the stack holds fewer than NHCA_TXQ_HIGH packets
  */
 #define NHCA_TXQ_PASSED		16
 /*
- * Flows that one freed packet wakes, and how many of them have responses to send. Responses go
- * first because the peer's ACK timer for a READ already runs, while a request that was not sent has
- * no timer.
+ * Maximum number of flows that one freed skb wakes, and how many of them may have responses to
+ * send. Responses go first because the peer's ACK timer for a READ already runs, while a request
+ * that was not sent has no timer.
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
-/* flows that are woken in one go with interrupts disabled, when the last packet is freed */
+/* flows that are woken together with interrupts disabled, when the last packet is freed */
 #define NHCA_TXQ_WAKE_MAX	64
 
 /**
@@ -72,8 +72,9 @@ struct nhca_txq {
  * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS selects the
  *            transmit queue of all of them, see nhca_flow_add()
  * @blocked:  the QP waits to be kicked when @inflight falls
- * @txq:      that of its device
- * @wait:     in nhca_txq.waiting of the same index, under nhca_txq.lock; empty if it does not wait
+ * @txq:      packet count of the device
+ * @wait:     entries in nhca_txq.waiting, by the same index; under nhca_txq.lock; an entry is empty
+ *            if the flow is not in that list
  * @pages:    its zero-copy references
  * @kick:     runs the QP's requester and responder; NULL after nhca_flow_stop()
  * @arg:      argument of @kick
@@ -94,7 +95,7 @@ struct nhca_flow {
 
 /*
  * Number of flows, and of struct nhca_txq whose @rest is queued. The module is unloaded only when
- * it is 0, after the stack has freed all packets.
+ * this number is 0, after the stack has freed all packets.
  */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
@@ -215,8 +216,8 @@ static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 
 /*
  * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
- * wait itself and has few packets in the stack, so that a short message does not wait for long
- * ones. If flows with more packets could bypass them, they would keep the device above
+ * wait itself and has few packets in the stack. So a short message does not wait for long ones. If
+ * flows with more packets could bypass the waiting flows, they would keep the device above
  * NHCA_TXQ_LOW, and the waiting flows would rarely resume.
  */
 static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
@@ -330,10 +331,10 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 }
 
 /*
- * Return: true if a waiting flow may be woken with @left packets in the stack. At NHCA_TXQ_LOW this
- * is always so. Above it, but below NHCA_TXQ_HIGH, it is so after NHCA_TXQ_PASSED packets have
- * bypassed the lists: flows with few packets never wait themselves, and many of them together could
- * keep the device above NHCA_TXQ_LOW.
+ * Return: true if a waiting flow may be woken with @left packets in the stack. Up to NHCA_TXQ_LOW
+ * packets it always may. Above that, but below NHCA_TXQ_HIGH, it may after NHCA_TXQ_PASSED packets
+ * have bypassed the lists: flows with few packets never wait themselves, and many of them together
+ * could keep the device above NHCA_TXQ_LOW.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
@@ -381,8 +382,8 @@ static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 
 /*
  * Destructor of an skb that has no consumer pages among its own fragments. The argument is the
- * address of the flow. The low bits, which are 0 in that address, hold the number of packets minus
- * one.
+ * address of the flow, plus the number of packets minus one in the low bits. These bits are 0 in
+ * the address.
  */
 #define NHCA_FLOW_PACKETS	(NHCA_FLOW_BATCH - 1UL)
 
@@ -431,8 +432,8 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Have XPS select the transmit queue by @cpu, on this netdev and on those below it. Without XPS the
- * stack selects it by addresses and ports, which all packets of a flow share.
+ * Let XPS select the transmit queue by @cpu, on the netdev and on those below it. Without XPS the
+ * stack selects the queue by addresses and ports, which all packets of a flow share.
  */
 static void nhca_skb_set_sender(struct sk_buff *skb, unsigned int cpu)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to the net room: charging packets to a flow. */
+/*
+ * Private to net/: the charge of packets to a flow, which counts the packets of one QP or channel
+ * in the network stack.
+ */
 #ifndef NHCA_NET_FLOW_H
 #define NHCA_NET_FLOW_H
 
@@ -17,8 +20,8 @@ struct sk_buff;
  *           consumer pages, no other charged skb may have the same zero-copy reference
  * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
  *
- * The packets take the transmit queue of those that the stack already holds of @flow. If there are
- * none, this CPU selects the queue.
+ * If the stack already holds packets of @flow, the new ones take the same transmit queue.
+ * Otherwise this CPU selects the queue.
  * Context: any.
  */
 void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets);
@@ -27,7 +30,7 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
  * nhca_flow_sender - get the CPU by which XPS selects the transmit queue of a flow
  * @flow: the flow
  * Context: any.
- * Return: the CPU; if the stack holds no packet of @flow, that of the last packets.
+ * Return: the CPU; if the stack holds no packet of @flow, the CPU of the last packets.
  */
 unsigned int nhca_flow_sender(const struct nhca_flow *flow);
 
@@ -64,7 +67,9 @@ void nhca_flow_run(struct nhca_flow *flow);
 
 /**
  * nhca_flow_drain - wait until no flow exists
- * It returns after all QPs and channels are destroyed and the stack has freed all their packets.
+ *
+ * The function returns after all QPs and channels are destroyed and the stack has freed all their
+ * packets.
  * Context: process, sleeps.
  */
 void nhca_flow_drain(void);

@@ -15,7 +15,7 @@
  * allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
-	local_lock_t lock;	/* protects all members, as disabled BHs cannot on PREEMPT_RT */
+	local_lock_t lock;	/* protects all members; on PREEMPT_RT disabled BHs do not */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];
@@ -31,8 +31,8 @@ static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
 #define NHCA_CHUNK_BYTES	(PAGE_SIZE << get_order(32768))
 
 /*
- * Return: the chunk, of @count that are used in turn, for the next @len bytes. @at: index of the
- * current chunk.
+ * Return: the chunk for the next @len bytes, one of @count chunks that are used in turn. @at: index
+ * of the current chunk.
  */
 static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
 					 unsigned int *at, unsigned int len)
@@ -104,7 +104,8 @@ static struct sk_buff *frag_skb(unsigned int room)
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
 	/*
-	 * The chunk is one page because memory is fragmented. Free it: the next one may be larger.
+	 * The chunk is one page because memory is fragmented. Free it, because the next chunk may
+	 * be larger.
 	 */
 	if (pf->size < len) {
 		nhca_frag_free(pf);

@@ -26,14 +26,14 @@ struct nhca_piece {
 /*
  * Number of chunks of each CPU, for whole pages and for skbs. The chunks are used in turn.
  * skb_page_frag_refill() allocates chunks of 32 KiB, or a page if memory is fragmented. The chunks
- * hold two messages of 64 KiB, one of which may still be in the stack. Because skbs also have
- * headers, only six packets of 4 KiB fit a chunk.
+ * hold two messages of 64 KiB, one of which may still be in the stack. There are more chunks for
+ * skbs, because skbs also have headers: only six packets of 4 KiB fit a chunk.
  */
 #define NHCA_PAGE_CHUNKS	4
 #define NHCA_SKB_CHUNKS		8
 
 /**
- * nhca_frag_get - get memory for bytes that an skb carries as a fragment
+ * nhca_frag_get - get memory for a fragment of an skb
  * @len:  number of bytes, at most PAGE_SIZE, because a chunk may be one page. Call it several times
  *        for more
  * @page: set to the page of the bytes, with a reference for the caller
@@ -55,8 +55,7 @@ void *nhca_frag_get(unsigned int len, struct page **page, unsigned int *off);
 struct sk_buff *nhca_frag_skb(unsigned int room);
 
 /**
- * nhca_frags_exit - free the chunks of all CPUs at module unload
- * No packet may be built any more.
+ * nhca_frags_exit - free the chunks of all CPUs at module unload, when no packet is built any more
  * Context: process.
  */
 void nhca_frags_exit(void);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies of packets that wait.
+ * Copies of packets that must wait before they are executed.
  *
- * The buffer that a packet arrived in is charged to nobody.  It may hold 64 KiB of other packets,
- * and a driver may want it back.  A packet that waits is therefore copied to memory that is charged
- * to the user whom it is for, and the buffer is not kept.
+ * The buffer in which a packet arrived is not charged to a user.  It may hold 64 KiB of other
+ * packets, and a network driver may need it again.  A packet that waits is therefore copied to
+ * memory that is charged to its receiver, and the buffer can be freed.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -12,10 +12,10 @@
 #include "../memory/memcg.h"
 #include "net.h"
 
-/* a shorter payload lies behind the IP header, a longer one in pages of its own */
+/* a payload of up to this many bytes follows the IP header, a longer one gets its own pages */
 #define NHCA_KEEP_LINEAR	512
 
-/* Return: an skb of @len bytes and @paged more in pages; NULL. */
+/* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */
 static struct sk_buff *keep_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct mem_cgroup *old;
@@ -30,7 +30,7 @@ static struct sk_buff *keep_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, 
 	return skb;
 }
 
-/* The payload of @rx to offset @to of @skb.  Return: 0, -EFAULT. */
+/* Copy the payload of @rx to offset @to of @skb.  Return: 0; -EFAULT: @rx has too few bytes. */
 static int keep_payload(const struct nhca_rx *rx, struct sk_buff *skb, u32 to)
 {
 	struct nhca_cursor at = rx->at;
@@ -55,7 +55,7 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 	struct sk_buff *skb;
 	u32 ip_len = 0;
 
-	/* a frame has none that anybody asks for */
+	/* NULL for the frame of a raw packet QP, whose receiver needs no IP header */
 	if (rx->ip.hdr)
 		ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	skb = keep_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);
@@ -72,7 +72,7 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 	*kept = *rx;
 	kept->skb = skb;
 	kept->off = ip_len;
-	/* it is alone: no packet behind it is executed with it */
+	/* the copy is alone in its skb, so no following packets are executed with it */
 	kept->alike.set = false;
 	kept->udp_off = 0;
 	kept->udp_len = skb->len;

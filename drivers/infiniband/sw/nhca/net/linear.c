@@ -42,7 +42,7 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, headroom);
-	/* 0: GSO sets the IPv4 identification, counting from that of the first packet */
+	/* reserve no IPv4 identification: GSO counts from the one of the first packet */
 	nhca_push_headers(skb, tx->av, tx->sport, 0);
 	skb_pull(skb, skb->len);
 	return skb;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to the net room: batches for netdevs that support no fragments. */
+/* Private to net/: batches for netdevs that support no fragments. */
 #ifndef NHCA_NET_LINEAR_H
 #define NHCA_NET_LINEAR_H
 
@@ -17,7 +17,8 @@ struct sk_buff;
  * @dst:   the route; the skb takes over the reference
  * @bytes: bytes of the packet after its UDP header
  * Context: BH disabled.
- * Return: the skb with IP and UDP headers; NULL without memory, then @dst is released.
+ * Return: the skb with IP and UDP headers, or NULL if there is no memory; in this case @dst is
+ * released.
  */
 struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst, u32 bytes);
 
@@ -29,7 +30,8 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
  *
  * The caller counts the packet.
  * Context: live section.
- * Return: 0, or an error as nhca_xmit(); after an error the batch is unchanged.
+ * Return: 0, or an error as nhca_xmit(). After an error the batch does not contain the packet; if
+ * it has no other packet, the caller must free its skb.
  */
 int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 

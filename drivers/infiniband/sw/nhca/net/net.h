@@ -2,6 +2,9 @@
 /*
  * The network side: UDP sockets of each network namespace, the table of addresses of nhca devices,
  * and packets in and out.
+ *
+ * A batch is an skb with several packets of one sender (UDP GSO or GRO).  A payload that is sent by
+ * page reference is not copied: the packet refers to the consumer's pages (zcopy.h).
  */
 #ifndef NHCA_NET_H
 #define NHCA_NET_H
@@ -69,7 +72,7 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
  * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
  * @iif:  interface on which the packet arrived. If several devices have the address, the one on
- *        this interface is preferred; packets of this host arrive on lo
+ *        this interface is preferred. A packet of this host arrives on lo, so any of them is found
  * Context: RCU read side.
  * Return: the device, or NULL.
  */
@@ -93,8 +96,8 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 /**
  * nhca_ip_vlan - get the VLAN of the GID that a packet was sent to
  * @dev: device that the packet is for
- * @ip:  header of the packet; its interface matters only if @dev has the address on several
- *       netdevs, and for multicast
+ * @ip:  header of the packet; @ip->iif matters only for multicast, and if @dev has the address on
+ *       several netdevs
  *
  * The RDMA core finds the GID of a connection request by its address and this VLAN.
  * Context: RCU read side.
@@ -125,14 +128,16 @@ void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev);
  * @data_ready: sk_data_ready of the UDP sockets; nhca_sk_data_ready()
  * @rest:       bottom half of struct nhca_sock; nhca_sk_rest()
  *
- * The functions receive packets. net/ knows nothing of the directories that they call.
+ * Both functions receive packets. They are passed as pointers so that net/ does not depend on the
+ * directories that they call.
  * Context: process.
  * Return: 0 or an error of register_pernet_subsys().
  */
 int nhca_net_init(void (*data_ready)(struct sock *sk), void (*rest)(struct nhca_bh *bh));
 /**
  * nhca_net_exit - undo nhca_net_init(), at module unload
- * It first waits until the stack has freed all packets of the module.
+ *
+ * The function first waits until the stack has freed all packets of the module.
  * Context: process, sleeps.
  */
 void nhca_net_exit(void);
@@ -141,9 +146,9 @@ void nhca_net_exit(void);
 
 /**
  * struct nhca_av - an address vector: everything needed to reach a peer
- * @ref:     users: address handle, QP, requester
+ * @ref:     reference count: the address handle, QPs and requesters that use it
  * @rcu:     to free it after a grace period
- * @pd:      address handles: the protection domain that may use it
+ * @pd:      address handles: the protection domain whose QPs may use it
  * @id:      address handles: number in nhca_dev.ah_ids
  * @saddr:   source address, IPv4-mapped or IPv6
  * @daddr:   destination address, IPv4-mapped or IPv6
@@ -186,8 +191,8 @@ struct nhca_av {
  * @attr: the attribute; its source GID must have a netdev
  * @gfp:  GFP_KERNEL, or GFP_ATOMIC in atomic context
  * Context: process or atomic, by @gfp.
- * Return: the AV with one reference; ERR_PTR: -EINVAL (no GRH, not a RoCEv2 GID, address family
- * mismatch), -ENOMEM.
+ * Return: the AV with one reference; ERR_PTR: -EINVAL: @attr has no GRH or no RoCEv2 GID, the GID
+ * has no netdev, or only one of the addresses is IPv4; -ENOMEM.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
@@ -203,7 +208,7 @@ void nhca_av_put(struct nhca_av *av);
  * @dev: the device that received the packet
  * @rx:  the packet: its source becomes the destination
  * Context: softirq.
- * Return: the AV with one reference; NULL without memory.
+ * Return: the AV with one reference, or NULL if there is no memory.
  */
 struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *rx);
 
@@ -229,11 +234,13 @@ bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 		     const struct nhca_rx *rx);
 
 /**
- * nhca_av_header - write the IP header with which a packet for an address vector arrives
+ * nhca_av_header - write the IP header that the receiver of a packet for an address vector gets
  * @av:  the address vector
  * @len: bytes after the UDP header
  * @p:   room for a struct ipv6hdr
- * Context: any. In xmit.c.
+ *
+ * The function is in xmit.c.
+ * Context: any.
  */
 void nhca_av_header(const struct nhca_av *av, u32 len, void *p);
 
@@ -281,7 +288,7 @@ u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn);
 /**
  * nhca_txq_create - create the packet count of a device
  * Context: process.
- * Return: the count, or NULL without memory.
+ * Return: the count, or NULL if there is no memory.
  */
 struct nhca_txq *nhca_txq_create(void);
 /**
@@ -293,17 +300,17 @@ void nhca_txq_put(struct nhca_txq *q);
 
 /**
  * nhca_flow_create - create the packet count of a QP or channel
- * @q:    that of its device
+ * @q:    packet count of the device
  * @kick: called when a blocked flow may send again: in softirq, or in any context that frees an
  *        skb. It may only schedule work
  * @arg:  argument of @kick
  * Context: process.
- * Return: the flow, or NULL without memory.
+ * Return: the flow, or NULL if there is no memory.
  */
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg);
 
 /**
- * nhca_flow_stop - let no further kick begin
+ * nhca_flow_stop - prevent further kicks of a flow's owner
  * @flow: the flow; a requester or responder that still runs may send and charge packets
  *
  * A kick runs in an RCU read-side critical section, so none runs after a grace period.
@@ -313,7 +320,7 @@ void nhca_flow_stop(struct nhca_flow *flow);
 
 /**
  * nhca_flow_close - nhca_flow_stop(), then drop the owner's reference
- * @flow: the flow, which the owner no longer uses. The packets in the stack keep it
+ * @flow: the flow, which the owner no longer uses. It is freed after its last packet in the stack
  *
  * Without an earlier nhca_flow_stop() the caller must still wait for kicks, by a grace period.
  * Context: any.
@@ -322,8 +329,8 @@ void nhca_flow_close(struct nhca_flow *flow);
 
 /**
  * nhca_flow_blocked - check whether a QP must pause because the stack holds too many packets
- * @flow:   the flow of the QP; if it must pause, it is kicked when it may send again
- * @answer: the packet is a response for which the peer waits; it goes before requests
+ * @flow:   the flow of the QP; if the QP must pause, it is kicked when it may send again
+ * @answer: the next packet is a response, for which the peer waits. Responses go before requests
  * Context: BH disabled.
  * Return: true if the stack holds too many packets of the QP or of its device.
  */
@@ -343,8 +350,8 @@ unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
  * @turns: number of flows that the device had woken at the last call; updated
  *
  * Context: any.
- * Return: true if @flow waits with requests after nhca_flow_blocked(), and the device has woken
- * other flows since the last call.
+ * Return: true if nhca_flow_blocked() has put @flow into the line for requests, and the device has
+ * woken other flows since the last call.
  */
 bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
 
@@ -367,9 +374,9 @@ struct nhca_burst;
  *           consumer may change the data before the stack has sent it; for retransmissions,
  *           because a source that changes meanwhile would invalidate the ICRC each time; and for
  *           short messages
- * @sum:     add a UDP checksum, which the peer verifies. Such packets may travel in batches, and
- *           have no ICRC if @hdr says so (NHCA_CAP_NO_ICRC)
- * @fault:   waits for a payload that is not in memory; NULL: that is an error
+ * @sum:     add a UDP checksum, which the peer verifies. Such packets may be sent in batches, and
+ *           have no ICRC if @hdr has NHCA_CAP_NO_ICRC
+ * @fault:   state of a wait for payload that is not in memory; NULL: such payload is an error
  * @ahead:   bytes of the message after @payload in the same buffer
  * @zcopied: bytes of payload sent by page reference, set by nhca_xmit() and nhca_burst_run(); 0
  *           before
@@ -398,10 +405,11 @@ struct nhca_tx {
  * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible.
  * Context: BH disabled, RCU read side; not in a live section, because the function reads the
  * payload in one.
- * Return: 0 if the stack accepted the packet, which it may still drop; -EACCES if @it fails (a
- * local protection error); -EMSGSIZE if IP has no packet of that length, so that the caller must
- * not try again; -EAGAIN if @fault waits for the payload; -ENOMEM, -EHOSTUNREACH, -ENETDOWN for
- * conditions that may pass: the caller treats the packet as lost on the wire.
+ * Return: 0: the packet was given to the stack, which may still drop it, or was added to the batch;
+ * -EACCES: the payload is not accessible (a local protection error); -EMSGSIZE: the packet is
+ * longer than IP permits, so the caller must not try again; -EAGAIN: @fault waits for the payload;
+ * -ENOMEM: no memory; -EHOSTUNREACH: no route; -ENETDOWN: the netdev is down, also by fault
+ * injection. After one of the last three errors the caller treats the packet as lost on the wire.
  */
 int nhca_xmit(struct nhca_tx *tx);
 
@@ -496,8 +504,10 @@ bool nhca_insists_icrc(void);
 
 /**
  * nhca_rx_intact - verify a packet before any of its fields is used
- * @rx:   the packet; sets @rx->alike.bare if the UDP checksum decided
- * @bare: accept the packet without an ICRC, if it has NHCA_CAP_NO_ICRC and a valid UDP checksum
+ * @rx:   the packet; the function sets @rx->alike.bare to true if it accepts the packet by the UDP
+ *        checksum, otherwise to false
+ * @bare: accept a packet with NHCA_CAP_NO_ICRC and without NHCA_CAP_FOREIGN by its UDP checksum,
+ *        unless insist_icrc is set
  * Context: softirq.
  * Return: true if the UDP checksum or the ICRC proves that the packet is intact.
  */
@@ -507,7 +517,7 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
  * nhca_rx_refused - count and trace a packet that is dropped
  * @dev: device that has the destination address
  * @h:   the headers of the packet, or NULL
- * @why: counter
+ * @why: counter for the reason
  * Context: softirq.
  */
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why);
@@ -524,7 +534,7 @@ bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn);
 /**
  * nhca_rx_mark - get the mark of an intact packet that has no ICRC
  * @rx:   the packet
- * @mark: nhca_qp.mark of the QP that sent it, if the sender is on this host
+ * @mark: filled in with nhca_qp.mark of the QP that sent it, if the sender is on this host
  * Context: softirq.
  * Return: false if the packet has no mark, or has been on a wire.
  */
@@ -535,7 +545,7 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark);
  * @rx: the packet
  * @it: the destination
  * Context: live section.
- * Return: 0, or an error as nhca_iter_next().
+ * Return: 0; -EFAULT: the skb has fewer bytes than the payload; or an error as nhca_iter_next().
  */
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 
@@ -545,7 +555,7 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
  * @to:  the destination
  * @len: bytes of payload to copy
  * Context: any.
- * Return: 0 or -EFAULT.
+ * Return: 0; -EFAULT: the skb has fewer bytes.
  */
 int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
 
@@ -564,7 +574,7 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
 
 /**
- * nhca_rx_run - count the following packets of a batch that continue the transfer of this one
+ * nhca_rx_run - count the following packets of a batch that continue the transfer of @rx
  * @rx:  an intact packet with an RXETH and a whole segment of payload
  * @max: number of further whole segments of the transfer
  *
@@ -589,11 +599,11 @@ void nhca_rx_next(struct nhca_rx *rx);
  * @rx:    the packet
  * @kept:  becomes the copy, alone in an skb that the caller frees; it has what requests, datagrams
  *         and frames need: IP header, decoded headers, payload
- * @memcg: is charged for the copy; NULL: nobody is
+ * @memcg: is charged for the copy; NULL: the copy is not charged
  * @gfp:   for the copy.  GFP_ATOMIC also charges @memcg beyond its limit, GFP_NOWAIT does not
  * Context: softirq.
- * Return: 0; -ENOMEM: there is no memory, or @memcg is at its limit; -EFAULT: @rx is shorter than
- * it says.
+ * Return: 0; -ENOMEM: there is no memory, or @memcg is at its limit; -EFAULT: the skb has fewer
+ * bytes than the payload.
  */
 int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgroup *memcg,
 		 gfp_t gfp);
@@ -602,9 +612,10 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 
 /**
  * nhca_delayq_create - create the delay queue of a device
- * nhca_delayq_destroy - drop its packets and free it, after the last packet was sent or received
+ * nhca_delayq_destroy - free the queue and its packets, when no packet is sent or received any more
  * @dev:   the device; @dev->delayq is the queue
- * @timer: called in softirq when packets are due; it calls nhca_delayq_due(); nhca_delayq_timer()
+ * @timer: function of the timer (nhca_delayq_timer()); called in softirq when packets are due, it
+ *         calls nhca_delayq_due()
  * Context: process.
  * Return: 0 or -ENOMEM.
  */

@@ -9,7 +9,7 @@
 #include "xmit.h"
 #include "../memory/memory.h"
 
-/* Return: the next piece of @ps, with @len bytes, at most a page; or NULL. */
+/* Return: the @len bytes (at most a page) of the next piece of @ps, or NULL. */
 static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
 {
 	struct nhca_piece *piece = &ps->p[ps->n];
@@ -47,13 +47,16 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
-/* Add the bytes of @seg, the last one of @it, by page reference. Return: false: copy them. */
+/*
+ * Add the bytes of @seg, which @it returned last, by page reference. Return: false: the caller must
+ * copy the bytes.
+ */
 static bool nhca_piece_pages(struct nhca_burst *b, struct nhca_pieces *ps, const struct nhca_tx *tx,
 			     const struct nhca_iter *it, const struct nhca_seg *seg)
 {
 	u32 n;
 
-	/* for a reference that begins now */
+	/* a zero-copy reference that begins now covers no earlier packets */
 	if (!b->zcopy)
 		b->covered = 0;
 	n = nhca_zcopy_pages(&b->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
@@ -181,9 +184,10 @@ drop:
 }
 
 /*
- * Collect the payload of one packet of a run by page reference. nhca_iter_zcopy() records for the
- * first page that the region is sent by reference. The next ones need only nhca_iter_page(), at a
- * fifth of the cost. Return: false if a part cannot be sent by reference.
+ * Collect the payload of one packet of a run by page reference. For the first page
+ * nhca_iter_zcopy() records in the region that packets refer to its pages. The next pages need only
+ * nhca_iter_page(), at a fifth of the cost. Return: false if a part cannot be sent by page
+ * reference.
  */
 static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
 {

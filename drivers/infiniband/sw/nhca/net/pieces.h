@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The pieces of one packet of a batch, before the batch has the packet. */
+/* The pieces (frags.h) of one packet, before the packet is added to a batch. */
 #ifndef NHCA_NET_PIECES_H
 #define NHCA_NET_PIECES_H
 
@@ -24,7 +24,7 @@ struct nhca_pieces {
 
 /**
  * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC
- * @ps: filled in; its pieces have page references
+ * @ps: filled in; each piece has a reference on its page (get_page())
  * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb, and
  *      gets a zero-copy reference if the payload has consumer pages
  * @it: source of the payload
@@ -34,13 +34,13 @@ struct nhca_pieces {
 int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
- * nhca_pieces_run - collect the payload of one packet of a run, without headers and tail
- * @ps:    filled in; its pieces have page references
+ * nhca_pieces_run - collect the payload of one packet of nhca_burst_run(), without headers and tail
+ * @ps:    filled in; each piece has a reference on its page (get_page())
  * @tx:    the first packet of the run; @tx->it moves from payload to payload
- * @first: it is the first packet
+ * @first: this is the first packet of the run
  * Context: BH disabled, live section.
- * Return: false without memory, after an error of the source, or if a part of the payload cannot be
- * sent by reference; then @ps has no pieces.
+ * Return: false: @ps has no pieces, because there is no memory, the source has an error, or a part
+ * of the payload cannot be sent by page reference and @tx->copy is not set.
  */
 bool nhca_pieces_run(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first);
 

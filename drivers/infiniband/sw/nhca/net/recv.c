@@ -167,7 +167,7 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len)
 /*
  * Copy the packet's IP and UDP headers to @buf, as they were on the wire.
  * @id: how much the packet's IPv4 identification exceeds that of the first packet of the batch
- * Return: their length in bytes.
+ * Return: length of the headers in bytes.
  */
 static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 {
@@ -177,7 +177,7 @@ static unsigned int nhca_rx_outer(const struct nhca_rx *rx, u16 id, u8 *buf)
 	memcpy(buf, rx->ip.hdr, ip_len);
 	memcpy(uh, udp_hdr(rx->skb), sizeof(*uh));
 
-	/* A batch has the headers of its first packet, but its own lengths. */
+	/* A batch has the headers of its first packet, but the lengths of the whole batch. */
 	if (skb_is_gso(rx->skb)) {
 		uh->len = htons(sizeof(*uh) + rx->udp_len);
 		if (rx->ip.v4) {
@@ -253,8 +253,9 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
-	 * The stack verified a checksum when it dequeued the packet. A packet of this host only has
-	 * the sum of its addresses as checksum, which is never 0. Its bytes have not left memory.
+	 * If there is a checksum, the stack verified it when it dequeued the packet. A packet of
+	 * this host has only the sum of its addresses as checksum, which is never 0. The bytes of
+	 * such a packet have not left memory.
 	 */
 	return udp_hdr(rx->skb)->check;
 }
@@ -274,8 +275,8 @@ static bool nhca_rx_is_bare(const struct nhca_rx *rx)
 }
 
 /*
- * The ICRC does not cover NHCA_CAP_NO_ICRC. A network that sets this bit in a packet has therefore
- * not invalidated the packet, and its ICRC is accepted too.
+ * The ICRC does not cover NHCA_CAP_NO_ICRC. If the network sets this bit in a packet that has an
+ * ICRC, the ICRC stays valid, so the packet is accepted by its ICRC.
  */
 bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
 {
@@ -371,9 +372,9 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 }
 
 /*
- * Copy the next packets of the batch, which have one whole page each, up to the first that is not
- * like the previous one or whose page cannot be copied as a whole. The values that all packets
- * share are read once. Return: number of packets.
+ * Copy the next packets of the batch, which have one whole page each. Stop before the first packet
+ * that is not like the previous one, or whose page cannot be copied as a whole. The values that all
+ * packets share are read once. Return: number of packets.
  */
 static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {

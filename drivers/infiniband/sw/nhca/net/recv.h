@@ -7,7 +7,7 @@
 
 /**
  * nhca_rx_begin - read the IP header of a batch
- * @rx: ip.nn, skb and udp_off are set; the rest of @rx->ip is filled in
+ * @rx: the caller has set ip.nn, skb and udp_off; the function sets the rest of @rx->ip, ce and at
  * Context: softirq.
  * Return: false if no RoCE sender builds such an IP header.
  */
@@ -25,14 +25,14 @@ struct nhca_dev *nhca_rx_dev(const struct nhca_rx *rx);
  * nhca_rx_refuse - as nhca_rx_refused(), for the device of nhca_rx_dev()
  * @rx:  the packet
  * @h:   its headers, or NULL
- * @why: counter
+ * @why: counter for the reason
  * Context: softirq, RCU read side.
  */
 void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhca_counter why);
 
 /**
  * enum nhca_rx_kind - result of nhca_rx_decode()
- * @NHCA_RX_BAD:   the headers are wrong; the packet has been counted
+ * @NHCA_RX_BAD:   the headers are wrong; the packet was counted if a device has its address
  * @NHCA_RX_NEW:   the packet is decoded
  * @NHCA_RX_ALIKE: as @NHCA_RX_NEW; the packet differs from the previous one only in PSN and AckReq
  */
@@ -47,7 +47,7 @@ enum nhca_rx_kind {
  * @rx:      the batch, with @udp_off and @index of the packet, and other fields of the previous one
  * @udp_len: length of the packet's UDP payload in bytes
  * Context: softirq, RCU read side.
- * Return: how to go on with the packet.
+ * Return: whether the packet was decoded, and how.
  */
 enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len);
 
@@ -58,7 +58,7 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len);
  *
  * The data begins after the UDP header, as in skbs from the sockets.
  * Context: softirq.
- * Return: the skb, or NULL without memory.
+ * Return: the skb, or NULL if there is no memory.
  */
 struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len);
 

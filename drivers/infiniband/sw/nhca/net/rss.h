@@ -15,7 +15,7 @@
  * @key:    key of the hash
  * @fields: fields that are hashed, NHCA_RSS_*
  * @mask:   number of entries of @queue minus one; the number is a power of two
- * @queue:  the table; its QPs outlive it
+ * @queue:  the table; the QPs outlive it
  */
 struct nhca_rss {
 	u8 key[NHCA_RSS_KEY];

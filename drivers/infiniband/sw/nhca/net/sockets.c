@@ -25,8 +25,8 @@
 
 /*
  * Receive buffer of a socket, in bytes. A sender has its whole window in flight even if this host
- * does not keep up, and it retransmits a packet that the socket drops only after a timeout. So the
- * buffer is far larger than the usual one of a socket.
+ * does not keep up. If the socket drops a packet, the sender may retransmit it only after a
+ * timeout. So the buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
 /* sockets of each address family; fewer if the host has fewer CPUs */
@@ -116,7 +116,7 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	WRITE_ONCE(sk->sk_data_ready, nhca_net_data_ready);
 	write_unlock_bh(&sk->sk_callback_lock);
 
-	/* packets that were queued between bind() and now did not call it */
+	/* process the packets that were queued since bind(), before sk_data_ready was set */
 	rcu_read_lock();
 	nhca_net_data_ready(sk);
 	rcu_read_unlock();
@@ -146,13 +146,13 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
 }
 
 /*
- * Open a socket. It is not an encapsulation socket, because for those the stack segments each GRO
- * batch before their handler sees it (since 6.9). udp_sock_create() is not used either, because it
- * binds the socket before SO_REUSEPORT can be set.
+ * Open a socket. It is not an encapsulation socket, because since 6.9 the stack segments each GRO
+ * batch before the handler of such a socket sees the batch. udp_sock_create() is not used either,
+ * because it binds the socket before SO_REUSEPORT can be set.
  *
  * @shared: other sockets of this namespace use the port too (SO_REUSEPORT). The stack selects the
- * socket by addresses and ports. A QP has its own source port, so one socket gets all its packets,
- * and they keep their order. Several CPUs can process the packets of several sockets.
+ * socket by addresses and ports. All packets of a connection have the same ports, so one socket
+ * gets all of them in their order. Several CPUs can process the packets of several sockets.
  */
 static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family,
 			  bool shared)
@@ -354,7 +354,7 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct 
 
 u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip)
 {
-	/* for unicast the interface does not matter, because packets of this host arrive on lo */
+	/* a unicast packet of this host arrives on lo, which is not the netdev of the address */
 	int ifindex = ip->mcast ? ip->iif : 0;
 	struct ib_gid_attr attr = {};
 	struct net_device *ndev;

@@ -26,11 +26,11 @@ struct nhca_rx_pos {
  * struct nhca_sock - one UDP socket on the RoCEv2 port; its sk_user_data points here
  * @nn:    its namespace
  * @sock:  the socket
- * @ready: 0: no CPU processes the packets of the socket; otherwise 1, and the calls of
- *         nhca_sk_data_ready() since the last look at the queue
- * @rest:  continues after a CPU has used up its budget
- * @part:  a batch of which only some packets have been processed, or NULL; only for the CPU that
- *         processes the socket's packets
+ * @ready: 0: no CPU processes the packets of the socket; otherwise 1 plus the number of
+ *         nhca_sk_data_ready() calls since that CPU last looked at the queue
+ * @rest:  bottom half that continues to receive after a CPU has used up its budget
+ * @part:  a batch of which only some packets have been processed, or NULL; used only by the CPU
+ *         that processes the socket's packets
  * @pos:   where @part continues
  */
 struct nhca_sock {

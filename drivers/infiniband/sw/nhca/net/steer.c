@@ -260,8 +260,8 @@ void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule)
 /* ---- frames to send ---- */
 
 /*
- * Return: true if a rule matches a frame that is to be sent. @keep: set if a rule without @copy is
- * among them, so that the frame belongs to its QP alone.
+ * Return: true if a rule matches a frame that is to be sent. @keep: set to true if one of the
+ * matching rules does not copy, so that only the QPs of the rules get the frame.
  */
 static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buff *skb, bool *keep)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Flow steering: selects the frames arriving on a device's netdev that go to a raw packet QP in
- * place of the host. It costs the netdev nothing while the device has no rule.
+ * place of the host. Flow steering costs the netdev nothing while the device has no rule.
  */
 #ifndef NHCA_NET_STEER_H
 #define NHCA_NET_STEER_H
@@ -71,7 +71,7 @@ struct nhca_steer_rule {
 	struct nhca_qp *qp;
 };
 
-/* The function of the netfilter hook. @rules: list of struct nhca_steer_rule; RCU reader */
+/* The function of the netfilter hook. @rules: list of struct nhca_steer_rule, read under RCU */
 typedef unsigned int nhca_steer_fn(void *rules, struct sk_buff *skb,
 				   const struct nf_hook_state *state);
 
@@ -80,7 +80,7 @@ typedef unsigned int nhca_steer_fn(void *rules, struct sk_buff *skb,
  * @ndev: netdev of the device
  * @hook: called with each frame that arrives while the table has rules; nhca_frame_hook()
  * Context: process.
- * Return: the table, or NULL without memory.
+ * Return: the table, or NULL if there is no memory.
  */
 struct nhca_steer *nhca_steer_create(struct net_device *ndev, nhca_steer_fn *hook);
 
@@ -105,7 +105,7 @@ void nhca_steer_stop(struct nhca_steer *steer);
  * @rule:  from kzalloc(), filled in; the table owns it until nhca_steer_del()
  * Context: process.
  * Return: 0; -EOPNOTSUPP if the kernel has no CONFIG_NETFILTER_INGRESS; -ENODEV if the netdev is
- * being removed; -ENOMEM without memory, or if there are NHCA_MAX_STEER_RULES rules.
+ * being removed; -ENOMEM if there is no memory, or if there are NHCA_MAX_STEER_RULES rules already.
  */
 int nhca_steer_add(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 
@@ -149,9 +149,9 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
  * @flow:  flow that the frame is charged to
  * @it:    source of the frame, which begins with the Ethernet header
  * @len:   bytes of the frame
- * @fault: waits for bytes that are not in memory; NULL: that is an error
+ * @fault: state of a wait for bytes that are not in memory; NULL: such bytes are an error
  *
- * A frame that matches rules of the device goes to their QPs, as between the functions of an
+ * A frame that matches rules of the device goes to their QPs, as between the PCI functions of an
  * adapter with an embedded switch. If one of these rules does not copy, a unicast frame is not sent
  * to the wire. All other frames are.
  * Context: BH disabled, RCU read side; not in a live section.

@@ -136,7 +136,10 @@ static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, str
 	return 0;
 }
 
-/* Add the bytes of @seg, the last one of tx->it, by page reference. Return: false: copy them. */
+/*
+ * Add the bytes of @seg, which tx->it returned last, by page reference. Return: false: the caller
+ * must copy the bytes.
+ */
 static bool nhca_add_pages(struct sk_buff *skb, struct nhca_tx *tx, const struct nhca_seg *seg,
 			   struct nhca_zcopy **z)
 {
@@ -154,8 +157,8 @@ static bool nhca_add_pages(struct sk_buff *skb, struct nhca_tx *tx, const struct
 
 /*
  * Add the payload by page reference, and add it to ICRC and checksum. A page that must not be in a
- * fragment (slab) is copied. The rest of a payload that has more pieces than an skb has fragments
- * is copied too.
+ * fragment (slab) is copied. If the payload has more pieces than an skb has fragments, the rest is
+ * copied too.
  */
 static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 			    struct nhca_zcopy **z)
@@ -245,7 +248,7 @@ static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-/* Fill in the fields that all packets share: not length, identification and checksum. */
+/* Fill in the fields that all packets share: all but length, identification and checksum. */
 static void nhca_fill_ip4(struct iphdr *iph, const struct nhca_av *av)
 {
 	*iph = (struct iphdr) {
@@ -341,7 +344,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
 	skb_reserve(skb, nhca_headroom(dst));
 	skb_dst_set(skb, dst);
 	nhca_push_headers(skb, av, sport, idents);
-	/* a completion does not tell the priority of the packet whose address it contains */
+	/* the SL of a completion holds the IP version of the received packet, not its priority */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
 	return skb;

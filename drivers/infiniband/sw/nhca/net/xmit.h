@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to the net room: functions for single packets and for batches. */
+/*
+ * Private to net/: functions for single packets and for batches.  The tail of a packet is its pad
+ * and ICRC, or its pad and the four bytes in place of the ICRC.
+ */
 #ifndef NHCA_NET_XMIT_H
 #define NHCA_NET_XMIT_H
 
@@ -21,7 +24,7 @@ static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 	return h->caps & NHCA_CAP_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
 }
 
-/* Write pad and ICRC, or the bytes in its place, to @p. @crc: ICRC over all bytes before them. */
+/* Write the tail of a packet to @p. @crc: running ICRC over all bytes before the tail. */
 static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 {
 	__le32 icrc = nhca_bare_tail(h);
@@ -117,11 +120,12 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * nhca_build - add the bytes after the UDP header: BTH, extended headers, payload, pad and ICRC
  * @skb:  with nhca_headers(); for NHCA_BUILD_LINEAR with room for all these bytes
  * @tx:   the packet; at most NHCA_PACKET_BYTES
- * @seal: ICRC and checksum to compute; on return they are complete
+ * @seal: says what to compute. On return the ICRC is in the packet, and @seal->csum covers all
+ *        bytes after the UDP header
  * @how:  where the payload goes
  * @z:    set if a zero-copy reference was begun for consumer pages; the caller puts it
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.
- * Return: 0, or an error as nhca_xmit(); then @skb can only be freed.
+ * Return: 0, or an error as nhca_xmit(), after which the caller must free @skb.
  */
 int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 	       enum nhca_build_how how, struct nhca_zcopy **z);
@@ -156,7 +160,7 @@ void nhca_push_headers(struct sk_buff *skb, struct nhca_av *av, u16 sport, unsig
 
 /**
  * nhca_headers - prepare an empty skb for a route, with UDP and IP headers
- * @skb:    takes over @dst; if it is NULL (no memory), @dst is released
+ * @skb:    the skb, which takes over @dst; if @skb is NULL (no memory), @dst is released
  * @av:     address vector of the peer
  * @dst:    the route
  * @sport:  UDP source port, host order
@@ -175,7 +179,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
  * @room:   bytes of linear data after the UDP header
  * @idents: as nhca_push_headers()
  * Context: BH disabled.
- * Return: the skb; NULL without memory, then @dst is released.
+ * Return: the skb, or NULL if there is no memory; in this case @dst is released.
  */
 struct sk_buff *nhca_skb(struct nhca_av *av, struct dst_entry *dst, u16 sport,
 			 unsigned int room, unsigned int idents);

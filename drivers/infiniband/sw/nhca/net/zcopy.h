@@ -2,13 +2,14 @@
 /*
  * Zero-copy references: they count the packets that refer to pages of a consumer.
  *
- * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack takes a reference when it clones or
- * segments an skb, and drops it when the last fragment is freed or was copied. The skb's destructor
- * says nothing about the pages, because the stack calls it early (skb_orphan()). memory/pageref.h
- * has the queues of references, and the waits for them.
+ * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack increments its count when it clones or
+ * segments an skb, and decrements it when the fragments of an skb are freed or were copied. The
+ * skb's destructor does not show that the pages are released, because the stack may call it earlier
+ * (skb_orphan()). memory/pageref.h has the queues of references, and the waits for them.
  *
  * The following wait until references are released: completions of sends; notices, cancels and
- * flushes of channel writes; and the destruction of QPs, channels, rCxts, regions and job memory.
+ * flushes of channel writes; the destruction of QPs, channels, rCxts, regions and job memory; and
+ * changes of a region's rights.
  */
 #ifndef NHCA_NET_ZCOPY_H
 #define NHCA_NET_ZCOPY_H
@@ -28,12 +29,12 @@ struct nhca_txq;
 
 /**
  * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small ones
- * @uarg:    counts the builder and the skbs with the pages
- * @ref:     counts @uarg as one, and the charge of an skb whose own fragments are consumer pages as
- *           another one (flow.c)
+ * @uarg:    its count: one for the builder, and one for each skb with the pages
+ * @ref:     one while the count of @uarg is not 0, and one for the charge of an skb whose own
+ *           fragments are consumer pages (flow.c)
  * @flow:    flow of the packets; counted
  * @packets: packets of that skb, charged to @flow
- * @pages:   the reference as memory/ counts it, until the pages are released
+ * @pages:   entry in the flow's queue of references (memory/pageref.h) until the pages are released
  */
 struct nhca_zcopy {
 	struct ubuf_info uarg;
@@ -47,17 +48,17 @@ struct nhca_zcopy {
  * nhca_zcopy_new - begin a reference
  * @flow: the flow; only its requester calls this function
  * Context: BH disabled, live section; before the first page is added to an skb.
- * Return: the reference, which the builder must put; NULL without memory: copy the payload then.
+ * Return: the reference, which the builder must put; NULL: no memory, so copy the payload.
  */
 struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
 
 /**
- * nhca_zcopy_pages - refer to the pages of a segment, if packets may
+ * nhca_zcopy_pages - make pieces of the pages of a segment, if packets may refer to the pages
  * @z:    the reference of the packet or batch; if it is NULL, the function begins one
  * @flow: flow of the packet
  * @it:   the iterator, which has just returned @seg
  * @seg:  at most PAGE_SIZE bytes
- * @p:    NHCA_ZCOPY_PIECES pieces; one for each page is filled in, with a page reference
+ * @p:    NHCA_ZCOPY_PIECES pieces; one for each page is filled in, with a reference on the page
  *
  * The caller attaches @z to the skb that gets the pieces.
  * Context: BH disabled, live section.
@@ -115,7 +116,7 @@ u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 
 /**
  * nhca_zcopy_released - check whether all references of a flow up to a number are released
- * @flow: the flow; if they are not, it is kicked at the next release
+ * @flow: the flow; if a reference is left, the flow is kicked at the next release
  * @seq:  the number
  * Context: any.
  * Return: true if they are released.
