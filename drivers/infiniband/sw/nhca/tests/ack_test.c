@@ -55,23 +55,23 @@ static u32 completions(struct kunit *test, enum ib_wc_status status)
 	return n;
 }
 
-/* Four SENDs are outstanding, and one answer comes. */
+/* Four SENDs are outstanding. The table has the effect of each kind of answer. */
 static void aeth_table_test(struct kunit *test)
 {
 	static const struct {
 		u8 syndrome;
 		int psn;
 		u32 una, done, sent;
-		/* of the oldest request; IB_WC_SUCCESS: the QP stays in RTS */
+		/* status of the oldest request; IB_WC_SUCCESS: the QP stays in RTS */
 		enum ib_wc_status error;
 		enum nhca_counter counter;
 	} rows[] = {
 		{ NHCA_AETH_ACK, 0, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ NHCA_AETH_ACK, 3, 4, 4, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
-		/* acknowledged before, or not sent yet */
+		/* the PSN was acknowledged before, or was not sent yet */
 		{ NHCA_AETH_ACK, -1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		{ NHCA_AETH_ACK, 4, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
-		/* a NAK acknowledges all before its PSN */
+		/* a NAK acknowledges all PSNs before its own */
 		{ NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, 2, 2, 2, 6, IB_WC_SUCCESS,
 		  NHCA_CNT_RCVD_SEQ_NAK },
 		{ NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ, 1, 1, 1, 4, IB_WC_REM_INV_REQ_ERR,
@@ -80,7 +80,7 @@ static void aeth_table_test(struct kunit *test)
 		  NHCA_CNT_RCVD_ACCESS_NAK },
 		{ NHCA_AETH_NAK | NHCA_NAK_REM_OP, 3, 3, 3, 4, IB_WC_REM_OP_ERR,
 		  NHCA_CNT_RCVD_OP_NAK },
-		/* reserved codes and kinds are treated as lost */
+		/* a reserved NAK code acknowledges earlier PSNs; a reserved kind has no effect */
 		{ NHCA_AETH_NAK | 9, 1, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ 0x40, 1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ NHCA_AETH_RNR, 1, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_RCVD_RNR },
@@ -137,7 +137,7 @@ static void rnr_test(struct kunit *test)
 	sq->rnr_retries = 2;
 	post_sends(test, 1);
 	for (i = 0; i < 2; i++) {
-		/* 0: 655 ms */
+		/* the timer code is 0, which means 655 ms */
 		answer(test, NHCA_AETH_RNR, FIX_SQ_PSN);
 		KUNIT_EXPECT_TRUE(test, sq->rnr_wait);
 		/* a second NAK of the same packet counts as the same wait */
@@ -221,7 +221,7 @@ static void implied_nak_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.va, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 3 * FIX_MTU);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_IMPLIED_NAK), 2);
-	/* late responses to the first request count */
+	/* late responses to the first request are accepted */
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 2), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), FIX_MTU);
@@ -229,7 +229,10 @@ static void implied_nak_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 1);
 }
 
-/* An ACK of a later SEND, and a NAK that refuses a READ of which responses are missing. */
+/*
+ * The responses of a READ are missing: an ACK of a later SEND causes a retransmission, and a NAK
+ * that refuses the READ completes it with an error.
+ */
 static void read_lost_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -252,7 +255,7 @@ static void read_lost_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_REM_ACCESS_ERR), 1);
 }
 
-/* The buffer of a READ is not accessible. */
+/* A READ whose buffer is not accessible when the response arrives fails with a protection error. */
 static void read_fault_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -293,7 +296,7 @@ static void atomic_test(struct kunit *test)
 	nhca_send_doorbell(f->qp);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.rd_atomic, 1);
 	h.orig = 0x1122334455667788;
-	/* a READ response is none to an atomic */
+	/* a READ response does not answer an atomic */
 	fix_deliver(test, fix_hdr(f->qp, RESP_ONLY, FIX_SQ_PSN), 8);
 	KUNIT_EXPECT_EQ(test, *result, 0);
 	fix_deliver(test, h, 0);
@@ -311,7 +314,7 @@ static void atomic_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_LOC_PROT_ERR), 1);
 }
 
-/* A late ACK after a go-back: what it covers is not sent again. */
+/* After a go-back, packets that a late ACK covers are not sent again. */
 static void late_ack_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -61,8 +61,8 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 }
 
 /*
- * Build the batch in fragments as senders make them: the headers in one, the payload and the tail
- * in the next.
+ * Build the batch in fragments as senders make them: for each packet one fragment with the headers,
+ * and one with the payload and the tail.
  */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
@@ -378,7 +378,7 @@ static void own_icrc_test(struct kunit *test)
 	struct alike a;
 	__le32 icrc;
 
-	/* the ICRC does not cover BTH byte 4; with NHCA_CAP_FOREIGN there, it is verified */
+	/* with NHCA_CAP_FOREIGN, in a byte that the ICRC does not cover, the ICRC is verified */
 	alike_begin(test, &a);
 	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));

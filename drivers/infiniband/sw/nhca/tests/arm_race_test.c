@@ -27,16 +27,16 @@ enum how {
 
 /*
  * The model keeps what was requested and which entries are in the ring.  An event is due when an
- * entry satisfies the request that came after it, or that was unpolled at a command.
+ * entry is posted that satisfies the request, or when a command finds such an entry unpolled.
  */
 struct model {
 	enum how how;
 	struct nhca_arm arm;
 	struct nhca_arm_ring ring;
-	u8 kinds[MODEL_SLOTS];	/* of the entries */
+	u8 kinds[MODEL_SLOTS];	/* kinds of the entries */
 	u8 request;	/* kind; 0: none */
 	u8 met;		/* kinds of the entries that satisfy the request */
-	bool polled;	/* since the last event, or it came after the last entry was polled */
+	bool polled;	/* entries were polled since the last event, or none was left at it */
 	bool moderated;	/* the consumer has set moderation once, and sends all commands */
 	u16 count;
 	u16 period;
@@ -45,7 +45,7 @@ struct model {
 	u32 events;
 };
 
-/* The event is raised: it ends the request. */
+/* Raise the event, which ends the request. */
 static enum nhca_arm_todo model_event(struct model *m)
 {
 	m->request = 0;
@@ -116,7 +116,7 @@ static bool model_poll(struct model *m, u32 n)
 	n = min(n, m->ring.prod - m->ring.cons);
 	m->ring.cons += n;
 	m->polled |= n;
-	/* a consumer that armed in the ring and leaves entries sends the command */
+	/* a consumer that has armed in the ring and leaves entries unpolled sends the command */
 	if (!n || m->how != IN_RING || !m->request || m->ring.prod == m->ring.cons)
 		return true;
 	return model_command(m, m->request);
@@ -179,7 +179,7 @@ static void arm_model_test(struct kunit *test)
 		m.ring.prod = start;
 		m.ring.cons = start;
 		nhca_arm_init(&m.arm, m.how != KERNEL, start);
-		/* the first value that a provider stores */
+		/* arm once, so that the ring has the first value of a provider */
 		if (m.how == IN_RING)
 			KUNIT_ASSERT_TRUE(test, model_arm(&m, IB_CQ_NEXT_COMP));
 		for (int step = 0; step < MODEL_STEPS / 30; step++)

@@ -18,8 +18,8 @@ static const char states[] = "isnSNx";
 static const char todos[] = "-!tb";
 
 /*
- * What happens.  @unpolled: kinds of the entries in the ring.  @moderated: the event of a plain
- * completion has to wait.
+ * What happens.  @unpolled: kinds of the entries in the ring.  @moderated: moderation defers the
+ * event of a plain completion.
  */
 static const struct {
 	enum { COMPLETION, REQUEST, LATE, UNMODERATE } what;
@@ -169,7 +169,10 @@ static void arm_table_test(struct kunit *test)
 	arm_table_check(test, false, false);
 }
 
-/* A period with a count: the event waits for the completions since the last event or empty ring. */
+/*
+ * With a count and a period, the event waits until so many completions have come since the last
+ * event, or since a request found the ring empty.
+ */
 static void arm_count_test(struct kunit *test)
 {
 	struct nhca_arm_ring ring = { .prod = 9, .cons = 9 };
@@ -196,7 +199,7 @@ static void arm_count_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_arm_moderate(&arm, ring, 1, 200), NHCA_ARM_RAISE);
 }
 
-/* Indices from long ago move forward, and those of entries in the ring stay. */
+/* nhca_arm_age() moves old indices forward, and does not change those of entries in the ring. */
 static void arm_age_test(struct kunit *test)
 {
 	struct nhca_arm arm;
@@ -393,7 +396,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 
-	/* a consumer that never stores arm_seq; a CQ that cannot be armed in the ring */
+	/* two more cases: a consumer that never stores arm_seq, a CQ without arming in the ring */
 	f = cq_make_arm_seq(test, 0xfffffff0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	cq_post(f, 1, 0, false, NULL);
@@ -496,7 +499,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	struct nhca_cqe cqe;
 	u32 i;
 
-	/* count of 100, and any count (0): the timer raises the event of an armed CQ */
+	/* with a count of 100, and without one (0), the timer raises the event of an armed CQ */
 	for (i = 0; i < 6; i++) {
 		nhca_cq_moderate(&f->cq, i % 2 ? 100 : 0, 500);
 		if (i < 4)
@@ -530,7 +533,7 @@ static void cq_moderate_period_test(struct kunit *test)
 
 /*
  * A completion that does not fit raises no event and leaves the CQ armed.  The next one that fits
- * raises it.
+ * raises the event.
  */
 static void cq_arm_overflow_test(struct kunit *test)
 {

@@ -253,7 +253,7 @@ static void cq_call_chain_test(struct kunit *test)
 	cq_post(f, 3, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 
-	/* no event if the consumer has polled everything, but one for the next completion */
+	/* no event if the consumer has polled everything, but an event for the next completion */
 	f->cq.arm.armed = IB_CQ_NEXT_COMP;
 	local_bh_disable();
 	cq_post(f, 4, 0, false, NULL);
@@ -265,7 +265,7 @@ static void cq_call_chain_test(struct kunit *test)
 	cq_post(f, 5, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
 
-	/* the handler of asynchronous events is not called there either */
+	/* nhca_cq_post() does not call the handler of asynchronous events either */
 	local_bh_disable();
 	while (!cq_post(f, 6, 0, false, NULL))
 		;
@@ -275,7 +275,10 @@ static void cq_call_chain_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* Handlers run without the CQ's lock and may be missing.  A dying CQ raises no events. */
+/*
+ * Handlers run without the CQ's lock and may be missing.  A CQ that is being destroyed raises no
+ * events.
+ */
 static void cq_handler_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0, false);

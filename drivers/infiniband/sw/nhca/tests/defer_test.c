@@ -73,7 +73,7 @@ static void defer(struct kunit *test, u32 payload, u32 count)
 		nhca_defer(f->qp, rx);
 		spin_unlock_bh(&f->qp->rq.lock);
 	}
-	/* no deferred packet refers to the batch, so the netdev driver gets its buffer back */
+	/* no deferred packet refers to the batch, so the network driver can reuse the buffer */
 	KUNIT_EXPECT_EQ(test, refcount_read(&skb->users), 1);
 	KUNIT_EXPECT_FALSE(test, skb_cloned(skb));
 	memset(skb_network_header(skb), 0xee, skb_tail_pointer(skb) - skb_network_header(skb));
@@ -188,7 +188,7 @@ static void bytes_of_qp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *used, 0);
 }
 
-/* If a user has its share of the memory for deferred packets, it gets no more, and others do. */
+/* A user who has a full share of the memory for deferred packets gets no more; other users do. */
 static void bytes_of_user_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

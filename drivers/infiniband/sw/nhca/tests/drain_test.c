@@ -70,7 +70,7 @@ static struct drain *drain_make(struct kunit *test)
 					       &d->ns.sock), 0);
 	d->ns.nn = d->nn;
 	nhca_bh_init(&d->ns.rest, nhca_sk_rest);
-	/* nhca_sk_data_ready() then finds that another CPU drains the socket, and returns */
+	/* as if another CPU drained the socket, so that nhca_sk_data_ready() only returns */
 	atomic_set(&d->ns.ready, 1);
 
 	d->to.sin_family = AF_INET;
@@ -103,7 +103,7 @@ static bool drain_comes_to(const struct drain *d, unsigned int left)
 }
 
 /*
- * Queue @count datagrams of @len bytes that belong to no QP or channel. No CPU drains the socket.
+ * Queue @count datagrams of @len bytes for no QP or channel. No CPU drains the socket meanwhile.
  */
 static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
 {

@@ -21,7 +21,7 @@ static struct nhca_hdr request(struct kunit *test, u8 opcode, u32 psn, u64 va, u
 	return h;
 }
 
-/* A duplicate SEND takes no receive. It is acknowledged if it ends a message or asks for it. */
+/* A duplicate SEND takes no receive. It is acknowledged if it ends a message or has AckReq. */
 static void send_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -53,7 +53,7 @@ static void send_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.recv_off, FIX_MTU);
 }
 
-/* A READ of three packets comes again, or something like it. */
+/* A READ of three packets comes again, or a READ that resembles it. */
 static void read_table_test(struct kunit *test)
 {
 	static const struct {
@@ -117,7 +117,7 @@ static void atomic_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sent.hdr.orig, 41);
 		KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
 	}
-	/* another kind of request with this PSN is none that was answered */
+	/* a request of another kind with this PSN is not a duplicate of the atomic */
 	fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN, 0, 8), 0);
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 }
@@ -136,7 +136,7 @@ static void forgotten_test(struct kunit *test)
 	for (i = 0; i < 20; i++)
 		fix_deliver(test, request(test, FETCH_ADD, FIX_RQ_PSN + i, 0, 8), 0);
 	KUNIT_EXPECT_EQ(test, *value, 20);
-	/* of 4 resources */
+	/* the QP has 4 responder resources */
 	KUNIT_EXPECT_EQ(test, f->nsent, 24);
 }
 
@@ -162,7 +162,7 @@ static void later_responses_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->sent[2].payload, 20);
 }
 
-/* A gap causes one NAK; the missing request ends it. */
+/* A gap causes one NAK; the missing request ends the gap. */
 static void gap_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

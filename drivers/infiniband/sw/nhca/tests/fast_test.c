@@ -116,8 +116,8 @@ static void fast_life_test(struct kunit *test)
 		}
 
 		/*
-		 * not registered again while it is open; not invalidated by an old key or another
-		 * domain
+		 * an open region is not registered again, and not invalidated by an old key or from
+		 * another domain
 		 */
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);
@@ -140,8 +140,9 @@ static void fast_life_test(struct kunit *test)
 }
 
 /*
- * A consumer may map a region for its next use while it is still open for the present one: ib_srp
- * maps after it has posted the local invalidate, ib_iser before. The open region does not change.
+ * A consumer may map a region for its next use while the region is still open for the present one:
+ * ib_srp maps after it has posted the local invalidate, ib_iser before. The open region does not
+ * change.
  */
 static void fast_ahead_test(struct kunit *test)
 {
@@ -205,7 +206,7 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, ALL_ACCESS), -EINVAL);
 	sg_pages(f, sg, 2);
 	KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
-	/* another domain, another index, no index */
+	/* another domain, another index in the new key, no such index */
 	KUNIT_EXPECT_EQ(test, reg(&f->other, key, key, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ 0x100, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ BIT(31), ALL_ACCESS), -EINVAL);

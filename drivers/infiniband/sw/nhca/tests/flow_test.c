@@ -16,7 +16,7 @@
 
 /**
  * struct line - flows of a device
- * @q:      account of the device
+ * @q:      packet count of the device
  * @flow:   the flows
  * @kicked: number of kicks of each flow
  * @held:   skbs of each flow that the stack holds
@@ -110,8 +110,8 @@ static struct line *line_full(struct kunit *test)
 }
 
 /*
- * A flow that paused for its own packets queues after a flow that waited for the device, so it
- * cannot take all the room that becomes free.
+ * A flow that paused for its own packets queues after a flow that waited for the device. So the
+ * first flow cannot take all the room that becomes free.
  */
 static void flow_no_passing_test(struct kunit *test)
 {

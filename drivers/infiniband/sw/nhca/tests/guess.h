@@ -139,8 +139,8 @@ static inline void guess_next(struct guesser *g, unsigned int next)
  * @g:     the guesser
  * @range: number of possible values
  * Context: any.
- * Return: mean of the binomial distribution plus 8 standard deviations plus 3. Chance exceeds this
- * in fewer than one of 10^9 tests.
+ * Return: the mean of the binomial distribution (rounded down), plus 8 times an upper bound of the
+ * standard deviation, plus 3. Chance exceeds this in fewer than one of 10^9 tests.
  */
 static inline unsigned long guess_limit(const struct guesser *g, unsigned long long range)
 {

@@ -83,7 +83,7 @@ static u32 draw_pvo(struct fixture *f, u32 i)
 static struct nhca_rcxt_pool guess_pool;
 static struct nhca_rcxt_list guess_list = NHCA_RCXT_LIST_INIT;
 
-/* each call acquires the next rCxt of the pool: neighbors in a list that a program acquires */
+/* each call gets the next rCxt of the pool, as a program that acquires several rCxts does */
 static u32 draw_rcxt(struct fixture *f, u32 i)
 {
 	struct nhca_rcxt_id id = {};

@@ -400,8 +400,8 @@ static void job_belongs_to_user(struct kunit *test)
 }
 
 /*
- * Regions count for the job's user, who gets at most half of the host's. A job of a user with
- * CAP_SYS_RESOURCE has no such limit.
+ * Regions count for the job's user, who gets at most half of the host's regions. A job of a user
+ * with CAP_SYS_RESOURCE has no such limit.
  */
 static void job_mem_of_user(struct kunit *test)
 {

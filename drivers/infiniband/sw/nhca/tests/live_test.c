@@ -195,7 +195,7 @@ static bool live_am_in_snapshot(const struct live_pair *p)
 	const u32 *view = per_cpu(nhca_live.view, p->waiter);
 	u32 word;
 
-	/* only the waiter's CPU writes the view, and it expects no other reader */
+	/* data_race(): the waiter's CPU, which writes the view, expects no other reader */
 	word = data_race(READ_ONCE(view[smp_processor_id()]));
 	return word == this_cpu_read(nhca_live.seq);
 }
@@ -301,7 +301,7 @@ struct live_worker {
 /**
  * struct live_race - workers on all CPUs, and one thread that closes the flag
  * @open:   the flag, like the valid bit of a key
- * @timer:  also waits, in softirq, between and on top of other waits
+ * @timer:  also waits, in softirq; it may interrupt another wait
  * @waits:  number of waits of @timer
  * @dirty:  closes that found bytes written since the close before
  * @broken: closes after which bytes were written
@@ -376,7 +376,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
 
 	WRITE_ONCE(race->open, false);
 	nhca_live_wait();
-	/* no worker may write now; if one does, all of this is a data race */
+	/* no worker may write now; if one does, the following accesses are data races */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes;
 

@@ -9,7 +9,7 @@
 #define PACKETS		64
 #define QPN		0xffffff
 
-/* packets delivered to the group, and those out of order */
+/* number of packets delivered to the group, and of those among them that were out of order */
 static u32 delivered;
 static u32 wrong;
 

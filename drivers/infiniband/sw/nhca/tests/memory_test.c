@@ -28,7 +28,7 @@ static struct region *region_make(struct kunit *test, struct fixture *f, u64 iov
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	KUNIT_ASSERT_LE(test, offset + length, PAGES * PAGE_SIZE);
 	for (i = 0; i < PAGES; i++) {
-		/* allocate backwards, so that neighbors in the region are none in memory */
+		/* allocate backwards: neighbors in the region are then not neighbors in memory */
 		j = PAGES - 1 - i;
 		r->pages[j] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		KUNIT_ASSERT_NOT_NULL(test, r->pages[j]);
@@ -195,7 +195,7 @@ static void access_test(struct kunit *test)
 	}
 }
 
-/* A wrong bit in a key, another protection domain, or the end of its region makes a key useless. */
+/* A key opens nothing if one bit is wrong, in another domain, or after its region is freed. */
 static void key_test(struct kunit *test)
 {
 	const struct nhca_key_user nobody = {};

@@ -282,10 +282,10 @@ static void owner_test(struct kunit *test)
 }
 
 /**
- * struct brought - a region whose bytes somebody else brings, when they are wanted
+ * struct brought - a region whose page is faulted in on demand
  * @mr:    the region, of one page
- * @page:  its page; NULL: not there
- * @next:  the page that comes when bytes are wanted
+ * @page:  its page; NULL: the page is missing
+ * @next:  page that a request would fault in; NULL: the request fails
  * @off, @len, @write: the last request
  * @freed: number of calls of the free function
  */
@@ -297,7 +297,7 @@ struct brought {
 	int freed;
 };
 
-/* the only region of this kind; a test runs alone */
+/* the only region of this kind, because tests run one at a time */
 static struct brought brought;
 
 static int brought_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
@@ -331,7 +331,7 @@ static const struct nhca_mr_ops brought_ops = {
 /* Read the byte at @off, as a requester or responder does that can wait. */
 static int brought_read(const struct fixture *f, u64 off, u8 *byte)
 {
-	/* passed on only */
+	/* the driver only passes this pointer on */
 	struct nhca_fault *fault = (struct nhca_fault *)&brought;
 	struct nhca_iter it;
 	int err;
@@ -347,7 +347,7 @@ static int brought_read(const struct fixture *f, u64 off, u8 *byte)
 	return err;
 }
 
-/* A kind of region is a table of functions: it needs no line elsewhere. */
+/* A new way of registration needs only a table of functions, and no other code in memory/. */
 static void ops_test(struct kunit *test)
 {
 	bool waits = IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING);
@@ -369,7 +369,7 @@ static void ops_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, brought_read(f, 7, &byte), 0);
 	KUNIT_EXPECT_EQ(test, byte, '4');
 
-	/* the bytes go, and cannot be had again */
+	/* the page is removed, and cannot be faulted in again */
 	brought.page = NULL;
 	brought.next = NULL;
 	KUNIT_EXPECT_EQ(test, brought_read(f, 7, &byte), -EACCES);

@@ -37,8 +37,8 @@ static bool revoked(struct nhca_rkey_ref *h)
 }
 
 /*
- * Binding a window again closes its old key and revokes the holds of this key. The window counts
- * only as one of its new region.
+ * Binding a window again closes its old key and revokes the holds of this key. Only the new region
+ * counts the window.
  */
 static void move_test(struct kunit *test)
 {
@@ -210,7 +210,7 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, mw->mkey.key), 0);
 	KUNIT_EXPECT_TRUE(test, opens(&f->sibling, fast->mkey.key, IOVA, 64,
 				      IB_ACCESS_REMOTE_READ));
-	/* any QP of the domain can invalidate it, once */
+	/* any QP of the domain can invalidate the region, once */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->sibling, fast->mkey.key), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, fast->mkey.key, IOVA, 64, IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);

@@ -48,7 +48,7 @@ struct owner {
 	unsigned int rounds;
 };
 
-/* go on immediately, after a delay, or after other threads of this CPU */
+/* return immediately, after a delay, or after other threads of this CPU have run */
 static void dawdle(void)
 {
 	switch (get_random_u32_below(8)) {
@@ -255,8 +255,8 @@ static void race_init(struct kunit *test, struct race *r, struct owner *owners, 
 }
 
 /*
- * A closed key moves no byte: no peer reads a secret or changes the page of an owner, while windows
- * of all types are bound and closed on all CPUs.
+ * No byte moves by a closed key: no peer reads a secret or changes the page of an owner, while
+ * windows of all types are bound and closed on all CPUs.
  */
 static void race_test(struct kunit *test)
 {

@@ -53,8 +53,8 @@ static int poke(const struct nhca_key_user *key_user, u32 key, u64 va, u8 byte)
 }
 
 /*
- * A page is accessible after a fault with the needed right, and until it is unmapped. Both sides
- * see the same bytes.
+ * A page is accessible after a fault with the needed right, and until it is unmapped. The process
+ * and the adapter see the same bytes.
  */
 static void life_test(struct kunit *test)
 {
@@ -182,7 +182,7 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 }
 
 /*
- * The waiter of a fault is resumed when the page is mapped or cannot be mapped. For unmapped memory
+ * The owner of a fault is resumed when the page is mapped or cannot be mapped. For unmapped memory
  * it gets -EACCES once.
  */
 static void fault_test(struct kunit *test)
@@ -240,7 +240,7 @@ static void prefetch_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
-/* Deregistration does not wait for a prefetch, and a running prefetch ends soon after it. */
+/* Deregistration does not wait for a prefetch, and a running prefetch ends soon afterwards. */
 static void prefetch_cancelled_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE), before, after;

@@ -75,7 +75,7 @@ static void opseq_whole_table(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, accepted, 19 + 12 + 2 + 17);
 }
 
-/* Responses, CNPs and packets of channels are no requests, so they are refused in every state. */
+/* Responses, CNPs and packets of channels are not requests, so they are refused in every state. */
 static void opseq_refuses_what_is_no_request(struct kunit *test)
 {
 	static const u8 opcodes[] = {

@@ -82,7 +82,7 @@ static void source_free(struct source *s)
 {
 	u32 i;
 
-	/* waits for ever if a packet still refers to the pages */
+	/* nhca_mr_free() waits forever if a packet still refers to the pages */
 	nhca_mr_free(s->mr);
 	nhca_flow_close(s->flow);
 	nhca_txq_put(s->txq);
@@ -90,7 +90,7 @@ static void source_free(struct source *s)
 		put_page(s->pages[i]);
 }
 
-/* Return: number of fragments that leave the memory of their page. */
+/* Return: number of fragments that extend beyond the memory of their page. */
 static u32 outside(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
@@ -296,8 +296,8 @@ static void way_send(struct nhca_dev *dev, const struct nhca_who *who, struct nh
 }
 
 /*
- * Fill a batch with @n packets. The next packet does not fit, so the batch is sent; that packet is
- * not, because the netdev is down. Return: number of the newest zero-copy reference.
+ * Fill a batch with @n packets. The next packet does not fit, so the batch is sent. This packet is
+ * not sent, because the netdev is down. Return: number of the newest zero-copy reference.
  */
 static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_burst *b, u32 n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a requester and a responder on a path that drops, doubles and reorders packets. Each
+ * KUnit: a requester and a responder on a path that drops, duplicates and reorders packets. Each
  * message is executed exactly once, in order, with the right bytes, and completes once.
  */
 #include <linux/prandom.h>
@@ -9,16 +9,16 @@
 
 #define MTU		256	/* bytes */
 #define MESSAGES	600
-#define SLOTS		4	/* messages that are outstanding, at most */
-#define SLOT		1024	/* bytes of a message, at most */
-#define PACKETS		64	/* on the path; more are lost */
+#define SLOTS		4	/* maximum number of outstanding messages */
+#define SLOT		1024	/* maximum bytes of a message */
+#define PACKETS		64	/* maximum packets on the path; further ones are lost */
 #define STEPS		200000	/* more than any test needs */
 
-/* The region: a page for each of these. */
+/* The pages of the region. */
 enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
 #define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
-#define CONSTANT	AT(REST, 0)	/* what READs read */
-#define COUNTER		AT(REST, 1)	/* what atomics count */
+#define CONSTANT	AT(REST, 0)	/* memory that READs read */
+#define COUNTER		AT(REST, 1)	/* counter that atomics increment */
 
 struct packet {
 	struct nhca_hdr hdr;
@@ -30,11 +30,11 @@ struct packet {
 /**
  * struct net_path - the two ends and the path between them
  * @a, @b: requester and responder; @b_cq: completions of @b
- * @loss: of a thousand packets, those that are lost; as many are doubled and as many overtaken
- * @caps: the ends show that they are nhca
- * @posted, @done: messages of @a
- * @received: messages that @b has received by SEND; @expected: the number of each of them
- * @added: atomics that were posted; @orig: their number at each message
+ * @loss: packets of each 1,000 that are lost; as many are duplicated, and as many are overtaken
+ * @caps: the ends set the capability bits of nhca
+ * @posted, @done: number of messages that @a has posted, and that have completed
+ * @received: number of SENDs that @b has received; @expected: number of the message in each SEND
+ * @added: number of atomics posted; @orig: for each atomic, the counter value that it must return
  */
 struct net_path {
 	struct nhca_qp *a, *b;
@@ -65,7 +65,7 @@ static u8 *at(u32 offset)
 	return (u8 *)page_address(path->pages[offset / PAGE_SIZE]) + offset % PAGE_SIZE;
 }
 
-/* What message @i is. */
+/* Return: the kind of message @i. */
 static enum ib_wr_opcode kind(u32 i)
 {
 	static const enum ib_wr_opcode kinds[] = {
@@ -201,7 +201,7 @@ static void check_received(struct kunit *test)
 	}
 }
 
-/* Nothing is on the path: what is lost is noticed by timers only. */
+/* No packet is on the path, so only timers can detect lost packets: let them expire. */
 static void time_out(void)
 {
 	local_bh_disable();
@@ -218,7 +218,7 @@ static void step(struct kunit *test)
 {
 	if (path->posted < MESSAGES && path->posted - path->done < SLOTS && !rnd(3))
 		post(test);
-	/* receives are often posted too late, so that there are RNR NAKs */
+	/* post some receives too late, so that there are RNR NAKs */
 	if (path->receives - path->received < SLOTS && !rnd(6))
 		fix_post_recv(test, &path->b->rq.wq, path->mr,
 			      AT(RECEIVE, path->receives++ % SLOTS), SLOT);
@@ -241,7 +241,7 @@ static void psns(struct nhca_qp *qp)
 	qp->mtu = MTU;
 	qp->attr.retry_cnt = 255;
 	qp->sq.rtx->retries = 255;
-	/* 0: the longest RNR timer */
+	/* a code of 0 means the longest RNR timer */
 	qp->attr.min_rnr_timer = 0;
 	fix_timeout(qp);
 	/* only time_out() lets timers expire */
@@ -304,7 +304,7 @@ static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
 	while (path->done < MESSAGES && steps++ < STEPS)
 		step(test);
 	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
-	/* what is still on the path changes nothing */
+	/* packets that are still on the path change nothing */
 	while (path->n) {
 		deliver(test);
 		timer_delete(&path->a->sq.timer);
@@ -339,7 +339,7 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* Packets without ICRC, capability bits, and piggybacked ACKs, if consumers are quick. */
+/* With capability bits the ends omit the ICRC, and piggyback ACKs if consumers are quick. */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);

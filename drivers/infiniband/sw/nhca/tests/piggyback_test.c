@@ -7,7 +7,7 @@
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
-/* quick replies before an ACK waits */
+/* number of quick replies after which an ACK waits */
 #define NEEDED		8
 
 static u32 now(void)
@@ -35,11 +35,11 @@ static void reply(struct kunit *test, u32 age)
 	if (f->qp->piggyback->asked)
 		f->qp->piggyback->asked = (now() - age) | 1;
 	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
-	/* the window stays open */
+	/* the congestion window stays large */
 	f->qp->sq.window.cwnd = NHCA_CWND_MAX;
 }
 
-/* Let the timer run for so long that only a test ends it. */
+/* Set the timer to a time so late that it expires only when a test calls its function. */
 static void hold_timer(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -47,7 +47,7 @@ static void hold_timer(struct kunit *test)
 	mod_timer(&f->qp->piggyback->timer, jiffies + 1000 * HZ);
 }
 
-/* A reply is quick within the longest time. */
+/* Set a round-trip time with which replies count as quick up to the longest time. */
 static int piggyback_init(struct kunit *test)
 {
 	int err = qp_fixture_init(test);
@@ -99,7 +99,7 @@ static void carried_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.acks, FIX_RQ_PSN + next - 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_ACKS_PIGGYBACKED), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&f->qp->piggyback->pending), 0);
-	/* the next request carries none */
+	/* the next request carries no ACK */
 	reply(test, 100);
 	fix_sent(f, SEND_ONLY, &sent);
 	KUNIT_EXPECT_FALSE(test, sent.hdr.caps & NHCA_CAP_ACKS);
@@ -114,7 +114,7 @@ static void missing_reply_test(struct kunit *test)
 	u32 next = until_waits(test);
 	struct sent sent;
 
-	/* too early */
+	/* the timer expires too early, so it sends nothing */
 	f->qp->piggyback->asked = now();
 	expire(test);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), NEEDED);
@@ -170,7 +170,7 @@ static void unsent_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.acks, FIX_RQ_PSN + next - 1);
 }
 
-/* A response that acknowledges as much replaces the ACK. An ACK covers 16 PSNs, at most. */
+/* A response that acknowledges as much replaces the waiting ACK, which covers at most 16 PSNs. */
 static void replaced_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -202,7 +202,7 @@ static void forgiven_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->good, 0);
 }
 
-/* A request of the peer that carries an ACK completes what it acknowledges. */
+/* A request of the peer that carries an ACK completes the requests that the ACK covers. */
 static void carrier_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * For suites about queue pairs: a device without a working netdev, and a connected queue pair of a
- * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that it sends are
- * only recorded. No local ACK timeout is set, so a timer runs only if a test runs it.
+ * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that the queue
+ * pair sends are only recorded. No local ACK timeout is set, so only tests run the timer.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -287,7 +287,7 @@ static inline int qp_fixture_init(struct kunit *test)
 	f->dev->netdev = f->netdev;
 	f->dev->port_state = IB_PORT_ACTIVE;
 	f->dev->mtu = FIX_MTU;
-	/* only compared, never dereferenced */
+	/* this pointer is only compared, never dereferenced */
 	f->dev->nn = (struct nhca_net *)f->dev;
 	f->dev->txq = nhca_txq_create();
 	f->dev->counters = alloc_percpu(struct nhca_counters);
@@ -529,8 +529,8 @@ static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum i
 }
 
 /*
- * Let a local ACK timeout run, which only a test ends: with fix_expire(). No round trip counts, so
- * there is no tail loss probe.
+ * Set a local ACK timeout, which expires only when the test calls fix_expire(). No round-trip time
+ * is measured, so there is no tail loss probe.
  */
 static inline void fix_timeout(struct nhca_qp *qp)
 {
@@ -538,7 +538,7 @@ static inline void fix_timeout(struct nhca_qp *qp)
 	qp->sq.rtx->timeout = 100 * HZ;
 }
 
-/* The timeout passes now. */
+/* Let the local ACK timeout expire now. */
 static inline void fix_expire(struct nhca_qp *qp)
 {
 	local_bh_disable();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: the life of a queue pair while packets are in flight. A packet that passed the checks
- * before the state changed has no effect after it. Objects that requester and responder use are not
- * freed before these have ended.
+ * before the state changed has no effect after the change. Objects that requester and responder use
+ * are not freed before requester and responder have ended.
  */
 #include "../queue/srq.h"
 #include "qp_fixture.h"
@@ -226,7 +226,7 @@ static void late_packets_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2);
 }
 
-/* An ACK that is due when the QP is destroyed is not sent. */
+/* If an ACK is due when the QP is destroyed, it is not sent. */
 static void owed_at_the_end_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -251,8 +251,8 @@ static void windows_gone(const struct nhca_key_user *key_user)
 }
 
 /*
- * A new QP cannot get the number of a QP whose type 2 windows are still open. Otherwise it could
- * use these windows.
+ * A new QP cannot get the number of a QP whose type 2 windows are still open. Otherwise the
+ * new QP could use these windows.
  */
 static void number_test(struct kunit *test)
 {
@@ -272,7 +272,7 @@ static void number_test(struct kunit *test)
 
 /*
  * A consumer of unsignaled sends may close the key of data that was sent but not acknowledged.
- * Requesting the acknowledgment needs no data, and neither does a retransmission of the request.
+ * A request for the acknowledgment needs no data, nor does a retransmission of this request.
  */
 static void closed_key_test(struct kunit *test)
 {
@@ -398,9 +398,9 @@ static void on_qp_event(struct ib_event *event, void *context)
 }
 
 /*
- * The event handler of a kernel consumer is not called where an event is raised, because the call
- * chain of a verb may hold locks of the QP there. A bottom half calls it once for each event, in
- * order.
+ * The code that raises an event does not call the event handler of a kernel consumer, because the
+ * call chain of a verb may hold locks of the QP. A bottom half calls the handler once for each
+ * event, in order.
  */
 static void event_call_chain_test(struct kunit *test)
 {

@@ -136,7 +136,7 @@ static void fixture_free(struct fixture *f)
 	nhca_ring_free(&f->cq.ring);
 }
 
-/* Return: what the peer says about the transfer, as a notice or status. */
+/* Return: a notice or status of the peer about the transfer. */
 static struct nhca_rx peer_says(const struct fixture *f, u32 tid)
 {
 	return (struct nhca_rx) {
@@ -204,7 +204,8 @@ static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 
 /*
  * A write does not complete while a packet refers to its pages, even if its notice, or a message
- * with the same meaning, has arrived. Afterwards it completes once.
+ * with the same meaning, has arrived. When no packet refers to them any more, the write completes
+ * once.
  */
 static void rcxt_notice_waits_for_pages(struct kunit *test)
 {
@@ -216,7 +217,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 	for (tid = 1; tid <= 2; tid++) {
 		z = write(test, f, tid);
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
-		/* the notice arrives after the last packet was built, then before */
+		/* the notice arrives after the last packet was built (tid 1), or before (tid 2) */
 		if (tid == 1)
 			KUNIT_EXPECT_FALSE(test, sent(f, tid));
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
@@ -261,7 +262,7 @@ static void rcxt_notice_completes_at_once(struct kunit *test)
 	fixture_free(f);
 }
 
-/* If an rCxt is taken back while it waits for packets, the write does not complete any more. */
+/* A write that waits for packets does not complete any more if its rCxt is taken back. */
 static void rcxt_notice_forgotten(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);

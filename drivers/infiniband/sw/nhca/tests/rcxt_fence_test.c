@@ -70,8 +70,8 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 }
 
 /*
- * An answered fence holds in every state of the rCxt: payload of this or a lower tid is refused
- * after it. A fence is answered only while no CPU copies. A peer cannot take an rCxt from the
+ * In every state of the rCxt, payload of the fence's tid or a lower one is refused after the fence
+ * was answered. A fence is answered only while no CPU copies. A peer cannot take an rCxt from the
  * channel that uses it.
  */
 static void rcxt_fence_in_every_state(struct kunit *test)

@@ -34,8 +34,8 @@ static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
 }
 
 /*
- * Frames whose completions were lost leave the FIFO as large as it was. Otherwise a peer that sends
- * faster than a program polls would remove slots for ever.
+ * Frames whose completions were lost use up no slots of the FIFO. Otherwise a peer that sends
+ * faster than a program polls would remove slots forever.
  */
 static void fifo_lost_completions(struct kunit *test)
 {
@@ -50,7 +50,7 @@ static void fifo_lost_completions(struct kunit *test)
 			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
 			nhca_fifo_untake(&fifo, index);
 		}
-		/* the CQ has room again: exactly all slots take frames */
+		/* the CQ has room again: each slot takes one frame, and then the FIFO is full */
 		for (i = 0; i < FRAMES; i++) {
 			KUNIT_ASSERT_TRUE(test, nhca_fifo_take(&fifo, &index));
 			KUNIT_EXPECT_FALSE(test, p.told[index % FRAMES]);

@@ -138,7 +138,7 @@ static void compare(struct kunit *test, struct pool_fixture *f)
 	KUNIT_ASSERT_EQ(test, held + f->model.free, SIZE);
 }
 
-/* Look up any id for any channel. Expect the rCxt, or the first thing that is wrong. */
+/* Look up any id for any channel. Expect the rCxt, or the result of the first check that fails. */
 static void step_find(struct kunit *test, struct pool_fixture *f)
 {
 	u32 channel = draw(&f->rnd, CHANNELS), index = draw(&f->rnd, SIZE + 2);

@@ -216,7 +216,7 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	if (m->told)
 		return NHCA_RCXT_DUPLICATE;
 	m->told = true;
-	/* while packets are still made of the memory, the transfer does not complete */
+	/* while packets are still built from the memory, the transfer does not complete */
 	if (!m->sent)
 		return NHCA_RCXT_LATER;
 	m->complete = m->what == PEER_READ;
@@ -561,7 +561,7 @@ static void rcxt_tid_history(struct kunit *test)
 	tid_teardown(test, f);
 }
 
-/* ---- each byte lands once ---- */
+/* ---- each byte is placed once ---- */
 
 #define SEGMENT		64u
 #define TRANSFERS	300

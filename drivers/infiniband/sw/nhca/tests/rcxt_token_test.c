@@ -115,8 +115,8 @@ static void token_cache(struct kunit *test)
 }
 
 /*
- * A read accepts a challenge only while it is in progress, and only if the challenge repeats values
- * of the request, which prove that its sender has seen the request.
+ * A read accepts a challenge only while the read is in progress. The challenge must repeat values
+ * of the request, which prove that the sender of the challenge has seen the request.
  */
 static void token_challenge_of_read(struct kunit *test)
 {

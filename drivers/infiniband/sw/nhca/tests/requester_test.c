@@ -106,7 +106,7 @@ static void decide_test(struct kunit *test)
 	f->qp->state = IB_QPS_RTS;
 }
 
-/* A request that fails behind others is reported after them, and they are asked for. */
+/* If a request fails behind others, the requester waits for their ACK before it reports this. */
 static void fail_later_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -169,7 +169,7 @@ static void unsent_ackreq_test(struct kunit *test)
 
 /*
  * An ACK is missing, but the packet that asks for it cannot be sent. Without a timeout nothing else
- * would run the requester again, so it sets the timer. The requester once ignored the failure.
+ * would run the requester again, so the requester sets the timer. It once ignored the failure.
  */
 static void unsent_again_test(struct kunit *test)
 {
@@ -253,7 +253,7 @@ static void ackreq_window_test(struct kunit *test)
 	struct sent sent;
 	u32 i, asked = 0;
 
-	/* 12 of the first window of 16: one in a quarter */
+	/* 12 packets of the first window of 16: one packet in each quarter has AckReq */
 	for (i = 0; i < 12; i++)
 		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
 	nhca_send_doorbell(f->qp);
@@ -261,7 +261,7 @@ static void ackreq_window_test(struct kunit *test)
 		asked += f->sent[i].hdr.ackreq;
 	KUNIT_EXPECT_EQ(test, f->nsent, 12);
 	KUNIT_EXPECT_EQ(test, asked, 3);
-	/* the window fills up: its last packets ask, and no more are sent */
+	/* the window fills up: its last packet has AckReq, and no more packets are sent */
 	for (i = 0; i < 12; i++)
 		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
 	nhca_send_doorbell(f->qp);
@@ -332,7 +332,7 @@ static void opcode_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->sent[first + 1].hdr.swap_add, 7);
 }
 
-/* A request that needs a responder resource fails if the QP may use none, and waits if all are. */
+/* A READ fails if the QP may use no responder resources, and waits if it uses all of them. */
 static void rd_atomic_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -358,7 +358,7 @@ static void rd_atomic_test(struct kunit *test)
 
 /* ---- the timer ---- */
 
-/* Nothing is acknowledged: a probe if round trips are known, then timeouts, until none is left. */
+/* Nothing is acknowledged: a probe if the RTT is known, then timeouts until no retry is left. */
 static void timeouts_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -397,7 +397,7 @@ static void timeouts_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
 }
 
-/* All requests are unsignaled: the timer asks for their ACK, which is no retry. */
+/* All requests are unsignaled: the timer requests their ACK, which does not count as a retry. */
 static void timer_asks_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -417,7 +417,7 @@ static void timer_asks_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 1);
 }
 
-/* SQD: the last packets are asked for, and the event follows their ACK. */
+/* In SQD the requester requests an ACK of the last packets, and the event follows this ACK. */
 static void drain_asks_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -437,7 +437,7 @@ static void drain_asks_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 }
 
-/* What `rdma resource` shows of the two halves. */
+/* `rdma resource` shows the state of requester and responder. */
 static void dump_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

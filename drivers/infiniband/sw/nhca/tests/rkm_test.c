@@ -253,20 +253,20 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 
 	rkm_lay(3, keys);
 	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
-	/* #3: it reads while the sweep starts */
+	/* #3: receive processing reads slot 0 while the sweep starts */
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	/* #7, #9: key 0 matches */
 	rkm_step(test, 0, true, false);
 	rkm_expect_at(test, 1);
-	/* #8: it writes the revoked slot: the next operation of that slot begins */
+	/* #8: receive processing writes the revoked slot for its next operation */
 	rkm_release(&rkm_qp[0], 0);
 	rkm_hold(&rkm_qp[0], 0, rkm_key[3]);
 	rkm_expect_at(test, 1);
-	/* #10: key 1 does not match; it reads slots before and after the sweep's position */
+	/* #10: key 1 does not match; receive processing reads slots around the sweep's position */
 	rkm_step(test, 1, false, false);
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[2]));
-	/* it writes the slot that the sweep would check next, so the sweep skips it */
+	/* receive processing writes the slot that the sweep would check next, so it is skipped */
 	rkm_release(&rkm_qp[0], 2);
 	rkm_expect_at(test, 3);
 	rkm_hold(&rkm_qp[0], 2, rkm_key[2]);
@@ -282,12 +282,12 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[1].slot[0]));
 	rkm_expect_at(test, 5);
 	rkm_step(test, 5, true, false);
-	/* it writes a slot ahead of the sweep, whose key matched, with a key that does not match */
+	/* receive processing writes a slot ahead of the sweep; only the old key matched */
 	rkm_release(&rkm_qp[1], 3);
 	rkm_hold(&rkm_qp[1], 3, rkm_key[5]);
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 8);
-	/* it takes a hold of the closed key behind the sweep; its own check finds the key closed */
+	/* receive processing takes a hold behind the sweep, but then finds the key closed */
 	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
 	rkm_expect_at(test, 8);
 	rkm_release(&rkm_qp[1], 0);
@@ -432,7 +432,7 @@ static void rkm_do_slot(struct rkm_history *hi)
 	rkm_model.valid[q][s] = true;
 }
 
-/* Move a QP to another domain. Half of the time it takes a hold of one of its keys there again. */
+/* Move a QP to another domain. Half of the time the QP takes a hold of one of its keys again. */
 static void rkm_do_move(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), pd = rkm_rnd(hi, RKM_PDS), s;
@@ -468,9 +468,9 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 }
 
 /*
- * Do a step of the sweep in progress. The model takes over each hold that was revoked, if it is of
- * the swept domain and key. At the end the model's own sweep must find nothing, and the counts must
- * agree. Return: false if they do not.
+ * Do a step of the sweep in progress. In the model, also revoke each hold that the step has revoked
+ * rightly, by domain and key. At the end the model's own sweep must find nothing, and the counts
+ * must agree. Return: false if they do not.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the congestion window, and when a requester retransmits. A table says what time it is. */
+/* KUnit: the congestion window, and when a requester retransmits. Tables contain the times. */
 #include <kunit/test.h>
 #include <linux/kernel.h>
 #include <linux/jiffies.h>
@@ -20,15 +20,15 @@ static void window_table_test(struct kunit *test)
 		int acked;
 		struct nhca_window after;
 	} steps[] = {
-		/* slow start: by the acknowledged PSNs, and also beyond ssthresh in one step */
+		/* slow start: growth by the acknowledged PSNs, in one step even beyond ssthresh */
 		{ { 16, 256, 0 }, 16, { 32, 256, 0 } },
 		{ { 100, 101, 0 }, 5, { 105, 101, 0 } },
 		{ { 250, 256, 0 }, 100, { 256, 256, 0 } },
-		/* then by one for each window of PSNs */
+		/* then growth by one for each window of PSNs */
 		{ { 100, 100, 0 }, 99, { 100, 100, 99 } },
 		{ { 100, 100, 99 }, 1, { 101, 100, 0 } },
 		{ { 256, 100, 255 }, 1, { 256, 100, 0 } },
-		/* a loss leaves seven tenths, and no less than four */
+		/* a loss leaves seven tenths of the window, but at least four PSNs */
 		{ { 100, 256, 7 }, 0, { 70, 70, 0 } },
 		{ { 5, 256, 0 }, 0, { 4, 4, 0 } },
 		{ { 4, 4, 1 }, 0, { 4, 4, 0 } },
@@ -59,7 +59,7 @@ static void window_room_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 0), 16);
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 15), 1);
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 16), 0);
-	/* the window shrank below what is outstanding */
+	/* the window has become smaller than the number of outstanding packets */
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 100), 0);
 }
 
@@ -148,7 +148,7 @@ static void expire_table_test(struct kunit *test)
 		{ { .timeout = 9 }, NOW + 9, NHCA_RTX_HELD_NOT, true, NHCA_RTX_EARLY },
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_TURN, true,
 		  NHCA_RTX_POSTPONE, 0, 0, 1, 0 },
-		/* the stack may hold packets for ever */
+		/* the stack may hold packets forever, so the number of postponements is limited */
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_STACK, true,
 		  NHCA_RTX_POSTPONE, 1, 0, 1, 0 },
 		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,

@@ -63,7 +63,7 @@ static void rule_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, r.now);
 }
 
-/* Texts that are no rule, and numbers out of range, are refused with the right error. */
+/* Texts that are not rules, and numbers out of range, are refused with the right error. */
 static void rule_nonsense(struct kunit *test)
 {
 	static const struct {

@@ -222,7 +222,7 @@ static void tce_model_leaves_test(struct kunit *test)
 /**
  * struct race_slot - a range
  * @pvo: PVO of its first byte; 0: the range is closed
- * @r:   does not change while @pvo is not 0, and until the last live section that read it has ended
+ * @r:   does not change while @pvo is not 0, or a live section that has read @pvo may still run
  */
 struct race_slot {
 	u64 pvo;
@@ -430,7 +430,7 @@ static void tce_race_test(struct kunit *test)
 
 /* ---- very many ranges ---- */
 
-/* number of ranges that also a debug kernel handles in seconds; divisible by 8 */
+/* number of ranges, divisible by 8, that even a debug kernel handles in seconds */
 #if defined(CONFIG_KASAN) || defined(CONFIG_KCSAN) || defined(CONFIG_PROVE_LOCKING)
 #define MANY		48000
 #else

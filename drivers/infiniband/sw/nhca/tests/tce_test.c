@@ -264,7 +264,7 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_free(&keep);
 	nhca_range_free(&r);
 
-	/* the keys go on after the table was free */
+	/* the sequence of keys continues after the table was unused */
 	r = tce_alloc(test, PMD_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, r.key, order[2]);
 	nhca_range_free(&r);
@@ -484,8 +484,8 @@ static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 }
 
 /*
- * nhca_tce_all() checks many entries, also across leaves: it finds one that is closed, has another
- * key or grants less.
+ * nhca_tce_all() checks many entries, also across leaves: it finds an entry that is cleared, has
+ * another key or grants less.
  */
 static void tce_all_test(struct kunit *test)
 {

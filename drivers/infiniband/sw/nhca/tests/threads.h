@@ -7,7 +7,10 @@
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 
-/* Start a thread; @fn may return at any time. Return: it, for test_thread_stop(), or ERR_PTR. */
+/*
+ * Start a thread; @fn may return at any time.
+ * Return: the thread, for test_thread_stop(); or ERR_PTR.
+ */
 static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)
 {
 	struct task_struct *t = kthread_create(fn, arg, "nhca_test/%d", cpu);

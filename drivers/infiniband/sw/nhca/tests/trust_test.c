@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: how far a queue pair believes a packet: capability bits, marks of QPs on this host, PSN
- * gaps, congestion. The attacker of these tests knows addresses and QP numbers, but no PSN. Also
- * tests where receives may be placed.
+ * KUnit: in which packets a queue pair accepts capability bits, marks of QPs on this host, PSN gaps
+ * and congestion marks. The attacker of these tests knows addresses and QP numbers, but no PSN.
+ * Also tests where receives may be placed.
  */
 #include "qp_fixture.h"
 
@@ -282,7 +282,7 @@ static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 }
 
 /*
- * Only the mark of the peer itself opens the same-host path. A third QP on this host, whose
+ * Only the mark of the peer itself allows same-host copies. A third QP on this host, whose
  * namespace may have the peer's address, knows its own mark and old marks of the peer.
  */
 static void same_host_test(struct kunit *test)
@@ -301,7 +301,7 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
 
-	/* the peer is connected again: the path is closed, and the old mark is invalid */
+	/* the peer is connected again: same-host copies end, and the old mark is invalid */
 	fix_state(test, peer, IB_QPS_RESET);
 	KUNIT_EXPECT_NE(test, (__force u32)old, (__force u32)peer->mark);
 	fix_connect(test, peer);

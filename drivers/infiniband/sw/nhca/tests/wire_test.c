@@ -185,7 +185,7 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	h->rx.length = payload;
 	h->rx.offset = 0;
 	h->rx.segment = 1024;
-	/* the payload of a status is a bitmap, and no bytes of the transfer */
+	/* the payload of a status is a bitmap, not bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
 }
 

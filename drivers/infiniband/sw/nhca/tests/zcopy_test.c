@@ -88,8 +88,8 @@ static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy
 }
 
 /*
- * Return: a batch of UDP packets, charged to the flow as nhca_send() does. Its pages are in the
- * first skb or, if @list, in an skb of the frag_list. It owns the only reference.
+ * Return: a batch of UDP packets, charged to the flow as by nhca_send(). Its pages are in the first
+ * skb or, if @list, in an skb of the frag_list. The batch owns the only reference.
  */
 static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 {
@@ -275,7 +275,7 @@ static void order_test(struct kunit *test)
 /**
  * struct waiter - a kernel consumer that deregisters memory
  * @end:  the device that it waits for
- * @back: 0: it waits, 1: all references were released, 2: it has given up
+ * @back: 0: it waits, 1: all references were released, 2: the wait has timed out
  */
 struct waiter {
 	struct end *end;
