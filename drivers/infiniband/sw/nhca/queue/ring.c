@@ -10,6 +10,7 @@
 #include <rdma/ib_umem.h>
 
 #include "../compat.h"
+#include "../observe/stub.h"
 #include "ring.h"
 
 /* Map the pages of @umem into one range of kernel addresses.  Return: its start; NULL on error. */
@@ -76,6 +77,7 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 	size_t size;
 	void *mem;
 
+	NHCA_STUB(nhca_ring_alloc, r, entries, stride, user);
 	/* More than 2^31 entries cannot be rounded up to a power of two in 32 bits. */
 	if (!entries || entries > 1U << 31 || !stride || stride % 16)
 		return -EINVAL;
