@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For suites about channels: two devices without working netdevs, each with job memory and a
+ * channel of the same job. Packets that a channel sends wait on a list until the test delivers,
+ * repeats, changes or drops them. Tests post work requests in the send FIFO as user space does.
+ *
+ * The functions that replace those of net/ are called only in the thread of the test. The bottom
+ * half of the send engine runs in this thread when BHs are enabled again, but it would continue in
+ * ksoftirqd after a while. So a test leaves at most one pass (NHCA_CH_PASS) to the bottom half, and
+ * disables BHs around calls that queue it.
+ */
+#ifndef NHCA_TEST_CHANNEL_PAIR_H
+#define NHCA_TEST_CHANNEL_PAIR_H
+
+#include <kunit/test.h>
+
+#include "../memory/mr.h"
+#include "../rcxt/engine.h"
+
+#define PAIR_JOB	0x10b
+#define PAIR_ADDR	0x0a000001u	/* 10.0.0.1 is end 0, 10.0.0.2 is end 1 */
+#define PAIR_IFINDEX	77
+#define PAIR_AH		5		/* number of the address handle to the other end */
+#define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; that of end 1 is the next */
+#define PAIR_SEG	1024u		/* segment of transfers, if a test chooses no other */
+#define PAIR_RCXTS	1024u		/* rCxts in the pool of a device */
+#define PAIR_ORDER	6
+#define PAIR_GUARD	512u		/* bytes before and after the memory of an end */
+#define PAIR_BYTES	((PAGE_SIZE << PAIR_ORDER) - 2 * PAIR_GUARD)
+#define PAIR_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
+#define CHAN_IDS	4
+
+struct pair;
+struct pair_end;
+
+/**
+ * struct chan - a channel and what its program knows
+ * @list:   in pair.chans
+ * @end:    its device
+ * @peer:   channel that its work requests name
+ * @ibqp, @who, @cap, @resp: arguments and results of nhca_channel_create()
+ * @ch:     the channel
+ * @cq:     send CQ [0] and receive CQ [1]
+ * @comp:   number of completion events of both CQs
+ * @ids:    rCxts that it has acquired
+ * @posted: work requests posted, modulo 2^32
+ * @fatal, @access: events IB_EVENT_QP_FATAL and IB_EVENT_QP_ACCESS_ERR
+ */
+struct chan {
+	struct list_head list;
+	struct pair_end *end;
+	struct chan *peer;
+	struct ib_qp ibqp;
+	struct nhca_who who;
+	struct ib_qp_cap cap;
+	struct nhca_create_channel_resp resp;
+	struct nhca_channel *ch;
+	struct nhca_cq cq[2];
+	u32 comp;
+	u64 ids[CHAN_IDS];
+	u32 posted;
+	u32 fatal;
+	u32 access;
+};
+
+/**
+ * struct pair_end - one host
+ * @pair:   the pair
+ * @addr:   its IPv4 address, host order
+ * @dev, @netdev, @pd: its device
+ * @page, @bytes: pages of @mem, and the first byte of @mem
+ * @job:    the job of @mem
+ * @mem:    job memory of PAIR_BYTES
+ * @chan:   its first channel
+ */
+struct pair_end {
+	struct pair *pair;
+	u32 addr;
+	struct nhca_dev *dev;
+	struct net_device *netdev;
+	struct ib_pd *pd;
+	struct page *page;
+	u8 *bytes;
+	struct nhca_job *job;
+	struct nhca_job_mem *mem;
+	struct chan *chan;
+};
+
+/**
+ * struct pair_packet - a packet, or a batch of packets of a transfer, that a channel has sent
+ * @list:    in pair.wire
+ * @hdr:     headers of the first packet
+ * @payload: bytes of each packet
+ * @count:   number of packets
+ * @saddr, @daddr: IPv4 addresses, host order
+ * @copy:    the sender copied the payload
+ * @zcopy:   zero-copy reference of the payload, or NULL
+ * @charge:  skb that is charged to the flow, or NULL
+ * @bytes:   payload of all packets
+ */
+struct pair_packet {
+	struct list_head list;
+	struct nhca_hdr hdr;
+	u32 payload;
+	u32 count;
+	u32 saddr;
+	u32 daddr;
+	bool copy;
+	struct nhca_zcopy *zcopy;
+	struct sk_buff *charge;
+	u8 bytes[];
+};
+
+/**
+ * struct pair - two hosts and the network between them
+ * @nn:     the namespace of both
+ * @end:    the hosts
+ * @chans:  all channels
+ * @wire:   packets that were sent, in this order
+ * @sent:   number of packets that were sent; those of a batch count separately
+ * @batch:  packets that leave as one batch, at most; 0: no batches
+ * @zcopy:  packets with payload that need not be copied refer to its pages until they are freed
+ * @charge: packets count as packets in the network stack until they are freed
+ * @xmit_err: error that sending returns, or 0
+ * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
+ * @fail_ring: number of the ring, counted from 1, that cannot be allocated; 0: none
+ * @flip:   offset of a byte after the UDP header that delivered packets have damaged; -1: none
+ */
+struct pair {
+	struct nhca_net *nn;
+	struct pair_end end[2];
+	struct list_head chans;
+	struct list_head wire;
+	u32 sent;
+	u32 batch;
+	bool zcopy;
+	bool charge;
+	int xmit_err;
+	u32 fail_at;
+	u32 fail_ring;
+	int flip;
+};
+
+/**
+ * pair_init - kunit_suite.init: create two devices with a channel each
+ * pair_exit - kunit_suite.exit: destroy all channels, drop all packets and free the devices
+ * @test: test->priv is the struct pair
+ * Return: 0; the test fails without memory.
+ */
+int pair_init(struct kunit *test);
+void pair_exit(struct kunit *test);
+
+/**
+ * chan_new - prepare a channel that does not exist yet
+ * @test: the test
+ * @end:  its device
+ * @qpn:  its QPN
+ * @cqes: entries of each CQ
+ * Return: the channel, for chan_create(); pair_exit() frees it.
+ */
+struct chan *chan_new(struct kunit *test, struct pair_end *end, u32 qpn, u32 cqes);
+
+/**
+ * chan_create - nhca_channel_create() for a channel of chan_new()
+ * @c:   the channel; its @cap is the request
+ * @cmd: the command
+ * Return: as nhca_channel_create(), as a number.
+ */
+int chan_create(struct chan *c, const struct nhca_create_channel_cmd *cmd);
+
+/**
+ * chan_make - create a channel with 64 work requests and 16 frames, and acquire CHAN_IDS rCxts
+ * @test: the test
+ * @end:  its device
+ * @qpn:  its QPN
+ * @job:  its job
+ * Return: the channel.
+ */
+struct chan *chan_make(struct kunit *test, struct pair_end *end, u32 qpn, u32 job);
+
+/**
+ * chan_destroy - destroy a channel, as a program does
+ * @c: the channel; nothing happens if it does not exist
+ */
+void chan_destroy(struct chan *c);
+
+/**
+ * chan_wqe - fill in the next slot of the send FIFO; chan_push() posts it
+ * @c:      the channel
+ * @opcode: NHCA_WR_CH_*
+ *
+ * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
+ * chan_wr_id(), its cookie chan_cookie(). One with a struct nhca_rcxt_wr has tid 1 and PAIR_SEG,
+ * except a cancel and a fence, and starts at the first byte of the memory of both ends.
+ * Return: the slot.
+ */
+struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);
+
+/* wr_id and cookie of work request @i, counted from 0, of chan_wqe() */
+static inline u64 chan_wr_id(u32 i)
+{
+	return 0x1d00000000ull + i;
+}
+
+static inline u64 chan_cookie(u32 i)
+{
+	return 0xc00c1e0000000000ull + i;
+}
+
+/**
+ * chan_push - post the work request in the next slot, without a doorbell
+ * chan_bell - post it, and ring the doorbell
+ * @c: the channel
+ */
+void chan_push(struct chan *c);
+void chan_bell(struct chan *c);
+
+/**
+ * chan_transfer - post a write or read of @total bytes, and ring the doorbell
+ * @c:      the channel
+ * @opcode: NHCA_WR_CH_WRITE or NHCA_WR_CH_READ
+ * @tid:    tid of the transfer
+ * @total:  bytes
+ * @notify: NHCA_NOTIFY_*
+ */
+void chan_transfer(struct chan *c, u8 opcode, u32 tid, u32 total, u8 notify);
+
+/**
+ * chan_poll - poll a completion
+ * @c:    the channel
+ * @recv: from the receive CQ
+ * @cqe:  filled in
+ * Return: false if there is none.
+ */
+bool chan_poll(struct chan *c, bool recv, struct nhca_cqe *cqe);
+
+/**
+ * chan_expect - poll a completion, and check opcode and status
+ * @test:   fails if there is no completion
+ * @c:      the channel
+ * @opcode: enum nhca_channel_wc, which selects the CQ
+ * @status: enum ib_wc_status
+ * Return: the completion.
+ */
+struct nhca_cqe chan_expect(struct kunit *test, struct chan *c, u8 opcode, u8 status);
+
+/**
+ * chan_idle - check that a channel has no completions
+ * @c: the channel
+ * Return: true if both CQs are empty.
+ */
+bool chan_idle(struct chan *c);
+
+/**
+ * chan_count - read a counter of a channel
+ * pair_dev_count - read a counter of a device
+ * @c, @end: the channel or the host
+ * @which:   the counter
+ * Return: its value.
+ */
+u64 chan_count(struct chan *c, enum nhca_channel_counter which);
+u64 pair_dev_count(struct pair_end *end, enum nhca_counter which);
+
+/**
+ * chan_rcxt - get the state of an rCxt
+ * @c: the channel
+ * @i: index in chan.ids
+ * Return: the rCxt, which the channel owns.
+ */
+struct nhca_rcxt *chan_rcxt(struct chan *c, u32 i);
+
+/**
+ * pair_rx - let the destination receive a packet, which stays on the wire
+ * @test: the test
+ * @pk:   the packet; the test may have changed it
+ */
+void pair_rx(struct kunit *test, struct pair_packet *pk);
+
+/**
+ * pair_drop - take a packet off the wire, and free it
+ * @pk: the packet
+ */
+void pair_drop(struct pair_packet *pk);
+
+/**
+ * pair_first - get the oldest packet on the wire
+ * @test: fails if there is none, or if its opcode differs
+ * @opcode: enum nhca_rx_opcode
+ * Return: the packet.
+ */
+struct pair_packet *pair_first(struct kunit *test, u8 opcode);
+
+/**
+ * pair_count - count the packets on the wire
+ * @test:   the test
+ * @opcode: enum nhca_rx_opcode; 0: any
+ * Return: their number; those of a batch count separately.
+ */
+u32 pair_count(struct kunit *test, u8 opcode);
+
+/**
+ * pair_deliver - deliver the oldest packet on the wire
+ * pair_settle - deliver packets until the wire is empty
+ * @test: the test
+ */
+void pair_deliver(struct kunit *test);
+void pair_settle(struct kunit *test);
+
+/**
+ * pair_fill - write a pattern to memory
+ * @p:    first byte
+ * @len:  bytes
+ * @seed: selects the pattern
+ */
+void pair_fill(u8 *p, u32 len, u32 seed);
+
+/**
+ * pair_is - compare memory with a pattern of pair_fill()
+ * @p:    first byte
+ * @len:  bytes
+ * @seed: selects the pattern
+ * Return: true if it is equal.
+ */
+bool pair_is(const u8 *p, u32 len, u32 seed);
+
+/**
+ * pair_clear - check that bytes of an end are 0, up to both ends of its pages
+ * @end:  the host
+ * @from: offset in its memory; bytes before it must be 0
+ * @to:   offset in its memory; bytes from it on must be 0
+ * Return: true if they are.
+ */
+bool pair_clear(const struct pair_end *end, u32 from, u32 to);
+
+#endif /* NHCA_TEST_CHANNEL_PAIR_H */
