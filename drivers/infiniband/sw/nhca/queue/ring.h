@@ -158,8 +158,8 @@ static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
  * @stride: bytes from slot to slot, a multiple of 16
  * @user: user space's request; NULL for a kernel consumer
  *
- * If the process provides @user->mem, the function pins its pages. KUnit tests
- * without a process replace this function.
+ * If the process provides @user->mem, the function pins its pages.
+ * KUnit tests without a process replace this function.
  * Context: process, may sleep.
  * Return: 0; -EINVAL: @entries or @stride is invalid, the ring is larger than INT_MAX bytes, or
  * @user->mem is too short or does not start at a page; -ENOMEM: no memory, or RLIMIT_MEMLOCK would
