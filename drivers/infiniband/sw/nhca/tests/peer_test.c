@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a requester and a responder on a path that drops, duplicates and reorders packets. Each
- * message is executed exactly once, in order, with the right bytes, and completes once.
+ * message is executed exactly once, in order, with the right bytes, and completes once. So is each
+ * reply of the responder.
  */
 #include <linux/prandom.h>
 
@@ -14,11 +15,17 @@
 #define PACKETS		64	/* maximum packets on the path; further ones are lost */
 #define STEPS		200000	/* more than any test needs */
 
-/* The pages of the region. */
+#define REPLIES		8	/* receives of the requester, for replies */
+#define REPLY		8	/* bytes of a reply */
+
+/* The region: a page for each of these. */
 enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
 #define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
-#define CONSTANT	AT(REST, 0)	/* memory that READs read */
-#define COUNTER		AT(REST, 1)	/* counter that atomics increment */
+#define CONSTANT	AT(REST, 0)	/* what READs read */
+#define COUNTER		AT(REST, 1)	/* what atomics count */
+/* where replies are sent from, and received: more than the send queue has entries */
+#define REPLY_FROM(n)	(AT(REST, 2) + (n) % 64 * REPLY)
+#define REPLY_TO(n)	(AT(REST, 3) + (n) % REPLIES * REPLY)
 
 struct packet {
 	struct nhca_hdr hdr;
@@ -29,12 +36,26 @@ struct packet {
 
 /**
  * struct net_path - the two ends and the path between them
- * @a, @b: requester and responder; @b_cq: completions of @b
- * @loss: packets of each 1,000 that are lost; as many are duplicated, and as many are overtaken
- * @caps: the ends set the capability bits of nhca
- * @posted, @done: number of messages that @a has posted, and that have completed
- * @received: number of SENDs that @b has received; @expected: number of the message in each SEND
- * @added: number of atomics posted; @orig: for each atomic, the counter value that it must return
+ * @a:        requester
+ * @b:        responder
+ * @b_cq:     completions of @b
+ * @pages:    memory of @mr
+ * @mr:       region of both ends
+ * @rnd:      random numbers
+ * @loss:     of a thousand packets, those that are lost; as many are doubled and as many overtaken
+ * @caps:     the ends show that they are nhca, and @b replies to each SEND
+ * @n:        number of @packets
+ * @packets:  on the path
+ * @posted:   messages that @a has posted
+ * @done:     messages that have completed
+ * @sends:    SENDs that were posted
+ * @received: messages that @b has received by SEND
+ * @receives: receives that @b has posted
+ * @expected: number of the message, for each SEND
+ * @added:    atomics that were posted
+ * @orig:     value of @added at each message
+ * @replies:  replies that @b has posted
+ * @replied:  replies that @a has received
  */
 struct net_path {
 	struct nhca_qp *a, *b;
@@ -51,6 +72,7 @@ struct net_path {
 	u32 expected[MESSAGES];
 	u64 added;
 	u64 orig[MESSAGES];
+	u32 replies, replied;
 };
 
 static struct net_path *path;
@@ -65,7 +87,7 @@ static u8 *at(u32 offset)
 	return (u8 *)page_address(path->pages[offset / PAGE_SIZE]) + offset % PAGE_SIZE;
 }
 
-/* Return: the kind of message @i. */
+/* What message @i is. */
 static enum ib_wr_opcode kind(u32 i)
 {
 	static const enum ib_wr_opcode kinds[] = {
@@ -81,9 +103,10 @@ static u32 length(u32 i)
 	return kind(i) == IB_WR_ATOMIC_FETCH_AND_ADD ? 8 : i * 97 % (SLOT + 1);
 }
 
+/* No two packets of a message have the same bytes, so that none can take the place of another. */
 static u8 byte(u32 i, u32 off)
 {
-	return i * 31 + off * 7;
+	return i * 31 + off * 7 + off / MTU * 101;
 }
 
 /* Return: true if @len bytes at @offset are those of message @i. */
@@ -156,6 +179,34 @@ static void post(struct kunit *test)
 	nhca_send_doorbell(path->a);
 }
 
+/* Check that a reply has come in order, and post a receive for a later one. */
+static void check_reply(struct kunit *test, const struct nhca_cqe *cqe)
+{
+	u32 n = path->replied++;
+
+	KUNIT_ASSERT_LT(test, n, path->replies);
+	KUNIT_ASSERT_EQ_MSG(test, cqe->status, IB_WC_SUCCESS, "reply %u", n);
+	KUNIT_ASSERT_EQ_MSG(test, cqe->wr_id, REPLY_TO(n), "reply %u", n);
+	KUNIT_ASSERT_EQ_MSG(test, cqe->byte_len, REPLY, "reply %u", n);
+	KUNIT_ASSERT_EQ(test, *(u64 *)at(REPLY_TO(n)), n);
+	fix_post_recv(test, &path->a->rq.wq, path->mr, REPLY_TO(n), REPLY);
+}
+
+/* Reply to the SENDs that were received, as far as the send queue has room. */
+static void reply(struct kunit *test)
+{
+	while (path->caps && path->replies < path->received) {
+		*(u64 *)at(REPLY_FROM(path->replies)) = path->replies;
+		if (fix_post_rdma(path->b, path->mr, IB_WR_SEND, REPLY_FROM(path->replies), REPLY,
+				  0, 0))
+			return;
+		path->replies++;
+		/* the reply is quick, because a round trip takes long */
+		path->b->sq.rtx->rtt = 10000 << 3;
+		nhca_send_doorbell(path->b);
+	}
+}
+
 /* Check the completions of the requester. */
 static void check_done(struct kunit *test)
 {
@@ -164,6 +215,10 @@ static void check_done(struct kunit *test)
 	u32 i, slot;
 
 	while (fix_poll(f->cq, &cqe)) {
+		if (cqe.opcode == IB_WC_RECV) {
+			check_reply(test, &cqe);
+			continue;
+		}
 		i = path->done++;
 		slot = i % SLOTS;
 		KUNIT_ASSERT_EQ_MSG(test, cqe.status, IB_WC_SUCCESS, "message %u", i);
@@ -201,34 +256,64 @@ static void check_received(struct kunit *test)
 	}
 }
 
-/* No packet is on the path, so only timers can detect lost packets: let them expire. */
-static void time_out(void)
+/* Return: true if messages or replies are outstanding. */
+static bool unfinished(void)
+{
+	return path->posted > path->done || path->replies > path->replied;
+}
+
+/* An ACK has waited for a request in vain. */
+static void time_out_ack(struct nhca_piggyback *piggyback)
 {
 	local_bh_disable();
-	if (atomic_read(&path->b->piggyback->pending)) {
-		path->b->piggyback->asked = 0;
-		nhca_piggyback_timer(&path->b->piggyback->timer);
+	if (atomic_read(&piggyback->pending)) {
+		piggyback->asked = 0;
+		nhca_piggyback_timer(&piggyback->timer);
 	}
 	local_bh_enable();
+}
+
+/* Nothing is on the path: what is lost is noticed by timers only. */
+static void time_out(void)
+{
+	time_out_ack(path->a->piggyback);
+	time_out_ack(path->b->piggyback);
 	if (!path->n)
 		fix_expire(path->a);
+	if (!path->n)
+		fix_expire(path->b);
+}
+
+/* No timer runs but by time_out(). */
+static void stop_timers(void)
+{
+	timer_delete(&path->a->sq.timer);
+	timer_delete(&path->b->sq.timer);
+}
+
+/* Handle what has arrived. */
+static void check(struct kunit *test)
+{
+	check_received(test);
+	check_done(test);
+	reply(test);
 }
 
 static void step(struct kunit *test)
 {
 	if (path->posted < MESSAGES && path->posted - path->done < SLOTS && !rnd(3))
 		post(test);
-	/* post some receives too late, so that there are RNR NAKs */
+	/* receives are often posted too late, so that there are RNR NAKs */
 	if (path->receives - path->received < SLOTS && !rnd(6))
 		fix_post_recv(test, &path->b->rq.wq, path->mr,
 			      AT(RECEIVE, path->receives++ % SLOTS), SLOT);
 	if (path->n)
 		deliver(test);
-	else if (path->posted > path->done)
+	else if (unfinished())
 		time_out();
-	timer_delete(&path->a->sq.timer);
-	check_received(test);
-	check_done(test);
+	stop_timers();
+	check(test);
+	stop_timers();
 }
 
 static void psns(struct nhca_qp *qp)
@@ -241,7 +326,7 @@ static void psns(struct nhca_qp *qp)
 	qp->mtu = MTU;
 	qp->attr.retry_cnt = 255;
 	qp->sq.rtx->retries = 255;
-	/* a code of 0 means the longest RNR timer */
+	/* 0: the longest RNR timer */
 	qp->attr.min_rnr_timer = 0;
 	fix_timeout(qp);
 	/* only time_out() lets timers expire */
@@ -272,6 +357,8 @@ static void path_init(struct kunit *test)
 	fix_connect(test, path->b);
 	psns(path->a);
 	psns(path->b);
+	for (i = 0; i < REPLIES; i++)
+		fix_post_recv(test, &path->a->rq.wq, path->mr, REPLY_TO(i), REPLY);
 	f->wire = on_wire;
 }
 
@@ -301,15 +388,16 @@ static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
 	prandom_seed_state(&path->rnd, seed);
 	path->loss = loss;
 	path->caps = caps;
-	while (path->done < MESSAGES && steps++ < STEPS)
+	while ((path->done < MESSAGES || unfinished()) && steps++ < STEPS)
 		step(test);
 	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
-	/* packets that are still on the path change nothing */
+	KUNIT_EXPECT_EQ(test, path->replied, caps ? path->sends : 0);
+	/* what is still on the path changes nothing */
 	while (path->n) {
 		deliver(test);
-		timer_delete(&path->a->sq.timer);
-		check_received(test);
-		check_done(test);
+		stop_timers();
+		check(test);
+		stop_timers();
 	}
 	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
 	KUNIT_EXPECT_EQ(test, path->received, path->sends);
@@ -317,6 +405,7 @@ static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
 	KUNIT_EXPECT_EQ(test, path->a->state, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, path->b->state, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, path->a->sq.una, path->b->rq.psn);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_ACKS_PIGGYBACKED) > 0, caps);
 	KUNIT_EXPECT_EQ(test, path->a->sq.rd_atomic, 0);
 	lost = fix_count(f, NHCA_CNT_TIMEOUT) + fix_count(f, NHCA_CNT_PROBE) +
 	       fix_count(f, NHCA_CNT_RCVD_SEQ_NAK);
@@ -339,7 +428,7 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* With capability bits the ends omit the ICRC, and piggyback ACKs if consumers are quick. */
+/* Packets without ICRC, capability bits, and replies that carry ACKs. */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);
