@@ -23,6 +23,7 @@
 #include "steer.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
+#include "../observe/stub.h"
 
 /**
  * struct nhca_steer - the steering rules of a device
@@ -302,6 +303,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	struct sk_buff *skb, *loop;
 	int err;
 
+	NHCA_STUB(nhca_frame_send, dev, who, flow, it, len, fault);
 	if (unlikely(!netif_running(ndev)) || nhca_inject_down(dev))
 		return -ENETDOWN;
 	skb = alloc_skb(LL_RESERVED_SPACE(ndev) + len + ndev->needed_tailroom,
