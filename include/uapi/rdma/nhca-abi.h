@@ -46,11 +46,11 @@
  *
  * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.
  * CQ: the kernel owns @prod, user space owns @cons.
- * Entry i of the ring is slot (i & (entries - 1)); prod - cons is the number
+ * Entry i of the ring is in slot (i & (entries - 1)); prod - cons is the number
  * of entries in use and never exceeds the number of slots.
  *
- * The kernel moves @cons of an SQ when it has completed the work request (not
- * when it has read it), whether or not the request asked for a completion.
+ * The kernel advances @cons of an SQ past a work request when the request is complete (not when
+ * the kernel has read the request), whether or not the request is signaled.
  */
 struct nhca_ring_hdr {
 	__u32 prod;
@@ -69,19 +69,19 @@ struct nhca_ring_hdr {
 
 /*
  * User space must call NHCA_METHOD_QP_RECV_DOORBELL after it has produced entries to this RQ,
- * because the QP is in the error state and flushes them.  The producer loads the flag after its
- * store to @prod, with a full barrier in between.
+ * because the QP is in the error state and must flush these entries.  The producer loads the flag
+ * after its store to @prod, with a full barrier in between.
  */
 #define NHCA_RING_F_NEED_DOORBELL	(1u << 0)
 
 /*
  * The kernel reads @arm_seq of this CQ with every entry that it produces, so that arming needs no
- * system call.  To arm, the consumer stores a value that differs from all recent ones, with one of
- * NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.  If there are
- * unconsumed entries, and the consumer has consumed entries since the last event (@cons differs
- * from @last_event_cons), it also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.  A consumer that has armed
- * and then consumes only some of the entries makes the same check, again after a full barrier.  If
- * the CQ has moderation, the consumer sends the command whenever it arms.
+ * system call.  To arm, the consumer stores a value in @arm_seq that differs from all recent
+ * values, with one of NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.
+ * If there are unconsumed entries, and the consumer has consumed entries since the last event
+ * (@cons differs from @last_event_cons), the consumer also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.
+ * A consumer that has armed and then consumes only some of the entries makes the same check, again
+ * after a full barrier.  If the CQ has moderation, the consumer sends the command whenever it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
 
@@ -150,7 +150,7 @@ enum nhca_wr_opcode {
 #define NHCA_MAX_TRANSFER	(16u << 20)
 #define NHCA_MAX_TRANSFER_PACKETS	16384
 
-/* Limits of nhca_rcxt_wr.segment, in bytes; it is a multiple of 4 */
+/* Limits of nhca_rcxt_wr.segment, in bytes; a segment is a multiple of 4 */
 #define NHCA_MIN_SEGMENT	64
 #define NHCA_MAX_SEGMENT	65532
 
@@ -160,9 +160,10 @@ enum nhca_wr_opcode {
  * @remote_pvo: the other end of the transfer, in job memory of the peer's host
  * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
  *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL,
- *           NHCA_WR_CH_FENCE: cancels transfers of the rCxt up to this tid, and bars later ones
+ *           NHCA_WR_CH_FENCE: cancels a transfer of the rCxt whose tid is this or lower; the rCxt
+ *           then refuses all such tids
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
- * @offset:  write: first byte to send, a multiple of @segment, 0 without NHCA_RCXT_WR_RETRANSMIT;
+ * @offset:  write: first byte to send, a multiple of @segment; 0 without NHCA_RCXT_WR_RETRANSMIT;
  *           probe: offset of the first packet that the status reports
  * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
@@ -180,20 +181,22 @@ enum nhca_wr_opcode {
  * zero-copy reference, and the memory may be reused after NHCA_WC_CH_WRITE.  Otherwise the payload
  * is copied, and the memory may be reused when the work request completes.
  * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
- * Cancel: uses @tid and chan.local_rcxt only.  When it completes, no more bytes of the transfer
- * are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete.  If a write is
- * canceled, or its rCxt is released, while it is sent, then a signaled write completes with
- * IB_WC_WR_FLUSH_ERR, and an unsignaled one has no CQE.
+ * Cancel: uses @tid and chan.local_rcxt only.  When the cancel completes, no more bytes of the
+ * transfer are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete before.
+ * A write that is canceled while its packets are being sent, or whose rCxt is then released,
+ * completes with IB_WC_WR_FLUSH_ERR if it is signaled, and has no CQE otherwise.
  * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
  * Fence (NHCA_FEATURE_FENCE): cancels at the peer.  Uses @tid and both rCxts only; the other fields
  * are 0.  The peer answers with a frame NHCA_FRAME_STATUS of NHCA_TRANSFER_FENCED or
  * NHCA_TRANSFER_COMPLETE.  There is no answer if a packet is lost, while the peer copies payload
- * of the transfer, or while the peer's own channel uses the rCxt: then post the fence again.
+ * of the transfer, or while a write or read of the peer's own channel uses the rCxt: then post the
+ * fence again.  There is never an answer after the rCxt of the peer has had a higher tid.
  *
  * A malformed work request puts the channel into the error state.  If a work request is only too
  * late or too early for its rCxts, it completes in error and nhca_cqe.vendor_err is an errno:
  * EINVAL (the tid is too low, or the sizes differ from those of the transfer), ENOENT (the channel
- * does not own the rCxt), EMSGSIZE (@segment exceeds the current MTU), ENOMEM.
+ * does not own the local rCxt), EMSGSIZE (for the current MTU, @segment or the packet is too long,
+ * or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -227,7 +230,7 @@ struct nhca_rcxt_wr {
  *             the peer return; rCxts of both sides (NHCA_RCXT_ID())
  * @sge:       scatter/gather elements
  * @data:      inline data
- * @rcxt:      NHCA_WR_CH_* but NHCA_WR_CH_PACKET: one element; num_sge is 0
+ * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0
  */
 struct nhca_send_wqe {
 	__aligned_u64 wr_id;
@@ -322,9 +325,9 @@ struct nhca_recv_wqe {
  * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *                    (NHCA_NOTIFY_TARGET)
  *
- * nhca_cqe.wr_id is the wr_id of the work request on the send CQ, and the cookie of the peer on the
- * receive CQ.  If a packet of a transfer is refused or lost, the transfer has no completion: use a
- * timeout and NHCA_WR_CH_PROBE.
+ * On the send CQ, nhca_cqe.wr_id is that of the work request; on the receive CQ, it is the cookie
+ * that the peer has sent.  If a packet of a transfer is refused or lost, the transfer has no
+ * completion: use a timeout and NHCA_WR_CH_PROBE.
  */
 enum nhca_channel_wc {
 	NHCA_WC_CH_LOCAL	= 0xc0,
@@ -364,7 +367,8 @@ enum nhca_channel_wc {
  * @smac:        UD: source MAC, zeros if unknown
  * @vlan_id:     UD: VLAN, 0xffff for none
  * @chan:        channels: local rCxt, tid, frame; 0 if the completion has none
- * @kernel:      CQ of a kernel consumer, which user space cannot map: its struct ib_qp; else 0
+ * @kernel:      CQ of a kernel consumer, which user space cannot map: pointer to the struct ib_qp
+ *               of @qp_num; else 0
  */
 struct nhca_cqe {
 	__aligned_u64 wr_id;
@@ -603,8 +607,10 @@ enum nhca_transfer_status {
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
  * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: its lower 32 bits
- * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named; local rCxt
- * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer
+ * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
+ *           rCxt
+ * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer, as the probe named them; for a fence
+ *           only @tid is valid
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
  * @cookie:  of the peer's work request; NHCA_FRAME_STATUS: of the probe or fence
  * @received: NHCA_FRAME_STATUS: packets of the transfer that were received
@@ -641,8 +647,9 @@ struct nhca_frame {
  * @job:     job id, not 0; EPERM if another user owns the job
  * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
  *           FIFO
- * @quantum: maximum cost of the packets that the channel sends in a turn of the deficit round
- *           robin; 0: the default, 64; at most 256, to which larger values are reduced.  A packet
+ * @quantum: cost of the work that the channel does in a turn of the deficit round robin; 0: the
+ *           default, 64; at most 256, to which larger values are reduced.  A work request costs 1
+ *           when the kernel fetches it, together with its own packet.  Each packet of a transfer
  *           costs 1 for each 4096 bytes of payload or part of them, at least 1
  * @flags:   0
  *

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-/* nhca_res_qp.peer: capability bits of the peer, as far as it is known; 0: it is not */
+/* nhca_res_qp.peer: capability bits of the peer, as far as they are known; 0: none is known */
 #define NHCA_RES_PEER_PRESENT	0x01	/* the peer is nhca */
 #define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer knows that this end is nhca */
 #define NHCA_RES_PEER_NO_ICRC_OK 0x04	/* the peer accepts packets without an ICRC */
@@ -26,7 +26,7 @@
  * @state:     enum ib_qp_state
  * @dest_qpn, @path_mtu, @udp_sport: connected QP: remote QPN, path MTU in bytes, UDP source port
  * @peer:      NHCA_RES_PEER_*
- * @tx_queued: packets that the network stack of this host holds
+ * @tx_queued: packets of the QP that the network stack of this host holds
  * @sq_size:   entries of the send queue
  * @sq_posted: posted entries that the requester has not fetched
  * @sq_outstanding: entries that the requester has fetched and not completed
@@ -36,7 +36,8 @@
  * @cwnd:      congestion window, in PSNs
  * @ssthresh:  slow start threshold, in PSNs
  * @rd_atomic: outstanding requests that count against max_rd_atomic
- * @retries_left, @rnr_retries_left: retries before the oldest request fails
+ * @retries_left, @rnr_retries_left: remaining retries (after timeouts, after RNR NAKs) before the
+ *             oldest request fails
  * @rnr_wait:  1: the RNR timer runs
  * @rto_backoff: the local ACK timeout is multiplied by 2 to this power
  * @tlp_count: tail loss probes of the oldest request
@@ -44,12 +45,12 @@
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: there is none
  * @oldest_packets: PSNs that the oldest request uses
  * @oldest_sent: PSNs of the oldest request that were sent, or requested from the responder
- * @oldest_wr_id: wr_id of the oldest request, often a pointer of the process; not shown by -dd
- * @rq_posted: posted receives that were not fetched; 0 with an SRQ
+ * @oldest_wr_id: wr_id of the oldest request, often a pointer of the process; -dd does not show it
+ * @rq_posted: posted receives that the responder has not fetched; 0 with an SRQ
  * @rq_psn:    expected PSN
  * @msn:       message sequence number
  * @rq_bytes:  bytes received of the current SEND
- * @nak_syndrome: of the NAK to send; 0: none
+ * @nak_syndrome: syndrome of the NAK that the responder has to send; 0: it has to send none
  * @deferred:  received packets that wait for on-demand pages
  * @responder_active: READs and atomics that the responder is executing
  */
@@ -97,7 +98,7 @@ struct nhca_res_qp {
  * struct nhca_res_channel - a channel
  * @size, @qpn, @type, @state: as in struct nhca_res_qp
  * @reason, @job, @rcxts, @segment, @quantum, @violation: as in struct nhca_channel_info
- * @tx_queued: packets that the network stack of this host holds
+ * @tx_queued: packets of the channel that the network stack of this host holds
  * @sent, @received: packets
  * @sent_bytes, @received_bytes: payload bytes
  * @dropped:  sum of NHCA_CH_DROP_*: received packets that were dropped, and lost completions
@@ -128,7 +129,8 @@ struct nhca_res_channel {
  * @entries:   capacity
  * @unpolled:  entries in the queue
  * @produced:  entries ever produced, modulo 2^32
- * @armed:     1: for the next completion; 2: for the next solicited completion; 0: not
+ * @armed:     1: armed for the next completion; 2: armed for the next solicited completion; 0: not
+ *             armed
  * @overrun:   1: a completion was lost because the queue was full
  */
 struct nhca_res_cq {
@@ -164,11 +166,11 @@ struct nhca_res_srq {
  *             scatter/gather list, 3: on-demand paging, 4: a dma-buf
  * @valid:     1: its keys are valid
  * @access:    enum ib_access_flags
- * @bound_mws: memory windows that are bound to it
- * @page_shift, @tces: log2 of the page size, and number of table entries; 0: it has none
+ * @bound_mws: memory windows that are bound to the region
+ * @page_shift, @tces: log2 of the page size, and number of table entries; 0: the region has none
  * @lkey:      L_Key and R_Key
  * @va, @length: IOVA of the first byte, and number of bytes
- * @pvo:       protocol virtual offset of the first byte; 0: it has none
+ * @pvo:       protocol virtual offset of the first byte; 0: the region has none
  */
 struct nhca_res_mr {
 	__u32 size;

@@ -28,8 +28,8 @@ enum nhca_dm_query_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle that a process imports
- * belongs to a protection domain.
+ * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle belongs to a protection
+ * domain.  A process that imports the handle calls it.
  */
 enum nhca_pd_methods {
 	NHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -69,7 +69,7 @@ enum nhca_qp_recv_doorbell_attrs {
 
 /* ---- channels ---- */
 
-/* Driver object: memory of a job.  Closing the uverbs file descriptor destroys its handles. */
+/* Driver object: handle of job memory.  Closing the uverbs file descriptor destroys its handles. */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
 };
@@ -115,9 +115,11 @@ enum nhca_job_mem_dereg_attrs {
 };
 
 /*
- * NHCA_METHOD_CHANNEL_ACQUIRE: acquire one rCxt for each element of RESP_IDS, an array of __u64, or
- * none.  The tid of each is 0, so that its first transfer has a tid of at least 1.  ENOSPC: the
- * device has fewer free rCxts.  EDQUOT: the user would have more than half of the device's rCxts.
+ * NHCA_METHOD_CHANNEL_ACQUIRE: acquire one rCxt for each element of RESP_IDS, an array of __u64;
+ * after an error, none is acquired.  The tid of each is 0, so that its first transfer has a tid of
+ * at least 1.  ENOSPC: the device has fewer free rCxts.  EDQUOT: the user would have more than the
+ * share of one user (module parameter user_share; by default half of the device's rCxts); or the
+ * user would have more than a sixteenth, and less than an eighth would remain free.
  */
 enum nhca_channel_acquire_attrs {
 	NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -125,9 +127,9 @@ enum nhca_channel_acquire_attrs {
 };
 
 /*
- * NHCA_METHOD_CHANNEL_RELEASE: release the rCxts in IDS, an array of __u64, in any state.  When it
- * returns, no byte is placed through them any more.  ENOENT: the channel does not own one of them;
- * then none is released.
+ * NHCA_METHOD_CHANNEL_RELEASE: release the rCxts in IDS, an array of __u64, even if their transfers
+ * are not complete.  When the method returns, no byte is placed or sent through them any more.
+ * ENOENT: the channel does not own one of them; then none is released.
  */
 enum nhca_channel_release_attrs {
 	NHCA_ATTR_CHANNEL_RELEASE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -148,9 +150,9 @@ enum nhca_channel_query_attrs {
 
 /*
  * Method of UVERBS_OBJECT_DEVICE.  NHCA_METHOD_DEVICE_RECOVER: move all channels of the device to
- * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts.  Packets that were sent before
- * are dropped.  RESP_COUNT __u32: the new recovery count.  EPERM: the process does not have
- * CAP_NET_ADMIN in the network namespace of the netdev.
+ * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts.  Later, the device drops packets
+ * to these rCxts.  RESP_COUNT __u32: the new recovery count.  EPERM: the process does not have
+ * CAP_NET_ADMIN in the user namespace that owns the network namespace of the netdev.
  */
 enum nhca_device_methods {
 	NHCA_METHOD_DEVICE_RECOVER = (1U << UVERBS_ID_NS_SHIFT),

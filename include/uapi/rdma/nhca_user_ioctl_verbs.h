@@ -25,8 +25,9 @@ struct nhca_alloc_dm_resp {
 /**
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
  * @mask: fields to change: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: n: every n-th completion on the receive (send) CQ counts as
- *        solicited; 0: only completions of packets that the peer marked as solicited; initially 1
+ * @recv_threshold, @send_threshold: n: every n-th completion of the channel on the receive (send)
+ *        CQ counts as solicited; 0: none does; initially 1.  Completions that failed, and those of
+ *        packets that the peer marked as solicited, always count as solicited
  * @quantum: as in struct nhca_create_channel_cmd
  */
 struct nhca_channel_modify {
@@ -47,15 +48,16 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
- * @NHCA_CH_DROP_NO_RCXT:  the channel does not own such an rCxt
- * @NHCA_CH_DROP_RCXT_KEY: old rCxt key: the rCxt was released, or the device recovered
+ * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt: for example, it has released it
+ * @NHCA_CH_DROP_RCXT_KEY: old rCxt key: the channel has released the rCxt and acquired it again
  * @NHCA_CH_DROP_STALE:    the tid is too low, or the transfer was canceled
  * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
  * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
- *                         the transfer; status: packets refer to pages of a write that is done
+ *                         the transfer; status: the write is complete at the peer, but packets of
+ *                         this host still refer to its pages
  * @NHCA_CH_DROP_UNSOLICITED: payload of a read, notice or challenge without an outstanding request
- * @NHCA_CH_DROP_MISMATCH: kind, sizes or place differ from those of the transfer with this tid
+ * @NHCA_CH_DROP_MISMATCH: kind, sizes or PVO differ from those of the transfer with this tid
  * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer, or for an answer
  * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
  * @NHCA_CH_DROP_PVO_JOB:  PVO: memory of another job
@@ -65,7 +67,8 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
  * @NHCA_CH_DROP_SEGMENT:  read request: its segment exceeds nhca_channel_info.segment
  * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
- * @NHCA_CH_CHALLENGED:    read requests and probes without a valid token
+ * @NHCA_CH_CHALLENGED:    read requests, and probes whose answer has a bitmap, without a valid
+ *                         token
  * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
 enum nhca_channel_counter {
@@ -106,7 +109,7 @@ enum nhca_channel_error {
 	NHCA_CH_ERR_WQE		= 3,	/* malformed work request */
 	NHCA_CH_ERR_LOCAL_PVO	= 4,	/* protection error of a local PVO or L_Key */
 	NHCA_CH_ERR_RECOVERED	= 5,	/* the device has recovered: create the channel again */
-	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev was removed */
+	NHCA_CH_ERR_DEVICE	= 6,	/* the netdev was removed or left its network namespace */
 };
 
 /**
@@ -118,11 +121,13 @@ enum nhca_channel_error {
  * @rcxts:   rCxts that the channel owns
  * @segment: maximum payload bytes of a packet of a transfer, with the current MTU of the netdev
  * @recv_threshold, @send_threshold, @quantum: as in struct nhca_channel_modify
- * @violation: NHCA_CH_DROP_PVO_* of the last packet of a peer that memory protection refused; 0:
- *           none.  The first violation after each query raises IB_EVENT_QP_ACCESS_ERR.  An error
- *           of a local PVO is no violation, but sets @reason
+ * @violation: NHCA_CH_DROP_PVO_* of the last access of a peer that memory protection refused; 0:
+ *           none.  The first violation after each query raises IB_EVENT_QP_ACCESS_ERR.  Payload of
+ *           the channel's own read that its local PVO does not permit is a violation, too.  If a
+ *           local PVO or L_Key gives no access to the bytes to send, that sets @reason instead
  * @violation_channel: QPN of the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: of the transfer, on this side
+ * @violation_rcxt, @violation_tid, @violation_pvo: rCxt and tid of the transfer, and PVO of the
+ *           refused bytes, on this side
  * @recoveries: recovery count of the device; it starts at a random value
  * @counters: by enum nhca_channel_counter; counters that the kernel does not know are 0
  */
