@@ -113,8 +113,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	struct ibv_modify_cq cmd = {};
 
 	/*
-	 * The flag is never cleared: the kernel may hold back an event, and has to learn of each
-	 * arm to decide when to raise it.
+	 * The flag is never cleared: the kernel may still defer an event, and decides with each
+	 * command when to raise the event.
 	 */
 	pthread_spin_lock(&cq->arming);
 	cq->moderated = true;
@@ -127,7 +127,7 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
  * Context: the caller holds cq->arming.
  * Return: true if the caller must also send the command to the kernel: the kernel driver does not
  * support arming in the ring, the CQ has moderation, or there are unconsumed entries and the
- * consumer has consumed entries since the last event (its index differs from last_event_cons).
+ * consumer has consumed entries since the last event (hdr->cons differs from last_event_cons).
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {
@@ -139,7 +139,8 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 
 	arm = nhca_load(&hdr->arm_seq);
 	/*
-	 * Keep an unanswered request, unless it is for solicited completions and this one for all.
+	 * Keep a request that no event has acknowledged, unless it is for solicited completions
+	 * and the new one is for all.
 	 */
 	if (arm == nhca_load(&hdr->arm_seq_acked) || (arm & NHCA_ARM_MASK) < kind)
 		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
@@ -181,8 +182,8 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	/*
 	 * The kernel moves the unconsumed entries to a new ring.  The locks prevent other threads
-	 * from consuming entries of the old ring until cq->ring is the new one.  They would see the
-	 * same entry twice.
+	 * from consuming entries of the old ring until cq->ring is the new one.  Otherwise these
+	 * threads would consume the same entries again from the new ring.
 	 */
 	nhca_cq_lock(cq);
 	pthread_spin_lock(&cq->arming);

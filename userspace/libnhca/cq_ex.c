@@ -138,7 +138,10 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return to_ncq_ex(ibcq)->cqe->timestamp;
 }
 
-/* Return: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns, from two readings around the former */
+/*
+ * Return: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns.  The latter is the mean of two readings, one
+ * before and one after the reading of CLOCK_REALTIME.
+ */
 static int64_t wall_offset(void)
 {
 	uint64_t before, after, wall;

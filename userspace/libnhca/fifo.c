@@ -93,7 +93,7 @@ int nhcadv_release_frame(struct ibv_qp *ibqp, uint32_t index)
 	pthread_spin_lock(&fifo->lock);
 	cons = fifo->cons;
 	word = slot_bit(fifo, index, &bit);
-	/* The frame of a slot that was returned still looks valid. */
+	/* nhcadv_frame() also finds a frame whose slot was returned to the kernel. */
 	if (index - cons >= fifo->ring.entries || (*word & bit)) {
 		pthread_spin_unlock(&fifo->lock);
 		return EINVAL;

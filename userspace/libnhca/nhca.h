@@ -2,8 +2,8 @@
 /*
  * The nhca provider: rings that are shared with the kernel, and the verbs objects that own them.
  *
- * A function without a comment of its own implements the verb of its name (struct
- * verbs_context_ops).  It has the contract of the manual page of that verb.
+ * A function that is not inline and has no comment implements the verb of its name (struct
+ * verbs_context_ops), as the manual page of that verb describes it.
  */
 #ifndef NHCA_PROVIDER_H
 #define NHCA_PROVIDER_H
@@ -18,7 +18,7 @@
 #include "nhca-abi.h"
 #include "nhcadv.h"
 
-/* Newer releases of rdma-core have more arguments, which this provider does not use. */
+/* In newer releases of rdma-core these have another argument, which this provider does not use. */
 #if NHCA_RDMA_CORE < 54
 #define nhca_cmd_reg_dmabuf_mr ibv_cmd_reg_dmabuf_mr
 #else
@@ -132,8 +132,9 @@ struct nhca_wq {
  * @vcq:    part of libibverbs
  * @dv:     extended polling: values that only completions of channels have
  * @ring:   ring of struct nhca_cqe; a resize changes it under both locks
- * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes it inside @lock.  It is a
- *          separate lock, because a thread may arm between ibv_start_poll() and ibv_end_poll()
+ * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes @arming inside @lock.
+ *          These are two locks, because a thread may arm between ibv_start_poll() and
+ *          ibv_end_poll()
  * @moderated: the CQ has moderation, so each arm needs a system call
  * @lock:   protects the members below it and the consumption of entries.  It is held from
  *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
@@ -233,7 +234,8 @@ struct nhca_fifo {
 
 /**
  * struct nhca_channel - a queue pair of type IBV_QPT_DRIVER
- * @qp:   must be the first member, because nhca_destroy_qp() frees it; it has no RQ
+ * @qp:   the QP, which has no RQ; it must be the first member, because nhca_destroy_qp() frees the
+ *        channel through a pointer to it
  * @dv:   functions to post work requests
  * @fifo: the receive FIFO; @fifo.ring is empty if the channel has none
  * @key:  key of the channel, which peers need
@@ -377,7 +379,7 @@ static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
  * @context: the device
  * @info: description of the ring by the kernel
  * @wqe: bytes of the fixed part of an entry
- * @data: maximum bytes of the SGEs or inline data that follow it
+ * @data: maximum bytes of the SGEs or inline data that follow the fixed part
  * @max_wr, @max_sge: as granted
  * Return: 0 or an errno of nhca_ring_map(); on failure the lock does not exist.
  */
@@ -400,7 +402,7 @@ static inline void nhca_wq_unlock(struct nhca_wq *wq)
 }
 
 /**
- * nhca_wq_sync - read both indices from the ring, after the kernel has created or emptied it
+ * nhca_wq_sync - read both indices from the ring, which the kernel has just created or emptied
  * @wq: the queue
  * Context: nhca_wq_lock(), or no other thread knows the queue.
  */
@@ -574,7 +576,7 @@ int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 /** nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table */
 struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
-/** nhca_rss_caps - set attr->rss_caps, if @attr_size bytes of the caller include it */
+/** nhca_rss_caps - set the hash members of attr->rss_caps, if a struct of @attr_size has them */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
 
 /* ---- xrcd.c ---- */
@@ -634,7 +636,7 @@ uint64_t nhca_qp_ex_ops(uint32_t ops);
 /** nhca_wr_set_ops - set the functions of ibv_qp_ex; @ops: IBV_QP_EX_WITH_* */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
 
-/** nhca_wr_fail - let ibv_wr_complete() fail, and post nothing; only the first @err counts */
+/** nhca_wr_fail - make ibv_wr_complete() return @err, or an earlier error, and post nothing */
 void nhca_wr_fail(struct nhca_qp *qp, int err);
 
 /**
@@ -664,7 +666,7 @@ void nhca_channel_fini(struct nhca_channel *ch);
 /** nhca_wr_set_channel_ops - set the functions of struct nhcadv_qp_ex */
 void nhca_wr_set_channel_ops(struct nhca_channel *ch);
 
-/** nhca_fifo_init - map the receive FIFO; Return: 0 or an errno; always nhca_fifo_fini() it */
+/** nhca_fifo_init - map the receive FIFO; Return: 0 or an errno; in both cases, nhca_fifo_fini() */
 int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
 		   const struct nhca_ring_info *info);
 /** nhca_fifo_fini - unmap the receive FIFO */

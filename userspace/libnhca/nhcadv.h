@@ -8,8 +8,8 @@
  * program has to retransmit it, or to start the transfer again with a higher tid.
  *
  * Functions that return int return 0 or an errno.  Functions that return a pointer return NULL on
- * error and set errno.  EOPNOTSUPP: not an nhca device, not a channel, or the kernel driver has no
- * channels.
+ * error and set errno.  EOPNOTSUPP: the device is not an nhca device, the queue pair is not a
+ * channel, or the kernel driver has no channels.
  *
  * The bits of a comp_mask say which members of later releases are valid.  No bit is defined yet,
  * so comp_mask is 0.
@@ -101,8 +101,8 @@ int nhcadv_recover(struct ibv_context *context, uint32_t *count);
  *             on this host uses it
  * @frames:    slots of the receive FIFO, of 2 KiB each; 0: no receive FIFO.  On return, the number
  *             that was granted
- * @quantum:   number of packets that the channel may send before the other channels have their
- *             turn; 0: the default (64)
+ * @quantum:   number of packets, of up to 4 KiB each, that the channel may send before the other
+ *             channels have their turn; 0: the default (64)
  * @reserved:  0
  */
 struct nhcadv_channel_init_attr {
@@ -124,7 +124,7 @@ struct nhcadv_channel_init_attr {
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, even
  * if transfers are not complete.
  * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
- * EINVAL, or ENOMEM (also if the rings exceed RLIMIT_MEMLOCK).
+ * EDQUOT (the user has its share of QPs), EINVAL, or ENOMEM (also: rings exceed RLIMIT_MEMLOCK).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,
@@ -141,8 +141,8 @@ enum nhcadv_channel_attr_mask {
  * struct nhcadv_channel_attr - attributes of a channel that can change
  * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
  *        (send) CQ is solicited: it raises an event on a CQ that ibv_req_notify_cq() armed with
- *        solicited_only.  Default: 1.  0: no completion is solicited, except those that failed and
- *        those of packets that the peer sent with IBV_SEND_SOLICITED
+ *        solicited_only.  Default: 1.  Completions that failed, and those of packets that the peer
+ *        sent with IBV_SEND_SOLICITED, are always solicited.  0: only these are solicited
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -167,9 +167,9 @@ enum nhcadv_channel_error {
 	NHCADV_ERR_MODIFIED	= 1,	/* ibv_modify_qp() changed the state */
 	NHCADV_ERR_RING		= 2,	/* the indices of the send FIFO are invalid */
 	NHCADV_ERR_WQE		= 3,	/* a work request was malformed */
-	NHCADV_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key gave no access to the bytes */
+	NHCADV_ERR_LOCAL_PVO	= 4,	/* a local PVO or L_Key gave no access to bytes to send */
 	NHCADV_ERR_RECOVERED	= 5,	/* nhcadv_recover(): create another channel */
-	NHCADV_ERR_DEVICE	= 6,	/* the netdev was removed */
+	NHCADV_ERR_DEVICE	= 6,	/* the netdev was removed or left its network namespace */
 };
 
 /**
@@ -177,18 +177,18 @@ enum nhcadv_channel_error {
  * @NHCADV_SENT_PACKETS, @NHCADV_SENT_BYTES: packets sent, and bytes of their payload
  * @NHCADV_RECEIVED_PACKETS, @NHCADV_RECEIVED_BYTES: packets received, and bytes of their payload
  * @NHCADV_DROP_FIFO:     the receive FIFO is full, or the channel has none
- * @NHCADV_DROP_CQ:       a CQ is full
+ * @NHCADV_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCADV_DROP_KEY:      the channel key is wrong
  * @NHCADV_DROP_JOB:      the packet belongs to another job
- * @NHCADV_DROP_NO_RCXT:  the rCxt does not exist, or belongs to another channel
- * @NHCADV_DROP_RCXT_KEY: the id of the rCxt is old: it was released, or the device has recovered
- * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or was cancelled
+ * @NHCADV_DROP_NO_RCXT:  the channel does not own the rCxt: for example, it has released it
+ * @NHCADV_DROP_RCXT_KEY: the id is old: the channel has released the rCxt and acquired it again
+ * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or the transfer was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
- * @NHCADV_DROP_BUSY:     the rCxt is in use
- * @NHCADV_DROP_UNSOLICITED: payload of a read, or a completion notice, without a pending request
+ * @NHCADV_DROP_BUSY:     the rCxt is in use: for another transfer, or to copy or release bytes
+ * @NHCADV_DROP_UNSOLICITED: payload of a read, a notice or a challenge without a pending request
  * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
- * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer
+ * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer, or for an answer
  * @NHCADV_DROP_PVO_KEY:  PVO: no job memory has this key
  * @NHCADV_DROP_PVO_JOB:  PVO: the memory belongs to another job
  * @NHCADV_DROP_PVO_RANGE: PVO: the range is not within the memory
@@ -197,9 +197,9 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_ERROR:    the channel is in the error state
  * @NHCADV_DROP_SEGMENT:  a read request for packets that are too long for the MTU of this device
  * @NHCADV_FENCED:        transfers that a fence of a peer cancelled; see nhcadv_wr_fence()
- * @NHCADV_CHALLENGED:    read requests and probes from an address that was not verified
+ * @NHCADV_CHALLENGED:    read requests and probes from an address that this device has to verify
  *
- * NHCADV_DROP_* count dropped packets by reason.
+ * NHCADV_DROP_* except NHCADV_DROP_CQ count dropped packets by reason.
  */
 enum nhcadv_channel_counter {
 	NHCADV_SENT_PACKETS,
@@ -245,10 +245,10 @@ enum nhcadv_channel_counter {
  * @segment: maximum payload of a packet of a transfer, in bytes, with the current MTU
  * @recv_threshold, @send_threshold, @quantum: see struct nhcadv_channel_attr
  * @recoveries: recovery count of the device; its first value is random
- * @violation: the last violation of memory protection by a peer: NHCADV_DROP_PVO_*; 0: none.
+ * @violation: the last violation of memory protection by a packet: NHCADV_DROP_PVO_*; 0: none.
  *           IBV_EVENT_QP_ACCESS_ERR reports only the first violation after each query
  * @violation_channel: QP number of the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: rCxt, tid and PVO at this end
+ * @violation_rcxt, @violation_tid, @violation_pvo: rCxt, tid, and PVO of the bytes, at this end
  * @counters: indexed by enum nhcadv_channel_counter; counters that the kernel driver does not have
  *           are 0
  */
@@ -288,8 +288,8 @@ int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info);
  * @count: 1 to nhcadv_device_attr.max_rcxts
  *
  * The first transfer of an rCxt has a tid of 1 or more.
- * Return: 0, ENOSPC (the pool of the device has too few free rCxts), EDQUOT (the user would have
- * more than half of the pool), EIO (the channel is in the error state), EINVAL, or EOPNOTSUPP.
+ * Return: 0, ENOSPC (the pool of the device has too few free rCxts), EDQUOT (the user would exceed
+ * its share of the pool), EIO (the channel is in the error state), ENOMEM, EINVAL, or EOPNOTSUPP.
  */
 int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
 
@@ -330,7 +330,7 @@ struct nhcadv_job_mem {
  *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
  *          of the job may always send writes from the memory
  * Return: a handle, or NULL with errno EPERM (the job belongs to another user), EINVAL, EFAULT,
- * ENOMEM (also if the range exceeds RLIMIT_MEMLOCK), or EOPNOTSUPP.
+ * EDQUOT (the user has its share of regions), ENOMEM (also: RLIMIT_MEMLOCK), or EOPNOTSUPP.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
 					  size_t length, unsigned int access);
@@ -406,12 +406,12 @@ struct nhcadv_transfer {
  * struct nhcadv_qp_ex - a channel, for posting work requests
  * @comp_mask: 0
  *
- * Each member is called by the nhcadv_wr_*() of its name.  A work request uses ibv_qp_ex.wr_id
- * and ibv_qp_ex.wr_flags.  IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.
- * IBV_SEND_SOLICITED, only for nhcadv_wr_packet(), makes the completion at the peer a solicited
- * one.  Other flags are invalid.  ibv_wr_complete() returns the first error, and then posts none of
- * the work requests: EINVAL, ENOMEM (the send FIFO has too few free slots), or EOPNOTSUPP.  A slot
- * is free again when its work request and all earlier ones are done, signaled or not.
+ * nhcadv_wr_X() calls member wr_X.  A work request uses ibv_qp_ex.wr_id and ibv_qp_ex.wr_flags.
+ * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
+ * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
+ * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL; ENOMEM:
+ * the send FIFO has too few free slots; EOPNOTSUPP), and then posts none of the work requests.  A
+ * slot is free again when its work request and all earlier ones are done, signaled or not.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -459,10 +459,10 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Retransmit @length bytes of a write from @offset on.  @transfer is the one of the write, with
- * NHCADV_NOTIFY_INITIATOR.  @offset is a multiple of the segment.  @length is a multiple of the
- * segment, or extends to the end of the transfer.  The completion NHCADV_WC_WRITE has the wr_id of
- * nhcadv_wr_write().
+ * Retransmit @length bytes of a write from @offset on.  @transfer is that of the write, which must
+ * have NHCADV_NOTIFY_INITIATOR.  @offset is a multiple of the segment.  @length is a multiple of
+ * the segment, or extends to the end of the transfer.  The completion NHCADV_WC_WRITE has the wr_id
+ * of nhcadv_wr_write().
  */
 static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				     const struct nhcadv_transfer *transfer, uint32_t offset,
@@ -472,9 +472,9 @@ static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nh
 }
 
 /*
- * Read.  The work request is done when the read request has been sent.  The peer sends a challenge
- * to an address that it has not verified in the last 256 to 512 seconds.  This takes one more round
- * trip.
+ * Read.  The work request is done when the read request has been sent.  If the peer has not
+ * verified the address of this end in the last 256 to 512 seconds, it first sends a challenge,
+ * which takes one more round trip.
  */
 static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				  const struct nhcadv_transfer *transfer)
@@ -506,13 +506,13 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
 /*
  * Cancel a transfer at the peer.  The peer's kernel executes the fence; the program there need not
  * run.  After that the peer drops packets to @remote_rcxt whose tid is @tid or lower.  The answer
- * is a frame NHCADV_FRAME_STATUS of @local_rcxt, whose cookie is the wr_id of the fence.  It says
- * NHCADV_TRANSFER_FENCED, or NHCADV_TRANSFER_COMPLETE if the transfer was complete before.
+ * is a frame NHCADV_FRAME_STATUS of @local_rcxt, whose cookie is the wr_id of the fence.  The
+ * status is NHCADV_TRANSFER_FENCED, or NHCADV_TRANSFER_COMPLETE: the transfer was complete before.
  *
- * The peer does not answer if a packet was lost, if it is copying payload of the transfer at that
- * moment, if its own channel writes or reads with that rCxt, or if the rCxt has had a higher tid.
- * Post the fence again after a round trip.  Both ends need NHCADV_DEVICE_FENCE.  Without it,
- * ibv_wr_complete() here returns EOPNOTSUPP, and a peer does not answer.
+ * The peer does not answer if a packet is lost, while it copies payload of the transfer, or while
+ * its own channel writes or reads with that rCxt: post the fence again after a round trip.  The
+ * peer never answers after its rCxt has had a higher tid.  Both ends need NHCADV_DEVICE_FENCE.
+ * Without it, ibv_wr_complete() here returns EOPNOTSUPP, and a peer does not answer.
  */
 static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
@@ -533,7 +533,7 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
  * On the send CQ, wr_id is the one of the work request.  On the receive CQ, it is the cookie of the
- * peer.  A transfer that was refused, or that has lost a packet, has no completion.
+ * peer.  A transfer that was refused, or that has lost a packet, has at most NHCADV_WC_LOCAL.
  *
  * ibv_poll_cq() also returns byte_len, qp_num, src_qp (QP number of the peer's channel), and in
  * ibv_wc.invalidated_rkey the index of the frame (NHCADV_WC_FRAME) or the tid (other kinds).
@@ -552,9 +552,9 @@ enum nhcadv_wc_kind {
  * struct nhcadv_cq - an extended CQ, for values that only completions of channels have
  * @comp_mask: 0
  *
- * Each member is called by the nhcadv_wc_read_*() of its name, which reads a value of the current
- * completion.  Call it between ibv_start_poll() and ibv_end_poll().  It returns 0 if the completion
- * does not have the value.
+ * nhcadv_wc_read_X() calls member wc_read_X, which reads a value of the current completion, between
+ * ibv_start_poll() and ibv_end_poll().  The value is 0 if the completion does not have it, but
+ * nhcadv_wc_read_kind() returns the opcode of any completion.
  */
 struct nhcadv_cq {
 	uint64_t comp_mask;
@@ -628,7 +628,7 @@ enum nhcadv_transfer_status {
  * @src_key: key of the peer's channel; in a status, its lower 32 bits
  * @src_rcxt: status: rCxt of the peer, which was probed or fenced
  * @rcxt:    status: rCxt of this channel
- * @tid, @total, @segment: status: the transfer, as the probe named it
+ * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes
  * @cookie:  cookie of the packet; in a status, that of the probe, or the wr_id of the fence
  * @received: status: number of packets of the transfer that the peer has received
@@ -671,7 +671,7 @@ const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);
  *
  * Any thread may release frames, in any order.  The kernel reuses the slots in the order in which
  * it filled them: a frame that is not released blocks the slots that were filled after it.
- * Return: 0, or EINVAL if the FIFO has no frame with this index, or it has been released already.
+ * Return: 0, or EINVAL if the FIFO has no such frame, or the frame has been released already.
  */
 int nhcadv_release_frame(struct ibv_qp *qp, uint32_t index);
 

@@ -11,7 +11,7 @@
 
 #include "nhca.h"
 
-/* More entries than any ring has: do not allocate, because the kernel will refuse the command. */
+/* For more entries than this, allocate nothing: the kernel will refuse the command. */
 #define TOO_MANY (1u << 24)
 
 static_assert(NHCADV_RES_TYPE_SQ == ((uint64_t)NHCA_RDMA_DRIVER_ID << 32 | 1),

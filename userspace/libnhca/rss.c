@@ -199,7 +199,7 @@ struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	/* The driver part of the command has the hash, so the common part must not name it. */
+	/* The hash is in the driver part of the command, and must not be in the common part. */
 	kernel_attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE;
 	ret = nhca_cmd_create_qp_ex2(context, &qp->vqp, &kernel_attr,
 				     &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,

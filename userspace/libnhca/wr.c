@@ -58,7 +58,7 @@ struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode)
 		nhca_wr_fail(qp, ENOMEM);
 		return NULL;
 	}
-	/* Ignore IBV_SEND_INLINE of the caller: wr_set_inline_data*() set it. */
+	/* Ignore IBV_SEND_INLINE of the caller: wr_set_inline_data*() set NHCA_SEND_INLINE. */
 	if (ibqp->wr_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 			       IBV_SEND_SOLICITED | IBV_SEND_INLINE)) {
 		nhca_wr_fail(qp, EINVAL);

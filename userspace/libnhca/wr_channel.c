@@ -92,8 +92,9 @@ static bool offset_ok(const struct nhcadv_transfer *t, uint32_t offset)
 }
 
 /*
- * Build the request of a transfer.  It has no SGEs and no inline data, so that setters must not
- * follow: qp->wr_wqe is NULL.  Return: the description of the transfer, or NULL after an error.
+ * Build the request of a transfer.  The request has no SGEs and no inline data.  So the function
+ * sets qp->wr_wqe to NULL, and a setter that follows is an error.
+ * Return: the description of the transfer, or NULL after an error.
  */
 static struct nhca_rcxt_wr *begin_transfer(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
 					   const struct nhcadv_peer *peer,

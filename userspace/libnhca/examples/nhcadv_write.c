@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * nhcadv_write DEVICE [GID-INDEX]: write 1 MiB from one channel to another of the same device.
- * Both ends get a completion.  If it does not come in time, the program probes and retransmits.
+ * Both ends get a completion.  If the writing end does not get it in time, the program probes and
+ * retransmits.
  *
  *	cc -o nhcadv_write nhcadv_write.c -lnhca -libverbs
  */
@@ -93,7 +94,7 @@ static void unmake(struct end *end)
 }
 
 /*
- * Wait PATIENCE_MS for the next completion.  If it has a frame, the caller must release it.
+ * Wait PATIENCE_MS for the next completion.  If it has a frame, the caller must release the frame.
  * Return: enum nhcadv_wc_kind, or -1 if there is no completion in time.
  */
 static int wait_kind(struct end *end, uint32_t *frame)
@@ -119,7 +120,7 @@ static int wait_kind(struct end *end, uint32_t *frame)
 	return -1;
 }
 
-/* Retransmit the packets that are missing in a status; one work request per contiguous range. */
+/* Retransmit the packets that a status does not report; one work request per contiguous range. */
 static void send_missing(struct end *from, const struct nhcadv_peer *peer,
 			 const struct nhcadv_transfer *t, const struct nhcadv_frame *status)
 {
@@ -166,7 +167,7 @@ static void transmit(struct end *from, const struct nhcadv_peer *peer,
 			frame = nhcadv_frame(from->qp, index);
 			if (frame->kind == NHCADV_FRAME_STATUS && frame->tid == t->tid) {
 				/*
-				 * All bytes are in place, but the packet for the completion was
+				 * All bytes are in place, but the notice for the completion was
 				 * lost.
 				 */
 				if (frame->status == NHCADV_TRANSFER_COMPLETE)
