@@ -15,11 +15,11 @@
  *	msg_flow.c	round trip time and congestion window of a route
  *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
- * A file calls the files below it in this list.  These calls go upwards, because they report
- * events: msg_wire.c passes packets to msg_grant.c, msg_stream.c and msg_transfer.c.  msg_lane.c
- * reports to msg_op.c, which calls msg_complete().  msg_stream.c reports a delivered notice to
- * msg_op.c, and asks msg_peer.c for a route.  msg_transfer.c and msg_stream.c report to msg_peer.c
- * whether a route is alive.
+ * Most calls go to files below in this list.  These calls go upwards: all files call msg_ep.c for
+ * completions, and msg_sched.c so that it serves a peer.  msg_wire.c passes packets to msg_grant.c,
+ * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
+ * and take bytes to transfer from there.  Files below msg_peer.c report to it what proves that a
+ * route is alive, and ask it for a route.
  *
  * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
  * is a pair of rCxts, one at each end of a route, that carries one transfer at a time; only this
@@ -60,12 +60,12 @@
  * struct msg_op - a write or read of the program
  * @node:     in msg_peer.todo or msg_peer.going
  * @pieces:   ranges to transfer again
- * @cut:      bytes, from the start, that lanes or @pieces have taken
+ * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
- * @lanes:    number of lanes that have a transfer of it
+ * @lanes:    number of lanes that have a transfer of the operation
  * @notice:   the notice to send; NULL: not requested, or already in the stream (@told)
- * @turn:     number of its transfers; after every TURN the next operation has its turn
- * @begun:    it has had a transfer; an operation of 0 bytes has one
+ * @turn:     number of transfers; after TURN of them, the next operation has its turn
+ * @begun:    a lane has taken a transfer; an operation of 0 bytes needs one, too
  */
 struct msg_op {
 	struct list_node node;
@@ -99,7 +99,7 @@ struct msg_piece {
  * @LANE_FREE:   no transfer; work requests may still be outstanding
  * @LANE_WRITE:  a write is in progress
  * @LANE_READ:   a read is in progress
- * @LANE_SOURCE: no byte of a read has arrived: probes ask the rCxt of the peer for a violation
+ * @LANE_SOURCE: no byte of a read has arrived: probes ask the peer whether it refused the read
  * @LANE_FENCE:  the peer is asked to refuse late packets of a write that was abandoned
  * @LANE_RELEASE: the peer places no more bytes of a write.  It is being cancelled here, because
  *               packets may still refer to its memory
@@ -114,7 +114,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
  * @op:     the operation of its transfer, or NULL
  * @local_rcxt, @remote_rcxt: ids; 0: not acquired, not granted
- * @have:   LANE_CANCEL: bitmap of packets that have arrived
+ * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
  * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
  *          (their work request was done), or 0
@@ -161,7 +161,7 @@ struct msg_lane {
  * struct msg_route - a path from a local port to a channel of the peer
  * @number:  number of the path, the same at the peer; @slot: index in nhcadv_msg_ep.routes
  * @dest:    channel of the peer, at @gid; @self: local channel, for probes of reads
- * @segment: maximum payload of a packet of a transfer that the peer reported, in bytes
+ * @segment: maximum payload of a packet of a transfer, in bytes, as the peer reported it
  * @free:    idle lanes, the longest idle one first; @busy: the other lanes
  * @want:    number of lanes to use; @held: no lane from this index on has a local rCxt
  * @busy_lanes, @most_busy: number of lanes with a transfer, and its maximum since @look was set
@@ -169,15 +169,15 @@ struct msg_lane {
  * @more:    time to try again to acquire rCxts, after the pool had none
  * @hungry:  a transfer could have started with one more lane
  * @told_want: @held in our last grant; @their_want: the value in the last grant of the peer
- * @granted: local rCxts that the lanes of the peer use, @given of them
- * @refused: for each of them, the tid up to which it refuses packets
- * @refusing: for each of them, the rCxt of an outstanding WHAT_REFUSE, 0: none
+ * @granted: local rCxts that the lanes of the peer use; their number is @given
+ * @refused: for each rCxt in @granted, the tid up to which it refuses packets
+ * @refusing: for each rCxt in @granted, the rCxt of an outstanding WHAT_REFUSE, 0: none
  * @told_segment: maximum payload of a packet in our last grant
  * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
  * @fences:  the device of the peer supports fences
- * @silent:  time at which the oldest outstanding answer was requested, NEVER: none is
+ * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
  * @ping:    time to probe a dead route, or one whose stream is not acknowledged
  * @next:    time of the first timer of its lanes
  */
@@ -228,7 +228,7 @@ struct msg_route {
  * struct msg_out - a send, or the notice of a write
  * @op: the write; NULL: it is a send
  * @arg, @pvo: notice: length of the write in bytes, and its remote PVO
- * @route: the last route; @tries: number of retransmissions, at most MOST_TRIES
+ * @route: route of the last transmission; @tries: number of retransmissions, at most MOST_TRIES
  */
 struct msg_out {
 	struct list_node node;
@@ -272,7 +272,7 @@ struct msg_in {
  * @early:    received out of order, by number; also number @expected, if @held is at its limit
  * @num_early: number of sends in @early
  * @held:     sends that were completed to the program and are not released
- * @told_room: number of sends that the last header said we accept
+ * @told_room: number of sends that we accept, as the last header said
  * @ack_due:  an acknowledgment has to be sent
  * @time:     round trip times, which include the delay until the program of the peer polls
  * @due:      time of the first retransmission
@@ -307,7 +307,7 @@ struct msg_stream {
  * @theirs:    session of the peer, 0: not known
  * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
  * @todo:      operations with bytes that no lane has taken; @going: the other operations
- * @reachable: the program was not told NHCADV_MSG_UNREACHABLE, or NHCADV_MSG_REACHABLE since
+ * @reachable: false: after NHCADV_MSG_UNREACHABLE, until NHCADV_MSG_REACHABLE is completed
  */
 struct msg_peer {
 	struct list_node node;
@@ -433,7 +433,6 @@ static inline uint32_t msg_name_number(uint64_t name)
 }
 
 /* ---- contents of packets and addresses, in host byte order ---- */
-
 /* One path of the address of an endpoint */
 struct msg_address_path {
 	union ibv_gid gid;
@@ -449,7 +448,7 @@ struct msg_address {
 	struct msg_address_path paths[NHCADV_MSG_MAX_PATHS];
 };
 
-/* A channel, its rCxts that the lanes of the peer may use, and how many of the peer it wants */
+/* A channel, its rCxts for the lanes of the peer, and the number of the peer's rCxts it @wanted */
 struct msg_grant {
 	struct msg_address_path at;
 	uint32_t version;
@@ -459,7 +458,7 @@ struct msg_grant {
 	uint64_t rcxts[MSG_MAX_LANES];
 };
 
-/* Request to refuse packets to an rCxt up to a tid; UINT32_MAX: also to grant another rCxt */
+/* Request to refuse packets to an rCxt up to @tid.  UINT32_MAX also requests another rCxt. */
 struct msg_fence {
 	uint32_t lane;
 	uint32_t tid;
@@ -472,7 +471,6 @@ int msg_promise(struct nhcadv_msg_ep *ep);
 /** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
-
 /** msg_ep_lock - take the lock; Context: the caller does not hold it */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
 /** msg_ep_unlock - wake sleeping threads that have something to do, and release the lock */
@@ -506,7 +504,7 @@ void msg_route_heard(struct msg_route *route);
 void msg_route_asked(struct msg_route *route);
 /** msg_route_doubt - probe the route, because its packets of the stream are not acknowledged */
 void msg_route_doubt(struct msg_route *route);
-/** msg_route_fence - fence the write of a lane, if the route is dead also over a living route */
+/** msg_route_fence - fence a lane's write over @route; if @route is dead, also over another */
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
@@ -519,7 +517,7 @@ static inline bool msg_route_ready(const struct msg_route *route)
 
 /** msg_peer_timers - run all expired timers of a peer; Return: time of the next timer */
 uint64_t msg_peer_timers(struct msg_peer *peer);
-/** msg_peer_lost_port - report that the channel of a port was closed, and its rCxts with it */
+/** msg_peer_lost_port - report that the channel of a port was closed, which frees its rCxts */
 void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port);
 /** msg_peer_new - create a peer; Return: the peer, or NULL with errno */
 struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
@@ -548,7 +546,6 @@ static inline bool msg_any_alive(const struct msg_peer *peer)
 			return true;
 	return false;
 }
-
 /* ---- msg_grant.c ---- */
 void msg_rcxts_init(struct msg_route *route);
 /** msg_rcxts_acquire - acquire the first rCxts of a new channel, for both sides; Return: errno */
@@ -557,7 +554,10 @@ int msg_rcxts_acquire(struct msg_route *route);
 void msg_rcxts_lost(struct msg_route *route);
 /** msg_rcxts_release - release all rCxts of a route */
 void msg_rcxts_release(struct msg_route *route);
-/** msg_rcxts_short - take back rCxts beyond the first few; Return: false: it was just done */
+/**
+ * msg_rcxts_short - release rCxts of all peers beyond the first few
+ * Return: false: nothing was done, because it was already done less than a second ago.
+ */
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
 /** msg_route_find_way - create the address handles; Return: false if the GID is unreachable */
 bool msg_route_find_way(struct msg_route *route);
@@ -591,7 +591,7 @@ void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
 uint32_t msg_lane_packets(const struct msg_lane *lane);
 struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
 					 const struct msg_lane *lane);
-/** msg_lane_requeue - queue the bytes that are not in place for other lanes; no more can land */
+/** msg_lane_requeue - after a fence or cancel, queue the bytes that are missing for other lanes */
 void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
 /** msg_lane_begin - post the transfer with a new tid */
 void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
@@ -631,9 +631,9 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid);
 /** msg_lanes_redrive - abandon all transfers of a dead route, so that other routes take them */
 void msg_lanes_redrive(struct msg_route *route);
-/** msg_lane_lost - report that the local channel was closed, and its rCxts with it */
+/** msg_lane_lost - report that the local channel was closed, which frees its rCxts */
 void msg_lane_lost(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_new_remote - use another rCxt of the peer; the old one was released */
+/** msg_lane_new_remote - set the rCxt that a new grant of the peer has for the lane; 0: none */
 void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_t rcxt);
 /** msg_lane_timers - run expired timers of lanes; Return: time of the next timer */
 uint64_t msg_lane_timers(struct msg_route *route);
@@ -647,7 +647,7 @@ bool msg_op_has_work(const struct msg_op *op);
 void msg_op_sort(struct msg_op *op);
 /** msg_op_check - finish the operation, or send its notice, if no lane is left or needed */
 void msg_op_check(struct msg_op *op);
-/** msg_op_fail - let lanes take no more bytes; @status: errno of its completion */
+/** msg_op_fail - let lanes take no more bytes of the operation; @status: of its completion */
 void msg_op_fail(struct msg_op *op, int status);
 /** msg_op_again - queue bytes to transfer again; Return: false if there is no memory */
 bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length);
@@ -664,7 +664,7 @@ void msg_stream_fini(struct msg_stream *stream);
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
 /** msg_stream_notify - queue the notice of a write */
 void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
-/** msg_stream_cancel - cancel waiting sends; Return: 0, ENOENT, or EALREADY (it was sent) */
+/** msg_stream_cancel - cancel sends; Return: 0, ENOENT, or EALREADY (all were sent before) */
 int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
 /** msg_stream_came - receive number @seq of the stream; @what: its members except the data */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,

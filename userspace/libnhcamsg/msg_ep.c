@@ -18,8 +18,8 @@
 #define DEFAULT_FRAMES	1024
 #define DEFAULT_QUEUE	1024
 #define DEFAULT_DEAD_MS	500
-#define LOOK_AGAIN	(1000 * MS)	/* between two queries of a channel, or two port_open() */
-#define EVENTS		32		/* events of one port_poll() */
+#define LOOK_AGAIN	(1000 * MS)	/* time between two port_check(), or two port_open() */
+#define EVENTS		32		/* maximum number of events of one port_poll() */
 /* Budget of events of one port in a pass, so that other ports and the lanes are served */
 #define PASS_EVENTS	256
 
@@ -302,7 +302,7 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
 /* ---- sleep ---- */
 
 /*
- * Arm all ports and the timer.  A pass after the arm finds events that came before it.
+ * Arm all ports and the timer.  A pass after the ports are armed finds the events that came before.
  * Context: the caller holds the lock.
  * Return: true if there is no completion, so that the caller may sleep.
  */

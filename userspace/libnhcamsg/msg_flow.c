@@ -3,8 +3,9 @@
  * Reliable messages: round trip time, reordering and congestion window of a route.
  *
  * Round trip time: The smoothed time and its mean deviation are those of TCP (RFC 6298).  Samples
- * are transfers without a retransmission, and probes.  Each probe has a number of its own, so that
- * its answer is not taken for that of another probe.
+ * are transfers without a retransmission, probes of writes, and the time that an incomplete read
+ * has taken so far, if this exceeds the smoothed time.  Each probe has another number, so that its
+ * answer is not taken for that of another probe.
  *
  * Reordering: msg_flow.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer that is later than this is considered lost.
@@ -16,9 +17,9 @@
  *
  * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, look lost and
  * are probed again.  Therefore the window does not grow while the smoothed time exceeds the fastest
- * round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If it exceeds it by 2 * QUEUE, the
- * window shrinks by a quarter per window, but not below its initial size, because the path may have
- * become longer.
+ * round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If the difference is 2 * QUEUE or
+ * more, the window shrinks by a quarter per window of completed bytes, but not below its initial
+ * size, because the path may have become longer.
  */
 #include "msg.h"
 

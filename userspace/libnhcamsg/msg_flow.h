@@ -9,15 +9,15 @@
 /* All times are in nanoseconds.  The lock of the endpoint protects all members. */
 struct msg_flow {
 	uint64_t srtt;		/* smoothed round trip time; 0: no sample yet */
-	uint64_t rttvar;	/* its mean deviation */
+	uint64_t rttvar;	/* mean deviation of the round trip time */
 	uint64_t fastest;	/* minimum round trip time */
 	uint64_t window;	/* congestion window, in bytes */
 	uint64_t inflight;	/* bytes in flight */
 	uint64_t step;		/* bytes of a transfer */
 	uint64_t limit;		/* maximum of @window */
 	uint64_t extent;	/* recent maximum of the reordering */
-	uint64_t shrunk;	/* until this time silence does not shrink @window again */
-	uint64_t queued;	/* bytes completed with queueing delay, since it shrank @window */
+	uint64_t shrunk;	/* until this time msg_flow_silent() does not halve @window again */
+	uint64_t queued;	/* bytes completed under queueing delay; see shorten_queue() */
 	uint32_t sent;		/* packets sent since the last evaluation of the loss rate */
 	uint32_t lost;		/* packets lost since then */
 	bool limited;		/* the last msg_flow_may_send() returned false */
@@ -28,7 +28,7 @@ struct msg_flow {
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit);
 /** msg_flow_sample - add a sample of the round trip time */
 void msg_flow_sample(struct msg_flow *flow, uint64_t rtt);
-/** msg_flow_at_least - report that a transfer has taken @time and is not complete */
+/** msg_flow_at_least - report that a transfer is not complete after @time */
 void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
 /**
  * msg_spread - add a random delay, so that peers that lost packets at the same time do not

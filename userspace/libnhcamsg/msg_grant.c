@@ -9,10 +9,10 @@
  *
  * A lane needs a local rCxt and one of the peer.  A route starts with LANES_FIRST lanes.  When a
  * transfer lacks only a free lane, this side acquires rCxts for LANES_BLOCK more lanes.  Its next
- * grant says how many rCxts of the peer it wants, and the peer grants as many as its device has.
- * Lanes that were unused for IDLE_PAUSE are released.  An idle peer therefore costs a device few
- * rCxts, and a busy peer may use as many lanes as the endpoint allows.  If a device has no rCxt for
- * a new peer, all peers release the rCxts beyond the first few.
+ * grant says how many rCxts of the peer it wants, and the peer grants this number when its device
+ * has enough free ones.  Lanes that were unused for IDLE_PAUSE are released.  An idle peer
+ * therefore costs a device few rCxts, and a busy peer may use as many lanes as the endpoint allows.
+ * If a device has no rCxt for a new peer, all peers release the rCxts beyond the first few.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static void retire(struct msg_route *route)
 			continue;
 		/*
 		 * Keep the remote rCxt until a grant of the peer does not name it: the peer may not
-		 * know yet that it is not wanted.
+		 * know yet that this side wants fewer rCxts.
 		 */
 		ids[n++] = lane->local_rcxt;
 		lane->local_rcxt = 0;
@@ -368,7 +368,7 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 	uint64_t rcxt = route->refusing[lane];
 
 	/*
-	 * The rCxt was replaced since the cancel was posted: the new one does not refuse packets.
+	 * If the rCxt was replaced after the cancel was posted, the new one does not refuse packets.
 	 */
 	route->refusing[lane] = 0;
 	if (!rcxt || rcxt != fence.rcxt)

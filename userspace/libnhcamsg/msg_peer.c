@@ -2,9 +2,11 @@
 /*
  * Reliable messages: peers, and the routes to them.
  *
- * A route is alive until its link is down, or an answer of the kernel of the peer (not of its
- * program) is overdue for nhcadv_msg_ep.dead.  Its transfers then move to routes that are alive.
- * The library probes the dead route until an answer arrives.
+ * A route becomes dead if the kernel of the peer (not its program) has not answered for
+ * nhcadv_msg_ep.dead, or for twice the retransmission timeout if this is longer.  While the local
+ * link is down, a quarter of nhcadv_msg_ep.dead is enough.  A route also becomes dead when the
+ * channel of its port is closed.  The transfers of a dead route move to routes that are alive.  The
+ * library probes the dead route until an answer arrives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -202,8 +204,8 @@ static uint64_t life_timer(struct msg_route *route)
 	struct nhcadv_msg_ep *ep = route->peer->ep;
 	uint64_t now = ep->now, next = NEVER;
 	/*
-	 * In the first half of this time the route waits for the transfers in flight.  In the
-	 * second half it also probes the kernel of the peer.
+	 * In the first half of this time the library waits for answers to the transfers in flight.
+	 * In the second half it also probes the kernel of the peer.
 	 */
 	uint64_t dead = max(ep->dead, 2 * msg_flow_overdue(&route->flow, 0));
 

@@ -106,7 +106,7 @@ static bool fifo_is_done(const struct msg_fifo *fifo, uint32_t seq)
 	return fifo->done[slot / 64] >> slot % 64 & 1;
 }
 
-/* Mark the oldest work request with this wr_id as done.  Those with one wr_id complete in order. */
+/* Mark the oldest work request with this wr_id as done: requests with one wr_id end in order. */
 static void fifo_done(struct msg_port *port, uint64_t name)
 {
 	struct msg_fifo *fifo = &port->fifo;
@@ -270,7 +270,7 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* The GID is not checked: it changes with the address of the netdev. */
+	/* This does not detect that the address of the netdev, and with it the GID, has changed. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 
@@ -311,7 +311,7 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	/* The kernel looks up the handle when it fetches a work request that names it. */
+	/* The kernel looks up the handle when it fetches a work request: keep it until then. */
 	if (ah_unused(ah))
 		ah_destroy(ah);
 	else

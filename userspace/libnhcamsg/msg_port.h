@@ -54,7 +54,7 @@ struct msg_fifo {
  * @gid:     GID of the device
  * @open:    the channel exists
  * @broken:  the channel has failed: close it and open another one
- * @freed:   a slot or a transfer has become free since the flag was cleared
+ * @freed:   since the flag was cleared, a slot has become free, or a transfer has ended
  * @fences:  the device supports port_fence()
  * @fifo:    work requests of the channel
  * @slots:   size of the send FIFO, at most PORT_SLOTS
@@ -113,7 +113,7 @@ void port_destroy(struct msg_port *port);
 
 /** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
-/** port_close - destroy the channel, if it exists; no packet refers to memory after that */
+/** port_close - destroy the channel, if it exists; then none of its packets refers to memory */
 void port_close(struct msg_port *port);
 
 /**
@@ -205,7 +205,7 @@ void port_disarm(struct msg_port *port);
 /** msg_clock - Return: monotonic time in nanoseconds */
 uint64_t msg_clock(void);
 
-/** msg_random - Return: a random number; it identifies endpoints of all hosts */
+/** msg_random - Return: a random number; also used as an id, unique among all hosts */
 uint64_t msg_random(void);
 
 #endif /* NHCA_MSG_PORT_H */

@@ -38,7 +38,7 @@
 
 /* ---- start of transfers ---- */
 
-/* @starved: output: true if a route lacks only a free slot of its port */
+/* @starved: output: true if a route lacks only free slots of its port, or room in its CQ */
 static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, bool *starved)
 {
 	struct msg_route *route;
@@ -268,7 +268,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
  * Return: true if no more packets of a read are expected:
  * - The last packet has arrived, which the peer sends last.
  * - A read that was posted later and is not shorter has completed.  The peer has therefore not
- *   received the request of this read, or has sent all its packets.
+ *   received the request of this read, or has sent all packets of this read.
  * - No packet has arrived since the last status.
  * Otherwise the peer may still be sending.  To read again would add to its load.
  */

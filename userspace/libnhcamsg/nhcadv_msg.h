@@ -4,8 +4,9 @@
  *
  * A channel delivers each transfer at most once, and may lose it.  The messages of this header are
  * reliable: each completes exactly once, even if the network drops, duplicates or reorders packets.
- * A message is a write or a read of any length, or a small send.  The library distributes messages
- * over all paths to a peer.
+ * A message is a write or a read of any length, or a small send.  A path of an endpoint is a device
+ * and the address to send from.  A path to a peer joins a path of this endpoint to a path of the
+ * peer.  The library distributes messages over all paths to a peer.
  *
  * Functions that return int return 0 or an errno, unless their description says otherwise.
  * Functions that return a pointer return NULL on error and set errno.  Any thread may call any
@@ -51,17 +52,18 @@ struct nhcadv_msg_path {
 /**
  * struct nhcadv_msg_ep_attr - attributes of an endpoint
  * @comp_mask: 0
- * @paths:     the paths; a device may appear several times.  Path n of one endpoint talks to path n
- *             of the other.  If one list is shorter, it repeats
+ * @paths:     the paths; a device may appear several times.  Path n of one endpoint is joined to
+ *             path n of the other.  If one list is shorter, the library repeats it
  * @num_paths: 1 to NHCADV_MSG_MAX_PATHS
  * @job:       job id, not 0, the same at both ends
- * @lanes:     maximum number of transfers in flight to a peer on a path, 1 to 128 (64).  Each takes
- *             an rCxt at both ends.  An idle connection keeps rCxts for 4 transfers in each
+ * @lanes:     maximum number of transfers in flight on a path to a peer, 1 to 128 (64).  Each takes
+ *             an rCxt at both ends.  An idle path to a peer keeps rCxts for 4 transfers in each
  *             direction
  * @packets:   maximum number of packets of a transfer, 1 to 256 (64)
  * @frames:    slots of the receive FIFO of each path (1024)
  * @queue:     maximum number of waiting sends, for each peer and direction (1024)
- * @dead_ms:   milliseconds without an answer after which a path is dead (500); see nhcadv_msg(7)
+ * @dead_ms:   milliseconds without an answer after which a path to a peer is dead (500); see
+ *             nhcadv_msg(7)
  * @reserved:  0
  *
  * 0 selects the default (in parentheses) of every member except @paths, @num_paths and @job.
@@ -103,8 +105,8 @@ int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
  * @bytes: output
  * @size:  size of @bytes; NHCADV_MSG_MAX_ADDRESS is sufficient.  On return, length of the address
  *
- * All peers get the same address.  It changes when a device recovers or its MTU changes; connected
- * peers learn this from the library.
+ * All peers get the same address.  The address changes when a device recovers or its MTU changes;
+ * the library tells the connected peers.
  * Return: 0, or ENOSPC if @size is too small.
  */
 int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
@@ -119,8 +121,8 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * connected wait.
  * Return: the peer, or NULL with errno EEXIST (already connected), EINVAL (malformed address, or an
  * endpoint of another job), EPROTONOSUPPORT (the library of the peer has another version of the
- * protocol), ENOSPC (the device has too few free rCxts), EDQUOT (the user already has half of the
- * rCxts of the device), or ENOMEM.
+ * protocol), ENOSPC (a device has too few free rCxts), EDQUOT (the user would exceed the share of
+ * one user of the rCxts of a device), or ENOMEM.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
@@ -130,10 +132,10 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
  * @peer: the peer
  * @bytes, @size: its nhcadv_msg_ep_address()
  *
- * It is needed only if all devices of both sides have recovered at about the same time, so that
- * neither library could tell the other.  When a program gets NHCADV_MSG_UNREACHABLE and has another
- * way to reach its peer, the programs exchange their addresses over that way, and repeat this from
- * time to time until NHCADV_MSG_REACHABLE.
+ * The call is needed only if all devices of both sides have recovered at about the same time, so
+ * that neither library could tell the other its new address.  When a program gets
+ * NHCADV_MSG_UNREACHABLE and has another way to reach its peer, both programs exchange their
+ * addresses over that way.  They repeat this from time to time until NHCADV_MSG_REACHABLE.
  * Return: 0, EINVAL (malformed address, or not that of the peer), or EPROTONOSUPPORT.
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
@@ -142,10 +144,10 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t
  * nhcadv_msg_disconnect - abandon all messages to and from a peer that are not complete
  * @peer: the peer, which is invalid after the call
  *
- * The program gets no more completions for the peer.  When the call returns, no more bytes land in
- * local memory.  Bytes of writes may still land at the peer until it disconnects too.  If one side
- * disconnects and connects again, messages of the other side do not complete until that side has
- * disconnected and connected too.
+ * The program gets no more completions for the peer.  When the call returns, no more bytes of the
+ * peer land in local memory.  Bytes of writes may still land at the peer until it disconnects too.
+ * If one side disconnects and connects again, messages of the other side do not complete until that
+ * other side has disconnected and connected, too.
  * Return: 0.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
@@ -198,9 +200,9 @@ enum nhcadv_msg_flags {
  * @flags:        NHCADV_MSG_NOTIFY
  *
  * The write completes when all bytes are in place and, with NHCADV_MSG_NOTIFY, the library of the
- * peer has the notice.  No byte of it lands after that.  Writes and reads are not ordered with
- * respect to each other.  Messages that are posted after a write has completed find its bytes in
- * place.
+ * peer has the notice.  No byte of the write lands after that.  Writes and reads are not ordered
+ * with respect to each other.  Messages that are posted after a write has completed find its bytes
+ * in place.
  * Return: 0 (the message gets exactly one completion), EINVAL (the range is not within @mem, or an
  * invalid flag), or ENOMEM.
  */
@@ -243,10 +245,10 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
  * @peer: the peer
  * @id: the id
  *
- * Each message completes with ECANCELED when no byte of it can land any more, or with 0 if it was
- * already complete.
+ * Each message completes with ECANCELED when none of its bytes can land any more, or with 0 if all
+ * its bytes were in place before.
  * Return: 0, ENOENT (there is no such message), or EALREADY (the library has already sent the send,
- * or the notice of the write).
+ * or queued the notice of the write).
  */
 int nhcadv_msg_cancel(struct nhcadv_msg_peer *peer, uint64_t id);
 
@@ -273,11 +275,12 @@ enum nhcadv_msg_kind {
 /**
  * struct nhcadv_msg_completion - completion of a message, or a change of a peer
  * @kind:    enum nhcadv_msg_kind
- * @status:  0, or an errno: ECANCELED (the message was cancelled), or EACCES (memory protection of
- *           the peer refused it)
+ * @status:  0, or an errno: ECANCELED (the message was cancelled), or EACCES (memory protection
+ *           refused it: at the peer or, for the destination of a read, here)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
- * @length:  bytes of the message; if it failed, the bytes that are in place
+ * @length:  bytes of the message; of a write or read that failed, the bytes that are known to be in
+ *           place
  * @pvo:     NHCADV_MSG_WRITTEN: PVO of the first byte that the peer wrote
  * @data:    NHCADV_MSG_RECEIVED: the bytes, valid until nhcadv_msg_release()
  */
@@ -306,7 +309,8 @@ int nhcadv_msg_poll(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, 
  * @ep: the endpoint
  * @data: nhcadv_msg_completion.data
  *
- * Sends that are not released count for nhcadv_msg_ep_attr.queue; further sends of the peer wait.
+ * The program may hold nhcadv_msg_ep_attr.queue sends that are not released.  Then further sends of
+ * the peer wait.
  */
 void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data);
 
@@ -324,8 +328,8 @@ int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms);
  * nhcadv_msg_fd - get a file descriptor for poll(2)
  * @ep: the endpoint
  *
- * It becomes readable when nhcadv_msg_poll() has something to do, if the program has called
- * nhcadv_msg_arm() after its last poll.
+ * If the program has called nhcadv_msg_arm() after its last poll, the file descriptor becomes
+ * readable when nhcadv_msg_poll() has something to do.
  * Return: the file descriptor, which belongs to the endpoint.
  */
 int nhcadv_msg_fd(struct nhcadv_msg_ep *ep);
@@ -345,7 +349,7 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
  * @rcxts:    rCxts of the local device that serve the transfers of both sides
  * @srtt_ns:  smoothed time from the post of a transfer to its completion, in nanoseconds
  * @window:   congestion window, in bytes
- * @transfers, @packets, @bytes: posted, without retransmissions
+ * @transfers, @packets, @bytes: posted for the first time: without @resent and @redriven
  * @resent:   packets that were missing, and were retransmitted or read again
  * @redriven: transfers started again with a higher tid, or on another path
  * @probes:   probes sent
