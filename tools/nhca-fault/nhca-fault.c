@@ -75,9 +75,9 @@ enum {
 static const struct kind {
 	const char *name;
 	unsigned int may;
-	unsigned long max;		/* largest number as argument; 0: no number */
+	unsigned long max;		/* the argument is a number up to this; 0: it is no number */
 	const char *what;		/* what the argument means */
-	const char *words[16];		/* names that the argument can be */
+	const char *words[16];		/* the argument is one of these names */
 } kinds[] = {
 	{ "drop", WAY | QP | OPCODE | WHEN, 0, NULL, {} },
 	{ "delay", WAY | QP | OPCODE | WHEN, 10000, "milliseconds", {} },
@@ -399,7 +399,7 @@ static void add(const char *device, char **argv)
 		show_rules(device, true);
 }
 
-/* Call @what for one device, or for each. */
+/* Call @what for @device, or for all devices if it is NULL. */
 static void each(const char *device, void (*what)(const char *device))
 {
 	const char *name;

@@ -6,7 +6,7 @@
 --     tshark -X lua_script:tools/wireshark/nhca.lua ...
 --
 -- It registers for UDP port 4791, and first calls Wireshark's own dissector, which still shows all
--- BTHs and all of RoCEv2.  It uses no bit operators, because Wireshark 4.0 has Lua 5.2.
+-- BTHs and all of RoCEv2.  This script uses no bit operators, because Wireshark 4.0 has Lua 5.2.
 
 local UDP_PORT = 4791
 local BTH, RXETH, ICRC = 12, 64, 4
@@ -35,7 +35,7 @@ local codes = {}
 for code = FIRST_CODE, LAST_CODE do
 	codes[code] = kinds[code] or "Reserved" .. (reserved[code] and ": " .. reserved[code] or "")
 end
--- bytes of further headers after the RXETH, and the kinds that have payload
+-- for each kind: bytes of further headers after the RXETH, and true if it has payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
@@ -111,7 +111,7 @@ local counters = {
 }
 nhca.experts = counters
 
--- Show that nhca drops the packet, the counter, and the reason.
+-- Shows that nhca drops the packet: the counter that it increments, and the reason.
 local function refuse(tree, counter, why)
 	tree:add(f.refused, counter):set_generated()
 	tree:add_proto_expert_info(counters[counter], why)
@@ -144,7 +144,7 @@ local function packets(total, segment)
 	return total == 0 and 1 or math.ceil(total / segment)
 end
 
--- Checks the rules of "Lengths" in rcxt.rst.  Returns the error, or nil.
+-- Checks the rules of "Lengths" in Documentation/rcxt.rst.  Returns the error, or nil.
 local function misfit(x, payload)
 	if x.length ~= payload then
 		return string.format("length is %d, payload is %d", x.length, payload)
@@ -293,8 +293,8 @@ local function rcxt(tvb, tree)
 	return line
 end
 
--- Offload may have joined packets to a batch before the capture; then one follows the other.  Returns
--- the length of the first packet if another one for the same channel follows it, or else of all bytes.
+-- Offload may have joined several packets into one buffer before the capture.  If another packet for
+-- the same channel follows the first one, returns the length of the first packet, or else of all bytes.
 local function first_of_batch(tvb)
 	local size, code = tvb:len(), tvb(0, 1):uint()
 	local rest = BTH + RXETH + (behind[code] or 0)

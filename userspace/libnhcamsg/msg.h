@@ -554,8 +554,8 @@ int msg_rcxts_acquire(struct msg_route *route);
 void msg_rcxts_lost(struct msg_route *route);
 /** msg_rcxts_release - release all rCxts of a route */
 void msg_rcxts_release(struct msg_route *route);
-/**
- * msg_rcxts_short - release rCxts of all peers beyond the first few
+/*
+ * Release rCxts of all peers beyond the first few.
  * Return: false: nothing was done, because it was already done less than a second ago.
  */
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
