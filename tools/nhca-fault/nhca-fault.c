@@ -75,7 +75,7 @@ enum {
 static const struct kind {
 	const char *name;
 	unsigned int may;
-	unsigned long max;		/* the argument is a number up to this; 0: it is no number */
+	unsigned long max;		/* the argument is a number up to this; 0: no number */
 	const char *what;		/* what the argument means */
 	const char *words[16];		/* the argument is one of these names */
 } kinds[] = {

@@ -576,7 +576,7 @@ int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 /** nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table */
 struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
-/** nhca_rss_caps - set the hash members of attr->rss_caps, if a struct of @attr_size has them */
+/** nhca_rss_caps - set the hash members of attr->rss_caps, if @attr_size bytes include them */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
 
 /* ---- xrcd.c ---- */
@@ -666,7 +666,10 @@ void nhca_channel_fini(struct nhca_channel *ch);
 /** nhca_wr_set_channel_ops - set the functions of struct nhcadv_qp_ex */
 void nhca_wr_set_channel_ops(struct nhca_channel *ch);
 
-/** nhca_fifo_init - map the receive FIFO; Return: 0 or an errno; in both cases, nhca_fifo_fini() */
+/*
+ * Map the receive FIFO of a channel.  The caller must call nhca_fifo_fini(), also after an error.
+ * Return: 0 or an errno.
+ */
 int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
 		   const struct nhca_ring_info *info);
 /** nhca_fifo_fini - unmap the receive FIFO */

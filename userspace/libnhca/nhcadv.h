@@ -97,8 +97,8 @@ int nhcadv_recover(struct ibv_context *context, uint32_t *count);
 /**
  * struct nhcadv_channel_init_attr - attributes of a channel that other queue pairs do not have
  * @comp_mask: 0
- * @job:       job id, not 0.  The first user of a job id owns it as long as a channel or memory
- *             on this host uses it
+ * @job:       job id, not 0.  The first user of a job id owns the id as long as a channel or
+ *             memory on this host uses the id
  * @frames:    slots of the receive FIFO, of 2 KiB each; 0: no receive FIFO.  On return, the number
  *             that was granted
  * @quantum:   number of packets, of up to 4 KiB each, that the channel may send before the other
@@ -124,7 +124,7 @@ struct nhcadv_channel_init_attr {
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, even
  * if transfers are not complete.
  * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
- * EDQUOT (the user has its share of QPs), EINVAL, or ENOMEM (also: rings exceed RLIMIT_MEMLOCK).
+ * EDQUOT (the user has its share of QPs), EINVAL, or ENOMEM (also if rings exceed RLIMIT_MEMLOCK).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,
@@ -185,7 +185,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or the transfer was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
- * @NHCADV_DROP_BUSY:     the rCxt is in use: for another transfer, or to copy or release bytes
+ * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or the kernel still uses bytes of this one
  * @NHCADV_DROP_UNSOLICITED: payload of a read, a notice or a challenge without a pending request
  * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
  * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer, or for an answer
@@ -330,7 +330,7 @@ struct nhcadv_job_mem {
  *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
  *          of the job may always send writes from the memory
  * Return: a handle, or NULL with errno EPERM (the job belongs to another user), EINVAL, EFAULT,
- * EDQUOT (the user has its share of regions), ENOMEM (also: RLIMIT_MEMLOCK), or EOPNOTSUPP.
+ * EDQUOT (the user has its share of regions), ENOMEM (also above RLIMIT_MEMLOCK), or EOPNOTSUPP.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
 					  size_t length, unsigned int access);
@@ -341,8 +341,8 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
  * @job: job id
  * @pvo: PVO of the first byte of the memory
  *
- * The memory stays registered until the last handle is closed.  If a device is removed or a process
- * exits, the kernel closes its handles.
+ * The memory stays registered until the last handle is closed.  The kernel closes the handles of a
+ * device that is removed, and of a process that exits.
  * Return: a handle, or NULL with errno; ENOENT: the job has no memory that begins at @pvo.
  */
 struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t job, uint64_t pvo);
@@ -351,7 +351,7 @@ struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t
  * nhcadv_dereg_job_mem - close a handle
  * @mem: the handle
  *
- * If it was the last handle, no byte moves in or out of the memory when the call returns.
+ * If it was the last handle, channels do not access the memory any more when the call returns.
  * Return: 0 or an errno.
  */
 int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem);

@@ -15,7 +15,7 @@
  *	msg_flow.c	round trip time and congestion window of a route
  *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
- * Most calls go to files below in this list.  These calls go upwards: all files call msg_ep.c for
+ * Most calls go to files further down in this list.  These go up: all files call msg_ep.c for
  * completions, and msg_sched.c so that it serves a peer.  msg_wire.c passes packets to msg_grant.c,
  * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
  * and take bytes to transfer from there.  Files below msg_peer.c report to it what proves that a
@@ -307,7 +307,7 @@ struct msg_stream {
  * @theirs:    session of the peer, 0: not known
  * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
  * @todo:      operations with bytes that no lane has taken; @going: the other operations
- * @reachable: false: after NHCADV_MSG_UNREACHABLE, until NHCADV_MSG_REACHABLE is completed
+ * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  */
 struct msg_peer {
 	struct list_node node;
@@ -448,7 +448,7 @@ struct msg_address {
 	struct msg_address_path paths[NHCADV_MSG_MAX_PATHS];
 };
 
-/* A channel, its rCxts for the lanes of the peer, and the number of the peer's rCxts it @wanted */
+/* A channel, its rCxts for the lanes of the peer, and the number of rCxts wanted from the peer */
 struct msg_grant {
 	struct msg_address_path at;
 	uint32_t version;
@@ -591,7 +591,7 @@ void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
 uint32_t msg_lane_packets(const struct msg_lane *lane);
 struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
 					 const struct msg_lane *lane);
-/** msg_lane_requeue - after a fence or cancel, queue the bytes that are missing for other lanes */
+/** msg_lane_requeue - after a fence or cancel, queue the missing bytes; other lanes take them */
 void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
 /** msg_lane_begin - post the transfer with a new tid */
 void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
@@ -647,7 +647,7 @@ bool msg_op_has_work(const struct msg_op *op);
 void msg_op_sort(struct msg_op *op);
 /** msg_op_check - finish the operation, or send its notice, if no lane is left or needed */
 void msg_op_check(struct msg_op *op);
-/** msg_op_fail - let lanes take no more bytes of the operation; @status: of its completion */
+/** msg_op_fail - let lanes take no more bytes of @op; @status: errno for its completion */
 void msg_op_fail(struct msg_op *op, int status);
 /** msg_op_again - queue bytes to transfer again; Return: false if there is no memory */
 bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length);
@@ -664,7 +664,7 @@ void msg_stream_fini(struct msg_stream *stream);
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
 /** msg_stream_notify - queue the notice of a write */
 void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
-/** msg_stream_cancel - cancel sends; Return: 0, ENOENT, or EALREADY (all were sent before) */
+/** msg_stream_cancel - cancel sends with this id; Return: 0, ENOENT, EALREADY (all were sent) */
 int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
 /** msg_stream_came - receive number @seq of the stream; @what: its members except the data */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,

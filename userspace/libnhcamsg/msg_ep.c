@@ -302,7 +302,7 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data)
 /* ---- sleep ---- */
 
 /*
- * Arm all ports and the timer.  A pass after the ports are armed finds the events that came before.
+ * Arm all ports and the timer.  A pass handles the events that came before the ports were armed.
  * Context: the caller holds the lock.
  * Return: true if there is no completion, so that the caller may sleep.
  */

@@ -4,8 +4,8 @@
  *
  * Round trip time: The smoothed time and its mean deviation are those of TCP (RFC 6298).  Samples
  * are transfers without a retransmission, probes of writes, and the time that an incomplete read
- * has taken so far, if this exceeds the smoothed time.  Each probe has another number, so that its
- * answer is not taken for that of another probe.
+ * has taken so far, if this exceeds the smoothed time.  Each probe has a different number, so that
+ * its answer is not taken for that of another probe.
  *
  * Reordering: msg_flow.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer that is later than this is considered lost.

@@ -368,7 +368,7 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 	uint64_t rcxt = route->refusing[lane];
 
 	/*
-	 * If the rCxt was replaced after the cancel was posted, the new one does not refuse packets.
+	 * If the rCxt was replaced after the cancel was posted, the new one refuses no packets.
 	 */
 	route->refusing[lane] = 0;
 	if (!rcxt || rcxt != fence.rcxt)

@@ -113,7 +113,7 @@ void port_destroy(struct msg_port *port);
 
 /** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
-/** port_close - destroy the channel, if it exists; then none of its packets refers to memory */
+/** port_close - destroy the channel, if any; after that, its packets do not refer to memory */
 void port_close(struct msg_port *port);
 
 /**
@@ -205,7 +205,7 @@ void port_disarm(struct msg_port *port);
 /** msg_clock - Return: monotonic time in nanoseconds */
 uint64_t msg_clock(void);
 
-/** msg_random - Return: a random number; also used as an id, unique among all hosts */
+/** msg_random - Return: a random number of 64 bits, which can identify an endpoint on any host */
 uint64_t msg_random(void);
 
 #endif /* NHCA_MSG_PORT_H */

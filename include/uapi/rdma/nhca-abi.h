@@ -648,9 +648,10 @@ struct nhca_frame {
  * @frames:  slots of the receive FIFO, at most NHCA_MAX_FRAMES; rounded up to a power of two; 0: no
  *           FIFO
  * @quantum: cost of the work that the channel does in a turn of the deficit round robin; 0: the
- *           default, 64; at most 256, to which larger values are reduced.  A work request costs 1
- *           when the kernel fetches it, together with its own packet.  Each packet of a transfer
- *           costs 1 for each 4096 bytes of payload or part of them, at least 1
+ *           default, 64; at most 256, to which larger values are reduced.  A fetched work request
+ *           costs 1, including the packet of NHCA_WR_CH_PACKET, a read request, probe or fence.
+ *           A packet with payload of a transfer costs 1 for each 4096 bytes or part of them, at
+ *           least 1
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send

@@ -29,7 +29,7 @@ enum nhca_dm_query_attrs {
 
 /*
  * Method of UVERBS_OBJECT_PD.  NHCA_METHOD_PD_QUERY: check that a handle belongs to a protection
- * domain.  A process that imports the handle calls it.
+ * domain.  A process that imports the handle calls this method.
  */
 enum nhca_pd_methods {
 	NHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
