@@ -165,7 +165,10 @@ static int get_context(struct nhca_context *ctx)
 	return 0;
 }
 
-/* For ibv_import_device(): another part of this process, or another process, opened the device. */
+/*
+ * Query the features of a context for ibv_import_device().  Another part of this process, or
+ * another process, has opened the device.
+ */
 static int query_context(struct nhca_context *ctx)
 {
 	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_DEVICE,

@@ -50,7 +50,7 @@
 #define MSG_STREAM	64	/* packets of a stream in flight: wire_header.sack has 64 bits */
 #define MSG_MAX_ROUTES	65536	/* routes of an endpoint: wr_id and cookie have 16 bits for them */
 
-/* The last tid of an rCxt; both ends then acquire another rCxt.  Tests define a small number. */
+/* The last tid of an rCxt, after which both ends acquire another one.  Tests define a small tid. */
 #ifndef MSG_LAST_TID
 #define MSG_LAST_TID	(UINT32_MAX - 1)
 #endif
@@ -120,7 +120,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  *          (their work request was done), or 0
  * @asked:  time of the last probe, or of the cancel; 0: none since @sent
  * @passed: time at which a transfer that was sent later overtook it; 0: none did
- * @due:    timer
+ * @due:    time of the lane's timer
  * @inflight: bytes that count for msg_flow.inflight
  * @seen:   LANE_READ: packets that the last status reported, plus one; 0: no status yet.
  *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
@@ -179,7 +179,7 @@ struct msg_lane {
  * @fences:  the device of the peer supports fences
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
  * @ping:    time to probe a dead route, or one whose stream is not acknowledged
- * @next:    time of the first timer of its lanes
+ * @next:    time of the first timer of the route's lanes
  */
 struct msg_route {
 	struct msg_peer *peer;

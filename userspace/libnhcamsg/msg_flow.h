@@ -38,7 +38,7 @@ void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
 uint64_t msg_spread(uint64_t time);
 /** msg_flow_overdue - Return: timeout of an answer after @tries timeouts, with backoff */
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries);
-/** msg_flow_reordering - Return: maximum delay of a transfer after one that was sent later */
+/** msg_flow_reordering - Return: time by which a transfer may arrive after one sent later */
 uint64_t msg_flow_reordering(const struct msg_flow *flow);
 /** msg_flow_reordered - report that a transfer arrived @extent after one that was sent later */
 void msg_flow_reordered(struct msg_flow *flow, uint64_t extent);
