@@ -146,8 +146,8 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
 	/*
 	 * Pairs with the full barrier of the kernel between its store to prod and its load of
-	 * arm_seq: either the kernel sees the request with its next entry, or this thread sees that
-	 * entry.
+	 * arm_seq: either the kernel sees the request when it produces the next entry, or this
+	 * thread sees that entry.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	cons = nhca_load(&hdr->cons);
@@ -295,7 +295,7 @@ bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod)
 		return false;
 	/*
 	 * Pairs with the fence in arm_in_ring(): either a thread that arms now sees the new
-	 * consumer index, or this thread sees its request.
+	 * consumer index, or this thread sees the request of that thread.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = nhca_load(&hdr->arm_seq);

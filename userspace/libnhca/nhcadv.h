@@ -235,7 +235,7 @@ enum nhcadv_channel_counter {
 /**
  * struct nhcadv_channel_info - current state of a channel
  * @comp_mask: 0
- * @key:     key of the channel; a peer needs it and the qp_num to send to the channel
+ * @key:     key of the channel; to send to the channel, a peer needs the key and the qp_num
  * @state:   IBV_QPS_RTS or IBV_QPS_ERR
  * @reason:  enum nhcadv_channel_error.  IBV_EVENT_QP_FATAL reports the error state, except for
  *           NHCADV_ERR_MODIFIED
@@ -450,7 +450,7 @@ static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv
 
 /*
  * Write.  The work request is done when its last packet has been sent.  If NHCADV_NOTIFY_INITIATOR
- * is set, packets refer to the memory, so it must not change before NHCADV_WC_WRITE.
+ * is set, packets refer to the memory, which must not change before NHCADV_WC_WRITE.
  */
 static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   const struct nhcadv_transfer *transfer)

@@ -101,8 +101,8 @@ struct msg_piece {
  * @LANE_READ:   a read is in progress
  * @LANE_SOURCE: no byte of a read has arrived: probes ask the peer whether it refused the read
  * @LANE_FENCE:  the peer is asked to refuse late packets of a write that was abandoned
- * @LANE_RELEASE: the peer places no more bytes of a write.  It is being cancelled here, because
- *               packets may still refer to its memory
+ * @LANE_RELEASE: the peer places no more bytes of a write.  The write is being cancelled here,
+ *               because packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
  * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
  */

@@ -169,7 +169,7 @@ static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	}
 }
 
-/* The channel was created again, or its MTU has changed: send grants to all peers. */
+/* The channel was created again, or the MTU has changed: send grants to all peers. */
 static void port_changed(struct nhcadv_msg_ep *ep)
 {
 	struct msg_peer *peer;

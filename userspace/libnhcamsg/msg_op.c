@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: a whole write or read: the bytes that lanes still have to transfer, and its
+ * Reliable messages: a whole write or read: the bytes that lanes still have to transfer, and the
  * completion.
  */
 #include <stdlib.h>

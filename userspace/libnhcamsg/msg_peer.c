@@ -155,8 +155,8 @@ void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 /*
  * A packet of an earlier connection of either side names another session, and is ignored.  A peer
  * that is connecting does not know our session yet, or knows an old one.  Its grant is answered, so
- * that the peer learns our session.  The rCxts of the grant are not used, because it may itself be
- * a late packet of an earlier connection.
+ * that the peer learns our session.  The rCxts of the grant are not used, because the grant may
+ * itself be a late packet of an earlier connection.
  */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant)
 {

@@ -243,7 +243,7 @@ void port_close(struct msg_port *port)
 	if (vp->started)
 		ibv_wr_abort(vp->qpx);
 	vp->started = false;
-	/* This also removes its completions from the CQs. */
+	/* This also removes the completions of the channel from the CQs. */
 	ibv_destroy_qp(vp->qp);
 	vp->qp = NULL;
 	port->open = false;

@@ -135,7 +135,7 @@ static void serve(struct msg_peer *peer)
 	list_del(&peer->work);
 	pumped = msg_pump(peer);
 	set_peer_due(peer, msg_peer_timers(peer));
-	/* The timers may have made it ready again. */
+	/* The timers may have made the peer ready again. */
 	if (pumped == MSG_PUMP_DONE)
 		return;
 	if (peer->ready)
@@ -176,7 +176,7 @@ void msg_serve(struct nhcadv_msg_ep *ep)
 	while (ep->num_peers && ep->heap[0]->due <= ep->now) {
 		peer = ep->heap[0];
 		if (peer->starved) {
-			/* It waits for a slot, but its timers run. */
+			/* The peer waits for a slot, but its timers run. */
 			set_peer_due(peer, max(msg_peer_timers(peer), ep->now + STARVED_PAUSE));
 			continue;
 		}

@@ -3,9 +3,10 @@
  * Reliable messages: sends, and notices of writes.
  *
  * Sends and notices are packets of nhcadv_wr_packet() with sequence numbers.  The library of the
- * peer accepts each once, and delivers them in order.  Its headers acknowledge all numbers before
- * the next expected one, and some after it (selective acknowledgment).  The library retransmits a
- * packet over the next route if it is overdue, or if a packet that was sent later has overtaken it.
+ * peer accepts each once, and delivers them in order.  The headers of its packets acknowledge all
+ * numbers before the next expected one, and some after it (selective acknowledgment).  The library
+ * retransmits a packet over the next route if the packet is overdue, or if a packet that was sent
+ * later has overtaken it.
  *
  * The peer acknowledges when its program polls.  Therefore the stream has a round trip time of its
  * own, and an overdue packet does not prove that a route is dead.
@@ -18,7 +19,7 @@
 
 /* Retransmissions of a packet before its route is probed */
 #define DOUBT		2
-/* Maximum of msg_out.tries, and so of the doublings of its timeout */
+/* Maximum of msg_out.tries, and so of the doublings of a packet's timeout */
 #define MOST_TRIES	6
 
 void msg_stream_init(struct msg_stream *stream)
@@ -347,7 +348,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 		stream->ack_due = true;
 		return;
 	}
-	/* There is no room: drop it without an acknowledgment, and the peer retransmits it. */
+	/* If there is no room, drop the send without an acknowledgment: the peer repeats it. */
 	if (!what->written && !has_room(peer, seq))
 		return;
 	in = malloc(sizeof(*in) + what->length);

@@ -207,7 +207,7 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 		   lane->state != LANE_WRITE && lane->state != LANE_FENCE)
 		return;
 	msg_route_heard(route);
-	/* Other lanes may already transfer some of its bytes. */
+	/* Other lanes may already transfer bytes of this transfer. */
 	if (lane->state == LANE_CANCEL && lane->cancelled)
 		return;
 	if (!lane->resent) {
