@@ -508,7 +508,7 @@ void msg_route_doubt(struct msg_route *route);
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* True if both channels exist and the peer has granted rCxts */
+/* True if the rCxts are the local channel's, and the peer can be reached and has sent a grant */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
 	return route->port->open && route->recoveries == route->port->recoveries &&

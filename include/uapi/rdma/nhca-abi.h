@@ -326,8 +326,8 @@ struct nhca_recv_wqe {
  *                    (NHCA_NOTIFY_TARGET)
  *
  * On the send CQ, nhca_cqe.wr_id is that of the work request; on the receive CQ, it is the cookie
- * that the peer has sent.  If a packet of a transfer is refused or lost, the transfer has no
- * completion: use a timeout and NHCA_WR_CH_PROBE.
+ * that the peer has sent.  If a packet of a transfer is refused or lost, no completion reports that
+ * the bytes were placed (NHCA_WC_CH_LOCAL may still come): use a timeout and NHCA_WR_CH_PROBE.
  */
 enum nhca_channel_wc {
 	NHCA_WC_CH_LOCAL	= 0xc0,

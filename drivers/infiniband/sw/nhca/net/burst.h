@@ -46,9 +46,10 @@ struct sk_buff;
  * @linear:  the netdev supports no fragments: each packet is an skb
  * @alone:   the netdev supports no batches; packets of this pass are sent alone
  *
- * A pass is one call of a requester or responder, which has the batch on its stack. The batch is
- * zeroed when the pass begins, and flushed when the pass ends. The lock of the requester or
- * responder protects the batch. The fields are private to net/.
+ * A pass is one call of a requester or responder, or one turn of a channel, which has the batch on
+ * its stack. The batch is zeroed when the pass begins, and flushed when the pass ends. The lock of
+ * the requester or responder, or the channel's turn, protects the batch. The fields are private to
+ * net/.
  */
 struct nhca_burst {
 	struct sk_buff *skb;

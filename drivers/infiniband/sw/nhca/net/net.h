@@ -428,7 +428,7 @@ int nhca_xmit(struct nhca_tx *tx);
 
 /**
  * struct nhca_alike - results of the checks of the previous packet of a batch
- * @set:     the packet has a BTH and no other headers; otherwise the other members are invalid
+ * @set:     the packet has a BTH and no other headers; otherwise @udp_len and @bth are invalid
  * @bare:    the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
  *           whole batch, so the following packets are intact too. False: each packet has an ICRC to
  *           verify

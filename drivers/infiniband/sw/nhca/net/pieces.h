@@ -26,7 +26,7 @@ struct nhca_pieces {
  * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC
  * @ps: filled in; each piece has a reference on its page (get_page())
  * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb, and
- *      gets a zero-copy reference if the payload has consumer pages
+ *      gets a zero-copy reference, unless it has one, if a piece refers to a consumer page
  * @it: source of the payload
  * Context: BH disabled, live section.
  * Return: 0, or an error as nhca_xmit(); then @ps has no pieces.
@@ -36,8 +36,9 @@ int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_i
 /**
  * nhca_pieces_run - collect the payload of one packet of nhca_burst_run(), without headers and tail
  * @ps:    filled in; each piece has a reference on its page (get_page())
- * @tx:    the first packet of the run; @tx->it moves from payload to payload
- * @first: this is the first packet of the run
+ * @tx:    the first packet of the run, the same in each call; each call advances @tx->it by one
+ *         payload
+ * @first: the call is for the first packet
  * Context: BH disabled, live section.
  * Return: false: @ps has no pieces, because there is no memory, the source has an error, or a part
  * of the payload cannot be sent by page reference and @tx->copy is not set.

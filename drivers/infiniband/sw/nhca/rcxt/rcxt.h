@@ -73,7 +73,7 @@ u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why);
  */
 u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 
-/* ---- a channel: verbs/qp.c and verbs/channel.c; process context, may sleep ---- */
+/* ---- a channel: for verbs/qp.c and verbs/channel.c ---- */
 
 /**
  * nhca_channel_create - create a channel, which can send and receive when the function returns

@@ -119,12 +119,14 @@ struct pair_packet {
  * @wire:   packets that were sent, in this order
  * @sent:   number of packets that were sent; those of a batch count separately
  * @batch:  packets that leave as one batch, at most; 0: no batches
- * @zcopy:  packets with payload that need not be copied refer to its pages until they are freed
+ * @zcopy:  a packet whose payload need not be copied refers to the pages of the payload until the
+ *          packet is freed
  * @charge: packets count as packets in the network stack until they are freed
  * @xmit_err: error that sending returns, or 0
  * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
  * @fail_ring: number of the ring, counted from 1, that cannot be allocated; 0: none
- * @flip:   offset of a byte after the UDP header that delivered packets have damaged; -1: none
+ * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
+ *          header; -1: of no byte
  */
 struct pair {
 	struct nhca_net *nn;

@@ -428,7 +428,8 @@ enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 /**
  * nhca_defer - keep a copy of a packet until its pages are present
  * The copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would
- * exceed the limit of the cgroup, of the QP, of its user or of the device (NHCA_POOL_DEFERRED).
+ * exceed the limit of the QP, of its user or of the device (NHCA_POOL_DEFERRED), or, unless it is
+ * the only deferred packet, that of the cgroup.
  * nhca_defer_run - execute deferred packets in order, until one of them has to wait again
  * nhca_defer_drop - drop deferred packets (RESET, error, destruction); RCU read side not needed
  */

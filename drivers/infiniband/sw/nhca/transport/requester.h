@@ -5,7 +5,7 @@
 
 #include "qp.h"
 
-/* Note that a packet was sent whose response acknowledges all earlier packets.  sq.lock held */
+/* Record that a packet was sent whose response acknowledges all earlier packets.  sq.lock held */
 static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 {
 	lockdep_assert_held(&sq->lock);
