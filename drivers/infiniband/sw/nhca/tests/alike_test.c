@@ -339,7 +339,6 @@ static __le32 icrc_of_first(struct alike *a)
 static void acks_test(struct kunit *test)
 {
 	struct nhca_hdr h = { .caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS, .acks = 0x123456 };
-	struct nhca_iter it = {};
 	__le32 tail = nhca_bare_tail(&h);
 	struct alike a;
 	u32 psn = 0;
@@ -353,11 +352,11 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psn, h.acks);
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
-	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
+	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
 	/* if they have it, each carries an acknowledgment that must be read */
 	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
-	KUNIT_EXPECT_EQ(test, nhca_rx_copy_alike(&a.rx, PACKETS, &it), 0);
+	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
 
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
