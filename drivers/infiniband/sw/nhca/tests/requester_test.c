@@ -209,6 +209,19 @@ static void unsent_due_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, expires, due);
 }
 
+/* A doorbell that finds the lock of the send queue taken by a modification is not lost. */
+static void modify_kicks_test(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .min_rnr_timer = 2 };
+	struct qp_fixture *f = test->priv;
+
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	set_bit(0, &f->qp->sq.note);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_EQ(test, nhca_qp_modify(f->qp, IB_QPS_RTS, &attr, IB_QP_MIN_RNR_TIMER), 0);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+}
+
 /* A round trip is measured from when the packet was sent, not from when it could not be sent. */
 static void unsent_rtt_test(struct kunit *test)
 {
@@ -466,6 +479,7 @@ static struct kunit_case requester_cases[] = {
 	KUNIT_CASE(unsent_again_test),
 	KUNIT_CASE(unsent_due_test),
 	KUNIT_CASE(unsent_rtt_test),
+	KUNIT_CASE(modify_kicks_test),
 	KUNIT_CASE(unsent_blind_test),
 	KUNIT_CASE(ackreq_window_test),
 	KUNIT_CASE(opcode_test),

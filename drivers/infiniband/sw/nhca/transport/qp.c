@@ -608,8 +608,11 @@ unlock:
 	nhca_pace_free(pace);
 	kfree(res);
 
-	if (err || !(mask & IB_QP_STATE))
+	if (err || !(mask & IB_QP_STATE)) {
+		/* a doorbell may have found sq.lock taken; and a new rate limit may end a wait */
+		nhca_sq_kick(qp);
 		return err;
+	}
 	if (new == IB_QPS_RESET) {
 		timer_delete_sync(&qp->sq.timer);
 		timer_delete_sync(&qp->piggyback->timer);

@@ -197,7 +197,7 @@ void nhca_sq_timer(struct timer_list *t)
 	 * only begun.
 	 */
 	if (sq->rnr_wait && timer_pending(&sq->timer)) {
-		spin_unlock(&sq->lock);
+		nhca_sq_unlock(qp);
 		return;
 	}
 	if (sq->rnr_wait) {
