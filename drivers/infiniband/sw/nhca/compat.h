@@ -10,10 +10,7 @@
 #include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
-/* For variables on the stack that the compiler need not clear: the code writes before it reads. */
-#ifndef __uninitialized
-#define __uninitialized
-#endif
+#include "wire/compat.h"
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #include <linux/srcu.h>
