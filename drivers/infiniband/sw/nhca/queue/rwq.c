@@ -122,6 +122,66 @@ void nhca_rwq_drop(struct nhca_rwq *q)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
+void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhca_ring *ring)
+{
+	unsigned long flags;
+
+	m->ring = ring;
+	spin_lock_irqsave(&q->lock, flags);
+	m->done = q->cons;
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/*
+ * Copy requests @m->done to @end - 1.  The copy needs no lock: a posted entry changes only after it
+ * was fetched, and then its copy is not used.  User space may change entries at any time;
+ * nhca_rwq_fetch() checks them later.
+ */
+static void rwq_move_copy(const struct nhca_rwq *q, struct nhca_rwq_move *m, u32 end)
+{
+	for (; m->done != end; m->done++)
+		memcpy(nhca_ring_slot(m->ring, m->done), nhca_ring_slot(&q->ring, m->done),
+		       q->ring.stride);
+}
+
+/* Copy the remaining requests, at most NHCA_RWQ_STEP, and exchange the rings. */
+static void rwq_move_end(struct nhca_rwq *q, struct nhca_rwq_move *m, u32 end)
+{
+	lockdep_assert_held(&q->lock);
+	rwq_move_copy(q, m, end);
+	m->ring->hdr->cons = q->cons;
+	m->ring->hdr->prod = end;
+	swap(q->ring, *m->ring);
+	q->max_wr = nhca_ring_entries(&q->ring);
+}
+
+int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
+{
+	unsigned long flags;
+	u32 end;
+	int err;
+	int n;
+
+	spin_lock_irqsave(&q->lock, flags);
+	n = nhca_ring_produced(&q->ring, q->cons);
+	end = q->cons + n;
+	err = n < 0 || n > nhca_ring_entries(m->ring) ? -EINVAL : -EAGAIN;
+	/* Restart if QPs have fetched requests before their copy, or user space moved its index. */
+	if (err == -EAGAIN && end - m->done > (u32)n)
+		m->done = q->cons;
+	if (err == -EAGAIN && end - m->done <= NHCA_RWQ_STEP) {
+		rwq_move_end(q, m, end);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+
+	if (err == -EAGAIN) {
+		rwq_move_copy(q, m, end);
+		cond_resched();
+	}
+	return err;
+}
+
 u32 nhca_rwq_level(struct nhca_rwq *q)
 {
 	unsigned long flags;

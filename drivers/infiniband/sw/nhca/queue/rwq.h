@@ -98,4 +98,43 @@ void nhca_rwq_drop(struct nhca_rwq *q);
  */
 u32 nhca_rwq_level(struct nhca_rwq *q);
 
+/**
+ * struct nhca_rwq_move - state of a move of a receive queue to another ring
+ * @ring: the new ring, empty; after the last step, the old ring
+ * @done: entries before this index have been copied to the new ring
+ */
+struct nhca_rwq_move {
+	struct nhca_ring *ring;
+	u32 done;
+};
+
+/* Maximum number of requests that are copied with the queue's lock held and interrupts off */
+#define NHCA_RWQ_STEP	64
+
+/**
+ * nhca_rwq_move_start - begin to move the posted requests of a queue to another ring
+ * @q:    the queue
+ * @m:    filled in
+ * @ring: the new ring, empty, with the same stride
+ *
+ * Producer and consumer index keep their values.  User space does not post during the move: the
+ * provider holds its SRQ lock from before the command until it has mapped the new ring.
+ * Context: process.
+ */
+void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhca_ring *ring);
+
+/**
+ * nhca_rwq_move_step - copy requests to the new ring, and exchange the rings in the last step
+ * @q: the queue
+ * @m: from nhca_rwq_move_start()
+ *
+ * Only the last step copies with the queue's lock held: at most NHCA_RWQ_STEP requests.  During the
+ * other steps, QPs may fetch requests and a kernel consumer may post.
+ * Context: process; one move of a queue at a time: the caller has held nhca_srq.resize since before
+ * nhca_rwq_move_start().
+ * Return: 0: the queue has the new ring; -EAGAIN: call the function again; -EINVAL: the new ring is
+ * too small for the posted requests, or user space has stored an impossible producer index.
+ */
+int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m);
+
 #endif /* NHCA_RWQ_H */

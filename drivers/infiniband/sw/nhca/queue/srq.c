@@ -28,12 +28,14 @@ static void srq_raise_pending(struct nhca_bh *bh)
 
 void nhca_srq_init(struct nhca_srq *srq)
 {
+	mutex_init(&srq->resize);
 	nhca_bh_init(&srq->event, srq_raise_pending);
 }
 
 void nhca_srq_stop(struct nhca_srq *srq)
 {
 	nhca_bh_kill(&srq->event);
+	mutex_destroy(&srq->resize);
 }
 
 static void srq_event(struct nhca_srq *srq, enum ib_event_type type)

@@ -20,6 +20,7 @@
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
  *         cleared; written with @wq.lock held
+ * @resize: serializes moves to another ring, because the RDMA core lets two threads modify an SRQ
  * @events: kernel consumers: events that @event has to raise: a bit for each enum ib_event_type
  * @event: bottom-half work that raises @events; nhca_srq_stop() cancels it
  */
@@ -31,6 +32,7 @@ struct nhca_srq {
 	u32 srqn;
 	bool user;
 	bool broken;
+	struct mutex resize;	/* one move at a time */
 	atomic_t events;
 	struct nhca_bh event;
 };
@@ -41,7 +43,7 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 }
 
 /**
- * nhca_srq_init - initialize the bottom-half work of an SRQ
+ * nhca_srq_init - initialize the mutex and the bottom-half work of an SRQ
  * @srq: zeroed, except for members that the caller has set
  * Context: process, before anything can find @srq.
  */

@@ -213,6 +213,108 @@ static void rwq_post_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
+#define MOVE_POSTED	1000
+
+/* Post requests whose wr_id is their index, counted from @from. */
+static void post_range(struct kunit *test, struct nhca_rwq *q, u32 from, u32 count)
+{
+	struct ib_recv_wr wr = {};
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		wr.wr_id = from + i;
+		KUNIT_ASSERT_EQ(test, nhca_rwq_post(q, &wr), 0);
+	}
+}
+
+static void fetch_range(struct kunit *test, struct nhca_rwq *q, struct nhca_rwr *rwr, u32 from,
+			u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		KUNIT_ASSERT_EQ(test, nhca_rwq_fetch(q, rwr), 0);
+		KUNIT_ASSERT_EQ(test, rwr->wr_id, from + i);
+	}
+}
+
+/*
+ * Requests that are posted and fetched between the steps of a move are there once and in order, and
+ * no step copies more than NHCA_RWQ_STEP requests with the lock held.
+ */
+static void rwq_move_test(struct kunit *test)
+{
+	struct rwr_room room = rwr_make(test, 1);
+	struct nhca_rwq q, new;
+	struct nhca_rwq_move m;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, MOVE_POSTED + 20, 1, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&new, 4 * MOVE_POSTED, 1, NULL), 0);
+	rwq_start_at(&q, 0xffffff00);
+	post_range(test, &q, 0, MOVE_POSTED);
+	nhca_rwq_move_start(&q, &m, &new.ring);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
+
+	/* slots of fetched requests are filled again before the next step */
+	fetch_range(test, &q, room.rwr, 0, 600);
+	post_range(test, &q, MOVE_POSTED, NHCA_RWQ_STEP + 1);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
+	/* more than what has been copied is fetched */
+	fetch_range(test, &q, room.rwr, 600, MOVE_POSTED + NHCA_RWQ_STEP + 1 - 600);
+	post_range(test, &q, 5000, NHCA_RWQ_STEP);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), 0);
+	KUNIT_EXPECT_EQ(test, q.max_wr, new.max_wr);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), NHCA_RWQ_STEP);
+	fetch_range(test, &q, room.rwr, 5000, NHCA_RWQ_STEP);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -ENOENT);
+	post_range(test, &q, 7000, q.max_wr);
+	fetch_range(test, &q, room.rwr, 7000, q.max_wr);
+	nhca_rwq_free(&q);
+	nhca_rwq_free(&new);
+}
+
+/* A ring that is too small, and any producer index of user space, leave the queue as it was. */
+static void rwq_move_refused_test(struct kunit *test)
+{
+	static const u32 prods[] = { 0x7fffffff, 0xffffffff, 2000, 900, 1, 0, 1024 };
+	struct rwr_room room = rwr_make(test, 1);
+	struct nhca_rwq q, small, new;
+	struct nhca_rwq_move m;
+	u32 i;
+	int err;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1024, 1, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&small, 256, 1, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&new, 2048, 1, NULL), 0);
+	post_range(test, &q, 0, 257);
+	nhca_rwq_move_start(&q, &m, &small.ring);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EINVAL);
+	KUNIT_EXPECT_EQ(test, q.max_wr, 1024);
+	fetch_range(test, &q, room.rwr, 0, 1);
+	nhca_rwq_move_start(&q, &m, &small.ring);
+	while ((err = nhca_rwq_move_step(&q, &m)) == -EAGAIN)
+		;
+	KUNIT_EXPECT_EQ(test, err, 0);
+	fetch_range(test, &q, room.rwr, 1, 256);
+
+	/* index 257 is the next one; user space moves its index between the steps */
+	nhca_rwq_move_start(&q, &m, &new.ring);
+	q.ring.hdr->prod = q.cons + 200;
+	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
+	for (i = 0; i < ARRAY_SIZE(prods); i++) {
+		q.ring.hdr->prod = q.cons + prods[i];
+		err = nhca_rwq_move_step(&q, &m);
+		KUNIT_EXPECT_EQ(test, err, prods[i] > 256 ? -EINVAL : 0);
+		if (!err)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 1);
+	KUNIT_EXPECT_EQ(test, q.max_wr, 2048);
+	nhca_rwq_free(&q);
+	nhca_rwq_free(&small);
+	nhca_rwq_free(&new);
+}
+
 /* ---- shared receive queues ---- */
 
 struct srq_fixture {
@@ -334,6 +436,8 @@ static struct kunit_case rwq_cases[] = {
 	KUNIT_CASE(rwq_broken_entry_test),
 	KUNIT_CASE(rwq_hostile_index_test),
 	KUNIT_CASE(rwq_post_test),
+	KUNIT_CASE(rwq_move_test),
+	KUNIT_CASE(rwq_move_refused_test),
 	KUNIT_CASE(srq_test),
 	KUNIT_CASE(srq_call_chain_test),
 	{}

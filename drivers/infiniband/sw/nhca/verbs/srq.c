@@ -86,41 +86,36 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 }
 
 /*
- * Copy the posted requests to the ring of @new and exchange the rings, so that @new has the old
- * ring.  The indices keep their values.  User space does not post meanwhile: the provider holds its
- * SRQ lock from before the command until it has mapped the new ring.
- * Return: 0; -EINVAL: the new ring is too small, or user space has stored an impossible index.
+ * Exchange the ring of the SRQ for @ring.
+ * Return: 0: @ring is the old ring now; -EINVAL: as nhca_rwq_move_step(); -EINTR: the process was
+ * killed.
  */
-static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_rwq *new, u32 limit, bool set_limit)
+static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_ring *ring)
 {
-	struct nhca_rwq *wq = &srq->wq;
-	int err = 0;
-	int n, i;
+	struct nhca_rwq_move m;
+	int err;
 
-	spin_lock_irq(&wq->lock);
-	n = nhca_ring_produced(&wq->ring, wq->cons);
-	if (n < 0 || n > nhca_ring_entries(&new->ring)) {
-		err = -EINVAL;
-		goto out;
-	}
-
-	/* User space may change entries during the copy; nhca_rwq_fetch() checks them later. */
-	for (i = 0; i < n; i++)
-		memcpy(nhca_ring_slot(&new->ring, wq->cons + i),
-		       nhca_ring_slot(&wq->ring, wq->cons + i), wq->ring.stride);
-	new->ring.hdr->cons = wq->cons;
-	new->ring.hdr->prod = wq->cons + n;
-	swap(wq->ring, new->ring);
-	wq->max_wr = new->max_wr;
-	if (set_limit)
-		WRITE_ONCE(srq->limit, limit);
-out:
-	spin_unlock_irq(&wq->lock);
+	if (mutex_lock_killable(&srq->resize))
+		return -EINTR;
+	nhca_rwq_move_start(&srq->wq, &m, ring);
+	do {
+		err = nhca_rwq_move_step(&srq->wq, &m);
+		/* A process that changes its producer index could keep this loop from ending. */
+		if (err == -EAGAIN && fatal_signal_pending(current))
+			err = -EINTR;
+	} while (err == -EAGAIN);
+	mutex_unlock(&srq->resize);
 	return err;
 }
 
-static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
-			   bool set_limit, struct ib_udata *udata)
+static void nhca_srq_set_limit(struct nhca_srq *srq, u32 limit)
+{
+	spin_lock_irq(&srq->wq.lock);
+	WRITE_ONCE(srq->limit, limit);
+	spin_unlock_irq(&srq->wq.lock);
+}
+
+static int nhca_srq_resize(struct nhca_srq *srq, u32 max_wr, struct ib_udata *udata)
 {
 	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
 	struct nhca_modify_srq_cmd cmd;
@@ -133,7 +128,7 @@ static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 		return err;
 
 	user.mem = cmd.rq;
-	err = nhca_rwq_init(&new, attr->max_wr, srq->wq.max_sge, udata ? &user : NULL);
+	err = nhca_rwq_init(&new, max_wr, srq->wq.max_sge, udata ? &user : NULL);
 	if (err)
 		return err;
 
@@ -142,7 +137,7 @@ static int nhca_srq_resize(struct nhca_srq *srq, const struct ib_srq_attr *attr,
 				  sizeof(user.info)))
 		err = -EFAULT;
 	if (!err)
-		err = nhca_srq_swap(srq, &new, attr->srq_limit, set_limit);
+		err = nhca_srq_swap(srq, &new.ring);
 	/* This frees the old ring, or after an error the new one. */
 	nhca_rwq_free(&new);
 	return err;
@@ -153,6 +148,7 @@ int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 {
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 	u32 max_wr = mask & IB_SRQ_MAX_WR ? attr->max_wr : srq->wq.max_wr;
+	int err;
 
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return -EINVAL;
@@ -161,14 +157,13 @@ int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	if ((mask & IB_SRQ_LIMIT) && attr->srq_limit > max_wr)
 		return -EINVAL;
 
-	if (mask & IB_SRQ_MAX_WR)
-		return nhca_srq_resize(srq, attr, mask & IB_SRQ_LIMIT, udata);
-
-	if (mask & IB_SRQ_LIMIT) {
-		spin_lock_irq(&srq->wq.lock);
-		WRITE_ONCE(srq->limit, attr->srq_limit);
-		spin_unlock_irq(&srq->wq.lock);
+	if (mask & IB_SRQ_MAX_WR) {
+		err = nhca_srq_resize(srq, max_wr, udata);
+		if (err)
+			return err;
 	}
+	if (mask & IB_SRQ_LIMIT)
+		nhca_srq_set_limit(srq, attr->srq_limit);
 	return 0;
 }
 
