@@ -73,16 +73,21 @@ int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 p
 #endif
 {
 	struct nhca_dev *dev = to_nhca_dev(ibqp->device);
-	int err;
+	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	int err = 0;
 
-	if (!counter->id) {
+	/* The core locks one counter: two requests may bind a QP to two counters at a time. */
+	mutex_lock(&qp->modify);
+	if (ibqp->counter)
+		err = -EBUSY;
+	else if (!counter->id)
 		err = nhca_counter_begin(dev, counter);
-		if (err)
-			return err;
+	if (!err) {
+		nhca_qp_count_in(ibqp, entry_counters(xa_load(&dev->stats, counter->id)));
+		ibqp->counter = counter;
 	}
-	nhca_qp_count_in(ibqp, entry_counters(xa_load(&dev->stats, counter->id)));
-	ibqp->counter = counter;
-	return 0;
+	mutex_unlock(&qp->modify);
+	return err;
 }
 
 #ifdef NHCA_OLD_COUNTER
