@@ -377,7 +377,8 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	struct nhca_channel *ch = nhca_channel_find(rx->hdr.qpn);
 	struct nhca_dev *dev;
 
-	if (!ch) {
+	/* A channel of another network namespace is not there for this one. */
+	if (!ch || ch->dev->nn != rx->ip.nn) {
 		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 		if (dev)
 			nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_NO_QP);

@@ -163,6 +163,21 @@ static void refuse(struct kunit *test, struct chan *c, struct pair_packet *pk,
 	}
 }
 
+/* A packet of another network namespace finds no channel, and counts nothing in its device. */
+static void foreign_namespace(struct kunit *test, struct chan *c, struct pair_packet *pk)
+{
+	u64 came = chan_count(c, NHCA_CH_RECEIVED_PACKETS);
+	u64 bad = pair_dev_count(c->end, NHCA_CNT_RX_BAD_ADDR);
+	struct nhca_net *nn = c->end->dev->nn;
+
+	c->end->dev->nn = NULL;
+	pair_rx(test, pk);
+	c->end->dev->nn = nn;
+	KUNIT_EXPECT_TRUE(test, chan_idle(c));
+	KUNIT_EXPECT_EQ(test, chan_count(c, NHCA_CH_RECEIVED_PACKETS), came);
+	KUNIT_EXPECT_EQ(test, pair_dev_count(c->end, NHCA_CNT_RX_BAD_ADDR), bad);
+}
+
 /* Payload of a write. */
 static void refuse_write(struct kunit *test)
 {
@@ -187,6 +202,7 @@ static void refuse_write(struct kunit *test)
 	pair_rx(test, pk);
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 	pk->daddr = PAIR_ADDR + 1;
+	foreign_namespace(test, b, pk);
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, PAIR_SEG));
 	pair_settle(test);
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
