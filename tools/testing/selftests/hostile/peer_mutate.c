@@ -35,6 +35,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crc.h"
+
 #define PORT		4791
 #define UDP		8
 #define BTH		12
@@ -60,7 +62,6 @@ static uint32_t last_psn[2][FLOWS];
 static bool psn_seen[2][FLOWS], on_path, capabilities, only_v6;
 static uint64_t state = 1, sent;
 static volatile sig_atomic_t stop;
-static uint32_t crc_table[256];
 
 static uint64_t rnd(void)
 {
@@ -110,24 +111,6 @@ static void put24(uint8_t *p, uint32_t v)
 }
 
 /* ---- ICRC and checksums ---- */
-
-static void crc_init(void)
-{
-	uint32_t i, bit, crc;
-
-	for (i = 0; i < 256; i++) {
-		for (crc = i, bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-		crc_table[i] = crc;
-	}
-}
-
-static uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size)
-{
-	while (size--)
-		crc = crc >> 8 ^ crc_table[(crc ^ *p++) & 0xff];
-	return crc;
-}
 
 static size_t ip_size(const uint8_t *ip)
 {
@@ -440,7 +423,6 @@ int main(int argc, char **argv)
 		errx(2, "see the top of peer_mutate.c");
 	signal(SIGTERM, stopped);
 	signal(SIGINT, stopped);
-	crc_init();
 	in = packet_socket(netdev, true);
 	to = packet_socket(netdev, false);
 	begun = now();

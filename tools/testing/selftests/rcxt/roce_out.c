@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* roce_out.h describes these functions. */
 #define _GNU_SOURCE
+#include "crc.h"
 #include "roce_out.h"
 
 bool bare;
@@ -10,27 +11,8 @@ uint32_t joined = 1;
 
 /* ---- the ICRC (Documentation/wire.rst) ---- */
 
-static uint32_t crc_table[256];
 static uint8_t masked[48];		/* IP and UDP header, with ones in fields that may change */
 static size_t masked_size;
-
-static void crc_init(void)
-{
-	uint32_t i, bit, crc;
-
-	for (i = 0; i < 256; i++) {
-		for (crc = i, bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-		crc_table[i] = crc;
-	}
-}
-
-static uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size)
-{
-	while (size--)
-		crc = crc >> 8 ^ crc_table[(crc ^ *p++) & 0xff];
-	return crc;
-}
 
 /*
  * Build the headers that the kernel puts before a datagram of an unconnected socket.  The IPv4
@@ -109,7 +91,6 @@ void out_open(const char *address, uint16_t port)
 	int error, one = 1, probe, buffer = 4 << 20, discover = IP_PMTUDISC_DO;
 	unsigned int i;
 
-	crc_init();
 	for (i = 0; i < MESSAGES; i++) {
 		/* the last packet may not fit into the batch; then it is moved to the next one */
 		messages[i].bytes = malloc((joined + 1) * (MAX_PACKET + ICRC));

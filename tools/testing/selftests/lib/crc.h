@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* CRC-32 (IEEE 802.3, bits reflected), which the ICRC of RoCEv2 uses. */
+#ifndef CRC_H
+#define CRC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Continue the CRC @crc with @size bytes. The first call gets ~0, and the result of the last call is
+ * inverted. Threads must not share the first call, which computes a table.
+ */
+uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size);
+
+#endif /* CRC_H */
