@@ -123,7 +123,9 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.free_context = nhca_free_context,
 	.free_dm = nhca_free_dm,
 	.get_srq_num = nhca_get_srq_num,
+#if NHCA_RDMA_CORE >= 35
 	.import_dm = nhca_import_dm,
+#endif
 	.import_mr = nhca_import_mr,
 	.import_pd = nhca_import_pd,
 	.modify_cq = nhca_modify_cq,
@@ -148,7 +150,9 @@ static const struct verbs_context_ops nhca_context_ops = {
 	.req_notify_cq = nhca_req_notify_cq,
 	.rereg_mr = nhca_rereg_mr,
 	.resize_cq = nhca_resize_cq,
+#if NHCA_RDMA_CORE >= 35
 	.unimport_dm = nhca_unimport_dm,
+#endif
 	.unimport_mr = nhca_unimport_mr,
 	.unimport_pd = nhca_unimport_pd,
 };

@@ -193,7 +193,8 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
 		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 
-	switch (wr->opcode) {
+	/* not the enum, because older releases of rdma-core do not have all of these operations */
+	switch ((int)wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->ex.imm_data = (__force __u32)wr->imm_data;
 		break;

@@ -164,6 +164,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	wr_atomic(ibqp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
+#if NHCA_RDMA_CORE >= 45
 static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 		     size_t len, uint8_t type, uint8_t level)
 {
@@ -182,7 +183,9 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 		wqe->flush.level = level;
 	}
 }
+#endif
 
+#if NHCA_RDMA_CORE >= 44
 static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 			    uint64_t remote_addr, const void *atomic_wr)
 {
@@ -195,6 +198,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 		wqe->flags |= NHCA_SEND_INLINE;
 	}
 }
+#endif
 
 static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
@@ -314,10 +318,12 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 	wr_set_inline_data_list(ibqp, 1, &buf);
 }
 
+#if NHCA_RDMA_CORE >= 45
 static_assert((int)IBV_FLUSH_GLOBAL == NHCA_FLUSH_GLOBAL &&
 	      (int)IBV_FLUSH_PERSISTENT == NHCA_FLUSH_PERSISTENT &&
 	      (int)IBV_FLUSH_RANGE == NHCA_FLUSH_RANGE &&
 	      (int)IBV_FLUSH_MR == NHCA_FLUSH_REGION, "FLUSH");
+#endif
 static_assert(IBV_QP_EX_WITH_SEND_WITH_INV == 1 << IBV_WR_SEND_WITH_INV &&
 	      IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE &&
 	      IBV_QP_EX_WITH_SEND == 1 << IBV_WR_SEND &&
@@ -359,8 +365,12 @@ void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops)
 		ex->wr_local_inv = wr_local_inv;
 	if (ops & IBV_QP_EX_WITH_BIND_MW)
 		ex->wr_bind_mw = wr_bind_mw;
+#if NHCA_RDMA_CORE >= 45
 	if (ops & IBV_QP_EX_WITH_FLUSH)
 		ex->wr_flush = wr_flush;
+#endif
+#if NHCA_RDMA_CORE >= 44
 	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
 		ex->wr_atomic_write = wr_atomic_write;
+#endif
 }
