@@ -10,6 +10,8 @@ LAB := tools/testing/lab/lab
 
 # If this is empty, userspace/Makefile looks for the source of the installed rdma-core.
 RDMA_CORE_SRC ?=
+# Folders or tarballs with the source of several releases of rdma-core, for providers and deb.
+RDMA_CORE_SRCS ?=
 # y: build the module with its KUnit suites; the kernel must have KUnit
 KUNIT ?=
 DESTDIR ?=
@@ -61,8 +63,8 @@ PARTS := $(foreach list,$(filter PARTS_%,$(.VARIABLES)),$($(list)))
 PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(filter-out $(PARTS),\
 	$(basename $(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))))
 
-.PHONY: all module provider messages tools man install install-tools deb selftests pictures deps demo check \
-	check-long check-debug kunit bench style clean distclean help
+.PHONY: all module provider providers messages tools man install install-tools install-providers deb selftests \
+	pictures deps demo check check-long check-debug kunit bench style clean distclean help
 
 all: module provider messages tools	## build the module, the provider, the messages library and the commands (default)
 
@@ -71,6 +73,9 @@ module: | kernel-headers	## build the kernel module; KDIR= is the kernel's build
 
 provider:	## build the rdma-core provider; RDMA_CORE_SRC= is rdma-core's source
 	+$(USERSPACE_CALL) all
+
+providers:	## build a provider for each rdma-core in RDMA_CORE_SRCS=, for containers and other hosts
+	+@userspace/providers $(BUILD) $(RDMA_CORE_SRCS)
 
 messages: provider	## build the library of reliable messages, libnhcamsg
 	+$(USERSPACE_CALL) messages
@@ -102,7 +107,12 @@ install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## install commands, th
 		esac; \
 	done; put 644 tools/wireshark/nhca.lua $(WIRESHARKDIR)
 
+install-providers:	## install the providers of `make providers` in /usr/lib/nhca/providers (root), or below DESTDIR=
+	@for file in $(BUILD)/providers/*/*.so; do \
+		install -D -m 755 $$file $(DESTDIR)/usr/lib/nhca/$${file#$(BUILD)/}; done
+
 # Build in a copy, because dpkg-buildpackage writes its results to the folder above the source.
+# With RDMA_CORE_SRCS there is one package more, nhca-providers.
 deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is its rdma-core's source
 	@dpkg-checkbuilddeps || { \
 		echo "make: packages are missing; 'apt-get build-dep ./' installs them" >&2; exit 1; }
@@ -110,7 +120,8 @@ deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is i
 	mkdir -p $(BUILD)/deb/nhca/build
 	tar -cf - $(DEB_PARTS) | tar -C $(BUILD)/deb/nhca -xf -
 	ln -s $(BUILD)/src $(BUILD)/deb/nhca/build/src
-	cd $(BUILD)/deb/nhca && dpkg-buildpackage --build=binary --unsigned-changes
+	cd $(BUILD)/deb/nhca && RDMA_CORE_SRCS='$(abspath $(RDMA_CORE_SRCS))' dpkg-buildpackage --build=binary \
+		--unsigned-changes $(if $(RDMA_CORE_SRCS),--build-profiles=pkg.nhca.providers)
 	rm -rf $(BUILD)/deb/nhca
 	@ls $(BUILD)/deb/*.deb
 
