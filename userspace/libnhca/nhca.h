@@ -315,6 +315,16 @@ static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct nhca_qp, vqp.qp_ex);
 }
 
+/* Send flags that have a meaning for this device.  As adapters do, it ignores other flags. */
+#define NHCA_USED_FLAGS \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/* Return: false if @flags ask for the checksums of a raw packet, which the driver does not fill in. */
+static inline bool nhca_send_flags_ok(const struct nhca_qp *qp, unsigned int flags)
+{
+	return !(flags & IBV_SEND_IP_CSUM) || qp->vqp.qp.qp_type != IBV_QPT_RAW_PACKET;
+}
+
 static inline struct nhca_channel *to_nch(struct ibv_qp *qp)
 {
 	return container_of(qp, struct nhca_channel, qp.vqp.qp);

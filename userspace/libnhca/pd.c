@@ -95,8 +95,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 		return NULL;
 	}
 	allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	/* A parent domain must not have another parent domain as its PD. */
-	if ((allocators && (!attr->alloc || !attr->free)) || to_npd(attr->pd)->of) {
+	if (allocators && (!attr->alloc || !attr->free)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -105,7 +104,8 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 	if (!pd)
 		return NULL;
 
-	pd->of = to_npd(attr->pd);
+	/* The PD may be a parent domain, too: then take the protection domain below it. */
+	pd->of = to_npd(attr->pd)->of ?: to_npd(attr->pd);
 	atomic_fetch_add(&pd->of->users, 1);
 	if (attr->td) {
 		pd->td = to_ntd(attr->td);

@@ -238,15 +238,13 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	/* struct ibv_send_wr has no members for a FLUSH: only ibv_wr_flush() posts it. */
 	if ((unsigned int)wr->opcode > IBV_WR_ATOMIC_WRITE ||
 	    wr->opcode == IBV_WR_FLUSH || !(qp->ops & (1u << wr->opcode)) ||
-	    (wr->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-				IBV_SEND_SOLICITED | IBV_SEND_INLINE)) ||
-	    wr->num_sge < 0)
+	    !nhca_send_flags_ok(qp, wr->send_flags) || wr->num_sge < 0)
 		return EINVAL;
 
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = wr->opcode;
-	wqe->flags = wr->send_flags;
+	wqe->flags = wr->send_flags & NHCA_USED_FLAGS;
 	ret = put_operation(qp, wqe, wr, binds);
 	if (ret)
 		return ret;

@@ -81,9 +81,13 @@ struct ibv_srq *nhca_create_srq_ex(struct ibv_context *context,
 	struct nhca_srq *srq;
 	int ret;
 
-	if (attr->comp_mask != xrc || attr->srq_type != IBV_SRQT_XRC ||
+	if (!check_comp_mask(attr->comp_mask, xrc) || attr->srq_type != IBV_SRQT_XRC ||
 	    !(to_nctx(context)->features & NHCA_FEATURE_XRC)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (attr->comp_mask != xrc) {
+		errno = EINVAL;
 		return NULL;
 	}
 	srq = calloc(1, sizeof(*srq));

@@ -58,9 +58,7 @@ struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode)
 		nhca_wr_fail(qp, ENOMEM);
 		return NULL;
 	}
-	/* Ignore IBV_SEND_INLINE of the caller: wr_set_inline_data*() set NHCA_SEND_INLINE. */
-	if (ibqp->wr_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-			       IBV_SEND_SOLICITED | IBV_SEND_INLINE)) {
+	if (!nhca_send_flags_ok(qp, ibqp->wr_flags)) {
 		nhca_wr_fail(qp, EINVAL);
 		return NULL;
 	}
@@ -69,7 +67,8 @@ struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode)
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr_id = ibqp->wr_id;
 	wqe->opcode = opcode;
-	wqe->flags = ibqp->wr_flags & ~IBV_SEND_INLINE;
+	/* Ignore IBV_SEND_INLINE of the caller: wr_set_inline_data*() set NHCA_SEND_INLINE. */
+	wqe->flags = ibqp->wr_flags & NHCA_USED_FLAGS & ~IBV_SEND_INLINE;
 	qp->wr_wqe = wqe;
 	return wqe;
 }

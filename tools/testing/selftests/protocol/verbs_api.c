@@ -465,6 +465,66 @@ static bool ud_multicast(struct pair *p)
 	return true;
 }
 
+/* ---- cases that adapters agree on (Documentation/conformance.rst) ---- */
+
+/* Flags that say nothing about an operation or a type of QP have no effect. */
+static bool needless_flags(struct pair *p)
+{
+	struct completion c;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	fill(p->a.buf, 64, 3);
+	if (!post_recv(p, 1, 0, 64) || !post_recv(p, 2, 64, 64))
+		return false;
+	if (!post_send(p, 1, 0, 64, IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM | 1 << 20) ||
+	    !wait_for(p->b.cq, 1, IBV_WC_RECV, &c) || !wait_for(p->a.cq, 1, IBV_WC_SEND, &c))
+		return false;
+	WR(p, 2, IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM, ibv_wr_send(x); SGE(p, 0, 64));
+	return wait_for(p->b.cq, 2, IBV_WC_RECV, &c) && wait_for(p->a.cq, 2, IBV_WC_SEND, &c) &&
+	       filled(p->b.buf, 64, 3) && filled(p->b.buf + 64, 64, 3);
+}
+
+/* A parent domain of a parent domain refers to the protection domain below it. */
+static bool nested_domains(struct pair *p)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = dev.pd };
+	struct ibv_pd *outer, *inner;
+
+	if (!dev.nhca)
+		return missing("parent domains");
+	inner = ibv_alloc_parent_domain(dev.ctx, &attr);
+	REQUIRE(inner, "a parent domain: %m");
+	attr.pd = inner;
+	outer = ibv_alloc_parent_domain(dev.ctx, &attr);
+	REQUIRE(outer, "a parent domain of it: %m");
+	VERB(ibv_dealloc_pd(inner));
+	VERB(ibv_dealloc_pd(outer));
+	return make_pair(p, (struct pair_opts){});
+}
+
+static bool refused_srqs(struct pair *p)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 12 };
+	struct ibv_srq_init_attr_ex xrc = {
+		.attr = { 4, 1, 0 }, .srq_type = IBV_SRQT_XRC, .pd = dev.pd,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+	};
+
+	if (!make_pair(p, (struct pair_opts){ .srq_wr = 16 }))
+		return false;
+	VERB(ibv_modify_srq(p->srq, &attr, IBV_SRQ_LIMIT));
+	attr = (struct ibv_srq_attr){ .max_wr = 8 };
+	REQUIRE(ibv_modify_srq(p->srq, &attr, IBV_SRQ_MAX_WR) == EINVAL,
+		"a size below the armed limit is accepted");
+	attr = (struct ibv_srq_attr){ .max_wr = 8, .srq_limit = 4 };
+	VERB(ibv_modify_srq(p->srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
+	if (!dev.nhca)
+		return true;
+	REQUIRE(!ibv_create_srq_ex(dev.ctx, &xrc) && errno == EINVAL, "XRC without a CQ: %m");
+	return true;
+}
+
 static const struct test tests[] = {
 	{ "ibv_query_device_ex and ibv_query_port", query_device, false },
 	{ "ibv_query_rt_values_ex", query_clock, false },
@@ -509,6 +569,9 @@ static const struct test tests[] = {
 	{ "flush in the error state", flush, true },
 	{ "RESET and reconnection", reset_again, false },
 	{ "a wrong R_Key", wrong_rkey, false },
+	{ "flags without a meaning are ignored", needless_flags, false },
+	{ "a parent domain of a parent domain", nested_domains, false },
+	{ "SRQs that must be refused", refused_srqs, false },
 };
 
 int main(int argc, char **argv)
