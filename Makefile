@@ -112,7 +112,8 @@ install-providers:	## install the providers of `make providers` in /usr/lib/nhca
 		install -D -m 755 $$file $(DESTDIR)/usr/lib/nhca/$${file#$(BUILD)/}; done
 
 # Build in a copy, because dpkg-buildpackage writes its results to the folder above the source.
-# With RDMA_CORE_SRCS there is one package more, nhca-providers.
+# With RDMA_CORE_SRCS there is one package more, nhca-providers. The variables of this make are not for the build in the
+# copy.
 deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is its rdma-core's source
 	@dpkg-checkbuilddeps || { \
 		echo "make: packages are missing; 'apt-get build-dep ./' installs them" >&2; exit 1; }
@@ -120,8 +121,9 @@ deb:	## build Debian packages for this release in BUILD/deb; RDMA_CORE_SRC= is i
 	mkdir -p $(BUILD)/deb/nhca/build
 	tar -cf - $(DEB_PARTS) | tar -C $(BUILD)/deb/nhca -xf -
 	ln -s $(BUILD)/src $(BUILD)/deb/nhca/build/src
-	cd $(BUILD)/deb/nhca && RDMA_CORE_SRCS='$(abspath $(RDMA_CORE_SRCS))' dpkg-buildpackage --build=binary \
-		--unsigned-changes $(if $(RDMA_CORE_SRCS),--build-profiles=pkg.nhca.providers)
+	cd $(BUILD)/deb/nhca && env -u BUILD -u MAKEFLAGS RDMA_CORE_SRC='$(abspath $(RDMA_CORE_SRC))' \
+		RDMA_CORE_SRCS='$(abspath $(RDMA_CORE_SRCS))' dpkg-buildpackage --build=binary --unsigned-changes \
+		$(if $(RDMA_CORE_SRCS),--build-profiles=pkg.nhca.providers)
 	rm -rf $(BUILD)/deb/nhca
 	@ls $(BUILD)/deb/*.deb
 
