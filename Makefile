@@ -63,8 +63,8 @@ PARTS := $(foreach list,$(filter PARTS_%,$(.VARIABLES)),$($(list)))
 PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(filter-out $(PARTS),\
 	$(basename $(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))))
 
-.PHONY: all module provider providers messages tools man install install-tools install-providers deb selftests \
-	pictures deps demo check check-long check-debug kunit bench style clean distclean help
+.PHONY: all module provider providers messages tools man install install-tools install-providers prebuilt deb \
+	selftests pictures deps demo check check-long check-debug kunit bench style clean distclean help
 
 all: module provider messages tools	## build the module, the provider, the messages library and the commands (default)
 
@@ -110,6 +110,15 @@ install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## install commands, th
 install-providers:	## install the providers of `make providers` in /usr/lib/nhca/providers (root), or below DESTDIR=
 	@for file in $(BUILD)/providers/*/*.so; do \
 		install -D -m 755 $$file $(DESTDIR)/usr/lib/nhca/$${file#$(BUILD)/}; done
+
+prebuilt: $(TOOL_PROGRAMS)	## archive the module and the providers of this machine in BUILD/prebuilt, for tools/setup-nhca
+	rm -rf $(BUILD)/prebuilt/root
+	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= INSTALL_MOD_PATH=$(BUILD)/prebuilt/root modules_install
+	+@$(MAKE) --no-print-directory install-tools install-providers DESTDIR=$(BUILD)/prebuilt/root
+	@cd $(BUILD)/prebuilt/root && file=../nhca-$$(ls lib/modules)-$$(uname -m).tar.gz && \
+		rm -f lib/modules/*/modules.* && tar --owner=0 --group=0 -czf $$file * && \
+		realpath $$file
+	@rm -rf $(BUILD)/prebuilt/root
 
 # Build in a copy, because dpkg-buildpackage writes its results to the folder above the source.
 # With RDMA_CORE_SRCS there is one package more, nhca-providers. The variables of this make are not for the build in the

@@ -20,7 +20,7 @@ import sources
 TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "userspace/libnhcamsg", "tools/testing/selftests",
-                 "tools/testing/bench", "tools/wireshark", "Documentation/ci.yml"]
+                 "tools/testing/bench", "tools/wireshark", "tools/setup-nhca", "Documentation/ci.yml"]
 # Sources of the Debian packages, packages that their build needs, and the folder for the results in a payload
 DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
 DEB_TOOLS = ["build-essential", "debhelper", "dh-dkms", "dpkg-dev", "lintian", "pandoc", "pkgconf"]
@@ -166,7 +166,7 @@ class Builder:
 
         The programs link with the installed libraries, so their sources are part of their key."""
         names = [name for name in _files(PROGRAM_PARTS)
-                 if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua"))]
+                 if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua", "setup-nhca"))]
 
         def make(target):
             inside = target / "payload/usr/local/bin"
@@ -177,7 +177,8 @@ class Builder:
                             ignore=shutil.ignore_patterns("test_mlx5*", "test_efa*", "test_cuda*"))
             shutil.copytree(paths.ROOT / "tools/wireshark", target / "payload/usr/local/share/wireshark")
             (target / "payload/usr/local/share/nhca").mkdir()
-            shutil.copy(paths.ROOT / "Documentation/ci.yml", target / "payload/usr/local/share/nhca")
+            for name in ("Documentation/ci.yml", "tools/setup-nhca"):
+                shutil.copy(paths.ROOT / name, target / "payload/usr/local/share/nhca")
             if not any(name.startswith("tools/") and name.endswith(".c") for name in names):
                 return
             provider = self.driver() / "payload"
