@@ -3,7 +3,7 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
-/* RNR NAK timer field in microseconds (table 45); the value 0 stands for the longest time */
+/* delay in microseconds for each value of the RNR NAK timer field (table 45); 0: the longest one */
 static const u32 nhca_rnr_usecs[32] = {
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
 	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
@@ -33,7 +33,7 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->cur == swr)
 			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
 				  NULL : list_next_entry(swr, list);
-		/* local operations are not bounded by the window, so limit those of a pass */
+		/* the window does not bound local operations, so limit those of a pass */
 		if (sq->nlocal <= NHCA_BUDGET)
 			nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		else
@@ -47,8 +47,8 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 
 /*
  * All PSNs before @psn have arrived at the peer: complete the requests that end before @psn.  If
- * one of them is a READ or atomic whose response is missing, the response was lost: an implied NAK
- * (9.7.5.1.2).
+ * the response to a READ, atomic, FLUSH or ATOMIC WRITE before @psn is missing, this response was
+ * lost: an implied NAK (9.7.5.1.2).
  * Return: false for an implied NAK; una stays at the missing response.
  */
 static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
@@ -66,7 +66,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 		}
 		end = nhca_psn_add(swr->psn, swr->npsn);
 		if (nhca_psn_diff(psn, end) < 0) {
-			/* a late ACK after a go-back: do not send these packets again */
+			/* after a go-back: do not send the acknowledged packets again */
 			swr->sent = max(swr->sent, nhca_psn_add(psn, -swr->psn));
 			nhca_sq_set_una(qp, psn);
 			return true;
@@ -143,9 +143,9 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 }
 
 /*
- * Return: true if a NAK refuses the oldest request, and this request is a READ or atomic.  Earlier
- * responses to it may be missing.  But the peer sends nothing after such a NAK, so it would be
- * useless to request them again.
+ * Return: true if a NAK refuses the oldest request, and this request is a READ, atomic, FLUSH or
+ * ATOMIC WRITE.  Earlier packets of its response may be missing.  But the peer sends nothing after
+ * such a NAK, so the requester does not request the missing packets again.
  */
 static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 {
@@ -199,9 +199,9 @@ static void nhca_ack_put_off(struct nhca_qp *qp)
 }
 
 /*
- * Check that a response is the next one to the oldest request.  @atomic: it is an atomic result,
- * not a READ response.
- * Return: the request, or NULL.
+ * Check that a response is the next one that the oldest request expects.  @atomic: the response is
+ * an atomic result, not a READ response.
+ * Return: the oldest request; NULL: the response is another one, and must be dropped.
  */
 static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
 					 bool atomic)
@@ -221,7 +221,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 	return swr;
 }
 
-/* Handle a READ response; that to an ATOMIC WRITE or FLUSH has no data. */
+/* Handle a READ response.  The READ response to an ATOMIC WRITE or FLUSH has no data. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
@@ -238,7 +238,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 
 	off = swr->got * qp->mtu;
 	chunk_end = swr->got + 1 == swr->npsn || (swr->got + 1) % NHCA_READ_CHUNK == 0;
-	/* a response with the wrong length or opcode is not one to this request */
+	/* a response with the wrong length or opcode does not belong to this request */
 	if (rx->payload != (nhca_swr_is_read(swr) ? min(qp->mtu, swr->length - off) : 0) ||
 	    !!(h->info->flags & NHCA_OPF_LAST) != chunk_end) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
@@ -280,7 +280,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_iter it __uninitialized;
 	s32 n;
 
-	/* check again, because the previous packet may have ended the request or the QP */
+	/* the previous packet may have completed the request, or put the QP in error */
 	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) ||
 	    nhca_psn_add(swr->psn, swr->got) != psn || rx->payload != qp->mtu)
 		return 0;
@@ -346,7 +346,7 @@ static void nhca_ack_go_on(struct nhca_qp *qp)
 		set_bit(0, &sq->note);
 }
 
-/* Return: true if @psn was sent and is unacknowledged; a response with another PSN is ignored. */
+/* Return: true if @psn was sent or requested, and is unacknowledged; other PSNs are ignored. */
 static bool nhca_ack_in_window(const struct nhca_sq *sq, u32 psn)
 {
 	return nhca_psn_diff(psn, sq->nxt) < 0 && nhca_psn_diff(psn, sq->una) >= 0;
@@ -376,7 +376,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 
 void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn)
 {
-	/* not counted as a duplicate: a request that carries an ACK may arrive twice */
+	/* an old ACK counts as no duplicate response: the request that carried it may come twice */
 	if (!nhca_sq_open(qp) || !nhca_ack_in_window(&qp->sq, psn))
 		return;
 	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))

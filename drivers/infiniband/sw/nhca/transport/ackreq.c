@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Requests an ACK for packets that were sent before without AckReq, or whose ACK was lost. */
+/* Requests an ACK for packets that were sent without AckReq, or whose ACK was lost. */
 #include "engine.h"
 
 /* Retransmit the last packet that was sent, now with AckReq. */
@@ -9,7 +9,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 off;
 	int err;
 
-	/* a retransmission (sent is below high) copies its payload: the consumer may change it */
+	/* sent is now below high: a retransmission, so nhca_swr_xmit() copies the payload */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);
@@ -72,7 +72,10 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		rcu_read_unlock();
 		break;
 	}
-	/* try again by the timer, unless a timeout or the fault-in of the payload ends the wait */
+	/*
+	 * Without a local ACK timeout, start the timer to try again.  After -EAGAIN the fault-in of
+	 * the payload runs the requester.
+	 */
 	if (err && err != -ENOENT && err != -EAGAIN && !qp->attr.timeout)
 		nhca_sq_unsent(qp);
 	if (err)

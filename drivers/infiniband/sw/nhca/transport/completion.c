@@ -48,7 +48,10 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	}
 }
 
-/* Free @swr, which is in no list, and its ring entry, and post its completion. */
+/*
+ * Free @swr, which is in no list, and its ring entry.  Post its completion, unless the request is
+ * unsignaled and has succeeded.
+ */
 static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -77,7 +80,7 @@ static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
 }
 
-/* Return: true if the stack no longer reads buffers of @swr; else their release kicks the QP. */
+/* Return: true if the stack no longer reads buffers of @swr.  Otherwise the QP is kicked later. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);

@@ -6,7 +6,7 @@
 #include "../wire/grh.h"
 #include "engine.h"
 
-/* a remote Q_Key with the top bit set stands for the QP's own; the MAD layer uses this (10.2.5) */
+/* a remote Q_Key with this bit stands for the Q_Key of the sending QP (10.2.5; the MAD layer) */
 #define NHCA_QKEY_OWN	0x80000000
 
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
@@ -130,7 +130,10 @@ bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
 			nhca_defer(qp, src->rx);
 		return false;
 	default:
-		/* same-host path: the sender cannot read its payload, and finds the error itself */
+		/*
+		 * Same-host path: the payload cannot be read.  The sender finds this error when it
+		 * sends the datagram as a packet.
+		 */
 		if (src->err)
 			return false;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets that wait for on-demand pages.  If a packet needs a page that is not present, this packet
- * and all later ones are deferred in their order.  A worker faults the page in, and then the
- * responder executes the packets.  An RNR NAK is no alternative: if memory is short, the page could
- * be gone again when the peer retransmits.
+ * and all later ones are deferred.  A worker faults the page in, and then the responder executes
+ * the packets in the order of their arrival.  An RNR NAK is no alternative: if memory is short, the
+ * page could be gone again when the peer retransmits.
  */
 #include <linux/slab.h>
 
@@ -12,7 +12,7 @@
 
 /* maximum number of deferred packets of a QP; further packets are dropped */
 #define NHCA_DEFER_MAX	256
-/* bytes of memory that these packets may hold: the largest window, with the allocator's overhead */
+/* maximum memory of these packets in bytes: 256 packets of 4 KiB, with the allocator's overhead */
 #define NHCA_DEFER_BYTES	(2U << 20)
 
 /**

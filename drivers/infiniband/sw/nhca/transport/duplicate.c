@@ -53,8 +53,9 @@ bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h)
 }
 
 /*
- * Let the response of a duplicate READ or atomic be sent again.  A requester that repeats this
- * request will also repeat all later ones, so the responses to the later ones are no longer due.
+ * Let the response of a duplicate READ, atomic, FLUSH or ATOMIC WRITE be sent again.  A requester
+ * that repeats this request will also repeat all later ones, so the responses to the later ones are
+ * no longer due.
  */
 static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Local operations, which the requester executes without packets: binding windows, opening and
- * closing keys (IBTA 10.6.7.2, 10.8.4).  Each is complete when nhca_local_run() returns; an
- * operation that closes a key waits for the live sections of other CPUs.
+ * closing keys (IBTA 10.6.7.2, 10.8.4).  Each operation is complete when nhca_local_run() returns;
+ * an operation that closes a key waits for the live sections of other CPUs.
  */
 #include "../observe/stub.h"
 #include "engine.h"

@@ -33,11 +33,11 @@ struct nhca_mcast_qp {
  * @rcu:    frees the struct after a grace period
  * @mgid:   IPv4-mapped or IPv6 address
  * @in_dev: IPv4: the in_device that has joined the group.  A counted reference, because the same
- *          in_device must leave the group, even if the netdev has another one by then
+ *          in_device must leave the group, even if the netdev has another in_device by then
  * @qps:    list of struct nhca_mcast_qp
  * @count:  number of entries of @qps
- * @user:   account in which the group counts: that of the QP that was attached first.  A counted
- *          reference, or NULL
+ * @user:   user whose share of the device's groups the group uses: the owner of the QP that was
+ *          attached first; counted reference; NULL: see nhca_qp.owner
  */
 struct nhca_mcast_group {
 	struct list_head list;
@@ -163,7 +163,7 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	return 0;
 }
 
-/* RTNL held. */
+/* As nhca_mcast_attach(), with RTNL held. */
 static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;
@@ -196,7 +196,7 @@ static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgi
 	return 0;
 }
 
-/* RTNL held.  Return: false if the QP is not attached to the group. */
+/* Detach a QP from a group.  RTNL held.  Return: false if the QP is not attached to the group. */
 static bool nhca_mcast_drop(struct nhca_qp *qp, struct nhca_mcast_group *g)
 {
 	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rate limits: a QP sends requests no faster than its consumer wants.  At this rate each packet
- * takes some time.  The next packet waits until the time of all earlier packets has passed; then a
- * timer kicks the QP.
+ * Rate limits: a QP sends requests no faster than its consumer wants.  At the maximum rate each
+ * packet takes a time that is proportional to its payload.  A packet waits until the times of all
+ * earlier packets have passed; then a timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -18,7 +18,7 @@
  * @timer: runs while a packet waits
  * @qp:    the queue pair
  * @kbps:  thousands of bits a second; 0: no limit
- * @busy:  ktime in ns at which the time of all payload sent so far has passed
+ * @busy:  ktime in ns at which the times of all packets sent so far have passed
  */
 struct nhca_pace {
 	struct hrtimer timer;

@@ -5,9 +5,10 @@
  * If a program replies to each SEND with a request, this request can carry the ACK of the SEND,
  * which saves a packet and its way through two network stacks.  But the ACK has to wait for the
  * request, and so does the completion of the SEND at the peer.  So an ACK waits only after many
- * consecutive quick replies, as with TCP's delayed ACKs.  After a reply that is late or missing,
- * ACKs leave immediately again.  If an ACK has waited for such a reply, the next ACK waits only
- * after twice as many consecutive quick replies.  After many quick replies this number is halved.
+ * consecutive quick replies (TCP delays ACKs in a similar way).  After a reply that is late or
+ * missing, ACKs leave immediately again.  If an ACK has waited for this reply, the next ACK waits
+ * only after twice as many consecutive quick replies.  After many quick replies this number is
+ * halved.
  */
 #include <linux/sched/clock.h>
 
@@ -17,17 +18,17 @@
 /* units of the clock: 1,024 ns */
 #define NHCA_PIGGYBACK_SHIFT		10
 /*
- * A reply is quick if it is sent within 250 units of the clock; if the round-trip time is longer,
- * within the round-trip time, but at most 2,000 units.
+ * A reply is quick if it is sent within the round-trip time after the request.  A round-trip time
+ * below 250 units of the clock counts as 250 units, one above 2,000 units as 2,000 units.
  */
 #define NHCA_PIGGYBACK_SOON		250U
 #define NHCA_PIGGYBACK_LATE		2000U
 /* number of consecutive quick replies before an ACK waits for a reply: initially, and at most */
 #define NHCA_PIGGYBACK_FIRST		8U
 #define NHCA_PIGGYBACK_MAX		0x8000U
-/* number of quick replies after which that number is halved */
+/* number of quick replies after which nhca_piggyback.needed is halved */
 #define NHCA_PIGGYBACK_FORGIVEN	256
-/* maximum number of PSNs that a waiting ACK covers: as many as the peer's window at the start */
+/* maximum number of PSNs that a waiting ACK covers: the peer's initial window */
 #define NHCA_PIGGYBACK_PSNS		16
 /* flag in nhca_piggyback.pending, beside the PSN */
 #define NHCA_PIGGYBACK_PENDING		BIT(31)
@@ -41,14 +42,14 @@ static u32 nhca_piggyback_clock(void)
 /* Return: the longest time of a quick reply, in units of the clock. */
 static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
 {
-	/* round-trip time in microseconds; may include waits of the peer's ACKs for replies */
+	/* round-trip time in microseconds, with the time that the peer's ACKs waited for replies */
 	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
 	return clamp(us, NHCA_PIGGYBACK_SOON, NHCA_PIGGYBACK_LATE);
 }
 
 /*
- * A reply is late or missing.  @waited: an ACK waited for the reply.
+ * Count a late or missing reply.  @waited: an ACK waited for the reply.
  *
  * Requester and responder write the counts under different locks.  If an update is lost, ACKs only
  * begin to wait one reply later, or stop waiting one reply sooner.
@@ -104,8 +105,8 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 
 	lockdep_assert_held(&qp->rq.lock);
 	/*
-	 * A peer that sends its next request before its last one is acknowledged does not wait for
-	 * an ACK, so the time until the reply counts from the last request.
+	 * A peer that sends a request before its previous one is acknowledged does not wait for an
+	 * ACK, so the time until the reply counts from the newest request.
 	 */
 	if (asked && now - asked > nhca_piggyback_soon(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);

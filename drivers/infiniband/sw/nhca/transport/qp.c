@@ -76,8 +76,8 @@ void nhca_qp_set_sqe(struct nhca_qp *qp)
 }
 
 /*
- * Send the ACK that waits for a request of this QP, which sends no request any more: the peer's
- * requests were executed, and the peer must not see them fail.  rq.lock held.
+ * Send the piggybacked ACK that waits, because this QP sends no request any more.  The peer's
+ * requests were executed, and without the ACK they would fail at the peer.  rq.lock held.
  */
 static void nhca_qp_settle(struct nhca_qp *qp)
 {
@@ -124,7 +124,7 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	nhca_qp_run(qp);
 }
 
-/* nhca_piggyback.rest: in process context, because softirqs without a pause starve processes */
+/* nhca_piggyback.rest, in process context: softirqs without a pause would starve processes */
 static void nhca_qp_rest(struct work_struct *work)
 {
 	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);
@@ -362,7 +362,7 @@ static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
  *    and the work item are cancelled.
  * 6. The network stack releases the consumer's pages; this may take long.
  * 7. The flow, the address vector, the rings and the rest are freed.
- * 8. The windows that are bound through the QP are closed, and its number is free.
+ * 8. The windows that are bound through the QP are closed, and the QP's number is freed.
  */
 void nhca_qp_fini(struct nhca_qp *qp)
 {
@@ -583,7 +583,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* -EBUSY: try again, because a consumer in SQD cannot stop the READs of its peer */
+	/* the consumer must try again, because in SQD it cannot stop the READs of its peer */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_owes(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;
@@ -609,7 +609,7 @@ unlock:
 	kfree(res);
 
 	if (err || !(mask & IB_QP_STATE)) {
-		/* a doorbell may have found sq.lock taken; and a new rate limit may end a wait */
+		/* a doorbell may have found sq.lock taken, or the new rate limit may end a wait */
 		nhca_sq_kick(qp);
 		return err;
 	}

@@ -102,16 +102,17 @@ bool nhca_sq_ackreq(struct nhca_qp *qp);
 
 /**
  * nhca_swr_hdr - fill in the fields that all packets of a connected QP's request have
- * @h: other fields are zeroed; psn is that of the next packet of @swr
+ * @h: filled in; psn is that of the next packet of @swr; fields that only some packets have are 0
  */
 void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
 
 /**
  * nhca_swr_send - send the next packet of a request, or several from the middle of a message
- * @swr: the request, which has packets left to send; the function sets its status if it has to fail
+ * @swr: the request, which has packets left to send; if the request has to fail, the function sets
+ *       its status
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: 0; another value: no part of @swr was sent.  If @swr has no status then, nothing more can
- * be sent now.
+ * Return: 0; another value: no packet of @swr was sent.  If the function has not set the status,
+ * nothing more can be sent now.
  */
 int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
@@ -128,8 +129,8 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true: the ACK was requested, or the packet for that was lost, and the timer runs; false:
- * the request has to fail.
+ * Return: true: the ACK was requested, or the packet that requests it could not be sent; the timer
+ * runs.  false: the request has to fail.
  */
 bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
 
@@ -164,8 +165,8 @@ void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
 void nhca_sq_congested(struct nhca_qp *qp);
 
 /**
- * nhca_sq_arm - start the local ACK timer; if the timer runs, only @oldest restarts the timeout
- * nhca_sq_unsent - start the timer for a packet that could not be sent: it counts as lost
+ * nhca_sq_arm - start the local ACK timer, if it does not run; if @oldest, restart the timeout
+ * nhca_sq_unsent - start the timer for a packet that could not be sent, and so counts as lost
  * nhca_rtt_begin - begin an RTT sample, unless one is in progress
  * @oldest: the oldest unacknowledged packet was sent just now, so the timeout counts from now
  * @psn: of a packet with AckReq that is sent for the first time

@@ -54,7 +54,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 
 	nhca_resp_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
-	/* no packet follows an ACK; if none precedes it either, send it faster without a batch */
+	/* no packet follows an ACK; if none precedes it, sending without a batch is faster */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
 	/* an ACK that the stack does not accept is lost; the peer requests it again */
@@ -103,9 +103,9 @@ void nhca_res_done(struct nhca_res *res)
 }
 
 /*
- * Send packets from the middle of a long READ response in one call: all that are left before the
- * last one.  A repeated response has no R_Key reference, so its packets are sent one by one, and
- * the key is checked for each.
+ * Send packets from the middle of a long READ response in one call: if possible, all that are left
+ * before the last one.  A repeated response has no R_Key reference, so its packets are sent one by
+ * one, and the key is checked for each.
  * @h: headers of the first packet
  * Return: number of packets sent, may be 0.
  */
@@ -340,7 +340,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 
 int nhca_resp_init(void)
 {
-	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its pages */
+	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read pages of it */
 	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return nhca_resp_wq ? 0 : -ENOMEM;
 }

@@ -48,7 +48,10 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 	return nhca_refuse(qp, code, -1);
 }
 
-/* The memory of a request is being faulted in: defer the packet. */
+/*
+ * The memory of a request is being faulted in: defer the packet.  A step of the same-host path has
+ * no packet; its requester sends packets instead.
+ */
 static enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src)
 {
 	if (!src->rx)
@@ -211,7 +214,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (last ? src->len != rq->wr_left : src->len >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* before the data: after an RNR NAK the request must not have had an effect */
+		/* before the data, because a request that gets an RNR NAK must have no effect */
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
@@ -240,8 +243,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 }
 
 /*
- * Return: number of payload bytes of the next @max packets after @rx, or of all in the batch if
- * these are fewer.  The keys of a receive request are checked only for these bytes.
+ * Return: number of payload bytes of the next @max packets after @rx, or of all further packets of
+ * the batch if these are fewer.  The keys of a receive request are checked only for these bytes.
  */
 static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 {
@@ -308,7 +311,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 		return NULL;
 	/*
 	 * No response is due: lower the indices by a multiple of @nres, so that they never wrap.
-	 * From @nres on all entries of the ring have been filled.
+	 * They stay at @nres or more, because this means that all entries of the ring were filled.
 	 */
 	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
 		rq->res_head = rq->nres + rq->res_head % rq->nres;
@@ -323,7 +326,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	/* the oldest entry is reused */
 	if (rq->res_head - rq->res_tail == rq->nres)
 		rq->res_tail++;
-	/* an entry that is not busy has no R_Key reference, which memset() would leave in lists */
+	/* an entry that is not busy has no R_Key reference; else memset() would corrupt a list */
 	if (WARN_ON_ONCE(res->ref.held))
 		nhca_rkey_put(&res->ref);
 	memset(res, 0, sizeof(*res));
@@ -546,7 +549,7 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 }
 
-/* Return: NHCA_TAKEN if fault injection does not refuse the request. */
+/* Refuse a request if fault injection says so.  Return: NHCA_TAKEN: the request is not refused. */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_fault_hit s __uninitialized;
@@ -645,7 +648,7 @@ u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	struct nhca_rq *rq = &qp->rq;
 	u32 n;
 
-	/* check again, because the previous packet may have ended the QP or was deferred */
+	/* the previous packet may have put the QP in error, or may be deferred */
 	if (!nhca_rq_open(qp) || rq->fatal || !list_empty(&rq->deferred) ||
 	    nhca_psn_add(rx->hdr.psn, 1) != rq->psn)
 		return 0;

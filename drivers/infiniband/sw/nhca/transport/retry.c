@@ -43,8 +43,8 @@ void nhca_sq_unsent(struct nhca_qp *qp)
 {
 	nhca_sq_arm(qp, false);
 	/*
-	 * There is no local ACK timeout that would end the wait.  The timer may already run for
-	 * something that is due earlier.
+	 * Without a local ACK timeout nothing else would end the wait.  The timer may already run
+	 * for something that is due earlier.
 	 */
 	if (!qp->attr.timeout)
 		timer_reduce(&qp->sq.timer, jiffies + NHCA_TIMEOUT_MIN);
@@ -193,8 +193,8 @@ void nhca_sq_timer(struct timer_list *t)
 
 	spin_lock(&sq->lock);
 	/*
-	 * This expiry waited for the lock while an RNR NAK started the timer again: the wait has
-	 * only begun.
+	 * While this expiry waited for the lock, an RNR NAK started the timer again.  The RNR delay
+	 * has not passed yet.
 	 */
 	if (sq->rnr_wait && timer_pending(&sq->timer)) {
 		nhca_sq_unlock(qp);

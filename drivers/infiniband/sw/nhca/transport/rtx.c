@@ -102,7 +102,7 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 		rtx->since = now;
 		return NHCA_RTX_POSTPONE;
 	}
-	/* perhaps nothing was lost, and only an ACK was not requested */
+	/* perhaps nothing was lost, but no packet has requested an ACK */
 	if (ackreq)
 		return NHCA_RTX_ACKREQ;
 	/*

@@ -202,8 +202,8 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  * @ackreq: true: the caller can try to request an ACK, because no packet may have requested it (all
  *          requests may be unsignaled); false: the caller has tried, and could not
  *
- * The function counts the step, and the timeout then counts from @now.  For NHCA_RTX_EARLY,
- * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP it changes nothing.
+ * The function records the step in @rtx, and lets the timeout count from @now.  For NHCA_RTX_EARLY,
+ * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP the function changes nothing.
  * Context: any.
  * Return: the step.
  */

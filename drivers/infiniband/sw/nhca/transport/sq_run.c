@@ -83,7 +83,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;
 	}
-	/* no ACK will arrive that could complete the local operation */
+	/* no earlier request is outstanding, so no ACK would complete the local operation */
 	if (nhca_swr_is_local(swr) && list_is_first(&swr->list, &sq->inflight)) {
 		nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		return;

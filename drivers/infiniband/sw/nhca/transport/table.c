@@ -43,7 +43,7 @@ static u32 qpn_hash(const void *data, u32 len, u32 seed)
 	return *(const u32 *)data;
 }
 
-/* Faster than memcmp(), with which the table would compare otherwise. */
+/* This comparison is faster than memcmp(), which the table would use otherwise. */
 static int qpn_differs(struct rhashtable_compare_arg *arg, const void *entry)
 {
 	return ((const struct nhca_qpn *)entry)->qpn != *(const u32 *)arg->key;
