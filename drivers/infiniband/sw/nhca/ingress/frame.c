@@ -14,7 +14,7 @@
 #include "../net/steer.h"
 #include "../transport/qp.h"
 
-/* Give a frame, in the form that it had on the wire, to the QP, which copies it. Consumes @skb. */
+/* Give a frame, as it was on the wire, to the QP, which copies the frame. Consumes @skb. */
 static void nhca_frame_give(struct nhca_qp *qp, struct sk_buff *skb)
 {
 	nhca_raw_rx(qp, skb);

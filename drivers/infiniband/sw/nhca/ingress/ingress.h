@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The receive paths: the kernel calls ingress/, which calls transport/ or rcxt/.  main.c passes
- * four functions of this header to net/, which registers them with the kernel: sk_data_ready of the
- * UDP sockets and their bottom half, the netfilter hook, and the timer of the delay queues.
+ * four functions of this header to net/, which registers them with the kernel: for sk_data_ready and
+ * the bottom half of the UDP sockets, for the netfilter hook, and for the timers of delay queues.
  */
 #ifndef NHCA_INGRESS_H
 #define NHCA_INGRESS_H
@@ -20,9 +20,9 @@ struct sock;
 /* ---- udp.c ---- */
 
 /*
- * Cost of the packets of a socket that one CPU processes before other bottom halves run. The cost
- * of a batch, by nhca_rx_cost(), is its number of packets, or of units of 4 KiB if these are more.
- * So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
+ * Maximum cost of the packets of a socket that one CPU processes before other bottom halves run.
+ * The cost of a batch (nhca_rx_cost()) is its number of packets, or of units of 4 KiB if these are
+ * more. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
  */
 #define NHCA_RX_BUDGET	256
 
@@ -45,7 +45,7 @@ void nhca_sk_data_ready(struct sock *sk);
  * @budget: maximum number of copies of multicast packets; on return reduced by the number of
  *          copies, and negative if the copies of the last packet have exceeded it
  * Context: softirq.
- * Return: true if all packets have been processed.
+ * Return: true if no packet of the batch is left.
  */
 bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct nhca_rx_pos *pos,
 		   int *budget);

@@ -90,7 +90,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
-		/* a copy of a multicast packet costs as much as a packet, so limit the copies */
+		/* a copy of a multicast packet costs as much as a packet, so copies use the budget */
 		if (unlikely(b.copies) && (int)b.copies >= *budget)
 			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
@@ -208,8 +208,8 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 }
 
 /*
- * Process the packets of a socket. Only the CPU that raised nhca_sock.ready from 0 and
- * nhca_sock.rest call this function. If the budget is used up, ready stays above 0, so that only
+ * Process the packets of a socket. Two callers exist: the CPU that has raised nhca_sock.ready from
+ * 0, and nhca_sock.rest. If the budget is used up, nhca_sock.ready stays above 0, so that only
  * nhca_sock.rest continues.
  */
 static void nhca_sk_take(struct nhca_sock *ns)
@@ -218,8 +218,8 @@ static void nhca_sk_take(struct nhca_sock *ns)
 
 	do {
 		/*
-		 * Forget the packets that this drain finds in the queue.  Under overload no drain
-		 * empties the queue, and a counter of all packets would wrap.
+		 * Do not count the packets that are in the queue now: this drain finds them.  Under
+		 * overload no drain empties the queue, and a count of all packets would wrap.
 		 */
 		if (atomic_read(&ns->ready) != 1)
 			atomic_xchg(&ns->ready, 1);
@@ -236,8 +236,9 @@ void nhca_sk_rest(struct nhca_bh *bh)
 }
 
 /*
- * The stack calls this on any CPU after it has queued a packet. Only one CPU processes packets at a
- * time, so packets of a flow keep their order. Other CPUs leave their packets to that CPU.
+ * The stack calls this function on any CPU after it has queued a packet. Only one CPU at a time
+ * processes the packets of a socket, so packets of a QP keep their order. Other CPUs leave their
+ * packets to that CPU.
  */
 void nhca_sk_data_ready(struct sock *sk)
 {

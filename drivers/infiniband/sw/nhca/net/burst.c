@@ -3,9 +3,9 @@
  * Batches: several packets that enter the network stack as one skb.
  *
  * A batch needs a peer that verifies UDP checksums, because GSO adds one to every packet. The
- * netdev must support UDP GSO, or no fragments (NETIF_F_SG) at all: then each packet of the batch
- * is a linear skb with a copied payload (linear.c). With fragments but without UDP GSO the stack
- * would segment a batch in software, which costs more than single packets.
+ * netdev must support UDP GSO, or no fragments (no NETIF_F_SG) at all. Without fragments each
+ * packet of the batch is a linear skb with a copied payload (linear.c). With fragments but without
+ * UDP GSO the stack would segment a batch in software, which costs more than single packets.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -32,7 +32,7 @@
  */
 #define NHCA_BURST_COVERED	16
 
-/* Account @bytes that were added to @last, which is or was the last skb of the batch. */
+/* Add @bytes, which are in fragments of @last, to the lengths of @last and of the batch's skb. */
 static void nhca_burst_grow(struct nhca_burst *b, struct sk_buff *last, u32 bytes)
 {
 	b->skb->len += bytes;
@@ -71,8 +71,8 @@ static bool nhca_burst_more(struct nhca_burst *b)
 }
 
 /*
- * Return: true if there is room for @n fragments. @pages: some of them are consumer pages, which
- * only skbs of the frag_list have if the netdev supports one (enum nhca_build_how).
+ * Return: true if there is room for @n fragments. @pages: some of them are consumer pages. If the
+ * netdev supports a frag_list, consumer pages are only in skbs of this list (enum nhca_build_how).
  */
 static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 {
@@ -102,7 +102,7 @@ static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piec
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
 
-	/* the tail of one packet and the header of the next are often adjacent */
+	/* the ICRC of one packet and the header of the next are often adjacent in memory */
 	if (nhca_piece_follows(info, piece)) {
 		skb_frag_size_add(&info->frags[info->nr_frags - 1], piece->len);
 		put_page(piece->page);
@@ -185,7 +185,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
-	/* without a frag_list the reference also stores the charge of this skb, and of no other */
+	/* without a frag_list a reference stores the charge of one skb: begin a new reference */
 	if (!b->lists)
 		nhca_burst_put_zcopy(b);
 	b->dev = tx->dev;
@@ -282,16 +282,17 @@ int nhca_burst_add(struct nhca_tx *tx)
 }
 
 /**
- * struct nhca_run - packets of a run that is being added to a batch
- * @between: mark of a packet, which takes the place of its ICRC, and header of the next packet
+ * struct nhca_run - a run (nhca_burst_run()) that is being added to a batch
+ * @between: mark of a packet, which has the place of the ICRC, and header of the next packet
  * @len:     bytes of @between
- * @skip:    bytes of @between to omit: the mark before the first header, where no packet ends
+ * @skip:    bytes of @between to omit: before the first header the mark, because no packet ends
+ *           there
  * @p:       memory for the next copy of @between
  * @page:    page of @p; one page holds all copies for the run
  * @off:     offset of @p in @page
- * @mark:    offset in @page of the mark that was omitted; it is used after the last packet
+ * @mark:    offset in @page of the omitted mark, which becomes the mark of the last packet
  * @n:       packets that were added
- * @bytes:   bytes that were added to the last skb of the batch, but not to its length
+ * @bytes:   bytes in fragments of the last skb that its length does not include yet
  */
 struct nhca_run {
 	u8 between[NHCA_ICRC_LEN + NHCA_HDRS_MAX];
@@ -305,7 +306,11 @@ struct nhca_run {
 	u32 bytes;
 };
 
-/* Prepare a run of at most @count packets. Return: false if there is no memory. */
+/*
+ * Prepare a run of at most @count packets. The function lowers @count to the number of copies of
+ * nhca_run.between that fit a page.
+ * Return: false if there is no memory.
+ */
 static bool nhca_run_begin(struct nhca_run *run, const struct nhca_tx *tx, u32 *count)
 {
 	run->len = NHCA_ICRC_LEN + tx->hdr->info->hdr_len;
@@ -323,8 +328,9 @@ static bool nhca_run_begin(struct nhca_run *run, const struct nhca_tx *tx, u32 *
 }
 
 /*
- * Make room for @n fragments, one of which is for the mark after the last packet. Each skb that
- * gets packets of the run also gets the zero-copy reference. Return: false if there is no room.
+ * Make room for @n fragments, one of which is for the mark after the last packet. @pages: the
+ * packets refer to consumer pages, so each skb that gets packets also gets the zero-copy reference.
+ * Return: false if there is no room.
  */
 static bool nhca_run_room(struct nhca_burst *b, struct nhca_run *run, u32 n, bool pages)
 {
@@ -458,10 +464,10 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 }
 
 /*
- * A packet that is shorter than the first one of the batch ends the batch, as after the first
- * packet of a WRITE, which has an RETH. Return: true if the batch should be sent first, because the
- * run and the last packet of the message fit into one further batch: the number of batches is the
- * same, and the run is not split.
+ * A packet that is shorter than the first one of the batch ends the batch. The first packet of a
+ * WRITE has an RETH, so the next packets are shorter. Return: true if the batch should be sent
+ * before the run, because the run and the last packet of the message fit into one further batch.
+ * Then the number of batches is the same, and the run is not split.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {

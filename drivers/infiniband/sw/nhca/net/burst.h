@@ -18,8 +18,8 @@ struct sk_buff;
 /* maximum packets of a batch: UDP_MAX_SEGMENTS of older kernels; newer kernels allow 128 */
 #define NHCA_BURST_PACKETS	64
 /*
- * maximum pieces (frags.h) of a packet, including headers and tail; payload that would need more
- * is copied
+ * maximum number of pieces (frags.h) of a packet, including headers, pad and ICRC; payload that
+ * would need more pieces is copied
  */
 #define NHCA_PIECES		8
 /* maximum payload in bytes: a longer one may not fit NHCA_PIECES when copied, and is sent alone */
@@ -33,7 +33,7 @@ struct sk_buff;
  * @who:     queue pair or channel of all packets, for counters and traces
  * @av:      address vector of all packets
  * @flow:    flow that @skb is charged to
- * @seg:     bytes of each packet after the UDP header; the last one may have fewer
+ * @seg:     bytes of each packet after the UDP header; the last packet may be shorter
  * @len:     bytes of all packets after their UDP headers
  * @packets: number of packets
  * @payload: bytes of payload, for the counters
@@ -108,12 +108,12 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
  * @tx:    the first packet. Each further one has the next PSN and the next payload, and in an RXETH
  *         the next offset and PVO. The packets have no ICRC. The payload is sent by page reference,
  *         or copied if @tx->copy
- * @count: number of packets of the run
+ * @count: maximum number of packets
  *
  * All packets are built in one live section.
  * Context: as nhca_xmit().
- * Return: number of packets that were added, from 0 to @count. If it is 0, the caller sends the
- * first packet by nhca_xmit(), which returns the error if there is one.
+ * Return: number of packets that were added, from 0 to @count. After 0 the caller sends the first
+ * packet by nhca_xmit(), which returns the error if there is one.
  */
 u32 nhca_burst_run(struct nhca_tx *tx, u32 count);
 

@@ -94,11 +94,11 @@ static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 }
 
 /**
- * nhca_cursor_skip - move a cursor towards an offset within its skb
+ * nhca_cursor_skip - move a cursor to an offset, but not beyond the last fragment of @c->skb
  * @c:   the cursor
- * @off: offset in the skb, in bytes; nothing happens if it is before the piece
+ * @off: offset in @c->head, in bytes; if it is before the piece, nothing happens
  *
- * This function is fast for several fragments, and nhca_cursor_at() only for the next one.
+ * To skip several fragments this function is faster than nhca_cursor_at().
  * Context: any.
  */
 static inline void nhca_cursor_skip(struct nhca_cursor *c, u32 off)

@@ -39,8 +39,8 @@ struct nhca_delayq {
  * struct nhca_held - the cb of a packet in the delay queue
  * @due:    ktime at which the packet leaves the queue
  * @qpn:    its QP
- * @behind: number of packets of this QP that must still overtake the packet. It leaves the queue
- * after the last of them, or at @due if that is earlier; 0: only @due counts
+ * @behind: number of packets of this QP that must still overtake the packet. The packet leaves the
+ * queue after the last of them, or at @due if that is earlier; 0: only @due counts
  * @in:     the packet was received; otherwise it is to be sent
  */
 struct nhca_held {
@@ -92,7 +92,10 @@ static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool
 	kfree_skb(skb);
 }
 
-/* A packet of @qpn has passed. Move the packets that need not be overtaken any more to @later. */
+/*
+ * A packet of @qpn was received (@in) or sent. Move those packets of this QP to @later that no
+ * further packet must overtake.
+ */
 static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {
 	struct nhca_delayq *l = dev->delayq;
@@ -140,8 +143,8 @@ static void faults_flip(u8 *p, u32 len, u32 dice)
 }
 
 /*
- * Damage the packet after its checksum was computed, as a wire would. Return: false if there is no
- * memory for a linear skb.
+ * Damage the packet after its checksum was computed, like a bit error on the wire. Return: false if
+ * there is no memory for a linear skb.
  */
 static bool faults_corrupt(struct sk_buff *skb, u32 dice)
 {

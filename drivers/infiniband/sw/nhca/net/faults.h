@@ -47,14 +47,15 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
  * nhca_faults_rx_passed - account a packet that was processed
  * @dev:   the device
  * @qpn:   destination QP in the BTH
- * @later: gets the packets of the delay queue that need not be overtaken any more
+ * @later: gets the packets of the delay queue that no further packet must overtake
  * Context: softirq.
  */
 void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later);
 
 /**
- * nhca_delayq_due - take the packets that are due from a delay queue, and send the outgoing ones
- * @timer: the timer of nhca_delayq_create(), which has expired; it is started again if packets stay
+ * nhca_delayq_due - remove the packets that are due from a delay queue, and send the outgoing ones
+ * @timer: the timer of nhca_delayq_create(), which has expired; if packets are left in the queue,
+ *         the function starts it again
  * @later: gets the incoming packets
  * Context: softirq.
  * Return: the namespace in which the packets arrived.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transmit back-pressure: the packets in the network stack, counted for each QP and for each
- * device. A QP with too many of them pauses, and the skb destructor kicks it later. Queues stay
- * short, so a timeout means a loss and not a delay in the queues of this host. All packets that a
- * QP has in the stack take the same transmit queue.
+ * Transmit back-pressure: the packets in the network stack, counted for each QP or channel (its
+ * flow) and for each device. A flow with too many packets pauses, and the skb destructor kicks its
+ * owner later. Queues stay short, so a timeout means a loss and not a delay in the queues of this
+ * host. All packets that a flow has in the stack take the same transmit queue.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -16,17 +16,17 @@
 #include "flow.h"
 #include "zcopy.h"
 
-/* packets of one QP in the stack at which it pauses, and at which it resumes */
+/* packets of one flow in the stack at which the flow pauses, and at which it resumes */
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
 /* a flow with fewer packets in the stack need not queue after the flows that wait for the device */
 #define NHCA_FLOW_FEW		16
-/* packets of one device in the stack at which its QPs pause, and at which waiting ones resume */
+/* packets of one device in the stack at which its flows pause, and at which waiting flows resume */
 #define NHCA_TXQ_HIGH		256
 #define NHCA_TXQ_LOW		128
 /*
- * packets that may bypass the waiting flows; after these, one flow of each list is woken as soon as
- * the stack holds fewer than NHCA_TXQ_HIGH packets
+ * number of packets that may bypass the waiting flows; after that number, one flow of each list is
+ * woken as soon as the stack holds fewer than NHCA_TXQ_HIGH packets of the device
  */
 #define NHCA_TXQ_PASSED		16
 /*
@@ -36,19 +36,19 @@
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
-/* flows that are woken together with interrupts disabled, when the last packet is freed */
+/* maximum number of flows woken at a time, with interrupts disabled, after the last packet */
 #define NHCA_TXQ_WAKE_MAX	64
 
 /**
  * struct nhca_txq - packets of one device in the network stack
  * @ref:      references: the device, its flows, and @rest while it is queued
- * @rcu:      to free it after a grace period, because @rest may drop the last reference
+ * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
  * @inflight: packets in the stack
  * @lock:     irqsave; protects @waiting, @turns, @resting
  * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
  *            send [0], with responses to send [1]
  * @turns:    number of flows woken so far; wraps
- * @passed:   packets that bypassed the waiting flows since one was woken; a hint, without a lock
+ * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
  */
@@ -67,19 +67,19 @@ struct nhca_txq {
 
 /**
  * struct nhca_flow - packets of one QP or channel in the network stack
- * @rcu:      to free it after a grace period
+ * @rcu:      frees the struct after a grace period
  * @ref:      references: the QP, each charged skb, and each zero-copy reference
  * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS selects the
- *            transmit queue of all of them, see nhca_flow_add()
- * @blocked:  the QP waits to be kicked when @inflight falls
+ *            transmit queue of all these packets, see nhca_flow_add()
+ * @blocked:  the flow waits to be kicked when @inflight falls
  * @txq:      packet count of the device
- * @wait:     entries in nhca_txq.waiting, by the same index; under nhca_txq.lock; an entry is empty
- *            if the flow is not in that list
- * @pages:    its zero-copy references
- * @kick:     runs the QP's requester and responder; NULL after nhca_flow_stop()
+ * @wait:     entries in the lists of nhca_txq.waiting, by the same index; under nhca_txq.lock; an
+ *            entry is empty if the flow is not in that list
+ * @pages:    zero-copy references of the flow
+ * @kick:     runs requester and responder of the QP, or the channel; NULL after nhca_flow_stop()
  * @arg:      argument of @kick
  *
- * The flow outlives its QP until the last packet is freed.
+ * The flow outlives its QP or channel until the last packet is freed.
  */
 struct nhca_flow {
 	struct rcu_head rcu;
@@ -216,9 +216,9 @@ static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 
 /*
  * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
- * wait itself and has few packets in the stack. So a short message does not wait for long ones. If
- * flows with more packets could bypass the waiting flows, they would keep the device above
- * NHCA_TXQ_LOW, and the waiting flows would rarely resume.
+ * wait itself and has few packets in the stack. So a short message does not wait for long ones.
+ * Flows with more packets may not bypass the waiting flows: they would keep the device above
+ * NHCA_TXQ_LOW, so the waiting flows would rarely resume.
  */
 static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
 {
@@ -332,9 +332,9 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 
 /*
  * Return: true if a waiting flow may be woken with @left packets in the stack. Up to NHCA_TXQ_LOW
- * packets it always may. Above that, but below NHCA_TXQ_HIGH, it may after NHCA_TXQ_PASSED packets
- * have bypassed the lists: flows with few packets never wait themselves, and many of them together
- * could keep the device above NHCA_TXQ_LOW.
+ * packets, a flow may always be woken. Between NHCA_TXQ_LOW and NHCA_TXQ_HIGH packets, a flow may
+ * be woken if NHCA_TXQ_PASSED packets have bypassed the lists: many flows with few packets, which
+ * bypass the lists, could otherwise keep the device above NHCA_TXQ_LOW.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
@@ -381,9 +381,9 @@ static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Destructor of an skb that has no consumer pages among its own fragments. The argument is the
- * address of the flow, plus the number of packets minus one in the low bits. These bits are 0 in
- * the address.
+ * Destructor of an skb that has no consumer pages among its own fragments. destructor_arg is the
+ * address of the flow, plus the number of packets minus one in the low bits, which are 0 in the
+ * address.
  */
 #define NHCA_FLOW_PACKETS	(NHCA_FLOW_BATCH - 1UL)
 
@@ -397,7 +397,8 @@ static void nhca_flow_release(struct sk_buff *skb)
 }
 
 /*
- * Destructor of an skb with consumer pages among its own fragments. The argument is the ubuf_info.
+ * Destructor of an skb with consumer pages among its own fragments. destructor_arg is the zero-copy
+ * reference, whose ubuf_info comes first.
  */
 static void nhca_flow_release_zcopy(struct sk_buff *skb)
 {

@@ -16,7 +16,7 @@ struct sk_buff;
 /**
  * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
  * @flow:    the flow
- * @skb:     an skb without a destructor. If its own fragments (not those of its frag_list) are
+ * @skb:     an skb without a destructor. If its own fragments (not those of its frag_list) refer to
  *           consumer pages, no other charged skb may have the same zero-copy reference
  * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
  *
@@ -61,7 +61,7 @@ struct nhca_pageref_queue *nhca_flow_pagerefs(struct nhca_flow *flow);
 /**
  * nhca_flow_run - kick the owner of a flow
  * @flow: the flow; nothing happens after nhca_flow_stop()
- * Context: RCU read side, so that the owner can wait for kicks by a grace period.
+ * Context: RCU read side, so that the owner can wait for the end of kicks by a grace period.
  */
 void nhca_flow_run(struct nhca_flow *flow);
 

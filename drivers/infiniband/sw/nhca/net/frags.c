@@ -43,7 +43,7 @@ static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int c
 	return &chunk[*at];
 }
 
-/* Take @len bytes, which @pf must have, and a page reference. */
+/* Take @len bytes, for which @pf must have room, and a reference on their page. */
 static void *nhca_frags_take(struct page_frag *pf, unsigned int len)
 {
 	void *p = page_address(pf->page) + pf->offset;
@@ -97,7 +97,7 @@ static struct sk_buff *frag_skb(unsigned int room)
 	struct sk_buff *skb;
 	void *p;
 
-	/* no chunk can hold the skb, so keep the current chunk in use */
+	/* no chunk can hold such an skb; the current chunk stays in use for smaller skbs */
 	if (len > NHCA_CHUNK_BYTES)
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
 	pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory for the fragments of packets: copied payloads, headers, and the tail after a payload that
- * is sent by page reference.
+ * Memory for the fragments of packets: copied payloads, headers, and the pad and ICRC after a
+ * payload that is sent by page reference.
  */
 #ifndef NHCA_NET_FRAGS_H
 #define NHCA_NET_FRAGS_H
@@ -25,17 +25,16 @@ struct nhca_piece {
 
 /*
  * Number of chunks of each CPU, for whole pages and for skbs. The chunks are used in turn.
- * skb_page_frag_refill() allocates chunks of 32 KiB, or a page if memory is fragmented. The chunks
- * hold two messages of 64 KiB, one of which may still be in the stack. There are more chunks for
- * skbs, because skbs also have headers: only six packets of 4 KiB fit a chunk.
+ * skb_page_frag_refill() allocates chunks of 32 KiB, or of a page if memory is fragmented. Together
+ * the chunks hold two messages of 64 KiB, one of which may still be in the stack. There are more
+ * chunks for skbs, because skbs also have headers: only six packets of 4 KiB fit a chunk.
  */
 #define NHCA_PAGE_CHUNKS	4
 #define NHCA_SKB_CHUNKS		8
 
 /**
  * nhca_frag_get - get memory for a fragment of an skb
- * @len:  number of bytes, at most PAGE_SIZE, because a chunk may be one page. Call it several times
- *        for more
+ * @len:  number of bytes, at most PAGE_SIZE, because a chunk may be one page
  * @page: set to the page of the bytes, with a reference for the caller
  * @off:  set to the offset of the bytes in @page
  *

@@ -49,9 +49,9 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 }
 
 /*
- * Write the payload and the tail of a packet, and its UDP length and checksum.
+ * Write payload, pad and ICRC of a packet, and its UDP length and checksum.
  * @p: the encoded headers in @skb, followed by room for the rest
- * @crc: the ICRC over these headers, if the packet has one
+ * @crc: running ICRC over these headers, if the packet has an ICRC
  */
 static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struct nhca_iter *it,
 			    u8 *p, u32 crc)
@@ -78,7 +78,7 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 	return 0;
 }
 
-/* Add a packet to the batch. The skb of the first one is the batch. */
+/* Add a packet to the batch. The skb of the first packet is that of the batch. */
 static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 bytes)
 {
 	b->len += bytes;

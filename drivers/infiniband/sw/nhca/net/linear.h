@@ -24,14 +24,14 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
 
 /**
  * nhca_linear_add - add a packet to a batch of linear skbs
- * @b:  the batch; the first packet uses its skb
+ * @b:  the batch; its first packet is put into @b->skb
  * @tx: the packet
  * @it: source of the payload
  *
  * The caller counts the packet.
  * Context: live section.
  * Return: 0, or an error as nhca_xmit(). After an error the batch does not contain the packet; if
- * it has no other packet, the caller must free its skb.
+ * the batch has no other packet, the caller must free @b->skb.
  */
 int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *it);
 

@@ -9,7 +9,7 @@
 #include "xmit.h"
 #include "../memory/memory.h"
 
-/* Return: the @len bytes (at most a page) of the next piece of @ps, or NULL. */
+/* Allocate a piece of @len bytes, at most a page. Return: the bytes; NULL if there is no memory. */
 static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
 {
 	struct nhca_piece *piece = &ps->p[ps->n];
@@ -88,9 +88,9 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
 }
 
 /*
- * Add the payload by page reference as long as the remaining pieces suffice for it. Pieces are kept
- * for the bytes that must be copied, and one for the tail. Return: bytes of payload that are left
- * to copy, or a negative error.
+ * Add payload by page reference as long as enough pieces remain for the rest of the packet: a piece
+ * for each page of a copy of the remaining payload, and one for pad and ICRC. Return: number of
+ * bytes of payload that are left to copy, or a negative error.
  */
 static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
 {
@@ -184,10 +184,9 @@ drop:
 }
 
 /*
- * Collect the payload of one packet of a run by page reference. For the first page
+ * Collect the payload of one packet of a run by page reference. For the first page of the run
  * nhca_iter_zcopy() records in the region that packets refer to its pages. The next pages need only
- * nhca_iter_page(), at a fifth of the cost. Return: false if a part cannot be sent by page
- * reference.
+ * nhca_iter_page(), which costs a fifth. Return: false if a part cannot be sent by page reference.
  */
 static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
 {

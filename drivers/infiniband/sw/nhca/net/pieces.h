@@ -34,7 +34,7 @@ struct nhca_pieces {
 int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
- * nhca_pieces_run - collect the payload of one packet of nhca_burst_run(), without headers and tail
+ * nhca_pieces_run - collect the payload of one packet of nhca_burst_run(), without headers and ICRC
  * @ps:    filled in; each piece has a reference on its page (get_page())
  * @tx:    the first packet of the run, the same in each call; each call advances @tx->it by one
  *         payload

@@ -22,7 +22,7 @@ bool nhca_rx_begin(struct nhca_rx *rx);
 struct nhca_dev *nhca_rx_dev(const struct nhca_rx *rx);
 
 /**
- * nhca_rx_refuse - as nhca_rx_refused(), for the device of nhca_rx_dev()
+ * nhca_rx_refuse - count and trace a dropped packet, if nhca_rx_dev() finds its device
  * @rx:  the packet
  * @h:   its headers, or NULL
  * @why: counter for the reason
@@ -32,7 +32,8 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 
 /**
  * enum nhca_rx_kind - result of nhca_rx_decode()
- * @NHCA_RX_BAD:   the headers are wrong; the packet was counted if a device has its address
+ * @NHCA_RX_BAD:   the headers are wrong; if a device has the destination address, it has counted
+ *                 the packet
  * @NHCA_RX_NEW:   the packet is decoded
  * @NHCA_RX_ALIKE: as @NHCA_RX_NEW; the packet differs from the previous one only in PSN and AckReq
  */
@@ -52,7 +53,7 @@ enum nhca_rx_kind {
 enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len);
 
 /**
- * nhca_rx_copy_of - copy a packet of a batch to an skb of its own, with its headers on the wire
+ * nhca_rx_copy_of - copy a packet of a batch, with all its headers, to a separate skb
  * @rx:  the batch, with @udp_off and @index of the packet
  * @len: length of the packet's UDP payload in bytes
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Receive side scaling: selects one of several queues by a hash of a frame's addresses, so that the
- * frames of one connection go to one queue.
+ * Receive side scaling: selects one of several queues by a hash of a frame's addresses and ports,
+ * so that the frames of one connection go to one queue.
  */
 #ifndef NHCA_NET_RSS_H
 #define NHCA_NET_RSS_H
@@ -27,7 +27,7 @@ struct nhca_rss {
 /**
  * nhca_rss_hash - compute the Toeplitz hash of a frame
  * @key:    NHCA_RSS_KEY bytes
- * @fields: fields to hash, NHCA_RSS_*; the hash omits those that the frame does not have
+ * @fields: fields to hash, NHCA_RSS_*; a field that the frame does not have is omitted
  * @what:   fields of the frame
  * Context: any.
  * Return: the hash; 0 if the frame has none of the fields.

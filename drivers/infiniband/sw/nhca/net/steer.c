@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Flow steering: the rules of a device, and a netfilter hook at the ingress of the netdev, before
- * bridges, VLANs and protocols. It is registered only while the device has a rule. ingress/frame.c
- * has the function of the hook.
+ * bridges, VLANs and protocols. The hook is registered only while the device has a rule.
+ * ingress/frame.c has the function of the hook.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -31,7 +31,7 @@
  * @rules:   sorted by priority; RCU readers
  * @count:   number of rules
  * @ndev:    netdev of the device
- * @hook:    registered while @net is not NULL; its function is that of nhca_steer_create()
+ * @hook:    registered while @net is not NULL; nhca_steer_create() gets the function of the hook
  * @net:     namespace in which @hook is registered
  * @stopped: @ndev is being removed, or leaves its namespace
  */
@@ -262,7 +262,7 @@ void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule)
 
 /*
  * Return: true if a rule matches a frame that is to be sent. @keep: set to true if one of the
- * matching rules does not copy, so that only the QPs of the rules get the frame.
+ * matching rules does not copy. In this case a unicast frame is not sent to the wire.
  */
 static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buff *skb, bool *keep)
 {
@@ -285,8 +285,8 @@ static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buf
 }
 
 /*
- * Loop the frame back as if it had arrived from the wire. Only steering rules may take it:
- * PACKET_OTHERHOST keeps it from the host's protocols. Consumes @skb.
+ * Loop the frame back as if it had arrived from the wire. Only QPs of steering rules may get the
+ * frame: PACKET_OTHERHOST makes the host's protocols drop it. Consumes @skb.
  */
 static void nhca_frame_loop(struct sk_buff *skb)
 {

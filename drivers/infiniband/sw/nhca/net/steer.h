@@ -25,14 +25,14 @@ struct sk_buff;
  * struct nhca_steer_key - fields of a frame that a rule can match; also a mask of their bits
  * @dmac:  Ethernet destination
  * @smac:  Ethernet source
- * @type:  EtherType, after a VLAN tag if there is one
+ * @type:  EtherType; if there is a VLAN tag, the EtherType after it
  * @vlan:  TCI of the outer VLAN tag, or 0
  * @src:   source address: IPv6, or IPv4 in the last four bytes
  * @dst:   destination address: IPv6, or IPv4 in the last four bytes
  * @sport: TCP or UDP source port, if the packet is not a later fragment
  * @dport: TCP or UDP destination port, if the packet is not a later fragment
  * @label: IPv6 flow label
- * @proto: protocol of IPv4, or after the extension headers of IPv6
+ * @proto: protocol of IPv4; IPv6: protocol after the extension headers
  * @tos:   IPv4 TOS or IPv6 traffic class
  * @ttl:   IPv4 TTL or IPv6 hop limit
  * @flags: IPv4: enum ib_ipv4_flags
@@ -58,8 +58,8 @@ struct nhca_steer_key {
  * @list: in nhca_steer.rules
  * @key:  values that a frame must have in the bits of @mask; other bits are 0
  * @mask: bits to compare
- * @priority: the rule with the lowest value is tried first; of equal ones, the oldest
- * @copy: the QP gets a copy; further rules and the host see the frame too
+ * @priority: rules are tried in ascending order of this value; of equal ones, the oldest first
+ * @copy: the QP gets a copy; further rules and the host also see the frame
  * @qp:   a raw packet QP that outlives the rule
  */
 struct nhca_steer_rule {
@@ -104,8 +104,9 @@ void nhca_steer_stop(struct nhca_steer *steer);
  * @steer: the table
  * @rule:  from kzalloc(), filled in; the table owns it until nhca_steer_del()
  * Context: process.
- * Return: 0; -EOPNOTSUPP if the kernel has no CONFIG_NETFILTER_INGRESS; -ENODEV if the netdev is
- * being removed; -ENOMEM if there is no memory, or if there are NHCA_MAX_STEER_RULES rules already.
+ * Return: 0; -EOPNOTSUPP: the kernel has no CONFIG_NETFILTER_INGRESS; -ENODEV: nhca_steer_stop()
+ * was called; -ENOMEM: no memory, or the table has NHCA_MAX_STEER_RULES rules already; or another
+ * error of nf_register_net_hook().
  */
 int nhca_steer_add(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 
@@ -151,9 +152,9 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
  * @len:   bytes of the frame
  * @fault: state of a wait for bytes that are not in memory; NULL: such bytes are an error
  *
- * A frame that matches rules of the device goes to their QPs, as between the PCI functions of an
- * adapter with an embedded switch. If one of these rules does not copy, a unicast frame is not sent
- * to the wire. All other frames are.
+ * A frame that matches rules of the device goes to the QPs of these rules, as between the PCI
+ * functions of an adapter with an embedded switch. If one of these rules does not copy, a unicast
+ * frame is not sent to the wire. All other frames are sent to the wire.
  * Context: BH disabled, RCU read side; not in a live section.
  * Return: as nhca_xmit(); -EMSGSIZE if a frame without a VLAN tag is longer than the MTU.
  */

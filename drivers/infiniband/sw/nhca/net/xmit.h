@@ -98,7 +98,7 @@ struct nhca_seal {
  * The stack copies all consumer pages of an skb before it gives the skb to a receiver on this host
  * (skb_orphan_frags_rx()), but it examines only the first skb. On netdevs that may lead to such a
  * receiver (NETIF_F_FRAGLIST: veth, lo and other virtual ones) the pages are therefore in skbs of
- * the frag_list. They reach the receiver uncopied, and are released when it frees the skb.
+ * the frag_list. The pages reach the receiver uncopied, and are released when it frees the skb.
  */
 enum nhca_build_how {
 	NHCA_BUILD_LINEAR,
@@ -123,7 +123,7 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * @seal: says what to compute. On return the ICRC is in the packet, and @seal->csum covers all
  *        bytes after the UDP header
  * @how:  where the payload goes
- * @z:    set if a zero-copy reference was begun for consumer pages; the caller puts it
+ * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts it
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.
  * Return: 0, or an error as nhca_xmit(), after which the caller must free @skb.
  */

@@ -63,7 +63,7 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow)
 	if (!z)
 		return NULL;
 	nhca_zcopy_set_ops(&z->uarg);
-	/* the reference counts each skb with the pages, so skb_orphan_frags() must not copy them */
+	/* the reference counts each skb with the pages, so skb_orphan_frags() need not copy them */
 	z->uarg.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&z->uarg.refcnt, 1);
 	refcount_set(&z->ref, 1);

@@ -2,14 +2,15 @@
 /*
  * Zero-copy references: they count the packets that refer to pages of a consumer.
  *
- * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack increments its count when it clones or
- * segments an skb, and decrements it when the fragments of an skb are freed or were copied. The
- * skb's destructor does not show that the pages are released, because the stack may call it earlier
- * (skb_orphan()). memory/pageref.h has the queues of references, and the waits for them.
+ * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack increments the count of the ubuf_info
+ * when it clones or segments an skb, and decrements the count when the fragments of an skb are
+ * freed or were copied. The skb's destructor does not show that the pages are released, because the
+ * stack may call the destructor earlier (skb_orphan()). memory/pageref.h has the queues of
+ * references, and the waits for references.
  *
- * The following wait until references are released: completions of sends; notices, cancels and
- * flushes of channel writes; the destruction of QPs, channels, rCxts, regions and job memory; and
- * changes of a region's rights.
+ * The following wait until references are released: completions of send requests; completions,
+ * cancels and flushes of channel writes; reset and destruction of QPs; destruction of channels,
+ * regions and job memory; the release of rCxts; and changes of a region's rights.
  */
 #ifndef NHCA_NET_ZCOPY_H
 #define NHCA_NET_ZCOPY_H
@@ -33,7 +34,7 @@ struct nhca_txq;
  * @ref:     one while the count of @uarg is not 0, and one for the charge of an skb whose own
  *           fragments are consumer pages (flow.c)
  * @flow:    flow of the packets; counted
- * @packets: packets of that skb, charged to @flow
+ * @packets: number of packets of the skb whose charge @ref counts
  * @pages:   entry in the flow's queue of references (memory/pageref.h) until the pages are released
  */
 struct nhca_zcopy {
@@ -62,8 +63,8 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
  *
  * The caller attaches @z to the skb that gets the pieces.
  * Context: BH disabled, live section.
- * Return: number of pieces; 0: packets must not refer to the pages, or there is no memory, so that
- * the bytes must be copied.
+ * Return: number of pieces; 0: the bytes must be copied, because packets must not refer to the
+ * pages, or because there is no memory.
  */
 u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct nhca_iter *it,
 		     const struct nhca_seg *seg, struct nhca_piece *p);
@@ -116,7 +117,7 @@ u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 
 /**
  * nhca_zcopy_released - check whether all references of a flow up to a number are released
- * @flow: the flow; if a reference is left, the flow is kicked at the next release
+ * @flow: the flow; if one of these references is left, the flow is kicked at the next release
  * @seq:  the number
  * Context: any.
  * Return: true if they are released.
