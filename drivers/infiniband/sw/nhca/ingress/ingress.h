@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The receive paths: the kernel calls ingress/, which calls transport/ or rcxt/.  main.c passes
- * four functions of this header to net/, which registers them with the kernel: for sk_data_ready and
- * the bottom half of the UDP sockets, for the netfilter hook, and for the timers of delay queues.
+ * four functions of this header to net/, which registers them with the kernel: for sk_data_ready
+ * and the bottom half of the UDP sockets, for the netfilter hook, and for the timers of delay
+ * queues.
  */
 #ifndef NHCA_INGRESS_H
 #define NHCA_INGRESS_H

@@ -90,7 +90,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
-		/* a copy of a multicast packet costs as much as a packet, so copies use the budget */
+		/* a copy of a multicast packet costs as much as a packet: it uses the budget */
 		if (unlikely(b.copies) && (int)b.copies >= *budget)
 			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)

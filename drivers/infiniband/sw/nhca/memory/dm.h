@@ -7,7 +7,7 @@
 
 /**
  * struct nhca_dm - an allocation of device memory
- * @ibdm:  the core's part; the core counts the regions of the memory and frees it after the last
+ * @ibdm:  the core's part; the core frees the device memory only when no region uses it
  * @mem:   the memory, from nhca_shared_alloc(); owned by @entry
  * @size:  bytes, a multiple of PAGE_SIZE; ibdm.length is the requested size
  * @entry: entry by which user space maps the memory; owned

@@ -2,18 +2,18 @@
 /*
  * Regions of dma-bufs.
  *
- * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap() and not as an
- * attachment, which would need a device that does DMA.  The exporter does not move the buffer while
- * it is mapped, so the driver handles no move.
+ * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap().  An attachment
+ * would need a device that does DMA.  The exporter does not move the buffer while the buffer is
+ * mapped, so the driver handles no move.
  *
  * All accesses use the exporter's mapping, because the exporter knows how the buffer may be cached:
  * an exporter of graphics memory may map it write-combined.  In this case the cached alias of the
- * pages in the direct map must not be used.  The pages may also have no struct page.
+ * pages in the direct map must not be used.  The buffer may also have no struct page.
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
  * at deregistration.  Both may sleep, so they cannot be called for each access in softirq.  An
- * application that lets another device write to the buffer meanwhile must use DMA_BUF_IOCTL_SYNC
- * around the accesses, as for mmap().
+ * application that lets another device write to the registered buffer must use DMA_BUF_IOCTL_SYNC
+ * around the accesses, as after mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
@@ -44,7 +44,7 @@ struct nhca_dmabuf {
 static void dmabuf_release(struct nhca_dmabuf *db)
 {
 	dma_buf_vunmap_unlocked(db->buf, &db->map);
-	/* ignore errors: if the exporter cannot flush now, the caller cannot handle it */
+	/* ignore errors: if the exporter cannot flush now, the caller can do nothing about it */
 	dma_buf_end_cpu_access(db->buf, DMA_BIDIRECTIONAL);
 	dma_buf_put(db->buf);
 	kfree(db);
@@ -81,7 +81,7 @@ err_put:
 	return ERR_PTR(err);
 }
 
-/* The exporter made the mapping, so its addresses are not in the direct map. */
+/* The exporter made the mapping, whose addresses need not be in the direct map. */
 static int dmabuf_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
 	seg->addr = mr->dmabuf->start + off;

@@ -2,8 +2,8 @@
 /*
  * Jobs, their memory, and the check of a PVO.
  *
- * The table of regions is indexed by the upper 22 bits of the PVO, key and table number: the
- * region's name.  So no two regions of jobs have the same name at the same time.
+ * The index of a region in the table of regions is its name: the upper 22 bits of its PVO, which
+ * are key and table number.  So no two regions of jobs have the same name at the same time.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -20,7 +20,7 @@
 #include "map.h"
 #include "pageref.h"
 
-/* protects the jobs, their users, and the removal of a region with its last handle */
+/* protects the list of jobs, nhca_job.users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
 
@@ -29,7 +29,10 @@ static_assert(2 * NHCA_MAX_JOB_MEM == NHCA_TCE_KEYS);
 /* number of regions of each user, on all devices */
 static struct nhca_users job_users;
 
-/* struct nhca_job_mem by nhca_pvo_name(); written under job_lock, read in live sections */
+/*
+ * struct nhca_job_mem by nhca_pvo_name(); read in live sections, or under job_lock.  A region is
+ * removed under job_lock; its name is reserved, and the region stored, without job_lock.
+ */
 static DEFINE_XARRAY_FLAGS(job_mems, XA_FLAGS_ACCOUNT);
 
 /* ---- jobs ---- */
@@ -84,7 +87,7 @@ struct nhca_job *nhca_job_get(struct net *net, u32 id)
 	return job;
 }
 
-/* Count another user of a job that the caller already uses.  Its uid was checked before. */
+/* Count another user of a job that the caller already uses.  The uid was checked before. */
 static void job_share(struct nhca_job *job)
 {
 	mutex_lock(&job_lock);
@@ -112,8 +115,8 @@ void nhca_job_put(struct nhca_job *job)
 /* ---- regions ---- */
 
 /*
- * Give the region a name that no other region of a job has.  This is done before its entries are
- * set, because they contain the key.  The name gives no access before mem_show().
+ * Give the region a name that no other region of a job has.  This is done before the TCEs of the
+ * region are set, because TCEs contain the key.  The name gives no access before mem_show().
  */
 static int mem_name(struct nhca_job_mem *mem, u64 offset)
 {
@@ -139,7 +142,7 @@ static bool rights_ok(int access)
 	return !(access & IB_ACCESS_REMOTE_WRITE) || access & IB_ACCESS_LOCAL_WRITE;
 }
 
-/* Allocate a region of @job with a range for its bytes.  Lookups do not find it yet. */
+/* Allocate a region of @job with a range for its bytes.  Lookups do not find the region yet. */
 static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u64 offset,
 				    u64 length, int access)
 {
@@ -175,14 +178,14 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Wait for the live sections that had found a region, and free it.  Lookups find it no more. */
+/* Free a region that lookups no longer find.  First wait for the live sections that found it. */
 static void mem_free(struct nhca_job_mem *mem)
 {
 	unsigned long dying = 0;
 
 	nhca_live_wait();
 	if (READ_ONCE(mem->zcopied))
-		/* channels of every device may have sent pages of it */
+		/* channels of every device may have sent pages of the region */
 		nhca_pageref_wait(NULL, &dying);
 	nhca_range_free(&mem->tces);
 	ib_umem_release(mem->umem);
@@ -238,7 +241,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 		ib_umem_release(umem);
 		return mem;
 	}
-	/* ib_umem_release() uses the device, which may be unregistered by then */
+	/* ib_umem_release() uses the device, which may be unregistered at that time */
 	get_device(&dev->ibdev.dev);
 	mem->dev = dev;
 	mem->umem = umem;

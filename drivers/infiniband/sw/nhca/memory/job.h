@@ -4,9 +4,10 @@
  * node-global TCE tables).
  *
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
- * reaches this memory through the same tables, for every channel of that job and for no other.  A
- * channel checks the PVO of each packet separately and keeps no hold between packets.  So the code
- * that closes a region removes it from the table and waits for the live sections that exist then.
+ * reaches this memory through the same tables, for every channel of that job and for no other
+ * channel.  A channel checks the PVO of each packet separately and keeps no hold (rkm.h) between
+ * packets.  So the code that closes a region only removes the region from the table, and waits for
+ * the live sections that have begun before.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
@@ -24,14 +25,15 @@ struct nhca_user;
 
 /**
  * struct nhca_job - a job on this host
- * @list:       entry in the table of jobs; job_lock of memory/job.c
- * @users:      number of channels and regions that use the job; protected by the same lock
+ * @list:       entry in the list of jobs; protected by job_lock of memory/job.c
+ * @users:      number of channels and regions that use the job; protected by job_lock
  * @net_cookie: identifies the network namespace of the devices' netdevs.  The job needs no
  *              reference on the namespace, because no other namespace ever has this cookie.
  * @id:         the job number in packets; never 0
  * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
  *              the host
- * @user:       account that its regions are charged to; counted; NULL: no account
+ * @user:       account that the job's regions are charged to; counted reference; NULL: none,
+ *              because the process that created the job had CAP_SYS_RESOURCE
  *
  * While the job is in use, all members except @list and @users are constant.
  */
@@ -54,7 +56,7 @@ struct nhca_job {
  * network must not read memory that others have registered.
  * Context: process, sleeps.  The effective uid of the caller counts.
  * Return: the job, for nhca_job_put(); ERR_PTR: -EINVAL: @id is 0; -EPERM: the job belongs to
- * another uid; -ENOMEM.
+ * another uid; -ENOMEM: no memory.
  */
 struct nhca_job *nhca_job_get(struct net *net, u32 id);
 
@@ -67,14 +69,14 @@ void nhca_job_put(struct nhca_job *job);
 
 /**
  * struct nhca_job_mem - a region of job memory
- * @job:     its job; counted
+ * @job:     its job; counted reference
  * @ref:     number of handles (open file descriptors, on one device or several)
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
  * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
  *           _REMOTE_WRITE; WRITEs of the job may always send from here
- * @zcopied: packets have referred to its pages (pageref.h)
- * @tces:    its range; owned
+ * @zcopied: packets have referred to pages of the region (pageref.h)
+ * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
  * @dev:     device through which @umem was pinned; struct nhca_dev stays allocated, even if the
  *           device is unregistered
@@ -94,38 +96,37 @@ struct nhca_job_mem {
 /**
  * nhca_job_mem_user - register memory of the calling process
  * @dev:    the device
- * @job:    the job; the region takes its own count of it
+ * @job:    the job; the region takes a reference to it
  * @start:  first address
  * @length: bytes, at least 1
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
- * Return: the region, open and with one handle; ERR_PTR: -EINVAL: @length is 0, the range wraps, or
- * @access is not as described above; -EDQUOT: the user has its share of the host's regions already;
- * -ENOMEM: no memory, or the host has NHCA_MAX_JOB_MEM regions already; or as ib_umem_get() and
- * nhca_range_alloc().
+ * Return: the region, open and with one handle; ERR_PTR: -EINVAL: @length is 0, the range wraps or
+ * exceeds the address space, or @access is not as described above; -EDQUOT: the user has its share
+ * of the host's regions already; -ENOMEM: no memory, or the host has NHCA_MAX_JOB_MEM regions
+ * already; or an error of ib_umem_get(), nhca_range_alloc() or nhca_map_sgt().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
 
 /**
  * nhca_job_mem_pages - register pages of the kernel
- * @job:    the job; the region takes its own count of it
+ * @job:    the job; the region takes a reference to it
  * @pages:  the pages; the caller keeps them until the region is freed
  * @npages: number of pages
  * @offset: offset of the region's first byte in the first page
  * @length: bytes, inside the pages, at least 1
  * @access: as for nhca_job_mem_user()
  * Context: process, sleeps.
- * Return: as nhca_job_mem_user().
+ * Return: as nhca_job_mem_user(); -EINVAL also if the bytes are not inside the pages.
  */
 struct nhca_job_mem *nhca_job_mem_pages(struct nhca_job *job, struct page **pages, u64 npages,
 					u32 offset, u64 length, int access);
 
 /**
- * nhca_job_mem_open - get another handle of a region, so that it outlives the device on which it
- * was registered
+ * nhca_job_mem_open - get another handle of a region, so that the region outlives its first device
  * @job: must be the region's job
- * @pvo: PVO of its first byte
+ * @pvo: PVO of the region's first byte
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -ENOENT: no region of @job begins at @pvo.
  */
@@ -135,9 +136,9 @@ struct nhca_job_mem *nhca_job_mem_open(struct nhca_job *job, u64 pvo);
  * nhca_job_mem_put - release a handle of a region
  * @mem: the region
  *
- * The release of the last handle closes and frees the region.  After this no byte moves to or from
- * the region any more, on any CPU, through any device.  No packet refers to its pages either,
- * within the limits of nhca_pageref_wait().
+ * The release of the last handle closes and frees the region.  When the function returns, no byte
+ * moves to or from the region any more, on any CPU, through any device.  No packet refers to pages
+ * of the region, unless the wait for packets has timed out (nhca_pageref_wait()).
  * Context: process, sleeps.
  */
 void nhca_job_mem_put(struct nhca_job_mem *mem);
@@ -164,10 +165,10 @@ enum nhca_pvo_verdict {
  * nhca_pvo_check - check that a channel may move bytes of job memory
  * @job:    the job of the channel
  * @pvo:    the first byte
- * @len:    bytes of one packet; with 0 the function checks nothing and sets @mem to NULL
+ * @len:    bytes of one packet; if 0, the function checks nothing, and sets @mem to NULL
  * @access: 0: the job reads the bytes; IB_ACCESS_LOCAL_WRITE: the job writes them; a remote right:
  *          a peer accesses them
- * @mem:    the region, filled in; valid until the end of the live section
+ * @mem:    set to the region, or to NULL after an error; valid until the end of the live section
  *
  * The function checks key, table, job, range and rights of the region, then the TCE of every page.
  * Context: the live section in which the bytes move.

@@ -22,8 +22,8 @@
  * section did.  The same is true for a section that ended just before the snapshot read seq.
  *
  * The snapshot reads the seq of all possible CPUs.  The seq of an offline CPU is even: preemption
- * or migration is disabled in a section, so no task leaves its CPU in a section.  So CPU hotplug
- * needs no code here.
+ * or migration is disabled in a section, so a section ends on its CPU before the CPU goes offline.
+ * So CPU hotplug needs no code here.
  */
 #include <linux/bottom_half.h>
 #include <linux/bug.h>

@@ -4,15 +4,15 @@
  * shows which CPUs access registered memory now.  The code that closes a key takes a snapshot of
  * this view, and waits until those CPUs have stopped.
  *
- * A live section is the code between the check of a key and the last byte that moves with it.  It
- * lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
- * queue pairs of one host.  In a section nothing sleeps and no packet is sent.  A section takes
- * only a few locks, and no code holds one of these while it waits for sections
+ * A live section is the code between the check of a key and the last byte that moves by this key.
+ * It lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
+ * queue pairs of one host.  No packet is sent in a section, and without PREEMPT_RT nothing sleeps.
+ * A section takes only a few locks, and no code holds one of these while it waits for sections
  * (Documentation/internals.rst lists them).  So a section never waits for an invalidation, and an
  * invalidation can busy-wait for the sections of other CPUs, even in softirq.
  *
- * With PREEMPT_RT a section may be preempted, and page allocation and spinlocks may sleep in it,
- * because packet builders need both.  With PREEMPT_RT a section also holds a lock of its CPU.  A
+ * Packet builders allocate pages and take spinlocks in a section.  With PREEMPT_RT both may sleep,
+ * so there a section may be preempted.  With PREEMPT_RT a section also holds a lock of its CPU.  A
  * task that waits for the section takes this lock, so the section inherits the task's priority.
  */
 #ifndef NHCA_LIVE_H
@@ -27,11 +27,12 @@
 
 /**
  * struct nhca_live - the entry of one CPU in the live-task view
- * @seq:   odd while the CPU is in a section; only this CPU writes it
+ * @seq:   odd while the CPU is in a section; only this CPU writes @seq
  * @depth: number of nested sections (a test may have one around the driver's); only this CPU uses
- *         it
- * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 if it
- *         was in no section or its section has ended; owned by this CPU; unused with PREEMPT_RT
+ *         @depth
+ * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 if
+ *         that CPU was in no section or its section has ended; used only by this CPU; unused with
+ *         PREEMPT_RT
  * @lock:  PREEMPT_RT: held by the section
  * @owner: PREEMPT_RT: the task in the section; written with @lock held
  */
@@ -139,10 +140,11 @@ static inline void nhca_live_exit(void)
 /**
  * nhca_live_wait - take a snapshot of the live sections and wait until all of them have ended
  *
- * Every section that begins after the snapshot sees the writes that the caller made before, for
- * example to the valid bit of a key.  Every section that had begun has ended on return.  The
- * function does not wait for later sections, and no section waits for the function.  The wait takes
- * as long as the longest section: a copy of 64 KiB at most.
+ * Every section that begins after the snapshot sees the writes that the caller made before the
+ * call, for example to the valid bit of a key.  When the function returns, every section that had
+ * begun before the snapshot has ended.  The function does not wait for later sections, and no
+ * section waits for the function.  The wait takes as long as the longest section: a copy of 64 KiB
+ * at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

@@ -40,7 +40,8 @@ DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 static struct nhca_shuffle key_numbers __read_mostly;
 
 /*
- * The index is random, so it needs no hash function.  Another CPU may change the variant meanwhile.
+ * The index is random, so it needs no hash function.  READ_ONCE(), because another CPU may change
+ * the variant.
  */
 static __always_inline u32 mkey_index(const struct nhca_mkey *mk)
 {
@@ -134,7 +135,7 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	/* lookups run in live sections, so no code finds the key after this wait */
 	nhca_live_wait();
 
-	/* the key is closed, and no code has a reference, so none can open the key */
+	/* if no other code has a reference, no code can open the key any more */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
 		mkey_revoked(mk);
 		return;
@@ -247,7 +248,7 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 	percpu_up_write(&keys_stay);
 }
 
-/* Return: true if a QP may use the open key @mk, by its type (IBTA 10.6.7.2.2, 10.6.7.2.4). */
+/* Return: true if the type of the open key lets a QP use it (IBTA 10.6.7.2.2, 10.6.7.2.4). */
 static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
 				      const struct nhca_key_user *key_user, int access)
 {
@@ -326,8 +327,8 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	if (!mk)
 		goto exit;
 	/*
-	 * The sweep searches by the domain of the key.  The QP's domain may differ from it if the
-	 * key is that of a type 2A window.
+	 * The sweep searches by the domain of the key.  If the key is that of a type 2A window, the
+	 * QP may have another domain.
 	 */
 	h->pd = mk->pd;
 	h->key = rkey;

@@ -2,7 +2,7 @@
 /*
  * Keys: the memory that a 32-bit L_Key or R_Key names, and whether the key is open.
  *
- * A key has an index (24 bits), unique on the host, and a variant (8 bits), which its owner may
+ * A key has an index (24 bits), unique on the host, and a variant (8 bits), which the owner may
  * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  A new key, index and variant, is the next
  * number in a secret order (shuffle.h), so that nobody can guess a key from other keys.
  */
@@ -46,10 +46,10 @@ struct nhca_key_user {
 
 /**
  * struct nhca_mkey - a key and the memory that it opens
- * @lock:   serializes open, close and bind; taken with BH disabled.  It is held while a close waits
- *          for live sections, so no section may take it.
+ * @lock:   serializes open, close and bind; taken with BH disabled.  The lock is held while a close
+ *          waits for live sections, so no section may take this lock.
  * @ref:    reference count: one for the object, and one for each nhca_mkey_get()
- * @valid:  the key is open; while it is, the members @key to @off are constant
+ * @valid:  the key is open; while @valid is set, the members @key to @off are constant
  * @shut:   the key was closed, and sections that had found it open may still run
  * @key:    index << 8 | variant
  * @type:   the object of the key; constant
@@ -58,8 +58,7 @@ struct nhca_key_user {
  * @access: enum ib_access_flags
  * @va:     first address for peers and SGEs
  * @length: bytes
- * @mr:     the region with the memory; for a region's key the region itself; NULL: the key is that
- *          of an unbound window
+ * @mr:     the region that contains the memory; NULL: the key belongs to an unbound window
  * @off:    offset in @mr of the byte at @va
  * @node:   entry in the table of keys; private to memory/mkey.c
  */
@@ -93,8 +92,8 @@ int nhca_mkey_add(struct nhca_mkey *mk);
 
 /**
  * nhca_mkey_del - close the key and remove it from the table
- * @mk: the key.  On return no byte moves through it and no other code refers to it, so it may be
- *      freed.
+ * @mk: the key.  On return no byte moves through the key, and no other code refers to the key, so
+ *      the caller may free it.
  * Context: process, sleeps.
  */
 void nhca_mkey_del(struct nhca_mkey *mk);
@@ -120,7 +119,8 @@ void nhca_mkey_close(struct nhca_mkey *mk);
  * nhca_mkey_shut - nhca_mkey_close() without the wait for live sections
  * @mk: the key
  *
- * Afterwards the caller calls nhca_mkey_shut_end() or nhca_mkey_del(), which wait for the sections.
+ * Afterwards the caller must call nhca_mkey_shut_end() or nhca_mkey_del(), which wait for these
+ * sections.
  * Context: @mk->lock held.
  * Return: false if the key was closed already.
  */
@@ -138,8 +138,8 @@ void nhca_mkey_shut_end(struct nhca_mkey *mk);
  * @key: the index is used; the variant is ignored
  *
  * The key may be open or closed.
- * Context: BH disabled.  The caller releases the reference soon, because nhca_mkey_del() waits
- * until it is released.
+ * Context: BH disabled.  The caller must release the reference soon, because nhca_mkey_del() waits
+ * for the release.
  * Return: a counted reference, or NULL.
  */
 struct nhca_mkey *nhca_mkey_get(u32 key);
@@ -160,7 +160,7 @@ void nhca_mkey_put(struct nhca_mkey *mk);
  * @access:   enum ib_access_flags, all of which the key must grant; 0: local read
  * @off:      offset of the bytes in the region, filled in
  * Context: live section; the region stays valid until the end of the section.
- * Return: the region, or NULL.
+ * Return: the region; NULL: the QP may not access the bytes.
  */
 struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				int access, u64 *off);
@@ -171,7 +171,7 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u
  * @key:      the R_Key
  * @access:   enum ib_access_flags, all of which the key must grant
  * Context: live section.
- * Return: true if it may.
+ * Return: true if the QP may access the memory.
  */
 bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access);
 

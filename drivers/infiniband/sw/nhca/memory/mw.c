@@ -11,8 +11,8 @@
 #include "../observe/stub.h"
 
 /*
- * A window cannot have local write as a right, because it has no L_Key.  Consumers request it to
- * say that they want no remote right, so it is accepted and ignored.
+ * A window cannot have local write as a right, because a window has no L_Key.  Consumers request
+ * local write to say that they want no remote right, so a bind accepts and ignores it.
  */
 #define NHCA_MW_ACCESS		(NHCA_REMOTE_ACCESS | IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE)
 
@@ -41,7 +41,7 @@ static const struct kernel_param_ops mw_type_ops = {
 	.get = mw_type_get,
 };
 
-/* read-only after load, because devices have reported it to their consumers */
+/* read-only after load, because devices have reported the kind to their consumers */
 module_param_cb(mw_type, &mw_type_ops, NULL, 0444);
 MODULE_PARM_DESC(mw_type, "kind of type 2 memory windows: 2A or 2B (default)");
 
@@ -140,8 +140,8 @@ void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
 
 	NHCA_STUB(nhca_mw_qp_gone, key_user);
 	/*
-	 * Move the windows of this QP to a list first, because the lock is released for each of
-	 * them.  This QP binds no more windows meanwhile.
+	 * Move the windows of this QP to a list first, because the lock is released while a window
+	 * is unbound.  This QP binds no more windows meanwhile.
 	 */
 	spin_lock_bh(&mw_by_qp_lock);
 	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, key_user->qpn) {
@@ -211,14 +211,14 @@ static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey
 	/*
 	 * o10-37.2.30, o10-37.2.40: a type 2 window must be unbound, and a length of 0 is invalid.
 	 * The variant of a closed key is not checked: only the consumer that made the last bind
-	 * knows it, and another one may bind the window now.
+	 * knows the variant, and another consumer may bind the window now.
 	 */
 	return mk->valid || !wqe->mw.length ? -EINVAL : 0;
 }
 
 /*
- * Check that the window may be bound to the region @rk.  Count the window in the region, so that
- * the region stays open until the count is decremented.
+ * Check that the window @mk may be bound to the region of the key @rk.  Count the window in the
+ * region, so that the region stays open until the count is decremented.
  */
 static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 		   const struct nhca_send_wqe *wqe)
@@ -255,7 +255,7 @@ unlock:
 	return err;
 }
 
-/* Open the window.  Its key is closed, and the region @rk counts it, so the region stays open. */
+/* Open the window @mk.  Its key is closed, and the region of @rk counts the window (mw_take()). */
 static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
 		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {

@@ -3,9 +3,9 @@
  * Page references: packets in the network stack refer to pages of a consumer.
  *
  * net/zcopy.c begins and ends the references.  This code only lists them, so that a deregistration
- * can wait for all references of its device (their domain).  Each flow, that is the packets of one
- * QP or channel (net/flow.c), has a queue of its references in the order of transmission.  So a
- * completion can wait for the references of its request.
+ * can wait for all references of its device (the domain of the references).  Each flow, that is the
+ * packets of one QP or channel (net/flow.c), has a queue of its references in the order of
+ * transmission.  So a completion can wait for the references of its request.
  */
 #ifndef NHCA_PAGEREF_H
 #define NHCA_PAGEREF_H
@@ -70,13 +70,15 @@ void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
  * @q:   queue of the flow
  * @ref: the reference
  * Context: any.
- * Return: true if the flow must be kicked, because nhca_pageref_released() has returned false.
+ * Return: true if the caller must kick the flow, because nhca_pageref_released() has returned false
+ * since the last kick.
  */
 bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
 
 /**
  * nhca_pageref_released - check whether all references of a flow up to a number are released
- * @q:   queue of the flow; if a reference is left, the next nhca_pageref_end() asks for a kick
+ * @q:   queue of the flow; if one of these references is left, the next nhca_pageref_end() of @q
+ *       requests a kick
  * @seq: the number
  * Context: any.
  * Return: true if they are released.
@@ -84,7 +86,7 @@ bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
 bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
 
 /**
- * nhca_pageref_wait_queue - wait until the present references of a flow are released
+ * nhca_pageref_wait_queue - wait until the references of a flow that exist now are released
  * @q:     queue of the flow
  * @dying: as nhca_pageref_wait()
  * Context: process, sleeps.
@@ -93,7 +95,7 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
 bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying);
 
 /**
- * nhca_pageref_wait - wait until the present references of a device are released
+ * nhca_pageref_wait - wait until the references of a device that exist now are released
  * @domain: the device; NULL: all devices
  * @dying:  for pages of a process: time in jiffies at which all its waits end.  The time is 0 until
  *          the first wait of the dying process sets it.  NULL: for pages of a kernel consumer

@@ -5,8 +5,8 @@
  * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each owner
  * of the lock does little.  A sweep releases the lock after a few holds, or earlier if another CPU
  * waits for it, and leaves a mark at its position in the list.  New holds are added at the head,
- * which the sweep has already passed.  So a sweep ends however many holds are added.  It checks
- * once each hold that existed at its begin, unless the hold is released before.
+ * which the sweep has already passed.  So a sweep ends however many holds are added.  A sweep
+ * checks once each hold that existed when the sweep began, unless the hold is released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -47,7 +47,7 @@ static struct nhca_bucket *rkm_bucket(u32 key)
 	return &rkm.bucket[nhca_rkm_bucket(key)];
 }
 
-/* A mark is a hold without a domain, so no sweep takes it for a hold of its key. */
+/* A mark is a hold without a domain, so no sweep takes a mark for a hold of the swept key. */
 static bool rkm_is_mark(const struct nhca_rkey_ref *h)
 {
 	return !h->pd;
@@ -67,9 +67,9 @@ void nhca_rkm_get(struct nhca_rkey_ref *h)
 }
 
 /*
- * Take the lock even if a sweep has unhashed the hold.  The sweep does not use the hold any more
- * when this function gets the lock, so the caller may reuse it afterwards.  A hold that is not in
- * use is in no list, so it needs no lock.
+ * Take the lock even if a sweep has unhashed the hold: when this function gets the lock, the sweep
+ * does not use the hold any more, so the caller may reuse the hold afterwards.  A hold that is not
+ * in use is in no list, so it needs no lock.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h)
 {
@@ -86,7 +86,8 @@ void nhca_rkm_put(struct nhca_rkey_ref *h)
 }
 
 /*
- * Return the next entry to check: the one after the mark, which is removed, or the first one.
+ * Remove the mark from the list, if it is there.
+ * Return: the next entry to check: the one after the mark; without a mark the first one.
  */
 static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {

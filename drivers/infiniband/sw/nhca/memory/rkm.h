@@ -24,8 +24,8 @@ struct nhca_mr;
  *         swept
  * @held:  set from nhca_rkm_get() to nhca_rkm_put(); used by the owner only
  * @valid: the operation may continue; cleared by a sweep
- * @pd:    protection domain of the key; compared first
- * @key:   the R_Key; compared second
+ * @pd:    protection domain of the key
+ * @key:   the R_Key
  * @qpn:   number of the QP, for debugfs
  * @mr:    the region, valid while @valid is set (read in a live section)
  * @off:   offset in @mr at which the operation's address range begins
@@ -43,9 +43,10 @@ struct nhca_rkey_ref {
 
 /**
  * nhca_rkm_get - record that an operation uses a key
- * @h: a hold that is not in use, with pd, key, qpn, mr and off set; all zero before its first use
+ * @h: a hold that is not in use, zeroed before its first use; the caller has set pd, key, qpn, mr
+ *     and off
  *
- * A sweep in progress lets this function have the lock between two steps, because receive
+ * A sweep in progress releases the lock for this function between two steps, because receive
  * processing has priority.  In one live section the caller calls this function and then checks that
  * the key is still open.  A key is closed before its sweep.  So either the sweep finds the hold, or
  * the check finds the key closed.
@@ -55,7 +56,7 @@ void nhca_rkm_get(struct nhca_rkey_ref *h);
 
 /**
  * nhca_rkm_put - release a hold when its operation has ended
- * @h: the hold; it may have been swept.  If it is not in use, nothing happens.
+ * @h: the hold, which may have been swept; if the hold is not in use, nothing happens
  * Context: BH disabled; the owner of a hold serializes calls for it.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h);
@@ -110,8 +111,8 @@ void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
 /**
  * nhca_sweep_step - check the next holds of a bucket
  * @s:      the sweep
- * @stride: maximum number of holds to check; the step checks fewer if another CPU waits for the
- *          lock, but at least one
+ * @stride: maximum number of holds to check; if another CPU waits for the lock, the step checks
+ *          fewer holds, but at least one
  *
  * Receive processing may add and release holds between two steps.  The sweep does not check holds
  * that are added meanwhile.  A step after the last one starts again from the beginning.
@@ -121,7 +122,7 @@ void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
 bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride);
 
 /**
- * nhca_rkm_bucket - the bucket of a key; keys of one bucket share a lock
+ * nhca_rkm_bucket - compute the bucket of a key; keys of one bucket share a lock
  * @key: the R_Key
  * Context: any.
  * Return: index of the bucket.

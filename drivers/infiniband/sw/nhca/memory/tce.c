@@ -65,9 +65,9 @@ static bool shift_ok(unsigned int shift)
 }
 
 /*
- * Return the key that has not been used in the table for the longest time, except @but.  The order
- * of keys is secret, because peers see keys of job memory and must not be able to guess others.
- * Key 0 is not used, so that neither an entry in use nor a PVO is 0.
+ * Return: the key, other than @but, that has not been used in the table for the longest time.  The
+ * order of keys is secret, because peers see keys of job memory and must not be able to guess
+ * others.  Key 0 is not used, so that neither an entry in use nor a PVO is 0.
  */
 static u32 next_key(unsigned int table, u32 but)
 {
@@ -171,7 +171,7 @@ static int range_reserve(struct nhca_range *r)
 		if (nhca_tce_tables[i].shift == r->shift && table_reserve(i, r))
 			goto unlock;
 	table = table_take(r->shift);
-	/* the table is empty, and no range may be larger than a table */
+	/* this succeeds, because the table is empty, and no range is larger than a table */
 	if (table >= 0)
 		table_reserve(table, r);
 unlock:
@@ -240,7 +240,7 @@ static noinline void range_empty_leaves(const struct nhca_range *r)
 			continue;
 		}
 		leaf = xchg(&dir[at >> NHCA_TCE_LEAF_BITS], NULL);
-		/* NULL if range_fill() has failed for want of memory */
+		/* NULL if range_fill() could not allocate the leaf */
 		if (leaf)
 			gone[n++] = leaf;
 		if (n == TCE_BATCH) {
@@ -263,7 +263,10 @@ static void range_empty(const struct nhca_range *r)
 		range_empty_leaves(r);
 }
 
-/* Remove the leaf of @entry if all of it lies in the gap. */
+/*
+ * Remove the leaf of @entry from the directory, if the whole leaf lies in the gap.
+ * Return: the leaf, which the caller must free; NULL: nothing was removed.
+ */
 static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 {
 	const struct nhca_tce_table *t = &nhca_tce_tables[table];
@@ -315,7 +318,7 @@ void nhca_range_free(struct nhca_range *r)
 		goto unlock;
 	s->ranges--;
 	s->entries -= r->count;
-	/* a gap smaller than a leaf contains none, except at the end of the table */
+	/* a gap smaller than a leaf contains no whole leaf, except at the end of the table */
 	if (to - from < NHCA_TCE_LEAF_SIZE && to < table_entries(r->shift))
 		goto unlock;
 	gone[0] = leaf_take(r->table, r->first, from, to);
@@ -366,7 +369,7 @@ void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n)
 
 /* ---- module ---- */
 
-/* Number of leaves.  Other CPUs may be adding leaves. */
+/* Return: number of leaves.  Other CPUs may add leaves at the same time. */
 static u64 table_count_leaves(const struct nhca_tce_table *t)
 {
 	u64 l, leaves = 0;

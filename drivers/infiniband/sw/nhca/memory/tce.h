@@ -75,8 +75,8 @@ struct nhca_range {
  * struct nhca_tce_table - the part of a table that translation reads
  * @shift: page size class, 0 if the table is not in use; constant while a live section can find
  *         @leaf
- * @leaf:  directory of leaves with NHCA_TCE_LEAF_SIZE entries each; a leaf may be NULL where no
- *         range is, and is constant while a range uses it
+ * @leaf:  directory: pointers to leaves with NHCA_TCE_LEAF_SIZE entries each; a pointer may be NULL
+ *         where no range is, and is constant while a range uses the leaf
  */
 struct nhca_tce_table {
 	u8 shift;
@@ -93,9 +93,9 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
  * @count: number of entries, 1 or more
  * @owner: owner of the range
  *
- * The range is the first gap of @count entries in the first table of the class that has one.  If no
- * table of the class has such a gap, the class gets another table.  The search takes a time that is
- * logarithmic in the number of gaps.
+ * The range is the first gap of @count entries in the first table of the class that has such a gap.
+ * If no table of the class has such a gap, the class gets another table.  The search takes a time
+ * that is logarithmic in the number of gaps.
  * Context: process, sleeps.
  * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
  * the class has such a gap, and all tables are in use; -ENOMEM: no memory, or the entries would
@@ -144,7 +144,7 @@ void nhca_range_set(const struct nhca_range *r, u64 i, unsigned long pfn, u64 fl
 void nhca_range_clear(const struct nhca_range *r, u64 i, u64 n);
 
 /**
- * nhca_range_pvo - the PVO of the first byte of a range
+ * nhca_range_pvo - compute the PVO of the first byte of a range
  * @r: the range
  * Context: any.
  * Return: the PVO.
@@ -156,10 +156,10 @@ static inline u64 nhca_range_pvo(const struct nhca_range *r)
 }
 
 /**
- * nhca_pvo_name - key and table of a PVO, without its offset
+ * nhca_pvo_name - get key and table of a PVO, without its offset
  * @pvo: the PVO
  *
- * These are all the upper bits, which are the same in the entries of the range.
+ * All TCEs of the range that contains @pvo have the same upper 22 bits.
  * Context: any.
  * Return: the upper 22 bits.
  */
@@ -171,11 +171,11 @@ static inline u32 nhca_pvo_name(u64 pvo)
 /**
  * nhca_pvo_add - compute the PVO of a later byte
  * @pvo:   a PVO
- * @bytes: how much later
+ * @bytes: distance of the later byte
  *
  * Peers also compute PVOs in this way (reference: PVO format).
  * Context: any.
- * Return: the PVO, or 0 if that byte is past the end of the table; 0 is no valid PVO.
+ * Return: the PVO, or 0 if the later byte is past the end of the table; 0 is no valid PVO.
  */
 static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
 {
@@ -185,12 +185,12 @@ static inline u64 nhca_pvo_add(u64 pvo, u64 bytes)
 }
 
 /**
- * nhca_tce_entry - find the entry of a PVO; its key is not compared
+ * nhca_tce_entry - find the entry of a PVO, without comparing the key of the entry
  * @pvo:   the PVO
  * @shift: page size class of the table, filled in
  * Context: live section.
- * Return: the entry, or NULL if the PVO leads to no leaf.  The entries of the next pages follow it
- * up to the end of the leaf.
+ * Return: the entry, or NULL if the PVO leads to no leaf.  The entries of the next pages follow
+ * this entry up to the end of the leaf.
  */
 static inline const u64 *nhca_tce_entry(u64 pvo, unsigned int *shift)
 {
@@ -209,7 +209,7 @@ static inline const u64 *nhca_tce_entry(u64 pvo, unsigned int *shift)
 }
 
 /**
- * nhca_tce_find - read the entry of a PVO and compare its key
+ * nhca_tce_find - read the entry of a PVO, and compare the key of the entry
  * @pvo:   the PVO
  * @shift: page size class of the table, filled in
  * Context: live section.
@@ -227,12 +227,12 @@ static inline u64 nhca_tce_find(u64 pvo, unsigned int *shift)
 }
 
 /**
- * nhca_tce_all - check that all entries of some bytes have the PVO's key and some rights
+ * nhca_tce_all - check that the entries of all pages of some bytes have the PVO's key and @flags
  * @pvo:   the first byte
  * @len:   bytes, at least 1, all in one range
  * @flags: NHCA_TCE_READ, NHCA_TCE_WRITE
  * Context: live section.
- * Return: true if all entries have them.
+ * Return: true if all entries have this key and these rights.
  */
 static inline bool nhca_tce_all(u64 pvo, u64 len, u64 flags)
 {
