@@ -24,7 +24,7 @@ static int nhca_ah_reserve(struct nhca_dev *dev, struct nhca_av *av, gfp_t gfp)
 	return err < 0 ? err : 0;
 }
 
-/* Let lookups of @id find @av.  If @av is NULL, they find nothing, and the number becomes free. */
+/* Let lookups of @id find @av.  If @av is NULL, free the number, so that lookups find nothing. */
 static void nhca_ah_publish(struct nhca_dev *dev, u32 id, struct nhca_av *av)
 {
 	unsigned long flags;
@@ -100,7 +100,7 @@ int nhca_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct nhca_av *av = to_nhca_ah(ibah)->av;
 
 	nhca_ah_publish(dev, av->id, NULL);
-	/* Requesters that use the address vector are RCU readers, or have a reference. */
+	/* A requester that still uses the address vector is an RCU reader, or has a reference. */
 	nhca_av_put(av);
 	nhca_obj_put(dev, to_nhca_pd(ibah->pd)->owner, NHCA_POOL_AHS);
 	return 0;

@@ -129,8 +129,8 @@ static struct nhca_qp *channel_of(const struct uverbs_attr_bundle *attrs, u16 ha
 }
 
 /*
- * The length of a uverbs attribute has 16 bits.  So one call acquires at most 8191 rCxts, whose ids
- * have 8 bytes, whatever the size of the pool is.
+ * The length of a uverbs attribute has 16 bits, and the id of an rCxt has 8 bytes.  So one call
+ * acquires at most 8191 rCxts, even if the pool is larger.
  */
 static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle *attrs)
 {
@@ -156,7 +156,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle
 		goto unlock;
 	err = uverbs_copy_to(attrs, NHCA_ATTR_CHANNEL_ACQUIRE_RESP_IDS, ids,
 			     count * sizeof(*ids));
-	/* User space does not know these ids, so it cannot release them. */
+	/* After this error user space does not know the ids, so it cannot release the rCxts. */
 	if (err)
 		nhca_channel_release(qp->channel, ids, count);
 unlock:

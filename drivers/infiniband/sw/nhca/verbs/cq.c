@@ -66,7 +66,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 		return err;
 	user.mem = cmd.cq;
 	nhca_cq_init(cq, !!udata);
-	/* Without a completion channel nobody receives events, so nobody arms the CQ. */
+	/* Without a completion channel no program receives events, so none arms the CQ. */
 	cq->arm_in_ring = udata && cq->ibcq.cq_context;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);

@@ -3,7 +3,7 @@
  * The directory of a device in debugfs.  Its name is the name with which the device was added.  The
  * directory has these files:
  *
- *   recover   read: the recovery count; write 1: does the same as NHCA_METHOD_DEVICE_RECOVER
+ *   recover   read: the recovery count; writing 1 does the same as NHCA_METHOD_DEVICE_RECOVER
  *   faults    read: the fault injection rules; write: a command (observe/inject.h)
  *   opcodes   read: names of opcodes for fault injection rules
  *   fault_attr/  settings of the kernel's fault-injection framework, if the kernel has it

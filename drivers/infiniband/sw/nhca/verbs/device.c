@@ -24,7 +24,7 @@
 
 /*
  * Local CA ACK delay: the longest time from a packet to its ACK that a peer should expect, here
- * 4.096 us * 2^15 = 134 ms.  Usually this takes some microseconds, but the host's scheduler
+ * 4.096 us * 2^15 = 134 ms.  Usually an ACK takes some microseconds, but the host's scheduler
  * guarantees no maximum.
  */
 #define NHCA_ACK_DELAY		15
@@ -48,7 +48,7 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
-	/* At device registration the core of Linux 7.x passes NULL, older ones an empty udata. */
+	/* At device registration the core of Linux 7.x passes NULL, older cores an empty udata. */
 	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 

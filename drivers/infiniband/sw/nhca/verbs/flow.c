@@ -135,7 +135,7 @@ int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule
 	unsigned int i;
 	int err;
 
-	/* Default rules take frames that the host does not use; only the host knows which. */
+	/* Default rules are for frames that the host does not use.  Only the host knows these. */
 	if (attr->type != IB_FLOW_ATTR_NORMAL || (attr->flags & ~IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 		return -EOPNOTSUPP;
 	rule->priority = attr->priority;

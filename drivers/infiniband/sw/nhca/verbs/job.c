@@ -11,8 +11,8 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * Return: a counted reference to the job, for nhca_job_put(), or ERR_PTR.  A region takes another
- * reference.
+ * Get the job whose number is in an attribute.
+ * Return: a counted reference, for nhca_job_put(), or ERR_PTR.  A region takes another reference.
  */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {

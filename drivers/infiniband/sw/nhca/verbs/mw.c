@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: the limit of their number.  memory/ does the rest.  A work request binds a
- * window.
+ * Memory windows: allocation within the limits of their number.  memory/ does the rest.  Windows
+ * are bound by work requests.
  */
 #include "objects.h"
 #include "../memory/memory.h"

@@ -22,7 +22,7 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* Check that a handle is a PD of this context.  The core has done this already. */
+/* Check that a handle is a PD of this context.  The core has already made this check. */
 static int UVERBS_HANDLER(NHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	return 0;

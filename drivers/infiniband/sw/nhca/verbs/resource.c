@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * `rdma resource': the state of objects, as a struct (-r) or field by field (-dd).
+ * `rdma resource': prints the state of objects, as a struct (-r) or field by field (-dd).
  */
 #include <net/netlink.h>
 #include <rdma/restrack.h>

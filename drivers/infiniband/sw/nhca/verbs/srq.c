@@ -154,7 +154,7 @@ int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EINVAL;
 	if (!max_wr || max_wr > NHCA_MAX_SRQ_WR)
 		return -EINVAL;
-	/* also a limit that is armed already and stays */
+	/* check the new limit, or the limit that is armed already if there is no new one */
 	if ((mask & IB_SRQ_LIMIT ? attr->srq_limit : READ_ONCE(srq->limit)) > max_wr)
 		return -EINVAL;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * verbs/ has one file for each kind of object.  Its functions are members of struct ib_device_ops
- * or uverbs methods: they check arguments, and call functions of other directories.
+ * verbs/ has one file for each kind of object.  The functions in these files are members of struct
+ * ib_device_ops or uverbs methods: they check arguments, and call functions of other directories.
  */
 #ifndef NHCA_VERBS_H
 #define NHCA_VERBS_H

@@ -181,7 +181,7 @@ static struct nhca_ind_table *to_nhca_table(struct ib_rwq_ind_table *table)
 	return container_of(table, struct nhca_ind_table, ibtable);
 }
 
-/* The core stores the table, and keeps its work queues until the table is destroyed. */
+/* The core stores the table, and does not destroy its work queues before the table. */
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
 {
@@ -209,7 +209,7 @@ static int nhca_rss_check(const struct ib_qp_init_attr *init, struct ib_udata *u
 
 	if (!udata || init->qp_type != IB_QPT_RAW_PACKET || init->create_flags)
 		return -EOPNOTSUPP;
-	/* The QP only receives; CQs and receive requests are those of its work queues. */
+	/* The QP only receives, and its work queues have the CQs and the receive requests. */
 	if (init->send_cq || init->recv_cq || init->srq || cap->max_send_wr || cap->max_recv_wr ||
 	    cap->max_inline_data)
 		return -EINVAL;
