@@ -7,7 +7,7 @@
 #include "dm.h"
 #include "mr.h"
 
-/* Map the pages that contain the @length bytes from @offset. */
+/* Map the pages that contain @length bytes from @offset on. */
 static int dm_map(struct nhca_mr *mr, struct nhca_dm *dm, u64 offset, u64 length)
 {
 	u64 first = offset >> PAGE_SHIFT;

@@ -89,7 +89,7 @@ static void live_wait_cpu(struct nhca_live *l)
 	/* acquire, so that the caller also sees the bytes of a section that has just ended */
 	if (!(smp_load_acquire(&l->seq) & 1))
 		return;
-	/* the section of this task would never end */
+	/* a wait for this task's own section would never end */
 	if (WARN_ON_ONCE(READ_ONCE(l->owner) == current))
 		return;
 	spin_lock(&l->lock);
@@ -107,7 +107,7 @@ void nhca_live_wait(void)
 	smp_mb();
 	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
-	/* include this CPU: this task may have preempted its section */
+	/* include this CPU, because this task may have preempted a section of another task */
 	for_each_possible_cpu(cpu)
 		live_wait_cpu(per_cpu_ptr(&nhca_live, cpu));
 	lock_map_release(&nhca_live_map);
@@ -122,13 +122,13 @@ void nhca_live_wait(void)
 {
 	u32 *view;
 
-	/* the view belongs to this CPU, and a softirq on it may wait for sections as well */
+	/* a softirq of this CPU may also wait for sections, and would use the same view */
 	local_bh_disable();
 	preempt_disable();
 	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
 
-	/* the section of this CPU would never end */
+	/* a wait for this CPU's own section would never end */
 	WARN_ON_ONCE(this_cpu_read(nhca_live.depth));
 	view = this_cpu_read(nhca_live.view);
 	if (nhca_live_snapshot(view, smp_processor_id()))

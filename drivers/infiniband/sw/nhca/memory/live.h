@@ -33,7 +33,7 @@
  * @view:  snapshot view of this CPU: for each CPU its @seq at the time of the snapshot, or 0 if
  *         that CPU was in no section or its section has ended; used only by this CPU; unused with
  *         PREEMPT_RT
- * @lock:  PREEMPT_RT: held by the section
+ * @lock:  PREEMPT_RT: held while the CPU is in a section
  * @owner: PREEMPT_RT: the task in the section; written with @lock held
  */
 struct nhca_live {
@@ -41,7 +41,7 @@ struct nhca_live {
 	u32 depth;
 	u32 *view;
 #ifdef CONFIG_PREEMPT_RT
-	spinlock_t lock;	/* held by the section */
+	spinlock_t lock;	/* held while the CPU is in a section */
 	struct task_struct *owner;
 #endif
 } ____cacheline_aligned_in_smp;

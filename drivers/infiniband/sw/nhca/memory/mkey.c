@@ -14,7 +14,7 @@
 
 #define NHCA_MKEY_VARIANTS	256
 
-/* Attempts to find a free index.  If all of them find an index in use, few indices are free. */
+/* Maximum number of attempts to find a free index.  If all of them fail, few indices are free. */
 #define NHCA_MKEY_TRIES		1024
 
 /*
@@ -27,21 +27,24 @@ static struct rhashtable keys;
 /*
  * The key that was added last with each value of the low bits of its index.  Most lookups find
  * their key here and need not search the hash table.  nhca_mkey_add() stores a key here, and
- * nhca_mkey_del() removes it.  The owner of the key calls these one after the other, so no removed
- * key stays here.
+ * nhca_mkey_del() removes it.  The owner of the key calls these functions one after the other, so
+ * no removed key stays here.
  */
 #define NHCA_MKEY_RECENT	2048
 static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
 
-/* nhca_mkey_del() takes the read side to remove a key; nhca_mkey_walk() takes the write side */
+/*
+ * Keeps keys from being removed during nhca_mkey_walk(), which takes the write side.
+ * nhca_mkey_del() takes the read side.
+ */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
 /* The sequence of first keys.  Index 0 is not used: some consumers treat a key of 0 as no key. */
 static struct nhca_shuffle key_numbers __read_mostly;
 
 /*
- * The index is random, so it needs no hash function.  READ_ONCE(), because another CPU may change
- * the variant.
+ * The index is random, so it needs no hash function.  READ_ONCE() is needed because another CPU may
+ * change the variant.
  */
 static __always_inline u32 mkey_index(const struct nhca_mkey *mk)
 {

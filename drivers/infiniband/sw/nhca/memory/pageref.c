@@ -8,13 +8,13 @@
 
 #include "pageref.h"
 
-/* jiffies: the limit for all waits of a dying process together */
+/* limit in jiffies for all waits of a dying process together */
 #define NHCA_PAGEREF_DYING	HZ
 
 /* queues of all flows; RCU readers */
 static LIST_HEAD(pageref_queues);
 static DEFINE_SPINLOCK(pageref_queues_lock);
-/* the current generation; a wait increments it, and waits for references of earlier ones */
+/* the current generation; a wait increments it, and waits for references of earlier generations */
 static atomic64_t pageref_gen = ATOMIC64_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(pageref_waiters);
 
@@ -98,7 +98,7 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 
 /**
  * struct pageref_wait - references that a caller waits for
- * @queue:  of one flow; NULL: all flows of @domain
+ * @queue:  queue of one flow; NULL: the queues of all flows of @domain
  * @domain: a device; NULL: all devices
  * @gen:    wait for references of earlier generations than this
  */

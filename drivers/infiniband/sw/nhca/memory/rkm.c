@@ -103,7 +103,7 @@ static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref
 
 /*
  * Return: true if the lock should be released after @seen holds.  If the lock is fair, CPUs that
- * wait for it get it before this one, so receive processing has priority.
+ * wait for the lock get it before this CPU, so receive processing has priority.
  */
 static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int stride)
 {
@@ -130,7 +130,7 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride)
 	unsigned int seen = 0;
 
 	/*
-	 * Take the lock even if the bucket is empty.  It orders this sweep before any later
+	 * Take the lock even if the bucket is empty.  The lock orders this sweep before any later
 	 * nhca_rkm_get(), whose caller then sees that the key is closed.
 	 */
 	raw_spin_lock_bh(&b->lock);

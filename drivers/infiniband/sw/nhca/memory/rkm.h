@@ -23,7 +23,7 @@ struct nhca_mr;
  * @node:  entry in its bucket, under the bucket's lock; unhashed if the hold is not in use or was
  *         swept
  * @held:  set from nhca_rkm_get() to nhca_rkm_put(); used by the owner only
- * @valid: the operation may continue; cleared by a sweep
+ * @valid: the operation may continue; cleared by a sweep, and by nhca_rkm_put()
  * @pd:    protection domain of the key
  * @key:   the R_Key
  * @qpn:   number of the QP, for debugfs

@@ -23,7 +23,7 @@
 #include "shuffle.h"
 #include "tce.h"
 
-/* leaves that share one wait for the live sections that may be reading them */
+/* maximum number of leaves that are freed after one wait for live sections */
 #define TCE_BATCH	16
 
 /**
@@ -223,8 +223,8 @@ static void leaves_free(u64 **leaves, unsigned int n)
 }
 
 /*
- * Clear a range.  Leaves that only this range uses are removed with their entries, without the
- * lock: the range is still reserved, so no other code adds a leaf there.
+ * Clear a range.  Leaves that lie completely in the range are removed with their entries, without
+ * the lock: the range is still reserved, so no other code adds a leaf there.
  */
 static noinline void range_empty_leaves(const struct nhca_range *r)
 {

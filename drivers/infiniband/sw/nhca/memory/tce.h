@@ -87,8 +87,8 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
 
 /**
  * nhca_range_alloc - reserve @count contiguous entries
- * @r:     filled in.  Its entries are 0.  Of the keys of the table it gets the one that has not
- *         been used for the longest time.
+ * @r:     filled in.  Its entries are 0.  Its key is the one that has not been used in the table
+ *         for the longest time.
  * @shift: page size class
  * @count: number of entries, 1 or more
  * @owner: owner of the range

@@ -26,9 +26,9 @@
 #include "../wire/icrc.h"
 
 /*
- * Packets after which a zero-copy reference is not used for further batches. A work request
- * completes only when its reference is released. With this limit a request of a few packets does
- * not wait for many packets of later requests.
+ * Number of packets after which a zero-copy reference is not used for further batches. A work
+ * request completes only when its reference is released. With this limit a request of a few packets
+ * does not wait for many packets of later requests.
  */
 #define NHCA_BURST_COVERED	16
 
@@ -353,7 +353,7 @@ static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_h
 	const u64 *from = (const u64 *)run->between;
 	u64 *to = (u64 *)run->p;
 
-	/* for a QP these are 16 bytes: two stores cost less than memcpy() of a variable length */
+	/* mark and BTH have 16 bytes: two stores cost less than memcpy() of a variable length */
 	if (run->len == 2 * sizeof(u64)) {
 		put_unaligned(get_unaligned(from), to);
 		put_unaligned(get_unaligned(from + 1), to + 1);
@@ -377,8 +377,8 @@ static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hd
 }
 
 /*
- * Add the next packet of a run. Return: false if it cannot be added: the caller sends it alone, and
- * nhca_xmit() returns the error.
+ * Add the next packet of a run. Return: false if the packet could not be added. Then the caller of
+ * nhca_burst_run() sends the packet by nhca_xmit(), which returns the error if there is one.
  */
 static bool nhca_run_packet(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx)
 {
@@ -451,7 +451,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(run.page);
 		return 0;
 	}
-	/* each header has a reference on the page, and so has the mark after the last packet */
+	/* one reference on the page for each header, and one for the mark after the last packet */
 	folio_ref_add(page_folio(run.page), run.n);
 	info = skb_shinfo(b->last);
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, run.page, run.mark, NHCA_ICRC_LEN);

@@ -22,7 +22,7 @@ struct sk_buff;
  * would need more pieces is copied
  */
 #define NHCA_PIECES		8
-/* maximum payload in bytes: a longer one may not fit NHCA_PIECES when copied, and is sent alone */
+/* maximum payload in bytes: a longer one, copied, may need more pieces, so it is sent alone */
 #define NHCA_BURST_PAYLOAD	((NHCA_PIECES - 2) * (u32)PAGE_SIZE)
 
 /**

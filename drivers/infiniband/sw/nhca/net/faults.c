@@ -15,7 +15,7 @@
 #include "faults.h"
 #include "xmit.h"
 
-/* packets in the delay queue of a device; further ones are dropped */
+/* maximum number of packets in the delay queue of a device; further packets are dropped */
 #define NHCA_DELAYQ_MAX		4096
 /* a packet that no later packet overtakes leaves the delay queue after this time */
 #define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
@@ -214,8 +214,8 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
 		/*
-		 * The stack has verified the checksum already. A checksum of 0 means that there is
-		 * none, so the ICRC decides.
+		 * The stack has verified the UDP checksum already. Remove the checksum (0), so that
+		 * the ICRC shows the damage.
 		 */
 		udp_hdr(skb)->check = 0;
 		break;

@@ -44,7 +44,7 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 			 struct sk_buff *skb, struct sk_buff_head *later);
 
 /**
- * nhca_faults_rx_passed - account a packet that was processed
+ * nhca_faults_rx_passed - let a packet that was processed overtake packets of the delay queue
  * @dev:   the device
  * @qpn:   destination QP in the BTH
  * @later: gets the packets of the delay queue that no further packet must overtake

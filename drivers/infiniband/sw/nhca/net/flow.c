@@ -68,7 +68,7 @@ struct nhca_txq {
 /**
  * struct nhca_flow - packets of one QP or channel in the network stack
  * @rcu:      frees the struct after a grace period
- * @ref:      references: the QP, each charged skb, and each zero-copy reference
+ * @ref:      references: the QP or channel, each charged skb, and each zero-copy reference
  * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS selects the
  *            transmit queue of all these packets, see nhca_flow_add()
  * @blocked:  the flow waits to be kicked when @inflight falls

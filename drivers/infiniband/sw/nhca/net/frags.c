@@ -10,12 +10,12 @@
 
 /*
  * Chunks of memory of one CPU. Small pieces come from one chunk after another. Whole pages have
- * their own chunks, because copies from page to page are fast. The chunks for pages and for skbs
- * are used in turn: a chunk whose packets are freed is used again. A new chunk would have to be
- * allocated and, in most kernels, cleared.
+ * their own chunks, so that they are aligned: copies from page to page are fast. The chunks for
+ * pages and for skbs are used in turn: a chunk whose packets are freed is used again. A new chunk
+ * would have to be allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
-	local_lock_t lock;	/* protects all members; on PREEMPT_RT disabled BHs do not */
+	local_lock_t lock;	/* all members; with PREEMPT_RT disabled BHs do not protect them */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];

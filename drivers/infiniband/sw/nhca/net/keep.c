@@ -12,7 +12,7 @@
 #include "../memory/memcg.h"
 #include "net.h"
 
-/* a payload of up to this many bytes follows the IP header, a longer one gets its own pages */
+/* a payload of up to this many bytes follows the IP header; a longer one gets its own pages */
 #define NHCA_KEEP_LINEAR	512
 
 /* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */

@@ -47,7 +47,7 @@ u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count);
 
 /**
  * nhca_linear_seal - complete the skb of a batch before it is sent
- * @skb: the skb; if it has several packets, its GSO fields are set
+ * @skb: the skb; if it has several packets, the caller has set its GSO fields
  * Context: any.
  */
 void nhca_linear_seal(struct sk_buff *skb);

@@ -139,7 +139,7 @@ void nhca_steer_parse(const struct sk_buff *skb, struct nhca_steer_key *key);
  * @rule: the rule
  * @key:  fields of the frame
  * Context: any.
- * Return: true if both agree in the bits of the rule's mask.
+ * Return: true if frame and rule have the same values in the bits of the rule's mask.
  */
 bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer_key *key);
 

@@ -92,8 +92,8 @@ struct nhca_seal {
 };
 
 /*
- * Where the bytes after the UDP header go: after the headers (LINEAR), into fragments of the skb
- * (FRAGS), or into fragments of an skb in its frag_list (LIST).
+ * Where payload, pad and ICRC go: into the linear data after the headers (LINEAR), into fragments
+ * of the skb (FRAGS), or into fragments of an skb in its frag_list (LIST).
  *
  * The stack copies all consumer pages of an skb before it gives the skb to a receiver on this host
  * (skb_orphan_frags_rx()), but it examines only the first skb. On netdevs that may lead to such a
@@ -120,8 +120,8 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * nhca_build - add the bytes after the UDP header: BTH, extended headers, payload, pad and ICRC
  * @skb:  with nhca_headers(); for NHCA_BUILD_LINEAR with room for all these bytes
  * @tx:   the packet; at most NHCA_PACKET_BYTES
- * @seal: says what to compute. On return the ICRC is in the packet, and @seal->csum covers all
- *        bytes after the UDP header
+ * @seal: says what to compute. On return the ICRC is in the packet, and the checksum in @seal->csum
+ *        covers all bytes after the UDP header
  * @how:  where the payload goes
  * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts it
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.

@@ -32,7 +32,7 @@ struct nhca_txq;
  * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small ones
  * @uarg:    its count: one for the builder, and one for each skb with the pages
  * @ref:     one while the count of @uarg is not 0, and one for the charge of an skb whose own
- *           fragments are consumer pages (flow.c)
+ *           fragments refer to consumer pages (flow.c)
  * @flow:    flow of the packets; counted
  * @packets: number of packets of the skb whose charge @ref counts
  * @pages:   entry in the flow's queue of references (memory/pageref.h) until the pages are released
@@ -47,7 +47,7 @@ struct nhca_zcopy {
 
 /**
  * nhca_zcopy_new - begin a reference
- * @flow: the flow; only its requester calls this function
+ * @flow: the flow; only its requester or send engine calls this function
  * Context: BH disabled, live section; before the first page is added to an skb.
  * Return: the reference, which the builder must put; NULL: no memory, so copy the payload.
  */
@@ -110,7 +110,7 @@ void nhca_zcopy_unref(struct nhca_zcopy *z);
 /**
  * nhca_zcopy_seq - get the number of the newest reference of a flow
  * @flow: the flow
- * Context: the requester of the flow.
+ * Context: the requester or send engine of the flow.
  * Return: the number.
  */
 u32 nhca_zcopy_seq(const struct nhca_flow *flow);
@@ -126,7 +126,7 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 
 /**
  * nhca_zcopy_wait_flow - wait until a flow has no references
- * @flow:  the flow; its requester begins no new ones
+ * @flow:  the flow; its requester or send engine begins no new reference
  * @dying: as nhca_pageref_wait()
  *
  * Context: process, sleeps.

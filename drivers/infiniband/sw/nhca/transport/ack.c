@@ -77,7 +77,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 	return true;
 }
 
-/* A response was lost: go back to una, but only once until the next progress. */
+/* A response was lost: go back to una, but only once until una advances. */
 static void nhca_ack_lost(struct nhca_qp *qp)
 {
 	nhca_count(&qp->who, NHCA_CNT_IMPLIED_NAK);
@@ -189,8 +189,8 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 }
 
 /*
- * The memory for a response is not present: treat the response as lost.  The requester requests the
- * response again when the pages are present.
+ * The pages into which a response has to be placed are not present: treat the response as lost.
+ * The requester requests the response again when the pages are present.
  */
 static void nhca_ack_put_off(struct nhca_qp *qp)
 {

@@ -57,7 +57,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 	int err = -ENOENT;
 
 	lockdep_assert_held(&sq->lock);
-	/* after a go-back the first packet sets AckReq */
+	/* after a go-back the first retransmitted packet sets AckReq */
 	if (!sq->since_ack || sq->gone_back || nhca_psn_diff(sq->nxt, sq->una) <= 0)
 		return false;
 	list_for_each_entry_reverse(swr, &sq->inflight, list) {

@@ -119,7 +119,7 @@ void nhca_sq_retire(struct nhca_qp *qp)
 
 	lockdep_assert_held(&sq->lock);
 	sq->nlocal = 0;
-	/* one release by the stack, or one ACK, may complete all requests of the ring */
+	/* budget: one release by the stack, or one ACK, may complete all requests of the ring */
 	for (; !list_empty(&sq->retired); budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);
@@ -142,7 +142,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 	lockdep_assert_held(&sq->lock);
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
-	/* a ring may be long, and user space may post as fast as this loop flushes */
+	/* budget: a ring may be long, and user space may post as fast as this loop flushes */
 	for (;; budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);

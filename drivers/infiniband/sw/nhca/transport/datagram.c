@@ -6,7 +6,7 @@
 #include "../wire/grh.h"
 #include "engine.h"
 
-/* a remote Q_Key with this bit stands for the Q_Key of the sending QP (10.2.5; the MAD layer) */
+/* a remote Q_Key in which this bit is set stands for the Q_Key of the sending QP (10.2.5) */
 #define NHCA_QKEY_OWN	0x80000000
 
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)

@@ -33,7 +33,7 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 }
 
 /*
- * Count a packet for the QP, its user and the device.
+ * Charge @bytes of a deferred packet to the QP, its user and the device.
  * Return: 0; -ENOBUFS: the packet would exceed the limit of the QP; an error of nhca_pool_take().
  */
 static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)

@@ -15,7 +15,7 @@
 #include "../observe/inject.h"
 #include "engine.h"
 
-/* units of the clock: 1,024 ns */
+/* shift from ns to units of the clock: a unit is 1,024 ns */
 #define NHCA_PIGGYBACK_SHIFT		10
 /*
  * A reply is quick if it is sent within the round-trip time after the request.  A round-trip time

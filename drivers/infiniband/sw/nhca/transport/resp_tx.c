@@ -212,8 +212,8 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 
 /*
  * Return: true if the packet may be a request that the peer has outstanding: the refused request,
- * one within nhca_rq_reach() before it, or a READ or atomic that was answered.  A host that only
- * guesses PSNs should not be able to cause a NAK.
+ * one within nhca_rq_reach() before it, or a READ, atomic, FLUSH or ATOMIC WRITE that was answered.
+ * A host that only guesses PSNs should not be able to cause a NAK.
  */
 static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -238,10 +238,10 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	}
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
 	/*
-	 * If a READ or atomic is repeated, its response was lost, and a QP in error cannot send
-	 * the response again.  To the requester a NAK with a later PSN would only mean that this
-	 * response was lost.  So the NAK gets the PSN of the repeated READ or atomic.  For other
-	 * requests the NAK has the PSN of the refused request.
+	 * If a request with a responder resource (for example a READ) is repeated, its response was
+	 * lost, and a QP in error cannot send the response again.  To the requester a NAK with a
+	 * later PSN would only mean that this response was lost.  So the NAK gets the PSN of the
+	 * repeated request.  For other requests the NAK has the PSN of the refused request.
 	 */
 	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_ANSWERED ? rx->hdr.psn : rq->refused_psn;
 	rq->nak_due = true;

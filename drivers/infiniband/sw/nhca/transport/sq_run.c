@@ -107,7 +107,10 @@ static void nhca_sq_drained(struct nhca_qp *qp)
 		nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
 }
 
-/* Return: true if the request has a fence, and earlier READs or atomics are outstanding. */
+/*
+ * Return: true if the request has a fence, and an earlier READ, atomic, FLUSH or ATOMIC WRITE is
+ * outstanding.
+ */
 static bool nhca_swr_fenced(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	/* 10.8.3.3 */

@@ -4,10 +4,11 @@
  * take no lock.
  *
  * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  It doubles each
- * round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  Go-back-N
- * discards the packets that arrive after a lost one, so only a smaller window drains a queue that
- * overflows.  But after a loss the window must shrink no further than that of TCP with CUBIC (RFC
- * 9438, 4.6), or TCP flows take all of a shared link.
+ * round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
+ * go-back-N the responder discards the packets that arrive after a lost one, and all of them are
+ * sent again.  So only a smaller window drains a queue that overflows.  But after a loss the window
+ * must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows take all of a
+ * shared link.
  */
 #ifndef NHCA_TRANSPORT_WINDOW_H
 #define NHCA_TRANSPORT_WINDOW_H
