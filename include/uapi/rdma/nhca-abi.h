@@ -9,8 +9,9 @@
  *
  * Later versions of this header add definitions and never change one.  Commands and responses get
  * new fields at the end, and reserved fields get a meaning.  Both sides accept a command or
- * response that is shorter or longer than their own: missing fields are 0, and fields that the
- * kernel does not know must be 0.  Structs within other structs or rings never grow.
+ * response that is shorter or longer than the struct that they know: missing fields are 0, and
+ * fields of a command that the kernel does not know must be 0.  A command must only be long enough
+ * for its mandatory fields.  Structs within other structs or rings never grow.
  * Documentation/abi.rst has the rules.
  */
 #ifndef RDMA_NHCA_ABI_H
@@ -80,8 +81,8 @@ struct nhca_ring_hdr {
  * values, with one of NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.
  * If there are unconsumed entries, and the consumer has consumed entries since the last event
  * (@cons differs from @last_event_cons), the consumer also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.
- * A consumer that has armed and then consumes only some of the entries makes the same check, again
- * after a full barrier.  If the CQ has moderation, the consumer sends the command whenever it arms.
+ * A consumer that has armed and then consumes only some of the entries repeats the barrier and this
+ * check.  If the CQ has moderation, the consumer sends the command whenever it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
 
@@ -156,15 +157,15 @@ enum nhca_wr_opcode {
 
 /**
  * struct nhca_rcxt_wr - parameters of a channel's work request, in the place of SGEs
- * @local_pvo:  write: source of the bytes; read: their destination; job memory of this host
- * @remote_pvo: the other end of the transfer, in job memory of the peer's host
+ * @local_pvo:  PVO in job memory of this host: source of a write, destination of a read
+ * @remote_pvo: PVO in job memory of the peer's host: destination of a write, source of a read
  * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
  *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL,
- *           NHCA_WR_CH_FENCE: cancels a transfer of the rCxt whose tid is this or lower; the rCxt
- *           then refuses all such tids
+ *           NHCA_WR_CH_FENCE: the rCxt cancels its transfer if the tid of the transfer is @tid or
+ *           lower; from then on it refuses tids up to @tid
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
- * @offset:  write: first byte to send, a multiple of @segment; 0 without NHCA_RCXT_WR_RETRANSMIT;
- *           probe: offset of the first packet that the status reports
+ * @offset:  write: offset of the first byte to send, a multiple of @segment; 0 without
+ *           NHCA_RCXT_WR_RETRANSMIT.  Probe: offset of the first packet that the status reports
  * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
  *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT
@@ -180,22 +181,24 @@ enum nhca_wr_opcode {
  * NHCA_NOTIFY_INITIATOR, nhca_send_wqe.chan.local_rcxt receives the notice, the payload is sent by
  * zero-copy reference, and the memory may be reused after NHCA_WC_CH_WRITE.  Otherwise the payload
  * is copied, and the memory may be reused when the work request completes.
- * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
- * Cancel: uses @tid and chan.local_rcxt only.  When the cancel completes, no more bytes of the
- * transfer are placed or sent; nhca_cqe.vendor_err is EALREADY if the transfer was complete before.
- * A write that is canceled while its packets are being sent, or whose rCxt is then released,
- * completes with IB_WC_WR_FLUSH_ERR if it is signaled, and has no CQE otherwise.
+ * Read: local_rcxt receives the payload.  The work request completes when the read request has been
+ * sent.
+ * Cancel: the kernel uses only @tid and chan.local_rcxt.  When the cancel completes, no more bytes
+ * of the transfer are placed or sent.  nhca_cqe.vendor_err is EALREADY if the transfer was complete
+ * before.  If a write is canceled, or its rCxt released, while packets of the write are being sent,
+ * a signaled write completes with IB_WC_WR_FLUSH_ERR, and an unsignaled one has no CQE.
  * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
- * Fence (NHCA_FEATURE_FENCE): cancels at the peer.  Uses @tid and both rCxts only; the other fields
- * are 0.  The peer answers with a frame NHCA_FRAME_STATUS of NHCA_TRANSFER_FENCED or
- * NHCA_TRANSFER_COMPLETE.  There is no answer if a packet is lost, while the peer copies payload
- * of the transfer, or while a write or read of the peer's own channel uses the rCxt: then post the
- * fence again.  There is never an answer after the rCxt of the peer has had a higher tid.
+ * Fence (NHCA_FEATURE_FENCE): the peer cancels the transfer of its rCxt.  The kernel uses only @tid
+ * and both rCxts; the other fields are 0.  The peer answers with a frame NHCA_FRAME_STATUS, whose
+ * status is NHCA_TRANSFER_FENCED or NHCA_TRANSFER_COMPLETE.  The peer does not answer if a packet
+ * is lost, while it copies payload of the transfer, or while a write or read of its own channel
+ * uses the rCxt: in these cases, post the fence again.  The peer never answers after its rCxt has
+ * had a higher tid.
  *
- * A malformed work request puts the channel into the error state.  If a work request is only too
- * late or too early for its rCxts, it completes in error and nhca_cqe.vendor_err is an errno:
- * EINVAL (the tid is too low, or the sizes differ from those of the transfer), ENOENT (the channel
- * does not own the local rCxt), EMSGSIZE (for the current MTU, @segment or the packet is too long,
+ * A malformed work request puts the channel into the error state.  A work request that only comes
+ * too late or too early for its rCxts completes in error, and nhca_cqe.vendor_err is an errno:
+ * EINVAL (the tid is too low, or a retransmission does not match the transfer), ENOENT (the channel
+ * does not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is too long,
  * or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
  */
 struct nhca_rcxt_wr {
@@ -215,19 +218,19 @@ struct nhca_rcxt_wr {
  * struct nhca_send_wqe - one send work request, as posted
  * @wr_id:     returned in the completion
  * @opcode:    enum nhca_wr_opcode
- * @num_sge:   elements of @sge in use; 0 if NHCA_SEND_INLINE
+ * @num_sge:   elements of @sge in use; 0 with NHCA_SEND_INLINE
  * @flags:     NHCA_SEND_*
- * @inline_len: bytes at @data if NHCA_SEND_INLINE, else 0
+ * @inline_len: bytes at @data with NHCA_SEND_INLINE; otherwise 0
  * @ex:        immediate data (big endian) or the R_Key to invalidate
  * @xrc_srqn:  XRC: number of the remote SRQ; else 0
  * @rdma:      RDMA WRITE, READ; ATOMIC WRITE, which has 8 bytes of data
  * @atomic:    COMPARE AND SWAP, FETCH AND ADD
- * @flush:     FLUSH, without SGEs and inline data: NHCA_FLUSH_*, and the number of bytes with
- *             NHCA_FLUSH_RANGE
+ * @flush:     FLUSH, which has neither SGEs nor inline data; type and level are NHCA_FLUSH_*;
+ *             length: number of bytes, for NHCA_FLUSH_RANGE
  * @ud:        UD and GSI: nhca_create_ah_resp.ah_id, remote QPN, Q_Key, P_Key index
  * @mw:        BIND_MW: range, L_Key of the region, current and new R_Key of the window, rights
- * @chan:      channels: ah_id, QPN and key of the peer's channel; a cookie that completions at
- *             the peer return; rCxts of both sides (NHCA_RCXT_ID())
+ * @chan:      channels: number of the address handle, QPN and key of the peer's channel; a cookie
+ *             that completions at the peer return; rCxts of both sides (NHCA_RCXT_ID())
  * @sge:       scatter/gather elements
  * @data:      inline data
  * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0
@@ -319,7 +322,8 @@ struct nhca_recv_wqe {
  *                    side
  * @NHCA_WC_CH_WRITE: send CQ: all bytes of a write were placed at the peer
  * @NHCA_WC_CH_READ:  send CQ: all bytes of a read were placed in local memory
- * @NHCA_WC_CH_FRAME: receive CQ: nhca_cqe.chan.frame is the free-running index of a frame
+ * @NHCA_WC_CH_FRAME: receive CQ: a frame was filled; nhca_cqe.chan.frame is its index, which counts
+ *                    all frames, modulo 2^32
  * @NHCA_WC_CH_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
  *                    (NHCA_NOTIFY_TARGET)
  * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
@@ -349,7 +353,7 @@ enum nhca_channel_wc {
 
 /**
  * struct nhca_cqe - one work completion
- * @wr_id:       of the work request
+ * @wr_id:       wr_id of the work request; channels: see enum nhca_channel_wc
  * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was created
  *               with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
  * @status:      enum ib_wc_status / ibv_wc_status (same values)
@@ -359,8 +363,8 @@ enum nhca_channel_wc {
  * @vendor_err:  0; channels: 0 or an errno, see struct nhca_rcxt_wr
  * @byte_len:    bytes received or read
  * @ex:          immediate data (big endian) or invalidated R_Key
- * @qp_num:      local QP
- * @src_qp:      UD: source QP; channels: the peer's channel
+ * @qp_num:      number of the local QP
+ * @src_qp:      UD: number of the source QP; channels: QPN of the peer's channel
  * @pkey_index:  GSI: P_Key index
  * @sl:          UD: NHCA_SL_*
  * @network_hdr_type: UD: enum rdma_network_type
@@ -423,9 +427,10 @@ struct nhca_ring_info {
  * @addr: address of the header; a multiple of the page size
  * @size: bytes; at least nhca_ring_bytes(), rounded up to whole pages
  *
- * The kernel clears the header and pins the memory until the ring is destroyed; the pages count
- * against RLIMIT_MEMLOCK.  nhca_ring_info.offset is 0.  Errors: EINVAL if the memory is unaligned
- * or too short, or if the object does not have this ring.
+ * The kernel clears the header and pins the memory until the ring is destroyed or replaced; the
+ * pages count against RLIMIT_MEMLOCK.  In the response, nhca_ring_info.offset is 0.  The command
+ * fails with EINVAL if the memory is unaligned or too short, or if the object does not have this
+ * ring, and with EFAULT or ENOMEM if the kernel cannot pin the memory.
  */
 struct nhca_ring_mem {
 	__aligned_u64 addr;
@@ -564,7 +569,7 @@ struct nhca_create_rss_cmd {
 	__u8 rx_hash_key[NHCA_RSS_KEY];
 };
 
-/* Response of create AH; @ah_id: for nhca_send_wqe.ud and .chan */
+/* Response of create AH; @ah_id: number of the address handle, for nhca_send_wqe.ud and .chan */
 struct nhca_create_ah_resp {
 	__u32 ah_id;
 	__u32 reserved;
@@ -593,27 +598,27 @@ enum nhca_frame_kind {
 enum nhca_transfer_status {
 	NHCA_TRANSFER_COMPLETE	= 0,	/* all bytes are placed */
 	NHCA_TRANSFER_PARTIAL	= 1,	/* not complete; the frame has a bitmap of packets */
-	NHCA_TRANSFER_NONE	= 2,	/* unknown: the rCxt does not receive this transfer */
+	NHCA_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
 	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
 	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
 };
 
 /**
  * struct nhca_frame - a slot of the receive FIFO
- * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes it last, with release
- *           semantics, and only then is the frame valid.  prod does not say that a frame is valid,
- *           because several CPUs fill frames concurrently
+ * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes @seq after the other members,
+ *           with release semantics, and only then is the frame valid.  prod does not say that a
+ *           frame is valid, because several CPUs fill frames concurrently
  * @kind:    enum nhca_frame_kind
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
- * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: its lower 32 bits
+ * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: only the lower 32 bits of the key
  * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
  *           rCxt
- * @tid, @total, @segment: NHCA_FRAME_STATUS: of the transfer, as the probe named them; for a fence
+ * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
  *           only @tid is valid
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
- * @cookie:  of the peer's work request; NHCA_FRAME_STATUS: of the probe or fence
- * @received: NHCA_FRAME_STATUS: packets of the transfer that were received
+ * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
+ * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
  * @src_channel: the peer's channel
  * @reserved: 0
  * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
@@ -656,8 +661,8 @@ struct nhca_frame {
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
  * FIFO, whose slots have at least 128 bytes.  A channel has no receive queue: max_recv_wr
- * and max_recv_sge are 0.  It can send and receive when create QP returns; modify QP can only move
- * it to IB_QPS_ERR.
+ * and max_recv_sge are 0.  The channel can send and receive when create QP returns; modify QP can
+ * only move the channel to IB_QPS_ERR.
  */
 struct nhca_create_channel_cmd {
 	__u32 job;

@@ -2,7 +2,7 @@
 /*
  * Raw contexts of objects (RDMA_NLDEV_ATTR_RES_RAW), which `rdma resource show -r` dumps: a
  * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields
- * by name.
+ * by name, except oldest_wr_id of a queue pair, and keys, addresses and PVO of a region.
  *
  * The first field of each context is @size, its length in bytes.  Later drivers append fields and
  * never move one; a reader must not read more than @size bytes.
@@ -36,13 +36,14 @@
  * @cwnd:      congestion window, in PSNs
  * @ssthresh:  slow start threshold, in PSNs
  * @rd_atomic: outstanding requests that count against max_rd_atomic
- * @retries_left, @rnr_retries_left: remaining retries (after timeouts, after RNR NAKs) before the
- *             oldest request fails
+ * @retries_left: remaining retries after timeouts and PSN sequence NAKs, before the oldest request
+ *             fails
+ * @rnr_retries_left: remaining retries after RNR NAKs; 7: no limit
  * @rnr_wait:  1: the RNR timer runs
  * @rto_backoff: the local ACK timeout is multiplied by 2 to this power
- * @tlp_count: tail loss probes of the oldest request
+ * @tlp_count: tail loss probes sent since the last progress
  * @srtt_us, @rttvar_us: smoothed round-trip time and its variation, in microseconds; 0: unknown
- * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: there is none
+ * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: all are complete
  * @oldest_packets: PSNs that the oldest request uses
  * @oldest_sent: PSNs of the oldest request that were sent, or requested from the responder
  * @oldest_wr_id: wr_id of the oldest request, often a pointer of the process; -dd does not show it
@@ -50,7 +51,7 @@
  * @rq_psn:    expected PSN
  * @msn:       message sequence number
  * @rq_bytes:  bytes received of the current SEND
- * @nak_syndrome: syndrome of the NAK that the responder has to send; 0: it has to send none
+ * @nak_syndrome: syndrome of the NAK that the responder has to send; 0: no NAK has to be sent
  * @deferred:  received packets that wait for on-demand pages
  * @responder_active: READs and atomics that the responder is executing
  */
@@ -147,7 +148,7 @@ struct nhca_res_cq {
  * @size:    bytes of this struct
  * @max_wr:  capacity
  * @posted:  posted receives
- * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised when @posted falls below it; 0: never
+ * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised when @posted falls below @limit; 0: never
  * @error:   1: user space has stored an impossible producer index
  */
 struct nhca_res_srq {
@@ -164,7 +165,7 @@ struct nhca_res_srq {
  * @size:      bytes of this struct
  * @kind:      0: pinned pages with table entries, 1: the DMA MR of kernel consumers, 2: a
  *             scatter/gather list, 3: on-demand paging, 4: a dma-buf
- * @valid:     1: its keys are valid
+ * @valid:     1: the keys of the region are valid
  * @access:    enum ib_access_flags
  * @bound_mws: memory windows that are bound to the region
  * @page_shift, @tces: log2 of the page size, and number of table entries; 0: the region has none

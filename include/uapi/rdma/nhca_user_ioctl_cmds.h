@@ -14,8 +14,8 @@ enum nhca_dm_alloc_attrs {
 
 /*
  * Method of UVERBS_OBJECT_DM.  NHCA_METHOD_DM_QUERY: describe device memory to a process that
- * imports its handle.  RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: bytes that the
- * allocation requested.
+ * imports the handle of this memory.  RESP is a struct nhca_alloc_dm_resp; RESP_LENGTH __u64: bytes
+ * that the allocation requested.
  */
 enum nhca_dm_methods {
 	NHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
@@ -116,10 +116,10 @@ enum nhca_job_mem_dereg_attrs {
 
 /*
  * NHCA_METHOD_CHANNEL_ACQUIRE: acquire one rCxt for each element of RESP_IDS, an array of __u64;
- * after an error, none is acquired.  The tid of each is 0, so that its first transfer has a tid of
+ * after an error, none is acquired.  The tid of a new rCxt is 0, so its first transfer has a tid of
  * at least 1.  ENOSPC: the device has fewer free rCxts.  EDQUOT: the user would have more than the
  * share of one user (module parameter user_share; by default half of the device's rCxts); or the
- * user would have more than a sixteenth, and less than an eighth would remain free.
+ * user would have more than a sixteenth of the rCxts, and less than an eighth would remain free.
  */
 enum nhca_channel_acquire_attrs {
 	NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -128,8 +128,8 @@ enum nhca_channel_acquire_attrs {
 
 /*
  * NHCA_METHOD_CHANNEL_RELEASE: release the rCxts in IDS, an array of __u64, even if their transfers
- * are not complete.  When the method returns, no byte is placed or sent through them any more.
- * ENOENT: the channel does not own one of them; then none is released.
+ * are not complete.  When the method returns, these rCxts neither place nor send bytes any more.
+ * ENOENT: the channel does not own one of the rCxts; the method has released none of them.
  */
 enum nhca_channel_release_attrs {
 	NHCA_ATTR_CHANNEL_RELEASE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),

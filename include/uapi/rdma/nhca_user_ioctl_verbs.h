@@ -25,9 +25,10 @@ struct nhca_alloc_dm_resp {
 /**
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
  * @mask: fields to change: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: n: every n-th completion of the channel on the receive (send)
- *        CQ counts as solicited; 0: none does; initially 1.  Completions that failed, and those of
- *        packets that the peer marked as solicited, always count as solicited
+ * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion of the channel on
+ *        the receive (send) CQ counts as solicited; initially 1.  Completions that failed, and
+ *        those of packets that the peer marked as solicited, always count as solicited.  0: only
+ *        these count as solicited
  * @quantum: as in struct nhca_create_channel_cmd
  */
 struct nhca_channel_modify {
@@ -44,11 +45,12 @@ struct nhca_channel_modify {
  * @NHCA_CH_SENT_BYTES:    payload bytes sent
  * @NHCA_CH_RECEIVED_PACKETS: packets received
  * @NHCA_CH_RECEIVED_BYTES: payload bytes received
- * @NHCA_CH_DROP_FIFO:     packet mode, status: the receive FIFO is full, or the channel has none
+ * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, or a status: the receive FIFO is full, or
+ *                         the channel has no receive FIFO
  * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
- * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt: for example, it has released it
+ * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
  * @NHCA_CH_DROP_RCXT_KEY: old rCxt key: the channel has released the rCxt and acquired it again
  * @NHCA_CH_DROP_STALE:    the tid is too low, or the transfer was canceled
  * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
@@ -56,7 +58,7 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
  *                         the transfer; status: the write is complete at the peer, but packets of
  *                         this host still refer to its pages
- * @NHCA_CH_DROP_UNSOLICITED: payload of a read, notice or challenge without an outstanding request
+ * @NHCA_CH_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is outstanding
  * @NHCA_CH_DROP_MISMATCH: kind, sizes or PVO differ from those of the transfer with this tid
  * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer, or for an answer
  * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
@@ -67,7 +69,7 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
  * @NHCA_CH_DROP_SEGMENT:  read request: its segment exceeds nhca_channel_info.segment
  * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
- * @NHCA_CH_CHALLENGED:    read requests, and probes whose answer has a bitmap, without a valid
+ * @NHCA_CH_CHALLENGED:    read requests, and probes whose answer has a bitmap, that had no valid
  *                         token
  * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
@@ -128,8 +130,8 @@ enum nhca_channel_error {
  * @violation_channel: QPN of the peer's channel
  * @violation_rcxt, @violation_tid, @violation_pvo: rCxt and tid of the transfer, and PVO of the
  *           refused bytes, on this side
- * @recoveries: recovery count of the device; it starts at a random value
- * @counters: by enum nhca_channel_counter; counters that the kernel does not know are 0
+ * @recoveries: recovery count of the device, which starts at a random value
+ * @counters: indexed by enum nhca_channel_counter; counters that the kernel does not know are 0
  */
 struct nhca_channel_info {
 	__u32 state;
