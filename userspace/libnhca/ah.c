@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Address handles.  The kernel resolves and stores the address.  A send request names it by
- * number.
+ * Address handles.  The kernel resolves and stores the address.  A send request names an address
+ * handle by its number.
  */
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@
 /* The length of a uverbs attribute has 16 bits: 4096 ids of 8 bytes are 32 KiB. */
 #define MAX_RCXTS 4096
 
-/* nhca_destroy_qp() frees both kinds through a pointer to the QP. */
+/* nhca_destroy_qp() frees a channel, like any other QP, through a pointer to the QP. */
 static_assert(offsetof(struct nhca_channel, qp) == 0, "channel and QP");
 static_assert(NHCADV_CHANNEL_COUNTERS * sizeof(uint64_t) ==
 	      sizeof(((struct nhca_channel_info *)NULL)->counters) &&

@@ -13,8 +13,8 @@
 #include "nhca-abi.h"
 
 /*
- * Older releases of rdma-core do not have these operations, so their programs cannot post them.
- * The provider uses the names to compare numbers of operations.
+ * Older releases of rdma-core do not have these operations, so programs for these releases cannot
+ * post them.  The provider uses the names to compare numbers of operations.
  */
 #if NHCA_RDMA_CORE < 44
 #define IBV_WR_ATOMIC_WRITE ((enum ibv_wr_opcode)NHCA_WR_ATOMIC_WRITE)
@@ -29,7 +29,7 @@
 #define verbs_err(vctx, ...) ((void)(vctx), (void)fprintf(stderr, __VA_ARGS__))
 #endif
 
-/* In newer releases of rdma-core these have another argument, which this provider does not use. */
+/* In newer releases of rdma-core these functions have one more argument, not used here. */
 #if NHCA_RDMA_CORE < 54
 #define nhca_cmd_reg_dmabuf_mr ibv_cmd_reg_dmabuf_mr
 #else

@@ -26,7 +26,7 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	if (ret)
 		goto err_free;
 
-	/* This requests timestamps from the kernel if wc_flags have them. */
+	/* This requests timestamps from the kernel if attr->wc_flags have them. */
 	ret = nhca_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
@@ -86,7 +86,7 @@ struct ibv_cq_ex *nhca_create_cq_ex(struct ibv_context *context,
 	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = attr->flags;
-	/* IGNORE_OVERRUN is not supported: the kernel reports every overrun. */
+	/* IGNORE_OVERRUN is not supported: the kernel always detects an overrun. */
 	if (!check_comp_mask(flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
 		goto err_unsupported;
 	if (nhca_cq_check_wc_flags(attr->wc_flags))
@@ -113,8 +113,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	struct ibv_modify_cq cmd = {};
 
 	/*
-	 * The flag is never cleared: the kernel may still defer an event, and decides with each
-	 * command when to raise the event.
+	 * The flag stays set when moderation is turned off: the kernel may still defer an event,
+	 * and decides with each command when to raise the event.
 	 */
 	pthread_spin_lock(&cq->arming);
 	cq->moderated = true;

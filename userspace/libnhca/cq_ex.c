@@ -34,8 +34,8 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 }
 
 /*
- * cq->cqe is NULL if the current entry has been consumed: then cq->cons is the number of the next
- * one.
+ * cq->cqe is NULL if the current entry has been consumed.  Then cq->cons is the number of the next
+ * entry.
  */
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
@@ -47,8 +47,8 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 	}
 	if (cq->cons == cq->prod) {
 		/*
-		 * A batch is consumed.  Publish the consumer index before the next batch, so that
-		 * the CQ does not overflow while a consumer polls without ibv_end_poll().
+		 * All known entries are consumed.  Publish the consumer index before reading more,
+		 * so that the CQ does not overflow while a consumer polls without ibv_end_poll().
 		 */
 		nhca_store(&cq->ring.hdr->cons, cq->cons);
 		cq->prod = nhca_load(&cq->ring.hdr->prod);

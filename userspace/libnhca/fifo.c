@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The receive FIFO of a channel.  Several CPUs of the kernel fill frames at the same time, so
- * frames become valid in any order.  Threads of the program release them in any order.  The slots
+ * frames become valid in any order.  Threads of the program release frames in any order.  The slots
  * return to the kernel in their order in the ring.
  */
 #include <errno.h>
@@ -72,7 +72,7 @@ const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *ibqp, uint32_t index)
 	return nhca_load(&frame->seq) == index + 1 ? frame : NULL;
 }
 
-/* Return: the word of nhca_fifo.released that has the bit of a slot; @bit: output: its mask */
+/* Return: the word of nhca_fifo.released with the bit of a slot; @bit: output: mask of this bit */
 static uint32_t *slot_bit(const struct nhca_fifo *fifo, uint32_t index,
 			  uint32_t *bit)
 {

@@ -35,7 +35,7 @@ struct nhca_context {
 /**
  * struct nhca_td - a thread domain: one thread at a time uses the objects in it
  * @td:    part of libibverbs
- * @users: number of parent domains that refer to it
+ * @users: number of parent domains that refer to the thread domain
  */
 struct nhca_td {
 	struct ibv_td td;
@@ -69,8 +69,8 @@ struct nhca_pd {
  * @size:    bytes of the memory
  * @entries: number of slots, a power of two
  * @stride:  bytes of a slot
- * @own:     memory from the allocator of @domain, for the resource @type.  NULL: memory of the
- *           kernel, which is mapped here
+ * @own:     the memory, if it comes from the allocator of @domain, for the resource @type.  NULL:
+ *           the ring is in memory of the kernel, which this process has mapped
  * @domain, @type: see @own
  */
 struct nhca_ring {
@@ -88,7 +88,7 @@ struct nhca_ring {
  * struct nhca_wq - a ring whose producer is user space: SQ, RQ or SRQ
  * @ring:    the ring; the lock protects its entries and indices
  * @lock:    protects the members below it except @single
- * @single:  the queue is in a thread domain: one thread at a time uses it, without the lock
+ * @single:  the queue is in a thread domain: one thread at a time uses the queue, without @lock
  * @prod:    producer index, as published in the ring
  * @cons:    consumer index of the kernel at the last read
  * @max_wr:  maximum number of entries in use, as granted; may be less than @ring.entries
@@ -109,13 +109,13 @@ struct nhca_wq {
  * @vcq:    part of libibverbs
  * @dv:     extended polling: values that only completions of channels have
  * @ring:   ring of struct nhca_cqe; a resize changes it under both locks
- * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes @arming inside @lock.
- *          These are two locks, because a thread may arm between ibv_start_poll() and
- *          ibv_end_poll()
+ * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes @lock and then @arming.
+ *          Arming does not take @lock, because a thread that holds @lock between ibv_start_poll()
+ *          and ibv_end_poll() may arm
  * @moderated: the CQ has moderation, so each arm needs a system call
  * @lock:   protects the members below it and the consumption of entries.  It is held from
  *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
- * @asked:  the arm_seq for which a poll has already asked the kernel for an event; see
+ * @asked:  the last arm_seq for which a poll has sent ibv_cmd_req_notify_cq(); see
  *          nhca_cq_leaves()
  * @single: one thread at a time uses the CQ, so @lock is not taken
  * @domain: parent domain of the CQ, or NULL
@@ -125,7 +125,7 @@ struct nhca_wq {
  * @wall:   extended polling: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns
  * @have_wall: @wall was measured since ibv_start_poll()
  *
- * nhca_cq_forget_qp() removes entries of a QP that was reset or destroyed from the ring.
+ * When a QP is reset or destroyed, nhca_cq_forget_qp() removes its entries from the ring.
  */
 struct nhca_cq {
 	struct verbs_cq vcq;
@@ -215,7 +215,7 @@ struct nhca_fifo {
  *        channel through a pointer to it
  * @dv:   functions to post work requests
  * @fifo: the receive FIFO; @fifo.ring is empty if the channel has none
- * @key:  key of the channel, which peers need
+ * @key:  key of the channel; a peer needs it to send to the channel
  */
 struct nhca_channel {
 	struct nhca_qp qp;
@@ -274,11 +274,11 @@ static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct nhca_qp, vqp.qp_ex);
 }
 
-/* Send flags that have a meaning for this device.  As adapters do, it ignores other flags. */
+/* Send flags that have a meaning for this device.  As other providers do, ignore other flags. */
 #define NHCA_USED_FLAGS \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* Return: false if @flags ask for the checksums of a raw packet, which the driver does not fill in. */
+/* Return: false if @flags request checksums in a raw packet, which the driver does not compute. */
 static inline bool nhca_send_flags_ok(const struct nhca_qp *qp, unsigned int flags)
 {
 	return !(flags & IBV_SEND_IP_CSUM) || qp->vqp.qp.qp_type != IBV_QPT_RAW_PACKET;
@@ -318,7 +318,7 @@ static inline void nhca_store(__u32 *index, uint32_t value)
 			      memory_order_release);
 }
 
-/* Address of entry number @index; the number runs freely, modulo 2^32 */
+/* Address of entry number @index; the number counts all entries, modulo 2^32 */
 static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 {
 	return ring->slots +
@@ -329,7 +329,7 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
  * nhca_ring_place - allocate memory of the application for a ring that the kernel will create
  * @ring: output; nhca_ring_unmap() frees the memory, also if the kernel did not create the ring
  * @pd: PD of the ring; only a parent domain with allocators provides memory
- * @entries: number of entries, rounded up to a power of two
+ * @entries: number of entries; the function rounds it up to a power of two
  * @stride: bytes of an entry: nhca_send_stride(), nhca_recv_stride(), ...
  * @type: NHCADV_RES_TYPE_*
  * @mem: output: the memory, for the command to the kernel; zeros: the kernel allocates it
@@ -342,7 +342,7 @@ int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
  * nhca_ring_map - map a ring that the kernel has created
  * @ring: zeros, or the result of nhca_ring_place()
  * @context: the device
- * @info: the description by the kernel; zeros: the ring stays empty
+ * @info: description of the ring by the kernel; zeros: the object has no such ring
  * @entry: minimum size of an entry in bytes
  * Return: 0, EPROTO (@info is invalid), or an errno of mmap(2).
  */
@@ -483,13 +483,14 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe);
 int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 
 /**
- * nhca_cq_leaves - test whether a consumer that has armed leaves entries unpolled
+ * nhca_cq_leaves - test whether a poll leaves entries in a CQ that is armed
  * @cq: the CQ, after a poll
  * @prod: producer index of the kernel at the last read
  *
  * The kernel raises no event for these entries, because it raises an event only with a new entry.
  * Context: nhca_cq_lock().
- * Return: true once for each arm: the caller must send ibv_cmd_req_notify_cq() after the unlock.
+ * Return: true, but only once for each arm, if such entries are left.  The caller must then send
+ * ibv_cmd_req_notify_cq() after the unlock.
  */
 bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod);
 int nhca_destroy_cq(struct ibv_cq *ibcq);
@@ -497,7 +498,7 @@ int nhca_destroy_cq(struct ibv_cq *ibcq);
 /**
  * nhca_cq_forget_qp - remove the completions of a QP that was reset or destroyed
  * @cq: the CQ; the function takes its lock
- * @qpn: QP number; the kernel adds no more completions of it
+ * @qpn: QP number; the kernel adds no more completions of this QP
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
@@ -523,7 +524,7 @@ static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 	return cqe->opcode >= NHCA_WC_CH_LOCAL;
 }
 
-/** nhca_cq_check_wc_flags - Return: 0, or EOPNOTSUPP if a CQE does not have a value of @wc_flags */
+/** nhca_cq_check_wc_flags - Return: 0, or EOPNOTSUPP if CQEs lack a value that @wc_flags request */
 int nhca_cq_check_wc_flags(uint64_t wc_flags);
 /** nhca_cq_set_ops - set the functions of extended polling */
 void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags);
@@ -563,7 +564,7 @@ int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 /** nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table */
 struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
-/** nhca_rss_caps - set the hash members of attr->rss_caps, if @attr_size bytes include them */
+/** nhca_rss_caps - set the hash members of attr->rss_caps, if the caller's struct has them */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
 
 /* ---- xrcd.c ---- */
@@ -605,7 +606,7 @@ int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 void nhca_put_bind(struct nhca_send_wqe *wqe, const struct ibv_mw *mw,
 		   uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/** nhca_sq_doorbell - tell the kernel that an SQ has new entries; Return: 0 or an errno */
+/** nhca_sq_doorbell - let the kernel process the new entries of an SQ; Return: 0 or an errno */
 int nhca_sq_doorbell(struct ibv_qp *ibqp);
 
 /** nhca_send_ops - Return: nhca_qp.ops of a QP of this type; @features: NHCA_FEATURE_* */
@@ -614,7 +615,7 @@ uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
 /**
  * nhca_qp_ex_ops - Return: @ops (nhca_qp.ops) as IBV_QP_EX_WITH_*
  *
- * Up to SEND_WITH_INV, bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n.
+ * Both numberings agree up to SEND_WITH_INV: bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n.
  */
 uint64_t nhca_qp_ex_ops(uint32_t ops);
 
@@ -623,7 +624,7 @@ uint64_t nhca_qp_ex_ops(uint32_t ops);
 /** nhca_wr_set_ops - set the functions of ibv_qp_ex; @ops: IBV_QP_EX_WITH_* */
 void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
 
-/** nhca_wr_fail - make ibv_wr_complete() return @err, or an earlier error, and post nothing */
+/** nhca_wr_fail - let ibv_wr_complete() post nothing, and return @err or an earlier error */
 void nhca_wr_fail(struct nhca_qp *qp, int err);
 
 /**
@@ -639,7 +640,7 @@ struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode);
 void nhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 			  const struct ibv_sge *sg_list);
 
-/* ---- channel.c, wr_channel.c, fifo.c: internal functions of nhcadv.h ---- */
+/* ---- channel.c, wr_channel.c, fifo.c: functions that implement nhcadv.h ---- */
 
 /** nhca_check_channels - Return: 0, or EOPNOTSUPP if the device has no channels */
 int nhca_check_channels(struct ibv_context *context);
@@ -647,7 +648,7 @@ int nhca_check_channels(struct ibv_context *context);
 /** nhca_check_channel - Return: 0, or EOPNOTSUPP if @ibqp is not a channel */
 int nhca_check_channel(struct ibv_qp *ibqp);
 
-/** nhca_channel_fini - release the parts that other QPs do not have; the caller frees @ch */
+/** nhca_channel_fini - release what only a channel has, its FIFO; the caller frees @ch */
 void nhca_channel_fini(struct nhca_channel *ch);
 
 /** nhca_wr_set_channel_ops - set the functions of struct nhcadv_qp_ex */

@@ -11,8 +11,8 @@
  * error and set errno.  EOPNOTSUPP: the device is not an nhca device, the queue pair is not a
  * channel, or the kernel driver has no channels.
  *
- * The bits of a comp_mask say which members of later releases are valid.  No bit is defined yet,
- * so comp_mask is 0.
+ * The bits of a comp_mask will say which members of later releases are valid.  No bit is defined
+ * yet, so comp_mask is 0.
  */
 #ifndef NHCADV_H
 #define NHCADV_H
@@ -101,8 +101,8 @@ int nhcadv_recover(struct ibv_context *context, uint32_t *count);
  *             memory on this host uses the id
  * @frames:    slots of the receive FIFO, of 2 KiB each; 0: no receive FIFO.  On return, the number
  *             that was granted
- * @quantum:   number of packets, of up to 4 KiB each, that the channel may send before the other
- *             channels have their turn; 0: the default (64)
+ * @quantum:   number of packets, of up to 4 KiB each, that the channel may send in one turn, before
+ *             the other channels have their turn; 0: the default (64)
  * @reserved:  0
  */
 struct nhcadv_channel_init_attr {
@@ -116,15 +116,16 @@ struct nhcadv_channel_init_attr {
 /**
  * nhcadv_create_channel - create a channel in the state IBV_QPS_RTS
  * @context: open device
- * @attr_ex: qp_type IBV_QPT_DRIVER; comp_mask IBV_QP_INIT_ATTR_PD, without send_ops_flags; no
- *           SRQ; cap.max_recv_* 0.  cap.max_send_sge and cap.max_inline_data are for
+ * @attr_ex: qp_type is IBV_QPT_DRIVER, comp_mask is IBV_QP_INIT_ATTR_PD, there is no SRQ, and
+ *           cap.max_recv_* are 0.  cap.max_send_sge and cap.max_inline_data are for
  *           nhcadv_wr_packet() only.  On return, cap has the values that were granted
  * @attr:    attributes that only channels have
  *
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, even
  * if transfers are not complete.
  * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
- * EDQUOT (the user has its share of QPs), EINVAL, or ENOMEM (also if rings exceed RLIMIT_MEMLOCK).
+ * EDQUOT (the user has its share of QPs), EINVAL (@attr_ex or @attr), or ENOMEM (no memory, or the
+ * rings exceed RLIMIT_MEMLOCK).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,
@@ -140,9 +141,9 @@ enum nhcadv_channel_attr_mask {
 /**
  * struct nhcadv_channel_attr - attributes of a channel that can change
  * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
- *        (send) CQ is solicited: it raises an event on a CQ that ibv_req_notify_cq() armed with
- *        solicited_only.  Default: 1.  Completions that failed, and those of packets that the peer
- *        sent with IBV_SEND_SOLICITED, are always solicited.  0: only these are solicited
+ *        (send) CQ is solicited: the completion raises an event if ibv_req_notify_cq() has armed
+ *        the CQ with solicited_only.  Default: 1.  Completions that failed, and those of packets
+ *        that the peer sent with IBV_SEND_SOLICITED, are always solicited.  0: only these are
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -180,13 +181,13 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCADV_DROP_KEY:      the channel key is wrong
  * @NHCADV_DROP_JOB:      the packet belongs to another job
- * @NHCADV_DROP_NO_RCXT:  the channel does not own the rCxt: for example, it has released it
+ * @NHCADV_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
  * @NHCADV_DROP_RCXT_KEY: the id is old: the channel has released the rCxt and acquired it again
  * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or the transfer was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
  * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or the kernel still uses bytes of this one
- * @NHCADV_DROP_UNSOLICITED: payload of a read, a notice or a challenge without a pending request
+ * @NHCADV_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is pending
  * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
  * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer, or for an answer
  * @NHCADV_DROP_PVO_KEY:  PVO: no job memory has this key
@@ -244,7 +245,7 @@ enum nhcadv_channel_counter {
  * @rcxts:   number of rCxts that the channel has acquired
  * @segment: maximum payload of a packet of a transfer, in bytes, with the current MTU
  * @recv_threshold, @send_threshold, @quantum: see struct nhcadv_channel_attr
- * @recoveries: recovery count of the device; its first value is random
+ * @recoveries: recovery count of the device, which starts at a random value
  * @violation: the last violation of memory protection by a packet: NHCADV_DROP_PVO_*; 0: none.
  *           IBV_EVENT_QP_ACCESS_ERR reports only the first violation after each query
  * @violation_channel: QP number of the peer's channel
@@ -289,7 +290,7 @@ int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info);
  *
  * The first transfer of an rCxt has a tid of 1 or more.
  * Return: 0, ENOSPC (the pool of the device has too few free rCxts), EDQUOT (the user would exceed
- * its share of the pool), EIO (the channel is in the error state), ENOMEM, EINVAL, or EOPNOTSUPP.
+ * its share of the pool), EIO (channel in the error state), ENOMEM, EINVAL (@count), or EOPNOTSUPP.
  */
 int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
 
@@ -300,7 +301,7 @@ int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
  * @count: 1 to nhcadv_device_attr.max_rcxts
  *
  * When the call returns, the kernel neither places nor sends bytes for these rCxts.
- * Return: 0, ENOENT (an id does not belong to the channel), EINVAL, or EOPNOTSUPP.
+ * Return: 0, ENOENT (an id does not belong to the channel), EINVAL (@count), or EOPNOTSUPP.
  */
 int nhcadv_release_rcxts(struct ibv_qp *qp, const uint64_t *ids, uint32_t count);
 
@@ -329,8 +330,7 @@ struct nhcadv_job_mem {
  * @access: IBV_ACCESS_LOCAL_WRITE: channels of the job may place data of their reads in the memory;
  *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
  *          of the job may always send writes from the memory
- * Return: a handle, or NULL with errno EPERM (the job belongs to another user), EINVAL, EFAULT,
- * EDQUOT (the user has its share of regions), ENOMEM (also above RLIMIT_MEMLOCK), or EOPNOTSUPP.
+ * Return: a handle, or NULL with errno; nhcadv_reg_job_mem(3) has the causes of each errno.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
 					  size_t length, unsigned int access);
@@ -351,7 +351,7 @@ struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t
  * nhcadv_dereg_job_mem - close a handle
  * @mem: the handle
  *
- * If it was the last handle, channels do not access the memory any more when the call returns.
+ * If @mem was the last handle, channels do not access the memory any more when the call returns.
  * Return: 0 or an errno.
  */
 int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem);
@@ -386,7 +386,7 @@ enum nhcadv_notify {
  * @tid:         not 0, and higher than the tid of all earlier transfers of both rCxts
  * @total:       bytes of the transfer; a transfer of 0 bytes has completions like any other
  * @segment:     payload of each packet in bytes, a multiple of 4; only the last packet may have
- *               less.  At most nhcadv_channel_info.segment of both ends.  0: the value of this
+ *               less.  At most nhcadv_channel_info.segment of both ends.  0: the maximum of this
  *               end; such a transfer can be neither retransmitted nor probed
  * @notify:      NHCADV_NOTIFY_*
  */
@@ -409,9 +409,9 @@ struct nhcadv_transfer {
  * nhcadv_wr_X() calls member wr_X.  A work request uses ibv_qp_ex.wr_id and ibv_qp_ex.wr_flags.
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
- * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL; ENOMEM:
- * the send FIFO has too few free slots; EOPNOTSUPP), and then posts none of the work requests.  A
- * slot is free again when its work request and all earlier ones are done, signaled or not.
+ * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
+ * argument; ENOMEM: the send FIFO has too few free slots; EOPNOTSUPP), and then posts none of the
+ * work requests.  A slot is free again when its work request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -494,8 +494,8 @@ static inline void nhcadv_wr_cancel(struct nhcadv_qp_ex *qp, uint64_t local_rcxt
 
 /*
  * Ask the rCxt of the peer which packets of @transfer it has received, from the packet at @offset
- * on, a multiple of the segment.  The answer is a frame NHCADV_FRAME_STATUS.  The probe or its
- * answer may be lost.
+ * on.  @offset is a multiple of the segment.  The answer is a frame NHCADV_FRAME_STATUS.  The probe
+ * or its answer may be lost.
  */
 static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   const struct nhcadv_transfer *transfer, uint32_t offset)
@@ -505,12 +505,12 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
 
 /*
  * Cancel a transfer at the peer.  The peer's kernel executes the fence; the program there need not
- * run.  After that the peer drops packets to @remote_rcxt whose tid is @tid or lower.  The answer
- * is a frame NHCADV_FRAME_STATUS of @local_rcxt, whose cookie is the wr_id of the fence.  The
+ * run.  From then on the peer drops packets to @remote_rcxt whose tid is @tid or lower.  The answer
+ * is a frame NHCADV_FRAME_STATUS for @local_rcxt, with the wr_id of the fence as its cookie.  The
  * status is NHCADV_TRANSFER_FENCED, or NHCADV_TRANSFER_COMPLETE: the transfer was complete before.
  *
  * The peer does not answer if a packet is lost, while it copies payload of the transfer, or while
- * its own channel writes or reads with that rCxt: post the fence again after a round trip.  The
+ * its own channel writes or reads with @remote_rcxt: post the fence again after a round trip.  The
  * peer never answers after its rCxt has had a higher tid.  Both ends need NHCADV_DEVICE_FENCE.
  * Without it, ibv_wr_complete() here returns EOPNOTSUPP, and a peer does not answer.
  */
@@ -525,7 +525,7 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
 /**
  * enum nhcadv_wc_kind - opcode of a channel's completion: nhcadv_wc_read_kind(),
  * ibv_wc_read_opcode(), ibv_wc.opcode
- * @NHCADV_WC_LOCAL: send CQ: local completion of a work request
+ * @NHCADV_WC_LOCAL: send CQ: a work request that is signaled is done, or a work request has failed
  * @NHCADV_WC_WRITE:  send CQ: all bytes of a write were placed at the peer
  * @NHCADV_WC_READ:   send CQ: all bytes of a read were placed in local memory
  * @NHCADV_WC_FRAME:  receive CQ: a frame is in the receive FIFO
@@ -553,8 +553,8 @@ enum nhcadv_wc_kind {
  * @comp_mask: 0
  *
  * nhcadv_wc_read_X() calls member wc_read_X, which reads a value of the current completion, between
- * ibv_start_poll() and ibv_end_poll().  The value is 0 if the completion does not have it, but
- * nhcadv_wc_read_kind() returns the opcode of any completion.
+ * ibv_start_poll() and ibv_end_poll().  The function returns 0 if the completion does not have the
+ * value.  nhcadv_wc_read_kind() returns the opcode of any completion.
  */
 struct nhcadv_cq {
 	uint64_t comp_mask;
@@ -625,12 +625,12 @@ enum nhcadv_transfer_status {
  * @kind:    enum nhcadv_frame_kind
  * @status:  status: enum nhcadv_transfer_status
  * @length:  bytes of @data
- * @src_key: key of the peer's channel; in a status, its lower 32 bits
+ * @src_key: key of the peer's channel; in a status, only the lower 32 bits of the key
  * @src_rcxt: status: rCxt of the peer, which was probed or fenced
  * @rcxt:    status: rCxt of this channel
  * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes
- * @cookie:  cookie of the packet; in a status, that of the probe, or the wr_id of the fence
+ * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence
  * @received: status: number of packets of the transfer that the peer has received
  * @src_channel: QP number of the peer's channel
  * @data:    payload; in a status, a bitmap of packets
@@ -659,7 +659,7 @@ struct nhcadv_frame {
  * @qp: the channel
  * @index: index of the frame, from its completion NHCADV_WC_FRAME
  *
- * The frame does not change until it is released.  The pointer is invalid after that.
+ * The frame does not change until it is released.  The pointer is invalid after the release.
  * Return: the frame, or NULL if the FIFO has no frame with this index.
  */
 const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);

@@ -76,8 +76,8 @@ uint64_t nhca_qp_ex_ops(uint32_t ops)
 }
 
 /*
- * Ring a doorbell of a QP.  It is an ioctl, because the kernel refuses write() after a change of
- * credentials and in a process that has imported the context.
+ * Ring a doorbell of a QP.  The doorbell is an ioctl, because the kernel refuses write() after a
+ * change of credentials and in a process that has imported the context.
  * @method: NHCA_METHOD_QP_*_DOORBELL
  * @attr: NHCA_ATTR_QP_*_DOORBELL_HANDLE
  * Return: 0 or an errno.
@@ -119,9 +119,9 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp)
 }
 
 /*
- * Receive requests need a doorbell only in the error state.  The barrier pairs with that of the
- * kernel, which sets the flag and then reads the producer index.  Either this thread sees the flag,
- * or the kernel sees the new entries.
+ * Return: true if new receive requests need a doorbell, which is the case only in the error state.
+ * The barrier pairs with that of the kernel, which sets the flag and then reads the producer index.
+ * Either this thread sees the flag, or the kernel sees the new entries.
  */
 static bool wants_doorbell(struct nhca_wq *wq)
 {
@@ -193,7 +193,7 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
 		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 
-	/* not the enum, because older releases of rdma-core do not have all of these operations */
+	/* As an int, because the enum of older rdma-core releases lacks some of these values. */
 	switch ((int)wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->ex.imm_data = (__force __u32)wr->imm_data;
@@ -307,7 +307,7 @@ out:
 	return ret;
 }
 
-/* IBTA 10.6.7.2: the provider chooses the R_Keys of type 1 windows, in ibv_bind_mw() only. */
+/* No type 1 windows: the provider chooses their R_Keys in ibv_bind_mw() (IBTA 10.6.7.2). */
 int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
@@ -392,7 +392,7 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
-/* ibv_wq.post_recv: refuse requests in the error state, because a WQ has no doorbell. */
+/* ibv_wq.post_recv: refuse requests in the error state: no doorbell of a WQ would flush them. */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr)
 {

@@ -18,7 +18,7 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr, uint32_t features)
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	/* An XRC target QP has an XRC domain, and all others have a PD. */
+	/* An XRC target QP needs an XRC domain, and all other QPs need a PD. */
 	if (!(attr->comp_mask & (attr->qp_type == IBV_QPT_XRC_RECV ?
 					 IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
 		return EINVAL;
@@ -178,7 +178,7 @@ int nhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 
 static void forget_completions(struct ibv_qp *ibqp)
 {
-	/* An XRC QP has only a send CQ, or no CQ. */
+	/* An XRC initiator QP has no receive CQ, and an XRC target QP has no CQ. */
 	if (ibqp->recv_cq)
 		nhca_cq_forget_qp(to_ncq(ibqp->recv_cq), ibqp->qp_num);
 	if (ibqp->send_cq && ibqp->send_cq != ibqp->recv_cq)
@@ -222,7 +222,7 @@ int nhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 		return ret;
 
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
-		/* The kernel has emptied both rings and completes no more. */
+		/* The kernel has emptied both rings, and posts no more completions of the QP. */
 		forget_completions(ibqp);
 		nhca_wq_lock(&qp->rq);
 		nhca_wq_sync(&qp->rq);

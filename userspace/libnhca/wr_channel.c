@@ -49,7 +49,7 @@ static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, u
 	}
 }
 
-/* Like nhca_wr_set_sge_list(), but limit the payload to that of a frame. */
+/* Like nhca_wr_set_sge_list(), but refuse more payload than a frame has room for. */
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct ibv_sge *sg_list)
 {
 	uint64_t length = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * nhcadv_write DEVICE [GID-INDEX]: write 1 MiB from one channel to another of the same device.
- * Both ends get a completion.  If the writing end does not get it in time, the program probes and
- * retransmits.
+ * Both ends get a completion.  If the writing end does not get its completion in time, the program
+ * probes and retransmits.
  *
  *	cc -o nhcadv_write nhcadv_write.c -lnhca -libverbs
  */
@@ -94,7 +94,7 @@ static void unmake(struct end *end)
 }
 
 /*
- * Wait PATIENCE_MS for the next completion.  If it has a frame, the caller must release the frame.
+ * Wait PATIENCE_MS for the next completion.  The caller must release the frame of NHCADV_WC_FRAME.
  * Return: enum nhcadv_wc_kind, or -1 if there is no completion in time.
  */
 static int wait_kind(struct end *end, uint32_t *frame)
