@@ -52,7 +52,7 @@ static inline void list_add_tail(struct list_head *h, struct list_node *n)
 	list_insert_(n, h->n.prev, &h->n);
 }
 
-/** list_del - remove a node from its list; a second list_del() of it crashes */
+/** list_del - remove a node from its list; a second list_del() of the node crashes */
 static inline void list_del(struct list_node *n)
 {
 	n->prev->next = n->next;

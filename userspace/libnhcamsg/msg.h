@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Reliable messages: declarations that the files msg_*.c share.  Channels: only calls of nhcadv.h.
+ * Reliable messages: declarations for the files msg_*.c, which use channels through nhcadv.h.
  *
- *	msg_ep.c	API: endpoints, peers, polling, waiting
+ *	msg_ep.c	API: endpoints, peers; polls and waits, which make progress in passes
  *	msg_post.c	API: memory, messages
  *	msg_sched.c	the peers that a pass serves, and their order
  *	msg_peer.c	a peer and the routes to it, which die and recover
@@ -18,12 +18,12 @@
  * Most calls go to files further down in this list.  These go up: all files call msg_ep.c for
  * completions, and msg_sched.c so that it serves a peer.  msg_wire.c passes packets to msg_grant.c,
  * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
- * and take bytes to transfer from there.  Files below msg_peer.c report to it what proves that a
- * route is alive, and ask it for a route.
+ * and take bytes to transfer from there.  Files below msg_peer.c report to msg_peer.c what proves
+ * that a route is alive, and get routes from there.
  *
  * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
- * is a pair of rCxts, one at each end of a route, that carries one transfer at a time; only this
- * side starts transfers on it.  A notice tells the peer's program that a write is in place.
+ * is a pair of rCxts, one at each end of a route, for one transfer at a time; only this side starts
+ * transfers on the lane.  A notice tells the peer's program that a write is in place.
  *
  * Context: the caller holds the lock of the endpoint.  Times are nanoseconds of msg_clock().
  */
@@ -47,8 +47,8 @@
 #define MSG_MAX_LANES	128
 #define MSG_MAX_PACKETS	256
 #define MSG_BUCKETS	1024	/* hash buckets of peers, by id */
-#define MSG_STREAM	64	/* packets of a stream in flight: wire_header.sack has 64 bits */
-#define MSG_MAX_ROUTES	65536	/* routes of an endpoint: wr_id and cookie have 16 bits for them */
+#define MSG_STREAM	64	/* maximum packets in flight: wire_header.sack has 64 bits */
+#define MSG_MAX_ROUTES	65536	/* of an endpoint; a slot has 16 bits in wr_id and cookie */
 
 /* The last tid of an rCxt, after which both ends acquire another one.  Tests define a small tid. */
 #ifndef MSG_LAST_TID
@@ -65,7 +65,7 @@
  * @lanes:    number of lanes that have a transfer of the operation
  * @notice:   the notice to send; NULL: not requested, or already in the stream (@told)
  * @turn:     number of transfers; after TURN of them, the next operation has its turn
- * @begun:    a lane has taken a transfer; an operation of 0 bytes needs one, too
+ * @begun:    a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  */
 struct msg_op {
 	struct list_node node;
@@ -113,20 +113,20 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * struct msg_lane - an rCxt here and one at the peer
  * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
  * @op:     the operation of its transfer, or NULL
- * @local_rcxt, @remote_rcxt: ids; 0: not acquired, not granted
+ * @local_rcxt, @remote_rcxt: ids; 0: not acquired (local) or not granted (remote)
  * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
  * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
  *          (their work request was done), or 0
- * @asked:  time of the last probe, or of the cancel; 0: none since @sent
- * @passed: time at which a transfer that was sent later overtook it; 0: none did
+ * @asked:  time of the last probe, or of the cancel; 0: neither was sent since @sent
+ * @passed: time at which a transfer that was sent later overtook this one; 0: not overtaken
  * @due:    time of the lane's timer
  * @inflight: bytes that count for msg_flow.inflight
  * @seen:   LANE_READ: packets that the last status reported, plus one; 0: no status yet.
  *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
  * @nonce:  number of the outstanding probe, 0: none
  * @wrs:    work requests that are not done
- * @tries:  probes, or fences, without an answer in a row
+ * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
  * @resent: packets of the transfer were retransmitted, or the transfer was started again
  * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
  */
@@ -158,8 +158,8 @@ struct msg_lane {
 
 /* ---- routes ---- */
 /**
- * struct msg_route - a path from a local port to a channel of the peer
- * @number:  number of the path, the same at the peer; @slot: index in nhcadv_msg_ep.routes
+ * struct msg_route - a path to the peer, from a local port to a channel of the peer
+ * @number:  number of the path, the same at both ends; @slot: index in nhcadv_msg_ep.routes
  * @dest:    channel of the peer, at @gid; @self: local channel, for probes of reads
  * @segment: maximum payload of a packet of a transfer, in bytes, as the peer reported it
  * @free:    idle lanes, the longest idle one first; @busy: the other lanes
@@ -167,18 +167,18 @@ struct msg_lane {
  * @busy_lanes, @most_busy: number of lanes with a transfer, and its maximum since @look was set
  * @look:    time to release lanes that were not used
  * @more:    time to try again to acquire rCxts, after the pool had none
- * @hungry:  a transfer could have started with one more lane
- * @told_want: @held in our last grant; @their_want: the value in the last grant of the peer
+ * @hungry:  a transfer could have started if one more lane had been free
+ * @told_want, @their_want: number of rCxts that our last grant, or the peer's, requests
  * @granted: local rCxts that the lanes of the peer use; their number is @given
  * @refused: for each rCxt in @granted, the tid up to which it refuses packets
- * @refusing: for each rCxt in @granted, the rCxt of an outstanding WHAT_REFUSE, 0: none
+ * @refusing: for each rCxt in @granted, the rCxt that an outstanding WHAT_REFUSE names, 0: none
  * @told_segment: maximum payload of a packet in our last grant
  * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
  * @fences:  the device of the peer supports fences
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
- * @ping:    time to probe a dead route, or one whose stream is not acknowledged
+ * @ping:    time of the next probe that tests the route itself; NEVER: none
  * @next:    time of the first timer of the route's lanes
  */
 struct msg_route {
@@ -226,7 +226,7 @@ struct msg_route {
 /* ---- the stream ---- */
 /**
  * struct msg_out - a send, or the notice of a write
- * @op: the write; NULL: it is a send
+ * @op: the write that the notice is for; NULL: this is a send
  * @arg, @pvo: notice: length of the write in bytes, and its remote PVO
  * @route: route of the last transmission; @tries: number of retransmissions, at most MOST_TRIES
  */
@@ -269,9 +269,9 @@ struct msg_in {
  * @next:     next sequence number to send
  * @acked, @limit: the peer has everything before @acked, and accepts numbers before @limit
  * @expected: next sequence number to receive
- * @early:    received out of order, by number; also number @expected, if @held is at its limit
+ * @early:    packets received out of order; also number @expected, if @held is at its limit
  * @num_early: number of sends in @early
- * @held:     sends that were completed to the program and are not released
+ * @held:     number of sends that the program has received and not released
  * @told_room: number of sends that we accept, as the last header said
  * @ack_due:  an acknowledgment has to be sent
  * @time:     round trip times, which include the delay until the program of the peer polls
@@ -300,8 +300,8 @@ struct msg_stream {
  * @node, @bucket: in nhcadv_msg_ep.peers, and by @id in nhcadv_msg_ep.buckets
  * @work:      in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
  * @due:       time of its next timer; @heap: index in nhcadv_msg_ep.heap
- * @ready:     its state has changed: the next pass serves it
- * @starved:   it has transfers to send, but no port has a free slot
+ * @ready:     the next pass serves the peer, because its state has changed
+ * @starved:   transfers of the peer wait until a port has a free slot
  * @confirmed: the peer has named our session, so @theirs belongs to its current connection
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
@@ -458,7 +458,7 @@ struct msg_grant {
 	uint64_t rcxts[MSG_MAX_LANES];
 };
 
-/* Request to refuse packets to an rCxt up to @tid.  UINT32_MAX also requests another rCxt. */
+/* Request that @rcxt refuses packets up to @tid.  UINT32_MAX also requests another rCxt. */
 struct msg_fence {
 	uint32_t lane;
 	uint32_t tid;
@@ -502,13 +502,13 @@ static inline uint32_t msg_route_segment(const struct msg_route *route)
 void msg_route_heard(struct msg_route *route);
 /** msg_route_asked - report that a packet was sent that the kernel of the peer answers */
 void msg_route_asked(struct msg_route *route);
-/** msg_route_doubt - probe the route, because its packets of the stream are not acknowledged */
+/** msg_route_doubt - probe the route, because stream packets sent on it are not acknowledged */
 void msg_route_doubt(struct msg_route *route);
 /** msg_route_fence - fence a lane's write over @route; if @route is dead, also over another */
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* True if the rCxts are the local channel's, and the peer can be reached and has sent a grant */
+/* True if the open channel owns the rCxts, both address handles exist, and a grant has come */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
 	return route->port->open && route->recoveries == route->port->recoveries &&
@@ -534,7 +534,7 @@ enum msg_session {
 	MSG_SESSION_OURS,	/* this connection */
 };
 
-/** msg_session_came - Return: the connection of a packet; @grant: the packet is a grant */
+/** msg_session_came - classify a packet by the sessions that it names; @grant: true for a grant */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours,
 				  bool grant);
 static inline bool msg_any_alive(const struct msg_peer *peer)
@@ -548,7 +548,7 @@ static inline bool msg_any_alive(const struct msg_peer *peer)
 }
 /* ---- msg_grant.c ---- */
 void msg_rcxts_init(struct msg_route *route);
-/** msg_rcxts_acquire - acquire the first rCxts of a new channel, for both sides; Return: errno */
+/** msg_rcxts_acquire - acquire the first rCxts of a channel, for both sides; Return: 0 or errno */
 int msg_rcxts_acquire(struct msg_route *route);
 /** msg_rcxts_lost - forget the rCxts of a channel that was closed */
 void msg_rcxts_lost(struct msg_route *route);
@@ -559,11 +559,11 @@ void msg_rcxts_release(struct msg_route *route);
  * Return: false: nothing was done, because it was already done less than a second ago.
  */
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
-/** msg_route_find_way - create the address handles; Return: false if the GID is unreachable */
+/** msg_route_find_way - create missing address handles; Return: false if one is still missing */
 bool msg_route_find_way(struct msg_route *route);
 /** msg_route_move - use another channel of the peer */
 void msg_route_move(struct msg_route *route, const struct msg_address_path *at);
-/** msg_grant_soon - send the grant in the next pass, and repeat it until the peer confirms it */
+/** msg_grant_soon - let the next pass send the grant; repeat it until the peer confirms it */
 void msg_grant_soon(struct msg_route *route);
 /** msg_grant_timer - run the timer of rCxts and grants; Return: time of the next run */
 uint64_t msg_grant_timer(struct msg_route *route);
@@ -582,7 +582,7 @@ void msg_lane_wake(struct msg_route *route, uint64_t when);
 void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when);
 /** msg_lane_set_inflight - set the bytes in flight of a lane, and update the sum of its route */
 void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes);
-/** msg_lane_settle - list an unused lane as free, if it is wanted and has both rCxts */
+/** msg_lane_settle - list an unused lane as free if it is wanted and has both rCxts, else busy */
 void msg_lane_settle(struct msg_route *route, struct msg_lane *lane);
 /** msg_lane_leave - detach a lane from its operation */
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane);
@@ -612,7 +612,7 @@ void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);
 enum msg_pumped {
 	MSG_PUMP_DONE,		/* no transfer can start until the state of the peer changes */
 	MSG_PUMP_TURN,		/* the peer has used its turn */
-	MSG_PUMP_STARVED,	/* no port has a free slot */
+	MSG_PUMP_STARVED,	/* a transfer waits until a port has a free slot */
 };
 
 /** msg_pump - start up to PEER_TURN transfers of a peer */
@@ -645,7 +645,7 @@ int msg_op_cancel(struct msg_op *op);
 bool msg_op_has_work(const struct msg_op *op);
 /** msg_op_sort - move the operation to msg_peer.todo or msg_peer.going */
 void msg_op_sort(struct msg_op *op);
-/** msg_op_check - finish the operation, or send its notice, if no lane is left or needed */
+/** msg_op_check - if no lane has or needs bytes of @op, send its notice, or finish @op */
 void msg_op_check(struct msg_op *op);
 /** msg_op_fail - let lanes take no more bytes of @op; @status: errno for its completion */
 void msg_op_fail(struct msg_op *op, int status);
@@ -664,9 +664,9 @@ void msg_stream_fini(struct msg_stream *stream);
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
 /** msg_stream_notify - queue the notice of a write */
 void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
-/** msg_stream_cancel - cancel sends with this id; Return: 0, ENOENT, EALREADY (all were sent) */
+/** msg_stream_cancel - cancel sends by id; Return: 0, ENOENT (no send), EALREADY (all sent) */
 int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
-/** msg_stream_came - receive number @seq of the stream; @what: its members except the data */
+/** msg_stream_came - receive packet @seq of the stream; @what: the packet without its data */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
 		     const void *data);
 /** msg_stream_acked - handle the acknowledgment in a header; see struct wire_header */
@@ -680,19 +680,19 @@ uint64_t msg_stream_sack(const struct msg_stream *stream);
 uint64_t msg_stream_timers(struct msg_peer *peer);
 
 /* ---- msg_wire.c ---- */
-/* Each msg_send_*() posts one packet.  Return: false if no route or no port has a free slot. */
+/* Each msg_send_*() posts one packet.  Return: false if there is no route with a free slot. */
 bool msg_send_data(struct msg_route *route, const struct msg_out *out);
 bool msg_send_ack(struct msg_peer *peer);
 bool msg_send_grant(struct msg_route *route);
 bool msg_send_granted(struct msg_route *route);
 bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32_t tid);
 bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
-/** msg_frame_came - check and handle a packet of a library */
+/** msg_frame_came - check and handle a packet of a peer's library */
 void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame);
 
 /** msg_address_pack - encode an address; Return: 0, or ENOSPC if @size is too small */
 int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size);
-/** msg_address_unpack - decode; Return: 0, EINVAL, EPROTONOSUPPORT (another protocol version) */
+/** msg_address_unpack - decode; Return: 0, EINVAL (malformed), EPROTONOSUPPORT (other version) */
 int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size);
 /** msg_path_ok - Return: true if the GID, QP number and segment are valid */
 bool msg_path_ok(const struct msg_address_path *path);

@@ -103,7 +103,7 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 
 	if (!route || lane >= ep->lanes)
 		return;
-	/* A fence may have been sent over another route, so the local rCxt may be another one. */
+	/* A fence may have been sent over another route, with a local rCxt of that route. */
 	if (msg_name_what(frame->cookie) == WHAT_FENCE) {
 		msg_peer_ready(route->peer);
 		msg_lane_fence_status(route, &route->lanes[lane], frame);
@@ -221,7 +221,7 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	}
 }
 
-/* Make progress on everything.  Return: time of the next pass. */
+/* A pass: make progress on all ports and peers.  Return: time of the next pass. */
 static uint64_t pass(struct nhcadv_msg_ep *ep)
 {
 	uint32_t i;
@@ -255,8 +255,8 @@ void msg_ep_lock(struct nhcadv_msg_ep *ep)
 
 /*
  * Other threads sleep on file descriptors.  This thread may have consumed the event that would have
- * woken them.  Therefore it makes ep->wake readable if it leaves work or completions, and sets the
- * timer if a timer of a peer is earlier.
+ * woken them.  Therefore this function makes ep->wake readable if there is work or a completion,
+ * and sets ep->timer if a timer of a peer is earlier.
  */
 void msg_ep_unlock(struct nhcadv_msg_ep *ep)
 {

@@ -5,7 +5,7 @@
  * Round trip time: The smoothed time and its mean deviation are those of TCP (RFC 6298).  Samples
  * are transfers without a retransmission, probes of writes, and the time that an incomplete read
  * has taken so far, if this exceeds the smoothed time.  Each probe has a different number, so that
- * its answer is not taken for that of another probe.
+ * its answer is not taken for the answer to another probe.
  *
  * Reordering: msg_flow.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer that is later than this is considered lost.
@@ -15,11 +15,11 @@
  * then grows by one transfer per window.  A lower loss rate is treated as random loss, because
  * slower sending would not reduce it.  If no answer arrives at all, the window is halved.
  *
- * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, look lost and
- * are probed again.  Therefore the window does not grow while the smoothed time exceeds the fastest
- * round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If the difference is 2 * QUEUE or
- * more, the window shrinks by a quarter per window of completed bytes, but not below its initial
- * size, because the path may have become longer.
+ * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, so that the
+ * library takes them for lost and probes.  Therefore the window does not grow while the smoothed
+ * time exceeds the fastest round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If the
+ * difference is 2 * QUEUE or more, the window shrinks by a quarter per window of completed bytes,
+ * but not below its initial size, because the path may have become longer.
  */
 #include "msg.h"
 

@@ -15,7 +15,7 @@ struct msg_flow {
 	uint64_t inflight;	/* bytes in flight */
 	uint64_t step;		/* bytes of a transfer */
 	uint64_t limit;		/* maximum of @window */
-	uint64_t extent;	/* recent maximum of the reordering */
+	uint64_t extent;	/* recent maximum delay by reordering; see msg_flow_reordered() */
 	uint64_t shrunk;	/* until this time msg_flow_silent() does not halve @window again */
 	uint64_t queued;	/* bytes completed under queueing delay; see shorten_queue() */
 	uint32_t sent;		/* packets sent since the last evaluation of the loss rate */
@@ -24,11 +24,11 @@ struct msg_flow {
 	bool starting;		/* slow start */
 };
 
-/** msg_flow_init - @step: bytes of a transfer; @limit: maximum window, in bytes */
+/** msg_flow_init - initialize; @step: bytes of a transfer; @limit: maximum window, in bytes */
 void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit);
 /** msg_flow_sample - add a sample of the round trip time */
 void msg_flow_sample(struct msg_flow *flow, uint64_t rtt);
-/** msg_flow_at_least - report that a transfer is not complete after @time */
+/** msg_flow_at_least - report that a transfer has taken @time and is not complete */
 void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
 /**
  * msg_spread - add a random delay, so that peers that lost packets at the same time do not
@@ -36,9 +36,9 @@ void msg_flow_at_least(struct msg_flow *flow, uint64_t time);
  * Return: @time to 1.5 * @time.
  */
 uint64_t msg_spread(uint64_t time);
-/** msg_flow_overdue - Return: timeout of an answer after @tries timeouts, with backoff */
+/** msg_flow_overdue - Return: timeout for an answer, with backoff after @tries timeouts */
 uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries);
-/** msg_flow_reordering - Return: time by which a transfer may arrive after one sent later */
+/** msg_flow_reordering - Return: time after which a transfer that was overtaken counts as lost */
 uint64_t msg_flow_reordering(const struct msg_flow *flow);
 /** msg_flow_reordered - report that a transfer arrived @extent after one that was sent later */
 void msg_flow_reordered(struct msg_flow *flow, uint64_t extent);

@@ -55,7 +55,8 @@ static bool same_channel(const struct msg_route *route)
 }
 
 /*
- * Release the local rCxts of lanes from route->want on that have no transfer and no work request.
+ * Lanes from index route->want on are not wanted.  Release the local rCxts of those among them that
+ * have no transfer and no work request.
  */
 static void retire(struct msg_route *route)
 {
@@ -147,7 +148,7 @@ static void grow(struct msg_route *route)
 
 	route->hungry = false;
 	/*
-	 * Add one block per round trip: the peer must have granted the last lane of the last block.
+	 * Add one block per round trip: the peer must have granted an rCxt for the last lane.
 	 */
 	if (!hungry || ep->now < route->more || ep->now < ep->short_until ||
 	    route->want == ep->lanes || !route->lanes[route->want - 1].remote_rcxt)
@@ -326,7 +327,7 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 	if (!grant_ok(route, grant))
 		return;
 	/*
-	 * The peer is alive.  If it has not confirmed our grant, the grant was lost: repeat it now.
+	 * The peer is alive, so a grant of ours that it has not confirmed was lost: repeat it now.
 	 */
 	if (route->grant_known != route->grant && route->grant_tries > 1)
 		msg_grant_soon(route);
@@ -342,14 +343,14 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 		msg_lane_new_remote(route, &route->lanes[i],
 				    i < grant->count ? grant->rcxts[i] : 0);
 	msg_send_granted(route);
-	/* A dead route may work with another channel: probe it now. */
+	/* A dead route may work with the other channel of this grant: probe it now. */
 	if (!route->alive)
 		route->ping = 0;
 }
 
 /* ---- requests of the peer for our rCxts ---- */
 
-/* The peer has used up the tids of an rCxt. */
+/* Replace a granted rCxt whose tids the peer has used up. */
 static void grant_another(struct msg_route *route, uint32_t lane)
 {
 	uint64_t fresh;
@@ -368,7 +369,7 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 	uint64_t rcxt = route->refusing[lane];
 
 	/*
-	 * If the rCxt was replaced after the cancel was posted, the new one refuses no packets.
+	 * If the rCxt was replaced after the cancel was posted, the new rCxt refuses no packets.
 	 */
 	route->refusing[lane] = 0;
 	if (!rcxt || rcxt != fence.rcxt)

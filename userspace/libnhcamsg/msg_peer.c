@@ -52,7 +52,7 @@ static void route_die(struct msg_route *route)
 	route->ping = 0;
 	route->ping_tries = 0;
 	tell_reachable(route->peer);
-	/* If no route is alive, the lanes go on probing over this one. */
+	/* If no route is alive, the lanes of this route go on probing. */
 	redrive_dead(route->peer);
 }
 
@@ -399,7 +399,7 @@ void msg_peer_free(struct msg_peer *peer)
 {
 	uint32_t i;
 
-	/* After the release of its rCxts no more bytes land here. */
+	/* After the release of the routes' rCxts, no more bytes of the peer land here. */
 	for (i = 0; i < peer->num_routes; i++)
 		route_free(peer->routes[i]);
 	free(peer->routes);

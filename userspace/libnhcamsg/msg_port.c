@@ -16,14 +16,14 @@
 #include "util.h"
 
 /*
- * Bytes of the largest packet of msg_wire.c (a grant of 128 rCxts has 1144), and the minimum
- * segment of a channel
+ * Maximum bytes of a packet of msg_wire.c (a grant of 128 rCxts has 1144).  A channel whose segment
+ * is smaller is refused.
  */
 #define LARGEST	1152
 /*
  * Entries of the send CQ: one for each slot of the FIFO and one for each transfer in flight.  The
- * other 2 * PORT_TRANSFERS are for unpolled completions of transfers that were abandoned since.
- * The receive CQ has one entry for each frame.
+ * other 2 * PORT_TRANSFERS are for transfers that completed and were abandoned before the library
+ * polled their completions.  The receive CQ has one entry for each frame.
  */
 #define CQES	(PORT_SLOTS + 3 * PORT_TRANSFERS)
 
@@ -311,7 +311,7 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	/* The kernel looks up the handle when it fetches a work request: keep it until then. */
+	/* The kernel looks up the handle when it fetches a work request that names the handle. */
 	if (ah_unused(ah))
 		ah_destroy(ah);
 	else

@@ -113,7 +113,7 @@ void port_destroy(struct msg_port *port);
 
 /** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
-/** port_close - destroy the channel, if any; after that, its packets do not refer to memory */
+/** port_close - destroy the channel, if any; then no packet of the channel refers to memory */
 void port_close(struct msg_port *port);
 
 /**
@@ -135,7 +135,7 @@ void port_ah_free(struct msg_ah *ah);
 /** port_reg - register job memory; Return: a handle, or NULL with errno: nhcadv_reg_job_mem() */
 struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
 				unsigned int access);
-/** port_reg_again - open the memory of @mem on this port; Return: a handle, or NULL with errno */
+/** port_reg_again - open a handle of @mem on this port; Return: the handle, or NULL with errno */
 struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv_job_mem *mem);
 /** port_dereg - close a handle; the call may wait: see nhcadv_dereg_job_mem() */
 void port_dereg(struct nhcadv_job_mem *mem);

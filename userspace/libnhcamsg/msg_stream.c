@@ -132,8 +132,8 @@ static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
 }
 
 /*
- * Return: true if an acknowledgment covers a packet.  @ahead: its sequence number minus the next
- * expected one.  An old acknowledgment may not reach as far as the packet.
+ * Return: true if an acknowledgment covers a packet.  @ahead: sequence number of the packet minus
+ * the next expected one, MSG_STREAM or more if the acknowledgment is too old to cover the packet.
  */
 static bool is_acked(int32_t ahead, uint64_t sack)
 {
@@ -315,8 +315,8 @@ void msg_stream_released(struct msg_peer *peer)
 	stream->held--;
 	hand_out(peer);
 	/*
-	 * Tell the peer of new room, if it was told that there is none, or if the room has grown by
-	 * half of the queue.
+	 * Tell the peer of new room, if we have told it that there is none, or if the room has
+	 * grown by half of the queue.
 	 */
 	if (!stream->told_room || room(peer) >= stream->told_room + peer->ep->queue / 2)
 		stream->ack_due = true;
@@ -324,8 +324,8 @@ void msg_stream_released(struct msg_peer *peer)
 }
 
 /*
- * Sends that arrive out of order count for the queue.  One place is reserved for the next expected
- * send, because the others cannot be delivered before it.
+ * Sends that arrive out of order count against nhcadv_msg_ep.queue.  One place is reserved for the
+ * next expected send, because the others cannot be delivered before that send.
  */
 static bool has_room(const struct msg_peer *peer, uint32_t seq)
 {

@@ -2,11 +2,11 @@
 /*
  * Reliable messages: writes and reads.
  *
- * A message is cut into transfers.  A lane carries each transfer until its bytes are in place.  If
+ * A message is cut into transfers.  Each transfer occupies a lane until its bytes are in place.  If
  * a transfer is overdue, the library probes: the rCxt of the peer for a write, the local rCxt for a
  * read (a probe to the local channel).  A transfer is overdue after the smoothed round trip time
  * plus four mean deviations, or if a transfer that was sent later has overtaken it by more than
- * msg_flow_reordering().
+ * msg_flow_reordering().  The status in the answer (NHCADV_TRANSFER_*) decides what follows:
  *
  *	write	COMPLETE	the transfer is complete
  *		PARTIAL		retransmit the missing packets with the same tid
@@ -319,7 +319,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 	msg_flow_lost(&route->flow, missing);
 }
 
-/* No packet of a read has arrived, and the rCxt of the peer has answered. */
+/* Cancel a read of which no packet has arrived, after the rCxt of the peer has answered. */
 static void read_source(struct msg_route *route, struct msg_lane *lane, uint8_t status)
 {
 	if (status == NHCADV_TRANSFER_PROT_ERR)
@@ -405,7 +405,7 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 
 /* ---- timers ---- */
 
-/* Send a probe, or cancel a read that was probed often enough. */
+/* Send a probe, or cancel a read after too many probes without an answer. */
 static void ask(struct msg_route *route, struct msg_lane *lane)
 {
 	struct nhcadv_msg_ep *ep = route->peer->ep;

@@ -4,7 +4,7 @@
  * programs exchange.
  *
  * All numbers are big endian.  This file checks the lengths and numbers of each received packet.
- * The kernel has already checked its channel key and its job.
+ * The kernel has already checked the channel key and the job of the packet.
  */
 #include <assert.h>
 #include <endian.h>
@@ -14,8 +14,8 @@
 #include "msg.h"
 
 /*
- * Version of the protocol.  2: sessions.  3: wire_grant.wanted.  4: channel keys of 64 bits.
- * Libraries of different versions do not connect.
+ * Version of the protocol.  Version 2 added sessions, 3 wire_grant.wanted, and 4 channel keys of 64
+ * bits.  Libraries of different versions do not connect.
  */
 #define VERSION		4
 /* Minimum and maximum payload of a packet of a transfer, in bytes: the limits of the kernel */

@@ -10,8 +10,9 @@
  *
  * Functions that return int return 0 or an errno, unless their description says otherwise.
  * Functions that return a pointer return NULL on error and set errno.  Any thread may call any
- * function: they take the one lock of the endpoint.  The library starts no thread.  It makes
- * progress in nhcadv_msg_poll() and nhcadv_msg_wait().
+ * function, because each function takes the lock of the endpoint.  But no other thread may use the
+ * endpoint while nhcadv_msg_destroy_ep() runs.  The library starts no thread.  It makes progress in
+ * nhcadv_msg_poll() and nhcadv_msg_wait().
  */
 #ifndef NHCADV_MSG_H
 #define NHCADV_MSG_H
@@ -30,7 +31,7 @@ extern "C" {
 struct nhcadv_msg_ep;
 struct nhcadv_msg_peer;
 
-/* Maximum bytes of nhcadv_msg_send(): a packet fits the minimum MTU of IPv6, 1280 bytes. */
+/* Maximum bytes of nhcadv_msg_send(), so that a packet fits the minimum MTU of IPv6, 1280 bytes */
 #define NHCADV_MSG_MAX_SEND	1024
 /* Maximum paths of an endpoint */
 #define NHCADV_MSG_MAX_PATHS	8
@@ -84,9 +85,10 @@ struct nhcadv_msg_ep_attr {
 /**
  * nhcadv_msg_create_ep - create an endpoint
  * @attr: attributes
- * Return: the endpoint, or NULL with errno EINVAL, EPERM (the job belongs to another user),
- * EMSGSIZE (the MTU of a netdev is too small: a packet must have room for 1152 bytes of payload),
- * EOPNOTSUPP (a device is not an nhca device, or has no channels), or ENOMEM.
+ * Return: the endpoint, or NULL with errno EINVAL (an attribute is out of range), EPERM (the job
+ * belongs to another user), EMSGSIZE (the MTU of a netdev is too small: a packet must have room for
+ * 1152 bytes of payload), EOPNOTSUPP (a device is not an nhca device, or has no channels), or
+ * ENOMEM.
  */
 struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr);
 
@@ -117,12 +119,12 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * @bytes, @size: address of the other endpoint
  * @context: a value for the program: nhcadv_msg_completion.context
  *
- * The call does not wait for the peer.  Messages that the program posts before the peer has
- * connected wait.
+ * The call does not wait for the peer.  Messages can be posted immediately, and wait until the peer
+ * has connected.
  * Return: the peer, or NULL with errno EEXIST (already connected), EINVAL (malformed address, or an
  * endpoint of another job), EPROTONOSUPPORT (the library of the peer has another version of the
- * protocol), ENOSPC (a device has too few free rCxts), EDQUOT (the user would exceed the share of
- * one user of the rCxts of a device), or ENOMEM.
+ * protocol), ENOSPC (a device has too few free rCxts), EDQUOT (the user would exceed its share of
+ * the rCxts of a device), or ENOMEM.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
@@ -241,9 +243,9 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
 		    uint32_t flags);
 
 /**
- * nhcadv_msg_cancel - cancel the messages to a peer that have an id
+ * nhcadv_msg_cancel - cancel all messages to a peer that have the same id
  * @peer: the peer
- * @id: the id
+ * @id: the id of these messages
  *
  * Each message completes with ECANCELED when none of its bytes can land any more, or with 0 if all
  * its bytes were in place before.
@@ -309,8 +311,8 @@ int nhcadv_msg_poll(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, 
  * @ep: the endpoint
  * @data: nhcadv_msg_completion.data
  *
- * The program may hold nhcadv_msg_ep_attr.queue sends that are not released.  Then further sends of
- * the peer wait.
+ * While the program holds nhcadv_msg_ep_attr.queue received sends that it has not released, further
+ * sends of the peer wait.
  */
 void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data);
 
