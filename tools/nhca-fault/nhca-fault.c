@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * nhca-fault: adds and removes rules of fault injection through the driver's files in debugfs.  The
- * driver checks each rule too, but returns only an errno.  The checks here print what is wrong.
+ * driver also checks each rule, but returns only an errno.  The checks here print what is wrong.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -75,7 +75,7 @@ enum {
 static const struct kind {
 	const char *name;
 	unsigned int may;
-	unsigned long max;		/* the argument is a number up to this; 0: no number */
+	unsigned long max;		/* maximum of the argument; 0: the argument is no number */
 	const char *what;		/* what the argument means */
 	const char *words[16];		/* the argument is one of these names */
 } kinds[] = {
@@ -99,7 +99,7 @@ static const struct word {
 	const char *name;
 	unsigned int bit;
 	bool value;			/* a value follows the word */
-	unsigned long min, max;		/* range of the value; max 0: it is no number */
+	unsigned long min, max;		/* range of the value; max 0: the value is no number */
 } words[] = {
 	{ "send", WAY, false, 0, 0 },
 	{ "receive", WAY, false, 0, 0 },
@@ -394,12 +394,12 @@ static void add(const char *device, char **argv)
 		strcat(strcat(text, " "), *word);
 	}
 	command(device, text);
-	/* "now" adds no rule that could be printed */
+	/* with "now" the driver adds no rule, so there is none to print */
 	if (!argument || !argv[2] || strcmp(argv[2], "now"))
 		show_rules(device, true);
 }
 
-/* Call @what for @device, or for all devices if it is NULL. */
+/* Call @what for @device, or for all devices if @device is NULL. */
 static void each(const char *device, void (*what)(const char *device))
 {
 	const char *name;

@@ -5,8 +5,9 @@
 --
 --     tshark -X lua_script:tools/wireshark/nhca.lua ...
 --
--- It registers for UDP port 4791, and first calls Wireshark's own dissector, which still shows all
--- BTHs and all of RoCEv2.  This script uses no bit operators, because Wireshark 4.0 has Lua 5.2.
+-- The dissector registers for UDP port 4791, and first calls Wireshark's own dissector of this port,
+-- which still shows all BTHs and all of RoCEv2.  This script uses no bit operators, because
+-- Wireshark 4.0 has Lua 5.2.
 
 local UDP_PORT = 4791
 local BTH, RXETH, ICRC = 12, 64, 4
@@ -35,7 +36,7 @@ local codes = {}
 for code = FIRST_CODE, LAST_CODE do
 	codes[code] = kinds[code] or "Reserved" .. (reserved[code] and ": " .. reserved[code] or "")
 end
--- for each kind: bytes of further headers after the RXETH, and true if it has payload
+-- behind: bytes of headers after the RXETH, by kind; has_payload: true for kinds with payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
@@ -92,8 +93,8 @@ field("icrc", "uint32", "Invariant CRC", base.HEX, nil, nil, "The four bytes in 
 field("mark", "uint32", "Mark of the sender", base.HEX, nil, nil, "In place of the ICRC; the UDP checksum protects the packet")
 field("notice", "uint8", "Capability bits", base.HEX, nil, 0x3f)
 field("notice.here", "bool", "PRESENT: the sender is nhca", 8, nil, 0x01)
-field("notice.seen", "bool", "CONFIRMED: it has received PRESENT", 8, nil, 0x02)
-field("notice.takes_bare", "bool", "NO_ICRC_OK: it accepts packets without an ICRC", 8, nil, 0x04)
+field("notice.seen", "bool", "CONFIRMED: the sender has received PRESENT", 8, nil, 0x02)
+field("notice.takes_bare", "bool", "NO_ICRC_OK: the sender accepts packets without an ICRC", 8, nil, 0x04)
 field("notice.bare", "bool", "NO_ICRC: this packet has no ICRC", 8, nil, 0x08)
 field("notice.acks", "bool", "ACKS: this packet carries an acknowledgment", 8, nil, 0x10)
 field("notice.foreign", "uint8", "If set, these are no capability bits", base.HEX, nil, 0x20)
