@@ -5,7 +5,7 @@
  *	msg_ep.c	API: endpoints, peers; polls and waits, which make progress in passes
  *	msg_post.c	API: memory, messages
  *	msg_sched.c	the peers that a pass serves, and their order
- *	msg_peer.c	a peer and the routes to it, which die and recover
+ *	msg_peer.c	a peer and the routes to it: dead and living routes, probes, fences
  *	msg_grant.c	the rCxts of a route: their number, and those that the peer may use
  *	msg_op.c	a whole write or read
  *	msg_transfer.c	writes and reads: transfers, probes, retransmission
@@ -15,8 +15,8 @@
  *	msg_flow.c	round trip time and congestion window of a route
  *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
- * Most calls go to files further down in this list.  These go up: all files call msg_ep.c for
- * completions, and msg_sched.c so that it serves a peer.  msg_wire.c passes packets to msg_grant.c,
+ * Most calls go to files further down in this list.  These go up: all files call msg_ep.c to store
+ * completions, and msg_sched.c to get a peer served.  msg_wire.c passes packets to msg_grant.c,
  * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
  * and take bytes to transfer from there.  Files below msg_peer.c report to msg_peer.c what proves
  * that a route is alive, and get routes from there.
@@ -112,7 +112,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
 /**
  * struct msg_lane - an rCxt here and one at the peer
  * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
- * @op:     the operation of its transfer, or NULL
+ * @op:     the operation that the transfer belongs to; NULL: the lane has no transfer
  * @local_rcxt, @remote_rcxt: ids; 0: not acquired (local) or not granted (remote)
  * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
@@ -264,7 +264,7 @@ struct msg_in {
 /**
  * struct msg_stream - sends and notices in sequence, both directions
  * @waiting:  not sent yet
- * @under_way: sent, not acknowledged
+ * @under_way: sent, from the first one that is not acknowledged on
  * @queued:   number of sends in both lists
  * @next:     next sequence number to send
  * @acked, @limit: the peer has everything before @acked, and accepts numbers before @limit
@@ -299,10 +299,10 @@ struct msg_stream {
  * struct msg_peer - a peer, from connect to disconnect
  * @node, @bucket: in nhcadv_msg_ep.peers, and by @id in nhcadv_msg_ep.buckets
  * @work:      in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
- * @due:       time of its next timer; @heap: index in nhcadv_msg_ep.heap
+ * @due:       time of the peer's next timer; @heap: index in nhcadv_msg_ep.heap
  * @ready:     the next pass serves the peer, because its state has changed
  * @starved:   transfers of the peer wait until a port has a free slot
- * @confirmed: the peer has named our session, so @theirs belongs to its current connection
+ * @confirmed: the peer has named our session, so @theirs belongs to this connection
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
  * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
