@@ -86,7 +86,7 @@ struct nhca_ring {
 
 /**
  * struct nhca_wq - a ring whose producer is user space: SQ, RQ or SRQ
- * @ring:    the ring; the lock protects its entries and indices
+ * @ring:    the ring; @lock also protects its entries and indices
  * @lock:    protects the members below it except @single
  * @single:  the queue is in a thread domain: one thread at a time uses the queue, without @lock
  * @prod:    producer index, as published in the ring

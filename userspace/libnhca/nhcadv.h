@@ -121,8 +121,8 @@ struct nhcadv_channel_init_attr {
  *           nhcadv_wr_packet() only.  On return, cap has the values that were granted
  * @attr:    attributes that only channels have
  *
- * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes it, even
- * if transfers are not complete.
+ * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes the
+ * channel, even if transfers are not complete.
  * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
  * EDQUOT (the user has its share of QPs), EINVAL (@attr_ex or @attr), or ENOMEM (no memory, or the
  * rings exceed RLIMIT_MEMLOCK).
@@ -485,7 +485,7 @@ static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_p
 /*
  * Cancel the transfer of @local_rcxt at this end, if its tid is @tid or lower.  When the work
  * request is done, the kernel neither places nor sends bytes of the transfer, and the transfer will
- * not complete.  Later transfers of the rCxt with such a tid are refused.
+ * not complete.  The rCxt refuses later transfers whose tid is @tid or lower.
  */
 static inline void nhcadv_wr_cancel(struct nhcadv_qp_ex *qp, uint64_t local_rcxt, uint32_t tid)
 {

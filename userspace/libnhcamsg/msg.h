@@ -264,7 +264,7 @@ struct msg_in {
 /**
  * struct msg_stream - sends and notices in sequence, both directions
  * @waiting:  not sent yet
- * @under_way: sent, from the first one that is not acknowledged on
+ * @under_way: sent; the first one is not acknowledged yet
  * @queued:   number of sends in both lists
  * @next:     next sequence number to send
  * @acked, @limit: the peer has everything before @acked, and accepts numbers before @limit

@@ -561,7 +561,7 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 	/*
 	 * After the return the program may reuse its buffers.  If the kernel has refused to release
 	 * the rCxts of a broken channel, it has not waited for packets that refer to the buffers.
-	 * Closing the channel waits for them.
+	 * port_close() waits for these packets.
 	 */
 	for (i = 0; i < ep->num_ports; i++)
 		if (ep->ports[i]->open && ep->ports[i]->broken)

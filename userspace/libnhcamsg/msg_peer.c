@@ -368,7 +368,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	err = route->port->open ? msg_rcxts_acquire(route) : 0;
 	if (err != EIO)
 		return err;
-	/* EIO: the channel has failed.  Let the next pass check it and open another one. */
+	/* EIO: the channel has failed.  Let the next pass detect that and open another channel. */
 	route->port->checked = 0;
 	return 0;
 }

@@ -51,8 +51,8 @@ struct verbs_port {
 
 /**
  * struct msg_ah - an address handle
- * @last: sequence number of the last work request that names it, plus one
- * @node: in verbs_port.dying, if it was freed before that work request was done
+ * @last: sequence number of the last work request that names the handle, plus one
+ * @node: in verbs_port.dying, if the handle was freed before that work request was done
  */
 struct msg_ah {
 	struct ibv_ah *ibv;
@@ -270,7 +270,7 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* This does not detect that the address of the netdev, and with it the GID, has changed. */
+	/* None of this detects that the address of the netdev, and so the GID, has changed. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 

@@ -31,8 +31,8 @@
 /* Maximum number of probes of the peer about a read of which no packet has arrived */
 #define SOURCE_TRIES	4
 /*
- * Maximum number of unanswered probes of the local rCxt of a read.  The local address is then
- * unreachable: cancel the transfer, and read all of it again.
+ * Maximum number of unanswered probes of the local rCxt of a read.  After these the local address
+ * counts as unreachable: cancel the transfer, and read all its bytes again.
  */
 #define BLIND		3
 
@@ -301,7 +301,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 		return;
 	}
 	if (!frame->received) {
-		/* Either the request was lost, or memory protection of the peer refused it. */
+		/* Either the request was lost, or the peer's memory protection refused the read. */
 		lane->state = LANE_SOURCE;
 		lane->nonce = 0;
 		msg_lane_set_due(route, lane, now);
@@ -464,7 +464,7 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 	case LANE_FENCE:
 	case LANE_RENEW:
 		/*
-		 * The kernel of the peer answers a fence without its program, which may not poll.
+		 * The kernel of the peer answers a fence even if the program there does not poll.
 		 */
 		if (lane->state == LANE_FENCE)
 			msg_route_fence(route, lane);

@@ -132,7 +132,7 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 /**
  * nhcadv_msg_reconnect - tell the library the new address of a peer
  * @peer: the peer
- * @bytes, @size: its nhcadv_msg_ep_address()
+ * @bytes, @size: the address that nhcadv_msg_ep_address() returns at the peer
  *
  * The call is needed only if all devices of both sides have recovered at about the same time, so
  * that neither library could tell the other its new address.  When a program gets
@@ -172,8 +172,8 @@ struct nhcadv_msg_mem {
  * @addr, @length: the range, in bytes
  * @access: as for nhcadv_reg_job_mem()
  *
- * Peers reach the memory through all nhca devices of the host.  The library opens it on every
- * device of the endpoint, so that it stays registered if one device is removed.
+ * Peers reach the memory through all nhca devices of the host.  The library opens the memory on
+ * every device of the endpoint, so that the memory stays registered if one device is removed.
  * Return: the memory, or NULL with errno as for nhcadv_reg_job_mem().
  */
 struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, size_t length,
@@ -237,7 +237,7 @@ int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, ui
  * their posts.  Notices of writes arrive in the same stream, in the order in which the bytes of
  * their writes were in place.
  * Return: 0 (the message gets exactly one completion), EAGAIN (nhcadv_msg_ep_attr.queue is full),
- * EINVAL, or ENOMEM.
+ * EINVAL (@length is too large, or @flags is not 0), or ENOMEM.
  */
 int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t length, uint64_t id,
 		    uint32_t flags);

@@ -69,7 +69,7 @@ enum nhca_qp_recv_doorbell_attrs {
 
 /* ---- channels ---- */
 
-/* Driver object: handle of job memory.  Closing the uverbs file descriptor destroys its handles. */
+/* Driver object: handle of job memory.  Closing a uverbs file destroys the handles made by it. */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
 };

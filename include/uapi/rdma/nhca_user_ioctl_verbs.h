@@ -57,7 +57,7 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
  * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
  *                         the transfer; status: the write is complete at the peer, but packets of
- *                         this host still refer to its pages
+ *                         this host still refer to pages of the write
  * @NHCA_CH_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is outstanding
  * @NHCA_CH_DROP_MISMATCH: kind, sizes or PVO differ from those of the transfer with this tid
  * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer, or for an answer
