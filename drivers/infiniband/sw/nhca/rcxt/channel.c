@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Creation and destruction of channels, the table of channels, their rCxts and their errors
- * (reference: adapter windows and the LMT).
+ * Creation and destruction of channels, the table of channels, acquisition and release of their
+ * rCxts, their completions and errors (reference: adapter windows and the LMT).
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -17,13 +17,13 @@
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */
 #define CHANNEL_MIN_SPACE	64u
-/* maximum of rCxts that are acquired before the pool's lock is released, so that BHs can run */
+/* rCxts are acquired in groups of this size; between them the pool's lock is released for BHs */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
 static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
 
-/* channels of all devices by QPN, which is reserved in the table of QPs; lookups run under RCU */
+/* channels of all devices by QPN; their QPNs are reserved in the table of QPs; RCU for lookups */
 static DEFINE_XARRAY_FLAGS(nhca_channels, XA_FLAGS_ACCOUNT);
 
 struct nhca_channel *nhca_channel_find(u32 qpn)
@@ -106,8 +106,8 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * Called when a blocked flow has room, zero-copy references were released, or a page fault has
- * ended.  Context: any.
+ * The kick of a channel: net/ and memory/ call it when a blocked flow has room, when zero-copy
+ * references were released, or when a page fault has ended.  Context: any.
  */
 static void channel_kick(void *arg)
 {
@@ -169,8 +169,8 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 
 /*
  * Release an rCxt.  First cancel its transfer and refuse all tids, so that no other transfer can
- * begin; then wait until no CPU copies payload for the rCxt: each CPU copies one batch at most.
- * Return: true if packets may still refer to pages of a write of the rCxt (nhca_rcxt.wrote).
+ * begin; then wait until no CPU copies payload for the rCxt.  Each CPU copies at most one batch.
+ * Return: true if packets may still refer to pages of a write on the rCxt (nhca_rcxt.wrote).
  */
 static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -293,7 +293,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		wrote |= channel_take_back(ch, &id);
 		cond_resched();
 	}
-	/* the rCxts have begun no writes, or nhca_rcxt_released() has ended all of them */
+	/* no write has begun on the rCxts, or nhca_rcxt_released() has ended all of these writes */
 	if (!wrote)
 		return 0;
 	/*
@@ -519,7 +519,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* wait for kicks of the flow, which use the channel */
 	synchronize_rcu_expedited();
 
-	/* nhca_rcxt_recover() must find a channel that has rCxts: release them before list_del() */
+	/* nhca_rcxt_recover() must find each channel with rCxts: release these before list_del() */
 	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
 	nhca_rcxt_user_put(&ch->rd->pool, ch->rcxts.user);

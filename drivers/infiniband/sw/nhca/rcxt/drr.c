@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Deficit round robin: channels of a device that have something to send wait in a list.  The first
- * channel sends up to a quantum, and then goes to the end of the list if it has more to send
+ * channel sends up to its quantum, and is then put at the end of the list if it has more to send
  * (reference: round robin with quantum k).  A thread that rings a doorbell serves the list for one
  * pass (NHCA_CH_PASS).  So several CPUs may serve a device, but only one CPU at a time serves a
  * channel.
@@ -44,7 +44,7 @@ void nhca_drr_close(struct nhca_channel *ch)
 	spin_unlock_irqrestore(&rd->ready_lock, flags);
 }
 
-/* Return: the first channel of the list, or NULL; the caller has its turn until drr_end(). */
+/* Return: the first channel of the list, whose turn the caller has until drr_end(); or NULL. */
 static struct nhca_channel *drr_begin(struct nhca_rcxt_dev *rd)
 {
 	struct nhca_channel *ch;

@@ -18,32 +18,36 @@
 #include "tid.h"
 #include "token.h"
 
-/* default quantum of a channel, in shares; the maximum is NHCA_CH_PASS */
+/* default quantum of a channel, in cost units (NHCA_CH_SHARE); the maximum is NHCA_CH_PASS */
 #define NHCA_CH_QUANTUM		64
-/* maximum packets of one transfer that a channel sends before it goes on with the next transfer */
+/*
+ * maximum number of packets of one transfer that a channel sends before it continues with the next
+ * transfer
+ */
 #define NHCA_CH_STRETCH		64
 /* maximum number of own writes of a channel that are in progress at a time */
 #define NHCA_CH_WRITES		32
 /*
- * Payload bytes in a share, the unit of quanta.  A packet costs one share for each 4 KiB of
- * payload, rounded up, so that a channel with long packets gets no larger part of the link.
+ * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
+ * up, and at least 1, so that a channel with long packets gets no larger part of the link.  A work
+ * request that is fetched costs one unit.
  */
 #define NHCA_CH_SHARE		4096u
 /*
- * Shares (1 MiB) that a CPU sends in one pass of the send engines, with BHs disabled.  The last
- * turn of a pass is not cut short, so that a pass may take about 2 MiB.
+ * Cost of one pass of the send engines of a device, with BHs disabled: 256 units, or 1 MiB of
+ * payload.  The last turn of a pass may use its whole quantum, so a pass may send about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
 /*
- * Maximum of transfers that one turn of a failed channel ends, and of writes that one call of
- * nhca_notice_complete() completes
+ * Maximum number of transfers that one turn of a failed channel ends, and of writes that one call
+ * of nhca_notice_complete() completes
  */
 #define NHCA_CH_FORGET		64u
-/* address vectors in the path cache of a channel, for packets that answer peers */
+/* number of address vectors in the path cache of a channel, for packets that answer peers */
 #define NHCA_CH_PATHS		8
 /* in a full path cache, only each NHCA_CH_PATH_MISSES-th miss replaces the oldest entry */
 #define NHCA_CH_PATH_MISSES	64
-/* spinlocks that the rCxts of a device share */
+/* number of spinlocks that the rCxts of a device share */
 #define NHCA_RCXT_LOCKS		64
 
 /**
@@ -51,13 +55,13 @@
  * @dev:   the device
  * @lock:  protects @pool except the state of the rCxts, and nhca_channel.rcxts
  * @pool:  the rCxts
- * @rcxt_locks: protect the state of the rCxts: nhca_rcxt_lock()
- * @tokens: tokens of this device, and those of peers; nhca_tokens.lock protects them
+ * @rcxt_locks: protect the state of the rCxts; nhca_rcxt_lock() finds the lock of an rCxt
+ * @tokens: secret of the tokens that this device issues, and tokens of other hosts (token.h)
  * @mutex: serializes creation and destruction of channels, acquisition of rCxts, and recovery
- * @channels: channels of the device, by nhca_channel.list; @mutex
+ * @channels: channels of the device, linked by nhca_channel.list; @mutex protects the list
  * @ready_lock: irqsave; protects @ready, nhca_channel.ready and nhca_channel.drr
  * @ready: channels that wait for their turn, first in, first out
- * @engine: bottom half; runs send engines for code that cannot run them in its own context
+ * @engine: bottom-half work; runs the send engines for code that cannot run them in its own context
  */
 struct nhca_rcxt_dev {
 	struct nhca_dev *dev;
@@ -98,8 +102,10 @@ enum nhca_drr_state {
  * @list:    in nhca_channel.sending, .asked, .ended or .free
  * @order:   writes: in nhca_channel.order
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
- *           kmalloc(); false: a write of this channel, an element of nhca_channel.writes
- * @copy:    copy the payload, because the program may change it before the packets have left
+ *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
+ *           of nhca_channel.writes
+ * @copy:    write: copy the payload, because the program may change it when the work request
+ *           completes
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
@@ -113,12 +119,12 @@ enum nhca_drr_state {
  * @left:    number of packets to send from @next on
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
  *           reference of the transfer can have
- * @status:  write in nhca_channel.ended: its completion status; otherwise IB_WC_SUCCESS
+ * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
  *
- * The CPU that has the channel's turn owns the transfer.  While the transfer is in
- * nhca_channel.asked, nhca_channel.lock protects it.
+ * While the transfer is in nhca_channel.asked, nhca_channel.lock protects it.  After that, the CPU
+ * that has the channel's turn owns the transfer.
  */
 struct nhca_sending {
 	struct list_head list;
@@ -159,46 +165,51 @@ struct nhca_channel_counts {
  * @key:     its channel key, random
  * @job:     its job; holds a reference
  * @key_user: protection domain and QPN for checks of L_Keys
- * @list:    in nhca_rcxt_dev.channels; nhca_rcxt_dev.mutex
- * @rcxts:   rCxts that it owns; nhca_rcxt_dev.lock
- * @reason:  enum nhca_channel_error; set once, by cmpxchg(); not 0: the error state
- * @drr, @ready: state and list entry in the deficit round robin; nhca_rcxt_dev.ready_lock
+ * @list:    entry in nhca_rcxt_dev.channels; nhca_rcxt_dev.mutex protects it
+ * @rcxts:   rCxts that the channel owns; nhca_rcxt_dev.lock protects the list
+ * @reason:  enum nhca_channel_error; set once, by cmpxchg(); not 0: the channel is in the error
+ *           state
+ * @drr, @ready: state and list entry in the deficit round robin; nhca_rcxt_dev.ready_lock protects
+ *           both
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
- * @quantum: maximum of shares that it sends in a turn
- * @threshold: each @threshold-th completion counts as solicited; 0: only those that the peer has
- *           marked, and unsuccessful ones; [0]: send CQ, [1]: receive CQ.  nhca_channel_modify()
- *           changes @quantum and @threshold with WRITE_ONCE()
+ * @quantum: maximum cost of a turn, in units of NHCA_CH_SHARE
+ * @threshold: each @threshold-th completion counts as solicited; 0: only completions that the peer
+ *           has marked, and unsuccessful ones; [0]: send CQ, [1]: receive CQ.
+ *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
  * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
  *           [1]: receive CQ
  *
  * @sq:      send FIFO
  * @fetched: index of the next entry to fetch, free-running
- * @cons:    entries that were given back to the program: the consumer index
+ * @cons:    consumer index: entries before it were given back to the program
  * @max_wr, @max_sge, @max_inline: granted capacities; constant
  * @wqe:     copy of the work request that is being executed, with SGEs or inline data
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
- * @ended:   writes that have failed and wait until packets have released their pages
- * @cancelling: the cancel at @cancel_index of the FIFO has canceled its transfer, and waits until
- *           all zero-copy references up to @cancel_zcopy are released
+ * @ended:   writes that have failed or were canceled, and wait until packets have released their
+ *           pages
+ * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer, and waits
+ *           until all zero-copy references up to number @cancel_zcopy are released
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for own writes; owned
  * @order:   writes in @sending and @ended, in the order of the FIFO
  * @psn:     PSN of the next packet
- * @burst:   packets that wait to leave together; NULL except in a turn
+ * @burst:   batch of packets that the turn sends; NULL except in a turn
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
- * @lock:    protects all that follows, except @counts and @memcg; held for short times
+ * @lock:    protects the members after it, except @counts and @memcg; held for short times
  * @asked:   reads of peers that the send engine has not moved to @sending yet
- * @noticed: rCxts in the state RELEASING in the order of their notices: indices of the first and
- *           the last one, or NHCA_RCXT_NONE; a change also needs the rCxt's lock
+ * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
+ *           first and the last one, or NHCA_RCXT_NONE; code that adds or removes an rCxt also holds
+ *           the rCxt's lock
  * @fifo:    receive FIFO
  * @told:    a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
  * @violation: the last violation, for struct nhca_channel_info
  * @paths:   path cache: address vectors to peers, each with a reference
- * @next_path: element of @paths that is replaced next, the oldest one
- * @path_misses: number of lookups for single packets that have not found the peer in a full cache
+ * @next_path: element of @paths that is replaced next: the oldest one
+ * @path_misses: number of lookups for single packets that have not found the peer in a full path
+ *           cache
  * @counts:  counters per CPU
  * @memcg:   memory cgroup of the process that created the channel; it is charged for memory that
  *           engines allocate for the channel; constant
@@ -277,7 +288,7 @@ static inline struct nhca_rcxt_id nhca_rcxt_id_of(u64 id)
 
 /**
  * nhca_rcxt_lock - find the lock of an rCxt
- * @rd: the device
+ * @rd: state of the device
  * @id: id of the rCxt; the index may come from a packet and exceed the pool
  * Context: any.
  * Return: the lock.
@@ -305,11 +316,11 @@ static inline void nhca_channel_count(struct nhca_channel *ch, enum nhca_channel
 }
 
 /**
- * nhca_channel_tx - initialize a packet of a channel, to be sent alone with a copy of its payload
+ * nhca_channel_tx - initialize a packet of a channel, with a copy of the payload and no batch
  * @ch:  the channel
- * @tx:  the packet
+ * @tx:  the packet; the caller may set tx->burst afterwards
  * @av:  destination
- * @hdr: its headers
+ * @hdr: headers of the packet
  * @it:  source of the payload, or NULL
  * Context: any.
  */
@@ -334,7 +345,7 @@ static inline void nhca_channel_tx(struct nhca_channel *ch, struct nhca_tx *tx, 
 
 /**
  * nhca_channel_find - look up a channel
- * @qpn: its QPN
+ * @qpn: QPN of the channel
  * Context: RCU read side, which protects the channel.
  * Return: the channel, or NULL.
  */
@@ -364,10 +375,11 @@ bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *
 
 /**
  * nhca_channel_violated - record that memory protection refused a packet or read of a peer
- * @ch:    the channel; its first violation after a query raises IB_EVENT_QP_ACCESS_ERR
- * @x:     RXETH of the packet
+ * @ch:    the channel; its first violation, and the first one after each query, raise
+ *         IB_EVENT_QP_ACCESS_ERR
+ * @x:     RXETH of the packet, or of the read
  * @local: rCxt of this side
- * @pvo:   PVO that was refused
+ * @pvo:   PVO of the bytes that were refused
  * @why:   NHCA_CH_DROP_PVO_*
  * Context: process or softirq; no lock of this room held; not in a live section.
  */
@@ -380,23 +392,24 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /**
  * nhca_drr_ready - put a channel on the list of channels that have something to send
  * @ch:       the channel; if it is on the list already, or closed, the list does not change.  If a
- *            CPU has its turn, that CPU puts it on the list after the turn
- * @schedule: also queue the bottom half that serves the list, unless the channel is closed; false:
- *            the caller serves the list
+ *            CPU has the channel's turn, that CPU puts the channel on the list after the turn
+ * @schedule: true: also queue the bottom half that serves the list, unless the channel is closed;
+ *            false: the caller serves the list
  * Context: any.
  */
 void nhca_drr_ready(struct nhca_channel *ch, bool schedule);
 
 /**
- * nhca_drr_close - give a channel no further turn
- * @ch: the channel; the caller waits for the current turn with an RCU grace period
+ * nhca_drr_close - prevent further turns of a channel
+ * @ch: the channel; if a CPU has its turn, the caller must wait for the end of this turn, by an RCU
+ *      grace period
  * Context: any.
  */
 void nhca_drr_close(struct nhca_channel *ch);
 
 /**
- * nhca_drr_run - give turns to the channels of a device, until NHCA_CH_PASS shares are used up
- * @rd: the device; if channels may still be ready then, the bottom half continues
+ * nhca_drr_run - serve the channels that are ready, until their turns have cost NHCA_CH_PASS units
+ * @rd: state of the device; if channels may still be ready then, the bottom half continues
  * Context: BH disabled, RCU read side.
  */
 void nhca_drr_run(struct nhca_rcxt_dev *rd);
@@ -405,8 +418,8 @@ void nhca_drr_run(struct nhca_rcxt_dev *rd);
 
 /**
  * enum nhca_fetched - result of fetching a work request
- * @NHCA_FETCHED_NONE:   the FIFO is empty, its first work request has to wait, or its producer
- *                       index is impossible
+ * @NHCA_FETCHED_NONE:   the FIFO is empty, the first work request has to wait, or the producer
+ *                       index of the FIFO is impossible
  * @NHCA_FETCHED_DONE:   a work request has begun, or has ended without a packet
  * @NHCA_FETCHED_PACKET: a work request has ended and sent one packet
  */
@@ -427,7 +440,7 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch);
 /**
  * nhca_fetch_done - complete the work request of a write
  * @ch:     the channel
- * @s:      the write; goes to nhca_channel.free
+ * @s:      the write; the function moves it to nhca_channel.free
  * @status: completion status
  * Context: the channel's turn.
  */
@@ -437,7 +450,8 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
  * nhca_fetch_flush - complete posted work requests with IB_WC_WR_FLUSH_ERR
  * @ch: the channel, in the error state
  * Context: the channel's turn.
- * Return: true if there may be more work requests, because as many were flushed as the FIFO holds.
+ * Return: true if there may be more work requests, because the function has flushed as many as the
+ * FIFO has slots.
  */
 bool nhca_fetch_flush(struct nhca_channel *ch);
 
@@ -446,18 +460,18 @@ bool nhca_fetch_flush(struct nhca_channel *ch);
 /**
  * nhca_send_quantum - run the send engine of a channel for one turn
  * @ch:     the channel
- * @budget: shares that are left in the pass; the function subtracts those of this turn, at least 1.
- *          The quantum of the channel limits the turn; @budget does not
+ * @budget: cost units that are left in the pass; the function subtracts the cost of the turn, at
+ *          least 1.  The quantum of the channel limits the turn; @budget does not limit it
  * Context: the channel's turn; BH disabled, RCU read side.
  * Return: true if the channel has more to send and no event will call nhca_drr_ready() for it.
  */
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget);
 
 /**
- * nhca_send_shares - compute what a packet costs
+ * nhca_send_shares - compute the cost of a packet
  * @len: bytes of payload
  * Context: any.
- * Return: shares.
+ * Return: the cost, in units of NHCA_CH_SHARE.
  */
 static inline u32 nhca_send_shares(u32 len)
 {
@@ -465,7 +479,7 @@ static inline u32 nhca_send_shares(u32 len)
 }
 
 /**
- * nhca_send_sweep - end the writes of an rCxt that a cancel has stopped
+ * nhca_send_sweep - end the writes on an rCxt whose transfer was canceled
  * @ch: the channel
  * @id: the rCxt
  * Context: the channel's turn.
@@ -476,7 +490,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
  * nhca_send_end - end a transfer
  * @ch:     the channel
  * @s:      the transfer; a failed write completes only when no packet refers to its pages
- * @status: completion status of the work request, if it is a write
+ * @status: write: status of the completion
  * Context: the channel's turn.
  */
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
@@ -491,10 +505,10 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
  */
 void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn);
 
-/* ---- reply.c: packets that answer packets; softirq, RCU read side, no lock held ---- */
+/* ---- reply.c: answers to packets ---- */
 
 /**
- * nhca_reply_notice - send a notice: a transfer is complete
+ * nhca_reply_notice - send a notice, because a transfer is complete
  * @ch: the channel that received the payload
  * @rx: the packet that completed the transfer; the notice goes to its sender
  * Context: softirq, RCU read side, no lock held.
@@ -514,7 +528,7 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
  * @ch: the channel that sent the request
  * @rx: the challenge, which repeats all fields of the request
  *
- * The device also stores the token for later requests to that host.
+ * The device also stores the token for later requests to the host that sent the challenge.
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx);
@@ -535,7 +549,7 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
  */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 
-/* ---- notice.c: writes complete when the notice has arrived and no packet refers to pages ---- */
+/* ---- notice.c: completion of writes after their notices ---- */
 
 /**
  * nhca_notice_rx - execute a notice of a peer
@@ -550,13 +564,13 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
  * @ch: the channel
  * @rc: rCxt of the write, RELEASING
  *
- * nhca_notice_complete() completes the write.
+ * nhca_notice_complete() completes the write then.
  * Context: the channel's turn, rCxt's lock.
  */
 void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
 
 /**
- * nhca_notice_answered - post NHCA_WC_CH_REMOTE_READ: the peer has all bytes of its read
+ * nhca_notice_answered - post NHCA_WC_CH_REMOTE_READ, because the peer has all bytes of its read
  * @ch:     the channel
  * @local:  rCxt of this side
  * @x:      RXETH of a packet of the read
@@ -572,11 +586,11 @@ void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *lo
  * @rc: rCxt that the status names
  * @x:  RXETH of the status
  *
- * The program may reuse the memory after a status NHCA_RX_ST_DONE.  The caller drops an early
- * status; the program then sends another probe, as after a packet loss.
+ * The program may reuse the memory after a status NHCA_RX_ST_DONE.  The caller drops a status that
+ * is too early; the program then sends another probe, as after a packet loss.
  * Context: any, rCxt's lock.
- * Return: true if the status is NHCA_RX_ST_DONE, but packets of the write are still made, or refer
- * to its pages.
+ * Return: true if the status is NHCA_RX_ST_DONE for the write of @rc, but the send engine still
+ * makes packets of the write, or packets still refer to its pages.
  */
 bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		       const struct nhca_rxeth *x);
@@ -593,8 +607,8 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
  * nhca_notice_complete - complete writes whose pages have been released
  * @ch: the channel
  * Context: the channel's turn.
- * Return: true if there may be more of them; false if none is left, or if the first one still has
- * to wait: the release of its pages kicks the channel.
+ * Return: true if there may be more such writes; false if none is left, or if packets still refer
+ * to the pages of the first one, whose release kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch);
 
@@ -611,7 +625,7 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		    enum nhca_channel_counter why);
 
 /**
- * nhca_recv_refused - drop a packet if the channel has no such rCxt, or the rCxt refused it
+ * nhca_recv_refused - drop a packet if its rCxt was not found, or if the tid rules refused it
  * @ch:      the channel
  * @x:       RXETH of the packet
  * @lookup:  result of the lookup of the rCxt
@@ -623,10 +637,10 @@ bool nhca_recv_refused(struct nhca_channel *ch, const struct nhca_rxeth *x,
 		       enum nhca_rcxt_lookup lookup, enum nhca_rcxt_verdict verdict);
 
 /**
- * nhca_recv_pvo - check a PVO a second time, to find the reason for which its bytes were refused
+ * nhca_recv_pvo - check bytes of job memory again, to find the reason why they were refused
  * @ch:     the channel
- * @pvo:    first byte
- * @len:    bytes
+ * @pvo:    PVO of the first byte
+ * @len:    number of bytes
  * @access: as nhca_pvo_check()
  * Context: BH disabled; not in a live section.
  * Return: NHCA_CH_DROP_PVO_*.

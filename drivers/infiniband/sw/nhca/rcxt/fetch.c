@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This file fetches work requests from the send FIFO, checks and executes them.  It copies each
- * work request once and uses only the copy, because user space may change the FIFO at any time.
+ * This file fetches work requests from the send FIFO, checks and executes them.  The code copies
+ * each work request once and uses only the copy, because user space may change the FIFO at any
+ * time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
  * If the rCxt refuses a work request, for example because the tid is not higher than that of the
@@ -48,7 +49,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 		},
 	};
 
-	/* give the slot back first, so that a program that polls the completion can post again */
+	/* release the slot first, so that a program that has polled the completion can post again */
 	fetch_release(ch);
 	if (tell)
 		nhca_channel_complete(ch, false, &cqe, false);
@@ -78,13 +79,13 @@ static u64 fetch_length(const struct nhca_send_wqe *wqe)
 	return length;
 }
 
-/* Return: bytes of the packet's payload or of the whole transfer, for traces. */
+/* Return: for traces, bytes of a packet's payload (packet mode) or of the whole transfer. */
 static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 {
 	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
-/* Trace, once, that the work request in ch->wqe has begun: it does not have to wait any more. */
+/* Trace that the work request in ch->wqe has begun.  The caller ensures that it is traced once. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -112,7 +113,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 	return NHCA_FETCHED_DONE;
 }
 
-/* Complete ch->wqe after an error of the program; the channel goes to the error state. */
+/* Complete ch->wqe after an error of the program, and put the channel into the error state. */
 static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
 				    enum nhca_channel_error why)
 {
@@ -134,8 +135,8 @@ static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_sen
 }
 
 /*
- * Check the first part of a work request, before its SGEs, inline data or struct nhca_rcxt_wr.  The
- * first part says how many bytes are copied next; these bytes must be within the slot.
+ * Check the first part of a work request: struct nhca_send_wqe.  The first part determines how many
+ * bytes of SGEs, inline data or struct nhca_rcxt_wr are copied next; these must be in the slot.
  */
 static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
@@ -155,7 +156,7 @@ static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_sen
 	}
 }
 
-/* Return: true if @len bytes from @pvo on do not exceed the table of the PVO. */
+/* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */
 static bool fetch_pvo_ok(u64 pvo, u32 len)
 {
 	return !len || nhca_pvo_add(pvo, len - 1);
@@ -173,7 +174,7 @@ static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Return: true if the transfer needs too many packets only because the current MTU is small. */
+/* Return: true if the transfer is valid, but needs too many packets with the current MTU. */
 static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
 	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
@@ -196,8 +197,8 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
 		wr->segment = nhca_channel_segment(ch->dev);
 	/*
-	 * A valid transfer may need too many packets with a small MTU: fetch_execute() then
-	 * completes the work request with EMSGSIZE.
+	 * If only the current MTU makes the number of packets too large, fetch_execute() completes
+	 * the work request with EMSGSIZE.
 	 */
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
 	    (opcode == NHCA_WR_CH_PROBE || !fetch_too_short(ch, wr)))
@@ -208,7 +209,7 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
-/* Return: the address vector of the peer, which RCU protects, or NULL. */
+/* Return: the address vector of the peer, protected by RCU; NULL: ah_id is not valid. */
 static struct nhca_av *fetch_av(struct nhca_channel *ch)
 {
 	struct nhca_av *av = xa_load(&ch->dev->ah_ids, ch->wqe->chan.ah_id);
@@ -288,7 +289,7 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 		nhca_iter_sges(&it, &ch->key_user, wqe->sge, wqe->num_sge, 0, length, 0);
 	switch (fetch_xmit(ch, av, &h, length ? &it : NULL)) {
 	case -EAGAIN:
-		/* the end of the page fault kicks the channel, which fetches the entry again */
+		/* the end of the page fault kicks the channel, and the entry is fetched again */
 		return NHCA_FETCHED_NONE;
 	case -EACCES:
 	case -ENODATA:
@@ -362,9 +363,9 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	switch (err) {
 	case -EBUSY:
 		/*
-		 * Retry later.  Either the rCxt still sends a transfer, which ends in a turn of
-		 * this channel.  Or packets refer to pages of a transfer, and their release kicks
-		 * the channel.
+		 * The entry is fetched again.  Either the rCxt still sends a transfer, which ends
+		 * in a turn of this channel.  Or packets refer to pages of a transfer, and the
+		 * release of these pages kicks the channel.
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
@@ -399,7 +400,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	*s = (struct nhca_sending) {
 		.list = s->list,
 		.clock = ch->clock,
-		/* without a notice, the program may reuse the memory when all is sent */
+		/* without a notice, the program may reuse the memory when all packets are sent */
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
 		.wr_id = wqe->wr_id,
@@ -493,7 +494,7 @@ static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id
 	}
 	if (err)
 		return err;
-	/* packets of the transfer may wait in the batch: send them before the cancel completes */
+	/* the batch may contain packets of the transfer: send it before the cancel completes */
 	nhca_burst_flush(ch->burst);
 	nhca_send_sweep(ch, id);
 	return 0;
@@ -501,7 +502,7 @@ static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id
 
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
- * waits until packets have released all page references that the channel now has.
+ * waits until all zero-copy references are released that the channel had when the cancel began.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -551,7 +552,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 /* Return: number of entries that were not fetched yet; -EPROTO: impossible producer index. */
 static int fetch_waiting(const struct nhca_channel *ch)
 {
-	/* slots from @cons to @fetched were fetched, but writes in progress still use them */
+	/* slots from @cons to @fetched - 1 were fetched, but belong to writes in progress */
 	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;
@@ -596,7 +597,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 
-	/* at most one FIFO of entries, because user space may post as fast as this loop flushes */
+	/* at most as many as the FIFO has slots: user space may post as fast as this loop flushes */
 	for (; budget; budget--) {
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)

@@ -28,7 +28,7 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo)
 
 /*
  * Return: the index with which slot @slot was last allocated: the largest index of the slot below
- * @fifo->prod.  The FIFO has not wrapped since, because the program has not given the slot back.
+ * @fifo->prod.  No higher index has used the slot, because the program has not given it back.
  */
 static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 {
@@ -39,7 +39,7 @@ static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 
 static u32 fifo_take_unread(struct nhca_fifo *fifo)
 {
-	/* the oldest first, because the program gives slots back in the order of their indices */
+	/* take the oldest slot, because the program gives slots back in the order of their indices */
 	u32 entries = nhca_ring_entries(&fifo->ring);
 	u32 slot = find_next_bit_wrap(fifo->unread, entries, fifo->prod & fifo->ring.mask);
 
@@ -58,8 +58,8 @@ bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
 		return true;
 	}
 	/*
-	 * Pairs with the program's store-release of cons after it has read the frames.  An
-	 * impossible index counts as a full FIFO.
+	 * Pairs with the program's store-release of cons, which follows its reads of the frames.
+	 * With an impossible consumer index the FIFO counts as full.
 	 */
 	used = fifo->prod - smp_load_acquire(&ring->hdr->cons);
 	if (used >= nhca_ring_entries(ring))
@@ -72,8 +72,8 @@ bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
 void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index)
 {
 	/*
-	 * The bit may be set already: a program that moves its index beyond prod makes the FIFO
-	 * allocate a slot twice.
+	 * The bit may be set already: if a program advances its consumer index over a frame that
+	 * has no completion yet, the FIFO allocates the slot of this frame a second time.
 	 */
 	if (!__test_and_set_bit(index & fifo->ring.mask, fifo->unread))
 		fifo->count++;

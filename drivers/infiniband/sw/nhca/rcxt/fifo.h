@@ -4,8 +4,8 @@
  *
  * A completion tells the program that a slot has a frame; the program gives the slot back when it
  * has read the frame.  If the CQ is full, the completion is lost: the program does not know that
- * the slot was used, and would never give the slot back.  So the FIFO records such a slot, and
- * allocates it again for one of the next frames, with the same index.
+ * the slot was used, and would never give the slot back.  So the FIFO records the slot, and
+ * allocates it again for a later frame, with the same index.
  */
 #ifndef NHCA_RCXT_FIFO_H
 #define NHCA_RCXT_FIFO_H
@@ -31,8 +31,8 @@ struct nhca_fifo {
 
 /**
  * nhca_fifo_init - create a FIFO
- * @fifo:   filled in; the caller calls nhca_fifo_destroy() even if this fails
- * @frames: slots, at least 1; rounded up to a power of two
+ * @fifo:   filled in; the caller calls nhca_fifo_destroy() also after an error
+ * @frames: number of slots, at least 1; rounded up to a power of two
  * @user:   process that maps the FIFO, or NULL for a kernel ring
  * Context: process, sleeps.
  * Return: as nhca_ring_alloc().
@@ -51,16 +51,16 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo);
  * @fifo:  the FIFO
  * @index: set to the free-running index of the frame, for its completion
  * Context: any; the lock of the FIFO.
- * Return: true if a slot was allocated: one of nhca_fifo_untake(), or else the next one; false if
- * there is no slot of nhca_fifo_untake() and the FIFO is full.  An impossible consumer index of the
- * program counts as a full FIFO.
+ * Return: true if a slot was allocated: one that nhca_fifo_untake() has recorded, or else the next
+ * one; false if none is recorded and the FIFO is full.  With an impossible consumer index of the
+ * program, the FIFO counts as full.
  */
 bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index);
 
 /**
- * nhca_fifo_untake - allow a slot to be allocated again, because its completion was lost
+ * nhca_fifo_untake - record a slot that can be allocated again, because its completion was lost
  * @fifo:  the FIFO
- * @index: from nhca_fifo_take()
+ * @index: index of the frame, from nhca_fifo_take()
  * Context: any; the lock of the FIFO.
  */
 void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index);

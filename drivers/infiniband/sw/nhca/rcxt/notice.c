@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Notices: a notice says that a peer has placed all bytes of a transfer, which is a write that this
- * channel has sent, or a read that it has answered.
+ * Notices: a notice says that a peer has placed all bytes of a transfer.  The transfer is a write
+ * that this channel has sent, or a read that this channel has answered.
  *
- * The completion that a notice causes gives the buffer of a write back to the program.  So no
+ * After the completion that a notice causes, the program may reuse the buffer of a write.  So no
  * packet may be made of the buffer or refer to its pages any more.  But the network stack may hold
  * packets that the peer did not need, because they were retransmitted or delayed
- * (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in nhca_channel.noticed, and
- * the write completes in the channel's turn.
+ * (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in nhca_channel.noticed
+ * until these packets are freed, and the write completes in the channel's next turn.
  */
 #include "engine.h"
 
@@ -47,7 +47,7 @@ static void line_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
 
 /*
  * Get the id of the first rCxt in nhca_channel.noticed.  The rCxt may be released before the caller
- * takes its lock.  Return: false if the list is empty.
+ * takes the rCxt's lock.  Return: false if the list is empty.
  */
 static bool line_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
 {
@@ -89,9 +89,9 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 }
 
 /*
- * The notice of a write has arrived, and all packets of the write were sent.
+ * Complete a write whose notice has arrived and whose packets were all sent, or defer that.
  * Return: true if no packet refers to the pages of the write: the caller must post the completion.
- * Otherwise the rCxt now waits in nhca_channel.noticed.
+ * Otherwise the function has put the rCxt on nhca_channel.noticed.
  */
 static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
@@ -145,7 +145,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		notice_cqe(&cqe, rc, &x->rcxt);
 	}
 	spin_unlock(lock);
-	/* the send engine still sends packets of the transfer; send_over() will find the notice */
+	/* the send engine still sends packets of the transfer; send_over() will use the notice */
 	if (verdict == NHCA_RCXT_LATER)
 		return;
 	if (nhca_recv_refused(ch, x, lookup, verdict))
@@ -174,8 +174,8 @@ bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 }
 
 /*
- * Complete the write of @id, the first rCxt in nhca_channel.noticed.
- * Return: false if packets still refer to its pages.
+ * Complete the write on @id, the first rCxt in nhca_channel.noticed.
+ * Return: false if packets still refer to the pages of the write.
  */
 static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {

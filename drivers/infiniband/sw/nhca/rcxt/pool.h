@@ -5,14 +5,14 @@
  *
  * The pool hands out rCxts from the head of a list and takes them back at its tail, so that an
  * rCxt stays unused until all others in the list have been handed out.  Each acquisition gives the
- * rCxt a new key: the encrypted value (memory/shuffle.h) of a counter of its acquisitions, which
- * starts at a random value.  So packets from before a recovery or a module load, or for an earlier
- * owner of the rCxt, name a key that is no longer valid.  An rCxt has the same key again only after
- * 2^32 acquisitions, and a peer that has seen keys of this or other rCxts cannot predict its next
- * key.
+ * rCxt a new key.  The key is the encrypted value (memory/shuffle.h) of a counter, which counts the
+ * acquisitions of this rCxt from a random start.  So packets from before a recovery or a module
+ * load, or for an earlier owner of the rCxt, name a key that is no longer valid.  An rCxt has the
+ * same key again only after 2^32 acquisitions, and a peer that has seen keys of this or other rCxts
+ * cannot predict the next key.
  *
- * The functions know no skb, no socket and no lock.  The caller holds a lock for the pool, and
- * one for the rCxt (tid.h).
+ * The functions know no skb, no socket and no lock.  The caller holds the lock of the pool
+ * (nhca_rcxt_dev.lock), the lock of the rCxt (nhca_rcxt_lock()), or both, as each function says.
  */
 #ifndef NHCA_RCXT_POOL_H
 #define NHCA_RCXT_POOL_H
@@ -30,15 +30,15 @@
 #define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
-#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: limited by the pool only */
-/* a transfer of at most this number of packets has its bitmap in the rCxt itself, in 8 bytes */
+#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: no limits of a user apply */
+/* the bitmap of a transfer of at most this number of packets is in the rCxt itself, in 8 bytes */
 #define NHCA_RCXT_FEW		64u
 
 /**
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
- * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the last
- *                     one was canceled, or the last one was sent and gets no notice
+ * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the latest
+ *                     one was canceled, or the latest one was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
  * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
@@ -67,31 +67,34 @@ enum nhca_rcxt_state {
 
 /**
  * struct nhca_rcxt - state of one transfer at one end, at most 64 bytes
- * @key:     acquired: key of the rCxt; in the pool: position of its last key in the order of
+ * @key:     acquired: key of the rCxt; in the pool: position of its latest key in the order of
  *           nhca_rcxt_pool.keys
- * @tid:     of the latest transfer; 0: there was none since the rCxt was acquired
+ * @tid:     tid of the latest transfer, or of a later cancel or fence; 0: there was none since the
+ *           rCxt was acquired
  * @channel: QPN of the channel that owns the rCxt
  * @next, @prev: indices of neighbors; in the pool: only @next, in the free list; acquired: both, in
  *           the list of the channel; the pool's lock protects them
  * @total:   bytes of the transfer
- * @missing: READING, SINKING: packets that have not arrived
+ * @missing: READING, SINKING: number of packets that have not arrived
  * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
  *           transfer can have
  * @segment: payload bytes of each packet but the last
- * @copies:  CPUs that now copy payload of the transfer @tid (reference: outstanding DMA count)
+ * @copies:  number of CPUs that copy payload for the rCxt now, perhaps of a canceled transfer
+ *           (reference: outstanding DMA count)
  * @state:   enum nhca_rcxt_state
  * @notify:  NHCA_RX_NOTIFY_*
- * @noticed: the notice has arrived, in SENDING and ANSWERING while packets are still being sent
+ * @noticed: the notice has arrived; in SENDING and ANSWERING it came before the last packet was
+ *           sent
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel has begun a write that nhca_rcxt_released() has not ended: packets may
  *           refer to its pages
- * @uid:     user whose limits the rCxt counts against, or NHCA_RCXT_NOBODY
+ * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NOBODY
  * @pvo:     READING, SINKING: destination of the transfer's first byte
  * @line_next, @line_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
  * @bits:    READING, SINKING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
- * @noticed_by: @noticed: QPN of the channel that sent the notice
+ * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
  * @cookie:  wr_id of the work request that began the transfer on this side
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
@@ -133,10 +136,11 @@ struct nhca_rcxt {
 static_assert(sizeof(struct nhca_rcxt) <= 64);
 
 /**
- * struct nhca_rcxt_user - resources of a device's pool that one user has
+ * struct nhca_rcxt_user - account of a user: resources of a device's pool that the user has
  * @uid:       uid in the initial user namespace; index in nhca_rcxt_pool.users
  * @channels:  number of the user's channels; callers of nhca_rcxt_user_get() serialize changes
- * @count:     rCxts of the user's channels, limited by nhca_share_ok(); the pool's lock
+ * @count:     number of rCxts of the user's channels, limited by nhca_share_ok(); the pool's lock
+ *             protects it
  * @map_bytes: bytes of the bitmaps of these rCxts, limited by nhca_share_ok(); atomic
  *
  * The limits prevent one user from taking the resources of all others.  Channels of processes with
@@ -152,14 +156,14 @@ struct nhca_rcxt_user {
 /**
  * struct nhca_rcxt_pool - the rCxts of a device
  * @rcxts: array of @size rCxts; owned
- * @size:  constant
+ * @size:  number of rCxts; constant
  * @free:  number of free rCxts
  * @head, @tail: indices of the first and the last free rCxt; NHCA_RCXT_NONE if none is free
  * @recoveries: recovery count, starts at a random value
  * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has its own
  * @map_bytes: bytes of all bitmaps that are allocated; atomic
  * @map_limit: upper bound of @map_bytes
- * @users: struct nhca_rcxt_user by uid; each exists as long as its user has a channel
+ * @users: struct nhca_rcxt_user by uid; an account exists as long as its user has a channel
  *
  * The pool's lock (nhca_rcxt_dev.lock) protects @free, @head, @tail and @recoveries.
  */
@@ -197,7 +201,7 @@ struct nhca_rcxt_list {
  * @pool: filled in
  * @size: number of rCxts, 1 to NHCA_RCXT_MAX
  * Context: process, sleeps.
- * Return: 0; -EINVAL: @size is out of bounds; -ENOMEM.
+ * Return: 0; -EINVAL: @size is out of bounds; -ENOMEM: no memory.
  */
 int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
 
@@ -212,23 +216,24 @@ void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
  * nhca_rcxt_user_get - count one more channel of a user
  * @pool: pool of the device
  * @uid:  uid of the user in the initial user namespace; not NHCA_RCXT_NOBODY
- * @user: on success set to the user's record, which is valid until nhca_rcxt_user_put()
- * Context: process, sleeps; the caller serializes it with nhca_rcxt_user_put().
- * Return: 0, -ENOMEM.
+ * @user: on success set to the user's account, which is valid until nhca_rcxt_user_put()
+ * Context: process, sleeps; the caller serializes calls of this function and of
+ * nhca_rcxt_user_put().
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_rcxt_user_get(struct nhca_rcxt_pool *pool, u32 uid, struct nhca_rcxt_user **user);
 
 /**
  * nhca_rcxt_user_put - count one channel of a user less
  * @pool: pool of the device
- * @user: the user's record, or NULL; freed with the last channel of the user.  The caller has
+ * @user: the user's account, or NULL; freed with the last channel of the user.  The caller has
  *        released all rCxts of the channel
- * Context: process; the caller serializes it with nhca_rcxt_user_get().
+ * Context: process; the caller serializes calls as for nhca_rcxt_user_get().
  */
 void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user);
 
 /**
- * nhca_rcxt_acquire - give @count rCxts to a channel, or none
+ * nhca_rcxt_acquire - give @count rCxts to a channel; after an error, none
  * @pool:    the pool
  * @channel: QPN of the channel
  * @list:    rCxts of the channel
@@ -237,7 +242,7 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
  *
  * The tid of the rCxts is 0, so that their first transfer has a tid of at least 1.
  * Context: any; the pool's lock.
- * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many; -ENOSPC: fewer than
+ * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many rCxts; -ENOSPC: fewer than
  * @count rCxts are free.
  */
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
@@ -257,7 +262,7 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 /**
  * nhca_rcxt_pool_recover - count a recovery of the device
  * @pool: the pool, whose rCxts are all free.  Each rCxt gets a new key when it is acquired again,
- *        so that earlier packets are dropped
+ *        so packets with its earlier keys are dropped
  * Context: any; the pool's lock.
  * Return: the new recovery count.
  */
@@ -266,7 +271,7 @@ u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);
 /**
  * enum nhca_rcxt_lookup - result of a lookup of an rCxt
  * @NHCA_RCXT_FOUND:    the channel owns the rCxt
- * @NHCA_RCXT_NO_INDEX: the index exceeds the pool
+ * @NHCA_RCXT_NO_INDEX: the pool has no rCxt with this index
  * @NHCA_RCXT_NOT_OURS: the rCxt is free, or another channel owns it
  * @NHCA_RCXT_OLD_KEY:  the key is wrong, for example that of an earlier acquisition of the rCxt
  */

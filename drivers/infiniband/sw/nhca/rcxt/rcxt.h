@@ -8,18 +8,20 @@
  *
  *   nhca_rcxt_dev.mutex        creation and destruction of channels, acquisition of rCxts, recovery
  *   nhca_rcxt_dev.rcxt_locks   state of an rCxt; the index of the rCxt selects one of
- *                              NHCA_RCXT_LOCKS.  A CPU holds at most one of them, and none
- *                              while it copies payload
+ *                              NHCA_RCXT_LOCKS locks.  A CPU holds at most one of these locks,
+ *                              and none while it copies payload
  *   nhca_rcxt_dev.lock         the pool, and the list of rCxts of each channel
  *   nhca_channel.lock          state that the receive engines share with the send engine; never
  *                              held together with nhca_rcxt_dev.lock
  *
  * nhca_rcxt_dev.ready_lock (irqsave) protects the list of channels that have something to send.
- * This lock is innermost.  A CPU that takes a channel off that list has the turn of the channel:
- * until the end of the turn only this CPU runs the channel's send engine, without a lock.
+ * This lock is innermost.  A CPU that takes a channel off this list has the turn of the channel:
+ * until the end of the turn only this CPU runs the channel's send engine, so the state of the send
+ * engine needs no lock.
  *
- * The lock of a CQ nests inside all locks but ready_lock.  No lock of this room is held or taken
- * in a live section.
+ * A CPU that posts a completion holds none of these spinlocks, and takes ready_lock only after it
+ * has released the lock of the CQ.  No code of this room takes a lock in a live section, or enters
+ * a live section with one of these spinlocks held.
  */
 #ifndef NHCA_RCXT_H
 #define NHCA_RCXT_H
@@ -44,7 +46,8 @@ int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts);
 
 /**
  * nhca_rcxt_dev_exit - free the pool of a device
- * @dev: the device, without channels; nhca_rcxt_dev_init() may have failed or not been called
+ * @dev: the device, without channels; the function does nothing if nhca_rcxt_dev_init() has failed
+ *       or was not called
  * Context: process, sleeps.
  */
 void nhca_rcxt_dev_exit(struct nhca_dev *dev);
@@ -55,11 +58,11 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * @why: error reason of the channels: NHCA_CH_ERR_RECOVERED for the ioctl and the debugfs file
  *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed
  *
- * When the function returns, every channel of the device is in the error state, and its rCxts are
- * in the pool.  For these channels, the engines only drop packets, end transfers and flush work
- * requests.  Packets of their transfers are dropped even after other channels have acquired the
- * rCxts, because the packets name old keys.  The recovery count is one higher.  Channels of other
- * devices and job memory do not change.
+ * When the function returns, every channel of the device is in the error state, and the rCxts of
+ * these channels are in the pool.  The engines only drop packets, end transfers and flush work
+ * requests of these channels.  Packets of their transfers are dropped even after other channels
+ * have acquired the rCxts, because these packets name old keys.  The function increments the
+ * recovery count.  Channels of other devices and job memory do not change.
  * Context: process, sleeps.
  * Return: the new recovery count.
  */
@@ -76,17 +79,17 @@ u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 /* ---- a channel: for verbs/qp.c and verbs/channel.c ---- */
 
 /**
- * nhca_channel_create - create a channel, which can send and receive when the function returns
+ * nhca_channel_create - create a channel that can send and receive when the function returns
  * @ibqp: QP of type IB_QPT_DRIVER; the caller has set its device, PD and CQs
  * @who:  identity of the channel for counters and traces; must outlive the channel.  Its QPN is
  *        reserved in the table of QPs, and a lookup there finds no QP
  * @cap:  requested capacities; on return the granted capacities, which are not smaller
- * @cmd:  command of user space; this function checks it
+ * @cmd:  command of user space; the function checks the command
  * @uc:   user context of the process that maps the rings
  * @resp: response to user space, filled in
  * Context: process, sleeps.
- * Return: the channel; ERR_PTR: -EINVAL: @cmd has flags, too many frames or job 0, or a ring is
- * larger than INT_MAX bytes; -EPERM: another user owns the job; -ENOMEM: no memory, or
+ * Return: the channel; ERR_PTR: -EINVAL: @cmd has flags, too many frames or job 0, or a ring would
+ * be larger than INT_MAX bytes; -EPERM: another user owns the job; -ENOMEM: no memory, or
  * RLIMIT_MEMLOCK would be exceeded.
  */
 struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,
@@ -109,38 +112,38 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
 void nhca_channel_destroy(struct nhca_channel *ch);
 
 /**
- * nhca_channel_set_error - put a channel into the error state, which it never leaves
+ * nhca_channel_set_error - put a channel into the error state, which the channel never leaves
  * @ch:  the channel
- * @why: reason; later calls do not change the reason of the first call
+ * @why: reason; if the channel is in the error state already, the function changes nothing
  *
- * Posted work requests complete with IB_WC_WR_FLUSH_ERR, and received packets are dropped.  Query
- * and destroy still work.  The function raises IB_EVENT_QP_FATAL, unless @why is
- * NHCA_CH_ERR_MODIFIED.
+ * Posted work requests complete with IB_WC_WR_FLUSH_ERR, and received packets are dropped.  The
+ * program can still query and destroy the channel.  The function raises IB_EVENT_QP_FATAL, unless
+ * @why is NHCA_CH_ERR_MODIFIED.
  * Context: any; the caller holds neither ready_lock nor the lock of a CQ.
  */
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why);
 
 /**
- * nhca_channel_acquire - acquire @count rCxts for a channel, or none
+ * nhca_channel_acquire - acquire @count rCxts for a channel; after an error, none
  * @ch:    the channel
  * @ids:   room for @count ids; filled in as NHCA_RCXT_ID() makes them
  * @count: number of rCxts
  * Context: process, sleeps.
  * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many rCxts (by default at most
- * half of the pool); -ENOSPC: the pool has fewer free rCxts; -EIO: the channel is in the error
- * state; -ENOMEM.
+ * half of the pool); -ENOSPC: fewer than @count rCxts are free; -EIO: the channel is in the error
+ * state; -ENOMEM: no memory.
  */
 int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 
 /**
- * nhca_channel_release - release @count rCxts of a channel, or none
+ * nhca_channel_release - release @count rCxts of a channel; after an error, none
  * @ch:    the channel
  * @ids:   as nhca_channel_acquire() returned them
  * @count: number of ids
  *
  * The function waits until no CPU copies payload for the rCxts.  If packets may still refer to
- * pages of a write of one of them (nhca_rcxt.wrote), the function also waits until no packet of the
- * channel refers to pages of the program.
+ * pages of a write on one of the rCxts (nhca_rcxt.wrote), the function also waits until no packet
+ * of the channel refers to pages of the program.
  * Context: process, sleeps.
  * Return: 0; -ENOENT: the channel does not own one of the rCxts.
  */
@@ -149,7 +152,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 /**
  * nhca_channel_modify - change thresholds and quantum of a channel
  * @ch:  the channel
- * @cmd: command of user space; this function checks it
+ * @cmd: command of user space; the function checks the command
  * Context: any.
  * Return: 0; -EINVAL: the mask has an unknown bit.
  */
@@ -168,13 +171,13 @@ enum ib_qp_state nhca_channel_state(const struct nhca_channel *ch);
  * @ch:   the channel
  * @info: filled in completely
  * Context: process or softirq.
- * Return: number of packets of the channel that the network stack holds.
+ * Return: number of packets of the channel that are in the network stack.
  */
 unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info *info);
 
 /**
  * nhca_channel_query - execute NHCA_METHOD_CHANNEL_QUERY with nhca_channel_dump()
- * @ch:   the channel; its next protection violation raises IB_EVENT_QP_ACCESS_ERR again
+ * @ch:   the channel; the next protection violation raises IB_EVENT_QP_ACCESS_ERR again
  * @info: filled in completely
  * Context: process or softirq.
  */
@@ -186,8 +189,9 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
  * nhca_channel_doorbell - run the send engine, because the program has posted work requests
  * @ch: the channel
  *
- * The function runs the deficit round robin of the channel's device (nhca_drr_run()).  If another
- * CPU has the turn of @ch, that CPU puts @ch at the end of the list after the turn.
+ * The function puts @ch on the list of channels that have something to send, and then serves this
+ * list (nhca_drr_run()).  If another CPU has the turn of @ch, that CPU puts @ch at the end of the
+ * list after the turn.
  * Context: process; disables BHs.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);
@@ -196,10 +200,11 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
  * @rx: the packet, decoded
  *
- * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx(), after
- * nhca_transport_rx_end() has released the QP's lock that the transport room holds for a batch.
- * nhca_channel_rx() looks up the channel, checks ICRC, channel key and job, and executes the
- * packet.  Several CPUs may execute packets of one channel, and of one rCxt, concurrently.
+ * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx(), after a call of
+ * nhca_transport_rx_end(), because transport/ may hold the lock of the previous packet's QP.
+ * nhca_channel_rx() looks up the channel, checks destination address, ICRC, channel key and job,
+ * and executes the packet.  Several CPUs may execute packets of one channel, and of one rCxt,
+ * concurrently.
  * Context: softirq, RCU read side.
  */
 void nhca_channel_rx(struct nhca_rx *rx);

@@ -5,7 +5,7 @@
  *
  * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
  * and gets no answer (reference: memory protection model), except that a request without a valid
- * token gets a challenge.  If an nhca device has the packet's destination address, the drop is
+ * token may get a challenge.  If an nhca device has the packet's destination address, the drop is
  * counted and traced.
  */
 #include "../memory/memcg.h"
@@ -22,8 +22,8 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * @packets packets of the same length have arrived for the channel, and @rx is the last of them:
- * count them in the counters of the device, and trace them.
+ * Count packets for the channel that have arrived in the counters of the device, and trace them.
+ * @packets: number of packets, all of the same length; @rx is the last of them
  */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
@@ -33,20 +33,20 @@ static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u
 				   rx->hdr.rx.src_channel, packets, rx->payload);
 }
 
-/* In the counters of the channel, count packets that recv_admit() has accepted. */
+/* Count packets that recv_admit() has accepted, in the counters of the channel. */
 static void recv_admitted(struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_PACKETS, packets);
 	nhca_channel_count(ch, NHCA_CH_RECEIVED_BYTES, packets * rx->payload);
 }
 
-/* Return: the counter of a failed lookup of an rCxt. */
+/* Return: the counter of packets whose lookup of the rCxt has failed with @lookup. */
 static enum nhca_channel_counter no_rcxt(enum nhca_rcxt_lookup lookup)
 {
 	return lookup == NHCA_RCXT_OLD_KEY ? NHCA_CH_DROP_RCXT_KEY : NHCA_CH_DROP_NO_RCXT;
 }
 
-/* Return: the counter of a packet that the tid rules refused. */
+/* Return: the counter of packets that the tid rules refuse with @verdict. */
 static enum nhca_channel_counter refused(enum nhca_rcxt_verdict verdict)
 {
 	switch (verdict) {
@@ -102,9 +102,10 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 /* ---- payload of writes and reads ---- */
 
 /*
- * Copy the payload of a packet, and of the @run packets that follow it, to the memory that its PVO
- * names.  @rx advances to the last packet that was copied, or to the packet that was refused.
- * Return: NHCA_CH_COUNTERS on success, or the counter of the packet that was refused.
+ * Copy the payload of a packet, and of the @run packets that follow it in the batch, to the memory
+ * that the packet's PVO names.  On return @rx is the last packet that was copied, or the packet
+ * that memory protection refused.
+ * Return: NHCA_CH_COUNTERS on success; otherwise the counter for the packet that was refused.
  */
 static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca_rx *rx, u32 run,
 					    int access)
@@ -127,8 +128,8 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 }
 
 /*
- * Call recv_place() for one packet after the other.  The packets as a whole may exceed the region
- * although the first ones are within the region.
+ * Call recv_place() for each packet separately, after it has refused all packets together: the
+ * first packets may be within the region even if the last one is not.
  */
 static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
 						 u32 run, int access)
@@ -143,7 +144,7 @@ static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct
 	}
 }
 
-/* Return: number of packets after @rx in the batch that can be copied together with @rx. */
+/* Return: number of packets that follow @rx in the batch and can be copied together with @rx. */
 static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -154,7 +155,10 @@ static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 	return nhca_rx_run(rx, (x->total - x->offset) / x->segment - 1);
 }
 
-/* Notify the sides of a complete transfer that rc->notify names.  @rc is a copy of the rCxt. */
+/*
+ * A transfer is complete: post the completion on this side, and send the notice to the peer, as
+ * rc->notify demands.  @rc is a copy of the rCxt.
+ */
 static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 			  const struct nhca_rcxt *rc, bool read)
 {
@@ -292,9 +296,9 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->cookie = x->cookie;
 	frame->received = x->have;
 	frame->src_channel = x->src_channel;
-	/* nhca_rxeth_fits() has checked that the packet and the frame have room for length bytes */
+	/* nhca_rxeth_fits() has checked that packet and frame are long enough for x->length bytes */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
-	/* pairs with the program's load-acquire of seq: the frame is visible before its number */
+	/* pairs with the program's load-acquire of seq: the frame is visible before seq changes */
 	smp_store_release(&frame->seq, index + 1);
 
 	cqe.chan.frame = index;
@@ -309,8 +313,8 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 }
 
 /*
- * Put a status, which answers a probe or fence, into a frame, if the channel still owns the rCxt
- * and nhca_notice_early() does not refuse the status.
+ * Put a status, which answers a probe or fence, into a frame.  Drop the status if the channel does
+ * not own the rCxt any more, or if nhca_notice_early() finds the status too early.
  */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -351,7 +355,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
-	/* after the check of the address: packets to other addresses or namespaces do not count */
+	/* after the check of the address, so that packets to other addresses are not counted */
 	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
@@ -377,7 +381,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	struct nhca_channel *ch = nhca_channel_find(rx->hdr.qpn);
 	struct nhca_dev *dev;
 
-	/* A channel of another network namespace is not there for this one. */
+	/* A packet reaches only channels of the network namespace in which it arrived. */
 	if (!ch || ch->dev->nn != rx->ip.nn) {
 		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 		if (dev)

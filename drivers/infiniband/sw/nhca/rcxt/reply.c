@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Answers to packets: notices, statuses, challenges, and the payload of reads.  An answer goes to
- * the source address of the packet, because a channel is not connected and has many peers.
+ * Answers to packets: notices, statuses, challenges, and the payload of reads.  The destination of
+ * an answer is the packet's source address, because a channel is not connected and has many peers.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -10,7 +10,7 @@
 #include "engine.h"
 
 /*
- * Look up the address vector to the sender of a packet in the path cache.
+ * Look up the address vector for answers to the sender of a packet in the path cache.
  * Return: the address vector, with a reference for the caller, or NULL.
  */
 static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -31,7 +31,8 @@ static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nh
 }
 
 /*
- * Create an address vector to the sender of a packet, and replace the oldest one in the path cache.
+ * Create an address vector for answers to the sender of a packet, and replace the oldest one in the
+ * path cache by it.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -52,7 +53,7 @@ static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca
 }
 
 /*
- * Find or create the address vector for an answer that is sent in later turns.
+ * Find or create the address vector for an answer that later turns send.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -67,9 +68,9 @@ static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx 
 
 /*
  * Find or create the address vector for one packet.  In a full path cache, only each
- * NHCA_CH_PATH_MISSES-th miss replaces an entry.  For the other misses, and if there is no memory,
- * fill in @once, for which the route is looked up when the packet is sent.  So a channel with many
- * peers loses no notices.
+ * NHCA_CH_PATH_MISSES-th miss replaces an entry.  For the other misses, and if there is no memory
+ * for an entry, the function fills in @once, which needs no memory.  The route for @once is looked
+ * up when the packet is sent.
  * Return: an address vector with a reference for the caller, or @once.
  */
 static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
@@ -90,7 +91,7 @@ static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhc
 	return once;
 }
 
-/* Fill in the RXETH of an answer to @x: source and destination are exchanged. */
+/* Fill in the RXETH @to of an answer to @x: source and destination are exchanged. */
 static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *x,
 			struct nhca_rxeth *to)
 {
@@ -109,7 +110,7 @@ static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *
 	};
 }
 
-/* Send one packet to the sender of @rx.  A packet that cannot be sent counts as lost. */
+/* Send one packet to the sender of @rx.  If it cannot be sent, it is treated as lost. */
 static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
 		       struct nhca_iter *it)
 {
@@ -143,7 +144,10 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
 	h->rx.reply_pvo = x->reply_pvo;
 }
 
-/* Count a request without a valid token, and send a challenge, which is as long as the request. */
+/*
+ * Count a request without a valid token, and send a challenge, unless the request answers a
+ * challenge.  The challenge is as long as the request.
+ */
 static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
@@ -151,8 +155,8 @@ static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u
 
 	nhca_recv_drop(ch, x, NHCA_CH_CHALLENGED);
 	/*
-	 * Without this check, two hosts would exchange requests and challenges forever if a token
-	 * never fits the addresses of the next request, for example because of NAT.
+	 * Without this check, two hosts would exchange requests and challenges forever if the token
+	 * of a challenge is never valid for the next request, for example because of NAT.
 	 */
 	if (x->again)
 		return;
@@ -293,7 +297,7 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 	return s;
 }
 
-/* Challenge a read request without a valid token, if the rCxt would accept the request. */
+/* Send a challenge for a read request without a valid token, if the rCxt would accept it. */
 static void reply_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The send engine of a channel.  In a turn of the channel it fetches work requests from the send
- * FIFO, and makes packets of the transfers in progress: own writes of the channel, and reads of
- * peers that the channel answers.
+ * The send engine of a channel.  In a turn of the channel the engine fetches work requests from the
+ * send FIFO, and makes packets of the transfers in progress: own writes of the channel, and reads
+ * of peers that the channel answers.
  *
- * Each packet contains all that the receiver needs to place its bytes.  So packets of several
- * transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet that is
- * not sent, because there is no memory or no route, counts as lost.
+ * Each packet contains all that the receiver needs to place the packet's bytes.  So packets of
+ * several transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet
+ * that is not sent, because there is no memory, no route or no link, is treated as lost.
  */
 #include <linux/slab.h>
 
@@ -39,9 +39,9 @@ static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_w
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
 	/*
-	 * Only a failed write has to wait until packets have released its pages.  Packets of
-	 * answers have a copy of the payload.  After success, either the payload was copied, or
-	 * the program may not reuse the memory before the notice (NHCA_WC_CH_WRITE).
+	 * Only a write that failed or was canceled has to wait until packets have released its
+	 * pages.  Packets of answers have a copy of the payload.  After success, either the payload
+	 * was copied, or the program may not reuse the memory before NHCA_WC_CH_WRITE.
 	 */
 	if (s->answer || status == IB_WC_SUCCESS || nhca_zcopy_released(ch->flow, s->zcopy)) {
 		send_done(ch, s, status);
@@ -52,9 +52,9 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 }
 
 /*
- * Complete writes that wait until packets have released their pages: failed ones, and those whose
+ * Complete writes whose pages packets have now released: writes in ch->ended, and writes whose
  * notice has arrived.  If a write still has to wait, the next release of pages kicks the channel.
- * Return: true if there may be more to complete, or if elements of ch->writes became free.
+ * Return: true if there may be more writes to complete, or if elements of ch->writes became free.
  */
 static bool send_released(struct nhca_channel *ch)
 {
@@ -72,9 +72,9 @@ static bool send_released(struct nhca_channel *ch)
 
 /**
  * enum send_rest - what the send engine has to do for a transfer in progress
- * @SEND_NOTHING: end it: it was canceled or replaced, or its rCxt was released
- * @SEND_PACKETS: send its next packets
- * @SEND_NO_MORE: end it: a notice of the peer says that all bytes are placed
+ * @SEND_NOTHING: end the transfer, which was canceled or replaced, or whose rCxt was released
+ * @SEND_PACKETS: send the next packets of the transfer
+ * @SEND_NO_MORE: end the transfer, because a notice of the peer says that all bytes are placed
  */
 enum send_rest {
 	SEND_NOTHING,
@@ -97,11 +97,12 @@ static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sendi
 }
 
 /*
- * Record the end of a transfer in its rCxt: all packets were sent, the notice has arrived, or, with
- * @refused, memory protection refused the next packet.  @refused is no error if the transfer was
- * canceled or replaced, its rCxt was released, or its notice has arrived: then the program was
- * allowed to close the memory.
- * Return: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR; IB_WC_WR_FLUSH_ERR: canceled, replaced or released.
+ * Record the end of a transfer in its rCxt: all packets were sent, or the notice has arrived.
+ * @refused: the reason is that memory protection refused the next packet.  This is no error if the
+ * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: then the
+ * program was allowed to close the memory.
+ * Return: completion status: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR: @refused is an error;
+ * IB_WC_WR_FLUSH_ERR: the transfer was canceled or replaced, or its rCxt was released.
  */
 static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_sending *s,
 				   bool refused)
@@ -132,7 +133,7 @@ static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_se
 	return status;
 }
 
-/* Fill in @tx, @h and @it for the next packets of a transfer, with @bytes of payload in all. */
+/* Fill in @tx, @h and @it for the next packets of a transfer, which have @bytes payload bytes. */
 static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, u32 bytes,
 			 struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it)
 {
@@ -163,9 +164,9 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 }
 
 /*
- * Send up to @max packets of a transfer as one batch, and only packets with a whole segment of
- * payload, because the packets of such a batch have the same length.
- * Return: number of packets sent; 0 if the next packet has to be sent alone.
+ * Add up to @max packets of a transfer to the batch in one call.  All of them have a whole segment
+ * of payload, because nhca_burst_run() adds only packets of the same length.
+ * Return: number of packets added; 0 if the caller has to send the next packet by send_one().
  */
 static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 max)
 {
@@ -185,8 +186,9 @@ static u32 send_run(struct nhca_channel *ch, const struct nhca_sending *s, u32 m
 }
 
 /*
- * Send the next packet.
- * Return: 0: it was sent, or counts as lost; -EACCES: memory protection refused its payload.
+ * Send the next packet of a transfer.
+ * Return: 0: the packet was sent, or is treated as lost; -EACCES: memory protection refused its
+ * payload.
  */
 static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 {
@@ -199,12 +201,12 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 	return nhca_xmit(&tx) == -EACCES ? -EACCES : 0;
 }
 
-/* Record that memory protection refused the payload of the next packet of a peer's read. */
+/* Report that memory protection refused the payload of the next packet of a peer's read. */
 static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 off = s->next * s->rx.segment;
 	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off);
-	/* the RXETH of the peer's read request, as far as it is still known */
+	/* the fields of the peer's read request that are still known */
 	struct nhca_rxeth x = {
 		.src_channel = s->qpn,
 		.src_key = s->rx.key,
@@ -225,8 +227,9 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 }
 
 /*
- * End a transfer whose payload memory protection refused.  For a write, that is an error of the
- * program and puts the channel into the error state.  For a read, it is an error of the peer.
+ * End a transfer whose payload memory protection refused.  If the transfer is a write, that is an
+ * error of the program and puts the channel into the error state.  If it is a peer's read, that is
+ * an error of the peer.
  */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
@@ -240,14 +243,14 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
 }
 
-/* A batch has one address vector: if the waiting batch has another one than @s, send it first. */
+/* Send the batch if it has another address vector than @s, because a batch has only one. */
 static void send_way(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	if (ch->burst->av != s->av)
 		nhca_burst_flush(ch->burst);
 }
 
-/* Count the next @n packets of a transfer as sent, even if some of them were lost. */
+/* Count the next @n packets of a transfer as sent, even if some could not be sent. */
 static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u32 n)
 {
 	u32 off = s->next * s->rx.segment;
@@ -292,9 +295,10 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 }
 
 /*
- * Send packets of the first transfer in ch->sending: @left shares at most, but at least one packet.
- * Return: shares sent, or 1 for a transfer that ended without a packet; 0: there is no transfer;
- * -EAGAIN: the channel waits until the network stack holds fewer of its packets.
+ * Send packets of the first transfer in ch->sending, which cost at most @left units
+ * (NHCA_CH_SHARE), but at least one packet.
+ * Return: cost of the packets, or 1 for a transfer that ended without a packet; 0: there is no
+ * transfer; -EAGAIN: the channel waits until the network stack holds fewer of its packets.
  */
 static int send_next(struct nhca_channel *ch, u32 left)
 {
@@ -341,8 +345,8 @@ static void send_asked(struct nhca_channel *ch)
 }
 
 /*
- * Fetch a work request, unless the network stack holds too many packets of the channel, or an
- * earlier work request waits for a page fault.
+ * Fetch a work request, unless the network stack holds too many packets of the channel or device,
+ * or an earlier work request waits for a page fault.
  */
 static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 {
@@ -352,9 +356,9 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 }
 
 /*
- * Execute work requests and send packets of transfers alternately, until @left shares are used up.
- * So neither a long transfer nor many small messages delay the others (reference: packet mode and
- * RDMA interleaved).
+ * Execute work requests and send packets of transfers alternately, until they have cost @left
+ * units.  So a long transfer does not delay small messages, nor do these delay a transfer
+ * (reference: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
  * nhca_drr_ready() when there is more to do.
  */
@@ -368,7 +372,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 			return true;
 		send_asked(ch);
 		taken = send_fetch(ch);
-		/* costs a share, because a program can post as fast as this loop runs */
+		/* a fetch costs a unit, because a program can post as fast as this loop runs */
 		if (taken != NHCA_FETCHED_NONE)
 			(*left)--;
 		sent = send_next(ch, max(*left, 1));
@@ -383,7 +387,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 
 /*
  * End transfers and flush work requests of a channel in the error state.
- * Return: true if there may be more.
+ * Return: true if there may be more of them, and no event will call nhca_drr_ready().
  */
 static bool send_forget(struct nhca_channel *ch)
 {
@@ -401,8 +405,8 @@ static bool send_forget(struct nhca_channel *ch)
 	if (n == NHCA_CH_FORGET)
 		return true;
 	/*
-	 * A flushed cancel gives its buffer back to the program, so flush only after all page
-	 * references are released.  Otherwise the next release kicks the channel.
+	 * When a cancel is flushed, the program may reuse the buffer.  So flush only after all
+	 * zero-copy references are released.  Until then, each release kicks the channel.
 	 */
 	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_fetch_flush(ch);
 }
@@ -418,10 +422,10 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	bool more;
 	u32 used;
 
-	/* before the turn's work requests, because this frees elements of ch->writes for them */
+	/* first, because this call frees elements of ch->writes for the turn's work requests */
 	send_released(ch);
 	if (nhca_channel_failed(ch)) {
-		/* the call takes about as long as a whole quantum, and counts as one */
+		/* send_forget() takes about as long as a whole quantum, and costs as much */
 		left = 0;
 		more = send_forget(ch);
 	} else {
@@ -430,7 +434,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/* if writes of this turn still have to wait, the next release of pages kicks the channel */
+	/* writes that have ended in this turn; if they have to wait, a release kicks the channel */
 	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);

@@ -105,8 +105,9 @@ static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32
 }
 
 /*
- * Begin a transfer that receives payload.  Return: false if there is no memory for the bitmap; then
- * the rCxt is unchanged.
+ * Begin a transfer that receives payload.
+ * Return: false if there is no memory for the bitmap, or a limit for bitmaps would be exceeded; the
+ * rCxt is unchanged then.
  */
 static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 			  enum nhca_rcxt_state state, u32 tid, u32 total, u32 segment, u8 notify,
@@ -169,7 +170,7 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	case NHCA_RCXT_ANSWERING:
 		return NHCA_RCXT_BUSY;
 	}
-	/* a copy of the earlier transfer could overwrite bytes of the new one */
+	/* a CPU that still copies for the earlier transfer could overwrite bytes of the new one */
 	if (rc->copies)
 		return NHCA_RCXT_WAIT;
 	if (!begin_receive(pool, rc, NHCA_RCXT_SINKING, x->tid, x->total, x->segment, x->notify,

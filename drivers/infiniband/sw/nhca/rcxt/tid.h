@@ -4,10 +4,12 @@
  * (reference: RDMA write, RDMA read, tid rules).
  *
  *   tid of the packet
- *   is lower            the packet is stale, and dropped
+ *   is lower            the packet is stale, and is dropped
  *   is equal            the packet is accepted, unless it was received before or the transfer has
  *                       ended
  *   is higher           a new transfer begins
+ *
+ * Lower, equal and higher are relative to the tid of the rCxt (nhca_rcxt.tid).
  *
  * Ethernet may duplicate packets, so a count of bytes would not show when a transfer is complete.
  * Therefore a transfer has a bit for each packet.  An engine sets the bit before it copies the
@@ -15,41 +17,42 @@
  * call of nhca_rcxt_copied() returns true.
  *
  * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
- * that breaks the rule.  A peer's write ends neither a transfer that the rCxt's own channel began,
- * nor a read that the rCxt answers (BUSY).  Payload of a read needs a read that is in progress
- * (UNASKED).  All packets of a tid must have the same sizes, and the same place: the PVO of the
- * transfer's first byte (MISMATCH).
+ * that breaks the rule.  A peer's write ends neither a transfer in progress that the rCxt's own
+ * channel began, nor a read that the rCxt answers (BUSY).  Payload of a read is accepted only for a
+ * read of the rCxt's own channel that has begun (UNASKED).  All packets of a tid must have the same
+ * sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
  *
  * The functions know no skb, no socket and no lock.  The caller holds the rCxt's lock during each
- * call, and releases it to copy payload.  A bitmap that does not fit into the rCxt has at most
- * 2 KiB and is allocated with GFP_ATOMIC; NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
+ * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
+ * most 2 KiB and is allocated with GFP_ATOMIC; NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
  */
 #ifndef NHCA_RCXT_TID_H
 #define NHCA_RCXT_TID_H
 
 #include "pool.h"
 
-/* bytes of all bitmaps of a device: enough for 32768 transfers of NHCA_RCXT_MAX_PACKETS */
+/* maximum bytes of all bitmaps of a device: 32768 transfers of NHCA_RCXT_MAX_PACKETS packets */
 #define NHCA_RCXT_MAP_LIMIT	(64ul << 20)
 
 /**
  * enum nhca_rcxt_verdict - result of the tid rules for a packet
- * @NHCA_RCXT_TAKE:      the packet is accepted.  Payload: copy it, then call nhca_rcxt_copied().
- *                       Read request: send the payload, then call nhca_rcxt_sent().  Notice:
- *                       complete the transfer.
- * @NHCA_RCXT_WAIT:      another CPU still copies for the earlier transfer: release the lock and
- *                       try again.  That CPU copies one batch at most, in a live section.  Fence:
- *                       see nhca_rcxt_fence().
+ * @NHCA_RCXT_TAKE:      the packet is accepted.  What the caller has to do: payload: copy it, then
+ *                       call nhca_rcxt_copied(); read request: send the payload, then call
+ *                       nhca_rcxt_sent(); notice: complete the transfer; challenge: send the
+ *                       request again; fence: send a status
+ * @NHCA_RCXT_WAIT:      payload: another CPU still copies at most one batch for the earlier
+ *                       transfer; the caller must release the lock and try again.  Fence: see
+ *                       nhca_rcxt_fence()
  * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still being sent;
  *                       nhca_rcxt_sent() returns true when the last one was sent
- * @NHCA_RCXT_STALE:     the tid is too low, or the transfer was canceled
+ * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
- * @NHCA_RCXT_BUSY:      the rCxt is in use for another transfer
+ * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end
  * @NHCA_RCXT_UNASKED:   payload of a read, notice or challenge that the rCxt does not wait for
  * @NHCA_RCXT_MISMATCH:  kind, sizes or place differ from those of the transfer with this tid
- * @NHCA_RCXT_NO_MAP:    no memory for the bitmap; the rCxt is unchanged, so that a retransmission
- *                       may succeed
+ * @NHCA_RCXT_NO_MAP:    there is no memory for the bitmap, or a limit for bitmaps would be
+ *                       exceeded; the rCxt is unchanged, so that a retransmission may succeed
  */
 enum nhca_rcxt_verdict {
 	NHCA_RCXT_TAKE = 0,
@@ -74,7 +77,7 @@ enum nhca_rcxt_verdict {
  * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  TAKE: the packet's bit is set and the copy is counted, so the
- * caller must call nhca_rcxt_copied(), even if it cannot copy.
+ * caller must call nhca_rcxt_copied(), even if the copy fails.
  */
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 					 const struct nhca_rxeth *x, bool read);
@@ -83,10 +86,10 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
  * nhca_rcxt_run - accept packets that follow a packet that nhca_rcxt_payload() has accepted
  * @rc: the rCxt
  * @x:  RXETH of the packet that was accepted
- * @n:  number of packets that follow it in the transfer, each with a whole segment
+ * @n:  number of packets that follow this packet in the transfer, each with a whole segment
  * Context: any, rCxt's lock, held since the call of nhca_rcxt_payload().
- * Return: number of packets accepted: those before the first one that was received earlier.  The
- * copy that nhca_rcxt_payload() has counted includes them.
+ * Return: number of packets accepted: packets before the first one that was received earlier.  The
+ * copy that nhca_rcxt_payload() has counted includes these packets.
  */
 u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
 
@@ -95,9 +98,10 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
  * @pool: the pool of @rc
  * @rc:   the rCxt
  * @ok:   false: memory protection refused the payload; the transfer never completes
- * Context: any, rCxt's lock; the unlock makes the copied bytes visible to the next holder.
- * Return: true if the transfer is now complete, once for each transfer; the caller then notifies
- * the sides that @rc->notify names.
+ * Context: any, rCxt's lock; the unlock makes the copied bytes visible to the next CPU that takes
+ * the lock.
+ * Return: true if the transfer is now complete; this happens once for each transfer.  The caller
+ * then notifies the sides that @rc->notify names.
  */
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok);
 
@@ -127,7 +131,7 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
  * @x:  RXETH of the challenge
  *
  * @x->reply_pvo must be the destination of the read in progress.  The request that the caller sends
- * again contains this PVO; the check ensures that the request goes only to a host that knows it.
+ * again contains this PVO; the check ensures that only a host that knows the PVO gets the request.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  TAKE: the read is in progress: send the request again.
  */
@@ -135,23 +139,24 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 
 /**
  * nhca_rcxt_notice - apply the tid rules to a notice, which says that the peer has placed all bytes
- * @rc: the rCxt that sent the payload
+ * @rc: the rCxt that the notice names: that of the side that sends the payload
  * @x:  RXETH of the notice
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE, once for each transfer: a peer's read is complete; or a
- * write is RELEASING, and the caller calls nhca_rcxt_released() when no packet refers to its pages.
- * LATER: the notice is recorded, and nhca_rcxt_sent() will return true.
+ * Return: enum nhca_rcxt_verdict.  TAKE, at most once for each transfer: a peer's read is complete;
+ * or a write is RELEASING, and the caller calls nhca_rcxt_released() when no packet refers to the
+ * pages of the write.  LATER: the notice is recorded, and nhca_rcxt_sent() will return true.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
  * nhca_rcxt_status - compute the answer to a probe
  * @rc:   the rCxt that the probe names
- * @x:    RXETH of the probe; the bitmap begins with the packet at @x->offset
- * @map:  bitmap, filled in: bit i % 8 of byte i / 8 is set if the i-th of these packets is placed
- *        or being copied
- * @room: bytes that @map has room for
- * @len:  set to the bytes of @map that are used
+ * @x:    RXETH of the probe
+ * @map:  bitmap, filled in: bit i % 8 of byte i / 8 is set if the i-th packet from @x->offset on
+ *        (i = 0 for the packet at this offset) is placed or being copied
+ * @room: number of bytes that fit into @map
+ * @len:  set to the number of bytes of @map that are used; 0 unless the status is
+ *        NHCA_RX_ST_PARTIAL
  * @have: set to the number of packets that have arrived, if the status is NHCA_RX_ST_DONE or
  *        NHCA_RX_ST_PARTIAL; otherwise to 0
  * Context: any, rCxt's lock.
@@ -161,16 +166,16 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
 				     u8 *map, u32 room, u32 *len, u32 *have);
 
 /**
- * nhca_rcxt_fence - apply the tid rules to a fence: a peer cancels a transfer
+ * nhca_rcxt_fence - apply the tid rules to a fence, by which a peer cancels a transfer
  * @pool:   the pool of @rc
  * @rc:     the rCxt that the fence names
- * @x:      RXETH of the fence; after TAKE and WAIT, payload of its tid or a lower one is dropped
+ * @x:      RXETH of the fence; after TAKE and WAIT, payload of @x->tid or a lower tid is dropped
  * @status: set with TAKE and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
  *          NHCA_RX_ST_FENCED: the transfers of this tid and of lower ones are canceled
  * @have:   set to the number of packets of the transfer if @status is NHCA_RX_ST_DONE; otherwise
  *          to 0
  *
- * A fence ends transfers that a peer began, and no transfer that the rCxt's own channel began.
+ * A fence ends only transfers that a peer began, not those that the rCxt's own channel began.
  * The function does not wait for a copy.  After WAIT, the transfer is canceled but bytes may still
  * be placed; the caller sends no status, and the peer has to send the fence again.
  * Context: any, rCxt's lock.
@@ -194,9 +199,10 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
  * @notify:  NHCA_RX_NOTIFY_*; with NHCA_RX_NOTIFY_INITIATOR the peer will send a notice
  * @cookie:  wr_id of the work request
  * Context: any, rCxt's lock.
- * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EINVAL: impossible
- * sizes, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING; -EAGAIN:
- * another CPU still copies for an earlier transfer: release the lock and try again.
+ * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EINVAL: the sizes are
+ * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING;
+ * -EAGAIN: another CPU still copies for an earlier transfer; the caller must release the lock and
+ * try again.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
@@ -208,9 +214,9 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * @total:   bytes of the write, as before
  * @segment: payload bytes of each packet but the last, as before
  * Context: any, rCxt's lock.
- * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent().  -EALREADY: the write is
- * complete; -EBUSY: the rCxt is SENDING or RELEASING; -EINVAL: the rCxt has another tid, other
- * sizes, or no write that waits for a notice.
+ * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EALREADY: the transfer is
+ * complete; -EBUSY: the rCxt is SENDING or RELEASING; -EINVAL: the tid or the sizes differ from
+ * those of the rCxt, or the rCxt has no write that waits for a notice.
  */
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment);
 
@@ -225,7 +231,8 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
  * @pvo:     destination of the first byte
  * @cookie:  wr_id of the work request
  * Context: any, rCxt's lock.
- * Return: 0: the caller sends the request; -ENOMEM; other errors as nhca_rcxt_begin_write().
+ * Return: 0: the caller sends the request; -ENOMEM: there is no memory for the bitmap, or a limit
+ * for bitmaps would be exceeded; other errors as nhca_rcxt_begin_write().
  */
 int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			 u32 segment, u8 notify, u64 pvo, u64 cookie);
@@ -234,7 +241,9 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
  * nhca_rcxt_sends - check whether packets of a transfer are still to be sent
  * @rc:  the rCxt
  * @tid: tid of the transfer
- * Context: any, rCxt's lock; the send engine calls it before each stretch of packets.
+ *
+ * The send engine calls the function at least once for each NHCA_CH_STRETCH packets.
+ * Context: any, rCxt's lock.
  * Return: false if all packets were sent, or the transfer was canceled or replaced.
  */
 static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
@@ -246,7 +255,7 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 /**
  * nhca_rcxt_sent - record that the last packet of a transfer was sent
  * @rc:  the rCxt
- * @tid: tid of the transfer; if the transfer was canceled, the rCxt does not change
+ * @tid: tid of the transfer; if the transfer was canceled or replaced, the rCxt does not change
  * Context: any, rCxt's lock.
  * Return: true if the notice has already arrived: the transfer is then in the state that
  * nhca_rcxt_notice() sets with TAKE.
@@ -265,16 +274,16 @@ static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
 }
 
 /**
- * nhca_rcxt_cancel - cancel the latest transfer, and refuse further packets up to a tid
+ * nhca_rcxt_cancel - cancel the latest transfer, and refuse further packets of tids up to @tid
  * @pool: the pool of @rc
  * @rc:   the rCxt
- * @tid:  at least the tid of the latest transfer; the rCxt refuses packets with this or a lower tid
+ * @tid:  must be at least the tid of the latest transfer
  *
  * The transfer gets no completion.  As soon as nhca_rcxt_quiet() returns true, no further byte of
  * the transfer is placed.
  * Context: any, rCxt's lock.
- * Return: 0; -EINVAL: @tid is lower than that of the latest transfer; -EALREADY: the transfer is
- * complete; -EBUSY: the rCxt is RELEASING.
+ * Return: 0; -EINVAL: @tid is lower than that of the latest transfer; -EALREADY: the transfer with
+ * this tid is complete; -EBUSY: the rCxt is RELEASING.
  */
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid);
 

@@ -9,8 +9,8 @@
 #include "token.h"
 
 /*
- * A period that no clock reaches, for hashes that select entries of nhca_tokens.known.  Such a hash
- * is never sent, and is not a valid token.
+ * A period that no clock reaches.  Hashes with this period select entries of nhca_tokens.known.
+ * These hashes are never sent, and are no valid tokens.
  */
 #define TOKEN_PLACE	U64_MAX
 

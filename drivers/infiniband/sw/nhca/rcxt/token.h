@@ -6,7 +6,7 @@
  * request, which a sender can forge.  So a host sends an answer that is longer than the request
  * only if the request has a valid token.  A token is a keyed hash of the two addresses and the
  * time.  The responder sends the token to the source address in a challenge, which is as long as
- * the request.  The responder keeps no state for tokens.  The requester stores the last token of
+ * the request.  The responder keeps no state for tokens.  The requester stores the latest token of
  * each of up to NHCA_TOKENS hosts.
  *
  * The functions know no skb and no socket.  nhca_tokens.lock nests inside all other locks.
@@ -19,15 +19,18 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* tokens of other hosts that a device stores; without a token, a request takes a round trip more */
+/*
+ * maximum number of tokens of other hosts that a device stores; a request for which no token is
+ * stored takes one more round trip
+ */
 #define NHCA_TOKENS		256u
-/* log2 of a period in seconds (256 s); a token is valid for one to two periods */
+/* log2 of a period in seconds: 256 s; a token is valid for one to two periods */
 #define NHCA_TOKEN_PERIOD_SHIFT	8
 
 /**
  * struct nhca_token - a token that another host has sent
  * @peer:  address of that host
- * @own:   address of this device to which it was sent
+ * @own:   address of this device to which that host sent the token
  * @value: the token; 0: the entry is free
  */
 struct nhca_token {
@@ -51,7 +54,7 @@ struct nhca_tokens {
 
 /**
  * nhca_tokens_init - initialize the tokens of a device, with a new secret
- * @t: filled in, without tokens of other hosts; tokens from an earlier secret become invalid
+ * @t: filled in, without tokens of other hosts; tokens that an earlier secret made become invalid
  * Context: any, before other functions use @t.
  */
 void nhca_tokens_init(struct nhca_tokens *t);
@@ -87,7 +90,7 @@ bool nhca_token_good(const struct nhca_tokens *t, const struct in6_addr *peer,
  * @t:     tokens of the device
  * @peer:  address of that host
  * @own:   address of this device to which the challenge was sent
- * @token: the token; replaces an earlier one of this host, or of a host with the same hash
+ * @token: the token; replaces the earlier token of this host, or of a host with the same hash
  * Context: any but hard interrupts.
  */
 void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
@@ -99,8 +102,8 @@ void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
  * @peer: destination address of the request
  * @own:  source address of the request
  * Context: any but hard interrupts.
- * Return: the last token that @peer has sent to @own; 0 if there is none, or if the token of
- * another host has replaced it.
+ * Return: the latest token that @peer has sent to @own; 0 if there is none, or if the token of
+ * another host has replaced this token.
  */
 u64 nhca_token_known(struct nhca_tokens *t, const struct in6_addr *peer,
 		     const struct in6_addr *own);

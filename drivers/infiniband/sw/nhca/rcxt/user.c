@@ -33,6 +33,6 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
 		return;
 	WARN_ON(user->count || atomic_long_read(&user->map_bytes));
 	xa_erase(&pool->users, user->uid);
-	/* user_of() cannot find the account concurrently, because the user has no rCxt any more */
+	/* user_of() does not look up the account concurrently: the user has no rCxt any more */
 	kfree(user);
 }
