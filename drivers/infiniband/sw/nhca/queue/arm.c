@@ -3,7 +3,7 @@
  * Arming of a CQ: which completions raise an event, and when.
  *
  * A CQ is armed by a command (nhca_arm.armed), or by a value of arm_seq in its ring that no event
- * has acknowledged yet (nhca_arm_ring.seq).  Both have the same effect:
+ * has acknowledged yet (nhca_arm_ring.seq).  Both ways of arming have the same effect.  States:
  *
  *   state     armed for                event
  *   IDLE      nothing                  none
@@ -11,7 +11,7 @@
  *   NEXT      any completion           none
  *   SOL_DUE   solicited completions    waits for the bottom half
  *   NEXT_DUE  any completion           waits for the bottom half or the moderation timer
- *   STOPPED   -                        none; all calls leave the CQ in this state
+ *   STOPPED   -                        none; the CQ stays in this state
  *
  * Event that is raised or deferred, and next state:
  *
@@ -31,10 +31,10 @@
  *
  * nhca_arm_moderate() repeats the decision about an event that waits.
  *
- * The callers are: a QP that posts a completion, with its own lock held; the consumer, by
- * ib_req_notify_cq() or a command; the timer or the bottom half, for nhca_arm_late();
- * nhca_modify_cq(); and nhca_destroy_cq().  All of them hold the lock of the CQ.  User space stores
- * arm_seq without a lock; the store takes effect when a caller reads arm_seq.
+ * The callers of the functions are: a QP or channel that posts a completion (a QP also holds its
+ * own lock); the consumer, by ib_req_notify_cq() or a command; the timer or the bottom half, for
+ * nhca_arm_late(); nhca_modify_cq(); and nhca_destroy_cq().  All of them hold the lock of the CQ.
+ * User space stores arm_seq without a lock; the store takes effect when a caller reads arm_seq.
  */
 #include <linux/kernel.h>
 #include <rdma/ib_verbs.h>
@@ -63,7 +63,7 @@ static bool arm_moderated(const struct nhca_arm *arm, u8 kind)
 	return !arm->count || arm->mod_count < arm->count;
 }
 
-/* Disarm the CQ: the event acknowledges @ring.seq. */
+/* Disarm the CQ, because the caller raises the event; the event acknowledges @ring.seq. */
 static enum nhca_arm_todo arm_raise(struct nhca_arm *arm, struct nhca_arm_ring ring)
 {
 	arm->armed = 0;
@@ -95,8 +95,8 @@ enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ri
 }
 
 /*
- * If a consumer that arms in the ring has not polled since the last event, it polls after it has
- * armed, so it needs no event for the entries that are in the ring now.
+ * A consumer that arms in the ring, and has not polled since the last event, polls after it has
+ * armed.  So it needs no event for the entries that are in the ring now.
  * Return: kinds of unpolled completions for which a request has to raise an event.
  */
 static u8 arm_unseen(const struct nhca_arm *arm, struct nhca_arm_ring ring)
@@ -136,7 +136,7 @@ enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring
 enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring ring, u16 count,
 				     u16 period_us)
 {
-	/* An event that waits for one completion only is not deferred. */
+	/* @count 1: each completion is enough for an event, so no event is deferred. */
 	arm->period_us = count == 1 ? 0 : period_us;
 	arm->count = count;
 	return nhca_arm_decide(arm, ring, arm->deferred);

@@ -2,7 +2,7 @@
 /*
  * Arming of a CQ: which completions raise an event, and when.  The state table is in arm.c.
  *
- * These functions change only struct nhca_arm.  They get a copy of the ring's indices, and return
+ * The functions change only struct nhca_arm.  They get a copy of the ring's indices, and return
  * what the caller has to do.
  */
 #ifndef NHCA_ARM_H
@@ -12,20 +12,21 @@
 #include <rdma/nhca-abi.h>
 
 /**
- * struct nhca_arm - kinds of completions for which a CQ is armed, and the event that waits
+ * struct nhca_arm - kinds of completions for which a CQ is armed, and its deferred event
  * @armed:  kind for which a command has armed the CQ: 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP
  * @deferred: kinds of completions whose event waits for the moderation timer or for the bottom
  *          half: a mask of IB_CQ_SOLICITED and IB_CQ_NEXT_COMP
  * @by_bh:  the bottom half raises the events, and only while entries are unpolled (kernel
  *          consumers); constant
  * @stopped: the CQ is being destroyed and raises no more events
- * @count:  moderation: the event waits for this number of completions; 0: it waits for @period_us
- * @period_us: moderation: the event waits at most this long, in microseconds; 0: no moderation
+ * @count:  moderation: the event waits for this number of completions, or for @period_us, whichever
+ *          is first; 0: the event waits for @period_us
+ * @period_us: moderation: maximum time that the event waits, in microseconds; 0: no moderation
  * @mod_count: moderation: completions since the last event
  * @solicited: producer index after the last completion that counts as solicited
  * @seq_acked: arm_seq of the ring that the last event acknowledged; published in the ring
- * @last_event_cons: consumer index at the last event; if all entries had been polled, an index that
- *          the consumer cannot have; published in the ring
+ * @last_event_cons: consumer index at the last event; if the consumer had polled all entries then,
+ *          an index that the consumer cannot have; published in the ring
  *
  * The lock of the CQ protects all members.
  */
@@ -44,10 +45,10 @@ struct nhca_arm {
 
 /**
  * struct nhca_arm_ring - copy of the indices of a CQ's ring
- * @prod: entries produced, modulo 2^32
- * @cons: entries polled, modulo 2^32.  User space may have stored any value.
+ * @prod: number of entries produced, modulo 2^32
+ * @cons: number of entries polled, modulo 2^32.  User space may have stored any value.
  * @seq:  arm_seq of the ring.  User space may have stored any value.  0: the consumer has never
- *        armed the CQ in its ring, or cannot.
+ *        armed the CQ in its ring, or cannot do that.
  */
 struct nhca_arm_ring {
 	u32 prod;
@@ -59,9 +60,9 @@ struct nhca_arm_ring {
  * enum nhca_arm_todo - what the caller has to do
  * @NHCA_ARM_NOTHING: nothing
  * @NHCA_ARM_RAISE: publish the state in the ring, release the CQ's lock and raise the event
- * @NHCA_ARM_TIMER: start the timer of nhca_arm.period_us, unless it runs; when it expires, call
- *                  nhca_arm_late()
- * @NHCA_ARM_BH: queue the bottom half, which calls nhca_arm_late()
+ * @NHCA_ARM_TIMER: start the timer with nhca_arm.period_us, unless it is running; call
+ *                  nhca_arm_late() when the timer expires
+ * @NHCA_ARM_BH: queue the bottom half, which must call nhca_arm_late()
  */
 enum nhca_arm_todo {
 	NHCA_ARM_NOTHING,
@@ -102,13 +103,13 @@ static inline u8 nhca_arm_kinds(const struct nhca_arm *arm, u32 seq)
 enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind);
 
 /**
- * nhca_arm_completion - decide about the event of a completion that was just added
+ * nhca_arm_completion - decide about the event of a completion that the caller has just added
  * @arm: the state
- * @ring: indices that include the completion; @ring.seq was read after a full barrier that follows
- *        the store of the producer index
+ * @ring: indices that include the completion; the caller has read @ring.seq after a full barrier
+ *        that follows its store of the producer index
  * @kind: kinds of the completion, a mask of enum ib_cq_notify_flags
  *
- * Inline, because most completions find that the CQ is not armed.
+ * The function is inline, because for most completions the CQ is not armed.
  * Context: any; CQ's lock held.
  * Return: what the caller has to do.
  */
@@ -126,13 +127,13 @@ static inline enum nhca_arm_todo nhca_arm_completion(struct nhca_arm *arm,
 /**
  * nhca_arm_request - process the command that requests an event
  * @arm: the state
- * @ring: indices at the command
+ * @ring: indices at the time of the command
  * @kind: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP; ignored if the consumer has armed in the ring
  *
  * The function treats unpolled entries of a user CQ like completions that are added now, so without
  * moderation their event is raised immediately.  There is one exception: the consumer has armed in
  * the ring and has not polled since the last event.  Such a consumer polls after it has armed, and
- * sends the command again if it leaves entries.
+ * sends the command again if it leaves entries unpolled.
  * Context: any; CQ's lock held.
  * Return: what the caller has to do.
  */
@@ -145,8 +146,8 @@ enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring r
  *
  * User space gets the event even if it has polled all entries meanwhile, because it may be waiting
  * for the event.  If a kernel consumer has polled all entries, its CQ stays armed and raises no
- * event, because the handler may start work that the consumer stops after it has destroyed its last
- * QP.
+ * event: the consumer may have destroyed its last QP, and may be stopping the work that its handler
+ * would start again.
  * Context: any; CQ's lock held.
  * Return: NHCA_ARM_RAISE or NHCA_ARM_NOTHING.
  */
@@ -155,10 +156,10 @@ enum nhca_arm_todo nhca_arm_late(struct nhca_arm *arm, struct nhca_arm_ring ring
 /**
  * nhca_arm_moderate - set the moderation of events
  * @arm: the state
- * @ring: indices at the command
- * @count: number of completions that an event waits for; 0: it waits for @period_us; 1: no
+ * @ring: indices at the time of the command
+ * @count: number of completions that an event waits for; 0: the event waits for @period_us; 1: no
  *         moderation
- * @period_us: microseconds that an event waits at most; 0: no moderation
+ * @period_us: maximum time that an event waits, in microseconds; 0: no moderation
  * Context: any; CQ's lock held.
  * Return: what the caller has to do; an event that was deferred with the old values may be due.
  */
@@ -166,19 +167,19 @@ enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring 
 				     u16 period_us);
 
 /**
- * nhca_arm_age - move @arm->last_event_cons and @arm->solicited forward if they are old
+ * nhca_arm_age - increase @arm->last_event_cons and @arm->solicited if they are too old
  * @arm: the state
  * @prod: producer index
  * @entries: size of the ring
  *
- * The indices wrap.  Without this function, an old index would count as a current one after 2^31
- * (@arm->solicited) or 2^32 entries (@arm->last_event_cons).
+ * The indices wrap.  Without this function, an old index would be taken for a current one after
+ * 2^31 (@arm->solicited) or 2^32 entries (@arm->last_event_cons).
  * Context: any; CQ's lock held; called at least once in 2^31 entries.
  */
 void nhca_arm_age(struct nhca_arm *arm, u32 prod, u32 entries);
 
 /**
- * nhca_arm_stop - make the CQ raise no more events
+ * nhca_arm_stop - disable all further events of the CQ
  * @arm: the state
  * Context: any; CQ's lock held.
  */

@@ -12,7 +12,7 @@
 #include "arm.h"
 #include "cq.h"
 
-/* nhca_arm_age() runs each time this number of entries was produced: a power of two, below 2^31 */
+/* nhca_arm_age() runs each time this number of entries was produced; a power of two below 2^31 */
 #define NHCA_CQ_AGE	BIT(29)
 
 /* Return: the index of the oldest unpolled entry.  User space may have stored any value. */
@@ -29,7 +29,7 @@ static bool cq_ahead(u32 index, u32 cons)
 	return (s32)(index - cons) > 0;
 }
 
-/* Return: the indices that the functions of arm.h get.  Indices of user space are read once. */
+/* Return: the indices for the functions of arm.h.  Indices of user space are read only once. */
 static struct nhca_arm_ring cq_arm_ring(const struct nhca_cq *cq)
 {
 	struct nhca_arm_ring ring = { .prod = cq->prod };
@@ -51,8 +51,8 @@ static void cq_publish(struct nhca_cq *cq)
 }
 
 /*
- * Do what a function of arm.h has returned.
- * Return: true if the caller must raise the event, by cq_raise(), after it has released the lock.
+ * Do what a function of arm.h has requested by its return value @todo.
+ * Return: true if the caller must call cq_raise() after it has released the lock.
  */
 static bool cq_do(struct nhca_cq *cq, enum nhca_arm_todo todo)
 {
@@ -75,7 +75,7 @@ static bool cq_do(struct nhca_cq *cq, enum nhca_arm_todo todo)
 	return false;
 }
 
-/* Allow arming in @ring, which is the ring of the CQ or becomes its ring. */
+/* Allow the consumer to arm the CQ in @ring, which is the CQ's ring, or becomes its ring. */
 static void cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);
@@ -140,9 +140,9 @@ static void cq_raise_deferred(struct nhca_cq *cq)
 }
 
 /*
- * The function of nhca_cq.event.  Only this function calls the handlers of a kernel consumer.  They
- * must not be called from the call chain of a verb such as post_send, nor by two CPUs at a time
- * (Documentation/infiniband/core_locking.rst).  Bottom-half work runs on one CPU at a time.
+ * The function of nhca_cq.event.  Only this function calls the handlers of a kernel consumer.  The
+ * handlers must not be called from the call chain of a verb such as post_send, nor by two CPUs at a
+ * time (Documentation/infiniband/core_locking.rst).  Bottom-half work runs on one CPU at a time.
  */
 static void cq_event(struct nhca_bh *bh)
 {
@@ -202,8 +202,8 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 
 	lockdep_assert_held(&cq->lock);
 	/*
-	 * With an impossible consumer index the ring counts as full, so a hostile consumer loses
-	 * only its own completions.
+	 * With an impossible consumer index the ring counts as full.  So a hostile consumer only
+	 * loses completions of its own.
 	 */
 	if (unlikely(cq->prod - cq_cons(cq) >= nhca_ring_entries(&cq->ring)))
 		return true;
@@ -218,12 +218,12 @@ static void cq_produce(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 	lockdep_assert_held(&cq->lock);
 	*slot = *cqe;
 	cq->prod++;
-	/* Pairs with the consumer's load acquire of hdr->prod: it then sees the entry. */
+	/* Pairs with the consumer's load acquire of hdr->prod: the consumer then sees the entry. */
 	smp_store_release(&cq->ring.hdr->prod, cq->prod);
 	if (cq->arm_in_ring) {
 		/*
 		 * Pairs with the full barrier of a consumer that stores arm_seq and then loads
-		 * prod: it sees this entry, or cq_arm_ring() sees its arm_seq.
+		 * prod: the consumer sees this entry, or cq_arm_ring() sees this arm_seq.
 		 */
 		smp_mb();
 	}
@@ -336,7 +336,7 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m)
 	spin_lock_irqsave(&cq->lock, flags);
 	cons = cq_cons(cq);
 	end = cq->prod;
-	/* Restart if entries have moved, or the consumer has polled entries before their copy. */
+	/* Restart if entries have moved, or the consumer has polled entries that are not copied. */
 	if (m->compactions != cq->compactions || cq_ahead(cons, m->done)) {
 		m->compactions = cq->compactions;
 		m->done = cons;
@@ -368,9 +368,9 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
 }
 
 /*
- * Process the entries from the newest to the oldest.  Each entry that stays moves up into slots of
- * removed entries.  So entries that QPs add meanwhile do not move, and the oldest entries, which a
- * consumer polls meanwhile, move last.
+ * Process the entries from the newest to the oldest.  Each entry that stays moves to a higher
+ * index, into the slot of a removed entry.  So entries that QPs add meanwhile do not move, and the
+ * oldest entries, which a consumer may poll meanwhile, move last.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {
@@ -418,7 +418,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 	}
 	WRITE_ONCE(cq->forgets, false);
 	spin_unlock_irqrestore(&cq->lock, flags);
-	/* Pairs with the barrier of a waiter that queues itself and then reads cq->forgets. */
+	/* Pairs with the barrier of a waiter that enters the wait queue, then reads cq->forgets. */
 	smp_mb();
 	wake_up_var(&cq->forgets);
 }

@@ -21,18 +21,19 @@
  * @lock:   irqsave; protects all members below it, and the production of entries
  * @ring:   ring of struct nhca_cqe.  A kernel consumer's ring is not mapped, and nhca_cqe.kernel of
  *          its entries is a pointer to struct ib_qp.
- * @prod:   entries produced, modulo 2^32; hdr->prod is a copy of it
- * @cons:   kernel consumers: entries polled, modulo 2^32
+ * @prod:   number of entries produced, modulo 2^32; hdr->prod is a copy for the consumer
+ * @cons:   kernel consumers: number of entries polled, modulo 2^32
  * @gap, @gap_len: kernel consumers, while nhca_cq_forget_qp() runs: the @gap_len slots from index
  *          @gap on are unused, because the entries that stay have moved to higher indices;
  *          nhca_cq_next() skips these slots
- * @forgets: nhca_cq_forget_qp() runs; other calls of it wait until the first one ends
- * @arm:    kinds of completions for which the CQ is armed, and the event that waits
- * @timer:  runs for @arm.period_us; its function takes @lock; nhca_cq_stop() cancels it
+ * @forgets: a call of nhca_cq_forget_qp() is in progress; other calls wait until it ends
+ * @arm:    kinds of completions for which the CQ is armed, and its deferred event
+ * @timer:  expires after @arm.period_us; its function takes @lock; nhca_cq_stop() cancels the timer
  * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring
- * @event:  calls the handlers of a kernel consumer; nhca_cq_stop() cancels it
+ * @event:  bottom-half work that calls the handlers of a kernel consumer; nhca_cq_stop() cancels
+ *          the work
  * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR
- * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; is never cleared
+ * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; never cleared
  * @user:   user space owns the consumer index; constant
  * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
  * @timestamps: completions have a timestamp
@@ -65,16 +66,16 @@ static inline struct nhca_cq *to_nhca_cq(struct ib_cq *ibcq)
 }
 
 /**
- * nhca_cq_init - initialize lock, timer and bottom-half work of a CQ
+ * nhca_cq_init - initialize locks, arming, timer and bottom-half work of a CQ
  * @cq: zeroed, except for the RDMA core's part
- * @user: user space owns the consumer index
+ * @user: true: user space owns the consumer index; false: a kernel consumer's CQ
  * Context: any.
  */
 void nhca_cq_init(struct nhca_cq *cq, bool user);
 
 /**
  * nhca_cq_stop - stop the events of a CQ
- * @cq: the CQ, to which no QP posts any more; it raises no event after this function returns
+ * @cq: the CQ, to which no QP posts any more; no event is raised after the function returns
  * Context: process, sleeps.
  */
 void nhca_cq_stop(struct nhca_cq *cq);
@@ -118,20 +119,21 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
  * @cq: the CQ
  * @m:  from nhca_cq_move_start()
  *
- * Only the last step copies with the CQ's lock held: at most NHCA_CQ_STEP entries.  During the
+ * Only the last step copies entries with the CQ's lock held, at most NHCA_CQ_STEP.  During the
  * other steps, QPs may post completions and a kernel consumer may poll.
  * Context: process; nhca_cq.resize has been held since before nhca_cq_move_start().
- * Return: 0: the CQ has the new ring; -EAGAIN: call the function again; -EINVAL: the new ring is
- * too small for the unpolled entries, or user space has stored an impossible consumer index.
+ * Return: 0: the CQ has the new ring; -EAGAIN: the caller has to call the function again; -EINVAL:
+ * the new ring is too small for the unpolled entries, or user space has stored an impossible
+ * consumer index.
  */
 int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
 
 /**
  * nhca_cq_moderate - set the moderation of completion events
  * @cq: the CQ
- * @count: number of completions that an event waits for; 0: it waits for @period_us; 1: no
+ * @count: number of completions that an event waits for; 0: the event waits for @period_us; 1: no
  *         moderation
- * @period_us: microseconds that an event waits at most; 0: no moderation
+ * @period_us: maximum time that an event waits, in microseconds; 0: no moderation
  *
  * As on adapters, moderation defers events only: a consumer that polls finds each completion
  * immediately.  Events of solicited and unsuccessful completions are not deferred.
@@ -144,8 +146,8 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
 /**
  * nhca_cq_post - add a completion, and raise the event if the CQ is armed for it
  * @cq: the CQ
- * @cqe: the completion.  @cqe->kernel is the pointer to struct ib_qp, and is cleared for a user CQ.
- *       @cqe->timestamp is written here, as 0 if the CQ has no timestamps.
+ * @cqe: the completion.  The caller has set @cqe->kernel to the struct ib_qp; for a user CQ the
+ *       function clears it.  The function sets @cqe->timestamp: 0 if the CQ has no timestamps.
  * @solicited: the completion is solicited; unsuccessful ones count as solicited in any case
  *
  * User CQ: the function calls comp_handler and event_handler with the CQ's lock released; the
@@ -153,8 +155,8 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  * handlers.
  * Context: any; callers may hold a QP's send or receive lock.
  * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  The caller must then change its
- * QP to the error state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ).  A channel
- * only counts the loss.
+ * QP to the error state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ).  If the
+ * caller is a channel, it only counts the loss.
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 
@@ -167,8 +169,8 @@ int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
  * moderation, immediately.  Adapters behave in the same way, because some programs poll first and
  * arm afterwards.  There is one exception: the consumer has armed in the ring and has not polled
  * since the last event.  Such a consumer polls after it has armed, and sends this command again if
- * it leaves entries unpolled (NHCA_RING_F_ARM_SEQ).  Kernel consumers use
- * IB_CQ_REPORT_MISSED_EVENTS instead.
+ * it leaves entries unpolled (NHCA_RING_F_ARM_SEQ).  For unpolled entries of a kernel consumer's
+ * CQ no event is raised: kernel consumers use IB_CQ_REPORT_MISSED_EVENTS.
  *
  * The function calls comp_handler of a user CQ with the CQ's lock released.
  * Context: any.
@@ -181,9 +183,10 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
  * @cq: the CQ; for a user CQ, the function does nothing
  * @ibqp: the QP, which posts no completions any more
  *
- * After the destruction of the QP, no wc->qp that a kernel consumer polls may point to it.
- * Other QPs may post to the CQ meanwhile and its consumer may poll, because the lock is held for at
- * most NHCA_CQ_STEP entries at a time.  The consumer may still get completions of @ibqp meanwhile.
+ * After the destruction of the QP, no wc->qp that a kernel consumer polls may point to it.  While
+ * the function runs, other QPs may post to the CQ and its consumer may poll, because the lock is
+ * held for at most NHCA_CQ_STEP entries at a time; these polls may still return completions of
+ * @ibqp.
  * Context: process, sleeps.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
@@ -192,7 +195,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
  * nhca_cq_forget_step - perform one step of nhca_cq_forget_qp()
  * @cq: the CQ; before the first step the caller sets @cq->gap to @cq->prod
  * @ibqp: the QP
- * Context: CQ's lock held; one QP at a time.
+ * Context: CQ's lock held; the steps for one QP must end before those for another QP begin.
  * Return: true if the caller must perform another step.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp) __must_hold(&cq->lock);

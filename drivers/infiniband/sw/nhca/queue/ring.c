@@ -13,7 +13,10 @@
 #include "../observe/stub.h"
 #include "ring.h"
 
-/* Map the pages of @umem into one range of kernel addresses.  Return: its start; NULL on error. */
+/*
+ * Map the pages of @umem into one range of kernel addresses.
+ * Return: the first address; NULL: no memory.
+ */
 static void *ring_map(struct ib_umem *umem)
 {
 	size_t n = ib_umem_num_pages(umem), i = 0;
@@ -32,9 +35,9 @@ static void *ring_map(struct ib_umem *umem)
 }
 
 /*
- * Place a ring into memory that the process provides.  The header is cleared; the slots may contain
- * anything.
- * Return: the memory, or ERR_PTR.
+ * Place a ring into memory that the process provides.  The function clears the header; the slots
+ * keep what the process has stored there.
+ * Return: the memory; ERR_PTR: as nhca_ring_alloc().
  */
 static void *ring_alloc_in(struct nhca_ring *r, size_t size, const struct nhca_ring_user *user)
 {
@@ -104,8 +107,8 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 void nhca_ring_free(struct nhca_ring *r)
 {
 	/*
-	 * When no mmap() call uses the entry any more, nhca_mmap_free() frees the memory, or has it
-	 * freed after the last page was unmapped.
+	 * When no mmap() call uses the entry any more, nhca_mmap_free() frees the memory.  If pages
+	 * are still mapped, delayed work frees the memory after the last one was unmapped.
 	 */
 	if (r->entry) {
 		rdma_user_mmap_entry_remove(r->entry);

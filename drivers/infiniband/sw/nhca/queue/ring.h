@@ -18,8 +18,8 @@ struct nhca_users;
  * @hdr:     shared header at the start of the memory; slot 0 follows it
  * @stride:  bytes from slot to slot
  * @mask:    number of slots - 1
- * @entry:   mmap entry that owns the memory; or NULL
- * @umem:    pins the memory, if the process provides it; owned; or NULL
+ * @entry:   mmap entry that owns the memory, if user space maps kernel memory; otherwise NULL
+ * @umem:    pins the memory, if the process provides it; owned; otherwise NULL
  *
  * If @entry and @umem are NULL, the ring owns its memory, and user space cannot map it.
  *
@@ -56,7 +56,7 @@ static inline u32 nhca_ring_entries(const struct nhca_ring *r)
  * @r: a ring that the kernel consumes
  * @cons: the kernel's own consumer index
  *
- * The caller's reads of these entries are ordered after the read of the producer index.
+ * Reads of these entries by the caller are ordered after the read of the producer index.
  * Context: any.
  * Return: 0 to the number of slots; -EPROTO: the producer index is impossible (only hostile or
  * broken user space stores one).
@@ -70,9 +70,9 @@ static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
 }
 
 /**
- * nhca_ring_release - tell the producer which entries are free
+ * nhca_ring_release - store the consumer index in the header, so that the producer can reuse slots
  * @r: a ring that the kernel consumes
- * @cons: entries before this index are free
+ * @cons: consumer index: the kernel does not need entries before it any more
  * Context: any.
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
@@ -103,10 +103,10 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 /**
  * struct nhca_ucontext - a process that has opened the device
  * @ibuc:  the RDMA core's part
- * @user:  account of the user, to which the process charges what it takes from the device's pools;
+ * @user:  account to which amounts are charged that the process takes from the device's pools;
  *         counted; NULL: the process has CAP_SYS_RESOURCE
- * @dying: deadline in jiffies of all waits for zero-copy references while the process dies; 0
- *         before the first of these waits
+ * @dying: deadline in jiffies of all waits for zero-copy references while the process is being
+ *         killed; 0 before the first of these waits
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
@@ -115,7 +115,7 @@ struct nhca_ucontext {
 };
 
 /**
- * nhca_dying - get the deadline of waits for zero-copy references (nhca_pageref_wait())
+ * nhca_dying - find the deadline of waits for zero-copy references (nhca_pageref_wait())
  * @uobject: uobject of the QP, channel or memory for whose references the caller waits; or NULL
  * Context: any.
  * Return: &nhca_ucontext.dying; NULL: a kernel consumer owns the object and waits without a limit.
@@ -180,16 +180,16 @@ void nhca_ring_free(struct nhca_ring *r);
  * nhca_shared_alloc - allocate zeroed kernel memory that user space can map
  * @uc:    user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
- * @users: NULL for a ring.  For device memory the pools of the device: the memory counts as @size
- *         bytes of NHCA_POOL_DM of @uc->user
+ * @users: NULL: the memory is for a ring.  Device memory: the pools of the device; the function
+ *         charges @size bytes of NHCA_POOL_DM to @uc->user
  * @entry: set to the mmap entry that owns the memory.  The memory is freed after
  *         rdma_user_mmap_entry_remove(), and after the last page was unmapped.
  *
  * The memory is charged to the caller's memory cgroup, and counts against RLIMIT_MEMLOCK, which a
  * caller with CAP_IPC_LOCK may exceed.
  * Context: process, may sleep.
- * Return: the memory, a range of vmalloc addresses; ERR_PTR: an error of nhca_pool_take() for
- * @users; -ENOMEM: no memory, or RLIMIT_MEMLOCK would be exceeded.
+ * Return: the memory, a range of vmalloc addresses; ERR_PTR: -ENOMEM: no memory, or RLIMIT_MEMLOCK
+ * would be exceeded; with @users also an error of nhca_pool_take().
  */
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry);
@@ -215,8 +215,8 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /**
- * nhca_shared_detach - uncharge memory that is still mapped from the pools of a device
- * @users: the pools, which are destroyed next and from which no code allocates any more
+ * nhca_shared_detach - uncharge the pools of a device for memory that is still mapped
+ * @users: pools of the device, which are destroyed next and from which no code allocates any more
  * Context: process, may sleep.
  */
 void nhca_shared_detach(struct nhca_users *users);
@@ -224,7 +224,7 @@ void nhca_shared_detach(struct nhca_users *users);
 /**
  * nhca_shared_exit - free the memory that nhca_mmap_free() could not free yet
  *
- * Pages that are still mapped stay allocated until they are unmapped.
+ * Pages that are still mapped stay allocated until they are unmapped, also without this module.
  * Context: process, may sleep; no device exists any more.
  */
 void nhca_shared_exit(void);

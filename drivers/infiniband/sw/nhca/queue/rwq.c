@@ -133,9 +133,9 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
 }
 
 /*
- * Copy requests @m->done to @end - 1.  The copy needs no lock: a posted entry changes only after it
- * was fetched, and then its copy is not used.  User space may change entries at any time;
- * nhca_rwq_fetch() checks them later.
+ * Copy requests @m->done to @end - 1.  The copy needs no lock: a kernel consumer changes a posted
+ * entry only after it was fetched, and then its copy is not used.  User space may change entries at
+ * any time; nhca_rwq_fetch() checks them later.
  */
 static void rwq_move_copy(const struct nhca_rwq *q, struct nhca_rwq_move *m, u32 end)
 {
@@ -166,7 +166,7 @@ int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
 	n = nhca_ring_produced(&q->ring, q->cons);
 	end = q->cons + n;
 	err = n < 0 || n > nhca_ring_entries(m->ring) ? -EINVAL : -EAGAIN;
-	/* Restart if QPs have fetched requests before their copy, or user space moved its index. */
+	/* Restart if QPs have fetched requests that are not copied, or user space moved its index. */
 	if (err == -EAGAIN && end - m->done > (u32)n)
 		m->done = q->cons;
 	if (err == -EAGAIN && end - m->done <= NHCA_RWQ_STEP) {

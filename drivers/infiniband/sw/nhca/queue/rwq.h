@@ -10,7 +10,7 @@
 /**
  * struct nhca_rwr - a receive work request that the kernel has copied and checked
  * @wr_id:   wr_id for the completion
- * @length:  sum of the SGEs' lengths in bytes (saturates at U32_MAX)
+ * @length:  sum of the SGEs' lengths in bytes, at most U32_MAX
  * @num_sge: number of elements, at most max_sge of the queue
  * @clock:   nhca_trace_clock() when the request was fetched; written by nhca_rq_fetch()
  * @sge:     copies of the elements; their L_Keys are checked when data is placed
@@ -27,10 +27,10 @@ struct nhca_rwr {
  * struct nhca_rwq - a receive ring and the kernel's indices
  * @ring:    ring of struct nhca_recv_wqe
  * @lock:    irqsave; protects @cons and @prod, and the posting of kernel consumers
- * @cons:    entries fetched, modulo 2^32
- * @prod:    kernel consumers: entries posted, modulo 2^32
- * @max_wr:  number of entries that was granted
- * @max_sge: number of elements of an entry that was granted
+ * @cons:    number of entries fetched, modulo 2^32
+ * @prod:    kernel consumers: number of entries posted, modulo 2^32
+ * @max_wr:  granted number of entries
+ * @max_sge: granted maximum number of elements of an entry
  */
 struct nhca_rwq {
 	struct nhca_ring ring;
@@ -67,14 +67,14 @@ void nhca_rwq_free(struct nhca_rwq *q);
  * Context: any; takes @q->lock.
  * Return: 0; -ENOENT: no request is posted; -EPROTO: user space has stored an impossible producer
  * index; -EINVAL: the request has more than @q->max_sge elements, or an element is longer than
- * NHCA_MAX_MSG_SIZE; the request is consumed, and @rwr->wr_id is set.
+ * NHCA_MAX_MSG_SIZE.  With -EINVAL the request was consumed, and the function has set @rwr->wr_id.
  */
 int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
 
 /**
  * nhca_rwq_post - post a receive request of a kernel consumer
  * @q: the queue
- * @wr: one request; its next pointer is ignored
+ * @wr: the request; the function posts no others that follow in the list
  * Context: any; takes @q->lock.
  * Return: 0; -ENOMEM: the queue is full; -EINVAL: @wr has more than @q->max_sge elements, or a
  * negative number of them.
@@ -128,12 +128,13 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
  * @q: the queue
  * @m: from nhca_rwq_move_start()
  *
- * Only the last step copies with the queue's lock held: at most NHCA_RWQ_STEP requests.  During the
+ * Only the last step copies requests with the queue's lock held, at most NHCA_RWQ_STEP.  During the
  * other steps, QPs may fetch requests and a kernel consumer may post.
  * Context: process; one move of a queue at a time: the caller has held nhca_srq.resize since before
  * nhca_rwq_move_start().
- * Return: 0: the queue has the new ring; -EAGAIN: call the function again; -EINVAL: the new ring is
- * too small for the posted requests, or user space has stored an impossible producer index.
+ * Return: 0: the queue has the new ring; -EAGAIN: the caller has to call the function again;
+ * -EINVAL: the new ring is too small for the posted requests, or user space has stored an
+ * impossible producer index.
  */
 int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m);
 

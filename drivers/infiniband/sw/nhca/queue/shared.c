@@ -4,9 +4,9 @@
  *
  * A mapping keeps the pages after their owner was destroyed: a process may map device memory, free
  * it and allocate more.  Therefore the memory counts against the limits until the last page was
- * unmapped.  A callback of the mapping could tell when this happens, but would have to keep this
- * module loaded as long as a process has a mapping.  Instead, memory that is mapped when its owner
- * frees it is put on a list, and delayed work frees the memory that was unmapped since.
+ * unmapped.  A close callback of the mapping would report this, but this module would have to stay
+ * loaded as long as a process has a mapping.  Instead, memory that is still mapped when its owner
+ * frees it is put on a list, and delayed work frees the memory after it was unmapped.
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 #include "../user.h"
 #include "ring.h"
 
-/* Period in jiffies (50 ms) in which delayed work checks for memory that was unmapped. */
+/* Time in jiffies (50 ms) between two checks of delayed work for memory that was unmapped. */
 #define SHARED_LOOK	(HZ / 20)
 
 /*
@@ -37,7 +37,7 @@
  *         until the last of them is freed.
  * @size:  bytes
  * @mm:    mm_struct whose pinned_vm counts the pages; a mmgrab() reference, which does not keep the
- *         memory of the process
+ *         address space of the process
  * @users: pools of the device that get @size bytes back; NULL: the memory is not device memory
  * @user:  account to which @size bytes of device memory are charged; counted; or NULL
  */
@@ -109,7 +109,7 @@ static int shared_charge(struct nhca_shared_mem *sm)
 	return -ENOMEM;
 }
 
-/* Give the device memory back to its pool, which may be destroyed next. */
+/* Give the amount of device memory back to the pool.  The pool may be destroyed afterwards. */
 static void shared_give(struct nhca_shared_mem *sm)
 {
 	if (!sm->users)
@@ -146,7 +146,7 @@ static bool shared_in_use(const struct nhca_shared_mem *sm)
 	return false;
 }
 
-/* Free the memory that was unmapped.  Return: true if some memory of the list is still in use. */
+/* Free the memory on the list that is unmapped now.  Return: true if the list is not empty then. */
 static bool shared_sweep(void)
 {
 	struct nhca_shared_mem *sm, *next;
@@ -217,7 +217,7 @@ static struct nhca_shared_mem *shared_new(size_t size, struct nhca_users *users,
 	sm->user = user;
 	err = shared_charge(sm);
 	if (err) {
-		/* memory that has just been unmapped may still count */
+		/* memory that was unmapped may still count: free it, and try again */
 		shared_sweep();
 		err = shared_charge(sm);
 	}

@@ -52,7 +52,7 @@ static void srq_event(struct nhca_srq *srq, enum ib_event_type type)
 	nhca_bh_queue(&srq->event);
 }
 
-/* Return: true if the limit event is due; the function then disarms it, so it is raised once. */
+/* Return: true if the limit event is due; the function has then disarmed the event. */
 static bool srq_below_limit(struct nhca_srq *srq)
 {
 	unsigned long flags;
@@ -73,7 +73,7 @@ static bool srq_below_limit(struct nhca_srq *srq)
 	return due;
 }
 
-/* Mark the ring as broken by user space.  Return: true if it was not marked before. */
+/* Record that user space has stored an impossible index.  Return: true if this is the first one. */
 static bool srq_breaks(struct nhca_srq *srq)
 {
 	unsigned long flags;

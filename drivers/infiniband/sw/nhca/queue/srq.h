@@ -16,13 +16,14 @@
  * @wq:    the receive queue
  * @limit: IB_EVENT_SRQ_LIMIT_REACHED is raised once when fewer than @limit requests are posted; 0:
  *         the event is not armed; written with @wq.lock held
- * @srqn:  number in nhca_dev.srq_ids; libibverbs returns it, and requests of XRC peers contain it
+ * @srqn:  number of the SRQ, its index in nhca_dev.srq_ids; libibverbs returns this number, and
+ *         requests of XRC peers contain it
  * @user:  user space owns the producer index of the ring
- * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; is never
+ * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; never
  *         cleared; written with @wq.lock held
  * @resize: serializes moves to another ring, because the RDMA core lets two threads modify an SRQ
  * @events: kernel consumers: events that @event has to raise: a bit for each enum ib_event_type
- * @event: bottom-half work that raises @events; nhca_srq_stop() cancels it
+ * @event: bottom-half work that raises @events; nhca_srq_stop() cancels the work
  */
 struct nhca_srq {
 	struct ib_srq ibsrq;
@@ -51,7 +52,7 @@ void nhca_srq_init(struct nhca_srq *srq);
 
 /**
  * nhca_srq_stop - stop the events of an SRQ
- * @srq: the SRQ, from which no QP fetches any more; it raises no event after this function returns
+ * @srq: the SRQ, from which no QP fetches any more; no event is raised after the function returns
  * Context: process, sleeps.
  */
 void nhca_srq_stop(struct nhca_srq *srq);
@@ -61,9 +62,10 @@ void nhca_srq_stop(struct nhca_srq *srq);
  * @srq: the SRQ
  * @rwr: as for nhca_rwq_fetch()
  *
- * The function raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR with the SRQ's lock released.
- * Bottom-half work calls the handler of a kernel consumer later, because the caller may hold locks
- * of a QP and may be in the call chain of a verb (Documentation/infiniband/core_locking.rst).
+ * The function raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR of a user SRQ with the SRQ's
+ * lock released.  Bottom-half work raises those of a kernel consumer's SRQ, because the caller may
+ * hold locks of a QP and may be in the call chain of a verb
+ * (Documentation/infiniband/core_locking.rst).
  * Context: any; callers may hold a QP's receive lock.
  * Return: as nhca_rwq_fetch().
  */

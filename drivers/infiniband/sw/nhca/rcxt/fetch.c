@@ -49,7 +49,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 		},
 	};
 
-	/* release the slot first, so that a program that has polled the completion can post again */
+	/* release the slot first, so that a program that polls the completion can post again */
 	fetch_release(ch);
 	if (tell)
 		nhca_channel_complete(ch, false, &cqe, false);
@@ -597,7 +597,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 
-	/* at most as many as the FIFO has slots: user space may post as fast as this loop flushes */
+	/* at most one for each slot, because user space may post as fast as this loop flushes */
 	for (; budget; budget--) {
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)

@@ -296,7 +296,7 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->cookie = x->cookie;
 	frame->received = x->have;
 	frame->src_channel = x->src_channel;
-	/* nhca_rxeth_fits() has checked that packet and frame are long enough for x->length bytes */
+	/* nhca_rxeth_fits() has checked that packet and frame have at least x->length bytes */
 	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
 	/* pairs with the program's load-acquire of seq: the frame is visible before seq changes */
 	smp_store_release(&frame->seq, index + 1);
