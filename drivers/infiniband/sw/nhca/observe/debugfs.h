@@ -9,8 +9,8 @@ struct dentry;
  * nhca_debugfs_init - create the directory of the module
  * nhca_debugfs_exit - remove this directory and everything in it
  * Context: process.
- * Return: the directory, in which the caller may create files. Without debugfs it is an ERR_PTR,
- * which the functions of debugfs accept.
+ * Return: the directory, in which the caller may create files; without debugfs an ERR_PTR, which
+ * the functions of debugfs accept.
  */
 struct dentry *nhca_debugfs_init(void);
 void nhca_debugfs_exit(void);

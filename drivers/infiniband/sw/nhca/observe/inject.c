@@ -21,12 +21,12 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
  * @rules:  struct nhca_rule, in the order of their numbers
  * @nrules: number of rules; @writer protects it
  * @next:   number of the next rule; @writer protects it
- * @points: BIT() of each place that has a rule; READ_ONCE; written with @writer held
+ * @points: BIT() of each place that has a rule; written with @writer held, read without a lock
  * @attr:   settings of the kernel's fault injection framework
  * @link:   work that takes the port down and up
  * @link_ms: milliseconds that the link is down; 0: the link is up, and @link has ended
  * @link_key: @link has incremented nhca_inject_key
- * @down:   the link is down; READ_ONCE
+ * @down:   the link is down; read without a lock
  */
 struct nhca_inject {
 	struct nhca_dev *dev;
@@ -104,10 +104,10 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work)
 	return container_of(to_delayed_work(work), struct nhca_inject, link)->dev;
 }
 
-/* Take the link down: packets are dropped from now on; the work changes the state of the port. */
+/* Take the link down: packets are dropped from now on; the link work changes the port's state. */
 static void inject_link(struct nhca_inject *inj, u32 ms)
 {
-	/* while the link is down, further rules have no effect on it */
+	/* while the link is down, further rules do not change how long it stays down */
 	if (cmpxchg(&inj->link_ms, 0, ms))
 		return;
 	WRITE_ONCE(inj->down, true);
@@ -210,7 +210,7 @@ static void inject_clear(struct nhca_inject *inj)
 
 	list_for_each_entry_safe(r, next, &inj->rules, list)
 		inject_remove(inj, r);
-	/* so that the same commands give rules with the same numbers */
+	/* restart the numbers, so that the same commands add rules with the same numbers */
 	inj->next = 1;
 }
 
@@ -264,8 +264,9 @@ bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points)
 }
 
 /*
- * Return: true if the rule @r, which matches the item, hits it.
+ * Let the rule @r examine an item that it matches.
  * @n: set to the number of items of @stream that @r has examined before
+ * Return: true if @r hits the item.
  */
 static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
 			   unsigned long *n)
@@ -276,7 +277,7 @@ static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 str
 		return false;
 	seen = xa_load(&r->counts, stream);
 	*n = seen ? xa_to_value(seen) : 0;
-	/* an item that cannot be counted is not examined */
+	/* without memory for the count, the rule does not examine the item */
 	if (xa_is_err(xa_store(&r->counts, stream, xa_mk_value(*n + 1), GFP_ATOMIC)))
 		return false;
 	r->seen++;

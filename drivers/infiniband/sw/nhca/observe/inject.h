@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Fault injection: the rules of a device, and the functions with which other rooms evaluate them.
- * While no device of the host has a rule, a call of nhca_inject() or nhca_inject_at() costs one NOP
- * (jump label).
+ * rule.h defines rules, items, places and streams. While no device of the host has a rule, a call
+ * of nhca_inject() or nhca_inject_at() costs one NOP (jump label).
  */
 #ifndef NHCA_OBSERVE_INJECT_H
 #define NHCA_OBSERVE_INJECT_H
@@ -31,8 +31,8 @@ DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
  * struct nhca_fault_hit - the decision of the rules
  * @kind: the fault, or NHCA_FAULT_NONE
  * @arg:  argument of the rule
- * @dice: random bits for the fault, for example to select the bit of a packet to invert; the same
- *        item of the same stream gets the same bits in each run
+ * @dice: random bits for the fault, for example to select the bit of a packet to invert; the n-th
+ *        item of a stream gets the same bits each time that a test is repeated
  */
 struct nhca_fault_hit {
 	enum nhca_fault_kind kind;
@@ -43,9 +43,10 @@ struct nhca_fault_hit {
 /**
  * nhca_inject_create - create the struct for the rules of a device, without rules
  * @dev:  the device
- * @link: work that takes the port down and up; it calls nhca_inject_link()
+ * @link: function of the link work, which takes the port down and up; the function must call
+ *        nhca_inject_link()
  * Context: process.
- * Return: the rules; NULL: no memory.
+ * Return: the struct; NULL: no memory.
  */
 struct nhca_inject *nhca_inject_create(struct nhca_dev *dev, work_func_t link);
 
@@ -65,11 +66,12 @@ void nhca_inject_destroy(struct nhca_inject *inj);
 struct nhca_dev *nhca_inject_work_dev(struct work_struct *work);
 
 /**
- * nhca_inject_link - keep a link down for the time of its rule, or take the link up after this time
+ * nhca_inject_link - keep the link down for the time that its rule says, and then take it up
  * @inj: the rules of the device
  *
- * The link work calls this function: first when a rule has taken the link down, and again after the
- * time of the rule. After each call, the work sets the port to the state of nhca_inject_down().
+ * The link work calls this function twice: when a rule has taken the link down, and after the time
+ * of the rule. The first call schedules the work again; the second call takes the link up. After
+ * each call, the work sets the port to the state of nhca_inject_down().
  * Context: process.
  */
 void nhca_inject_link(struct nhca_inject *inj);
@@ -83,8 +85,8 @@ void nhca_inject_link(struct nhca_inject *inj);
  *
  * Context: process, sleeps.
  * Return: 0; -EINVAL: @text is not a command, or ID is not a number; -ERANGE: ID does not fit into
- * 32 bits; errors of nhca_rule_parse(); -ENOENT: no rule has the number ID; -ENOSPC: the device has
- * too many rules; -ENOMEM.
+ * 32 bits; -ENOENT: no rule has the number ID; -ENOSPC: the device has 64 rules already; -ENOMEM:
+ * no memory; errors of nhca_rule_parse().
  */
 int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place)(u32 qpn));
 
@@ -97,8 +99,8 @@ int nhca_inject_write(struct nhca_inject *inj, char *text, u32 base, u32 (*place
 void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 
 /**
- * nhca_inject_debugfs - create files for the settings of the kernel's fault injection framework, if
- * the kernel has this framework
+ * nhca_inject_debugfs - create files for the settings of the kernel's fault injection framework
+ * (nothing if the kernel is built without CONFIG_FAULT_INJECTION_DEBUG_FS)
  * @inj: the rules of the device
  * @dir: directory of the device
  * Context: process.
@@ -106,7 +108,7 @@ void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 void nhca_inject_debugfs(struct nhca_inject *inj, struct dentry *dir);
 
 /**
- * nhca_inject_wanted - perform the check of nhca_inject_at(), if any device of the host has a rule
+ * nhca_inject_wanted - the part of nhca_inject_at() that runs if a device of the host has rules
  * @inj:    the rules of the device
  * @points: BIT() of each place
  * Context: any.
@@ -119,7 +121,7 @@ bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points);
  * @dev:    the device
  * @points: BIT() of each place
  * Context: any.
- * Return: false if no rule of @dev is for one of @points, and its link is up.
+ * Return: true if a rule of @dev is for one of @points, or has taken the link down.
  */
 static inline bool nhca_inject_at(const struct nhca_dev *dev, unsigned long points)
 {
@@ -142,7 +144,7 @@ bool nhca_inject_down(const struct nhca_dev *dev);
  * @opcode: BTH opcode; 0 if there is no packet
  * @s:      set to the decision
  *
- * The first rule that hits ends the evaluation; later rules do not examine the item.
+ * The first rule that hits the item ends the evaluation; later rules do not examine the item.
  * Context: any, also with locks held; only after nhca_inject_at() has returned true.
  * Return: @s->kind.
  */

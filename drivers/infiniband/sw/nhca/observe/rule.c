@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules of fault injection: their text, which items they match, and which of these they hit. */
+/* Rules of fault injection: their text, the items that they match, and the items that they hit. */
 #include <linux/ctype.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -18,7 +18,7 @@
 /* largest seed: user space programs store it in a signed long */
 #define NHCA_MAX_SEED		S64_MAX
 
-/* Masks of these bits: the words that may follow a kind, and the words of a rule */
+/* Bits for the words of a rule: those that may follow a kind, and those that a rule has */
 enum {
 	GIVEN_WAY		= BIT(0),
 	GIVEN_QP		= BIT(1),
@@ -49,7 +49,7 @@ static const struct nhca_named nak_names[] = {
 	{}
 };
 
-/* errors with which the registration of memory is known to fail */
+/* errors with which the registration of memory may fail */
 static const struct nhca_named errno_names[] = {
 	{ "EPERM", EPERM }, { "EINTR", EINTR }, { "EIO", EIO }, { "EAGAIN", EAGAIN },
 	{ "ENOMEM", ENOMEM }, { "EACCES", EACCES }, { "EFAULT", EFAULT }, { "EBUSY", EBUSY },
@@ -62,7 +62,7 @@ static const struct nhca_named errno_names[] = {
  * struct nhca_kind - properties of a kind of fault
  * @name:    its name in rules
  * @at:      default place
- * @may:     GIVEN_*: words that may follow
+ * @may:     GIVEN_*: words that may follow the kind
  * @max:     the argument is a number from 1 to @max; 0: the argument is not a number
  * @names:   the argument is one of these names; NULL: the argument is not a name
  */
@@ -395,7 +395,7 @@ u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode)
 	const struct nhca_opinfo *info = nhca_opinfo(opcode);
 	u32 place;
 
-	/* QPs 0 and 1, multicast and items without a QP have no position in that order */
+	/* QPs 0 and 1, multicast and items without a QP have no position in the order of QPNs */
 	if (qpn < NHCA_QPN_MIN || qpn > NHCA_QPN_MAX) {
 		place = numbers + qpn;
 	} else {

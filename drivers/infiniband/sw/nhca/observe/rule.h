@@ -23,16 +23,16 @@ enum nhca_fault_kind {
 	NHCA_FAULT_CORRUPT,		/* invert one bit */
 	NHCA_FAULT_LINK,		/* take the link down for @arg milliseconds */
 	NHCA_FAULT_NAK,			/* @arg: enum nhca_nak */
-	NHCA_FAULT_RNR,
+	NHCA_FAULT_RNR,			/* as if no receive were posted */
 	NHCA_FAULT_CQ,			/* a completion is lost, as with a full CQ */
 	NHCA_FAULT_MR,			/* the registration fails with the errno @arg */
 	NHCA_FAULT_KINDS
 };
 
-/* Places where rules are evaluated. A rule belongs to one place, and examines only its items. */
+/* Places where rules are evaluated. A rule belongs to one place, and examines items only there. */
 enum nhca_fault_point {
 	NHCA_AT_SEND,		/* a QP sends a packet */
-	NHCA_AT_RECEIVE,	/* a packet for a QP arrived */
+	NHCA_AT_RECEIVE,	/* a packet for the device has arrived */
 	NHCA_AT_REQUEST,	/* RC: a request with the expected PSN is about to be executed */
 	NHCA_AT_BUFFER,		/* RC, UC: a message needs a receive */
 	NHCA_AT_CQE,		/* a completion of a QP is about to be posted */
@@ -50,16 +50,17 @@ enum nhca_fault_point {
  * @at:      the place
  * @arg:     argument of the fault; see enum nhca_fault_kind
  * @qpn:     match only this QP or channel; 0: all
- * @opcode:  name in the text of the rule that stands for @opcodes; empty: match all
+ * @opcode:  name that stands for @opcodes in the text of the rule; empty: match all opcodes
  * @opcodes: match only these BTH opcodes, unless @opcode is empty
  * @ppm:     probability of a hit, in millionths
- * @every:   hit each @every-th item, in place of @ppm; 0: @ppm decides
+ * @every:   hit each @every-th item of a stream, in place of @ppm; 0: @ppm decides
  * @framework: the device's struct fault_attr decides, in place of @ppm
  * @times:   hit at most @times items; 0: no limit
  * @seed:    seed of the random decisions
  * @now:     LINK: take the link down now; no rule is added
- * @place:   returns the position of a QPN in the order of allocation; NULL: QPNs count up
- * @base:    position of the QPN that would have been allocated next when the rule was added
+ * @place:   returns the position of a QPN in the order in which QPNs are allocated; NULL: QPNs are
+ *           allocated in increasing order
+ * @base:    position of the QPN that was the next to be allocated when the rule was added
  * @counts:  number of items examined, as a value entry for each stream (nhca_rule_stream())
  * @seen:    number of items examined in all streams
  * @struck:  number of items hit in all streams
@@ -102,7 +103,7 @@ struct nhca_rule {
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
 /**
- * nhca_rule_show - print a line with a rule, in the words of nhca_rule_parse(), and its counts
+ * nhca_rule_show - print a line with a rule, as nhca_rule_parse() accepts it, and its counts
  * @r: the rule
  * @m: the file
  * Context: any.
@@ -133,15 +134,15 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
  * @qpn:    QP or channel of the item; 0: none
  * @opcode: BTH opcode
  *
- * A rule decides by the number of an item in its stream. QPNs differ between runs of a test, but
- * the order in which the test creates QPs does not. So the stream depends on the position of the QP
- * in this order, and not on its QPN. Requester and responder of a QP run on different CPUs, so
- * their packets are two streams.
+ * A rule decides by the number of an item in its stream. When a test is repeated, its QPNs differ,
+ * but it creates its QPs in the same order. So the stream depends on the position of the QP in this
+ * order, and not on the QPN. Requester and responder of a QP run on different CPUs, so requests and
+ * responses are two streams.
  *
  * Context: any.
- * Return: two times the position of the QP in the order of allocation since the rule was added,
- * plus 1 for responses. For QPNs 0, 1 and multicast, which have no position, the function uses the
- * QPN plus the number of positions.
+ * Return: two times the position of the QP, plus 1 for responses. The position counts from the QPN
+ * that was the next to be allocated when the rule was added. For QPNs 0, 1 and multicast, which
+ * have no position, the function uses the QPN plus the number of positions instead.
  */
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 
@@ -164,7 +165,7 @@ u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n);
  * @stream: stream of the item
  * @n:      number of the item in its stream, from 0
  *
- * The caller checks @r->times.
+ * The caller has checked that @r->times is not reached.
  * Context: any.
  * Return: true if the rule hits.
  */

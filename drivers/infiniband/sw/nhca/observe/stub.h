@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * NHCA_STUB() is the first statement of each function that a KUnit test may replace. In a build
- * without the tests it is empty.
+ * without the tests, the macro expands to nothing.
  */
 #ifndef NHCA_STUB_H
 #define NHCA_STUB_H

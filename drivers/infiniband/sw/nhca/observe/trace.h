@@ -2,9 +2,9 @@
 /*
  * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
- * One event may report several packets that differ only in their PSN, which counts up. Each event
- * begins with "dev" and "qpn", the device and the queue pair or channel that it is about;
- * nhca_channel_drop has no "dev".
+ * One event may report several packets of the same opcode and length, whose PSNs count up. The text
+ * of each event begins with "dev" and "qpn": device and number of the queue pair or channel. The
+ * text of nhca_channel_drop begins with "channel", and has no "dev".
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -25,7 +25,7 @@
 #include "counters.h"
 #include "rule.h"
 
-/* value for a receive, in addition to those of enum nhca_wr_opcode */
+/* value for a receive request, beside those of enum nhca_wr_opcode */
 #define NHCA_TRACE_RECV	0xff
 
 /*
@@ -116,8 +116,8 @@ TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
 /*
- * Service and operation of a BTH opcode: bits 7 to 5, and bits 4 to 0. For a CNP and for packets of
- * channels, nhca_show_op() gets the whole opcode.
+ * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For a CNP and for
+ * packets of channels, the argument of nhca_show_op() is the whole opcode.
  */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
@@ -259,7 +259,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 );
 
 /**
- * nhca_packet_sent - the driver built packets, which it sends now or together with their batch
+ * nhca_packet_sent - the driver built packets, and sends them now or adds them to a batch
  * @who:     queue pair or channel
  * @h:       headers of the first packet
  * @psn:     PSN of the first packet
@@ -273,7 +273,7 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * nhca_packet_received - packets with the right addresses arrived for an existing QP or channel
+ * nhca_packet_received - packets for an existing QP or channel arrived, with the right addresses
  * @who:     queue pair or channel
  * @h:       headers of the last packet
  * @psn:     PSN of the first packet
@@ -281,8 +281,8 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
  * @packets: number of packets, with PSNs that count up
  * @payload: bytes of payload in each packet
  *
- * For QPs, the ICRC or UDP checksum was verified before the event. Corrupt packets for channels
- * also cause the event.
+ * Packets for QPs cause the event only if their ICRC or UDP checksum is valid; packets for channels
+ * cause it before that check.
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -320,7 +320,7 @@ TRACE_EVENT(nhca_packet_refused,
  * @peer:  QPN of the other queue pair
  * @wr:    enum nhca_wr_opcode
  * @psn:   PSN of the first packet that the copy replaces
- * @npsn:  number of PSNs
+ * @npsn:  number of packets that the copy replaces, each with a PSN
  * @bytes: bytes copied
  */
 TRACE_EVENT(nhca_same_host,
@@ -390,7 +390,7 @@ TRACE_EVENT(nhca_wqe_started,
  * @status: enum ib_wc_status
  * @length: bytes of the message
  * @begun:  nhca_trace_clock() when the processing began; 0: the processing did not begin, or the
- *          event was not enabled then
+ *          event was not enabled at that time
  */
 TRACE_EVENT(nhca_wqe_completed,
 	    TP_PROTO(const struct nhca_who *who, u8 wr, u64 wr_id, u32 status, u32 length,
@@ -535,7 +535,7 @@ TRACE_EVENT(nhca_key_opened,
 );
 
 /**
- * nhca_key_revoked - a key is closed: no CPU uses it to access memory any more
+ * nhca_key_revoked - a key is closed: no CPU accesses memory with the key any more
  * @pd:   protection domain of the key
  * @key:  L_Key or R_Key
  * @type: enum nhca_mkey_type
@@ -591,7 +591,7 @@ TRACE_EVENT(nhca_key_revoked,
 /**
  * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
  * @qpn: the channel
- * @x:   RXETH of the packet; of a read that memory protection refused, the fields that are known
+ * @x:   RXETH of the packet; peer's read that memory protection refused: the fields still known
  * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  */
 TRACE_EVENT(nhca_channel_drop,

@@ -166,7 +166,7 @@ int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
 	n = nhca_ring_produced(&q->ring, q->cons);
 	end = q->cons + n;
 	err = n < 0 || n > nhca_ring_entries(m->ring) ? -EINVAL : -EAGAIN;
-	/* Restart if QPs have fetched requests that are not copied, or user space moved its index. */
+	/* Restart if QPs have fetched requests that were not copied, or user space moved prod. */
 	if (err == -EAGAIN && end - m->done > (u32)n)
 		m->done = q->cons;
 	if (err == -EAGAIN && end - m->done <= NHCA_RWQ_STEP) {

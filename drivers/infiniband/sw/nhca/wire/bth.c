@@ -19,7 +19,7 @@
 #define BTH_CAP_MASK		0x3f
 #define BTH_ACKREQ		0x80	/* byte 8 */
 
-/* a congestion notification packet has 16 reserved bytes after its BTH (A17.9.3) */
+/* a congestion notification packet has 16 reserved bytes after the BTH (A17.9.3) */
 #define CNP_RESERVED_LEN	16
 
 #define F_REQ	NHCA_OPF_REQUEST
@@ -205,8 +205,8 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	if (avail < NHCA_BTH_LEN)
 		return NHCA_DECODE_SHORT;
 	/*
-	 * Decode a copy: a sender on this host may still write to the pages of its packets, and
-	 * what was checked must be what is used.
+	 * Decode a copy: a sender on this host may still write to the pages of its packets, so the
+	 * bytes could change after they were checked.
 	 */
 	memcpy(copy, p, avail);
 	p = copy;
@@ -235,7 +235,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	behind = len - info->hdr_len;
 	if (behind < h->pad + NHCA_ICRC_LEN)
 		return NHCA_DECODE_LENGTH;
-	/* headers and ICRC are whole words of 4 bytes, and the pad makes the payload whole words */
+	/* headers and ICRC are multiples of 4 bytes, and so are payload and pad together */
 	if (behind & 3)
 		return NHCA_DECODE_LENGTH;
 	flags = info->flags;

@@ -78,8 +78,8 @@ enum nhca_op {
 };
 
 /* nhca_opinfo.flags: kind of an opcode, and headers and payload of its packets */
-#define NHCA_OPF_REQUEST	BIT(0)	/* the responder executes it */
-#define NHCA_OPF_RESPONSE	BIT(1)	/* the requester executes it */
+#define NHCA_OPF_REQUEST	BIT(0)	/* packet from a requester to a responder */
+#define NHCA_OPF_RESPONSE	BIT(1)	/* packet from a responder to a requester */
 #define NHCA_OPF_FIRST		BIT(2)	/* begins a message; ONLY opcodes have FIRST and LAST */
 #define NHCA_OPF_LAST		BIT(3)	/* ends a message */
 #define NHCA_OPF_SEND		BIT(4)
@@ -95,7 +95,7 @@ enum nhca_op {
 #define NHCA_OPF_ATOMIC_ACK_ETH	BIT(14)
 #define NHCA_OPF_IMMDT		BIT(15)
 #define NHCA_OPF_IETH		BIT(16)
-#define NHCA_OPF_MIDDLE		BIT(17)	/* neither first nor last; payload of one path MTU */
+#define NHCA_OPF_MIDDLE		BIT(17)	/* neither FIRST nor LAST; payload of one path MTU */
 #define NHCA_OPF_RXETH		BIT(18)	/* packet of a channel, see rcxt.h */
 #define NHCA_OPF_FLUSH		BIT(19)
 #define NHCA_OPF_ATOMIC_WRITE	BIT(20)
@@ -163,9 +163,9 @@ enum nhca_nak {
 #define NHCA_CAP_CONFIRMED	BIT(1)	/* the sender has received PRESENT on this connection */
 #define NHCA_CAP_NO_ICRC_OK	BIT(2)	/* the sender accepts packets without an ICRC */
 #define NHCA_CAP_NO_ICRC	BIT(3)	/* the packet has a UDP checksum instead of an ICRC */
-/* with NO_ICRC: the packet acknowledges the PSN that it has in place of the ICRC */
+/* with NO_ICRC: the packet has a PSN in place of the ICRC, and acknowledges this PSN */
 #define NHCA_CAP_ACKS	BIT(4)
-/* nhca sends 0; 1: the capability bits are not those of nhca, and the receiver ignores them */
+/* nhca sends 0; 1: another adapter uses byte 4, and the receiver ignores the capability bits */
 #define NHCA_CAP_FOREIGN	BIT(5)
 
 /**
@@ -181,10 +181,10 @@ enum nhca_nak {
  * @fecn, @becn: congestion marks of BTH byte 4
  * @caps:     capability bits of BTH byte 4: NHCA_CAP_*
  * @acks:     NHCA_CAP_ACKS: PSN that the packet acknowledges.  nhca_hdr_decode() does not set
- *            @acks, because the PSN is after the payload
+ *            @acks, because this PSN is after the payload
  * @mark:     NHCA_CAP_NO_ICRC without NHCA_CAP_ACKS: mark of the sending QP (nhca_qp.mark).
  *            nhca_hdr_decode() does not set @mark, because the mark is after the payload
- * @srqn:     XRCETH: number of the SRQ of the receiver
+ * @srqn:     XRCETH: number of the receiver's SRQ
  * @qkey, @src_qpn: DETH
  * @va, @rkey: RETH, AtomicETH
  * @dmalen:   RETH
@@ -252,8 +252,8 @@ enum nhca_decode_err {
  * @h:     filled in after NHCA_DECODE_OK: the BTH and the extended headers of the opcode; after
  *         NHCA_DECODE_LENGTH, the BTH is filled in
  * @p:     first bytes of the UDP payload, linear
- * @avail: number of bytes at @p: at least the headers of the opcode, unless @len is shorter;
- *         the smaller of @len and NHCA_HDRS_MAX is always enough
+ * @avail: number of bytes at @p: at least the smaller of @len and the length of the opcode's
+ *         headers; NHCA_HDRS_MAX is enough for each opcode
  * @len:   bytes of the whole UDP payload: headers, payload, pad, ICRC
  * Context: any.
  * Return: enum nhca_decode_err.
@@ -273,9 +273,9 @@ unsigned int nhca_hdr_encode(const struct nhca_hdr *h, u8 *p);
 /**
  * nhca_hdr_step - change encoded headers to those of the @n-th packet after @h in a batch
  * @h: headers of the first packet: a BTH, and perhaps an RXETH
- * @n: number of packets after @h: the function adds @n to the PSN of @h, and @n segments to offset
- *     and PVO of an RXETH
- * @p: encoded headers of a packet of the batch; the function changes these fields
+ * @n: number of packets from @h to the new packet: its PSN is that of @h plus @n; with an RXETH,
+ *     its offset and PVO are those of @h plus @n segments
+ * @p: encoded headers of any packet of the batch; the function changes these three fields
  * Context: any.
  */
 void nhca_hdr_step(const struct nhca_hdr *h, u32 n, u8 *p);

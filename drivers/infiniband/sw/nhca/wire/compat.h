@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between kernel versions that concern wire/.  The driver's compat.h does not have
- * them, because it includes headers of the RDMA core, which the fuzzer in user space does not have.
+ * them, because it includes headers of the RDMA core, which the fuzzer in user space lacks.
  */
 #ifndef NHCA_WIRE_COMPAT_H
 #define NHCA_WIRE_COMPAT_H
@@ -18,7 +18,7 @@
 #define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API uses CPU instructions */
 #endif
 
-/* For variables on the stack that the compiler need not clear: they are written before a read. */
+/* For variables on the stack that are written before they are read: the compiler skips clearing. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif

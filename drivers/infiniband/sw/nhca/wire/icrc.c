@@ -2,9 +2,9 @@
 /*
  * The invariant CRC, computed with the fastest CRC-32 of the running kernel.
  *
- * From Linux 6.14 on, crc32_le() is the fastest.  In earlier kernels crc32_le() is portable table
- * code, and only the crypto API ("crc32") has code that uses the carry-less multiplication of the
- * CPU.
+ * From Linux 6.14 on, crc32_le() is the fastest.  In earlier kernels crc32_le() is portable code
+ * with tables, and only the crypto API ("crc32") has code that uses the carry-less multiplication
+ * of the CPU.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,8 +18,8 @@
 #include "icrc.h"
 
 /*
- * CRC-32, with a seed of ones, of the eight bytes of 0xff that replace the local route header.
- * This CRC is the same for all packets.
+ * CRC-32, with a seed of ones, of the eight bytes of 0xff with which each ICRC begins: they stand
+ * for the local route header of InfiniBand.
  */
 #define ICRC_SEED	0xdebb20e3
 #define BTH_MASKED_BYTE	4
@@ -47,9 +47,9 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len)
 #include <linux/kmod.h>
 
 /*
- * Minimum number of bytes for which the crypto API is used.  For fewer bytes, its accelerated
- * drivers either call crc32_le() themselves, or are slower than crc32_le() because they save the
- * vector registers.
+ * Minimum number of bytes for which the crypto API is used.  For fewer bytes, the accelerated
+ * drivers of the crypto API call crc32_le() themselves, or are slower than crc32_le() because they
+ * save the vector registers.
  */
 #define SHASH_MIN_LEN	128
 
@@ -74,7 +74,7 @@ static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
 
 /*
  * The state of "crc32" is a u32 in all drivers of the kernel, but the crypto API does not guarantee
- * this.  Check the driver with a sample.  Return: true if the driver can be used.
+ * this.  So check the driver with a sample.  Return: true if the driver can be used.
  */
 static bool icrc_shash_fits(struct crypto_shash *shash)
 {

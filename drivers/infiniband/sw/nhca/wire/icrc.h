@@ -52,14 +52,14 @@ u32 nhca_icrc_more(u32 crc, const void *p, unsigned int len);
 __le32 nhca_icrc_finish(u32 crc);
 
 /**
- * nhca_icrc_init - at module load, find the fastest CRC-32 that the kernel has
+ * nhca_icrc_init - find the fastest CRC-32 that the kernel has, when the module is loaded
  * Context: process, sleeps.
  * Return: 0.
  */
 int nhca_icrc_init(void);
 
 /**
- * nhca_icrc_exit - undo nhca_icrc_init(), after the last ICRC was computed
+ * nhca_icrc_exit - release what nhca_icrc_init() has found; no ICRC is computed any more
  * Context: process, sleeps.
  */
 void nhca_icrc_exit(void);

@@ -15,12 +15,12 @@ enum nhca_opseq {
 };
 
 /**
- * nhca_opseq_ok - check that a request is valid after the requests before it
- * @state: state after the requests before it
+ * nhca_opseq_ok - check that the opcode of a request is valid after that of the previous request
+ * @state: state after the previous request
  * @info:  row of the request's opcode
  * Context: any.
- * Return: true if the request is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE;
- * MIDDLE and LAST of a SEND in NHCA_SEQ_SEND, and of an RDMA WRITE in NHCA_SEQ_WRITE.
+ * Return: true if the opcode is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE;
+ * MIDDLE and LAST of a SEND in NHCA_SEQ_SEND; MIDDLE and LAST of an RDMA WRITE in NHCA_SEQ_WRITE.
  */
 bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info);
 

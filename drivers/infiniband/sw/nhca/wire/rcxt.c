@@ -100,7 +100,7 @@ void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p)
 
 bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8 *q)
 {
-	/* the fields before, between and after offset and PVO, which must be equal */
+	/* compare the fields before, between and after offset and PVO: these must be equal */
 	return !memcmp(p, q, 24) && !memcmp(p + 28, q + 28, 4) && !memcmp(p + 40, q + 40, 24) &&
 	       get_unaligned_be32(q + 24) == x->offset + n * x->segment &&
 	       get_unaligned_be64(q + 32) == x->pvo + n * x->segment;
@@ -128,7 +128,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_STATUS:
-		/* payload: a bitmap of packets from x->offset on, not more than the transfer has */
+		/* payload: a bitmap of packets from x->offset on, no longer than they need */
 		left = nhca_rcxt_packets(x->total - x->offset, x->segment);
 		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
 		       x->length <= (left + 7) / 8;

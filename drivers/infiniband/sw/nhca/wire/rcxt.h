@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The header of rCxt datagrams: the RXETH, an extended header that nhca defines, after the BTH.
+ * The header of rCxt datagrams: the RXETH, an extended header after the BTH that nhca defines.
  * The opcodes are manufacturer-specific (IBTA 9.2.1).  Documentation/rcxt.rst describes all fields.
  * The functions only read and write bytes; the fuzzer compiles them in user space.
  *
- * Each packet contains all that the receiver needs to place its bytes.  So packets may arrive in
- * any order, over any path, and more than once (reference: RDMA write; rCxt structure).
+ * Each packet contains all that the receiver needs to place the packet's bytes.  So packets may
+ * arrive in any order, over any path, and more than once (reference: RDMA write; rCxt structure).
  */
 #ifndef NHCA_WIRE_RCXT_H
 #define NHCA_WIRE_RCXT_H
@@ -28,7 +28,7 @@ enum nhca_rx_opcode {
 	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
 	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
-	/* reserved for other transfers of the reference: never sent, and dropped when received */
+	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
@@ -36,14 +36,14 @@ enum nhca_rx_opcode {
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
 	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
-	/* a challenge repeats a request and adds a token, with which the request is sent again */
+	/* a challenge repeats a request and adds a token; the sender repeats the request with it */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 };
 
 /* maximum bytes of a transfer; a longer message is sent as several transfers */
 #define NHCA_RCXT_MAX_LEN	(16u << 20)
-/* maximum packets of a transfer: its bitmap has 2 KiB */
+/* maximum number of packets of a transfer, so that its bitmap has at most 2 KiB */
 #define NHCA_RCXT_MAX_PACKETS	16384u
 /*
  * Bounds of the segment: bytes of payload in each packet of a transfer but the last.  A segment
@@ -65,7 +65,7 @@ enum nhca_rx_status {
 	NHCA_RX_ST_PARTIAL	= 1,	/* not complete; the payload is a bitmap of packets */
 	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
-	NHCA_RX_ST_FENCED	= 4,	/* a fence has canceled it: no further byte is placed */
+	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no further byte is placed */
 	NHCA_RX_ST_MAX
 };
 
@@ -84,14 +84,15 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
- * @again:   read request, probe: the packet answers a challenge and must not be challenged again
+ * @again:   read request, probe: the packet answers a challenge, so its receiver sends no other
+ *           challenge
  * @length:  bytes of payload of this packet, without pad
  * @segment: bytes of payload of each packet of the transfer but the last
  * @src_channel: QPN of the channel that sent the packet; notices go there
  * @key:     lower 32 bits of the key of the destination channel
  * @job:     job id of both channels
  * @rcxt:    rCxt of the destination channel; packet mode: rcxt.index has the upper 32 bits of the
- *           key of that channel
+ *           destination channel's key
  * @tid:     number of the transfer
  * @total:   bytes of the transfer, at most NHCA_RCXT_MAX_LEN
  * @offset:  bytes of the transfer before those of this packet
@@ -102,8 +103,8 @@ struct nhca_rcxt_id {
  *           of the key of @src_channel
  * @cookie:  chosen by the initiator for the program of its peer
  * @reply_pvo: read request and its challenge: destination of the transfer's first byte
- * @token:   challenge: token for the request; read request, probe: token of the last challenge
- *           from this peer, 0: none; fence: 0
+ * @token:   challenge: token for the request; read request, probe: token of the latest challenge
+ *           from this peer, or 0 if there is none; fence: 0
  * @have:    status NHCA_RX_ST_DONE or NHCA_RX_ST_PARTIAL: number of packets of the transfer that
  *           have arrived; otherwise 0
  */
@@ -146,7 +147,7 @@ static inline u32 nhca_rcxt_packets(u32 total, u32 segment)
  * nhca_rcxt_packet_len - compute the payload bytes of a packet of a transfer
  * @total:   bytes of the transfer
  * @segment: bytes of each packet but the last
- * @offset:  of the packet in the transfer, in bytes
+ * @offset:  offset of the packet in the transfer, in bytes
  * Context: any.
  * Return: bytes.
  */
@@ -160,8 +161,8 @@ static inline u32 nhca_rcxt_packet_len(u32 total, u32 segment, u32 offset)
  * @total:   bytes of the transfer
  * @segment: bytes of each packet but the last
  * Context: any.
- * Return: true if both are within their bounds, @segment is divisible by 4, and the transfer has no
- * more than NHCA_RCXT_MAX_PACKETS packets.
+ * Return: true if @total and @segment are within their bounds, @segment is divisible by 4, and the
+ * transfer has at most NHCA_RCXT_MAX_PACKETS packets.
  */
 static inline bool nhca_rcxt_sizes_ok(u32 total, u32 segment)
 {
@@ -191,18 +192,18 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p);
 
 /**
  * nhca_rxeth_step - change an encoded RXETH to that of the @n-th packet after @x in the transfer
- * @x: RXETH of the first packet, with a whole segment
- * @n: number of packets after @x
- * @p: encoded RXETH of a packet of the transfer; the function changes offset and PVO
+ * @x: RXETH of a packet with a whole segment of payload
+ * @n: number of packets from @x to the new packet
+ * @p: encoded RXETH of any packet of the transfer; the function changes offset and PVO
  * Context: any.
  */
 void nhca_rxeth_step(const struct nhca_rxeth *x, u32 n, u8 *p);
 
 /**
  * nhca_rxeth_stepped - check that an encoded RXETH is that of the @n-th packet after @x
- * @x: RXETH of the first packet
- * @n: number of packets after @x
- * @p: encoded RXETH of the first packet
+ * @x: RXETH of a packet
+ * @n: number of packets from @x to the packet to check
+ * @p: @x, encoded
  * @q: encoded RXETH to check
  * Context: any.
  * Return: true if nhca_rxeth_step() would change @p to @q.
@@ -215,7 +216,7 @@ bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8
  * @opcode:  its opcode
  * @payload: bytes of payload of the packet, without pad
  *
- * The receive engine relies on this check: the bytes of a packet that passes it are within the
+ * The receive engine relies on this check: if it succeeds, the bytes of the packet are within the
  * transfer, and the packet's bit is within the bitmap of the transfer.
  * Context: any.
  * Return: true if the lengths are valid.
