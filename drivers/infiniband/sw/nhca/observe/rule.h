@@ -98,7 +98,8 @@ struct nhca_rule {
  *
  * Context: any.
  * Return: 0; -EINVAL: the text is not a rule; -ERANGE: a number is out of its limits; -ENXIO: no
- * opcode has the name; -EOPNOTSUPP: the text has "framework", but the kernel does not have it.
+ * opcode has the name; -EOPNOTSUPP: the text has "framework", but the kernel is built without
+ * CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
