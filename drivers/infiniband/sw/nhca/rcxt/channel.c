@@ -17,13 +17,13 @@
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */
 #define CHANNEL_MIN_SPACE	64u
-/* rCxts are acquired in groups of this size; between them the pool's lock is released for BHs */
+/* maximum number of rCxts that are acquired while the pool's lock is held and BHs are disabled */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
 static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
 
-/* channels of all devices by QPN; their QPNs are reserved in the table of QPs; RCU for lookups */
+/* channels of all devices by QPN, which the table of QPs reserves; lookups run under RCU */
 static DEFINE_XARRAY_FLAGS(nhca_channels, XA_FLAGS_ACCOUNT);
 
 struct nhca_channel *nhca_channel_find(u32 qpn)

@@ -99,8 +99,8 @@ enum nhca_drr_state {
 
 /**
  * struct nhca_sending - a transfer that a channel sends
- * @list:    in nhca_channel.sending, .asked, .ended or .free
- * @order:   writes: in nhca_channel.order
+ * @list:    entry in nhca_channel.sending, .asked, .ended or .free
+ * @order:   writes: entry in nhca_channel.order
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
  *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
  *           of nhca_channel.writes
@@ -109,7 +109,7 @@ enum nhca_drr_state {
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
- * @av:      address vector of the peer; holds a reference
+ * @av:      address vector of the peer; the transfer holds a reference
  * @sport:   UDP source port
  * @local:   rCxt of this side
  * @from:    PVO of the transfer's first byte on this side
@@ -150,7 +150,7 @@ struct nhca_sending {
 
 /**
  * struct nhca_channel_counts - counters of a channel on one CPU
- * @v: by enum nhca_channel_counter
+ * @v: the counters, indexed by enum nhca_channel_counter
  */
 struct nhca_channel_counts {
 	u64 v[NHCA_CH_COUNTERS];
@@ -163,7 +163,7 @@ struct nhca_channel_counts {
  * @who:     its identity for counters and traces; owned by struct nhca_qp
  * @qpn:     its QPN
  * @key:     its channel key, random
- * @job:     its job; holds a reference
+ * @job:     its job; the channel holds a reference
  * @key_user: protection domain and QPN for checks of L_Keys
  * @list:    entry in nhca_rcxt_dev.channels; nhca_rcxt_dev.mutex protects it
  * @rcxts:   rCxts that the channel owns; nhca_rcxt_dev.lock protects the list
@@ -174,8 +174,8 @@ struct nhca_channel_counts {
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
  * @quantum: maximum cost of a turn, in units of NHCA_CH_SHARE
- * @threshold: each @threshold-th completion counts as solicited; 0: only completions that the peer
- *           has marked, and unsuccessful ones; [0]: send CQ, [1]: receive CQ.
+ * @threshold: each @threshold-th completion counts as solicited, and so do completions that the
+ *           peer has marked, and unsuccessful ones; 0: only these; [0]: send CQ, [1]: receive CQ.
  *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
  * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
  *           [1]: receive CQ
@@ -366,7 +366,8 @@ u32 nhca_channel_segment(const struct nhca_dev *dev);
  * @ch:        the channel
  * @recv:      true: to the receive CQ; false: to the send CQ
  * @cqe:       the completion; the function sets qp_num
- * @solicited: the completion is solicited even if the threshold of the CQ does not make it so
+ * @solicited: true: the completion counts as solicited; false: only if the threshold for this CQ
+ *             is reached, or if the completion is unsuccessful
  * Context: any; the caller holds no lock of this room.
  * Return: false if the CQ was full: the completion is lost, and NHCA_CH_DROP_CQ counts it.
  */

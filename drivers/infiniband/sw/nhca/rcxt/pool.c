@@ -44,7 +44,7 @@ void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool)
 	*pool = (struct nhca_rcxt_pool) {};
 }
 
-/* ---- the free list: removes at the head, inserts at the tail ---- */
+/* ---- the free list: rCxts are removed at the head and inserted at the tail ---- */
 
 static struct nhca_rcxt *free_take(struct nhca_rcxt_pool *pool)
 {

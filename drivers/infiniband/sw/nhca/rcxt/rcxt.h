@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Channels and rCxt datagrams: the interface of this room for net/, verbs/ and main.c.
- * wire/rcxt.h has the format of the packets, tid.h the rules by which an rCxt accepts them, and
+ * Channels and rCxt datagrams: the interface of this room for ingress/, verbs/ and main.c.
+ * wire/rcxt.h has the format of the packets, tid.h the rules by which an rCxt accepts packets, and
  * Documentation/rcxt.rst the design.
  *
  * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
@@ -40,7 +40,7 @@ struct nhca_channel;
  * @dev:   the device; the function sets dev->rcxt
  * @rcxts: number of rCxts, 1 to NHCA_RCXT_MAX
  * Context: process, sleeps.
- * Return: 0; -ENOMEM; -EINVAL: @rcxts is out of bounds.
+ * Return: 0; -ENOMEM: no memory; -EINVAL: @rcxts is out of bounds.
  */
 int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts);
 

@@ -22,7 +22,7 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * Count packets for the channel that have arrived in the counters of the device, and trace them.
+ * In the counters of the device, count packets that have arrived for the channel; and trace them.
  * @packets: number of packets, all of the same length; @rx is the last of them
  */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)

@@ -53,7 +53,7 @@ static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca
 }
 
 /*
- * Find or create the address vector for an answer that later turns send.
+ * Find or create the address vector for payload of a read, which later turns of the channel send.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -110,7 +110,7 @@ static void reply_rxeth(const struct nhca_channel *ch, const struct nhca_rxeth *
 	};
 }
 
-/* Send one packet to the sender of @rx.  If it cannot be sent, it is treated as lost. */
+/* Send one packet to the sender of @rx.  A packet that cannot be sent is treated as lost. */
 static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_hdr *h,
 		       struct nhca_iter *it)
 {

@@ -98,7 +98,7 @@ static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sendi
 
 /*
  * Record the end of a transfer in its rCxt: all packets were sent, or the notice has arrived.
- * @refused: the reason is that memory protection refused the next packet.  This is no error if the
+ * @refused: instead, memory protection has refused the next packet.  The refusal is no error if the
  * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: then the
  * program was allowed to close the memory.
  * Return: completion status: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR: @refused is an error;
@@ -263,7 +263,7 @@ static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u3
 /*
  * Send up to @max packets of a transfer.
  * Return: number of packets, including a packet that memory protection refused; 0 if the channel
- * has to wait because the network stack holds too many of its packets.
+ * has to wait because the network stack holds too many packets of the channel or device.
  */
 static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
 {
@@ -298,7 +298,7 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
  * Send packets of the first transfer in ch->sending, which cost at most @left units
  * (NHCA_CH_SHARE), but at least one packet.
  * Return: cost of the packets, or 1 for a transfer that ended without a packet; 0: there is no
- * transfer; -EAGAIN: the channel waits until the network stack holds fewer of its packets.
+ * transfer; -EAGAIN: the channel waits until the network stack holds fewer packets.
  */
 static int send_next(struct nhca_channel *ch, u32 left)
 {

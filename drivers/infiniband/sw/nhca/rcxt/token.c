@@ -29,7 +29,7 @@ static u64 token_hash(const struct nhca_tokens *t, const struct in6_addr *peer,
 static u64 token_of_period(const struct nhca_tokens *t, const struct in6_addr *peer,
 			   const struct in6_addr *own, u64 period)
 {
-	/* 0 in a request means that it has no token */
+	/* 0 in a request means that the request has no token */
 	return token_hash(t, peer, own, period) ?: 1;
 }
 
