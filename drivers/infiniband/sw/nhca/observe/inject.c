@@ -23,9 +23,9 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
  * @next:   number of the next rule; @writer protects it
  * @points: BIT() of each place that has a rule; written with @writer held, read without a lock
  * @attr:   settings of the kernel's fault injection framework
- * @link:   work that takes the port down and up
- * @link_ms: milliseconds that the link is down; 0: the link is up, and @link has ended
- * @link_key: @link has incremented nhca_inject_key
+ * @link:   link work, which takes the port down and up
+ * @link_ms: milliseconds that the link is down; 0: the link is up, and the link work has ended
+ * @link_key: the link work has incremented nhca_inject_key, which it decrements at its end
  * @down:   the link is down; read without a lock
  */
 struct nhca_inject {
