@@ -40,7 +40,8 @@
  *             fails
  * @rnr_retries_left: remaining retries after RNR NAKs; 7: no limit
  * @rnr_wait:  1: the RNR timer runs
- * @rto_backoff: the local ACK timeout is multiplied by 2 to this power
+ * @rto_backoff: the local ACK timeout is multiplied by 2 to this power, or by the module parameter
+ *             max_backoff if that is less
  * @tlp_count: tail loss probes sent since the last progress
  * @srtt_us, @rttvar_us: smoothed round-trip time and its variation, in microseconds; 0: unknown
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: all are complete

@@ -189,6 +189,36 @@ static bool lost_for_good(struct pair *p)
 	return true;
 }
 
+/*
+ * IBTA 9.7.6.1.3: a peer that does not answer is reported after at most four local ACK timeouts for
+ * each try.  The probes of a connection that knows its round trip do not make that longer.
+ */
+static bool lost_in_time(struct pair *p)
+{
+	static const struct { uint8_t timeout, retries; } rows[] = {
+		{ 14, 7 }, { 16, 2 }, { 17, 1 }, { 17, 0 },
+	};
+	uint64_t begun, took, unit;
+
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unit = (4096ULL << rows[i].timeout) * (rows[i].retries + 1);
+		if (!patience(p, rows[i].timeout, rows[i].retries) ||
+		    !write_arrives(p, LEN, i) || !rule("drop opcode write"))
+			return false;
+		begun = clock_ns(CLOCK_MONOTONIC);
+		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR) || !no_rules())
+			return false;
+		took = clock_ns(CLOCK_MONOTONIC) - begun;
+		printf("# timeout %u, retry_cnt %u: %.2f s, bound %.2f s\n", rows[i].timeout,
+		       rows[i].retries, took / 1e9, 4 * unit / 1e9);
+		REQUIRE(took >= unit && took <= 4 * unit, "timeout %u, retry_cnt %u: %.2f s",
+			rows[i].timeout, rows[i].retries, took / 1e9);
+	}
+	return true;
+}
+
 static bool lost_once(struct pair *p)
 {
 	/*
@@ -621,6 +651,7 @@ int main(int argc, char **argv)
 	static const struct test registrations[] = { { "regions", regions, false } };
 	static const struct test tests[] = {
 		{ "lost permanently: retry exceeded", lost_for_good, false },
+		{ "lost permanently: the error comes in time", lost_in_time, false },
 		{ "lost once: retransmitted", lost_once, false },
 		{ "every corrupted bit is detected", damaged_is_noticed, false },
 		{ "duplicates: executed once", twice, false },

@@ -538,11 +538,17 @@ static inline void fix_timeout(struct nhca_qp *qp)
 	qp->sq.rtx->timeout = 100 * HZ;
 }
 
+/* Let the timeouts count from @age jiffies ago. */
+static inline void fix_age(struct nhca_qp *qp, unsigned long age)
+{
+	nhca_rtx_begin(qp->sq.rtx, jiffies - age);
+}
+
 /* Let the local ACK timeout expire now. */
 static inline void fix_expire(struct nhca_qp *qp)
 {
 	local_bh_disable();
-	qp->sq.rtx->since = jiffies - 100 * (HZ << NHCA_RTO_BACKOFF_MAX) - 2;
+	fix_age(qp, 100 * HZ * NHCA_MAX_BACKOFF + 2);
 	nhca_sq_timer(&qp->sq.timer);
 	local_bh_enable();
 }

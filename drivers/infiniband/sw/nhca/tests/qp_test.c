@@ -297,7 +297,7 @@ static void closed_key_test(struct kunit *test)
 
 	/* no answer comes, so the timer retransmits */
 	local_bh_disable();
-	sq->rtx->since = jiffies - 10 * HZ;
+	fix_age(f->qp, 10 * HZ);
 	nhca_sq_timer(&sq->timer);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
@@ -323,7 +323,7 @@ static void closed_key_error_test(struct kunit *test)
 	f->mr = NULL;
 	for (i = 0; i < 7 && f->qp->state == IB_QPS_RTS; i++) {
 		local_bh_disable();
-		sq->rtx->since = jiffies - 100 * HZ;
+		fix_age(f->qp, 100 * HZ);
 		nhca_sq_timer(&sq->timer);
 		local_bh_enable();
 	}

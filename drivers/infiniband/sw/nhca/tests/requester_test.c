@@ -390,9 +390,14 @@ static void timeouts_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
 
 	f->qp->peer = NHCA_CAP_PRESENT;
-	sq->rtx->rto = 100 * HZ;
-	for (i = 0; i < NHCA_TLP_MAX; i++)
-		fix_expire(f->qp);
+	/* the retransmission timeout passes three times, doubled each time, before the try ends */
+	sq->rtx->rto = HZ;
+	for (i = 0; i < NHCA_TLP_MAX; i++) {
+		sq->rtx->since = jiffies - (HZ << i) - 2;
+		local_bh_disable();
+		nhca_sq_timer(&sq->timer);
+		local_bh_enable();
+	}
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_PROBE), NHCA_TLP_MAX);
 	KUNIT_EXPECT_EQ(test, sq->window.cwnd, NHCA_CWND_MIN);
 	KUNIT_EXPECT_EQ(test, f->qp->peer, 0);

@@ -97,26 +97,35 @@ static void rtt_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, USEC_PER_SEC);
 }
 
-static void rto_test(struct kunit *test)
+static void deadline_test(struct kunit *test)
 {
 	static const struct {
 		unsigned long timeout, rto;
+		/* jiffies from the begin of the try to the last probe */
+		unsigned long probed;
 		u8 backoff, probes;
+		/* jiffies from the begin of the try */
 		unsigned long expect;
 	} rows[] = {
 		/* no round trip was measured */
-		{ 50, 0, 0, 0, 51 },
-		{ 50, 0, 3, 0, 401 },
-		/* the measured timeout doubles with each probe, up to the local ACK timeout */
-		{ 500, 10, 0, 0, 11 },
-		{ 500, 10, 0, 2, 41 },
-		{ 30, 10, 0, 2, 31 },
-		{ 30, 10, 1, 2, 41 },
+		{ 50, 0, 0, 0, 0, 51 },
+		{ 50, 0, 0, 1, 0, 101 },
+		/* a try lasts three local ACK timeouts at most */
+		{ 50, 0, 0, 2, 0, 151 },
+		{ 50, 0, 0, 5, 0, 151 },
+		/* the measured timeout doubles with each probe, up to the end of the try */
+		{ 500, 10, 0, 0, 0, 11 },
+		{ 500, 10, 11, 0, 1, 32 },
+		{ 500, 10, 32, 0, 2, 73 },
+		{ 30, 10, 11, 0, 1, 31 },
+		{ 30, 10, 11, 1, 1, 32 },
+		{ 30, 10, 32, 1, 2, 61 },
 		/* no probe is left */
-		{ 500, 10, 0, NHCA_TLP_MAX, 501 },
-		{ 500, 10, 5, NHCA_TLP_MAX, 16001 },
+		{ 500, 10, 73, 0, NHCA_TLP_MAX, 501 },
+		{ 500, 10, 0, 2, NHCA_TLP_MAX, 1501 },
 	};
 	struct nhca_rtx rtx;
+	unsigned long end;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -125,12 +134,18 @@ static void rto_test(struct kunit *test)
 			.rto = rows[i].rto,
 			.rto_backoff = rows[i].backoff,
 			.tlp_count = rows[i].probes,
+			.try_since = NOW,
+			.since = NOW + rows[i].probed,
 		};
-		KUNIT_EXPECT_EQ_MSG(test, nhca_rtx_rto(&rtx), rows[i].expect, "entry %d", i);
-		KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + rows[i].expect);
-		KUNIT_EXPECT_TRUE(test, nhca_rtx_is_early(&rtx, NOW + rows[i].expect - 1));
-		KUNIT_EXPECT_FALSE(test, nhca_rtx_is_early(&rtx, NOW + rows[i].expect));
+		end = NOW + rows[i].expect;
+		KUNIT_EXPECT_EQ_MSG(test, nhca_rtx_deadline(&rtx), end, "entry %d", i);
+		KUNIT_EXPECT_TRUE(test, nhca_rtx_is_early(&rtx, end - 1));
+		KUNIT_EXPECT_FALSE(test, nhca_rtx_is_early(&rtx, end));
 	}
+	rtx = (struct nhca_rtx) { .timeout = 30, .try_since = NOW - 20, .since = NOW - 10 };
+	KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + 31);
+	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
+	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW);
 }
 
 /* ---- what happens when the timer expires ---- */
@@ -160,11 +175,13 @@ static void expire_table_test(struct kunit *test)
 		/* probes cost no retry */
 		{ { .timeout = 9, .rto = 3 }, NOW + 4, NHCA_RTX_HELD_NOT, false,
 		  NHCA_RTX_PROBE, 0, 1, 0, 0 },
+		/* no probe after the end of the try */
+		{ { .timeout = 9, .rto = 3, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_NOT, false,
+		  NHCA_RTX_RETRANSMIT, 0, 0, 0, 1 },
 		{ { .timeout = 9, .rto = 3, .retries = 1, .tlp_count = NHCA_TLP_MAX }, NOW + 10,
 		  NHCA_RTX_HELD_NOT, false, NHCA_RTX_RETRANSMIT, 0, NHCA_TLP_MAX, 0, 1 },
-		{ { .timeout = 1, .retries = 7, .rto_backoff = NHCA_RTO_BACKOFF_MAX }, NOW + 33,
-		  NHCA_RTX_HELD_NOT, false, NHCA_RTX_RETRANSMIT, 0, 0, 6,
-		  NHCA_RTO_BACKOFF_MAX },
+		{ { .timeout = 1, .retries = 7, .rto_backoff = 2 }, NOW + 4,
+		  NHCA_RTX_HELD_NOT, false, NHCA_RTX_RETRANSMIT, 0, 0, 6, 2 },
 		{ { .timeout = 9 }, NOW + 10, NHCA_RTX_HELD_NOT, false, NHCA_RTX_GIVE_UP },
 	};
 	struct nhca_rtx rtx;
@@ -173,7 +190,7 @@ static void expire_table_test(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		rtx = rows[i].before;
-		rtx.since = NOW;
+		nhca_rtx_begin(&rtx, NOW);
 		rtx.acks_since_rto = 3;
 		KUNIT_EXPECT_EQ_MSG(test, nhca_rtx_expire(&rtx, rows[i].now, rows[i].held,
 							  rows[i].ackreq),
@@ -185,31 +202,91 @@ static void expire_table_test(struct kunit *test)
 		restarts = rows[i].step == NHCA_RTX_POSTPONE || rows[i].step == NHCA_RTX_PROBE ||
 			   rows[i].step == NHCA_RTX_RETRANSMIT;
 		KUNIT_EXPECT_EQ_MSG(test, rtx.since, restarts ? rows[i].now : NOW, "entry %d", i);
+		restarts &= rows[i].step != NHCA_RTX_PROBE;
+		KUNIT_EXPECT_EQ_MSG(test, rtx.try_since, restarts ? rows[i].now : NOW, "entry %d",
+				    i);
 		KUNIT_EXPECT_EQ_MSG(test, rtx.acks_since_rto,
 				    rows[i].step == NHCA_RTX_RETRANSMIT ? 0 : 3, "entry %d", i);
 	}
 }
 
-/* A dead peer: three probes, then as many timeouts as there are retries, each of them longer. */
+/*
+ * Hear nothing of the peer until NHCA_RTX_GIVE_UP.
+ * @steps: counts the steps
+ * @late:  each timer is late by an eighth, as a timer of the kernel may be
+ * Return: jiffies from NOW.
+ */
+static unsigned long give_up(struct nhca_rtx *rtx, u32 steps[NHCA_RTX_GIVE_UP + 1], bool late)
+{
+	unsigned long now = NOW, wait;
+	enum nhca_rtx_step step;
+	int i;
+
+	nhca_rtx_begin(rtx, NOW);
+	for (i = 0; i < 100; i++) {
+		wait = nhca_rtx_deadline(rtx) - now;
+		now += wait + (late ? wait / 8 : 0);
+		step = nhca_rtx_expire(rtx, now, NHCA_RTX_HELD_NOT, false);
+		steps[step]++;
+		if (step == NHCA_RTX_GIVE_UP)
+			break;
+	}
+	return now - NOW;
+}
+
+/* A dead peer: three probes within the first try, then as many timeouts as there are retries. */
 static void dead_peer_test(struct kunit *test)
 {
-	struct nhca_rtx rtx = { .timeout = 100, .rto = 10, .retries = 7, .since = NOW };
-	unsigned long now = NOW, last = 0, took;
-	enum nhca_rtx_step step;
+	struct nhca_rtx rtx = { .timeout = 100, .rto = 10, .retries = 7 };
 	u32 n[NHCA_RTX_GIVE_UP + 1] = {};
 
-	do {
-		took = nhca_rtx_deadline(&rtx) - now;
-		now += took;
-		KUNIT_EXPECT_GE(test, took, last);
-		last = took;
-		step = nhca_rtx_expire(&rtx, now, NHCA_RTX_HELD_NOT, false);
-		n[step]++;
-	} while (step != NHCA_RTX_GIVE_UP && n[step] < 100);
+	KUNIT_EXPECT_EQ(test, give_up(&rtx, n, false), 101 + 201 + 6 * 301);
 	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_PROBE], NHCA_TLP_MAX);
 	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_RETRANSMIT], 7);
 	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_GIVE_UP], 1);
-	KUNIT_EXPECT_EQ(test, now - NOW, 11 + 21 + 41 + 101 + 201 + 401 + 801 + 1601 + 3 * 3201);
+}
+
+/* IBTA 9.7.6.1.3: at most four local ACK timeouts a try, whatever has been measured before. */
+static void bound_test(struct kunit *test)
+{
+	static const unsigned long timeouts[] = { 20, 68, 537, 4295 };
+	static const unsigned long rtos[] = { 0, 10, 30, 1000, 9999 };
+	u32 i, j, backoff, retries, n[NHCA_RTX_GIVE_UP + 1] = {};
+	struct nhca_rtx rtx;
+
+	for (i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		for (j = 0; j < ARRAY_SIZE(rtos); j++) {
+			for (backoff = 0; backoff <= 2; backoff++) {
+				for (retries = 0; retries <= 7; retries++) {
+					rtx = (struct nhca_rtx) {
+						.timeout = timeouts[i],
+						.rto = rtos[j],
+						.rto_backoff = backoff,
+						.retries = retries,
+					};
+					KUNIT_EXPECT_LE(test, give_up(&rtx, n, true),
+							4 * timeouts[i] * (retries + 1));
+				}
+			}
+		}
+	}
+}
+
+/* The administrator wants another maximum; the requester follows with the next timeout. */
+static void max_backoff_test(struct kunit *test)
+{
+	struct nhca_rtx rtx = { .timeout = 100, .retries = 7 };
+	u32 n[NHCA_RTX_GIVE_UP + 1] = {};
+	unsigned int usual = nhca_max_backoff;
+
+	WRITE_ONCE(nhca_max_backoff, 32);
+	KUNIT_EXPECT_EQ(test, give_up(&rtx, n, false), 101 + 201 + 401 + 801 + 1601 + 3 * 3201);
+	KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 5);
+	/* rto_backoff stays, but a try is as short as the parameter says */
+	WRITE_ONCE(nhca_max_backoff, 1);
+	rtx.retries = 7;
+	KUNIT_EXPECT_EQ(test, give_up(&rtx, n, false), 8 * 101);
+	WRITE_ONCE(nhca_max_backoff, usual);
 }
 
 static void progress_test(struct kunit *test)
@@ -222,6 +299,7 @@ static void progress_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rtx.tlp_count, 0);
 	KUNIT_EXPECT_EQ(test, rtx.retries, 5);
 	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
+	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW);
 	/* the timeout is halved again after many acknowledgments without a timeout */
 	for (i = 1; i < NHCA_RTO_CALM_ACKS; i++) {
 		KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 2);
@@ -256,9 +334,11 @@ static struct kunit_case rtx_cases[] = {
 	KUNIT_CASE(window_table_test),
 	KUNIT_CASE(window_room_test),
 	KUNIT_CASE(rtt_test),
-	KUNIT_CASE(rto_test),
+	KUNIT_CASE(deadline_test),
 	KUNIT_CASE(expire_table_test),
 	KUNIT_CASE(dead_peer_test),
+	KUNIT_CASE(bound_test),
+	KUNIT_CASE(max_backoff_test),
 	KUNIT_CASE(progress_test),
 	KUNIT_CASE(cnp_test),
 	{}

@@ -109,7 +109,7 @@ static void plain_again_test(struct kunit *test)
 	/* an ACK usually comes much earlier than this */
 	local_bh_disable();
 	f->qp->sq.rtx->rto = 1;
-	f->qp->sq.rtx->since = jiffies - 10 * HZ;
+	fix_age(f->qp, 10 * HZ);
 	nhca_sq_timer(&f->qp->sq.timer);
 	local_bh_enable();
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 3);

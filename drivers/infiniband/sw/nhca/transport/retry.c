@@ -4,9 +4,23 @@
  * window.h decides how many packets may be outstanding.
  */
 #include <linux/ktime.h>
+#include <linux/moduleparam.h>
 
 #include "../observe/trace.h"
 #include "engine.h"
+
+static int max_backoff_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, NHCA_MAX_BACKOFF);
+}
+
+static const struct kernel_param_ops max_backoff_ops = {
+	.set = max_backoff_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(max_backoff, &max_backoff_ops, &nhca_max_backoff, 0644);
+MODULE_PARM_DESC(max_backoff, "local ACK timeouts that one try of a request lasts at most (default 3)");
 
 unsigned long nhca_timeout_jiffies(u8 timeout)
 {

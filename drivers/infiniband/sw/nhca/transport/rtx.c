@@ -8,6 +8,8 @@
 #include "../wire/psn.h"
 #include "rtx.h"
 
+unsigned int nhca_max_backoff __read_mostly = 3;
+
 void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now)
 {
 	rtx->rto_backoff = 0;
@@ -21,18 +23,29 @@ void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now)
 	rtx->cnp_at = now - HZ;
 }
 
-unsigned long nhca_rtx_rto(const struct nhca_rtx *rtx)
+/* Return: jiffies at which the current try ends. */
+static unsigned long rtx_try_end(const struct nhca_rtx *rtx)
 {
-	unsigned long timeout = (rtx->timeout << rtx->rto_backoff) + 1;
+	unsigned long factor = 1;
+
+	if (rtx->rto_backoff)
+		factor = min(1U << rtx->rto_backoff, READ_ONCE(nhca_max_backoff));
+	return rtx->try_since + rtx->timeout * factor + 1;
+}
+
+unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx)
+{
+	unsigned long end = rtx_try_end(rtx), probe;
 
 	if (!rtx->rto || rtx->tlp_count >= NHCA_TLP_MAX)
-		return timeout;
-	return min(timeout, (rtx->rto << rtx->tlp_count) + 1);
+		return end;
+	probe = rtx->since + (rtx->rto << rtx->tlp_count) + 1;
+	return time_before(probe, end) ? probe : end;
 }
 
 unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now)
 {
-	rtx->since = now;
+	nhca_rtx_begin(rtx, now);
 	return nhca_rtx_deadline(rtx);
 }
 
@@ -67,7 +80,7 @@ void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries)
 		rtx->rto_backoff--;
 	}
 	rtx->retries = retries;
-	rtx->since = now;
+	nhca_rtx_begin(rtx, now);
 }
 
 bool nhca_rtx_retry(struct nhca_rtx *rtx)
@@ -99,7 +112,7 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 	if (held == NHCA_RTX_HELD_TURN ||
 	    (held == NHCA_RTX_HELD_STACK && rtx->waits < NHCA_WAITS_MAX)) {
 		rtx->waits += held == NHCA_RTX_HELD_STACK;
-		rtx->since = now;
+		nhca_rtx_begin(rtx, now);
 		return NHCA_RTX_POSTPONE;
 	}
 	/* perhaps nothing was lost, but no packet has requested an ACK */
@@ -107,9 +120,9 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 		return NHCA_RTX_ACKREQ;
 	/*
 	 * Tail loss probe: perhaps the last packet of a message, or a response, was lost, and no
-	 * later packet has revealed that.
+	 * later packet has revealed that.  A probe does not make the try longer.
 	 */
-	if (rtx->rto && rtx->tlp_count < NHCA_TLP_MAX) {
+	if (rtx->rto && rtx->tlp_count < NHCA_TLP_MAX && time_before(now, rtx_try_end(rtx))) {
 		rtx->tlp_count++;
 		rtx->since = now;
 		return NHCA_RTX_PROBE;
@@ -117,9 +130,9 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 	if (!nhca_rtx_retry(rtx))
 		return NHCA_RTX_GIVE_UP;
 	/* the peer may be slow rather than gone, or queues on the path may be full */
-	if (rtx->rto_backoff < NHCA_RTO_BACKOFF_MAX)
+	if (1U << rtx->rto_backoff < READ_ONCE(nhca_max_backoff))
 		rtx->rto_backoff++;
 	rtx->acks_since_rto = 0;
-	rtx->since = now;
+	nhca_rtx_begin(rtx, now);
 	return NHCA_RTX_RETRANSMIT;
 }

@@ -12,8 +12,8 @@
 
 /* maximum number of consecutive timeouts postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
-/* maximum number of doublings of the local ACK timeout: at most 2^5 times the attribute */
-#define NHCA_RTO_BACKOFF_MAX	5
+/* highest value of the module parameter max_backoff */
+#define NHCA_MAX_BACKOFF	32
 /* number of acknowledgments without a timeout after which the local ACK timeout is halved again */
 #define NHCA_RTO_CALM_ACKS		64
 /* number of tail loss probes before the requester falls back to the local ACK timeout */
@@ -23,21 +23,31 @@
 /* the least local ACK timeout: a peer in software may have to wait for a CPU */
 #define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
 
+/*
+ * The module parameter max_backoff: maximum number of local ACK timeouts that one try lasts.  IBTA
+ * 9.7.6.1.3 allows 4.  The default is 3, because a timer of the kernel may be late by an eighth.
+ */
+extern unsigned int nhca_max_backoff;
+
 /**
  * struct nhca_rtx - retransmission state of a requester
  * @rtt:      smoothed round-trip time, in eighths of a microsecond; 0: not measured yet
  * @rtt_dev:  smoothed deviation of the round-trip time, in quarters of a microsecond
  * @rtt_psn:  PSN of the packet whose round trip is being measured
  * @retries:  number of retries left for the oldest request
- * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff; each timeout adds 1, and
- *           each NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
+ * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff, or by nhca_max_backoff if
+ *           that is less; each timeout adds 1 until the product is reached, and each
+ *           NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
  * @acks_since_rto: number of acknowledgments since the last timeout, or since @rto_backoff was
  *           reduced
  * @tlp_count: number of tail loss probes sent since the last progress
  * @rtt_begun: time in ns at which the packet @rtt_psn was sent; 0: no measurement is in progress
  * @cnp_at:   jiffies at the last reduction of the window after a CNP
- * @since:    jiffies from which the timeout counts: the last progress, the transmission of the
- *           oldest packet, or the last expiry (nhca_rtx_expire())
+ * @since:    jiffies from which the retransmission timeout counts: the later of @try_since and the
+ *           last tail loss probe
+ * @try_since: jiffies from which the local ACK timeout counts: the last progress, the transmission
+ *           of the oldest packet, or its last retransmission after a timeout.  Tail loss probes do
+ *           not change it, so they do not delay the report of a dead peer.
  * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
  * @waits:    number of timeouts postponed since the last progress, because the stack held packets
@@ -56,6 +66,7 @@ struct nhca_rtx {
 	u64 rtt_begun;
 	unsigned long cnp_at;
 	unsigned long since;
+	unsigned long try_since;
 	unsigned long timeout;
 	unsigned long rto;
 	u8 waits;
@@ -88,36 +99,38 @@ enum nhca_rtx_step {
 
 /**
  * nhca_rtx_init - forget round trips and timeouts: nothing is known of the path to the peer
- * @rtx: the state; its members timeout, retries and since keep their values
+ * @rtx: the state; its members timeout, retries, since and try_since keep their values
  * @now: jiffies
  * Context: any.
  */
 void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now);
 
 /**
- * nhca_rtx_rto - compute how long to wait for the next ACK
- * @rtx: the state
- *
- * This time is the retransmission timeout, doubled with each tail loss probe.  It is the local ACK
- * timeout instead if that is shorter, if no probe is left, or if no round trip was measured.
- * Context: any.
- * Return: jiffies.
- */
-unsigned long nhca_rtx_rto(const struct nhca_rtx *rtx);
-
-/**
  * nhca_rtx_deadline - compute when the timeout passes
  * @rtx: the state
+ *
+ * The next tail loss probe is due after the retransmission timeout, which doubles with each probe.
+ * The timeout passes when the try ends instead, if that is earlier, if no probe is left, or if no
+ * round trip was measured.
  * Context: any.
  * Return: jiffies.
  */
-static inline unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx)
+unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx);
+
+/**
+ * nhca_rtx_begin - let both timeouts count from now
+ * @rtx: the state
+ * @now: jiffies
+ * Context: any.
+ */
+static inline void nhca_rtx_begin(struct nhca_rtx *rtx, unsigned long now)
 {
-	return rtx->since + nhca_rtx_rto(rtx);
+	rtx->since = now;
+	rtx->try_since = now;
 }
 
 /**
- * nhca_rtx_restart - let the timeout count from now
+ * nhca_rtx_restart - let both timeouts count from now, and compute when the first one passes
  * @rtx: the state
  * @now: jiffies
  * Context: any.
@@ -204,6 +217,10 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  *
  * The function records the step in @rtx, and lets the timeout count from @now.  For NHCA_RTX_EARLY,
  * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP the function changes nothing.
+ *
+ * For a requester that hears nothing of its peer the step is NHCA_RTX_GIVE_UP after at most
+ * nhca_max_backoff local ACK timeouts for each of its retries + 1 tries (IBTA 9.7.6.1.3).  The time
+ * for which this host holds packets, and one NHCA_RTX_ACKREQ, are not part of a try.
  * Context: any.
  * Return: the step.
  */

@@ -26,7 +26,7 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
 	if (list_is_first(&swr->list, &sq->inflight)) {
 		/* nothing was outstanding, so the timeout counts from now */
-		sq->rtx->since = jiffies;
+		nhca_rtx_begin(sq->rtx, jiffies);
 		if (sq->una != sq->psn)
 			nhca_sq_progress(qp, sq->psn);
 	}
