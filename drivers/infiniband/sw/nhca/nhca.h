@@ -40,6 +40,7 @@
 /* Bytes of device memory of all processes; limited because this memory cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
 #define NHCA_MAX_MSG_SIZE	0x80000000U
+/* READs and atomics of a QP; devices report the module parameter max_rd_atomic */
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
 /* QPs of a multicast group; bounds the cost of a packet, of which each QP gets a copy */

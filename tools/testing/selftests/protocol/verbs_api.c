@@ -26,6 +26,8 @@ static bool query_device(struct pair *p)
 		"MTU %d of %d", dev.port.active_mtu, dev.port.max_mtu);
 	if (!dev.nhca)
 		return true;
+	REQUIRE(attr->max_qp_rd_atom == 16 && attr->max_qp_init_rd_atom == 16,
+		"%d and %d READs outstanding", attr->max_qp_rd_atom, attr->max_qp_init_rd_atom);
 	REQUIRE(dev.port.max_msg_sz == 1u << 31, "max_msg_sz %u", dev.port.max_msg_sz);
 	REQUIRE(dev.attr.hca_core_clock == 1000000, "hca_core_clock %lu kHz",
 		(unsigned long)dev.attr.hca_core_clock);
@@ -73,6 +75,28 @@ static bool query_objects(struct pair *p)
 	VERB(ibv_query_srq(p->srq, &srq));
 	REQUIRE(srq.max_wr >= 30 && srq.max_sge >= 4 && !srq.srq_limit, "SRQ %u %u %u",
 		srq.max_wr, srq.max_sge, srq.srq_limit);
+	return true;
+}
+
+/* A QP may have more READs outstanding than its device reports, up to 128. */
+static bool read_depths(struct pair *p)
+{
+	struct ibv_qp_attr got, attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7 };
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	struct ibv_qp_init_attr init;
+
+	if (!make_pair(p, (struct pair_opts){ .unconnected = true }) ||
+	    !modify(p->a.qp, IBV_QPS_INIT, 0) || !modify(p->a.qp, IBV_QPS_RTR, p->b.qp->qp_num))
+		return false;
+	if (!dev.nhca)
+		return missing("more READs than the device reports");
+	attr.max_rd_atomic = 129;
+	REQUIRE(ibv_modify_qp(p->a.qp, &attr, mask) == EINVAL, "129 READs are accepted");
+	attr.max_rd_atomic = 128;
+	VERB(ibv_modify_qp(p->a.qp, &attr, mask));
+	VERB(ibv_query_qp(p->a.qp, &got, IBV_QP_MAX_QP_RD_ATOMIC, &init));
+	REQUIRE(got.max_rd_atomic == 128, "max_rd_atomic %u", got.max_rd_atomic);
 	return true;
 }
 
@@ -529,6 +553,7 @@ static const struct test tests[] = {
 	{ "ibv_query_device_ex and ibv_query_port", query_device, false },
 	{ "ibv_query_rt_values_ex", query_clock, false },
 	{ "ibv_query_qp and ibv_query_srq", query_objects, false },
+	{ "more READs outstanding than the device reports", read_depths, false },
 	{ "unsupported attributes are refused", refusals, false },
 	{ "posting too early is refused", early_posts, false },
 	{ "RC SEND, SEND_IMM", rc_sends, false },

@@ -4,6 +4,7 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/moduleparam.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>
 
@@ -29,6 +30,27 @@
  */
 #define NHCA_ACK_DELAY		15
 
+/*
+ * rdma_cm and kernel consumers offer all that a device reports in their REQs, and some targets
+ * refuse more than they have themselves.  Adapters usually have 16.  A QP accepts NHCA_MAX_RD_ATOM
+ * anyway.
+ */
+static unsigned int max_rd_atomic = 16;
+
+static int max_rd_atomic_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, NHCA_MAX_RD_ATOM);
+}
+
+static const struct kernel_param_ops max_rd_atomic_ops = {
+	.set = max_rd_atomic_set,
+	.get = param_get_uint,
+};
+
+/* the RDMA core asks a device once, at its registration */
+module_param_cb(max_rd_atomic, &max_rd_atomic_ops, &max_rd_atomic, 0644);
+MODULE_PARM_DESC(max_rd_atomic, "READs and atomics per QP that new devices report (default 16, at most 128)");
+
 /* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may cover the whole address space. */
 static void nhca_odp_caps(struct ib_device_attr *attr)
 {
@@ -48,6 +70,8 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
+	u32 rd_atomic = READ_ONCE(max_rd_atomic);
+
 	/* At device registration the core of Linux 7.x passes NULL, older cores an empty udata. */
 	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
@@ -88,9 +112,9 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_mr = NHCA_MAX_MR,
 		.max_mw = NHCA_MAX_MW,
 		.max_pd = NHCA_MAX_PD,
-		.max_qp_rd_atom = NHCA_MAX_RD_ATOM,
-		.max_res_rd_atom = NHCA_MAX_QP * NHCA_MAX_RD_ATOM,
-		.max_qp_init_rd_atom = NHCA_MAX_RD_ATOM,
+		.max_qp_rd_atom = rd_atomic,
+		.max_res_rd_atom = NHCA_MAX_QP * rd_atomic,
+		.max_qp_init_rd_atom = rd_atomic,
 		/* Atomic also with respect to CPUs that access the memory. */
 		.atomic_cap = IB_ATOMIC_GLOB,
 		.masked_atomic_cap = IB_ATOMIC_NONE,
