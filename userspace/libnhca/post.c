@@ -135,9 +135,6 @@ static int put_inline(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	uint32_t len = 0;
 	int i;
 
-	if (!(INLINE_OPS & (1u << wr->opcode)))
-		return EINVAL;
-
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
@@ -249,13 +246,14 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (ret)
 		return ret;
 
-	/* LOCAL_INV and BIND_MW have no data: ignore the SGEs, which the caller need not clear. */
-	if (LOCALS & (1u << wr->opcode)) {
+	/* Requests without outgoing data ignore IBV_SEND_INLINE, as those of ibv_qp_ex do. */
+	if (!(INLINE_OPS & (1u << wr->opcode)))
 		wqe->flags &= ~NHCA_SEND_INLINE;
+	/* LOCAL_INV and BIND_MW have no data: ignore the SGEs, which the caller need not clear. */
+	if (LOCALS & (1u << wr->opcode))
 		return 0;
-	}
-	return wr->send_flags & IBV_SEND_INLINE ? put_inline(qp, wqe, wr) :
-						  put_sges(qp, wqe, wr);
+	return wqe->flags & NHCA_SEND_INLINE ? put_inline(qp, wqe, wr) :
+					       put_sges(qp, wqe, wr);
 }
 
 /* @binds: type of the memory windows that a BIND_MW may name */

@@ -220,7 +220,7 @@ bool request_ends(struct pair *p, struct ibv_send_wr *wr, enum ibv_wc_status wan
 	struct ibv_send_wr *bad;
 	struct completion c;
 
-	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->send_flags |= IBV_SEND_SIGNALED;
 	VERB(ibv_post_send(p->a.qp, wr, &bad));
 	if (!wait_any(p->a.cq, &c))
 		return fail("%s: no completion", what);

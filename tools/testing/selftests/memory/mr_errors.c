@@ -286,6 +286,29 @@ static bool bad_rights(struct pair *p)
 	       no_mr(buf, PAGE, (uintptr_t)buf, LW | 1 << 18, EINVAL, "an unknown right");
 }
 
+/* IBV_ACCESS_HUGETLB is a hint, whatever the pages are; a change of rights takes it too. */
+static bool huge_hint(struct pair *p)
+{
+	uint8_t *buf = anonymous(PAGE);
+	struct ibv_mr *mr;
+
+	if (!dev.nhca)
+		return missing("IBV_ACCESS_HUGETLB without on-demand paging");
+	if (!make_pair(p, (struct pair_opts){}))
+		return false;
+	REQUIRE(buf, "no memory");
+	mr = ibv_reg_mr(dev.pd, buf, PAGE, LW | RW | IBV_ACCESS_HUGETLB);
+	REQUIRE(mr, "IBV_ACCESS_HUGETLB: %m");
+	fill(p->a.buf, 100, 4);
+	if (!writes(p, 100, buf, mr->rkey, true, "huge pages") || !filled(buf, 100, 4))
+		return false;
+	VERB(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LW | IBV_ACCESS_HUGETLB));
+	if (!writes(p, 100, buf, mr->rkey, false, "without remote write"))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	return true;
+}
+
 static bool each_right(struct pair *p)
 {
 	static const struct {
@@ -656,6 +679,7 @@ static const struct test tests[] = {
 	{ "overlapping regions are independent", overlapping, false },
 	{ "iova", iovas, true },
 	{ "impossible rights: EINVAL", bad_rights, false },
+	{ "IBV_ACCESS_HUGETLB", huge_hint, false },
 	{ "each right opens one operation", each_right, false },
 	{ "wrong L_Keys: local protection error", local_keys, true },
 	{ "wrong receives: local protection, remote operation error", bad_receives, true },

@@ -303,7 +303,10 @@ static bool inline_data(struct pair *p)
 {
 	uint8_t text[512], half[2][100];
 	struct ibv_data_buf bufs[2] = { { half[0], 100 }, { half[1], 100 } };
+	struct ibv_send_wr read = { .opcode = IBV_WR_RDMA_READ, .num_sge = 1,
+				    .send_flags = IBV_SEND_INLINE };
 	struct ibv_qp_ex *q;
+	struct ibv_sge sge;
 	struct completion c;
 
 	if (!make_pair(p, (struct pair_opts){ .inline_data = 256 }))
@@ -325,6 +328,19 @@ static bool inline_data(struct pair *p)
 		return false;
 	REQUIRE(c.byte_len == 200 && p->b.buf[1024 + 99] == 'a' && p->b.buf[1024 + 100] == 'b',
 		"list of buffers");
+	if (!wait_for(p->a.cq, 10, IBV_WC_SEND, &c) || !wait_for(p->a.cq, 11, IBV_WC_SEND, &c))
+		return false;
+	/* a READ ignores the flag, also for more bytes than max_inline_data */
+	if (dev.nhca) {
+		fill(p->b.buf, 4000, 6);
+		sge = sge_of(&p->a, 0, 4000);
+		read.sg_list = &sge;
+		read.wr.rdma.remote_addr = (uintptr_t)p->b.buf;
+		read.wr.rdma.rkey = p->b.mr->rkey;
+		if (!request_ends(p, &read, IBV_WC_SUCCESS, "an inline READ") ||
+		    !filled(p->a.buf, 4000, 6))
+			return false;
+	}
 	/* an invalid request makes the whole batch fail */
 	ibv_wr_start(q);
 	q->wr_flags = IBV_SEND_SIGNALED;
@@ -333,8 +349,6 @@ static bool inline_data(struct pair *p)
 	ibv_wr_send(q);
 	ibv_wr_set_inline_data(q, p->a.buf, p->a.cap.max_inline_data + 1);
 	REQUIRE(ibv_wr_complete(q), "more than max_inline_data is accepted");
-	if (!wait_for(p->a.cq, 10, IBV_WC_SEND, &c) || !wait_for(p->a.cq, 11, IBV_WC_SEND, &c))
-		return false;
 	usleep(100000);
 	REQUIRE(!poll_one(p->a.cq, &c) && !poll_one(p->b.cq, &c), "part of a bad batch was sent");
 	return true;

@@ -369,6 +369,22 @@ static void rd_atomic_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_QP_OP_ERR);
 }
 
+/* Requests without outgoing data ignore IB_SEND_INLINE. */
+static void inline_read_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct sent sent;
+
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_RDMA_READ, 0, 10, 100,
+					    IB_SEND_INLINE), 0);
+	nhca_send_doorbell(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, READ_REQUEST, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 10);
+	fix_deliver(test, fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN), 10);
+	KUNIT_EXPECT_TRUE(test, list_empty(&f->qp->sq.inflight));
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
+}
+
 /* ---- the timer ---- */
 
 /* Nothing is acknowledged: a probe if the RTT is known, then timeouts until no retry is left. */
@@ -489,6 +505,7 @@ static struct kunit_case requester_cases[] = {
 	KUNIT_CASE(ackreq_window_test),
 	KUNIT_CASE(opcode_test),
 	KUNIT_CASE(rd_atomic_test),
+	KUNIT_CASE(inline_read_test),
 	KUNIT_CASE(timeouts_test),
 	KUNIT_CASE(timer_asks_test),
 	KUNIT_CASE(drain_asks_test),

@@ -282,7 +282,8 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->mw.access = reg_wr(wr)->access;
 	}
 
-	if (!(wr->send_flags & IB_SEND_INLINE)) {
+	/* requests without outgoing data ignore IB_SEND_INLINE */
+	if (!(wr->send_flags & IB_SEND_INLINE) || !(BIT_ULL(wr->opcode) & NHCA_OPS_INLINE)) {
 		wqe->num_sge = wr->num_sge;
 		for (i = 0; i < wr->num_sge; i++) {
 			wqe->sge[i].addr = wr->sg_list[i].addr;

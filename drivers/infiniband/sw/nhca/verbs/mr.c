@@ -25,12 +25,13 @@ int nhca_check_access(int access)
 	return 0;
 }
 
-/* As nhca_check_access(); IB_ACCESS_HUGETLB is allowed for on-demand regions only. */
+/*
+ * As nhca_check_access(), for regions of user space.  IB_ACCESS_HUGETLB is a hint: the driver looks
+ * at the pages itself.
+ */
 static int nhca_check_user_access(int access)
 {
-	if (access & IB_ACCESS_ON_DEMAND)
-		access &= ~(IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB);
-	return nhca_check_access(access);
+	return nhca_check_access(access & ~(IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB));
 }
 
 /* Count a new region.  Return: 0; -ENOMEM: a limit is reached; or an injected error. */
@@ -173,7 +174,7 @@ struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 	if (known)
 		return ERR_PTR(known);
 
-	err = nhca_check_access(access);
+	err = nhca_check_access(access & ~IB_ACCESS_HUGETLB);
 	if (!err)
 		err = nhca_mr_change(ibmr, ibpd, access);
 	if (err != -EPERM)
