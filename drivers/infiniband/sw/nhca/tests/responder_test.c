@@ -99,6 +99,8 @@ static const struct refusal {
 	  FIX_MTU, .nak = NAK(REM_ACCESS) },
 	{ "WRITE with immediate outside", OP(WRITE_ONLY_IMM), MAY_W, PAGE_SIZE, 8, 8,
 	  .nak = NAK(REM_ACCESS) },
+	{ "WRITE with immediate outside, with a receive", OP(WRITE_ONLY_IMM), MAY_W, PAGE_SIZE, 8,
+	  8, .receive = 16, .nak = NAK(REM_ACCESS), .status = IB_WC_LOC_ACCESS_ERR },
 	{ "READ not allowed", OP(READ_REQUEST), MAY_W, 0, 8, .nak = NAK(INVALID_REQ) },
 	{ "READ too long", OP(READ_REQUEST), MAY_R, 0, NHCA_MAX_MSG_SIZE + 1,
 	  .nak = NAK(INVALID_REQ) },
@@ -315,6 +317,25 @@ static void immediate_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.byte_len, 20);
 	for (i = 0; i < 20; i++)
 		KUNIT_ASSERT_EQ(test, page(test)[512 + i], fix_byte(i));
+}
+
+/* The key of a WRITE with immediate is closed before its last packet: the receive tells it. */
+static void closed_write_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr last = request(test, OP(WRITE_LAST_IMM), 1, 0, 0);
+	struct nhca_cqe cqe;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 2048, 100);
+	fix_deliver(test, request(test, OP(WRITE_FIRST), 0, 0, FIX_MTU + 8), FIX_MTU);
+	KUNIT_ASSERT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
+	nhca_mr_free(f->mr);
+	f->mr = NULL;
+	fix_deliver(test, last, 8);
+	expect_aeth(test, NAK(REM_ACCESS), 1, "WRITE through a closed key");
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_ACCESS_ERR);
+	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 }
 
 /* A SEND with invalidate closes the key before it completes. */
@@ -590,6 +611,7 @@ static struct kunit_case responder_cases[] = {
 	KUNIT_CASE(atomic_write_test),
 	KUNIT_CASE(flush_test),
 	KUNIT_CASE(immediate_test),
+	KUNIT_CASE(closed_write_test),
 	KUNIT_CASE(invalidate_test),
 	KUNIT_CASE(middle_test),
 	KUNIT_CASE(revoked_test),

@@ -151,6 +151,22 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 	return NHCA_TAKEN;
 }
 
+/*
+ * The key of a WRITE does not allow the access.  With immediate, the receive request completes with
+ * IB_WC_LOC_ACCESS_ERR, if one is posted (11.6.2).
+ */
+static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	int err;
+
+	if (!(h->info->flags & NHCA_OPF_IMMDT) || !nhca_is_reliable(qp))
+		return nhca_refuse_access(qp);
+	err = nhca_rq_fetch(qp);
+	if (err && err != -EINVAL)
+		return nhca_refuse_access(qp);
+	return nhca_fail_recv(qp, IB_WC_LOC_ACCESS_ERR, NHCA_NAK_REM_ACCESS);
+}
+
 /* Return: true if the key of a request allows @access to the request's whole range now. */
 static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access)
 {
@@ -183,7 +199,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* check now, so that a wrong key is reported and not a missing receive request */
 		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE))
-			return nhca_refuse_access(qp);
+			return nhca_refuse_write(qp, h);
 	}
 	rq->wr_len = h->dmalen;
 	rq->wr_left = h->dmalen;
@@ -232,7 +248,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (src->err)
 		return NHCA_HELD;
 	if (err)
-		return nhca_refuse_access(qp);
+		return nhca_refuse_write(qp, h);
 	rq->wr_left -= src->len;
 	if (last)
 		nhca_rkey_put(&rq->wr_ref);
