@@ -81,6 +81,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define NHCA_OLD_GET_NETDEV	/* net/smc calls get_netdev itself, not ib_device_get_netdev() */
 #define NHCA_OLD_REG_DMABUF	/* reg_user_mr_dmabuf takes struct ib_udata */
 #endif
 
@@ -109,6 +110,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define NHCA_OLD_PORT_SPEED	/* no query_port_speed */
 #define NHCA_OLD_RESIZE_CQ	/* resize_cq instead of resize_user_cq */
 #endif
 

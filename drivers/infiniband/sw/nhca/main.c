@@ -327,7 +327,8 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	nhca_dev_describe(dev, name);
 
 	dev->counters = alloc_percpu(struct nhca_counters);
-	if (!dev->counters)
+	dev->ended = kzalloc(sizeof(*dev->ended), GFP_KERNEL);
+	if (!dev->counters || !dev->ended)
 		return -ENOMEM;
 	dev->txq = nhca_txq_create();
 	if (!dev->txq)
@@ -381,6 +382,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 	nhca_steer_destroy(dev->steer);
 	nhca_inject_destroy(dev->inject);
 	free_percpu(dev->counters);
+	kfree(dev->ended);
 	nhca_txq_put(dev->txq);
 	netdev_put(dev->netdev, &dev->netdev_tracker);
 }

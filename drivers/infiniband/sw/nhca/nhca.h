@@ -104,6 +104,7 @@ struct nhca_txq;
  * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that one instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed meanwhile
+ * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats
  */
 struct nhca_dev {
 	struct ib_device ibdev;
@@ -130,6 +131,7 @@ struct nhca_dev {
 	struct dentry *debugfs;
 	struct nhca_counters __percpu *counters;
 	struct xarray stats;
+	struct nhca_counters *ended;
 };
 
 static inline struct nhca_dev *to_nhca_dev(struct ib_device *ibdev)

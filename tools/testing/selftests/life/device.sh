@@ -152,6 +152,21 @@ link_downed() {
 	cat "/sys/class/infiniband/$1/ports/1/hw_counters/link_downed"
 }
 
+# Exporters lose all devices of the host if one has no directory `counters`, or lacks one of these files.
+pma_counters() {
+	local name
+	veth pc && device_add nhca_pc pc || return
+	for name in link_downed port_rcv_data port_rcv_errors port_rcv_packets port_xmit_data port_xmit_discards \
+		port_xmit_packets port_xmit_wait symbol_error unicast_xmit_packets multicast_rcv_packets; do
+		[[ $(port nhca_pc "counters/$name") =~ ^[0-9]+$ ]] || {
+			echo "counters/$name is not a number"
+			return 1
+		}
+	done
+	ip link set pc down
+	becomes 1 port nhca_pc counters/link_downed
+}
+
 port_state() {
 	veth ps && device_add nhca_ps ps || return
 	becomes 0 link_downed nhca_ps || return
@@ -390,6 +405,7 @@ try "rdma res show" res_show
 try "rdma link add and del" add_del
 try "netdev renamed" rename_netdev
 try "port state follows the netdev" port_state
+try "counters of the performance management agent" pma_counters
 try "a device on a netdev that is down" born_down
 try "path MTU follows the netdev" mtu
 try "GIDs of IPv4 and IPv6 addresses" gids

@@ -111,6 +111,13 @@ try:
             break
         time.sleep(0.1)
     report.result("a counter is removed with its queue pair", not counters(), counters())
+    # The performance management agent reads the same counters, also those of queue pairs that had their own.
+    for name, counter, unit in (("port_xmit_packets", "sent_pkts", 1), ("port_rcv_packets", "rcvd_pkts", 1),
+                                ("port_xmit_data", "sent_bytes", 4), ("port_rcv_data", "rcvd_bytes", 4)):
+        wanted = port(counter) // unit
+        path = PORT.parent / "counters" / name
+        got = int(path.read_text()) if path.exists() else "no such file"
+        report.result(f"counters/{name} is {counter} / {unit}", got == wanted, f"{got}, not {wanted}")
     report.result("the port keeps the counts of a removed counter", port("sent_pkts") >= before,
            f"{before}, then {port('sent_pkts')}")
 except OSError as error:

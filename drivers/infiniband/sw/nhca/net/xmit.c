@@ -458,6 +458,8 @@ void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av 
 	nhca_flow_charge(flow, skb, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_PKTS, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_BYTES, payload);
+	if (unlikely(av->mcast))
+		nhca_count_add(who, NHCA_CNT_SENT_MCAST_PKTS, packets);
 	nhca_count_add(who, NHCA_CNT_SENT_ZCOPY_BYTES, zcopied);
 	nhca_count_add(who, NHCA_CNT_SENT_COPIED_BYTES, payload - zcopied);
 

@@ -12,6 +12,8 @@ static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_NO_ROUTE].name		= "send_no_route",
 	[NHCA_CNT_RCVD_PKTS].name		= "rcvd_pkts",
 	[NHCA_CNT_RCVD_BYTES].name		= "rcvd_bytes",
+	[NHCA_CNT_SENT_MCAST_PKTS].name		= "sent_mcast_pkts",
+	[NHCA_CNT_RCVD_MCAST_PKTS].name		= "rcvd_mcast_pkts",
 	[NHCA_CNT_SAME_HOST_BYTES].name		= "same_host_bytes",
 	[NHCA_CNT_RX_TOO_SHORT].name		= "rx_too_short",
 	[NHCA_CNT_RX_BAD_OPCODE].name		= "rx_bad_opcode",
@@ -72,18 +74,23 @@ struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values)
+void nhca_counters_add(struct nhca_counters __percpu *counters, u64 *values)
 {
 	unsigned int i;
 	int cpu;
 
-	memset(values, 0, NHCA_CNT_MAX * sizeof(values[0]));
 	for_each_possible_cpu(cpu) {
 		const struct nhca_counters *c = per_cpu_ptr(counters, cpu);
 
 		for (i = 0; i < NHCA_CNT_MAX; i++)
 			values[i] += READ_ONCE(c->v[i]);
 	}
+}
+
+void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values)
+{
+	memset(values, 0, NHCA_CNT_MAX * sizeof(values[0]));
+	nhca_counters_add(counters, values);
 }
 
 int nhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,

@@ -21,6 +21,8 @@ enum nhca_counter {
 	NHCA_CNT_NO_ROUTE,
 	NHCA_CNT_RCVD_PKTS,
 	NHCA_CNT_RCVD_BYTES,
+	NHCA_CNT_SENT_MCAST_PKTS,	/* the part of SENT_PKTS and RCVD_PKTS that is multicast */
+	NHCA_CNT_RCVD_MCAST_PKTS,
 	NHCA_CNT_SAME_HOST_BYTES,	/* copied between QPs of this host, without packets */
 	NHCA_CNT_RX_TOO_SHORT,		/* shorter than BTH, or than the headers of its opcode */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
@@ -136,10 +138,12 @@ struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port);
 
 /**
  * nhca_counters_sum - add up the counters of all CPUs
+ * nhca_counters_add - the same, and add the sums to @values
  * @counters: the counters, per CPU
  * @values:   filled in: NHCA_CNT_MAX sums
  * Context: any.
  */
+void nhca_counters_add(struct nhca_counters __percpu *counters, u64 *values);
 void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values);
 
 /**

@@ -211,6 +211,8 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 {
 	nhca_count_add(&qp->who, NHCA_CNT_RCVD_PKTS, packets);
 	nhca_count_add(&qp->who, NHCA_CNT_RCVD_BYTES, packets * rx->payload);
+	if (unlikely(rx->ip.mcast))
+		nhca_count_add(&qp->who, NHCA_CNT_RCVD_MCAST_PKTS, packets);
 	trace_nhca_packet_received(&qp->who, &rx->hdr, nhca_psn_add(rx->hdr.psn, 1 - packets),
 				   rx->hdr.src_qpn, packets, rx->payload);
 }

@@ -105,9 +105,29 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 {
 	struct nhca_dev *dev = to_nhca_dev(counter->device);
 
-	/* No QP counts in these counters, and readers hold the lock, which xa_erase() takes. */
-	free_percpu(entry_counters(xa_erase(&dev->stats, counter->id)));
+	struct nhca_counters __percpu *counters;
+
+	/* No QP counts in these counters any more, and readers hold the lock. */
+	xa_lock(&dev->stats);
+	counters = entry_counters(__xa_erase(&dev->stats, counter->id));
+	if (counters)
+		nhca_counters_add(counters, dev->ended->v);
+	xa_unlock(&dev->stats);
+	free_percpu(counters);
 	return 0;
+}
+
+void nhca_port_counters(struct nhca_dev *dev, u64 *values)
+{
+	unsigned long id;
+	void *entry;
+
+	xa_lock(&dev->stats);
+	memcpy(values, dev->ended->v, sizeof(dev->ended->v));
+	nhca_counters_add(dev->counters, values);
+	xa_for_each(&dev->stats, id, entry)
+		nhca_counters_add(entry_counters(entry), values);
+	xa_unlock(&dev->stats);
 }
 
 int nhca_counter_update_stats(struct rdma_counter *counter)

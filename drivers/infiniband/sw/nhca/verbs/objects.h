@@ -120,9 +120,17 @@ int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr
 int nhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable);
 enum rdma_link_layer nhca_get_link_layer(struct ib_device *ibdev, u32 port);
+struct net_device *nhca_get_netdev(struct ib_device *ibdev, u32 port);
+int nhca_get_numa_node(struct ib_device *ibdev);
+int nhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int nhca_add_gid(const struct ib_gid_attr *attr, void **context);
 int nhca_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* pma.c */
+int nhca_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct ib_wc *wc,
+		     const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
+		     size_t *out_size, u16 *pkey_index);
 
 /* pd.c */
 extern const struct uapi_definition nhca_pd_defs[];

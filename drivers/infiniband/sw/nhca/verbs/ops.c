@@ -90,6 +90,10 @@ const struct ib_device_ops nhca_dev_ops = {
 	.get_dma_mr = nhca_get_dma_mr,
 	.get_hw_stats = nhca_get_hw_stats,
 	.get_link_layer = nhca_get_link_layer,
+#ifdef NHCA_OLD_GET_NETDEV
+	.get_netdev = nhca_get_netdev,
+#endif
+	.get_numa_node = nhca_get_numa_node,
 	.get_port_immutable = nhca_get_port_immutable,
 	.map_mr_sg = nhca_map_mr_sg,
 	.mmap = nhca_mmap,
@@ -103,10 +107,14 @@ const struct ib_device_ops nhca_dev_ops = {
 	.post_recv = nhca_post_recv,
 	.post_send = nhca_post_send,
 	.post_srq_recv = nhca_post_srq_recv,
+	.process_mad = nhca_process_mad,
 	.query_ah = nhca_query_ah,
 	.query_device = nhca_query_device,
 	.query_pkey = nhca_query_pkey,
 	.query_port = nhca_query_port,
+#ifndef NHCA_OLD_PORT_SPEED
+	.query_port_speed = nhca_query_port_speed,
+#endif
 	.query_qp = nhca_query_qp,
 	.query_srq = nhca_query_srq,
 	.query_ucontext = nhca_query_ucontext,

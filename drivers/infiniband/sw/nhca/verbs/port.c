@@ -2,7 +2,9 @@
 /*
  * The port: its attributes, events and GID table.
  */
+#include <linux/ethtool.h>
 #include <linux/percpu.h>
+#include <linux/rtnetlink.h>
 #include <rdma/ib_mad.h>
 
 #include "objects.h"
@@ -62,6 +64,46 @@ int nhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 enum rdma_link_layer nhca_get_link_layer(struct ib_device *ibdev, u32 port)
 {
 	return IB_LINK_LAYER_ETHERNET;
+}
+
+/*
+ * ib_device_ops.get_netdev, only for kernels whose SMC finds the netdev of a device in no other
+ * way.
+ * Return: the netdev, with a reference.
+ */
+struct net_device *nhca_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = to_nhca_dev(ibdev)->netdev;
+
+	dev_hold(ndev);
+	return ndev;
+}
+
+/* Return: the NUMA node of the adapter below the netdev; NUMA_NO_NODE: a virtual netdev. */
+int nhca_get_numa_node(struct ib_device *ibdev)
+{
+	struct device *parent = to_nhca_dev(ibdev)->netdev->dev.parent;
+
+	return parent ? dev_to_node(parent) : NUMA_NO_NODE;
+}
+
+/*
+ * The speed of the netdev in units of 100 Mbit/s.  The width and speed of struct ib_port_attr are
+ * those of the slowest combination that is not below it; this is the true value.
+ */
+int nhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct net_device *ndev = to_nhca_dev(ibdev)->netdev;
+	struct ethtool_link_ksettings link = {};
+	int err;
+
+	rtnl_lock();
+	err = __ethtool_get_link_ksettings(ndev, &link);
+	rtnl_unlock();
+	if (err || link.base.speed == (u32)SPEED_UNKNOWN)
+		link.base.speed = SPEED_1000;
+	*speed = link.base.speed / 100;
+	return 0;
 }
 
 int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
