@@ -3,6 +3,7 @@
  * The module: `rdma link add', netdev events, creation and end of a device.
  */
 #include <linux/debugfs.h>
+#include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/module.h>
@@ -293,6 +294,61 @@ static struct nhca_net *nhca_dev_net(struct net_device *ndev)
 	return nn;
 }
 
+/* All devices, by nhca_dev.all, for the choice of a GUID. */
+static LIST_HEAD(nhca_devs);
+static DEFINE_SPINLOCK(nhca_devs_lock);
+
+/*
+ * Return: a GUID for a netdev with the MAC address @mac: its EUI-64 for @number 0, otherwise an
+ * identifier without the universal bit that has @number in place of FF-FE.  The IPv6 of Linux tells
+ * netdevs with one MAC address apart in the same way (net_device.dev_id).
+ */
+static __be64 nhca_guid(const u8 *mac, u16 number)
+{
+	u8 eui[8];
+
+	addrconf_addr_eui48(eui, mac);
+	if (number) {
+		eui[0] = mac[0] & ~2;
+		eui[3] = number >> 8;
+		eui[4] = number;
+	}
+	return get_unaligned((__be64 *)eui);
+}
+
+static bool nhca_guid_used(__be64 guid)
+{
+	struct nhca_dev *dev;
+
+	lockdep_assert_held(&nhca_devs_lock);
+	list_for_each_entry(dev, &nhca_devs, all)
+		if (dev->ibdev.node_guid == guid)
+			return true;
+	return false;
+}
+
+/*
+ * Give the device a GUID that no other nhca device of this kernel has.  Netdevs that share a MAC
+ * address (ipvlan, macvlan in passthru mode) and netdevs without one need a number.
+ */
+static void nhca_dev_identify(struct nhca_dev *dev)
+{
+	const struct net_device *ndev = dev->netdev;
+	u8 mac[ETH_ALEN] = {};
+	u16 number = ndev->dev_id;
+
+	if (ndev->addr_len == ETH_ALEN)
+		ether_addr_copy(mac, ndev->dev_addr);
+	spin_lock(&nhca_devs_lock);
+	if (is_zero_ether_addr(mac) && !number)
+		number = 1;
+	while (nhca_guid_used(nhca_guid(mac, number)) && number != U16_MAX)
+		number++;
+	dev->ibdev.node_guid = nhca_guid(mac, number);
+	list_add(&dev->all, &nhca_devs);
+	spin_unlock(&nhca_devs_lock);
+}
+
 static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 {
 	struct ib_device *ibdev = &dev->ibdev;
@@ -300,7 +356,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = min_t(u32, num_possible_cpus(), NHCA_MAX_COMP_VECTORS);
-	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->netdev->dev_addr);
+	nhca_dev_identify(dev);
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
@@ -362,6 +418,9 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
+	spin_lock(&nhca_devs_lock);
+	list_del(&dev->all);
+	spin_unlock(&nhca_devs_lock);
 	/* Waits for reads and writes of the files in this directory. */
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {

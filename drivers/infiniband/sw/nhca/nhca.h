@@ -84,6 +84,7 @@ struct nhca_txq;
  * @netdev_tracker: tracks this reference
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
+ * @all:     entry in the list of all devices (main.c)
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @users:    accounts of the device's users: objects of each kind, device memory, deferred
  *            packets (user.c)
@@ -112,6 +113,7 @@ struct nhca_dev {
 	netdevice_tracker netdev_tracker;
 	struct nhca_net *nn;
 	struct nhca_txq *txq;
+	struct list_head all;
 	struct list_head list;
 	struct nhca_users users;
 	struct xarray ah_ids;

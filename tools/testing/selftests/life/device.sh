@@ -27,6 +27,9 @@ clean() {
 	for it in /sys/class/infiniband/nhca_*; do
 		[ -e "$it" ] && rdma link del "${it##*/}"
 	done
+	for it in gui1 gui2 gum; do
+		drop $it
+	done
 	for it in $(ip netns list | awk '/^ns_/ { print $1 }'); do
 		ip netns del "$it"
 	done
@@ -136,6 +139,34 @@ add_del() {
 user_name() {
 	udevadm settle --timeout=10
 	[ -e "/sys/class/infiniband/$RDMA_DEV" ] && [ -c /dev/infiniband/uverbs0 ]
+}
+
+node_guid() {
+	cat "/sys/class/infiniband/$1/node_guid"
+}
+
+# Netdevs that share a MAC address have devices with different GUIDs.
+guids() {
+	local guids netdev
+	modprobe ipvlan && modprobe macvlan || return
+	veth gu && device_add nhca_gu gu || return
+	for netdev in gui1 gui2; do
+		ip link add link gu name $netdev type ipvlan && ip link set $netdev up &&
+			device_add nhca_$netdev $netdev || return
+	done
+	guids=$(for netdev in gu gui1 gui2; do node_guid nhca_$netdev; done | sort -u)
+	[ "$(wc -l <<< "$guids")" = 3 ] || {
+		echo "GUIDs: $(paste -sd' ' <<< "$guids")"
+		return 1
+	}
+	drop gui1
+	drop gui2
+	device_gone nhca_gui2 || return
+	ip link add link gu name gum type macvlan mode bridge && ip link set gum up && device_add nhca_gum gum || return
+	[ "$(node_guid nhca_gum)" = "$(guid_of gum)" ] && [ "$(node_guid nhca_gu)" = "$(guid_of gu)" ] || {
+		echo "GUIDs: $(node_guid nhca_gum) $(node_guid nhca_gu)"
+		return 1
+	}
 }
 
 rename_netdev() {
@@ -403,6 +434,7 @@ try "attributes have the right values" attributes
 try "the device keeps its name and has a device node" user_name
 try "rdma res show" res_show
 try "rdma link add and del" add_del
+try "GUIDs of ipvlan and macvlan" guids
 try "netdev renamed" rename_netdev
 try "port state follows the netdev" port_state
 try "counters of the performance management agent" pma_counters
