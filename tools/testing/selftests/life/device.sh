@@ -260,6 +260,24 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
+# A macvlan in another namespace is above the netdev, but the device cannot reach its addresses.
+foreign_gids() {
+	modprobe macvlan || return
+	veth fo && device_add nhca_fo fo && ip netns add ns_fo || return
+	ip link add link fo name fom type macvlan mode bridge && ip link set fom up || return
+	ip addr add 10.98.0.1/24 dev fom
+	device_ready nhca_fo 10.98.0.1 || return
+	becomes fom gid_netdev nhca_fo 10.98.0.1 || return
+	ip link set fom netns ns_fo && ip -n ns_fo link set fom up || return
+	no_gid nhca_fo 10.98.0.1 || return
+	log_mark
+	ip -n ns_fo addr add 10.98.0.2/24 dev fom
+	ip addr add 10.98.0.3/24 dev fo
+	device_ready nhca_fo 10.98.0.3 || return
+	has_gid nhca_fo 10.98.0.2 && return 1
+	log_has 'no GID for an address of fom'
+}
+
 # enslaved TYPE: a netdev joins a bridge or bond: its RDMA port goes down, the log has the reason, and the port is
 # active again after the netdev has left
 enslaved() {
@@ -442,6 +460,7 @@ try "a device on a netdev that is down" born_down
 try "path MTU follows the netdev" mtu
 try "GIDs of IPv4 and IPv6 addresses" gids
 try "GIDs of a VLAN" vlan_gids
+try "no GIDs of another namespace" foreign_gids
 try "netdev enslaved by a bridge" enslaved bridge
 try "netdev enslaved by a bond" enslaved bond
 refusals

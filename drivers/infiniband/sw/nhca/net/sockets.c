@@ -40,6 +40,7 @@
  * @addr:    IPv4-mapped or IPv6
  * @dev:     the device; its GID table owns the entry
  * @ifindex: netdev that has the address: that of the device, or a VLAN above it
+ * @own:     @ifindex is the netdev of the device
  * @refs:    number of GIDs with this address and netdev; under nhca_net.lock
  */
 struct nhca_addr {
@@ -48,6 +49,7 @@ struct nhca_addr {
 	struct in6_addr addr;
 	struct nhca_dev *dev;
 	int ifindex;
+	bool own;
 	unsigned int refs;
 };
 
@@ -294,6 +296,7 @@ int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 	memcpy(&new->addr, gid->raw, sizeof(new->addr));
 	new->dev = dev;
 	new->ifindex = ifindex;
+	new->own = dev->netdev && ifindex == dev->netdev->ifindex;
 	new->refs = 1;
 
 	bucket = nhca_addr_bucket(nn, &new->addr);
@@ -328,18 +331,22 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 
 struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr, int iif)
 {
-	struct nhca_dev *any = NULL;
+	struct nhca_dev *any = NULL, *above = NULL;
 	struct nhca_addr *a;
 
 	hlist_for_each_entry_rcu(a, nhca_addr_bucket(nn, addr), node) {
 		if (!ipv6_addr_equal(&a->addr, addr))
 			continue;
-		if (a->ifindex == iif)
-			return a->dev;
+		if (a->ifindex == iif) {
+			/* a netdev below @iif (of a VLAN, macvlan, bond) may have a device too */
+			if (a->own)
+				return a->dev;
+			above = a->dev;
+		}
 		if (!any)
 			any = a->dev;
 	}
-	return any;
+	return above ?: any;
 }
 
 bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct in6_addr *addr)

@@ -121,7 +121,9 @@ int nhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
  */
 int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 {
+	struct nhca_dev *dev = to_nhca_dev(attr->device);
 	struct net_device *ndev;
+	bool foreign = false;
 	int ifindex;
 	int err;
 
@@ -131,11 +133,20 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
 	ifindex = ndev ? ndev->ifindex : 0;
+	/*
+	 * The core offers the addresses of all netdevs above that of the device.  The device has no
+	 * sockets and no routes in another network namespace.
+	 */
+	if (ndev && !net_eq(dev_net(ndev), nhca_net_ns(dev->nn))) {
+		foreign = true;
+		ibdev_info_ratelimited(&dev->ibdev, "no GID for an address of %s, which is in another network namespace: add an nhca device to it there\n",
+				       ndev->name);
+	}
 	rcu_read_unlock();
-	if (!ifindex)
+	if (!ifindex || foreign)
 		return -ENODEV;
 
-	err = nhca_addr_add(to_nhca_dev(attr->device), &attr->gid, ifindex);
+	err = nhca_addr_add(dev, &attr->gid, ifindex);
 	if (err)
 		return err;
 	*context = (void *)(uintptr_t)ifindex;
