@@ -238,6 +238,32 @@ static bool nhca_netdev_taken(struct net_device *ndev)
 	return true;
 }
 
+static bool nhca_has_roce(const struct ib_device *ibdev)
+{
+	u32 port;
+
+	rdma_for_each_port(ibdev, port)
+		if (rdma_protocol_roce(ibdev, port))
+			return true;
+	return false;
+}
+
+/*
+ * Warn if @ndev also carries a RoCE device of another driver: an adapter receives packets to the
+ * RoCEv2 port itself and does not pass them to the network stack.
+ */
+static void nhca_netdev_shared(struct net_device *ndev, const char *name)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+
+	if (!ibdev)
+		return;
+	if (nhca_has_roce(ibdev))
+		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, it takes the packets that %s should receive; programs that use the first device they find may choose either\n",
+			    dev_name(&ibdev->dev), name);
+	ib_device_put(ibdev);
+}
+
 /*
  * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
  * kernel, so the reason of an error goes to the kernel log.  RTNL held.
@@ -536,8 +562,10 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	rtnl_lock();
 	err = nhca_netdev_check(ndev);
 	rtnl_unlock();
-	if (!err)
+	if (!err) {
+		nhca_netdev_shared(ndev, name);
 		err = nhca_add_dev(name, ndev);
+	}
 	mutex_unlock(&nhca_link_mutex);
 	return err;
 }
