@@ -260,6 +260,22 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
+# Without the link-local address of GID 0, the driver refuses that GID although the peer has its address.
+gid0() {
+	veth gz && device_add nhca_gz gz && device_add nhca_gzp gzp || return
+	becomes '' ip -6 addr show dev gz tentative && becomes '' ip -6 addr show dev gzp tentative || return
+	# Another link-local address, so that there is still a route.
+	ip -6 addr flush dev gz scope link
+	ip -6 addr add fe80::77/64 dev gz nodad
+	log_mark
+	timeout 40 verify_xfer -d nhca_gzp -g 0 -p 18982 -n 4 > "$LIB_TMP/gid0" 2>&1 &
+	sleep 0.5
+	timeout 40 verify_xfer -d nhca_gz -g 0 -p 18982 -n 4 127.0.0.1 && return 1
+	kill $! 2> /dev/null
+	wait $!
+	log_has 'GID 0 is the link-local address fe80::.*, which gz does not have'
+}
+
 # A macvlan in another namespace is above the netdev, but the device cannot reach its addresses.
 foreign_gids() {
 	modprobe macvlan || return
@@ -460,6 +476,7 @@ try "a device on a netdev that is down" born_down
 try "path MTU follows the netdev" mtu
 try "GIDs of IPv4 and IPv6 addresses" gids
 try "GIDs of a VLAN" vlan_gids
+try "GID 0 without a link-local address" gid0
 try "no GIDs of another namespace" foreign_gids
 try "netdev enslaved by a bridge" enslaved bridge
 try "netdev enslaved by a bond" enslaved bond

@@ -4,6 +4,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/slab.h>
+#include <net/addrconf.h>
 #include <net/dsfield.h>
 #include <net/flow.h>
 #include <net/inet_ecn.h>
@@ -23,6 +24,43 @@ static int nhca_gid_ifindex(const struct ib_gid_attr *sgid)
 		ifindex = ndev->ifindex;
 	rcu_read_unlock();
 	return ifindex;
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+/* Return: true if the netdev of @sgid has the address, even if it is still tentative. */
+static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid)
+{
+	const struct in6_addr *addr = (const struct in6_addr *)sgid->gid.raw;
+	struct net_device *ndev;
+	bool there;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(sgid->ndev);
+	there = ndev && ipv6_chk_addr_and_flags(nhca_net_ns(dev->nn), addr, ndev, false, 1, 0);
+	if (ndev && !there)
+		ibdev_warn_ratelimited(&dev->ibdev, "GID %u is the link-local address %pI6c, which %s does not have: use another GID index, or enable IPv6 link-local addresses\n",
+				       sgid->index, addr, ndev->name);
+	rcu_read_unlock();
+	return there;
+}
+#else
+static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid)
+{
+	return false;
+}
+#endif
+
+/*
+ * The core makes a default GID of the link-local address that belongs to the MAC address, and keeps
+ * it even if the netdev has no such address: IPv6 is disabled, or makes stable-privacy addresses.
+ * Nothing that is sent to such a GID arrives, so refuse it before a program waits for an answer.
+ * All other GIDs are addresses of the netdev.
+ */
+static bool nhca_sgid_usable(struct nhca_dev *dev, const struct ib_gid_attr *sgid)
+{
+	const struct in6_addr *addr = (const struct in6_addr *)sgid->gid.raw;
+
+	return !(ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) || nhca_sgid_there(dev, sgid);
 }
 
 static bool nhca_addr_is_mcast(const struct in6_addr *a)
@@ -45,6 +83,8 @@ struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *
 		return ERR_PTR(-EINVAL);
 	if (sgid->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return ERR_PTR(-EINVAL);
+	if (!nhca_sgid_usable(dev, sgid))
+		return ERR_PTR(-EADDRNOTAVAIL);
 
 	av = kzalloc(sizeof(*av), gfp);
 	if (!av)

@@ -193,7 +193,8 @@ struct nhca_av {
  * @gfp:  GFP_KERNEL, or GFP_ATOMIC in atomic context
  * Context: process or atomic, by @gfp.
  * Return: the AV with one reference; ERR_PTR: -EINVAL: @attr has no GRH or no RoCEv2 GID, the GID
- * has no netdev, or only one of the addresses is IPv4; -ENOMEM.
+ * has no netdev, or only one of the addresses is IPv4; -EADDRNOTAVAIL: the GID is a link-local
+ * address that the netdev does not have; -ENOMEM.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
