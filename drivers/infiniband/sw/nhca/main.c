@@ -210,6 +210,11 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
 	struct ib_device *ibdev;
 
+	/* @ndev may be a netdev above that of a device, with GIDs of the device (a VLAN). */
+	if (event == NETDEV_CHANGEUPPER &&
+	    netif_is_l3_master(((struct netdev_notifier_changeupper_info *)ptr)->upper_dev))
+		nhca_net_vrf_changed(dev_net(ndev));
+
 	/* Finds registered devices only; nhca_dev_catch_up() applies earlier changes. */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	if (!ibdev)

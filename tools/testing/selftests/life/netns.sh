@@ -175,6 +175,38 @@ talk "two namespaces, shared" nhca_2l red 10.96.2.1 nhca_2r blue 10.96.2.2
 talk "two namespaces, shared, IPv6" nhca_2l red fd96:2::1 nhca_2r blue fd96:2::2 10.96.2.1
 sockets_are "a namespace has its own sockets" red 2
 
+# ---- a netdev in a VRF ----
+
+# The device hears the VRF although udp_l3mdev_accept is off. The setting for TCP is for the test programs.
+vrf() {
+	cable 6 red blue && add nhca_6l v6l red 10.96.6.1 && add nhca_6r v6r blue 10.96.6.2 || return
+	ip -n red link add vr6 type vrf table 106 && ip -n red link set vr6 up || return
+	ip netns exec red sysctl -qw net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.v6l.keep_addr_on_down=1 || return
+	ip -n red link set v6l master vr6 && device_ready nhca_6l 10.96.6.1 fd96:6::1
+}
+if ! modprobe vrf; then
+	skip "a netdev in a VRF" "no module vrf"
+elif ! vrf; then
+	notok "a netdev in a VRF" "it cannot be created"
+else
+	sockets_are "a VRF has its own sockets" red 4
+	talk "VRF" nhca_6l red 10.96.6.1 nhca_6r blue 10.96.6.2
+	talk "VRF, IPv6" nhca_6l red fd96:6::1 nhca_6r blue fd96:6::2 10.96.6.1
+	pair "VRF: rdma_cm connects from it" "ip netns exec blue rping -s -a 10.96.6.2 -C 20 -v -V" \
+		"ip netns exec red rping -c -a 10.96.6.2 -I 10.96.6.1 -C 20 -v -V"
+	for ip in 10.96.6.1 fd96:6::1; do
+		memory=$(gid_in red nhca_6l $ip)
+		pair "VRF: one device with itself, $ip" \
+			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b" \
+			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b 127.0.0.1"
+	done
+	ip -n red link set v6l nomaster
+	sockets_are "the sockets of a VRF are closed when it has no device" red 2
+	talk "no longer in a VRF" nhca_6l red 10.96.6.1 nhca_6r blue 10.96.6.2
+	ip -n red link del v6l
+	gone "a device is removed with its netdev" nhca_6l
+fi
+
 # Delete the name of the namespace while a transfer runs in it. The namespace exists until the transfer ends.
 gid=$(gid_of nhca_2l 10.96.2.1)
 gid_r=$(gid_of nhca_2r 10.96.2.2)

@@ -46,6 +46,13 @@ struct nhca_net *nhca_net_get(struct net *net);
 void nhca_net_put(struct nhca_net *nn);
 
 /**
+ * nhca_net_vrf_changed - open or close sockets after netdevs have entered or left a VRF
+ * @net: the namespace, with or without nhca devices
+ * Context: process, sleeps (RTNL may be held).
+ */
+void nhca_net_vrf_changed(struct net *net);
+
+/**
  * nhca_net_ns - get the network namespace
  * @nn: nhca's part of the namespace
  * Context: any.

@@ -6,6 +6,7 @@
 #include <linux/udp.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
+#include <net/ip.h>
 
 #include "recv.h"
 #include "../memory/memory.h"
@@ -42,12 +43,25 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 		nhca_rx_refused(dev, h, why);
 }
 
+/*
+ * Return: the interface on which @skb arrived. A VRF puts its own index into skb_iif; the netdev
+ * below is kept as sdif. A packet of this host comes from the VRF itself, or else from lo.
+ */
+static int nhca_skb_iif(struct sk_buff *skb, bool v4)
+{
+	int sdif = v4 ? inet_sdif(skb) : inet6_sdif(skb);
+
+	if (likely(!sdif))
+		return skb->skb_iif;
+	return sdif == skb->skb_iif ? LOOPBACK_IFINDEX : sdif;
+}
+
 bool nhca_rx_begin(struct nhca_rx *rx)
 {
-	const struct sk_buff *skb = rx->skb;
+	struct sk_buff *skb = rx->skb;
 
 	rx->ip.hdr = skb_network_header(skb);
-	rx->ip.iif = skb->skb_iif;
+	rx->ip.iif = nhca_skb_iif(skb, ip_hdr(skb)->version == 4);
 	if (ip_hdr(skb)->version == 4) {
 		const struct iphdr *iph = ip_hdr(skb);
 

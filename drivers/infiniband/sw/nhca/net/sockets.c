@@ -11,6 +11,7 @@
 #include <linux/sockptr.h>
 #include <linux/udp.h>
 #include <linux/wait.h>
+#include <net/l3mdev.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include <net/sock.h>
@@ -54,12 +55,27 @@ struct nhca_addr {
 };
 
 /**
+ * struct nhca_socks - sockets that share the RoCEv2 port
+ * @list:    entry in nhca_net.vrfs
+ * @ifindex: VRF whose packets they receive; 0: packets outside of VRFs
+ * @used:    an address is in this VRF; valid in nhca_vrfs_mark() and after it
+ * @n:       number of open sockets
+ * @socks:   those of IPv4, then those of IPv6 if the host has IPv6
+ */
+struct nhca_socks {
+	struct list_head list;
+	int ifindex;
+	bool used;
+	unsigned int n;
+	struct nhca_sock *socks;
+};
+
+/**
  * struct nhca_net - nhca's part of a network namespace
  * @net:   the namespace; it exists longer than this, see nhca_net_ns_exit()
  * @users: number of devices; under nhca_net_mutex
- * @socks: the sockets, open while @users is not 0: those of IPv4, then those of IPv6 if the host
- *         has IPv6
- * @nsocks: number of open sockets
+ * @socks: the sockets outside of VRFs, open while @users is not 0; under nhca_net_mutex
+ * @vrfs:  struct nhca_socks of each VRF with an address of a device; under nhca_net_mutex
  * @lock:  protects writes to @addrs and @devs
  * @devs:  devices, by nhca_dev.list, newest first; RCU readers
  * @addrs: table of struct nhca_addr, by a hash of the address; RCU readers
@@ -67,8 +83,8 @@ struct nhca_addr {
 struct nhca_net {
 	struct net *net;
 	unsigned int users;
-	struct nhca_sock *socks;
-	unsigned int nsocks;
+	struct nhca_socks socks;
+	struct list_head vrfs;
 	spinlock_t lock;	/* protects writes to devs and addrs */
 	struct list_head devs;
 	struct hlist_head addrs[1 << NHCA_ADDR_BITS];
@@ -155,9 +171,11 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
  * @shared: other sockets of this namespace use the port too (SO_REUSEPORT). The stack selects the
  * socket by addresses and ports. All packets of a connection have the same ports, so one socket
  * gets all of them in their order. Several CPUs can process the packets of several sockets.
+ * @vrf: ifindex of a VRF, or 0. A socket that is bound to no netdev gets no packets of VRFs, unless
+ * the administrator has set udp_l3mdev_accept.
  */
 static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t family,
-			  bool shared)
+			  bool shared, int vrf)
 {
 	struct socket *sock;
 	int err;
@@ -175,7 +193,9 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	if (!err) {
 		if (shared)
 			sock_set_reuseport(sock->sk);
-		err = nhca_sock_bind(sock, family);
+		if (vrf)
+			err = sock_bindtoindex(sock->sk, vrf, true);
+		err = err ?: nhca_sock_bind(sock, family);
 	}
 	if (err) {
 		sock_release(sock);
@@ -190,45 +210,156 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	return 0;
 }
 
-static void nhca_net_close(struct nhca_net *nn)
+static void nhca_socks_close(struct nhca_socks *set)
 {
 	unsigned int i;
 
-	for (i = 0; i < nn->nsocks; i++)
-		nhca_sock_mute(&nn->socks[i]);
+	for (i = 0; i < set->n; i++)
+		nhca_sock_mute(&set->socks[i]);
 	/* after this no CPU uses the sockets that it read from sk_user_data */
 	synchronize_rcu();
-	for (i = 0; i < nn->nsocks; i++) {
-		nhca_bh_kill(&nn->socks[i].rest);
-		kernel_sock_shutdown(nn->socks[i].sock, SHUT_RDWR);
-		sock_release(nn->socks[i].sock);
-		kfree_skb(nn->socks[i].part);
+	for (i = 0; i < set->n; i++) {
+		nhca_bh_kill(&set->socks[i].rest);
+		kernel_sock_shutdown(set->socks[i].sock, SHUT_RDWR);
+		sock_release(set->socks[i].sock);
+		kfree_skb(set->socks[i].part);
 	}
-	kfree(nn->socks);
+	kfree(set->socks);
 }
 
-static int nhca_net_open(struct nhca_net *nn)
+/* Open the sockets of @set->ifindex. Return: 0 or an error. */
+static int nhca_socks_open(struct nhca_net *nn, struct nhca_socks *set)
 {
 	static const sa_family_t families[] = { AF_INET, AF_INET6 };
 	unsigned int each = min(num_online_cpus(), NHCA_SOCKS);
 	sa_family_t family;
 	int err;
 
-	nn->socks = kcalloc(2 * each, sizeof(*nn->socks), GFP_KERNEL);
-	if (!nn->socks)
+	set->socks = kcalloc(2 * each, sizeof(*set->socks), GFP_KERNEL);
+	if (!set->socks)
 		return -ENOMEM;
-	for (nn->nsocks = 0; nn->nsocks < 2 * each; nn->nsocks++) {
-		family = families[nn->nsocks / each];
-		err = nhca_sock_open(nn, &nn->socks[nn->nsocks], family, each > 1);
+	for (set->n = 0; set->n < 2 * each; set->n++) {
+		family = families[set->n / each];
+		err = nhca_sock_open(nn, &set->socks[set->n], family, each > 1 || set->ifindex,
+				     set->ifindex);
 		/* IPv6 is not built, or was disabled at boot */
 		if (family == AF_INET6 && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT))
 			return 0;
 		if (err) {
-			nhca_net_close(nn);
+			nhca_socks_close(set);
 			return err;
 		}
 	}
 	return 0;
+}
+
+/* ---- VRFs ---- */
+
+static struct nhca_socks *nhca_vrf_find(struct nhca_net *nn, int ifindex)
+{
+	struct nhca_socks *set;
+
+	list_for_each_entry(set, &nn->vrfs, list)
+		if (set->ifindex == ifindex)
+			return set;
+	return NULL;
+}
+
+/*
+ * Mark the VRFs that have an address of a device.
+ * Return: the ifindex of one that has no sockets yet, or 0.
+ */
+static int nhca_vrfs_mark(struct nhca_net *nn)
+{
+	struct nhca_socks *set;
+	struct nhca_addr *a;
+	int missing = 0, vrf;
+	unsigned int i;
+
+	lockdep_assert_held(&nhca_net_mutex);
+	list_for_each_entry(set, &nn->vrfs, list)
+		set->used = false;
+	rcu_read_lock();
+	for (i = 0; i < ARRAY_SIZE(nn->addrs); i++) {
+		hlist_for_each_entry_rcu(a, &nn->addrs[i], node) {
+			vrf = l3mdev_master_ifindex_by_index(nn->net, a->ifindex);
+			set = vrf ? nhca_vrf_find(nn, vrf) : NULL;
+			if (set)
+				set->used = true;
+			else if (vrf)
+				missing = vrf;
+		}
+	}
+	rcu_read_unlock();
+	return missing;
+}
+
+/*
+ * Open the sockets of one VRF. A socket of a VRF and one that is bound to no netdev may have the
+ * same port only if both have SO_REUSEPORT.
+ */
+static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
+{
+	struct nhca_socks *set = kzalloc(sizeof(*set), GFP_KERNEL);
+	unsigned int i;
+	int err;
+
+	if (!set)
+		return -ENOMEM;
+	for (i = 0; i < nn->socks.n; i++)
+		sock_set_reuseport(nn->socks.socks[i].sock->sk);
+	set->ifindex = ifindex;
+	err = nhca_socks_open(nn, set);
+	if (err) {
+		pr_warn("nhca: cannot open UDP sockets in the VRF with index %d: error %d: RDMA devices hear nothing there\n",
+			ifindex, err);
+		kfree(set);
+		return err;
+	}
+	list_add(&set->list, &nn->vrfs);
+	return 0;
+}
+
+/* Open and close sockets, so that each VRF with an address of a device has them. */
+static void nhca_vrfs_update(struct nhca_net *nn)
+{
+	struct nhca_socks *set, *next;
+	int missing;
+
+	lockdep_assert_held(&nhca_net_mutex);
+	if (!nn->users)
+		return;
+	do {
+		missing = nhca_vrfs_mark(nn);
+	} while (missing && !nhca_vrf_open(nn, missing));
+	list_for_each_entry_safe(set, next, &nn->vrfs, list) {
+		if (set->used)
+			continue;
+		list_del(&set->list);
+		nhca_socks_close(set);
+		kfree(set);
+	}
+}
+
+void nhca_net_vrf_changed(struct net *net)
+{
+	struct nhca_net *nn = net_generic(net, nhca_net_id);
+
+	mutex_lock(&nhca_net_mutex);
+	nhca_vrfs_update(nn);
+	mutex_unlock(&nhca_net_mutex);
+}
+
+static void nhca_net_close(struct nhca_net *nn)
+{
+	struct nhca_socks *set, *next;
+
+	list_for_each_entry_safe(set, next, &nn->vrfs, list) {
+		list_del(&set->list);
+		nhca_socks_close(set);
+		kfree(set);
+	}
+	nhca_socks_close(&nn->socks);
 }
 
 struct nhca_net *nhca_net_get(struct net *net)
@@ -238,7 +369,7 @@ struct nhca_net *nhca_net_get(struct net *net)
 
 	mutex_lock(&nhca_net_mutex);
 	if (!nn->users)
-		err = nhca_net_open(nn);
+		err = nhca_socks_open(nn, &nn->socks);
 	if (!err)
 		WRITE_ONCE(nn->users, nn->users + 1);
 	mutex_unlock(&nhca_net_mutex);
@@ -284,6 +415,17 @@ static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct
 	return NULL;
 }
 
+/* An address came or went: the VRF of its netdev may need sockets, or need them no longer. */
+static void nhca_addr_changed(struct nhca_dev *dev, int ifindex)
+{
+	struct nhca_net *nn = dev->nn;
+
+	mutex_lock(&nhca_net_mutex);
+	if (!list_empty(&nn->vrfs) || l3mdev_master_ifindex_by_index(nn->net, ifindex))
+		nhca_vrfs_update(nn);
+	mutex_unlock(&nhca_net_mutex);
+}
+
 int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 {
 	struct nhca_net *nn = dev->nn;
@@ -310,6 +452,8 @@ int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 
 	if (old)
 		kfree(new);
+	else
+		nhca_addr_changed(dev, ifindex);
 	return 0;
 }
 
@@ -318,6 +462,7 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 	struct nhca_net *nn = dev->nn;
 	struct in6_addr addr;
 	struct nhca_addr *a;
+	bool gone = false;
 
 	memcpy(&addr, gid->raw, sizeof(addr));
 	spin_lock_bh(&nn->lock);
@@ -325,8 +470,11 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex)
 	if (!WARN_ON_ONCE(!a) && !--a->refs) {
 		hlist_del_rcu(&a->node);
 		kfree_rcu(a, rcu);
+		gone = true;
 	}
 	spin_unlock_bh(&nn->lock);
+	if (gone)
+		nhca_addr_changed(dev, ifindex);
 }
 
 struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr, int iif)
@@ -429,6 +577,7 @@ static int __net_init nhca_net_ns_init(struct net *net)
 	nn->net = net;
 	spin_lock_init(&nn->lock);
 	INIT_LIST_HEAD(&nn->devs);
+	INIT_LIST_HEAD(&nn->vrfs);
 	for (i = 0; i < ARRAY_SIZE(nn->addrs); i++)
 		INIT_HLIST_HEAD(&nn->addrs[i]);
 	return 0;

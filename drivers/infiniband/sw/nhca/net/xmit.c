@@ -8,6 +8,7 @@
 #include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 #include <net/route.h>
 #include <net/udp.h>
 
@@ -31,6 +32,12 @@ static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
 
 static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
 
+/* Return: the VRF of @ndev, which is the loopback netdev for its addresses; 0: none. */
+static int nhca_vrf_of(struct net_device *ndev)
+{
+	return ndev ? l3mdev_master_ifindex_rcu(ndev) : 0;
+}
+
 static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sport)
 {
 	struct flowi4 fl = {
@@ -40,6 +47,7 @@ static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sp
 		.fl4_sport = htons(sport),
 		.fl4_dport = htons(NHCA_ROCE_UDP_PORT),
 	};
+	struct net_device *ndev;
 	struct rtable *rt;
 	__be32 saddr;
 
@@ -47,8 +55,11 @@ static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sp
 	if (rt)
 		return &rt->dst;
 
-	/* devices of this host are reached through lo, whatever netdev they are on */
-	if (inet_addr_type(net, fl.daddr) != RTN_LOCAL)
+	/* devices of this host are reached through lo, or their VRF, whatever netdev they are on */
+	ndev = dev_get_by_index_rcu(net, av->ifindex);
+	if (inet_addr_type_dev_table(net, ndev, fl.daddr) == RTN_LOCAL)
+		fl.flowi4_oif = nhca_vrf_of(ndev);
+	else
 		fl.flowi4_oif = av->ifindex;
 
 	rt = ip_route_output_flow(net, &fl, NULL);
@@ -68,6 +79,7 @@ static struct dst_entry *nhca_route6(struct net *net, struct nhca_av *av, u16 sp
 		.fl6_sport = htons(sport),
 		.fl6_dport = htons(NHCA_ROCE_UDP_PORT),
 	};
+	struct net_device *ndev;
 	struct dst_entry *dst;
 	struct in6_addr saddr;
 
@@ -75,8 +87,11 @@ static struct dst_entry *nhca_route6(struct net *net, struct nhca_av *av, u16 sp
 	if (dst)
 		return dst;
 
-	if ((ipv6_addr_type(&fl.daddr) & (IPV6_ADDR_LINKLOCAL | IPV6_ADDR_MULTICAST)) ||
-	    !ipv6_chk_addr(net, &fl.daddr, NULL, 0))
+	ndev = dev_get_by_index_rcu(net, av->ifindex);
+	if (!(ipv6_addr_type(&fl.daddr) & (IPV6_ADDR_LINKLOCAL | IPV6_ADDR_MULTICAST)) &&
+	    ipv6_chk_addr_and_flags(net, &fl.daddr, ndev, true, 0, IFA_F_TENTATIVE))
+		fl.flowi6_oif = nhca_vrf_of(ndev);
+	else
 		fl.flowi6_oif = av->ifindex;
 
 	dst = ip6_dst_lookup_flow(net, NULL, &fl, NULL);
