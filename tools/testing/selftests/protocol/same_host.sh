@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: queue pairs of one host move the right bytes without packets, and can change between this and packets at any time
 # tier: check
-# lab: --nodes 1 --timeout 300
+# lab: --nodes 1 --timeout 400
 # lab debug: --nodes 1 --kernel debug --timeout 1200
 # tier debug: long
 
@@ -80,6 +80,75 @@ moved 'changing the path: the same-host path is used' YES all_kinds
 kill $changer
 wait $changer 2> /dev/null
 switch Y
+
+# ---- rules that come while a transfer runs ----
+
+# grows NAME: within 10 s the same-host path carries 100,000 bytes
+grows() {
+	local before tries
+	before=$(counter same_host_bytes)
+	for tries in $(seq 100); do
+		[ $(($(counter same_host_bytes) - before)) -ge 100000 ] && ok "$1" && return
+		sleep 0.1
+	done
+	notok "$1" "$(($(counter same_host_bytes) - before)) bytes took the same-host path in 10 s"
+}
+
+# stops NAME: a second later the same-host path carries nothing any more
+stops() {
+	local before after
+	sleep 1.2
+	before=$(counter same_host_bytes)
+	sleep 1
+	after=$(counter same_host_bytes)
+	if [ "$after" = "$before" ]; then
+		ok "$1"
+	else
+		notok "$1" "$((after - before)) bytes took the same-host path"
+	fi
+}
+
+modprobe sch_netem
+modprobe cls_u32
+modprobe act_gact
+verify_xfer -d "$RDMA_DEV" -g "$TRAFFIC_GID" -p 18992 -n 1000000 -s 4096 > "$LIB_TMP/server" 2>&1 &
+server=$!
+sleep 0.5
+verify_xfer -d "$RDMA_DEV" -g "$TRAFFIC_GID" -p 18992 -n 1000000 -s 4096 127.0.0.1 > "$LIB_TMP/client" 2>&1 &
+client=$!
+grows "a long transfer uses the path"
+sent=$(counter sent_bytes) copied=$(counter same_host_bytes)
+sleep 4
+sent=$(($(counter sent_bytes) - sent)) copied=$(($(counter same_host_bytes) - copied))
+if [ $((9 * sent)) -le $copied ]; then
+	ok "packets that open the path again are less than 10 % of the data"
+else
+	notok "packets that open the path again are less than 10 % of the data" "$sent bytes in packets, $copied without"
+fi
+tcpdump -i lo -c 100 -s 128 -Z root -w "$LIB_TMP/pcap" udp port 4791 2> "$LIB_TMP/tcpdump" &
+capture=$!
+if ended $capture 20; then
+	ok "tcpdump on lo captures the data"
+else
+	notok "tcpdump on lo captures the data" "$(tail -n 1 "$LIB_TMP/tcpdump")"
+	kill $capture
+fi
+grows "the path is used again without tcpdump"
+tc qdisc add dev lo root netem delay 1ms || notok "netem on lo" "tc refuses it"
+stops "a queueing discipline on lo is obeyed within a second"
+tc qdisc del dev lo root
+grows "the path is used again without it"
+tc qdisc add dev lo clsact && tc filter add dev lo egress protocol ip u32 match ip protocol 17 0xff action drop ||
+	notok "a filter on lo" "tc refuses it"
+stops "a filter on lo is obeyed within a second"
+if ended $client 40 && [ "$JOB_STATUS" != 0 ]; then
+	ok "the transfer fails as it would with packets"
+else
+	notok "the transfer fails as it would with packets" "it continues, or has ended with success"
+fi
+tc qdisc del dev lo clsact
+kill $client $server 2> /dev/null
+wait $client $server 2> /dev/null
 
 # Two namespaces with a veth as the only route between them.
 ip netns add elsewhere && ip link add vhere type veth peer name vthere &&

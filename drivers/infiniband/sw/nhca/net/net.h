@@ -433,6 +433,27 @@ int nhca_xmit(struct nhca_tx *tx);
 /* bytes of the BTH before the PSN */
 #define NHCA_ALIKE_LEN		9
 
+/* ---- watch.c ---- */
+
+/**
+ * nhca_route_watched - check whether packets must be seen on the way to a destination
+ * @net:   namespace of the sender
+ * @av:    the destination
+ * @sport: UDP source port
+ * Context: BH disabled, RCU read side.
+ * Return: true if the netdev of the route has a packet socket or a queueing discipline, or if there
+ * is no route.
+ */
+bool nhca_route_watched(struct net *net, struct nhca_av *av, u16 sport);
+
+/**
+ * nhca_lo_watched - nhca_route_watched() for the loopback netdev
+ * @net: the namespace
+ * Context: BH disabled, RCU read side.
+ * Return: true if lo has a packet socket or a queueing discipline.
+ */
+bool nhca_lo_watched(struct net *net);
+
 /* ---- recv.c ---- */
 
 /**

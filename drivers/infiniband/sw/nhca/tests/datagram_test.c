@@ -443,6 +443,14 @@ static void send_here(struct kunit *test, u32 qkey)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
 }
 
+static bool lo_watched;
+
+/* Replaces nhca_lo_watched(). */
+static bool is_lo_watched(struct net *net)
+{
+	return lo_watched;
+}
+
 /*
  * A QP that has heard the sender on this host gets its datagrams without packets. The receive has
  * the GRH and the completion that a packet would have brought.
@@ -458,6 +466,8 @@ static void here_test(struct kunit *test)
 	struct iphdr iph;
 	u32 i;
 
+	lo_watched = false;
+	kunit_activate_static_stub(test, nhca_lo_watched, is_lo_watched);
 	fix_connect(test, peer);
 	peer->attr.qkey = FIX_QKEY;
 	to = peer->qpn;
@@ -500,6 +510,17 @@ static void here_test(struct kunit *test)
 	peer->heard++;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 4);
+	peer->heard--;
+	peer->here_until = jiffies - 1;
+	send_here(test, FIX_QKEY);
+	KUNIT_EXPECT_EQ(test, f->nsent, 5);
+	/* a datagram that passes opens the path again, but not if somebody watches lo */
+	lo_watched = true;
+	hear(test, peer);
+	KUNIT_EXPECT_TRUE(test, time_before(peer->here_until, jiffies));
+	lo_watched = false;
+	hear(test, peer);
+	KUNIT_EXPECT_TRUE(test, time_after(peer->here_until, jiffies));
 	KUNIT_EXPECT_FALSE(test, fix_poll(cq, &cqe));
 	fix_destroy(&peer);
 	nhca_cq_stop(cq);

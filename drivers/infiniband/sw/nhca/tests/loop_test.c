@@ -12,6 +12,14 @@
 #define PAGES		32
 #define HALF		(PAGES / 2 * PAGE_SIZE)
 
+static bool watched;
+
+/* Replaces nhca_route_watched(). */
+static bool route_watched(struct net *net, struct nhca_av *av, u16 sport)
+{
+	return watched;
+}
+
 /* The QP of the fixture sends, @peer executes. */
 static struct loop {
 	struct nhca_qp *peer;
@@ -34,6 +42,7 @@ static void introduce(struct nhca_qp *a, struct nhca_qp *b)
 	b->rq.psn = a->sq.psn;
 	a->rq.psn = b->sq.psn;
 	a->peer_mark = b->mark;
+	a->here_until = jiffies + HZ * 3600;
 	a->peer = HERE | NHCA_PEER_IS_HERE;
 }
 
@@ -57,6 +66,8 @@ static int loop_init(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 	u32 i;
 
+	watched = false;
+	kunit_activate_static_stub(test, nhca_route_watched, route_watched);
 	if (err)
 		return err;
 	loop = kunit_kzalloc(test, sizeof(*loop), GFP_KERNEL);
@@ -399,6 +410,19 @@ static void stranger_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 }
 
+/* After half a second packets have to pass again, because a filter may refuse them by now. */
+static void expired_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	f->qp->here_until = jiffies - 1;
+	f->nsent = 0;
+	post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
+}
+
 /* Atomics, READs that the peer does not allow, and limited rates take packets. */
 static void packets_test(struct kunit *test)
 {
@@ -457,6 +481,7 @@ static void found_test(struct kunit *test)
 		u32 mark;
 		u8 caps;
 		bool found;
+		bool watched;
 	} rows[] = {
 		{ CHECKSUM_NONE, 1, NHCA_CAP_NO_ICRC, false },
 		{ CHECKSUM_UNNECESSARY, 0, NHCA_CAP_NO_ICRC, false },
@@ -464,6 +489,8 @@ static void found_test(struct kunit *test)
 		{ CHECKSUM_NONE, 0, 0, false },
 		{ CHECKSUM_NONE, 0, NHCA_CAP_NO_ICRC, true },
 		{ CHECKSUM_PARTIAL, 0, NHCA_CAP_NO_ICRC, true },
+		/* a packet socket or a queueing discipline */
+		{ CHECKSUM_PARTIAL, 0, NHCA_CAP_NO_ICRC, false, true },
 	};
 	struct qp_fixture *f = test->priv;
 	struct sk_buff *skb;
@@ -473,6 +500,8 @@ static void found_test(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		f->qp->peer = HERE;
 		f->qp->peer_mark = 0;
+		f->qp->here_until = jiffies;
+		watched = rows[i].watched;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
 		h.caps = HERE | rows[i].caps;
@@ -484,6 +513,7 @@ static void found_test(struct kunit *test)
 		if (rows[i].found)
 			KUNIT_EXPECT_EQ(test, le32_to_cpu(f->qp->peer_mark),
 					le32_to_cpu(loop->peer->mark));
+		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, jiffies), rows[i].found);
 	}
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RECVS), ARRAY_SIZE(rows));
 }
@@ -498,6 +528,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(locked_test),
 	KUNIT_CASE(closed_test),
 	KUNIT_CASE(stranger_test),
+	KUNIT_CASE(expired_test),
 	KUNIT_CASE(packets_test),
 	KUNIT_CASE(source_test),
 	KUNIT_CASE(found_test),

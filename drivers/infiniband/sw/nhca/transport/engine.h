@@ -360,9 +360,19 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
  * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
  * Context: one of the QP's locks held, RCU read side.
- * Return: true if the peer is a QP of this kernel; the function has set nhca_qp.peer_mark.
+ * Return: true if the peer is a QP of this kernel, and nobody must see the packets; the function
+ * has set nhca_qp.peer_mark and nhca_qp.here_until.
  */
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
+
+/**
+ * nhca_loop_heard - note that a datagram came from a QP of this network namespace
+ * @src_qpn: the QPN
+ *
+ * For half a second that QP may give its datagrams to @qp without packets.
+ * Context: rq.lock of @qp held, BH disabled, RCU read side.
+ */
+void nhca_loop_heard(struct nhca_qp *qp, u32 src_qpn);
 
 /**
  * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel

@@ -12,6 +12,10 @@
  * The same-host path is used only after packets have passed in both directions, and one of them had
  * the mark of a QP of this kernel (wire.rst).  Between UD QPs one datagram that came through lo is
  * enough, because it is from this network namespace.
+ *
+ * Filters, routes and queueing disciplines may change later.  So the path is valid for
+ * NHCA_LOOP_VALID only; then packets have to pass again.  It is not used at all while the packets
+ * would meet a queueing discipline or a packet socket (tcpdump) on the netdev that they leave by.
  */
 #include <linux/moduleparam.h>
 
@@ -25,6 +29,8 @@
  * looks up its keys.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
+/* jiffies for which packets that passed open the path: a new rule is obeyed within a second */
+#define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
 #define NHCA_LOOP_HELD	32
 
@@ -38,6 +44,20 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
 }
 
+/* Return: true if the packets of a connected QP must be seen.  RCU protects the address vector. */
+static bool nhca_loop_watched(const struct nhca_qp *qp)
+{
+	struct nhca_av *av = READ_ONCE(qp->av);
+
+	return !av || nhca_route_watched(nhca_net_ns(qp->dev->nn), av, qp->sport);
+}
+
+/* Return: true if packets have to open the path again. */
+static bool nhca_loop_expired(const struct nhca_qp *qp)
+{
+	return time_after(jiffies, READ_ONCE(qp->here_until));
+}
+
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	struct nhca_qp *peer;
@@ -46,10 +66,22 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 	if (!nhca_rx_mark(rx, &mark))
 		return false;
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
-	if (!peer || READ_ONCE(peer->mark) != mark)
+	if (!peer || READ_ONCE(peer->mark) != mark || nhca_loop_watched(qp) ||
+	    nhca_loop_watched(peer))
 		return false;
+	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
 	WRITE_ONCE(qp->peer_mark, mark);
 	return true;
+}
+
+void nhca_loop_heard(struct nhca_qp *qp, u32 src_qpn)
+{
+	if (READ_ONCE(qp->heard) == src_qpn && time_before(jiffies, qp->here_until))
+		return;
+	if (nhca_lo_watched(nhca_net_ns(qp->dev->nn)))
+		return;
+	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
+	WRITE_ONCE(qp->heard, src_qpn);
 }
 
 /*
@@ -98,7 +130,7 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
 	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return NULL;
-	if (!nhca_loop_mirrors(qp, peer)) {
+	if (nhca_loop_expired(qp) || !nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
 		/* send packets until a packet shows again that the peer is in this kernel */
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
@@ -284,8 +316,9 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
-	if (!peer || READ_ONCE(peer->heard) != qp->qpn || !nhca_loop_up(qp) ||
-	    !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
+	if (!peer || READ_ONCE(peer->heard) != qp->qpn ||
+	    nhca_loop_expired(peer) || !nhca_loop_up(qp) || !nhca_loop_up(peer) ||
+	    !spin_trylock(&peer->rq.lock))
 		return false;
 	hdr.info = nhca_opinfo(h->opcode);
 	nhca_av_header(av, hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &iph);

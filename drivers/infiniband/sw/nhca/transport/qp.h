@@ -362,6 +362,7 @@ struct nhca_rss;
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
+ * @here_until: jiffies until which @peer_mark or @heard opens the same-host path; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
  *           batch
  * @av:     address vector of the peer of a connected QP; written with both locks held
@@ -406,6 +407,7 @@ struct nhca_qp {
 	u32 heard;
 	atomic_t events;
 	unsigned long cnp_sent;
+	unsigned long here_until;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	struct nhca_channel *channel;

@@ -321,8 +321,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		if (rx->ip.iif == LOOPBACK_IFINDEX && READ_ONCE(qp->heard) != rx->hdr.src_qpn)
-			WRITE_ONCE(qp->heard, rx->hdr.src_qpn);
+		if (rx->ip.iif == LOOPBACK_IFINDEX)
+			nhca_loop_heard(qp, rx->hdr.src_qpn);
 		nhca_request_rx(qp, rx);
 		return;
 	}
