@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/random.h>
@@ -205,6 +206,69 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 	}
 }
 
+/* ---- addresses of netdevs that are not Ethernet ---- */
+
+/* Add the GIDs of addresses that the netdev got.  The caller of nhca_gids_queue() got @ibdev. */
+static void nhca_gids_work(struct work_struct *work)
+{
+	struct nhca_dev *dev = container_of(work, struct nhca_dev, gids);
+
+	rdma_roce_rescan_device(&dev->ibdev);
+	ib_device_put(&dev->ibdev);
+}
+
+/*
+ * The core follows the addresses of Ethernet netdevs.  Of other netdevs it only takes those that
+ * exist when the device is registered, and a driver can only let it look again.
+ */
+static int nhca_gids_queue(struct net_device *ndev, unsigned long event)
+{
+	struct ib_device *ibdev;
+
+	if (event != NETDEV_UP || ndev->type == ARPHRD_ETHER)
+		return NOTIFY_DONE;
+	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
+	if (ibdev && !schedule_work(&to_nhca_dev(ibdev)->gids))
+		ib_device_put(ibdev);
+	return NOTIFY_DONE;
+}
+
+static int nhca_inetaddr_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	return nhca_gids_queue(((struct in_ifaddr *)ptr)->ifa_dev->dev, event);
+}
+
+static struct notifier_block nhca_inetaddr_notifier = {
+	.notifier_call = nhca_inetaddr_event,
+};
+
+#if IS_ENABLED(CONFIG_IPV6)
+static int nhca_inet6addr_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	return nhca_gids_queue(((struct inet6_ifaddr *)ptr)->idev->dev, event);
+}
+
+static struct notifier_block nhca_inet6addr_notifier = {
+	.notifier_call = nhca_inet6addr_event,
+};
+#endif
+
+static void nhca_addr_notify(void)
+{
+	register_inetaddr_notifier(&nhca_inetaddr_notifier);
+#if IS_ENABLED(CONFIG_IPV6)
+	register_inet6addr_notifier(&nhca_inet6addr_notifier);
+#endif
+}
+
+static void nhca_addr_unnotify(void)
+{
+	unregister_inetaddr_notifier(&nhca_inetaddr_notifier);
+#if IS_ENABLED(CONFIG_IPV6)
+	unregister_inet6addr_notifier(&nhca_inet6addr_notifier);
+#endif
+}
+
 static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
@@ -269,11 +333,21 @@ static void nhca_netdev_shared(struct net_device *ndev, const char *name)
 	ib_device_put(ibdev);
 }
 
+static bool nhca_is_ether(const struct net_device *ndev)
+{
+	return ndev->type == ARPHRD_ETHER && ndev->addr_len == ETH_ALEN;
+}
+
+/* nhca sends IP packets, so it needs no Ethernet.  ARPHRD_NONE: tun, WireGuard. */
+static bool nhca_netdev_known(const struct net_device *ndev)
+{
+	return nhca_is_ether(ndev) || ndev->type == ARPHRD_NONE || ndev->type == ARPHRD_LOOPBACK;
+}
+
 /*
  * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
  * kernel, so the reason of an error goes to the kernel log.  RTNL held.
- * Return: 0; -EOPNOTSUPP: @ndev is a loopback netdev; -EPROTONOSUPPORT: not Ethernet; -EPERM: a
- * VLAN; -EBUSY: a port of a master; -EMSGSIZE: its MTU is too small; -ENODEV: it is not registered;
+ * Return: 0; -EPROTONOSUPPORT: @ndev is of a type that nhca does not know; -EPERM: a VLAN; -EBUSY: a port of a master; -EMSGSIZE: its MTU is too small; -ENODEV: it is not registered;
  * -EEXIST: it has an nhca device already.
  */
 static int nhca_netdev_check(struct net_device *ndev)
@@ -281,12 +355,8 @@ static int nhca_netdev_check(struct net_device *ndev)
 	struct net_device *master = nhca_netdev_master(ndev);
 
 	ASSERT_RTNL();
-	if (ndev->flags & IFF_LOOPBACK) {
-		netdev_err(ndev, "is a loopback netdev: nhca needs an Ethernet netdev, also for peers on the same host\n");
-		return -EOPNOTSUPP;
-	}
-	if (ndev->type != ARPHRD_ETHER || ndev->addr_len != ETH_ALEN) {
-		netdev_err(ndev, "has ARP hardware type %u: nhca needs an Ethernet netdev\n",
+	if (!nhca_netdev_known(ndev)) {
+		netdev_err(ndev, "has ARP hardware type %u: nhca needs an Ethernet, loopback, tun or WireGuard netdev\n",
 			   ndev->type);
 		return -EPROTONOSUPPORT;
 	}
@@ -410,6 +480,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	dev->srq_next = 1;
 	INIT_LIST_HEAD(&dev->mcast.groups);
+	INIT_WORK(&dev->gids, nhca_gids_work);
 	nhca_users_init(&dev->users);
 	nhca_dev_describe(dev, name);
 
@@ -449,6 +520,8 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
+	/* The work item is not queued any more, but may not have returned yet. */
+	cancel_work_sync(&dev->gids);
 	spin_lock(&nhca_devs_lock);
 	list_del(&dev->all);
 	spin_unlock(&nhca_devs_lock);
@@ -569,6 +642,9 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	rtnl_unlock();
 	if (!err) {
 		nhca_netdev_shared(ndev, name);
+		if (!nhca_is_ether(ndev))
+			netdev_info(ndev, "is not an Ethernet netdev: programs that exchange GIDs can use %s, but the rdma_cm of Linux finds no address of it; for rdma_cm on one host, add an nhca device to a dummy netdev\n",
+				    name);
 		err = nhca_add_dev(name, ndev);
 	}
 	mutex_unlock(&nhca_link_mutex);
@@ -607,6 +683,7 @@ static int __init nhca_init(void)
 	if (err)
 		goto err_net;
 
+	nhca_addr_notify();
 	nhca_memory_debug_init(nhca_debugfs_init());
 	rdma_link_register(&nhca_link_ops);
 	return 0;
@@ -626,6 +703,7 @@ static void __exit nhca_exit(void)
 {
 	/* In this order: no device can be added, all are unregistered, netdev events end. */
 	rdma_link_unregister(&nhca_link_ops);
+	nhca_addr_unnotify();
 	ib_unregister_driver(nhca_driver_id);
 	unregister_netdevice_notifier(&nhca_netdev_notifier);
 	nhca_debugfs_exit();

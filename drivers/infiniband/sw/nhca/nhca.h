@@ -11,6 +11,7 @@
 #include <linux/types.h>
 #include <linux/netdevice.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
@@ -79,13 +80,15 @@ struct nhca_txq;
 /**
  * struct nhca_dev - one nhca device: an RDMA port on a netdev
  * @ibdev:    the RDMA core's part
- * @netdev:   the Ethernet netdev; the nhca device holds a reference from link add until its own
+ * @netdev:   the netdev; the nhca device holds a reference from link add until its own
  *            deallocation; constant
  * @netdev_tracker: tracks this reference
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
  * @all:     entry in the list of all devices (main.c)
  * @list:     entry in the namespace's list of devices (net/sockets.c)
+ * @gids:     work item that adds the GIDs of new addresses (main.c); while it is queued it has a
+ *            reference to the device (ib_device_put())
  * @users:    accounts of the device's users: objects of each kind, device memory, deferred
  *            packets (user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; read under RCU
@@ -115,6 +118,7 @@ struct nhca_dev {
 	struct nhca_txq *txq;
 	struct list_head all;
 	struct list_head list;
+	struct work_struct gids;
 	struct nhca_users users;
 	struct xarray ah_ids;
 	u32 ah_next;

@@ -27,7 +27,7 @@ clean() {
 	for it in /sys/class/infiniband/nhca_*; do
 		[ -e "$it" ] && rdma link del "${it##*/}"
 	done
-	for it in gui1 gui2 gum; do
+	for it in gui1 gui2 gum nm_tun nm_wg du; do
 		drop $it
 	done
 	for it in $(ip netns list | awk '/^ns_/ { print $1 }'); do
@@ -318,9 +318,64 @@ enslaved() {
 	ip link del "$master"
 }
 
+# transfer NETDEV IP: verified transfers of the device nhca_NETDEV with itself
+transfer() {
+	local gid
+	gid=$(gid_of "nhca_$1" "$2") || return
+	verify_xfer -d "nhca_$1" -g "$gid" -p 18983 -q 2 -n 20 -s 20000 > "$LIB_TMP/server" 2>&1 &
+	sleep 0.5
+	timeout 40 verify_xfer -d "nhca_$1" -g "$gid" -p 18983 -q 2 -n 20 -s 20000 127.0.0.1 && wait $!
+}
+
+loopback() {
+	device_add nhca_lo lo 127.0.0.1 ::1 || return
+	transfer lo 127.0.0.1 && transfer lo ::1 || return
+	ibv_devinfo -d nhca_lo | grep -q 'active_mtu:.*4096' || return
+	# The core does not follow the addresses of netdevs that are not Ethernet.
+	ip addr add 127.0.0.77/8 dev lo
+	ip -6 addr add fd97::77/128 dev lo
+	becomes 0 has_gid_status nhca_lo 127.0.0.77 && becomes 0 has_gid_status nhca_lo fd97::77
+	local status=$?
+	ip addr del 127.0.0.77/8 dev lo
+	ip -6 addr del fd97::77/128 dev lo
+	rdma link del nhca_lo
+	return $status
+}
+
+has_gid_status() {
+	has_gid "$1" "$2"
+	echo $?
+}
+
+# Netdevs without MAC addresses. Nobody has opened the tun netdev, so its port is down.
+no_mac() {
+	modprobe tun && ip tuntap add nm_tun mode tun && ip link set nm_tun up || return
+	ip addr add 10.100.0.1/24 dev nm_tun
+	rdma link add nhca_tun type nhca netdev nm_tun && becomes 0 has_gid_status nhca_tun 10.100.0.1 || return
+	if modprobe wireguard; then
+		ip link add nm_wg type wireguard && ip link set nm_wg up && ip addr add 10.100.1.1/24 dev nm_wg || return
+		device_add nhca_nm_wg nm_wg 10.100.1.1 && transfer nm_wg 10.100.1.1 || return
+		[ "$(node_guid nhca_tun)" != "$(node_guid nhca_nm_wg)" ] || return
+		ip link del nm_wg
+		device_gone nhca_nm_wg || return
+	fi
+	ip link del nm_tun
+	device_gone nhca_tun
+}
+
+# RDMA on a host without a network, also for rdma_cm.
+dummy() {
+	modprobe dummy && ip link add du type dummy && ip link set du up && ip addr add 10.101.0.1/32 dev du || return
+	device_add nhca_du du 10.101.0.1 && transfer du 10.101.0.1 || return
+	rping -s -a 10.101.0.1 -C 5 > /dev/null 2>&1 &
+	sleep 1
+	timeout 20 rping -c -a 10.101.0.1 -C 5 && wait $! || return
+	ip link del du
+	device_gone nhca_du
+}
+
 refusals() {
 	veth re || notok "refusals" "no veth"
-	refused "refused: the loopback netdev" lo 'not supported' 'needs an Ethernet netdev'
 	modprobe ipip
 	ip tunnel add re_tun mode ipip local 10.94.0.1 remote 10.94.0.2
 	refused "refused: a netdev that is not Ethernet" re_tun 'not supported' 'ARP hardware type'
@@ -480,6 +535,9 @@ try "GID 0 without a link-local address" gid0
 try "no GIDs of another namespace" foreign_gids
 try "netdev enslaved by a bridge" enslaved bridge
 try "netdev enslaved by a bond" enslaved bond
+try "the loopback netdev" loopback
+try "tun and WireGuard" no_mac
+try "a dummy netdev" dummy
 refusals
 try "several devices" several
 try "two namespaces, each with its own sockets" namespaces

@@ -30,6 +30,11 @@ static u8 nhca_phys_state(const struct net_device *ndev, enum ib_port_state stat
 	return IB_PORT_PHYS_STATE_DISABLED;
 }
 
+static bool nhca_has_speed(const struct net_device *ndev)
+{
+	return ndev->ethtool_ops && ndev->ethtool_ops->get_link_ksettings;
+}
+
 int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
@@ -47,6 +52,12 @@ int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr
 	attr->qkey_viol_cntr = nhca_counter_sum(dev, NHCA_CNT_RX_BAD_QKEY);
 	attr->pkey_tbl_len = NHCA_MAX_PKEYS;
 	attr->max_vl_num = 1;
+	if (!nhca_has_speed(dev->netdev)) {
+		/* as ib_get_eth_speed() for an unknown speed, without its message in the log */
+		attr->active_width = IB_WIDTH_1X;
+		attr->active_speed = IB_SPEED_SDR;
+		return 0;
+	}
 	return ib_get_eth_speed(ibdev, port, &attr->active_speed, &attr->active_width);
 }
 

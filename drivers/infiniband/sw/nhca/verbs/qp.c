@@ -3,6 +3,7 @@
  * Queue pairs: checks of arguments and attributes.  Requester and responder are in transport/, and
  * channels are in channel.c.
  */
+#include <linux/if_arp.h>
 #include <rdma/ib_addr.h>
 
 #include "objects.h"
@@ -310,10 +311,13 @@ int nhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err;
 
-	mutex_init(&qp->modify);
 	qp->ops = qp_ops_of(init);
 	qp->dev = to_nhca_dev(ibqp->device);
 	qp->user = !!udata;
+	/* a tun or WireGuard netdev has no Ethernet frames */
+	if (init->qp_type == IB_QPT_RAW_PACKET && qp->dev->netdev->type == ARPHRD_NONE)
+		return -EOPNOTSUPP;
+	mutex_init(&qp->modify);
 	nhca_qp_who(qp);
 	err = qp->ops->create(qp, init, udata);
 	if (err)
