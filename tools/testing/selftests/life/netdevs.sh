@@ -1,0 +1,228 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# purpose: verbs and rdma_cm work over each kind of netdev, or rdma link add refuses the netdev with a reason
+# tier: long
+# lab: --nodes 1 --timeout 1800
+# lab backports: --nodes 1 --release backports --timeout 1800
+# lab bookworm: --nodes 1 --release bookworm --timeout 1800
+
+. "$LAB_SRC/selftests/lib/lib.sh"
+. "$LAB_SRC/selftests/lib/node.sh"
+
+# Each kind has a function kind_NAME SPACE NUMBER PEER, which runs for both ends. The netdev `base` of the namespace
+# SPACE is one end of a veth pair and has the address 10.102.0.NUMBER. The function creates a netdev and sets
+#   DEV	the netdev that gets an nhca device
+#   ADDR	the netdev that gets the address 10.103.0.NUMBER, if it is another one
+KEY=0123456789abcdef0123456789abcdef
+
+on() {
+	ip -n "$SPACE" "$@"
+}
+
+kind_veth() {
+	DEV=base
+}
+
+kind_bridge() {
+	on link add up0 type bridge && on link set base master up0
+	DEV=up0
+}
+
+kind_bond() {
+	on link add up0 type bond mode active-backup && on link set base down && on link set base master up0
+	DEV=up0
+}
+
+kind_vlan() {
+	on link add link base name up0 type vlan id 5
+	DEV=base ADDR=up0
+}
+
+kind_macvlan() {
+	on link add link base name up0 type macvlan mode bridge
+	DEV=up0
+}
+
+kind_ipvlan() {
+	on link add link base name up0 type ipvlan
+	DEV=up0
+}
+
+# Only one end is in a VRF, because programs in a VRF cannot connect by TCP without `ip vrf exec`.
+kind_vrf() {
+	DEV=base
+	[ "$2" = 1 ] || return 0
+	on link add up0 type vrf table 110 && on link set up0 up && on link set base master up0 &&
+		ip netns exec "$SPACE" sysctl -qw net.ipv4.tcp_l3mdev_accept=1
+}
+
+kind_vxlan() {
+	on link add up0 type vxlan id 7 local "10.102.0.$2" remote "10.102.0.$3" dstport 4789 dev base
+	DEV=up0
+}
+
+kind_geneve() {
+	on link add up0 type geneve id 7 remote "10.102.0.$3"
+	DEV=up0
+}
+
+kind_gretap() {
+	on link add up0 type gretap local "10.102.0.$2" remote "10.102.0.$3"
+	DEV=up0
+}
+
+kind_macsec() {
+	local mac
+	mac=$(ip -n "end$3" -o link show base | grep -o 'ether [^ ]*' | cut -d' ' -f2)
+	on link add link base up0 type macsec encrypt on && on macsec add up0 tx sa 0 pn 1 on key 01 "$KEY" &&
+		on macsec add up0 rx port 1 address "$mac" &&
+		on macsec add up0 rx port 1 address "$mac" sa 0 pn 1 on key 01 "$KEY"
+	DEV=up0
+}
+
+# ESP in transport mode for everything between the two addresses
+kind_ipsec() {
+	local from to way
+	for way in "$2 $3 out" "$3 $2 in"; do
+		read -r from to way <<< "$way"
+		on xfrm state add src "10.103.0.$from" dst "10.103.0.$to" proto esp spi "0x10$from" mode transport \
+			aead 'rfc4106(gcm(aes))' "0x${KEY}01020304" 128 &&
+			on xfrm policy add src "10.103.0.$from" dst "10.103.0.$to" dir "$way" \
+				tmpl src "10.103.0.$from" dst "10.103.0.$to" proto esp mode transport || return
+	done
+	DEV=base
+}
+
+kind_tun() {
+	on tuntap add up0 mode tun
+	DEV=up0
+}
+
+# A tun netdev needs a program at its other end: forward packets between the two.
+tun_pipe() {
+	cat > "$LIB_TMP/pipe.py" <<- 'EOF'
+		import fcntl, os, select, socket, struct, sys
+		mine, theirs = sys.argv[1:]
+		tun = os.open("/dev/net/tun", os.O_RDWR)
+		fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH22x", b"up0", 0x1001))
+		sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		sock.bind(mine)
+		while True:
+		    for ready in select.select([tun, sock], [], [])[0]:
+		        try:
+		            if ready == tun:
+		                sock.sendto(os.read(tun, 65536), theirs)
+		            else:
+		                os.write(tun, sock.recv(65536))
+		        except OSError:
+		            pass
+	EOF
+	ip netns exec end1 python3 "$LIB_TMP/pipe.py" "$LIB_TMP/tun1" "$LIB_TMP/tun2" &
+	ip netns exec end2 python3 "$LIB_TMP/pipe.py" "$LIB_TMP/tun2" "$LIB_TMP/tun1" &
+}
+
+# end KIND NUMBER PEER: create the netdev and the nhca device of one end
+end() {
+	local kind=$1 number=$2
+	SPACE=end$2 ADDR=''
+	"kind_$kind" "$SPACE" "$number" "$3" || return
+	ADDR=${ADDR:-$DEV}
+	on link set "$DEV" up && on link set "$ADDR" up || return
+	on addr add "10.103.0.$number/24" dev "$ADDR" || return
+	ip netns exec "$SPACE" rdma link add "nhca_e$number" type nhca netdev "$DEV"
+}
+
+ends() {
+	local number
+	for number in 1 2; do
+		ip netns add end$number && ip -n end$number link set lo up || return
+	done
+	ip link add base netns end1 type veth peer name base netns end2 || return
+	for number in 1 2; do
+		ip -n end$number link set base up && ip -n end$number addr add 10.102.0.$number/24 dev base || return
+	done
+	end "$1" 1 2 && end "$1" 2 1 || return
+	[ "$1" != tun ] || tun_pipe
+	device_ready nhca_e1 10.103.0.1 && device_ready nhca_e2 10.103.0.2
+}
+
+no_ends() {
+	local number jobs
+	jobs=$(jobs -p)
+	# shellcheck disable=SC2086 # numbers
+	[ -z "$jobs" ] || kill $jobs 2> /dev/null
+	wait
+	for number in 1 2; do
+		ip netns del end$number 2> /dev/null
+		device_gone nhca_e$number
+	done
+	rm -f "$LIB_TMP"/tun?
+}
+
+kind() {
+	local name=$1 gid1 gid2
+	modprobe "${2:-$name}" 2> "$LIB_TMP/modprobe" || {
+		skip "$name" "$(head -n 1 "$LIB_TMP/modprobe")"
+		return
+	}
+	if ! ends "$name" > "$LIB_TMP/ends" 2>&1; then
+		notok "$name: the devices are ready" "$(tail -n 1 "$LIB_TMP/ends")"
+		show_tail "$LIB_TMP/ends"
+		no_ends
+		return
+	fi
+	gid1=$(gid_of nhca_e1 10.103.0.1) gid2=$(gid_of nhca_e2 10.103.0.2)
+	pair "$name: ib_write_bw" "ip netns exec end1 ib_write_bw -F -d nhca_e1 -x $gid1 -s 20000 -n 100" \
+		"ip netns exec end2 ib_write_bw -F -d nhca_e2 -x $gid2 -s 20000 -n 100 10.103.0.1"
+	# The rdma_cm of Linux finds only addresses of Ethernet netdevs.
+	[ "$name" = tun ] ||
+		pair "$name: rping" "ip netns exec end1 rping -s -a 10.103.0.1 -C 10 -V" \
+			"ip netns exec end2 rping -c -a 10.103.0.1 -I 10.103.0.2 -C 10 -V"
+	no_ends
+}
+
+kind veth
+kind bridge
+kind bond bonding
+kind vlan 8021q
+kind macvlan
+kind ipvlan
+kind vrf
+kind vxlan
+kind geneve
+kind gretap ip_gre
+kind macsec
+kind ipsec esp4
+kind tun
+
+# One host: the device reaches itself.
+alone() {
+	local name=$1 netdev=$2 ip=$3
+	device_add nhca_alone "$netdev" "$ip" > "$LIB_TMP/alone" 2>&1 || {
+		notok "$name: the device is ready" "$(tail -n 1 "$LIB_TMP/alone")"
+		return
+	}
+	pair "$name: ib_write_bw" "ib_write_bw -F -d nhca_alone -x $(gid_of nhca_alone "$ip") -s 20000 -n 100" \
+		"ib_write_bw -F -d nhca_alone -x $(gid_of nhca_alone "$ip") -s 20000 -n 100 127.0.0.1"
+	[ "$name" = lo ] ||
+		pair "$name: rping" "rping -s -a $ip -C 10 -V" "rping -c -a $ip -C 10 -V"
+	rdma link del nhca_alone
+	device_gone nhca_alone
+}
+
+rdma link del "$RDMA_DEV"
+device_gone "$RDMA_DEV"
+alone virtio "$NETDEV" "$MY_IP"
+alone lo lo 127.0.0.1
+if modprobe dummy && ip link add du type dummy && ip link set du up && ip addr add 10.101.0.1/32 dev du; then
+	alone dummy du 10.101.0.1
+fi
+if modprobe wireguard 2> /dev/null && ip link add wg type wireguard && ip link set wg up; then
+	ip addr add 10.101.1.1/32 dev wg
+	device_add nhca_wg wg 10.101.1.1
+	pair "wireguard: ib_write_bw" "ib_write_bw -F -d nhca_wg -x $(gid_of nhca_wg 10.101.1.1) -s 20000 -n 100" \
+		"ib_write_bw -F -d nhca_wg -x $(gid_of nhca_wg 10.101.1.1) -s 20000 -n 100 127.0.0.1"
+else
+	skip wireguard "no module"
+fi
+exit 0
