@@ -3,7 +3,6 @@
  * The module: `rdma link add', netdev events, creation and end of a device.
  */
 #include <linux/debugfs.h>
-#include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
@@ -347,8 +346,9 @@ static bool nhca_netdev_known(const struct net_device *ndev)
 /*
  * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
  * kernel, so the reason of an error goes to the kernel log.  RTNL held.
- * Return: 0; -EPROTONOSUPPORT: @ndev is of a type that nhca does not know; -EPERM: a VLAN; -EBUSY: a port of a master; -EMSGSIZE: its MTU is too small; -ENODEV: it is not registered;
- * -EEXIST: it has an nhca device already.
+ * Return: 0; -EPROTONOSUPPORT: @ndev is of a type that nhca does not know; -EPERM: @ndev is a VLAN;
+ * -EBUSY: @ndev is a port of a master; -EMSGSIZE: the MTU of @ndev is too small; -ENODEV: @ndev is
+ * not registered; -EEXIST: @ndev has an nhca device already.
  */
 static int nhca_netdev_check(struct net_device *ndev)
 {
@@ -395,61 +395,6 @@ static struct nhca_net *nhca_dev_net(struct net_device *ndev)
 	return nn;
 }
 
-/* All devices, by nhca_dev.all, for the choice of a GUID. */
-static LIST_HEAD(nhca_devs);
-static DEFINE_SPINLOCK(nhca_devs_lock);
-
-/*
- * Return: a GUID for a netdev with the MAC address @mac: its EUI-64 for @number 0, otherwise an
- * identifier without the universal bit that has @number in place of FF-FE.  The IPv6 of Linux tells
- * netdevs with one MAC address apart in the same way (net_device.dev_id).
- */
-static __be64 nhca_guid(const u8 *mac, u16 number)
-{
-	u8 eui[8];
-
-	addrconf_addr_eui48(eui, mac);
-	if (number) {
-		eui[0] = mac[0] & ~2;
-		eui[3] = number >> 8;
-		eui[4] = number;
-	}
-	return get_unaligned((__be64 *)eui);
-}
-
-static bool nhca_guid_used(__be64 guid)
-{
-	struct nhca_dev *dev;
-
-	lockdep_assert_held(&nhca_devs_lock);
-	list_for_each_entry(dev, &nhca_devs, all)
-		if (dev->ibdev.node_guid == guid)
-			return true;
-	return false;
-}
-
-/*
- * Give the device a GUID that no other nhca device of this kernel has.  Netdevs that share a MAC
- * address (ipvlan, macvlan in passthru mode) and netdevs without one need a number.
- */
-static void nhca_dev_identify(struct nhca_dev *dev)
-{
-	const struct net_device *ndev = dev->netdev;
-	u8 mac[ETH_ALEN] = {};
-	u16 number = ndev->dev_id;
-
-	if (ndev->addr_len == ETH_ALEN)
-		ether_addr_copy(mac, ndev->dev_addr);
-	spin_lock(&nhca_devs_lock);
-	if (is_zero_ether_addr(mac) && !number)
-		number = 1;
-	while (nhca_guid_used(nhca_guid(mac, number)) && number != U16_MAX)
-		number++;
-	dev->ibdev.node_guid = nhca_guid(mac, number);
-	list_add(&dev->all, &nhca_devs);
-	spin_unlock(&nhca_devs_lock);
-}
-
 static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 {
 	struct ib_device *ibdev = &dev->ibdev;
@@ -457,7 +402,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = min_t(u32, num_possible_cpus(), NHCA_MAX_COMP_VECTORS);
-	nhca_dev_identify(dev);
+	nhca_guid_take(dev);
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
@@ -522,9 +467,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 
 	/* The work item is not queued any more, but may not have returned yet. */
 	cancel_work_sync(&dev->gids);
-	spin_lock(&nhca_devs_lock);
-	list_del(&dev->all);
-	spin_unlock(&nhca_devs_lock);
+	nhca_guid_release(dev);
 	/* Waits for reads and writes of the files in this directory. */
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {

@@ -279,19 +279,19 @@ gid0() {
 # A macvlan in another namespace is above the netdev, but the device cannot reach its addresses.
 foreign_gids() {
 	modprobe macvlan || return
-	veth fo && device_add nhca_fo fo && ip netns add ns_fo || return
-	ip link add link fo name fom type macvlan mode bridge && ip link set fom up || return
-	ip addr add 10.98.0.1/24 dev fom
-	device_ready nhca_fo 10.98.0.1 || return
-	becomes fom gid_netdev nhca_fo 10.98.0.1 || return
-	ip link set fom netns ns_fo && ip -n ns_fo link set fom up || return
-	no_gid nhca_fo 10.98.0.1 || return
+	veth low && device_add nhca_low low && ip netns add ns_mvl || return
+	ip link add link low name mvl type macvlan mode bridge && ip link set mvl up || return
+	ip addr add 10.98.0.1/24 dev mvl
+	device_ready nhca_low 10.98.0.1 || return
+	becomes mvl gid_netdev nhca_low 10.98.0.1 || return
+	ip link set mvl netns ns_mvl && ip -n ns_mvl link set mvl up || return
+	no_gid nhca_low 10.98.0.1 || return
 	log_mark
-	ip -n ns_fo addr add 10.98.0.2/24 dev fom
-	ip addr add 10.98.0.3/24 dev fo
-	device_ready nhca_fo 10.98.0.3 || return
-	has_gid nhca_fo 10.98.0.2 && return 1
-	log_has 'no GID for an address of fom'
+	ip -n ns_mvl addr add 10.98.0.2/24 dev mvl
+	ip addr add 10.98.0.3/24 dev low
+	device_ready nhca_low 10.98.0.3 || return
+	has_gid nhca_low 10.98.0.2 && return 1
+	log_has 'no GID for an address of mvl'
 }
 
 # enslaved TYPE: a netdev joins a bridge or bond: its RDMA port goes down, the log has the reason, and the port is

@@ -15,9 +15,7 @@
  */
 static bool nhca_netdev_watched(struct net_device *ndev)
 {
-	const struct Qdisc *q = rcu_dereference_bh(netdev_get_tx_queue(ndev, 0)->qdisc);
-
-	return (q && q->enqueue) || dev_nit_active(ndev);
+	return !qdisc_txq_has_no_queue(netdev_get_tx_queue(ndev, 0)) || dev_nit_active(ndev);
 }
 
 bool nhca_route_watched(struct net *net, struct nhca_av *av, u16 sport)

@@ -6,12 +6,31 @@
 #ifndef NHCA_VERBS_H
 #define NHCA_VERBS_H
 
+#include <rdma/uverbs_ioctl.h>
+
 #include "../nhca.h"
 
 /* Table for ib_set_device_ops(); verbs/ops.c */
 extern const struct ib_device_ops nhca_dev_ops;
 /* The driver's own objects and methods of the uverbs ioctl; verbs/ops.c */
 extern const struct uapi_definition nhca_uapi_defs[];
+
+/**
+ * nhca_guid_take - give a device a GUID that no other nhca device of this kernel has
+ * @dev: the device, with its netdev
+ *
+ * Netdevs that share a MAC address (ipvlan, macvlan in passthru mode) and netdevs without one need
+ * a number in the GUID.
+ * Context: process.
+ */
+void nhca_guid_take(struct nhca_dev *dev);
+
+/**
+ * nhca_guid_release - make the GUID of a device free
+ * @dev: the device, after nhca_guid_take()
+ * Context: process.
+ */
+void nhca_guid_release(struct nhca_dev *dev);
 
 /**
  * nhca_dispatch_port_event - raise an event of the port
