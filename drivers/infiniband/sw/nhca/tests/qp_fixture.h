@@ -272,6 +272,17 @@ static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 	return mr;
 }
 
+/* Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: nobody watches. */
+static bool fix_route_watched(struct net *net, struct nhca_av *av, u16 sport)
+{
+	return false;
+}
+
+static bool fix_lo_watched(struct net *net)
+{
+	return false;
+}
+
 static inline int qp_fixture_init(struct kunit *test)
 {
 	struct qp_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
@@ -297,6 +308,8 @@ static inline int qp_fixture_init(struct kunit *test)
 	kunit_activate_static_stub(test, nhca_xmit, fix_xmit);
 	kunit_activate_static_stub(test, nhca_burst_run, fix_burst_run);
 	kunit_activate_static_stub(test, nhca_av_create, fix_av_create);
+	kunit_activate_static_stub(test, nhca_route_watched, fix_route_watched);
+	kunit_activate_static_stub(test, nhca_lo_watched, fix_lo_watched);
 
 	f->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	KUNIT_ASSERT_NOT_NULL(test, f->page);
