@@ -15,7 +15,9 @@
  */
 static bool nhca_netdev_watched(struct net_device *ndev)
 {
-	return !qdisc_txq_has_no_queue(netdev_get_tx_queue(ndev, 0)) || dev_nit_active(ndev);
+	struct netdev_queue *txq = netdev_get_tx_queue(ndev, 0);
+
+	return rcu_dereference_bh(txq->qdisc)->enqueue || dev_nit_active(ndev);
 }
 
 bool nhca_route_watched(struct net *net, struct nhca_av *av, u16 sport)
