@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "backing.h"
 #include "mr.h"
 #include "odp.h"
 
@@ -49,17 +50,20 @@ struct fault_want {
 /**
  * struct nhca_fault - see fault.h
  * @work:        the worker; counts in @ref from being queued until it has run
- * @ref:         one for the owner and one for @work
+ * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin(), and one for
+ *               each nhca_fault_get()
  * @lock:        protects all below; taken with BH disabled
  * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
- * @busy:        the worker is queued, or faults @want in
+ * @busy:        the worker is queued, or faults @want in; or nhca_fault_begin() was called, and
+ *               nhca_fault_end() was not
  * @tell:        the owner waits for the end, because it has not canceled the request
  * @want:        the request; constant while @busy
  * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
  * @failed_off:  its offset in the region
  * @failed_mode: its mode
  * @failed_at:   when it failed, in jiffies
+ * @feed:        position in a backing; not protected by @lock
  */
 struct nhca_fault {
 	struct work_struct work;
@@ -75,9 +79,16 @@ struct nhca_fault {
 	u64 failed_off;
 	enum nhca_odp_mode failed_mode;
 	unsigned long failed_at;
+	struct nhca_feed feed;
 };
 
-static void fault_put(struct nhca_fault *f)
+struct nhca_fault *nhca_fault_get(struct nhca_fault *f)
+{
+	refcount_inc(&f->ref);
+	return f;
+}
+
+void nhca_fault_put(struct nhca_fault *f)
 {
 	if (refcount_dec_and_test(&f->ref))
 		kfree(f);
@@ -107,7 +118,7 @@ static void fault_work(struct work_struct *work)
 	spin_unlock_bh(&f->lock);
 
 	nhca_odp_put(want.odp);
-	fault_put(f);
+	nhca_fault_put(f);
 }
 
 struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
@@ -142,7 +153,7 @@ void nhca_fault_free(struct nhca_fault *f)
 	WRITE_ONCE(f->tell, false);
 	f->resume = NULL;
 	spin_unlock_bh(&f->lock);
-	fault_put(f);
+	nhca_fault_put(f);
 }
 
 bool nhca_fault_has_job(const struct nhca_fault *f)
@@ -162,12 +173,67 @@ static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 	return same;
 }
 
+struct nhca_feed *nhca_fault_feed(struct nhca_fault *f)
+{
+	return &f->feed;
+}
+
+struct nhca_fault *nhca_fault_of(struct nhca_feed *feed)
+{
+	return container_of(feed, struct nhca_fault, feed);
+}
+
+bool nhca_fault_begin(struct nhca_fault *f)
+{
+	bool begun;
+
+	spin_lock_bh(&f->lock);
+	begun = !f->busy;
+	if (begun) {
+		WRITE_ONCE(f->busy, true);
+		refcount_inc(&f->ref);
+	}
+	/* in either case the owner will try again when the current wait has ended */
+	WRITE_ONCE(f->tell, true);
+	spin_unlock_bh(&f->lock);
+	return begun;
+}
+
+void nhca_fault_end(struct nhca_fault *f)
+{
+	spin_lock_bh(&f->lock);
+	WARN_ON_ONCE(!f->busy);
+	WRITE_ONCE(f->busy, false);
+	if (f->tell && f->resume)
+		f->resume(f->arg);
+	spin_unlock_bh(&f->lock);
+	nhca_fault_put(f);
+}
+
+/*
+ * Request bytes of a backing.  The iterator of a local read knows all bytes that its message still
+ * has in the buffer; one with a remote right knows those of a packet, and @ahead has the others.
+ */
+static int backing_want(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
+{
+	struct nhca_backing *b = it->mr->backing;
+	u64 len = (u64)it->left + (it->access & NHCA_REMOTE_ACCESS ? ahead : 0);
+
+	if (it->fault != f)
+		return -EACCES;
+	return b->ops->want(b, f, it->op, it->at, len, nhca_iter_writes(it));
+}
+
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
 	struct nhca_mr *mr = it->mr;
 
 	/* a caller without @f cannot wait, so it cannot use on-demand memory */
-	if (!f || WARN_ON_ONCE(!mr || !mr->ops->want))
+	if (!f || WARN_ON_ONCE(!mr))
+		return -EACCES;
+	if (mr->kind == NHCA_MR_BACKED)
+		return backing_want(it, ahead, f);
+	if (WARN_ON_ONCE(!mr->ops->want))
 		return -EACCES;
 	return mr->ops->want(mr, it->at, (u64)it->left + ahead, nhca_iter_writes(it), f);
 }

@@ -13,8 +13,9 @@
 #include "live.h"
 
 /*
- * The state of a requester, responder or channel that waits for on-demand pages.  A QP has one for
- * its requester and one for its responder; a channel has one.
+ * The state of a requester, responder or channel that waits for on-demand pages, or for bytes of a
+ * backing (backing.h).  A QP has one for its requester and one for its responder; a channel has
+ * one.
  */
 struct nhca_fault;
 
@@ -75,7 +76,8 @@ static inline bool nhca_fault_waiting(const struct nhca_fault *f)
  * @f:     state of the caller; with NULL the function returns -EACCES
  * Context: the live section in which the iterator was used.
  * Return: -EAGAIN: @resume of @f will be called; an earlier retry is useless but harmless.
- * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed; treat
+ * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed, or the
+ * iterator does not name an operation of @f (nhca_iter_for()) and its region needs that; treat
  * this as any access error.
  */
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f);

@@ -5,6 +5,7 @@
 #include <linux/string.h>
 #include <net/checksum.h>
 
+#include "backing.h"
 #include "mr.h"
 
 /*
@@ -20,6 +21,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 	it->job = NULL;
 	it->mem = NULL;
 	it->mr = NULL;
+	it->fault = NULL;
 	it->at = at;
 	it->left_sges = 0;
 	it->left = left;
@@ -127,6 +129,32 @@ static int iter_next_pvo(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	return 0;
 }
 
+static int iter_seg(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
+{
+	bool write = nhca_iter_writes(it);
+	struct nhca_mr *mr = it->mr;
+
+	if (likely(mr->kind != NHCA_MR_BACKED))
+		return nhca_mr_seg(mr, it->at, max, write, seg);
+	return mr->backing->ops->seg(mr->backing, it->fault, it->op, it->at, max, write, seg);
+}
+
+void nhca_iter_ahead(const struct nhca_iter *it)
+{
+	const struct nhca_rkey_ref *ref = it->ref;
+	struct nhca_mr *mr = it->mr;
+	u64 at = it->at;
+
+	if (ref) {
+		if (!nhca_rkey_ref_valid(ref))
+			return;
+		mr = ref->mr;
+		at += ref->off;
+	}
+	if (mr && mr->kind == NHCA_MR_BACKED && it->fault && it->left)
+		mr->backing->ops->ahead(mr->backing, it->fault, it->op, at, it->left);
+}
+
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
 	int err;
@@ -149,7 +177,7 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 		it->at += it->ref->off;
 		it->ref = NULL;
 	}
-	err = nhca_mr_seg(it->mr, it->at, min(max, it->left), nhca_iter_writes(it), seg);
+	err = iter_seg(it, min(max, it->left), seg);
 	if (err)
 		return err;
 	it->at += seg->len;

@@ -65,6 +65,8 @@ struct nhca_iter {
 	const struct nhca_job *job;
 	struct nhca_job_mem *mem;
 	struct nhca_mr *mr;
+	struct nhca_fault *fault;
+	u64 op;
 	u64 at;
 	u32 left_sges;
 	u32 left;
@@ -162,13 +164,38 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
 		   int access);
 
 /**
+ * nhca_iter_for - name the operation of an iterator
+ * @it: the iterator, which was started
+ * @f:  state of the requester or responder
+ * @op: number of its operation; it does not use this number for another one
+ *
+ * Regions of a backing (backing.h) need this.  For all others it has no effect.
+ * Context: any.
+ */
+static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64 op)
+{
+	it->fault = f;
+	it->op = op;
+}
+
+/**
+ * nhca_iter_ahead - tell a backing that an operation begins that will need the iterator's bytes
+ * @it: the iterator, after nhca_iter_key() or nhca_iter_rkey(), and nhca_iter_for()
+ *
+ * This is advice.  For other regions nothing happens.
+ * Context: live section, that of nhca_iter_key().
+ */
+void nhca_iter_ahead(const struct nhca_iter *it);
+
+/**
  * nhca_iter_next - get the next contiguous bytes
  * @it:  the iterator
  * @max: maximum number of bytes to return
  * @seg: the bytes, filled in
  * Context: live section.
  * Return: 0; -EACCES: the key, hold or PVO does not grant access to the next bytes; -ENODATA: no
- * bytes are left; -EAGAIN: the caller must first request an on-demand page by nhca_iter_fault().
+ * bytes are left; -EAGAIN: the caller must first request the bytes by nhca_iter_fault(); -EIO: the
+ * bytes cannot be read from the disk.
  */
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
 

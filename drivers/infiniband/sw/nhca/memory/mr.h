@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "tce.h"
 
+struct nhca_backing;
 struct nhca_odp;
 struct nhca_dmabuf;
 struct nhca_mr;
@@ -21,9 +22,11 @@ struct nhca_mr;
  * @NHCA_MR_ODP: in user memory that is faulted in on demand, with a range of TCEs for each chunk in
  *               use (memory/odp.c)
  * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
+ * @NHCA_MR_BACKED: in memory while an operation needs them (backing.h)
  * @NHCA_MR_KINDS: number of kinds
  *
  * The data path tests for NHCA_MR_TCE, and calls nhca_mr_ops.seg() for the others (nhca_mr_seg()).
+ * For NHCA_MR_BACKED it calls nhca_backing_ops.seg(), which also gets the operation.
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
@@ -31,6 +34,7 @@ enum nhca_mr_kind {
 	NHCA_MR_LIST,
 	NHCA_MR_ODP,
 	NHCA_MR_LINEAR,
+	NHCA_MR_BACKED,
 	NHCA_MR_KINDS
 };
 
@@ -39,7 +43,7 @@ enum nhca_mr_kind {
  * @zcopy: packets may refer to the pages of the region.  They must not if softirq or code other
  *         than the owner can take away the memory (fast registration, on-demand pages, dma-bufs).
  * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
- *         kind is always NHCA_MR_TCE.
+ *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.
  *         Context: live section.  Return: as nhca_mr_seg(); -EAGAIN: call @want.
  * @want:  called after @seg has returned -EAGAIN for @off; requests a fault of @len bytes, after
  *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.
@@ -116,6 +120,7 @@ struct nhca_next {
  * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or pages of the kernel; owned
  * @odp:        on-demand region: its state (memory/odp.c); owned
  * @dmabuf:     region of a dma-buf: the imported buffer (memory/dmabuf.c); owned
+ * @backing:    NHCA_MR_BACKED: what supplies the bytes; owned
  */
 struct nhca_mr {
 	struct ib_mr ibmr;
@@ -134,6 +139,7 @@ struct nhca_mr {
 		struct ib_umem *umem;
 		struct nhca_odp *odp;
 		struct nhca_dmabuf *dmabuf;
+		struct nhca_backing *backing;
 	};
 };
 
@@ -192,7 +198,7 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
 
 /**
  * nhca_mr_seg - find the contiguous bytes at an offset of a region
- * @mr:    the region
+ * @mr:    the region; its kind is not NHCA_MR_BACKED
  * @off:   offset in the region, inside the range that nhca_mkey_check() granted
  * @max:   maximum number of bytes
  * @write: the bytes will be written

@@ -91,8 +91,8 @@ static int fix_xmit(struct nhca_tx *tx)
 	nhca_flow_inflight(tx->flow);
 	if (tx->payload) {
 		nhca_live_enter();
-		err = nhca_iter_read(tx->it, buf, tx->payload);
-		nhca_live_exit();
+		err = nhca_live_exit_fault(nhca_iter_read(tx->it, buf, tx->payload), tx->it,
+					   tx->ahead, tx->fault);
 	}
 	if (err || f->xmit_err)
 		return err ?: f->xmit_err;

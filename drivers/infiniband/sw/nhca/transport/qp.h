@@ -44,6 +44,7 @@
  * @zcopied: some of its payload was sent by zero-copy reference
  * @status:  enum ib_wc_status: the error to report when the request is the oldest
  * @clock:   nhca_trace_clock() when PSNs were assigned
+ * @op:      number of the request, for nhca_iter_for(), valid if @begun
  * @wqe:     the checked copy of the WQE, with its SGEs or inline data
  */
 struct nhca_swr {
@@ -62,6 +63,7 @@ struct nhca_swr {
 	bool zcopied;
 	u8 status;
 	u64 clock;
+	u64 op;
 	/* last, because it ends in a flexible array */
 	struct nhca_send_wqe wqe;
 };
@@ -106,7 +108,8 @@ struct nhca_swr {
  *           owned
  * @timer:    local ACK timer or RNR timer
  * @draining: the QP is in SQD, and not all requests that had begun are complete yet
- * @fault:    the requester's wait for on-demand pages; owned
+ * @fault:    the requester's wait for on-demand pages or a disk; owned
+ * @ops:      number of the last request that began
  * @pace:     rate limit; NULL until a limit is set for the first time; owned
  * @burst:    packets of the current pass that are not sent yet; sent at the end of the pass at the
  *           latest
@@ -148,6 +151,7 @@ struct nhca_sq {
 	struct nhca_rtx *rtx;
 	struct timer_list timer;
 	struct nhca_fault *fault;
+	u64 ops;
 	struct nhca_pace *pace;
 	struct nhca_burst *burst;
 	struct nhca_qp *loop;
@@ -172,6 +176,7 @@ struct nhca_sq {
  * @high:   READ: the largest value of @sent so far
  * @orig:   atomic: the value before the operation
  * @msn:    MSN in the AETH of the response
+ * @op:     number of the request, for nhca_iter_for()
  */
 struct nhca_res {
 	u32 psn;
@@ -191,6 +196,7 @@ struct nhca_res {
 	u32 high;
 	u64 orig;
 	u32 msn;
+	u64 op;
 };
 
 /**
@@ -227,7 +233,8 @@ struct nhca_res {
  *           i % @nres; allocated for the first request that needs a resource
  * @res_head: index of the next resource to fill; see nhca_res_new() for its range
  * @res_tail: index of the first resource that may be busy
- * @fault:   the responder's wait for on-demand pages; owned
+ * @fault:   the responder's wait for on-demand pages or a disk; owned
+ * @ops:     number of the last request that got a responder resource
  * @burst:   response packets of the current pass that are not sent yet; sent at the end of the pass
  *           at the latest
  * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages, their number, and
@@ -267,6 +274,7 @@ struct nhca_rq {
 	u32 ndeferred;
 	u32 deferred_bytes;
 	struct nhca_fault *fault;
+	u64 ops;
 	struct nhca_burst *burst;
 	struct list_head deferred;
 };

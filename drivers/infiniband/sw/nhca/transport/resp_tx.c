@@ -120,13 +120,15 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
 	    qp->mtu <= NHCA_COPY_BREAK || qp->ibqp.qp_type != IB_QPT_RC)
 		return 0;
 	nhca_iter_rkey(&it, &res->ref, off, count * qp->mtu, false);
+	nhca_iter_for(&it, qp->rq.fault, res->op);
 	nhca_resp_tx(qp, qp->rq.burst, h, &it, qp->mtu, 0, &tx);
 	return nhca_burst_run(&tx, count);
 }
 
 /*
  * Send one packet of a READ response, or several from its middle.
- * Return: 0; -EACCES if the key is closed; -EAGAIN if the memory is being faulted in.
+ * Return: 0; -EACCES if the key is closed; -EAGAIN if the memory is being faulted in or read from
+ * a disk; -EIO if the disk cannot read it.
  */
 static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -156,8 +158,9 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 		nhca_iter_rkey(&it, &res->ref, off, payload, false);
 	else
 		nhca_iter_sges(&it, &key_user, &sge, 1, 0, payload, IB_ACCESS_REMOTE_READ);
+	nhca_iter_for(&it, qp->rq.fault, res->op);
 	err = nhca_resp_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
-	if (err == -EACCES || err == -EAGAIN)
+	if (err == -EACCES || err == -EAGAIN || err == -EIO)
 		return err;
 	res->high = max(res->high, ++res->sent);
 	if (res->sent == res->end)
@@ -248,22 +251,23 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * The key of a READ was closed before the whole response was sent: a NAK is due, with the PSN of
- * the first packet that the peer cannot have received.  If a duplicate has set @sent back, the NAK
- * must not have the PSN of @sent: a peer that has received later packets would ignore the NAK, and
- * a QP in error sends nothing more.
+ * The key of a READ was closed before the whole response was sent, or a disk cannot read the rest:
+ * a NAK is due, with the PSN of the first packet that the peer cannot have received.  If a
+ * duplicate has set @sent back, the NAK must not have the PSN of @sent: a peer that has received
+ * later packets would ignore the NAK, and a QP in error sends nothing more.
  *
  * A peer that repeats a READ may have received the whole response by now, and would ignore even
  * this NAK.  So the QP does not go to error if the response is a repetition.  In any case no data
  * is read with the closed key.
  */
-static void nhca_resp_revoked(struct nhca_qp *qp, struct nhca_res *res)
+static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 {
-	bool replay = res->replay;
+	bool replay = res->replay, disk = err == -EIO;
+	int event = disk ? IB_EVENT_QP_FATAL : IB_EVENT_QP_ACCESS_ERR;
 
-	nhca_count(&qp->who, NHCA_CNT_SENT_ACCESS_NAK);
-	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS, !replay,
-		      replay ? -1 : IB_EVENT_QP_ACCESS_ERR);
+	nhca_count(&qp->who, disk ? NHCA_CNT_SENT_OP_NAK : NHCA_CNT_SENT_ACCESS_NAK);
+	nhca_resp_nak(qp, NHCA_AETH_NAK | (disk ? NHCA_NAK_REM_OP : NHCA_NAK_REM_ACCESS), !replay,
+		      replay ? -1 : event);
 	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
 	qp->rq.refused_psn = qp->rq.nak_psn;
 	while (qp->rq.res_tail != qp->rq.res_head)
@@ -276,6 +280,7 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 	int budget = NHCA_BUDGET;
 	struct nhca_res *res;
 	u32 sent;
+	int err;
 
 	while (rq->res_tail != rq->res_head) {
 		res = &rq->res[rq->res_tail % rq->nres];
@@ -297,14 +302,15 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			continue;
 		}
 		sent = res->sent;
-		switch (nhca_resp_read(qp, res)) {
+		err = nhca_resp_read(qp, res);
+		switch (err) {
 		case 0:
 			budget -= res->sent - sent;
 			break;
 		case -EAGAIN:
 			return;
 		default:
-			nhca_resp_revoked(qp, res);
+			nhca_resp_failed(qp, res, err);
 		}
 	}
 

@@ -167,14 +167,21 @@ static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca
 	return nhca_fail_recv(qp, IB_WC_LOC_ACCESS_ERR, NHCA_NAK_REM_ACCESS);
 }
 
-/* Return: true if the key of a request allows @access to the request's whole range now. */
-static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access)
+/*
+ * @op: number of a READ, whose bytes may be read from a disk from now on; 0: another request
+ * Return: true if the key of a request allows @access to the request's whole range now.
+ */
+static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access, u64 op)
 {
 	struct nhca_iter it __uninitialized;
 	int err;
 
 	nhca_live_enter();
 	err = nhca_iter_key(&it, &qp->key_user, h->rkey, h->va, h->dmalen, access);
+	if (!err && op) {
+		nhca_iter_for(&it, qp->rq.fault, op);
+		nhca_iter_ahead(&it);
+	}
 	nhca_live_exit();
 	return !err;
 }
@@ -198,7 +205,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* check now, so that a wrong key is reported and not a missing receive request */
-		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE))
+		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE, 0))
 			return nhca_refuse_write(qp, h);
 	}
 	rq->wr_len = h->dmalen;
@@ -357,6 +364,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 	res->end = npsn;
 	res->stop = h->dmalen;
 	res->msn = rq->msn + 1;
+	res->op = ++rq->ops;
 	rq->res_head++;
 	return res;
 }
@@ -381,6 +389,18 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	rq->res_tail = rq->res_head;
 }
 
+/* A READ begins: if its bytes are on a disk, the disk can begin before it is the READ's turn. */
+static void nhca_read_ahead(struct nhca_qp *qp, struct nhca_res *res)
+{
+	struct nhca_iter it __uninitialized;
+
+	nhca_iter_rkey(&it, &res->ref, 0, res->len, false);
+	nhca_iter_for(&it, qp->rq.fault, res->op);
+	nhca_live_enter();
+	nhca_iter_ahead(&it);
+	nhca_live_exit();
+}
+
 static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
@@ -401,8 +421,10 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 	if (npsn > 1) {
 		open = !nhca_rkey_get(&res->ref, &qp->key_user, h->rkey, h->va, h->dmalen,
 				      IB_ACCESS_REMOTE_READ);
+		if (open)
+			nhca_read_ahead(qp, res);
 	} else {
-		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ);
+		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ, res->op);
 	}
 	if (!open) {
 		nhca_res_drop(rq, res);

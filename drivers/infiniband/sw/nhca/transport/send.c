@@ -75,11 +75,13 @@ void nhca_message_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, bool
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
 		     struct nhca_iter *it)
 {
-	if (swr->wqe.flags & NHCA_SEND_INLINE)
+	if (swr->wqe.flags & NHCA_SEND_INLINE) {
 		nhca_iter_bytes(it, swr->wqe.data + off);
-	else
-		nhca_iter_sges(it, &qp->key_user, swr->wqe.sge, swr->wqe.num_sge, off,
-			       swr->length - off, 0);
+		return;
+	}
+	nhca_iter_sges(it, &qp->key_user, swr->wqe.sge, swr->wqe.num_sge, off, swr->length - off,
+		       0);
+	nhca_iter_for(it, qp->sq.fault, swr->op);
 }
 
 /*
@@ -355,6 +357,7 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		swr->status = IB_WC_LOC_PROT_ERR;
 		return err;
 	case -EINVAL:
+	case -EIO:
 		swr->status = IB_WC_LOC_QP_OP_ERR;
 		return err;
 	case -EMSGSIZE:

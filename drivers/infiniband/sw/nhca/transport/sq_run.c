@@ -32,6 +32,7 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	}
 	swr->psn = sq->psn;
 	sq->psn = nhca_psn_add(sq->psn, swr->npsn);
+	swr->op = ++sq->ops;
 	swr->begun = true;
 	swr->clock = nhca_trace_clock();
 	trace_nhca_wqe_started(&qp->who, swr->wqe.opcode, swr->wqe.wr_id, swr->length, swr->psn,

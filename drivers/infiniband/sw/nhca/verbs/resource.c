@@ -42,6 +42,7 @@ static int res_put(struct sk_buff *msg, const struct nhca_res_field *f, const vo
 	static const char * const mr_kinds[] = {
 		[NHCA_MR_TCE] = "tce", [NHCA_MR_ALL] = "all", [NHCA_MR_LIST] = "list",
 		[NHCA_MR_ODP] = "on-demand", [NHCA_MR_LINEAR] = "linear",
+		[NHCA_MR_BACKED] = "disk",
 	};
 	const u32 *p = context + f->off;
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Regions of a backing: another directory brings the bytes of the region into memory when an
+ * operation needs them, and takes them away afterwards.  The bytes of direct/ are on a disk.
+ *
+ * A requester or a responder names itself by its struct nhca_fault, and its operation by a number
+ * that it never uses again.  So a backing knows which operation needs bytes, and need not give the
+ * bytes of one operation to another.
+ */
+#ifndef NHCA_BACKING_H
+#define NHCA_BACKING_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+#include "memory.h"
+
+struct nhca_backing;
+
+/**
+ * struct nhca_feed - where the current operation of a requester or responder is in a backing
+ * @line:    in a list of the backing while the owner waits; under a lock of the backing
+ * @backing: the backing; only compared
+ * @op:      number of the operation
+ * @next:    first block that was not requested yet
+ * @end:     offset in the region at which the operation ends, in bytes
+ * @run:     blocks to request at a time
+ *
+ * Each struct nhca_fault has one, which is all zero at first.  All members but @line belong to the
+ * backing that was used last, in the context of the owner (its lock, live section).
+ */
+struct nhca_feed {
+	struct list_head line;
+	const struct nhca_backing *backing;
+	u64 op;
+	u64 next;
+	u64 end;
+	u32 run;
+};
+
+/**
+ * struct nhca_backing_ops - functions of a backing
+ * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation; @f is NULL if the caller
+ *         cannot wait.
+ *         Context: live section.
+ *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
+ * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len bytes of the
+ *         operation follow @off in the region, or end at the end of the region.
+ *         Context: the live section of @seg.
+ *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
+ * @ahead: an operation begins that will need these bytes later.  This is advice.
+ *         Context: live section in which the key was checked.
+ * @free:  frees the backing.
+ *         Context: process, sleeps.  The key is closed, and the waits for live sections and packets
+ *         have ended.
+ */
+struct nhca_backing_ops {
+	int (*seg)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,
+		   bool write, struct nhca_seg *seg);
+	int (*want)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,
+		    bool write);
+	void (*ahead)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len);
+	void (*free)(struct nhca_backing *b);
+};
+
+/**
+ * struct nhca_backing - what supplies the bytes of a region; a part of the supplier's structure
+ * @ops: its functions
+ */
+struct nhca_backing {
+	const struct nhca_backing_ops *ops;
+};
+
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+
+/**
+ * nhca_mr_backed - make a region of a backing
+ * @dev:    the device
+ * @pd:     protection domain
+ * @b:      the backing.  The region owns it from now on; after an error the caller still does.
+ * @length: bytes, not 0
+ * @iova:   address of the first byte, a multiple of PAGE_SIZE
+ * @access: enum ib_access_flags
+ *
+ * Packets may refer to the pages of the segments that @b returns.  The page of such a segment must
+ * not be used for other bytes until no packet has a reference on the page.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EINVAL: the range wraps, or @iova is not aligned; -ENOMEM;
+ * -ENOSPC.
+ */
+struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_backing *b,
+			     u64 length, u64 iova, int access);
+
+/**
+ * nhca_mr_backing - get the backing of a region
+ * @ibmr: the region
+ * Context: the region stays meanwhile.
+ * Return: the backing; NULL: the region has none.
+ */
+struct nhca_backing *nhca_mr_backing(struct ib_mr *ibmr);
+
+/**
+ * nhca_fault_feed - get the position of a requester or responder
+ * @f: its state
+ * Context: any.
+ * Return: the position.
+ */
+struct nhca_feed *nhca_fault_feed(struct nhca_fault *f);
+
+/**
+ * nhca_fault_of - get the requester or responder of a position
+ * @feed: from nhca_fault_feed()
+ * Context: any.
+ * Return: the state.
+ */
+struct nhca_fault *nhca_fault_of(struct nhca_feed *feed);
+
+/**
+ * nhca_fault_get - take a reference: the memory of the state stays until nhca_fault_put()
+ * @f: the state
+ * Context: any.
+ * Return: @f.
+ */
+struct nhca_fault *nhca_fault_get(struct nhca_fault *f);
+
+/**
+ * nhca_fault_put - release a reference
+ * @f: the state
+ * Context: any.
+ */
+void nhca_fault_put(struct nhca_fault *f);
+
+/**
+ * nhca_fault_begin - let the owner wait until nhca_fault_end()
+ * @f: the state
+ * Context: BH disabled; also in a live section, and with the innermost lock of a backing held.
+ * Return: true: the caller must cause one call of nhca_fault_end(), even if the owner cancels the
+ * wait or is freed; false: the owner waits already, and will try again when that wait has ended.
+ */
+bool nhca_fault_begin(struct nhca_fault *f);
+
+/**
+ * nhca_fault_end - end the wait that nhca_fault_begin() began: the owner tries again
+ * @f: the state; the function releases the reference of the wait
+ *
+ * The owner is resumed unless it has canceled the wait.  If the bytes could not be brought, the
+ * owner gets the error of nhca_backing_ops.seg() when it tries again.
+ * Context: process or softirq, not in a live section; no lock of the backing held.
+ */
+void nhca_fault_end(struct nhca_fault *f);
+
+#endif
+
+#endif /* NHCA_BACKING_H */

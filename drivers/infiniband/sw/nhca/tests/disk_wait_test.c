@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: a requester and a responder that wait for a backing, and what they do with its errors. */
+#include "fake_backing.h"
+#include "qp_fixture.h"
+
+#define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
+#define READ_REQUEST	(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
+#define READ_FIRST	(NHCA_SVC_RC | NHCA_OP_READ_RESP_FIRST)
+#define READ_ONLY	(NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY)
+#define READ_LAST	(NHCA_SVC_RC | NHCA_OP_READ_RESP_LAST)
+#define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
+
+static void resumed(void *arg)
+{
+	u32 *n = arg;
+
+	++*n;
+}
+
+/* Replace the state of a wait, so that only the test continues the QP. */
+static void own_wait(struct kunit *test, struct nhca_fault **w, u32 *n)
+{
+	struct nhca_fault *own = nhca_fault_alloc(resumed, n);
+
+	KUNIT_ASSERT_NOT_NULL(test, own);
+	nhca_fault_free(*w);
+	*w = own;
+}
+
+static struct nhca_mr *backed(struct kunit *test, struct fake_backing *fake)
+{
+	struct qp_fixture *f = test->priv;
+	struct ib_mr *mr = nhca_mr_backed(f->dev, f->pd, &fake->b, PAGE_SIZE, 0,
+					  IB_ACCESS_REMOTE_READ);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	return to_nhca_mr(mr);
+}
+
+static void run_responder(struct nhca_qp *qp)
+{
+	spin_lock_bh(&qp->rq.lock);
+	nhca_resp_run(qp);
+	spin_unlock_bh(&qp->rq.lock);
+}
+
+/* An own WRITE waits for its bytes and is then sent; a later one is another operation. */
+static void write_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	u64 op;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->sq.fault, &n);
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, mr, IB_WR_RDMA_WRITE, 0, 500, 0, 0), 0);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_EQ(test, fake->wants, 1);
+	KUNIT_EXPECT_EQ(test, fake->len, 500);
+	op = fake->op;
+	/* while it waits, nothing is requested again */
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fake->wants, 1);
+
+	fake_end(fake, 0);
+	KUNIT_EXPECT_EQ(test, n, 1);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 1);
+
+	fake->err = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, mr, IB_WR_RDMA_WRITE, 0, 500, 0, 0), 0);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fake->wants, 2);
+	KUNIT_EXPECT_NE(test, fake->op, op);
+	fake_end(fake, 0);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
+/* A retransmission is the same operation. */
+static void again_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	u64 op;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->sq.fault, &n);
+	fix_timeout(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, mr, IB_WR_RDMA_WRITE, 0, 500, 0, 0), 0);
+	nhca_sq_kick(f->qp);
+	op = fake->op;
+	fake_end(fake, 0);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+	/* the bytes have gone in the meantime */
+	fake->err = -EAGAIN;
+	fix_expire(f->qp);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fake->wants, 2);
+	KUNIT_EXPECT_EQ(test, fake->op, op);
+	fake_end(fake, 0);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, f->nsent, 2);
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
+/* The disk cannot read the bytes of an own WRITE. */
+static void write_error_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	struct nhca_cqe cqe;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->sq.fault, &n);
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, mr, IB_WR_RDMA_WRITE, 0, 500, 0,
+					    IB_SEND_SIGNALED), 0);
+	nhca_sq_kick(f->qp);
+	fake_end(fake, -EIO);
+	nhca_sq_kick(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 0);
+	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
+static struct nhca_hdr read_request(struct qp_fixture *f, struct nhca_mr *mr, u32 psn, u32 len)
+{
+	struct nhca_hdr h = fix_hdr(f->qp, READ_REQUEST, psn);
+
+	h.rkey = mr->ibmr.rkey;
+	h.dmalen = len;
+	return h;
+}
+
+/* A peer's READ waits; a duplicate of it neither asks again nor restarts it. */
+static void read_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	u32 n = 0;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN, 3000), 0);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_EQ(test, fake->aheads, 1);
+	KUNIT_EXPECT_EQ(test, fake->ahead_len, 3000);
+	KUNIT_EXPECT_EQ(test, fake->wants, 1);
+	/* not only the packet's bytes are wanted, but those of the whole READ */
+	KUNIT_EXPECT_EQ(test, fake->len, 3000);
+	/* a second READ may be read from the disk at the same time */
+	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
+	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
+	KUNIT_EXPECT_EQ(test, fake->ahead_len, 100);
+	/* a peer that repeats a request repeats all later ones */
+	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN, 3000), 0);
+	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
+	KUNIT_EXPECT_EQ(test, fake->wants, 1);
+	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+
+	fake_end(fake, 0);
+	KUNIT_EXPECT_EQ(test, n, 1);
+	run_responder(f->qp);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_FIRST, NULL), 1);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_LAST, NULL), 1);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_ONLY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, f->nsent, 4);
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
+/* The disk cannot read the bytes of a peer's READ: NAK with Remote Operational Error. */
+static void read_error_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	struct sent sent;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN, 3000), 0);
+	fake_end(fake, -EIO);
+	run_responder(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_REM_OP);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENT_OP_NAK), 1);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
+static struct kunit_case disk_wait_cases[] = {
+	KUNIT_CASE(write_test),
+	KUNIT_CASE(again_test),
+	KUNIT_CASE(write_error_test),
+	KUNIT_CASE(read_test),
+	KUNIT_CASE(read_error_test),
+	{}
+};
+
+static struct kunit_suite disk_wait_suite = {
+	.name = "nhca_disk_wait",
+	.init = qp_fixture_init,
+	.exit = qp_fixture_exit,
+	.test_cases = disk_wait_cases,
+};
+
+kunit_test_suite(disk_wait_suite);
