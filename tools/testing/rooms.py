@@ -12,7 +12,7 @@ from names import DRIVER, REPORT, complain
 # only place of the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
 ORDER = (("main",),
          ("verbs", "ingress"),
-         ("transport", "rcxt"),
+         ("transport", "rcxt", "direct"),
          ("net",),
          ("memory",),
          ("queue",),

@@ -151,4 +151,29 @@ struct nhca_channel_info {
 	__aligned_u64 counters[32];
 };
 
+/**
+ * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
+ * @reads:      I/O requests that have ended
+ * @read_bytes: bytes that these have read
+ * @refills:    blocks whose memory another operation needed before they were sent; a block that
+ *              its operation still needs is read again
+ * @errors:     I/O requests that have failed, or have read less than they should
+ * @last_error_offset: offset in the region at which the last of these has failed
+ * @last_error: its errno; 0: none has failed
+ * @blocks:     blocks of the pool
+ * @blocks_used: blocks in use now, by all regions of the pool
+ * @blocks_most: largest number of blocks in use since the pool was made
+ */
+struct nhca_direct_info {
+	__aligned_u64 reads;
+	__aligned_u64 read_bytes;
+	__aligned_u64 refills;
+	__aligned_u64 errors;
+	__aligned_u64 last_error_offset;
+	__u32 last_error;
+	__u32 blocks;
+	__u32 blocks_used;
+	__u32 blocks_most;
+};
+
 #endif /* NHCA_USER_IOCTL_VERBS_H */

@@ -16,6 +16,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "nhca.h"
+#include "direct/direct.h"
 #include "ingress/ingress.h"
 #include "memory/debug.h"
 #include "memory/memory.h"
@@ -616,9 +617,12 @@ static int __init nhca_init(void)
 	err = nhca_memory_init();
 	if (err)
 		goto err_icrc;
-	err = nhca_qp_table_init();
+	err = nhca_direct_init();
 	if (err)
 		goto err_memory;
+	err = nhca_qp_table_init();
+	if (err)
+		goto err_direct;
 	err = nhca_net_init(nhca_sk_data_ready, nhca_sk_rest);
 	if (err)
 		goto err_qp_table;
@@ -635,6 +639,8 @@ err_net:
 	nhca_net_exit();
 err_qp_table:
 	nhca_qp_table_exit();
+err_direct:
+	nhca_direct_exit();
 err_memory:
 	nhca_memory_exit();
 err_icrc:
@@ -654,6 +660,7 @@ static void __exit nhca_exit(void)
 	nhca_channel_exit();
 	nhca_shared_exit();
 	nhca_qp_table_exit();
+	nhca_direct_exit();
 	nhca_memory_exit();
 	nhca_icrc_exit();
 }

@@ -10,6 +10,7 @@
 
 #include <linux/types.h>
 #include <linux/netdevice.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -40,6 +41,8 @@
 #define NHCA_MAX_MR_SIZE	(~0ULL)
 /* Bytes of device memory of all processes; limited because this memory cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
+/* Bytes of the blocks of all pools of direct/; limited because they are not swapped out either */
+#define NHCA_MAX_DIRECT_SIZE	SZ_1G
 #define NHCA_MAX_MSG_SIZE	0x80000000U
 /* READs and atomics of a QP; devices report the module parameter max_rd_atomic */
 #define NHCA_MAX_RD_ATOM	128

@@ -25,6 +25,7 @@
  * @NHCA_POOL_XRCDS: XRC domains
  * @NHCA_POOL_TABLES: indirection tables
  * @NHCA_POOL_DM: bytes of device memory
+ * @NHCA_POOL_DIRECT: bytes of the blocks that disks and packets share (direct/)
  * @NHCA_POOL_GROUPS: multicast groups that are joined
  * @NHCA_POOL_RULES: flow steering rules
  * @NHCA_POOL_DEFERRED: bytes of memory that packets hold while they wait for on-demand pages
@@ -42,6 +43,7 @@ enum nhca_pool {
 	NHCA_POOL_XRCDS,
 	NHCA_POOL_TABLES,
 	NHCA_POOL_DM,
+	NHCA_POOL_DIRECT,
 	NHCA_POOL_GROUPS,
 	NHCA_POOL_RULES,
 	NHCA_POOL_DEFERRED,

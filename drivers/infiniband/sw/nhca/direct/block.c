@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks of a region: what an engine finds in memory, what it waits for, and what is read in
+ * advance of it.
+ */
+#include <linux/mm.h>
+
+#include "store.h"
+
+/* Begin the queued I/O of a region soon. */
+static void store_kick(struct nhca_store *store)
+{
+	queue_work(nhca_direct_wq, &store->work);
+}
+
+static struct nhca_arr_key block_key(struct nhca_store *store, struct nhca_fault *f, u64 op,
+				     u64 index)
+{
+	return (struct nhca_arr_key) { .store = store, .fault = f, .op = op, .index = index };
+}
+
+/*
+ * Queue the read of a block, unless the operation has the block.
+ * @end:    offset in the region at which the operation ends
+ * @needed: the engine waits for the block, so an ARR may be recycled for it
+ * Return: the ARR; NULL: there is none.
+ */
+static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault *f, u64 op,
+				    u64 index, u64 end, bool needed)
+{
+	struct nhca_arr_key key = block_key(store, f, op, index);
+	struct nhca_arr *arr = nhca_arr_find(store->pool, &key);
+	u64 total = min_t(u64, end - index * PAGE_SIZE, PAGE_SIZE);
+
+	if (arr)
+		return arr;
+	arr = nhca_arr_take(store->pool, &key, total, needed);
+	if (arr)
+		list_add_tail(&arr->list, &store->queued);
+	return arr;
+}
+
+/* Return: true if blocks may be queued in advance: others must find ARRs and PMBs, too. */
+static bool pool_has_room(const struct nhca_direct_pool *pool)
+{
+	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
+}
+
+/*
+ * Queue the next blocks of an operation, in runs that get longer: the first ones are short, so that
+ * the first packets leave early, and later ones long, so that the disk gets few requests.  The
+ * blocks end at the end of the operation, or nhca_store.depth after block @index.
+ */
+static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct nhca_feed *feed,
+			u64 index)
+{
+	u64 stop = min_t(u64, DIV_ROUND_UP_ULL(feed->end, PAGE_SIZE), index + store->depth);
+	struct nhca_arr *arr;
+	u32 n;
+
+	while (feed->next < stop && pool_has_room(store->pool)) {
+		for (n = 0; n < feed->run && feed->next < stop; n++, feed->next++) {
+			arr = block_queue(store, f, feed->op, feed->next, feed->end, false);
+			if (!arr)
+				return;
+			arr->first = !n;
+		}
+		feed->run = min_t(u32, 2 * feed->run, NHCA_RUN_MAX);
+	}
+}
+
+/* The engine has come to block @index: queue more blocks when half of those ahead are used up. */
+static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 index)
+{
+	struct nhca_feed *feed = nhca_fault_feed(f);
+
+	if (feed->backing != &store->backing || feed->op != op ||
+	    feed->next * PAGE_SIZE >= feed->end || feed->next > index + store->depth / 2)
+		return;
+	block_ahead(store, f, feed, index);
+	store_kick(store);
+}
+
+int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,
+		   bool write, struct nhca_seg *seg)
+{
+	struct nhca_store *store = to_nhca_store(b);
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_arr_key key = block_key(store, f, op, off >> PAGE_SHIFT);
+	u32 in = offset_in_page(off);
+	struct nhca_arr *arr;
+	int err = -EAGAIN;
+
+	if (write)
+		return -EACCES;
+	/* the caller cannot wait, and has no operation that blocks could belong to */
+	if (!f)
+		return -EAGAIN;
+	spin_lock(&pool->lock);
+	arr = nhca_arr_find(pool, &key);
+	if (!arr)
+		goto out;
+	if (arr->state == NHCA_ARR_FAILED) {
+		err = -EIO;
+	} else if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT) {
+		/* the file has become shorter: there are no such bytes */
+		err = in < arr->got ? 0 : -EIO;
+	}
+	if (err)
+		goto out;
+	seg->addr = page_address(nhca_arr_page(pool, arr)) + in;
+	seg->len = min(max, arr->got - in);
+	nhca_arr_give(pool, arr, in + seg->len);
+	if (arr->state == NHCA_ARR_SENT)
+		nhca_direct_more(pool);
+	block_passed(store, f, op, key.index);
+out:
+	spin_unlock(&pool->lock);
+	return err;
+}
+
+/* Set the position of an operation that waits for byte @off. */
+static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, u64 off, u64 end)
+{
+	u64 index = off >> PAGE_SHIFT;
+
+	if (feed->backing != &store->backing || feed->op != op) {
+		feed->backing = &store->backing;
+		feed->op = op;
+		feed->next = index;
+		feed->end = 0;
+		feed->run = NHCA_RUN_FIRST;
+	}
+	feed->end = max(feed->end, end);
+	/* after a retransmission, or in another SGE, the operation continues elsewhere */
+	if (index > feed->next || feed->next > index + store->depth)
+		feed->next = index;
+}
+
+/* Let the owner wait for @arr, or in line if that is NULL. */
+static void block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr)
+{
+	struct nhca_feed *feed = nhca_fault_feed(f);
+
+	if (arr && (arr->state == NHCA_ARR_QUEUED || arr->state == NHCA_ARR_FILLING)) {
+		arr->waited = true;
+		return;
+	}
+	list_add_tail(&feed->line, arr ? &pool->woken : &pool->line);
+	/* the block has become ready in the meantime */
+	if (arr)
+		nhca_bh_queue(&pool->tell);
+}
+
+int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,
+		    bool write)
+{
+	struct nhca_store *store = to_nhca_store(b);
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_feed *feed = nhca_fault_feed(f);
+	u64 end = min(len, store->length - off) + off;
+	struct nhca_arr *arr;
+
+	spin_lock(&pool->lock);
+	/* the key is being closed */
+	if (store->dying) {
+		spin_unlock(&pool->lock);
+		return -EACCES;
+	}
+	if (!nhca_fault_begin(f)) {
+		spin_unlock(&pool->lock);
+		return -EAGAIN;
+	}
+	feed_seek(feed, store, op, off, end);
+	/* the blocks in advance first: they include this one, unless the pool is short */
+	block_ahead(store, f, feed, off >> PAGE_SHIFT);
+	arr = block_queue(store, f, op, off >> PAGE_SHIFT, feed->end, true);
+	feed->next = max(feed->next, (off >> PAGE_SHIFT) + !!arr);
+	block_wait(pool, f, arr);
+	store_kick(store);
+	spin_unlock(&pool->lock);
+	return -EAGAIN;
+}
+
+void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len)
+{
+	struct nhca_store *store = to_nhca_store(b);
+	struct nhca_direct_pool *pool = store->pool;
+	u64 end = min(len, store->length - off) + off;
+	u64 first = off >> PAGE_SHIFT, index;
+	struct nhca_arr *arr;
+
+	spin_lock(&pool->lock);
+	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_RUN_FIRST; index++) {
+		/* operations that have begun come first */
+		if (store->dying || pool->nqueued >= pool->num / 4 || !pool_has_room(pool))
+			break;
+		arr = block_queue(store, f, op, index, end, false);
+		if (!arr)
+			break;
+		arr->first = index == first;
+	}
+	store_kick(store);
+	spin_unlock(&pool->lock);
+}

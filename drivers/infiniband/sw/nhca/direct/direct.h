@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
+ *
+ * An operation of such a region reads its bytes from the disk into blocks of a pool, by direct I/O,
+ * and packets leave while the disk still works.  The blocks of one operation never serve another:
+ * they are no cache.
+ */
+#ifndef NHCA_DIRECT_H
+#define NHCA_DIRECT_H
+
+#include <linux/err.h>
+#include <linux/sizes.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/nhca-abi.h>
+
+#include "../nhca.h"
+
+struct nhca_direct_pool;
+
+/* blocks of the smallest pool */
+#define NHCA_DIRECT_BLOCKS_MIN	16
+/* blocks that may be in motion or in line, by default and at most, for each block of the pool */
+#define NHCA_DIRECT_RANGES	4
+/* bytes that an operation reads in advance, unless the region says otherwise */
+#define NHCA_DIRECT_DEPTH	SZ_1M
+
+/**
+ * struct nhca_direct_attr - a region to register
+ * @pool:   the pool; the region takes a reference
+ * @fd:     file descriptor of a regular file or block device, open for reading
+ * @offset: first byte in the file
+ * @length: bytes
+ * @iova:   address of the first byte for peers and SGEs
+ * @access: enum ib_access_flags
+ * @depth:  bytes that an operation reads in advance; 0: the default
+ */
+struct nhca_direct_attr {
+	struct nhca_direct_pool *pool;
+	int fd;
+	u64 offset;
+	u64 length;
+	u64 iova;
+	int access;
+	u32 depth;
+};
+
+#if defined(CONFIG_INFINIBAND_ON_DEMAND_PAGING) && defined(CONFIG_BLOCK)
+#define NHCA_HAS_DIRECT		1
+
+/**
+ * nhca_direct_pool_create - make a pool
+ * @users:  the pools of the device, which stay longer; NULL: the memory is not limited (tests)
+ * @user:   account that the memory is charged to, or NULL; it stays longer
+ * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
+ * @ranges: number of blocks that may be in motion or in line; 0: the default
+ * Context: process, sleeps.
+ * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL; -ENOMEM; -EINTR: a fatal signal
+ * is pending; an error of nhca_pool_take().
+ */
+struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struct nhca_user *user,
+						 u32 blocks, u32 ranges);
+
+/**
+ * nhca_direct_pool_get - take a reference
+ * @pool: the pool
+ * Context: any.
+ */
+void nhca_direct_pool_get(struct nhca_direct_pool *pool);
+
+/**
+ * nhca_direct_pool_number - get the number of nhca_direct_pool_set_number()
+ * @pool: the pool
+ * Context: any.
+ * Return: the number.
+ */
+u32 nhca_direct_pool_number(const struct nhca_direct_pool *pool);
+
+/**
+ * nhca_direct_pool_set_number - set the number by which the process names a pool
+ * @pool:   the pool
+ * @number: the number; direct/ does not use it
+ * Context: any.
+ */
+void nhca_direct_pool_set_number(struct nhca_direct_pool *pool, u32 number);
+
+/**
+ * nhca_direct_pool_put - release a reference; the last one frees the pool
+ * @pool: the pool
+ * Context: process, sleeps.
+ */
+void nhca_direct_pool_put(struct nhca_direct_pool *pool);
+
+/**
+ * nhca_direct_pool_used - check whether regions use a pool
+ * @pool: the pool
+ * Context: process.
+ * Return: true if they do.
+ */
+bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
+
+/**
+ * nhca_mr_direct - register a part of a file or block device
+ * @dev:  the device
+ * @pd:   protection domain
+ * @attr: the part, and the pool
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading; -EINVAL: the
+ * file is neither regular nor a block device, or the range is empty, not aligned or not in the
+ * file; -EOPNOTSUPP: the file has no direct I/O, or its alignment exceeds a page, or @attr->access
+ * has a right that regions of files do not have; -ENOMEM; -ENOSPC.
+ */
+struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
+			     const struct nhca_direct_attr *attr);
+
+/**
+ * nhca_direct_query - get state and counters of a region
+ * @ibmr: the region
+ * @info: filled in
+ * Context: process.
+ * Return: 0; -EINVAL: it is not a region of a file.
+ */
+int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
+
+/**
+ * nhca_direct_init - allocate the workqueue when the module is loaded
+ * Context: process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int nhca_direct_init(void);
+
+/**
+ * nhca_direct_exit - destroy the workqueue when the module is unloaded; no pool is left
+ * Context: process, sleeps.
+ */
+void nhca_direct_exit(void);
+
+#else
+#define NHCA_HAS_DIRECT		0
+
+static inline int nhca_direct_init(void) { return 0; }
+static inline void nhca_direct_exit(void) { }
+#endif
+
+#endif /* NHCA_DIRECT_H */

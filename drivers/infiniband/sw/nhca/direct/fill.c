@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads from a disk into blocks.
+ *
+ * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
+ * end in any context, even within its submission, so nhca_run_done() only queues the request for a
+ * bottom half, which changes the states of the blocks and resumes the engines.
+ */
+#include <linux/cred.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "store.h"
+#include "../memory/live.h"
+
+/* jiffies after which a pool that is short of PMBs looks again whether packets have left */
+#define POLL_TIME	1
+
+void nhca_direct_more(struct nhca_direct_pool *pool)
+{
+	struct nhca_store *store;
+
+	lockdep_assert_held(&pool->lock);
+	if (!pool->short_of)
+		return;
+	pool->short_of = false;
+	list_for_each_entry(store, &pool->stores, list)
+		if (!list_empty(&store->queued))
+			queue_work(nhca_direct_wq, &store->work);
+}
+
+static void pool_poll(struct work_struct *work)
+{
+	struct nhca_direct_pool *pool = container_of(to_delayed_work(work),
+						     struct nhca_direct_pool, poll);
+
+	spin_lock_bh(&pool->lock);
+	nhca_direct_more(pool);
+	spin_unlock_bh(&pool->lock);
+}
+
+/* ---- begin ---- */
+
+static void run_complete(struct kiocb *iocb, long ret)
+{
+	nhca_run_done(container_of(iocb, struct nhca_direct_run, iocb), ret);
+}
+
+void nhca_store_read(struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+	const struct cred *old;
+	struct iov_iter iter;
+	ssize_t ret;
+
+	run->iocb = (struct kiocb) {
+		.ki_filp = store->file,
+		.ki_pos = store->base + run->arr[0]->key.index * PAGE_SIZE,
+		.ki_complete = run_complete,
+		.ki_flags = IOCB_DIRECT,
+	};
+	iov_iter_bvec(&iter, ITER_DEST, run->bvec, run->n, run->bytes);
+	/* with the rights of the process that has opened the file */
+	old = override_creds(store->file->f_cred);
+#ifdef CONFIG_BLK_CGROUP
+	kthread_associate_blkcg(store->blkcg);
+#endif
+	ret = vfs_iocb_iter_read(store->file, &run->iocb, &iter);
+#ifdef CONFIG_BLK_CGROUP
+	kthread_associate_blkcg(NULL);
+#endif
+	revert_creds(old);
+	if (ret != -EIOCBQUEUED)
+		nhca_run_done(run, ret);
+}
+
+/* Return: true if block @arr may be read by the same request as the last block of @run. */
+static bool run_takes(const struct nhca_direct_run *run, const struct nhca_arr *arr)
+{
+	return !run->n ||
+	       (run->n < NHCA_RUN_MAX && !arr->first &&
+		arr->key.index == run->arr[run->n - 1]->key.index + 1);
+}
+
+static void run_add(struct nhca_direct_run *run, struct nhca_arr *arr)
+{
+	struct nhca_store *store = run->store;
+	u32 len = nhca_store_block(store, arr->key.index);
+
+	run->arr[run->n] = arr;
+	run->bvec[run->n++] = (struct bio_vec) {
+		.bv_page = nhca_arr_page(store->pool, arr),
+		.bv_len = len,
+	};
+	run->bytes += len;
+}
+
+/* Return: the next I/O request of a region; NULL: nothing is queued, or the pool is short. */
+static struct nhca_direct_run *run_next(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_direct_run *run;
+	struct nhca_arr *arr;
+
+	lockdep_assert_held(&pool->lock);
+	run = list_first_entry_or_null(&pool->free_runs, struct nhca_direct_run, list);
+	if (!run || list_empty(&store->queued))
+		return NULL;
+	run->store = store;
+	run->n = 0;
+	run->bytes = 0;
+	while ((arr = list_first_entry_or_null(&store->queued, struct nhca_arr, list)) &&
+	       run_takes(run, arr) && nhca_arr_bind(pool, arr))
+		run_add(run, arr);
+	if (!run->n)
+		return NULL;
+	list_del(&run->list);
+	store->io++;
+	return run;
+}
+
+/*
+ * Free PMBs whose bytes have left.  The wait for live sections lasts as long as the copy of a
+ * packet, because an engine may just be copying from such a PMB.
+ * Return: true if some are free then.
+ */
+static bool pool_reclaim(struct nhca_direct_pool *pool)
+{
+	u64 epoch;
+	bool some;
+
+	spin_lock_bh(&pool->lock);
+	epoch = nhca_pool_release(pool, min_t(u32, pool->nqueued, NHCA_RUN_MAX));
+	spin_unlock_bh(&pool->lock);
+	if (!epoch)
+		return false;
+	nhca_live_wait();
+	spin_lock_bh(&pool->lock);
+	nhca_pool_settle(pool, epoch);
+	some = !list_empty(&pool->free_pmbs);
+	spin_unlock_bh(&pool->lock);
+	return some;
+}
+
+/* The pool is short: try again when a block was sent, an I/O request has ended, or after a time. */
+static void store_short(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
+
+	spin_lock_bh(&pool->lock);
+	if (!list_empty(&store->queued)) {
+		pool->short_of = true;
+		queue_delayed_work(nhca_direct_wq, &pool->poll, POLL_TIME);
+	}
+	spin_unlock_bh(&pool->lock);
+}
+
+void nhca_store_run(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_direct_run *run;
+	bool tried = false;
+
+	for (;;) {
+		spin_lock_bh(&pool->lock);
+		run = run_next(store);
+		spin_unlock_bh(&pool->lock);
+		if (run) {
+			store->submit(run);
+			tried = false;
+			continue;
+		}
+		if (tried || !pool_reclaim(pool))
+			break;
+		tried = true;
+	}
+	store_short(store);
+}
+
+static void store_work(struct work_struct *work)
+{
+	nhca_store_run(container_of(work, struct nhca_store, work));
+}
+
+/* ---- end ---- */
+
+void nhca_run_done(struct nhca_direct_run *run, ssize_t ret)
+{
+	struct nhca_direct_pool *pool = run->store->pool;
+
+	run->ret = ret;
+	llist_add(&run->done, &pool->done);
+	nhca_bh_queue(&pool->tell);
+}
+
+static void run_failed(struct nhca_direct_run *run, u32 got)
+{
+	struct nhca_store *store = run->store;
+
+	store->errors++;
+	store->last_error = run->ret < 0 ? -run->ret : EIO;
+	store->last_error_at = run->arr[0]->key.index * PAGE_SIZE + got;
+}
+
+/* Change the states of the blocks of a request.  After an error none of them is used. */
+static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+	u32 got = clamp_t(ssize_t, run->ret, 0, run->bytes);
+	u32 i, left = got;
+
+	lockdep_assert_held(&pool->lock);
+	store->reads++;
+	store->read_bytes += got;
+	if (got < run->bytes)
+		run_failed(run, got);
+	for (i = 0; i < run->n; i++) {
+		u32 n = min(left, run->bvec[i].bv_len);
+
+		left -= n;
+		nhca_arr_filled(pool, run->arr[i], n);
+		if (store->dying)
+			nhca_arr_drop(pool, run->arr[i]);
+	}
+	list_add(&run->list, &pool->free_runs);
+	if (!--store->io && store->dying)
+		wake_up_all(&pool->idle);
+	nhca_direct_more(pool);
+}
+
+void nhca_pool_tell(struct nhca_direct_pool *pool)
+{
+	struct nhca_direct_run *run, *next;
+	struct nhca_feed *feed;
+
+	spin_lock(&pool->lock);
+	llist_for_each_entry_safe(run, next, llist_reverse_order(llist_del_all(&pool->done)), done)
+		run_finish(pool, run);
+	while ((feed = list_first_entry_or_null(&pool->woken, struct nhca_feed, line))) {
+		list_del_init(&feed->line);
+		spin_unlock(&pool->lock);
+		nhca_fault_end(nhca_fault_of(feed));
+		spin_lock(&pool->lock);
+	}
+	spin_unlock(&pool->lock);
+}
+
+static void pool_tell(struct nhca_bh *bh)
+{
+	nhca_pool_tell(container_of(bh, struct nhca_direct_pool, tell));
+}
+
+/* ---- life ---- */
+
+void nhca_store_init(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
+
+	store->backing.ops = &nhca_store_ops;
+	INIT_LIST_HEAD(&store->queued);
+	INIT_LIST_HEAD(&store->arrs);
+	INIT_WORK(&store->work, store_work);
+	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
+			       pool->num / 2);
+	spin_lock_bh(&pool->lock);
+	list_add_tail(&store->list, &pool->stores);
+	spin_unlock_bh(&pool->lock);
+}
+
+static bool store_idle(struct nhca_store *store)
+{
+	bool idle;
+
+	spin_lock_bh(&store->pool->lock);
+	idle = !store->io;
+	spin_unlock_bh(&store->pool->lock);
+	return idle;
+}
+
+void nhca_store_stop(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_arr *arr, *next;
+
+	spin_lock_bh(&pool->lock);
+	store->dying = true;
+	list_del(&store->list);
+	/* blocks that are being read are dropped when their I/O has ended: run_finish() */
+	list_for_each_entry_safe(arr, next, &store->arrs, by_store)
+		if (arr->state != NHCA_ARR_FILLING)
+			nhca_arr_drop(pool, arr);
+	/* owners in line may be those that wait for this region */
+	while (!list_empty(&pool->line))
+		nhca_pool_wake(pool);
+	spin_unlock_bh(&pool->lock);
+	cancel_work_sync(&store->work);
+	wait_event(pool->idle, store_idle(store));
+	WARN_ON_ONCE(!list_empty(&store->arrs));
+}
+
+int nhca_fill_init(struct nhca_direct_pool *pool)
+{
+	u32 i;
+
+	INIT_LIST_HEAD(&pool->free_runs);
+	init_llist_head(&pool->done);
+	init_waitqueue_head(&pool->idle);
+	nhca_bh_init(&pool->tell, pool_tell);
+	INIT_DELAYED_WORK(&pool->poll, pool_poll);
+	pool->nruns = clamp_t(u32, pool->num / 4, 8, 256);
+	pool->runs = kvcalloc(pool->nruns, sizeof(*pool->runs), GFP_KERNEL_ACCOUNT);
+	if (!pool->runs)
+		return -ENOMEM;
+	for (i = 0; i < pool->nruns; i++)
+		list_add_tail(&pool->runs[i].list, &pool->free_runs);
+	return 0;
+}
+
+void nhca_fill_fini(struct nhca_direct_pool *pool)
+{
+	cancel_delayed_work_sync(&pool->poll);
+	nhca_bh_kill(&pool->tell);
+	/* the kill may have removed a bottom half that had not run */
+	local_bh_disable();
+	nhca_pool_tell(pool);
+	local_bh_enable();
+	kvfree(pool->runs);
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packet memory blocks and address range registers: their states and owners. */
+#include <linux/hash.h>
+#include <linux/jhash.h>
+#include <linux/jiffies.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "pool.h"
+#include "store.h"
+
+/* ARRs of each state that nhca_pool_release() looks at, to bound the time with the lock */
+#define RELEASE_SCAN	256
+
+static struct hlist_head *arr_bucket(struct nhca_direct_pool *pool, const struct nhca_arr_key *key)
+{
+	u64 h = (uintptr_t)key->fault ^ (uintptr_t)key->store;
+
+	return &pool->hash[hash_64(h + key->op * GOLDEN_RATIO_64 + key->index, pool->hash_bits)];
+}
+
+struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key)
+{
+	struct nhca_arr *arr;
+
+	lockdep_assert_held(&pool->lock);
+	hlist_for_each_entry(arr, arr_bucket(pool, key), node)
+		if (arr->key.index == key->index && arr->key.op == key->op &&
+		    arr->key.fault == key->fault && arr->key.store == key->store)
+			return arr;
+	return NULL;
+}
+
+/* Return: true if ARRs of the state are in a list of the pool. */
+static bool state_has_list(enum nhca_arr_state state)
+{
+	return state != NHCA_ARR_QUEUED && state != NHCA_ARR_FILLING;
+}
+
+/* Change the state of an ARR, which is in no list. */
+static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
+		      enum nhca_arr_state state)
+{
+	pool->nqueued -= arr->state == NHCA_ARR_QUEUED;
+	pool->nqueued += state == NHCA_ARR_QUEUED;
+	pool->nfree_arrs -= arr->state == NHCA_ARR_FREE;
+	pool->nfree_arrs += state == NHCA_ARR_FREE;
+	arr->state = state;
+	if (state_has_list(state))
+		list_add_tail(&arr->list, &pool->arrs_in[state]);
+	else
+		INIT_LIST_HEAD(&arr->list);
+}
+
+/* The ARR releases its PMB.  Packets or live sections may still refer to the page. */
+static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_pmb *pmb;
+
+	if (arr->pmb == NHCA_PMB_NONE)
+		return;
+	pmb = &pool->pmbs[arr->pmb];
+	arr->pmb = NHCA_PMB_NONE;
+	WARN_ON_ONCE(!pmb->bound);
+	pmb->bound = false;
+	pmb->owner = NHCA_PMB_ADAPTER;
+	pmb->epoch = pool->epoch;
+	list_add_tail(&pmb->list, &pool->resting);
+}
+
+/* The owner of the ARR need not wait for it any more. */
+static void arr_wake(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	if (!arr->waited)
+		return;
+	arr->waited = false;
+	list_add_tail(&nhca_fault_feed(arr->key.fault)->line, &pool->woken);
+	nhca_bh_queue(&pool->tell);
+}
+
+void nhca_pool_wake(struct nhca_direct_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	if (list_empty(&pool->line))
+		return;
+	list_move_tail(pool->line.next, &pool->woken);
+	nhca_bh_queue(&pool->tell);
+}
+
+void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	lockdep_assert_held(&pool->lock);
+	if (WARN_ON_ONCE(arr->state == NHCA_ARR_FREE || arr->state == NHCA_ARR_FILLING))
+		return;
+	arr_wake(pool, arr);
+	arr_unbind(pool, arr);
+	hlist_del_init(&arr->node);
+	list_del_init(&arr->list);
+	list_del_init(&arr->by_store);
+	nhca_fault_put(arr->key.fault);
+	arr->key = (struct nhca_arr_key) {};
+	arr_enter(pool, arr, NHCA_ARR_FREE);
+	nhca_pool_wake(pool);
+}
+
+/* Return: an ARR that is FAILED or SENT, and now FREE; NULL: there is none. */
+static struct nhca_arr *arr_recycle(struct nhca_direct_pool *pool)
+{
+	struct nhca_arr *arr;
+
+	arr = list_first_entry_or_null(&pool->arrs_in[NHCA_ARR_FAILED], struct nhca_arr, list);
+	if (!arr)
+		arr = list_first_entry_or_null(&pool->arrs_in[NHCA_ARR_SENT], struct nhca_arr,
+					       list);
+	if (arr)
+		nhca_arr_drop(pool, arr);
+	return arr;
+}
+
+struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
+			       u32 total, bool recycle)
+{
+	struct nhca_arr *arr;
+
+	lockdep_assert_held(&pool->lock);
+	arr = list_first_entry_or_null(&pool->arrs_in[NHCA_ARR_FREE], struct nhca_arr, list);
+	if (!arr && recycle)
+		arr = arr_recycle(pool);
+	if (!arr)
+		return NULL;
+	list_del(&arr->list);
+	arr_enter(pool, arr, NHCA_ARR_QUEUED);
+	arr->key = *key;
+	nhca_fault_get(key->fault);
+	arr->total = total;
+	arr->got = 0;
+	arr->count = 0;
+	arr->waited = false;
+	arr->first = false;
+	hlist_add_head(&arr->node, arr_bucket(pool, key));
+	list_add_tail(&arr->by_store, &key->store->arrs);
+	return arr;
+}
+
+bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_pmb *pmb;
+
+	lockdep_assert_held(&pool->lock);
+	pmb = list_first_entry_or_null(&pool->free_pmbs, struct nhca_pmb, list);
+	if (!pmb || WARN_ON_ONCE(arr->state != NHCA_ARR_QUEUED))
+		return false;
+	WARN_ON_ONCE(pmb->owner != NHCA_PMB_POOL || pmb->bound);
+	list_del(&pmb->list);
+	pmb->bound = true;
+	pmb->owner = NHCA_PMB_DEVICE;
+	pool->allocated++;
+	pool->most = max(pool->most, pool->allocated);
+	arr->pmb = pmb - pool->pmbs;
+	list_del(&arr->list);
+	arr_enter(pool, arr, NHCA_ARR_FILLING);
+	return true;
+}
+
+void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got)
+{
+	lockdep_assert_held(&pool->lock);
+	if (WARN_ON_ONCE(arr->state != NHCA_ARR_FILLING))
+		return;
+	arr->got = got;
+	arr->stamp = jiffies;
+	if (got)
+		pool->pmbs[arr->pmb].owner = NHCA_PMB_ADAPTER;
+	else
+		arr_unbind(pool, arr);
+	arr_enter(pool, arr, got ? NHCA_ARR_READY : NHCA_ARR_FAILED);
+	arr_wake(pool, arr);
+}
+
+void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
+{
+	lockdep_assert_held(&pool->lock);
+	WARN_ON_ONCE(arr->pmb == NHCA_PMB_NONE ||
+		     pool->pmbs[arr->pmb].owner != NHCA_PMB_ADAPTER || end > arr->got);
+	arr->stamp = jiffies;
+	arr->count = max(arr->count, end);
+	if (arr->state == NHCA_ARR_READY && arr->count >= arr->total) {
+		list_del(&arr->list);
+		arr_enter(pool, arr, NHCA_ARR_SENT);
+		/* the ARR can serve the first owner in line */
+		nhca_pool_wake(pool);
+	}
+}
+
+/* Return: true if nobody but the pool has a reference on the page of the ARR. */
+static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_arr *arr)
+{
+	return page_ref_count(nhca_arr_page(pool, arr)) == 1;
+}
+
+u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
+{
+	struct nhca_arr *arr, *next;
+	u32 found = 0, seen = 0;
+
+	lockdep_assert_held(&pool->lock);
+	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_SENT], list) {
+		if (found >= n || seen++ >= RELEASE_SCAN)
+			break;
+		if (arr_is_alone(pool, arr)) {
+			nhca_arr_drop(pool, arr);
+			found++;
+		} else {
+			/* its packets have not left, so the PMB would only rest */
+			list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_SENT]);
+		}
+	}
+	seen = 0;
+	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_READY], list) {
+		if (found >= n || seen++ >= RELEASE_SCAN)
+			break;
+		if (time_before(jiffies, arr->stamp + NHCA_READY_AGE))
+			continue;
+		arr->key.store->refills++;
+		nhca_arr_drop(pool, arr);
+		found++;
+	}
+	return list_empty(&pool->resting) ? 0 : ++pool->epoch;
+}
+
+u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
+{
+	struct nhca_pmb *pmb, *next;
+	u32 n = 0;
+
+	lockdep_assert_held(&pool->lock);
+	list_for_each_entry_safe(pmb, next, &pool->resting, list) {
+		/* those behind have rested for a shorter time: a live section may have the page */
+		if (pmb->epoch >= epoch)
+			break;
+		if (page_ref_count(pmb->page) != 1)
+			continue;
+		list_move(&pmb->list, &pool->free_pmbs);
+		pmb->owner = NHCA_PMB_POOL;
+		pool->allocated--;
+		n++;
+	}
+	return n;
+}
+
+static int pool_pages(struct nhca_direct_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < pool->num; i++) {
+		struct nhca_pmb *pmb = &pool->pmbs[i];
+
+		pmb->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!pmb->page)
+			return -ENOMEM;
+		list_add_tail(&pmb->list, &pool->free_pmbs);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
+{
+	u32 i;
+
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->free_pmbs);
+	INIT_LIST_HEAD(&pool->resting);
+	INIT_LIST_HEAD(&pool->stores);
+	INIT_LIST_HEAD(&pool->line);
+	INIT_LIST_HEAD(&pool->woken);
+	for (i = 0; i < NHCA_ARR_STATES; i++)
+		INIT_LIST_HEAD(&pool->arrs_in[i]);
+	pool->num = blocks;
+	pool->ranges = ranges;
+	pool->hash_bits = ilog2(roundup_pow_of_two(ranges));
+	pool->pmbs = kvcalloc(blocks, sizeof(*pool->pmbs), GFP_KERNEL_ACCOUNT);
+	pool->arrs = kvcalloc(ranges, sizeof(*pool->arrs), GFP_KERNEL_ACCOUNT);
+	pool->hash = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->hash), GFP_KERNEL_ACCOUNT);
+	if (!pool->pmbs || !pool->arrs || !pool->hash)
+		return -ENOMEM;
+	for (i = 0; i < ranges; i++) {
+		pool->arrs[i].pmb = NHCA_PMB_NONE;
+		INIT_LIST_HEAD(&pool->arrs[i].by_store);
+		list_add_tail(&pool->arrs[i].list, &pool->arrs_in[NHCA_ARR_FREE]);
+	}
+	pool->nfree_arrs = ranges;
+	return pool_pages(pool);
+}
+
+void nhca_pool_fini(struct nhca_direct_pool *pool)
+{
+	u32 i;
+
+	WARN_ON_ONCE(pool->arrs && pool->nfree_arrs != pool->ranges && pool->nfree_arrs);
+	/* a page that packets still refer to is freed with its last packet */
+	for (i = 0; pool->pmbs && i < pool->num; i++)
+		if (pool->pmbs[i].page)
+			put_page(pool->pmbs[i].page);
+	kvfree(pool->hash);
+	kvfree(pool->arrs);
+	kvfree(pool->pmbs);
+}

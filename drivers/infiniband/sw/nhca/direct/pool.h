@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Private to direct/ and its tests: packet memory blocks (PMBs) and address range registers (ARRs).
+ *
+ * A pool has a fixed number of PMBs, of one page each.  Disks and packets share these pages.  The
+ * regions of a pool, together, never have more memory than its PMBs (reference: FIG. 17).  An ARR
+ * stands for a block of a region that is in motion for one operation.  ARRs and PMBs are given out
+ * independently of each other, so that any PMB may serve any block (FIG. 19b): an ARR gets a PMB
+ * only when the disk can begin.
+ *
+ * State of an ARR          Owner of its PMB       The text's bits
+ * FREE                     -                      -
+ * QUEUED                   no PMB                 -
+ * FILLING                  DEVICE: a disk         PCI Valid
+ * READY, SENT              ADAPTER: the engines   BR Valid
+ * FAILED                   no PMB                 -
+ *
+ * A PMB that an ARR has released is *resting* until no live section and no packet can refer to its
+ * page.  Only then does the pool give it to another ARR.
+ */
+#ifndef NHCA_DIRECT_POOL_H
+#define NHCA_DIRECT_POOL_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mm_types.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "../bh.h"
+#include "../memory/backing.h"
+#include "direct.h"
+
+struct nhca_store;
+
+/* an ARR without a PMB */
+#define NHCA_PMB_NONE		U32_MAX
+
+/*
+ * A block that was read, and that its operation has not used for this time, may lose its PMB to
+ * another operation: the peer does not take the data at the moment.  The block is read again later.
+ * The time is long enough that an engine that was resumed has used its block.
+ */
+#define NHCA_READY_AGE		(HZ / 50 + 1)
+
+/**
+ * enum nhca_pmb_owner - who may access the page of a PMB
+ * @NHCA_PMB_POOL: nobody
+ * @NHCA_PMB_DEVICE: a disk ("PCI Valid")
+ * @NHCA_PMB_ADAPTER: requesters, responders and packets ("BR Valid")
+ */
+enum nhca_pmb_owner {
+	NHCA_PMB_POOL,
+	NHCA_PMB_DEVICE,
+	NHCA_PMB_ADAPTER,
+};
+
+/**
+ * struct nhca_pmb - a packet memory block
+ * @list:  in nhca_direct_pool.free_pmbs or .resting
+ * @page:  its page; constant; owned
+ * @epoch: resting: nhca_direct_pool.epoch when the ARR released the PMB
+ * @owner: enum nhca_pmb_owner
+ * @bound: an ARR has the PMB
+ */
+struct nhca_pmb {
+	struct list_head list;
+	struct page *page;
+	u64 epoch;
+	u8 owner;
+	bool bound;
+};
+
+/**
+ * enum nhca_arr_state - states of an ARR
+ * @NHCA_ARR_FREE: in no operation
+ * @NHCA_ARR_QUEUED: waits for a PMB and for its I/O
+ * @NHCA_ARR_FILLING: a disk writes to its PMB
+ * @NHCA_ARR_READY: its PMB has the bytes
+ * @NHCA_ARR_SENT: all bytes were handed to packets; kept for retransmission as long as no other
+ *                 operation needs the ARR or the PMB
+ * @NHCA_ARR_FAILED: the bytes could not be read
+ * @NHCA_ARR_STATES: number of states
+ */
+enum nhca_arr_state {
+	NHCA_ARR_FREE,
+	NHCA_ARR_QUEUED,
+	NHCA_ARR_FILLING,
+	NHCA_ARR_READY,
+	NHCA_ARR_SENT,
+	NHCA_ARR_FAILED,
+	NHCA_ARR_STATES
+};
+
+/**
+ * struct nhca_arr_key - the block of a region, and the operation that needs it
+ * @store: the region
+ * @fault: requester or responder; counted while the ARR is not free
+ * @op:    number of its operation
+ * @index: number of the block in the region: offset / PAGE_SIZE (FIG. 19a)
+ */
+struct nhca_arr_key {
+	struct nhca_store *store;
+	struct nhca_fault *fault;
+	u64 op;
+	u64 index;
+};
+
+/**
+ * struct nhca_arr - an address range register
+ * @node:   in nhca_direct_pool.hash, unless the ARR is free
+ * @list:   in the pool's list of its state, or in nhca_store.queued
+ * @by_store: in nhca_store.arrs, unless the ARR is free
+ * @key:    block and operation
+ * @pmb:    number of its PMB, or NHCA_PMB_NONE
+ * @total:  Total Transfer Length: bytes that the operation wants, from the start of the block
+ * @got:    bytes of the block that were read
+ * @count:  Write Byte Count: bytes from the start of the block that were handed to packets
+ * @state:  enum nhca_arr_state
+ * @waited: the owner of @key.fault waits for this block
+ * @first:  the block begins an I/O request of its own
+ * @stamp:  READY, SENT: when the bytes were last used, in jiffies
+ */
+struct nhca_arr {
+	struct hlist_node node;
+	struct list_head list;
+	struct list_head by_store;
+	struct nhca_arr_key key;
+	u32 pmb;
+	u32 total;
+	u32 got;
+	u32 count;
+	u8 state;
+	bool waited;
+	bool first;
+	unsigned long stamp;
+};
+
+/**
+ * struct nhca_direct_pool - a pool
+ * @ref:       one for the handle of the process, and one for each region
+ * @lock:      protects all below that is not constant; taken with BH disabled, also in live
+ *             sections.  The lock of a struct nhca_fault nests inside; no code holds this lock
+ *             while it waits for live sections
+ * @num:       number of PMBs (num_DRDMA_PMBs); constant
+ * @ranges:    number of ARRs; constant
+ * @nruns:     number of I/O requests; constant
+ * @allocated: PMBs that are not in @free_pmbs (allocated_DRDMA_PMBs)
+ * @most:      largest value of @allocated
+ * @epoch:     number of times that nhca_pool_release() was called
+ * @nfree_arrs: ARRs in @arrs_in[NHCA_ARR_FREE]
+ * @nqueued:   ARRs in the state QUEUED
+ * @pmbs:      the PMBs; owned
+ * @arrs:      the ARRs; owned
+ * @runs:      the I/O requests; owned
+ * @free_pmbs: PMBs that nobody has
+ * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
+ * @free_runs: struct nhca_direct_run
+ * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
+ * @hash:      ARRs that are not free, by key; owned
+ * @hash_bits: its size
+ * @stores:    struct nhca_store
+ * @line:      struct nhca_feed: owners that wait for a free ARR
+ * @woken:     struct nhca_feed: owners whose wait has ended, to be told by @tell
+ * @short_of:  regions wait for PMBs or I/O requests: see nhca_direct_more()
+ * @poll:      frees PMBs whose packets have left, while @short_of is set
+ * @tell:      ends I/O requests and waits
+ * @done:      I/O requests that have ended
+ * @idle:      a region has no more I/O requests
+ * @number:    see nhca_direct_pool_set_number()
+ * @users:     account of @user; @user: whom the memory is charged to, or NULL
+ * @bytes:     amount that was charged
+ */
+struct nhca_direct_pool {
+	struct kref ref;
+	/* protects all below that is not constant */
+	spinlock_t lock;
+	u32 num;
+	u32 ranges;
+	u32 nruns;
+	u32 allocated;
+	u32 most;
+	u64 epoch;
+	u32 nfree_arrs;
+	u32 nqueued;
+	struct nhca_pmb *pmbs;
+	struct nhca_arr *arrs;
+	struct nhca_direct_run *runs;
+	struct list_head free_pmbs;
+	struct list_head resting;
+	struct list_head free_runs;
+	struct list_head arrs_in[NHCA_ARR_STATES];
+	struct hlist_head *hash;
+	u32 hash_bits;
+	struct list_head stores;
+	struct list_head line;
+	struct list_head woken;
+	bool short_of;
+	struct delayed_work poll;
+	struct nhca_bh tell;
+	struct llist_head done;
+	wait_queue_head_t idle;
+	u32 number;
+	struct nhca_users *users;
+	struct nhca_user *user;
+	long bytes;
+};
+
+/*
+ * The functions below run with the pool's lock held, unless stated.  They change states and owners
+ * only; they begin no I/O.
+ */
+
+/**
+ * nhca_arr_find - find the ARR of a block and operation
+ * @pool: the pool
+ * @key:  block and operation
+ * Return: the ARR or NULL.
+ */
+struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key);
+
+/**
+ * nhca_arr_take - take an ARR for a block; its state is then QUEUED, and it is in no list
+ * @pool:    the pool
+ * @key:     block and operation, which have no ARR
+ * @total:   bytes that the operation wants
+ * @recycle: if no ARR is free, take one that is FAILED or SENT
+ * Return: the ARR; NULL: there is none.
+ */
+struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
+			       u32 total, bool recycle);
+
+/**
+ * nhca_arr_bind - give a QUEUED ARR a free PMB; its state is then FILLING
+ * @pool: the pool
+ * @arr:  the ARR, which the function removes from its list
+ * Return: false: no PMB is free.
+ */
+bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_arr_filled - the I/O of a FILLING ARR has ended
+ * @pool: the pool
+ * @arr:  the ARR; READY then, or FAILED if @got is 0
+ * @got:  bytes that were read, from the start of the block
+ *
+ * If the owner waits, the function moves its wait to nhca_direct_pool.woken.
+ */
+void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got);
+
+/**
+ * nhca_arr_give - bytes of a READY or SENT ARR are handed to an engine
+ * @pool: the pool
+ * @arr:  the ARR; SENT when the last byte that the operation wants was handed out
+ * @end:  offset in the block after the last of these bytes
+ */
+void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
+
+/**
+ * nhca_arr_drop - release an ARR in any state but FREE and FILLING
+ * @pool: the pool
+ * @arr:  the ARR, which the function removes from its list.  Its PMB rests; a wait of the owner
+ *        ends, and the owner tries again.
+ */
+void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_arr_page - get the page of an ARR that has a PMB
+ * @pool: the pool
+ * @arr:  the ARR
+ * Return: the page.
+ */
+static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
+					 const struct nhca_arr *arr)
+{
+	return pool->pmbs[arr->pmb].page;
+}
+
+/**
+ * nhca_pool_release - release ARRs whose PMBs others need
+ * @pool: the pool
+ * @n:    number of PMBs that are needed
+ *
+ * SENT ARRs are released first, oldest first.  READY ARRs follow if they were not used for
+ * NHCA_READY_AGE.
+ * Return: the epoch to settle; 0: no PMB is resting.
+ */
+u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
+
+/**
+ * nhca_pool_settle - free the resting PMBs that no live section and no packet refers to
+ * @pool:  the pool
+ * @epoch: from nhca_pool_release(); afterwards the caller has called nhca_live_wait(), without the
+ *         lock
+ * Return: number of PMBs freed.
+ */
+u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch);
+
+/**
+ * nhca_pool_wake - let the first owner in line for an ARR try again, if there is one
+ * @pool: the pool
+ */
+void nhca_pool_wake(struct nhca_direct_pool *pool);
+
+/**
+ * nhca_pool_init - make the PMBs and ARRs of a pool
+ * @pool:   zeroed memory
+ * @blocks: number of PMBs
+ * @ranges: number of ARRs
+ * Context: process, sleeps; the lock is not held.
+ * Return: 0; -ENOMEM; -EINTR: a fatal signal is pending.  The caller calls nhca_pool_fini() in any
+ * case.
+ */
+int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges);
+
+/**
+ * nhca_pool_fini - free PMBs and ARRs; all ARRs are free
+ * @pool: the pool
+ * Context: process, sleeps; the lock is not held.
+ */
+void nhca_pool_fini(struct nhca_direct_pool *pool);
+
+#endif /* NHCA_DIRECT_POOL_H */

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: packet memory blocks and address ranges: the figures and claims of the reference, and
+ * random histories beside a plain model of owners.
+ */
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/prandom.h>
+
+#include "../direct/store.h"
+
+#define MODEL_STEPS	100000
+#define MODEL_PMBS	12
+#define MODEL_ARRS	40
+
+/**
+ * struct direct_fixture - objects of each test
+ * @pool:  pool; made by make_pool()
+ * @store: two regions of it
+ * @f:     two requesters or responders
+ * @told:  number of times that they were resumed
+ */
+struct direct_fixture {
+	struct nhca_direct_pool *pool;
+	struct nhca_store store[2];
+	struct nhca_fault *f[2];
+	u32 told;
+};
+
+static void resumed(void *arg)
+{
+	u32 *n = arg;
+
+	++*n;
+}
+
+static void no_io(struct nhca_direct_run *run)
+{
+}
+
+static struct nhca_direct_pool *make_pool(struct kunit *test, u32 blocks, u32 ranges)
+{
+	struct direct_fixture *d = test->priv;
+	int i;
+
+	d->pool = kunit_kzalloc(test, sizeof(*d->pool), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d->pool);
+	KUNIT_ASSERT_EQ(test, nhca_pool_init(d->pool, blocks, ranges), 0);
+	KUNIT_ASSERT_EQ(test, nhca_fill_init(d->pool), 0);
+	for (i = 0; i < 2; i++) {
+		d->store[i].pool = d->pool;
+		d->store[i].length = SZ_1G;
+		d->store[i].submit = no_io;
+		nhca_store_init(&d->store[i]);
+		d->f[i] = nhca_fault_alloc(resumed, &d->told);
+		KUNIT_ASSERT_NOT_NULL(test, d->f[i]);
+	}
+	return d->pool;
+}
+
+static int direct_init(struct kunit *test)
+{
+	test->priv = kunit_kzalloc(test, sizeof(struct direct_fixture), GFP_KERNEL);
+	return test->priv ? 0 : -ENOMEM;
+}
+
+static void direct_exit(struct kunit *test)
+{
+	struct direct_fixture *d = test->priv;
+	int i;
+
+	if (!d || !d->pool)
+		return;
+	for (i = 0; i < 2; i++) {
+		nhca_store_stop(&d->store[i]);
+		nhca_fault_free(d->f[i]);
+	}
+	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
+	nhca_fill_fini(d->pool);
+	nhca_pool_fini(d->pool);
+}
+
+static struct nhca_arr *take(struct direct_fixture *d, int store, int f, u64 op, u64 index,
+			     u32 total)
+{
+	struct nhca_arr_key key = {
+		.store = &d->store[store],
+		.fault = d->f[f],
+		.op = op,
+		.index = index,
+	};
+	struct nhca_arr *arr = nhca_arr_take(d->pool, &key, total, true);
+
+	if (arr)
+		list_add_tail(&arr->list, &key.store->queued);
+	return arr;
+}
+
+static u8 owner(const struct direct_fixture *d, const struct nhca_arr *arr)
+{
+	return arr->pmb == NHCA_PMB_NONE ? NHCA_PMB_POOL : d->pool->pmbs[arr->pmb].owner;
+}
+
+/* Release PMBs, as a worker does around nhca_live_wait(). Return: number of free PMBs. */
+static u32 reclaim(struct nhca_direct_pool *pool, u32 n)
+{
+	u64 epoch = nhca_pool_release(pool, n);
+
+	if (epoch)
+		nhca_pool_settle(pool, epoch);
+	return pool->num - pool->allocated;
+}
+
+static u32 count(struct list_head *list)
+{
+	struct list_head *pos;
+	u32 n = 0;
+
+	list_for_each(pos, list)
+		n++;
+	return n;
+}
+
+/* FIG. 17: a fixed number of blocks is set aside, none is allocated, and all ranges are free. */
+static void fig17_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, 32, 32);
+	u32 i;
+
+	/* steps 1702, 1704, 1706 */
+	KUNIT_EXPECT_EQ(test, pool->num, 32);
+	KUNIT_EXPECT_EQ(test, pool->allocated, 0);
+	KUNIT_EXPECT_EQ(test, pool->nfree_arrs, 32);
+	KUNIT_EXPECT_EQ(test, count(&pool->free_pmbs), 32);
+	for (i = 0; i < 32; i++)
+		KUNIT_EXPECT_EQ(test, pool->pmbs[i].owner, NHCA_PMB_POOL);
+}
+
+/* FIG. 18a: a DRDMA Write of one range, step by step, with both valid bits. */
+static void fig18a_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, 32, 32);
+	struct direct_fixture *d = test->priv;
+	struct nhca_arr *arr;
+
+	spin_lock_bh(&pool->lock);
+	/* 1804 to 1808: a range is allocated; PCI Valid belongs to the I/O, which has not begun */
+	arr = take(d, 0, 0, 1, 2, PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, arr);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_QUEUED);
+	KUNIT_EXPECT_EQ(test, arr->total, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, arr->pmb, NHCA_PMB_NONE);
+	KUNIT_EXPECT_EQ(test, pool->allocated, 0);
+	/* 1822: a PMB is allocated and its number stored; 1812: the disk may write to it */
+	KUNIT_ASSERT_TRUE(test, nhca_arr_bind(pool, arr));
+	KUNIT_EXPECT_EQ(test, pool->allocated, 1);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_FILLING);
+	KUNIT_EXPECT_EQ(test, owner(d, arr), NHCA_PMB_DEVICE);
+	/* 1816: the transfer is complete: PCI Valid is cleared, BR Valid is set */
+	nhca_arr_filled(pool, arr, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, arr->got, arr->total);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_READY);
+	KUNIT_EXPECT_EQ(test, owner(d, arr), NHCA_PMB_ADAPTER);
+	/* 1832, 1834: the packet was handed out, and nothing in the range is still needed */
+	nhca_arr_give(pool, arr, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, arr->count, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_SENT);
+	/* BR Valid is cleared and the PMB is free only when no packet has the page */
+	get_page(nhca_arr_page(pool, arr));
+	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 31);
+	put_page(nhca_arr_page(pool, arr));
+	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 32);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_FREE);
+	KUNIT_EXPECT_EQ(test, pool->most, 1);
+	spin_unlock_bh(&pool->lock);
+}
+
+/* FIG. 19b: any PMB serves any range; ranges and PMBs are given out independently. */
+static void fig19b_test(struct kunit *test)
+{
+	static const struct {
+		u32 range, pmb;
+	} map[] = { { 31, 1 }, { 2, 31 }, { 1, 0 }, { 0, 2 } };
+	struct nhca_direct_pool *pool = make_pool(test, 32, 32);
+	struct direct_fixture *d = test->priv;
+	struct nhca_arr_key key = { .store = &d->store[0], .fault = d->f[0], .op = 1 };
+	struct nhca_arr *arr;
+	int i;
+
+	spin_lock_bh(&pool->lock);
+	/* first all ranges, then the PMBs in another order */
+	for (i = 0; i < ARRAY_SIZE(map); i++)
+		KUNIT_ASSERT_NOT_NULL(test, take(d, 0, 0, 1, map[i].range, PAGE_SIZE));
+	for (i = 0; i < ARRAY_SIZE(map); i++) {
+		key.index = map[i].range;
+		arr = nhca_arr_find(pool, &key);
+		KUNIT_ASSERT_NOT_NULL(test, arr);
+		list_move(&pool->pmbs[map[i].pmb].list, &pool->free_pmbs);
+		KUNIT_ASSERT_TRUE(test, nhca_arr_bind(pool, arr));
+		KUNIT_EXPECT_EQ(test, arr->pmb, map[i].pmb);
+		nhca_arr_filled(pool, arr, PAGE_SIZE);
+	}
+	spin_unlock_bh(&pool->lock);
+}
+
+/* FIG. 21: MTU 2048, and 4096 bytes: the range is in use until the second packet has its bytes. */
+static void fig21_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, 16, 32);
+	struct direct_fixture *d = test->priv;
+	struct nhca_arr *arr;
+
+	spin_lock_bh(&pool->lock);
+	arr = take(d, 0, 0, 1, 0, 4096);
+	KUNIT_ASSERT_NOT_NULL(test, arr);
+	KUNIT_ASSERT_TRUE(test, nhca_arr_bind(pool, arr));
+	nhca_arr_filled(pool, arr, PAGE_SIZE);
+	nhca_arr_give(pool, arr, 2048);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_READY);
+	KUNIT_EXPECT_EQ(test, arr->count, 2048);
+	/* the first packet is sent again */
+	nhca_arr_give(pool, arr, 2048);
+	KUNIT_EXPECT_EQ(test, arr->count, 2048);
+	nhca_arr_give(pool, arr, 4096);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_SENT);
+	spin_unlock_bh(&pool->lock);
+}
+
+/*
+ * Claims 38, 40, 41: a PMB serves one range after another, of far addresses and of two queue pairs;
+ * and the same range gets another PMB when it is read again.
+ */
+static void reuse_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, 16, 16);
+	struct direct_fixture *d = test->priv;
+	struct nhca_arr *arr;
+	u32 pmb[16];
+	int i;
+
+	spin_lock_bh(&pool->lock);
+	/* a pool of one PMB: the others are in use */
+	for (i = 0; i < 15; i++) {
+		arr = take(d, 1, 1, 9, i, PAGE_SIZE);
+		KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
+	}
+	for (i = 0; i < 16; i++) {
+		arr = take(d, i % 2, i / 2 % 2, i, (u64)i << 16, PAGE_SIZE);
+		KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
+		pmb[i] = arr->pmb;
+		KUNIT_EXPECT_EQ(test, pmb[i], pmb[0]);
+		KUNIT_EXPECT_EQ(test, pool->allocated, 16);
+		nhca_arr_filled(pool, arr, PAGE_SIZE);
+		nhca_arr_give(pool, arr, PAGE_SIZE);
+		KUNIT_ASSERT_EQ(test, reclaim(pool, 1), 1);
+	}
+	/* the same range twice: two PMBs, if the first one is still with the network */
+	arr = take(d, 0, 0, 100, 5, PAGE_SIZE);
+	KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
+	nhca_arr_filled(pool, arr, PAGE_SIZE);
+	get_page(nhca_arr_page(pool, arr));
+	pmb[0] = arr->pmb;
+	nhca_arr_give(pool, arr, PAGE_SIZE);
+	nhca_arr_drop(pool, arr);
+	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 0);
+	/* one of the others ends */
+	arr = list_first_entry(&d->store[1].arrs, struct nhca_arr, by_store);
+	nhca_arr_filled(pool, arr, 0);
+	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 1);
+	arr = take(d, 0, 0, 101, 5, PAGE_SIZE);
+	KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
+	KUNIT_EXPECT_NE(test, arr->pmb, pmb[0]);
+	nhca_arr_filled(pool, arr, 0);
+	put_page(pool->pmbs[pmb[0]].page);
+	list_for_each_entry(arr, &d->store[1].arrs, by_store)
+		if (arr->state == NHCA_ARR_FILLING)
+			nhca_arr_filled(pool, arr, 0);
+	spin_unlock_bh(&pool->lock);
+}
+
+/* Owners wait in line for a range, and are told one by one when ranges are free. */
+static void line_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, 16, 16);
+	struct direct_fixture *d = test->priv;
+	struct nhca_arr *arr, *next;
+	int i;
+
+	spin_lock_bh(&pool->lock);
+	for (i = 0; i < 16; i++)
+		KUNIT_ASSERT_NOT_NULL(test, take(d, 0, 0, 1, i, PAGE_SIZE));
+	KUNIT_EXPECT_PTR_EQ(test, take(d, 0, 0, 1, 16, PAGE_SIZE), NULL);
+	spin_unlock_bh(&pool->lock);
+
+	local_bh_disable();
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, nhca_store_want(&d->store[1].backing, d->f[i], 7, 0, 100,
+						      false), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, count(&pool->line), 2);
+	KUNIT_EXPECT_TRUE(test, nhca_fault_waiting(d->f[0]));
+	spin_lock(&pool->lock);
+	arr = list_first_entry(&d->store[0].arrs, struct nhca_arr, by_store);
+	nhca_arr_drop(pool, arr);
+	spin_unlock(&pool->lock);
+	nhca_pool_tell(pool);
+	KUNIT_EXPECT_EQ(test, d->told, 1);
+	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(d->f[0]));
+	KUNIT_EXPECT_TRUE(test, nhca_fault_waiting(d->f[1]));
+	spin_lock(&pool->lock);
+	list_for_each_entry_safe(arr, next, &d->store[0].arrs, by_store)
+		nhca_arr_drop(pool, arr);
+	spin_unlock(&pool->lock);
+	nhca_pool_tell(pool);
+	KUNIT_EXPECT_EQ(test, d->told, 2);
+	local_bh_enable();
+}
+
+/* ---- random histories beside a model ---- */
+
+/**
+ * struct model - who owns what, kept apart from the driver's structures
+ * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting
+ * @refs:  references of packets on its page
+ * @mark:  what the disk wrote last
+ * @bound: for each ARR: its PMB + 1, or 0
+ * @wrote: what the disk wrote for the ARR
+ * @rested: number of PMBs that rest
+ */
+struct model {
+	u8 who[MODEL_PMBS];
+	u8 refs[MODEL_PMBS];
+	u32 mark[MODEL_PMBS];
+	u32 bound[MODEL_ARRS];
+	u32 wrote[MODEL_ARRS];
+};
+
+/* Compare pool and model: invariants I1 to I4. */
+static void model_check(struct kunit *test, const struct nhca_direct_pool *pool, struct model *m)
+{
+	static const u8 owners[] = {
+		NHCA_PMB_POOL, NHCA_PMB_DEVICE, NHCA_PMB_ADAPTER, NHCA_PMB_ADAPTER
+	};
+	u32 i, used = 0, bad = 0;
+
+	for (i = 0; i < MODEL_PMBS; i++) {
+		bad += pool->pmbs[i].owner != owners[m->who[i]];
+		bad += pool->pmbs[i].bound != (m->who[i] == 1 || m->who[i] == 2);
+		/* a disk, and the pool, have pages that nobody else refers to */
+		bad += m->who[i] < 2 && page_ref_count(pool->pmbs[i].page) != 1;
+		used += m->who[i] != 0;
+	}
+	for (i = 0; i < MODEL_ARRS; i++) {
+		const struct nhca_arr *arr = &pool->arrs[i];
+
+		bad += (arr->pmb == NHCA_PMB_NONE ? 0 : arr->pmb + 1) != m->bound[i];
+		/* what the ARR has is what the disk wrote for it */
+		if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT)
+			bad += *(u32 *)page_address(pool->pmbs[arr->pmb].page) != m->wrote[i];
+	}
+	bad += pool->allocated != used || used > pool->num;
+	KUNIT_ASSERT_EQ(test, bad, 0);
+}
+
+/* Follow what the last calls have released. */
+static void model_follow(struct nhca_direct_pool *pool, struct model *m)
+{
+	u32 i;
+
+	for (i = 0; i < MODEL_ARRS; i++)
+		if (m->bound[i] && pool->arrs[i].pmb == NHCA_PMB_NONE) {
+			m->who[m->bound[i] - 1] = 3;
+			m->bound[i] = 0;
+		}
+}
+
+static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *m, u32 step)
+{
+	struct direct_fixture *d = test->priv;
+	struct nhca_direct_pool *pool = d->pool;
+	u32 what = prandom_u32_state(rnd) % 8, n = prandom_u32_state(rnd) % MODEL_ARRS, i;
+	struct nhca_arr *arr = &pool->arrs[n];
+
+	switch (what) {
+	case 0:
+	case 1:
+		take(d, n % 2, n / 2 % 2, step, n, 1 + prandom_u32_state(rnd) % PAGE_SIZE);
+		break;
+	case 2:
+	case 3:
+		if (arr->state != NHCA_ARR_QUEUED || !nhca_arr_bind(pool, arr))
+			break;
+		/* the model: the PMB was free */
+		KUNIT_ASSERT_EQ(test, m->who[arr->pmb], 0);
+		m->who[arr->pmb] = 1;
+		m->bound[n] = arr->pmb + 1;
+		break;
+	case 4:
+		if (arr->state != NHCA_ARR_FILLING)
+			break;
+		*(u32 *)page_address(pool->pmbs[arr->pmb].page) = step;
+		m->wrote[n] = step;
+		m->who[arr->pmb] = 2;
+		nhca_arr_filled(pool, arr, step % 16 ? PAGE_SIZE : 0);
+		break;
+	case 5:
+		if (arr->state != NHCA_ARR_READY && arr->state != NHCA_ARR_SENT)
+			break;
+		i = arr->pmb;
+		nhca_arr_give(pool, arr, 1 + prandom_u32_state(rnd) % PAGE_SIZE);
+		/* a packet may refer to the page */
+		if (step % 2 && m->refs[i] < 3) {
+			get_page(pool->pmbs[i].page);
+			m->refs[i]++;
+		}
+		break;
+	case 6:
+		i = n % MODEL_PMBS;
+		if (m->refs[i]) {
+			m->refs[i]--;
+			put_page(pool->pmbs[i].page);
+		}
+		break;
+	default:
+		if (step % 4 == 0 && arr->state != NHCA_ARR_FREE &&
+		    arr->state != NHCA_ARR_FILLING) {
+			nhca_arr_drop(pool, arr);
+			break;
+		}
+		reclaim(pool, 1 + n % 3);
+		model_follow(pool, m);
+		for (i = 0; i < MODEL_PMBS; i++)
+			if (m->who[i] == 3 && pool->pmbs[i].owner == NHCA_PMB_POOL) {
+				/* I4: nobody had a reference */
+				KUNIT_ASSERT_EQ(test, m->refs[i], 0);
+				m->who[i] = 0;
+			}
+	}
+	model_follow(pool, m);
+}
+
+static void model_test(struct kunit *test)
+{
+	struct nhca_direct_pool *pool = make_pool(test, MODEL_PMBS, MODEL_ARRS);
+	struct model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct rnd_state rnd;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	prandom_seed_state(&rnd, 20);
+	for (i = 1; i <= MODEL_STEPS; i++) {
+		spin_lock_bh(&pool->lock);
+		model_step(test, &rnd, m, i);
+		model_check(test, pool, m);
+		spin_unlock_bh(&pool->lock);
+		if (i % 1000 == 0)
+			cond_resched();
+	}
+	KUNIT_EXPECT_EQ(test, pool->most, MODEL_PMBS);
+	spin_lock_bh(&pool->lock);
+	for (i = 0; i < MODEL_ARRS; i++)
+		if (pool->arrs[i].state == NHCA_ARR_FILLING)
+			nhca_arr_filled(pool, &pool->arrs[i], 0);
+	for (i = 0; i < MODEL_PMBS; i++)
+		for (; m->refs[i]; m->refs[i]--)
+			put_page(pool->pmbs[i].page);
+	spin_unlock_bh(&pool->lock);
+}
+
+static struct kunit_case direct_cases[] = {
+	KUNIT_CASE(fig17_test),
+	KUNIT_CASE(fig18a_test),
+	KUNIT_CASE(fig19b_test),
+	KUNIT_CASE(fig21_test),
+	KUNIT_CASE(reuse_test),
+	KUNIT_CASE(line_test),
+	KUNIT_CASE(model_test),
+	{}
+};
+
+static struct kunit_suite direct_suite = {
+	.name = "nhca_direct",
+	.init = direct_init,
+	.exit = direct_exit,
+	.test_cases = direct_cases,
+};
+
+kunit_test_suite(direct_suite);

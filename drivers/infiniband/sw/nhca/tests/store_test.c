@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: regions of a file, with a disk that ends its I/O when the test says so: what is read,
+ * when, for whom, and what a requester or responder gets.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/sched/task.h>
+
+#include "../direct/store.h"
+
+#define DISK_RUNS	64
+#define DISK_BYTES	(512 * PAGE_SIZE + 512)
+
+/**
+ * struct disk - objects of each test
+ * @pool:  a pool
+ * @store: a region of DISK_BYTES
+ * @f:     requesters or responders
+ * @told:  number of times that each was resumed
+ * @lock:  protects @run and @n
+ * @run:   I/O requests in progress, in the order in which they began
+ * @n:     number of these
+ * @seed:  the byte of the disk at offset o is disk_byte(o, seed)
+ */
+struct disk {
+	struct nhca_direct_pool *pool;
+	struct nhca_store *store;
+	struct nhca_fault *f[4];
+	u32 told[4];
+	/* protects @run and @n */
+	spinlock_t lock;
+	struct nhca_direct_run *run[DISK_RUNS];
+	u32 n;
+	u8 seed;
+};
+
+static struct disk *the_disk;
+
+static u8 disk_byte(u64 off, u8 seed)
+{
+	return off * 7 + (off >> PAGE_SHIFT) * 31 + seed;
+}
+
+/* nhca_store.submit: only records the request. Runs in the region's work item. */
+static void disk_submit(struct nhca_direct_run *run)
+{
+	struct disk *d = the_disk;
+
+	spin_lock_bh(&d->lock);
+	if (d->n < DISK_RUNS)
+		d->run[d->n++] = run;
+	spin_unlock_bh(&d->lock);
+}
+
+static void resumed(void *arg)
+{
+	u32 *n = arg;
+
+	++*n;
+}
+
+static void make_disk(struct kunit *test, u32 blocks)
+{
+	struct disk *d = test->priv;
+	int i;
+
+	d->pool = nhca_direct_pool_create(NULL, NULL, blocks, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(d->pool));
+	d->store = kzalloc(sizeof(*d->store), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d->store);
+	nhca_direct_pool_get(d->pool);
+	d->store->pool = d->pool;
+	d->store->length = DISK_BYTES;
+	d->store->submit = disk_submit;
+	nhca_store_init(d->store);
+	for (i = 0; i < ARRAY_SIZE(d->f); i++) {
+		d->f[i] = nhca_fault_alloc(resumed, &d->told[i]);
+		KUNIT_ASSERT_NOT_NULL(test, d->f[i]);
+	}
+}
+
+/* Wait until work items and bottom halves have run. */
+static void settle(struct disk *d)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		flush_work(&d->store->work);
+		nhca_bh_kill(&d->pool->tell);
+		local_bh_disable();
+		nhca_pool_tell(d->pool);
+		local_bh_enable();
+	}
+}
+
+/* End I/O request @i with @ret bytes, or all if @ret is 1, or an error. */
+static void disk_end(struct disk *d, u32 i, ssize_t ret)
+{
+	struct nhca_direct_run *run = d->run[i];
+	u64 off = run->arr[0]->key.index * PAGE_SIZE;
+	u32 j, k;
+	u8 *p;
+
+	for (j = 0; j < run->n; j++) {
+		p = page_address(run->bvec[j].bv_page);
+		for (k = 0; k < run->bvec[j].bv_len; k++)
+			p[k] = disk_byte(off + j * PAGE_SIZE + k, d->seed);
+	}
+	spin_lock_bh(&d->lock);
+	d->run[i] = NULL;
+	spin_unlock_bh(&d->lock);
+	nhca_run_done(run, ret == 1 ? run->bytes : ret);
+	settle(d);
+}
+
+static void disk_end_all(struct disk *d)
+{
+	u32 i, n;
+
+	do {
+		settle(d);
+		n = 0;
+		for (i = 0; i < d->n; i++)
+			if (d->run[i]) {
+				disk_end(d, i, 1);
+				n++;
+			}
+		d->n = 0;
+	} while (n);
+}
+
+/*
+ * Read @len bytes at @off for operation @op of d->f[i], and compare them with @seed.
+ * Return: 0; -EAGAIN: it waits; -EIO; -EILSEQ: wrong bytes.
+ */
+static int fetch(struct disk *d, int i, u64 op, u64 off, u32 len, u64 ahead, u8 seed)
+{
+	struct nhca_backing *b = &d->store->backing;
+	struct nhca_seg seg;
+	int err = 0;
+	u32 n;
+
+	local_bh_disable();
+	nhca_live_enter();
+	while (len && !err) {
+		err = nhca_store_seg(b, d->f[i], op, off, len, false, &seg);
+		for (n = 0; !err && n < seg.len; n++)
+			if (((u8 *)seg.addr)[n] != disk_byte(off + n, seed))
+				err = -EILSEQ;
+		if (err)
+			break;
+		off += seg.len;
+		len -= seg.len;
+	}
+	if (err == -EAGAIN)
+		err = nhca_store_want(b, d->f[i], op, off, len + ahead, false);
+	nhca_live_exit();
+	local_bh_enable();
+	return err;
+}
+
+static int disk_init(struct kunit *test)
+{
+	struct disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+
+	if (!d)
+		return -ENOMEM;
+	spin_lock_init(&d->lock);
+	test->priv = d;
+	the_disk = d;
+	return 0;
+}
+
+static void disk_close(struct disk *d)
+{
+	if (!d->store)
+		return;
+	nhca_store_stop(d->store);
+	nhca_direct_pool_put(d->pool);
+	kfree(d->store);
+	d->store = NULL;
+}
+
+static void disk_exit(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	int i;
+
+	if (!d || !d->pool)
+		return;
+	if (d->store)
+		disk_end_all(d);
+	disk_close(d);
+	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
+	for (i = 0; i < ARRAY_SIZE(d->f); i++)
+		nhca_fault_free(d->f[i]);
+	nhca_direct_pool_put(d->pool);
+}
+
+/* FIG. 19a: an address minus the base is a range and an offset in it: 0x12347700 is in range 2. */
+static void fig19a_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	const u64 off = 0x12347700 - 0x12345678;
+	struct nhca_seg seg;
+
+	make_disk(test, 16);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, off, 4, 0, 0), -EAGAIN);
+	settle(d);
+	KUNIT_ASSERT_EQ(test, d->n, 1);
+	KUNIT_EXPECT_EQ(test, d->run[0]->n, 1);
+	KUNIT_EXPECT_EQ(test, d->run[0]->arr[0]->key.index, 2);
+	disk_end(d, 0, 1);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	local_bh_disable();
+	nhca_live_enter();
+	KUNIT_EXPECT_EQ(test, nhca_store_seg(&d->store->backing, d->f[0], 1, off, 4, false, &seg),
+			0);
+	KUNIT_EXPECT_EQ(test, offset_in_page(seg.addr), 0x88);
+	KUNIT_EXPECT_EQ(test, seg.len, 4);
+	nhca_live_exit();
+	local_bh_enable();
+}
+
+/* A long operation is read in runs of 4, 8, 16 ... blocks; packets leave while the disk works. */
+static void run_test(struct kunit *test)
+{
+	static const u32 runs[] = { 4, 8, 16, 32, 64 };
+	struct disk *d = test->priv;
+	u32 i;
+
+	make_disk(test, 256);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 1024, DISK_BYTES - 1024, 0), -EAGAIN);
+	settle(d);
+	KUNIT_ASSERT_GE(test, d->n, ARRAY_SIZE(runs));
+	for (i = 0; i < ARRAY_SIZE(runs); i++)
+		KUNIT_EXPECT_EQ(test, d->run[i]->n, runs[i]);
+	/* at most half of the pool is read in advance */
+	KUNIT_EXPECT_LE(test, d->pool->allocated, 128);
+	/* the first run is there: its bytes can leave */
+	disk_end(d, 0, 1);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 4 * PAGE_SIZE, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 4 * PAGE_SIZE, 1, DISK_BYTES - 4 * PAGE_SIZE - 1, 0),
+			-EAGAIN);
+	disk_end(d, 1, 1);
+	KUNIT_EXPECT_EQ(test, d->told[0], 2);
+}
+
+/* The whole region passes through a pool that is much smaller, with the right bytes. */
+static void stream_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	u64 off = 0;
+	u32 n, tries = 0;
+	int err;
+
+	make_disk(test, 16);
+	while (off < DISK_BYTES && tries < 10000) {
+		n = min_t(u64, 3000, DISK_BYTES - off);
+		err = fetch(d, 0, 1, off, n, DISK_BYTES - off - n, 0);
+		if (!err) {
+			off += n;
+			continue;
+		}
+		KUNIT_ASSERT_EQ(test, err, -EAGAIN);
+		tries++;
+		disk_end_all(d);
+	}
+	KUNIT_EXPECT_EQ(test, off, DISK_BYTES);
+	KUNIT_EXPECT_LE(test, d->pool->most, 16);
+	KUNIT_EXPECT_EQ(test, d->store->read_bytes, DISK_BYTES);
+	KUNIT_EXPECT_EQ(test, d->store->refills, 0);
+}
+
+/* Blocks are no cache: an operation gets no byte that was read before it began. */
+static void fresh_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+
+	make_disk(test, 16);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), 0);
+	/* somebody else writes to the file */
+	d->seed = 99;
+	/* a retransmission may have the old bytes, a new operation and another QP may not */
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 0, 100, 0, 99), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 99), -EAGAIN);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 0, 100, 0, 99), 0);
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 99), 0);
+}
+
+/* An error fails the operation, and only this one; a file that became shorter has no old bytes. */
+static void error_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+
+	make_disk(test, 16);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
+	settle(d);
+	disk_end(d, 0, -ENODATA);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
+	/* a batch ignores the error, and the packet is tried again alone */
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, d->store->errors, 1);
+	KUNIT_EXPECT_EQ(test, d->store->last_error, ENODATA);
+	KUNIT_EXPECT_EQ(test, d->pool->nqueued, 0);
+
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 0, 100, 2 * PAGE_SIZE, 0), -EAGAIN);
+	settle(d);
+	disk_end(d, 1, PAGE_SIZE + 512);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 0, PAGE_SIZE + 512, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, PAGE_SIZE + 512, 1, 0, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 2 * PAGE_SIZE, 1, 0, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, d->store->last_error, EIO);
+	KUNIT_EXPECT_EQ(test, d->store->last_error_at, PAGE_SIZE + 512);
+}
+
+/* The page of a packet that has not left serves no other block. */
+static void lent_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	struct page *lent[16];
+	u32 i, n = 0, j;
+
+	make_disk(test, 16);
+	for (i = 0; i < 16; i++) {
+		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), -EAGAIN);
+		settle(d);
+		KUNIT_ASSERT_EQ(test, d->n, 1);
+		/* the disk never writes to a page that a packet has */
+		for (j = 0; j < n; j++)
+			KUNIT_EXPECT_PTR_NE(test, d->run[0]->bvec[0].bv_page, lent[j]);
+		lent[n++] = d->run[0]->bvec[0].bv_page;
+		disk_end_all(d);
+		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), 0);
+		get_page(lent[n - 1]);
+	}
+	/* all 16 are lent: the next operation waits until one has come back */
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
+	settle(d);
+	KUNIT_EXPECT_EQ(test, d->n, 0);
+	put_page(lent[3]);
+	for (i = 0; i < 1000 && !READ_ONCE(d->n); i++)
+		usleep_range(1000, 2000);
+	KUNIT_ASSERT_EQ(test, d->n, 1);
+	KUNIT_EXPECT_PTR_EQ(test, d->run[0]->bvec[0].bv_page, lent[3]);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), 0);
+	for (i = 0; i < 16; i++)
+		if (i != 3)
+			put_page(lent[i]);
+}
+
+/* Peers that do not take their data cannot keep the pool from others. */
+static void starve_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	u32 i;
+
+	make_disk(test, 16);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, fetch(d, i, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
+		disk_end_all(d);
+	}
+	/* none of them is used; the next one gets blocks nevertheless */
+	KUNIT_EXPECT_EQ(test, fetch(d, 3, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
+	for (i = 0; i < 2000 && !d->told[3]; i++) {
+		usleep_range(1000, 2000);
+		disk_end_all(d);
+	}
+	KUNIT_EXPECT_EQ(test, fetch(d, 3, 1, 0, 100, 8 * PAGE_SIZE, 0), 0);
+	KUNIT_EXPECT_GT(test, d->store->refills, 0);
+	KUNIT_EXPECT_LE(test, d->pool->most, 16);
+}
+
+/* READs that are in line are read at the same time. */
+static void ahead_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	u32 i;
+
+	make_disk(test, 64);
+	local_bh_disable();
+	nhca_live_enter();
+	for (i = 0; i < 8; i++)
+		nhca_store_ahead(&d->store->backing, d->f[0], 10 + i, i * 3 * PAGE_SIZE, 4096);
+	nhca_live_exit();
+	local_bh_enable();
+	settle(d);
+	KUNIT_EXPECT_EQ(test, d->n, 8);
+	disk_end_all(d);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, fetch(d, 0, 10 + i, i * 3 * PAGE_SIZE, 4096, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, d->told[0], 0);
+}
+
+static int stop_thread(void *arg)
+{
+	disk_close(arg);
+	return 0;
+}
+
+/* The end of a region waits for its I/O, tells those who wait, and frees all blocks. */
+static void stop_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	struct nhca_direct_run *run;
+	struct task_struct *t;
+
+	make_disk(test, 16);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
+	settle(d);
+	KUNIT_ASSERT_EQ(test, d->n, 1);
+	run = d->run[0];
+	t = kthread_create(stop_thread, d, "nhca_stop");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
+	get_task_struct(t);
+	wake_up_process(t);
+	msleep(20);
+	KUNIT_EXPECT_NOT_NULL(test, d->store);
+	nhca_run_done(run, run->bytes);
+	kthread_stop(t);
+	put_task_struct(t);
+	KUNIT_EXPECT_NULL(test, d->store);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(d->f[0]));
+	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
+	KUNIT_EXPECT_FALSE(test, nhca_direct_pool_used(d->pool));
+}
+
+static struct kunit_case store_cases[] = {
+	KUNIT_CASE(fig19a_test),
+	KUNIT_CASE(run_test),
+	KUNIT_CASE(stream_test),
+	KUNIT_CASE(fresh_test),
+	KUNIT_CASE(error_test),
+	KUNIT_CASE(lent_test),
+	KUNIT_CASE(starve_test),
+	KUNIT_CASE(ahead_test),
+	KUNIT_CASE(stop_test),
+	{}
+};
+
+static struct kunit_suite store_suite = {
+	.name = "nhca_store",
+	.init = disk_init,
+	.exit = disk_exit,
+	.test_cases = store_cases,
+};
+
+kunit_test_suite(store_suite);
