@@ -55,10 +55,12 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 		return EOPNOTSUPP;
 
 	*attr = (struct nhcadv_device_attr){};
+	if (to_nctx(context)->features & NHCA_FEATURE_DIRECT)
+		attr->caps |= NHCADV_DEVICE_DIRECT;
 	if (nhca_check_channels(context))
 		return 0;
 
-	attr->caps = NHCADV_DEVICE_CHANNELS;
+	attr->caps |= NHCADV_DEVICE_CHANNELS;
 	if (to_nctx(context)->features & NHCA_FEATURE_FENCE)
 		attr->caps |= NHCADV_DEVICE_FENCE;
 	attr->max_packet = NHCA_FRAME_DATA;

@@ -33,6 +33,7 @@ extern "C" {
 enum nhcadv_device_caps {
 	NHCADV_DEVICE_CHANNELS	= 1 << 0,	/* the device has channels */
 	NHCADV_DEVICE_FENCE	= 1 << 1,	/* the device supports nhcadv_wr_fence() */
+	NHCADV_DEVICE_DIRECT	= 1 << 2,	/* regions of files: nhcadv_direct_reg_file() */
 };
 
 /**

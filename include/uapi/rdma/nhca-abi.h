@@ -476,6 +476,9 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 /* Channels may post NHCA_WR_CH_FENCE */
 #define NHCA_FEATURE_FENCE	(1u << 7)
 
+/* Regions of files and block devices: struct nhca_reg_mr_cmd, NHCA_OBJECT_DIRECT_POOL */
+#define NHCA_FEATURE_DIRECT	(1u << 8)
+
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT
  * @features: NHCA_FEATURE_*

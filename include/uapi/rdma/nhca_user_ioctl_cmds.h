@@ -69,9 +69,13 @@ enum nhca_qp_recv_doorbell_attrs {
 
 /* ---- channels ---- */
 
-/* Driver object: handle of job memory.  Closing a uverbs file destroys the handles made by it. */
+/*
+ * Driver objects: handle of job memory, and pool of blocks.  Closing a uverbs file destroys the
+ * objects made by it.
+ */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_OBJECT_DIRECT_POOL,
 };
 
 enum nhca_job_mem_methods {
@@ -160,6 +164,44 @@ enum nhca_device_methods {
 
 enum nhca_device_recover_attrs {
 	NHCA_ATTR_DEVICE_RECOVER_RESP_COUNT = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/* ---- regions of files and block devices (NHCA_FEATURE_DIRECT) ---- */
+
+enum nhca_direct_pool_methods {
+	NHCA_METHOD_DIRECT_POOL_ALLOC = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_METHOD_DIRECT_POOL_FREE,
+};
+
+/*
+ * NHCA_METHOD_DIRECT_POOL_ALLOC: make a pool.  BLOCKS __u32: number of blocks of one page each, at
+ * least 16; RANGES __u32: number of blocks that may be in motion or in line, from BLOCKS to 4 *
+ * BLOCKS, 0 for the default; RESP_NUMBER __u32: for nhca_reg_mr_cmd.pool.  EINVAL; ENOMEM; EDQUOT:
+ * the user would have more than the share of one user (module parameter user_share).
+ */
+enum nhca_direct_pool_alloc_attrs {
+	NHCA_ATTR_DIRECT_POOL_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_DIRECT_POOL_ALLOC_BLOCKS,
+	NHCA_ATTR_DIRECT_POOL_ALLOC_RANGES,
+	NHCA_ATTR_DIRECT_POOL_ALLOC_RESP_NUMBER,
+};
+
+/* NHCA_METHOD_DIRECT_POOL_FREE: EBUSY: regions use the pool */
+enum nhca_direct_pool_free_attrs {
+	NHCA_ATTR_DIRECT_POOL_FREE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/*
+ * Method of UVERBS_OBJECT_MR.  NHCA_METHOD_MR_DIRECT_QUERY: RESP is a struct nhca_direct_info.
+ * EINVAL: the region is not that of a file.
+ */
+enum nhca_mr_methods {
+	NHCA_METHOD_MR_DIRECT_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum nhca_mr_direct_query_attrs {
+	NHCA_ATTR_MR_DIRECT_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_MR_DIRECT_QUERY_RESP,
 };
 
 #endif /* NHCA_USER_IOCTL_CMDS_H */

@@ -151,6 +151,32 @@ struct nhca_channel_info {
 	__aligned_u64 counters[32];
 };
 
+/* nhca_reg_mr_cmd.kind */
+#define NHCA_REG_MR_MEMORY	0
+#define NHCA_REG_MR_DIRECT	1
+
+/**
+ * struct nhca_reg_mr_cmd - command of IB_USER_VERBS_CMD_REG_MR
+ * @kind:   NHCA_REG_MR_MEMORY: memory of the process, and the other fields are 0.
+ *          NHCA_REG_MR_DIRECT (NHCA_FEATURE_DIRECT): a part of a file or block device, whose
+ *          length, iova and rights are those of the core's command; the command's start is ignored
+ * @fd:     file descriptor, open for reading
+ * @offset: first byte in the file
+ * @pool:   number of the pool: NHCA_ATTR_DIRECT_POOL_ALLOC_RESP_NUMBER
+ * @depth:  bytes that an operation reads from the disk in advance; 0: the default
+ *
+ * The rights are IB_UVERBS_ACCESS_REMOTE_READ and _MW_BIND.  EBADF: @fd is not open for reading.
+ * EINVAL: neither a file nor a block device; a range that is empty, not aligned for direct I/O, or
+ * not in the file; no such pool.  EOPNOTSUPP: the file has no direct I/O; another right.
+ */
+struct nhca_reg_mr_cmd {
+	__u32 kind;
+	__s32 fd;
+	__aligned_u64 offset;
+	__u32 pool;
+	__u32 depth;
+};
+
 /**
  * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
  * @reads:      I/O requests that have ended

@@ -105,12 +105,14 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
  * @ibuc:  the RDMA core's part
  * @user:  account to which amounts are charged that the process takes from the device's pools;
  *         counted; NULL: the process has CAP_SYS_RESOURCE
+ * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); written under its lock
  * @dying: deadline in jiffies of all waits for zero-copy references while the process is being
  *         killed; 0 before the first of these waits
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
 	struct nhca_user *user;
+	struct xarray direct_pools;
 	unsigned long dying;
 };
 

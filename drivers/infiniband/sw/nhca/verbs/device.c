@@ -10,6 +10,7 @@
 
 #include "objects.h"
 #include "verbs.h"
+#include "../direct/direct.h"
 #include "../memory/memory.h"
 #include "../net/net.h"
 #include "../rcxt/rcxt.h"
@@ -161,7 +162,8 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
 	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
 		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT | NHCA_FEATURE_RAW |
-		    NHCA_FEATURE_RING_MEM | NHCA_FEATURE_FENCE,
+		    NHCA_FEATURE_RING_MEM | NHCA_FEATURE_FENCE |
+		    (NHCA_HAS_DIRECT ? NHCA_FEATURE_DIRECT : 0),
 };
 
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
@@ -182,6 +184,7 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		return err;
 	}
 	to_nhca_uc(ibuc)->user = user;
+	xa_init_flags(&to_nhca_uc(ibuc)->direct_pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	return 0;
 }
 
@@ -195,6 +198,7 @@ int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *att
 /* The core has destroyed all objects of the context. */
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	xa_destroy(&to_nhca_uc(ibuc)->direct_pools);
 	nhca_user_put(to_nhca_uc(ibuc)->user);
 }
 

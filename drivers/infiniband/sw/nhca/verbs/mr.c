@@ -2,6 +2,8 @@
 /*
  * Memory regions: checks of arguments; memory/ does the work.
  */
+#include <linux/string.h>
+
 #include "objects.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
@@ -75,11 +77,31 @@ static struct ib_mr *nhca_reg_user(struct ib_pd *ibpd, u64 start, u64 length, u6
 	return nhca_mr_counted(ibpd, ibmr);
 }
 
+/* Register memory of the process or, if the driver's part of the command says so, of a file. */
+static struct ib_mr *nhca_reg_by_cmd(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+				     int access, struct ib_udata *udata)
+{
+	struct nhca_reg_mr_cmd cmd;
+	int err;
+
+	err = nhca_request(udata, &cmd, sizeof(cmd), 0);
+	if (err)
+		return ERR_PTR(err);
+	if (!memchr_inv(&cmd, 0, sizeof(cmd)))
+		return nhca_reg_user(ibpd, start, length, iova, access);
+	if (cmd.kind != NHCA_REG_MR_DIRECT)
+		return ERR_PTR(-EINVAL);
+	err = nhca_mr_get(ibpd);
+	if (err)
+		return ERR_PTR(err);
+	return nhca_mr_counted(ibpd, nhca_reg_direct(ibpd, &cmd, length, iova, access, udata));
+}
+
 #ifdef NHCA_OLD_REG_MR
 struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 			       int access, struct ib_udata *udata)
 {
-	return nhca_reg_user(ibpd, start, length, iova, access);
+	return nhca_reg_by_cmd(ibpd, start, length, iova, access, udata);
 }
 #else
 struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
@@ -87,7 +109,7 @@ struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 io
 {
 	if (dmah)
 		return ERR_PTR(-EOPNOTSUPP);
-	return nhca_reg_user(ibpd, start, length, iova, access);
+	return nhca_reg_by_cmd(ibpd, start, length, iova, access, udata);
 }
 #endif
 

@@ -286,6 +286,21 @@ extern const struct uapi_definition nhca_doorbell_defs[];
 /* job.c */
 extern const struct uapi_definition nhca_job_defs[];
 
+/* direct.c */
+extern const struct uapi_definition nhca_direct_defs[];
+
+/**
+ * nhca_reg_direct - register a part of a file or block device (NHCA_REG_MR_DIRECT)
+ * @ibpd:   protection domain
+ * @cmd:    the driver's part of the command
+ * @length, @iova, @access: the core's part
+ * @udata:  argument of the verb
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EINVAL: no such pool; or as nhca_mr_direct().
+ */
+struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *cmd, u64 length,
+			      u64 iova, int access, struct ib_udata *udata);
+
 /* mr.c */
 #ifdef NHCA_OLD_REG_MR
 struct ib_mr *nhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,

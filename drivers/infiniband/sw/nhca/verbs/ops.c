@@ -18,6 +18,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	UAPI_DEF_CHAIN(nhca_channel_defs),
 	UAPI_DEF_CHAIN(nhca_doorbell_defs),
 	UAPI_DEF_CHAIN(nhca_job_defs),
+	UAPI_DEF_CHAIN(nhca_direct_defs),
 	UAPI_DEF_CHAIN(nhca_dm_defs),
 	UAPI_DEF_CHAIN(nhca_pd_defs),
 	{}

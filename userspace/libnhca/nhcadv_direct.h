@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * nhca direct verbs: memory regions whose bytes are in a file or on a block device.
+ * nhcadv_direct_reg_file(3) describes them.  The conventions of nhcadv.h are valid here, too.
+ */
+#ifndef NHCADV_DIRECT_H
+#define NHCADV_DIRECT_H
+
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * struct nhcadv_direct_pool_init_attr - attributes of a pool
+ * @comp_mask: 0
+ * @blocks:    number of blocks, of one page each; at least 16
+ * @ranges:    number of blocks that may be in motion or in line at a time, from @blocks to
+ *             4 * @blocks; 0: 4 * @blocks
+ */
+struct nhcadv_direct_pool_init_attr {
+	uint64_t comp_mask;
+	uint32_t blocks;
+	uint32_t ranges;
+};
+
+/**
+ * struct nhcadv_direct_pool - a pool of blocks, which disks and packets share
+ * @context: the device
+ * @blocks:  number of blocks
+ */
+struct nhcadv_direct_pool {
+	struct ibv_context *context;
+	uint32_t blocks;
+};
+
+/**
+ * nhcadv_direct_alloc_pool - make a pool
+ * @context: open device
+ * @attr: attributes
+ *
+ * All regions of a pool together never use more memory than its blocks.  The memory is charged to
+ * the memory cgroup of the process.
+ * Return: the pool, or NULL with errno EOPNOTSUPP, EINVAL, EDQUOT (the user has its share of the
+ * device's blocks) or ENOMEM.
+ */
+struct nhcadv_direct_pool *
+nhcadv_direct_alloc_pool(struct ibv_context *context,
+			 const struct nhcadv_direct_pool_init_attr *attr);
+
+/** nhcadv_direct_free_pool - free a pool.  Return: 0, or EBUSY if regions use it */
+int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
+
+/**
+ * struct nhcadv_direct_file_attr - a part of a file to register
+ * @comp_mask: 0
+ * @pool:   pool of the same device
+ * @fd:     regular file or block device, open for reading; it may be closed afterwards
+ * @flags:  0
+ * @offset, @length: the part; multiples of the alignment of direct I/O, inside the file
+ * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
+ * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_MW_BIND
+ * @depth:  bytes that an operation reads from the disk in advance; 0: 1 MiB.  At most half of the
+ *          pool is used
+ */
+struct nhcadv_direct_file_attr {
+	uint64_t comp_mask;
+	struct nhcadv_direct_pool *pool;
+	int fd;
+	uint32_t flags;
+	uint64_t offset;
+	uint64_t length;
+	uint64_t iova;
+	unsigned int access;
+	uint32_t depth;
+};
+
+/**
+ * nhcadv_direct_reg_file - register a part of a file or block device
+ * @pd: protection domain
+ * @attr: the part
+ *
+ * The R_Key of the region lets peers read the file; its L_Key lets this side send from the file.
+ * ibv_dereg_mr() ends the region.
+ * Return: the region, or NULL with errno EOPNOTSUPP, EBADF, EINVAL, or ENOMEM; see
+ * nhcadv_direct_reg_file(3).
+ */
+struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
+				      const struct nhcadv_direct_file_attr *attr);
+
+/**
+ * struct nhcadv_direct_info - state and counters of a region of a file
+ * @reads:      I/O requests that have ended
+ * @read_bytes: bytes that these have read
+ * @refills:    blocks whose memory another operation needed before they were sent
+ * @errors:     I/O requests that have failed, or have read less than they should
+ * @last_error_offset: offset in the region at which the last of these has failed
+ * @last_error: its errno; 0: none has failed
+ * @blocks:     blocks of the pool
+ * @blocks_used: blocks in use now, by all regions of the pool
+ * @blocks_most: largest number of blocks in use since the pool was made
+ */
+struct nhcadv_direct_info {
+	uint64_t reads;
+	uint64_t read_bytes;
+	uint64_t refills;
+	uint64_t errors;
+	uint64_t last_error_offset;
+	uint32_t last_error;
+	uint32_t blocks;
+	uint32_t blocks_used;
+	uint32_t blocks_most;
+};
+
+/**
+ * nhcadv_direct_query - query a region
+ * @mr: from nhcadv_direct_reg_file()
+ * @info: output
+ * Return: 0, EOPNOTSUPP, or EINVAL if @mr is another region.
+ */
+int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NHCADV_DIRECT_H */
