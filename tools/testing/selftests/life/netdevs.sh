@@ -44,7 +44,7 @@ kind_macvlan() {
 }
 
 kind_ipvlan() {
-	on link add link base name up0 type ipvlan
+	on link add link base name up0 type ipvlan mode l2
 	DEV=up0
 }
 
