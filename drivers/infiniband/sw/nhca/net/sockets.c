@@ -320,6 +320,13 @@ static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
 	return 0;
 }
 
+static void nhca_vrf_close(struct nhca_socks *set)
+{
+	list_del(&set->list);
+	nhca_socks_close(set);
+	kfree(set);
+}
+
 /* Open and close sockets, so that each VRF with an address of a device has them. */
 static void nhca_vrfs_update(struct nhca_net *nn)
 {
@@ -332,13 +339,9 @@ static void nhca_vrfs_update(struct nhca_net *nn)
 	do {
 		missing = nhca_vrfs_mark(nn);
 	} while (missing && !nhca_vrf_open(nn, missing));
-	list_for_each_entry_safe(set, next, &nn->vrfs, list) {
-		if (set->used)
-			continue;
-		list_del(&set->list);
-		nhca_socks_close(set);
-		kfree(set);
-	}
+	list_for_each_entry_safe(set, next, &nn->vrfs, list)
+		if (!set->used)
+			nhca_vrf_close(set);
 }
 
 void nhca_net_vrf_changed(struct net *net)
@@ -354,11 +357,8 @@ static void nhca_net_close(struct nhca_net *nn)
 {
 	struct nhca_socks *set, *next;
 
-	list_for_each_entry_safe(set, next, &nn->vrfs, list) {
-		list_del(&set->list);
-		nhca_socks_close(set);
-		kfree(set);
-	}
+	list_for_each_entry_safe(set, next, &nn->vrfs, list)
+		nhca_vrf_close(set);
 	nhca_socks_close(&nn->socks);
 }
 

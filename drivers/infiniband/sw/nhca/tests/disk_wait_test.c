@@ -37,6 +37,12 @@ static struct nhca_mr *backed(struct kunit *test, struct fake_backing *fake)
 	return to_nhca_mr(mr);
 }
 
+static void backed_free(struct nhca_mr *mr, struct fake_backing *fake)
+{
+	nhca_mr_free(mr);
+	__free_page(fake->page);
+}
+
 static void run_responder(struct nhca_qp *qp)
 {
 	spin_lock_bh(&qp->rq.lock);
@@ -77,8 +83,7 @@ static void write_test(struct kunit *test)
 	fake_end(fake, 0);
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
-	nhca_mr_free(mr);
-	__free_page(fake->page);
+	backed_free(mr, fake);
 }
 
 /* A retransmission is the same operation. */
@@ -107,8 +112,7 @@ static void again_test(struct kunit *test)
 	fake_end(fake, 0);
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);
-	nhca_mr_free(mr);
-	__free_page(fake->page);
+	backed_free(mr, fake);
 }
 
 /* The disk cannot read the bytes of an own WRITE. */
@@ -130,8 +134,7 @@ static void write_error_test(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_QP_OP_ERR);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
-	nhca_mr_free(mr);
-	__free_page(fake->page);
+	backed_free(mr, fake);
 }
 
 static struct nhca_hdr read_request(struct qp_fixture *f, struct nhca_mr *mr, u32 psn, u32 len)
@@ -177,8 +180,7 @@ static void read_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_LAST, NULL), 1);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_ONLY, NULL), 1);
 	KUNIT_EXPECT_EQ(test, f->nsent, 4);
-	nhca_mr_free(mr);
-	__free_page(fake->page);
+	backed_free(mr, fake);
 }
 
 /* The disk cannot read the bytes of a peer's READ: NAK with Remote Operational Error. */
@@ -199,8 +201,7 @@ static void read_error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENT_OP_NAK), 1);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
-	nhca_mr_free(mr);
-	__free_page(fake->page);
+	backed_free(mr, fake);
 }
 
 static struct kunit_case disk_wait_cases[] = {
