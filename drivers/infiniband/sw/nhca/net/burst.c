@@ -158,6 +158,7 @@ static void nhca_burst_put_zcopy(struct nhca_burst *b)
 {
 	nhca_zcopy_put(b->zcopy);
 	b->zcopy = NULL;
+	b->covered = 0;
 }
 
 static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
@@ -237,7 +238,8 @@ static void nhca_burst_send(struct nhca_burst *b)
 	else
 		nhca_sum_below(skb, b->av);
 	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->packets, b->payload, b->zcopied);
-	b->covered += b->packets;
+	if (b->zcopy)
+		b->covered += b->packets;
 	if (!b->lists || b->covered >= NHCA_BURST_COVERED)
 		nhca_burst_put_zcopy(b);
 }

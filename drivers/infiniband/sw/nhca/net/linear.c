@@ -48,6 +48,30 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 	return skb;
 }
 
+int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
+			struct nhca_seal *seal)
+{
+	__wsum sum;
+	int err;
+
+	if (seal->sum) {
+		err = nhca_iter_read_sum(it, p, tx->payload, &sum);
+		if (err)
+			return err;
+		seal->csum = csum_block_add(seal->csum, sum, seal->off);
+		if (seal->icrc)
+			seal->crc = nhca_icrc_more(seal->crc, p, tx->payload);
+		seal->off += tx->payload;
+	} else if (tx->payload) {
+		err = nhca_iter_read(it, p, tx->payload);
+		if (err)
+			return err;
+		nhca_seal_more(seal, p, tx->payload);
+	}
+	nhca_seal_tail(seal, tx->hdr, p + tx->payload);
+	return 0;
+}
+
 /*
  * Write payload, pad and ICRC of a packet, and its UDP length and checksum.
  * @p: the encoded headers in @skb, followed by room for the rest
@@ -57,24 +81,19 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 			    u8 *p, u32 crc)
 {
 	u32 hdr_len = tx->hdr->info->hdr_len;
-	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
-	u32 off = hdr_len + tx->payload;
-	__wsum csum = csum_partial(p, hdr_len, 0);
-	__wsum sum;
-	int err;
+	struct nhca_seal seal = {
+		.crc = crc,
+		.csum = csum_partial(p, hdr_len, 0),
+		.off = hdr_len,
+		.icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC),
+		.sum = true,
+	};
+	int err = nhca_linear_payload(p + hdr_len, tx, it, &seal);
 
-	err = nhca_iter_read_sum(it, p + hdr_len, tx->payload, &sum);
 	if (err)
 		return err;
-	csum = csum_block_add(csum, sum, hdr_len);
-
-	if (!(tx->hdr->caps & NHCA_CAP_NO_ICRC))
-		crc = nhca_icrc_more(crc, p + hdr_len, tx->payload);
-	nhca_tail_encode(tx->hdr, crc, p + off);
-	csum = csum_block_add(csum, csum_partial(p + off, tail_len, 0), off);
-
-	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + off + tail_len);
-	nhca_sum_here(skb, tx->av, csum);
+	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + nhca_tx_bytes(tx));
+	nhca_sum_here(skb, tx->av, seal.csum);
 	return 0;
 }
 

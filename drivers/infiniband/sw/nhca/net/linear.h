@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to net/: batches for netdevs that support no fragments. */
+/* Private to net/: packets in linear skbs, and batches of them for netdevs without fragments. */
 #ifndef NHCA_NET_LINEAR_H
 #define NHCA_NET_LINEAR_H
 
 #include <linux/types.h>
+
+#include "seal.h"
 
 struct dst_entry;
 struct nhca_burst;
@@ -21,6 +23,18 @@ struct sk_buff;
  * released.
  */
 struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst, u32 bytes);
+
+/**
+ * nhca_linear_payload - write payload, pad and ICRC of a packet to contiguous memory
+ * @p:    the memory
+ * @tx:   the packet
+ * @it:   source of the payload; may be NULL if there is none
+ * @seal: over the headers; on return over the whole packet
+ * Context: live section.
+ * Return: 0, or an error as nhca_iter_read().
+ */
+int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
+			struct nhca_seal *seal);
 
 /**
  * nhca_linear_add - add a packet to a batch of linear skbs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The pieces of one packet of a batch: headers, payload by page reference or copy, pad and ICRC. */
+/* The pieces of a packet: headers, payload by page reference or copy, pad and ICRC. */
 #include <linux/mm.h>
 
 #include "net.h"
@@ -15,7 +15,7 @@ static void *nhca_piece_new(struct nhca_pieces *ps, u32 len)
 	struct nhca_piece *piece = &ps->p[ps->n];
 	void *p;
 
-	if (WARN_ON_ONCE(ps->n == NHCA_PIECES))
+	if (WARN_ON_ONCE(ps->n == ps->max))
 		return NULL;
 	p = nhca_frag_get(len, &piece->page, &piece->off);
 	if (p) {
@@ -31,10 +31,20 @@ void nhca_pieces_drop(struct nhca_pieces *ps)
 		put_page(ps->p[--ps->n].page);
 }
 
-static void nhca_pieces_crc(struct nhca_pieces *ps, const void *p, u32 len)
+/*
+ * Return: true if a packet can be completed that has @used pieces and gets @more for the next bytes
+ * of its payload, of which @left bytes remain. A copy takes a piece for each PAGE_SIZE, and the
+ * tail takes one.
+ */
+static bool nhca_pieces_fit(const struct nhca_pieces *ps, u32 more, u32 left)
 {
-	if (ps->icrc)
-		ps->crc = nhca_icrc_more(ps->crc, p, len);
+	return ps->n + more + DIV_ROUND_UP(left, (u32)PAGE_SIZE) + 1 <= ps->max;
+}
+
+/* Return: number of pages on which the bytes of @seg lie. */
+static u32 nhca_seg_pages(const struct nhca_seg *seg)
+{
+	return DIV_ROUND_UP(offset_in_page(seg->addr) + seg->len, (u32)PAGE_SIZE);
 }
 
 /* Write BTH and extended headers to @p, and begin the ICRC if the packet has one. */
@@ -43,23 +53,19 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 	const struct nhca_burst *b = tx->burst;
 	u32 len = nhca_hdr_encode(tx->hdr, p);
 
-	if (ps->icrc)
-		ps->crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
+	if (ps->seal.icrc)
+		ps->seal.crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
 /*
  * Add the bytes of @seg, which @it returned last, by page reference. Return: false: the caller must
  * copy the bytes.
  */
-static bool nhca_piece_pages(struct nhca_burst *b, struct nhca_pieces *ps, const struct nhca_tx *tx,
+static bool nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_tx *tx,
 			     const struct nhca_iter *it, const struct nhca_seg *seg)
 {
-	u32 n;
+	u32 n = nhca_zcopy_pages(ps->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
 
-	/* a zero-copy reference that begins now covers no earlier packets */
-	if (!b->zcopy)
-		b->covered = 0;
-	n = nhca_zcopy_pages(&b->zcopy, tx->flow, it, seg, &ps->p[ps->n]);
 	if (!n)
 		return false;
 	ps->n += n;
@@ -82,19 +88,20 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
 		err = nhca_iter_read(it, p, n);
 		if (err)
 			return err;
-		nhca_pieces_crc(ps, p, n);
+		nhca_seal_more(&ps->seal, p, n);
 	}
 	return 0;
 }
 
 /*
  * Add payload by page reference as long as enough pieces remain for the rest of the packet: a piece
- * for each page of a copy of the remaining payload, and one for pad and ICRC. Return: number of
- * bytes of payload that are left to copy, or a negative error.
+ * for each page of a copy of the remaining payload, and one for pad and ICRC. Bytes that must not be
+ * in a fragment (slab, dma-buf) are copied. Return: number of bytes of payload that are left to
+ * copy, or a negative error.
  */
-static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+static int nhca_pieces_reference(struct nhca_pieces *ps, const struct nhca_tx *tx,
+				 struct nhca_iter *it)
 {
-	struct nhca_burst *b = tx->burst;
 	u32 left = tx->payload;
 	struct nhca_iter before __uninitialized;
 	struct nhca_seg seg __uninitialized;
@@ -107,20 +114,19 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
 		 * pieces
 		 */
-		tight = !nhca_frags_fit(ps->n, 2, left, NHCA_PIECES);
+		tight = !nhca_pieces_fit(ps, 2, left);
 		if (tight)
 			before = *it;
 		err = nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg);
 		if (err)
 			return err;
-		if (tight && !nhca_frags_fit(ps->n, nhca_pages_of(seg.addr, seg.len),
-					     left - seg.len, NHCA_PIECES)) {
+		if (tight && !nhca_pieces_fit(ps, nhca_seg_pages(&seg), left - seg.len)) {
 			*it = before;
 			return left;
 		}
 		left -= seg.len;
-		nhca_pieces_crc(ps, seg.addr, seg.len);
-		if (nhca_piece_pages(b, ps, tx, it, &seg))
+		nhca_seal_more(&ps->seal, seg.addr, seg.len);
+		if (nhca_piece_pages(ps, tx, it, &seg))
 			continue;
 		p = nhca_piece_new(ps, seg.len);
 		if (!p)
@@ -130,57 +136,69 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, struct nhca_tx *tx, str
 	return left;
 }
 
-int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct nhca_iter *it)
 {
-	u32 tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
-	u32 hdr_len = tx->hdr->info->hdr_len;
-	u32 len = hdr_len + tx->payload + tail_len;
-	int left = tx->payload;
-	int err = -ENOMEM;
+	int left = tx->copy ? tx->payload : nhca_pieces_reference(ps, tx, it);
+	int err = left < 0 ? left : nhca_pieces_copy(ps, it, left);
 	u8 *p;
 
-	ps->n = 0;
-	ps->zcopied = 0;
-	ps->icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC);
-
-	if (tx->payload <= NHCA_COPY_BREAK || (tx->copy && len <= PAGE_SIZE)) {
-		p = nhca_piece_new(ps, len);
-		if (!p)
-			return -ENOMEM;
-		nhca_piece_header(ps, tx, p);
-		err = left ? nhca_iter_read(it, p + hdr_len, left) : 0;
-		if (err)
-			goto drop;
-		nhca_pieces_crc(ps, p + hdr_len, left);
-		nhca_tail_encode(tx->hdr, ps->crc, p + hdr_len + left);
-		return 0;
+	if (!err) {
+		p = nhca_piece_new(ps, tx->hdr->pad + NHCA_ICRC_LEN);
+		if (p) {
+			nhca_seal_tail(&ps->seal, tx->hdr, p);
+			return 0;
+		}
+		err = -ENOMEM;
 	}
+	nhca_pieces_drop(ps);
+	return err;
+}
 
-	p = nhca_piece_new(ps, hdr_len);
+/* Begin a packet of @tx's batch, which has no pieces yet. */
+static void nhca_pieces_begin(struct nhca_pieces *ps, const struct nhca_tx *tx, bool icrc)
+{
+	ps->n = 0;
+	ps->max = NHCA_PIECES;
+	ps->zcopied = 0;
+	ps->zcopy = &tx->burst->zcopy;
+	ps->seal = (struct nhca_seal) { .icrc = icrc };
+}
+
+/* Collect a packet in one piece, with a copy of the payload. */
+static int nhca_pieces_one(struct nhca_pieces *ps, const struct nhca_tx *tx, struct nhca_iter *it)
+{
+	u32 hdr_len = tx->hdr->info->hdr_len;
+	u8 *p = nhca_piece_new(ps, nhca_tx_bytes(tx));
+	int err;
+
 	if (!p)
 		return -ENOMEM;
 	nhca_piece_header(ps, tx, p);
-	if (!tx->copy) {
-		left = nhca_pieces_reference(ps, tx, it);
-		if (left < 0) {
-			err = left;
-			goto drop;
+	p += hdr_len;
+	if (tx->payload) {
+		err = nhca_iter_read(it, p, tx->payload);
+		if (err) {
+			nhca_pieces_drop(ps);
+			return err;
 		}
+		nhca_seal_more(&ps->seal, p, tx->payload);
 	}
-	err = nhca_pieces_copy(ps, it, left);
-	if (err)
-		goto drop;
-	p = nhca_piece_new(ps, tail_len);
-	if (!p) {
-		err = -ENOMEM;
-		goto drop;
-	}
-	nhca_tail_encode(tx->hdr, ps->crc, p);
+	nhca_seal_tail(&ps->seal, tx->hdr, p + tx->payload);
 	return 0;
+}
 
-drop:
-	nhca_pieces_drop(ps);
-	return err;
+int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it)
+{
+	u8 *p;
+
+	nhca_pieces_begin(ps, tx, !(tx->hdr->caps & NHCA_CAP_NO_ICRC));
+	if (tx->payload <= NHCA_COPY_BREAK || (tx->copy && nhca_tx_bytes(tx) <= PAGE_SIZE))
+		return nhca_pieces_one(ps, tx, it);
+	p = nhca_piece_new(ps, tx->hdr->info->hdr_len);
+	if (!p)
+		return -ENOMEM;
+	nhca_piece_header(ps, tx, p);
+	return nhca_pieces_payload(ps, tx, it);
 }
 
 /*
@@ -197,7 +215,7 @@ static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *
 
 	for (; left; left -= seg.len, first = false) {
 		/* up to two pieces for these bytes, one for the header, one for the mark */
-		if (ps->n + 4 > NHCA_PIECES)
+		if (ps->n + 4 > ps->max)
 			return false;
 		page = first || left < PAGE_SIZE ? NULL : nhca_iter_page(it);
 		if (page) {
@@ -209,7 +227,7 @@ static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *
 			continue;
 		}
 		if (nhca_iter_next(it, min_t(u32, left, PAGE_SIZE), &seg) ||
-		    !nhca_piece_pages(tx->burst, ps, tx, it, &seg))
+		    !nhca_piece_pages(ps, tx, it, &seg))
 			return false;
 	}
 	return true;
@@ -217,9 +235,7 @@ static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *
 
 bool nhca_pieces_run(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
 {
-	ps->n = 0;
-	ps->zcopied = 0;
-	ps->icrc = false;
+	nhca_pieces_begin(ps, tx, false);
 	if (tx->copy ? !nhca_pieces_copy(ps, tx->it, tx->payload) :
 		       nhca_pieces_run_pages(ps, tx, first))
 		return true;

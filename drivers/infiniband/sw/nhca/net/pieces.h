@@ -5,22 +5,44 @@
 
 #include "burst.h"
 #include "frags.h"
+#include "seal.h"
+#include "xmit.h"
+
+/* enough pieces for the longest payload, copied, and the tail */
+#define NHCA_PIECES_ALONE	(DIV_ROUND_UP(NHCA_PACKET_BYTES, (u32)PAGE_SIZE) + 1)
 
 /**
- * struct nhca_pieces - a packet that is not yet part of the batch
+ * struct nhca_pieces - a packet, or the part of it that becomes fragments, while it is built
  * @p:    pieces, in the order of the packet
  * @n:    number of pieces
- * @crc:  running ICRC over the pieces
+ * @max:  maximum of @n: NHCA_PIECES for a packet of a batch, NHCA_PIECES_ALONE for a single packet
  * @zcopied: payload bytes that refer to pages of a consumer
- * @icrc: the packet has an ICRC
+ * @zcopy: where the zero-copy reference for these pages is stored. The first such page begins one
+ *         if there is none.
+ * @seal: ICRC and checksum over the packet as far as it was built
  */
 struct nhca_pieces {
-	struct nhca_piece p[NHCA_PIECES];
+	struct nhca_piece p[NHCA_PIECES_ALONE];
 	u32 n;
-	u32 crc;
+	u32 max;
 	u32 zcopied;
-	bool icrc;
+	struct nhca_zcopy **zcopy;
+	struct nhca_seal seal;
 };
+
+static_assert(NHCA_PIECES <= NHCA_PIECES_ALONE);
+static_assert(NHCA_PIECES_ALONE <= MAX_SKB_FRAGS);
+
+/**
+ * nhca_pieces_payload - add payload, pad and ICRC of a packet
+ * @ps: with all fields set; each added piece has a reference on its page (get_page())
+ * @tx: the packet. The payload is added by page reference as far as @ps->max allows, or copied if
+ *      @tx->copy
+ * @it: source of the payload
+ * Context: BH disabled, live section.
+ * Return: 0, or an error as nhca_xmit(); then @ps has no pieces.
+ */
+int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
  * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC

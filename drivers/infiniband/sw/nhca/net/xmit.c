@@ -17,6 +17,8 @@
 #include "faults.h"
 #include "flow.h"
 #include "frags.h"
+#include "linear.h"
+#include "pieces.h"
 #include "xmit.h"
 #include "../memory/memory.h"
 #include "../observe/stub.h"
@@ -26,9 +28,6 @@
 #define NHCA_DEFAULT_TTL	64
 /* bytes of pad and ICRC after the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
-
-/* an skb has enough fragments for the longest payload, copied, and the tail */
-static_assert(DIV_ROUND_UP(NHCA_PACKET_BYTES, PAGE_SIZE) + 1 <= MAX_SKB_FRAGS);
 
 static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
 
@@ -112,118 +111,6 @@ struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport)
 	return av->v4 ? nhca_route4(net, av, sport) : nhca_route6(net, av, sport);
 }
 
-static void nhca_add_frag(struct sk_buff *skb, struct page *page, u32 off, u32 len)
-{
-	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, off, len, len);
-}
-
-static void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
-{
-	if (seal->icrc)
-		seal->crc = nhca_icrc_more(seal->crc, p, len);
-	if (seal->sum)
-		seal->csum = csum_block_add(seal->csum, csum_partial(p, len, 0), seal->off);
-	seal->off += len;
-}
-
-/*
- * Copy @len bytes of payload into fragments of at most a page, and add them to ICRC and checksum.
- */
-static int nhca_add_copied(struct sk_buff *skb, struct nhca_tx *tx, u32 len, struct nhca_seal *seal)
-{
-	unsigned int off;
-	struct page *page;
-	void *p;
-	u32 n;
-	int err;
-
-	for (; len; len -= n) {
-		n = min_t(u32, len, PAGE_SIZE);
-		p = nhca_frag_get(n, &page, &off);
-		if (!p)
-			return -ENOMEM;
-		nhca_add_frag(skb, page, off, n);
-		err = nhca_iter_read(tx->it, p, n);
-		if (err)
-			return err;
-		nhca_seal_more(seal, p, n);
-	}
-	return 0;
-}
-
-/*
- * Add the bytes of @seg, which tx->it returned last, by page reference. Return: false: the caller
- * must copy the bytes.
- */
-static bool nhca_add_pages(struct sk_buff *skb, struct nhca_tx *tx, const struct nhca_seg *seg,
-			   struct nhca_zcopy **z)
-{
-	struct nhca_piece p[NHCA_ZCOPY_PIECES] __uninitialized;
-	u32 n = nhca_zcopy_pages(z, tx->flow, tx->it, seg, p), i;
-
-	if (!n)
-		return false;
-	for (i = 0; i < n; i++)
-		nhca_add_frag(skb, p[i].page, p[i].off, p[i].len);
-	nhca_zcopy_attach(skb, *z);
-	tx->zcopied += seg->len;
-	return true;
-}
-
-/*
- * Add the payload by page reference, and add it to ICRC and checksum. A page that must not be in a
- * fragment (slab) is copied. If the payload has more pieces than an skb has fragments, the rest is
- * copied too.
- */
-static int nhca_add_payload(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
-			    struct nhca_zcopy **z)
-{
-	u32 left = tx->payload;
-	struct nhca_iter before __uninitialized;
-	struct nhca_seg seg __uninitialized;
-	unsigned int off;
-	struct page *page;
-	bool tight;
-	u32 used;
-	void *p;
-	int err;
-
-	if (tx->copy)
-		return nhca_add_copied(skb, tx, tx->payload, seal);
-
-	while (left) {
-		/*
-		 * up to PAGE_SIZE contiguous bytes may cross a page boundary, and then take two
-		 * fragments
-		 */
-		used = skb_shinfo(skb)->nr_frags;
-		tight = !nhca_frags_fit(used, 2, left, MAX_SKB_FRAGS);
-		if (tight)
-			before = *tx->it;
-		err = nhca_iter_next(tx->it, min_t(u32, left, PAGE_SIZE), &seg);
-		if (err)
-			return err;
-		if (tight && !nhca_frags_fit(used, nhca_pages_of(seg.addr, seg.len), left - seg.len,
-					     MAX_SKB_FRAGS)) {
-			*tx->it = before;
-			return nhca_add_copied(skb, tx, left, seal);
-		}
-		left -= seg.len;
-
-		if (nhca_add_pages(skb, tx, &seg, z)) {
-			nhca_seal_more(seal, seg.addr, seg.len);
-			continue;
-		}
-		p = nhca_frag_get(seg.len, &page, &off);
-		if (!p)
-			return -ENOMEM;
-		memcpy(p, seg.addr, seg.len);
-		nhca_add_frag(skb, page, off, seg.len);
-		nhca_seal_more(seal, p, seg.len);
-	}
-	return 0;
-}
-
 /* Return: the skb that gets the fragments of the packet, or NULL. */
 static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how how)
 {
@@ -238,23 +125,29 @@ static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how ho
 
 /* Add payload and tail as fragments. Return: 0 or an error as nhca_xmit(). */
 static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
-			    enum nhca_build_how how, struct nhca_zcopy **z, void **tail)
+			    enum nhca_build_how how, struct nhca_zcopy **z)
 {
-	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
 	struct sk_buff *in = nhca_build_in(skb, how);
-	unsigned int off;
-	struct page *page;
+	struct nhca_pieces ps __uninitialized;
+	u32 i;
 	int err;
 
 	if (!in)
 		return -ENOMEM;
-	err = nhca_add_payload(in, tx, seal, z);
+	ps.n = 0;
+	ps.max = NHCA_PIECES_ALONE;
+	ps.zcopied = 0;
+	ps.zcopy = z;
+	ps.seal = *seal;
+	err = nhca_pieces_payload(&ps, tx, tx->it);
 	if (err)
 		return err;
-	*tail = nhca_frag_get(tail_len, &page, &off);
-	if (!*tail)
-		return -ENOMEM;
-	nhca_add_frag(in, page, off, tail_len);
+	*seal = ps.seal;
+	for (i = 0; i < ps.n; i++)
+		skb_add_rx_frag(in, i, ps.p[i].page, ps.p[i].off, ps.p[i].len, ps.p[i].len);
+	if (ps.zcopied)
+		nhca_zcopy_attach(in, *z);
+	tx->zcopied = ps.zcopied;
 	if (in != skb) {
 		skb->len += in->len;
 		skb->data_len += in->len;
@@ -427,39 +320,19 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
 	       enum nhca_build_how how, struct nhca_zcopy **z)
 {
-	unsigned int tail_len = tx->hdr->pad + NHCA_ICRC_LEN;
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
-	void *tail;
-	void *p;
-	int err;
+	void *p = skb_put(skb, hdr_len);
 
-	p = skb_put(skb, hdr_len);
 	nhca_hdr_encode(tx->hdr, p);
 	if (seal->icrc)
 		seal->crc = nhca_icrc_head(skb, p, hdr_len, nhca_tx_bytes(tx), 0);
 	if (seal->sum)
 		seal->csum = csum_partial(p, hdr_len, 0);
 	seal->off = hdr_len;
-
-	if (how == NHCA_BUILD_LINEAR) {
-		if (tx->payload) {
-			p = skb_put(skb, tx->payload);
-			err = nhca_iter_read(tx->it, p, tx->payload);
-			if (err)
-				return err;
-			nhca_seal_more(seal, p, tx->payload);
-		}
-		tail = skb_put(skb, tail_len);
-	} else {
-		err = nhca_build_frags(skb, tx, seal, how, z, &tail);
-		if (err)
-			return err;
-	}
-
-	nhca_tail_encode(tx->hdr, seal->crc, tail);
-	if (seal->sum)
-		seal->csum = csum_block_add(seal->csum, csum_partial(tail, tail_len, 0), seal->off);
-	return 0;
+	if (how != NHCA_BUILD_LINEAR)
+		return nhca_build_frags(skb, tx, seal, how, z);
+	p = skb_put(skb, tx->payload + tx->hdr->pad + NHCA_ICRC_LEN);
+	return nhca_linear_payload(p, tx, tx->it, seal);
 }
 
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,

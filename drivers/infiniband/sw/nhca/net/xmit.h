@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Private to net/: functions for single packets and for batches.  The tail of a packet is its pad
- * and ICRC, or its pad and the four bytes in place of the ICRC.
- */
+/* Private to net/: functions for single packets and for batches. */
 #ifndef NHCA_NET_XMIT_H
 #define NHCA_NET_XMIT_H
 
@@ -14,55 +11,11 @@
 #include <net/dst.h>
 
 #include "net.h"
+#include "seal.h"
 #include "zcopy.h"
-#include "../wire/bth.h"
-#include "../wire/icrc.h"
-
-/* Return: the four bytes that take the place of a missing ICRC, in wire order. */
-static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
-{
-	return h->caps & NHCA_CAP_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
-}
-
-/* Write the tail of a packet to @p. @crc: running ICRC over all bytes before the tail. */
-static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
-{
-	__le32 icrc = nhca_bare_tail(h);
-
-	memset(p, 0, h->pad);
-	if (!(h->caps & NHCA_CAP_NO_ICRC))
-		icrc = nhca_icrc_finish(nhca_icrc_more(crc, p, h->pad));
-	memcpy(p + h->pad, &icrc, sizeof(icrc));
-}
 
 /* maximum bytes of a packet or batch after the UDP header, because IP lengths have 16 bits */
 #define NHCA_PACKET_BYTES	(65535 - (u32)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
-
-/**
- * nhca_frags_fit - check whether the next piece of a payload leaves room for the rest of the packet
- * @used: fragments that the packet has
- * @more: fragments that the piece takes
- * @left: bytes of payload after the piece; a copy takes a fragment for each PAGE_SIZE
- * @max:  fragments that the packet may have, one of which is for pad and ICRC
- * Context: any.
- * Return: true if the packet can be completed.
- */
-static inline bool nhca_frags_fit(u32 used, u32 more, u32 left, u32 max)
-{
-	return used + more + DIV_ROUND_UP(left, (u32)PAGE_SIZE) + 1 <= max;
-}
-
-/**
- * nhca_pages_of - count the pages of contiguous bytes
- * @addr: the first byte
- * @len:  number of bytes
- * Context: any.
- * Return: number of pages on which the bytes lie.
- */
-static inline u32 nhca_pages_of(const void *addr, u32 len)
-{
-	return DIV_ROUND_UP(offset_in_page(addr) + len, (u32)PAGE_SIZE);
-}
 
 /**
  * nhca_tx_bytes - compute the length of a packet
@@ -74,22 +27,6 @@ static inline u32 nhca_tx_bytes(const struct nhca_tx *tx)
 {
 	return tx->hdr->info->hdr_len + tx->payload + tx->hdr->pad + NHCA_ICRC_LEN;
 }
-
-/**
- * struct nhca_seal - ICRC and UDP checksum of a packet while it is built
- * @crc:  running ICRC
- * @csum: running UDP checksum over the first @off bytes after the UDP header
- * @off:  number of bytes so far
- * @icrc: the packet gets an ICRC
- * @sum:  the checksum is computed here, in software
- */
-struct nhca_seal {
-	u32 crc;
-	__wsum csum;
-	u32 off;
-	bool icrc;
-	bool sum;
-};
 
 /*
  * Where payload, pad and ICRC go: into the linear data after the headers (LINEAR), into fragments
