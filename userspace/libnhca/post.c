@@ -305,7 +305,10 @@ out:
 	return ret;
 }
 
-/* No type 1 windows: the provider chooses their R_Keys in ibv_bind_mw() (IBTA 10.6.7.2). */
+/*
+ * A BIND_MW that names a type 1 window fails with EINVAL.  Only ibv_bind_mw() binds such a window,
+ * because the provider chooses the R_Key (IBTA 10.6.7.2).
+ */
 int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {

@@ -210,8 +210,8 @@ void msg_lane_release(struct msg_route *route, struct msg_lane *lane)
 	lane->nonce = 0;
 	lane->asked = 0;
 	/*
-	 * port_close() has waited for the packets, so no cancel is needed; without a channel none
-	 * can be posted.
+	 * If the port is closed, no cancel is needed, because port_close() has waited for the
+	 * packets.  Nor could a cancel be posted, because there is no channel.
 	 */
 	lane->cancelled = !route->port->open;
 	msg_lane_set_due(route, lane, 0);

@@ -22,7 +22,10 @@
 
 #include "msg.h"
 
-/* Slots of the send FIFO that new transfers leave free for probes and packets */
+/*
+ * Slots of the send FIFO that new transfers leave free for all other work requests: probes,
+ * retransmissions, cancels, fences, and packets to the library of the peer
+ */
 #define RESERVE		64
 /* Transfers of a message before the next message has its turn */
 #define TURN		8

@@ -70,8 +70,8 @@ enum nhca_qp_recv_doorbell_attrs {
 /* ---- channels ---- */
 
 /*
- * Driver objects: handle of job memory, and pool of blocks.  Closing a uverbs file destroys the
- * objects made by it.
+ * Objects of this driver: a handle of job memory (for channels), and a pool of memory blocks (for
+ * regions of files).  Closing a uverbs file destroys the objects that were made through it.
  */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),

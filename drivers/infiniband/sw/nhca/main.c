@@ -208,7 +208,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 
 /* ---- addresses of netdevs that are not Ethernet ---- */
 
-/* Add the GIDs of addresses that the netdev got.  The caller of nhca_gids_queue() got @ibdev. */
+/* Add GIDs for new addresses of the netdev.  Releases the reference of nhca_gids_queue(). */
 static void nhca_gids_work(struct work_struct *work)
 {
 	struct nhca_dev *dev = container_of(work, struct nhca_dev, gids);
@@ -274,7 +274,10 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *ndev = netdev_notifier_info_to_dev(ptr);
 	struct ib_device *ibdev;
 
-	/* @ndev may be a netdev above that of a device, with GIDs of the device (a VLAN). */
+	/*
+	 * Before the lookup of the device, because @ndev may have no device.  If a VLAN above the
+	 * netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to other sockets.
+	 */
 	if (event == NETDEV_CHANGEUPPER &&
 	    netif_is_l3_master(((struct netdev_notifier_changeupper_info *)ptr)->upper_dev))
 		nhca_net_vrf_changed(dev_net(ndev));

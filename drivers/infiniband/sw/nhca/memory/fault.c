@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults of on-demand pages for a requester, responder or channel.  These owners run in softirq and
- * cannot fault.  So a worker faults the pages in, and then makes the owner try again.
+ * Faults of on-demand pages for a requester, responder or channel (the owner of the fault).  The
+ * owner needs the pages while BHs are disabled, so it cannot sleep.  A worker faults the pages in,
+ * and then makes the owner try again.
  */
 #include <linux/jiffies.h>
 #include <linux/refcount.h>

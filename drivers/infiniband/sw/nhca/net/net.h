@@ -79,8 +79,8 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
  * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
  * @iif:  interface on which the packet arrived. If several devices have the address, the one on
- *        this interface is preferred, and then one that is below this interface. A packet of this
- *        host arrives on lo, so any of them is found
+ *        this interface is preferred, and then one that is below this interface. If there is no
+ *        such device, as for lo, on which packets of this host arrive, any device with the address
  * Context: RCU read side.
  * Return: the device, or NULL.
  */

@@ -263,7 +263,7 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 	return skb;
 }
 
-/* Return: true if the packet has a UDP checksum that is valid, or comes from this host. */
+/* Return: true if the packet has a UDP checksum, which then needs no further check. */
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*

@@ -186,8 +186,8 @@ static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 			return false;
 		}
 		nhca_notice_forget(ch, rc);
-		/* no tid is above U32_MAX, so that no packet can begin another transfer */
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
+		/* no tid is higher, so no packet can begin another transfer */
 		rc->tid = U32_MAX;
 		if (nhca_rcxt_quiet(rc))
 			break;
