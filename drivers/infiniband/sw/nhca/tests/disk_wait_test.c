@@ -115,7 +115,7 @@ static void again_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* The disk cannot read the bytes of an own WRITE. */
+/* A WRITE fails with LOC_QP_OP_ERR if the disk cannot read the bytes that the WRITE sends. */
 static void write_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

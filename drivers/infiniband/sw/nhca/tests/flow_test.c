@@ -208,7 +208,10 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, nhca_flow_blocked(flow[i], false));
 	local_bh_enable();
 
-	/* one batch is left; the flows that the others have woken (@first) do not wait again */
+	/*
+	 * free all batches but one; count in @first the flows that this has woken, which do not
+	 * wait any more
+	 */
 	for (i = 1; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
 	line_free(l, 0, OWN - 1);

@@ -23,7 +23,11 @@ enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
 #define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
 #define CONSTANT	AT(REST, 0)	/* what READs read */
 #define COUNTER		AT(REST, 1)	/* what atomics count */
-/* where replies are sent from, and received: more than the send queue has entries */
+/*
+ * Source and destination of reply @n.  The sources have 64 slots, more than the send queue has
+ * entries, so that no reply in progress is overwritten.  The destinations have one slot for each
+ * receive.
+ */
 #define REPLY_FROM(n)	(AT(REST, 2) + (n) % 64 * REPLY)
 #define REPLY_TO(n)	(AT(REST, 3) + (n) % REPLIES * REPLY)
 

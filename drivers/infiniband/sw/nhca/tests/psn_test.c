@@ -15,7 +15,7 @@ static void psn_add_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 1), 0);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 0xffffff), 0xfffffe);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0x800000, 0x800000), 0);
-	/* one step back is 2^24 - 1 steps forward, also as a 32-bit number */
+	/* a step back is 2^24 - 1 steps forward; (u32)-1 is the same, because only 24 bits count */
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, NHCA_PSN_MASK), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, (u32)-1), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(3, (u32)-5), 0xfffffe);

@@ -163,7 +163,10 @@ static void refuse(struct kunit *test, struct chan *c, struct pair_packet *pk,
 	}
 }
 
-/* A packet of another network namespace finds no channel, and counts nothing in its device. */
+/*
+ * A packet of another network namespace finds no channel.  Neither the channel nor its device
+ * counts the packet.
+ */
 static void foreign_namespace(struct kunit *test, struct chan *c, struct pair_packet *pk)
 {
 	u64 came = chan_count(c, NHCA_CH_RECEIVED_PACKETS);

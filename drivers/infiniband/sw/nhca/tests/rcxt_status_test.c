@@ -113,7 +113,10 @@ static void probe_partial(struct kunit *test)
 				first + i < packets && (first + i) % 7);
 }
 
-/* Each state of the transfer at the peer has its status. None but the bitmap needs a token. */
+/*
+ * Each state of the transfer at the peer has its status. A probe needs a token only if its status
+ * has a bitmap; no status of this test has one.
+ */
 static void probe_states(struct kunit *test)
 {
 	struct pair *p = test->priv;

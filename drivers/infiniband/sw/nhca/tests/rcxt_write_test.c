@@ -206,7 +206,7 @@ static void write_unsent_packet(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->missing, 1);
-	/* a lost notice is lost as well: the program has to ask */
+	/* a notice that cannot be sent is lost as well, so the initiator would have to probe */
 	p->fail_at = 2;
 	again(a, 1, 3 * PAIR_SEG, PAIR_SEG, 2 * PAIR_SEG, BOTH);
 	pair_settle(test);

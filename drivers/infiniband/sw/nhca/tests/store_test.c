@@ -381,7 +381,7 @@ static void starve_test(struct kunit *test)
 	KUNIT_EXPECT_LE(test, d->pool->most, 16);
 }
 
-/* READs that are in line are read at the same time. */
+/* The disk reads the bytes of all READs that wait for their responses, not of the first only. */
 static void ahead_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
