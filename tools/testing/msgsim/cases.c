@@ -239,7 +239,10 @@ static uint32_t poll_counted(uint32_t want, uint64_t ms)
 	return done;
 }
 
-/* A long write holds its slot, and all later slots, while short writes that follow it are done. */
+/*
+ * All writes complete, although slots of the send FIFO are freed in order: a long write occupies
+ * its slot and all later ones, while short writes after it are complete.
+ */
 static void send_fifo(uint64_t seed)
 {
 	uint32_t done, i, round;

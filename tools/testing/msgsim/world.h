@@ -118,7 +118,10 @@ void node_poll_once(struct node *node);
 /** node_start - let the node poll from now on while the simulation runs */
 void node_start(struct node *node);
 
-/** post - post a message; Return: the operation, or NULL if there was no room */
+/**
+ * post - post a message
+ * Return: the operation; NULL: there was no room, or @from is not connected to @to
+ */
 struct op *post(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length, bool notify);
 /** post_closed - like post(), to memory to which peers have no access */
 struct op *post_closed(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length);

@@ -408,7 +408,7 @@ static void *produce(void *arg)
 
 /*
  * Return: seconds for which a doorbell may keep the kernel busy: 32 times the longest time for
- * 1,024 requests.  An emulated CPU may stall for a while, but for no longer than PATIENCE / 2.
+ * 1,024 requests, and at least PATIENCE / 2, because an emulated CPU may stall for so long.
  */
 static double allowed(struct end *a)
 {

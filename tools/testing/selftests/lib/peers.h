@@ -84,7 +84,10 @@ void meet(uint32_t where);
 /* Return: true if the other side has ended. */
 bool abandoned(void);
 
-/* Until say_hello() the peer has this end's address, so that a process can connect to itself. */
+/*
+ * Open the device.  Also sets the peer's address (theirs) to that of this end, so that a process
+ * can connect to itself.  say_hello() replaces it by the address that the other side sends.
+ */
 void open_device(void);
 
 void say_hello(void);

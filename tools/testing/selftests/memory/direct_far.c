@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many peers read a disk (nhcadv_direct_reg_file()), or this side's own WRITEs send it to them.
+ * Many queue pairs of a peer read a disk (nhcadv_direct_reg_file()).
  *
  *   direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS -f DISK	server
  *   direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS HOST		client

@@ -462,7 +462,7 @@ out:
 	end_fini(way, &b);
 }
 
-/* With the parameter fast, the module is loaded with this result. */
+/* With the parameter fast, kverbs_init() returns this, so insmod reports the result of the test. */
 static int fast_err = -ENODEV;
 
 /* Map @buf with this page size. */
