@@ -82,7 +82,7 @@ static const struct kind {
 	{ "drop", WAY | QP | OPCODE | WHEN, 0, NULL, {} },
 	{ "delay", WAY | QP | OPCODE | WHEN, 10000, "milliseconds", {} },
 	{ "duplicate", WAY | QP | OPCODE | WHEN, 0, NULL, {} },
-	{ "reorder", WAY | QP | OPCODE | WHEN, 64, "packets that overtake it", {} },
+	{ "reorder", WAY | QP | OPCODE | WHEN, 64, "a number of overtaking packets", {} },
 	{ "corrupt", WAY | QP | OPCODE | WHEN, 0, NULL, {} },
 	{ "link", QP | OPCODE | WHEN | NOW, 60000, "milliseconds", {} },
 	{ "nak", QP | OPCODE | WHEN, 0, "a NAK",
@@ -332,10 +332,10 @@ static const struct word *find_word(const struct kind *k, const char *text)
 	while (w->name && strcmp(w->name, text))
 		w++;
 	if (!w->name)
-		stop(MISUSED, "%s: means nothing to %s, which takes: %s", text, k->name,
+		stop(MISUSED, "%s: %s has no such word; its words are: %s", text, k->name,
 		     list_words(k->may));
 	if (!(w->bit & k->may))
-		stop(MISUSED, "%s: not with %s, which takes: %s", text, k->name,
+		stop(MISUSED, "%s: not possible with %s; its words are: %s", text, k->name,
 		     list_words(k->may));
 	return w;
 }
@@ -350,7 +350,8 @@ static void check_words(const char *device, const struct kind *k, char **argv)
 	for (; *argv; argv++) {
 		w = find_word(k, *argv);
 		if (given & w->bit)
-			stop(MISUSED, "%s: said twice; once is enough", list_words(w->bit));
+			stop(MISUSED, "%s: at most one of these words, and only once",
+			     list_words(w->bit));
 		if ((w->bit & when) && (given & when))
 			stop(MISUSED, "%s: only one of probability, every and framework is allowed",
 			     w->name);
@@ -382,8 +383,8 @@ static void add(const char *device, char **argv)
 	while (k->name && (!argv[0] || strcmp(k->name, argv[0])))
 		k++;
 	if (!k->name)
-		stop(MISUSED, "%s: wants a kind of fault: %s", argv[0] ? argv[0] : "add",
-		     list_kinds());
+		stop(MISUSED, "%s: %s kind of fault; the kinds are: %s", argv[0] ? argv[0] : "add",
+		     argv[0] ? "no such" : "needs a", list_kinds());
 	argument = k->max || k->words[0];
 	if (argument)
 		check_argument(k, argv[1]);
@@ -445,7 +446,7 @@ static void opcodes(void)
 static void no_more(int argc, char **argv, int most)
 {
 	if (argc > most)
-		stop(MISUSED, "%s: too much behind %s %s; 'nhca-fault help' prints the syntax",
+		stop(MISUSED, "%s: too many arguments after %s %s; 'nhca-fault help' prints the syntax",
 		     argv[most], argv[0], argv[1]);
 }
 
@@ -480,8 +481,8 @@ int main(int argc, char **argv)
 			command(device, text);
 		}
 	} else {
-		stop(MISUSED, "%s%swants one of add, list, remove, clear, opcodes, help",
-		     what, *what ? ": " : "");
+		stop(MISUSED, "%s%s; the commands are add, list, remove, clear, opcodes, help",
+		     what, *what ? ": no such command" : "no command");
 	}
 	if (fflush(stdout))
 		stop(FAILED, "standard output: %s", strerror(errno));

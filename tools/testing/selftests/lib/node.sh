@@ -50,7 +50,7 @@ device_ready() {
 	# Programs open the device node, so wait until udev has named it.
 	udevadm settle --timeout=10
 	[ -z "$missing" ] && return 0
-	echo "# $dev has not after 20 s:$missing"
+	echo "# $dev still lacks after 20 s:$missing"
 	return 1
 }
 

@@ -423,7 +423,7 @@ static bool odp_datagrams(struct pair *p)
 		if (round % 2 == 0 && !filled(s.b + PAGE - 200 + GRH, len, round))
 			return false;
 	}
-	REQUIRE(lost <= 100, "%d datagrams were lost for 20", lost);
+	REQUIRE(lost <= 100, "%d datagrams were lost until 20 arrived", lost);
 	return sides_free(&s);
 }
 

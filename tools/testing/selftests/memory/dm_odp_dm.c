@@ -247,7 +247,7 @@ bool dm_limit(struct pair *p)
 			if (!dm[n])
 				break;
 		}
-		REQUIRE(n == 8, "%d pieces of an eighth", n);
+		REQUIRE(n == 8, "%d pieces of an eighth were allocated, not 8", n);
 		REQUIRE(errno == ENOMEM, "the last failed with: %m");
 		VERB(ibv_free_dm(dm[--n]));
 		rest = dm_make(piece);

@@ -230,7 +230,8 @@ static bool overlapping(struct pair *p)
 	mr[1] = ibv_reg_mr(dev.pd, buf + 100, 3 * PAGE, LW | RW);
 	mr[2] = ibv_reg_mr(dev.pd, buf, 3 * PAGE, LW | RW);
 	REQUIRE(mr[0] && mr[1] && mr[2], "ibv_reg_mr: %m");
-	REQUIRE(mr[0]->rkey != mr[1]->rkey && mr[0]->rkey != mr[2]->rkey, "one key for two");
+	REQUIRE(mr[0]->rkey != mr[1]->rkey && mr[0]->rkey != mr[2]->rkey,
+		"two regions have the same key");
 	for (int i = 0; i < 3; i++) {
 		fill(p->a.buf, PAGE, i);
 		if (!writes(p, PAGE, buf + PAGE, mr[i]->rkey, true, "WRITE through one of three") ||

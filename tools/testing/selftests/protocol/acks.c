@@ -119,7 +119,7 @@ static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(str
 		if (timers() == before)
 			return true;
 	}
-	return fail("it ended only after a timer had expired, in all %d tries", TRIES);
+	return fail("the operation ended only after a timer had expired, in all %d tries", TRIES);
 }
 
 static bool bind_waits(struct pair *p)
@@ -226,7 +226,8 @@ static bool lost(struct pair *p)
 	if (!write_to(p, 1, 0, SHORT, 0))
 		return false;
 	while (memcmp(p->a.buf, p->b.buf, SHORT)) {
-		REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "it has not arrived within %u s", wait_s);
+		REQUIRE(clock_ns(CLOCK_MONOTONIC) < end, "the WRITE has not arrived in %u s",
+			wait_s);
 		usleep(1000);
 	}
 	return true;

@@ -15,5 +15,5 @@ if nhca-fault add "$RDMA_DEV" drop opcode rdma_write_only times 1; then
 else
 	notok "a fault rule drops a WRITE"
 fi
-nhca-fault list | grep -q 'struck 1 of' || notok "a packet is lost" "the fault rule hit no packet"
+nhca-fault list | grep -q ': hit 1 of' || notok "a packet is lost" "the fault rule hit no packet"
 nhca-fault clear

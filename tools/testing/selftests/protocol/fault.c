@@ -60,8 +60,8 @@ static long struck(void)
 	char line[512];
 	long n = -1;
 
-	if (f && fgets(line, sizeof(line), f) && strstr(line, "struck "))
-		n = atol(strstr(line, "struck ") + 7);
+	if (f && fgets(line, sizeof(line), f) && strstr(line, ": hit "))
+		n = atol(strstr(line, ": hit ") + 6);
 	if (f)
 		fclose(f);
 	return n;
@@ -182,7 +182,7 @@ static bool lost_for_good(struct pair *p)
 		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 			return fail("%s: %s", rules[i], strdup(reason));
 		/* at least one transmission and two retries */
-		REQUIRE(struck() >= 3, "%s: struck %ld times", rules[i], struck());
+		REQUIRE(struck() >= 3, "%s: hit %ld times", rules[i], struck());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
 	}
@@ -240,7 +240,7 @@ static bool lost_once(struct pair *p)
 		before = counter("retransmit_pkts");
 		if (!rule("%s", rules[i].text) || !write_arrives(p, rules[i].len, i))
 			return fail("%s: %s", rules[i].text, strdup(reason));
-		REQUIRE(struck() >= 1, "%s: struck %ld times", rules[i].text, struck());
+		REQUIRE(struck() >= 1, "%s: hit %ld times", rules[i].text, struck());
 		REQUIRE(counter("retransmit_pkts") > before, "%s: nothing was retransmitted",
 			rules[i].text);
 	}
@@ -278,7 +278,7 @@ static bool twice(struct pair *p)
 		for (int i = 0; i < 20; i++)
 			if (!send_arrives(p, LEN, i))
 				return false;
-		REQUIRE(struck() >= 60, "%s: struck %ld times", ways[way], struck());
+		REQUIRE(struck() >= 60, "%s: hit %ld times", ways[way], struck());
 		REQUIRE(counter("duplicate_request") >= before + 60, "%s: %ld duplicates", ways[way],
 			counter("duplicate_request") - before);
 		REQUIRE(!poll_one(p->b.cq, &c), "%s: received twice", ways[way]);
@@ -298,13 +298,13 @@ static bool overtaken(struct pair *p)
 		if (!rule("reorder 2 %s opcode rdma_write_middle every 5", ways[way]) ||
 		    !write_arrives(p, 30000, way))
 			return false;
-		REQUIRE(struck() >= 5, "%s: struck %ld times", ways[way], struck());
+		REQUIRE(struck() >= 5, "%s: hit %ld times", ways[way], struck());
 		REQUIRE(counter("out_of_seq_request") > before, "%s: none out of order", ways[way]);
 		/* no packet follows that could overtake it */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))
 			return false;
-		REQUIRE(struck() == 1, "%s: struck %ld times", ways[way], struck());
+		REQUIRE(struck() == 1, "%s: hit %ld times", ways[way], struck());
 	}
 	return no_rules();
 }
@@ -608,7 +608,7 @@ static bool not_past_the_rules(struct pair *p)
 	if (!rule("drop receive qp %u opcode rdma_write_middle every 400", p->b.qp->qp_num) ||
 	    !write_arrives(p, 1000000, 9))
 		return false;
-	REQUIRE(struck() >= 2, "struck %ld times", struck());
+	REQUIRE(struck() >= 2, "hit %ld times", struck());
 	REQUIRE(counter("same_host_bytes") == before, "bytes moved without packets");
 	if (!no_rules() || !write_arrives(p, 1000000, 10))
 		return false;

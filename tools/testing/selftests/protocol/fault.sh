@@ -53,7 +53,7 @@ packets() {
 
 if packets one 7 && packets two 7 && packets three 8; then
 	lines=$(wc -l < "$LIB_TMP/one")
-	hits=$(sed -n 's/.*struck \([0-9]*\) of.*/\1/p' "$LIB_TMP/one.rules" | awk '{ n += $1 } END { print n }')
+	hits=$(sed -n 's/.*: hit \([0-9]*\) of.*/\1/p' "$LIB_TMP/one.rules" | awk '{ n += $1 } END { print n }')
 	if [ "$lines" -lt 400 ] || [ "$hits" -lt 40 ]; then
 		notok "a trace with faults" "$lines packets, $hits faults"
 	elif ! cmp -s "$LIB_TMP/one" "$LIB_TMP/two"; then
@@ -89,13 +89,13 @@ wrong() {
 }
 wrongs=0
 d=$RDMA_DEV
-wrong 2 'one of add, list, remove'
-wrong 2 'one of add, list, remove' delete
+wrong 2 'commands are add, list, remove'
+wrong 2 'commands are add, list, remove' delete
 wrong 2 'wants a device' add
 wrong 1 "there is: $d" add nhca9 drop
 wrong 1 "there is: $d" list nhca9
-wrong 2 'wants a kind of fault: drop, delay' add "$d"
-wrong 2 'wants a kind of fault: drop, delay' add "$d" lose
+wrong 2 'the kinds are: drop, delay' add "$d"
+wrong 2 'the kinds are: drop, delay' add "$d" lose
 wrong 2 'milliseconds from 1 to 10000' add "$d" delay
 wrong 2 'milliseconds from 1 to 10000' add "$d" delay long
 wrong 2 'milliseconds from 1 to 60000' add "$d" link 60001
@@ -112,16 +112,16 @@ wrong 2 'such as 25%' add "$d" drop probability 0%
 wrong 2 'such as 25%' add "$d" drop probability
 wrong 2 'from 1 to 4294967295' add "$d" drop every 0
 wrong 2 'only one of probability, every' add "$d" drop every 2 probability 5%
-wrong 2 'said twice' add "$d" drop send receive
-wrong 2 'means nothing to drop' add "$d" drop often
-wrong 2 'not with nak' add "$d" nak access receive
-wrong 2 'not with cq' add "$d" cq opcode send
-wrong 2 'not with mr' add "$d" mr ENOMEM qp 5
+wrong 2 'send, receive: at most one' add "$d" drop send receive
+wrong 2 'drop has no such word' add "$d" drop often
+wrong 2 'not possible with nak' add "$d" nak access receive
+wrong 2 'not possible with cq' add "$d" cq opcode send
+wrong 2 'not possible with mr' add "$d" mr ENOMEM qp 5
 wrong 2 'stands alone' add "$d" link 5 now times 2
 wrong 2 'the number of a rule' remove "$d"
 wrong 2 'the number of a rule' remove "$d" x
 wrong 1 'no such rule' remove "$d" 77
-wrong 2 'too much behind' list "$d" all
+wrong 2 'too many arguments after' list "$d" all
 [ -e "$DEBUGFS/fault_attr" ] || wrong 1 'CONFIG_FAULT_INJECTION_DEBUG_FS' add "$d" drop framework
 [ $wrongs -ge 32 ] && ok "each wrong command gets one line with the remedy"
 [ -z "$(nhca-fault list)" ] || notok "a refused command adds no rule" "$(nhca-fault list)"
@@ -146,8 +146,8 @@ fi
 
 nhca-fault add "$d" drop qp 0x11 opcode send_only every 3 times 2 seed 5 > "$LIB_TMP/out"
 nhca-fault add "$d" mr ENOMEM >> "$LIB_TMP/out"
-printf '%s\n' "$d 1: drop send qp 17 opcode send_only every 3 times 2 seed 5: struck 0 of 0" \
-	"$d 2: mr ENOMEM probability 100%: struck 0 of 0" | cmp -s - "$LIB_TMP/out" &&
+printf '%s\n' "$d 1: drop send qp 17 opcode send_only every 3 times 2 seed 5: hit 0 of 0" \
+	"$d 2: mr ENOMEM probability 100%: hit 0 of 0" | cmp -s - "$LIB_TMP/out" &&
 	nhca-fault list | cmp -s - "$LIB_TMP/out" && nhca-fault remove "$d" 1 &&
 	[ "$(nhca-fault list | wc -l)" = 1 ] && ok "nhca-fault list shows rules as they were added" ||
 	notok "nhca-fault list shows rules as they were added" "$(cat "$LIB_TMP/out")"
@@ -215,7 +215,7 @@ nhca-fault add "$d" delay 10000 opcode rdma_write_last > /dev/null
 nhca-fault add "$d" delay 10000 receive opcode response > /dev/null
 nhca-fault add "$d" mr EIO every 1000 > /dev/null
 timeout 3 fault trace > /dev/null
-[ "$(nhca-fault list | grep -c 'struck [1-9]')" -ge 1 ] || notok "packets are delayed" "$(nhca-fault list)"
+[ "$(nhca-fault list | grep -c ': hit [1-9]')" -ge 1 ] || notok "packets are delayed" "$(nhca-fault list)"
 nhca-fault add "$d" link 60000 now
 rdma link del "$d"
 device_gone "$d"

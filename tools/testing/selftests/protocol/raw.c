@@ -304,7 +304,7 @@ static bool no_room(struct pair *p)
 	small = frame_plain(near_mac, far_mac, 100, 2);
 	if (!far_send(&f) || !raw_gets_none(&r))
 		return false;
-	REQUIRE(counter("out_of_buffer") == before + 1, "%ld without a receive",
+	REQUIRE(counter("out_of_buffer") == before + 1, "%ld frames without a receive were counted",
 		counter("out_of_buffer") - before);
 	/*
 	 * too long for the receive that is posted: dropped, and the receive stays for the next
@@ -312,7 +312,7 @@ static bool no_room(struct pair *p)
 	 */
 	if (!raw_post(&r, 999) || !far_send(&f) || !raw_gets_none(&r))
 		return false;
-	REQUIRE(counter("rx_bad_length") == lengths + 1, "%ld too long",
+	REQUIRE(counter("rx_bad_length") == lengths + 1, "%ld overlong frames were counted",
 		counter("rx_bad_length") - lengths);
 	if (!far_send(&small) || !raw_gets(&r, &small))
 		return false;

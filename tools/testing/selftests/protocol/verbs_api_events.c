@@ -139,7 +139,8 @@ bool event_left(struct pair *p)
 			if (!message(p, i))
 				return false;
 		for (seen = 0; seen < 10; seen += n) {
-			REQUIRE(cq_event(p->channel, 5000), "%d of 10, by %d, and no event", seen, room);
+			REQUIRE(cq_event(p->channel, 5000),
+				"no event after %d of 10, polled in groups of %d", seen, room);
 			VERB(ibv_req_notify_cq(cq, 0));
 			n = poll_some(p, room % 2, room);
 			REQUIRE(n > 0, "an event without a completion");
@@ -150,7 +151,8 @@ bool event_left(struct pair *p)
 		 */
 		if (room % 2)
 			cq_event(p->channel, 0);
-		REQUIRE(!cq_event(p->channel, 100), "one event too many, by %d", room);
+		REQUIRE(!cq_event(p->channel, 100), "an event too many, polled in groups of %d",
+			room);
 	}
 	return true;
 }

@@ -418,7 +418,8 @@ bool rate_limit(struct pair *p)
 	/* the burst that a limit permits is less than a tenth of this message */
 	REQUIRE(took[1] >= least / 10 * 9, "%zu bytes at 2 MB/s took %lu ns", size,
 		(unsigned long)took[1]);
-	REQUIRE(took[1] > took[0] && took[1] > took[2], "%lu ns without, %lu with, %lu after it",
+	REQUIRE(took[1] > took[0] && took[1] > took[2],
+		"%lu ns without, %lu with, %lu after the rate limit",
 		(unsigned long)took[0], (unsigned long)took[1], (unsigned long)took[2]);
 	return true;
 }

@@ -44,7 +44,8 @@ static void together(void)
 	while (__atomic_load_n(&shared->steps[!second], __ATOMIC_SEQ_CST) <
 	       shared->steps[second]) {
 		if (now_ns() > end)
-			die("the other process of this side does not reach step");
+			die("the other process of this end does not reach step %u",
+			    shared->steps[second]);
 		sched_yield();
 	}
 }
@@ -190,7 +191,10 @@ static void to_the_victim(void)
 	}
 }
 
-/* A control: a read of its own job's memory succeeds.  Afterwards its address is proven. */
+/*
+ * A control: the intruder reads memory of its own job, and succeeds.  The server has then verified
+ * the intruder's address, so it does not challenge the later reads.
+ */
 static void own_read(void)
 {
 	struct nhcadv_transfer t = transfer(&ch, 1, AT, LENGTH, BOTH);

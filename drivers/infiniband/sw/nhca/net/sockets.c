@@ -311,7 +311,7 @@ static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
 	set->ifindex = ifindex;
 	err = nhca_socks_open(nn, set);
 	if (err) {
-		pr_warn("nhca: cannot open UDP sockets in the VRF with index %d: error %d: RDMA devices hear nothing there\n",
+		pr_warn("nhca: cannot open UDP sockets in the VRF with ifindex %d (error %d): nhca devices receive no packets in this VRF\n",
 			ifindex, err);
 		kfree(set);
 		return err;

@@ -35,22 +35,22 @@ static const char *shown(struct kunit *test, const struct nhca_rule *r)
 static void rule_words(struct kunit *test)
 {
 	static const char * const rules[][2] = {
-		{ "drop", "0: drop send probability 100%: struck 0 of 0\n" },
+		{ "drop", "0: drop send probability 100%: hit 0 of 0\n" },
 		{ "drop receive qp 0x11 opcode cnp probability 25% seed 7",
-		  "0: drop receive qp 17 opcode cnp probability 25% seed 7: struck 0 of 0\n" },
+		  "0: drop receive qp 17 opcode cnp probability 25% seed 7: hit 0 of 0\n" },
 		{ "  delay  10\tevery 3 times 2\n",
-		  "0: delay 10 send every 3 times 2: struck 0 of 0\n" },
+		  "0: delay 10 send every 3 times 2: hit 0 of 0\n" },
 		{ "reorder 2 probability 0.01%",
-		  "0: reorder 2 send probability 0.0100%: struck 0 of 0\n" },
+		  "0: reorder 2 send probability 0.0100%: hit 0 of 0\n" },
 		{ "corrupt send probability 12.5%",
-		  "0: corrupt send probability 12.5000%: struck 0 of 0\n" },
+		  "0: corrupt send probability 12.5000%: hit 0 of 0\n" },
 		{ "nak access opcode write",
-		  "0: nak access opcode write probability 100%: struck 0 of 0\n" },
-		{ "rnr times 3", "0: rnr probability 100% times 3: struck 0 of 0\n" },
-		{ "cq qp 5", "0: cq qp 5 probability 100%: struck 0 of 0\n" },
-		{ "mr ENOMEM every 2", "0: mr ENOMEM every 2: struck 0 of 0\n" },
+		  "0: nak access opcode write probability 100%: hit 0 of 0\n" },
+		{ "rnr times 3", "0: rnr probability 100% times 3: hit 0 of 0\n" },
+		{ "cq qp 5", "0: cq qp 5 probability 100%: hit 0 of 0\n" },
+		{ "mr ENOMEM every 2", "0: mr ENOMEM every 2: hit 0 of 0\n" },
 		{ "link 500 opcode send_only",
-		  "0: link 500 opcode send_only probability 100%: struck 0 of 0\n" },
+		  "0: link 500 opcode send_only probability 100%: hit 0 of 0\n" },
 	};
 	struct nhca_rule r;
 	unsigned int i;
