@@ -139,7 +139,7 @@ static int iter_seg(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	return mr->backing->ops->seg(mr->backing, it->fault, it->op, it->at, max, write, seg);
 }
 
-void nhca_iter_ahead(const struct nhca_iter *it)
+bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
 {
 	const struct nhca_rkey_ref *ref = it->ref;
 	struct nhca_mr *mr = it->mr;
@@ -147,12 +147,14 @@ void nhca_iter_ahead(const struct nhca_iter *it)
 
 	if (ref) {
 		if (!nhca_rkey_ref_valid(ref))
-			return;
+			return false;
 		mr = ref->mr;
 		at += ref->off;
 	}
-	if (mr && mr->kind == NHCA_MR_BACKED && it->fault && it->left)
-		mr->backing->ops->ahead(mr->backing, it->fault, it->op, at, it->left);
+	if (!mr || mr->kind != NHCA_MR_BACKED || !it->fault || !it->left)
+		return false;
+	mr->backing->ops->ahead(mr->backing, it->fault, it->op, at, it->left);
+	return mr->mkey.key == rkey;
 }
 
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)

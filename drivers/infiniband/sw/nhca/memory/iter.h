@@ -180,12 +180,16 @@ static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64
 
 /**
  * nhca_iter_ahead - tell a backing that an operation begins that will need the iterator's bytes
- * @it: the iterator, after nhca_iter_key() or nhca_iter_rkey(), and nhca_iter_for()
+ * @it:   the iterator, after nhca_iter_key() or nhca_iter_rkey(), and nhca_iter_for()
+ * @rkey: the R_Key of the operation
  *
  * This is advice.  For other regions nothing happens.
  * Context: live section, that of nhca_iter_key().
+ * Return: true if packets of the operation may refer to the pages: the region has a backing, and
+ * @rkey is its own key.  Only a deregistration, which waits for packets, closes such a key.  A
+ * window can be closed in softirq, which cannot wait.
  */
-void nhca_iter_ahead(const struct nhca_iter *it);
+bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
 
 /**
  * nhca_iter_next - get the next contiguous bytes

@@ -45,7 +45,9 @@ void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 	unsigned long flags;
 
 	spin_lock_irqsave(&q->lock, flags);
-	ref->seq = ++q->seq;
+	ref->seq = q->seq + 1;
+	/* a requester reads it without the lock, while the responder may begin one */
+	WRITE_ONCE(q->seq, ref->seq);
 	ref->gen = atomic64_read(&pageref_gen);
 	list_add_tail(&ref->list, &q->list);
 	spin_unlock_irqrestore(&q->lock, flags);

@@ -32,8 +32,7 @@ struct nhca_pageref {
  * struct nhca_pageref_queue - the references of a flow that are not released
  * @lock:   irqsave; protects @list, @seq and @waits
  * @list:   struct nhca_pageref, oldest first
- * @seq:    nhca_pageref.seq of the newest reference; only the requester or send engine of the flow
- *          changes this value
+ * @seq:    nhca_pageref.seq of the newest reference
  * @waits:  a completion waits: kick the flow at the next release
  * @node:   in the list of the queues of all flows; RCU readers
  * @domain: device of the flow
@@ -60,7 +59,7 @@ void nhca_pageref_queue_del(struct nhca_pageref_queue *q);
 
 /**
  * nhca_pageref_begin - begin a reference
- * @q:   queue of the flow; only the flow's requester or send engine calls this function
+ * @q:   queue of the flow; the flow's requester, responder or send engine calls this function
  * @ref: the reference
  * Context: BH disabled, live section; before the first page is added to an skb.
  */

@@ -104,7 +104,7 @@ void nhca_zcopy_put(struct nhca_zcopy *z)
 
 u32 nhca_zcopy_seq(const struct nhca_flow *flow)
 {
-	return nhca_flow_pagerefs((struct nhca_flow *)flow)->seq;
+	return READ_ONCE(nhca_flow_pagerefs((struct nhca_flow *)flow)->seq);
 }
 
 bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)

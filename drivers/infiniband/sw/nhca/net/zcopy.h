@@ -47,7 +47,7 @@ struct nhca_zcopy {
 
 /**
  * nhca_zcopy_new - begin a reference
- * @flow: the flow; only its requester or send engine calls this function
+ * @flow: the flow; its requester, responder or send engine calls this function
  * Context: BH disabled, live section; before the first page is added to an skb.
  * Return: the reference, which the builder must put; NULL: no memory, so copy the payload.
  */
@@ -110,6 +110,8 @@ void nhca_zcopy_unref(struct nhca_zcopy *z);
 /**
  * nhca_zcopy_seq - get the number of the newest reference of a flow
  * @flow: the flow
+ *
+ * The newest reference may be one of the responder; then a completion also waits for that one.
  * Context: the requester or send engine of the flow.
  * Return: the number.
  */

@@ -117,12 +117,14 @@ static void ahead_test(struct kunit *test)
 	enter();
 	KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, mr->rkey, BACKED_IOVA, 300,
 					    READ_ACCESS), 0);
-	nhca_iter_ahead(&it);
+	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
 	KUNIT_EXPECT_EQ(test, fake->aheads, 0);
 	nhca_iter_for(&it, w, 1);
-	nhca_iter_ahead(&it);
+	/* through another key, that of a window, packets must not refer to the pages */
+	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey + 256));
+	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	leave();
-	KUNIT_EXPECT_EQ(test, fake->aheads, 1);
+	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 300);
 
 	local_bh_disable();
@@ -131,17 +133,17 @@ static void ahead_test(struct kunit *test)
 	nhca_iter_rkey(&it, &h, 0, 400, false);
 	nhca_iter_for(&it, w, 2);
 	nhca_live_enter();
-	nhca_iter_ahead(&it);
+	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	nhca_live_exit();
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 400);
 	/* not through a hold that was revoked */
 	nhca_rkm_sweep(f->key_user.pd, mr->rkey);
 	nhca_live_enter();
-	nhca_iter_ahead(&it);
+	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
 	nhca_live_exit();
 	nhca_rkey_put(&h);
 	local_bh_enable();
-	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
+	KUNIT_EXPECT_EQ(test, fake->aheads, 3);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	nhca_fault_free(w);
 	__free_page(fake->page);

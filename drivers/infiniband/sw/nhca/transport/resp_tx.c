@@ -26,7 +26,8 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 
 /*
  * The data of a READ is copied and not sent by zero-copy reference: the key may be closed at any
- * time, and the operation that closes the key cannot wait until the stack has sent the pages.
+ * time, and the operation that closes the key cannot wait until the stack has sent the pages.  The
+ * exception is nhca_res.zcopy.
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
@@ -39,13 +40,18 @@ static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nh
 	tx->ahead = ahead;
 }
 
-static int nhca_resp_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
-			  struct nhca_iter *it, u32 payload, u32 ahead)
+static int nhca_resp_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h)
 {
 	struct nhca_tx tx __uninitialized;
 
-	nhca_resp_tx(qp, burst, h, it, payload, ahead, &tx);
+	nhca_resp_tx(qp, burst, h, NULL, 0, 0, &tx);
 	return nhca_xmit(&tx);
+}
+
+/* Return: true if packets of a READ response refer to pages.  A repeated response is copied. */
+static bool nhca_resp_zcopy(const struct nhca_res *res)
+{
+	return res->zcopy && !res->replay;
 }
 
 static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndrome, u32 psn)
@@ -58,7 +64,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
 	/* an ACK that the stack does not accept is lost; the peer requests it again */
-	nhca_resp_xmit(qp, burst, &h, NULL, 0, 0);
+	nhca_resp_xmit(qp, burst, &h);
 }
 
 void nhca_resp_alone(struct nhca_qp *qp, u32 psn)
@@ -122,6 +128,7 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
 	nhca_iter_rkey(&it, &res->ref, off, count * qp->mtu, false);
 	nhca_iter_for(&it, qp->rq.fault, res->op);
 	nhca_resp_tx(qp, qp->rq.burst, h, &it, qp->mtu, 0, &tx);
+	tx.copy = !nhca_resp_zcopy(res);
 	return nhca_burst_run(&tx, count);
 }
 
@@ -142,6 +149,7 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 	struct nhca_key_user key_user = { .pd = res->pd, .qpn = qp->qpn };
 	struct nhca_iter it __uninitialized;
 	struct nhca_hdr h __uninitialized;
+	struct nhca_tx tx __uninitialized;
 	u8 opcode = nhca_read_opcode(res);
 	u32 sent;
 	int err;
@@ -159,7 +167,9 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 	else
 		nhca_iter_sges(&it, &key_user, &sge, 1, 0, payload, IB_ACCESS_REMOTE_READ);
 	nhca_iter_for(&it, qp->rq.fault, res->op);
-	err = nhca_resp_xmit(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload);
+	nhca_resp_tx(qp, qp->rq.burst, &h, &it, payload, res->stop - off - payload, &tx);
+	tx.copy = !nhca_resp_zcopy(res);
+	err = nhca_xmit(&tx);
 	if (err == -EACCES || err == -EAGAIN || err == -EIO)
 		return err;
 	res->high = max(res->high, ++res->sent);
@@ -180,7 +190,7 @@ static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 	nhca_resp_hdr(qp, &h, atomic ? NHCA_OP_ATOMIC_ACK : NHCA_OP_READ_RESP_ONLY, res->psn,
 		      res->msn);
 	h.orig = res->orig;
-	nhca_resp_xmit(qp, qp->rq.burst, &h, NULL, 0, 0);
+	nhca_resp_xmit(qp, qp->rq.burst, &h);
 	nhca_res_done(res);
 }
 

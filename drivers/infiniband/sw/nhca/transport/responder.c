@@ -168,19 +168,20 @@ static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca
 }
 
 /*
- * @op: number of a READ, whose bytes may be read from a disk from now on; 0: another request
+ * @res: READ: its resource; its bytes may be read from a disk from now on.  NULL: another request
  * Return: true if the key of a request allows @access to the request's whole range now.
  */
-static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access, u64 op)
+static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access,
+			   struct nhca_res *res)
 {
 	struct nhca_iter it __uninitialized;
 	int err;
 
 	nhca_live_enter();
 	err = nhca_iter_key(&it, &qp->key_user, h->rkey, h->va, h->dmalen, access);
-	if (!err && op) {
-		nhca_iter_for(&it, qp->rq.fault, op);
-		nhca_iter_ahead(&it);
+	if (!err && res) {
+		nhca_iter_for(&it, qp->rq.fault, res->op);
+		res->zcopy = nhca_iter_ahead(&it, h->rkey);
 	}
 	nhca_live_exit();
 	return !err;
@@ -205,7 +206,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* check now, so that a wrong key is reported and not a missing receive request */
-		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE, 0))
+		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE, NULL))
 			return nhca_refuse_write(qp, h);
 	}
 	rq->wr_len = h->dmalen;
@@ -397,7 +398,7 @@ static void nhca_read_ahead(struct nhca_qp *qp, struct nhca_res *res)
 	nhca_iter_rkey(&it, &res->ref, 0, res->len, false);
 	nhca_iter_for(&it, qp->rq.fault, res->op);
 	nhca_live_enter();
-	nhca_iter_ahead(&it);
+	res->zcopy = nhca_iter_ahead(&it, res->rkey);
 	nhca_live_exit();
 }
 
@@ -424,7 +425,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 		if (open)
 			nhca_read_ahead(qp, res);
 	} else {
-		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ, res->op);
+		open = nhca_key_opens(qp, h, IB_ACCESS_REMOTE_READ, res);
 	}
 	if (!open) {
 		nhca_res_drop(rq, res);
