@@ -193,7 +193,10 @@ static void read_test(struct kunit *test)
 
 	post_read(test, 3 * FIX_MTU + 5);
 	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
-	/* a duplicate, a response of the wrong length, and one that ends too early */
+	/*
+	 * these responses are dropped: a duplicate, one of the wrong length, one that ends the READ
+	 * too early, and one of another kind
+	 */
 	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), 100);
 	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 1), FIX_MTU);
@@ -208,7 +211,10 @@ static void read_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_REQUEST, NULL), 1);
 }
 
-/* A response is missing: the READ is requested from there on, once until the next progress. */
+/*
+ * If a response of a READ is missing, the READ is requested again from this response on, once until
+ * the next progress.
+ */
 static void implied_nak_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

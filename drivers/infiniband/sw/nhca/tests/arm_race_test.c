@@ -36,8 +36,8 @@ struct model {
 	u8 kinds[MODEL_SLOTS];	/* kinds of the entries */
 	u8 request;	/* kind; 0: none */
 	u8 met;		/* kinds of the entries that satisfy the request */
-	bool polled;	/* entries were polled since the last event, or none was left at it */
-	bool moderated;	/* the consumer has set moderation once, and sends all commands */
+	bool polled;	/* entries were polled since the last event, or this event left no entry */
+	bool moderated;	/* moderation was set once, so the consumer sends all commands */
 	u16 count;
 	u16 period;
 	u32 since;	/* completions since the last event */
@@ -122,7 +122,7 @@ static bool model_poll(struct model *m, u32 n)
 	return model_command(m, m->request);
 }
 
-/* The timer, or the bottom half of a kernel consumer */
+/* The timer expires, or the bottom half of a kernel consumer runs. */
 static bool model_late(struct model *m)
 {
 	enum nhca_arm_todo todo = nhca_arm_late(&m->arm, m->ring);

@@ -170,8 +170,8 @@ static void arm_table_test(struct kunit *test)
 }
 
 /*
- * With a count and a period, the event waits until so many completions have come since the last
- * event, or since a request found the ring empty.
+ * With a count and a period, the event waits until as many completions as the count have come since
+ * the last event, or since a request found the ring empty.
  */
 static void arm_count_test(struct kunit *test)
 {

@@ -47,7 +47,9 @@ static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault
 	return err ? err : byte;
 }
 
-/* An iterator hands operation, offset and length to the backing, and passes on what it answers. */
+/*
+ * An iterator passes operation, offset and length to the backing, and returns the backing's answer.
+ */
 static void iterator_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -60,7 +62,7 @@ static void iterator_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	bytes[7] = 77;
 	KUNIT_EXPECT_PTR_EQ(test, nhca_mr_backing(mr), &fake->b);
-	/* nobody who cannot wait gets bytes */
+	/* a caller that cannot wait gets no bytes */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + 7, NULL, 0, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->wants, 0);
 
@@ -77,7 +79,7 @@ static void iterator_test(struct kunit *test)
 	fake->err = -EIO;
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + PAGE_SIZE + 7, w, 6, 0), -EIO);
 
-	/* range and domain as for any key */
+	/* range and domain are checked as for any key */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + BACKED_LEN, w, 7, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, BACKED_IOVA), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->frees, 0);
@@ -103,7 +105,7 @@ static void arguments_test(struct kunit *test)
 	__free_page(fake->page);
 }
 
-/* Advice reaches the backing with the bytes of the operation, through a key and through a hold. */
+/* nhca_iter_ahead() passes the bytes of the operation to the backing, for a key and for a hold. */
 static void ahead_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -136,7 +138,7 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	nhca_live_exit();
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 400);
-	/* not through a hold that was revoked */
+	/* a hold that was revoked gives no advice to the backing */
 	nhca_rkm_sweep(f->key_user.pd, mr->rkey);
 	nhca_live_enter();
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
@@ -149,7 +151,10 @@ static void ahead_test(struct kunit *test)
 	__free_page(fake->page);
 }
 
-/* One wait at a time; a wait that was canceled, or whose owner is gone, ends in silence. */
+/*
+ * An owner has one wait at a time. The end of a wait resumes nobody if the owner has canceled the
+ * wait or is gone.
+ */
 static void wait_test(struct kunit *test)
 {
 	u32 n = 0;

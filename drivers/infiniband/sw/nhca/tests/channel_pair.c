@@ -584,7 +584,7 @@ void pair_exit(struct kunit *test)
 
 	if (!p)
 		return;
-	/* dropped packets make room for others, which the channels do not send any more */
+	/* freeing the packets lets the channels send others, which then fail and are not kept */
 	p->xmit_err = -ENETDOWN;
 	p->batch = 0;
 	list_for_each_entry_safe(pk, next, &p->wire, list)

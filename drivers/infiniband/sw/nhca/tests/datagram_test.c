@@ -42,7 +42,7 @@ static int datagram_init(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	ah.av = NULL;
-	/* bits that are not part of a QP number */
+	/* bits that are not part of a QP number are ignored */
 	to = 0xff000000 | FIX_PEER_QPN;
 	if (err)
 		return err;
@@ -92,7 +92,8 @@ static int post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len,
 
 /*
  * A datagram has the headers of its work request, the path of its address handle and the right
- * payload. It completes without an answer. A Q_Key with the top bit set stands for that of the QP.
+ * payload. It completes without an answer. A Q_Key with the top bit set selects the Q_Key of the
+ * QP.
  */
 static void send_test(struct kunit *test)
 {
@@ -172,7 +173,7 @@ static void send_error_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 	struct ib_pd other = {};
 
-	/* longer than the path MTU, and outside the region */
+	/* first a datagram that is longer than the path MTU, then one from outside the region */
 	expect_failure(test, 16, FIX_MTU + 1, IB_WC_LOC_LEN_ERR);
 	expect_failure(test, PAGE_SIZE, 8, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
@@ -401,7 +402,7 @@ static void bad_receive_test(struct kunit *test)
 	wqe->sge[0].lkey += 256;
 	expect_bad_receive(test, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
-	/* too many elements */
+	/* a receive with too many elements */
 	fix_post_recv(test, wq, f->mr, 16, 100);
 	wqe = nhca_ring_slot(&wq->ring, wq->cons);
 	wqe->num_sge = wq->max_sge + 1;
@@ -417,7 +418,7 @@ static void bad_receive_test(struct kunit *test)
 
 /* ---- the same-host path ---- */
 
-/* Let @peer hear a datagram of @f->qp through the loopback netdev. */
+/* Deliver a datagram of @f->qp to @peer through the loopback netdev. */
 static void hear(struct kunit *test, struct nhca_qp *peer)
 {
 	struct qp_fixture *f = test->priv;
@@ -452,8 +453,8 @@ static bool is_lo_watched(struct net *net)
 }
 
 /*
- * A QP that has heard the sender on this host gets its datagrams without packets. The receive has
- * the GRH and the completion that a packet would have brought.
+ * A QP that has received a packet of a sender on this host gets the sender's next datagrams without
+ * packets. The receive has the GRH and the completion that a packet would have brought.
  */
 static void here_test(struct kunit *test)
 {
@@ -474,7 +475,7 @@ static void here_test(struct kunit *test)
 	ah.av->daddr = ah.av->saddr;
 	for (i = 0; i < 50; i++)
 		p[i] = fix_byte(i);
-	/* the peer has not heard the sender: a packet is sent */
+	/* the peer has not received a packet of the sender yet, so a packet is sent */
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
 	hear(test, peer);
@@ -515,7 +516,9 @@ static void here_test(struct kunit *test)
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 5);
 	KUNIT_EXPECT_FALSE(test, fix_poll(cq, &cqe));
-	/* a datagram that passes opens the path again, but not if somebody watches lo */
+	/*
+	 * after another packet the same-host path is used again, but not while somebody watches lo
+	 */
 	lo_watched = true;
 	hear(test, peer);
 	KUNIT_EXPECT_TRUE(test, time_before(peer->here_until, jiffies));

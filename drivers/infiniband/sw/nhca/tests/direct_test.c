@@ -239,7 +239,7 @@ static void reuse_test(struct kunit *test)
 	int i;
 
 	spin_lock_bh(&pool->lock);
-	/* a pool of one PMB: the others are in use */
+	/* only one PMB is free: 15 others are in use */
 	for (i = 0; i < 15; i++) {
 		arr = take(d, 1, 1, 9, i, PAGE_SIZE);
 		KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
@@ -254,7 +254,9 @@ static void reuse_test(struct kunit *test)
 		nhca_arr_give(pool, arr, PAGE_SIZE);
 		KUNIT_ASSERT_EQ(test, reclaim(pool, 1), 1);
 	}
-	/* the same range twice: two PMBs, if the first one is still with the network */
+	/*
+	 * the same range is read twice: it gets another PMB while a packet refers to the first one
+	 */
 	arr = take(d, 0, 0, 100, 5, PAGE_SIZE);
 	KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
 	nhca_arr_filled(pool, arr, PAGE_SIZE);
@@ -263,7 +265,7 @@ static void reuse_test(struct kunit *test)
 	nhca_arr_give(pool, arr, PAGE_SIZE);
 	nhca_arr_drop(pool, arr);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 0);
-	/* one of the others ends */
+	/* the I/O of another range ends */
 	arr = list_first_entry(&d->store[1].arrs, struct nhca_arr, by_store);
 	nhca_arr_filled(pool, arr, 0);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 1);
@@ -278,7 +280,7 @@ static void reuse_test(struct kunit *test)
 	spin_unlock_bh(&pool->lock);
 }
 
-/* Owners wait in line for a range, and are told one by one when ranges are free. */
+/* Owners queue for a range, and are resumed one by one as ranges become free. */
 static void line_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 16, 16);
@@ -345,7 +347,7 @@ static void model_check(struct kunit *test, const struct nhca_direct_pool *pool,
 	for (i = 0; i < MODEL_PMBS; i++) {
 		bad += pool->pmbs[i].owner != owners[m->who[i]];
 		bad += pool->pmbs[i].bound != (m->who[i] == 1 || m->who[i] == 2);
-		/* a disk, and the pool, have pages that nobody else refers to */
+		/* nobody else refers to a page that the pool or a disk owns */
 		bad += m->who[i] < 2 && page_ref_count(pool->pmbs[i].page) != 1;
 		used += m->who[i] != 0;
 	}
@@ -353,7 +355,7 @@ static void model_check(struct kunit *test, const struct nhca_direct_pool *pool,
 		const struct nhca_arr *arr = &pool->arrs[i];
 
 		bad += (arr->pmb == NHCA_PMB_NONE ? 0 : arr->pmb + 1) != m->bound[i];
-		/* what the ARR has is what the disk wrote for it */
+		/* the page of an ARR has what the disk wrote for this ARR */
 		if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT)
 			bad += *(u32 *)page_address(pool->pmbs[arr->pmb].page) != m->wrote[i];
 	}
@@ -361,7 +363,7 @@ static void model_check(struct kunit *test, const struct nhca_direct_pool *pool,
 	KUNIT_ASSERT_EQ(test, bad, 0);
 }
 
-/* Follow what the last calls have released. */
+/* Update the model after calls that may have released PMBs. */
 static void model_follow(struct nhca_direct_pool *pool, struct model *m)
 {
 	u32 i;
@@ -389,7 +391,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 	case 3:
 		if (arr->state != NHCA_ARR_QUEUED || !nhca_arr_bind(pool, arr))
 			break;
-		/* the model: the PMB was free */
+		/* in the model this PMB was free */
 		KUNIT_ASSERT_EQ(test, m->who[arr->pmb], 0);
 		m->who[arr->pmb] = 1;
 		m->bound[n] = arr->pmb + 1;
@@ -407,7 +409,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 			break;
 		i = arr->pmb;
 		nhca_arr_give(pool, arr, 1 + prandom_u32_state(rnd) % PAGE_SIZE);
-		/* a packet may refer to the page */
+		/* let another packet refer to the page */
 		if (step % 2 && m->refs[i] < 3) {
 			get_page(pool->pmbs[i].page);
 			m->refs[i]++;
@@ -430,7 +432,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 		model_follow(pool, m);
 		for (i = 0; i < MODEL_PMBS; i++)
 			if (m->who[i] == 3 && pool->pmbs[i].owner == NHCA_PMB_POOL) {
-				/* I4: nobody had a reference */
+				/* I4: no packet refers to a PMB that becomes free */
 				KUNIT_ASSERT_EQ(test, m->refs[i], 0);
 				m->who[i] = 0;
 			}

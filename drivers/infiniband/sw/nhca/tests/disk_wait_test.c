@@ -50,7 +50,10 @@ static void run_responder(struct nhca_qp *qp)
 	spin_unlock_bh(&qp->rq.lock);
 }
 
-/* An own WRITE waits for its bytes and is then sent; a later one is another operation. */
+/*
+ * A WRITE that the QP posts waits for its bytes and is then sent. A later WRITE is another
+ * operation.
+ */
 static void write_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -66,7 +69,7 @@ static void write_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);
 	KUNIT_EXPECT_EQ(test, fake->len, 500);
 	op = fake->op;
-	/* while it waits, nothing is requested again */
+	/* while the WRITE waits, nothing is requested again */
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);
 
@@ -86,7 +89,7 @@ static void write_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* A retransmission is the same operation. */
+/* A retransmission belongs to the same operation. */
 static void again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -103,7 +106,7 @@ static void again_test(struct kunit *test)
 	fake_end(fake, 0);
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
-	/* the bytes have gone in the meantime */
+	/* meanwhile the bytes were removed from memory */
 	fake->err = -EAGAIN;
 	fix_expire(f->qp);
 	nhca_sq_kick(f->qp);
@@ -146,7 +149,10 @@ static struct nhca_hdr read_request(struct qp_fixture *f, struct nhca_mr *mr, u3
 	return h;
 }
 
-/* A peer's READ waits; a duplicate of it neither asks again nor restarts it. */
+/*
+ * A peer's READ waits for its bytes. A duplicate of the READ neither requests the bytes again nor
+ * restarts the READ.
+ */
 static void read_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -160,9 +166,9 @@ static void read_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->aheads, 1);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 3000);
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);
-	/* not only the packet's bytes are wanted, but those of the whole READ */
+	/* the bytes of the whole READ are requested, not only those of the first packet */
 	KUNIT_EXPECT_EQ(test, fake->len, 3000);
-	/* a second READ may be read from the disk at the same time */
+	/* the backing learns of a second READ while the first one waits */
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
 	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 100);
@@ -183,7 +189,10 @@ static void read_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* The disk cannot read the bytes of a peer's READ: NAK with Remote Operational Error. */
+/*
+ * If the disk cannot read the bytes of a peer's READ, the QP answers with a NAK, Remote Operational
+ * Error.
+ */
 static void read_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

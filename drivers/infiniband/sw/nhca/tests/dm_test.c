@@ -75,7 +75,7 @@ static void range_test(struct kunit *test)
 	vfree(dm->mem);
 }
 
-/* FetchAdd and CmpSwap change device memory and return the value from before. */
+/* FetchAdd and CmpSwap change device memory and return the previous value. */
 static void atomic_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

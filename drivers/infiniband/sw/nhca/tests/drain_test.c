@@ -20,7 +20,7 @@
  * struct drain - a receive socket as nhca has it, on a port that the stack selects
  * @nn:   nhca's part of the initial namespace
  * @ns:   the socket
- * @from: a socket that sends to it
+ * @from: a socket that sends to @ns
  * @to:   address of @ns
  */
 struct drain {
@@ -103,7 +103,8 @@ static bool drain_comes_to(const struct drain *d, unsigned int left)
 }
 
 /*
- * Queue @count datagrams of @len bytes for no QP or channel. No CPU drains the socket meanwhile.
+ * Queue @count datagrams of @len bytes that are for no QP or channel. No CPU drains the socket
+ * meanwhile.
  */
 static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
 {

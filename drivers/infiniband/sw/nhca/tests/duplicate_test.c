@@ -53,7 +53,10 @@ static void send_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.recv_off, FIX_MTU);
 }
 
-/* A READ of three packets comes again, or a READ that resembles it. */
+/*
+ * A READ of three packets is repeated, whole or in part, and READs come that only resemble it. The
+ * table has the number of responses.
+ */
 static void read_table_test(struct kunit *test)
 {
 	static const struct {
@@ -63,11 +66,11 @@ static void read_table_test(struct kunit *test)
 		u32 packets, bytes;
 	} rows[] = {
 		{ 0, 0, 3000, 0, 3, 3000 },
-		/* from the middle, and less than the rest */
+		/* parts of the READ: from the middle to the end, less than that, and the end */
 		{ 1, FIX_MTU, 3000 - FIX_MTU, 0, 2, 3000 - FIX_MTU },
 		{ 1, FIX_MTU, 100, 0, 1, 100 },
 		{ 2, 2 * FIX_MTU, 3000 - 2 * FIX_MTU, 0, 1, 3000 - 2 * FIX_MTU },
-		/* not the READ that was executed */
+		/* READs that differ from the one that was executed */
 		{ 0, 4, 3000, 0, 0, 0 },
 		{ 1, 0, 100, 0, 0, 0 },
 		{ 0, 0, 3001, 0, 0, 0 },

@@ -10,7 +10,7 @@
 
 #include "addr_fixture.h"
 
-#define GROUP(i)	(0xe0000110 + (i))	/* 224.0.1.16 and on */
+#define GROUP(i)	(0xe0000110 + (i))	/* 224.0.1.16 and the following addresses */
 #define QPS		3
 #define MCAST_QPN	0xffffff
 #define LEN		20
@@ -271,7 +271,7 @@ static void limit_test(struct kunit *test)
 		qps[i].ibqp.qp_type = IB_QPT_UD;
 		qps[i].dev = f->dev;
 	}
-	/* a user */
+	/* QPs of one user, up to the user's share */
 	for (; own < NHCA_MAX_MCAST_QP; own++) {
 		qps[own].owner = user;
 		err = nhca_mcast_attach(&qps[own], &addr);
@@ -281,7 +281,7 @@ static void limit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, -EDQUOT);
 	KUNIT_EXPECT_LE(test, own, NHCA_MAX_MCAST_QP / 2);
 	KUNIT_EXPECT_GT(test, own, 0);
-	/* the kernel */
+	/* QPs of the kernel, up to the limit of the group */
 	qps[own].owner = NULL;
 	for (i = own; i < NHCA_MAX_MCAST_QP; i++)
 		KUNIT_ASSERT_EQ(test, nhca_mcast_attach(&qps[i], &addr), 0);

@@ -35,7 +35,10 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 	for (i = 1; i <= LOCALS; i++) {
 		local.wr_id = i;
 		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &local), 0);
-		/* below the budget only this thread runs the requester; it has the stubs */
+		/*
+		 * until a budget is used up, only this thread, which has the stubs, runs the
+		 * requester
+		 */
 		if (!(i % 100))
 			nhca_send_doorbell(qp);
 	}

@@ -286,7 +286,7 @@ static void live_wait_is_for_who_began_before_only(struct kunit *test)
 
 /**
  * struct live_worker - a thread that writes while a flag is set
- * @race:  the race that it belongs to
+ * @race:  the race of the thread
  * @task:  the thread
  * @looks: sections in which the flag was set
  * @bytes: memory that the thread writes, with plain stores

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: the same-host path: two QPs of one kernel execute requests without packets. Bytes,
- * completions and PSNs are those of packets, and everything that it cannot do is done by packets.
+ * completions and PSNs are the same as with packets. Packets are used for everything that the
+ * same-host path cannot do.
  */
 #include "qp_fixture.h"
 
@@ -198,7 +199,10 @@ static void uc_test(struct kunit *test)
 	each(test);
 }
 
-/* A READ and a SEND of one doorbell are executed in order: the SEND has what the READ brought. */
+/*
+ * A READ and a SEND of one doorbell are executed in order: the SEND sends the bytes that the READ
+ * has placed.
+ */
 static void order_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -216,7 +220,10 @@ static void order_test(struct kunit *test)
 
 /* ---- what the peer refuses ---- */
 
-/* Expect that the peer has sent one response with @syndrome for PSN @psn, and give it to the QP. */
+/*
+ * Expect that the peer has sent one response with @syndrome for PSN @psn, and deliver this response
+ * to the QP.
+ */
 static void refusal(struct kunit *test, u8 syndrome, u32 psn)
 {
 	struct qp_fixture *f = test->priv;
@@ -314,7 +321,10 @@ static void in_flight_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(at(HALF), at(0), 100), 0);
 }
 
-/* Packets are used if another CPU runs the peer's responder: the function does not wait for it. */
+/*
+ * Packets are used if another CPU runs the peer's responder. The requester does not wait for the
+ * lock.
+ */
 static void locked_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -354,7 +364,7 @@ static void closed_test(struct kunit *test)
 	rq->drop = true;
 	expect_packet(test, OP(WRITE_ONLY));
 	rq->drop = false;
-	/* it is not ready to receive */
+	/* the peer is not ready to receive */
 	loop->peer->state = IB_QPS_INIT;
 	expect_packet(test, OP(WRITE_ONLY));
 	loop->peer->state = IB_QPS_RTR;
@@ -366,8 +376,8 @@ static void closed_test(struct kunit *test)
 }
 
 /*
- * A QP with the number of the peer that is not the peer ends the path: packets are used until one
- * shows the peer again.
+ * If the QP with the number of the peer is not the peer, packets are used until one of them shows
+ * the peer again.
  */
 static void stranger_test(struct kunit *test)
 {
@@ -455,7 +465,7 @@ static void packets_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 0);
 }
 
-/* A payload that the consumer has no key for fails as it does with packets. */
+/* If the consumer has no key for the payload, the request fails as it does with packets. */
 static void source_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -471,8 +481,9 @@ static void source_test(struct kunit *test)
 /* ---- how an end learns that the peer is here ---- */
 
 /*
- * A packet without an ICRC that has the mark of the QP with the peer's number opens the path.
- * Another mark does not, and neither does a packet whose checksum a NIC has verified.
+ * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
+ * same-host path. Another mark does not, and neither does a packet whose checksum a NIC has
+ * verified.
  */
 static void found_test(struct kunit *test)
 {
@@ -489,7 +500,7 @@ static void found_test(struct kunit *test)
 		{ CHECKSUM_NONE, 0, 0, false },
 		{ CHECKSUM_NONE, 0, NHCA_CAP_NO_ICRC, true },
 		{ CHECKSUM_PARTIAL, 0, NHCA_CAP_NO_ICRC, true },
-		/* a packet socket or a queueing discipline */
+		/* the route is watched by a packet socket or a queueing discipline */
 		{ CHECKSUM_PARTIAL, 0, NHCA_CAP_NO_ICRC, false, true },
 	};
 	struct qp_fixture *f = test->priv;

@@ -43,7 +43,10 @@ static void find_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, i, KEYS);
 	KUNIT_EXPECT_EQ(test, count_found(mks, 0, 1), KEYS);
-	/* the older ones first: newer keys have taken the entries of some of them */
+	/*
+	 * remove the older keys first: newer keys have taken their entries in the table of recent
+	 * keys
+	 */
 	for (i = 0; i < KEYS; i += 2)
 		nhca_mkey_del(&mks[i]);
 	KUNIT_EXPECT_EQ(test, count_found(mks, 0, 2), 0);

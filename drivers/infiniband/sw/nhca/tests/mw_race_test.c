@@ -223,7 +223,7 @@ static void expect_promise(struct kunit *test, struct race *r)
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->seen), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->touched), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->wrong), 0);
-	/* otherwise nothing was tested */
+	/* with fewer pieces the race was not tested */
 	KUNIT_EXPECT_GT(test, atomic_read(&r->moved), 100);
 	KUNIT_EXPECT_GT(test, atomic_read(&r->refused), 100);
 	kunit_info(test, "%d pieces moved, %d refused\n", atomic_read(&r->moved),

@@ -31,7 +31,7 @@ static void rights_test(struct kunit *test)
 			window_free(f, mw);
 		}
 	}
-	/* a right that windows cannot grant */
+	/* a bind may name local write, but the window does not grant it */
 	mw = window(test, NHCA_MKEY_MW2B);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, 64, IB_ACCESS_LOCAL_WRITE), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1, IB_ACCESS_LOCAL_WRITE));
@@ -69,7 +69,7 @@ static void range_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, U64_MAX, 2, REMOTE));
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, before, at, 1, REMOTE));
 	}
-	/* all of the region; its last byte */
+	/* binds of the whole region, and of its last byte */
 	mw = window(test, NHCA_MKEY_MW1);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, LENGTH, REMOTE), 0);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw->mkey.key, IOVA, LENGTH, REMOTE));
@@ -128,7 +128,7 @@ static void who_test(struct kunit *test)
 							REMOTE), cases[i].may[t],
 					    "type %d, key user %d", t, i);
 	}
-	/* type 1: any QP of the domain may bind it again */
+	/* any QP of the domain may bind a type 1 window again */
 	mw = f->mws[0];
 	{
 		struct nhca_send_wqe wqe = bind_wqe(mw, mr, IOVA + 64, 64, REMOTE);

@@ -13,7 +13,7 @@
 #define ODP_PAGES	1024UL
 #define ODP_SIZE	(ODP_PAGES * PAGE_SIZE)
 
-/* Return: address of user memory without pages; it ends with the test's address space. */
+/* Return: address of user memory without pages, which is freed with the test's address space. */
 static unsigned long user_memory(struct kunit *test, unsigned long prot)
 {
 	unsigned long addr;
@@ -117,7 +117,7 @@ static void implicit_test(struct kunit *test)
 	struct ib_mr *mr;
 	unsigned long addr;
 
-	/* the address space must exist; more memory follows later */
+	/* the region needs an address space; the test maps more memory in it later */
 	user_memory(test, PROT_READ);
 	mr = odp_make(test, 0, U64_MAX, 0);
 	addr = user_memory(test, PROT_READ | PROT_WRITE);

@@ -60,7 +60,10 @@ static void leaf_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
 	for (i = 1; i < MANY; i++) {
 		wrong += nhca_iter_page(&it) != f->pages[i % NPAGES];
-		/* check the count as well: the next leaf may follow in memory by chance */
+		/*
+		 * also check the count of pages, because the next leaf may be adjacent in memory by
+		 * chance
+		 */
 		far += it.pages > NHCA_TCE_LEAF_SIZE - (first + i + 1) % NHCA_TCE_LEAF_SIZE;
 	}
 	KUNIT_EXPECT_EQ(test, wrong, 0);
@@ -207,8 +210,8 @@ static void refused_test(struct kunit *test)
 }
 
 /*
- * The first page of a hold or SGE needs the slow path, which checks the key. Kernel memory has no
- * entries, and so no fast path.
+ * The first page of a hold or SGE needs the slow path, which checks the hold or the key. Kernel
+ * memory has no entries, and so no fast path.
  */
 static void unasked_test(struct kunit *test)
 {

@@ -46,10 +46,10 @@ struct packet {
  * @pages:    memory of @mr
  * @mr:       region of both ends
  * @rnd:      random numbers
- * @loss:     of a thousand packets, those that are lost; as many are doubled and as many overtaken
+ * @loss:     number of packets in a thousand that are lost; as many are doubled and overtaken
  * @caps:     the ends show that they are nhca, and @b replies to each SEND
  * @n:        number of @packets
- * @packets:  on the path
+ * @packets:  packets on the path
  * @posted:   messages that @a has posted
  * @done:     messages that have completed
  * @sends:    SENDs that were posted
@@ -266,7 +266,7 @@ static bool unfinished(void)
 	return path->posted > path->done || path->replies > path->replied;
 }
 
-/* An ACK has waited for a request in vain. */
+/* Let the timer of an ACK expire that has waited for a request which did not come. */
 static void time_out_ack(struct nhca_piggyback *piggyback)
 {
 	local_bh_disable();
@@ -277,7 +277,7 @@ static void time_out_ack(struct nhca_piggyback *piggyback)
 	local_bh_enable();
 }
 
-/* Nothing is on the path: what is lost is noticed by timers only. */
+/* No packet is on the path, so only timers can detect a loss. Let them expire. */
 static void time_out(void)
 {
 	time_out_ack(path->a->piggyback);
@@ -288,7 +288,7 @@ static void time_out(void)
 		fix_expire(path->b);
 }
 
-/* No timer runs but by time_out(). */
+/* Stop all timers, because only time_out() may run their functions. */
 static void stop_timers(void)
 {
 	timer_delete(&path->a->sq.timer);
@@ -396,7 +396,7 @@ static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
 		step(test);
 	KUNIT_EXPECT_EQ(test, path->done, MESSAGES);
 	KUNIT_EXPECT_EQ(test, path->replied, caps ? path->sends : 0);
-	/* what is still on the path changes nothing */
+	/* packets that are still on the path change nothing */
 	while (path->n) {
 		deliver(test);
 		stop_timers();
@@ -432,7 +432,7 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* Packets without ICRC, capability bits, and replies that carry ACKs. */
+/* The same with packets without an ICRC, with capability bits, and with replies that carry ACKs. */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);

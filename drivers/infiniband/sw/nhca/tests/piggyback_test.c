@@ -15,7 +15,7 @@ static u32 now(void)
 	return (u32)(local_clock() >> 10) | 1;
 }
 
-/* A SEND of the peer arrives, and asks for an ACK. */
+/* Deliver a SEND of the peer with AckReq. */
 static void receive(struct kunit *test, u32 i)
 {
 	struct qp_fixture *f = test->priv;
@@ -107,7 +107,10 @@ static void carried_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), NEEDED);
 }
 
-/* No reply comes: the timer sends the ACK, and the next one needs twice as many quick replies. */
+/*
+ * If no reply comes, the timer sends the ACK. The next ACK waits only after twice as many quick
+ * replies.
+ */
 static void missing_reply_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -144,7 +147,7 @@ static void late_reply_test(struct kunit *test)
 	reply(test, 5000);
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->quick, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->needed, NEEDED);
-	/* the next request of the peer comes, and no reply was sent for long */
+	/* the peer sends another request although no reply has been sent for long */
 	receive(test, i + 1);
 	f->qp->piggyback->quick = 5;
 	f->qp->piggyback->asked = (now() - 5000) | 1;
@@ -152,7 +155,7 @@ static void late_reply_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->quick, 0);
 }
 
-/* The request that carries the ACK cannot be sent: the next one carries it. */
+/* If the request that carries the ACK cannot be sent, the next request carries it. */
 static void unsent_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -170,7 +173,10 @@ static void unsent_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.acks, FIX_RQ_PSN + next - 1);
 }
 
-/* A response that acknowledges as much replaces the waiting ACK, which covers at most 16 PSNs. */
+/*
+ * A waiting ACK is dropped when another ACK that covers it is sent: that of a duplicate, or one
+ * that is due because a waiting ACK may cover at most 16 PSNs.
+ */
 static void replaced_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -189,7 +195,7 @@ static void replaced_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&f->qp->piggyback->pending), 0);
 }
 
-/* After many quick replies, fewer are needed again. */
+/* After many quick replies, fewer of them are required again. */
 static void forgiven_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

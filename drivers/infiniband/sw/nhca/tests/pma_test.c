@@ -13,7 +13,7 @@
 static u64 values[NHCA_CNT_MAX];
 static struct ib_mad in, out;
 
-/* Ask for an attribute.  Return: the status of the answer. */
+/* Query or set an attribute.  Return: the status of the answer. */
 static u16 ask(struct kunit *test, u8 method, __be16 attr, u8 port)
 {
 	struct ib_pma_mad *req = (struct ib_pma_mad *)&in;
@@ -131,7 +131,7 @@ static void refused_test(struct kunit *test)
 			IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
 }
 
-/* Other classes, and responses, are for the agents of the core. */
+/* MADs of other classes, and responses, are left to the agents of the core. */
 static void passed_on_test(struct kunit *test)
 {
 	get(test, IB_PMA_PORT_COUNTERS);

@@ -15,7 +15,7 @@
 #define QUEUES	8
 #define CPUS	2	/* each has half of the queues */
 #define FLOWS	64
-#define MARK	0x6e686361	/* skb->mark of the test's packets; the stack sends others too */
+#define MARK	0x6e686361	/* skb->mark of the test's packets; the stack sends others */
 
 /**
  * struct nic - a netdev with several queues

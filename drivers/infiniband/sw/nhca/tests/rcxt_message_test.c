@@ -65,7 +65,7 @@ static void message_inline(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, b->ch->fifo.ring.hdr->prod, i + 1);
 		nhca_ring_release(&b->ch->fifo.ring, index + 1);
 	}
-	/* an unsignaled one has no completion, but its slot is given back */
+	/* an unsignaled message has no completion, but its slot is released */
 	send_inline(a, 1, 0);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 	KUNIT_EXPECT_EQ(test, a->ch->sq.hdr->cons, 41);
@@ -108,7 +108,7 @@ static void message_sges(struct kunit *test)
 	struct message_mr m;
 	u32 i;
 
-	/* the largest message needs an MTU for it */
+	/* the largest message needs a large MTU */
 	a->end->netdev->mtu = 4000;
 	mr_make(test, a, &m);
 	send_sges(a, &m, 100, 1, m.mr->ibmr.lkey);
@@ -131,8 +131,8 @@ static void message_sges(struct kunit *test)
 }
 
 /*
- * A message that no frame could hold is an error of the program. One that only exceeds the MTU of
- * the moment completes in error, and the channel goes on.
+ * A message that is too long for any frame is an error of the program, and fails the channel. A
+ * message that only exceeds the present MTU completes in error, and the channel still works.
  */
 static void message_too_long(struct kunit *test)
 {
@@ -157,7 +157,9 @@ static void message_too_long(struct kunit *test)
 	mr_free(&m);
 }
 
-/* A message whose bytes are not in memory stays in the FIFO. One that is lost counts as sent. */
+/*
+ * A message whose bytes are not in memory stays in the FIFO. A message that is lost counts as sent.
+ */
 static void message_not_sent(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -270,7 +272,10 @@ static u32 events(struct kunit *test, struct chan *a, u16 flags)
 	return b->comp - before;
 }
 
-/* Each n-th completion is solicited, and each that the sender has marked; 0: only the latter. */
+/*
+ * Every n-th completion is solicited, and so is each that the sender has marked. With a threshold
+ * of 0 only the latter are.
+ */
 static void thresholds(struct kunit *test)
 {
 	struct nhca_channel_modify cmd = { .mask = NHCA_CHANNEL_RECV_THRESHOLD };

@@ -34,7 +34,7 @@ struct job {
 /**
  * struct net_model - the network and the programs
  * @rnd:   source of all decisions
- * @loss:  of a thousand packets, those that are lost; as many are repeated, reordered and damaged
+ * @loss:  number of packets in a thousand that are lost; as many are repeated, reordered, damaged
  * @jobs:  by end and rCxt: end 0 uses the rCxts 0 and 1 of both ends, end 1 the others
  * @tids:  last tid of each rCxt
  * @begun: number of transfers
@@ -118,8 +118,8 @@ static void begin(struct pair *p, u32 e, u32 i)
 }
 
 /*
- * A transfer has not completed although the network is quiet. The program of a read starts it again
- * with another tid. That of a write asks what has arrived.
+ * A transfer has not completed although the network is quiet. The program of a read starts the read
+ * again with another tid. The program of a write probes what has arrived.
  */
 static void ask(struct pair *p, u32 e, u32 i)
 {
@@ -203,7 +203,7 @@ static void completed(struct kunit *test, u32 e, const struct nhca_cqe *cqe)
 	KUNIT_ASSERT_NULL(test, memchr_inv(to + j->total, 0, SLOT - j->total));
 }
 
-/* A packet leaves the network. */
+/* Take a packet from the network: deliver, repeat or drop it, damaged or not. */
 static void carry(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -214,7 +214,7 @@ static void carry(struct kunit *test)
 		pk = list_first_entry(&p->wire, struct pair_packet, list);
 	}
 	if (rnd(1000) < model->loss) {
-		/* a damaged packet: its ICRC or checksum says so */
+		/* damage the packet: its ICRC or checksum is wrong */
 		pk->hdr.caps = 0;
 		p->flip = NHCA_BTH_LEN + rnd(NHCA_RXETH_LEN);
 		pair_rx(test, pk);
@@ -229,7 +229,10 @@ static void carry(struct kunit *test)
 	pair_drop(pk);
 }
 
-/* The program of end @e on rCxt @i: end the transfer, begin another one, or ask after it. */
+/*
+ * The program of end @e on rCxt @i: end the transfer, begin another one, or ask about the present
+ * one.
+ */
 static void program(struct kunit *test, u32 e, u32 i, bool quiet)
 {
 	struct job *j = &model->jobs[e][i];

@@ -39,7 +39,7 @@ static void learn(struct kunit *test)
 	*a->end->bytes = 0;
 }
 
-/* A read places the bytes of the peer. Only the first one to a host needs a challenge. */
+/* A read places the bytes of the peer. Only the first read from a host needs a challenge. */
 static void read_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -62,7 +62,9 @@ static void read_bytes(struct kunit *test)
 		pair_deliver(test);
 		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_READ_DATA),
 				nhca_rcxt_packets(len, PAIR_SEG));
-		/* the bytes of the answer are copied, so that it does not delay the program */
+		/*
+		 * the bytes of the answer are copied, so that its packets do not delay the program
+		 */
 		KUNIT_EXPECT_TRUE(test, pair_first(test, NHCA_RX_READ_DATA)->copy);
 		KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 		pair_settle(test);
@@ -126,13 +128,13 @@ static void read_forged_address(struct kunit *test)
 			PAIR_ADDR + 100);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_IDLE);
 	pair_drop(list_last_entry(&p->wire, struct pair_packet, list));
-	/* any other token is as bad, also without an address that is forged */
+	/* another token is refused as well, even if the address is right */
 	pk->saddr = PAIR_ADDR;
 	pk->hdr.rx.token ^= BIT_ULL(40);
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_READ_CHALLENGE), 1);
 	pair_drop(list_last_entry(&p->wire, struct pair_packet, list));
-	/* a request that answers a challenge gets no other one */
+	/* a request that answers a challenge gets no second challenge */
 	pk->hdr.rx.again = true;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
@@ -261,7 +263,10 @@ static void read_any_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(a->end, 0, len));
 }
 
-/* If the notice arrives while the answer is sent, the rest is not sent, and the program is told. */
+/*
+ * If the notice arrives while the answer is sent, the rest of the answer is not sent, and the
+ * program gets its completion.
+ */
 static void read_notice_stops_answer(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -276,7 +281,7 @@ static void read_notice_stops_answer(struct kunit *test)
 	sent = pair_count(test, NHCA_RX_READ_DATA);
 	KUNIT_EXPECT_LT(test, sent, 100);
 	pk = pair_first(test, NHCA_RX_READ_DATA);
-	/* the peer says that it has all bytes, perhaps over another path */
+	/* the peer confirms that it has all bytes, which may have come over another path */
 	pk->hdr.opcode = NHCA_RX_NOTICE;
 	swap(pk->hdr.rx.rcxt, pk->hdr.rx.src_rcxt);
 	pk->hdr.qpn = b->who.qpn;
@@ -325,7 +330,7 @@ static void read_violation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_PVO_ACCESS), 3);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_VIOLATED);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
-	/* the channel goes on */
+	/* the channel still works */
 	b->end->mem->access = PAIR_ACCESS;
 	chan_transfer(a, WR_READ, 5, 10, NHCA_NOTIFY_INITIATOR);
 	pair_settle(test);

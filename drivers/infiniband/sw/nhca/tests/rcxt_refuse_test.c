@@ -181,7 +181,7 @@ static void foreign_namespace(struct kunit *test, struct chan *c, struct pair_pa
 	KUNIT_EXPECT_EQ(test, pair_dev_count(c->end, NHCA_CNT_RX_BAD_ADDR), bad);
 }
 
-/* Payload of a write. */
+/* Payload of a write is refused if one field is wrong. */
 static void refuse_write(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -211,7 +211,7 @@ static void refuse_write(struct kunit *test)
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, 2 * PAIR_SEG, 1));
 	KUNIT_EXPECT_EQ(test, b->access, 0);
-	/* packets of a write with the tid of a write that this side sends */
+	/* @b refuses a write with the tid of a write that @b itself sends */
 	chan_transfer(b, NHCA_WR_CH_WRITE, 6, 10, BOTH);
 	chan_transfer(a, NHCA_WR_CH_WRITE, 6, 10, BOTH);
 	pk = list_last_entry(&p->wire, struct pair_packet, list);
@@ -219,7 +219,7 @@ static void refuse_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_BUSY), 1);
 }
 
-/* Messages of packet mode: all 64 bits of the channel key count, and no rCxt. */
+/* A message of packet mode needs all 64 bits of the channel key, and names no rCxt. */
 static void refuse_message(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -239,7 +239,7 @@ static void refuse_message(struct kunit *test)
 	chan_expect(test, b, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
 }
 
-/* Requests, probes, fences, notices, statuses and challenges. */
+/* Requests, probes, fences, notices, statuses and challenges are refused if one field is wrong. */
 static void refuse_others(struct kunit *test)
 {
 	static const u8 kinds[] = {
@@ -357,7 +357,7 @@ static void refuse_other_job(struct kunit *test)
 	chan_transfer(c, NHCA_WR_CH_WRITE, 1, 0, BOTH);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_JOB), 1);
-	/* it cannot send bytes of another job's memory either */
+	/* the channel cannot send bytes of another job's memory either */
 	chan_transfer(c, NHCA_WR_CH_WRITE, 2, 10, BOTH);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 	chan_expect(test, c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);

@@ -101,7 +101,7 @@ static void probe_partial(struct kunit *test)
 	for (i = 0; i < 8 * frame->length; i++)
 		KUNIT_EXPECT_EQ_MSG(test, frame->data[i / 8] >> i % 8 & 1, i < packets && i % 7,
 				    "packet %u", i);
-	/* from a later packet on, with the token of the challenge */
+	/* the next probe begins at a later packet, and has the token of the challenge */
 	probe(a, 1, total, first * PAIR_SEG);
 	pair_deliver(test);
 	pair_first(test, NHCA_RX_STATUS);
@@ -135,7 +135,7 @@ static void probe_states(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_NONE);
 	probe(a, 1, 2 * PAIR_SEG + 1, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_NONE);
-	/* memory protection */
+	/* memory protection refuses the write */
 	b->end->mem->access = 0;
 	chan_transfer(a, WR_WRITE, 3, 10, 0);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
@@ -174,8 +174,8 @@ static void probe_no_rcxt(struct kunit *test)
 }
 
 /*
- * A status that says that a write is complete allows the program to reuse the buffer. So it is
- * dropped while packets refer to the buffer, or are still made of it.
+ * A status that says that a write is complete allows the program to reuse the buffer. So such a
+ * status is dropped while packets refer to the buffer, or are still built from it.
  */
 static void status_too_early(struct kunit *test)
 {
@@ -196,7 +196,7 @@ static void status_too_early(struct kunit *test)
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_BUSY), 1);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
-	/* a status that says anything else does not wait, nor one of another transfer */
+	/* a status with another result, or of another transfer, does not wait */
 	pk->hdr.rx.status = NHCA_RX_ST_NONE;
 	pair_rx(test, pk);
 	chan_expect(test, a, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
@@ -214,7 +214,7 @@ static void status_too_early(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_BUSY), 2);
 }
 
-/* While the write is sent, its end cannot be known. */
+/* While packets of a write are sent, a status that says that the write is complete is dropped. */
 static void status_while_sending(struct kunit *test)
 {
 	const u32 total = 100 * PAIR_SEG;

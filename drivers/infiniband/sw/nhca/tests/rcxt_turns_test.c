@@ -101,7 +101,7 @@ static void turns_count_bytes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
 }
 
-/* Transfers of a channel take turns, too: stretches of at most 64 packets. */
+/* The transfers of a channel take turns of at most 64 packets (stretches). */
 static void turns_stretch(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -142,7 +142,7 @@ static void turns_pass(struct kunit *test)
 	sent = p->sent;
 	state = a->ch->drr;
 	local_bh_enable();
-	/* the work request cost one */
+	/* the work request has used one share */
 	KUNIT_EXPECT_EQ(test, sent, NHCA_CH_PASS - 1);
 	KUNIT_EXPECT_EQ(test, state, NHCA_DRR_READY);
 	KUNIT_EXPECT_EQ(test, p->sent, 400);
@@ -160,7 +160,7 @@ static void again_completed(struct ib_cq *ibcq, void *context)
 	again_state = c->ch->drr;
 }
 
-/* A doorbell during a turn gives the channel another one. A closed channel gets none. */
+/* A doorbell during a turn gives the channel another turn. A closed channel gets none. */
 static void turns_again(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -248,7 +248,7 @@ static void rcxts_of_user(struct kunit *test)
  * struct late - the network stack frees all packets later
  * @work: frees them
  * @test: the test
- * @done: it has run
+ * @done: @work has run
  */
 struct late {
 	struct delayed_work work;
@@ -445,14 +445,15 @@ static void destroy_with_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&mine->ref), 1);
 	nhca_av_put(av);
 	KUNIT_EXPECT_EQ(test, p->end[1].dev->rcxt->pool.free, PAIR_RCXTS);
-	/* packets to it find no channel */
+	/* packets to the destroyed channel find no channel */
 	pair_rx(test, list_last_entry(&p->wire, struct pair_packet, list));
 	KUNIT_EXPECT_EQ(test, pair_dev_count(&p->end[1], NHCA_CNT_RX_NO_QP), 1);
 }
 
 /*
  * A recovery fails all channels of the device and takes their rCxts. Channels of other devices, and
- * channels that are created afterwards, work; packets from before reach nothing.
+ * channels that are created afterwards, work. Packets that were sent before the recovery place no
+ * byte.
  */
 static void recovery(struct kunit *test)
 {

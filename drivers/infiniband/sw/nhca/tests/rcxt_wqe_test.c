@@ -213,7 +213,10 @@ static void wqe_valid(struct kunit *test)
 	}
 }
 
-/* An address handle of another protection domain, a multicast one, and one that is being freed. */
+/*
+ * A work request is malformed if its address handle is of another protection domain, is for
+ * multicast, or is being freed.
+ */
 static void wqe_address_handle(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -328,7 +331,7 @@ static void wqe_bad_ring(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->fatal, 1);
 	KUNIT_EXPECT_EQ(test, p->sent, 1);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
-	/* an index behind the consumer index is as impossible */
+	/* a producer index that is lower than the consumer index is impossible as well */
 	remake(test, a);
 	a->posted = -2;
 	chan_push(a);

@@ -160,7 +160,10 @@ static void write_any_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, len));
 }
 
-/* A lost packet ends no write. When the program sends it again, and only it, the write ends. */
+/*
+ * A write with a lost packet does not complete. It completes when the program has sent this packet
+ * again, and no other.
+ */
 static void write_lost_packet(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -379,7 +382,7 @@ static void writes_wait_for_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->ch->noticed.last, NHCA_RCXT_NONE);
 }
 
-/* If the notice arrives while packets are still sent again, no more of them are sent. */
+/* If the notice arrives while packets are sent again, the rest of them is not sent. */
 static void write_notice_stops_packets(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -560,7 +563,7 @@ static void cancel_while_sent(struct kunit *test)
 	}
 }
 
-/* A write that is replaced on its rCxt does not begin before the earlier one is sent. */
+/* A write that replaces another on its rCxt begins only after the earlier one is sent. */
 static void write_waits_for_rcxt(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -106,7 +106,10 @@ static void decide_test(struct kunit *test)
 	f->qp->state = IB_QPS_RTS;
 }
 
-/* If a request fails behind others, the requester waits for their ACK before it reports this. */
+/*
+ * If a request fails after others, the requester waits for the ACK of the others before it reports
+ * the error.
+ */
 static void fail_later_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -132,8 +135,9 @@ static void fail_later_test(struct kunit *test)
 /* ---- AckReq ---- */
 
 /*
- * Two SENDs, of which only the first is signaled: the second asks for the ACK of both. If the
- * second cannot be sent at first, it still asks when it is sent. The requester once forgot that.
+ * Of two SENDs only the first is signaled: the second requests the ACK of both. If the second
+ * cannot be sent at first, it still requests the ACK when it is sent. The requester once forgot
+ * this.
  */
 static void unsent_ackreq_test(struct kunit *test)
 {
@@ -168,7 +172,7 @@ static void unsent_ackreq_test(struct kunit *test)
 }
 
 /*
- * An ACK is missing, but the packet that asks for it cannot be sent. Without a timeout nothing else
+ * An ACK is missing, but the packet that requests it cannot be sent. Without a timeout nothing else
  * would run the requester again, so the requester sets the timer. It once ignored the failure.
  */
 static void unsent_again_test(struct kunit *test)
@@ -192,7 +196,7 @@ static void unsent_again_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sq->ackreq_pending);
 }
 
-/* A retry that is due earlier than that of a packet that was not sent stays due. */
+/* A packet that cannot be sent sets the timer for a new try, unless the timer is due earlier. */
 static void unsent_due_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -222,7 +226,7 @@ static void modify_kicks_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
 }
 
-/* A round trip is measured from when the packet was sent, not from when it could not be sent. */
+/* A round trip is measured from the time at which the packet was sent, not from a failed try. */
 static void unsent_rtt_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -237,7 +241,7 @@ static void unsent_rtt_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, f->qp->sq.rtx->rtt_begun);
 }
 
-/* An empty WRITE that asks for an ACK counts only if it was sent. */
+/* An empty WRITE that requests an ACK counts only if it was sent. */
 static void unsent_blind_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -259,7 +263,7 @@ static void unsent_blind_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 1);
 }
 
-/* Which packets of unsignaled and signaled requests set AckReq. */
+/* The test checks which packets of unsignaled and signaled requests set AckReq. */
 static void ackreq_window_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -387,7 +391,10 @@ static void inline_read_test(struct kunit *test)
 
 /* ---- the timer ---- */
 
-/* Nothing is acknowledged: a probe if the RTT is known, then timeouts until no retry is left. */
+/*
+ * If nothing is acknowledged, the requester sends a probe if the RTT is known, and then retransmits
+ * at each timeout until no retry is left.
+ */
 static void timeouts_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -446,7 +453,7 @@ static void timer_asks_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 0);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.ackreq_boost, NHCA_ACKREQ_BOOST);
-	/* the ACK of the retransmission is missing, too: a timeout */
+	/* the ACK of the retransmission is missing as well, which is a timeout */
 	fix_expire(f->qp);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 1);
 }

@@ -83,7 +83,7 @@ static const struct refusal {
 	/* bytes of the receive that is posted; 0: none */
 	u32 receive;
 	u8 nak;
-	/* of the receive; IB_WC_SUCCESS: it is not used */
+	/* status of the receive; IB_WC_SUCCESS: the receive is not used */
 	enum ib_wc_status status;
 } refusals[] = {
 	{ "WRITE not allowed", OP(WRITE_ONLY), MAY_R, 0, 8, 8, .nak = NAK(INVALID_REQ) },
@@ -190,7 +190,7 @@ static void refuse_test(struct kunit *test)
 		refuse(test, &refusals[i]);
 }
 
-/* A receive that is invalid itself fails, and the request with it. */
+/* An invalid receive completes in error, and the request that takes it fails. */
 static void bad_receive_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -303,7 +303,7 @@ static void immediate_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.ex.imm_data, (__force u32)h.imm);
 	KUNIT_EXPECT_EQ(test, cqe.byte_len, 10);
 
-	/* before the data, because after an RNR NAK the request must not have had an effect */
+	/* the RNR NAK is sent before data is placed, because the request must not have an effect */
 	h = request(test, OP(WRITE_ONLY_IMM), 1, 512, 20);
 	fix_deliver(test, h, 20);
 	expect_aeth(test, NHCA_AETH_RNR | 1, 1, "WRITE without a receive");
@@ -319,7 +319,10 @@ static void immediate_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, page(test)[512 + i], fix_byte(i));
 }
 
-/* The key of a WRITE with immediate is closed before its last packet: the receive tells it. */
+/*
+ * If the key of a WRITE with immediate is closed before its last packet, the receive completes in
+ * error.
+ */
 static void closed_write_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -338,7 +341,7 @@ static void closed_write_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 }
 
-/* A SEND with invalidate closes the key before it completes. */
+/* A SEND with invalidate closes the key before the receive completes. */
 static void invalidate_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -414,8 +417,8 @@ static void pause_sending(struct qp_fixture *f, const struct nhca_tx *tx, const 
 }
 
 /*
- * The key of a READ is closed when only the first packet of the response was sent: a NAK with the
- * PSN of the next packet follows, and no more data.
+ * If the key of a READ is closed when only the first packet of the response was sent, a NAK with
+ * the PSN of the next packet follows, and no more data.
  */
 static void revoked_test(struct kunit *test)
 {
@@ -452,7 +455,10 @@ static u32 place_of(u32 qpn)
 	return 0;
 }
 
-/* A rule refuses one request with the NAK that it names, and RNR without looking for a receive. */
+/*
+ * A rule of fault injection refuses one request with the NAK that the rule names. RNR does not
+ * depend on whether a receive is posted.
+ */
 static void inject_test(struct kunit *test)
 {
 	static const struct {
@@ -539,7 +545,7 @@ static void uc_packet(struct kunit *test, u8 opcode, u32 psn, u32 payload)
 }
 
 /*
- * A SEND of which a packet is missing is dropped as a whole, and its receive serves the next one.
+ * A SEND of which a packet is missing is dropped as a whole, and the next message uses its receive.
  * Any PSN may begin a message.
  */
 static void uc_send_test(struct kunit *test)
@@ -565,7 +571,9 @@ static void uc_send_test(struct kunit *test)
 	expect_messages(test, 1, 2 * FIX_MTU + 10);
 }
 
-/* A message that begins before the last one has ended takes its place. */
+/*
+ * If a message begins before the previous one has ended, it uses the receive of the previous one.
+ */
 static void uc_restart_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: rings. */
+/* KUnit: rings: their slots, their allocation, and the indices that user space stores. */
 #include <kunit/test.h>
 
 #include "../queue/ring.h"
@@ -110,7 +110,7 @@ static void ring_alloc_sizes_test(struct kunit *test)
 		/* 2^32 bytes, which are 0 in 32 bits */
 		{ 0x10000000, 16, -EINVAL },
 		{ 0x00400000, 1024, -EINVAL },
-		/* with its header just more than a signed int can count */
+		/* ring and header have just more bytes than a signed int can count */
 		{ 0x08000000, 16, -EINVAL },
 		{ 16, 0xfffffff0, -EINVAL },
 	};

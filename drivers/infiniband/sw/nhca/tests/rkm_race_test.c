@@ -61,12 +61,12 @@ static void race_expect_no_hold(struct kunit *test)
 
 /**
  * struct race_worker - a thread that acts as a responder
- * @race:    the race that it belongs to
+ * @race:    the race of the thread
  * @task:    the thread
  * @ref:     hold of its present operation
  * @late:    holds that came after the key was closed, and were dropped
  * @stopped: operations that were revoked while in progress
- * @bytes:   memory that each key opens to it, written with plain stores
+ * @bytes:   memory that each key opens to the thread, which writes it with plain stores
  */
 struct race_worker {
 	struct race *race;

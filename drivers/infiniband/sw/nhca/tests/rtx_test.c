@@ -211,7 +211,7 @@ static void expire_table_test(struct kunit *test)
 }
 
 /*
- * Hear nothing of the peer until NHCA_RTX_GIVE_UP.
+ * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP.
  * @steps: counts the steps
  * @late:  each timer is late by an eighth, as a timer of the kernel may be
  * Return: jiffies from NOW.
@@ -234,7 +234,10 @@ static unsigned long give_up(struct nhca_rtx *rtx, u32 steps[NHCA_RTX_GIVE_UP + 
 	return now - NOW;
 }
 
-/* A dead peer: three probes within the first try, then as many timeouts as there are retries. */
+/*
+ * A peer that does not answer gets three probes within the first try, and then as many
+ * retransmissions as there are retries.
+ */
 static void dead_peer_test(struct kunit *test)
 {
 	struct nhca_rtx rtx = { .timeout = 100, .rto = 10, .retries = 7 };
@@ -246,7 +249,9 @@ static void dead_peer_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n[NHCA_RTX_GIVE_UP], 1);
 }
 
-/* IBTA 9.7.6.1.3: at most four local ACK timeouts a try, whatever has been measured before. */
+/*
+ * A try takes at most four local ACK timeouts, whatever has been measured before (IBTA 9.7.6.1.3).
+ */
 static void bound_test(struct kunit *test)
 {
 	static const unsigned long timeouts[] = { 20, 68, 537, 4295 };
@@ -272,7 +277,7 @@ static void bound_test(struct kunit *test)
 	}
 }
 
-/* The administrator wants another maximum; the requester follows with the next timeout. */
+/* A new value of the parameter max_backoff applies from the next timeout on. */
 static void max_backoff_test(struct kunit *test)
 {
 	struct nhca_rtx rtx = { .timeout = 100, .retries = 7 };

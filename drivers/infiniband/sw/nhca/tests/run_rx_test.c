@@ -71,7 +71,7 @@ static const struct place places[] = {
 	{ PAGES_ALIGNED, .packet = 6, .byte = 8, .bits = 1, .placed = 5 },
 	{ PAGES_SHIFTED, .packet = 6, .byte = PSN_BYTE, .bits = 1, .placed = 5 },
 	{ SMALL, .packet = 6, .byte = PSN_BYTE, .bits = 1, .placed = 5 },
-	/* a destination that ends */
+	/* a destination that ends before the batch */
 	{ PAGES_ALIGNED, .room = 1, .placed = 0 },
 	{ PAGES_ALIGNED, .room = PAGE_SIZE, .placed = 1 },
 	{ PAGES_ALIGNED, .room = 4 * PAGE_SIZE, .placed = 4 },

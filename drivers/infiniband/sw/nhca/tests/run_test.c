@@ -79,7 +79,9 @@ static void expect_freed(struct kunit *test, struct sk_buff *skb)
 
 /* ---- runs in an empty batch ---- */
 
-/* Return: number of packets with @pieces pieces of payload that fit one skb, and a mark. */
+/*
+ * Return: number of packets with @pieces pieces of payload that fit one skb together with a mark.
+ */
 static u32 fit(u32 pieces)
 {
 	return (MAX_SKB_FRAGS - pieces - 2) / (pieces + 1) + 1;
@@ -186,7 +188,7 @@ static void none_test(struct kunit *test)
 	local_bh_enable();
 	KUNIT_EXPECT_NULL(test, run->b.skb);
 	KUNIT_EXPECT_NULL(test, run->b.zcopy);
-	/* the netdev is down, and then one that takes no batches */
+	/* first the netdev is down, then it supports no batches */
 	clear_bit(__LINK_STATE_START, &f->dev->netdev->state);
 	KUNIT_EXPECT_EQ(test, add_run(test, &pages, 0, 4), 0);
 	set_bit(__LINK_STATE_START, &f->dev->netdev->state);
@@ -220,7 +222,7 @@ static void expect_batch(struct kunit *test, struct sk_buff *skb, const struct k
 static void join_test(struct kunit *test)
 {
 	static const struct kind pages = { MIDDLE, PAGE_SIZE };
-	/* packet 6 of these has no payload of the other kind */
+	/* packet 6 is of this kind, so it has none of the payload of the other packets */
 	static const struct kind last = { NHCA_OP_WRITE_LAST, 1000 };
 	u32 bytes = packet_bytes(&pages);
 	struct sk_buff *skb;
@@ -275,8 +277,9 @@ static void full_test(struct kunit *test)
 }
 
 /*
- * The middle packets of a message are shorter than its first one, which has more headers. If they
- * fit one further batch, the first packet is sent alone. Otherwise one of them ends its batch.
+ * The middle packets of a message are shorter than its first packet, which has more headers. If all
+ * middle packets fit one batch, the first packet is sent alone. Otherwise the first packet shares
+ * its batch with one middle packet, which ends the batch.
  */
 static void after_first_test(struct kunit *test)
 {
@@ -307,7 +310,10 @@ static void after_first_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* A source that ends leaves a run of the packets before, and the mark after the last of them. */
+/*
+ * If the source ends early, the run has the packets before the end, and the mark follows the last
+ * of them.
+ */
 static void short_source_test(struct kunit *test)
 {
 	static const struct kind kinds[] = {

@@ -105,7 +105,7 @@ static u32 read_user(struct kunit *test, unsigned long addr)
 	return value;
 }
 
-/* Let the memory be swept that was unmapped. */
+/* Wait until the kernel has freed the memory that was unmapped. */
 static void wait_for_sweep(s64 want)
 {
 	int i;
@@ -116,7 +116,7 @@ static void wait_for_sweep(s64 want)
 
 /* ---- rings in memory of the process ---- */
 
-/* A ring in memory of the process: both sides see the same header and the same slots. */
+/* If a ring is in memory of the process, kernel and process see the same header and slots. */
 static void placed_test(struct kunit *test)
 {
 	unsigned long addr = kunit_vm_mmap(test, NULL, 0, RING_SIZE, PROT_READ | PROT_WRITE,
@@ -146,7 +146,7 @@ static void placed_test(struct kunit *test)
 	for (i = 0; i < GRANTED; i++)
 		KUNIT_ASSERT_EQ(test, *(u32 *)nhca_ring_slot(&r, i),
 				0xa5a50000 + NHCA_RING_HDR_SIZE + i * STRIDE);
-	/* each side sees what the other writes */
+	/* kernel and process see what the other writes */
 	*(u32 *)nhca_ring_slot(&r, GRANTED - 1) = 77;
 	KUNIT_EXPECT_EQ(test, read_user(test, addr + NHCA_RING_HDR_SIZE + (GRANTED - 1) * STRIDE),
 			77);
@@ -184,8 +184,8 @@ static void placed_error_test(struct kunit *test)
 /* ---- memory of the kernel ---- */
 
 /*
- * A ring that the process maps: both sides see the same bytes. A mapping keeps the pages after the
- * ring was freed, and they count until it ends.
+ * If the process maps a ring, kernel and process see the same bytes. A mapping keeps the pages
+ * after the ring was freed, and they count against the limit until the mapping ends.
  */
 static void mapped_test(struct kunit *test)
 {
@@ -349,7 +349,7 @@ static void pool_test(struct kunit *test)
 	wait_for_sweep(0);
 	KUNIT_EXPECT_EQ(test, dm_bytes(), 0);
 
-	/* a device that goes away gets its memory back although it is mapped */
+	/* when a device is removed, its memory returns to the pool although the memory is mapped */
 	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, &second);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
 	addr = map(test, rdma_user_mmap_get_offset(second), size, MAP_SHARED);

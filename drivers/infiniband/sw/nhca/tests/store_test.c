@@ -96,7 +96,7 @@ static void settle(struct disk *d)
 	}
 }
 
-/* End I/O request @i with @ret bytes, or all if @ret is 1, or an error. */
+/* End I/O request @i.  @ret: bytes that were read; 1: all bytes; negative: an error */
 static void disk_end(struct disk *d, u32 i, ssize_t ret)
 {
 	struct nhca_direct_run *run = d->run[i];
@@ -240,7 +240,7 @@ static void run_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, d->run[i]->n, runs[i]);
 	/* at most half of the pool is read in advance */
 	KUNIT_EXPECT_LE(test, d->pool->allocated, 128);
-	/* the first run is there: its bytes can leave */
+	/* the first run was read: packets with its bytes can be sent */
 	disk_end(d, 0, 1);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 4 * PAGE_SIZE, 0, 0), 0);
@@ -323,7 +323,7 @@ static void error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->store->last_error_at, PAGE_SIZE + 512);
 }
 
-/* The page of a packet that has not left serves no other block. */
+/* A page is used for no other block while a packet refers to it. */
 static void lent_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -335,7 +335,7 @@ static void lent_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), -EAGAIN);
 		settle(d);
 		KUNIT_ASSERT_EQ(test, d->n, 1);
-		/* the disk never writes to a page that a packet has */
+		/* the disk never writes to a page that a packet refers to */
 		for (j = 0; j < n; j++)
 			KUNIT_EXPECT_PTR_NE(test, d->run[0]->bvec[0].bv_page, lent[j]);
 		lent[n++] = d->run[0]->bvec[0].bv_page;
@@ -343,7 +343,7 @@ static void lent_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), 0);
 		get_page(lent[n - 1]);
 	}
-	/* all 16 are lent: the next operation waits until one has come back */
+	/* packets refer to all 16 pages: the next operation waits until a packet releases one */
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
 	settle(d);
 	KUNIT_EXPECT_EQ(test, d->n, 0);
@@ -359,7 +359,7 @@ static void lent_test(struct kunit *test)
 			put_page(lent[i]);
 }
 
-/* Peers that do not take their data cannot keep the pool from others. */
+/* Operations whose peers do not take the data do not keep the pool from others. */
 static void starve_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -370,7 +370,7 @@ static void starve_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, i, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
 		disk_end_all(d);
 	}
-	/* none of them is used; the next one gets blocks nevertheless */
+	/* no operation has used its blocks; the next operation gets blocks nevertheless */
 	KUNIT_EXPECT_EQ(test, fetch(d, 3, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
 	for (i = 0; i < 2000 && !d->told[3]; i++) {
 		usleep_range(1000, 2000);
@@ -408,7 +408,9 @@ static int stop_thread(void *arg)
 	return 0;
 }
 
-/* The end of a region waits for its I/O, tells those who wait, and frees all blocks. */
+/*
+ * The end of a region waits for the region's I/O, resumes owners that wait, and frees all blocks.
+ */
 static void stop_test(struct kunit *test)
 {
 	struct disk *d = test->priv;

@@ -61,7 +61,7 @@ static void reserve_test(struct kunit *test)
 	for (i = 0; i < QPS; i++) {
 		nhca_qpn_free(qpn[i]);
 		KUNIT_EXPECT_FALSE(test, nhca_qpn_is_taken(qpn[i]));
-		/* a number that is free already */
+		/* freeing a number that is free has no effect */
 		nhca_qpn_free(qpn[i]);
 	}
 }

@@ -430,7 +430,7 @@ static void tce_race_test(struct kunit *test)
 
 /* ---- very many ranges ---- */
 
-/* number of ranges, divisible by 8, that even a debug kernel handles in seconds */
+/* number of ranges, divisible by 8; fewer on a debug kernel, so that the test takes seconds */
 #if defined(CONFIG_KASAN) || defined(CONFIG_KCSAN) || defined(CONFIG_PROVE_LOCKING)
 #define MANY		48000
 #else

@@ -45,7 +45,7 @@ static void stray(struct kunit *test)
 }
 
 /*
- * Capability bits are believed only in packets with the right PSN. Otherwise an attacker could make
+ * Capability bits are accepted only in packets with the right PSN. Otherwise an attacker could make
  * a QP omit the ICRC.
  */
 static void notice_test(struct kunit *test)
@@ -69,7 +69,7 @@ static void notice_test(struct kunit *test)
 
 /*
  * A UC message may begin with any PSN, so capability bits in a packet with an unexpected PSN are
- * not believed, and neither are those of the packets after it.
+ * ignored, and so are those of the packets after it.
  */
 static void uc_notice_test(struct kunit *test)
 {
@@ -119,7 +119,7 @@ static void plain_again_test(struct kunit *test)
 
 /*
  * A packet with a PSN far ahead causes no NAK. Otherwise an attacker who guesses PSNs could make
- * the QP tell its peer to go back.
+ * the peer of the QP go back.
  */
 static void gap_test(struct kunit *test)
 {
@@ -156,7 +156,7 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 	fix_deliver(test, h, 0);
 }
 
-/* A CNP shrinks the window only while packets are in flight that routers could have marked. */
+/* A CNP reduces the window only while packets are in flight that routers could have marked. */
 static void cnp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
