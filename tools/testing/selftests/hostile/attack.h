@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Runs attacks of a hostile process on one device, and checks that another process does not notice.
+ * Runs attacks of a hostile process on one device, and checks that another process still works.
  *
  * Each attack runs in its own process, on queue pairs of the device that are connected with each
  * other.  Meanwhile a bystander, another process with a pair of queue pairs, moves data and checks
@@ -21,8 +21,8 @@
 struct attack {
 	const char *name;
 	void (*run)(void);
-	bool seeded;		/* run it with many seeds */
-	int signal;		/* signal that may end it; 0: none */
+	bool seeded;		/* run the attack with many seeds */
+	int signal;		/* signal that may end the attack; 0: none */
 };
 
 struct judge {

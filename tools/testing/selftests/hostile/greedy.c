@@ -27,13 +27,13 @@
 #include "channels.h"
 
 #define MOST		1024	/* rCxts that one call acquires at most */
-#define CQ_ENTRIES	65536	/* of 64 bytes: 4 MiB */
+#define CQ_ENTRIES	65536	/* entries of 64 bytes: 4 MiB */
 #define CQS		64
 #define QPS		64
 #define MEMBERS		4096
 #define READ_TOTAL	(1u << 20)	/* 16,384 packets of 64 bytes: the maximum */
 #define DEFER_QPS	60
-#define DEFER_PACKETS	256	/* a QP defers no more packets */
+#define DEFER_PACKETS	256	/* maximum that a QP defers */
 #define DEFER_BYTES	984	/* with the GRH 1,024: a page has room for four */
 #define WRITERS		16
 #define WRITE_BYTES	(60u << 10)
@@ -50,8 +50,8 @@ static struct channel *channel_new(void)
 }
 
 /*
- * Acquire fewer rCxts at a time, down to one, then continue with a new channel, until a new channel
- * gets none.
+ * After a refusal acquire fewer rCxts at a time, down to one.  Then continue with a new channel,
+ * until a new channel gets none.
  */
 static uint64_t take_rcxts(int *error)
 {
@@ -197,7 +197,7 @@ static uint64_t take_objects(int *error)
 	return least;
 }
 
-/* Allocate fewer bytes at a time, down to a page. */
+/* After a refusal allocate fewer bytes at a time, down to a page. */
 static uint64_t take_dm(int *error)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 1 << 20 };

@@ -63,7 +63,9 @@ static void sq_indices(void)
 		ahead[1] = a.sqr.entries + 1;
 		for (i = 0; i < COUNT(ahead); i++) {
 			connect_ends(&a, &b);
-			/* post a valid request first, so that an index before it exists */
+			/*
+			 * post a valid request first, so that there is an index before this request
+			 */
 			good_wqe(&a, &b, 1);
 			publish(&a);
 			store(&a.sqr.hdr->prod, load(&a.sqr.hdr->prod) + ahead[i]);
@@ -162,7 +164,10 @@ static void cq_indices(void)
 	struct end a, b;
 	int i;
 
-	/* a consumer index further behind the producer than the ring is long, or ahead of it */
+	/*
+	 * a consumer index that is lower than the producer index by more than the ring's length, or
+	 * higher
+	 */
 	for (i = 0; i < COUNT(behind); i++) {
 		pair_make(&a, &b, IBV_QPT_RC);
 		store(&a.cqr.hdr->cons, load(&a.cqr.hdr->prod) - behind[i]);

@@ -120,7 +120,7 @@ static void step_scribble(void)
 		p[at] = wild();
 }
 
-/* A request that is valid except for one or two fields */
+/* Post a request that is valid except for one or two fields. */
 static void step_request(void)
 {
 	struct end *a = &ends[rnd() % 2], *b = &ends[rnd() % 2];
@@ -138,7 +138,7 @@ static void step_request(void)
 	step_ring(a, UVERBS_OBJECT_QP, NHCA_METHOD_QP_SEND_DOORBELL, a->qp->handle);
 }
 
-/* Any method of the driver, on any object */
+/* Call any method of the driver on any object. */
 static void step_doorbell(void)
 {
 	static const uint32_t objects[] = { UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_WQ };
@@ -148,7 +148,7 @@ static void step_doorbell(void)
 		  rnd() % 4 ? ends[0].qp->handle : rnd() % 64);
 }
 
-/* A channel work request, mostly valid, of any size, in packets of any size */
+/* Post a channel work request, mostly valid, of any size, in packets of any size. */
 static void step_channel(void)
 {
 	struct nhcadv_transfer t = {

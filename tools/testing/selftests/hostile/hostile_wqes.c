@@ -13,10 +13,10 @@ struct wild {
 	void (*set)(struct nhca_send_wqe *wqe, uint64_t v);
 	/* true if the QP must enter the error state */
 	bool (*bad)(uint64_t v);
-	/* only the responder can detect it; UC drops the packet there */
+	/* only the responder can detect the invalid field; on UC the responder drops the packet */
 	bool at_peer;
 	uint64_t from, to;		/* try all values in this range */
-	uint64_t also[8];		/* and these, up to the first 0 */
+	uint64_t also[8];		/* other values to try, up to the first 0 */
 };
 
 static bool never(uint64_t v)

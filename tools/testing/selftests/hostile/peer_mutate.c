@@ -117,7 +117,7 @@ static size_t ip_size(const uint8_t *ip)
 	return *ip >> 4 == 6 ? 40 : 20;
 }
 
-/* The ICRC: fields that may change in the network count as ones. */
+/* Store the ICRC, for which fields that may change in the network count as ones. */
 static void icrc_put(uint8_t *ip, size_t size)
 {
 	size_t udp = ip_size(ip);

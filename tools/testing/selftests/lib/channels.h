@@ -25,8 +25,8 @@
 #define RCXTS_MAX	1024
 
 struct channel_sizes {
-	uint32_t rcxts;			/* of each channel, at most RCXTS_MAX */
-	uint32_t memory;		/* bytes */
+	uint32_t rcxts;			/* rCxts of a channel, at most RCXTS_MAX */
+	uint32_t memory;		/* bytes of memory of a channel */
 	uint32_t send_wr;
 };
 
@@ -93,7 +93,7 @@ void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what);
 const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					const char *what);
 
-/* One of the counters must rise, or both together, by exactly @by since @before. */
+/* Of two counters one must rise, or both together, by exactly @by since @before. */
 void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other, uint64_t by,
 		const char *what);
@@ -104,8 +104,8 @@ void wait_event(enum ibv_event_type type, const char *what);
 void start(struct channel *c, uint64_t wr_id, unsigned int flags);
 
 /*
- * The next transfer on rCxt @i of both ends: at offset @at of both memories, in the largest packets
- * that both ends accept
+ * Return: the next transfer on rCxt @i of both ends, at offset @at of both memories, in the largest
+ * packets that both ends accept.
  */
 struct nhcadv_transfer transfer(struct channel *c, uint32_t i, uint32_t at, uint32_t total,
 				uint32_t notify);

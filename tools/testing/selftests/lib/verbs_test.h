@@ -40,14 +40,14 @@
 struct device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_pd *domain;	/* parent domain for CQs, then @pd is the same; or NULL */
+	struct ibv_pd *domain;	/* parent domain for CQs, which is also @pd; or NULL */
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	int gid_index;
 	bool ipv4;
 	bool nhca;		/* for nhca a missing feature is a failure, not a skip */
-	bool stamps;		/* its CQEs have timestamps */
+	bool stamps;		/* its CQEs can have timestamps */
 };
 
 /* One end: a queue pair, its CQ and memory */
@@ -63,8 +63,8 @@ struct end {
 /* Objects that make_pair() creates; pair_free() destroys those that exist */
 struct pair {
 	struct end a, b;
-	struct ibv_comp_channel *channel;	/* of b's CQ */
-	struct ibv_srq *srq;			/* of b */
+	struct ibv_comp_channel *channel;	/* completion channel of b's CQ */
+	struct ibv_srq *srq;			/* shared receive queue of b */
 	struct ibv_ah *ah;
 	size_t size;
 };
@@ -79,7 +79,7 @@ struct pair_opts {
 	int inline_data;
 	int srq_wr;
 	uint64_t more_ops;	/* IBV_QP_EX_WITH_*, besides those of the type */
-	int more_access;	/* of the memory */
+	int more_access;	/* access flags of the memory, besides the default */
 	bool channel;
 	bool unconnected;
 };

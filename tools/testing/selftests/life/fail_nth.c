@@ -631,7 +631,10 @@ static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhca
 	uint64_t begun = clock_ns(CLOCK_MONOTONIC), now = begun;
 	struct chan_seen seen = {};
 
-	/* a lost transfer shows soon, but each request completes */
+	/*
+	 * wait at most 200 ms for a transfer that may be lost, but 5 s for the completion of the
+	 * request
+	 */
 	while ((!seen.local || !seen.done) &&
 	       now - begun < (injected && seen.local ? 200000000ULL : 5000000000ULL)) {
 		chan_poll(c->scq, kind, &seen);

@@ -138,7 +138,7 @@ static bool read_ends(struct pair *p, uint64_t remote, uint32_t rkey, uint32_t l
 	return request_ends(p, &wr, want, what);
 }
 
-/* Send @num pieces of regions by a WRITE to b's memory. */
+/* Send the bytes of @num SGEs by a WRITE to b's memory. */
 static bool write_ends(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
 		       const char *what)
 {
@@ -162,7 +162,7 @@ static uint32_t some_len(uint32_t most)
 	}
 }
 
-/* READs of a peer, at random places, through a pool that is much smaller than the READs. */
+/* A peer reads at random places, through a pool that is much smaller than the READs. */
 static bool peer_reads(struct pair *p)
 {
 	struct nhcadv_direct_info info;
@@ -190,7 +190,7 @@ static bool peer_reads(struct pair *p)
 	return region_close(&r);
 }
 
-/* Own WRITEs and SENDs from the disk. */
+/* WRITEs and SENDs of this end take their bytes from the disk. */
 static bool own_sends(struct pair *p)
 {
 	struct region r = {};
@@ -220,7 +220,7 @@ static bool own_sends(struct pair *p)
 	return region_close(&r);
 }
 
-/* One message gathers from several regions and from memory, as a RAID controller's would. */
+/* One message gathers from several regions and from memory, as that of a RAID controller does. */
 static bool gathers(struct pair *p)
 {
 	struct region r = {}, s = {};
@@ -244,7 +244,7 @@ static bool gathers(struct pair *p)
 	return same(p->b.buf + at + 1000, 5 * MIB, 1, 3) && region_close(&r) && region_close(&s);
 }
 
-/* A READ sees what was on the disk when it began, not what an earlier one has read. */
+/* A READ gets what was on the disk when the READ began, not what an earlier READ has read. */
 static bool no_cache(struct pair *p)
 {
 	struct region r = {};
@@ -387,7 +387,7 @@ static bool arguments(struct pair *p)
 	return region_close(&r);
 }
 
-/* A region is for reading, in its range, by its domain. */
+/* A region can only be read, only in its range, and only by its domain. */
 static bool rights(struct pair *p)
 {
 	struct region r = {};
@@ -469,7 +469,7 @@ static void *dereg_later(void *arg)
 	return NULL;
 }
 
-/* A region ends in the middle of a READ: afterwards no byte arrives. */
+/* If a region is deregistered in the middle of a READ, no byte arrives afterwards. */
 static bool dereg_in_read(struct pair *p)
 {
 	static uint8_t before[BUF];
@@ -511,7 +511,7 @@ static bool dereg_in_read(struct pair *p)
 	return region_close(&r);
 }
 
-/* The process may close the file, and end with everything open. */
+/* The process may close the file while the region exists, and may end without freeing anything. */
 static bool closed_file(struct pair *p)
 {
 	struct region r = {};

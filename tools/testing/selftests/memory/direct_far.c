@@ -34,7 +34,7 @@ static uint64_t size = MIB;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp[QPS];
 
-/* Each page says where it is. */
+/* Each word of a page depends on its offset on the disk. */
 static void page_fill(uint64_t *p, uint64_t off)
 {
 	for (unsigned int i = 0; i < 512; i++)

@@ -54,7 +54,9 @@ static bool sides_free(struct sides *s)
 	return true;
 }
 
-/* Every operation once, with @len bytes, each time with pages that are not present at both ends. */
+/*
+ * Do every operation once, with @len bytes, each time with pages that are not present at both ends.
+ */
 static bool every_operation(struct pair *p, struct sides *s, uint32_t len)
 {
 	struct at a = at(s->a + 24, s->amr), b = at(s->b + 40, s->bmr);
@@ -358,7 +360,7 @@ static bool odp_arguments(struct pair *p)
 	REQUIRE(!ibv_reg_mr_iova(dev.pd, NULL, SIZE_MAX, PAGE, LW | OD),
 		"an implicit region that does not begin at 0");
 	REQUIRE(!ibv_reg_mr(dev.pd, NULL, SIZE_MAX, LW), "all memory, pinned");
-	/* rdma_rxe accepts it, too; only requests without bytes can use it */
+	/* rdma_rxe also accepts such a region; only requests without bytes can use it */
 	mr = ibv_reg_mr(dev.pd, buf, 0, LW | OD);
 	REQUIRE(mr && !ibv_dereg_mr(mr), "a region of no bytes is refused");
 	REQUIRE(!ibv_reg_mr(dev.pd, buf, SIZE_MAX - PAGE, LW | OD), "past the last address");

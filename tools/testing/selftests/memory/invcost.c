@@ -21,7 +21,7 @@
 #define TIMES		500
 #define PIECE		65536
 #define DEPTH		16
-#define PHASES		41	/* many short phases, because the machine has other work, too */
+#define PHASES		41	/* many short phases, because other work may disturb some */
 
 static struct ibv_cq *cq, *stream_cq;
 static struct ibv_qp *qp, *from, *to;

@@ -106,7 +106,7 @@ static bool zero_length(struct pair *p)
 	struct ibv_mr *mr;
 
 	REQUIRE(buf, "no memory");
-	/* other devices refuse it at the beginning of a page, because they would pin no page */
+	/* other devices refuse this region at the beginning of a page: they would pin no page */
 	if (dev.nhca) {
 		mr = ibv_reg_mr(dev.pd, buf, 0, LW | RW);
 		REQUIRE(mr, "no bytes at a page: %m");
@@ -287,7 +287,7 @@ static bool bad_rights(struct pair *p)
 	       no_mr(buf, PAGE, (uintptr_t)buf, LW | 1 << 18, EINVAL, "an unknown right");
 }
 
-/* IBV_ACCESS_HUGETLB is a hint, whatever the pages are; a change of rights takes it too. */
+/* IBV_ACCESS_HUGETLB is a hint, whatever the page size, also when rights are changed. */
 static bool huge_hint(struct pair *p)
 {
 	uint8_t *buf = anonymous(PAGE);
@@ -344,7 +344,7 @@ static bool each_right(struct pair *p)
 		}
 		VERB(ibv_dereg_mr(mr));
 	}
-	/* other devices refuse to post it */
+	/* other devices refuse to post a misaligned atomic */
 	return !dev.nhca || rdma(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, (uintptr_t)p->b.buf + 4,
 				 p->b.mr->rkey, IBV_WC_REM_INV_REQ_ERR, "a misaligned atomic");
 }
@@ -504,7 +504,7 @@ static bool widening(struct pair *p)
 		  "the old right after the refused widening"))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	/* pages that were pinned for reading, of memory that the process may write */
+	/* pages that were pinned for reading, although the process may write the memory */
 	mr = ibv_reg_mr(dev.pd, buf + PAGE, 2 * PAGE, RR);
 	REQUIRE(mr, "ibv_reg_mr: %m");
 	VERB(ibv_rereg_mr(mr, change, dev.pd, NULL, 0, LW | RW));

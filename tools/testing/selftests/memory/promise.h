@@ -44,7 +44,7 @@ struct lane {
 	struct ibv_qp *qp;
 	uint32_t peer_qpn, round;
 	uint8_t *buf;
-	/* of the owner */
+	/* members that only the owner uses */
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	uint8_t *half, *start;
@@ -55,7 +55,7 @@ struct lane {
 	uint8_t *next_half, *next_start;
 	bool moving;		/* the first bytes have arrived */
 	uint64_t due;
-	/* of the peer */
+	/* members that only the peer uses */
 	struct message go;
 	uint32_t posted, completed, flying, inv_at;
 	bool error;

@@ -131,7 +131,7 @@ static void large(void)
 	first = kernel_kib();
 	printf("# the first region and what all regions share: %+ld KiB\n", first - before);
 	for (i = 0; i < times; i++) {
-		/* other work also allocates and frees memory, so take a median of this, too */
+		/* other work also allocates and frees memory, so take a median of this as well */
 		before = kernel_kib();
 		slab = meminfo("Slab");
 		vmalloc = meminfo("VmallocUsed");

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "windows_shared.h"
 
-/* A bind of which one value is invalid; the region is made for it. */
+/* A bind of which one value is invalid, and the kind of region that the bind names */
 struct bad_bind {
 	const char *what;
 	enum { ANY, NO_BIND_RIGHT, NO_LOCAL_WRITE, ZERO_REGION, OTHER_PD, GONE } region;
@@ -192,7 +192,7 @@ bool invs_refused(struct pair *p)
 	    !bind_to(p, two, AT, 64, REMOTE))
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
-	/* the last one is posted on a QP that has not bound the window */
+	/* the last invalidation is posted on a QP that has not bound the window */
 	for (int i = 0; i < 5; i++) {
 		uint32_t keys[] = { one->rkey, p->b.mr->rkey, 0, two->rkey ^ 1, two->rkey };
 		struct end *e = i == 4 ? &p->a : &p->b;
@@ -202,7 +202,7 @@ bool invs_refused(struct pair *p)
 		    !works(p, one->rkey, va, AT, 64) || !works(p, two->rkey, va, AT, 64))
 			return fail("key %d: %.200s", i, strdup(reason));
 	}
-	/* a second invalidation */
+	/* a second invalidation of the same window fails */
 	if (!close_window(p, two) || !post_inv(&p->b, two->rkey) ||
 	    !status_is(p->b.cq, 101, IBV_WC_MW_BIND_ERR, &c) || !again(p))
 		return false;
@@ -276,7 +276,10 @@ bool who_may(struct pair *p)
 	    !refuses(&stranger, READ, one->rkey, va, 8) ||
 	    !refuses(&stranger, WRITE, two->rkey, va, 8))
 		return false;
-	/* a QP of another domain must not bind it; one of the same domain may, if it is type 1 */
+	/*
+	 * a QP of another domain must not bind the window; another QP of the same domain may, if
+	 * the window is of type 1
+	 */
 	if (!bind_window(&sibling.b, one, info(p->b.mr, va, 8, REMOTE)) ||
 	    !works(p, one->rkey, va, AT, 8))
 		return false;

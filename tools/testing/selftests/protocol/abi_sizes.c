@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Providers of another version, which know shorter or longer structs: each command with a driver
- * part of each length.  The kernel accepts a shorter or longer command and response.  It never
- * writes past the buffer of a response.  It refuses a command with a field that it does not know.
+ * Acts as providers of other versions, which know shorter or longer structs, and sends each command
+ * with a driver part of each length.  The kernel accepts a shorter or longer command and response.
+ * It never writes past the buffer of a response.  It refuses a command with a field that it does
+ * not know.
  *
  *   abi_sizes [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
@@ -19,7 +20,7 @@
 #define LONGER	64	/* bytes beyond a struct that are tried */
 #define FILLER	0xa5
 
-/* A command: the core's part and its response, the driver's part and its response. */
+/* A command: the core's part and its response, the driver's part and its response */
 struct command {
 	uint32_t number;
 	void *core;

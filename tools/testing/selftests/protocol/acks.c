@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Proves when a requester asks for acknowledgments.  Both ends are in this process and communicate
+ * Tests when a requester requests acknowledgments.  Both ends are in this process and communicate
  * by packets.  verbs_test.h describes the printed results.
  *
  *   acks [PART-OF-A-NAME]		run the tests whose names contain the argument (all)
@@ -40,7 +40,7 @@ static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, i
 }
 
 /*
- * Post MANY requests of which only the last is signaled, and wait for it.
+ * Post MANY requests of which only the last is signaled, and wait for the last.
  * @sent: packets sent for them; @again: packets sent twice.
  */
 static bool silent_ones(struct pair *p, long *sent, long *again)
@@ -100,8 +100,8 @@ static bool each(struct pair *p)
 
 /*
  * Post an unsignaled WRITE and call @waits, which waits for an operation that needs the WRITE to be
- * acknowledged.  It must end before a timer expires.  Each of the TRIES uses a new pair, because
- * the machine may stall, and then a timer may be earlier.
+ * acknowledged.  The operation must end before a timer expires.  Each of the TRIES uses a new pair,
+ * because the machine may stall, and then a timer may be earlier.
  */
 static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(struct pair *p))
 {

@@ -300,7 +300,7 @@ static bool overtaken(struct pair *p)
 			return false;
 		REQUIRE(struck() >= 5, "%s: hit %ld times", ways[way], struck());
 		REQUIRE(counter("out_of_seq_request") > before, "%s: none out of order", ways[way]);
-		/* no packet follows that could overtake it */
+		/* no packet follows that could overtake the packet */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))
 			return false;
@@ -383,7 +383,7 @@ static bool refused(struct pair *p)
 }
 
 /*
- * A READ, followed by a WRITE that is refused.  The READ response is lost, and a responder in the
+ * A READ is followed by a WRITE that is refused.  The READ response is lost, and a responder in the
  * error state cannot repeat it.
  */
 static bool answer_and_refusal_lost(struct pair *p)

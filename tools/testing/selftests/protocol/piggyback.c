@@ -47,8 +47,8 @@ static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
 }
 
 /*
- * Wait for both completions of an end whose SEND is acknowledged by the message that it receives,
- * in either order.
+ * Wait for the completions of a SEND and of the message that acknowledges the SEND, in either
+ * order.
  */
 static bool sent_and_received(struct ibv_cq_ex *cq)
 {

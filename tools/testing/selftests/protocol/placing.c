@@ -10,7 +10,7 @@
 #define FLUSH_OPS	(IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE | \
 			 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
 #define FLUSH_ACCESS	(ACCESS | IBV_ACCESS_FLUSH_GLOBAL)
-/* a queue pair can have this right, but no region */
+/* a queue pair can have the right to flush persistently, but a region cannot */
 #define QP_ACCESS	(FLUSH_ACCESS | IBV_ACCESS_FLUSH_PERSISTENT)
 #define RAN_OUT		0x0102030405060708ULL
 
@@ -23,7 +23,7 @@ static bool allow(struct pair *p, int access)
 	return true;
 }
 
-/* An RDMA core without FLUSH refuses to register memory for it; then the test is skipped. */
+/* An RDMA core without FLUSH refuses to register memory for FLUSH; then the test is skipped. */
 static bool core_knows(void)
 {
 	uint8_t bytes[8];
@@ -110,7 +110,7 @@ static bool words(struct pair *p)
 	return true;
 }
 
-/* If the word is visible, all data written before it must be visible, too. */
+/* If the word is visible, all data written before it must also be visible. */
 static bool word_behind_data(struct pair *p)
 {
 	const size_t size = 1 << 20;

@@ -30,7 +30,7 @@ static bool frames_leave(struct pair *p)
 	}
 	if (!raw_sent(&r, &f, 3, false, IBV_WC_SUCCESS) || !far_gets(&f))
 		return fail("three pieces: %s", strdup(reason));
-	/* with the tag 1,518 bytes */
+	/* with the tag the frame has 1,518 bytes */
 	frame_tag(&f, 0x6123);
 	if (!raw_send(&r, &f) || !far_gets(&f))
 		return fail("with a VLAN tag: %s", strdup(reason));

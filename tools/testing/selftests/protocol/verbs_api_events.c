@@ -146,8 +146,8 @@ bool event_left(struct pair *p)
 			REQUIRE(n > 0, "an event without a completion");
 		}
 		/*
-		 * one by one, some entries were unpolled before the last poll: there may be one
-		 * more event
+		 * if entries are polled one by one, some were unpolled before the last poll, so
+		 * there may be one more event
 		 */
 		if (room % 2)
 			cq_event(p->channel, 0);
@@ -184,7 +184,7 @@ bool event_resized(struct pair *p)
 
 #define RACE_MESSAGES	4000
 
-/* messages that the consumer has polled, which the sender waits for */
+/* number of messages that the consumer has polled; the sender waits for it */
 static atomic_int race_seen;
 
 static atomic_bool race_over;
@@ -198,8 +198,8 @@ static void dawdle(uint32_t *dice)
 }
 
 /*
- * Send at any time relative to the consumer, but not before it has polled the previous message,
- * because another message would also wake it.
+ * Send at any time relative to the consumer, but not before the consumer has polled the previous
+ * message, because another message would also wake the consumer.
  */
 static void *race_sender(void *arg)
 {

@@ -252,7 +252,7 @@ bool cq_resize(struct pair *p)
 	REQUIRE(cq->cqe >= 1000, "cqe %d", cq->cqe);
 	if (!write_some(p, 20, 50) || !expect_some(p, 7, 43) || !settle(p))
 		return false;
-	/* it has 20 entries now, so a resize to fewer must fail, but one to 30 must succeed */
+	/* the CQ has 20 entries now, so a resize to fewer must fail, but one to 30 must succeed */
 	REQUIRE(ibv_resize_cq(cq, 1) == EINVAL, "a resize below the queued entries succeeds");
 	VERB(ibv_resize_cq(cq, 30));
 	REQUIRE(cq->cqe < 1000 && cq->cqe >= 30 && small >= 30, "cqe %d", cq->cqe);
@@ -361,7 +361,7 @@ bool sq_drain(struct pair *p)
 	REQUIRE(async_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
 	if (!write_some(p, 100, 3))
 		return false;
-	/* requests that had begun have completed, in order; no other may begin in SQD */
+	/* requests that had begun have completed, in order; no other request may begin in SQD */
 	usleep(200000);
 	while (poll_one(p->a.cq, &c))
 		REQUIRE(c.wr_id < 100 && c.status == IBV_WC_SUCCESS, "request %lu in SQD: %s",

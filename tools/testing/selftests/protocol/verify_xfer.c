@@ -21,7 +21,7 @@
 
 #define SGES		3
 #define QKEY		0x22334455
-#define IDLE		0.5	/* seconds without messages, after which datagrams are lost */
+#define IDLE		0.5	/* seconds without messages, after which others count as lost */
 
 /* ---- queue pairs ---- */
 
@@ -288,7 +288,7 @@ static void post_one(uint32_t q, uint32_t k)
 		wr.wr.atomic.rkey = theirs.counter_rkey;
 		wr.wr.atomic.compare_add = addend(q, k);
 		if (k & 16) {
-			/* the same sum through a swap that expects the right value */
+			/* add by a compare-and-swap that expects the right value */
 			wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 			wr.wr.atomic.compare_add = flow->sum;
 			wr.wr.atomic.swap = flow->sum + addend(q, k);

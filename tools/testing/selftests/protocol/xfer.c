@@ -139,10 +139,11 @@ static bool same_bytes(const uint8_t *at, uint32_t from, uint32_t end, uint64_t 
 }
 
 /*
- * Find the source of bytes @from to @part of word @i in the slot of message @k; @part: bytes of the
- * word that belong to the message.  Return: the end of the bytes from one source: message @k,
- * zeros, if nothing has arrived, or an earlier message of the slot, as far as that message is
- * long.  @from if no source fits.
+ * Find the source of bytes @from to @part of word @i in the slot of message @k.  A source is
+ * message @k, zeros if nothing has arrived, or an earlier message of the slot, as far as that
+ * message is long.
+ * @part: bytes of the word that belong to the message
+ * Return: the end of the bytes that have the same source; @from if no source fits.
  */
 static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at, uint32_t from,
 			   uint32_t part)

@@ -289,7 +289,7 @@ static bool remote_memory(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "FETCH_ADD with another SRQ's domain"))
 		return false;
 
-	/* a closed key opens no memory to XRC, either */
+	/* a closed key opens no memory to XRC requests either */
 	VERB(ibv_dereg_mr(s[0].mr));
 	REQUEST(&w, 9, s[0].srqn, 8, ibv_wr_rdma_write(x, rkey, at));
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE to a deregistered region"))
@@ -427,7 +427,7 @@ static bool processes(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "the SRQ of a dead process"))
 		return false;
 
-	/* the maker closes the target, which stays open for the process that has opened it, too */
+	/* the maker destroys the target, which stays because another process has opened it */
 	VERB(ibv_destroy_qp(w.tgt));
 	w.tgt = NULL;
 	for (int i = 0; i < 2 * rounds; i++)

@@ -383,7 +383,9 @@ bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 	return now >= have;
 }
 
-/* At the largest MTUs a transfer has too few packets for a third of them: make them smaller. */
+/*
+ * At the largest MTUs a transfer has too few packets for a third of them: make the packets smaller.
+ */
 void dozen(struct nhcadv_transfer *t)
 {
 	if (packets_of(t) < 12)
@@ -478,7 +480,7 @@ static void complete_amid_resend(void)
 		/* send all but the first packet, and then the whole transfer */
 		do {
 			resend_part(&t, 35, t.segment, t.total - t.segment, IBV_SEND_SIGNALED);
-			/* slots for the next probes are not free before this */
+			/* the slots for the next probes are free only after this completion */
 			expect(ch.scq, NHCADV_WC_LOCAL, 35, "all but the first packet");
 		} while (!have_within(&t, packets_of(&t) - 1, 1000000000));
 		resend_part(&t, 36, 0, t.total, IBV_SEND_SIGNALED);
@@ -492,7 +494,10 @@ static void complete_amid_resend(void)
 	meet(++step);
 }
 
-/* Cancel at the target, so packets up to that tid are dropped; then at the initiator, in flight. */
+/*
+ * Cancel at the target, which then drops packets up to this tid.  Then cancel at the initiator,
+ * while packets are in flight.
+ */
 static void cancel(void)
 {
 	struct nhcadv_channel_info before = channel_info(&ch);

@@ -15,7 +15,7 @@
 #define SLOTS		6
 #define THREADS		2
 #define FRAMES		16
-#define HALF		4		/* rCxts for our transfers; as many for those of the peer */
+#define HALF		4		/* rCxts for transfers of each end */
 #define SLOT_MEMORY	(128u << 10)
 #define LONGEST		(64u << 10)
 #define CANARY		0xc5
@@ -40,7 +40,7 @@ struct slot {
 	uint8_t *buf;
 	uint64_t rcxts[2 * HALF];
 	struct word there;
-	bool own_fault;			/* a request may lack what the test removed */
+	bool own_fault;			/* the test has removed what a request may need */
 };
 
 static struct slot slots[SLOTS];
@@ -104,7 +104,7 @@ static void slot_ah(struct slot *s)
 
 /*
  * A recovery may put the channel into the error state at any time.  A request that fails because of
- * own_fault may do so, too.
+ * own_fault may do so as well.
  */
 static void slot_acquire(struct slot *s)
 {
@@ -355,7 +355,7 @@ struct steady_figures {
  * Post the transfer, for the first time or again.
  * @again: how often it was posted before.  A read that has lost a packet is repeated with a new
  * tid.  A write is first retransmitted.  If that does not help, the only notice may have been lost,
- * so the write is repeated with a new tid, too.
+ * so the write is also repeated with a new tid.
  */
 static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)
 {

@@ -96,7 +96,7 @@ static uint64_t forge(const char *kind, uint32_t opcodes, const char *way, uint6
 
 /* ---- the target ---- */
 
-/* A write of the client that must succeed, whatever was sent before */
+/* Make a write of the client that must succeed, whatever was sent before. */
 static void goes(const char *what)
 {
 	struct nhcadv_transfer t;
@@ -104,7 +104,7 @@ static void goes(const char *what)
 
 	memory_paint(++seed);
 	exchange(&ch.tid, &i, sizeof(i));
-	/* the attacker's tids count, too: continue after the highest */
+	/* the attacker's tids count as well: continue after the highest */
 	ch.tid = ch.tid > i ? ch.tid : i;
 	t = transfer(&ch, 0, 5000, size, BOTH);
 	meet(++step);
@@ -236,7 +236,7 @@ static void millions(uint64_t wanted)
 		sent += STEP;
 		meet(++step);
 		if (!client) {
-			/* some may be lost on the way: wait until no more arrive */
+			/* some packets may be lost in the network: wait until no more arrive */
 			do {
 				mark = last;
 				usleep(QUIET_US / 10);
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 	memory_make();
 	channel_make(&ch, job, FRAMES);
 	must(ch.mem = memory_register(job));
-	/* with one rCxt any other index is not the channel's */
+	/* the channel has only one rCxt, so any other index is not the channel's */
 	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, 1));
 	ch.here.pvo = ch.mem->pvo;
 	channel_meet(&ch);

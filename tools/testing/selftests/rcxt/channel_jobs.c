@@ -2,7 +2,7 @@
 /*
  * Two jobs of two users, each with a process on each side.  Both sides may be one host.  Each pair
  * of processes has channels, rCxts and memory.  The second job knows all numbers and keys of the
- * first one, and must not reach anything of it.
+ * first one, and must reach neither its channel nor its memory.
  *
  *   channel_jobs -d DEVICE -g GID-INDEX [HOST]
  *
@@ -167,7 +167,7 @@ static void refused(enum act what, const struct nhcadv_peer *peer, const struct 
 	say(name);
 }
 
-/* To the victim's channel, which belongs to another job */
+/* Act on the victim's channel, which belongs to another job. */
 static void to_the_victim(void)
 {
 	static const struct {
@@ -209,7 +209,10 @@ static void own_read(void)
 	say(name);
 }
 
-/* To a channel of its own job on the victim's host, with a PVO of another job's memory */
+/*
+ * Act on a channel of the intruder's own job on the victim's host, with a PVO of another job's
+ * memory.
+ */
 static void to_the_accomplice(void)
 {
 	struct nhcadv_transfer t = knows_all(++ch.tid);
@@ -223,7 +226,7 @@ static void to_the_accomplice(void)
 }
 
 /*
- * Another job's memory as the local buffer: a write puts the intruder's channel into the error
+ * Use another job's memory as the local buffer.  A write puts the intruder's channel into the error
  * state, and the response to a read is dropped as a violation.
  */
 static void own_side(void)

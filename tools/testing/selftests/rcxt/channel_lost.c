@@ -57,8 +57,9 @@ static void side_close(struct side *s)
 }
 
 /*
- * Write into the memory that was registered through the first device; retransmit until it
- * completes.  Return: false if the device or the channel is lost.
+ * Write into the memory that was registered through the first device; retransmit until the write
+ * completes.
+ * Return: false if the device or the channel is lost.
  */
 static bool side_write(struct side *s, uint32_t at, bool *given_up)
 {

@@ -5,7 +5,7 @@
  */
 #include "channel_shared.h"
 
-/* A write of one packet that the target must drop for reason @why or @or_why */
+/* Make a write of one packet that the target must drop for reason @why or @or_why. */
 void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 	     enum nhcadv_channel_counter or_why, const char *what)
 {
@@ -26,7 +26,7 @@ void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 	expect_nothing(ch.scq, 0, what);
 }
 
-/* A read that the target must refuse for this reason */
+/* Make a read that the target must refuse for this reason. */
 static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 			 const char *what)
 {
@@ -154,7 +154,7 @@ void other_jobs(void)
 		post_write(&other, &ch.peer, &t, 60, IBV_SEND_SIGNALED);
 		expect(other.scq, NHCADV_WC_LOCAL, 60, "write of another job");
 		meet(++step);
-		/* the local PVO must belong to the channel's job, too */
+		/* the local PVO must also belong to the channel's job */
 		t.local_pvo = ch.here.pvo + OFF;
 		t.tid++;
 		post_write(&other, &ch.peer, &t, 61, IBV_SEND_SIGNALED);

@@ -346,7 +346,7 @@ static void rcxts_change_hands(void)
 	verb(nhcadv_release_rcxts(ch.qp, ch.here.rcxts, RCXTS));
 	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "after release of the rCxts");
 
-	/* take all rCxts of the device, so these are among them */
+	/* take all rCxts of the device, so that the recorded ones are among them */
 	channel_make(&other, job, FRAMES);
 	do
 		must(ids = reallocarray(ids, ++count, sizeof(*ids)));
@@ -394,7 +394,7 @@ static void deaf(bool on)
 		die("ip rule: status %#x", ret);
 }
 
-/* A write that is recorded where it is sent, and does not arrive */
+/* Record a write at its sender.  The write does not arrive. */
 static struct nhcadv_transfer lose(const char *name)
 {
 	struct nhcadv_transfer t = transfer(&ch, 1, 5 * STRIDE + 12, 70001, BOTH);
@@ -433,7 +433,7 @@ static void late(void)
 	before = drops_now(&ch, NULL);
 	meet(++step);
 	if (client) {
-		/* all packets that were sent */
+		/* the record has all packets that were sent */
 		if (replay("late") != packets_of(&t))
 			die("other packets were recorded than were sent");
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 3, t.local_rcxt, t.tid, "late write");
@@ -496,7 +496,7 @@ static void owner_ends(pid_t pid)
 		die("the new owner ended with %#x", status);
 }
 
-/* Packets never seen before, with a good channel, rCxt and tid; but the memory has a new owner. */
+/* Replay packets that never arrived: all numbers are right, but the memory has a new owner. */
 static void memory_changes_hands(bool other_user)
 {
 	const char *what = other_user ? "after another user registered the memory" :
@@ -610,7 +610,7 @@ static void module_reloaded(void)
 	accounts[!client].sent = l.sent;
 	exchange(&l.sent, &accounts[client].sent, sizeof(l.sent));
 	open_channel();
-	/* its number may be the old one, but not its key */
+	/* the channel may have the number of the old one, but not its key */
 	again_all(ch.here.qpn == l.qpn ? &ch : NULL, NHCADV_DROP_KEY, false,
 		  "after the module was reloaded");
 

@@ -96,8 +96,8 @@ static uint64_t sent(struct channel *c)
 
 /*
  * Count the packets of each channel while all channels together send a window of packets.  If a
- * channel has run dry meanwhile, because the program did not run for a while, shares mean nothing:
- * begin again.
+ * channel had no write to send meanwhile, because the program did not run for a while, the counts
+ * say nothing about shares: begin again.
  */
 static void measure(uint32_t n, uint64_t *got)
 {
@@ -109,7 +109,9 @@ static void measure(uint32_t n, uint64_t *got)
 	for (i = 0; i < n * RCXTS; i++)
 		post(&from[i / RCXTS], i % RCXTS);
 	do {
-		/* at first, too, because the first channels had the link alone */
+		/*
+		 * also feed before the first count, because the first channels had the link alone
+		 */
 		feed(n);
 		for (i = 0; i < n; i++)
 			begin[i] = sent(&from[i]);

@@ -87,7 +87,9 @@ static uint64_t device_count(const char *name)
 	return strtoull(text, NULL, 10);
 }
 
-/* Counters of @c, unless NULL, and of the device, minus those of @before, unless NULL */
+/*
+ * Return: the counters of the device and of @c, minus those of @before.  Both pointers may be NULL.
+ */
 struct drops drops_now(struct channel *c, const struct drops *before)
 {
 	struct nhcadv_channel_info info;
@@ -146,7 +148,7 @@ struct drops drops_wait(struct channel *c, const struct drops *before, uint64_t 
 	do
 		now = drops_now(c, before);
 	while (drops_sum(&now) < count && now_ns() < end);
-	/* more than @count would be wrong, too */
+	/* more drops than @count would also be wrong */
 	usleep(QUIET_US);
 	now = drops_now(c, before);
 	drops_print(&now, what);

@@ -17,7 +17,7 @@
 #define LENGTH		4096u
 #define FDS		8		/* file descriptors of an endpoint, at most */
 #define POLLS		10000u
-#define IDLE_RCXTS	8u		/* for each path: 4 for the transfers of each side */
+#define IDLE_RCXTS	8u		/* rCxts of a path: 4 for the transfers of each side */
 
 struct one {
 	struct nhcadv_msg_ep *ep;

@@ -275,11 +275,11 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		x->rcxt_key = wrong(x->rcxt_key, 32);
 		break;
 	case TID:
-		/* lower than the highest one; 0 is never valid */
+		/* a tid lower than the highest one; 0 is never valid */
 		x->tid = below(x->tid);
 		break;
 	case UNASKED:
-		/* higher: only a transfer that this end has requested could have it */
+		/* a higher tid: only a transfer that this end has requested could have it */
 		x->tid += 1 + below(1000);
 		break;
 	case PVO_KEY:

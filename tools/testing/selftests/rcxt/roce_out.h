@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Sends RoCEv2 packets from a UDP socket at a high rate: many in one system call, or as UDP GSO
- * batches.  They have a correct ICRC, with or without a UDP checksum, or, if the variable bare is
- * true, a mark in its place and only a UDP checksum (Documentation/wire.rst).  Call room() and
- * post() for each packet, and flush() at the end.
+ * batches.  The packets have a correct ICRC, with or without a UDP checksum.  If the variable bare
+ * is true, they have a mark in the place of the ICRC, and a UDP checksum (Documentation/wire.rst).
+ * Call room() and post() for each packet, and flush() at the end.
  */
 #ifndef ROCE_OUT_H
 #define ROCE_OUT_H

@@ -113,7 +113,7 @@ static void ring_round(MPI_Comm comm, size_t size, int round)
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	check("an unexpected message", in, size, before, rank, round + 1);
 
-	/* every other byte */
+	/* send every other byte */
 	MPI_Type_vector(size, 1, 2, MPI_BYTE, &strided);
 	MPI_Type_commit(&strided);
 	memset(in, 0, size * 2);
@@ -221,8 +221,8 @@ static void all(void)
 /* ---- one-sided ---- */
 
 /*
- * Each rank writes into its own part of the next rank's window and reads it back, with either
- * epoch.
+ * Each rank writes into its own part of the next rank's window and reads it back, with fences or
+ * with locks.
  */
 static void put_get(MPI_Win win, uint8_t *mine, size_t size, bool fence)
 {

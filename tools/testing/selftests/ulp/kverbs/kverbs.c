@@ -230,7 +230,7 @@ static struct ib_sge element(const struct end *end, u32 offset, u32 length)
 	};
 }
 
-/* A SEND whose SGEs have other lengths than the receive's, and gaps between them. */
+/* Post a SEND whose SGEs have gaps between them and other lengths than those of the receive. */
 static int elements(const struct way *way, struct end *a, struct end *b)
 {
 	static const u32 from[] = { 1, 3000, 0, 511, 4096 }, to[] = { 4097, 17, 3494 };
@@ -337,8 +337,8 @@ static int region_map(struct ib_mr *mr, const struct end *end, struct scatterlis
 }
 
 /*
- * IB_WR_REG_MR, a READ of the region, a WRITE after the region was mapped for its next use, which
- * must not matter yet, and the end of the region by a SEND with invalidate.
+ * Do IB_WR_REG_MR, a READ of the region, a WRITE to it, and a SEND with invalidate, which closes
+ * it.  Before the WRITE the region is mapped for its next use, which must have no effect yet.
  */
 static int region(const struct way *way, struct end *a, struct end *b)
 {
