@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks of a region: what an engine finds in memory, what it waits for, and what is read in
- * advance of it.
+ * Blocks of a region: which of them a requester or responder finds in memory, which it waits for,
+ * and which are read in advance.
  */
 #include <linux/mm.h>
 
@@ -22,7 +22,7 @@ static struct nhca_arr_key block_key(struct nhca_store *store, struct nhca_fault
 /*
  * Queue the read of a block, unless the operation has the block.
  * @end:    offset in the region at which the operation ends
- * @needed: the engine waits for the block, so an ARR may be recycled for it
+ * @needed: the requester or responder waits for the block, so an ARR may be recycled for it
  * Return: the ARR; NULL: there is none.
  */
 static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault *f, u64 op,
@@ -40,16 +40,16 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 	return arr;
 }
 
-/* Return: true if blocks may be queued in advance: others must find ARRs and PMBs, too. */
+/* Return: true if blocks may be queued in advance.  Other operations must find ARRs and PMBs. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
 }
 
 /*
- * Queue the next blocks of an operation, in runs that get longer: the first ones are short, so that
- * the first packets leave early, and later ones long, so that the disk gets few requests.  The
- * blocks end at the end of the operation, or nhca_store.depth after block @index.
+ * Queue the next blocks of an operation, in runs that get longer.  The first runs are short, so
+ * that the first packets are sent early, and later ones long, so that the disk gets few requests.
+ * The blocks end at the end of the operation, or nhca_store.depth after block @index.
  */
 static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct nhca_feed *feed,
 			u64 index)
@@ -69,7 +69,9 @@ static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct n
 	}
 }
 
-/* The engine has come to block @index: queue more blocks when half of those ahead are used up. */
+/*
+ * The operation has come to block @index: queue more blocks when half of those ahead are used up.
+ */
 static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 index)
 {
 	struct nhca_feed *feed = nhca_fault_feed(f);
@@ -103,7 +105,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	if (arr->state == NHCA_ARR_FAILED) {
 		err = -EIO;
 	} else if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT) {
-		/* the file has become shorter: there are no such bytes */
+		/* the file has become shorter, so there are no such bytes */
 		err = in < arr->got ? 0 : -EIO;
 	}
 	if (err)
@@ -137,7 +139,7 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->next = index;
 }
 
-/* Let the owner wait for @arr, or in line if that is NULL. */
+/* Let the owner wait for @arr, or for any ARR if @arr is NULL. */
 static void block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr)
 {
 	struct nhca_feed *feed = nhca_fault_feed(f);
@@ -147,7 +149,7 @@ static void block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, stru
 		return;
 	}
 	list_add_tail(&feed->line, arr ? &pool->woken : &pool->line);
-	/* the block has become ready in the meantime */
+	/* the state of the block has changed meanwhile, so the owner need not wait */
 	if (arr)
 		nhca_bh_queue(&pool->tell);
 }
@@ -172,7 +174,7 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 		return -EAGAIN;
 	}
 	feed_seek(feed, store, op, off, end);
-	/* the blocks in advance first: they include this one, unless the pool is short */
+	/* first queue the blocks in advance: they include this block, unless the pool is short */
 	block_ahead(store, f, feed, off >> PAGE_SHIFT);
 	arr = block_queue(store, f, op, off >> PAGE_SHIFT, feed->end, true);
 	feed->next = max(feed->next, (off >> PAGE_SHIFT) + !!arr);
@@ -192,7 +194,7 @@ void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 
 	spin_lock(&pool->lock);
 	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_RUN_FIRST; index++) {
-		/* operations that have begun come first */
+		/* operations that have begun take precedence */
 		if (store->dying || pool->nqueued >= pool->num / 4 || !pool_has_room(pool))
 			break;
 		arr = block_queue(store, f, op, index, end, false);

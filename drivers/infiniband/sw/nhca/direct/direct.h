@@ -3,8 +3,8 @@
  * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
  *
  * An operation of such a region reads its bytes from the disk into blocks of a pool, by direct I/O,
- * and packets leave while the disk still works.  The blocks of one operation never serve another:
- * they are no cache.
+ * and sends the first packets while the disk reads the rest.  Another operation never gets these
+ * blocks: they are no cache.
  */
 #ifndef NHCA_DIRECT_H
 #define NHCA_DIRECT_H
@@ -21,9 +21,9 @@ struct nhca_direct_pool;
 
 /* blocks of the smallest pool */
 #define NHCA_DIRECT_BLOCKS_MIN	16
-/* blocks that may be in motion or in line, by default and at most, for each block of the pool */
+/* ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
-/* bytes that an operation reads in advance, unless the region says otherwise */
+/* bytes that an operation reads in advance, unless the region sets another number */
 #define NHCA_DIRECT_DEPTH	SZ_1M
 
 /**
@@ -51,13 +51,13 @@ struct nhca_direct_attr {
 
 /**
  * nhca_direct_pool_create - make a pool
- * @users:  the pools of the device, which stay longer; NULL: the memory is not limited (tests)
- * @user:   account that the memory is charged to, or NULL; it stays longer
+ * @users:  accounts of the device, which outlive the pool; NULL: the memory is not limited (tests)
+ * @user:   account that the memory is charged to, or NULL; it outlives the pool
  * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
- * @ranges: number of blocks that may be in motion or in line; 0: the default
+ * @ranges: number of ARRs; 0: the default
  * Context: process, sleeps.
- * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL; -ENOMEM; -EINTR: a fatal signal
- * is pending; an error of nhca_pool_take().
+ * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
+ * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_take().
  */
 struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struct nhca_user *user,
 						 u32 blocks, u32 ranges);
@@ -109,7 +109,7 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading; -EINVAL: the
  * file is neither regular nor a block device, or the range is empty, not aligned or not in the
  * file; -EOPNOTSUPP: the file has no direct I/O, or its alignment exceeds a page, or @attr->access
- * has a right that regions of files do not have; -ENOMEM; -ENOSPC.
+ * has a right that regions of files do not have; -ENOMEM; -ENOSPC: nearly all keys are in use.
  */
 struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 			     const struct nhca_direct_attr *attr);
@@ -119,7 +119,7 @@ struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
  * @ibmr: the region
  * @info: filled in
  * Context: process.
- * Return: 0; -EINVAL: it is not a region of a file.
+ * Return: 0; -EINVAL: @ibmr is not a region of a file.
  */
 int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads from a disk into blocks.
- *
- * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
- * end in any context, even within its submission, so nhca_run_done() only queues the request for a
- * bottom half, which changes the states of the blocks and resumes the engines.
+ * Reads from a disk into blocks.  A work item of the region begins the I/O, because the submission
+ * of I/O may sleep.  The I/O may end in any context, even within its submission, so nhca_run_done()
+ * only queues the request for a bottom half, which changes the states of the blocks and resumes
+ * requesters and responders.
  */
 #include <linux/cred.h>
 #include <linux/kthread.h>
@@ -15,7 +14,7 @@
 #include "store.h"
 #include "../memory/live.h"
 
-/* jiffies after which a pool that is short of PMBs looks again whether packets have left */
+/* jiffies after which a pool that is short of PMBs checks again whether packets were freed */
 #define POLL_TIME	1
 
 void nhca_direct_more(struct nhca_direct_pool *pool)
@@ -62,7 +61,7 @@ void nhca_store_read(struct nhca_direct_run *run)
 		.ki_flags = IOCB_DIRECT,
 	};
 	iov_iter_bvec(&iter, ITER_DEST, run->bvec, run->n, run->bytes);
-	/* with the rights of the process that has opened the file */
+	/* read with the rights of the process that has opened the file */
 	old = override_creds(store->file->f_cred);
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(store->blkcg);
@@ -122,8 +121,8 @@ static struct nhca_direct_run *run_next(struct nhca_store *store)
 }
 
 /*
- * Free PMBs whose bytes have left.  The wait for live sections lasts as long as the copy of a
- * packet, because an engine may just be copying from such a PMB.
+ * Free PMBs to which no packet refers.  The wait for live sections lasts as long as the copy of a
+ * packet, because a section may just be copying from such a PMB.
  * Return: true if some are free then.
  */
 static bool pool_reclaim(struct nhca_direct_pool *pool)
@@ -144,7 +143,10 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 	return some;
 }
 
-/* The pool is short: try again when a block was sent, an I/O request has ended, or after a time. */
+/*
+ * The pool is short: try again when a block was sent, when an I/O request has ended, or after
+ * POLL_TIME.
+ */
 static void store_short(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -204,7 +206,7 @@ static void run_failed(struct nhca_direct_run *run, u32 got)
 	store->last_error_at = run->arr[0]->key.index * PAGE_SIZE + got;
 }
 
-/* Change the states of the blocks of a request.  After an error none of them is used. */
+/* Change the states of the blocks of a request.  After an error no operation gets these blocks. */
 static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
 {
 	struct nhca_store *store = run->store;
@@ -291,7 +293,7 @@ void nhca_store_stop(struct nhca_store *store)
 	list_for_each_entry_safe(arr, next, &store->arrs, by_store)
 		if (arr->state != NHCA_ARR_FILLING)
 			nhca_arr_drop(pool, arr);
-	/* owners in line may be those that wait for this region */
+	/* owners that wait for an ARR may wait for this region */
 	while (!list_empty(&pool->line))
 		nhca_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);

@@ -10,7 +10,7 @@
 #include "pool.h"
 #include "store.h"
 
-/* ARRs of each state that nhca_pool_release() looks at, to bound the time with the lock */
+/* ARRs of each state that nhca_pool_release() examines, to bound the time with the lock held */
 #define RELEASE_SCAN	256
 
 static struct hlist_head *arr_bucket(struct nhca_direct_pool *pool, const struct nhca_arr_key *key)
@@ -53,7 +53,7 @@ static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
 		INIT_LIST_HEAD(&arr->list);
 }
 
-/* The ARR releases its PMB.  Packets or live sections may still refer to the page. */
+/* Let the ARR release its PMB.  Packets or live sections may still refer to the page. */
 static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	struct nhca_pmb *pmb;
@@ -69,7 +69,7 @@ static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	list_add_tail(&pmb->list, &pool->resting);
 }
 
-/* The owner of the ARR need not wait for it any more. */
+/* End the wait of the owner for the ARR, if there is one. */
 static void arr_wake(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	if (!arr->waited)
@@ -188,7 +188,7 @@ void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
 	if (arr->state == NHCA_ARR_READY && arr->count >= arr->total) {
 		list_del(&arr->list);
 		arr_enter(pool, arr, NHCA_ARR_SENT);
-		/* the ARR can serve the first owner in line */
+		/* the ARR can be recycled for the first owner that waits */
 		nhca_pool_wake(pool);
 	}
 }
@@ -212,7 +212,7 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 			nhca_arr_drop(pool, arr);
 			found++;
 		} else {
-			/* its packets have not left, so the PMB would only rest */
+			/* packets refer to the page, so the PMB would only rest */
 			list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_SENT]);
 		}
 	}
@@ -236,7 +236,10 @@ u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
 
 	lockdep_assert_held(&pool->lock);
 	list_for_each_entry_safe(pmb, next, &pool->resting, list) {
-		/* those behind have rested for a shorter time: a live section may have the page */
+		/*
+		 * later PMBs of the list rest for a shorter time: a live section may have their
+		 * pages
+		 */
 		if (pmb->epoch >= epoch)
 			break;
 		if (page_ref_count(pmb->page) != 1)
@@ -301,7 +304,7 @@ void nhca_pool_fini(struct nhca_direct_pool *pool)
 	u32 i;
 
 	WARN_ON_ONCE(pool->arrs && pool->nfree_arrs != pool->ranges && pool->nfree_arrs);
-	/* a page that packets still refer to is freed with its last packet */
+	/* the page is freed when the last packet that refers to it is freed */
 	for (i = 0; pool->pmbs && i < pool->num; i++)
 		if (pool->pmbs[i].page)
 			put_page(pool->pmbs[i].page);

@@ -4,15 +4,15 @@
  *
  * A pool has a fixed number of PMBs, of one page each.  Disks and packets share these pages.  The
  * regions of a pool, together, never have more memory than its PMBs (reference: FIG. 17).  An ARR
- * stands for a block of a region that is in motion for one operation.  ARRs and PMBs are given out
- * independently of each other, so that any PMB may serve any block (FIG. 19b): an ARR gets a PMB
- * only when the disk can begin.
+ * has the state of one block of a region that one operation has requested.  ARRs and PMBs are
+ * allocated independently of each other, so that any PMB may serve any block (FIG. 19b): an ARR
+ * gets a PMB only when the disk can begin.
  *
- * State of an ARR          Owner of its PMB       The text's bits
+ * State of an ARR          Owner of its PMB       Bits of the reference
  * FREE                     -                      -
  * QUEUED                   no PMB                 -
  * FILLING                  DEVICE: a disk         PCI Valid
- * READY, SENT              ADAPTER: the engines   BR Valid
+ * READY, SENT              ADAPTER: packets       BR Valid
  * FAILED                   no PMB                 -
  *
  * A PMB that an ARR has released is *resting* until no live section and no packet can refer to its
@@ -41,8 +41,9 @@ struct nhca_store;
 
 /*
  * A block that was read, and that its operation has not used for this time, may lose its PMB to
- * another operation: the peer does not take the data at the moment.  The block is read again later.
- * The time is long enough that an engine that was resumed has used its block.
+ * another operation, because the peer does not take the data at the moment.  The block is read
+ * again later.  The time is long enough for a requester or responder that was resumed to use its
+ * block.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
@@ -121,7 +122,7 @@ struct nhca_arr_key {
  * @count:  Write Byte Count: bytes from the start of the block that were handed to packets
  * @state:  enum nhca_arr_state
  * @waited: the owner of @key.fault waits for this block
- * @first:  the block begins an I/O request of its own
+ * @first:  an I/O request begins with the block
  * @stamp:  READY, SENT: when the bytes were last used, in jiffies
  */
 struct nhca_arr {
@@ -156,7 +157,7 @@ struct nhca_arr {
  * @pmbs:      the PMBs; owned
  * @arrs:      the ARRs; owned
  * @runs:      the I/O requests; owned
- * @free_pmbs: PMBs that nobody has
+ * @free_pmbs: PMBs that no ARR has, and whose pages nobody refers to
  * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
  * @free_runs: struct nhca_direct_run
  * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
@@ -164,14 +165,15 @@ struct nhca_arr {
  * @hash_bits: its size
  * @stores:    struct nhca_store
  * @line:      struct nhca_feed: owners that wait for a free ARR
- * @woken:     struct nhca_feed: owners whose wait has ended, to be told by @tell
+ * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
  * @short_of:  regions wait for PMBs or I/O requests: see nhca_direct_more()
- * @poll:      frees PMBs whose packets have left, while @short_of is set
- * @tell:      ends I/O requests and waits
+ * @poll:      frees PMBs to which no packet refers any more, while @short_of is set
+ * @tell:      handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
- * @idle:      a region has no more I/O requests
+ * @idle:      woken when a region has no I/O request in progress
  * @number:    see nhca_direct_pool_set_number()
- * @users:     account of @user; @user: whom the memory is charged to, or NULL
+ * @users:     accounts of the device, or NULL
+ * @user:      account that the memory is charged to, or NULL
  * @bytes:     amount that was charged
  */
 struct nhca_direct_pool {
@@ -210,8 +212,8 @@ struct nhca_direct_pool {
 };
 
 /*
- * The functions below run with the pool's lock held, unless stated.  They change states and owners
- * only; they begin no I/O.
+ * The functions below run with the pool's lock held, unless they say otherwise.  They only change
+ * states and owners; they begin no I/O.
  */
 
 /**
@@ -242,9 +244,9 @@ struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_
 bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
- * nhca_arr_filled - the I/O of a FILLING ARR has ended
+ * nhca_arr_filled - record that the I/O of a FILLING ARR has ended
  * @pool: the pool
- * @arr:  the ARR; READY then, or FAILED if @got is 0
+ * @arr:  the ARR; its state is then READY, or FAILED if @got is 0
  * @got:  bytes that were read, from the start of the block
  *
  * If the owner waits, the function moves its wait to nhca_direct_pool.woken.
@@ -252,9 +254,9 @@ bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got);
 
 /**
- * nhca_arr_give - bytes of a READY or SENT ARR are handed to an engine
+ * nhca_arr_give - record that packets get bytes of a READY or SENT ARR
  * @pool: the pool
- * @arr:  the ARR; SENT when the last byte that the operation wants was handed out
+ * @arr:  the ARR; its state is SENT after the last byte that the operation wants
  * @end:  offset in the block after the last of these bytes
  */
 void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
@@ -291,7 +293,7 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
 u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
 
 /**
- * nhca_pool_settle - free the resting PMBs that no live section and no packet refers to
+ * nhca_pool_settle - free the resting PMBs to which no live section and no packet refers
  * @pool:  the pool
  * @epoch: from nhca_pool_release(); afterwards the caller has called nhca_live_wait(), without the
  *         lock
@@ -300,7 +302,7 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
 u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch);
 
 /**
- * nhca_pool_wake - let the first owner in line for an ARR try again, if there is one
+ * nhca_pool_wake - let the first owner that waits for an ARR try again, if there is one
  * @pool: the pool
  */
 void nhca_pool_wake(struct nhca_direct_pool *pool);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Life of pools and of regions of files; what a file must be like. */
+/* Creation and end of pools and of regions of files, and the checks of a file. */
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/file.h>

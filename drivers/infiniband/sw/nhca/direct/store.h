@@ -8,7 +8,10 @@
 
 #include "pool.h"
 
-/* blocks of an operation's first I/O request, and of its longest: each has twice as many */
+/*
+ * blocks of the first I/O request of an operation, and of its longest one; each request has twice
+ * as many as the one before
+ */
 #define NHCA_RUN_FIRST		4
 #define NHCA_RUN_MAX		64
 
@@ -89,7 +92,7 @@ static inline struct nhca_store *to_nhca_store(struct nhca_backing *b)
 	return container_of(b, struct nhca_store, backing);
 }
 
-/* Return: bytes of block @index of the region; only the last block may be shorter than a page */
+/* Return: bytes of block @index of the region.  Only the last block may be shorter than a page. */
 static inline u32 nhca_store_block(const struct nhca_store *store, u64 index)
 {
 	return min_t(u64, PAGE_SIZE, store->length - index * PAGE_SIZE);
@@ -147,14 +150,14 @@ void nhca_run_done(struct nhca_direct_run *run, ssize_t ret);
 void nhca_store_run(struct nhca_store *store);
 
 /**
- * nhca_pool_tell - handle I/O requests that have ended, and resume owners that wait
+ * nhca_pool_tell - handle I/O requests that have ended, and resume owners whose wait has ended
  * @pool: the pool
  * Context: BH disabled.
  */
 void nhca_pool_tell(struct nhca_direct_pool *pool);
 
 /**
- * nhca_direct_more - PMBs, ARRs or I/O requests may be free again: let regions that are short try
+ * nhca_direct_more - let regions that were short of PMBs, ARRs or I/O requests try again
  * @pool: the pool
  * Context: pool's lock held.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Regions of a backing: another directory brings the bytes of the region into memory when an
- * operation needs them, and takes them away afterwards.  The bytes of direct/ are on a disk.
+ * operation needs them, and removes them afterwards.  In direct/ the bytes are on a disk.
  *
  * A requester or a responder names itself by its struct nhca_fault, and its operation by a number
  * that it never uses again.  So a backing knows which operation needs bytes, and need not give the
@@ -20,7 +20,7 @@ struct nhca_backing;
 /**
  * struct nhca_feed - where the current operation of a requester or responder is in a backing
  * @line:    in a list of the backing while the owner waits; under a lock of the backing
- * @backing: the backing; only compared
+ * @backing: the backing; never dereferenced
  * @op:      number of the operation
  * @next:    first block that was not requested yet
  * @end:     offset in the region at which the operation ends, in bytes
@@ -77,7 +77,7 @@ struct nhca_backing {
  * nhca_mr_backed - make a region of a backing
  * @dev:    the device
  * @pd:     protection domain
- * @b:      the backing.  The region owns it from now on; after an error the caller still does.
+ * @b:      the backing, which the region owns afterwards; after an error the caller still owns it
  * @length: bytes, not 0
  * @iova:   address of the first byte, a multiple of PAGE_SIZE
  * @access: enum ib_access_flags
@@ -85,8 +85,8 @@ struct nhca_backing {
  * Packets may refer to the pages of the segments that @b returns.  The page of such a segment must
  * not be used for other bytes until no packet has a reference on the page.
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: the range wraps, or @iova is not aligned; -ENOMEM;
- * -ENOSPC.
+ * Return: the region; ERR_PTR: -EINVAL: the range wraps, or @iova is not aligned; -ENOMEM; -ENOSPC:
+ * nearly all keys are in use.
  */
 struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_backing *b,
 			     u64 length, u64 iova, int access);
@@ -143,7 +143,7 @@ bool nhca_fault_begin(struct nhca_fault *f);
  * nhca_fault_end - end the wait that nhca_fault_begin() began: the owner tries again
  * @f: the state; the function releases the reference of the wait
  *
- * The owner is resumed unless it has canceled the wait.  If the bytes could not be brought, the
+ * The owner is resumed unless it has canceled the wait.  If the bytes could not be read, the
  * owner gets the error of nhca_backing_ops.seg() when it tries again.
  * Context: process or softirq, not in a live section; no lock of the backing held.
  */

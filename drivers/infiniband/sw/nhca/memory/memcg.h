@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges to the memory cgroup of a user from softirqs and workers, which do not run as this user.
+ * Functions that charge the memory cgroup of a user from softirqs and workers, which do not run as
+ * this user.
  *
  * In process context a verb only needs GFP_KERNEL_ACCOUNT.  In a softirq __GFP_ACCOUNT alone
  * charges no memory cgroup.  So an object for which a peer, a requester or a responder causes

@@ -12,7 +12,7 @@
 #include "../memory/memcg.h"
 #include "net.h"
 
-/* a payload of up to this many bytes follows the IP header; a longer one gets its own pages */
+/* a payload of up to this many bytes follows the IP header; a longer one is in pages */
 #define NHCA_KEEP_LINEAR	512
 
 /* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */
@@ -55,7 +55,7 @@ int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgro
 	struct sk_buff *skb;
 	u32 ip_len = 0;
 
-	/* NULL for the frame of a raw packet QP, whose receiver needs no IP header */
+	/* the frame of a raw packet QP has no IP header here, because its receiver needs none */
 	if (rx->ip.hdr)
 		ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	skb = keep_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);

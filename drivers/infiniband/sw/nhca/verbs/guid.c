@@ -9,7 +9,7 @@
 
 #include "verbs.h"
 
-/* Devices with a GUID, by nhca_dev.all */
+/* Devices with a GUID, linked by nhca_dev.all */
 static LIST_HEAD(guid_devs);
 static DEFINE_SPINLOCK(guid_lock);
 

@@ -11,7 +11,7 @@
 #include "pma.h"
 
 #define NHCA_PMA_VERSION	1
-/* PortSelect: all ports */
+/* PortSelect that means all ports */
 #define NHCA_PMA_ALL_PORTS	0xff
 /* Time to an answer: at most 4.096 us * 2^18, that is 1 s */
 #define NHCA_PMA_RESP_TIME	18
@@ -63,7 +63,10 @@ static void nhca_pma_counters_ext(const u64 *v, struct ib_pma_mad *out)
 {
 	struct ib_pma_portcounters_ext *c = (struct ib_pma_portcounters_ext *)out->data;
 	u64 sent = v[NHCA_CNT_SENT_PKTS], rcvd = v[NHCA_CNT_RCVD_PKTS];
-	/* A packet that a CPU counts meanwhile may be in only one of the two sums. */
+	/*
+	 * A packet that a CPU counts meanwhile may be in only one of the two sums, so limit the
+	 * smaller one.
+	 */
 	u64 sent_mcast = min(v[NHCA_CNT_SENT_MCAST_PKTS], sent);
 	u64 rcvd_mcast = min(v[NHCA_CNT_RCVD_MCAST_PKTS], rcvd);
 
@@ -81,10 +84,13 @@ static void nhca_pma_counters_ext(const u64 *v, struct ib_pma_mad *out)
 	};
 }
 
-/* Return: the status of the response; @out->data is the attribute of the request on entry. */
+/*
+ * Fill in the attribute of a response.  On entry @out->data is the attribute of the request.
+ * Return: the status of the response.
+ */
 static u16 nhca_pma_get(const u64 *values, struct ib_pma_mad *out)
 {
-	/* The same byte of both attributes. */
+	/* both attributes have PortSelect in the same byte */
 	u8 port = ((struct ib_pma_portcounters *)out->data)->port_select;
 	bool known = port == NHCA_PORT || port == NHCA_PMA_ALL_PORTS;
 
@@ -119,7 +125,7 @@ int nhca_pma_answer(const u64 *values, const struct ib_mad *in, struct ib_mad *o
 
 	*out = *in;
 	out->mad_hdr.method = IB_MGMT_METHOD_GET_RESP;
-	/* Set would clear counters, which other readers expect to grow. */
+	/* Set is refused, because it would clear counters that other readers expect to grow. */
 	if (in->mad_hdr.class_version != NHCA_PMA_VERSION)
 		status = IB_MGMT_MAD_STATUS_BAD_VERSION;
 	else if (method == IB_MGMT_METHOD_GET)
