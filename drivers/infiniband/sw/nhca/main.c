@@ -115,7 +115,10 @@ static void nhca_port_update(struct nhca_dev *dev)
 	}
 }
 
-/* Work item of fault injection: takes the link down, and up again when the rule's time is over. */
+/*
+ * Work item of fault injection: takes the link down, and takes it up when the time of the rule has
+ * passed.
+ */
 static void nhca_link_work(struct work_struct *work)
 {
 	struct nhca_dev *dev = nhca_inject_work_dev(work);
@@ -208,7 +211,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 
 /* ---- addresses of netdevs that are not Ethernet ---- */
 
-/* Add GIDs for new addresses of the netdev.  Releases the reference of nhca_gids_queue(). */
+/* Add GIDs for new addresses of the netdev, and release the reference of nhca_gids_queue(). */
 static void nhca_gids_work(struct work_struct *work)
 {
 	struct nhca_dev *dev = container_of(work, struct nhca_dev, gids);
@@ -218,8 +221,9 @@ static void nhca_gids_work(struct work_struct *work)
 }
 
 /*
- * The core follows the addresses of Ethernet netdevs.  Of other netdevs it only takes those that
- * exist when the device is registered, and a driver can only let it look again.
+ * The core follows the addresses of Ethernet netdevs.  Of other netdevs it only takes the addresses
+ * that exist when the device is registered; later a driver can only make the core scan all
+ * addresses of the netdev again.
  */
 static int nhca_gids_queue(struct net_device *ndev, unsigned long event)
 {
@@ -275,14 +279,15 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct ib_device *ibdev;
 
 	/*
-	 * Before the lookup of the device, because @ndev may have no device.  If a VLAN above the
-	 * netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to other sockets.
+	 * This comes before the lookup of the device, because @ndev may have no device.  If a VLAN
+	 * above the netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to other
+	 * sockets.
 	 */
 	if (event == NETDEV_CHANGEUPPER &&
 	    netif_is_l3_master(((struct netdev_notifier_changeupper_info *)ptr)->upper_dev))
 		nhca_net_vrf_changed(dev_net(ndev));
 
-	/* Finds registered devices only; nhca_dev_catch_up() applies earlier changes. */
+	/* the lookup finds registered devices only; nhca_dev_catch_up() applies earlier changes */
 	ibdev = ib_device_get_by_netdev(ndev, nhca_driver_id);
 	if (!ibdev)
 		return NOTIFY_DONE;
@@ -321,8 +326,8 @@ static bool nhca_has_roce(const struct ib_device *ibdev)
 }
 
 /*
- * Warn if @ndev also carries a RoCE device of another driver: an adapter receives packets to the
- * RoCEv2 port itself and does not pass them to the network stack.
+ * Warn if @ndev also has a RoCE device of another driver: an adapter receives packets to the RoCEv2
+ * port itself and does not pass them to the network stack.
  */
 static void nhca_netdev_shared(struct net_device *ndev, const char *name)
 {
@@ -653,7 +658,10 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/* In this order: no device can be added, all are unregistered, netdev events end. */
+	/*
+	 * The order: first no device can be added, then all devices are unregistered, then netdev
+	 * events end.
+	 */
 	rdma_link_unregister(&nhca_link_ops);
 	nhca_addr_unnotify();
 	ib_unregister_driver(nhca_driver_id);

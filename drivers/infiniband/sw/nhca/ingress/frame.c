@@ -14,7 +14,10 @@
 #include "../net/steer.h"
 #include "../transport/qp.h"
 
-/* Give a frame, as it was on the wire, to the QP, which copies the frame. Consumes @skb. */
+/*
+ * Give a frame, as it was on the wire, to the QP, which copies the frame. The function consumes
+ * @skb.
+ */
 static void nhca_frame_give(struct nhca_qp *qp, struct sk_buff *skb)
 {
 	nhca_raw_rx(qp, skb);
@@ -23,8 +26,8 @@ static void nhca_frame_give(struct nhca_qp *qp, struct sk_buff *skb)
 
 /*
  * Restore the frame as it was on the wire and give it to the QP: insert the VLAN tag, segment a GRO
- * batch, complete the checksum. A raw packet QP sees the frames of the wire, not the results of
- * offloads. Consumes @skb.
+ * batch, complete the checksum. A raw packet QP receives the frames of the wire, not the results of
+ * offloads. The function consumes @skb.
  */
 static void nhca_frame_restore(struct nhca_qp *qp, struct sk_buff *skb)
 {

@@ -31,8 +31,8 @@
 #define NHCA_TXQ_PASSED		16
 /*
  * Maximum number of flows that one freed skb wakes, and how many of them may have responses to
- * send. Responses go first because the peer's ACK timer for a READ already runs, while a request
- * that was not sent has no timer.
+ * send. Responses are sent first because the peer's ACK timer for a READ already runs, while a
+ * request that was not sent has no timer.
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
@@ -207,7 +207,7 @@ bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
 	return moved && !list_empty_careful(&flow->wait[false]);
 }
 
-/* Return: true if a waiting flow goes first. Responses go before requests. */
+/* Return: true if a waiting flow has to send first. Responses are sent before requests. */
 static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 {
 	return !list_empty_careful(&q->waiting[true]) ||

@@ -339,7 +339,7 @@ void nhca_flow_close(struct nhca_flow *flow);
 /**
  * nhca_flow_blocked - check whether a QP must pause because the stack holds too many packets
  * @flow:   the flow of the QP; if the QP must pause, it is kicked when it may send again
- * @answer: the next packet is a response, for which the peer waits. Responses go before requests
+ * @answer: the next packet is a response, for which the peer waits. Responses come before requests
  * Context: BH disabled.
  * Return: true if the stack holds too many packets of the QP or of its device.
  */

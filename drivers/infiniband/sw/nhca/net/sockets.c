@@ -415,7 +415,9 @@ static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct
 	return NULL;
 }
 
-/* An address came or went: the VRF of its netdev may need sockets, or need them no longer. */
+/*
+ * An address was added or removed: the VRF of its netdev may need sockets, or need them no longer.
+ */
 static void nhca_addr_changed(struct nhca_dev *dev, int ifindex)
 {
 	struct nhca_net *nn = dev->nn;

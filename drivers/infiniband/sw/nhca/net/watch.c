@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checks whether somebody expects to see, or to delay, the packets between two QPs of this host. */
+/*
+ * Checks whether a packet socket has to see, or a queueing discipline has to delay, the packets
+ * between two QPs of this host.
+ */
 #include <linux/netdevice.h>
 #include <net/dst.h>
 #include <net/net_namespace.h>

@@ -24,7 +24,7 @@ enum nhca_counter {
 	NHCA_CNT_SENT_MCAST_PKTS,	/* the part of SENT_PKTS and RCVD_PKTS that is multicast */
 	NHCA_CNT_RCVD_MCAST_PKTS,
 	NHCA_CNT_SAME_HOST_BYTES,	/* copied between QPs of this host, without packets */
-	NHCA_CNT_RX_TOO_SHORT,		/* shorter than BTH, or than the headers of its opcode */
+	NHCA_CNT_RX_TOO_SHORT,		/* shorter than the BTH, or than the opcode's headers */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
 	NHCA_CNT_RX_BAD_VERSION,	/* the version of the BTH or RXETH is not 0 */
 	NHCA_CNT_RX_BAD_LENGTH,		/* no room for pad and ICRC, or an illegal payload */

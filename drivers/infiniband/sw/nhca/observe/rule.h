@@ -17,15 +17,15 @@ struct seq_file;
 enum nhca_fault_kind {
 	NHCA_FAULT_NONE = 0,
 	NHCA_FAULT_DROP,
-	NHCA_FAULT_DELAY,		/* by @arg milliseconds */
+	NHCA_FAULT_DELAY,		/* delay the packet by @arg milliseconds */
 	NHCA_FAULT_DUPLICATE,
-	NHCA_FAULT_REORDER,		/* @arg later packets of the QP overtake the packet */
+	NHCA_FAULT_REORDER,		/* let @arg later packets of the QP overtake the packet */
 	NHCA_FAULT_CORRUPT,		/* invert one bit */
 	NHCA_FAULT_LINK,		/* take the link down for @arg milliseconds */
-	NHCA_FAULT_NAK,			/* @arg: enum nhca_nak */
-	NHCA_FAULT_RNR,			/* as if no receive were posted */
-	NHCA_FAULT_CQ,			/* a completion is lost, as with a full CQ */
-	NHCA_FAULT_MR,			/* the registration fails with the errno @arg */
+	NHCA_FAULT_NAK,			/* refuse the request with the enum nhca_nak @arg */
+	NHCA_FAULT_RNR,			/* treat the message as if no receive were posted */
+	NHCA_FAULT_CQ,			/* lose the completion, as with a full CQ */
+	NHCA_FAULT_MR,			/* let the registration fail with the errno @arg */
 	NHCA_FAULT_KINDS
 };
 

@@ -591,7 +591,7 @@ TRACE_EVENT(nhca_key_revoked,
 /**
  * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
  * @qpn: the channel
- * @x:   RXETH of the packet; peer's read that memory protection refused: the fields still known
+ * @x:   RXETH of the packet; for a peer's read that was refused, only the fields still known
  * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  */
 TRACE_EVENT(nhca_channel_drop,

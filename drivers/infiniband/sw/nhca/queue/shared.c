@@ -255,7 +255,7 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	int err;
 
 	mmap_assert_write_locked(vma->vm_mm);
-	/* Refuses private mappings, and any size but the size of the memory. */
+	/* This refuses private mappings, and any size but the size of the memory. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;

@@ -25,7 +25,7 @@
  * transfer
  */
 #define NHCA_CH_STRETCH		64
-/* maximum number of own writes of a channel that are in progress at a time */
+/* maximum number of writes of a channel's work requests that are in progress at a time */
 #define NHCA_CH_WRITES		32
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
@@ -111,9 +111,9 @@ enum nhca_drr_state {
  * @index:   write: index of the work request in the send FIFO, free-running
  * @av:      address vector of the peer; the transfer holds a reference
  * @sport:   UDP source port
- * @local:   rCxt of this side
- * @from:    PVO of the transfer's first byte on this side
- * @to:      PVO of the transfer's first byte on the peer's side
+ * @local:   rCxt of this channel
+ * @from:    local PVO of the transfer's first byte
+ * @to:      PVO of the transfer's first byte at the peer
  * @clock:   nhca_trace_clock() when the work request was fetched
  * @next:    number of the next packet to send; packet 0 has the first byte
  * @left:    number of packets to send from @next on
@@ -192,7 +192,7 @@ struct nhca_channel_counts {
  * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer, and waits
  *           until all zero-copy references up to number @cancel_zcopy are released
  * @free:    unused elements of @writes
- * @writes:  NHCA_CH_WRITES elements for own writes; owned
+ * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
  * @order:   writes in @sending and @ended, in the order of the FIFO
  * @psn:     PSN of the next packet
  * @burst:   batch of packets that the turn sends; NULL except in a turn
@@ -379,7 +379,7 @@ bool nhca_channel_complete(struct nhca_channel *ch, bool recv, struct nhca_cqe *
  * @ch:    the channel; its first violation, and the first one after each query, raise
  *         IB_EVENT_QP_ACCESS_ERR
  * @x:     RXETH of the packet, or of the read
- * @local: rCxt of this side
+ * @local: rCxt of @ch
  * @pvo:   PVO of the bytes that were refused
  * @why:   NHCA_CH_DROP_PVO_*
  * Context: process or softirq; no lock of this room held; not in a live section.
@@ -573,7 +573,7 @@ void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
 /**
  * nhca_notice_answered - post NHCA_WC_CH_REMOTE_READ, because the peer has all bytes of its read
  * @ch:     the channel
- * @local:  rCxt of this side
+ * @local:  rCxt of @ch
  * @x:      RXETH of a packet of the read
  * @reader: QPN of the peer's channel
  * Context: any; no lock held.

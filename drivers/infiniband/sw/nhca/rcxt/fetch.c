@@ -597,7 +597,9 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 
-	/* at most one for each slot, because user space may post as fast as this loop flushes */
+	/*
+	 * flush at most one for each slot, because user space may post as fast as this loop flushes
+	 */
 	for (; budget; budget--) {
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)

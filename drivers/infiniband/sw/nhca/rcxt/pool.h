@@ -95,7 +95,7 @@ enum nhca_rcxt_state {
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
  * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
- * @cookie:  wr_id of the work request that began the transfer on this side
+ * @cookie:  wr_id of the work request of the own channel that began the transfer
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
  */

@@ -156,7 +156,7 @@ static u32 recv_run(const struct nhca_channel *ch, const struct nhca_rx *rx)
 }
 
 /*
- * A transfer is complete: post the completion on this side, and send the notice to the peer, as
+ * A transfer is complete: post the completion of this channel, and send the notice to the peer, as
  * rc->notify demands.  @rc is a copy of the rCxt.
  */
 static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
@@ -355,7 +355,10 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
-	/* after the check of the address, so that packets to other addresses are not counted */
+	/*
+	 * this is after the check of the address, so that packets to other addresses are not
+	 * counted
+	 */
 	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);

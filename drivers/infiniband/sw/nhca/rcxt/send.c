@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The send engine of a channel.  In a turn of the channel the engine fetches work requests from the
- * send FIFO, and makes packets of the transfers in progress: own writes of the channel, and reads
- * of peers that the channel answers.
+ * send FIFO, and makes packets of the transfers in progress: writes that the channel has fetched,
+ * and reads of peers that the channel answers.
  *
  * Each packet contains all that the receiver needs to place the packet's bytes.  So packets of
  * several transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet
@@ -395,7 +395,7 @@ static bool send_forget(struct nhca_channel *ch)
 	u32 n;
 
 	send_asked(ch);
-	/* at most NHCA_CH_FORGET in a turn, because peers may have requested very many reads */
+	/* end at most NHCA_CH_FORGET in a turn, because peers may have requested very many reads */
 	for (n = 0; n < NHCA_CH_FORGET; n++) {
 		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
 		if (!s)
@@ -422,7 +422,10 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	bool more;
 	u32 used;
 
-	/* first, because this call frees elements of ch->writes for the turn's work requests */
+	/*
+	 * this call comes first, because it frees elements of ch->writes for the turn's work
+	 * requests
+	 */
 	send_released(ch);
 	if (nhca_channel_failed(ch)) {
 		/* send_forget() takes about as long as a whole quantum, and costs as much */
@@ -434,7 +437,10 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/* writes that have ended in this turn; if they have to wait, a release kicks the channel */
+	/*
+	 * complete writes that have ended in this turn; if they have to wait, a release kicks the
+	 * channel
+	 */
 	more |= send_released(ch);
 	used = max(quantum - left, 1);
 	*budget -= min(used, *budget);

@@ -200,8 +200,8 @@ void nhca_qp_flush(struct nhca_qp *qp);
 
 /**
  * nhca_pace_alloc - make a rate limiter without a limit
- * nhca_pace_free - free a rate limiter that no requester uses any more; NULL is fine
- * nhca_pace_set - set the limit, in thousands of bits a second (0: none); NULL is fine
+ * nhca_pace_free - free a rate limiter that no requester uses any more, or NULL
+ * nhca_pace_set - set the limit of @pace, or NULL, in thousands of bits a second (0: none)
  * nhca_pace_waits - check whether the next packet has to wait; if so, a timer kicks the QP
  * nhca_pace_holds - check whether that timer runs
  * nhca_pace_sent - count @bytes of payload that were sent
@@ -360,8 +360,8 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
  * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
  * Context: one of the QP's locks held, RCU read side.
- * Return: true if the peer is a QP of this kernel, and nobody must see the packets; the function
- * has set nhca_qp.peer_mark and nhca_qp.here_until.
+ * Return: true if the peer is a QP of this kernel, and no packet socket or queueing discipline has
+ * to see the packets; the function has set nhca_qp.peer_mark and nhca_qp.here_until.
  */
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 

@@ -29,7 +29,10 @@
  * looks up its keys.
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
-/* jiffies for which packets that passed open the path: a new rule is obeyed within a second */
+/*
+ * Jiffies for which a packet that was received allows the same-host path.  After that, packets are
+ * sent again, so a new rule of a packet filter takes effect within a second.
+ */
 #define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
 #define NHCA_LOOP_HELD	32
@@ -52,7 +55,7 @@ static bool nhca_loop_watched(const struct nhca_qp *qp)
 	return !av || nhca_route_watched(nhca_net_ns(qp->dev->nn), av, qp->sport);
 }
 
-/* Return: true if packets have to open the path again. */
+/* Return: true if a packet has to be received before the same-host path may be used again. */
 static bool nhca_loop_expired(const struct nhca_qp *qp)
 {
 	return time_after(jiffies, READ_ONCE(qp->here_until));

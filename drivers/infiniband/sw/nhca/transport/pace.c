@@ -10,7 +10,9 @@
 
 #include "engine.h"
 
-/* time in ns by which a packet may leave too early, because so short a wait is not worth a timer */
+/*
+ * time in ns by which a packet may be sent too early, because so short a wait is not worth a timer
+ */
 #define NHCA_PACE_AHEAD		(2 * NSEC_PER_MSEC)
 
 /**

@@ -89,7 +89,7 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback)
 /* Return: number of PSNs before @psn, the expected PSN, that no ACK has covered. */
 static u32 nhca_piggyback_count(struct nhca_piggyback *piggyback, u32 psn)
 {
-	/* no ACK waits, so the previous ACK has left, and covers the PSNs before @last */
+	/* no ACK waits, so the previous ACK was sent, and covers the PSNs before @last */
 	if (!atomic_read(&piggyback->pending))
 		piggyback->base = piggyback->last;
 	piggyback->last = psn;

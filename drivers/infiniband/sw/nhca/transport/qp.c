@@ -27,7 +27,10 @@ static void nhca_qp_raise_pending(struct nhca_qp *qp)
 	if (likely(!atomic_read(&qp->events)))
 		return;
 	events = atomic_xchg(&qp->events, 0);
-	/* first, because a connection is established before anything else happens to it */
+	/*
+	 * this event comes first, because a connection is established before anything else happens
+	 * to it
+	 */
 	if (__test_and_clear_bit(IB_EVENT_COMM_EST, &events))
 		nhca_qp_raise(qp, IB_EVENT_COMM_EST);
 	/* an error comes before "last WQE reached", which has a higher number */

@@ -284,15 +284,15 @@ struct nhca_rq {
 /**
  * struct nhca_piggyback - ACKs that wait for a request that can carry them; see piggyback.c
  * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: no ACK waits.  The responder
- *           sets the value under rq.lock.  The requester takes the value by an atomic exchange, and
- *           restores it if the request was not sent
+ *           sets the value with rq.lock held.  The requester takes the value by an atomic exchange,
+ *           and restores it if the request was not sent
  * @asked:   time of arrival of the last request that is to be acknowledged, in units of 1,024 ns;
  *           0: this QP has sent a request since then
  * @quick:   number of consecutive quick replies
  * @needed:  an ACK may wait for a reply only if @quick is at least @needed
  * @good:    number of quick replies since @needed changed
- * @base:    PSN before which everything is acknowledged; under rq.lock
- * @last:    value that @base gets when the newest ACK has left; under rq.lock
+ * @base:    PSN before which everything is acknowledged; rq.lock protects it
+ * @last:    value that @base gets when the newest ACK was sent; rq.lock protects it
  * @timer:   sends an ACK that has waited too long
  * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
  * @qp:      the queue pair
@@ -372,7 +372,7 @@ struct nhca_rss;
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
- * @here_until: jiffies until which @peer_mark or @heard opens the same-host path; READ_ONCE()
+ * @here_until: jiffies until which @peer_mark or @heard allows the same-host path; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
  *           batch
  * @av:     address vector of the peer of a connected QP; written with both locks held
@@ -387,7 +387,7 @@ struct nhca_rss;
  * @kick:   bottom half that raises @events and runs requester and responder, for example after a
  *           post with interrupts disabled, or when the network stack has released packets
  * @sq, @rq: the two halves of the QP
- * @piggyback: ACKs for requests that @rq has received, which leave with requests of @sq; owned
+ * @piggyback: ACKs for requests that @rq has received, which are sent with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
  * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
  *           kernel, or a process with CAP_SYS_RESOURCE
@@ -494,7 +494,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 
 /**
  * nhca_qp_dump - fill in the state of a QP with requester and responder, for rdma resource
- * Takes the locks of the two halves, one after the other.
+ * The function takes the locks of the two halves, one after the other.
  * Context: process.
  */
 void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
@@ -596,9 +596,9 @@ struct nhca_batch {
  * nhca_transport_rx - deliver a packet that the caller has decoded
  * @b: the batch; @b->rx is the packet
  *
- * Finds and checks the QP, verifies that the packet is intact, and gives it to requester or
- * responder.  When the function returns, a lock of the QP may still be held, for the next packets
- * of the batch.
+ * The function finds and checks the QP, verifies that the packet is intact, and gives the packet to
+ * requester or responder.  When the function returns, a lock of the QP may still be held, for the
+ * next packets of the batch.
  * Context: softirq, RCU read side.
  */
 void nhca_transport_rx(struct nhca_batch *b);

@@ -65,8 +65,8 @@ enum nhca_sq_step {
  * nhca_sq_decide - decide what the requester does next
  * @budget: as nhca_sq_run()
  *
- * Changes nothing.  If another CPU sets nhca_qp.state to an error state after this decision, the
- * next decision sees that.
+ * The function changes nothing.  If another CPU sets nhca_qp.state to an error state after this
+ * decision, the next decision sees that.
  * Return: the step; NHCA_SQ_BEGIN and the following steps are about sq.cur.
  */
 enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);

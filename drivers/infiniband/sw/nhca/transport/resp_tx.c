@@ -201,7 +201,7 @@ void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
 	lockdep_assert_held(&rq->lock);
 	/*
 	 * The ACK may wait if the message completes a receive, because the consumer may reply then.
-	 * On XRC the reply would leave by another QP.
+	 * On XRC another QP would send the reply.
 	 */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&

@@ -36,7 +36,7 @@ static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
 
 /*
  * Complete the receive request with @status, and refuse the packet.  On UC a message that is too
- * long is dropped instead, and its receive request serves the next message.
+ * long is dropped instead, and its receive request is used for the next message.
  */
 static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
 					enum nhca_nak code)
@@ -188,8 +188,8 @@ static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int acc
 }
 
 /*
- * Check the whole range of a WRITE before its first byte moves.  A WRITE of several packets takes
- * an R_Key reference, because only its first packet carries the key.
+ * Check the whole range of a WRITE before its first byte is placed.  A WRITE of several packets
+ * takes an R_Key reference, because only its first packet contains the key.
  */
 static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -238,12 +238,12 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (last ? src->len != rq->wr_left : src->len >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* before the data, because a request that gets an RNR NAK must have no effect */
+		/* check this first, because a request that gets an RNR NAK must have no effect */
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
-	/* the key, or the reference, is checked in the live section in which the bytes move */
+	/* the key, or the reference, is checked in the live section of the copy */
 	if (alone)
 		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, src->len, IB_ACCESS_REMOTE_WRITE);
 	else
@@ -390,7 +390,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	rq->res_tail = rq->res_head;
 }
 
-/* A READ begins: if its bytes are on a disk, the disk can begin before it is the READ's turn. */
+/* A READ begins: if its bytes are on a disk, start to read them now. */
 static void nhca_read_ahead(struct nhca_qp *qp, struct nhca_res *res)
 {
 	struct nhca_iter it __uninitialized;
@@ -642,7 +642,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 
 /*
  * UC has no responses: if a packet of a message is missing or wrong, the whole message is dropped,
- * and its receive request serves the next message (9.8.2.2.3, 9.8.2.2.5).
+ * and its receive request is used for the next message (9.8.2.2.3, 9.8.2.2.5).
  */
 static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 {

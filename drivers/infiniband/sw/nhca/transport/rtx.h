@@ -77,7 +77,7 @@ enum nhca_rtx_held {
 	NHCA_RTX_HELD_NOT,
 	/* the network stack, which may hold the packet for ever if a link is dead */
 	NHCA_RTX_HELD_STACK,
-	/* a wait that ends: of the flow for its device, for an on-demand page, for a rate limit */
+	/* a wait that ends: for other flows of the device, a page, a disk, or a rate limit */
 	NHCA_RTX_HELD_TURN,
 };
 
@@ -218,7 +218,7 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  * The function records the step in @rtx, and lets the timeout count from @now.  For NHCA_RTX_EARLY,
  * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP the function changes nothing.
  *
- * For a requester that hears nothing of its peer the step is NHCA_RTX_GIVE_UP after at most
+ * For a requester that receives nothing from its peer the step is NHCA_RTX_GIVE_UP after at most
  * nhca_max_backoff local ACK timeouts for each of its retries + 1 tries (IBTA 9.7.6.1.3).  The time
  * for which this host holds packets, and one NHCA_RTX_ACKREQ, are not part of a try.
  * Context: any.

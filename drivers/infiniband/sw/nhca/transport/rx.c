@@ -98,7 +98,10 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 		return NHCA_CNT_RX_BAD_PKEY;
 	if (nhca_is_datagram(qp) && !nhca_qkey_fits(qp, h->qkey))
 		return NHCA_CNT_RX_BAD_QKEY;
-	/* last: from this result nhca_rx_deliver() concludes that all other checks have passed */
+	/*
+	 * this check is the last: from its result nhca_rx_deliver() concludes that all other checks
+	 * have passed
+	 */
 	if (!nhca_state_takes(qp, h->info->flags & NHCA_OPF_REQUEST))
 		return NHCA_CNT_RX_BAD_STATE;
 	return NHCA_CNT_MAX;
@@ -300,7 +303,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 
 	/*
 	 * Pairs with smp_store_release() in nhca_qp_end() and nhca_qp_set_attr().  The checks read
-	 * values of this generation or of a later one; if of a later one, the gate refuses.
+	 * values of this generation or of a later one; in the second case nhca_rx_enter() refuses
+	 * the packet.
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, &rx->hdr, &rx->ip);
@@ -378,7 +382,7 @@ static struct nhca_qp *nhca_rx_qp(const struct nhca_batch *b)
 	if (rx->hdr.qpn == NHCA_GSI_QPN)
 		dev = nhca_addr_find(rx->ip.nn, &rx->ip.daddr, rx->ip.iif);
 	else if (b->qp && b->qp->qpn == rx->hdr.qpn)
-		/* it is the QP of the previous packet */
+		/* the packet names the QP of the previous packet */
 		return b->qp;
 	qp = nhca_qp_find(dev, rx->hdr.qpn);
 	/* a packet of another namespace must not even change the counters of a QP */

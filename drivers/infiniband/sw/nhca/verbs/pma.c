@@ -32,7 +32,10 @@ static void nhca_pma_class_port_info(struct ib_pma_mad *out)
 	ib_set_cpi_resp_time(cpi, NHCA_PMA_RESP_TIME);
 }
 
-/* Packets that were damaged or malformed, but not packets that only the addressed QP refuses. */
+/*
+ * Return: number of packets that were damaged or malformed, without those that only the addressed
+ * QP refuses.
+ */
 static u64 nhca_pma_rcv_errors(const u64 *v)
 {
 	return v[NHCA_CNT_RX_TOO_SHORT] + v[NHCA_CNT_RX_BAD_LENGTH] + v[NHCA_CNT_RX_BAD_ICRC] +

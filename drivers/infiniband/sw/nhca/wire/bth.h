@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Transport headers in a packet (IBTA vol. 1, chapter 9), and their decoded form.  The functions
- * only read and write bytes.  They know no skb, no socket and no lock, so that KUnit and the fuzzer
+ * only read and write bytes.  They use no skb, no socket and no lock, so that KUnit and the fuzzer
  * in user space can call them without changes.
  */
 #ifndef NHCA_WIRE_BTH_H
