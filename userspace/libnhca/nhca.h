@@ -395,7 +395,7 @@ static inline void nhca_wq_unlock(struct nhca_wq *wq)
  */
 void nhca_wq_sync(struct nhca_wq *wq);
 
-/* True if there is no room for entry number @next.  Context: nhca_wq_lock(). */
+/* Return: true if there is no room for entry number @next.  Context: nhca_wq_lock(). */
 static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
 {
 	if (next - wq->cons < wq->max_wr)
@@ -442,7 +442,7 @@ static inline void nhca_domain_put(struct nhca_pd *domain)
 		atomic_fetch_sub(&domain->users, 1);
 }
 
-/* True if one thread at a time uses the objects of the domain */
+/* Return: true if one thread at a time uses the objects of the domain */
 static inline bool nhca_domain_single(const struct nhca_pd *domain)
 {
 	return domain && domain->td;
@@ -518,7 +518,10 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 		pthread_spin_unlock(&cq->lock);
 }
 
-/* True if the CQE belongs to a channel: then @cqe->chan is valid, and the fields of UD are not. */
+/*
+ * Return: true if the CQE belongs to a channel: then @cqe->chan is valid, and the fields of UD are
+ * not.
+ */
 static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 {
 	return cqe->opcode >= NHCA_WC_CH_LOCAL;

@@ -677,9 +677,9 @@ const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);
 int nhcadv_release_frame(struct ibv_qp *qp, uint32_t index);
 
 /*
- * True if this status says that packet number @packet of the transfer has arrived.  The bitmap
- * describes 8 * length packets, beginning with packet offset / segment.  For other packets the
- * function returns false, unless the transfer is complete.
+ * Return: true if this status says that packet number @packet of the transfer has arrived.  The
+ * bitmap describes 8 * length packets, beginning with packet offset / segment.  For other packets
+ * the function returns false, unless the transfer is complete.
  */
 static inline bool nhcadv_frame_has(const struct nhcadv_frame *frame, uint32_t packet)
 {

@@ -18,8 +18,8 @@ extern "C" {
  * struct nhcadv_direct_pool_init_attr - attributes of a pool
  * @comp_mask: 0
  * @blocks:    number of blocks, of one page each; at least 16
- * @ranges:    number of blocks that may be in motion or in line at a time, from @blocks to
- *             4 * @blocks; 0: 4 * @blocks
+ * @ranges:    maximum number of blocks of files that wait for a read, are being read, or are kept
+ *             for packets, from @blocks to 4 * @blocks; 0: 4 * @blocks
  */
 struct nhcadv_direct_pool_init_attr {
 	uint64_t comp_mask;
@@ -83,8 +83,8 @@ struct nhcadv_direct_file_attr {
  * @pd: protection domain
  * @attr: the part
  *
- * The R_Key of the region lets peers read the file; its L_Key lets this side send from the file.
- * ibv_dereg_mr() ends the region.
+ * The R_Key of the region lets peers read the file; its L_Key lets local queue pairs send from the
+ * file.  ibv_dereg_mr() ends the region.
  * Return: the region, or NULL with errno EOPNOTSUPP, EBADF, EINVAL, or ENOMEM; see
  * nhcadv_direct_reg_file(3).
  */

@@ -190,7 +190,10 @@ static int put_operation(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
 		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 
-	/* As an int, because the enum of older rdma-core releases lacks some of these values. */
+	/*
+	 * Convert the opcode to int, because the enum of older rdma-core releases lacks some of
+	 * these values.
+	 */
 	switch ((int)wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->ex.imm_data = (__force __u32)wr->imm_data;
@@ -291,8 +294,8 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	nhca_wq_unlock(sq);
 
 	/*
-	 * One system call for the whole list.  Its error takes precedence over that of a request
-	 * that was not posted.
+	 * Make one system call for the whole list.  Its error takes precedence over that of a
+	 * request that was not posted.
 	 */
 	err = nhca_sq_doorbell(ibqp);
 	if (err) {

@@ -15,8 +15,8 @@
  *	msg_flow.c	round trip time and congestion window of a route
  *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
- * Most calls go to files further down in this list.  These go up: all files call msg_ep.c to store
- * completions, and msg_sched.c to get a peer served.  msg_wire.c passes packets to msg_grant.c,
+ * Most calls go to files further down in this list.  Exceptions: all files call msg_ep.c to store
+ * completions, and msg_sched.c to have a peer served.  msg_wire.c passes packets to msg_grant.c,
  * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
  * and take bytes to transfer from there.  Files below msg_peer.c report to msg_peer.c what proves
  * that a route is alive, and get routes from there.
@@ -508,7 +508,7 @@ void msg_route_doubt(struct msg_route *route);
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* True if the open channel owns the rCxts, both address handles exist, and a grant has come */
+/* Return: true if the open channel owns the rCxts, both AHs exist, and a grant has come */
 static inline bool msg_route_ready(const struct msg_route *route)
 {
 	return route->port->open && route->recoveries == route->port->recoveries &&

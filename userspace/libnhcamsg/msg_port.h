@@ -140,14 +140,16 @@ struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv
 /** port_dereg - close a handle; the call may wait: see nhcadv_dereg_job_mem() */
 void port_dereg(struct nhcadv_job_mem *mem);
 
-/* True if there is room for @n work requests; the caller must check this before it posts. */
+/*
+ * Return: true if there is room for @n work requests; the caller must check this before it posts.
+ */
 static inline bool port_room(const struct msg_port *port, uint32_t n)
 {
 	return port->open && !port->broken &&
 	       port->slots - (port->fifo.next - port->fifo.first) >= n;
 }
 
-/* True if the CQ has room for the completion of one more transfer */
+/* Return: true if the CQ has room for the completion of one more transfer */
 static inline bool port_may_begin(const struct msg_port *port)
 {
 	return port->transfers < PORT_TRANSFERS;
