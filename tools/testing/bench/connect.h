@@ -14,7 +14,7 @@
 
 #define QKEY		0x11111111
 #define GRH		40		/* bytes that a UD receive has before the message */
-#define IWARP_PORTS	1000		/* from the port of peers.h to the port of rdma_cm */
+#define IWARP_PORTS	1000		/* distance from the port of peers.h to that of rdma_cm */
 
 static struct ibv_ah *peer_ah;		/* for UD */
 static struct rdma_cm_id *listener;	/* of the passive end of iWARP */

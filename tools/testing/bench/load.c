@@ -172,8 +172,8 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled
 
 /*
  * Return: true if a post of @count messages must be signaled.  The last posts of a stream are
- * signaled, because otherwise their completions would never come.  @left: messages still to be
- * posted after it.
+ * signaled, because otherwise their completions would never come.  @left: number of messages to
+ * post after this post.
  */
 static bool is_signaled(uint32_t q, uint32_t count, uint32_t left)
 {

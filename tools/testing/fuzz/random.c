@@ -50,7 +50,10 @@ static void rxeth(u8 *p, size_t payload)
 	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }
 
-/* A valid opcode, version 0 and a length that may be valid, then up to two inverted bits */
+/*
+ * Make a packet with a valid opcode, version 0 and a length that may be valid, and then invert up
+ * to two bits.
+ */
 static size_t nearly_right(u8 *p)
 {
 	const struct nhca_opinfo *info;

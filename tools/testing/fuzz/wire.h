@@ -9,7 +9,7 @@
  * @data: the bytes
  * @size: number of bytes
  *
- * Aborts if a check fails. The sanitizers abort at an access out of bounds.
+ * The function aborts if a check fails. The sanitizers abort at an access out of bounds.
  *
  * Return: result of the decoder, an enum nhca_decode_err
  */
@@ -20,7 +20,7 @@ int fuzz_packet(const u8 *data, size_t size);
  * @data: the opcodes
  * @size: number of opcodes
  *
- * Aborts if a check fails.
+ * The function aborts if a check fails.
  *
  * Return: number of accepted opcodes
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Endpoints on simulated hosts, the messages that they post, and the checks of each message.  It
- * completes exactly once, within bounded time, with the right status and bytes, and not before it
- * is done.  Sends arrive in order.  Nothing is written to the memory of a message after its
- * completion.
+ * Endpoints on simulated hosts, the messages that they post, and the checks of each message.  A
+ * message must complete exactly once, within bounded time, with the right status and bytes, and not
+ * before it is done.  Sends must arrive in order.  Nothing may be written to the memory of a
+ * message after its completion.
  */
 #ifndef MSGSIM_WORLD_H
 #define MSGSIM_WORLD_H
