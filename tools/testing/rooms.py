@@ -8,8 +8,8 @@ import sys
 
 from names import DRIVER, REPORT, complain
 
-# The allowed order, from top to bottom. A room may use the rooms of later lines, but none of its own line. This is the
-# only place of the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
+# The allowed order, from top to bottom. A room may use the rooms of later lines, but none of its own line. Only this
+# file defines the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
 ORDER = (("main",),
          ("verbs", "ingress"),
          ("transport", "rcxt", "direct"),
@@ -56,7 +56,7 @@ def arrows(texts):
             if target in texts and room_of(target) != room:
                 yield path, target.relative_to(DRIVER), room_of(target)
         for name in sorted(set(re.findall(r"\bnhca_\w+", text))):
-            # The prototype of a header is no use: the gate counts headers where they are included.
+            # The prototype of a header is no use: headers count where they are included.
             if path.suffix == ".c" and owner.get(name, room) != room:
                 yield path, f"{name}()", owner[name]
 

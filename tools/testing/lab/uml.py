@@ -22,8 +22,8 @@ import say
 
 NODES = 2
 # The vector driver never stops its transmit queue: it drops packets when its queue is full. So the socket buffer of a
-# cable holds more bytes than can be in flight, and the queue the packets that arrive while the host does not run the
-# guest's CPU.
+# cable (CABLE_BYTES) holds more bytes than can be in flight, and the queue (DEPTH) holds the packets that arrive while
+# the host does not run the guest's CPU.
 CABLE_BYTES = 64 << 20
 DEPTH = 1024
 SO_SNDBUFFORCE = 32

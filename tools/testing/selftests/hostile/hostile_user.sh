@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a user's random work requests, ring contents and commands, under MTU changes and link flaps, harm nobody else
+# purpose: a user's random work requests, ring contents and commands, under MTU changes and link flaps, affect no other user
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 400 --env SECONDS_EACH=30
 # lab debug: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 1200 --env SECONDS_EACH=60

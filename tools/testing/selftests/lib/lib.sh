@@ -7,7 +7,7 @@
 #   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or on the only node)
 #   gid_index [IP]				print the index of the RoCEv2 GID of this node's address, or of IP
 #   leak_snapshot / leak_check NAME		check that slab objects and module references have not grown in between
-#   barrier [NAME] [SECONDS]			wait until every node has come here (a command of the lab)
+#   barrier [NAME] [SECONDS]			wait until every node has reached it (a command of the lab)
 #
 # A script that printed a "not ok" exits with status 1, even if its last command succeeded.
 

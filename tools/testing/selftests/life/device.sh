@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: devices can be made, follow their netdev and go with it, alone and several; refusals give the reason
+# purpose: one or several devices can be created, follow their netdevs and are removed with them; refusals give the reason
 # tier: check
 # lab: --nodes 1 --timeout 480
 # lab bookworm: --release bookworm --nodes 1 --timeout 480

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the KUnit suites pass on several CPUs, where threads really race, and no checker reports anything
+# purpose: the KUnit suites pass on several CPUs, where threads run at the same time, and no checker reports anything
 # tier: long
 # lab: --nodes 1 --cpus 2 --kernel debug --kunit --driver none --timeout 1500
 # lab uml: --machine uml --nodes 1 --cpus 2 --kernel debug --kunit --driver none --timeout 1500

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a netdev that holds its packets blocks nobody: regions are deregistered, processes die, the module unloads in the end
+# purpose: a netdev that holds its packets does not block others: regions are deregistered, processes end, and the module unloads
 # tier: check
 # lab: --nodes 2 --timeout 300
 

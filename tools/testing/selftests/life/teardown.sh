@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a device goes away with its link, netdev or namespace during traffic, failing allocations and CPU hotplug
+# purpose: a device is removed with its link, netdev or namespace during traffic, failing allocations and CPU hotplug
 # tier: long
 # lab: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 400 --env SLOWER=4 --env ROUNDS=4
 # lab long: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 3600 --env SLOWER=4 --env ROUNDS=60

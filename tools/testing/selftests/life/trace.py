@@ -145,7 +145,7 @@ def retries(events, more):
                              ("received", "RNR", "rcvd_rnr_err")):
         count = sum(event.kind == f"nhca_nak_{kind}" and event.text.startswith(text)
                     for event in events)
-        # The missing packet may arrive before the NAK leaves, which is then not sent. A received NAK may be old.
+        # The missing packet may arrive before the NAK is sent; then no NAK is sent. A received NAK may be old.
         if count > more[name] if kind == "sent" else count < more[name]:
             yield f"nhca_nak_{kind}: {count} times {text}, the counters have {more[name]}"
 

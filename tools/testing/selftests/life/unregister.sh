@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a netdev that is removed under traffic takes its device along, and users are told; smaller changes do no harm
+# purpose: the removal of a netdev under traffic removes its device, and processes get an event; smaller changes end no transfer
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=2
 # lab long: --nodes 2 --timeout 3600 --env ROUNDS=50
@@ -179,11 +179,11 @@ take_away() {
 	fi
 }
 
-# told TOOL WAY VICTIM: true if this end of the tool learns of the removal, by its device, its requests or TCP
+# told TOOL WAY VICTIM: true if this end of the tool finds out that the netdev was removed, by its device, its requests or TCP
 told() {
 	local tool=$1 way=$2 victim=$3
 	case $tool in
-	# The client learns of it by its event channel or its requests, and the server by TCP.
+	# The client finds it out by its event channel or its requests, and the server by TCP.
 	ib_read_bw_events) [ "$NODE" = 2 ] || [ "$way" = macvlan ] ;;
 	verify_xfer) true ;;
 	# rdma_cm tells the end whose device is gone, but its DREQ to the other end would need the netdev.

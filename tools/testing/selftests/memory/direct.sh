@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a region of a disk gives peers and own requests the bytes of the disk, within a fixed memory, and its errors
+# purpose: peers and local requests get the bytes and the errors of a disk from its region, which uses a fixed amount of memory
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 200 --env ROUNDS=200
 # lab long: --nodes 1 --cpus 2 --timeout 3000 --env ROUNDS=20000

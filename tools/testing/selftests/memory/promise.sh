@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: after an invalidation has completed, no byte moves through the old key
+# purpose: after an invalidation has completed, no byte is read or written by the old key
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 300
 # lab one-host: --nodes 1 --cpus 2 --timeout 300

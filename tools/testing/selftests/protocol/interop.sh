@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: nhca and rdma_rxe understand each other, and their packets decode with a good ICRC
+# purpose: nhca and rdma_rxe exchange the right bytes, and their packets have correct ICRCs and fields
 # tier: check
 # lab server: --nodes 2 --driver 1=nhca,2=rxe --timeout 480
 # lab client: --nodes 2 --driver 1=rxe,2=nhca --timeout 480

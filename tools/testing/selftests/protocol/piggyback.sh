@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the acknowledgment of a SEND leaves with the reply if replies are quick; without a reply it still arrives in time
+# purpose: the reply carries the acknowledgment of a SEND if replies are quick; without a reply the acknowledgment still arrives in time
 # tier: check
 # lab: --nodes 1 --clock instructions --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 900

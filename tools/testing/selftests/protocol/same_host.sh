@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: queue pairs of one host move the right bytes without packets, and can change between this and packets at any time
+# purpose: queue pairs of one host copy the right bytes without packets, and can change from copies to packets and back at any time
 # tier: check
 # lab: --nodes 1 --timeout 400
 # lab debug: --nodes 1 --kernel debug --timeout 1200

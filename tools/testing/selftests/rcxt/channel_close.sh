@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the memory of a channel that is closed under traffic is freed after the last engine has left it; other channels go on
+# purpose: the memory of a channel that is closed under traffic is freed when no engine uses it any more; other channels continue
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=150
 # lab one-host: --nodes 1 --cpus 2 --timeout 400 --env ROUNDS=150

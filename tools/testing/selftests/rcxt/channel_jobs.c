@@ -35,7 +35,7 @@ static struct channel ch;
 static bool client, second;		/* of this process: its side, and its job */
 static uint32_t step, seed;
 
-/* Wait until both processes of this side have come here. */
+/* Wait until both processes of this end have reached this step. */
 static void together(void)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL;
@@ -50,7 +50,7 @@ static void together(void)
 	}
 }
 
-/* Wait until all four processes have come here. */
+/* Wait until all four processes have reached this step. */
 static void everybody(void)
 {
 	together();

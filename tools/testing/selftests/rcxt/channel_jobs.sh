@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: another user's job has no access to the channels and memory of a job, on the same host and from another
+# purpose: another user's job has no access to the channels and memory of a job, on the same host or from another host
 # tier: check
 # lab: --nodes 2 --timeout 200
 # lab one-host: --nodes 1 --timeout 200

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the channels of a netdev that is removed are told and end; shared job memory stays usable by another device
+# purpose: the channels of a netdev that is removed raise an event and are destroyed; shared job memory stays usable by another device
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=5
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1500 --env ROUNDS=20

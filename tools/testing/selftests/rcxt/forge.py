@@ -4,7 +4,7 @@
 
     forge.py TARGET_IP TCP_PORT MY_IP NETDEV
 
-The packets go to a queue pair of qp_target on another host, and this program captures them as they leave. By the
+The packets go to a queue pair of qp_target on another host, and this program captures them when they are sent. By the
 documented rules each packet must have exactly the error of its kind. The other host must count each packet for
 this error, and none for its ICRC. Prints a KTAP report."""
 
@@ -90,7 +90,7 @@ KINDS = {
 
 
 class Sniffer:
-    """Captures the packets that leave through a netdev for the target."""
+    """Captures the packets that a netdev sends to the target."""
 
     def __init__(self, wire, netdev):
         self.wire = wire
@@ -99,7 +99,7 @@ class Sniffer:
         self.sock.bind((netdev, ETH_P_ALL))
 
     def packets(self):
-        """The bytes from BTH to ICRC of each packet that has left since the last call."""
+        """The bytes from BTH to ICRC of each packet that was sent since the last call."""
         wire, found = self.wire, []
         ends = wire.address(wire.me) + wire.address(wire.target)
         while True:

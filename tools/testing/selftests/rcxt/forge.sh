@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: forged rCxt packets are right by the documented rules, but for the field that is forged
+# purpose: forged rCxt packets obey the documented rules, except for the field that is forged
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab ipv6: --nodes 2 --timeout 240 --env FAMILY=IPv6

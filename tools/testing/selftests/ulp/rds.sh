@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: RDS over nhca delivers every message once, in order and whole, also after the network or the device was away; RDMA by keys works
+# purpose: RDS over nhca delivers every message once, in order and whole, also after a loss of the network or of the device; RDMA by keys works
 # tier: long
 # lab: --nodes 2 --timeout 400 --env CUT=5
 # lab loss: --nodes 2 --netem 'loss 1%' --timeout 400 --env CUT=0
