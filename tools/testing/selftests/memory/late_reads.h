@@ -20,12 +20,12 @@
 #define SHORTEST	257
 #define COPIED		4096	/* the driver copies RC messages of up to this length */
 #define SLOT		(LONGEST + 8192)	/* a message may begin anywhere in its first page */
-#define POISON		0x80			/* plus the ending; posted bytes are below it */
+#define POISON		0x80			/* with the ending added; posted bytes are lower */
 #define POISON_RUN	32			/* equal bytes; no header has such a run */
 #define TOP_BITS	0x8080808080808080ULL
 #define FRAME_ROOM	(72 * 1024)
 
-/* One of the two devices; index 0 is the sender's */
+/* One of the two devices; the sender has index 0 */
 struct side {
 	const char *name;
 	int gid_index;
@@ -36,7 +36,7 @@ struct side {
 
 struct options {
 	uint64_t overwrites;	/* buffers to overwrite in total */
-	uint32_t settle_ms;	/* from the last overwrite of a batch to the check, in ms */
+	uint32_t settle_ms;	/* time between overwrites of a batch and check */
 	uint32_t timeout;	/* local ACK timeout (exponent) of RC that succeeds */
 	const char *capture;	/* NETNS:NETDEV, or NULL */
 	bool early;		/* overwrite before the completion */

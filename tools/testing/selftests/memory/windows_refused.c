@@ -249,7 +249,10 @@ bool on_uc(struct pair *p)
 	return true;
 }
 
-/* Type 1: any QP of the protection domain.  Type 2: only the QP that bound the window. */
+/*
+ * A type 1 window gives access to any QP of the protection domain, a type 2 window only to the QP
+ * that bound it.
+ */
 bool who_may(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);

@@ -10,7 +10,7 @@
 
 #include "verbs_test.h"
 
-/* Post one request; @build is what stands between its start and its completion. */
+/* Post one request; @build: the calls between ibv_wr_start() and ibv_wr_complete(). */
 #define WR(p, id, sig_flags, build) do {			\
 	struct ibv_qp_ex *x = (p)->a.qpx;			\
 	ibv_wr_start(x);					\

@@ -369,7 +369,10 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
-	/* an event if the consumer has left entries unpolled, and again after the next arming */
+	/*
+	 * the CQ raises an event if the consumer has left entries unpolled, and again after the
+	 * next arming
+	 */
 	hdr->cons++;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
@@ -510,7 +513,7 @@ static void cq_moderate_period_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 	}
 
-	/* a kernel consumer has polled the entry, and may be gone: no event */
+	/* a kernel consumer has polled the entry, and may be gone, so the CQ raises no event */
 	local_bh_disable();
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	cq_post(f, 9, 0, false, NULL);

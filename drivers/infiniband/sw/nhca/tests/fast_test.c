@@ -82,7 +82,7 @@ static void fast_life_test(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, mr->ops->zcopy);
 	for (round = 0; round < 20; round++) {
-		/* other pages in each round, and an address that the consumer has chosen */
+		/* use other pages in each round, and an address that the consumer has chosen */
 		sg_pages(f, sg, 3);
 		swap(f->pages[0], f->pages[1 + round % (NPAGES - 1)]);
 		for (i = 0; i < 3; i++) {

@@ -110,7 +110,7 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 /**
  * guess_next - guess the next number, then learn it
  * @g:    the guesser; it guesses only after it has seen GUESS_SEEN numbers
- * @next: the number that came
+ * @next: the number that was drawn
  * Context: any.
  */
 static inline void guess_next(struct guesser *g, unsigned int next)

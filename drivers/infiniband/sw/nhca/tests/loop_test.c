@@ -280,7 +280,7 @@ static void rnr_test(struct kunit *test)
 
 /* ---- what packets do ---- */
 
-/* Post a WRITE, expect that it leaves as a packet, and acknowledge it. */
+/* Post a WRITE, expect that it is sent as a packet, and acknowledge it. */
 static void expect_packet(struct kunit *test, u8 opcode)
 {
 	struct qp_fixture *f = test->priv;

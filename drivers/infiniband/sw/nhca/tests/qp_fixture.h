@@ -272,7 +272,10 @@ static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 	return mr;
 }
 
-/* Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: nobody watches. */
+/*
+ * Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: no packet has to be
+ * seen.
+ */
 static bool fix_route_watched(struct net *net, struct nhca_av *av, u16 sport)
 {
 	return false;
@@ -499,7 +502,7 @@ static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct 
 	nhca_send_doorbell(qp);
 }
 
-/* Post a work request that names @remote of @mr as the peer's memory. No doorbell. */
+/* Post a work request that names @remote of @mr as the peer's memory, without a doorbell. */
 static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
 				u64 addr, u32 len, u64 remote, int flags)
 {

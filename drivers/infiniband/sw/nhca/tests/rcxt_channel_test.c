@@ -246,7 +246,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 	fixture_free(f);
 }
 
-/* If no packet refers to the pages of a write, it completes when its notice arrives. */
+/* If no packet refers to the pages of a write, the write completes when its notice arrives. */
 static void rcxt_notice_completes_at_once(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);

@@ -130,7 +130,7 @@ static void probe_states(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_COMPLETE);
 	probe(a, 1, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->received, 2);
-	/* another tid, other sizes */
+	/* a probe with another tid, or with other sizes */
 	probe(a, 2, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_NONE);
 	probe(a, 1, 2 * PAIR_SEG + 1, 0);

@@ -44,7 +44,7 @@ static u8 disk_byte(u64 off, u8 seed)
 	return off * 7 + (off >> PAGE_SHIFT) * 31 + seed;
 }
 
-/* nhca_store.submit: only records the request. Runs in the region's work item. */
+/* nhca_store.submit, called in the region's work item: only records the request. */
 static void disk_submit(struct nhca_direct_run *run)
 {
 	struct disk *d = the_disk;
