@@ -177,7 +177,7 @@ sockets_are "a namespace has its own sockets" red 2
 
 # ---- a netdev in a VRF ----
 
-# The device receives packets of the VRF although udp_l3mdev_accept is off. The setting for TCP is for the test programs.
+# The device receives packets of the VRF although udp_l3mdev_accept is off. tcp_l3mdev_accept is for the test programs.
 vrf() {
 	cable 6 red blue && add nhca_6l v6l red 10.96.6.1 && add nhca_6r v6r blue 10.96.6.2 || return
 	ip -n red link add vr6 type vrf table 106 && ip -n red link set vr6 up || return
