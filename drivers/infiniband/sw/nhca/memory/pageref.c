@@ -46,7 +46,7 @@ void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 
 	spin_lock_irqsave(&q->lock, flags);
 	ref->seq = q->seq + 1;
-	/* a requester reads it without the lock, while the responder may begin one */
+	/* nhca_zcopy_seq() reads @q->seq without the lock */
 	WRITE_ONCE(q->seq, ref->seq);
 	ref->gen = atomic64_read(&pageref_gen);
 	list_add_tail(&ref->list, &q->list);

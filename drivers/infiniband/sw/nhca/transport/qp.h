@@ -177,7 +177,7 @@ struct nhca_sq {
  * @orig:   atomic: the value before the operation
  * @msn:    MSN in the AETH of the response
  * @op:     number of the request, for nhca_iter_for()
- * @zcopy:  READ: packets may refer to the pages: see nhca_iter_ahead()
+ * @zcopy:  READ: packets may refer to pages of the region: see nhca_iter_ahead()
  */
 struct nhca_res {
 	u32 psn;

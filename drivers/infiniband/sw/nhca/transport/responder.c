@@ -168,7 +168,7 @@ static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca
 }
 
 /*
- * @res: READ: its resource; its bytes may be read from a disk from now on.  NULL: another request
+ * @res: resource of a READ, whose bytes may be read from a disk from now on; NULL: another request
  * Return: true if the key of a request allows @access to the request's whole range now.
  */
 static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access,
