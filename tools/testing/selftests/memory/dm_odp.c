@@ -376,6 +376,87 @@ static bool odp_arguments(struct pair *p)
 	return true;
 }
 
+/* Change @mr as ibv_rereg_mr() does.  Return: 0 or the errno. */
+static int change(struct ibv_mr *mr, int flags, struct ibv_pd *pd, int access)
+{
+	errno = 0;
+	return ibv_rereg_mr(mr, flags, pd, NULL, 0, access) ? errno : 0;
+}
+
+/*
+ * Rights and domain of an on-demand region change, and its keys stay.  A region that becomes pinned,
+ * or on demand, is a new one at the same addresses.
+ */
+static bool odp_rereg(struct pair *p)
+{
+	const int rights = IBV_REREG_MR_CHANGE_ACCESS, domain = IBV_REREG_MR_CHANGE_PD;
+	struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
+	const size_t size = 8 * PAGE;
+	struct ibv_mr *mr, *all;
+	struct at local, b;
+	uint32_t key, all_key;
+	uint8_t *buf;
+	long pinned;
+
+	if (!odp_there() || !make_pair(p, (struct pair_opts){ .size = size }))
+		return false;
+	buf = anonymous(size);
+	REQUIRE(pd && buf, "no memory");
+	local = at(p->a.buf, p->a.mr);
+	mr = ibv_reg_mr(dev.pd, buf, size, IBV_ACCESS_REMOTE_READ | OD);
+	all = ibv_reg_mr(dev.pd, NULL, SIZE_MAX, ACCESS | OD);
+	REQUIRE(mr && all, "ibv_reg_mr: %m");
+	b = at(buf, mr);
+	key = mr->rkey;
+	all_key = all->rkey;
+
+	REQUIRE(!change(mr, rights, NULL, ACCESS | OD), "more rights: %m");
+	fill(p->a.buf, size, 1);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, b, size, "write") || !filled(buf, size, 1))
+		return false;
+	REQUIRE(!change(mr, rights, NULL, IBV_ACCESS_REMOTE_READ | OD), "fewer rights: %m");
+	REQUIRE(!change(all, rights, NULL, IBV_ACCESS_REMOTE_READ | OD), "implicit: %m");
+	if (!rdma_ends(p, IBV_WR_RDMA_WRITE, local, b, 1, IBV_WC_REM_ACCESS_ERR,
+		       "a write without the right") ||
+	    !rdma_ends(p, IBV_WR_RDMA_WRITE, local, at(buf, all), 1, IBV_WC_REM_ACCESS_ERR,
+		       "a write without the right, implicit") ||
+	    !rdma(p, IBV_WR_RDMA_READ, local, at(buf, all), size, "read, implicit") ||
+	    !filled(p->a.buf, size, 1))
+		return false;
+	REQUIRE(!change(mr, domain, pd, 0), "domain: %m");
+	if (!rdma_ends(p, IBV_WR_RDMA_READ, local, b, 1, IBV_WC_REM_ACCESS_ERR,
+		       "a read from another domain"))
+		return false;
+	REQUIRE(ibv_dealloc_pd(pd) == EBUSY, "a domain with a region was deallocated");
+	REQUIRE(!change(mr, domain | rights, dev.pd, ACCESS | OD), "domain and rights: %m");
+	VERB(ibv_dealloc_pd(pd));
+	madvise(buf, size, MADV_DONTNEED);
+	fill(p->a.buf, size, 2);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, b, size, "write, back") || !filled(buf, size, 2))
+		return false;
+	REQUIRE(mr->rkey == key && all->rkey == all_key, "a key has changed");
+
+	/* with and without on-demand paging */
+	REQUIRE(change(all, rights, NULL, LW) == EOPNOTSUPP, "all memory, pinned: %m");
+	pinned = pinned_kb();
+	REQUIRE(!change(mr, rights, NULL, ACCESS), "pinned: %m");
+	REQUIRE(pinned_kb() == pinned + (long)(size >> 10), "pages are not pinned");
+	if (!rdma(p, IBV_WR_RDMA_READ, local, b, size, "read, pinned") ||
+	    !filled(p->a.buf, size, 2))
+		return false;
+	REQUIRE(!change(mr, rights, NULL, ACCESS | OD), "on demand: %m");
+	REQUIRE(pinned_kb() == pinned, "pages are still pinned");
+	madvise(buf, size, MADV_DONTNEED);
+	fill(p->a.buf, size, 3);
+	if (!rdma(p, IBV_WR_RDMA_WRITE, local, b, size, "write, on demand again") ||
+	    !filled(buf, size, 3))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	VERB(ibv_dereg_mr(all));
+	munmap(buf, size);
+	return true;
+}
+
 /* A datagram for a page that is not present may be lost, but most later ones must arrive. */
 static bool odp_datagrams(struct pair *p)
 {
@@ -673,6 +754,7 @@ static const struct test tests[] = {
 	{ "odp: memory changes", odp_changes, true },
 	{ "odp: pages of a file", odp_file, true },
 	{ "odp: prefetch", odp_prefetch, true },
+	{ "odp: rights and domain change", odp_rereg, true },
 	{ "odp: 64 GiB", odp_big, true },
 	{ "odp: datagrams", odp_datagrams, true },
 	{ "odp: memory changes under traffic", odp_storm, true },

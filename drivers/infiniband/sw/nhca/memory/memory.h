@@ -164,8 +164,8 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
  * @iova:   address of the first byte for peers and SGEs
  * @access: enum ib_access_flags
  * Context: process.
- * Return: 0; -EOPNOTSUPP: the pages are not pinned user memory, so the region has no @start; the
- * function has set the other parameters.
+ * Return: 0; -EOPNOTSUPP: the memory is neither pinned nor on-demand user memory, so the region has
+ * no @start; the function has set the other parameters.
  */
 int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *iova,
 		      int *access);
@@ -174,12 +174,12 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
  * nhca_mr_change - change the rights or the domain of a user region; its keys stay
  * @ibmr:   the region
  * @pd:     the new protection domain
- * @access: the new rights
+ * @access: the new rights; IB_ACCESS_ON_DEMAND must be as it was
  *
  * On return no more bytes move by the old rights.
  * Context: process, sleeps.  Return: 0; -EPERM: the pages were pinned for reading and @access
  * includes writing, so the caller must register the memory again; -EBUSY: windows are bound to the
- * region; -EOPNOTSUPP: the pages of the region are not pinned user memory.
+ * region; -EOPNOTSUPP: the memory of the region is neither pinned nor on-demand user memory.
  */
 int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access);
 

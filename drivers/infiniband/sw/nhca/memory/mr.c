@@ -7,6 +7,7 @@
 
 #include "map.h"
 #include "mr.h"
+#include "odp.h"
 #include "pageref.h"
 #include "../queue/ring.h"
 
@@ -199,9 +200,12 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 	*access = mr->mkey.access;
 	*iova = mr->mkey.va;
 	*length = mr->mkey.length;
-	if (!mr_pinned(mr))
+	if (mr->kind == NHCA_MR_ODP)
+		*start = nhca_odp_start(mr->odp);
+	else if (mr_pinned(mr))
+		*start = mr->umem ? mr->umem->address : 0;
+	else
 		return -EOPNOTSUPP;
-	*start = mr->umem ? mr->umem->address : 0;
 	return 0;
 }
 
@@ -225,13 +229,14 @@ static int mr_shut(struct nhca_mr *mr)
 int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
+	bool on_demand = mr->kind == NHCA_MR_ODP;
 	struct nhca_mkey *mk = &mr->mkey;
 	bool zcopied;
 	int err;
 
-	if (!mr_pinned(mr))
+	if (!on_demand && !mr_pinned(mr))
 		return -EOPNOTSUPP;
-	if (mr->umem && ib_access_writable(access) && !mr->umem->writable)
+	if (!on_demand && mr->umem && ib_access_writable(access) && !mr->umem->writable)
 		return -EPERM;
 
 	/*
@@ -249,10 +254,15 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	mr->zcopied = false;
 	mk->access = access;
 	mk->pd = pd;
-	mr->tces.owner.id = (uintptr_t)pd;
+	if (on_demand)
+		nhca_odp_rights(mr->odp, access);
+	else
+		mr->tces.owner.id = (uintptr_t)pd;
 	nhca_mkey_open(mk, mk->key);
 	spin_unlock_bh(&mk->lock);
 
+	if (on_demand)
+		nhca_odp_owner(mr->odp, pd);
 	/* wait for the packets that refer to pages by the old rights */
 	if (zcopied)
 		mr_pageref_wait(mr);

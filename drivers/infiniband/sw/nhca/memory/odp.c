@@ -55,8 +55,8 @@
  * @mm:         address space of the process; mmgrab() reference, which does not keep its memory
  * @start:      address of the region's first byte in the process
  * @length:     bytes; with @start it does not wrap
- * @writable:   the region has a right to write
- * @owner:      owner of its TCEs
+ * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
+ * @owner:      owner of its TCEs; written under @lock
  * @first:      number of the chunk that contains @start
  * @chunks:     chunks by number - @first; written under @lock; the mark ODP_EMPTY: the chunk may
  *              have no pages
@@ -193,7 +193,7 @@ static int chunk_set(struct odp_chunk *chunk, unsigned int first, const unsigned
 		if (is_pci_p2pdma_page(page))
 			return -EFAULT;
 		flags = NHCA_TCE_READ;
-		if (chunk->odp->writable && (pfns[i] & HMM_PFN_WRITE)) {
+		if (READ_ONCE(chunk->odp->writable) && (pfns[i] & HMM_PFN_WRITE)) {
 			flags |= NHCA_TCE_WRITE;
 			set_bit(first + i, chunk->writable);
 		}
@@ -557,6 +557,28 @@ u64 nhca_odp_id(const struct nhca_odp *odp)
 	return odp->id;
 }
 
+u64 nhca_odp_start(const struct nhca_odp *odp)
+{
+	return odp->start;
+}
+
+void nhca_odp_rights(struct nhca_odp *odp, int access)
+{
+	WRITE_ONCE(odp->writable, ib_access_writable(access));
+}
+
+void nhca_odp_owner(struct nhca_odp *odp, struct ib_pd *pd)
+{
+	struct odp_chunk *chunk;
+	unsigned long index;
+
+	mutex_lock(&odp->lock);
+	odp->owner.id = (uintptr_t)pd;
+	xa_for_each(&odp->chunks, index, chunk)
+		chunk->tces.owner = odp->owner;
+	mutex_unlock(&odp->lock);
+}
+
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
 			  u64 iova, int access)
 {
@@ -622,7 +644,7 @@ static struct nhca_odp *odp_of_key(struct ib_pd *pd, u32 lkey, u64 va, u64 len, 
 		goto unlock;
 	if (mk->type != NHCA_MKEY_MR || mk->mr->ops != &odp_ops)
 		odp = ERR_PTR(-EINVAL);
-	else if (mk->pd != pd || (write && !mk->mr->odp->writable))
+	else if (mk->pd != pd || (write && !READ_ONCE(mk->mr->odp->writable)))
 		odp = ERR_PTR(-EPERM);
 	else if (va < mk->va || len > mk->length || va - mk->va > mk->length - len)
 		odp = ERR_PTR(-EFAULT);

@@ -57,6 +57,32 @@ struct nhca_odp *nhca_odp_get(struct nhca_odp *odp);
  */
 void nhca_odp_put(struct nhca_odp *odp);
 
+/**
+ * nhca_odp_start - get the address of a region's first byte
+ * @odp: memory of the region
+ * Context: any.
+ * Return: the address in the process.
+ */
+u64 nhca_odp_start(const struct nhca_odp *odp);
+
+/**
+ * nhca_odp_rights - let later faults follow the new rights of a region
+ * @odp:    memory of the region
+ * @access: enum ib_access_flags
+ *
+ * Pages that are present stay as they are: a peer's or consumer's rights are those of the key.
+ * Context: any; the key is closed.
+ */
+void nhca_odp_rights(struct nhca_odp *odp, int access);
+
+/**
+ * nhca_odp_owner - give the TCEs of a region to another protection domain
+ * @odp: memory of the region
+ * @pd:  protection domain
+ * Context: process, sleeps.
+ */
+void nhca_odp_owner(struct nhca_odp *odp, struct ib_pd *pd);
+
 /* maximum number of queued prefetches of one region */
 #define NHCA_ODP_PREFETCHES	64
 
@@ -126,6 +152,9 @@ extern struct workqueue_struct *nhca_prefetch_wq;
 
 #else
 
+static inline u64 nhca_odp_start(const struct nhca_odp *odp) { return 0; }
+static inline void nhca_odp_rights(struct nhca_odp *odp, int access) { }
+static inline void nhca_odp_owner(struct nhca_odp *odp, struct ib_pd *pd) { }
 static inline int nhca_fault_init(void) { return 0; }
 static inline void nhca_fault_exit(void) { }
 

@@ -291,7 +291,47 @@ static void empty_test(struct kunit *test)
 	}
 }
 
+/*
+ * The rights and the domain of a region change in place: present pages stay, and later faults
+ * follow the new rights.
+ */
+static void change_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	struct fixture *f = test->priv;
+	struct ib_mr *mr = odp_make(test, addr, ODP_SIZE, addr);
+	u64 start, length, iova;
+	int access;
+
+	KUNIT_EXPECT_EQ(test, nhca_mr_user_args(mr, &start, &length, &iova, &access), 0);
+	KUNIT_EXPECT_EQ(test, start, (u64)addr);
+	KUNIT_EXPECT_EQ(test, length, (u64)ODP_SIZE);
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), 1);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 5), 0);
+
+	/* a right to write is taken away: it ends for present pages, and for a prefetch */
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, READ_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 6), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 5);
+	KUNIT_EXPECT_EQ(test, nhca_mr_prefetch(f->key_user.pd, mr->lkey, addr, 1,
+					       IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE, true),
+			-EPERM);
+	/* this page gets a TCE without the right to write, although the process may write it */
+	KUNIT_EXPECT_EQ(test, fault(mr, PAGE_SIZE, 1, NHCA_ODP_WRITE), 1);
+
+	/* the other domain may read and write, the old one may do nothing */
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->other.pd, ALL_ACCESS), 0);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), -EACCES);
+	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, addr), 5);
+	KUNIT_EXPECT_EQ(test, poke(&f->other, mr->rkey, addr, 7), 0);
+	KUNIT_EXPECT_EQ(test, poke(&f->other, mr->rkey, addr + PAGE_SIZE, 8), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fault(mr, PAGE_SIZE, 1, NHCA_ODP_WRITE), 1);
+	KUNIT_EXPECT_EQ(test, poke(&f->other, mr->rkey, addr + PAGE_SIZE, 8), 0);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
 static struct kunit_case odp_cases[] = {
+	KUNIT_CASE(change_test),
 	KUNIT_CASE(prefetch_bounded_test),
 	KUNIT_CASE(prefetch_cancelled_test),
 	KUNIT_CASE(empty_test),

@@ -178,7 +178,7 @@ static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 
  * A change of rights or of the protection domain keeps the keys, because peers may use them.  A
  * change of the translation makes a new region with new keys, and the core destroys the old region,
  * so no operation uses a half-changed region.  A new region is also made if pages that were pinned
- * for reading must become writable.
+ * for reading must become writable, and if a region changes between pinned and on-demand memory.
  */
 struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				 u64 iova, int access, struct ib_pd *ibpd,
@@ -199,7 +199,11 @@ struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 	if (known)
 		return ERR_PTR(known);
 
-	err = nhca_check_access(access & ~IB_ACCESS_HUGETLB);
+	if ((access ^ old_access) & IB_ACCESS_ON_DEMAND)
+		/* all memory of a process (an implicit region) cannot be pinned */
+		return old_length == U64_MAX ? ERR_PTR(-EOPNOTSUPP) :
+		       nhca_mr_replace(ibmr, ibpd, old_start, old_length, old_iova, access);
+	err = nhca_check_user_access(access);
 	if (!err)
 		err = nhca_mr_change(ibmr, ibpd, access);
 	if (err != -EPERM)
