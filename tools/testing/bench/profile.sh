@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Runs one measurement for `bench profile`: profile.sh WHERE LOAD-OPTIONS...
-# WHERE is nhca-veth, nhca-same-host, rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or
+# WHERE is nhca-veth, nhca-same-host, nhca-qdisc (as nhca-same-host, but packets meet a queueing
+# discipline), rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or
 # siw-hosts.
 
 . "$LAB_SRC/bench/guest.sh"
@@ -14,9 +15,11 @@ ends() {
 	device_gone "$RDMA_DEV" || rdma link del "$RDMA_DEV"
 	bench_driver "${where%%-*}" || return
 	bench_ends "$1" || return
-	if [ "$where" = nhca-veth ]; then
-		echo N > /sys/module/nhca/parameters/same_host
-	fi
+	case $where in
+	nhca-veth) echo N > /sys/module/nhca/parameters/same_host ;;
+	nhca-qdisc) ip netns exec left tc qdisc add dev vleft root pfifo &&
+		ip netns exec right tc qdisc add dev vright root pfifo ;;
+	esac
 }
 
 case $where in

@@ -14,10 +14,12 @@
 #define HALF		(PAGES / 2 * PAGE_SIZE)
 
 static bool watched;
+static u32 asked;
 
 /* Replaces nhca_route_watched(). */
 static bool route_watched(struct net *net, struct nhca_av *av, u16 sport)
 {
+	asked++;
 	return watched;
 }
 
@@ -512,6 +514,7 @@ static void found_test(struct kunit *test)
 		f->qp->peer = HERE;
 		f->qp->peer_mark = 0;
 		f->qp->here_until = jiffies;
+		f->qp->watched_until = jiffies;
 		watched = rows[i].watched;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
@@ -529,7 +532,61 @@ static void found_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RECVS), ARRAY_SIZE(rows));
 }
 
+/* Deliver a packet that has the mark of the peer. */
+static void marked(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct sk_buff *skb;
+	struct nhca_hdr h;
+
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
+	h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
+	h.caps = HERE | NHCA_CAP_NO_ICRC;
+	h.mark = loop->peer->mark;
+	skb = fix_skb(test, &h, 10, 1);
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	fix_deliver_skb(test, skb);
+}
+
+/*
+ * While somebody must see the packets, the routes are looked up once in half a second and not for
+ * each packet.  A reset forgets the answer, because the next connection may take another route.
+ */
+static void watched_test(struct kunit *test)
+{
+	struct ib_qp_attr attr = { };
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	f->qp->peer = HERE;
+	watched = true;
+	asked = 0;
+	for (i = 0; i < 5; i++)
+		marked(test);
+	KUNIT_EXPECT_EQ(test, asked, 1);
+	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_TRUE(test, time_before(f->qp->watched_until, jiffies + HZ));
+
+	/* half a second later: it is asked again, and again not before another half */
+	f->qp->watched_until = jiffies - 1;
+	marked(test);
+	marked(test);
+	KUNIT_EXPECT_EQ(test, asked, 2);
+	/* nobody watches any more: the path opens when the half second is over */
+	watched = false;
+	marked(test);
+	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	f->qp->watched_until = jiffies - 1;
+	marked(test);
+	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+
+	f->qp->watched_until = jiffies + HZ;
+	KUNIT_EXPECT_EQ(test, nhca_qp_modify(f->qp, IB_QPS_RESET, &attr, IB_QP_STATE), 0);
+	KUNIT_EXPECT_FALSE(test, time_before(jiffies, f->qp->watched_until));
+}
+
 static struct kunit_case loop_cases[] = {
+	KUNIT_CASE(watched_test),
 	KUNIT_CASE(rc_test),
 	KUNIT_CASE(uc_test),
 	KUNIT_CASE(order_test),

@@ -359,6 +359,8 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  *
  * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
  * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
+ * If a packet socket or queueing discipline must see the packets, the function remembers this for
+ * half a second (nhca_qp.watched_until), and does not ask for each packet.
  * Context: one of the QP's locks held, RCU read side.
  * Return: true if the peer is a QP of this kernel, and no packet socket or queueing discipline has
  * to see the packets; the function has set nhca_qp.peer_mark and nhca_qp.here_until.

@@ -30,8 +30,9 @@
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
 /*
- * Jiffies for which a packet that was received allows the same-host path.  After that, packets are
- * sent again, so a new rule of a packet filter takes effect within a second.
+ * Jiffies for which a packet that was received allows the same-host path, and for which a packet
+ * socket or queueing discipline that was found prevents it.  After that, packets are sent again, so
+ * a new rule of a packet filter takes effect within a second.
  */
 #define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
@@ -66,12 +67,16 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 	struct nhca_qp *peer;
 	__le32 mark;
 
-	if (!nhca_rx_mark(rx, &mark))
+	/* do not ask for each packet while there is a packet socket or a queueing discipline */
+	if (time_before(jiffies, READ_ONCE(qp->watched_until)) || !nhca_rx_mark(rx, &mark))
 		return false;
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
-	if (!peer || READ_ONCE(peer->mark) != mark || nhca_loop_watched(qp) ||
-	    nhca_loop_watched(peer))
+	if (!peer || READ_ONCE(peer->mark) != mark)
 		return false;
+	if (nhca_loop_watched(qp) || nhca_loop_watched(peer)) {
+		WRITE_ONCE(qp->watched_until, jiffies + NHCA_LOOP_VALID);
+		return false;
+	}
 	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
 	WRITE_ONCE(qp->peer_mark, mark);
 	return true;

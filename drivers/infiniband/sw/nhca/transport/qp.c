@@ -247,6 +247,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->mark = (__force __le32)get_random_u32();
 	qp->mtu = 256;
 	qp->cnp_sent = jiffies - HZ;
+	qp->watched_until = jiffies;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
 	qp->memcg = nhca_memcg_get(rings);
 	qp->sq.rtx = kzalloc(sizeof(*qp->sq.rtx), GFP_KERNEL_ACCOUNT);
@@ -434,6 +435,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	qp->comm_est = false;
 	WRITE_ONCE(qp->peer, 0);
 	WRITE_ONCE(qp->heard, 0);
+	WRITE_ONCE(qp->watched_until, jiffies);
 	nhca_pace_set(qp->sq.pace, 0);
 }
 

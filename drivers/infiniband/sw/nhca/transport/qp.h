@@ -373,6 +373,8 @@ struct nhca_rss;
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
  * @here_until: jiffies until which @peer_mark or @heard allows the same-host path; READ_ONCE()
+ * @watched_until: jiffies until which nhca_loop_found() need not ask again whether somebody must
+ *           see the packets, because somebody must; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
  *           batch
  * @av:     address vector of the peer of a connected QP; written with both locks held
@@ -418,6 +420,7 @@ struct nhca_qp {
 	atomic_t events;
 	unsigned long cnp_sent;
 	unsigned long here_until;
+	unsigned long watched_until;
 	struct nhca_av *av;
 	struct nhca_flow *flow;
 	struct nhca_channel *channel;
