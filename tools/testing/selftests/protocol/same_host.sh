@@ -125,14 +125,22 @@ if [ $((9 * sent)) -le $copied ]; then
 else
 	notok "packets that open the path again are less than 10 % of the data" "$sent bytes in packets, $copied without"
 fi
-tcpdump -i lo -c 100 -s 128 -Z root -w "$LIB_TMP/pcap" udp port 4791 2> "$LIB_TMP/tcpdump" &
+# as debugging.rst says: packets that are not batched and have an ICRC
+ethtool -K lo tx-udp-segmentation off > /dev/null
+echo Y > /sys/module/nhca/parameters/insist_icrc
+tcpdump -i lo -c 100 -s 0 -Z root -w "$LIB_TMP/pcap" udp port 4791 2> "$LIB_TMP/tcpdump" &
 capture=$!
 if ended $capture 20; then
 	ok "tcpdump on lo captures the data"
+	: > "$LIB_TMP/fields"
+	run "each packet of the capture is RoCEv2 with a correct ICRC" \
+		python3 "$LAB_SRC/selftests/lib/icrc.py" check "$LIB_TMP/pcap" "$LIB_TMP/fields"
 else
 	notok "tcpdump on lo captures the data" "$(tail -n 1 "$LIB_TMP/tcpdump")"
 	kill $capture
 fi
+echo N > /sys/module/nhca/parameters/insist_icrc
+ethtool -K lo tx-udp-segmentation on > /dev/null
 grows "the path is used again without tcpdump"
 tc qdisc add dev lo root netem delay 1ms || notok "netem on lo" "tc refuses it"
 stops "a queueing discipline on lo is obeyed within a second"
