@@ -325,20 +325,38 @@ static bool nhca_has_roce(const struct ib_device *ibdev)
 	return false;
 }
 
+static void nhca_warn_roce(struct net_device *ndev, const struct ib_device *ibdev)
+{
+	if (nhca_has_roce(ibdev))
+		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, it takes the packets that the nhca device should receive; programs that use the first device they find may choose either\n",
+			    dev_name(&ibdev->dev));
+}
+
+/* Return: 1 if @dev is an RDMA device: the search ends. */
+static int nhca_warn_sibling(struct device *dev, void *ndev)
+{
+	if (!dev->class || strcmp(dev->class->name, "infiniband"))
+		return 0;
+	nhca_warn_roce(ndev, rdma_device_to_ibdev(dev));
+	return 1;
+}
+
 /*
  * Warn if @ndev also has a RoCE device of another driver: an adapter receives packets to the RoCEv2
- * port itself and does not pass them to the network stack.
+ * port itself and does not pass them to the network stack.  mlx4, and mlx5 of older kernels, do not
+ * tell the core which netdev they use; but their RDMA device and netdevs are children of one PCI
+ * function.
  */
-static void nhca_netdev_shared(struct net_device *ndev, const char *name)
+static void nhca_netdev_shared(struct net_device *ndev)
 {
 	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
 
-	if (!ibdev)
-		return;
-	if (nhca_has_roce(ibdev))
-		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, it takes the packets that %s should receive; programs that use the first device they find may choose either\n",
-			    dev_name(&ibdev->dev), name);
-	ib_device_put(ibdev);
+	if (ibdev) {
+		nhca_warn_roce(ndev, ibdev);
+		ib_device_put(ibdev);
+	} else if (ndev->dev.parent) {
+		device_for_each_child(ndev->dev.parent, ndev, nhca_warn_sibling);
+	}
 }
 
 static bool nhca_is_ether(const struct net_device *ndev)
@@ -593,7 +611,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	err = nhca_netdev_check(ndev);
 	rtnl_unlock();
 	if (!err) {
-		nhca_netdev_shared(ndev, name);
+		nhca_netdev_shared(ndev);
 		if (!nhca_is_ether(ndev))
 			netdev_info(ndev, "is not an Ethernet netdev: programs that exchange GIDs can use %s, but the rdma_cm of Linux finds no address of it; for rdma_cm on one host, add an nhca device to a dummy netdev\n",
 				    name);

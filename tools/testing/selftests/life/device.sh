@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: one or several devices can be created, follow their netdevs and are removed with them; refusals give the reason
 # tier: check
-# lab: --nodes 1 --timeout 480
-# lab bookworm: --release bookworm --nodes 1 --timeout 480
+# lab: --nodes 1 --modules tools/testing/selftests/life/fake_adapter --timeout 480
+# lab bookworm: --release bookworm --nodes 1 --modules tools/testing/selftests/life/fake_adapter --timeout 480
 # tier bookworm: long
-# lab backports: --release backports --nodes 1 --timeout 480
+# lab backports: --release backports --nodes 1 --modules tools/testing/selftests/life/fake_adapter --timeout 480
 # tier backports: long
 
 . "$LAB_SRC/selftests/lib/lib.sh"
@@ -27,6 +27,7 @@ clean() {
 	for it in /sys/class/infiniband/nhca_*; do
 		[ -e "$it" ] && rdma link del "${it##*/}"
 	done
+	rmmod fake_adapter 2> /dev/null
 	for it in gui1 gui2 gum nm_tun nm_wg du; do
 		drop $it
 	done
@@ -84,6 +85,27 @@ no_gid() {
 
 gone_gid() {
 	has_gid "$1" "$2" || echo gone
+}
+
+# beside_said YES|NO OPTIONS...: add a device beside a fake adapter, and look for the warning
+beside_said() {
+	local wanted=$1 said=NO
+	shift
+	modprobe fake_adapter netdev="$NETDEV" "$@" || return
+	log_mark
+	rdma link add nhca_beside type nhca netdev "$NETDEV" || return
+	log_has "$NETDEV: also has the RoCE device fake0: .* the nhca device should receive" && said=YES
+	rdma link del nhca_beside && rmmod fake_adapter || return
+	[ $said = "$wanted" ] || echo "with '$*' the warning is there: $said" && [ $said = "$wanted" ]
+}
+
+# Other drivers tell the core about their netdev in two ways. An iWARP device takes no RoCE packets.
+beside_adapter() {
+	local status
+	rdma link del "$RDMA_DEV" || return
+	beside_said YES && beside_said YES sibling=1 && beside_said NO iwarp=1
+	status=$?
+	device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" && return $status
 }
 
 # refused NAME NETDEV ERROR REASON: `rdma link add` must fail with ERROR, and the kernel log must have REASON
@@ -541,6 +563,7 @@ try "a dummy netdev" dummy
 refusals
 try "several devices" several
 try "two namespaces, each with its own sockets" namespaces
+try "a warning beside the RoCE device of an adapter" beside_adapter
 try "netdev moved to another namespace" netdev_moves
 try "RDMA device moved to another namespace" exclusive
 try "netdev unregistered" netdev_gone
