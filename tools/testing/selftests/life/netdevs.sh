@@ -2,95 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: verbs and rdma_cm work over each kind of netdev, or rdma link add refuses the netdev with a reason
 # tier: long
-# lab: --nodes 1 --timeout 1800
-# lab backports: --nodes 1 --release backports --timeout 1800
-# lab bookworm: --nodes 1 --release bookworm --timeout 1800
+# lab: --nodes 1 --packages libteam-utils,openvswitch-switch --timeout 1800
+# lab backports: --nodes 1 --release backports --packages libteam-utils,openvswitch-switch --timeout 1800
+# lab bookworm: --nodes 1 --release bookworm --packages libteam-utils,openvswitch-switch --timeout 1800
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
 
-# Each kind has a function kind_NAME SPACE NUMBER PEER, which runs for both ends. The netdev `base` of the namespace
-# SPACE is one end of a veth pair and has the address 10.102.0.NUMBER. The function creates a netdev and sets
-#   DEV	the netdev that gets an nhca device
-#   ADDR	the netdev that gets the address 10.103.0.NUMBER, if it is another one
-KEY=0123456789abcdef0123456789abcdef
+. "$LAB_SRC/selftests/life/netdev_kinds.sh"
 
-on() {
-	ip -n "$SPACE" "$@"
-}
-
-kind_veth() {
-	DEV=base
-}
-
-kind_bridge() {
-	on link add up0 type bridge && on link set base master up0
-	DEV=up0
-}
-
-kind_bond() {
-	on link add up0 type bond mode active-backup && on link set base down && on link set base master up0
-	DEV=up0
-}
-
-kind_vlan() {
-	on link add link base name up0 type vlan id 5
-	DEV=base ADDR=up0
-}
-
-kind_macvlan() {
-	on link add link base name up0 type macvlan mode bridge
-	DEV=up0
-}
-
-kind_ipvlan() {
-	on link add link base name up0 type ipvlan mode l2
-	DEV=up0
-}
-
-# Only one end is in a VRF, because programs in a VRF cannot connect by TCP without `ip vrf exec`.
-kind_vrf() {
-	DEV=base
-	[ "$2" = 1 ] || return 0
-	on link add up0 type vrf table 110 && on link set up0 up && on link set base master up0 &&
-		ip netns exec "$SPACE" sysctl -qw net.ipv4.tcp_l3mdev_accept=1
-}
-
-kind_vxlan() {
-	on link add up0 type vxlan id 7 local "10.102.0.$2" remote "10.102.0.$3" dstport 4789 dev base
-	DEV=up0
-}
-
-kind_geneve() {
-	on link add up0 type geneve id 7 remote "10.102.0.$3"
-	DEV=up0
-}
-
-kind_gretap() {
-	on link add up0 type gretap local "10.102.0.$2" remote "10.102.0.$3"
-	DEV=up0
-}
-
-kind_macsec() {
-	local mac
-	mac=$(ip -n "end$3" -o link show base | grep -o 'ether [^ ]*' | cut -d' ' -f2)
-	on link add link base up0 type macsec encrypt on && on macsec add up0 tx sa 0 pn 1 on key 01 "$KEY" &&
-		on macsec add up0 rx port 1 address "$mac" &&
-		on macsec add up0 rx port 1 address "$mac" sa 0 pn 1 on key 01 "$KEY"
-	DEV=up0
-}
-
-# ESP in transport mode for everything between the two addresses
-kind_ipsec() {
-	local from to way
-	for way in "$2 $3 out" "$3 $2 in"; do
-		read -r from to way <<< "$way"
-		on xfrm state add src "10.103.0.$from" dst "10.103.0.$to" proto esp spi "0x10$from" mode transport \
-			aead 'rfc4106(gcm(aes))' "0x${KEY}01020304" 128 &&
-			on xfrm policy add src "10.103.0.$from" dst "10.103.0.$to" dir "$way" \
-				tmpl src "10.103.0.$from" dst "10.103.0.$to" proto esp mode transport || return
-	done
-	DEV=base
+peer_mac() {
+	ip -n "end$1" -o link show base | grep -o 'ether [^ ]*' | cut -d' ' -f2
 }
 
 kind_tun() {
@@ -121,17 +43,6 @@ tun_pipe() {
 	ip netns exec end2 python3 "$LIB_TMP/pipe.py" "$LIB_TMP/tun2" "$LIB_TMP/tun1" &
 }
 
-# end KIND NUMBER PEER: create the netdev and the nhca device of one end
-end() {
-	local kind=$1 number=$2
-	SPACE=end$2 ADDR=''
-	"kind_$kind" "$SPACE" "$number" "$3" || return
-	ADDR=${ADDR:-$DEV}
-	on link set "$DEV" up && on link set "$ADDR" up || return
-	on addr add "10.103.0.$number/24" dev "$ADDR" || return
-	ip netns exec "$SPACE" rdma link add "nhca_e$number" type nhca netdev "$DEV"
-}
-
 ends() {
 	local number
 	for number in 1 2; do
@@ -141,13 +52,17 @@ ends() {
 	for number in 1 2; do
 		ip -n end$number link set base up && ip -n end$number addr add 10.102.0.$number/24 dev base || return
 	done
-	end "$1" 1 2 && end "$1" 2 1 || return
+	SPACE=end1 kind_end "$1" 1 2 nhca_e1 && SPACE=end2 kind_end "$1" 2 1 nhca_e2 || return
 	[ "$1" != tun ] || tun_pipe
 	device_ready nhca_e1 10.103.0.1 && device_ready nhca_e2 10.103.0.2
 }
 
 no_ends() {
 	local number jobs
+	if declare -F "gone_$1" > /dev/null; then
+		"gone_$1" 1
+		"gone_$1" 2
+	fi
 	jobs=$(jobs -p)
 	# shellcheck disable=SC2086 # numbers
 	[ -z "$jobs" ] || kill $jobs 2> /dev/null
@@ -168,7 +83,7 @@ kind() {
 	if ! ends "$name" > "$LIB_TMP/ends" 2>&1; then
 		notok "$name: the devices are ready" "$(tail -n 1 "$LIB_TMP/ends")"
 		show_tail "$LIB_TMP/ends"
-		no_ends
+		no_ends "$name"
 		return
 	fi
 	gid1=$(gid_of nhca_e1 10.103.0.1) gid2=$(gid_of nhca_e2 10.103.0.2)
@@ -178,12 +93,15 @@ kind() {
 	[ "$name" = tun ] ||
 		pair "$name: rping" "ip netns exec end1 rping -s -a 10.103.0.1 -C 10 -V" \
 			"ip netns exec end2 rping -c -a 10.103.0.1 -I 10.103.0.2 -C 10 -V"
-	no_ends
+	no_ends "$name"
 }
 
 kind veth
 kind bridge
 kind bond bonding
+kind bond_late bonding
+kind team
+kind ovs openvswitch
 kind vlan 8021q
 kind macvlan
 kind ipvlan
