@@ -46,6 +46,7 @@ static void introduce(struct nhca_qp *a, struct nhca_qp *b)
 	a->rq.psn = b->sq.psn;
 	a->peer_mark = b->mark;
 	a->here_until = jiffies + HZ * 3600;
+	b->here_until = jiffies + HZ * 3600;
 	a->peer = HERE | NHCA_PEER_IS_HERE;
 }
 
@@ -435,6 +436,56 @@ static void expired_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 }
 
+/*
+ * Packets have to pass in both directions: a filter that refuses only those to the peer does not
+ * refuse the peer's own packets, by which this end knows that the peer is here.
+ */
+static void one_way_test(struct kunit *test)
+{
+	static const enum ib_qp_type types[] = { IB_QPT_RC, IB_QPT_UC };
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		pair(test, types[i]);
+		loop->peer->here_until = jiffies - 1;
+		f->nsent = 0;
+		post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
+		KUNIT_EXPECT_EQ_MSG(test, f->nsent, 1, "case %u", i);
+		KUNIT_EXPECT_FALSE_MSG(test, nhca_peer_is_here(f->qp), "case %u", i);
+		KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
+	}
+}
+
+/* An end that sends nothing notes again and again that the packets of its peer pass. */
+static void heard_again_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr h;
+	u32 i;
+
+	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
+	f->qp->peer_mark = loop->peer->mark;
+	for (i = 0; i < 2; i++) {
+		f->qp->here_until = i ? jiffies + 2 : jiffies - 1;
+		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
+		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
+		h.caps = HERE | NHCA_CAP_NO_ICRC;
+		h.mark = loop->peer->mark;
+		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
+		KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+		/* not before it is necessary, because it costs two routes */
+		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, jiffies + 10), !i);
+	}
+	/* somebody watches by now */
+	watched = true;
+	f->qp->here_until = jiffies - 1;
+	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
+	h.psn = f->qp->rq.psn;
+	fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+}
+
 /* Atomics, READs that the peer does not allow, and limited rates take packets. */
 static void packets_test(struct kunit *test)
 {
@@ -597,6 +648,8 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(closed_test),
 	KUNIT_CASE(stranger_test),
 	KUNIT_CASE(expired_test),
+	KUNIT_CASE(one_way_test),
+	KUNIT_CASE(heard_again_test),
 	KUNIT_CASE(packets_test),
 	KUNIT_CASE(source_test),
 	KUNIT_CASE(found_test),

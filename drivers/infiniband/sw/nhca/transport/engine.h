@@ -3,6 +3,7 @@
 #ifndef NHCA_ENGINE_H
 #define NHCA_ENGINE_H
 
+#include <linux/jiffies.h>
 #include <linux/sizes.h>
 
 #include "../net/burst.h"
@@ -352,6 +353,17 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
 }
 
 /* ---- loop.c: Context is sq.lock held, RCU read side, unless stated ---- */
+
+/**
+ * nhca_loop_expired - check whether packets have to pass before the same-host path is used
+ * @qp: the QP that has received packets
+ * Context: any.
+ * Return: true if no packet has passed to @qp in the last half second.
+ */
+static inline bool nhca_loop_expired(const struct nhca_qp *qp)
+{
+	return time_after(jiffies, READ_ONCE(qp->here_until));
+}
 
 /**
  * nhca_loop_found - find out whether the peer is a QP of this kernel

@@ -9,9 +9,9 @@
  * peer's lock is taken, if memory is not present, or if the peer would not execute the request.
  *
  * The first packets of a connection go through the network stack, with its routing and filters.
- * The same-host path is used only after packets have passed in both directions, and one of them had
- * the mark of a QP of this kernel (wire.rst).  Between UD QPs one datagram that came through lo is
- * enough, because it is from this network namespace.
+ * The same-host path is used only after packets with the marks of QPs of this kernel (wire.rst)
+ * have passed in both directions.  Between UD QPs one datagram that came through lo is enough,
+ * because it is from this network namespace.
  *
  * Filters, routes and queueing disciplines may change later.  So the path is valid for
  * NHCA_LOOP_VALID only; then packets have to pass again.  It is not used at all while the packets
@@ -54,12 +54,6 @@ static bool nhca_loop_watched(const struct nhca_qp *qp)
 	struct nhca_av *av = READ_ONCE(qp->av);
 
 	return !av || nhca_route_watched(nhca_net_ns(qp->dev->nn), av, qp->sport);
-}
-
-/* Return: true if a packet has to be received before the same-host path may be used again. */
-static bool nhca_loop_expired(const struct nhca_qp *qp)
-{
-	return time_after(jiffies, READ_ONCE(qp->here_until));
 }
 
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
@@ -138,7 +132,11 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
 	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return NULL;
-	if (nhca_loop_expired(qp) || !nhca_loop_mirrors(qp, peer)) {
+	/*
+	 * What the peer hears shows that packets pass to it.  What this QP hears does not: a filter
+	 * may refuse the packets of one direction only.
+	 */
+	if (nhca_loop_expired(qp) || nhca_loop_expired(peer) || !nhca_loop_mirrors(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
 		/* send packets until a packet shows again that the peer is in this kernel */
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);

@@ -372,7 +372,8 @@ struct nhca_rss;
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
- * @here_until: jiffies until which @peer_mark or @heard allows the same-host path; READ_ONCE()
+ * @here_until: jiffies until which the packets that this QP has received allow the same-host path;
+ *           READ_ONCE()
  * @watched_until: jiffies until which nhca_loop_found() need not ask again whether somebody must
  *           see the packets, because somebody must; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a

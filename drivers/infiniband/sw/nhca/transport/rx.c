@@ -139,7 +139,7 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 	if ((caps & NHCA_CAP_PRESENT) && !(caps & NHCA_CAP_FOREIGN))
 		peer = caps & (NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK);
 	if (peer && (caps & NHCA_CAP_NO_ICRC) &&
-	    ((old & NHCA_PEER_IS_HERE) || nhca_loop_found(qp, rx)))
+	    (((old & NHCA_PEER_IS_HERE) && !nhca_loop_expired(qp)) || nhca_loop_found(qp, rx)))
 		peer |= NHCA_PEER_IS_HERE;
 	if (old != peer)
 		WRITE_ONCE(qp->peer, peer);
