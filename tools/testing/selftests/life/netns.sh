@@ -184,6 +184,10 @@ vrf() {
 	ip netns exec red sysctl -qw net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.v6l.keep_addr_on_down=1 || return
 	ip -n red link set v6l master vr6 && device_ready nhca_6l 10.96.6.1 fd96:6::1
 }
+same_host_bytes() {
+	rdma statistic show link "$1/1" -j | grep -o '"same_host_bytes":[0-9]*' | cut -d: -f2
+}
+
 if ! modprobe vrf; then
 	skip "a netdev in a VRF" "no module vrf"
 elif ! vrf; then
@@ -200,6 +204,19 @@ else
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b" \
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b 127.0.0.1"
 	done
+	# The VRF is the loopback netdev of its addresses, and may be watched.
+	memory=$(gid_in red nhca_6l 10.96.6.1)
+	before=$(same_host_bytes nhca_6l)
+	modprobe sch_netem
+	tc -n red qdisc add dev vr6 root netem delay 1ms || notok "netem on a VRF" "tc refuses it"
+	pair "VRF: datagrams of one device" "ip netns exec red verify_xfer -d nhca_6l -g $memory -t ud -m send -s 1024 -q 4 -n 256 -b" \
+		"ip netns exec red verify_xfer -d nhca_6l -g $memory -t ud -m send -s 1024 -q 4 -n 256 -b 127.0.0.1"
+	tc -n red qdisc del dev vr6 root
+	if [ -n "$before" ] && [ "$(same_host_bytes nhca_6l)" = "$before" ]; then
+		ok "VRF: no datagram bypasses a queueing discipline of the VRF"
+	else
+		notok "VRF: no datagram bypasses a queueing discipline of the VRF" "$before, then $(same_host_bytes nhca_6l)"
+	fi
 	ip -n red link set v6l nomaster
 	sockets_are "the sockets of a VRF are closed when it has no device" red 2
 	talk "no longer in a VRF" nhca_6l red 10.96.6.1 nhca_6r blue 10.96.6.2

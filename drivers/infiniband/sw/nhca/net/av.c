@@ -127,9 +127,8 @@ static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 	return rx->ip.iif == LOOPBACK_IFINDEX ? dev->netdev->ifindex : rx->ip.iif;
 }
 
-static u8 nhca_rx_tclass(const struct nhca_rx *rx)
+u8 nhca_ip_tclass(const struct nhca_ip *ip)
 {
-	const struct nhca_ip *ip = &rx->ip;
 	u8 tclass = ip->v4 ? ((const struct iphdr *)ip->hdr)->tos : ipv6_get_dsfield(ip->hdr);
 
 	return tclass & ~INET_ECN_MASK;
@@ -142,7 +141,7 @@ void nhca_av_back_once(struct nhca_av *av, const struct nhca_dev *dev, const str
 		.daddr = rx->ip.saddr,
 		.v4 = rx->ip.v4,
 		.ifindex = nhca_rx_ifindex(dev, rx),
-		.tclass = nhca_rx_tclass(rx),
+		.tclass = nhca_ip_tclass(&rx->ip),
 	};
 }
 
@@ -166,7 +165,7 @@ bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 {
 	return ipv6_addr_equal(&av->daddr, &rx->ip.saddr) &&
 	       ipv6_addr_equal(&av->saddr, &rx->ip.daddr) &&
-	       av->ifindex == nhca_rx_ifindex(dev, rx) && av->tclass == nhca_rx_tclass(rx);
+	       av->ifindex == nhca_rx_ifindex(dev, rx) && av->tclass == nhca_ip_tclass(&rx->ip);
 }
 
 static void nhca_av_free(struct rcu_head *rcu)

@@ -496,6 +496,14 @@ struct nhca_ip {
 };
 
 /**
+ * nhca_ip_tclass - get the traffic class of a packet
+ * @ip: the packet
+ * Context: any.
+ * Return: the traffic class, without ECN.
+ */
+u8 nhca_ip_tclass(const struct nhca_ip *ip);
+
+/**
  * struct nhca_rx - one received packet, decoded
  * @ip:      its IP header
  * @skb:     the batch

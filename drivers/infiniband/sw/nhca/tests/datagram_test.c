@@ -472,14 +472,14 @@ static void here_test(struct kunit *test)
 	fix_connect(test, peer);
 	peer->attr.qkey = FIX_QKEY;
 	to = peer->qpn;
-	ah.av->daddr = ah.av->saddr;
+	swap(ah.av->saddr, ah.av->daddr);
 	for (i = 0; i < 50; i++)
 		p[i] = fix_byte(i);
 	/* the peer has not received a packet of the sender yet, so a packet is sent */
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
 	hear(test, peer);
-	KUNIT_EXPECT_EQ(test, peer->heard, f->qp->qpn);
+	KUNIT_EXPECT_EQ(test, peer->heard.qpn, f->qp->qpn);
 
 	fix_post_recv(test, &peer->rq.wq, f->mr, at, GRH + 50);
 	send_here(test, FIX_QKEY);
@@ -493,7 +493,7 @@ static void here_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.ex.imm_data, (__force u32)htonl(IMM));
 	KUNIT_EXPECT_EQ(test, memcmp(p + at + GRH, p, 50), 0);
 	memcpy(&iph, p + at + GRH - sizeof(iph), sizeof(iph));
-	KUNIT_EXPECT_EQ(test, ntohl(iph.saddr), FIX_SADDR);
+	KUNIT_EXPECT_EQ(test, ntohl(iph.saddr), FIX_DADDR);
 	KUNIT_EXPECT_EQ(test, ntohl(iph.daddr), FIX_SADDR);
 	KUNIT_EXPECT_EQ(test, ntohs(iph.tot_len), sizeof(iph) + sizeof(struct udphdr) +
 			nhca_opinfo(SEND_IMM)->hdr_len + 52 + NHCA_ICRC_LEN);
@@ -508,10 +508,10 @@ static void here_test(struct kunit *test)
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 	ah.av->mcast = false;
-	peer->heard++;
+	peer->heard.qpn++;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 4);
-	peer->heard--;
+	peer->heard.qpn--;
 	peer->here_until = jiffies - 1;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 5);
@@ -530,6 +530,45 @@ static void here_test(struct kunit *test)
 	nhca_ring_free(&cq->ring);
 }
 
+/*
+ * The path is open for the addresses and the traffic class of the datagram that passed: a filter
+ * may refuse others, also others of the same two QPs.
+ */
+static void here_filter_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_cq *cq = fix_cq(test, 16);
+	struct nhca_qp *peer = fix_qp_on(test, IB_QPT_UD, NULL, cq, 8);
+	struct nhca_av *av = ah.av;
+	u32 i;
+
+	fix_connect(test, peer);
+	peer->attr.qkey = FIX_QKEY;
+	to = peer->qpn;
+	swap(av->saddr, av->daddr);
+	hear(test, peer);
+	for (i = 0; i < 4; i++)
+		fix_post_recv(test, &peer->rq.wq, f->mr, 1024, GRH + 50);
+	send_here(test, FIX_QKEY);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+
+	av->saddr.s6_addr[15]++;
+	send_here(test, FIX_QKEY);
+	KUNIT_EXPECT_EQ(test, f->nsent, 1);
+	av->saddr.s6_addr[15]--;
+	av->tclass = 0x20;
+	send_here(test, FIX_QKEY);
+	KUNIT_EXPECT_EQ(test, f->nsent, 2);
+	/* these two bits are for congestion, and no filter depends on them */
+	av->tclass = 2;
+	send_here(test, FIX_QKEY);
+	KUNIT_EXPECT_EQ(test, f->nsent, 2);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 100);
+	fix_destroy(&peer);
+	nhca_cq_stop(cq);
+	nhca_ring_free(&cq->ring);
+}
+
 static struct kunit_case datagram_cases[] = {
 	KUNIT_CASE(send_test),
 	KUNIT_CASE(send_error_test),
@@ -542,6 +581,7 @@ static struct kunit_case datagram_cases[] = {
 	KUNIT_CASE(drop_test),
 	KUNIT_CASE(bad_receive_test),
 	KUNIT_CASE(here_test),
+	KUNIT_CASE(here_filter_test),
 	{}
 };
 

@@ -381,12 +381,14 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
  * nhca_loop_heard - note that a datagram came from a QP of this network namespace
- * @src_qpn: the QPN
+ * @qp: the QP that the datagram is for
+ * @rx: the datagram
  *
- * For half a second that QP may give its datagrams to @qp without packets.
+ * For half a second the sender may give datagrams with the same addresses and traffic class to @qp
+ * without packets.
  * Context: rq.lock of @qp held, BH disabled, RCU read side.
  */
-void nhca_loop_heard(struct nhca_qp *qp, u32 src_qpn);
+void nhca_loop_heard(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
  * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel

@@ -10,8 +10,8 @@
  *
  * The first packets of a connection go through the network stack, with its routing and filters.
  * The same-host path is used only after packets with the marks of QPs of this kernel (wire.rst)
- * have passed in both directions.  Between UD QPs one datagram that came through lo is enough,
- * because it is from this network namespace.
+ * have passed in both directions.  Between UD QPs one datagram that came through lo is enough for
+ * datagrams with the same addresses and traffic class, because it is from this network namespace.
  *
  * Filters, routes and queueing disciplines may change later.  So the path is valid for
  * NHCA_LOOP_VALID only; then packets have to pass again.  It is not used at all while the packets
@@ -76,14 +76,33 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 	return true;
 }
 
-void nhca_loop_heard(struct nhca_qp *qp, u32 src_qpn)
+/*
+ * Return: true if a datagram of QP @src_qpn with the addresses and the traffic class of @ip would
+ * meet the same rules as the one that came last.
+ */
+static bool nhca_loop_knows(const struct nhca_qp *qp, u32 src_qpn, const struct nhca_ip *ip)
 {
-	if (READ_ONCE(qp->heard) == src_qpn && time_before(jiffies, qp->here_until))
+	const struct nhca_heard *heard = &qp->heard;
+
+	lockdep_assert_held(&qp->rq.lock);
+	return heard->qpn == src_qpn && heard->tclass == nhca_ip_tclass(ip) &&
+	       ipv6_addr_equal(&heard->saddr, &ip->saddr) &&
+	       ipv6_addr_equal(&heard->daddr, &ip->daddr);
+}
+
+void nhca_loop_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
+{
+	const struct nhca_ip *ip = &rx->ip;
+
+	if (nhca_loop_knows(qp, rx->hdr.src_qpn, ip) && time_before(jiffies, qp->here_until))
 		return;
 	if (nhca_lo_watched(nhca_net_ns(qp->dev->nn)))
 		return;
+	qp->heard.saddr = ip->saddr;
+	qp->heard.daddr = ip->daddr;
+	qp->heard.tclass = nhca_ip_tclass(ip);
+	WRITE_ONCE(qp->heard.qpn, rx->hdr.src_qpn);
 	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
-	WRITE_ONCE(qp->heard, src_qpn);
 }
 
 /*
@@ -322,14 +341,15 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
-	if (!peer || READ_ONCE(peer->heard) != qp->qpn ||
+	if (!peer || READ_ONCE(peer->heard.qpn) != qp->qpn ||
 	    nhca_loop_expired(peer) || !nhca_loop_up(qp) || !nhca_loop_up(peer) ||
 	    !spin_trylock(&peer->rq.lock))
 		return false;
 	hdr.info = nhca_opinfo(h->opcode);
 	nhca_av_header(av, hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &iph);
 	nhca_swr_source(qp, swr, 0, &it);
-	if (nhca_rx_refusal(peer, &hdr, &ip) == NHCA_CNT_MAX && !nhca_loop_waits(&peer->rq))
+	if (nhca_loop_knows(peer, qp->qpn, &ip) &&
+	    nhca_rx_refusal(peer, &hdr, &ip) == NHCA_CNT_MAX && !nhca_loop_waits(&peer->rq))
 		taken = nhca_datagram_take(peer, &src);
 	spin_unlock(&peer->rq.lock);
 	if (taken) {

@@ -339,6 +339,20 @@ struct nhca_qp_ops;
 struct nhca_rss;
 
 /**
+ * struct nhca_heard - a datagram that opens the same-host path; protected by nhca_rq.lock
+ * @qpn:    the QP that has sent it; 0: there is none; also read without the lock, by READ_ONCE()
+ * @tclass: its traffic class, without ECN
+ * @saddr:  its source address
+ * @daddr:  its destination address
+ */
+struct nhca_heard {
+	u32 qpn;
+	u8 tclass;
+	struct in6_addr saddr;
+	struct in6_addr daddr;
+};
+
+/**
  * struct nhca_qp - a queue pair
  * @ibqp:   the RDMA core's part
  * @ops:    operations of this kind of QP, set when the QP is created (verbs/objects.h); NULL for
@@ -371,7 +385,7 @@ struct nhca_rss;
  *           NHCA_PEER_IS_HERE; READ_ONCE()
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
- * @heard:  UD: source QPN of the last datagram that came through lo; READ_ONCE()
+ * @heard:  UD: the last datagram that came through lo
  * @here_until: jiffies until which the packets that this QP has received allow the same-host path;
  *           READ_ONCE()
  * @watched_until: jiffies until which nhca_loop_found() need not ask again whether somebody must
@@ -417,7 +431,7 @@ struct nhca_qp {
 	__le32 mark;
 	__le32 peer_mark;
 	u8 peer;
-	u32 heard;
+	struct nhca_heard heard;
 	atomic_t events;
 	unsigned long cnp_sent;
 	unsigned long here_until;

@@ -325,8 +325,9 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		if (rx->ip.iif == LOOPBACK_IFINDEX)
-			nhca_loop_heard(qp, rx->hdr.src_qpn);
+		/* not rx->ip.iif: a packet of a VRF passes the VRF's netdev, which others may watch */
+		if (rx->skb->skb_iif == LOOPBACK_IFINDEX)
+			nhca_loop_heard(qp, rx);
 		nhca_request_rx(qp, rx);
 		return;
 	}
