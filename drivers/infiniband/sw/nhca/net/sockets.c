@@ -164,6 +164,17 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
 }
 
 /*
+ * Sockets share a port only if they have the same owner. The kernel takes the user of the task that
+ * opens a socket, which may be any: the notifier of VRFs runs in the process that changes a VRF.
+ * The owner is root, so that no other user can share the port.
+ */
+static void nhca_sock_own(struct socket *sock)
+{
+	SOCK_INODE(sock)->i_uid = GLOBAL_ROOT_UID;
+	WRITE_ONCE(sock->sk->sk_uid, GLOBAL_ROOT_UID);
+}
+
+/*
  * Open a socket. It is not an encapsulation socket, because since 6.9 the stack segments each GRO
  * batch before the handler of such a socket sees the batch. udp_sock_create() is not used either,
  * because it binds the socket before SO_REUSEPORT can be set.
@@ -184,6 +195,7 @@ static int nhca_sock_open(struct nhca_net *nn, struct nhca_sock *ns, sa_family_t
 	if (err)
 		return err;
 
+	nhca_sock_own(sock);
 	if (family == AF_INET6) {
 		err = nhca_sock_option(sock, SOL_IPV6, IPV6_V6ONLY);
 		/* RoCEv2 senders may omit the checksum, because packets have an ICRC */
