@@ -228,8 +228,11 @@ static void nhca_socks_close(struct nhca_socks *set)
 
 	for (i = 0; i < set->n; i++)
 		nhca_sock_mute(&set->socks[i]);
-	/* after this no CPU uses the sockets that it read from sk_user_data */
-	synchronize_rcu();
+	/*
+	 * After this no CPU uses the sockets that it read from sk_user_data. The caller may hold
+	 * the RTNL; then synchronize_net() is fast.
+	 */
+	synchronize_net();
 	for (i = 0; i < set->n; i++) {
 		nhca_bh_kill(&set->socks[i].rest);
 		kernel_sock_shutdown(set->socks[i].sock, SHUT_RDWR);
@@ -360,6 +363,14 @@ void nhca_net_vrf_changed(struct net *net)
 {
 	struct nhca_net *nn = net_generic(net, nhca_net_id);
 
+	/*
+	 * Without a device there is nothing to do: the first address of a device will look at its
+	 * VRF. The barrier pairs with the mutex in nhca_net_get(). The caller holds the RTNL, so do
+	 * not wait for the sockets of other namespaces.
+	 */
+	smp_mb();
+	if (!READ_ONCE(nn->users))
+		return;
 	mutex_lock(&nhca_net_mutex);
 	nhca_vrfs_update(nn);
 	mutex_unlock(&nhca_net_mutex);
