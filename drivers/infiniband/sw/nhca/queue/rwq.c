@@ -127,6 +127,7 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
 	unsigned long flags;
 
 	m->ring = ring;
+	m->budget = NHCA_RWQ_COPIES * nhca_ring_entries(&q->ring) + NHCA_RWQ_COPIES * NHCA_RWQ_STEP;
 	spin_lock_irqsave(&q->lock, flags);
 	m->done = q->cons;
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -139,6 +140,7 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
  */
 static void rwq_move_copy(const struct nhca_rwq *q, struct nhca_rwq_move *m, u32 end)
 {
+	m->budget -= min(end - m->done, m->budget);
 	for (; m->done != end; m->done++)
 		memcpy(nhca_ring_slot(m->ring, m->done), nhca_ring_slot(&q->ring, m->done),
 		       q->ring.stride);
@@ -175,6 +177,8 @@ int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 
+	if (err == -EAGAIN && !m->budget)
+		return -EBUSY;
 	if (err == -EAGAIN) {
 		rwq_move_copy(q, m, end);
 		cond_resched();

@@ -102,14 +102,21 @@ u32 nhca_rwq_level(struct nhca_rwq *q);
  * struct nhca_rwq_move - state of a move of a receive queue to another ring
  * @ring: the new ring, empty; after the last step, the old ring
  * @done: entries before this index have been copied to the new ring
+ * @budget: number of entries that may still be copied
  */
 struct nhca_rwq_move {
 	struct nhca_ring *ring;
 	u32 done;
+	u32 budget;
 };
 
 /* Maximum number of requests that are copied with the queue's lock held and interrupts off */
 #define NHCA_RWQ_STEP	64
+/*
+ * Maximum number of times that a move copies a whole ring.  Usually it copies each entry once, and
+ * those that were posted meanwhile.
+ */
+#define NHCA_RWQ_COPIES	16
 
 /**
  * nhca_rwq_move_start - begin to move the posted requests of a queue to another ring
@@ -134,7 +141,7 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
  * nhca_rwq_move_start().
  * Return: 0: the queue has the new ring; -EAGAIN: the caller has to call the function again;
  * -EINVAL: the new ring is too small for the posted requests, or user space has stored an
- * impossible producer index.
+ * impossible producer index; -EBUSY: user space changes its producer index all the time.
  */
 int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m);
 

@@ -315,6 +315,31 @@ static void rwq_move_refused_test(struct kunit *test)
 	nhca_rwq_free(&new);
 }
 
+/*
+ * A process that moves its producer index at the right moments, for example because it sees the
+ * copies in its own memory, cannot keep a move from ending: it would also keep the device from
+ * being removed.
+ */
+static void rwq_move_endless_test(struct kunit *test)
+{
+	struct nhca_rwq q, new;
+	struct nhca_rwq_move m;
+	u32 i;
+	int err;
+
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1024, 1, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&new, 2048, 1, NULL), 0);
+	nhca_rwq_move_start(&q, &m, &new.ring);
+	for (i = 0, err = -EAGAIN; i < 10000 && err == -EAGAIN; i++) {
+		WRITE_ONCE(q.ring.hdr->prod, q.cons + (i & 1 ? 1000 : 100));
+		err = nhca_rwq_move_step(&q, &m);
+	}
+	KUNIT_EXPECT_EQ(test, err, -EBUSY);
+	KUNIT_EXPECT_EQ(test, q.max_wr, 1024);
+	nhca_rwq_free(&q);
+	nhca_rwq_free(&new);
+}
+
 /* ---- shared receive queues ---- */
 
 struct srq_fixture {
@@ -438,6 +463,7 @@ static struct kunit_case rwq_cases[] = {
 	KUNIT_CASE(rwq_post_test),
 	KUNIT_CASE(rwq_move_test),
 	KUNIT_CASE(rwq_move_refused_test),
+	KUNIT_CASE(rwq_move_endless_test),
 	KUNIT_CASE(srq_test),
 	KUNIT_CASE(srq_call_chain_test),
 	{}

@@ -87,8 +87,8 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 
 /*
  * Exchange the ring of the SRQ for @ring.
- * Return: 0: @ring is the old ring now; -EINVAL: as nhca_rwq_move_step(); -EINTR: the process was
- * killed.
+ * Return: 0: @ring is the old ring now; -EINVAL, -EBUSY: as nhca_rwq_move_step(); -EINTR: the
+ * process was killed.
  */
 static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_ring *ring)
 {
@@ -100,7 +100,6 @@ static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_ring *ring)
 	nhca_rwq_move_start(&srq->wq, &m, ring);
 	do {
 		err = nhca_rwq_move_step(&srq->wq, &m);
-		/* A process that changes its producer index could keep this loop from ending. */
 		if (err == -EAGAIN && fatal_signal_pending(current))
 			err = -EINTR;
 	} while (err == -EAGAIN);
