@@ -116,7 +116,7 @@ prebuilt: $(TOOL_PROGRAMS)	## archive the module and the providers of this machi
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= INSTALL_MOD_PATH=$(BUILD)/prebuilt/root modules_install
 	+@$(MAKE) --no-print-directory install-tools install-providers DESTDIR=$(BUILD)/prebuilt/root
 	@cd $(BUILD)/prebuilt/root && file=../nhca-$$(ls lib/modules)-$$(uname -m).tar.gz && \
-		rm -f lib/modules/*/modules.* && tar --owner=0 --group=0 -czf $$file * && \
+		rm -f lib/modules/*/modules.* && tar --owner=0 --group=0 --mode=u+rwX,go=rX -czf $$file * && \
 		realpath $$file
 	@rm -rf $(BUILD)/prebuilt/root
 

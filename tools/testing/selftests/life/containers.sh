@@ -116,9 +116,11 @@ step() {
 		indent { print substr($0, indent + 1) }' /usr/local/share/nhca/ci.yml
 }
 
-# Pack an archive as `make prebuilt` does, and remove what is installed: the archive is all that setup-nhca has.
+# Pack an archive as `make prebuilt` does, and remove what is installed: the archive is all that setup-nhca has. Whoever
+# packs it lets nobody else read new files, and the archive also has directories that exist already.
 pack() {
 	local root=$LIB_TMP/root module library release tool
+	umask 077
 	module=$(modinfo -n nhca)
 	library=$(readlink -f "$(echo /usr/lib/*/libnhca.so.1)")
 	release=$(basename "$(echo /usr/lib/*/libibverbs.so.1.*)" | cut -d. -f5)
@@ -133,16 +135,35 @@ pack() {
 	depmod
 }
 
+# modes: print the modes of directories that the archive has, too
+modes() {
+	stat -c %a / /usr /usr/lib /usr/lib/modules | paste -sd' '
+}
+
+# damaged: setup-nhca does not install the first half of an archive
+damaged() {
+	local file
+	file=nhca-$(uname -r)-$(uname -m).tar.gz
+	mkdir "$LIB_TMP/half"
+	head -c "$(($(stat -c %s "$LIB_TMP/prebuilt/$file") / 2))" "$LIB_TMP/prebuilt/$file" > "$LIB_TMP/half/$file"
+	! /usr/local/share/nhca/setup-nhca --prebuilt "$LIB_TMP/half" && ! modinfo nhca
+}
+
 setup_nhca() {
 	GITHUB_OUTPUT=$LIB_TMP/output /usr/local/share/nhca/setup-nhca --prebuilt "$LIB_TMP/prebuilt"
 }
 
 RUN_TIMEOUT=180
 export LIB_TMP
-export -f pack setup_nhca
-[ -z "${ARCHIVE:-}" ] || run "an archive is packed, and nhca removed" bash -ec pack
+export -f pack setup_nhca damaged
+if [ -n "${ARCHIVE:-}" ]; then
+	run "an archive is packed, and nhca removed" bash -ec pack
+	run "a damaged archive is not installed" bash -c damaged
+fi
+before=$(modes)
 begun=$SECONDS
 run "setup-nhca makes a device" bash -c setup_nhca
+run "the directories of the system keep their modes" test "$(modes)" = "$before"
 run "setup-nhca tells the GID of the device" grep -qx gid=1 "$LIB_TMP/output"
 run "a test of pyverbs passes" sh -c "python3 '$LAB_SRC/selftests/apps/rdma_core_tests.py' \
 	/usr/local/share/rdma-core-tests --dev nhca0 --gid 1 -- test_pd | tee /dev/stderr | grep -q '^test_pd [1-9][0-9]* 0 0 0'"
