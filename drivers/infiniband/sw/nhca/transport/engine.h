@@ -475,6 +475,33 @@ void nhca_defer_drop(struct nhca_qp *qp);
 s32 nhca_rq_reach(const struct nhca_qp *qp);
 
 /**
+ * nhca_refuse - refuse a request with the NAK @code: the QP goes to error and raises @event, if it
+ * is not -1; on UC the message is dropped, except for NHCA_NAK_REM_OP
+ * nhca_refuse_invalid, nhca_refuse_access - refuse a request with this NAK and its event
+ * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC, drop the message
+ * nhca_defer_for_page - defer a request whose memory is not present; a step of the same-host path
+ * is held, and its requester sends packets instead
+ * Return: NHCA_FATAL, NHCA_HELD or NHCA_DEFERRED.
+ */
+enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event);
+enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp);
+enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp);
+enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
+				 enum nhca_nak code);
+enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src);
+
+/**
+ * nhca_res_there - allocate the responder resources, unless they exist
+ * nhca_res_new - get a resource for the request @h, whose response has @npsn packets
+ * nhca_res_drop - undo nhca_res_new(): the request was not executed
+ * Return: there: false if there is no memory; new: NULL if the peer has too many requests
+ * outstanding.
+ */
+bool nhca_res_there(struct nhca_rq *rq);
+struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
+void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res);
+
+/**
  * nhca_execute - execute a request with the expected PSN
  * nhca_accept - advance the expected PSN by @npsn, after a request was executed
  * nhca_respond_take - execute a request if it has the expected PSN; else handle a duplicate or gap
@@ -492,6 +519,15 @@ enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
  */
 u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
+
+/* ---- resp_atomic.c: Context is rq.lock held, RCU read side ---- */
+
+/**
+ * nhca_do_atomic, nhca_do_atomic_write, nhca_do_flush - execute a request of this kind
+ */
+enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src);
+enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src);
+enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* ---- duplicate.c: Context is rq.lock held ---- */
 

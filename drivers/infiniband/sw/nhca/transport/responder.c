@@ -7,7 +7,7 @@
 #include "../observe/inject.h"
 #include "engine.h"
 
-static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
+enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
 {
 	static const enum nhca_counter count[] = {
 		[NHCA_NAK_INVALID_REQ] = NHCA_CNT_SENT_INVAL_NAK,
@@ -24,12 +24,12 @@ static enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int
 	return NHCA_FATAL;
 }
 
-static enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp)
+enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp)
 {
 	return nhca_refuse(qp, NHCA_NAK_INVALID_REQ, IB_EVENT_QP_REQ_ERR);
 }
 
-static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
+enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
 {
 	return nhca_refuse(qp, NHCA_NAK_REM_ACCESS, IB_EVENT_QP_ACCESS_ERR);
 }
@@ -38,8 +38,8 @@ static enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp)
  * Complete the receive request with @status, and refuse the packet.  On UC a message that is too
  * long is dropped instead, and its receive request is used for the next message.
  */
-static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
-					enum nhca_nak code)
+enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
+				 enum nhca_nak code)
 {
 	struct nhca_cqe cqe = { .status = status, .opcode = IB_WC_RECV };
 
@@ -48,11 +48,7 @@ static enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status st
 	return nhca_refuse(qp, code, -1);
 }
 
-/*
- * The memory of a request is being faulted in: defer the packet.  A step of the same-host path has
- * no packet; its requester sends packets instead.
- */
-static enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src)
+enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src)
 {
 	if (!src->rx)
 		return NHCA_HELD;
@@ -311,7 +307,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /* Allocate the responder resources, unless they exist.  Return: false if there is no memory. */
-static bool nhca_res_there(struct nhca_rq *rq)
+bool nhca_res_there(struct nhca_rq *rq)
 {
 	struct nhca_qp *qp = container_of(rq, struct nhca_qp, rq);
 
@@ -326,7 +322,7 @@ static bool nhca_res_there(struct nhca_rq *rq)
  * resource whose response is only being repeated for a duplicate may be reused: a peer that sends a
  * new request has received the first response meanwhile.
  */
-static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
+struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
@@ -371,7 +367,7 @@ static struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *
 }
 
 /* Undo nhca_res_new(): the request was not executed, so no duplicate may find the resource. */
-static void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
+void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res)
 {
 	nhca_res_done(res);
 	res->opcode = 0;
@@ -432,92 +428,6 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 		return nhca_refuse_access(qp);
 	}
 	rq->psn = nhca_psn_add(rq->psn, npsn - 1);
-	return NHCA_TAKEN;
-}
-
-static enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src)
-{
-	const struct nhca_hdr *h = src->hdr;
-	bool cas = (h->opcode & NHCA_OP_MASK) == NHCA_OP_CMP_SWAP;
-	struct nhca_rq *rq = &qp->rq;
-	struct nhca_res *res;
-	u64 orig;
-	int err;
-
-	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) || (h->va & 7))
-		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq))
-		return NHCA_HELD;
-	res = nhca_res_new(qp, h, 1);
-	if (!res)
-		return nhca_refuse_invalid(qp);
-	nhca_live_enter();
-	err = nhca_atomic(&qp->key_user, h->rkey, h->va, cas, cas ? h->compare : h->swap_add,
-			  h->swap_add, &orig, rq->fault);
-	nhca_live_exit();
-	if (err) {
-		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
-	}
-	res->orig = orig;
-	return NHCA_TAKEN;
-}
-
-static enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src)
-{
-	const struct nhca_hdr *h = src->hdr;
-	struct nhca_rq *rq = &qp->rq;
-	struct nhca_res *res;
-	u64 value;
-	int err;
-
-	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) || (h->va & 7) ||
-	    h->dmalen != sizeof(value) || src->len != sizeof(value))
-		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq) || nhca_rx_read(src->rx, &value, sizeof(value)))
-		return NHCA_HELD;
-	res = nhca_res_new(qp, h, 1);
-	if (!res)
-		return nhca_refuse_invalid(qp);
-	nhca_live_enter();
-	err = nhca_atomic_write(&qp->key_user, h->rkey, h->va, value, rq->fault);
-	nhca_live_exit();
-	if (err) {
-		nhca_res_drop(rq, res);
-		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
-	}
-	return NHCA_TAKEN;
-}
-
-/* The data of earlier requests is in memory already, because requests are executed in order. */
-static enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
-{
-	struct nhca_rq *rq = &qp->rq;
-	struct nhca_res *res;
-	int access = 0;
-	int err;
-
-	if (h->flush_type & NHCA_FETH_GLOBAL)
-		access |= IB_ACCESS_FLUSH_GLOBAL;
-	if (h->flush_type & NHCA_FETH_PERSISTENT)
-		access |= IB_ACCESS_FLUSH_PERSISTENT;
-	if (!access || (qp->attr.qp_access_flags & access) != access ||
-	    (h->flush_type & ~(NHCA_FETH_GLOBAL | NHCA_FETH_PERSISTENT)) ||
-	    h->flush_level > NHCA_FETH_REGION || h->dmalen > NHCA_MAX_MSG_SIZE)
-		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq))
-		return NHCA_HELD;
-	res = nhca_res_new(qp, h, 1);
-	if (!res)
-		return nhca_refuse_invalid(qp);
-	nhca_live_enter();
-	err = nhca_flush(&qp->key_user, h->rkey, h->va, h->dmalen,
-			 h->flush_level == NHCA_FETH_REGION, access);
-	nhca_live_exit();
-	if (err) {
-		nhca_res_drop(rq, res);
-		return nhca_refuse_access(qp);
-	}
 	return NHCA_TAKEN;
 }
 
