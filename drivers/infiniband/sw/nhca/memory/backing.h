@@ -25,8 +25,11 @@ struct nhca_backing;
  * @next:    first block that was not requested yet
  * @end:     offset in the region at which the operation ends, in bytes
  * @run:     blocks to request at a time
+ * @error:   errno of an I/O request of write operation @write_op that has failed, or 0; under a
+ *           lock of the struct nhca_fault
+ * @write_op: number of the last operation that has written to a backing; changed under that lock
  *
- * Each struct nhca_fault has one, which is all zero at first.  All members but @line belong to the
+ * Each struct nhca_fault has one, which is all zero at first.  @backing to @run belong to the
  * backing that was used last, in the context of the owner (its lock, live section).
  */
 struct nhca_feed {
@@ -36,18 +39,26 @@ struct nhca_feed {
 	u64 next;
 	u64 end;
 	u32 run;
+	int error;
+	u64 write_op;
 };
 
 /**
  * struct nhca_backing_ops - functions of a backing
  * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation; @f is NULL if the caller
- *         cannot wait.
+ *         cannot wait.  Bytes that the caller writes to the segment do not count before @placed.
  *         Context: live section.
  *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len bytes of the
  *         operation follow @off in the region, or end at the end of the region.
  *         Context: the live section of @seg.
  *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
+ * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
+ *         returned for them.  The bytes are those of a verified packet.  @end: no bytes of the
+ *         operation will follow directly after these.
+ *         Context: the live section of @seg.
+ *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
+ *         -EACCES.
  * @ahead: an operation begins that will need these bytes later.  This is advice.
  *         Context: live section in which the key was checked.
  * @free:  frees the backing.
@@ -59,6 +70,8 @@ struct nhca_backing_ops {
 		   bool write, struct nhca_seg *seg);
 	int (*want)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,
 		    bool write);
+	int (*placed)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 len,
+		      bool end);
 	void (*ahead)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len);
 	void (*free)(struct nhca_backing *b);
 };
@@ -148,6 +161,39 @@ bool nhca_fault_begin(struct nhca_fault *f);
  * Context: process or softirq, not in a live section; no lock of the backing held.
  */
 void nhca_fault_end(struct nhca_fault *f);
+
+/**
+ * nhca_fault_write_op - note that the owner begins to write to a backing
+ * @f:  the state
+ * @op: number of the operation; nothing happens if it is the same one as before
+ * Context: BH disabled; a lock of the backing may be held.
+ */
+void nhca_fault_write_op(struct nhca_fault *f, u64 op);
+
+/**
+ * nhca_fault_write_begin - count a part of an operation for which nhca_fault_sync() has to wait
+ * @f: the state
+ * Context: BH disabled; a lock of the backing may be held.
+ */
+void nhca_fault_write_begin(struct nhca_fault *f);
+
+/**
+ * nhca_fault_write_end - this part is on the disk, or could not be written
+ * @f:   the state
+ * @op:  number of the operation
+ * @err: 0 or an errno, not negative
+ * Context: BH disabled; a lock of the backing may be held.
+ * Return: true: the owner waits for this, and the caller must cause a call of nhca_fault_end().
+ */
+bool nhca_fault_write_end(struct nhca_fault *f, u64 op, int err);
+
+/**
+ * nhca_fault_aborts - get the number of times that the owner has given up all operations
+ * @f: the state
+ * Context: any.
+ * Return: the number; see nhca_fault_abort().
+ */
+u32 nhca_fault_aborts(const struct nhca_fault *f);
 
 #endif
 

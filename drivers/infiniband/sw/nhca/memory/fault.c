@@ -59,12 +59,15 @@ struct fault_want {
  * @busy:        the worker is queued, or faults @want in; or nhca_fault_begin() was called, and
  *               nhca_fault_end() was not
  * @tell:        the owner waits for the end, because it has not canceled the request
+ * @syncing:     the current wait is one of nhca_fault_sync()
+ * @writes:      parts of write operations that are not on the disk yet
  * @want:        the request; constant while @busy
  * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
  * @failed_off:  its offset in the region
  * @failed_mode: its mode
+ * @aborts:      number of times that the owner has given up all operations; written with @lock held
  * @failed_at:   when it failed, in jiffies
- * @feed:        position in a backing; not protected by @lock
+ * @feed:        position in a backing; @lock protects only error and write_op
  */
 struct nhca_fault {
 	struct work_struct work;
@@ -75,10 +78,13 @@ struct nhca_fault {
 	void *arg;
 	bool busy;
 	bool tell;
+	bool syncing;
+	u32 writes;
 	struct fault_want want;
 	u64 failed_id;
 	u64 failed_off;
 	enum nhca_odp_mode failed_mode;
+	u32 aborts;
 	unsigned long failed_at;
 	struct nhca_feed feed;
 };
@@ -136,11 +142,33 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
 	return f;
 }
 
+/* Operations in progress end, so their incomplete blocks are of no use any more. */
+static void fault_abort(struct nhca_fault *f)
+{
+	lockdep_assert_held(&f->lock);
+	WRITE_ONCE(f->aborts, f->aborts + 1);
+}
+
+void nhca_fault_abort(struct nhca_fault *f)
+{
+	if (!f)
+		return;
+	spin_lock_bh(&f->lock);
+	fault_abort(f);
+	spin_unlock_bh(&f->lock);
+}
+
+u32 nhca_fault_aborts(const struct nhca_fault *f)
+{
+	return READ_ONCE(f->aborts);
+}
+
 void nhca_fault_cancel(struct nhca_fault *f)
 {
 	if (!f)
 		return;
 	spin_lock_bh(&f->lock);
+	fault_abort(f);
 	WRITE_ONCE(f->tell, false);
 	f->failed_id = 0;
 	spin_unlock_bh(&f->lock);
@@ -151,6 +179,7 @@ void nhca_fault_free(struct nhca_fault *f)
 	if (!f)
 		return;
 	spin_lock_bh(&f->lock);
+	fault_abort(f);
 	WRITE_ONCE(f->tell, false);
 	f->resume = NULL;
 	spin_unlock_bh(&f->lock);
@@ -209,6 +238,58 @@ void nhca_fault_end(struct nhca_fault *f)
 		f->resume(f->arg);
 	spin_unlock_bh(&f->lock);
 	nhca_fault_put(f);
+}
+
+void nhca_fault_write_op(struct nhca_fault *f, u64 op)
+{
+	if (READ_ONCE(f->feed.write_op) == op)
+		return;
+	spin_lock_bh(&f->lock);
+	WRITE_ONCE(f->feed.write_op, op);
+	f->feed.error = 0;
+	spin_unlock_bh(&f->lock);
+}
+
+void nhca_fault_write_begin(struct nhca_fault *f)
+{
+	spin_lock_bh(&f->lock);
+	f->writes++;
+	spin_unlock_bh(&f->lock);
+}
+
+bool nhca_fault_write_end(struct nhca_fault *f, u64 op, int err)
+{
+	bool end;
+
+	spin_lock_bh(&f->lock);
+	if (err && f->feed.write_op == op)
+		f->feed.error = err;
+	WARN_ON_ONCE(!f->writes);
+	end = !--f->writes && f->syncing;
+	if (end)
+		f->syncing = false;
+	spin_unlock_bh(&f->lock);
+	return end;
+}
+
+int nhca_fault_sync(struct nhca_fault *f)
+{
+	int err = -EAGAIN;
+
+	spin_lock_bh(&f->lock);
+	if (!f->writes) {
+		err = f->feed.error ? -EIO : 0;
+	} else {
+		/* if the owner waits for something else, it tries this again afterwards */
+		if (!f->busy) {
+			WRITE_ONCE(f->busy, true);
+			f->syncing = true;
+			refcount_inc(&f->ref);
+		}
+		WRITE_ONCE(f->tell, true);
+	}
+	spin_unlock_bh(&f->lock);
+	return err;
 }
 
 /*

@@ -51,6 +51,27 @@ void nhca_fault_free(struct nhca_fault *f);
 void nhca_fault_cancel(struct nhca_fault *f);
 
 /**
+ * nhca_fault_abort - the owner gives up its operations (QP error)
+ * @f: the state or NULL
+ *
+ * What an operation has written of a block that it has not completed is not written to the disk.
+ * nhca_fault_cancel() and nhca_fault_free() do the same.
+ * Context: process or softirq.
+ */
+void nhca_fault_abort(struct nhca_fault *f);
+
+/**
+ * nhca_fault_sync - wait for the disk at the end of an operation that has written to a backing
+ * @f: the state
+ *
+ * The owner has handed over all bytes of the operation (nhca_iter_placed()).
+ * Context: BH disabled, in or out of a live section.
+ * Return: 0: the region does not request this, or the bytes are on the disk; -EAGAIN: @resume of @f
+ * will be called; -EIO: the disk could not write them.
+ */
+int nhca_fault_sync(struct nhca_fault *f);
+
+/**
  * nhca_fault_has_job - nhca_fault_waiting() without the check for NULL
  * @f: the state
  * Context: any.  Return: true if @resume will be called.
@@ -92,6 +113,8 @@ static inline struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), voi
 
 static inline void nhca_fault_free(struct nhca_fault *f) { }
 static inline void nhca_fault_cancel(struct nhca_fault *f) { }
+static inline void nhca_fault_abort(struct nhca_fault *f) { }
+static inline int nhca_fault_sync(struct nhca_fault *f) { return 0; }
 static inline bool nhca_fault_waiting(const struct nhca_fault *f) { return false; }
 
 static inline int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)

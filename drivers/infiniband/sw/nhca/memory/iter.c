@@ -27,6 +27,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 	it->left = left;
 	it->skip = 0;
 	it->access = access;
+	it->backed = false;
 }
 
 void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
@@ -136,6 +137,7 @@ static int iter_seg(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 
 	if (likely(mr->kind != NHCA_MR_BACKED))
 		return nhca_mr_seg(mr, it->at, max, write, seg);
+	it->backed = true;
 	return mr->backing->ops->seg(mr->backing, it->fault, it->op, it->at, max, write, seg);
 }
 
@@ -157,6 +159,21 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
 	return mr->mkey.key == rkey;
 }
 
+/* Find the region of the next byte, unless it is known, and check the key or the hold for it. */
+static __always_inline int iter_enter(struct nhca_iter *it)
+{
+	if (!it->left)
+		return iter_next_sge(it);
+	if (it->ref) {
+		if (unlikely(!nhca_rkey_ref_valid(it->ref)))
+			return -EACCES;
+		it->mr = it->ref->mr;
+		it->at += it->ref->off;
+		it->ref = NULL;
+	}
+	return 0;
+}
+
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
 	int err;
@@ -168,22 +185,56 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	it->pages = 0;
 	if (it->job)
 		return iter_next_pvo(it, max, seg);
-	if (!it->left) {
-		err = iter_next_sge(it);
-		if (err)
-			return err;
-	} else if (it->ref) {
-		if (unlikely(!nhca_rkey_ref_valid(it->ref)))
-			return -EACCES;
-		it->mr = it->ref->mr;
-		it->at += it->ref->off;
-		it->ref = NULL;
-	}
+	err = iter_enter(it);
+	if (err)
+		return err;
 	err = iter_seg(it, min(max, it->left), seg);
 	if (err)
 		return err;
 	it->at += seg->len;
 	it->left -= seg->len;
+	return 0;
+}
+
+/* Hand over @len bytes of one region of a backing, page by page.  @last: as nhca_iter_placed(). */
+static int iter_placed(struct nhca_iter *it, u32 len, bool last)
+{
+	struct nhca_backing *b = it->mr->backing;
+	bool end;
+	u32 n;
+	int err;
+
+	for (; len; len -= n) {
+		n = min_t(u32, len, PAGE_SIZE - offset_in_page(it->at));
+		end = it->left == n || (last && len == n);
+		err = b->ops->placed(b, it->fault, it->op, it->at, n, end);
+		if (err)
+			return err;
+		it->at += n;
+		it->left -= n;
+	}
+	return 0;
+}
+
+int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last)
+{
+	u32 n;
+	int err;
+
+	for (; len; len -= n) {
+		err = iter_enter(it);
+		if (err)
+			return err;
+		n = min(len, it->left);
+		if (it->mr->kind == NHCA_MR_BACKED) {
+			err = iter_placed(it, n, last && len == n);
+			if (err)
+				return err;
+		} else {
+			it->at += n;
+			it->left -= n;
+		}
+	}
 	return 0;
 }
 

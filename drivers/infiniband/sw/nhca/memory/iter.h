@@ -50,6 +50,9 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
  * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
  * segment.  All calls of nhca_iter_next() must be in one live section, because an iterator checks
  * each key, hold or PVO only once.  An iterator may be copied by assignment.
+ *
+ * @backed: a segment was in a region of a backing.  After the caller has written to segments it
+ *          must call nhca_iter_placed().
  */
 struct nhca_iter {
 	/* private: */
@@ -73,6 +76,8 @@ struct nhca_iter {
 	u32 skip;
 	u32 rest;
 	int access;
+	/* public: */
+	bool backed;
 };
 
 /**
@@ -202,6 +207,21 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
  * bytes cannot be read from the disk.
  */
 int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
+
+/**
+ * nhca_iter_placed - hand over bytes that were written to regions of a backing
+ * @it:   an iterator that was started again, at the first of these bytes.  It has all further bytes
+ *        of the operation, as far as the caller knows these
+ * @len:  number of bytes that were written; those in other regions are skipped
+ * @last: these are the last bytes of the operation
+ *
+ * The bytes must be those of packets that were verified.  Bytes that are not handed over never
+ * reach the disk.
+ * Context: the live section in which the bytes were written.
+ * Return: 0; -EACCES; -EAGAIN: a block was taken back meanwhile: request it by nhca_iter_fault(),
+ * and write all bytes again.
+ */
+int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last);
 
 /**
  * nhca_iter_pages - find the table entry of the iterator's position, for nhca_iter_page()

@@ -31,7 +31,8 @@ static struct nhca_mr *backed(struct kunit *test, struct fake_backing *fake)
 {
 	struct qp_fixture *f = test->priv;
 	struct ib_mr *mr = nhca_mr_backed(f->dev, f->pd, &fake->b, PAGE_SIZE, 0,
-					  IB_ACCESS_REMOTE_READ);
+					  IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
+					  IB_ACCESS_LOCAL_WRITE);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	return to_nhca_mr(mr);
@@ -213,12 +214,153 @@ static void read_error_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
+static struct nhca_hdr write_request(struct qp_fixture *f, struct nhca_mr *mr, u8 opcode, u32 psn,
+				     u32 len)
+{
+	struct nhca_hdr h = fix_hdr(f->qp, opcode, psn);
+
+	h.rkey = mr->ibmr.rkey;
+	h.dmalen = len;
+	h.ackreq = true;
+	return h;
+}
+
+/* Continue the responder after the end of a wait, as the QP's bottom half does. */
+static void resume_responder(struct nhca_qp *qp)
+{
+	spin_lock_bh(&qp->rq.lock);
+	rcu_read_lock();
+	nhca_defer_run(qp);
+	nhca_resp_run(qp);
+	rcu_read_unlock();
+	spin_unlock_bh(&qp->rq.lock);
+}
+
+/* The bytes of a peer's WRITE are handed over, packet by packet, to one operation. */
+static void placed_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	u8 *bytes = page_address(fake->page);
+	u32 n = 0;
+	u64 op;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	fake->writes = true;
+	fake->err = 0;
+	fix_deliver(test, write_request(f, mr, NHCA_SVC_RC | NHCA_OP_WRITE_FIRST, FIX_RQ_PSN,
+					FIX_MTU + 100), FIX_MTU);
+	KUNIT_EXPECT_EQ(test, fake->placed, FIX_MTU);
+	KUNIT_EXPECT_EQ(test, fake->ends, 0);
+	op = fake->op;
+	fix_deliver(test, write_request(f, mr, NHCA_SVC_RC | NHCA_OP_WRITE_LAST, FIX_RQ_PSN + 1,
+					0), 100);
+	KUNIT_EXPECT_EQ(test, fake->placed, FIX_MTU + 100);
+	KUNIT_EXPECT_EQ(test, fake->ends, 1);
+	KUNIT_EXPECT_EQ(test, fake->op, op);
+	KUNIT_EXPECT_EQ(test, bytes[10], fix_byte(10));
+	KUNIT_EXPECT_GE(test, fix_sent(f, ACK, NULL), 1);
+	/* the next message is another operation */
+	fix_deliver(test, write_request(f, mr, WRITE_ONLY, FIX_RQ_PSN + 2, 100), 100);
+	KUNIT_EXPECT_NE(test, fake->op, op);
+	KUNIT_EXPECT_EQ(test, fake->ends, 2);
+	backed_free(mr, fake);
+}
+
+/* A WRITE is acknowledged when its bytes are on the disk; its packet is executed once. */
+static void parked_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	u32 n = 0;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	fake->writes = true;
+	fake->err = 0;
+	nhca_fault_write_op(f->qp->rq.fault, 1);
+	nhca_fault_write_begin(f->qp->rq.fault);
+	fix_deliver(test, write_request(f, mr, WRITE_ONLY, FIX_RQ_PSN, 100), 100);
+	KUNIT_EXPECT_EQ(test, fake->placed, 100);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
+	/* the peer repeats it, and goes on */
+	fix_deliver(test, write_request(f, mr, WRITE_ONLY, FIX_RQ_PSN, 100), 100);
+	KUNIT_EXPECT_EQ(test, fake->placed, 100);
+	KUNIT_EXPECT_EQ(test, f->nsent, 0);
+
+	KUNIT_EXPECT_TRUE(test, nhca_fault_write_end(f->qp->rq.fault, 1, 0));
+	local_bh_disable();
+	nhca_fault_end(f->qp->rq.fault);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, n, 1);
+	resume_responder(f->qp);
+	KUNIT_EXPECT_EQ(test, fake->placed, 100);
+	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
+	KUNIT_EXPECT_GE(test, fix_sent(f, ACK, NULL), 1);
+	backed_free(mr, fake);
+}
+
+/* The disk cannot write the bytes of a peer's WRITE: NAK with Remote Operational Error. */
+static void parked_error_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	struct nhca_fault *w;
+	struct sent sent;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	w = f->qp->rq.fault;
+	fake->writes = true;
+	fake->err = 0;
+	nhca_fault_write_op(w, 1);
+	nhca_fault_write_begin(w);
+	fix_deliver(test, write_request(f, mr, WRITE_ONLY, FIX_RQ_PSN, 100), 100);
+	KUNIT_EXPECT_TRUE(test, nhca_fault_write_end(w, 1, EIO));
+	local_bh_disable();
+	nhca_fault_end(w);
+	local_bh_enable();
+	resume_responder(f->qp);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_REM_OP);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENT_OP_NAK), 1);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+	backed_free(mr, fake);
+}
+
+/* Atomics and ATOMIC WRITEs do not use such regions. */
+static void no_atomics_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct fake_backing *fake = fake_make(test);
+	struct nhca_mr *mr = backed(test, fake);
+	struct nhca_hdr h = write_request(f, mr, NHCA_SVC_RC | NHCA_OP_ATOMIC_WRITE, FIX_RQ_PSN, 8);
+	struct sent sent;
+	u32 n = 0;
+
+	own_wait(test, &f->qp->rq.fault, &n);
+	fake->writes = true;
+	fake->err = 0;
+	fix_deliver(test, h, 8);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_REM_ACCESS);
+	KUNIT_EXPECT_EQ(test, fake->placed, 0);
+	backed_free(mr, fake);
+}
+
 static struct kunit_case disk_wait_cases[] = {
 	KUNIT_CASE(write_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(write_error_test),
 	KUNIT_CASE(read_test),
 	KUNIT_CASE(read_error_test),
+	KUNIT_CASE(placed_test),
+	KUNIT_CASE(parked_test),
+	KUNIT_CASE(parked_error_test),
+	KUNIT_CASE(no_atomics_test),
 	{}
 };
 

@@ -21,6 +21,9 @@
  * @frees: number of calls of free()
  * @waiter: requester or responder that waits, or NULL
  * @op, @off, @len: arguments of the last call of want()
+ * @writes: the region may be written
+ * @placed: bytes that were handed over
+ * @ends: number of calls of placed() with the end of an operation or SGE
  */
 struct fake_backing {
 	struct nhca_backing b;
@@ -35,6 +38,9 @@ struct fake_backing {
 	u64 op;
 	u64 off;
 	u64 len;
+	bool writes;
+	u32 placed;
+	u32 ends;
 };
 
 static inline struct fake_backing *to_fake(struct nhca_backing *b)
@@ -50,7 +56,7 @@ static inline int fake_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op,
 	fake->segs++;
 	if (!f)
 		return -EAGAIN;
-	if (write)
+	if (write && !fake->writes)
 		return -EACCES;
 	if (fake->err)
 		return fake->err;
@@ -73,6 +79,17 @@ static inline int fake_want(struct nhca_backing *b, struct nhca_fault *f, u64 op
 	return -EAGAIN;
 }
 
+static inline int fake_placed(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off,
+			      u32 len, bool end)
+{
+	struct fake_backing *fake = to_fake(b);
+
+	fake->op = op;
+	fake->placed += len;
+	fake->ends += end;
+	return 0;
+}
+
 static inline void fake_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off,
 			      u64 len)
 {
@@ -90,6 +107,7 @@ static inline void fake_free(struct nhca_backing *b)
 static const struct nhca_backing_ops fake_backing_ops = {
 	.seg = fake_seg,
 	.want = fake_want,
+	.placed = fake_placed,
 	.ahead = fake_ahead,
 	.free = fake_free,
 };

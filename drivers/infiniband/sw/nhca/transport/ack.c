@@ -221,13 +221,27 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 	return swr;
 }
 
+/* Copy the payload of a READ response.  Return: 0, or an error of the copy. */
+static int nhca_ack_copy(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_rx *rx)
+{
+	struct nhca_iter it __uninitialized;
+	int err;
+
+	nhca_swr_target(qp, swr, off, &it);
+	nhca_iter_for(&it, qp->sq.fault, swr->op);
+	nhca_live_enter();
+	err = nhca_rx_copy(rx, &it);
+	if (unlikely(it.backed))
+		err = nhca_target_placed(qp, swr, off, rx->payload, err, &it);
+	return nhca_live_exit_fault(err, &it, swr->length - off - rx->payload, qp->sq.fault);
+}
+
 /* Handle a READ response.  The READ response to an ATOMIC WRITE or FLUSH has no data. */
 static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
-	struct nhca_iter it __uninitialized;
 	bool chunk_end;
 	int err = 0;
 	u32 off;
@@ -245,14 +259,16 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	}
 
-	if (rx->payload) {
-		nhca_swr_target(qp, swr, off, &it);
-		nhca_live_enter();
-		err = nhca_live_exit_fault(nhca_rx_copy(rx, &it), &it,
-					   swr->length - off - rx->payload, sq->fault);
-	}
+	if (rx->payload && swr->disk != NHCA_DISK_PARKED)
+		err = nhca_ack_copy(qp, swr, off, rx);
+	if (unlikely(swr->disk) && !err && swr->got + 1 == swr->npsn)
+		err = nhca_target_sync(qp, swr);
 	if (err == -EAGAIN) {
 		nhca_ack_put_off(qp);
+		return;
+	}
+	if (err == -EIO) {
+		nhca_sq_fail(qp, IB_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	if (err) {
@@ -290,8 +306,12 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (n <= 0)
 		return 0;
 	nhca_swr_target(qp, swr, swr->got * qp->mtu, &it);
+	nhca_iter_for(&it, sq->fault, swr->op);
 	nhca_live_enter();
 	n = nhca_rx_copy_alike(rx, n, &it);
+	if (unlikely(it.backed) && nhca_target_placed(qp, swr, swr->got * qp->mtu, n * qp->mtu, 0,
+						      &it))
+		n = 0;
 	nhca_live_exit();
 	if (!n)
 		return 0;

@@ -140,6 +140,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 	struct nhca_swr *swr;
 
 	lockdep_assert_held(&sq->lock);
+	nhca_fault_abort(sq->fault);
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
 	/* budget: a ring may be long, and user space may post as fast as this loop flushes */
@@ -245,6 +246,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 	int budget, err;
 
 	lockdep_assert_held(&rq->lock);
+	nhca_fault_abort(rq->fault);
 	nhca_rq_put_rkey(qp);
 	nhca_defer_drop(qp);
 	if (!rq->rwr)

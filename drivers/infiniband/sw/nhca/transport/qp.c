@@ -208,6 +208,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->deferred);
+	rq->op_psn = NHCA_PSN_NONE;
 	rq->unbroken = true;
 	/* an error: user space has given memory for a ring that the QP does not have */
 	if ((srq || nhca_is_xrc(qp)) && user && nhca_ring_is_placed(user))
@@ -425,6 +426,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	rq->seq = NHCA_SEQ_IDLE;
 	rq->msn = 0;
 	rq->drop = false;
+	rq->disk = NHCA_DISK_NONE;
+	rq->op_psn = NHCA_PSN_NONE;
 	rq->unbroken = true;
 	rq->nak_sent = false;
 	nhca_piggyback_reset(qp->piggyback);

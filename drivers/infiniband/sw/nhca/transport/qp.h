@@ -29,6 +29,21 @@
 #include "rtx.h"
 #include "window.h"
 
+/* no PSN: PSNs have 24 bits */
+#define NHCA_PSN_NONE		U32_MAX
+
+/**
+ * enum nhca_disk - what an operation has to do with a disk
+ * @NHCA_DISK_NONE: it has written no bytes to a region of a backing (memory/backing.h)
+ * @NHCA_DISK_WRITES: it has written bytes to such a region
+ * @NHCA_DISK_PARKED: it has written all its bytes, and its last packet waits for the disk
+ */
+enum nhca_disk {
+	NHCA_DISK_NONE,
+	NHCA_DISK_WRITES,
+	NHCA_DISK_PARKED,
+};
+
 /**
  * struct nhca_swr - a send work request that was copied out of the ring
  * @list:    in nhca_sq.inflight, in the order of posting, or in nhca_sq.retired
@@ -43,6 +58,7 @@
  * @begun:   PSNs are assigned
  * @zcopied: some of its payload was sent by zero-copy reference
  * @status:  enum ib_wc_status: the error to report when the request is the oldest
+ * @disk:    READ: enum nhca_disk
  * @clock:   nhca_trace_clock() when PSNs were assigned
  * @op:      number of the request, for nhca_iter_for(), valid if @begun
  * @wqe:     the checked copy of the WQE, with its SGEs or inline data
@@ -62,6 +78,7 @@ struct nhca_swr {
 	bool begun;
 	bool zcopied;
 	u8 status;
+	u8 disk;
 	u64 clock;
 	u64 op;
 	/* last, because it ends in a flexible array */
@@ -218,6 +235,10 @@ struct nhca_res {
  * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if the WRITE has several packets
  * @wr_left: bytes of this WRITE that have not arrived
  * @wr_len:  length of this WRITE in bytes
+ * @op:      number of the SEND or WRITE that is arriving, for nhca_iter_for()
+ * @op_psn:  its first PSN, or NHCA_PSN_NONE
+ * @disk:    enum nhca_disk of this message
+ * @parked_opcode, @parked_len: NHCA_DISK_PARKED: opcode and payload of its last packet
  * @drop:    UC: drop packets until the next message begins
  * @unbroken: UC: each packet of the connection has had the expected PSN, so the sender knew the
  *           first PSN
@@ -236,7 +257,7 @@ struct nhca_res {
  * @res_head: index of the next resource to fill; see nhca_res_new() for its range
  * @res_tail: index of the first resource that may be busy
  * @fault:   the responder's wait for on-demand pages or a disk; owned
- * @ops:     number of the last request that got a responder resource
+ * @ops:     number of the last request that got a responder resource or @op
  * @burst:   response packets of the current pass that are not sent yet; sent at the end of the pass
  *           at the latest
  * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages, their number, and
@@ -257,6 +278,11 @@ struct nhca_rq {
 	struct nhca_rkey_ref wr_ref;
 	u32 wr_left;
 	u32 wr_len;
+	u64 op;
+	u32 op_psn;
+	u32 parked_len;
+	u8 parked_opcode;
+	u8 disk;
 	bool have_rwr;
 	bool drop;
 	bool unbroken;

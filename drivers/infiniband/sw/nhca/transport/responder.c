@@ -106,33 +106,72 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 	nhca_rq_complete(qp, &cqe, h->solicited);
 }
 
-static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *src)
+/*
+ * A SEND or WRITE begins.  If its first packet was deferred, and is executed again, the message is
+ * still the same operation.
+ */
+static void nhca_message_begin(struct nhca_rq *rq)
 {
-	const struct nhca_hdr *h = src->hdr;
+	if (rq->op_psn != rq->psn) {
+		rq->op_psn = rq->psn;
+		rq->op = ++rq->ops;
+	}
+	rq->disk = NHCA_DISK_NONE;
+}
+
+/* Name the message for regions of a backing.  The same-host path does not write to them. */
+static void nhca_message_for(struct nhca_rq *rq, const struct nhca_source *src,
+			     struct nhca_iter *it)
+{
+	nhca_iter_for(it, src->rx ? rq->fault : NULL, rq->op);
+}
+
+/* Copy the payload of a SEND.  Return: 0, an error of the copy, or -EBUSY as nhca_recv_placed(). */
+static int nhca_send_copy(struct nhca_qp *qp, struct nhca_source *src)
+{
 	struct nhca_rq *rq = &qp->rq;
-	enum nhca_verdict verdict;
 	struct nhca_iter it __uninitialized;
 	int err;
 
-	if (h->info->flags & NHCA_OPF_FIRST) {
+	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
+		       src->len, IB_ACCESS_LOCAL_WRITE);
+	nhca_message_for(rq, src, &it);
+	nhca_live_enter();
+	err = nhca_source_copy(src, &it);
+	if (unlikely(it.backed))
+		err = nhca_recv_placed(qp, src, err, &it);
+	/* the length of the message is not known yet: fault in the rest of the receive buffers */
+	return nhca_live_exit_fault(err, &it, rq->rwr->length - rq->recv_off - src->len,
+				    rq->fault);
+}
+
+static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *src)
+{
+	const struct nhca_hdr *h = src->hdr;
+	bool parked = nhca_is_parked(&qp->rq, src);
+	struct nhca_rq *rq = &qp->rq;
+	enum nhca_verdict verdict;
+	int err;
+
+	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 		rq->recv_off = 0;
+		nhca_message_begin(rq);
 	}
 	if (src->len > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
-	nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
-		       src->len, IB_ACCESS_LOCAL_WRITE);
-	nhca_live_enter();
-	/* the length of the message is not known yet: fault in the rest of the receive buffers */
-	err = nhca_live_exit_fault(nhca_source_copy(src, &it), &it,
-				   rq->rwr->length - rq->recv_off - src->len, rq->fault);
-	if (err == -EAGAIN)
+	err = parked ? 0 : nhca_send_copy(qp, src);
+	if (unlikely(rq->disk) && !err)
+		err = nhca_message_sync(rq, src);
+	if (err == -EAGAIN || err == -EBUSY)
 		return nhca_defer_for_page(qp, src);
 	if (src->err)
 		return NHCA_HELD;
+	if (err == -EIO)
+		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
 	if (err) {
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		return nhca_fail_recv(qp, IB_WC_LOC_PROT_ERR, NHCA_NAK_REM_OP);
@@ -207,25 +246,57 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	}
 	rq->wr_len = h->dmalen;
 	rq->wr_left = h->dmalen;
+	nhca_message_begin(rq);
 	return NHCA_TAKEN;
 }
 
-static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *src)
+/*
+ * Copy the payload of a WRITE.  The key, or the reference, is checked in the live section in which
+ * the bytes move.
+ * Return: 0, an error of the copy, or -EBUSY as nhca_write_placed().
+ */
+static int nhca_write_copy(struct nhca_qp *qp, struct nhca_source *src)
 {
 	const struct nhca_hdr *h = src->hdr;
-	bool last = h->info->flags & NHCA_OPF_LAST;
-	bool alone = last && (h->info->flags & NHCA_OPF_FIRST);
 	struct nhca_sge sge = {
 		.addr = h->va,
 		.length = src->len,
 		.lkey = h->rkey,
 	};
 	struct nhca_rq *rq = &qp->rq;
-	enum nhca_verdict verdict;
 	struct nhca_iter it __uninitialized;
 	int err;
 
-	if (h->info->flags & NHCA_OPF_FIRST) {
+	if ((h->info->flags & NHCA_OPF_FIRST) && (h->info->flags & NHCA_OPF_LAST))
+		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, src->len, IB_ACCESS_REMOTE_WRITE);
+	else
+		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, src->len, true);
+	nhca_message_for(rq, src, &it);
+	nhca_live_enter();
+	err = nhca_source_copy(src, &it);
+	if (unlikely(it.backed))
+		err = nhca_write_placed(qp, src, err, &it);
+	return nhca_live_exit_fault(err, &it, rq->wr_left - src->len, rq->fault);
+}
+
+/* A disk could not write the bytes of a WRITE. */
+static enum nhca_verdict nhca_fail_write(struct nhca_qp *qp, const struct nhca_hdr *h)
+{
+	if (h->info->flags & NHCA_OPF_IMMDT)
+		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
+	return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
+}
+
+static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *src)
+{
+	const struct nhca_hdr *h = src->hdr;
+	bool last = h->info->flags & NHCA_OPF_LAST;
+	bool parked = nhca_is_parked(&qp->rq, src);
+	struct nhca_rq *rq = &qp->rq;
+	enum nhca_verdict verdict;
+	int err;
+
+	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
 		verdict = nhca_open_write(qp, h);
 		if (verdict != NHCA_TAKEN)
 			return verdict;
@@ -239,20 +310,15 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 		if (verdict != NHCA_TAKEN)
 			return verdict;
 	}
-	/* the key, or the reference, is checked in the live section of the copy */
-	if (alone)
-		nhca_iter_sges(&it, &qp->key_user, &sge, 1, 0, src->len, IB_ACCESS_REMOTE_WRITE);
-	else
-		nhca_iter_rkey(&it, &rq->wr_ref, rq->wr_len - rq->wr_left, src->len, true);
-	nhca_live_enter();
-	err = nhca_live_exit_fault(nhca_source_copy(src, &it), &it, rq->wr_left - src->len,
-				   rq->fault);
-	if (err == -EAGAIN)
+	err = parked ? 0 : nhca_write_copy(qp, src);
+	if (unlikely(rq->disk) && !err)
+		err = nhca_message_sync(rq, src);
+	if (err == -EAGAIN || err == -EBUSY)
 		return nhca_defer_for_page(qp, src);
 	if (src->err)
 		return NHCA_HELD;
 	if (err)
-		return nhca_refuse_write(qp, h);
+		return err == -EIO ? nhca_fail_write(qp, h) : nhca_refuse_write(qp, h);
 	rq->wr_left -= src->len;
 	if (last)
 		nhca_rkey_put(&rq->wr_ref);
@@ -296,8 +362,11 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_iter_sges(&it, &rq->key_user, rq->rwr->sge, rq->rwr->num_sge, rq->recv_off,
 			       nhca_middle_bytes(rx, n), IB_ACCESS_LOCAL_WRITE);
 	}
+	nhca_iter_for(&it, rq->fault, rq->op);
 	nhca_live_enter();
 	n = nhca_rx_copy_alike(rx, n, &it);
+	if (unlikely(it.backed))
+		n = nhca_middle_placed(qp, write, n, &it);
 	nhca_live_exit();
 	if (write)
 		rq->wr_left -= n * qp->mtu;
@@ -568,6 +637,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 		if (h->psn != rq->psn) {
 			nhca_count(&qp->who, NHCA_CNT_OUT_OF_SEQ_REQUEST);
 			rq->unbroken = false;
+			rq->op_psn = NHCA_PSN_NONE;
 		}
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = h->psn;
@@ -580,6 +650,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 		nhca_accept(qp, h, 1);
 	} else if (verdict != NHCA_DEFERRED) {
 		rq->drop = true;
+		rq->op_psn = NHCA_PSN_NONE;
 		rq->seq = NHCA_SEQ_IDLE;
 		rq->psn = nhca_psn_add(h->psn, 1);
 	}
