@@ -22,7 +22,8 @@ struct nhca_direct_pool {
 	uint32_t number;
 };
 
-#define ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND)
+#define ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+		IBV_ACCESS_MW_BIND)
 
 static int check_direct(struct ibv_context *context)
 {
@@ -103,7 +104,8 @@ static int check_file(struct ibv_pd *pd, const struct nhcadv_direct_file_attr *a
 
 	if (ret)
 		return ret;
-	if (!check_comp_mask(attr->comp_mask, 0) || attr->flags || !attr->pool ||
+	if (!check_comp_mask(attr->comp_mask, 0) ||
+	    !check_comp_mask(attr->flags, NHCADV_DIRECT_SYNC) || !attr->pool ||
 	    attr->pool->context != pd->context)
 		return EINVAL;
 	if (!check_comp_mask(attr->access, ACCESS))
@@ -132,6 +134,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_dir
 	cmd.drv.offset = attr->offset;
 	cmd.drv.pool = container_of(attr->pool, struct nhca_direct_pool, pool)->number;
 	cmd.drv.depth = attr->depth;
+	cmd.drv.flags = attr->flags & NHCADV_DIRECT_SYNC ? NHCA_DIRECT_SYNC : 0;
 	/* the region has no memory in the process: its address is the one that peers use */
 	ret = ibv_cmd_reg_mr(pd, (void *)(uintptr_t)attr->iova, attr->length, attr->iova,
 			     attr->access, vmr, &cmd.core, sizeof(cmd), &resp, sizeof(resp));
@@ -171,6 +174,12 @@ int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info)
 		.blocks = resp.blocks,
 		.blocks_used = resp.blocks_used,
 		.blocks_most = resp.blocks_most,
+		.writes = resp.writes,
+		.write_bytes = resp.write_bytes,
+		.edges = resp.edges,
+		.splits = resp.splits,
+		.lost = resp.lost,
+		.dirty = resp.dirty,
 	};
 	return 0;
 }

@@ -54,15 +54,22 @@ nhcadv_direct_alloc_pool(struct ibv_context *context,
 /** nhcadv_direct_free_pool - free a pool.  Return: 0, or EBUSY if regions use it */
 int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
 
+enum {
+	/* an operation that writes ends when its bytes are on the disk, and not in its cache */
+	NHCADV_DIRECT_SYNC = 1 << 0,
+};
+
 /**
  * struct nhcadv_direct_file_attr - a part of a file to register
  * @comp_mask: 0
  * @pool:   pool of the same device
- * @fd:     regular file or block device, open for reading; it may be closed afterwards
- * @flags:  0
+ * @fd:     regular file or block device, open for reading, and for writing if @access has a right to
+ *          write; it may be closed afterwards
+ * @flags:  NHCADV_DIRECT_SYNC or 0
  * @offset, @length: the part; multiples of the alignment of direct I/O, inside the file
  * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
- * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_MW_BIND
+ * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
+ *          IBV_ACCESS_MW_BIND
  * @depth:  bytes that an operation reads from the disk in advance; 0: 1 MiB.  At most half of the
  *          pool is used
  */
@@ -83,9 +90,9 @@ struct nhcadv_direct_file_attr {
  * @pd: protection domain
  * @attr: the part
  *
- * The R_Key of the region lets peers read the file; its L_Key lets local queue pairs send from the
- * file.  ibv_dereg_mr() ends the region.
- * Return: the region, or NULL with errno EOPNOTSUPP, EBADF, EINVAL, or ENOMEM; see
+ * The R_Key of the region lets peers read and write the file; its L_Key lets this side send from the
+ * file, and READ and receive into it.  ibv_dereg_mr() ends the region.
+ * Return: the region, or NULL with errno EOPNOTSUPP, EBADF, EINVAL, EPERM, ETXTBSY or ENOMEM; see
  * nhcadv_direct_reg_file(3).
  */
 struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
@@ -102,6 +109,13 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
+ * @writes:     I/O requests that have written
+ * @write_bytes: bytes that these have written
+ * @edges:      I/O requests that have read a part of a block that was then changed and written
+ * @splits:     blocks that were taken from an operation before all its bytes had come, because its
+ *              peer was slow and others needed the memory
+ * @lost:       blocks that were acknowledged and could not be written
+ * @dirty:      blocks that have to be written
  */
 struct nhcadv_direct_info {
 	uint64_t reads;
@@ -113,6 +127,12 @@ struct nhcadv_direct_info {
 	uint32_t blocks;
 	uint32_t blocks_used;
 	uint32_t blocks_most;
+	uint64_t writes;
+	uint64_t write_bytes;
+	uint64_t edges;
+	uint64_t splits;
+	uint64_t lost;
+	uint32_t dirty;
 };
 
 /**

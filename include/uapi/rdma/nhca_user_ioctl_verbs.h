@@ -160,14 +160,19 @@ struct nhca_channel_info {
  * @kind:   NHCA_REG_MR_MEMORY: memory of the process, and the other fields are 0.
  *          NHCA_REG_MR_DIRECT (NHCA_FEATURE_DIRECT): a part of a file or block device, whose
  *          length, iova and rights are those of the core's command; the command's start is ignored
- * @fd:     file descriptor, open for reading
+ * @fd:     file descriptor, open for reading; with a right to write, for writing as well
  * @offset: first byte in the file
  * @pool:   number of the pool: NHCA_ATTR_DIRECT_POOL_ALLOC_RESP_NUMBER
  * @depth:  bytes that an operation reads from the disk in advance; 0: the default
+ * @flags:  NHCA_DIRECT_SYNC: an operation that writes ends when its bytes are on the disk
+ * @reserved: 0
  *
- * The rights are IB_UVERBS_ACCESS_REMOTE_READ and _MW_BIND.  EBADF: @fd is not open for reading.
- * EINVAL: neither a file nor a block device; a range that is empty, not aligned for direct I/O, or
- * not in the file; no such pool.  EOPNOTSUPP: the file has no direct I/O; another right.
+ * The rights are IB_UVERBS_ACCESS_LOCAL_WRITE, _REMOTE_WRITE, _REMOTE_READ and _MW_BIND.  EBADF:
+ * @fd is not open for reading, or for writing.  EINVAL: neither a file nor a block device; a range
+ * that is empty, not aligned for direct I/O, or not in the file; no such pool or flag; SYNC without
+ * a right to write.  EOPNOTSUPP: the file has no direct I/O; another right; rights to write and a
+ * device with zones.  EPERM: the file is immutable or append-only, or the device read-only.
+ * ETXTBSY: it is a swap file.
  */
 struct nhca_reg_mr_cmd {
 	__u32 kind;
@@ -175,7 +180,12 @@ struct nhca_reg_mr_cmd {
 	__aligned_u64 offset;
 	__u32 pool;
 	__u32 depth;
+	__u32 flags;
+	__u32 reserved;
 };
+
+/* nhca_reg_mr_cmd.flags */
+#define NHCA_DIRECT_SYNC	(1u << 0)
 
 /**
  * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
@@ -189,6 +199,13 @@ struct nhca_reg_mr_cmd {
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
+ * @writes:     I/O requests that have written
+ * @write_bytes: bytes that these have written
+ * @edges:      I/O requests that have read a part of a block that was then changed and written
+ * @splits:     blocks that were taken from an operation before all its bytes had come
+ * @lost:       blocks that were acknowledged and could not be written
+ * @dirty:      blocks that have to be written
+ * @reserved:   0
  */
 struct nhca_direct_info {
 	__aligned_u64 reads;
@@ -200,6 +217,13 @@ struct nhca_direct_info {
 	__u32 blocks;
 	__u32 blocks_used;
 	__u32 blocks_most;
+	__aligned_u64 writes;
+	__aligned_u64 write_bytes;
+	__aligned_u64 edges;
+	__aligned_u64 splits;
+	__aligned_u64 lost;
+	__u32 dirty;
+	__u32 reserved;
 };
 
 #endif /* NHCA_USER_IOCTL_VERBS_H */

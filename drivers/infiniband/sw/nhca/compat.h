@@ -65,6 +65,24 @@
 #define NHCA_OLD_RES_SRQ	/* no fill_res_srq_entry, no fill_res_srq_entry_raw */
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#include <linux/fs.h>
+/* These kernels leave it to the caller to keep the file system from being frozen. */
+static inline ssize_t nhca_vfs_iocb_iter_write(struct file *file, struct kiocb *iocb,
+					       struct iov_iter *iter)
+{
+	ssize_t ret;
+
+	kiocb_start_write(iocb);
+	ret = vfs_iocb_iter_write(file, iocb, iter);
+	if (ret != -EIOCBQUEUED)
+		kiocb_end_write(iocb);
+	return ret;
+}
+
+#define vfs_iocb_iter_write(file, iocb, iter)	nhca_vfs_iocb_iter_write(file, iocb, iter)
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 #define NHCA_OLD_BH		/* no BH workqueue; see bh.h */
 #endif

@@ -9,158 +9,9 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <linux/fs.h>
 
-#include <infiniband/nhcadv_direct.h>
-
-#include "verbs_test.h"
-
-#define RR		IBV_ACCESS_REMOTE_READ
-#define PAGE		4096UL
-#define MIB		(1UL << 20)
-#define BAD_AT		MIB
-#define POOL		64
-#define BUF		(4 * MIB)
-
-static const char *good_disk, *bad_disk;
-static unsigned int rounds;
-static uint64_t rnd_state = 88172645463325252ULL;
-
-static uint32_t rnd(uint32_t below)
-{
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return rnd_state % below;
-}
-
-/* ---- disks ---- */
-
-/* Return: the 8 bytes at @off of a disk, for @seed. */
-static uint64_t word_at(uint64_t off, uint64_t seed)
-{
-	uint64_t z = off / 8 * 0x9e3779b97f4a7c15ULL + seed;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	return z ^ (z >> 27);
-}
-
-static uint8_t byte_at(uint64_t off, uint64_t seed)
-{
-	return word_at(off, seed) >> off % 8 * 8;
-}
-
-static bool disk_fill(int fd, uint64_t from, uint64_t len, uint64_t seed)
-{
-	uint64_t *buf;
-
-	REQUIRE(!posix_memalign((void **)&buf, PAGE, MIB), "no memory");
-	for (uint64_t off = from; off < from + len; off += MIB) {
-		uint64_t n = len - (off - from) < MIB ? len - (off - from) : MIB;
-
-		for (uint64_t i = 0; i < n / 8; i++)
-			buf[i] = word_at(off + 8 * i, seed);
-		REQUIRE(pwrite(fd, buf, n, off) == (ssize_t)n, "pwrite at %lu: %m",
-			(unsigned long)off);
-	}
-	free(buf);
-	return true;
-}
-
-static bool same(const uint8_t *p, uint64_t off, uint32_t len, uint64_t seed)
-{
-	for (uint32_t i = 0; i < len; i++)
-		REQUIRE(p[i] == byte_at(off + i, seed), "byte %u of %u at %lu is wrong", i, len,
-			(unsigned long)off);
-	return true;
-}
-
-/* A disk, its pool and its region */
-struct region {
-	int fd;
-	uint64_t size;
-	struct nhcadv_direct_pool *pool;
-	struct ibv_mr *mr;
-};
-
-static struct ibv_mr *reg(struct nhcadv_direct_pool *pool, int fd, uint64_t offset,
-			  uint64_t length, uint64_t iova)
-{
-	struct nhcadv_direct_file_attr attr = {
-		.pool = pool, .fd = fd, .offset = offset, .length = length, .iova = iova,
-		.access = RR,
-	};
-
-	errno = 0;
-	return nhcadv_direct_reg_file(dev.pd, &attr);
-}
-
-static struct nhcadv_direct_pool *pool_make(uint32_t blocks)
-{
-	struct nhcadv_direct_pool_init_attr attr = { .blocks = blocks };
-
-	errno = 0;
-	return nhcadv_direct_alloc_pool(dev.ctx, &attr);
-}
-
-static bool region_open(struct region *r, const char *disk, uint32_t blocks)
-{
-	r->fd = open(disk, O_RDWR | O_DIRECT);
-	REQUIRE(r->fd >= 0, "%s: %m", disk);
-	REQUIRE(!ioctl(r->fd, BLKGETSIZE64, &r->size), "size of %s: %m", disk);
-	r->pool = pool_make(blocks);
-	REQUIRE(r->pool, "nhcadv_direct_alloc_pool: %m");
-	r->mr = reg(r->pool, r->fd, 0, r->size, 0);
-	REQUIRE(r->mr, "nhcadv_direct_reg_file: %m");
-	return true;
-}
-
-static bool region_close(struct region *r)
-{
-	if (r->mr)
-		VERB(ibv_dereg_mr(r->mr));
-	VERB(nhcadv_direct_free_pool(r->pool));
-	close(r->fd);
-	return true;
-}
-
-/* ---- operations ---- */
-
-static bool read_ends(struct pair *p, uint64_t remote, uint32_t rkey, uint32_t len,
-		      enum ibv_wc_status want, const char *what)
-{
-	struct ibv_sge sge = sge_of(&p->a, 0, len);
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1,
-				  .wr.rdma = { remote, rkey } };
-
-	return request_ends(p, &wr, want, what);
-}
-
-/* Send the bytes of @num SGEs by a WRITE to b's memory. */
-static bool write_ends(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
-		       const char *what)
-{
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = sge, .num_sge = num,
-				  .wr.rdma = { (uintptr_t)p->b.buf, p->b.mr->rkey } };
-
-	return request_ends(p, &wr, want, what);
-}
-
-static uint32_t some_len(uint32_t most)
-{
-	switch (rnd(4)) {
-	case 0:
-		return 1 + rnd(200);
-	case 1:
-		return 1 + rnd(9000);
-	case 2:
-		return PAGE * (1 + rnd(32));
-	default:
-		return 1 + rnd(most);
-	}
-}
+#include "direct_disk.h"
 
 /* A peer reads at random places, through a pool that is much smaller than the READs. */
 static bool peer_reads(struct pair *p)
@@ -291,6 +142,16 @@ static bool bad_files(struct nhcadv_direct_file_attr attr)
 	if (!no_region(a, EBADF, "a file that is open for writing"))
 		return false;
 	close(a.fd);
+	a.fd = open(good_disk, O_RDONLY);
+	a.access |= LW;
+	if (!no_region(a, EBADF, "writing to a file that is open for reading"))
+		return false;
+	close(a.fd);
+	a.fd = open(good_disk, O_RDWR | O_APPEND);
+	if (!no_region(a, EPERM, "writing to a file that is open for appending"))
+		return false;
+	close(a.fd);
+	a.access = attr.access;
 	a.fd = open(good_disk, O_PATH);
 	if (!no_region(a, EBADF, "O_PATH"))
 		return false;
@@ -367,12 +228,20 @@ static bool arguments(struct pair *p)
 	if (!no_region(a, EINVAL, "an iova that wraps"))
 		return false;
 	a = attr;
-	a.flags = 1;
+	a.flags = 2;
 	if (!no_region(a, EINVAL, "a flag"))
 		return false;
 	a = attr;
-	a.access = RR | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	if (!no_region(a, EOPNOTSUPP, "write rights"))
+	a.access = RR | RW;
+	if (!no_region(a, EINVAL, "a remote right to write without the local one"))
+		return false;
+	a = attr;
+	a.access = RR | LW | IBV_ACCESS_REMOTE_ATOMIC;
+	if (!no_region(a, EOPNOTSUPP, "atomics"))
+		return false;
+	a = attr;
+	a.flags = NHCADV_DIRECT_SYNC;
+	if (!no_region(a, EINVAL, "SYNC without a right to write"))
 		return false;
 	a = attr;
 	a.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
@@ -387,7 +256,7 @@ static bool arguments(struct pair *p)
 	return region_close(&r);
 }
 
-/* A region can only be read, only in its range, and only by its domain. */
+/* A region without rights to write is for reading, in its range, by its domain. */
 static bool rights(struct pair *p)
 {
 	struct region r = {};

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: peers and local requests get the bytes and the errors of a disk from its region, which uses a fixed amount of memory
+# purpose: peers and local requests read and write a disk by its region, within a fixed memory, and get the errors of the disk
 # tier: check
-# lab: --nodes 1 --cpus 2 --timeout 200 --env ROUNDS=200
+# lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=200
 # lab long: --nodes 1 --cpus 2 --timeout 3000 --env ROUNDS=20000
 # tier long: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1200 --env ROUNDS=100
 # tier debug: long
+# lab files: --nodes 1 --cpus 2 --packages e2fsprogs --timeout 400 --env ROUNDS=200 --env FILES=1
+# tier files: long
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
@@ -19,7 +21,7 @@ null_disk() {
 }
 
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-if ! modprobe null_blk nr_devices=0 || ! null_disk good 64 || ! null_disk bad 8; then
+if ! modprobe null_blk nr_devices=0 || ! null_disk good 64 || ! null_disk bad 8 || ! null_disk files 32; then
 	notok "the disks are there" "null_blk cannot be set up"
 	exit 1
 fi
@@ -37,8 +39,9 @@ disk_of() {
 
 good=$(disk_of good)
 bad=$(disk_of bad)
+files=$(disk_of files)
 # null_blk allocates the memory of a block when the block is written: this is no leak of the test.
-for disk in "$good" "$bad"; do
+for disk in "$good" "$bad" "$files"; do
 	dd if=/dev/zero of="$disk" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
 done
 # blocks 2048 to 2055 of 512 bytes: 4 KiB at 1 MiB
@@ -47,5 +50,60 @@ echo "+2048-2055" > /sys/kernel/config/nullb/bad/badblocks
 leak_snapshot
 memory_mark
 report direct "$good" "$bad" "${ROUNDS:-200}"
+report direct_write "$good" "$bad" "${ROUNDS:-200}"
+
+# Files of a file system.  It can be frozen, because no write is left open in it, and unmounted.
+mnt=$LIB_TMP/files
+if [ -z "$FILES" ]; then
+	echo "# files of a file system are in the variant files"
+elif mkdir "$mnt" && mkfs.ext4 -q -F "$files" && mount "$files" "$mnt" &&
+	dd if=/dev/zero of="$mnt/file" bs=1M count=16 oflag=direct status=none; then
+	report direct_write "$mnt/file" "$bad" $((${ROUNDS:-200} / 4))
+	if timeout 20 fsfreeze -f "$mnt" && fsfreeze -u "$mnt" && umount "$mnt"; then
+		ok "the file system can be frozen and unmounted"
+	else
+		notok "the file system can be frozen and unmounted"
+	fi
+else
+	notok "there is a file system"
+fi
+
+# write_forever DISK [sync]: start a process that writes, as job $writer
+write_forever() {
+	direct_write "$1" "$bad" 0 ${2:+"$2"} > "$LIB_TMP/forever" &
+	writer=$!
+	for _ in $(seq 100); do
+		grep -q writing "$LIB_TMP/forever" && break
+		sleep 0.1
+	done
+	sleep 0.3
+}
+
+# As with a foreign peer: each packet has an ICRC, and is handled alone.
+insist=/sys/module/nhca/parameters/insist_icrc
+echo Y > $insist
+report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) acknowledged
+report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) "own READs and receives end"
+echo N > $insist
+
+# A disk is removed while a process writes to it: its WRITE fails.
+write_forever "$files" sync
+echo 0 > /sys/kernel/config/nullb/files/power
+ended $writer 20
+if [ "$JOB_STATUS" = 3 ] && grep -q "remote operation error" "$LIB_TMP/forever"; then
+	ok "a disk can be removed while it is written"
+else
+	notok "a disk can be removed while it is written" "status $JOB_STATUS, $(tail -1 "$LIB_TMP/forever")"
+fi
+
+# A process that is killed while it writes leaves nothing behind.
+write_forever "$good"
+kill -KILL $writer
+ended $writer 20
+if grep -q writing "$LIB_TMP/forever" && [ "$JOB_STATUS" = 137 ]; then
+	ok "a process that writes can be killed"
+else
+	notok "a process that writes can be killed" "status $JOB_STATUS"
+fi
 leak_check "no slab object or module reference is leaked"
 memory_check "no page stays in use" 300

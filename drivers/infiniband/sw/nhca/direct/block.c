@@ -7,18 +7,6 @@
 
 #include "store.h"
 
-/* Begin the queued I/O of a region soon. */
-static void store_kick(struct nhca_store *store)
-{
-	queue_work(nhca_direct_wq, &store->work);
-}
-
-static struct nhca_arr_key block_key(struct nhca_store *store, struct nhca_fault *f, u64 op,
-				     u64 index)
-{
-	return (struct nhca_arr_key) { .store = store, .fault = f, .op = op, .index = index };
-}
-
 /*
  * Queue the read of a block, unless the operation has the block.
  * @end:    offset in the region at which the operation ends
@@ -28,14 +16,15 @@ static struct nhca_arr_key block_key(struct nhca_store *store, struct nhca_fault
 static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault *f, u64 op,
 				    u64 index, u64 end, bool needed)
 {
-	struct nhca_arr_key key = block_key(store, f, op, index);
+	struct nhca_arr_key key = nhca_block_key(store, f, op, index);
 	struct nhca_arr *arr = nhca_arr_find(store->pool, &key);
 	u64 total = min_t(u64, end - index * PAGE_SIZE, PAGE_SIZE);
 
 	if (arr)
 		return arr;
 	arr = nhca_arr_take(store->pool, &key, total, needed);
-	if (arr)
+	/* after the writes of the block that were acknowledged before */
+	if (arr && nhca_order_enter(store->pool, arr))
 		list_add_tail(&arr->list, &store->queued);
 	return arr;
 }
@@ -80,7 +69,7 @@ static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op,
 	    feed->next * PAGE_SIZE >= feed->end || feed->next > index + store->depth / 2)
 		return;
 	block_ahead(store, f, feed, index);
-	store_kick(store);
+	nhca_store_kick(store);
 }
 
 int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,
@@ -88,16 +77,16 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 {
 	struct nhca_store *store = to_nhca_store(b);
 	struct nhca_direct_pool *pool = store->pool;
-	struct nhca_arr_key key = block_key(store, f, op, off >> PAGE_SHIFT);
+	struct nhca_arr_key key = nhca_block_key(store, f, op, off >> PAGE_SHIFT);
 	u32 in = offset_in_page(off);
 	struct nhca_arr *arr;
 	int err = -EAGAIN;
 
-	if (write)
-		return -EACCES;
 	/* the caller cannot wait, and has no operation that blocks could belong to */
 	if (!f)
 		return -EAGAIN;
+	if (write)
+		return nhca_place_seg(store, f, op, off, max, seg);
 	spin_lock(&pool->lock);
 	arr = nhca_arr_find(pool, &key);
 	if (!arr)
@@ -139,11 +128,11 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->next = index;
 }
 
-/* Let the owner wait for @arr, or for any ARR if @arr is NULL. */
-static void block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr)
+void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr)
 {
 	struct nhca_feed *feed = nhca_fault_feed(f);
 
+	lockdep_assert_held(&pool->lock);
 	if (arr && (arr->state == NHCA_ARR_QUEUED || arr->state == NHCA_ARR_FILLING)) {
 		arr->waited = true;
 		return;
@@ -163,6 +152,8 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 	u64 end = min(len, store->length - off) + off;
 	struct nhca_arr *arr;
 
+	if (write)
+		return nhca_place_want(store, f, op, off, len);
 	spin_lock(&pool->lock);
 	/* the key is being closed */
 	if (store->dying) {
@@ -178,8 +169,8 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 	block_ahead(store, f, feed, off >> PAGE_SHIFT);
 	arr = block_queue(store, f, op, off >> PAGE_SHIFT, feed->end, true);
 	feed->next = max(feed->next, (off >> PAGE_SHIFT) + !!arr);
-	block_wait(pool, f, arr);
-	store_kick(store);
+	nhca_block_wait(pool, f, arr);
+	nhca_store_kick(store);
 	spin_unlock(&pool->lock);
 	return -EAGAIN;
 }
@@ -202,6 +193,6 @@ void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 			break;
 		arr->first = index == first;
 	}
-	store_kick(store);
+	nhca_store_kick(store);
 	spin_unlock(&pool->lock);
 }

@@ -3,8 +3,8 @@
  * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
  *
  * An operation of such a region reads its bytes from the disk into blocks of a pool, by direct I/O,
- * and sends the first packets while the disk reads the rest.  Another operation never gets these
- * blocks: they are no cache.
+ * and packets leave while the disk still works.  Bytes of packets go to the disk in the same way.
+ * The blocks of one operation never serve another: they are no cache.
  */
 #ifndef NHCA_DIRECT_H
 #define NHCA_DIRECT_H
@@ -29,12 +29,14 @@ struct nhca_direct_pool;
 /**
  * struct nhca_direct_attr - a region to register
  * @pool:   the pool; the region takes a reference
- * @fd:     file descriptor of a regular file or block device, open for reading
+ * @fd:     file descriptor of a regular file or block device, open for reading, and for writing if
+ *          @access needs it
  * @offset: first byte in the file
  * @length: bytes
  * @iova:   address of the first byte for peers and SGEs
  * @access: enum ib_access_flags
  * @depth:  bytes that an operation reads in advance; 0: the default
+ * @sync:   an operation that writes ends when its bytes are on the disk
  */
 struct nhca_direct_attr {
 	struct nhca_direct_pool *pool;
@@ -44,6 +46,7 @@ struct nhca_direct_attr {
 	u64 iova;
 	int access;
 	u32 depth;
+	bool sync;
 };
 
 #if defined(CONFIG_INFINIBAND_ON_DEMAND_PAGING) && defined(CONFIG_BLOCK)
@@ -106,10 +109,12 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * @pd:   protection domain
  * @attr: the part, and the pool
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading; -EINVAL: the
- * file is neither regular nor a block device, or the range is empty, not aligned or not in the
- * file; -EOPNOTSUPP: the file has no direct I/O, or its alignment exceeds a page, or @attr->access
- * has a right that regions of files do not have; -ENOMEM; -ENOSPC: nearly all keys are in use.
+ * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading, or not for
+ * writing; -EINVAL: the file is neither regular nor a block device, or the range is empty, not
+ * aligned or not in the file, or a remote right to write without the local one, or @attr->sync
+ * without a right to write; -EOPNOTSUPP: the file has no direct I/O, or its alignment exceeds a
+ * page, or @attr->access has a right that regions of files do not have, or the device has zones and
+ * should be written; -EPERM, -ETXTBSY: the file must not be written in place; -ENOMEM; -ENOSPC.
  */
 struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 			     const struct nhca_direct_attr *attr);

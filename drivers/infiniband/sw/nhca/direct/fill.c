@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads from a disk into blocks.  A work item of the region begins the I/O, because the submission
- * of I/O may sleep.  The I/O may end in any context, even within its submission, so nhca_run_done()
- * only queues the request for a bottom half, which changes the states of the blocks and resumes
- * requesters and responders.
+ * I/O requests, and reads from a disk into blocks.  drain.c has the writes.
+ *
+ * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
+ * end in any context, even within its submission, so nhca_run_done() only queues the request for a
+ * bottom half, which changes the states of the blocks and resumes the engines.
  */
 #include <linux/cred.h>
 #include <linux/kthread.h>
@@ -26,8 +27,8 @@ void nhca_direct_more(struct nhca_direct_pool *pool)
 		return;
 	pool->short_of = false;
 	list_for_each_entry(store, &pool->stores, list)
-		if (!list_empty(&store->queued))
-			queue_work(nhca_direct_wq, &store->work);
+		if (!list_empty(&store->queued) || !list_empty(&store->dirty))
+			nhca_store_kick(store);
 }
 
 static void pool_poll(struct work_struct *work)
@@ -36,37 +37,65 @@ static void pool_poll(struct work_struct *work)
 						     struct nhca_direct_pool, poll);
 
 	spin_lock_bh(&pool->lock);
+	/* also blocks that nhca_store_placed() has left to this work */
+	pool->short_of = true;
 	nhca_direct_more(pool);
 	spin_unlock_bh(&pool->lock);
 }
 
 /* ---- begin ---- */
 
-static void run_complete(struct kiocb *iocb, long ret)
+/* Is the I/O a write? */
+static bool run_writes(const struct nhca_direct_run *run)
 {
-	nhca_run_done(container_of(iocb, struct nhca_direct_run, iocb), ret);
+	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
 }
 
-void nhca_store_read(struct nhca_direct_run *run)
+static void run_complete(struct kiocb *iocb, long ret)
+{
+	struct nhca_direct_run *run = container_of(iocb, struct nhca_direct_run, iocb);
+
+	/* vfs_iocb_iter_write() has begun it, and ends it only if the I/O ends within the call */
+	if (run_writes(run))
+		kiocb_end_write(iocb);
+	nhca_run_done(run, ret);
+}
+
+static ssize_t run_submit(struct nhca_direct_run *run)
+{
+	struct file *file = run->store->file;
+	struct iov_iter iter;
+
+	iov_iter_bvec(&iter, run_writes(run) ? ITER_SOURCE : ITER_DEST, run->bvec, run->n,
+		      run->bytes);
+	if (!run_writes(run))
+		return vfs_iocb_iter_read(file, &run->iocb, &iter);
+	/* the file has become shorter: it must not grow again */
+	if (run->iocb.ki_pos + run->bytes > i_size_read(file->f_mapping->host))
+		return -EIO;
+	return vfs_iocb_iter_write(file, &run->iocb, &iter);
+}
+
+void nhca_store_submit(struct nhca_direct_run *run)
 {
 	struct nhca_store *store = run->store;
 	const struct cred *old;
-	struct iov_iter iter;
 	ssize_t ret;
 
 	run->iocb = (struct kiocb) {
 		.ki_filp = store->file,
-		.ki_pos = store->base + run->arr[0]->key.index * PAGE_SIZE,
+		.ki_pos = store->base + nhca_run_offset(run),
 		.ki_complete = run_complete,
 		.ki_flags = IOCB_DIRECT,
 	};
-	iov_iter_bvec(&iter, ITER_DEST, run->bvec, run->n, run->bytes);
-	/* read with the rights of the process that has opened the file */
+	if (run_writes(run))
+		run->iocb.ki_flags |= IOCB_WRITE | (store->sync ? IOCB_DSYNC : 0);
+	/* with the rights of the process that has opened the file */
 	old = override_creds(store->file->f_cred);
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(store->blkcg);
 #endif
-	ret = vfs_iocb_iter_read(store->file, &run->iocb, &iter);
+	ret = run_submit(run);
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(NULL);
 #endif
@@ -79,24 +108,61 @@ void nhca_store_read(struct nhca_direct_run *run)
 static bool run_takes(const struct nhca_direct_run *run, const struct nhca_arr *arr)
 {
 	return !run->n ||
-	       (run->n < NHCA_RUN_MAX && !arr->first &&
+	       (run->n < NHCA_RUN_MAX && !arr->first && !arr->write &&
 		arr->key.index == run->arr[run->n - 1]->key.index + 1);
 }
 
-static void run_add(struct nhca_direct_run *run, struct nhca_arr *arr)
+void nhca_run_add(struct nhca_direct_run *run, struct nhca_arr *arr, struct page *page, u32 start,
+		  u32 end)
 {
-	struct nhca_store *store = run->store;
-	u32 len = nhca_store_block(store, arr->key.index);
-
 	run->arr[run->n] = arr;
 	run->bvec[run->n++] = (struct bio_vec) {
-		.bv_page = nhca_arr_page(store->pool, arr),
-		.bv_len = len,
+		.bv_page = page,
+		.bv_offset = start,
+		.bv_len = end - start,
 	};
-	run->bytes += len;
+	run->bytes += end - start;
 }
 
-/* Return: the next I/O request of a region; NULL: nothing is queued, or the pool is short. */
+struct nhca_direct_run *nhca_run_take(struct nhca_store *store, u8 kind)
+{
+	struct nhca_direct_pool *pool = store->pool;
+	struct nhca_direct_run *run;
+
+	lockdep_assert_held(&pool->lock);
+	run = list_first_entry_or_null(&pool->free_runs, struct nhca_direct_run, list);
+	if (!run)
+		return NULL;
+	list_del(&run->list);
+	run->store = store;
+	run->kind = kind;
+	run->edge = NULL;
+	run->n = 0;
+	run->bytes = 0;
+	store->io++;
+	return run;
+}
+
+static struct nhca_arr *first_queued(struct nhca_store *store)
+{
+	return list_first_entry_or_null(&store->queued, struct nhca_arr, list);
+}
+
+/*
+ * Give PMBs to the operations that wait for one to write to, as far as they are the next in line.
+ * Return: true if a block that has to be read is the next one.
+ */
+static bool queue_collects(struct nhca_store *store)
+{
+	struct nhca_arr *arr;
+
+	while ((arr = first_queued(store)) && arr->write)
+		if (!nhca_arr_bind(store->pool, arr))
+			return false;
+	return arr && !list_empty(&store->pool->free_pmbs);
+}
+
+/* Return: the next I/O request that reads; NULL: nothing is queued, or the pool is short. */
 static struct nhca_direct_run *run_next(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -104,19 +170,14 @@ static struct nhca_direct_run *run_next(struct nhca_store *store)
 	struct nhca_arr *arr;
 
 	lockdep_assert_held(&pool->lock);
-	run = list_first_entry_or_null(&pool->free_runs, struct nhca_direct_run, list);
-	if (!run || list_empty(&store->queued))
+	if (!queue_collects(store))
 		return NULL;
-	run->store = store;
-	run->n = 0;
-	run->bytes = 0;
-	while ((arr = list_first_entry_or_null(&store->queued, struct nhca_arr, list)) &&
-	       run_takes(run, arr) && nhca_arr_bind(pool, arr))
-		run_add(run, arr);
-	if (!run->n)
+	run = nhca_run_take(store, NHCA_RUN_READ);
+	if (!run)
 		return NULL;
-	list_del(&run->list);
-	store->io++;
+	while ((arr = first_queued(store)) && run_takes(run, arr) && nhca_arr_bind(pool, arr))
+		nhca_run_add(run, arr, nhca_arr_page(pool, arr), 0,
+			     nhca_store_block(store, arr->key.index));
 	return run;
 }
 
@@ -127,11 +188,14 @@ static struct nhca_direct_run *run_next(struct nhca_store *store)
  */
 static bool pool_reclaim(struct nhca_direct_pool *pool)
 {
-	u64 epoch;
+	u64 epoch = 0;
 	bool some;
 
 	spin_lock_bh(&pool->lock);
-	epoch = nhca_pool_release(pool, min_t(u32, pool->nqueued, NHCA_RUN_MAX));
+	/* some more than are needed now: an operation that writes takes them without this work */
+	if (pool->nqueued)
+		epoch = nhca_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
+						      NHCA_RUN_MAX));
 	spin_unlock_bh(&pool->lock);
 	if (!epoch)
 		return false;
@@ -152,7 +216,7 @@ static void store_short(struct nhca_store *store)
 	struct nhca_direct_pool *pool = store->pool;
 
 	spin_lock_bh(&pool->lock);
-	if (!list_empty(&store->queued)) {
+	if (!list_empty(&store->queued) || !list_empty(&store->dirty)) {
 		pool->short_of = true;
 		queue_delayed_work(nhca_direct_wq, &pool->poll, POLL_TIME);
 	}
@@ -167,7 +231,7 @@ void nhca_store_run(struct nhca_store *store)
 
 	for (;;) {
 		spin_lock_bh(&pool->lock);
-		run = run_next(store);
+		run = nhca_drain_next(store) ?: run_next(store);
 		spin_unlock_bh(&pool->lock);
 		if (run) {
 			store->submit(run);
@@ -197,27 +261,26 @@ void nhca_run_done(struct nhca_direct_run *run, ssize_t ret)
 	nhca_bh_queue(&pool->tell);
 }
 
-static void run_failed(struct nhca_direct_run *run, u32 got)
+void nhca_run_failed(struct nhca_direct_run *run, u32 got)
 {
 	struct nhca_store *store = run->store;
 
 	store->errors++;
 	store->last_error = run->ret < 0 ? -run->ret : EIO;
-	store->last_error_at = run->arr[0]->key.index * PAGE_SIZE + got;
+	store->last_error_at = nhca_run_offset(run) + got;
 }
 
-/* Change the states of the blocks of a request.  After an error no operation gets these blocks. */
-static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+/* Change the states of blocks that were read.  After an error none of them is used. */
+static void fill_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
 {
 	struct nhca_store *store = run->store;
 	u32 got = clamp_t(ssize_t, run->ret, 0, run->bytes);
 	u32 i, left = got;
 
-	lockdep_assert_held(&pool->lock);
 	store->reads++;
 	store->read_bytes += got;
 	if (got < run->bytes)
-		run_failed(run, got);
+		nhca_run_failed(run, got);
 	for (i = 0; i < run->n; i++) {
 		u32 n = min(left, run->bvec[i].bv_len);
 
@@ -226,8 +289,19 @@ static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *ru
 		if (store->dying)
 			nhca_arr_drop(pool, run->arr[i]);
 	}
+}
+
+static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+
+	lockdep_assert_held(&pool->lock);
+	if (run->kind == NHCA_RUN_READ)
+		fill_finish(pool, run);
+	else if (!nhca_drain_finish(pool, run))
+		return;
 	list_add(&run->list, &pool->free_runs);
-	if (!--store->io && store->dying)
+	if (!--store->io && !store->ndirty && store->dying)
 		wake_up_all(&pool->idle);
 	nhca_direct_more(pool);
 }
@@ -262,6 +336,8 @@ void nhca_store_init(struct nhca_store *store)
 
 	store->backing.ops = &nhca_store_ops;
 	INIT_LIST_HEAD(&store->queued);
+	INIT_LIST_HEAD(&store->dirty);
+	INIT_LIST_HEAD(&store->merged);
 	INIT_LIST_HEAD(&store->arrs);
 	INIT_WORK(&store->work, store_work);
 	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
@@ -276,7 +352,7 @@ static bool store_idle(struct nhca_store *store)
 	bool idle;
 
 	spin_lock_bh(&store->pool->lock);
-	idle = !store->io;
+	idle = !store->io && !store->ndirty;
 	spin_unlock_bh(&store->pool->lock);
 	return idle;
 }
@@ -288,18 +364,43 @@ void nhca_store_stop(struct nhca_store *store)
 
 	spin_lock_bh(&pool->lock);
 	store->dying = true;
-	list_del(&store->list);
-	/* blocks that are being read are dropped when their I/O has ended: run_finish() */
+	/*
+	 * Blocks that are being read are dropped when their I/O has ended: fill_finish().  DIRTY
+	 * blocks have bytes that were acknowledged, so they are still written.
+	 */
 	list_for_each_entry_safe(arr, next, &store->arrs, by_store)
-		if (arr->state != NHCA_ARR_FILLING)
+		if (arr->state != NHCA_ARR_FILLING && arr->state != NHCA_ARR_DIRTY &&
+		    arr->state != NHCA_ARR_DRAINING)
 			nhca_arr_drop(pool, arr);
 	/* owners that wait for an ARR may wait for this region */
 	while (!list_empty(&pool->line))
 		nhca_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
-	cancel_work_sync(&store->work);
+	nhca_store_kick(store);
 	wait_event(pool->idle, store_idle(store));
+	spin_lock_bh(&pool->lock);
+	list_del(&store->list);
+	spin_unlock_bh(&pool->lock);
+	cancel_work_sync(&store->work);
 	WARN_ON_ONCE(!list_empty(&store->arrs));
+}
+
+/* Allocate nhca_direct_pool.edges.  Return: 0 or -ENOMEM. */
+static int fill_edges(struct nhca_direct_pool *pool)
+{
+	u32 i;
+
+	pool->nedges = nhca_direct_edges(pool->num);
+	pool->edges = kcalloc(pool->nedges, sizeof(*pool->edges), GFP_KERNEL_ACCOUNT);
+	if (!pool->edges)
+		return -ENOMEM;
+	for (i = 0; i < pool->nedges; i++) {
+		pool->edges[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!pool->edges[i])
+			return -ENOMEM;
+	}
+	pool->edges_free = pool->nedges;
+	return 0;
 }
 
 int nhca_fill_init(struct nhca_direct_pool *pool)
@@ -317,16 +418,22 @@ int nhca_fill_init(struct nhca_direct_pool *pool)
 		return -ENOMEM;
 	for (i = 0; i < pool->nruns; i++)
 		list_add_tail(&pool->runs[i].list, &pool->free_runs);
-	return 0;
+	return fill_edges(pool);
 }
 
 void nhca_fill_fini(struct nhca_direct_pool *pool)
 {
+	u32 i;
+
 	cancel_delayed_work_sync(&pool->poll);
 	nhca_bh_kill(&pool->tell);
 	/* the kill may have removed a bottom half that had not run */
 	local_bh_disable();
 	nhca_pool_tell(pool);
 	local_bh_enable();
+	for (i = 0; pool->edges && i < pool->nedges; i++)
+		if (pool->edges[i])
+			__free_page(pool->edges[i]);
+	kfree(pool->edges);
 	kvfree(pool->runs);
 }

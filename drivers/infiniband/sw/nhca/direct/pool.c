@@ -35,7 +35,8 @@ struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_
 /* Return: true if ARRs of the state are in a list of the pool. */
 static bool state_has_list(enum nhca_arr_state state)
 {
-	return state != NHCA_ARR_QUEUED && state != NHCA_ARR_FILLING;
+	return state != NHCA_ARR_QUEUED && state != NHCA_ARR_FILLING && state != NHCA_ARR_DIRTY &&
+	       state != NHCA_ARR_DRAINING;
 }
 
 /* Change the state of an ARR, which is in no list. */
@@ -69,14 +70,39 @@ static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	list_add_tail(&pmb->list, &pool->resting);
 }
 
-/* End the wait of the owner for the ARR, if there is one. */
+/*
+ * The ARR releases its PMB after a write.  If no engine has seen the PMB since the ARR took it from
+ * its operation, the PMB is free now.
+ */
+static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_pmb *pmb = &pool->pmbs[arr->pmb];
+
+	if (arr->early || page_ref_count(pmb->page) != 1) {
+		arr_unbind(pool, arr);
+		return;
+	}
+	arr->pmb = NHCA_PMB_NONE;
+	pmb->bound = false;
+	pmb->owner = NHCA_PMB_POOL;
+	pool->allocated--;
+	list_add(&pmb->list, &pool->free_pmbs);
+}
+
+/* Resume the owner, who waits in nhca_fault_begin() or nhca_fault_sync(). */
+static void owner_wake(struct nhca_direct_pool *pool, struct nhca_fault *f)
+{
+	list_add_tail(&nhca_fault_feed(f)->line, &pool->woken);
+	nhca_bh_queue(&pool->tell);
+}
+
+/* The owner of the ARR need not wait for it any more. */
 static void arr_wake(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	if (!arr->waited)
 		return;
 	arr->waited = false;
-	list_add_tail(&nhca_fault_feed(arr->key.fault)->line, &pool->woken);
-	nhca_bh_queue(&pool->tell);
+	owner_wake(pool, arr->key.fault);
 }
 
 void nhca_pool_wake(struct nhca_direct_pool *pool)
@@ -88,20 +114,28 @@ void nhca_pool_wake(struct nhca_direct_pool *pool)
 	nhca_bh_queue(&pool->tell);
 }
 
-void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+/* Make an ARR free; it has no PMB, and is in no list of a state. */
+static void arr_free(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
-	lockdep_assert_held(&pool->lock);
-	if (WARN_ON_ONCE(arr->state == NHCA_ARR_FREE || arr->state == NHCA_ARR_FILLING))
-		return;
-	arr_wake(pool, arr);
-	arr_unbind(pool, arr);
+	nhca_order_leave(pool, arr);
 	hlist_del_init(&arr->node);
-	list_del_init(&arr->list);
 	list_del_init(&arr->by_store);
 	nhca_fault_put(arr->key.fault);
 	arr->key = (struct nhca_arr_key) {};
 	arr_enter(pool, arr, NHCA_ARR_FREE);
 	nhca_pool_wake(pool);
+}
+
+void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	lockdep_assert_held(&pool->lock);
+	if (WARN_ON_ONCE(arr->state == NHCA_ARR_FREE || arr->state == NHCA_ARR_FILLING ||
+			 arr->state == NHCA_ARR_DIRTY || arr->state == NHCA_ARR_DRAINING))
+		return;
+	arr_wake(pool, arr);
+	arr_unbind(pool, arr);
+	list_del_init(&arr->list);
+	arr_free(pool, arr);
 }
 
 /* Return: an ARR that is FAILED or SENT, and now FREE; NULL: there is none. */
@@ -136,8 +170,13 @@ struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_
 	arr->total = total;
 	arr->got = 0;
 	arr->count = 0;
+	arr->start = 0;
+	arr->handed = 0;
 	arr->waited = false;
 	arr->first = false;
+	arr->write = false;
+	arr->early = false;
+	arr->alone = false;
 	hlist_add_head(&arr->node, arr_bucket(pool, key));
 	list_add_tail(&arr->by_store, &key->store->arrs);
 	return arr;
@@ -154,13 +193,88 @@ bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	WARN_ON_ONCE(pmb->owner != NHCA_PMB_POOL || pmb->bound);
 	list_del(&pmb->list);
 	pmb->bound = true;
-	pmb->owner = NHCA_PMB_DEVICE;
+	pmb->owner = arr->write ? NHCA_PMB_ADAPTER : NHCA_PMB_DEVICE;
 	pool->allocated++;
 	pool->most = max(pool->most, pool->allocated);
 	arr->pmb = pmb - pool->pmbs;
+	arr->stamp = jiffies;
 	list_del(&arr->list);
-	arr_enter(pool, arr, NHCA_ARR_FILLING);
+	arr_enter(pool, arr, arr->write ? NHCA_ARR_COLLECTING : NHCA_ARR_FILLING);
+	if (arr->write)
+		arr_wake(pool, arr);
 	return true;
+}
+
+void nhca_arr_collect(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
+{
+	lockdep_assert_held(&pool->lock);
+	WARN_ON_ONCE(arr->state != NHCA_ARR_COLLECTING || end > arr->handed || end < arr->count);
+	arr->stamp = jiffies;
+	arr->count = end;
+	/* the ARR that used its PMB last is the last one that a pool which is short looks at */
+	list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_COLLECTING]);
+}
+
+void nhca_arr_install(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_store *store = arr->key.store;
+
+	lockdep_assert_held(&pool->lock);
+	if (WARN_ON_ONCE(arr->state != NHCA_ARR_COLLECTING))
+		return;
+	if (arr->count == arr->start) {
+		nhca_arr_drop(pool, arr);
+		return;
+	}
+	hlist_del_init(&arr->node);
+	list_del(&arr->list);
+	arr_enter(pool, arr, NHCA_ARR_DIRTY);
+	store->ndirty++;
+	if (store->sync)
+		nhca_fault_write_begin(arr->key.fault);
+	if (nhca_order_enter(pool, arr))
+		list_add_tail(&arr->list, &store->dirty);
+}
+
+void nhca_arr_drain(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	lockdep_assert_held(&pool->lock);
+	WARN_ON_ONCE(arr->state != NHCA_ARR_DIRTY || hlist_unhashed(&arr->turn));
+	pool->pmbs[arr->pmb].owner = NHCA_PMB_DEVICE;
+	list_del(&arr->list);
+	arr_enter(pool, arr, NHCA_ARR_DRAINING);
+}
+
+void nhca_arr_again(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	lockdep_assert_held(&pool->lock);
+	WARN_ON_ONCE(arr->state != NHCA_ARR_DRAINING);
+	pool->pmbs[arr->pmb].owner = NHCA_PMB_ADAPTER;
+	arr->alone = true;
+	arr_enter(pool, arr, NHCA_ARR_DIRTY);
+	list_add(&arr->list, &arr->key.store->dirty);
+}
+
+void nhca_arr_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr, int err)
+{
+	struct nhca_store *store = arr->key.store;
+
+	lockdep_assert_held(&pool->lock);
+	if (WARN_ON_ONCE(arr->state != NHCA_ARR_DRAINING))
+		return;
+	if (store->sync && nhca_fault_write_end(arr->key.fault, arr->key.op, err))
+		owner_wake(pool, arr->key.fault);
+	arr_unbind_drained(pool, arr);
+	store->ndirty--;
+	arr_free(pool, arr);
+}
+
+bool nhca_arr_abandoned(const struct nhca_arr *arr)
+{
+	struct nhca_fault *f = arr->key.fault;
+
+	return nhca_fault_aborts(f) != arr->aborts ||
+	       READ_ONCE(nhca_fault_feed(f)->write_op) != arr->key.op;
 }
 
 void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got)
@@ -199,6 +313,36 @@ static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_
 	return page_ref_count(nhca_arr_page(pool, arr)) == 1;
 }
 
+/*
+ * Take blocks from operations that have not brought bytes for a time: their peers may be dead.
+ * Bytes that packets have brought were acknowledged, so they go to the disk: the PMB is free when
+ * they are there.
+ * Return: number of PMBs that are resting now.
+ */
+static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)
+{
+	struct nhca_arr *arr, *next;
+	u32 found = 0, seen = 0;
+
+	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_COLLECTING], list) {
+		if (found >= n || seen++ >= RELEASE_SCAN)
+			break;
+		if (nhca_arr_abandoned(arr)) {
+			nhca_arr_drop(pool, arr);
+			found++;
+		} else if (time_after_eq(jiffies, arr->stamp + NHCA_READY_AGE)) {
+			struct nhca_store *store = arr->key.store;
+
+			store->splits += arr->count > arr->start;
+			arr->early = true;
+			found += arr->count == arr->start;
+			nhca_arr_install(pool, arr);
+			nhca_store_kick(store);
+		}
+	}
+	return found;
+}
+
 u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 {
 	struct nhca_arr *arr, *next;
@@ -226,6 +370,8 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 		nhca_arr_drop(pool, arr);
 		found++;
 	}
+	if (found < n)
+		release_collecting(pool, n - found);
 	return list_empty(&pool->resting) ? 0 : ++pool->epoch;
 }
 
@@ -288,9 +434,11 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	pool->pmbs = kvcalloc(blocks, sizeof(*pool->pmbs), GFP_KERNEL_ACCOUNT);
 	pool->arrs = kvcalloc(ranges, sizeof(*pool->arrs), GFP_KERNEL_ACCOUNT);
 	pool->hash = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->hash), GFP_KERNEL_ACCOUNT);
-	if (!pool->pmbs || !pool->arrs || !pool->hash)
+	pool->turns = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->turns), GFP_KERNEL_ACCOUNT);
+	if (!pool->pmbs || !pool->arrs || !pool->hash || !pool->turns)
 		return -ENOMEM;
 	for (i = 0; i < ranges; i++) {
+		nhca_order_init(&pool->arrs[i]);
 		pool->arrs[i].pmb = NHCA_PMB_NONE;
 		INIT_LIST_HEAD(&pool->arrs[i].by_store);
 		list_add_tail(&pool->arrs[i].list, &pool->arrs_in[NHCA_ARR_FREE]);
@@ -308,6 +456,7 @@ void nhca_pool_fini(struct nhca_direct_pool *pool)
 	for (i = 0; pool->pmbs && i < pool->num; i++)
 		if (pool->pmbs[i].page)
 			put_page(pool->pmbs[i].page);
+	kvfree(pool->turns);
 	kvfree(pool->hash);
 	kvfree(pool->arrs);
 	kvfree(pool->pmbs);

@@ -14,9 +14,15 @@
  * FILLING                  DEVICE: a disk         PCI Valid
  * READY, SENT              ADAPTER: packets       BR Valid
  * FAILED                   no PMB                 -
+ * COLLECTING, DIRTY        ADAPTER                BR Valid
+ * DRAINING                 DEVICE                 PCI Valid
  *
  * A PMB that an ARR has released is *resting* until no live section and no packet can refer to its
  * page.  Only then does the pool give it to another ARR.
+ *
+ * A block that an operation writes is private to the operation while it is COLLECTING.  Then it is
+ * DIRTY and gets its place in the order of the block's I/O (order.c): of several ARRs of one block
+ * only the first is on its way to the disk.
  */
 #ifndef NHCA_DIRECT_POOL_H
 #define NHCA_DIRECT_POOL_H
@@ -36,6 +42,12 @@
 
 struct nhca_store;
 
+/* Return: pages of nhca_direct_pool.edges for a pool of @blocks PMBs */
+static inline u32 nhca_direct_edges(u32 blocks)
+{
+	return clamp(blocks / 16, 2U, 16U);
+}
+
 /* an ARR without a PMB */
 #define NHCA_PMB_NONE		U32_MAX
 
@@ -46,6 +58,9 @@ struct nhca_store;
  * block.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
+
+/* blocks of a region that wait to be written before the disk begins, unless an operation ends */
+#define NHCA_DIRTY_RUN		32
 
 /**
  * enum nhca_pmb_owner - who may access the page of a PMB
@@ -84,6 +99,9 @@ struct nhca_pmb {
  * @NHCA_ARR_SENT: all bytes were handed to packets; kept for retransmission as long as no other
  *                 operation needs the ARR or the PMB
  * @NHCA_ARR_FAILED: the bytes could not be read
+ * @NHCA_ARR_COLLECTING: its PMB collects bytes of packets
+ * @NHCA_ARR_DIRTY: its bytes have to be written to the disk
+ * @NHCA_ARR_DRAINING: a disk reads its PMB
  * @NHCA_ARR_STATES: number of states
  */
 enum nhca_arr_state {
@@ -93,6 +111,9 @@ enum nhca_arr_state {
 	NHCA_ARR_READY,
 	NHCA_ARR_SENT,
 	NHCA_ARR_FAILED,
+	NHCA_ARR_COLLECTING,
+	NHCA_ARR_DIRTY,
+	NHCA_ARR_DRAINING,
 	NHCA_ARR_STATES
 };
 
@@ -112,15 +133,24 @@ struct nhca_arr_key {
 
 /**
  * struct nhca_arr - an address range register
- * @node:   in nhca_direct_pool.hash, unless the ARR is free
- * @list:   in the pool's list of its state, or in nhca_store.queued
+ * @node:   in nhca_direct_pool.hash, unless the ARR is free, DIRTY or DRAINING
+ * @list:   in the pool's list of its state, or in nhca_store.queued or .dirty
  * @by_store: in nhca_store.arrs, unless the ARR is free
+ * @turn:   the first ARR in the order of its block: in nhca_direct_pool.turns
+ * @behind: that ARR and those that wait for it, oldest first
  * @key:    block and operation
  * @pmb:    number of its PMB, or NHCA_PMB_NONE
  * @total:  Total Transfer Length: bytes that the operation wants, from the start of the block
  * @got:    bytes of the block that were read
- * @count:  Write Byte Count: bytes from the start of the block that were handed to packets
+ * @count:  Write Byte Count: bytes from the start of the block that were handed to packets.
+ *          Writing: end of the bytes that packets have brought; these begin at @start
+ * @start:  writing: offset in the block of the first byte
+ * @handed: writing: end of the bytes that the engine may have written, from @start on
+ * @aborts: writing: nhca_fault_aborts() when the ARR was taken
  * @state:  enum nhca_arr_state
+ * @write:  the operation writes the block
+ * @early:  it was taken from the operation before all bytes had come
+ * @alone:  an I/O request of several blocks has failed: write this one by itself
  * @waited: the owner of @key.fault waits for this block
  * @first:  an I/O request begins with the block
  * @stamp:  READY, SENT: when the bytes were last used, in jiffies
@@ -129,12 +159,20 @@ struct nhca_arr {
 	struct hlist_node node;
 	struct list_head list;
 	struct list_head by_store;
+	struct hlist_node turn;
+	struct list_head behind;
 	struct nhca_arr_key key;
 	u32 pmb;
 	u32 total;
 	u32 got;
 	u32 count;
+	u32 start;
+	u32 handed;
+	u32 aborts;
 	u8 state;
+	bool write;
+	bool early;
+	bool alone;
 	bool waited;
 	bool first;
 	unsigned long stamp;
@@ -162,7 +200,8 @@ struct nhca_arr {
  * @free_runs: struct nhca_direct_run
  * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
  * @hash:      ARRs that are not free, by key; owned
- * @hash_bits: its size
+ * @turns:     ARRs that are the first in the order of their block, by region and block; owned
+ * @hash_bits: size of @hash and @turns
  * @stores:    struct nhca_store
  * @line:      struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
@@ -170,7 +209,10 @@ struct nhca_arr {
  * @poll:      frees PMBs to which no packet refers any more, while @short_of is set
  * @tell:      handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
- * @idle:      woken when a region has no I/O request in progress
+ * @edges:     pages for reading, changing and writing a block; owned
+ * @nedges:    their number; constant
+ * @edges_free: the first so many of @edges are not in use
+ * @idle:      a region has no more I/O requests
  * @number:    see nhca_direct_pool_set_number()
  * @users:     accounts of the device, or NULL
  * @user:      account that the memory is charged to, or NULL
@@ -196,6 +238,7 @@ struct nhca_direct_pool {
 	struct list_head free_runs;
 	struct list_head arrs_in[NHCA_ARR_STATES];
 	struct hlist_head *hash;
+	struct hlist_head *turns;
 	u32 hash_bits;
 	struct list_head stores;
 	struct list_head line;
@@ -204,6 +247,9 @@ struct nhca_direct_pool {
 	struct delayed_work poll;
 	struct nhca_bh tell;
 	struct llist_head done;
+	struct page **edges;
+	u32 nedges;
+	u32 edges_free;
 	wait_queue_head_t idle;
 	u32 number;
 	struct nhca_users *users;
@@ -236,9 +282,10 @@ struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_
 			       u32 total, bool recycle);
 
 /**
- * nhca_arr_bind - give a QUEUED ARR a free PMB; its state is then FILLING
+ * nhca_arr_bind - give a QUEUED ARR a free PMB
  * @pool: the pool
- * @arr:  the ARR, which the function removes from its list
+ * @arr:  the ARR, which the function removes from its list; FILLING then, or COLLECTING if its
+ *        operation writes the block
  * Return: false: no PMB is free.
  */
 bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
@@ -262,7 +309,51 @@ void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 go
 void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
 
 /**
- * nhca_arr_drop - release an ARR in any state but FREE and FILLING
+ * nhca_arr_collect - bytes of a COLLECTING ARR were handed over
+ * @pool: the pool
+ * @arr:  the ARR
+ * @end:  offset in the block after the last of these bytes
+ */
+void nhca_arr_collect(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
+
+/**
+ * nhca_arr_install - let the bytes of a COLLECTING ARR go to the disk
+ * @pool: the pool
+ * @arr:  the ARR; DIRTY then, or FREE if it has no bytes
+ */
+void nhca_arr_install(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_arr_drain - the I/O of a DIRTY ARR begins
+ * @pool: the pool
+ * @arr:  the ARR, which is the first in the order of its block; DRAINING then
+ */
+void nhca_arr_drain(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_arr_again - the I/O of a DRAINING ARR has failed together with that of others
+ * @pool: the pool
+ * @arr:  the ARR; DIRTY then, and first in nhca_store.dirty.  It is written by itself
+ */
+void nhca_arr_again(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_arr_drained - the I/O of a DRAINING ARR has ended
+ * @pool: the pool
+ * @arr:  the ARR; FREE then
+ * @err:  0 or an errno
+ */
+void nhca_arr_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr, int err);
+
+/**
+ * nhca_arr_abandoned - check whether the operation of a COLLECTING ARR was given up
+ * @arr: the ARR
+ * Return: true if no bytes will come any more, and those that came must not reach the disk.
+ */
+bool nhca_arr_abandoned(const struct nhca_arr *arr);
+
+/**
+ * nhca_arr_drop - release an ARR in any state but FREE, FILLING, DIRTY and DRAINING
  * @pool: the pool
  * @arr:  the ARR, which the function removes from its list.  Its PMB rests; a wait of the owner
  *        ends, and the owner tries again.
@@ -287,7 +378,8 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
  * @n:    number of PMBs that are needed
  *
  * SENT ARRs are released first, oldest first.  READY ARRs follow if they were not used for
- * NHCA_READY_AGE.
+ * NHCA_READY_AGE, then COLLECTING ones: their bytes go to the disk, or are dropped if the operation
+ * was given up.
  * Return: the epoch to settle; 0: no PMB is resting.
  */
 u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
@@ -300,6 +392,30 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
  * Return: number of PMBs freed.
  */
 u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch);
+
+/* ---- order.c ---- */
+
+/**
+ * nhca_order_init - initialize an ARR
+ * @arr: the ARR
+ */
+void nhca_order_init(struct nhca_arr *arr);
+
+/**
+ * nhca_order_enter - give an ARR its place in the order of its block
+ * @pool: the pool
+ * @arr:  a DIRTY ARR, or one that is QUEUED for reading
+ * Return: true: its I/O may begin; false: other ARRs are before it.  nhca_order_leave() of the last
+ * of these adds it to nhca_store.dirty or .queued.
+ */
+bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/**
+ * nhca_order_leave - remove an ARR from the order of its block
+ * @pool: the pool
+ * @arr:  the ARR: its I/O has ended, or it is dropped.  An ARR that is not in an order is ignored
+ */
+void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
  * nhca_pool_wake - let the first owner that waits for an ARR try again, if there is one

@@ -9,6 +9,9 @@
 
 #include "store.h"
 
+/* rights with which the file is written */
+#define WRITE_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
+
 struct workqueue_struct *nhca_direct_wq;
 
 /* ---- pools ---- */
@@ -66,7 +69,7 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struc
 	kref_init(&pool->ref);
 	pool->users = users;
 	pool->user = user;
-	pool->bytes = (long)blocks << PAGE_SHIFT;
+	pool->bytes = (long)(blocks + nhca_direct_edges(blocks)) << PAGE_SHIFT;
 	err = users ? nhca_pool_take(users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
 	if (err) {
 		kfree(pool);
@@ -100,6 +103,7 @@ static void store_free(struct nhca_backing *b)
 const struct nhca_backing_ops nhca_store_ops = {
 	.seg = nhca_store_seg,
 	.want = nhca_store_want,
+	.placed = nhca_store_placed,
 	.ahead = nhca_store_ahead,
 	.free = store_free,
 };
@@ -140,7 +144,27 @@ static int file_align(struct file *file, u32 *offset, u32 *memory)
 	return 0;
 }
 
-static int file_check(struct file *file, const struct nhca_direct_attr *attr)
+/* Check whether the bytes of a file may be overwritten in place, now and later. */
+static int file_check_write(struct file *file)
+{
+	struct inode *inode = file->f_mapping->host;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (IS_APPEND(inode) || IS_IMMUTABLE(inode) || (file->f_flags & O_APPEND))
+		return -EPERM;
+	if (IS_SWAPFILE(inode))
+		return -ETXTBSY;
+	if (!S_ISBLK(inode->i_mode))
+		return 0;
+	if (bdev_read_only(I_BDEV(inode)))
+		return -EPERM;
+	/* the zones of such a device must be written from their beginning */
+	return bdev_is_zoned(I_BDEV(inode)) ? -EOPNOTSUPP : 0;
+}
+
+/* @align: set to the unit of direct I/O, for offsets and memory */
+static int file_check(struct file *file, const struct nhca_direct_attr *attr, u32 *align)
 {
 	struct inode *inode = file->f_mapping->host;
 	loff_t size = i_size_read(inode);
@@ -162,11 +186,26 @@ static int file_check(struct file *file, const struct nhca_direct_attr *attr)
 	if (!attr->length || attr->offset > size || attr->length > size - attr->offset ||
 	    !IS_ALIGNED(attr->offset | attr->length, offset))
 		return -EINVAL;
-	return 0;
+	/* both are powers of two */
+	*align = max3(offset, memory, 1U);
+	return attr->access & WRITE_ACCESS ? file_check_write(file) : 0;
+}
+
+/* Check the rights of a region.  Return: 0, -EINVAL or -EOPNOTSUPP. */
+static int access_check(const struct nhca_direct_attr *attr)
+{
+	if (attr->access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL |
+			     WRITE_ACCESS))
+		return -EOPNOTSUPP;
+	/* IBTA 10.6.3 */
+	if ((attr->access & IB_ACCESS_REMOTE_WRITE) && !(attr->access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return attr->sync && !(attr->access & WRITE_ACCESS) ? -EINVAL : 0;
 }
 
 /* Return: a region without a key, which refers to the file and the pool; or ERR_PTR. */
-static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct file *file)
+static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct file *file,
+				     u32 align)
 {
 	struct nhca_store *store = kzalloc(sizeof(*store), GFP_KERNEL_ACCOUNT);
 
@@ -177,8 +216,10 @@ static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct
 	store->file = file;
 	store->base = attr->offset;
 	store->length = attr->length;
+	store->align = align;
+	store->sync = attr->sync;
 	store->depth = attr->depth;
-	store->submit = nhca_store_read;
+	store->submit = nhca_store_submit;
 	store_charge(store);
 	nhca_store_init(store);
 	return store;
@@ -190,17 +231,19 @@ struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 	struct nhca_store *store;
 	struct file *file;
 	struct ib_mr *ibmr;
+	u32 align = 0;
 	int err;
 
-	if (attr->access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL))
-		return ERR_PTR(-EOPNOTSUPP);
+	err = access_check(attr);
+	if (err)
+		return ERR_PTR(err);
 	file = fget(attr->fd);
 	if (!file)
 		return ERR_PTR(-EBADF);
-	err = file_check(file, attr);
+	err = file_check(file, attr, &align);
 	if (err)
 		goto err_put;
-	store = store_make(attr, file);
+	store = store_make(attr, file, align);
 	err = PTR_ERR_OR_ZERO(store);
 	if (err)
 		goto err_put;
@@ -235,6 +278,12 @@ int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info)
 		.blocks = pool->num,
 		.blocks_used = pool->allocated,
 		.blocks_most = pool->most,
+		.writes = store->writes,
+		.write_bytes = store->write_bytes,
+		.edges = store->edges,
+		.splits = store->splits,
+		.lost = store->lost,
+		.dirty = store->ndirty,
 	};
 	spin_unlock_bh(&pool->lock);
 	return 0;

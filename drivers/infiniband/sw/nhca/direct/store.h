@@ -18,16 +18,33 @@
 struct cgroup_subsys_state;
 
 /**
+ * enum nhca_run_kind - purpose of an I/O request
+ * @NHCA_RUN_READ: read FILLING blocks
+ * @NHCA_RUN_WRITE: write DRAINING blocks, or the part of one block that has new bytes
+ * @NHCA_RUN_EDGE: read the part of a block into a page of nhca_direct_pool.edges, because new bytes
+ *                 begin or end inside a unit of direct I/O
+ * @NHCA_RUN_MERGED: write this page with the new bytes in it
+ */
+enum nhca_run_kind {
+	NHCA_RUN_READ,
+	NHCA_RUN_WRITE,
+	NHCA_RUN_EDGE,
+	NHCA_RUN_MERGED,
+};
+
+/**
  * struct nhca_direct_run - an I/O request: adjacent blocks of a region
  * @iocb:  the kernel's part
- * @list:  in nhca_direct_pool.free_runs
+ * @list:  in nhca_direct_pool.free_runs or nhca_store.merged
  * @done:  in nhca_direct_pool.done
  * @store: the region
- * @ret:   bytes that were read, or an error
+ * @ret:   bytes that were read or written, or an error
  * @n:     number of blocks
- * @bytes: bytes to read
- * @arr:   the blocks, which are FILLING
- * @bvec:  their pages
+ * @bytes: bytes to read or write
+ * @kind:  enum nhca_run_kind
+ * @edge:  EDGE, MERGED: the page
+ * @arr:   the blocks, which are FILLING or DRAINING
+ * @bvec:  their pages; EDGE, MERGED: a part of @edge
  */
 struct nhca_direct_run {
 	struct kiocb iocb;
@@ -37,6 +54,8 @@ struct nhca_direct_run {
 	ssize_t ret;
 	u32 n;
 	u32 bytes;
+	u8 kind;
+	struct page *edge;
 	struct nhca_arr *arr[NHCA_RUN_MAX];
 	struct bio_vec bvec[NHCA_RUN_MAX];
 };
@@ -47,6 +66,8 @@ struct nhca_direct_run {
  * @pool:   its pool; counted; its lock protects what is not constant below
  * @list:   in nhca_direct_pool.stores
  * @queued: ARRs in the state QUEUED, in the order in which they are read
+ * @dirty:  ARRs in the state DIRTY whose turn it is, in the order in which they are written
+ * @merged: I/O requests of the kind MERGED that have to begin
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
  * @io:     I/O requests in progress
@@ -56,10 +77,18 @@ struct nhca_direct_run {
  * @submit: begins an I/O request, which nhca_run_done() ends; constant
  * @base:   offset of the region in the file; constant
  * @length: bytes of the region; constant
+ * @align:  unit of direct I/O in bytes, for offsets, lengths and memory; constant
+ * @sync:   an operation that writes ends when its bytes are on the disk; constant
+ * @ndirty: ARRs in the states DIRTY and DRAINING
  * @depth:  blocks that an operation reads in advance; constant
  * @reads:  I/O requests that have ended
  * @read_bytes: bytes that these have read
  * @refills: blocks that were taken back and may have to be read again
+ * @writes: I/O requests of the kinds WRITE and MERGED that have ended
+ * @write_bytes: bytes that these have written
+ * @edges:  I/O requests of the kind EDGE that have ended
+ * @splits: blocks that were taken from an operation before all their bytes had come
+ * @lost:   blocks that could not be written, and whose bytes are lost
  * @errors: I/O requests that have failed or were too short
  * @last_error: errno of the last of them
  * @last_error_at: offset in the region at which it failed
@@ -69,6 +98,8 @@ struct nhca_store {
 	struct nhca_direct_pool *pool;
 	struct list_head list;
 	struct list_head queued;
+	struct list_head dirty;
+	struct list_head merged;
 	struct list_head arrs;
 	struct work_struct work;
 	u32 io;
@@ -78,10 +109,18 @@ struct nhca_store {
 	void (*submit)(struct nhca_direct_run *run);
 	u64 base;
 	u64 length;
+	u32 align;
+	bool sync;
+	u32 ndirty;
 	u32 depth;
 	u64 reads;
 	u64 read_bytes;
 	u64 refills;
+	u64 writes;
+	u64 write_bytes;
+	u64 edges;
+	u64 splits;
+	u64 lost;
 	u64 errors;
 	int last_error;
 	u64 last_error_at;
@@ -101,19 +140,76 @@ static inline u32 nhca_store_block(const struct nhca_store *store, u64 index)
 /* the workqueue of all regions */
 extern struct workqueue_struct *nhca_direct_wq;
 
-/* functions of regions (block.c, store.c) */
+/* Begin the queued I/O of a region soon. */
+static inline void nhca_store_kick(struct nhca_store *store)
+{
+	queue_work(nhca_direct_wq, &store->work);
+}
+
+/* functions of regions (block.c, place.c, store.c) */
 extern const struct nhca_backing_ops nhca_store_ops;
 
-/* block.c: members of nhca_store_ops */
+/* block.c, place.c: members of nhca_store_ops */
 int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,
 		   bool write, struct nhca_seg *seg);
 int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,
 		    bool write);
+int nhca_store_placed(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 len,
+		      bool end);
 void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len);
 
 /**
+ * nhca_block_key - name a block of a region for an operation
+ * @store: the region
+ * @f:     requester or responder
+ * @op:    number of its operation
+ * @index: number of the block
+ * Return: the key of its ARR.
+ */
+static inline struct nhca_arr_key nhca_block_key(struct nhca_store *store, struct nhca_fault *f,
+						 u64 op, u64 index)
+{
+	return (struct nhca_arr_key) { .store = store, .fault = f, .op = op, .index = index };
+}
+
+/**
+ * nhca_block_wait - let a requester or responder wait
+ * @pool: the pool; its lock is held
+ * @f:    the requester or responder, for which nhca_fault_begin() has returned true
+ * @arr:  the ARR to wait for; NULL: wait in line for a free one
+ */
+void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr);
+
+/**
+ * nhca_place_seg - nhca_store_seg() for bytes that will be written
+ * @store: the region
+ * @f:     requester or responder
+ * @op:    number of its operation
+ * @off:   offset in the region
+ * @max:   maximum number of bytes
+ * @seg:   filled in
+ * Context: live section.
+ * Return: 0; -EAGAIN; -EACCES: the region is being freed.
+ */
+int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 off, u32 max,
+		   struct nhca_seg *seg);
+
+/**
+ * nhca_place_want - nhca_store_want() for bytes that will be written
+ * @store: the region
+ * @f:     requester or responder
+ * @op:    number of its operation
+ * @off:   offset in the region
+ * @len:   bytes of the operation that follow
+ * Context: live section.
+ * Return: -EAGAIN; -EACCES: the region is being freed.
+ */
+int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 off, u64 len);
+
+/**
  * nhca_store_init - initialize a region and add it to its pool
- * @store: zeroed memory; the caller has set pool, base, length, depth (in bytes), file and submit
+ * @store: zeroed memory; the caller has set pool, base, length, align, sync, depth (in bytes), file
+ *         and submit
  * Context: process.
  */
 void nhca_store_init(struct nhca_store *store);
@@ -122,22 +218,74 @@ void nhca_store_init(struct nhca_store *store);
  * nhca_store_stop - remove a region from its pool
  * @store: the region; its key is closed
  *
- * On return no I/O of the region is in progress, and no ARR belongs to it.
+ * On return all DIRTY blocks were written, no I/O of the region is in progress, and no ARR belongs
+ * to it.
  * Context: process, sleeps as long as the disk takes.
  */
 void nhca_store_stop(struct nhca_store *store);
 
 /**
- * nhca_store_read - nhca_store.submit of a file: read into the pages of a run
+ * nhca_store_submit - nhca_store.submit of a file: read or write the pages of a run
  * @run: the I/O request
  * Context: process, sleeps.
  */
-void nhca_store_read(struct nhca_direct_run *run);
+void nhca_store_submit(struct nhca_direct_run *run);
+
+/* Return: offset in the region at which an I/O request begins */
+static inline u64 nhca_run_offset(const struct nhca_direct_run *run)
+{
+	return run->arr[0]->key.index * PAGE_SIZE + run->bvec[0].bv_offset;
+}
+
+/**
+ * nhca_run_add - add a block to an I/O request
+ * @run:   the request
+ * @arr:   the block
+ * @page:  memory of the block
+ * @start: offset in the block of the first byte
+ * @end:   offset after the last byte
+ */
+void nhca_run_add(struct nhca_direct_run *run, struct nhca_arr *arr, struct page *page, u32 start,
+		  u32 end);
+
+/**
+ * nhca_run_take - take a free I/O request for a region
+ * @store: the region
+ * @kind:  enum nhca_run_kind
+ * Context: pool's lock held.
+ * Return: the request; NULL: none is free.
+ */
+struct nhca_direct_run *nhca_run_take(struct nhca_store *store, u8 kind);
+
+/**
+ * nhca_run_failed - count an I/O request that has failed
+ * @run: the request
+ * @got: bytes that were read or written
+ * Context: pool's lock held.
+ */
+void nhca_run_failed(struct nhca_direct_run *run, u32 got);
+
+/**
+ * nhca_drain_next - find the next I/O request that writes
+ * @store: the region
+ * Context: pool's lock held.
+ * Return: the request; NULL: nothing has to be written, or the pool is short.
+ */
+struct nhca_direct_run *nhca_drain_next(struct nhca_store *store);
+
+/**
+ * nhca_drain_finish - change the states of the blocks of an I/O request that writes
+ * @pool: the pool
+ * @run:  the request, which has ended
+ * Context: pool's lock held.
+ * Return: true: the request is free; false: it will be continued.
+ */
+bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run);
 
 /**
  * nhca_run_done - end an I/O request
  * @run: the request
- * @ret: bytes read, or an error
+ * @ret: bytes read or written, or an error
  * Context: any, also hard interrupts.
  */
 void nhca_run_done(struct nhca_direct_run *run, ssize_t ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Responses at the requester: ACKs, NAKs, READ data and atomic results (IBTA 9.7.5, 9.7.7). */
 #include "../observe/trace.h"
+#include "disk.h"
 #include "engine.h"
 
 /* delay in microseconds for each value of the RNR NAK timer field (table 45); 0: the longest one */

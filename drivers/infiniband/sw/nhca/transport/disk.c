@@ -7,6 +7,7 @@
  * until the disk has the bytes: a responder parks it with the deferred packets, and a requester
  * treats it as lost and requests it again.
  */
+#include "disk.h"
 #include "engine.h"
 
 int nhca_write_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,

@@ -5,6 +5,7 @@
  */
 #include "../memory/memcg.h"
 #include "../observe/inject.h"
+#include "disk.h"
 #include "engine.h"
 
 enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)

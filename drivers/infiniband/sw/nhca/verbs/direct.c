@@ -22,9 +22,12 @@ struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *
 		.iova = iova,
 		.access = access,
 		.depth = cmd->depth,
+		.sync = cmd->flags & NHCA_DIRECT_SYNC,
 	};
 	struct ib_mr *ibmr;
 
+	if ((cmd->flags & ~NHCA_DIRECT_SYNC) || cmd->reserved)
+		return ERR_PTR(-EINVAL);
 	xa_lock(&uc->direct_pools);
 	attr.pool = xa_load(&uc->direct_pools, cmd->pool);
 	if (attr.pool)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The order of the I/O of a block.
+ *
+ * Several operations may write one block, or parts of it, and others may read it.  Each write is
+ * complete before the next one of the same block begins, so that two operations that change parts
+ * of a block do not lose each other's bytes.  A read that is queued after a write begins when the
+ * write is complete: an operation sees what was acknowledged before the operation began.
+ *
+ * Only ARRs that write hold up others.  The first of them is in nhca_direct_pool.turns; the others,
+ * and ARRs that are QUEUED for reading, are behind it in a list.
+ */
+#include <linux/hash.h>
+
+#include "pool.h"
+#include "store.h"
+
+static struct hlist_head *order_bucket(struct nhca_direct_pool *pool, const struct nhca_arr *arr)
+{
+	u64 h = (uintptr_t)arr->key.store + arr->key.index * GOLDEN_RATIO_64;
+
+	return &pool->turns[hash_64(h, pool->hash_bits)];
+}
+
+/* Return: the ARR that is the first one in the order of the block of @arr, or NULL. */
+static struct nhca_arr *order_first(struct nhca_direct_pool *pool, const struct nhca_arr *arr)
+{
+	struct nhca_arr *first;
+
+	hlist_for_each_entry(first, order_bucket(pool, arr), turn)
+		if (first->key.index == arr->key.index && first->key.store == arr->key.store)
+			return first;
+	return NULL;
+}
+
+void nhca_order_init(struct nhca_arr *arr)
+{
+	INIT_HLIST_NODE(&arr->turn);
+	INIT_LIST_HEAD(&arr->behind);
+}
+
+bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_arr *first;
+
+	lockdep_assert_held(&pool->lock);
+	/* no block of the region is being written */
+	if (!arr->write && !arr->key.store->ndirty)
+		return true;
+	first = order_first(pool, arr);
+	if (first) {
+		/* the list has no head of its own, so this is its end */
+		list_add_tail(&arr->behind, &first->behind);
+		return false;
+	}
+	if (arr->write)
+		hlist_add_head(&arr->turn, order_bucket(pool, arr));
+	return true;
+}
+
+void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr)
+{
+	struct nhca_arr *next = NULL;
+
+	lockdep_assert_held(&pool->lock);
+	if (!list_empty(&arr->behind))
+		next = list_next_entry(arr, behind);
+	list_del_init(&arr->behind);
+	/* it was not the first one: nobody's turn has come */
+	if (hlist_unhashed(&arr->turn))
+		return;
+	hlist_del_init(&arr->turn);
+	if (next)
+		nhca_store_kick(next->key.store);
+	while (next) {
+		struct nhca_arr *now = next;
+
+		if (now->write) {
+			hlist_add_head(&now->turn, order_bucket(pool, now));
+			list_add_tail(&now->list, &now->key.store->dirty);
+			return;
+		}
+		next = list_empty(&now->behind) ? NULL : list_next_entry(now, behind);
+		list_del_init(&now->behind);
+		list_add_tail(&now->list, &now->key.store->queued);
+	}
+}

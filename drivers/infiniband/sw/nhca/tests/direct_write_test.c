@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: operations that write to a region of a file: what reaches the disk, in which order, and
+ * when an operation ends; and random histories beside a plain copy of the disk.
+ */
+#include <linux/delay.h>
+#include <linux/prandom.h>
+
+#include "fake_disk.h"
+
+#define HISTORY_STEPS	4000
+/* the history's owners write different parts of the disk, which begin and end inside blocks */
+#define PART		5300
+#define PARTS		(DISK_BYTES / PART)
+#define OP_MAX		(4 * PART)
+
+static bool disk_is(const struct fake_disk *d, u64 off, u32 len, u8 byte)
+{
+	return !memchr_inv(d->bytes + off, byte, len);
+}
+
+static u32 count_io(struct fake_disk *d)
+{
+	return disk_begin(d);
+}
+
+static u32 free_pmbs(const struct nhca_direct_pool *pool)
+{
+	return pool->num - pool->allocated;
+}
+
+/* A whole block goes to the disk without a read, after its last byte was handed over (I3, I6). */
+static void block_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	struct nhca_arr *arr;
+
+	memset(data, 7, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, PAGE_SIZE, data, 1024, false, true), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 0);
+	arr = list_first_entry(&d->store.arrs, struct nhca_arr, by_store);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_COLLECTING);
+	KUNIT_EXPECT_EQ(test, d->pool->pmbs[arr->pmb].owner, NHCA_PMB_ADAPTER);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, PAGE_SIZE + 1024, data, 3072, true, true), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_DRAINING);
+	KUNIT_EXPECT_EQ(test, d->pool->pmbs[arr->pmb].owner, NHCA_PMB_DEVICE);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, DISK_BYTES, 0));
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, PAGE_SIZE, PAGE_SIZE, 7));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, PAGE_SIZE, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 2 * PAGE_SIZE, DISK_BYTES - 2 * PAGE_SIZE, 0));
+	KUNIT_EXPECT_EQ(test, d->store.writes, 1);
+	KUNIT_EXPECT_EQ(test, d->store.edges, 0);
+	KUNIT_EXPECT_EQ(test, free_pmbs(d->pool), 16);
+	disk_free(test, d);
+}
+
+/* Units of direct I/O are written without a read, too; adjacent blocks by one request. */
+static void units_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 9, 4 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, PAGE_SIZE - 1024, data, 2 * PAGE_SIZE + 1536,
+					  true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, d->store.edges, 0);
+	KUNIT_EXPECT_LE(test, d->store.writes, 2);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, PAGE_SIZE - 1024, 2 * PAGE_SIZE + 1536, 9));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, PAGE_SIZE - 1024, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 3 * PAGE_SIZE + 512, PAGE_SIZE, 0));
+	disk_free(test, d);
+}
+
+/*
+ * Two operations change parts of one unit: the second one reads the block after the first one was
+ * written (I8), so no byte of either is lost.
+ */
+static void edges_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 data[200];
+
+	memset(d->bytes, 1, PAGE_SIZE);
+	memset(data, 2, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 100, data, 50, true, true), 0);
+	memset(data, 3, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, 200, data, 100, true, true), 0);
+	KUNIT_EXPECT_EQ(test, d->store.ndirty, 2);
+	/* the read and the write of the first one, then those of the second one */
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, PAGE_SIZE, 1));
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, 50, 2));
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	disk_end_all(d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 100, 1));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, 50, 2));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 150, 50, 1));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 200, 100, 3));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 300, PAGE_SIZE - 300, 1));
+	KUNIT_EXPECT_EQ(test, d->store.edges, 2);
+	KUNIT_EXPECT_EQ(test, d->store.ndirty, 0);
+	disk_free(test, d);
+}
+
+/* Bytes that were copied and not handed over never reach the disk (I6). */
+static void not_placed_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 5, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
+	memset(data, 6, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 1000, false, false), 0);
+	/* the packet comes again, with its bytes */
+	memset(data, 8, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 500, true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 1000, 5));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 1000, 500, 8));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 1500, PAGE_SIZE - 1500, 0));
+	disk_free(test, d);
+}
+
+/* The incomplete block of an operation that is given up is not written (I11). */
+static void aborted_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	u64 epoch;
+
+	memset(data, 5, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
+	nhca_fault_abort(d->f[0]);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, PAGE_SIZE, data, 1000, false, true), 0);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 2, 2 * PAGE_SIZE, data, 100, true, true), 0);
+	spin_lock_bh(&d->pool->lock);
+	epoch = nhca_pool_release(d->pool, 2);
+	spin_unlock_bh(&d->pool->lock);
+	KUNIT_EXPECT_NE(test, epoch, 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 2 * PAGE_SIZE, 100, 5));
+	KUNIT_EXPECT_EQ(test, d->store.splits, 0);
+	disk_free(test, d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 0));
+}
+
+/* A pool that is short takes a block whose peer is silent; the operation goes on in another one. */
+static void split_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 5, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
+	spin_lock_bh(&d->pool->lock);
+	nhca_pool_release(d->pool, 1);
+	spin_unlock_bh(&d->pool->lock);
+	KUNIT_EXPECT_EQ(test, d->store.splits, 0);
+	msleep(jiffies_to_msecs(2 * NHCA_READY_AGE));
+	spin_lock_bh(&d->pool->lock);
+	nhca_pool_release(d->pool, 1);
+	spin_unlock_bh(&d->pool->lock);
+	KUNIT_EXPECT_EQ(test, d->store.splits, 1);
+	memset(data, 6, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 1000, true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 1000, 5));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 1000, 1000, 6));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 2000, PAGE_SIZE - 2000, 0));
+	disk_free(test, d);
+}
+
+/* An operation that goes on elsewhere in a block, or writes bytes again, keeps their order. */
+static void elsewhere_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 data[100];
+
+	memset(data, 1, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 100, false, true), 0);
+	memset(data, 2, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 500, data, 100, false, true), 0);
+	memset(data, 3, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1050, data, 100, true, true), 0);
+	disk_end_all(d);
+	spin_lock_bh(&d->pool->lock);
+	KUNIT_EXPECT_EQ(test, d->store.ndirty, 0);
+	spin_unlock_bh(&d->pool->lock);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 1000, 50, 1));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 500, 100, 2));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 1050, 100, 3));
+	disk_free(test, d);
+}
+
+/* SYNC: an operation ends when all its blocks are on the disk (I9). */
+static void sync_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, true);
+	u8 *data = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 5, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 100, data, PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
+	/* another owner has nothing to wait for */
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[1]), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 2);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_EQ(test, d->told[0], 0);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, PAGE_SIZE, 5));
+
+	/* an error ends this operation, and not the next one */
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 2, 0, data, PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -ENOSPC));
+	KUNIT_EXPECT_EQ(test, d->told[0], 2);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EIO);
+	KUNIT_EXPECT_EQ(test, d->store.last_error, ENOSPC);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 3, 0, data, PAGE_SIZE, true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
+	/* the owner has given the wait up: it is not told */
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 4, 0, data, PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
+	nhca_fault_cancel(d->f[0]);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, d->told[0], 2);
+	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(d->f[0]));
+	disk_free(test, d);
+}
+
+/* A request of several blocks fails: only the bad block is lost. */
+static void bad_block_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 5, 4 * PAGE_SIZE);
+	d->bad = 2;
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 4 * PAGE_SIZE, true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, d->store.lost, 1);
+	KUNIT_EXPECT_EQ(test, d->store.last_error, EIO);
+	KUNIT_EXPECT_EQ(test, d->store.last_error_at, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 5));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 2 * PAGE_SIZE, PAGE_SIZE, 0));
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 3 * PAGE_SIZE, PAGE_SIZE, 5));
+	KUNIT_EXPECT_EQ(test, free_pmbs(d->pool), 16);
+	disk_free(test, d);
+}
+
+/* A read that begins after a write sees the write, and waits for it. */
+static void read_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 data[100], got[100];
+
+	memset(data, 5, sizeof(data));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 10, data, 100, true, true), 0);
+	KUNIT_EXPECT_EQ(test, disk_read(d, 1, 1, 10, got, 100), -EAGAIN);
+	/* only the write's read has begun */
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_EQ(test, d->told[1], 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, d->told[1], 1);
+	KUNIT_EXPECT_EQ(test, disk_read(d, 1, 1, 10, got, 100), 100);
+	KUNIT_EXPECT_EQ(test, memcmp(got, data, 100), 0);
+	disk_free(test, d);
+}
+
+/* The region ends: DIRTY blocks are written, incomplete ones are not (I10). */
+static void stop_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	u8 *bytes = d->bytes;
+
+	memset(data, 5, PAGE_SIZE);
+	d->quick = true;
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 100, true, true), 0);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 2, 100, data, 100, true, true), 0);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 3, PAGE_SIZE, data, 100, false, true), 0);
+	disk_free(test, d);
+	KUNIT_EXPECT_FALSE(test, memchr_inv(bytes, 5, 200));
+	KUNIT_EXPECT_FALSE(test, memchr_inv(bytes + 200, 0, 2 * PAGE_SIZE - 200));
+}
+
+/* ---- random histories ---- */
+
+/**
+ * struct half - an operation in progress
+ * @op:   its number
+ * @off, @len: its range
+ * @done: bytes that are placed
+ * @from: bytes of the current block that are placed begin here
+ * @reads: it reads
+ * @ends: it waits for the disk
+ * @data: its bytes
+ */
+struct half {
+	u64 op;
+	u64 off;
+	u32 len;
+	u32 done;
+	u64 from;
+	bool reads;
+	bool ends;
+	u8 *data;
+};
+
+/* The bytes of an operation that are placed up to @to are no longer its own: they are DIRTY. */
+static void half_install(struct half *h, u8 *model, u64 to)
+{
+	memcpy(model + h->from, h->data + (h->from - h->off), to - h->from);
+	h->from = to;
+}
+
+static void half_begin(struct half *h, int who, struct rnd_state *rnd)
+{
+	/* each owner has every second part of the disk */
+	u64 part = prandom_u32_state(rnd) % (PARTS / 2) * 2 + who;
+	u32 skip = prandom_u32_state(rnd) % PART;
+
+	h->op++;
+	h->off = part * PART + skip;
+	h->len = 1 + prandom_u32_state(rnd) % (PART - skip);
+	h->done = 0;
+	h->from = h->off;
+	h->ends = false;
+	h->reads = prandom_u32_state(rnd) % 4 == 0;
+	if (!h->reads)
+		prandom_bytes_state(rnd, h->data, h->len);
+}
+
+/* Go on with an operation by one packet. Return: true if it has ended. */
+static bool half_step(struct kunit *test, struct fake_disk *d, struct half *h, int who, u8 *model,
+		      struct rnd_state *rnd)
+{
+	u32 n = min_t(u32, h->len - h->done, 256 << prandom_u32_state(rnd) % 5);
+	u64 at = h->off + h->done;
+	bool last = n == h->len - h->done;
+	int err;
+
+	if (nhca_fault_waiting(d->f[who]))
+		return false;
+	if (h->ends) {
+		err = nhca_fault_sync(d->f[who]);
+		KUNIT_ASSERT_TRUE(test, err == 0 || err == -EAGAIN);
+		return !err;
+	}
+	if (h->reads) {
+		err = disk_read(d, who, h->op, at, h->data, n);
+		KUNIT_ASSERT_TRUE(test, err == -EAGAIN || err > 0);
+		if (err > 0) {
+			KUNIT_ASSERT_EQ(test, memcmp(h->data, model + at, err), 0);
+			h->done += err;
+		}
+		return h->done == h->len;
+	}
+	/* now and then a packet turns out to be bad after its copy */
+	if (prandom_u32_state(rnd) % 16 == 0) {
+		memset(h->data + h->len, 0xee, n);
+		disk_packet(d, who, h->op, at, h->data + h->len, n, false, false);
+		return false;
+	}
+	err = disk_packet(d, who, h->op, at, h->data + h->done, n, last, true);
+	KUNIT_ASSERT_TRUE(test, err == 0 || err == -EAGAIN);
+	if (err)
+		return false;
+	h->done += n;
+	at += n;
+	if (last)
+		half_install(h, model, at);
+	else if (round_down(at, PAGE_SIZE) > h->from)
+		half_install(h, model, round_down(at, PAGE_SIZE));
+	h->ends = last;
+	return false;
+}
+
+static void history(struct kunit *test, bool sync, u32 seed)
+{
+	struct fake_disk *d = disk_make(test, 24, sync);
+	u8 *model = kunit_kzalloc(test, DISK_BYTES, GFP_KERNEL);
+	struct rnd_state rnd;
+	struct half half[2] = {};
+	u32 i, ops = 0;
+	int who;
+
+	KUNIT_ASSERT_NOT_NULL(test, model);
+	prandom_seed_state(&rnd, seed);
+	for (who = 0; who < 2; who++) {
+		half[who].data = kunit_kzalloc(test, 2 * OP_MAX, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, half[who].data);
+		half_begin(&half[who], who, &rnd);
+	}
+	for (i = 0; i < HISTORY_STEPS; i++) {
+		who = prandom_u32_state(&rnd) % 2;
+		if (half_step(test, d, &half[who], who, model, &rnd)) {
+			ops++;
+			half_begin(&half[who], who, &rnd);
+		}
+		if (prandom_u32_state(&rnd) % 2)
+			disk_end(d, prandom_u32_state(&rnd) % 4, 0);
+		/* an operation is given up: nothing of its incomplete block is written */
+		if (prandom_u32_state(&rnd) % 64 == 0 && !half[who].reads && !half[who].ends) {
+			nhca_fault_cancel(d->f[who]);
+			half_begin(&half[who], who, &rnd);
+		}
+	}
+	disk_end_all(d);
+	KUNIT_EXPECT_GT(test, ops, HISTORY_STEPS / 100);
+	KUNIT_EXPECT_GT(test, d->store.edges, 0);
+	KUNIT_EXPECT_EQ(test, d->store.errors, 0);
+	KUNIT_EXPECT_LE(test, d->pool->most, 24);
+	/* incomplete blocks that a slow machine has split are in the disk, and not in the model */
+	if (!d->store.splits)
+		KUNIT_EXPECT_EQ(test, memcmp(model, d->bytes, DISK_BYTES), 0);
+	disk_free(test, d);
+	if (!d->store.splits)
+		KUNIT_EXPECT_EQ(test, memcmp(model, d->bytes, DISK_BYTES), 0);
+}
+
+static void history_test(struct kunit *test)
+{
+	history(test, false, 1);
+	history(test, false, 2);
+}
+
+static void history_sync_test(struct kunit *test)
+{
+	history(test, true, 3);
+	history(test, true, 4);
+}
+
+static struct kunit_case direct_write_cases[] = {
+	KUNIT_CASE(block_test),
+	KUNIT_CASE(units_test),
+	KUNIT_CASE(edges_test),
+	KUNIT_CASE(not_placed_test),
+	KUNIT_CASE(aborted_test),
+	KUNIT_CASE(split_test),
+	KUNIT_CASE(elsewhere_test),
+	KUNIT_CASE(sync_test),
+	KUNIT_CASE(bad_block_test),
+	KUNIT_CASE(read_test),
+	KUNIT_CASE(stop_test),
+	KUNIT_CASE(history_test),
+	KUNIT_CASE(history_sync_test),
+	{}
+};
+
+static struct kunit_suite direct_write_suite = {
+	.name = "nhca_direct_write",
+	.test_cases = direct_write_cases,
+};
+
+kunit_test_suite(direct_write_suite);

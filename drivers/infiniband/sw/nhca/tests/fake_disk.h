@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A disk in memory for tests of direct/: the test says when an I/O request ends, and how. */
+#ifndef NHCA_TEST_FAKE_DISK_H
+#define NHCA_TEST_FAKE_DISK_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
+
+#include "../direct/store.h"
+#include "../memory/live.h"
+
+#define DISK_BYTES	(64 * PAGE_SIZE)
+#define DISK_ALIGN	512
+
+/**
+ * struct fake_disk - a region of a disk, and two owners of operations
+ * @store: the region; first, so that submit() finds the disk
+ * @pool:  its pool
+ * @bytes: the disk
+ * @lock:  protects @begun
+ * @begun: I/O requests that have begun and not ended
+ * @bad:   a block that the disk cannot write, or -1
+ * @quick: I/O requests end when they begin
+ * @f:     two requesters or responders
+ * @told:  number of times that each was resumed
+ */
+struct fake_disk {
+	struct nhca_store store;
+	struct nhca_direct_pool *pool;
+	u8 *bytes;
+	/* protects @begun */
+	spinlock_t lock;
+	struct list_head begun;
+	int bad;
+	bool quick;
+	struct nhca_fault *f[2];
+	u32 told[2];
+};
+
+static inline void disk_resumed(void *arg)
+{
+	u32 *n = arg;
+
+	++*n;
+}
+
+static inline bool disk_run_writes(const struct nhca_direct_run *run)
+{
+	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
+}
+
+/* Move the bytes of an I/O request. Return: as the kernel's read and write. */
+static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_run *run)
+{
+	u64 at = nhca_run_offset(run);
+	u32 i;
+
+	for (i = 0; i < run->n; i++) {
+		const struct bio_vec *bv = &run->bvec[i];
+		void *mem = page_address(bv->bv_page) + bv->bv_offset;
+
+		if (disk_run_writes(run) && d->bad == at / PAGE_SIZE)
+			return -EIO;
+		if (disk_run_writes(run))
+			memcpy(d->bytes + at, mem, bv->bv_len);
+		else
+			memcpy(mem, d->bytes + at, bv->bv_len);
+		at += bv->bv_len;
+	}
+	return run->bytes;
+}
+
+static inline void disk_submit(struct nhca_direct_run *run)
+{
+	struct fake_disk *d = container_of(run->store, struct fake_disk, store);
+
+	if (d->quick) {
+		nhca_run_done(run, disk_move(d, run));
+		return;
+	}
+	spin_lock_bh(&d->lock);
+	list_add_tail(&run->list, &d->begun);
+	spin_unlock_bh(&d->lock);
+}
+
+/* Handle what has ended, as the bottom half does. */
+static inline void disk_tell(struct fake_disk *d)
+{
+	local_bh_disable();
+	nhca_pool_tell(d->pool);
+	local_bh_enable();
+}
+
+/* Begin what is queued. Return: number of I/O requests in progress. */
+static inline u32 disk_begin(struct fake_disk *d)
+{
+	struct list_head *pos;
+	u32 n = 0;
+
+	/* the work item may do this at the same time */
+	nhca_store_run(&d->store);
+	flush_work(&d->store.work);
+	spin_lock_bh(&d->lock);
+	list_for_each(pos, &d->begun)
+		n++;
+	spin_unlock_bh(&d->lock);
+	return n;
+}
+
+/* End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. */
+static inline bool disk_end(struct fake_disk *d, u32 nth, int err)
+{
+	struct nhca_direct_run *run = NULL, *pos;
+
+	disk_begin(d);
+	spin_lock_bh(&d->lock);
+	list_for_each_entry(pos, &d->begun, list)
+		if (!nth--) {
+			run = pos;
+			break;
+		}
+	if (run)
+		list_del(&run->list);
+	spin_unlock_bh(&d->lock);
+	if (!run)
+		return false;
+	nhca_run_done(run, err ?: disk_move(d, run));
+	disk_tell(d);
+	return true;
+}
+
+static inline void disk_end_all(struct fake_disk *d)
+{
+	while (disk_end(d, 0, 0))
+		;
+}
+
+static inline struct fake_disk *disk_make(struct kunit *test, u32 blocks, bool sync)
+{
+	struct fake_disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	d->bytes = kunit_kzalloc(test, DISK_BYTES, GFP_KERNEL);
+	d->pool = kunit_kzalloc(test, sizeof(*d->pool), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, d->bytes && d->pool);
+	KUNIT_ASSERT_EQ(test, nhca_pool_init(d->pool, blocks, 4 * blocks), 0);
+	KUNIT_ASSERT_EQ(test, nhca_fill_init(d->pool), 0);
+	spin_lock_init(&d->lock);
+	INIT_LIST_HEAD(&d->begun);
+	d->bad = -1;
+	d->store.pool = d->pool;
+	d->store.length = DISK_BYTES;
+	d->store.align = DISK_ALIGN;
+	d->store.sync = sync;
+	d->store.submit = disk_submit;
+	nhca_store_init(&d->store);
+	for (i = 0; i < 2; i++) {
+		d->f[i] = nhca_fault_alloc(disk_resumed, &d->told[i]);
+		KUNIT_ASSERT_NOT_NULL(test, d->f[i]);
+	}
+	return d;
+}
+
+/* Free the region: what is DIRTY is written. */
+static inline void disk_free(struct kunit *test, struct fake_disk *d)
+{
+	int i;
+
+	d->quick = true;
+	disk_end_all(d);
+	nhca_store_stop(&d->store);
+	disk_tell(d);
+	for (i = 0; i < 2; i++)
+		nhca_fault_free(d->f[i]);
+	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
+	KUNIT_EXPECT_EQ(test, d->pool->edges_free, d->pool->nedges);
+	nhca_fill_fini(d->pool);
+	nhca_pool_fini(d->pool);
+}
+
+/*
+ * Place one packet, as an engine does.
+ * @placed: hand the bytes over; otherwise the engine finds after the copy that it must not
+ * Return: 0, or an error; after -EAGAIN the owner waits.
+ */
+static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, const u8 *from,
+			      u32 len, bool end, bool placed)
+{
+	struct nhca_backing *b = &d->store.backing;
+	struct nhca_seg seg;
+	u64 at = off;
+	u32 n;
+	int err = 0;
+
+	local_bh_disable();
+	nhca_live_enter();
+	for (at = off; !err && at < off + len; ) {
+		err = nhca_store_seg(b, d->f[who], op, at, off + len - at, true, &seg);
+		if (err)
+			break;
+		memcpy(seg.addr, from + (at - off), seg.len);
+		at += seg.len;
+	}
+	for (at = off; placed && !err && at < off + len; at += n) {
+		n = min_t(u32, off + len - at, PAGE_SIZE - offset_in_page(at));
+		err = nhca_store_placed(b, d->f[who], op, at, n, end && at + n == off + len);
+		if (err)
+			break;
+	}
+	if (err == -EAGAIN)
+		err = nhca_store_want(b, d->f[who], op, at, off + len - at, true);
+	nhca_live_exit();
+	local_bh_enable();
+	return err;
+}
+
+/* As disk_packet() for reading one piece of a block. Return: bytes read, or an error. */
+static inline int disk_read(struct fake_disk *d, int who, u64 op, u64 off, u8 *to, u32 len)
+{
+	struct nhca_backing *b = &d->store.backing;
+	struct nhca_seg seg;
+	int err;
+
+	local_bh_disable();
+	nhca_live_enter();
+	err = nhca_store_seg(b, d->f[who], op, off, len, false, &seg);
+	if (!err)
+		memcpy(to, seg.addr, seg.len);
+	else if (err == -EAGAIN)
+		err = nhca_store_want(b, d->f[who], op, off, len, false);
+	nhca_live_exit();
+	local_bh_enable();
+	return err ?: seg.len;
+}
+
+#endif /* NHCA_TEST_FAKE_DISK_H */

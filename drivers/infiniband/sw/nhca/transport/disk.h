@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Interface of disk.c to the other files of transport/.  Context of all functions: the lock of the
+ * half is held.
+ */
+#ifndef NHCA_DISK_H
+#define NHCA_DISK_H
+
+#include "qp.h"
+#include "source.h"
+
+/**
+ * nhca_write_placed - hand over the payload of a WRITE that was copied to a region of a backing
+ * nhca_recv_placed - the same for a SEND
+ * nhca_middle_placed - the same for @n packets from the middle of a message
+ * nhca_target_placed - the same for @len bytes from byte @off of the response to the READ @swr
+ * @it:  the iterator of the copy; on return it is where the next bytes have to be placed
+ * @err: result of the copy
+ * Context: the live section of the copy.
+ * Return: 0, or an error of nhca_iter_placed() or @err; -EBUSY: the same-host path does not write
+ * to such regions; middle: @n, or 0 if the packets have to come again.
+ */
+int nhca_write_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,
+		      struct nhca_iter *it);
+int nhca_recv_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,
+		     struct nhca_iter *it);
+u32 nhca_middle_placed(struct nhca_qp *qp, bool write, u32 n, struct nhca_iter *it);
+int nhca_target_placed(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, u32 len, int err,
+		       struct nhca_iter *it);
+
+/**
+ * nhca_message_sync - wait for the disk before the last packet of a SEND or WRITE is accepted
+ * nhca_target_sync - wait for the disk before a READ completes
+ * Return: 0: the bytes are on the disk, or need not be; -EAGAIN: not yet; when they are, the QP is
+ * kicked; -EIO: the disk could not write them.
+ */
+int nhca_message_sync(struct nhca_rq *rq, const struct nhca_source *src);
+int nhca_target_sync(struct nhca_qp *qp, struct nhca_swr *swr);
+
+/* Return: true if the payload of this last packet is in its place: only its acceptance is due. */
+static inline bool nhca_is_parked(const struct nhca_rq *rq, const struct nhca_source *src)
+{
+	return unlikely(rq->disk == NHCA_DISK_PARKED) && src->rx &&
+	       src->hdr->opcode == rq->parked_opcode && src->len == rq->parked_len;
+}
+
+#endif /* NHCA_DISK_H */
