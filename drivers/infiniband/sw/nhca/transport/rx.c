@@ -325,7 +325,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		/* not rx->ip.iif: a packet of a VRF passes the VRF's netdev, which others may watch */
+		/* not rx->ip.iif: in a VRF a packet passes the VRF's netdev, which may be watched */
 		if (rx->skb->skb_iif == LOOPBACK_IFINDEX)
 			nhca_loop_heard(qp, rx);
 		nhca_request_rx(qp, rx);
