@@ -22,8 +22,9 @@ struct nhca_direct_pool {
 	uint32_t number;
 };
 
+#define FLUSHES (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 #define ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-		IBV_ACCESS_MW_BIND)
+		IBV_ACCESS_MW_BIND | FLUSHES)
 
 static int check_direct(struct ibv_context *context)
 {
@@ -113,6 +114,13 @@ static int check_file(struct ibv_pd *pd, const struct nhcadv_direct_file_attr *a
 	return 0;
 }
 
+static uint32_t direct_flags(const struct nhcadv_direct_file_attr *attr)
+{
+	return (attr->flags & NHCADV_DIRECT_SYNC ? NHCA_DIRECT_SYNC : 0) |
+	       (attr->access & IBV_ACCESS_FLUSH_GLOBAL ? NHCA_DIRECT_FLUSH_GLOBAL : 0) |
+	       (attr->access & IBV_ACCESS_FLUSH_PERSISTENT ? NHCA_DIRECT_FLUSH_PERSISTENT : 0);
+}
+
 struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_direct_file_attr *attr)
 {
 	struct ib_uverbs_reg_mr_resp resp;
@@ -134,10 +142,11 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_dir
 	cmd.drv.offset = attr->offset;
 	cmd.drv.pool = container_of(attr->pool, struct nhca_direct_pool, pool)->number;
 	cmd.drv.depth = attr->depth;
-	cmd.drv.flags = attr->flags & NHCADV_DIRECT_SYNC ? NHCA_DIRECT_SYNC : 0;
+	cmd.drv.flags = direct_flags(attr);
 	/* the region has no memory in the process: its address is the one that peers use */
 	ret = ibv_cmd_reg_mr(pd, (void *)(uintptr_t)attr->iova, attr->length, attr->iova,
-			     attr->access, vmr, &cmd.core, sizeof(cmd), &resp, sizeof(resp));
+			     attr->access & ~FLUSHES, vmr, &cmd.core, sizeof(cmd), &resp,
+			     sizeof(resp));
 	if (ret) {
 		free(vmr);
 		errno = ret;
@@ -179,7 +188,19 @@ int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info)
 		.edges = resp.edges,
 		.splits = resp.splits,
 		.lost = resp.lost,
+		.flushes = resp.flushes,
 		.dirty = resp.dirty,
 	};
 	return 0;
+}
+
+int nhcadv_direct_sync(struct ibv_mr *mr)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_MR, NHCA_METHOD_MR_DIRECT_SYNC, 1);
+	int ret = check_direct(mr->context);
+
+	if (ret)
+		return ret;
+	fill_attr_in_obj(cmdb, NHCA_ATTR_MR_DIRECT_SYNC_HANDLE, mr->handle);
+	return execute_ioctl(mr->context, cmdb);
 }

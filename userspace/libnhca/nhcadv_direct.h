@@ -63,13 +63,13 @@ enum {
  * struct nhcadv_direct_file_attr - a part of a file to register
  * @comp_mask: 0
  * @pool:   pool of the same device
- * @fd:     regular file or block device, open for reading, and for writing if @access has a right to
- *          write; it may be closed afterwards
+ * @fd:     regular file or block device, open for reading, and for writing if @access has a right
+ *          to write; it may be closed afterwards
  * @flags:  NHCADV_DIRECT_SYNC or 0
  * @offset, @length: the part; multiples of the alignment of direct I/O, inside the file
  * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
  * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
- *          IBV_ACCESS_MW_BIND
+ *          IBV_ACCESS_MW_BIND, IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT
  * @depth:  bytes that an operation reads from the disk in advance; 0: 1 MiB.  At most half of the
  *          pool is used
  */
@@ -90,8 +90,8 @@ struct nhcadv_direct_file_attr {
  * @pd: protection domain
  * @attr: the part
  *
- * The R_Key of the region lets peers read and write the file; its L_Key lets this side send from the
- * file, and READ and receive into it.  ibv_dereg_mr() ends the region.
+ * The R_Key of the region lets peers read and write the file; its L_Key lets this side send from
+ * the file, and READ and receive into it.  ibv_dereg_mr() ends the region.
  * Return: the region, or NULL with errno EOPNOTSUPP, EBADF, EINVAL, EPERM, ETXTBSY or ENOMEM; see
  * nhcadv_direct_reg_file(3).
  */
@@ -115,6 +115,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
  * @splits:     blocks that were taken from an operation before all its bytes had come, because its
  *              peer was slow and others needed the memory
  * @lost:       blocks that were acknowledged and could not be written
+ * @flushes:    flushes that have ended
  * @dirty:      blocks that have to be written
  */
 struct nhcadv_direct_info {
@@ -132,6 +133,7 @@ struct nhcadv_direct_info {
 	uint64_t edges;
 	uint64_t splits;
 	uint64_t lost;
+	uint64_t flushes;
 	uint32_t dirty;
 };
 
@@ -142,6 +144,16 @@ struct nhcadv_direct_info {
  * Return: 0, EOPNOTSUPP, or EINVAL if @mr is another region.
  */
 int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info);
+
+/**
+ * nhcadv_direct_sync - make what was written to a region durable
+ * @mr: from nhcadv_direct_reg_file()
+ *
+ * Afterwards all bytes of operations that had ended are on the disk, and not only in its cache.
+ * Return: 0; EOPNOTSUPP; EINVAL: @mr is another region; another errno: some bytes were lost since
+ * the last flush of the region, or the file cannot be made durable.
+ */
+int nhcadv_direct_sync(struct ibv_mr *mr);
 
 #ifdef __cplusplus
 }

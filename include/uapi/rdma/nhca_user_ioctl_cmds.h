@@ -193,16 +193,23 @@ enum nhca_direct_pool_free_attrs {
 };
 
 /*
- * Method of UVERBS_OBJECT_MR.  NHCA_METHOD_MR_DIRECT_QUERY: RESP is a struct nhca_direct_info.
- * EINVAL: the region is not that of a file.
+ * Methods of UVERBS_OBJECT_MR.  EINVAL: the region is not that of a file.
+ * NHCA_METHOD_MR_DIRECT_QUERY: RESP is a struct nhca_direct_info.
+ * NHCA_METHOD_MR_DIRECT_SYNC: what was acknowledged is durable afterwards.  Another errno: it is
+ * not, or some of it was lost since the last flush.
  */
 enum nhca_mr_methods {
 	NHCA_METHOD_MR_DIRECT_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_METHOD_MR_DIRECT_SYNC,
 };
 
 enum nhca_mr_direct_query_attrs {
 	NHCA_ATTR_MR_DIRECT_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 	NHCA_ATTR_MR_DIRECT_QUERY_RESP,
+};
+
+enum nhca_mr_direct_sync_attrs {
+	NHCA_ATTR_MR_DIRECT_SYNC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 };
 
 #endif /* NHCA_USER_IOCTL_CMDS_H */

@@ -164,7 +164,8 @@ struct nhca_channel_info {
  * @offset: first byte in the file
  * @pool:   number of the pool: NHCA_ATTR_DIRECT_POOL_ALLOC_RESP_NUMBER
  * @depth:  bytes that an operation reads from the disk in advance; 0: the default
- * @flags:  NHCA_DIRECT_SYNC: an operation that writes ends when its bytes are on the disk
+ * @flags:  NHCA_DIRECT_SYNC: an operation that writes ends when its bytes are on the disk;
+ *          NHCA_DIRECT_FLUSH_*: peers may FLUSH the region
  * @reserved: 0
  *
  * The rights are IB_UVERBS_ACCESS_LOCAL_WRITE, _REMOTE_WRITE, _REMOTE_READ and _MW_BIND.  EBADF:
@@ -185,7 +186,9 @@ struct nhca_reg_mr_cmd {
 };
 
 /* nhca_reg_mr_cmd.flags */
-#define NHCA_DIRECT_SYNC	(1u << 0)
+#define NHCA_DIRECT_SYNC		(1u << 0)
+#define NHCA_DIRECT_FLUSH_GLOBAL	(1u << 1)
+#define NHCA_DIRECT_FLUSH_PERSISTENT	(1u << 2)
 
 /**
  * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
@@ -206,6 +209,7 @@ struct nhca_reg_mr_cmd {
  * @lost:       blocks that were acknowledged and could not be written
  * @dirty:      blocks that have to be written
  * @reserved:   0
+ * @flushes:    flushes that have ended
  */
 struct nhca_direct_info {
 	__aligned_u64 reads;
@@ -224,6 +228,7 @@ struct nhca_direct_info {
 	__aligned_u64 lost;
 	__u32 dirty;
 	__u32 reserved;
+	__aligned_u64 flushes;
 };
 
 #endif /* NHCA_USER_IOCTL_VERBS_H */

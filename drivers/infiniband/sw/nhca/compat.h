@@ -26,6 +26,7 @@
 #define IB_ACCESS_FLUSH_PERSISTENT	BIT(9)
 /* An RDMA core before 6.2 has no capability bits for FLUSH and ATOMIC WRITE. */
 #define IB_DEVICE_FLUSH_GLOBAL		0
+#define IB_DEVICE_FLUSH_PERSISTENT	0
 #define IB_DEVICE_ATOMIC_WRITE		0
 #define IB_WR_ATOMIC_WRITE		15
 #define IB_WC_FLUSH			8

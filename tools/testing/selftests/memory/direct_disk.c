@@ -76,7 +76,7 @@ struct ibv_mr *reg_write(struct region *r, unsigned int flags)
 {
 	struct nhcadv_direct_file_attr attr = {
 		.pool = r->pool, .fd = r->fd, .length = r->size, .flags = flags,
-		.access = RR | LW | RW | IBV_ACCESS_MW_BIND,
+		.access = RR | LW | RW | IBV_ACCESS_MW_BIND | FLUSHES,
 	};
 
 	errno = 0;

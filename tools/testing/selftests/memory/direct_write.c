@@ -401,6 +401,102 @@ static bool lost_block(struct pair *p)
 	       disk_has(r.fd, BAD_AT + PAGE, 15 * PAGE) && region_close(&r);
 }
 
+/* ---- flushes ---- */
+
+/* Let a post FLUSHes to b. */
+static bool allow_flush(struct pair *p)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = RR | LW | RW | FLUSHES };
+
+	VERB(ibv_modify_qp(p->b.qp, &attr, IBV_QP_ACCESS_FLAGS));
+	return true;
+}
+
+static bool flush(struct pair *p, uint32_t rkey, uint64_t at, size_t len, uint8_t type,
+		  enum ibv_wc_status want, const char *what)
+{
+	struct ibv_qp_ex *x = p->a.qpx;
+	struct completion c;
+
+	ibv_wr_start(x);
+	x->wr_id = 3;
+	x->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(x, rkey, at, len, type, IBV_FLUSH_RANGE);
+	VERB(ibv_wr_complete(x));
+	REQUIRE(wait_any(p->a.cq, &c), "%s: no completion", what);
+	REQUIRE(c.status == want, "%s: %s", what, ibv_wc_status_str(c.status));
+	return want == IBV_WC_SUCCESS || (reconnect(p) && allow_flush(p));
+}
+
+static bool begin_flush(struct pair *p, struct region *r, const char *disk)
+{
+	return region_open_write(r, disk, POOL, 0) &&
+	       make_pair(p, (struct pair_opts){ .size = BUF,
+						.more_ops = IBV_QP_EX_WITH_FLUSH }) &&
+	       allow_flush(p);
+}
+
+/* When a FLUSH has completed, the bytes of earlier WRITEs are on the disk. */
+static bool flushes(struct pair *p)
+{
+	struct nhcadv_direct_info info;
+	struct ibv_mr *mr;
+	struct region r = {};
+
+	if (!begin_flush(p, &r, good_disk) || !disk_clear(r.fd))
+		return false;
+	for (unsigned int i = 0; i < rounds / 4; i++) {
+		uint32_t len = some_len(MIB);
+		uint64_t off = rnd(AREA - len);
+
+		make_data(p->a.buf, len);
+		memcpy(shadow + off, p->a.buf, len);
+		if (!peer_writes(p, &r, off, len, IBV_WC_SUCCESS, "WRITE"))
+			return false;
+		if (i % 4 == 3) {
+			VERB(nhcadv_direct_sync(r.mr));
+		} else if (!flush(p, r.mr->rkey, off, len, i % 2 ? IBV_FLUSH_PERSISTENT :
+				  IBV_FLUSH_GLOBAL, IBV_WC_SUCCESS, "FLUSH")) {
+			return false;
+		}
+		if (!disk_has(r.fd, off, len))
+			return false;
+	}
+	VERB(nhcadv_direct_query(r.mr, &info));
+	REQUIRE(info.flushes >= rounds / 4 && !info.dirty, "%lu flushes, %u blocks are dirty",
+		(unsigned long)info.flushes, info.dirty);
+	REQUIRE(nhcadv_direct_sync(p->a.mr) == EINVAL, "sync of another region");
+	/* a region without the right */
+	mr = reg(r.pool, r.fd, 0, MIB, 0);
+	REQUIRE(mr, "nhcadv_direct_reg_file: %m");
+	if (!flush(p, mr->rkey, 0, 8, IBV_FLUSH_PERSISTENT, IBV_WC_REM_ACCESS_ERR,
+		   "FLUSH without the right"))
+		return false;
+	VERB(ibv_dereg_mr(mr));
+	return region_close(&r);
+}
+
+/* A block that is lost fails the next flush, and only this one. */
+static bool flush_errors(struct pair *p)
+{
+	struct region r = {};
+	int ret;
+
+	if (!begin_flush(p, &r, bad_disk))
+		return false;
+	make_data(p->a.buf, 100000);
+	if (!peer_writes(p, &r, BAD_AT - 50000, 100000, IBV_WC_SUCCESS, "WRITE") ||
+	    !flush(p, r.mr->rkey, 0, 8, IBV_FLUSH_GLOBAL, IBV_WC_REM_OP_ERR,
+		   "FLUSH after a lost block") ||
+	    !flush(p, r.mr->rkey, 0, 8, IBV_FLUSH_PERSISTENT, IBV_WC_SUCCESS, "the next FLUSH") ||
+	    !peer_writes(p, &r, BAD_AT - 50000, 100000, IBV_WC_SUCCESS, "WRITE"))
+		return false;
+	ret = nhcadv_direct_sync(r.mr);
+	REQUIRE(ret == EIO, "sync after a lost block: %s", strerror(ret));
+	VERB(nhcadv_direct_sync(r.mr));
+	return region_close(&r);
+}
+
 /* A file that has become shorter does not grow again, and what is left of it can be written. */
 static bool shorter_file(struct pair *p)
 {
@@ -491,7 +587,8 @@ static bool dereg_in_write(struct pair *p)
 
 			REQUIRE(is_new || (j / (len / 8) >= acked &&
 					   found[off + j] == shadow[off + j]),
-				"byte %u of %u is wrong: %u WRITEs were acknowledged", j, len, acked);
+				"byte %u of %u is wrong after %u acknowledged WRITEs", j, len,
+				acked);
 		}
 		memcpy(shadow, found, MIB);
 		usleep(2000);
@@ -546,7 +643,7 @@ static bool window(struct pair *p)
 		REQUIRE(wait_any(p->a.cq, &c), "the WRITE does not end");
 		REQUIRE(c.status == IBV_WC_SUCCESS || c.status == IBV_WC_REM_ACCESS_ERR,
 			"WRITE: %s", ibv_wc_status_str(c.status));
-		/* whole blocks that were accepted before are on the disk when the region has ended */
+		/* blocks that were full before are on the disk when the region has ended */
 		VERB(ibv_dealloc_mw(mw));
 		VERB(ibv_dereg_mr(r.mr));
 		REQUIRE(pread(r.fd, found, MIB, 0) == (ssize_t)MIB, "pread: %m");
@@ -611,6 +708,8 @@ static const struct test tests[] = {
 	{ "a region is for writing as its rights say", rights, false },
 	{ "a bad block fails the WRITEs that need it", bad_block, false },
 	{ "a block that cannot be written is counted as lost", lost_block, false },
+	{ "flushed bytes are on the disk", flushes, false },
+	{ "a lost block fails the next flush", flush_errors, false },
 	{ "a region ends in the middle of WRITEs", dereg_in_write, false },
 	{ "a window is closed in the middle of WRITEs", window, false },
 	{ "the process may end with bytes to write", left_open, false },
@@ -622,6 +721,7 @@ static const struct test file_tests[] = {
 	{ "WRITEs reach the file, and READs see them", late_writes, false },
 	{ "own READs and receives end when the file has them", sync_sinks, false },
 	{ "queue pairs write parts of the same blocks of a file", late_writers, false },
+	{ "flushed bytes are in the file", flushes, false },
 	{ "a file that has become shorter does not grow", shorter_file, false },
 	{ "a region of a file ends in the middle of WRITEs", dereg_in_write, false },
 };

@@ -129,6 +129,14 @@ struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
 
 /**
+ * nhca_direct_sync - make what was written to a region durable
+ * @ibmr: the region
+ * Context: process, sleeps.
+ * Return: 0; -EINVAL: it is not a region of a file; or as nhca_store_sync().
+ */
+int nhca_direct_sync(struct ib_mr *ibmr);
+
+/**
  * nhca_direct_init - allocate the workqueue when the module is loaded
  * Context: process, sleeps.
  * Return: 0 or -ENOMEM.

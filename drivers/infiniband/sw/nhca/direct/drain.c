@@ -108,8 +108,10 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_run *
 	u32 i;
 
 	if (run->n == 1) {
-		if (!store->sync)
+		if (!store->sync) {
 			store->lost++;
+			store->wb_err = store->last_error;
+		}
 		nhca_arr_drained(pool, run->arr[0], store->last_error);
 		return;
 	}

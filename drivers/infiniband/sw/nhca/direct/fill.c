@@ -301,7 +301,7 @@ static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *ru
 	else if (!nhca_drain_finish(pool, run))
 		return;
 	list_add(&run->list, &pool->free_runs);
-	if (!--store->io && !store->ndirty && store->dying)
+	if (!--store->io && !store->ndirty && !store->flush_busy && store->dying)
 		wake_up_all(&pool->idle);
 	nhca_direct_more(pool);
 }
@@ -340,6 +340,7 @@ void nhca_store_init(struct nhca_store *store)
 	INIT_LIST_HEAD(&store->merged);
 	INIT_LIST_HEAD(&store->arrs);
 	INIT_WORK(&store->work, store_work);
+	nhca_flush_init(store);
 	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
 			       pool->num / 2);
 	spin_lock_bh(&pool->lock);
@@ -352,7 +353,7 @@ static bool store_idle(struct nhca_store *store)
 	bool idle;
 
 	spin_lock_bh(&store->pool->lock);
-	idle = !store->io && !store->ndirty;
+	idle = !store->io && !store->ndirty && !store->flush_busy;
 	spin_unlock_bh(&store->pool->lock);
 	return idle;
 }
@@ -382,6 +383,7 @@ void nhca_store_stop(struct nhca_store *store)
 	list_del(&store->list);
 	spin_unlock_bh(&pool->lock);
 	cancel_work_sync(&store->work);
+	cancel_work_sync(&store->flush_work);
 	WARN_ON_ONCE(!list_empty(&store->arrs));
 }
 

@@ -230,6 +230,8 @@ void nhca_arr_install(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	list_del(&arr->list);
 	arr_enter(pool, arr, NHCA_ARR_DIRTY);
 	store->ndirty++;
+	arr->flush = store->flush;
+	store->unflushed[arr->flush]++;
 	if (store->sync)
 		nhca_fault_write_begin(arr->key.fault);
 	if (nhca_order_enter(pool, arr))
@@ -266,6 +268,8 @@ void nhca_arr_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr, int e
 		owner_wake(pool, arr->key.fault);
 	arr_unbind_drained(pool, arr);
 	store->ndirty--;
+	if (!--store->unflushed[arr->flush] && arr->flush != store->flush)
+		nhca_flush_continue(store);
 	arr_free(pool, arr);
 }
 

@@ -146,6 +146,7 @@ struct nhca_arr_key {
  *          Writing: end of the bytes that packets have brought; these begin at @start
  * @start:  writing: offset in the block of the first byte
  * @handed: writing: end of the bytes that the engine may have written, from @start on
+ * @flush:  DIRTY, DRAINING: index of nhca_store.unflushed
  * @aborts: writing: nhca_fault_aborts() when the ARR was taken
  * @state:  enum nhca_arr_state
  * @write:  the operation writes the block
@@ -170,6 +171,7 @@ struct nhca_arr {
 	u32 handed;
 	u32 aborts;
 	u8 state;
+	u8 flush;
 	bool write;
 	bool early;
 	bool alone;

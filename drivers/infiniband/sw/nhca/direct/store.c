@@ -104,6 +104,7 @@ const struct nhca_backing_ops nhca_store_ops = {
 	.seg = nhca_store_seg,
 	.want = nhca_store_want,
 	.placed = nhca_store_placed,
+	.flush = nhca_store_flush,
 	.ahead = nhca_store_ahead,
 	.free = store_free,
 };
@@ -195,7 +196,7 @@ static int file_check(struct file *file, const struct nhca_direct_attr *attr, u3
 static int access_check(const struct nhca_direct_attr *attr)
 {
 	if (attr->access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL |
-			     WRITE_ACCESS))
+			     WRITE_ACCESS | IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT))
 		return -EOPNOTSUPP;
 	/* IBTA 10.6.3 */
 	if ((attr->access & IB_ACCESS_REMOTE_WRITE) && !(attr->access & IB_ACCESS_LOCAL_WRITE))
@@ -220,6 +221,7 @@ static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct
 	store->sync = attr->sync;
 	store->depth = attr->depth;
 	store->submit = nhca_store_submit;
+	store->fsync = nhca_file_sync;
 	store_charge(store);
 	nhca_store_init(store);
 	return store;
@@ -283,10 +285,18 @@ int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info)
 		.edges = store->edges,
 		.splits = store->splits,
 		.lost = store->lost,
+		.flushes = store->flushes,
 		.dirty = store->ndirty,
 	};
 	spin_unlock_bh(&pool->lock);
 	return 0;
+}
+
+int nhca_direct_sync(struct ib_mr *ibmr)
+{
+	struct nhca_backing *b = nhca_mr_backing(ibmr);
+
+	return b ? nhca_store_sync(to_nhca_store(b)) : -EINVAL;
 }
 
 int nhca_direct_init(void)

@@ -4,6 +4,7 @@
 #define NHCA_DIRECT_STORE_H
 
 #include <linux/bvec.h>
+#include <linux/completion.h>
 #include <linux/fs.h>
 
 #include "pool.h"
@@ -61,6 +62,18 @@ struct nhca_direct_run {
 };
 
 /**
+ * struct nhca_flush_group - those that share a flush
+ * @feeds: struct nhca_feed of responders
+ * @procs: struct nhca_flusher
+ * @persistent: one of them needs more than that the disk has the bytes in its cache
+ */
+struct nhca_flush_group {
+	struct list_head feeds;
+	struct list_head procs;
+	bool persistent;
+};
+
+/**
  * struct nhca_store - a region of a file
  * @backing: memory/'s part
  * @pool:   its pool; counted; its lock protects what is not constant below
@@ -75,11 +88,20 @@ struct nhca_direct_run {
  * @file:   the file; counted; constant; NULL in tests
  * @blkcg:  block I/O cgroup that is charged for the I/O; counted; constant; may be NULL
  * @submit: begins an I/O request, which nhca_run_done() ends; constant
+ * @fsync:  makes what was written durable: 0 or a negative errno; constant
  * @base:   offset of the region in the file; constant
  * @length: bytes of the region; constant
  * @align:  unit of direct I/O in bytes, for offsets, lengths and memory; constant
  * @sync:   an operation that writes ends when its bytes are on the disk; constant
  * @ndirty: ARRs in the states DIRTY and DRAINING
+ * @flush:  index of @unflushed for ARRs that get DIRTY now; changed when a flush begins
+ * @unflushed: ARRs in the states DIRTY and DRAINING since the last flush began, and before it
+ * @flushing: those that wait for the flush in progress
+ * @flush_next: those that have come since it began
+ * @flush_work: makes the file durable, and ends a flush
+ * @flush_busy: a flush is in progress
+ * @wb_err: errno of a block that was lost since the last flush, or 0
+ * @flushes: flushes that have ended
  * @depth:  blocks that an operation reads in advance; constant
  * @reads:  I/O requests that have ended
  * @read_bytes: bytes that these have read
@@ -107,11 +129,20 @@ struct nhca_store {
 	struct file *file;
 	struct cgroup_subsys_state *blkcg;
 	void (*submit)(struct nhca_direct_run *run);
+	int (*fsync)(struct nhca_store *store);
 	u64 base;
 	u64 length;
 	u32 align;
 	bool sync;
 	u32 ndirty;
+	u8 flush;
+	u32 unflushed[2];
+	struct nhca_flush_group flushing;
+	struct nhca_flush_group flush_next;
+	struct work_struct flush_work;
+	bool flush_busy;
+	int wb_err;
+	u64 flushes;
 	u32 depth;
 	u64 reads;
 	u64 read_bytes;
@@ -124,6 +155,18 @@ struct nhca_store {
 	u64 errors;
 	int last_error;
 	u64 last_error_at;
+};
+
+/**
+ * struct nhca_flusher - a process that waits for a flush
+ * @list: in nhca_flush_group.procs
+ * @done: the flush has ended
+ * @err:  0 or an errno
+ */
+struct nhca_flusher {
+	struct list_head list;
+	struct completion done;
+	int err;
 };
 
 static inline struct nhca_store *to_nhca_store(struct nhca_backing *b)
@@ -205,6 +248,50 @@ int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 o
  * Return: -EAGAIN; -EACCES: the region is being freed.
  */
 int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 off, u64 len);
+
+/* ---- flush.c ---- */
+
+/**
+ * nhca_flush_init - initialize the flushes of a region
+ * @store: the region
+ * Context: process.
+ */
+void nhca_flush_init(struct nhca_store *store);
+
+/**
+ * nhca_store_flush - member of nhca_store_ops
+ * @b:  the region
+ * @f:  the responder
+ * @op: number of its FLUSH
+ * @persistent: bytes in the cache of the disk are not durable
+ * Context: live section.
+ * Return: as nhca_backing_ops.flush.
+ */
+int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool persistent);
+
+/**
+ * nhca_store_sync - flush for a process
+ * @store: the region, which stays meanwhile
+ * Context: process, sleeps.
+ * Return: 0; -EINTR: a fatal signal; another negative errno: some bytes since the last flush were
+ * lost, or the file cannot be made durable.
+ */
+int nhca_store_sync(struct nhca_store *store);
+
+/**
+ * nhca_flush_continue - all blocks that a flush waits for were written
+ * @store: the region
+ * Context: pool's lock held.
+ */
+void nhca_flush_continue(struct nhca_store *store);
+
+/**
+ * nhca_file_sync - nhca_store.fsync of a file
+ * @store: the region
+ * Context: process, sleeps.
+ * Return: 0 or a negative errno.
+ */
+int nhca_file_sync(struct nhca_store *store);
 
 /**
  * nhca_store_init - initialize a region and add it to its pool

@@ -59,6 +59,12 @@ struct nhca_feed {
  *         Context: the live section of @seg.
  *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
  *         -EACCES.
+ * @flush: makes all bytes of the region durable that were placed before.  @op names the FLUSH; the
+ *         owner calls @flush for the same @op again after its wait.  @persistent: bytes in the
+ *         cache of the disk are not durable.  NULL: nothing has to be done.
+ *         Context: live section in which the key was checked.
+ *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(); -EACCES; -EIO: some bytes
+ *         could not be written.
  * @ahead: an operation begins that will need these bytes later.  This is advice.
  *         Context: live section in which the key was checked.
  * @free:  frees the backing.
@@ -72,6 +78,7 @@ struct nhca_backing_ops {
 		    bool write);
 	int (*placed)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 len,
 		      bool end);
+	int (*flush)(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool persistent);
 	void (*ahead)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len);
 	void (*free)(struct nhca_backing *b);
 };
@@ -186,6 +193,25 @@ void nhca_fault_write_begin(struct nhca_fault *f);
  * Return: true: the owner waits for this, and the caller must cause a call of nhca_fault_end().
  */
 bool nhca_fault_write_end(struct nhca_fault *f, u64 op, int err);
+
+/**
+ * nhca_fault_flush_end - a FLUSH of the owner has ended
+ * @f:   the state
+ * @op:  number of the FLUSH
+ * @err: 0 or an errno, not negative
+ * Context: BH disabled; a lock of the backing may be held.  The caller causes a call of
+ * nhca_fault_end().
+ */
+void nhca_fault_flush_end(struct nhca_fault *f, u64 op, int err);
+
+/**
+ * nhca_fault_flushed - check whether a FLUSH of the owner has ended
+ * @f:  the state
+ * @op: number of the FLUSH
+ * Context: BH disabled.
+ * Return: 0; -EIO: it has failed; -EAGAIN: it has not ended, or has not begun.
+ */
+int nhca_fault_flushed(struct nhca_fault *f, u64 op);
 
 /**
  * nhca_fault_aborts - get the number of times that the owner has given up all operations

@@ -60,6 +60,7 @@ struct fault_want {
  *               nhca_fault_end() was not
  * @tell:        the owner waits for the end, because it has not canceled the request
  * @syncing:     the current wait is one of nhca_fault_sync()
+ * @flushed:     operation @feed.write_op is a FLUSH, and has ended
  * @writes:      parts of write operations that are not on the disk yet
  * @want:        the request; constant while @busy
  * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
@@ -79,6 +80,7 @@ struct nhca_fault {
 	bool busy;
 	bool tell;
 	bool syncing;
+	bool flushed;
 	u32 writes;
 	struct fault_want want;
 	u64 failed_id;
@@ -247,7 +249,29 @@ void nhca_fault_write_op(struct nhca_fault *f, u64 op)
 	spin_lock_bh(&f->lock);
 	WRITE_ONCE(f->feed.write_op, op);
 	f->feed.error = 0;
+	f->flushed = false;
 	spin_unlock_bh(&f->lock);
+}
+
+void nhca_fault_flush_end(struct nhca_fault *f, u64 op, int err)
+{
+	spin_lock_bh(&f->lock);
+	if (f->feed.write_op == op) {
+		f->feed.error = err;
+		f->flushed = true;
+	}
+	spin_unlock_bh(&f->lock);
+}
+
+int nhca_fault_flushed(struct nhca_fault *f, u64 op)
+{
+	int err = -EAGAIN;
+
+	spin_lock_bh(&f->lock);
+	if (f->feed.write_op == op && f->flushed)
+		err = f->feed.error ? -EIO : 0;
+	spin_unlock_bh(&f->lock);
+	return err;
 }
 
 void nhca_fault_write_begin(struct nhca_fault *f)

@@ -444,13 +444,18 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
 }
 
 int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
-	       int access)
+	       int access, struct nhca_fault *f, u64 op)
 {
+	struct nhca_mr *mr;
 	u64 off;
 
-	if (all ? !nhca_mkey_check_all(key_user, rkey, access) :
-		  !nhca_mkey_check(key_user, rkey, va, len, access, &off))
+	mr = all ? nhca_mkey_check_all(key_user, rkey, access) :
+		   nhca_mkey_check(key_user, rkey, va, len, access, &off);
+	if (!mr)
 		return -EACCES;
+	if (mr->kind == NHCA_MR_BACKED && mr->backing->ops->flush)
+		return mr->backing->ops->flush(mr->backing, f, op,
+					       access & IB_ACCESS_FLUSH_PERSISTENT);
 	/* the CPU writes bytes to coherent memory, so FLUSH only has to order the writes */
 	wmb();
 	return 0;

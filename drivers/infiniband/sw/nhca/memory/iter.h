@@ -349,12 +349,16 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
  * @va, @len: first address, and bytes; ignored if @all
  * @all:      flush all memory of the key
  * @access:   IB_ACCESS_FLUSH_*, which the key must grant
+ * @f:        state of the responder
+ * @op:       number of the FLUSH; the responder uses the same one when it tries again
  *
  * On return other CPUs and devices see all bytes that this CPU has written, or has seen another CPU
- * write.
- * Context: live section.  Return: 0; -EACCES: the key does not grant this access.
+ * write.  All bytes of a region of a backing are durable.
+ * Context: live section.
+ * Return: 0; -EACCES: the key does not grant this access; -EAGAIN: @f waits for a disk; -EIO: the
+ * disk could not write some bytes.
  */
 int nhca_flush(const struct nhca_key_user *key_user, u32 rkey, u64 va, u32 len, bool all,
-	       int access);
+	       int access, struct nhca_fault *f, u64 op);
 
 #endif /* NHCA_ITER_H */

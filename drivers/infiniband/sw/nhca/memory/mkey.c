@@ -312,9 +312,11 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u
 	return mk->mr;
 }
 
-bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access)
+struct nhca_mr *nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access)
 {
-	return mkey_granted(key_user, key, access);
+	struct nhca_mkey *mk = mkey_granted(key_user, key, access);
+
+	return mk ? mk->mr : NULL;
 }
 
 int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,

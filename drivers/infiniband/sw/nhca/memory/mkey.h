@@ -171,9 +171,9 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u
  * @key:      the R_Key
  * @access:   enum ib_access_flags, all of which the key must grant
  * Context: live section.
- * Return: true if the QP may access the memory.
+ * Return: the region; NULL: the QP may not access the memory.
  */
-bool nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access);
+struct nhca_mr *nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access);
 
 /**
  * nhca_mkey_walk - call a function for every key, for debugfs

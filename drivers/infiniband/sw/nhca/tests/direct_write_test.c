@@ -302,6 +302,81 @@ static void stop_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, memchr_inv(bytes + 200, 0, 2 * PAGE_SIZE - 200));
 }
 
+/* A flush waits for what was written before it, and not for what comes later (I9). */
+static void flush_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	memset(data, 5, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, true), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, nhca_fault_waiting(d->f[0]));
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, PAGE_SIZE, data, PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 2);
+	KUNIT_EXPECT_EQ(test, d->fsyncs, 0);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
+	flush_work(&d->store.flush_work);
+	disk_tell(d);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_EQ(test, d->fsyncs, 1);
+	KUNIT_EXPECT_EQ(test, d->store.ndirty, 1);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, true), 0);
+
+	/* two flushes: the second one waits for the first one, and then for the other block */
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 1, 2, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	disk_end_all(d);
+	flush_work(&d->store.flush_work);
+	flush_work(&d->store.flush_work);
+	disk_tell(d);
+	KUNIT_EXPECT_EQ(test, d->told[0], 2);
+	KUNIT_EXPECT_EQ(test, d->told[1], 1);
+	/* GLOBAL alone does not reach into the disk */
+	KUNIT_EXPECT_EQ(test, d->fsyncs, 2);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), 0);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 1, 2, true), 0);
+	KUNIT_EXPECT_EQ(test, d->store.flushes, 3);
+	KUNIT_EXPECT_EQ(test, nhca_store_sync(&d->store), 0);
+	KUNIT_EXPECT_EQ(test, d->fsyncs, 3);
+	disk_free(test, d);
+}
+
+/* A block that was lost fails the next flush, and only this one. */
+static void flush_error_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	d->bad = 0;
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, PAGE_SIZE, true, true), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_EQ(test, d->store.lost, 1);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, false), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, false), -EIO);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), 0);
+	d->fsync_err = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 4, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 4, true), -EIO);
+	KUNIT_EXPECT_EQ(test, nhca_store_sync(&d->store), -ENOSPC);
+	d->fsync_err = 0;
+	KUNIT_EXPECT_EQ(test, nhca_store_sync(&d->store), 0);
+	/* a responder that has given up its FLUSH does not get the answer for another one */
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 5, PAGE_SIZE, data, 100, true, true), 0);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 6, true), -EAGAIN);
+	nhca_fault_cancel(d->f[0]);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 7, true), -EAGAIN);
+	disk_end_all(d);
+	flush_work(&d->store.flush_work);
+	disk_tell(d);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 7, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 7, true), 0);
+	disk_free(test, d);
+}
+
 /* ---- random histories ---- */
 
 /**
@@ -461,6 +536,8 @@ static struct kunit_case direct_write_cases[] = {
 	KUNIT_CASE(bad_block_test),
 	KUNIT_CASE(read_test),
 	KUNIT_CASE(stop_test),
+	KUNIT_CASE(flush_test),
+	KUNIT_CASE(flush_error_test),
 	KUNIT_CASE(history_test),
 	KUNIT_CASE(history_sync_test),
 	{}

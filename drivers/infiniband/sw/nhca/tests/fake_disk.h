@@ -22,6 +22,8 @@
  * @begun: I/O requests that have begun and not ended
  * @bad:   a block that the disk cannot write, or -1
  * @quick: I/O requests end when they begin
+ * @fsyncs: number of times that the file was made durable
+ * @fsync_err: what this returns
  * @f:     two requesters or responders
  * @told:  number of times that each was resumed
  */
@@ -34,6 +36,8 @@ struct fake_disk {
 	struct list_head begun;
 	int bad;
 	bool quick;
+	u32 fsyncs;
+	int fsync_err;
 	struct nhca_fault *f[2];
 	u32 told[2];
 };
@@ -82,6 +86,14 @@ static inline void disk_submit(struct nhca_direct_run *run)
 	spin_lock_bh(&d->lock);
 	list_add_tail(&run->list, &d->begun);
 	spin_unlock_bh(&d->lock);
+}
+
+static inline int disk_fsync(struct nhca_store *store)
+{
+	struct fake_disk *d = container_of(store, struct fake_disk, store);
+
+	d->fsyncs++;
+	return d->fsync_err;
 }
 
 /* Handle what has ended, as the bottom half does. */
@@ -155,6 +167,7 @@ static inline struct fake_disk *disk_make(struct kunit *test, u32 blocks, bool s
 	d->store.align = DISK_ALIGN;
 	d->store.sync = sync;
 	d->store.submit = disk_submit;
+	d->store.fsync = disk_fsync;
 	nhca_store_init(&d->store);
 	for (i = 0; i < 2; i++) {
 		d->f[i] = nhca_fault_alloc(disk_resumed, &d->told[i]);
@@ -178,6 +191,21 @@ static inline void disk_free(struct kunit *test, struct fake_disk *d)
 	KUNIT_EXPECT_EQ(test, d->pool->edges_free, d->pool->nedges);
 	nhca_fill_fini(d->pool);
 	nhca_pool_fini(d->pool);
+}
+
+/* FLUSH as a responder does. Return: as nhca_store_flush(). */
+static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persistent)
+{
+	int err;
+
+	local_bh_disable();
+	nhca_live_enter();
+	err = nhca_store_flush(&d->store.backing, d->f[who], op, persistent);
+	nhca_live_exit();
+	local_bh_enable();
+	flush_work(&d->store.flush_work);
+	disk_tell(d);
+	return err;
 }
 
 /*

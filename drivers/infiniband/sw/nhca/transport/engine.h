@@ -501,6 +501,20 @@ bool nhca_res_there(struct nhca_rq *rq);
 struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
 void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res);
 
+/*
+ * A SEND, WRITE or FLUSH begins.  If its first packet was deferred, and is executed again, the
+ * message is still the same operation.
+ */
+static inline void nhca_message_begin(struct nhca_rq *rq)
+{
+	lockdep_assert_held(&rq->lock);
+	if (rq->op_psn != rq->psn) {
+		rq->op_psn = rq->psn;
+		rq->op = ++rq->ops;
+	}
+	rq->disk = NHCA_DISK_NONE;
+}
+
 /**
  * nhca_execute - execute a request with the expected PSN
  * nhca_accept - advance the expected PSN by @npsn, after a request was executed
@@ -527,7 +541,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
  */
 enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src);
 enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src);
-enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h);
+enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src);
 
 /* ---- duplicate.c: Context is rq.lock held ---- */
 

@@ -235,7 +235,7 @@ struct nhca_res {
  * @wr_ref:  R_Key reference of the RDMA WRITE that is arriving, if the WRITE has several packets
  * @wr_left: bytes of this WRITE that have not arrived
  * @wr_len:  length of this WRITE in bytes
- * @op:      number of the SEND or WRITE that is arriving, for nhca_iter_for()
+ * @op:      number of the SEND, WRITE or FLUSH that is arriving, for nhca_iter_for()
  * @op_psn:  its first PSN, or NHCA_PSN_NONE
  * @disk:    enum nhca_disk of this message
  * @parked_opcode, @parked_len: NHCA_DISK_PARKED: opcode and payload of its last packet

@@ -56,9 +56,13 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 	return NHCA_TAKEN;
 }
 
-/* The data of earlier requests is in memory already, because requests are executed in order. */
-enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
+/*
+ * The data of earlier requests is in memory already, because requests are executed in order.  But
+ * the disk of a region of a file may not have it.
+ */
+enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 {
+	const struct nhca_hdr *h = src->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
 	int access = 0;
@@ -77,13 +81,17 @@ enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, const struct nhca_hdr *h)
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
+	nhca_message_begin(rq);
 	nhca_live_enter();
 	err = nhca_flush(&qp->key_user, h->rkey, h->va, h->dmalen,
-			 h->flush_level == NHCA_FETH_REGION, access);
+			 h->flush_level == NHCA_FETH_REGION, access, rq->fault, rq->op);
 	nhca_live_exit();
-	if (err) {
-		nhca_res_drop(rq, res);
-		return nhca_refuse_access(qp);
-	}
-	return NHCA_TAKEN;
+	if (!err)
+		return NHCA_TAKEN;
+	nhca_res_drop(rq, res);
+	if (err == -EAGAIN)
+		return nhca_defer_for_page(qp, src);
+	if (err == -EIO)
+		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
+	return nhca_refuse_access(qp);
 }

@@ -107,19 +107,6 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 	nhca_rq_complete(qp, &cqe, h->solicited);
 }
 
-/*
- * A SEND or WRITE begins.  If its first packet was deferred, and is executed again, the message is
- * still the same operation.
- */
-static void nhca_message_begin(struct nhca_rq *rq)
-{
-	if (rq->op_psn != rq->psn) {
-		rq->op_psn = rq->psn;
-		rq->op = ++rq->ops;
-	}
-	rq->disk = NHCA_DISK_NONE;
-}
-
 /* Name the message for regions of a backing.  The same-host path does not write to them. */
 static void nhca_message_for(struct nhca_rq *rq, const struct nhca_source *src,
 			     struct nhca_iter *it)
@@ -522,7 +509,7 @@ enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src)
 	if (info->flags & NHCA_OPF_ATOMIC_WRITE)
 		return nhca_do_atomic_write(qp, src);
 	if (info->flags & NHCA_OPF_FLUSH)
-		return nhca_do_flush(qp, src->hdr);
+		return nhca_do_flush(qp, src);
 	return nhca_do_atomic(qp, src);
 }
 

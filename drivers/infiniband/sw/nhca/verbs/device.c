@@ -98,6 +98,8 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_MEM_WINDOW |
 				    IB_DEVICE_FLUSH_GLOBAL |
+				    /* only regions of files have this right */
+				    (NHCA_HAS_DIRECT ? IB_DEVICE_FLUSH_PERSISTENT : 0) |
 				    IB_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_XRC |
 				    IB_DEVICE_MANAGED_FLOW_STEERING |

@@ -11,6 +11,15 @@
 
 #if NHCA_HAS_DIRECT
 
+#define DIRECT_FLAGS	(NHCA_DIRECT_SYNC | NHCA_DIRECT_FLUSH_GLOBAL | NHCA_DIRECT_FLUSH_PERSISTENT)
+
+/* Return: the rights of a region that an RDMA core before 6.2 does not know. */
+static int direct_flush_rights(u32 flags)
+{
+	return (flags & NHCA_DIRECT_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0) |
+	       (flags & NHCA_DIRECT_FLUSH_PERSISTENT ? IB_ACCESS_FLUSH_PERSISTENT : 0);
+}
+
 struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *cmd, u64 length,
 			      u64 iova, int access, struct ib_udata *udata)
 {
@@ -20,13 +29,13 @@ struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *
 		.offset = cmd->offset,
 		.length = length,
 		.iova = iova,
-		.access = access,
+		.access = access | direct_flush_rights(cmd->flags),
 		.depth = cmd->depth,
 		.sync = cmd->flags & NHCA_DIRECT_SYNC,
 	};
 	struct ib_mr *ibmr;
 
-	if ((cmd->flags & ~NHCA_DIRECT_SYNC) || cmd->reserved)
+	if ((cmd->flags & ~DIRECT_FLAGS) || cmd->reserved)
 		return ERR_PTR(-EINVAL);
 	xa_lock(&uc->direct_pools);
 	attr.pool = xa_load(&uc->direct_pools, cmd->pool);
@@ -121,6 +130,13 @@ static int UVERBS_HANDLER(NHCA_METHOD_MR_DIRECT_QUERY)(struct uverbs_attr_bundle
 					     sizeof(info));
 }
 
+static int UVERBS_HANDLER(NHCA_METHOD_MR_DIRECT_SYNC)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_mr *ibmr = uverbs_attr_get_obj(attrs, NHCA_ATTR_MR_DIRECT_SYNC_HANDLE);
+
+	return IS_ERR(ibmr) ? PTR_ERR(ibmr) : nhca_direct_sync(ibmr);
+}
+
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_DIRECT_POOL_ALLOC,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_DIRECT_POOL_ALLOC_HANDLE,
 					    NHCA_OBJECT_DIRECT_POOL, UVERBS_ACCESS_NEW,
@@ -149,8 +165,13 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_MR_DIRECT_QUERY,
 								   blocks_most),
 						UA_MANDATORY));
 
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_MR_DIRECT_SYNC,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_MR_DIRECT_SYNC_HANDLE, UVERBS_OBJECT_MR,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
 ADD_UVERBS_METHODS(nhca_mr_methods, UVERBS_OBJECT_MR,
-		   &UVERBS_METHOD(NHCA_METHOD_MR_DIRECT_QUERY));
+		   &UVERBS_METHOD(NHCA_METHOD_MR_DIRECT_QUERY),
+		   &UVERBS_METHOD(NHCA_METHOD_MR_DIRECT_SYNC));
 
 const struct uapi_definition nhca_direct_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(NHCA_OBJECT_DIRECT_POOL),

@@ -10,10 +10,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/*
- * Rights of a QP.  IB_ACCESS_FLUSH_PERSISTENT is accepted because some consumers set all rights; no
- * region has it.
- */
+/* Rights of a QP.  Of regions, only those of files have IB_ACCESS_FLUSH_PERSISTENT. */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \
