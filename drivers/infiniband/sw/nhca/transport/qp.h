@@ -366,10 +366,10 @@ struct nhca_rss;
 
 /**
  * struct nhca_heard - a datagram that opens the same-host path; protected by nhca_rq.lock
- * @qpn:    the QP that has sent it; 0: there is none; also read without the lock, by READ_ONCE()
+ * @qpn: the QP that has sent it; 0: there is none; also read without the lock, by READ_ONCE()
  * @tclass: its traffic class, without ECN
- * @saddr:  its source address
- * @daddr:  its destination address
+ * @saddr: its source address
+ * @daddr: its destination address
  */
 struct nhca_heard {
 	u32 qpn;
@@ -404,20 +404,17 @@ struct nhca_heard {
  * @gen:    generation of the connection: counts resets, changes of the peer, and the destruction;
  *           written with both locks held.  nhca_rx_enter() drops packets that were checked in an
  *           earlier generation
- * @mark:   random number in the place of the ICRC in packets that have no ICRC.  It changes at each
- *           reset, so only a host that has seen packets of this connection knows it.  Written with
- *           both locks held
+ * @mark:   random number in the place of the ICRC in packets without ICRC.  It changes at each
+ *           reset, so only hosts that have seen its packets know it.  Written with both locks held
  * @peer_mark: the peer's @mark when nhca_loop_found() found the peer; valid if @peer has
  *           NHCA_PEER_IS_HERE; READ_ONCE()
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
  *           is not known to be nhca, or may have changed; READ_ONCE()
  * @heard:  UD: the last datagram that came through lo
- * @here_until: jiffies until which the packets that this QP has received allow the same-host path;
- *           READ_ONCE()
- * @watched_until: jiffies until which nhca_loop_found() need not ask again whether somebody must
- *           see the packets, because somebody must; READ_ONCE()
- * @cnp_sent: jiffies when the last CNP was sent to the peer; written by the CPU that receives a
- *           batch
+ * @here_until: jiffies until which received packets allow the same-host path; READ_ONCE()
+ * @watched_until: jiffies until which somebody must see the packets, so that nhca_loop_found() need
+ *           not ask again; READ_ONCE()
+ * @cnp_sent: jiffies when the last CNP was sent; written by the CPU that receives a batch
  * @av:     address vector of the peer of a connected QP; written with both locks held
  * @flow:   counts its packets in the network stack; counted reference
  * @channel: nhca_channel_qp_ops: the channel (rcxt/); owned.  A QP of this kind uses only these
