@@ -29,6 +29,9 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 	return arr;
 }
 
+/* blocks that one call queues in advance, to bound the time with the lock held */
+#define AHEAD_BATCH	256
+
 /* Return: true if blocks may be queued in advance.  Other operations must find ARRs and PMBs. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
@@ -38,12 +41,14 @@ static bool pool_has_room(const struct nhca_direct_pool *pool)
 /*
  * Queue the next blocks of an operation, in runs that get longer.  The first runs are short, so
  * that the first packets are sent early, and later ones long, so that the disk gets few requests.
- * The blocks end at the end of the operation, or nhca_store.depth after block @index.
+ * The blocks end at the end of the operation, or nhca_store.depth after block @index.  If more than
+ * AHEAD_BATCH are missing, the next call queues the others.
  */
 static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct nhca_feed *feed,
 			u64 index)
 {
-	u64 stop = min_t(u64, DIV_ROUND_UP_ULL(feed->end, PAGE_SIZE), index + store->depth);
+	u64 stop = min3(DIV_ROUND_UP_ULL(feed->end, PAGE_SIZE), index + store->depth,
+			feed->next + AHEAD_BATCH);
 	struct nhca_arr *arr;
 	u32 n;
 
@@ -141,6 +146,8 @@ void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct
 	/* the state of the block has changed meanwhile, so the owner need not wait */
 	if (arr)
 		nhca_bh_queue(&pool->tell);
+	else
+		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
 }
 
 int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,

@@ -15,8 +15,8 @@
 #include "store.h"
 #include "../memory/live.h"
 
-/* jiffies after which a pool that is short of PMBs checks again whether packets were freed */
-#define POLL_TIME	1
+/* ARRs that nhca_store_stop() drops before it releases the lock for a moment */
+#define STOP_BATCH	256
 
 void nhca_direct_more(struct nhca_direct_pool *pool)
 {
@@ -37,6 +37,12 @@ static void pool_poll(struct work_struct *work)
 						     struct nhca_direct_pool, poll);
 
 	spin_lock_bh(&pool->lock);
+	if (!list_empty(&pool->line)) {
+		/* blocks of owners that were destroyed or do not go on may have all ARRs */
+		nhca_pool_release(pool, NHCA_RUN_FIRST);
+		nhca_pool_wake(pool);
+		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
+	}
 	/* also blocks that nhca_store_placed() has left to this work */
 	pool->short_of = true;
 	nhca_direct_more(pool);
@@ -44,6 +50,23 @@ static void pool_poll(struct work_struct *work)
 }
 
 /* ---- begin ---- */
+
+/* Release a reference of nhca_direct_run.refs.  After the last one the I/O request has ended. */
+static void run_put(struct nhca_direct_run *run)
+{
+	struct nhca_direct_pool *pool = run->store->pool;
+
+	if (!atomic_dec_and_test(&run->refs))
+		return;
+	/*
+	 * Another CPU may take the request from the list immediately, and then region and pool may
+	 * end: nhca_fill_fini() waits for this section.
+	 */
+	rcu_read_lock();
+	llist_add(&run->done, &pool->done);
+	nhca_bh_queue(&pool->tell);
+	rcu_read_unlock();
+}
 
 /* Is the I/O a write? */
 static bool run_writes(const struct nhca_direct_run *run)
@@ -209,7 +232,7 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 
 /*
  * The pool is short: try again when a block was sent, when an I/O request has ended, or after
- * POLL_TIME.
+ * NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {
@@ -218,7 +241,7 @@ static void store_short(struct nhca_store *store)
 	spin_lock_bh(&pool->lock);
 	if (!list_empty(&store->queued) || !list_empty(&store->dirty)) {
 		pool->short_of = true;
-		queue_delayed_work(nhca_direct_wq, &pool->poll, POLL_TIME);
+		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
 	}
 	spin_unlock_bh(&pool->lock);
 }
@@ -234,7 +257,9 @@ void nhca_store_run(struct nhca_store *store)
 		run = nhca_drain_next(store) ?: run_next(store);
 		spin_unlock_bh(&pool->lock);
 		if (run) {
+			atomic_set(&run->refs, 2);
 			store->submit(run);
+			run_put(run);
 			tried = false;
 			continue;
 		}
@@ -254,11 +279,8 @@ static void store_work(struct work_struct *work)
 
 void nhca_run_done(struct nhca_direct_run *run, ssize_t ret)
 {
-	struct nhca_direct_pool *pool = run->store->pool;
-
 	run->ret = ret;
-	llist_add(&run->done, &pool->done);
-	nhca_bh_queue(&pool->tell);
+	run_put(run);
 }
 
 void nhca_run_failed(struct nhca_direct_run *run, u32 got)
@@ -310,6 +332,7 @@ void nhca_pool_tell(struct nhca_direct_pool *pool)
 {
 	struct nhca_direct_run *run, *next;
 	struct nhca_feed *feed;
+	bool resumed;
 
 	spin_lock(&pool->lock);
 	llist_for_each_entry_safe(run, next, llist_reverse_order(llist_del_all(&pool->done)), done)
@@ -317,8 +340,11 @@ void nhca_pool_tell(struct nhca_direct_pool *pool)
 	while ((feed = list_first_entry_or_null(&pool->woken, struct nhca_feed, line))) {
 		list_del_init(&feed->line);
 		spin_unlock(&pool->lock);
-		nhca_fault_end(nhca_fault_of(feed));
+		resumed = nhca_fault_end(nhca_fault_of(feed));
 		spin_lock(&pool->lock);
+		/* an owner that does not go on uses no ARR: let the next one in line try */
+		if (!resumed)
+			nhca_pool_wake(pool);
 	}
 	spin_unlock(&pool->lock);
 }
@@ -358,21 +384,40 @@ static bool store_idle(struct nhca_store *store)
 	return idle;
 }
 
-void nhca_store_stop(struct nhca_store *store)
+/*
+ * Drop ARRs of a region that is being freed.  Blocks that are being read are dropped when their I/O
+ * has ended: fill_finish().  DIRTY blocks have bytes that were acknowledged, so they are still
+ * written.  Return: true if there may be more to drop.
+ */
+static bool store_drop(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
 	struct nhca_arr *arr, *next;
+	u32 n = 0;
+
+	lockdep_assert_held(&pool->lock);
+	list_for_each_entry_safe(arr, next, &store->arrs, by_store) {
+		if (arr->state == NHCA_ARR_FILLING || arr->state == NHCA_ARR_DIRTY ||
+		    arr->state == NHCA_ARR_DRAINING)
+			continue;
+		nhca_arr_drop(pool, arr);
+		if (++n == STOP_BATCH)
+			return true;
+	}
+	return false;
+}
+
+void nhca_store_stop(struct nhca_store *store)
+{
+	struct nhca_direct_pool *pool = store->pool;
 
 	spin_lock_bh(&pool->lock);
 	store->dying = true;
-	/*
-	 * Blocks that are being read are dropped when their I/O has ended: fill_finish().  DIRTY
-	 * blocks have bytes that were acknowledged, so they are still written.
-	 */
-	list_for_each_entry_safe(arr, next, &store->arrs, by_store)
-		if (arr->state != NHCA_ARR_FILLING && arr->state != NHCA_ARR_DIRTY &&
-		    arr->state != NHCA_ARR_DRAINING)
-			nhca_arr_drop(pool, arr);
+	while (store_drop(store)) {
+		spin_unlock_bh(&pool->lock);
+		cond_resched();
+		spin_lock_bh(&pool->lock);
+	}
 	/* owners that wait for an ARR may wait for this region */
 	while (!list_empty(&pool->line))
 		nhca_pool_wake(pool);
@@ -428,6 +473,8 @@ void nhca_fill_fini(struct nhca_direct_pool *pool)
 	u32 i;
 
 	cancel_delayed_work_sync(&pool->poll);
+	/* run_put() may still be about to queue the bottom half */
+	synchronize_rcu();
 	nhca_bh_kill(&pool->tell);
 	/* the kill may have removed a bottom half that had not run */
 	local_bh_disable();

@@ -308,6 +308,9 @@ void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
 		arr_enter(pool, arr, NHCA_ARR_SENT);
 		/* the ARR can be recycled for the first owner that waits */
 		nhca_pool_wake(pool);
+	} else if (arr->state == NHCA_ARR_READY) {
+		/* the list is in the order of the stamps: nhca_pool_release() */
+		list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_READY]);
 	}
 }
 
@@ -364,12 +367,10 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 			list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_SENT]);
 		}
 	}
-	seen = 0;
 	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_READY], list) {
-		if (found >= n || seen++ >= RELEASE_SCAN)
+		/* the others were used later */
+		if (found >= n || time_before(jiffies, arr->stamp + NHCA_READY_AGE))
 			break;
-		if (time_before(jiffies, arr->stamp + NHCA_READY_AGE))
-			continue;
 		arr->key.store->refills++;
 		nhca_arr_drop(pool, arr);
 		found++;

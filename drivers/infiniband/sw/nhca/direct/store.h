@@ -15,6 +15,8 @@
  */
 #define NHCA_RUN_FIRST		4
 #define NHCA_RUN_MAX		64
+/* jiffies after which a pool that is short of PMBs or ARRs checks again whether some are free */
+#define NHCA_POLL_TIME		1
 
 struct cgroup_subsys_state;
 
@@ -40,6 +42,8 @@ enum nhca_run_kind {
  * @done:  in nhca_direct_pool.done
  * @store: the region
  * @ret:   bytes that were read or written, or an error
+ * @refs:  1 for the submission until it has returned, and 1 for the I/O until it has ended, because
+ *         file systems use @iocb after the I/O has ended within its submission
  * @n:     number of blocks
  * @bytes: bytes to read or write
  * @kind:  enum nhca_run_kind
@@ -53,6 +57,7 @@ struct nhca_direct_run {
 	struct llist_node done;
 	struct nhca_store *store;
 	ssize_t ret;
+	atomic_t refs;
 	u32 n;
 	u32 bytes;
 	u8 kind;

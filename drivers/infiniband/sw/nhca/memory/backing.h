@@ -166,8 +166,9 @@ bool nhca_fault_begin(struct nhca_fault *f);
  * The owner is resumed unless it has canceled the wait.  If the bytes could not be read, the
  * owner gets the error of nhca_backing_ops.seg() when it tries again.
  * Context: process or softirq, not in a live section; no lock of the backing held.
+ * Return: true if the owner was resumed.
  */
-void nhca_fault_end(struct nhca_fault *f);
+bool nhca_fault_end(struct nhca_fault *f);
 
 /**
  * nhca_fault_write_op - note that the owner begins to write to a backing

@@ -231,15 +231,19 @@ bool nhca_fault_begin(struct nhca_fault *f)
 	return begun;
 }
 
-void nhca_fault_end(struct nhca_fault *f)
+bool nhca_fault_end(struct nhca_fault *f)
 {
+	bool resume;
+
 	spin_lock_bh(&f->lock);
 	WARN_ON_ONCE(!f->busy);
 	WRITE_ONCE(f->busy, false);
-	if (f->tell && f->resume)
+	resume = f->tell && f->resume;
+	if (resume)
 		f->resume(f->arg);
 	spin_unlock_bh(&f->lock);
 	nhca_fault_put(f);
+	return resume;
 }
 
 void nhca_fault_write_op(struct nhca_fault *f, u64 op)

@@ -62,12 +62,12 @@ static void resumed(void *arg)
 	++*n;
 }
 
-static void make_disk(struct kunit *test, u32 blocks)
+static void make_disk_of(struct kunit *test, u32 blocks, u32 ranges)
 {
 	struct disk *d = test->priv;
 	int i;
 
-	d->pool = nhca_direct_pool_create(NULL, NULL, blocks, 0);
+	d->pool = nhca_direct_pool_create(NULL, NULL, blocks, ranges);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(d->pool));
 	d->store = kzalloc(sizeof(*d->store), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, d->store);
@@ -80,6 +80,11 @@ static void make_disk(struct kunit *test, u32 blocks)
 		d->f[i] = nhca_fault_alloc(resumed, &d->told[i]);
 		KUNIT_ASSERT_NOT_NULL(test, d->f[i]);
 	}
+}
+
+static void make_disk(struct kunit *test, u32 blocks)
+{
+	make_disk_of(test, blocks, 0);
 }
 
 /* Wait until work items and bottom halves have run. */
@@ -438,7 +443,187 @@ static void stop_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_direct_pool_used(d->pool));
 }
 
+/* ---- owners that are destroyed, disks that are fast, and operations that are long ---- */
+
+/* As fetch(), for any requester or responder. */
+static int fetch_by(struct disk *d, struct nhca_fault *f, u64 op, u64 off, u32 len, u64 ahead)
+{
+	struct nhca_fault *old = d->f[0];
+	int err;
+
+	d->f[0] = f;
+	err = fetch(d, 0, op, off, len, ahead, d->seed);
+	d->f[0] = old;
+	return err;
+}
+
+#define OWNERS	64
+#define DEAD	300
+
+struct crowd {
+	struct nhca_fault *f[OWNERS];
+	struct nhca_fault *dead[DEAD];
+	u32 told[OWNERS];
+	u32 dead_told[DEAD];
+};
+
+/*
+ * An owner in line for an ARR is resumed although those before it in the line are dead: each ARR
+ * that becomes free wakes only the first in line, and a dead owner does not use it.
+ */
+static void line_test(struct kunit *test)
+{
+	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct disk *d = test->priv;
+	bool sent[OWNERS] = {};
+	u32 i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	make_disk(test, 16);
+	KUNIT_ASSERT_EQ(test, d->pool->ranges, OWNERS);
+	for (i = 0; i < OWNERS; i++) {
+		c->f[i] = nhca_fault_alloc(resumed, &c->told[i]);
+		KUNIT_EXPECT_EQ(test, fetch_by(d, c->f[i], 1, i * PAGE_SIZE, 100, 0), -EAGAIN);
+	}
+	for (i = 0; i < DEAD; i++) {
+		c->dead[i] = nhca_fault_alloc(resumed, &c->dead_told[i]);
+		KUNIT_EXPECT_EQ(test, fetch_by(d, c->dead[i], 1, i * PAGE_SIZE, 100, 0), -EAGAIN);
+	}
+	/* the last in line lives, the others are destroyed */
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
+	for (i = 0; i < DEAD; i++)
+		nhca_fault_free(c->dead[i]);
+	/* the 64 operations that came first end, so all ARRs and PMBs can be used again */
+	for (j = 0; j < 200; j++) {
+		disk_end_all(d);
+		for (i = 0; i < OWNERS; i++)
+			if (c->told[i] && !sent[i])
+				sent[i] = !fetch_by(d, c->f[i], 1, i * PAGE_SIZE, 100, 0);
+		usleep_range(1000, 2000);
+	}
+	for (i = 0; i < OWNERS; i++)
+		KUNIT_EXPECT_TRUE_MSG(test, sent[i], "owner %u", i);
+	KUNIT_EXPECT_EQ(test, d->told[1], 1);
+	for (i = 0; i < OWNERS; i++)
+		nhca_fault_free(c->f[i]);
+}
+
+/*
+ * The blocks of owners that were destroyed before they used them do not keep an owner in line,
+ * also if the pool has as many ARRs as PMBs.
+ */
+static void dead_blocks_test(struct kunit *test)
+{
+	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct disk *d = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	make_disk_of(test, 16, 16);
+	for (i = 0; i < 16; i++) {
+		c->f[i] = nhca_fault_alloc(resumed, &c->told[i]);
+		KUNIT_EXPECT_EQ(test, fetch_by(d, c->f[i], 1, i * PAGE_SIZE, 100, 0), -EAGAIN);
+	}
+	disk_end_all(d);
+	for (i = 0; i < 16; i++)
+		nhca_fault_free(c->f[i]);
+	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
+	for (i = 0; i < 1000 && !d->told[1]; i++) {
+		usleep_range(1000, 2000);
+		disk_end_all(d);
+	}
+	KUNIT_EXPECT_EQ(test, d->told[1], 1);
+}
+
+/*
+ * A peer that repeats the first packets of 256 operations cannot keep blocks of others, which
+ * nobody uses, from being released.
+ */
+static void release_scan_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+	u32 i, j;
+
+	make_disk(test, 320);
+	for (i = 0; i < 256; i++) {
+		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, 100, 100, 0), -EAGAIN);
+		disk_end_all(d);
+	}
+	/* 64 blocks that nobody will use */
+	for (i = 0; i < 64; i++) {
+		KUNIT_EXPECT_EQ(test, fetch(d, 1, i + 1, i * PAGE_SIZE, 100, 0, 0), -EAGAIN);
+		disk_end_all(d);
+	}
+	KUNIT_EXPECT_EQ(test, d->pool->allocated, 320);
+	KUNIT_EXPECT_EQ(test, fetch(d, 2, 1, 0, 100, 0, 0), -EAGAIN);
+	for (j = 0; j < 100 && !d->told[2]; j++) {
+		for (i = 0; i < 256; i++)
+			fetch(d, 0, i + 1, i * PAGE_SIZE, 100, 100, 0);
+		usleep_range(3000, 4000);
+		disk_end_all(d);
+	}
+	KUNIT_EXPECT_EQ(test, d->told[2], 1);
+}
+
+static bool reused;
+
+/* nhca_store.submit of a disk that is fast, and of a filesystem that then updates the atime. */
+static void quick_submit(struct nhca_direct_run *run)
+{
+	struct nhca_direct_pool *pool = run->store->pool;
+	struct nhca_direct_run *free;
+
+	run->iocb.ki_filp = (void *)run;
+	nhca_run_done(run, run->bytes);
+	local_bh_disable();
+	nhca_pool_tell(pool);
+	spin_lock(&pool->lock);
+	list_for_each_entry(free, &pool->free_runs, list)
+		if (free == run)
+			reused = true;
+	spin_unlock(&pool->lock);
+	local_bh_enable();
+	/* ext4_dio_read_iter(): file_accessed(iocb->ki_filp) */
+}
+
+/* One call, which runs in a live section with a lock, queues a bounded number of blocks. */
+static void depth_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+
+	make_disk(test, 16384);
+	nhca_store_stop(d->store);
+	d->store->length = 1ULL << 40;
+	d->store->depth = U32_MAX;
+	d->store->dying = false;
+	d->store->submit = quick_submit;
+	nhca_store_init(d->store);
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 1024, 1U << 31, 0), -EAGAIN);
+	KUNIT_EXPECT_LE(test, d->pool->nqueued + d->pool->allocated, 1024);
+	settle(d);
+	disk_end_all(d);
+	disk_close(d);
+}
+
+/* A kiocb is not used for another I/O request until the submission of the first has returned. */
+static void iocb_reuse_test(struct kunit *test)
+{
+	struct disk *d = test->priv;
+
+	make_disk(test, 16);
+	d->store->submit = quick_submit;
+	reused = false;
+	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
+	settle(d);
+	KUNIT_EXPECT_EQ(test, d->told[0], 1);
+	KUNIT_EXPECT_FALSE(test, reused);
+}
+
 static struct kunit_case store_cases[] = {
+	KUNIT_CASE(line_test),
+	KUNIT_CASE(release_scan_test),
+	KUNIT_CASE(depth_test),
+	KUNIT_CASE(iocb_reuse_test),
 	KUNIT_CASE(fig19a_test),
 	KUNIT_CASE(run_test),
 	KUNIT_CASE(stream_test),
@@ -448,6 +633,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(starve_test),
 	KUNIT_CASE(ahead_test),
 	KUNIT_CASE(stop_test),
+	KUNIT_CASE(dead_blocks_test),
 	{}
 };
 
