@@ -4,7 +4,9 @@
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 400
 # lab one-host: --nodes 1 --cpus 2 --timeout 400
+# tier one-host: long
 # lab jumbo: --nodes 1 --cpus 2 --mtu 9000 --timeout 400
+# tier jumbo: long
 # lab debug: --nodes 2 --cpus 2 --kernel debug --timeout 1800
 # tier debug: long
 

@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --timeout 200
 # lab one-host: --nodes 1 --timeout 200
+# tier one-host: long
 # lab debug: --nodes 2 --kernel debug --timeout 900
 # tier debug: long
 
