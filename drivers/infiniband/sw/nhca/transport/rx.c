@@ -325,7 +325,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		/* not rx->ip.iif: in a VRF a packet passes the VRF's netdev, which may be watched */
+		/* not rx->ip.iif: in a VRF a packet passes the netdev of the VRF, too */
 		if (rx->skb->skb_iif == LOOPBACK_IFINDEX)
 			nhca_loop_heard(qp, rx);
 		nhca_request_rx(qp, rx);
