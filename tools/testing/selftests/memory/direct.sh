@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: peers and local requests read and write a disk by its region, within a fixed memory, and get the errors of the disk
 # tier: check
-# lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=200
+# lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=100
 # lab long: --nodes 1 --cpus 2 --timeout 3000 --env ROUNDS=20000
 # tier long: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 1200 --env ROUNDS=100
