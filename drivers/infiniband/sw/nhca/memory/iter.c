@@ -86,7 +86,7 @@ static void iter_next_bytes(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 }
 
 /* Proceed to the next SGE that is not empty.  Check its key for the bytes that will be accessed. */
-static int iter_next_sge(struct nhca_iter *it)
+static __always_inline int iter_next_sge(struct nhca_iter *it)
 {
 	const struct nhca_sge *sge;
 	u32 len;
@@ -295,7 +295,7 @@ static __always_inline int iter_bytes(struct nhca_iter *it, u32 max, void **byte
 }
 
 /* Use copy_page() for a whole page, because it is faster than memcpy(). */
-static void iter_copy(void *dst, const void *src, u32 len)
+static __always_inline void iter_copy(void *dst, const void *src, u32 len)
 {
 	if (len == PAGE_SIZE && PAGE_ALIGNED(dst) && PAGE_ALIGNED(src))
 		copy_page(dst, (void *)src);
@@ -303,7 +303,7 @@ static void iter_copy(void *dst, const void *src, u32 len)
 		memcpy(dst, src, len);
 }
 
-int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
+static __always_inline int iter_write(struct nhca_iter *it, const void *src, u32 len)
 {
 	void *dst;
 	u32 n;
@@ -316,6 +316,11 @@ int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
 		iter_copy(dst, src, n);
 	}
 	return 0;
+}
+
+int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len)
+{
+	return iter_write(it, src, len);
 }
 
 int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len)
@@ -363,7 +368,7 @@ int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *f
 				*from_err = err;
 			return err == -EAGAIN ? -EIO : err;
 		}
-		err = nhca_iter_write(to, src, n);
+		err = iter_write(to, src, n);
 		if (err)
 			return err;
 	}

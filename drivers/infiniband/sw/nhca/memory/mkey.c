@@ -108,7 +108,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 		/* from here on lookups find the key, which is closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
 		if (!err) {
-			/* a CPU that finds the key here sees its members; pairs with mkey_find() */
+			/* who finds the key here sees its members; pairs with mkey_find_recent() */
 			smp_store_release(mkey_recent(index), mk);
 			return 0;
 		}
@@ -184,18 +184,25 @@ void nhca_mkey_close(struct nhca_mkey *mk)
 		nhca_mkey_shut_end(mk);
 }
 
+/* Context: live section.  Return: the key with @index if it was added lately, or NULL. */
+static __always_inline struct nhca_mkey *mkey_find_recent(u32 index)
+{
+	/* pairs with nhca_mkey_add() */
+	struct nhca_mkey *mk = smp_load_acquire(mkey_recent(index));
+
+	return mk && mkey_index(mk) == index ? mk : NULL;
+}
+
 /*
  * Context: live section; the key is not freed before the end of the section.
  * Return: the key with the index of @key, or NULL.
  */
-static __always_inline struct nhca_mkey *mkey_find(u32 key)
+static struct nhca_mkey *mkey_find(u32 key)
 {
 	u32 index = key >> 8;
-	struct nhca_mkey *mk;
+	struct nhca_mkey *mk = mkey_find_recent(index);
 
-	/* pairs with nhca_mkey_add() */
-	mk = smp_load_acquire(mkey_recent(index));
-	if (likely(mk && mkey_index(mk) == index))
+	if (likely(mk))
 		return mk;
 	/* RCU protects the memory of the table, which grows and shrinks */
 	rcu_read_lock();
@@ -270,12 +277,14 @@ static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
 	return false;
 }
 
-/* Context: live section.  Return: the key if it is open and grants @access to the QP, or NULL. */
-static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user *key_user, u32 key,
+/*
+ * Context: live section.
+ * Return: @mk if it is not NULL, is the open key @key, and grants @access to the QP; else NULL.
+ */
+static __always_inline struct nhca_mkey *mkey_granted(struct nhca_mkey *mk,
+						      const struct nhca_key_user *key_user, u32 key,
 						      int access)
 {
-	struct nhca_mkey *mk = mkey_find(key);
-
 	/* pairs with nhca_mkey_open(); the members are constant until the section ends */
 	if (unlikely(!mk || !smp_load_acquire(&mk->valid)))
 		return NULL;
@@ -287,13 +296,12 @@ static __always_inline struct nhca_mkey *mkey_granted(const struct nhca_key_user
 	return mk;
 }
 
-/* Context: live section.  Return: the key if it grants access to these bytes, or NULL. */
-static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_key_user *key_user, u32 key,
+/* Context: live section.  Return: @mk if mkey_granted(), and for these bytes; else NULL. */
+static __always_inline struct nhca_mkey *mkey_reach(struct nhca_mkey *mk,
+						    const struct nhca_key_user *key_user, u32 key,
 						    u64 va, u32 len, int access)
 {
-	struct nhca_mkey *mk = mkey_granted(key_user, key, access);
-
-	if (unlikely(!mk))
+	if (unlikely(!mkey_granted(mk, key_user, key, access)))
 		return NULL;
 	/* no sum here can overflow */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
@@ -301,20 +309,37 @@ static __always_inline struct nhca_mkey *mkey_reach(const struct nhca_key_user *
 	return mk;
 }
 
-struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
-				int access, u64 *off)
+/* nhca_mkey_check() with the key found. */
+static __always_inline struct nhca_mr *mkey_check(struct nhca_mkey *mk,
+						  const struct nhca_key_user *key_user, u32 key,
+						  u64 va, u32 len, int access, u64 *off)
 {
-	struct nhca_mkey *mk = mkey_reach(key_user, key, va, len, access);
-
-	if (unlikely(!mk))
+	if (unlikely(!mkey_reach(mk, key_user, key, va, len, access)))
 		return NULL;
 	*off = mk->off + (va - mk->va);
 	return mk->mr;
 }
 
+static noinline struct nhca_mr *mkey_check_slow(const struct nhca_key_user *key_user, u32 key,
+						u64 va, u32 len, int access, u64 *off)
+{
+	return mkey_check(mkey_find(key), key_user, key, va, len, access, off);
+}
+
+struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
+				int access, u64 *off)
+{
+	struct nhca_mkey *mk = mkey_find_recent(key >> 8);
+
+	/* without a call here other than this last one, the common case saves no registers */
+	if (unlikely(!mk))
+		return mkey_check_slow(key_user, key, va, len, access, off);
+	return mkey_check(mk, key_user, key, va, len, access, off);
+}
+
 struct nhca_mr *nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 key, int access)
 {
-	struct nhca_mkey *mk = mkey_granted(key_user, key, access);
+	struct nhca_mkey *mk = mkey_granted(mkey_find(key), key_user, key, access);
 
 	return mk ? mk->mr : NULL;
 }
@@ -328,7 +353,7 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	if (!len)
 		return 0;
 	nhca_live_enter();
-	mk = mkey_reach(key_user, rkey, va, len, access);
+	mk = mkey_reach(mkey_find(rkey), key_user, rkey, va, len, access);
 	if (!mk)
 		goto exit;
 	/*

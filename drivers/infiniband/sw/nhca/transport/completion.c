@@ -52,7 +52,7 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
  * Free @swr, which is in no list, and its ring entry.  Post its completion, unless the request is
  * unsignaled and has succeeded.
  */
-static void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
+static __always_inline void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 	enum ib_wc_status status = swr->status;

@@ -233,6 +233,14 @@ void nhca_sq_retire(struct nhca_qp *qp);
 struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
 /**
+ * nhca_sq_allowed - compute nhca_sq.allowed
+ * @qp: the QP, whose type and owner are set
+ * Context: any.
+ * Return: the operations that the QP may execute, BIT_ULL(NHCA_WR_*) each.
+ */
+u64 nhca_sq_allowed(const struct nhca_qp *qp);
+
+/**
  * nhca_swr_free - free a request that is in no list, or keep it as a spare
  * nhca_sq_free_spares - free the spares of a send queue that is no longer used
  * nhca_sq_more - Return: true if a request is posted that was not fetched

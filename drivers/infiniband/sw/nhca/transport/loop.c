@@ -121,7 +121,7 @@ static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *pe
 }
 
 /* Return: true if a request that comes now would have to wait for an earlier one, or for a page. */
-static bool nhca_loop_waits(const struct nhca_rq *rq)
+static __always_inline bool nhca_loop_waits(const struct nhca_rq *rq)
 {
 	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
 }

@@ -186,6 +186,7 @@ static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 		sq->max_sge = min_t(u32, space / sizeof(struct nhca_sge), NHCA_MAX_SGE);
 		sq->max_inline = min_t(u32, space, NHCA_MAX_INLINE);
 	}
+	sq->allowed = nhca_sq_allowed(qp);
 	cap->max_send_wr = sq->max_wr;
 	cap->max_send_sge = sq->max_sge;
 	cap->max_inline_data = sq->max_inline;

@@ -95,6 +95,7 @@ struct nhca_swr {
  * @fetched:  number of entries copied out of the ring
  * @cons:     number of entries retired, with or without a completion
  * @max_wr, @max_sge, @max_inline: limits granted to the consumer
+ * @allowed:  operations that the QP may execute, BIT_ULL(NHCA_WR_*) each; constant
  * @note:     bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
@@ -121,15 +122,13 @@ struct nhca_swr {
  * @blind:    number of requests for an ACK without payload since the last progress; at most
  *           NHCA_BLIND_MAX
  * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
- * @rtx:      round-trip times, timeouts and retries, from which rtx.c decides when to retransmit;
- *           owned
+ * @rtx:      round-trip times, timeouts and retries; owned
  * @timer:    local ACK timer or RNR timer
  * @draining: the QP is in SQD, and not all requests that had begun are complete yet
  * @fault:    the requester's wait for on-demand pages or a disk; owned
  * @ops:      number of the last request that began
  * @pace:     rate limit; NULL until a limit is set for the first time; owned
- * @burst:    packets of the current pass that are not sent yet; sent at the end of the pass at the
- *           latest
+ * @burst:    packets of the current pass that are not sent yet
  * @loop:     the peer QP, if this pass holds the peer's rq.lock for the same-host path; see loop.c
  * @loop_held: number of PSNs executed since the peer's rq.lock was taken
  */
@@ -145,6 +144,7 @@ struct nhca_sq {
 	u32 max_wr;
 	u32 max_sge;
 	u32 max_inline;
+	u64 allowed;
 	unsigned long note;
 	struct list_head inflight;
 	struct list_head retired;

@@ -49,11 +49,6 @@ unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now)
 	return nhca_rtx_deadline(rtx);
 }
 
-bool nhca_rtx_rtt_ends(const struct nhca_rtx *rtx, u32 psn)
-{
-	return rtx->rtt_begun && nhca_psn_diff(psn, rtx->rtt_psn) > 0;
-}
-
 void nhca_rtx_rtt_end(struct nhca_rtx *rtx, u64 ns)
 {
 	u32 us = clamp_t(u64, div_u64(ns - rtx->rtt_begun, NSEC_PER_USEC), 1, USEC_PER_SEC);
@@ -69,18 +64,6 @@ void nhca_rtx_rtt_end(struct nhca_rtx *rtx, u64 ns)
 		rtx->rtt_dev += abs(off) - (rtx->rtt_dev >> 2);
 	}
 	rtx->rto = max(usecs_to_jiffies((rtx->rtt >> 3) + rtx->rtt_dev), NHCA_TLP_MIN);
-}
-
-void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries)
-{
-	rtx->waits = 0;
-	rtx->tlp_count = 0;
-	if (rtx->rto_backoff && ++rtx->acks_since_rto >= NHCA_RTO_CALM_ACKS) {
-		rtx->acks_since_rto = 0;
-		rtx->rto_backoff--;
-	}
-	rtx->retries = retries;
-	nhca_rtx_begin(rtx, now);
 }
 
 bool nhca_rtx_retry(struct nhca_rtx *rtx)

@@ -10,6 +10,8 @@
 
 #include <linux/types.h>
 
+#include "../wire/psn.h"
+
 /* maximum number of consecutive timeouts postponed because the network stack holds packets */
 #define NHCA_WAITS_MAX		8
 /* highest value of the module parameter max_backoff */
@@ -158,7 +160,10 @@ static inline void nhca_rtx_rtt_begin(struct nhca_rtx *rtx, u32 psn, u64 ns)
  * Context: any.
  * Return: true if the caller has to call nhca_rtx_rtt_end().
  */
-bool nhca_rtx_rtt_ends(const struct nhca_rtx *rtx, u32 psn);
+static inline bool nhca_rtx_rtt_ends(const struct nhca_rtx *rtx, u32 psn)
+{
+	return rtx->rtt_begun && nhca_psn_diff(psn, rtx->rtt_psn) > 0;
+}
 
 /**
  * nhca_rtx_rtt_end - end the RTT sample in progress, and compute the retransmission timeout from it
@@ -177,7 +182,17 @@ void nhca_rtx_rtt_end(struct nhca_rtx *rtx, u64 ns);
  * @retries: number of retries from now on, as in the QP's attributes
  * Context: any.
  */
-void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries);
+static inline void nhca_rtx_progress(struct nhca_rtx *rtx, unsigned long now, u8 retries)
+{
+	rtx->waits = 0;
+	rtx->tlp_count = 0;
+	if (rtx->rto_backoff && ++rtx->acks_since_rto >= NHCA_RTO_CALM_ACKS) {
+		rtx->acks_since_rto = 0;
+		rtx->rto_backoff--;
+	}
+	rtx->retries = retries;
+	nhca_rtx_begin(rtx, now);
+}
 
 /**
  * nhca_rtx_retry - use up a retry

@@ -25,7 +25,7 @@
 #define NHCA_SEND_FLAGS		(NHCA_SEND_FENCE | NHCA_SEND_SIGNALED | \
 				 NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
 
-static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
+u64 nhca_sq_allowed(const struct nhca_qp *qp)
 {
 	u64 ops = nhca_is_raw(qp) ? BIT(NHCA_WR_SEND) :
 		  nhca_is_datagram(qp) ? NHCA_OPS_DATAGRAM :
@@ -36,7 +36,12 @@ static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
 		ops |= NHCA_OPS_PLACING;
 	if (!qp->user && !nhca_is_datagram(qp))
 		ops |= NHCA_OPS_KERNEL;
-	return opcode < 64 && (ops & BIT_ULL(opcode));
+	return ops;
+}
+
+static bool nhca_op_allowed(const struct nhca_qp *qp, u8 opcode)
+{
+	return opcode < 64 && (qp->sq.allowed & BIT_ULL(opcode));
 }
 
 bool nhca_sq_more(struct nhca_qp *qp)

@@ -119,7 +119,8 @@ static bool nhca_swr_fenced(const struct nhca_qp *qp, const struct nhca_swr *swr
 }
 
 /* Return: the next step for @swr, which is sq.cur. */
-static enum nhca_sq_step nhca_swr_decide(const struct nhca_qp *qp, const struct nhca_swr *swr)
+static __always_inline enum nhca_sq_step nhca_swr_decide(const struct nhca_qp *qp,
+							 const struct nhca_swr *swr)
 {
 	if (swr->status)
 		return list_is_first(&swr->list, &qp->sq.inflight) ?

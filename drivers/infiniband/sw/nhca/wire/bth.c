@@ -61,7 +61,7 @@
  * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are
  * each a message of one packet, so they have FIRST and LAST.
  */
-static const struct nhca_opinfo opcodes[256] = {
+const struct nhca_opinfo nhca_opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
 	ROW(RC, SEND_MIDDLE, "SEND Middle", F_SEND | F_MIDDLE, 0),
 	ROW(RC, SEND_LAST, "SEND Last", F_SEND | F_LAST, 0),
@@ -182,13 +182,6 @@ static const struct nhca_opinfo opcodes[256] = {
 		.hdr_len = NHCA_BTH_LEN + CNP_RESERVED_LEN,
 	},
 };
-
-const struct nhca_opinfo *nhca_opinfo(u8 opcode)
-{
-	const struct nhca_opinfo *info = &opcodes[opcode];
-
-	return info->flags ? info : NULL;
-}
 
 enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 				     unsigned int avail, unsigned int len)

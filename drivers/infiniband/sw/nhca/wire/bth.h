@@ -121,13 +121,21 @@ struct nhca_opinfo {
 	u8 hdr_len;
 };
 
+/* the opcode table; nhca_opinfo() reads it */
+extern const struct nhca_opinfo nhca_opcodes[256];
+
 /**
  * nhca_opinfo - look up a BTH opcode (IBTA table 38)
  * @opcode: the opcode
  * Context: any.
  * Return: the row of the opcode table; NULL if the opcode is unknown.
  */
-const struct nhca_opinfo *nhca_opinfo(u8 opcode);
+static inline const struct nhca_opinfo *nhca_opinfo(u8 opcode)
+{
+	const struct nhca_opinfo *info = &nhca_opcodes[opcode];
+
+	return info->flags ? info : NULL;
+}
 
 /* AETH syndrome (IBTA 9.7.5.2): kind in bits 6:5, value in bits 4:0 */
 #define NHCA_AETH_KIND_MASK	0xe0

@@ -4,30 +4,6 @@
  */
 #include "opseq.h"
 
-bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info)
-{
-	u32 flags = info->flags;
-
-	if (!(flags & NHCA_OPF_REQUEST))
-		return false;
-	if (flags & NHCA_OPF_FIRST)
-		return state == NHCA_SEQ_IDLE;
-	if (flags & NHCA_OPF_SEND)
-		return state == NHCA_SEQ_SEND;
-	return state == NHCA_SEQ_WRITE;
-}
-
-enum nhca_opseq nhca_opseq_next(enum nhca_opseq state, const struct nhca_opinfo *info)
-{
-	u32 flags = info->flags;
-
-	if (flags & NHCA_OPF_LAST)
-		return NHCA_SEQ_IDLE;
-	if (flags & NHCA_OPF_FIRST)
-		return flags & NHCA_OPF_SEND ? NHCA_SEQ_SEND : NHCA_SEQ_WRITE;
-	return state;
-}
-
 bool nhca_opseq_len_ok(const struct nhca_opinfo *info, u32 payload, u32 mtu)
 {
 	u32 flags = info->flags;

@@ -22,7 +22,18 @@ enum nhca_opseq {
  * Return: true if the opcode is valid: FIRST, ONLY, READ, FLUSH and all atomics in NHCA_SEQ_IDLE;
  * MIDDLE and LAST of a SEND in NHCA_SEQ_SEND; MIDDLE and LAST of an RDMA WRITE in NHCA_SEQ_WRITE.
  */
-bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info);
+static inline bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info)
+{
+	u32 flags = info->flags;
+
+	if (!(flags & NHCA_OPF_REQUEST))
+		return false;
+	if (flags & NHCA_OPF_FIRST)
+		return state == NHCA_SEQ_IDLE;
+	if (flags & NHCA_OPF_SEND)
+		return state == NHCA_SEQ_SEND;
+	return state == NHCA_SEQ_WRITE;
+}
 
 /**
  * nhca_opseq_next - compute the state after a request that was accepted
@@ -31,7 +42,16 @@ bool nhca_opseq_ok(enum nhca_opseq state, const struct nhca_opinfo *info);
  * Context: any.
  * Return: the new state.
  */
-enum nhca_opseq nhca_opseq_next(enum nhca_opseq state, const struct nhca_opinfo *info);
+static inline enum nhca_opseq nhca_opseq_next(enum nhca_opseq state, const struct nhca_opinfo *info)
+{
+	u32 flags = info->flags;
+
+	if (flags & NHCA_OPF_LAST)
+		return NHCA_SEQ_IDLE;
+	if (flags & NHCA_OPF_FIRST)
+		return flags & NHCA_OPF_SEND ? NHCA_SEQ_SEND : NHCA_SEQ_WRITE;
+	return state;
+}
 
 /**
  * nhca_opseq_len_ok - check the payload length of a request (IBTA 9.7.4.1.6, 9.8.2.2.4)
