@@ -58,6 +58,11 @@ static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
+static inline bool nhca_is_paced(const struct nhca_qp *qp)
+{
+	return qp->sq.pace && nhca_pace_rate(qp);
+}
+
 /* Return: true for RC and XRC: packets are acknowledged and retransmitted. */
 static inline bool nhca_is_reliable(const struct nhca_qp *qp)
 {

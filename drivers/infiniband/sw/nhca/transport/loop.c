@@ -290,7 +290,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	lockdep_assert_held(&qp->sq.lock);
 	/* XRC, which uses one QP for each direction, and QPs with a rate limit send packets */
-	if (nhca_is_xrc(qp) || nhca_pace_rate(qp))
+	if (nhca_is_xrc(qp) || nhca_is_paced(qp))
 		return 0;
 	/* only READ, SEND and WRITE; and a step must not overtake requests that are in flight */
 	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
@@ -338,7 +338,7 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	bool taken = false;
 
 	lockdep_assert_held(&qp->sq.lock);
-	if (av->mcast || nhca_pace_rate(qp) || !READ_ONCE(nhca_same_host))
+	if (av->mcast || nhca_is_paced(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
 	if (!peer || READ_ONCE(peer->heard.qpn) != qp->qpn ||

@@ -183,7 +183,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 	struct nhca_iter it __uninitialized;
 	struct nhca_tx tx __uninitialized;
 
-	if (!(h->caps & NHCA_CAP_NO_ICRC) || nhca_pace_rate(qp) || qp->mtu <= NHCA_COPY_BREAK ||
+	if (!(h->caps & NHCA_CAP_NO_ICRC) || nhca_is_paced(qp) || qp->mtu <= NHCA_COPY_BREAK ||
 	    sq->since_ack + 1 >= quarter || swr->sent < swr->high)
 		return 0;
 	count = min3(count, quarter - 1 - sq->since_ack, max(nhca_sq_room(sq), 1U) - 1);
