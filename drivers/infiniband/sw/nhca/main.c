@@ -171,7 +171,7 @@ static void nhca_upper_changed(struct nhca_dev *dev,
 	if (!info->master || !nhca_upper_takes(info->upper_dev))
 		return;
 	if (info->linking)
-		netdev_warn(dev->netdev, "is now a port of %s, which receives its packets: %s is down; add an nhca device to %s instead\n",
+		netdev_warn(dev->netdev, "is now a port of %s, which receives its packets: %s is down; add an nhca device to %s instead (Open vSwitch: to the bridge's internal port that has the IP address)\n",
 			    upper, name, upper);
 	else
 		netdev_info(dev->netdev, "is no longer a port of %s: %s receives its packets again\n",
@@ -395,7 +395,7 @@ static int nhca_netdev_check(struct net_device *ndev)
 	}
 	/* The master receives the packets of its ports, and the IP addresses are the master's. */
 	if (master) {
-		netdev_err(ndev, "is a port of %s: add the nhca device to this bond, team or bridge instead\n",
+		netdev_err(ndev, "is a port of %s: add the nhca device to this bond, team or bridge instead (Open vSwitch: to the bridge's internal port that has the IP address)\n",
 			   master->name);
 		return -EBUSY;
 	}
@@ -613,7 +613,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	if (!err) {
 		nhca_netdev_shared(ndev);
 		if (!nhca_is_ether(ndev))
-			netdev_info(ndev, "is not an Ethernet netdev: programs that exchange GIDs can use %s, but the rdma_cm of Linux finds no address of it; for rdma_cm on one host, add an nhca device to a dummy netdev\n",
+			netdev_info(ndev, "is not an Ethernet netdev: rdma_cm cannot use %s, but programs that exchange GIDs without rdma_cm can (perftest without -R, MPI, NCCL); for rdma_cm on one host, add an nhca device to a dummy netdev\n",
 				    name);
 		err = nhca_add_dev(name, ndev);
 	}

@@ -38,7 +38,7 @@ static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid
 	ndev = rcu_dereference(sgid->ndev);
 	there = ndev && ipv6_chk_addr_and_flags(nhca_net_ns(dev->nn), addr, ndev, false, 1, 0);
 	if (ndev && !there)
-		ibdev_warn_ratelimited(&dev->ibdev, "GID %u is the link-local address %pI6c, which %s does not have: use another GID index, or enable IPv6 link-local addresses\n",
+		ibdev_warn_ratelimited(&dev->ibdev, "GID %u is the link-local address %pI6c, which %s does not have: use another GID index, or enable IPv6 on the netdev with addr_gen_mode eui64\n",
 				       sgid->index, addr, ndev->name);
 	rcu_read_unlock();
 	return there;
@@ -119,8 +119,8 @@ err_free:
 }
 
 /*
- * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo,
- * which has no route to other hosts. For such a packet the function returns the device's netdev.
+ * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo.
+ * lo has no link-local addresses, so such a packet is answered through the device's netdev.
  */
 static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {

@@ -219,10 +219,10 @@ u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 {
 	u32 count = nhca_rcxt_recover(dev, why);
 
-	ibdev_info(&dev->ibdev, "recovery: all channels are in the error state because %s; recovery count %u\n",
+	ibdev_info(&dev->ibdev, "recovery: all channels are now in the error state, because %s; recovery count %u\n",
 		   why == NHCA_CH_ERR_DEVICE ?
-		   "the netdev was removed or left its network namespace" :
-		   "an administrator requested it", count);
+		   "the netdev was removed or left its network namespace, so this device is removed too" :
+		   "an administrator requested it: programs must create new channels", count);
 	return count;
 }
 
