@@ -241,7 +241,7 @@ void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user
  * @ids:     room for @count ids, filled in
  *
  * The tid of the rCxts is 0, so that their first transfer has a tid of at least 1.
- * Context: any; the pool's lock.
+ * Context: any; the pool's lock held.
  * Return: 0; -EDQUOT: nhca_share_ok() does not permit the user that many rCxts; -ENOSPC: fewer than
  * @count rCxts are free.
  */
@@ -254,7 +254,7 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
  * @list: rCxts of the channel that owns @rc
  * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_quiet() was true
  *        when the caller checked it under the rCxt's lock, which the caller still holds
- * Context: any; the pool's lock and the rCxt's lock.
+ * Context: any; the pool's lock and the rCxt's lock held.
  */
 void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 		       struct nhca_rcxt *rc);
@@ -263,7 +263,7 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
  * nhca_rcxt_pool_recover - count a recovery of the device
  * @pool: the pool, whose rCxts are all free.  Each rCxt gets a new key when it is acquired again,
  *        so packets with its earlier keys are dropped
- * Context: any; the pool's lock.
+ * Context: any; the pool's lock held.
  * Return: the new recovery count.
  */
 u16 nhca_rcxt_pool_recover(struct nhca_rcxt_pool *pool);
