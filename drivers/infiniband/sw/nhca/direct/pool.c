@@ -388,8 +388,8 @@ u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
 	lockdep_assert_held(&pool->lock);
 	list_for_each_entry_safe(pmb, next, &pool->resting, list) {
 		/*
-		 * later PMBs of the list rest for a shorter time: a live section may have their
-		 * pages
+		 * from here on the PMBs were released after nhca_pool_release() returned @epoch,
+		 * so a live section may still refer to their pages
 		 */
 		if (pmb->epoch >= epoch)
 			break;
