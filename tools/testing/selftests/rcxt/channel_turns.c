@@ -137,7 +137,10 @@ static void quanta(void)
 	ratio = (double)got[0] / got[1];
 	printf("# quanta of 64 and 8 packets: %" PRIu64 " and %" PRIu64 " packets, 1 to %.2f\n",
 	       got[0], got[1], ratio);
-	/* on a slow link the limit of packets in the stack decides, which is the same for all */
+	/*
+	 * on a slow link, each channel sends until it reaches the limit of packets in the stack;
+	 * this limit is the same for all channels, so the quanta have no effect
+	 */
 	if (!nowhere && (ratio < 4 || ratio > 16))
 		die("quanta of 8 to 1 give shares of %.2f to 1", ratio);
 	close_all(2);

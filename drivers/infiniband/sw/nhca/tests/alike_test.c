@@ -2,7 +2,7 @@
 /*
  * KUnit: packets of one received batch (a GRO skb) that the driver handles together: RC packets
  * that differ only in their PSN, and packets of one transfer that carry consecutive segments. Also
- * tests the PSN that a packet without an ICRC acknowledges.
+ * tests the piggybacked ACK: a packet without an ICRC has the acknowledged PSN in its last 4 bytes.
  */
 #include <kunit/test.h>
 #include <linux/ipv6.h>

@@ -179,7 +179,10 @@ static void split_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* An operation that goes on elsewhere in a block, or writes bytes again, keeps their order. */
+/*
+ * The packets of one operation take effect in a block in the order of their arrival, even if an
+ * offset is lower than the one before or bytes are written again.
+ */
 static void elsewhere_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);

@@ -199,7 +199,10 @@ static void bracket_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ex->misused);
 }
 
-/* Registration fails with the exporter's error, and every call that succeeded before is undone. */
+/*
+ * If a call of the exporter fails, or nhca cannot use the buffer, registration fails and undoes every
+ * call that succeeded before.
+ */
 static void refused_test(struct kunit *test)
 {
 	struct exporter *ex = exporter_make(test);

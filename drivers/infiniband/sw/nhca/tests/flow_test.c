@@ -184,7 +184,7 @@ static void flow_last_wakes_all_test(struct kunit *test)
 }
 
 #define CROWD	300	/* waiting flows */
-#define AT_ONCE	64	/* flows that one freed packet wakes with interrupts disabled */
+#define AT_ONCE	64	/* NHCA_TXQ_WAKE_MAX */
 
 /*
  * The destructor of the last packet wakes at most NHCA_TXQ_WAKE_MAX flows with interrupts disabled.

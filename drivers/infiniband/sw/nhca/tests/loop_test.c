@@ -281,7 +281,7 @@ static void rnr_test(struct kunit *test)
 	expect_psns(test, 3);
 }
 
-/* ---- what packets do ---- */
+/* ---- requests that are sent as packets instead ---- */
 
 /* Post a WRITE, expect that it is sent as a packet, and acknowledge it. */
 static void expect_packet(struct kunit *test, u8 opcode)
@@ -457,7 +457,10 @@ static void one_way_test(struct kunit *test)
 	}
 }
 
-/* An end that sends nothing notes again and again that the packets of its peer pass. */
+/*
+ * An end that only receives may go on using the same-host path: packets of the peer renew
+ * here_until when it is about to expire.
+ */
 static void heard_again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -287,7 +287,10 @@ static void flush_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* Immediate data of SENDs and WRITEs is in the completion. A WRITE without a receive waits. */
+/*
+ * Immediate data of SENDs and WRITEs is in the completion. A WRITE with immediate that finds no
+ * receive gets an RNR NAK and places no data.
+ */
 static void immediate_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -205,7 +205,10 @@ static void rule_probability_holds(struct kunit *test)
 		for (n = 0, struck = 0; n < count; n++)
 			struck += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
-		/* five standard deviations; with a probability of 100% all items are hit */
+		/*
+		 * at least 4.5 standard deviations: 5 times the root of the mean is rounded down;
+		 * with a probability of 100% all items are hit
+		 */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);
 		KUNIT_EXPECT_LE_MSG(test, abs((s32)struck - (s32)expected), slack,
 				    "%u ppm: %u of %u", ppm[i], struck, count);

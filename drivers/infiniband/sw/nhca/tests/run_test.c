@@ -311,8 +311,8 @@ static void after_first_test(struct kunit *test)
 }
 
 /*
- * If the source ends early, the run has the packets before the end, and the mark follows the last
- * of them.
+ * If the source ends early, the run has only the packets whose payload is complete. The last of
+ * these packets also has its mark.
  */
 static void short_source_test(struct kunit *test)
 {

@@ -536,8 +536,8 @@ static void dead_blocks_test(struct kunit *test)
 }
 
 /*
- * A peer that repeats the first packets of 256 operations cannot keep blocks of others, which
- * nobody uses, from being released.
+ * The pool releases unused blocks of other operations even while a peer repeats the first packets
+ * of 256 operations again and again.
  */
 static void release_scan_test(struct kunit *test)
 {
@@ -586,7 +586,10 @@ static void quick_submit(struct nhca_direct_run *run)
 	/* ext4_dio_read_iter(): file_accessed(iocb->ki_filp) */
 }
 
-/* One call, which runs in a live section with a lock, queues a bounded number of blocks. */
+/*
+ * One call of nhca_store_want() queues a bounded number of blocks, because it runs in a live section
+ * with the pool's lock held.
+ */
 static void depth_test(struct kunit *test)
 {
 	struct disk *d = test->priv;

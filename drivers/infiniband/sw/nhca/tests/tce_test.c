@@ -62,8 +62,8 @@ static void tce_first_fit_test(struct kunit *test)
 }
 
 /*
- * A range may cross leaves. When it is freed, its own leaves are freed, and those that it shares
- * with other ranges stay unchanged.
+ * A range may cross leaves. When it is freed, the leaves that only this range used are freed. In the
+ * leaves that it shares with other ranges, only the entries of the freed range become 0.
  */
 static void tce_leaf_border_test(struct kunit *test)
 {
@@ -89,7 +89,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += i >= 2 && i < LEAF + 4 ? !!tce_at(tce_pvo(&b, i)) : !tce_good(&b, i);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* its own leaves are freed, and shared ones stay as they are */
+	/* frees the leaves that only b used; clears only the entries of b in the leaves of a and c */
 	stale = nhca_range_pvo(&b);
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, tce_usage(a.table).leaves, 2);
