@@ -295,14 +295,14 @@ u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn);
 /* ---- flow.c: transmit back-pressure ---- */
 
 /**
- * nhca_txq_create - create the packet count of a device
+ * nhca_txq_create - create the object that counts a device's packets in the network stack
  * Context: process.
- * Return: the count, or NULL if there is no memory.
+ * Return: the object, or NULL if there is no memory.
  */
 struct nhca_txq *nhca_txq_create(void);
 /**
  * nhca_txq_put - drop a reference: that of the device, or of a flow
- * @q: the packet count, or NULL
+ * @q: the object from nhca_txq_create(), or NULL
  * Context: any.
  */
 void nhca_txq_put(struct nhca_txq *q);

@@ -267,9 +267,9 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
-	 * If there is a checksum, the stack verified it when it dequeued the packet. A packet of
-	 * this host has only the sum of its addresses as checksum, which is never 0. The bytes of
-	 * such a packet have not left memory.
+	 * If there is a checksum, the stack verified it when it dequeued the packet. A packet that
+	 * has not left this host (CHECKSUM_PARTIAL) has only the pseudo-header sum in its checksum
+	 * field. This sum is never 0, and the bytes of such a packet have not left memory.
 	 */
 	return udp_hdr(rx->skb)->check;
 }
@@ -326,7 +326,7 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 {
 	u8 summed = rx->skb->ip_summed;
 
-	/* a NIC has verified the checksum, so the packet has been on a wire */
+	/* a packet that has not left this host has CHECKSUM_PARTIAL */
 	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
 	return rx->alike.bare && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);

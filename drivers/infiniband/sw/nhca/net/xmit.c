@@ -31,7 +31,10 @@
 
 static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
 
-/* Return: the VRF of @ndev, which is the loopback netdev for its addresses; 0: none. */
+/*
+ * Return: the ifindex of the VRF of @ndev; 0: @ndev is in no VRF.  The routes to local addresses of
+ * a VRF go through the VRF's netdev, as those to other local addresses go through lo.
+ */
 static int nhca_vrf_of(struct net_device *ndev)
 {
 	return ndev ? l3mdev_master_ifindex_rcu(ndev) : 0;

@@ -29,11 +29,11 @@ struct nhca_txq;
 #define NHCA_ZCOPY_PIECES	2
 
 /**
- * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small ones
- * @uarg:    its count: one for the builder, and one for each skb with the pages
- * @ref:     one while the count of @uarg is not 0, and one for the charge of an skb whose own
- *           fragments refer to consumer pages (flow.c)
- * @flow:    flow of the packets; counted
+ * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small batches
+ * @uarg:    counts the builder and each skb with the pages; at 0 the pages are released
+ * @ref:     lifetime of this struct: 1 until the count of @uarg is 0, and 1 until an skb whose own
+ *           fragments refer to consumer pages is uncharged (flow.c)
+ * @flow:    flow of the packets; the struct holds a reference to it
  * @packets: number of packets of the skb whose charge @ref counts
  * @pages:   entry in the flow's queue of references (memory/pageref.h) until the pages are released
  */

@@ -191,8 +191,9 @@ static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca
 }
 
 /*
- * @res: resource of a READ, whose bytes may be read from a disk from now on; NULL: another request
- * Return: true if the key of a request allows @access to the request's whole range now.
+ * Check the key of a request.  For a READ, also let a disk begin to read the bytes (direct/).
+ * @res: responder resource of a READ, in which the function sets res->zcopy; NULL: another request
+ * Return: true if the key allows @access to the request's whole range now.
  */
 static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int access,
 			   struct nhca_res *res)
