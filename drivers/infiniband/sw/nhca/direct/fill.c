@@ -68,7 +68,7 @@ static void run_put(struct nhca_direct_run *run)
 	rcu_read_unlock();
 }
 
-/* Is the I/O a write? */
+/* Return: true if the I/O is a write. */
 static bool run_writes(const struct nhca_direct_run *run)
 {
 	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;

@@ -166,8 +166,8 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 }
 
 /*
- * Let the disk begin soon: at once if an operation ends, if many blocks are DIRTY, or if others may
- * need the PMBs.  Otherwise more blocks will follow, and one I/O request is better for all.
+ * Let the disk begin: immediately if an operation ends, if many blocks are DIRTY, or if others may
+ * need the PMBs.  Otherwise wait for a jiffy, because one I/O request for more blocks is cheaper.
  */
 static void place_kick(struct nhca_store *store, bool end)
 {

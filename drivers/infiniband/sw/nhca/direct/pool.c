@@ -71,8 +71,8 @@ static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 }
 
 /*
- * The ARR releases its PMB after a write.  If no engine has seen the PMB since the ARR took it from
- * its operation, the PMB is free now.
+ * The ARR releases its PMB after a write.  The PMB is free immediately, unless a packet refers to
+ * its page, or an engine may: the pool took the block before the operation had handed it over.
  */
 static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
@@ -89,7 +89,7 @@ static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *a
 	list_add(&pmb->list, &pool->free_pmbs);
 }
 
-/* Resume the owner, who waits in nhca_fault_begin() or nhca_fault_sync(). */
+/* Resume the owner, whose wait nhca_fault_begin() or nhca_fault_sync() has begun. */
 static void owner_wake(struct nhca_direct_pool *pool, struct nhca_fault *f)
 {
 	list_add_tail(&nhca_fault_feed(f)->line, &pool->woken);

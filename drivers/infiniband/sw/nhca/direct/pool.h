@@ -201,20 +201,20 @@ struct nhca_arr {
  * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
  * @free_runs: struct nhca_direct_run
  * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
- * @hash:      ARRs that are not free, by key; owned
+ * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
  * @turns:     ARRs that are the first in the order of their block, by region and block; owned
  * @hash_bits: size of @hash and @turns
  * @stores:    struct nhca_store
  * @line:      struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
  * @short_of:  regions wait for PMBs or I/O requests: see nhca_direct_more()
- * @poll:      frees PMBs to which no packet refers any more, while @short_of is set
+ * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @tell:      handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
  * @edges:     pages for reading, changing and writing a block; owned
  * @nedges:    their number; constant
- * @edges_free: the first so many of @edges are not in use
- * @idle:      a region has no more I/O requests
+ * @edges_free: number of @edges that are not in use; these are the first in the array
+ * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
  * @number:    see nhca_direct_pool_set_number()
  * @users:     accounts of the device, or NULL
  * @user:      account that the memory is charged to, or NULL

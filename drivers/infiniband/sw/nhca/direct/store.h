@@ -268,7 +268,7 @@ void nhca_flush_init(struct nhca_store *store);
  * @b:  the region
  * @f:  the responder
  * @op: number of its FLUSH
- * @persistent: bytes in the cache of the disk are not durable
+ * @persistent: the bytes must also leave the cache of the disk
  * Context: live section.
  * Return: as nhca_backing_ops.flush.
  */
