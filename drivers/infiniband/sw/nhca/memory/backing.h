@@ -60,8 +60,8 @@ struct nhca_feed {
  *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
  *         -EACCES.
  * @flush: makes all bytes of the region durable that were placed before.  @op names the FLUSH; the
- *         owner calls @flush for the same @op again after its wait.  @persistent: bytes in the
- *         cache of the disk are not durable.  NULL: nothing has to be done.
+ *         owner calls @flush for the same @op again after its wait.  @persistent: the bytes must
+ *         also leave the cache of the disk.  NULL: nothing has to be done.
  *         Context: live section in which the key was checked.
  *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(); -EACCES; -EIO: some bytes
  *         could not be written.

@@ -14,11 +14,11 @@
  * nhca_recv_placed - the same for a SEND
  * nhca_middle_placed - the same for @n packets from the middle of a message
  * nhca_target_placed - the same for @len bytes from byte @off of the response to the READ @swr
- * @it:  the iterator of the copy; on return it is where the next bytes have to be placed
+ * @it:  the iterator of the copy, which the function starts again at the first of the bytes
  * @err: result of the copy
  * Context: the live section of the copy.
  * Return: 0, or an error of nhca_iter_placed() or @err; -EBUSY: the same-host path does not write
- * to such regions; middle: @n, or 0 if the packets have to come again.
+ * to such regions.  nhca_middle_placed(): @n, or 0 if the packets have to come again.
  */
 int nhca_write_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,
 		      struct nhca_iter *it);

@@ -58,7 +58,7 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 
 /*
  * The data of earlier requests is in memory already, because requests are executed in order.  But
- * the disk of a region of a file may not have it.
+ * if the region is a part of a file, the disk may not have the data yet.
  */
 enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 {
