@@ -227,8 +227,8 @@ static void fig21_test(struct kunit *test)
 }
 
 /*
- * Claims 38, 40, 41: a PMB serves one range after another, of far addresses and of two queue pairs;
- * and the same range gets another PMB when it is read again.
+ * Claims 38, 40, 41: a PMB serves ranges one after the other, even ranges that are far apart and of
+ * two queue pairs. A range gets another PMB when it is read again.
  */
 static void reuse_test(struct kunit *test)
 {

@@ -57,7 +57,7 @@ static void block_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* Units of direct I/O are written without a read, too; adjacent blocks by one request. */
+/* Whole units of direct I/O are also written without a read, adjacent blocks by one request. */
 static void units_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -214,7 +214,7 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 100, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
-	/* another owner has nothing to wait for */
+	/* the other owner has written nothing, so it need not wait */
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[1]), 0);
 	KUNIT_EXPECT_EQ(test, count_io(d), 2);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
@@ -237,7 +237,7 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 3, 0, data, PAGE_SIZE, true, true), 0);
 	disk_end_all(d);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
-	/* the owner has given the wait up: it is not told */
+	/* an owner that has given up its wait is not resumed */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 4, 0, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
 	nhca_fault_cancel(d->f[0]);
@@ -337,7 +337,7 @@ static void flush_test(struct kunit *test)
 	disk_tell(d);
 	KUNIT_EXPECT_EQ(test, d->told[0], 2);
 	KUNIT_EXPECT_EQ(test, d->told[1], 1);
-	/* GLOBAL alone does not reach into the disk */
+	/* a flush for GLOBAL visibility alone does not flush the cache of the disk */
 	KUNIT_EXPECT_EQ(test, d->fsyncs, 2);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), 0);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 1, 2, true), 0);

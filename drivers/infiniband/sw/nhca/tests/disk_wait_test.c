@@ -17,7 +17,7 @@ static void resumed(void *arg)
 	++*n;
 }
 
-/* Replace the state of a wait, so that only the test continues the QP. */
+/* Replace the requester's or responder's wait, so that its end resumes the test and not the QP. */
 static void own_wait(struct kunit *test, struct nhca_fault **w, u32 *n)
 {
 	struct nhca_fault *own = nhca_fault_alloc(resumed, n);
@@ -331,7 +331,7 @@ static void parked_error_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* Atomics and ATOMIC WRITEs do not use such regions. */
+/* An ATOMIC WRITE to such a region gets a NAK, Remote Access Error. */
 static void no_atomics_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

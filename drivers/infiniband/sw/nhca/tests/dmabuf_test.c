@@ -200,8 +200,8 @@ static void bracket_test(struct kunit *test)
 }
 
 /*
- * If a call of the exporter fails, or nhca cannot use the buffer, registration fails and undoes every
- * call that succeeded before.
+ * If a call of the exporter fails, or nhca cannot use the buffer, registration fails and undoes
+ * every call that succeeded before.
  */
 static void refused_test(struct kunit *test)
 {

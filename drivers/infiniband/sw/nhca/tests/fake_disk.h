@@ -23,7 +23,7 @@
  * @bad:   a block that the disk cannot write, or -1
  * @quick: I/O requests end when they begin
  * @fsyncs: number of times that the file was made durable
- * @fsync_err: what this returns
+ * @fsync_err: result of disk_fsync()
  * @f:     two requesters or responders
  * @told:  number of times that each was resumed
  */
@@ -210,7 +210,7 @@ static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persiste
 
 /*
  * Place one packet, as an engine does.
- * @placed: hand the bytes over; otherwise the engine finds after the copy that it must not
+ * @placed: hand the bytes over; false: only copy them, as an engine does with a bad packet
  * Return: 0, or an error; after -EAGAIN the owner waits.
  */
 static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, const u8 *from,

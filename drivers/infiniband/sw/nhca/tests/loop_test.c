@@ -480,7 +480,7 @@ static void heard_again_test(struct kunit *test)
 		/* not before it is necessary, because it costs two routes */
 		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, jiffies + 10), !i);
 	}
-	/* somebody watches by now */
+	/* a packet socket or queueing discipline watches by now */
 	watched = true;
 	f->qp->here_until = jiffies - 1;
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);

@@ -206,7 +206,7 @@ static void rule_probability_holds(struct kunit *test)
 			struck += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
 		/*
-		 * at least 4.5 standard deviations: 5 times the root of the mean is rounded down;
+		 * at least 4.4 standard deviations: int_sqrt() rounds the root of the mean down;
 		 * with a probability of 100% all items are hit
 		 */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);

@@ -230,7 +230,7 @@ static void fig19a_test(struct kunit *test)
 	local_bh_enable();
 }
 
-/* A long operation is read in runs of 4, 8, 16 ... blocks; packets leave while the disk works. */
+/* A long operation is read by I/O requests of 4, 8, 16 ... blocks; packets leave meanwhile. */
 static void run_test(struct kunit *test)
 {
 	static const u32 runs[] = { 4, 8, 16, 32, 64 };
@@ -301,7 +301,10 @@ static void fresh_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 99), 0);
 }
 
-/* An error fails the operation, and only this one; a file that became shorter has no old bytes. */
+/*
+ * An error of the disk fails only the operation that needs the block. If the file has become
+ * shorter, an operation gets an error in place of the bytes that are gone.
+ */
 static void error_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -312,7 +315,7 @@ static void error_test(struct kunit *test)
 	disk_end(d, 0, -ENODATA);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
-	/* a batch ignores the error, and the packet is tried again alone */
+	/* the same error again: an engine that built a batch tries the packet again alone */
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, d->store->errors, 1);
 	KUNIT_EXPECT_EQ(test, d->store->last_error, ENODATA);
@@ -509,8 +512,8 @@ static void line_test(struct kunit *test)
 }
 
 /*
- * The blocks of owners that were destroyed before they used them do not keep an owner in line,
- * also if the pool has as many ARRs as PMBs.
+ * Owners that were destroyed have left blocks that they never used. These blocks do not keep
+ * another owner in line for ever, even if the pool has only as many ARRs as PMBs.
  */
 static void dead_blocks_test(struct kunit *test)
 {
@@ -587,8 +590,8 @@ static void quick_submit(struct nhca_direct_run *run)
 }
 
 /*
- * One call of nhca_store_want() queues a bounded number of blocks, because it runs in a live section
- * with the pool's lock held.
+ * One call of nhca_store_want() queues a bounded number of blocks, because it runs in a live
+ * section with the pool's lock held.
  */
 static void depth_test(struct kunit *test)
 {

@@ -62,8 +62,8 @@ static void tce_first_fit_test(struct kunit *test)
 }
 
 /*
- * A range may cross leaves. When it is freed, the leaves that only this range used are freed. In the
- * leaves that it shares with other ranges, only the entries of the freed range become 0.
+ * A range may cross leaves. When it is freed, the leaves that only this range used are freed. In
+ * the leaves that it shares with other ranges, only the entries of the freed range become 0.
  */
 static void tce_leaf_border_test(struct kunit *test)
 {
