@@ -221,7 +221,7 @@ u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 
 	ibdev_info(&dev->ibdev, "recovery: all channels are now in the error state, because %s; recovery count %u\n",
 		   why == NHCA_CH_ERR_DEVICE ?
-		   "the netdev was removed or left its network namespace, so this device is removed too" :
+		   "the netdev was removed or left its namespace, so this device is removed" :
 		   "an administrator requested it: programs must create new channels", count);
 	return count;
 }
