@@ -326,7 +326,6 @@ static void line_test(struct kunit *test)
  * @mark:  what the disk wrote last
  * @bound: for each ARR: its PMB + 1, or 0
  * @wrote: what the disk wrote for the ARR
- * @rested: number of PMBs that rest
  */
 struct model {
 	u8 who[MODEL_PMBS];

@@ -89,7 +89,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += i >= 2 && i < LEAF + 4 ? !!tce_at(tce_pvo(&b, i)) : !tce_good(&b, i);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* frees the leaves that only b used; clears only the entries of b in the leaves of a and c */
+	/* the leaves that only b used are freed; in those of a and c, the entries of b become 0 */
 	stale = nhca_range_pvo(&b);
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, tce_usage(a.table).leaves, 2);
