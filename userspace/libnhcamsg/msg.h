@@ -548,10 +548,7 @@ static inline bool msg_any_alive(const struct msg_peer *peer)
 }
 /* ---- msg_grant.c ---- */
 void msg_rcxts_init(struct msg_route *route);
-/**
- * msg_rcxts_acquire - acquire the rCxts of a route whose channel is new: those that our lanes use,
- * and the first ones that the peer may use; Return: 0 or errno
- */
+/** msg_rcxts_acquire - acquire rCxts for a route whose channel is new; Return: 0 or errno */
 int msg_rcxts_acquire(struct msg_route *route);
 /** msg_rcxts_lost - forget the rCxts of a channel that was closed */
 void msg_rcxts_lost(struct msg_route *route);

@@ -62,7 +62,7 @@ struct nhcadv_msg_path {
  *             direction
  * @packets:   maximum number of packets of a transfer, 1 to 256 (64)
  * @frames:    slots of the receive FIFO of each path (1024)
- * @queue:     maximum number of waiting sends, for each peer and direction (1024)
+ * @queue:     maximum number of sends that are not complete, for each peer and direction (1024)
  * @dead_ms:   milliseconds without an answer after which a path to a peer is dead (500); see
  *             nhcadv_msg(7)
  * @reserved:  0
@@ -123,8 +123,8 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * has connected.
  * Return: the peer, or NULL with errno EEXIST (already connected), EINVAL (malformed address, or an
  * endpoint of another job), EPROTONOSUPPORT (the library of the peer has another version of the
- * protocol), ENOSPC (a device has too few free rCxts), EDQUOT (the user would exceed its share of
- * the rCxts of a device), or ENOMEM.
+ * protocol), ENOSPC (a device has too few free rCxts, or the endpoint too many paths to peers),
+ * EDQUOT (the user would exceed its share of the rCxts of a device), or ENOMEM.
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
@@ -147,9 +147,9 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t
  * @peer: the peer, which is invalid after the call
  *
  * The program gets no more completions for the peer.  When the call returns, no more bytes of the
- * peer land in local memory.  Bytes of writes may still land at the peer until it disconnects too.
- * If one side disconnects and connects again, messages of the other side do not complete until that
- * other side has disconnected and connected, too.
+ * peer are placed in local memory.  Bytes of writes may still be placed at the peer until it also
+ * disconnects.  If one side disconnects and connects again, messages of the other side do not
+ * complete until that other side has also disconnected and connected.
  * Return: 0.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
@@ -172,7 +172,7 @@ struct nhcadv_msg_mem {
  * @addr, @length: the range, in bytes
  * @access: as for nhcadv_reg_job_mem()
  *
- * Peers reach the memory through all nhca devices of the host.  The library opens the memory on
+ * The PVO is valid on all nhca devices in the network namespace.  The library opens the memory on
  * every device of the endpoint, so that the memory stays registered if one device is removed.
  * Return: the memory, or NULL with errno as for nhcadv_reg_job_mem().
  */
@@ -202,9 +202,9 @@ enum nhcadv_msg_flags {
  * @flags:        NHCADV_MSG_NOTIFY
  *
  * The write completes when all bytes are in place and, with NHCADV_MSG_NOTIFY, the library of the
- * peer has the notice.  No byte of the write lands after that.  Writes and reads are not ordered
- * with respect to each other.  Messages that are posted after a write has completed find its bytes
- * in place.
+ * peer has the notice.  No byte of the write is placed after that.  Writes and reads are not
+ * ordered with respect to each other.  Messages that are posted after a write has completed find
+ * its bytes in place.
  * Return: 0 (the message gets exactly one completion), EINVAL (the range is not within @mem, or an
  * invalid flag), or ENOMEM.
  */
@@ -247,8 +247,8 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
  * @peer: the peer
  * @id: the id of these messages
  *
- * Each message completes with ECANCELED when none of its bytes can land any more, or with 0 if all
- * its bytes were in place before.
+ * Each message completes with ECANCELED when none of its bytes can be placed any more, or with 0 if
+ * all its bytes were in place before.
  * Return: 0, ENOENT (there is no such message), or EALREADY (the library has already sent the send,
  * or queued the notice of the write).
  */
