@@ -125,8 +125,8 @@ struct nhcadv_channel_init_attr {
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes the
  * channel, even if transfers are not complete.
  * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
- * EDQUOT (the user has its share of QPs), EINVAL (@attr_ex or @attr), or ENOMEM (no memory, or the
- * rings exceed RLIMIT_MEMLOCK).
+ * EINVAL (@attr_ex or @attr), or ENOMEM (no memory, the rings exceed RLIMIT_MEMLOCK, or no more QPs
+ * are left for the user or on the device).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,

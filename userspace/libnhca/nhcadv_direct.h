@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * nhca direct verbs: memory regions whose bytes are in a file or on a block device.
- * nhcadv_direct_reg_file(3) describes them.  The conventions of nhcadv.h are valid here, too.
+ * nhcadv_direct_reg_file(3) describes them.  The conventions of nhcadv.h also hold here.
  */
 #ifndef NHCADV_DIRECT_H
 #define NHCADV_DIRECT_H
@@ -18,8 +18,8 @@ extern "C" {
  * struct nhcadv_direct_pool_init_attr - attributes of a pool
  * @comp_mask: 0
  * @blocks:    number of blocks, of one page each; at least 16
- * @ranges:    maximum number of blocks of files that wait for a read, are being read, or are kept
- *             for packets, from @blocks to 4 * @blocks; 0: 4 * @blocks
+ * @ranges:    maximum number of blocks of files in use at a time (waiting for memory, being read or
+ *             written, or kept for packets), from @blocks to 4 * @blocks; 0: 4 * @blocks
  */
 struct nhcadv_direct_pool_init_attr {
 	uint64_t comp_mask;
@@ -55,7 +55,7 @@ nhcadv_direct_alloc_pool(struct ibv_context *context,
 int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
 
 enum {
-	/* an operation that writes ends when its bytes are on the disk, and not in its cache */
+	/* an operation that writes ends when its bytes are on the disk and not only in its cache */
 	NHCADV_DIRECT_SYNC = 1 << 0,
 };
 
@@ -70,8 +70,8 @@ enum {
  * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
  * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
  *          IBV_ACCESS_MW_BIND, IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT
- * @depth:  bytes that an operation reads from the disk in advance; 0: 1 MiB.  At most half of the
- *          pool is used
+ * @depth:  bytes that an operation reads from the disk in advance, from 4 pages to half of the
+ *          pool; 0: 1 MiB
  */
 struct nhcadv_direct_file_attr {
 	uint64_t comp_mask;
