@@ -78,7 +78,10 @@ static void run_complete(struct kiocb *iocb, long ret)
 {
 	struct nhca_direct_run *run = container_of(iocb, struct nhca_direct_run, iocb);
 
-	/* vfs_iocb_iter_write() has begun it, and ends it only if the I/O ends within the call */
+	/*
+	 * vfs_iocb_iter_write() has called kiocb_start_write(), and calls kiocb_end_write() only
+	 * if the I/O ends within the call
+	 */
 	if (run_writes(run))
 		kiocb_end_write(iocb);
 	nhca_run_done(run, ret);

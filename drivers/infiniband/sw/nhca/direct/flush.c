@@ -2,10 +2,10 @@
 /*
  * Flushes of a region: FLUSH of peers, and nhcadv_direct_sync().
  *
- * A flush waits for the blocks that are DIRTY when it begins, and then makes the file durable.  One
- * flush is in progress at a time.  Those who want one meanwhile share the next one.  Blocks that
- * get DIRTY after a flush has begun are counted apart, so that a peer that writes all the time does
- * not delay the flush of another one.
+ * A flush waits for the blocks that are DIRTY when it begins, and then makes the file durable if it
+ * is persistent.  One flush is in progress at a time.  Those who want one meanwhile share the next
+ * one.  Blocks that get DIRTY after a flush has begun are counted apart, so that a peer that writes
+ * all the time does not delay the flush of another one.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>

@@ -12,7 +12,10 @@
 
 #include "store.h"
 
-/* blocks that an operation which has to wait requests at most at a time: those of a READ chunk */
+/*
+ * maximum number of blocks that an operation requests in advance when it has to wait: those of a
+ * READ request of NHCA_READ_CHUNK packets of 4 KiB
+ */
 #define NHCA_PLACE_AHEAD	32
 
 /*
