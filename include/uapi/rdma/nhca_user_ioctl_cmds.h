@@ -175,10 +175,10 @@ enum nhca_direct_pool_methods {
 
 /*
  * NHCA_METHOD_DIRECT_POOL_ALLOC: make a pool.  BLOCKS __u32: number of blocks of one page each, at
- * least 16; RANGES __u32: maximum number of blocks of files that wait for a read, are being read,
- * or are kept for packets, from BLOCKS to 4 * BLOCKS, 0 for the default; RESP_NUMBER __u32: for
- * nhca_reg_mr_cmd.pool.  EINVAL: a number is out of bounds; ENOMEM; EDQUOT: the user would have
- * more than the share of one user (module parameter user_share).
+ * least 16; RANGES __u32: maximum number of blocks of files in use at a time (waiting for memory,
+ * being read or written, or kept for packets), from BLOCKS to 4 * BLOCKS, 0 for the default;
+ * RESP_NUMBER __u32: for nhca_reg_mr_cmd.pool.  EINVAL: a number is out of bounds; ENOMEM; EDQUOT:
+ * the user would have more than the share of one user (module parameter user_share).
  */
 enum nhca_direct_pool_alloc_attrs {
 	NHCA_ATTR_DIRECT_POOL_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
