@@ -21,6 +21,7 @@
 #include "../observe/stub.h"
 #include "net.h"
 #include "flow.h"
+#include "guard.h"
 #include "sockets.h"
 #include "xmit.h"
 
@@ -376,6 +377,18 @@ void nhca_net_vrf_changed(struct net *net)
 	mutex_unlock(&nhca_net_mutex);
 }
 
+static int nhca_net_open(struct nhca_net *nn)
+{
+	int err = nhca_guard_open(nn->net);
+
+	if (err)
+		return err;
+	err = nhca_socks_open(nn, &nn->socks);
+	if (err)
+		nhca_guard_close(nn->net);
+	return err;
+}
+
 static void nhca_net_close(struct nhca_net *nn)
 {
 	struct nhca_socks *set, *next;
@@ -383,6 +396,7 @@ static void nhca_net_close(struct nhca_net *nn)
 	list_for_each_entry_safe(set, next, &nn->vrfs, list)
 		nhca_vrf_close(set);
 	nhca_socks_close(&nn->socks);
+	nhca_guard_close(nn->net);
 }
 
 struct nhca_net *nhca_net_get(struct net *net)
@@ -392,7 +406,7 @@ struct nhca_net *nhca_net_get(struct net *net)
 
 	mutex_lock(&nhca_net_mutex);
 	if (!nn->users)
-		err = nhca_socks_open(nn, &nn->socks);
+		err = nhca_net_open(nn);
 	if (!err)
 		WRITE_ONCE(nn->users, nn->users + 1);
 	mutex_unlock(&nhca_net_mutex);
