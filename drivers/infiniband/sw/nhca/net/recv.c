@@ -10,6 +10,7 @@
 
 #include "recv.h"
 #include "../memory/memory.h"
+#include "../observe/stub.h"
 #include "../observe/trace.h"
 #include "../wire/compat.h"
 #include "../wire/icrc.h"
@@ -375,6 +376,7 @@ static int nhca_rx_copy_at(struct nhca_rx *rx, u32 off, u32 len, struct nhca_ite
 
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 {
+	NHCA_STUB(nhca_rx_copy, rx, it);
 	/* skip the tail of the previous packet and the headers of this one */
 	nhca_cursor_skip(&rx->at, rx->off);
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);

@@ -190,7 +190,8 @@ struct nhca_channel_counts {
  * @ended:   writes that have failed or were canceled, and wait until packets have released their
  *           pages
  * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer, and waits
- *           until all zero-copy references up to number @cancel_zcopy are released
+ *           for copies of payload (nhca_rcxt_await()), and until all zero-copy references up to
+ *           number @cancel_zcopy are released
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
  * @order:   writes in @sending and @ended, in the order of the FIFO
@@ -450,9 +451,12 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
 /**
  * nhca_fetch_flush - complete posted work requests with IB_WC_WR_FLUSH_ERR
  * @ch: the channel, in the error state
+ *
+ * A cancel still cancels its transfer, and is flushed when no byte is placed any more.
  * Context: the channel's turn.
  * Return: true if there may be more work requests, because the function has flushed as many as the
- * FIFO has slots.
+ * FIFO has slots; false if the FIFO is empty, or if a cancel waits for the end of a copy, which
+ * kicks the channel.
  */
 bool nhca_fetch_flush(struct nhca_channel *ch);
 

@@ -472,55 +472,83 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 }
 
 /*
- * Cancel a transfer.  If the function returns 0, no packet is made of the transfer and no byte of
- * the transfer is placed any more.
+ * Cancel a transfer: from now on no CPU begins to place bytes of it.  If a CPU copies payload for
+ * the rCxt, fetch_copying() returns true until the copies have ended.
  * Return: as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
  */
-static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
 {
-	u32 tid = ch->wqe->rcxt[0].tid;
-	struct nhca_rcxt *rc;
-	bool quiet;
-	int err;
+	struct nhca_rcxt *rc = fetch_lock(ch, id, false);
+	int err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
 
-	rc = fetch_lock(ch, id, false);
-	err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
-	quiet = err || nhca_rcxt_quiet(rc);
+	if (rc)
+		nhca_rcxt_await(rc);
 	fetch_unlock(ch, id);
-	while (!quiet) {
-		rc = fetch_lock(ch, id, true);
-		quiet = !rc || nhca_rcxt_quiet(rc);
-		fetch_unlock(ch, id);
-	}
-	if (err)
-		return err;
-	/* the batch may contain packets of the transfer: send it before the cancel completes */
-	nhca_burst_flush(ch->burst);
-	nhca_send_sweep(ch, id);
-	return 0;
+	ch->cancelling = !err;
+	ch->cancel_index = ch->fetched;
+	return err;
+}
+
+/* Return: true if the cancel at the head of the FIFO has canceled its transfer in an earlier turn. */
+static bool fetch_cancelling(const struct nhca_channel *ch)
+{
+	return ch->cancelling && ch->cancel_index == ch->fetched;
+}
+
+/*
+ * Return: true if copies that fetch_cancel_begin() has found on the rCxt have not ended; their end
+ * kicks the channel.  Payload of a later transfer is not included.
+ */
+static bool fetch_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt *rc = fetch_lock(ch, id, false);
+	bool copying = rc && rc->awaited;
+
+	fetch_unlock(ch, id);
+	return copying;
 }
 
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
- * waits until all zero-copy references are released that the channel had when the cancel began.
+ * waits for copies to the buffer, and until all zero-copy references are released that the channel
+ * had when the cancel began.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	int err;
 
-	if (!ch->cancelling || ch->cancel_index != ch->fetched) {
-		err = fetch_cancel_begin(ch, id);
+	if (!fetch_cancelling(ch)) {
+		err = fetch_cancel_begin(ch, id, ch->wqe->rcxt[0].tid);
 		if (err)
 			return fetch_late(ch, err);
-		ch->cancelling = true;
-		ch->cancel_index = ch->fetched;
+		/* the batch may contain packets of the transfer: send it before the cancel completes */
+		nhca_burst_flush(ch->burst);
+		nhca_send_sweep(ch, id);
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
-	/* the next release kicks the channel, which then fetches the work request again */
-	if (!nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
+	/* the end of the copies, or the next release, kicks the channel, which then fetches again */
+	if (fetch_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
 		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;
 	return fetch_end(ch, IB_WC_SUCCESS, 0);
+}
+
+/*
+ * Cancel a transfer whose cancel is flushed.  The program may reuse the buffer of a read when the
+ * cancel completes, but a receive engine that has not seen the error state could still place bytes.
+ * Return: false if a CPU copies payload for the rCxt; the end of the copies kicks the channel.
+ */
+static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_wqe *slot)
+{
+	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
+
+	/* a cancel that the rCxt refuses waits for copies, too: its result is not reported */
+	if (!fetch_cancelling(ch) && fetch_cancel_begin(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
+		ch->cancelling = true;
+	if (fetch_copying(ch, &id))
+		return false;
+	ch->cancelling = false;
+	return true;
 }
 
 static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
@@ -596,6 +624,7 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 	const struct nhca_send_wqe *slot;
 	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
+	u8 opcode;
 
 	/*
 	 * flush at most one for each slot, because user space may post as fast as this loop flushes
@@ -605,10 +634,12 @@ bool nhca_fetch_flush(struct nhca_channel *ch)
 		if (fetch_waiting(ch) <= 0)
 			return false;
 		slot = nhca_ring_slot(&ch->sq, ch->fetched);
+		opcode = READ_ONCE(slot->opcode);
+		if (opcode == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, slot))
+			return false;
 		ch->fetched++;
 		wr_id = READ_ONCE(slot->wr_id);
-		trace_nhca_wqe_completed(ch->who, READ_ONCE(slot->opcode), wr_id,
-					 IB_WC_WR_FLUSH_ERR, 0, 0);
+		trace_nhca_wqe_completed(ch->who, opcode, wr_id, IB_WC_WR_FLUSH_ERR, 0, 0);
 		fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
 			       &(struct nhca_rcxt_id) {}, 0);
 	}

@@ -195,7 +195,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	struct mem_cgroup *old;
 	u32 run = recv_run(ch, rx);
 	u16 first = rx->index;
-	bool complete;
+	bool complete, kick;
 
 	for (;;) {
 		spin_lock(lock);
@@ -229,7 +229,10 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	complete = nhca_rcxt_copied(pool, rc, why == NHCA_CH_COUNTERS);
 	if (complete)
 		copy = *rc;
+	kick = nhca_rcxt_awaited(rc);
 	spin_unlock(lock);
+	if (unlikely(kick))
+		nhca_drr_ready(ch, true);
 
 	if (why != NHCA_CH_COUNTERS) {
 		nhca_recv_drop(ch, x, why);

@@ -407,6 +407,7 @@ static bool send_forget(struct nhca_channel *ch)
 	/*
 	 * When a cancel is flushed, the program may reuse the buffer.  So flush only after all
 	 * zero-copy references are released.  Until then, each release kicks the channel.
+	 * nhca_fetch_flush() also waits for copies to the buffer of a read.
 	 */
 	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_fetch_flush(ch);
 }

@@ -299,6 +299,32 @@ static inline bool nhca_rcxt_quiet(const struct nhca_rcxt *rc)
 }
 
 /**
+ * nhca_rcxt_await - let a work request of the channel wait until no CPU copies payload for an rCxt
+ * @rc: the rCxt.  If a CPU copies, @rc->awaited is set until nhca_rcxt_awaited() returns true
+ *
+ * The send engine must not wait in place: with PREEMPT_RT it may have preempted the CPU's copy.
+ * Context: the channel's turn, rCxt's lock.
+ */
+static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
+{
+	rc->awaited = !nhca_rcxt_quiet(rc);
+}
+
+/**
+ * nhca_rcxt_awaited - check whether the channel of an rCxt has to be kicked
+ * @rc: the rCxt, after nhca_rcxt_copied()
+ * Context: any, rCxt's lock.
+ * Return: true once after nhca_rcxt_await(), when no CPU copies any more.
+ */
+static inline bool nhca_rcxt_awaited(struct nhca_rcxt *rc)
+{
+	if (!rc->awaited || !nhca_rcxt_quiet(rc))
+		return false;
+	rc->awaited = false;
+	return true;
+}
+
+/**
  * nhca_rcxt_end - end a transfer: free its bitmap and set the state of the rCxt
  * @pool:  the pool of @rc
  * @rc:    the rCxt

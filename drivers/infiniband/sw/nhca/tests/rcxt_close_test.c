@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: when a program may reuse its buffers: a transfer is canceled, its channel fails, or its
+ * rCxt is released, while another CPU copies payload of the transfer or makes packets of it.
+ */
+#include <kunit/static_stub.h>
+#include <kunit/test-bug.h>
+
+#include "channel_pair.h"
+
+#define LEN	100u
+
+/* What another CPU does while this CPU copies payload for the channel of end 0. */
+static void (*meanwhile)(struct chan *a);
+/* the channel had completions at the end of *@meanwhile */
+static bool early;
+
+/* Replaces nhca_rx_copy() once. */
+static int copy_and_more(struct nhca_rx *rx, struct nhca_iter *it)
+{
+	struct kunit *test = kunit_get_current_test();
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	kunit_deactivate_static_stub(test, nhca_rx_copy);
+	/* the other CPU is in no live section */
+	nhca_live_exit();
+	meanwhile(a);
+	early = !chan_idle(a);
+	nhca_live_enter();
+	return nhca_rx_copy(rx, it);
+}
+
+/* Let end 0 receive @pk, and call @fn while it copies the payload. */
+static void rx_meanwhile(struct kunit *test, struct pair_packet *pk, void (*fn)(struct chan *a))
+{
+	meanwhile = fn;
+	early = true;
+	kunit_activate_static_stub(test, nhca_rx_copy, copy_and_more);
+	pair_rx(test, pk);
+}
+
+/* Post a read of LEN bytes with tid 1. Return: the packet with its payload, on the wire. */
+static struct pair_packet *answer(struct kunit *test, struct chan *a)
+{
+	pair_fill(a->peer->end->bytes, LEN, 1);
+	chan_transfer(a, NHCA_WR_CH_READ, 1, LEN, NHCA_NOTIFY_INITIATOR);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	while (!pair_count(test, NHCA_RX_READ_DATA))
+		pair_deliver(test);
+	return pair_first(test, NHCA_RX_READ_DATA);
+}
+
+/* Post a cancel of tid 1, put the channel into the error state, and let it flush. */
+static void cancel_and_fail(struct chan *a)
+{
+	chan_wqe(a, NHCA_WR_CH_CANCEL);
+	chan_push(a);
+	local_bh_disable();
+	nhca_channel_set_error(a->ch, NHCA_CH_ERR_MODIFIED);
+	nhca_channel_doorbell(a->ch);
+	local_bh_enable();
+}
+
+/* A cancel is flushed when the copy of payload that it has met has ended. */
+static void flush_waits_for_copy(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	rx_meanwhile(test, answer(test, a), cancel_and_fail);
+	KUNIT_EXPECT_FALSE(test, early);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR).wr_id,
+			chan_wr_id(1));
+	/* the read has no completion */
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+}
+
+/* After a cancel was flushed, also an engine that has not seen the error state places nothing. */
+static void flush_ends_read(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct pair_packet *pk = answer(test, a);
+
+	cancel_and_fail(a);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
+	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_NONE);
+	pair_rx(test, pk);
+	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_MODIFIED);
+	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_STALE), 1);
+	KUNIT_EXPECT_TRUE(test, pair_clear(a->end, 0, 0));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+}
+
+/* Flushed cancels that name no transfer, or an rCxt of another channel, do no harm. */
+static void flush_any_cancel(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_send_wqe *wqe;
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		wqe = chan_wqe(a, NHCA_WR_CH_CANCEL);
+		wqe->chan.local_rcxt = a->ids[i] ^ (i == 1 ? BIT_ULL(32) : 0);
+		wqe->rcxt[0].tid = i;
+		chan_push(a);
+	}
+	chan_wqe(a, NHCA_WR_CH_CANCEL)->chan.local_rcxt = U64_MAX;
+	chan_push(a);
+	cancel_and_fail(a);
+	for (i = 0; i < 5; i++)
+		chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+}
+
+static struct kunit_case rcxt_close_cases[] = {
+	KUNIT_CASE(flush_waits_for_copy),
+	KUNIT_CASE(flush_ends_read),
+	KUNIT_CASE(flush_any_cancel),
+	{}
+};
+
+static struct kunit_suite rcxt_close_suite = {
+	.name = "nhca_rcxt_close",
+	.init = pair_init,
+	.exit = pair_exit,
+	.test_cases = rcxt_close_cases,
+};
+
+kunit_test_suite(rcxt_close_suite);
