@@ -12,6 +12,7 @@
 #include <linux/udp.h>
 
 #include "../memory/memcg.h"
+#include "../observe/stub.h"
 #include "engine.h"
 
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
@@ -167,39 +168,75 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev)
 
 /* ---- rCxts ---- */
 
-/*
- * Release an rCxt.  First cancel its transfer and refuse all tids, so that no other transfer can
- * begin; then wait until no CPU copies payload for the rCxt.  Each CPU copies at most one batch.
- * Return: true if packets may still refer to pages of a write on the rCxt (nhca_rcxt.wrote).
+void nhca_channel_grace(struct nhca_channel *ch)
+{
+	NHCA_STUB(nhca_channel_grace, ch);
+	synchronize_rcu_expedited();
+}
+
+/**
+ * struct channel_left - what may still use memory of the program after channel_end()
+ * @copies:  a CPU copies payload of a transfer
+ * @packets: the send engine makes packets of a transfer
+ * @pages:   packets refer to pages of a write (nhca_rcxt.wrote)
+ *
+ * @copies and @packets end with nhca_channel_grace().
  */
-static bool channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+struct channel_left {
+	bool copies;
+	bool packets;
+	bool pages;
+};
+
+/*
+ * Cancel the transfer of an rCxt that is being released, and refuse all tids, so that no other
+ * transfer can begin.
+ */
+static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
+			struct channel_left *left)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
 	spinlock_t *lock = nhca_rcxt_lock(rd, id);
 	struct nhca_rcxt *rc;
-	bool wrote;
 
-	for (;;) {
-		spin_lock_bh(lock);
-		if (nhca_rcxt_find(&rd->pool, ch->qpn, id, &rc)) {
-			spin_unlock_bh(lock);
-			return false;
-		}
+	spin_lock_bh(lock);
+	if (!nhca_rcxt_find(&rd->pool, ch->qpn, id, &rc)) {
 		nhca_notice_forget(ch, rc);
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
 		/* no tid is higher, so no packet can begin another transfer */
 		rc->tid = U32_MAX;
-		if (nhca_rcxt_quiet(rc))
-			break;
-		spin_unlock_bh(lock);
-		cond_resched();
+		left->copies |= !nhca_rcxt_quiet(rc);
+		left->packets |= rc->wrote || rc->answers;
+		left->pages |= rc->wrote;
 	}
-	wrote = rc->wrote;
-	spin_lock(&rd->lock);
-	nhca_rcxt_release(&rd->pool, &ch->rcxts, rc);
-	spin_unlock(&rd->lock);
 	spin_unlock_bh(lock);
-	return wrote;
+}
+
+/* Return an rCxt to the pool, unless a recovery has done that.  The caller has waited for copies. */
+static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt_dev *rd = ch->rd;
+	spinlock_t *lock = nhca_rcxt_lock(rd, id);
+	struct nhca_rcxt *rc;
+
+	spin_lock_bh(lock);
+	if (!nhca_rcxt_find(&rd->pool, ch->qpn, id, &rc)) {
+		spin_lock(&rd->lock);
+		nhca_rcxt_release(&rd->pool, &ch->rcxts, rc);
+		spin_unlock(&rd->lock);
+	}
+	spin_unlock_bh(lock);
+}
+
+/* Release an rCxt of which no engine makes packets. */
+static void channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct channel_left left = {};
+
+	channel_end(ch, id, &left);
+	if (left.copies)
+		nhca_channel_grace(ch);
+	channel_give_back(ch, id);
 }
 
 static void channel_take_back_all(struct nhca_channel *ch)
@@ -279,8 +316,8 @@ static bool channel_has(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 {
+	struct channel_left left = {};
 	struct nhca_rcxt_id id;
-	bool wrote = false;
 	u32 i;
 
 	for (i = 0; i < count; i++) {
@@ -290,18 +327,23 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	}
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
-		wrote |= channel_take_back(ch, &id);
+		channel_end(ch, &id, &left);
 		cond_resched();
 	}
-	/* no write has begun on the rCxts, or nhca_rcxt_released() has ended all of these writes */
-	if (!wrote)
-		return 0;
 	/*
-	 * The program may reuse its buffers when this function returns: wait for send engines that
-	 * make packets of the transfers, then for the zero-copy references of all packets.
+	 * The program may reuse its buffers when this function returns: wait for engines that copy
+	 * payload or make packets of the transfers, then for the zero-copy references of all
+	 * packets.
 	 */
-	synchronize_rcu_expedited();
-	nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
+	if (left.copies || left.packets)
+		nhca_channel_grace(ch);
+	for (i = 0; i < count; i++) {
+		id = nhca_rcxt_id_of(ids[i]);
+		channel_give_back(ch, &id);
+		cond_resched();
+	}
+	if (left.pages)
+		nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
 	return 0;
 }
 

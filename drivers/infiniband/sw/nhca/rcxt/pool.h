@@ -88,6 +88,7 @@ enum nhca_rcxt_state {
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel has begun a write that nhca_rcxt_released() has not ended: packets may
  *           refer to its pages
+ * @answers: a peer has read: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NOBODY
  * @pvo:     READING, SINKING: destination of the transfer's first byte
@@ -118,6 +119,7 @@ struct nhca_rcxt {
 	u8 noticed:1;
 	u8 map_kept:1;
 	u8 wrote:1;
+	u8 answers:1;
 	u8 awaited:1;
 	u32 uid;
 	union {

@@ -250,9 +250,11 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 {
 	enum nhca_rcxt_verdict verdict = nhca_rcxt_may_request(rc, x);
 
-	if (!verdict)
-		begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
-	return verdict;
+	if (verdict)
+		return verdict;
+	begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
+	rc->answers = true;
+	return NHCA_RCXT_TAKE;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)

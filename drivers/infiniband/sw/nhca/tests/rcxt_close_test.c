@@ -115,10 +115,86 @@ static void flush_any_cancel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
+/* ---- release ---- */
+
+static u32 graces;
+
+/* Replaces nhca_channel_grace(). */
+static void grace(struct nhca_channel *ch)
+{
+	graces++;
+}
+
+/*
+ * Release waits for the send engine if a peer has read, even if all packets are sent: the engine
+ * may still be between two of them. A grace period costs time, so release waits for nothing else.
+ */
+static void release_waits_for_answer(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+
+	kunit_activate_static_stub(test, nhca_channel_grace, grace);
+	graces = 0;
+	p->charge = true;
+	chan_transfer(a, NHCA_WR_CH_READ, 1, 100 * PAIR_SEG, 0);
+	while (!pair_count(test, NHCA_RX_READ_DATA))
+		pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_ANSWERING);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(b->ch, b->ids + 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, graces, 0);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(b->ch, b->ids, 1), 0);
+	KUNIT_EXPECT_EQ(test, graces, 1);
+	pair_settle(test);
+	/* the reader has only received */
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 1), 0);
+	KUNIT_EXPECT_EQ(test, graces, 1);
+
+	p->charge = false;
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(a->ch, a->ids, 2), 0);
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(b->ch, b->ids, 2), 0);
+	chan_transfer(a, NHCA_WR_CH_READ, 1, 10, 0);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_IDLE);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(b->ch, b->ids, 1), 0);
+	KUNIT_EXPECT_EQ(test, graces, 2);
+}
+
+static struct nhca_rcxt *copied;
+
+/* Replaces nhca_channel_grace(): another CPU ends a copy. */
+static void grace_ends_copy(struct nhca_channel *ch)
+{
+	graces++;
+	if (copied)
+		nhca_rcxt_copied(&ch->rd->pool, copied, true);
+	copied = NULL;
+}
+
+/* Release sleeps until a copy has ended, and does not spin, because it may have preempted it. */
+static void release_waits_for_copy(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_rcxt_pool *pool = &a->ch->rd->pool;
+	struct pair_packet *pk = answer(test, a);
+	u32 free = pool->free;
+
+	kunit_activate_static_stub(test, nhca_channel_grace, grace_ends_copy);
+	graces = 0;
+	copied = chan_rcxt(a, 0);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, copied, &pk->hdr.rx, true), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 2), 0);
+	KUNIT_EXPECT_EQ(test, graces, 1);
+	KUNIT_EXPECT_EQ(test, pool->free, free + 2);
+}
+
 static struct kunit_case rcxt_close_cases[] = {
 	KUNIT_CASE(flush_waits_for_copy),
 	KUNIT_CASE(flush_ends_read),
 	KUNIT_CASE(flush_any_cancel),
+	KUNIT_CASE(release_waits_for_answer),
+	KUNIT_CASE(release_waits_for_copy),
 	{}
 };
 
