@@ -314,12 +314,15 @@ static bool channel_has(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	return has;
 }
 
-int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
+/* End the transfers of rCxts that are being released.  Return: as nhca_channel_release(). */
+static int channel_end_some(struct nhca_channel *ch, const u64 *ids, u32 count,
+			    struct channel_left *left)
 {
-	struct channel_left left = {};
 	struct nhca_rcxt_id id;
 	u32 i;
 
+	/* nhca_rcxt_recover() must not release some of the rCxts meanwhile */
+	lockdep_assert_held(&ch->rd->mutex);
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
 		if (!channel_has(ch, &id))
@@ -327,9 +330,22 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	}
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
-		channel_end(ch, &id, &left);
+		channel_end(ch, &id, left);
 		cond_resched();
 	}
+	return 0;
+}
+
+int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
+{
+	struct channel_left left = {};
+	struct nhca_rcxt_id id;
+	u32 i;
+	int err;
+
+	mutex_lock(&ch->rd->mutex);
+	err = channel_end_some(ch, ids, count, &left);
+	mutex_unlock(&ch->rd->mutex);
 	/*
 	 * The program may reuse its buffers when this function returns: wait for engines that copy
 	 * payload or make packets of the transfers, then for the zero-copy references of all
@@ -337,14 +353,15 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	 */
 	if (left.copies || left.packets)
 		nhca_channel_grace(ch);
-	for (i = 0; i < count; i++) {
+	for (i = 0; !err && i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
 		channel_give_back(ch, &id);
 		cond_resched();
 	}
-	if (left.pages)
+	/* a recovery may have taken the rCxts of writes, and has not waited for their packets */
+	if (left.pages || nhca_channel_failed(ch))
 		nhca_zcopy_wait_flow(ch->flow, nhca_dying(ch->ibqp->pd->uobject));
-	return 0;
+	return err;
 }
 
 u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why)

@@ -57,7 +57,8 @@
  * @pool:  the rCxts
  * @rcxt_locks: protect the state of the rCxts; nhca_rcxt_lock() finds the lock of an rCxt
  * @tokens: secret of the tokens that this device issues, and tokens of other hosts (token.h)
- * @mutex: serializes creation and destruction of channels, acquisition of rCxts, and recovery
+ * @mutex: serializes creation and destruction of channels, acquisition and release of rCxts, and
+ *         recovery
  * @channels: channels of the device, linked by nhca_channel.list; @mutex protects the list
  * @ready_lock: irqsave; protects @ready, nhca_channel.ready and nhca_channel.drr
  * @ready: channels that wait for their turn, first in, first out

@@ -6,7 +6,8 @@
  *
  * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
  *
- *   nhca_rcxt_dev.mutex        creation and destruction of channels, acquisition of rCxts, recovery
+ *   nhca_rcxt_dev.mutex        creation and destruction of channels, acquisition and release of
+ *                              rCxts, recovery
  *   nhca_rcxt_dev.rcxt_locks   state of an rCxt; the index of the rCxt selects one of
  *                              NHCA_RCXT_LOCKS locks.  A CPU holds at most one of these locks,
  *                              and none while it copies payload
@@ -62,7 +63,9 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * these channels are in the pool.  The engines only drop packets, end transfers and flush work
  * requests of these channels.  Packets of their transfers are dropped even after other channels
  * have acquired the rCxts, because these packets name old keys.  The function increments the
- * recovery count.  Channels of other devices and job memory do not change.
+ * recovery count.  Channels of other devices and job memory do not change.  The network stack may
+ * still hold packets that refer to pages of writes: nhca_channel_release() and
+ * nhca_channel_destroy() wait for them.
  * Context: process, sleeps.
  * Return: the new recovery count.
  */
@@ -145,7 +148,8 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
  * is not complete, or a peer has read by one of them, the function waits for the engines
  * (nhca_channel_grace()).  If packets may still refer to pages of a write on one of the rCxts
  * (nhca_rcxt.wrote), the function also waits until no packet of the channel refers to pages of the
- * program.
+ * program.  If the channel is in the error state, it waits for that in any case, also if the result
+ * is -ENOENT because nhca_rcxt_recover() has released the rCxts.
  * Context: process, sleeps.
  * Return: 0; -ENOENT: the channel does not own one of the rCxts.
  */

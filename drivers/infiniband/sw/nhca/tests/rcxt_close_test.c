@@ -5,6 +5,7 @@
  */
 #include <kunit/static_stub.h>
 #include <kunit/test-bug.h>
+#include <linux/workqueue.h>
 
 #include "channel_pair.h"
 
@@ -189,12 +190,90 @@ static void release_waits_for_copy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pool->free, free + 2);
 }
 
+/**
+ * struct late - the network stack frees all packets later
+ * @work: frees them
+ * @pair: the network
+ * @done: @work has run
+ */
+struct late {
+	struct delayed_work work;
+	struct pair *pair;
+	bool done;
+};
+
+static void late_drop(struct work_struct *work)
+{
+	struct late *late = container_of(to_delayed_work(work), struct late, work);
+	struct pair_packet *pk, *next;
+
+	WRITE_ONCE(late->done, true);
+	list_for_each_entry_safe(pk, next, &late->pair->wire, list)
+		pair_drop(pk);
+}
+
+/*
+ * A recovery takes the rCxt of a write whose work request has completed, so the program learns
+ * nothing. The release of the rCxt fails, but returns when no packet refers to the pages.
+ */
+static void release_after_recovery(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct late late = { .pair = p };
+	struct chan *a = p->end[0].chan;
+
+	p->zcopy = true;
+	chan_transfer(a, NHCA_WR_CH_WRITE, 1, 2 * PAIR_SEG, NHCA_NOTIFY_INITIATOR);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_WAITING);
+	nhca_rcxt_recover(a->end->dev, NHCA_CH_ERR_RECOVERED);
+	INIT_DELAYED_WORK_ONSTACK(&late.work, late_drop);
+	schedule_delayed_work(&late.work, HZ / 4);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 1), -ENOENT);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.done));
+	flush_delayed_work(&late.work);
+	destroy_delayed_work_on_stack(&late.work);
+}
+
+static struct nhca_rcxt_dev *graced;
+static bool open_to_recovery;
+
+/* Replaces nhca_channel_grace(): the rCxts have ended, and a recovery may run. */
+static void grace_recovers(struct nhca_channel *ch)
+{
+	open_to_recovery = !mutex_is_locked(&graced->mutex);
+	nhca_rcxt_recover(ch->dev, NHCA_CH_ERR_RECOVERED);
+}
+
+/* A recovery during a release takes the rCxts. The release knows about the write, and waits. */
+static void release_beside_recovery(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct late late = { .pair = p };
+	struct chan *a = p->end[0].chan;
+
+	graced = a->ch->rd;
+	p->zcopy = true;
+	chan_transfer(a, NHCA_WR_CH_WRITE, 1, 2 * PAIR_SEG, NHCA_NOTIFY_INITIATOR);
+	kunit_activate_static_stub(test, nhca_channel_grace, grace_recovers);
+	INIT_DELAYED_WORK_ONSTACK(&late.work, late_drop);
+	schedule_delayed_work(&late.work, HZ / 4);
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, CHAN_IDS), 0);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.done));
+	KUNIT_EXPECT_TRUE(test, open_to_recovery);
+	KUNIT_EXPECT_EQ(test, graced->pool.free, PAIR_RCXTS);
+	flush_delayed_work(&late.work);
+	destroy_delayed_work_on_stack(&late.work);
+}
+
 static struct kunit_case rcxt_close_cases[] = {
 	KUNIT_CASE(flush_waits_for_copy),
 	KUNIT_CASE(flush_ends_read),
 	KUNIT_CASE(flush_any_cancel),
 	KUNIT_CASE(release_waits_for_answer),
 	KUNIT_CASE(release_waits_for_copy),
+	KUNIT_CASE(release_after_recovery),
+	KUNIT_CASE(release_beside_recovery),
 	{}
 };
 
