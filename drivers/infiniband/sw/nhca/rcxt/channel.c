@@ -212,7 +212,10 @@ static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 	spin_unlock_bh(lock);
 }
 
-/* Return an rCxt to the pool, unless a recovery has done that.  The caller has waited for copies. */
+/*
+ * Return an rCxt to the pool, unless a recovery has done that.  The caller has waited for the end
+ * of copies.
+ */
 static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;

@@ -367,9 +367,9 @@ u32 nhca_channel_segment(const struct nhca_dev *dev);
  * nhca_channel_grace - wait for engines that use a channel or its rCxts
  * @ch: the channel
  *
- * When the function returns, each run of an engine that had begun before the call has ended, because
- * engines run in RCU read-side sections.  The function sleeps, so that an engine that the caller has
- * preempted (PREEMPT_RT) goes on.
+ * When the function returns, each run of an engine that had begun before the call has ended,
+ * because engines run in RCU read-side sections.  The function sleeps, so that an engine that the
+ * caller has preempted (PREEMPT_RT) goes on.
  * Context: process, sleeps.
  */
 void nhca_channel_grace(struct nhca_channel *ch);

@@ -301,17 +301,14 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Lock the local rCxt.  @again: the caller retries because another CPU copies payload for the rCxt.
+ * Lock the local rCxt.
  * Return: the rCxt, or NULL if the channel does not own it; the lock is held in both cases.
  */
-static struct nhca_rcxt *fetch_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
-				    bool again)
+static struct nhca_rcxt *fetch_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	__acquires(nhca_rcxt_lock(ch->rd, id))
 {
 	struct nhca_rcxt *rc;
 
-	if (again)
-		cpu_relax();
 	spin_lock_bh(nhca_rcxt_lock(ch->rd, id));
 	nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc);
 	return rc;
@@ -325,8 +322,8 @@ static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 /*
  * Begin the transfer of ch->wqe on the local rCxt.
- * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_again() and nhca_rcxt_begin_read(), but not
- * -EAGAIN; -ENOENT: the channel does not own the rCxt.
+ * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_again() and nhca_rcxt_begin_read(); -EAGAIN:
+ * the end of the copies kicks the channel; -ENOENT: the channel does not own the rCxt.
  */
 static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -335,24 +332,24 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	u64 cookie = ch->wqe->wr_id;
 	struct mem_cgroup *old;
 	struct nhca_rcxt *rc;
-	int err = 0;
+	int err;
 
 	/* a read may allocate a bitmap, which is charged to ch->memcg */
 	old = set_active_memcg(ch->memcg);
-	do {
-		rc = fetch_lock(ch, id, err);
-		if (!rc)
-			err = -ENOENT;
-		else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
-			err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
-		else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
-			err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment,
-						    wr->notify, cookie);
-		else
-			err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment,
-						   wr->notify, wr->local_pvo, cookie);
-		fetch_unlock(ch, id);
-	} while (err == -EAGAIN);
+	rc = fetch_lock(ch, id);
+	if (!rc)
+		err = -ENOENT;
+	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
+		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
+	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
+		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					    cookie);
+	else
+		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					   wr->local_pvo, cookie);
+	if (err == -EAGAIN)
+		nhca_rcxt_await(rc);
+	fetch_unlock(ch, id);
 	set_active_memcg(old);
 	return err;
 }
@@ -361,11 +358,13 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 {
 	switch (err) {
+	case -EAGAIN:
 	case -EBUSY:
 		/*
 		 * The entry is fetched again.  Either the rCxt still sends a transfer, which ends
 		 * in a turn of this channel.  Or packets refer to pages of a transfer, and the
-		 * release of these pages kicks the channel.
+		 * release of these pages kicks the channel.  Or a CPU copies payload of an earlier
+		 * transfer (-EAGAIN), and kicks the channel afterwards.
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
@@ -451,7 +450,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	struct nhca_hdr h;
 
 	/* the status will name this rCxt, so the channel must own it */
-	rc = fetch_lock(ch, id, false);
+	rc = fetch_lock(ch, id);
 	fetch_unlock(ch, id);
 	if (!rc)
 		return fetch_late(ch, -ENOENT);
@@ -478,7 +477,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
  */
 static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
 {
-	struct nhca_rcxt *rc = fetch_lock(ch, id, false);
+	struct nhca_rcxt *rc = fetch_lock(ch, id);
 	int err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
 
 	if (rc)
@@ -489,7 +488,7 @@ static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id
 	return err;
 }
 
-/* Return: true if the cancel at the head of the FIFO has canceled its transfer in an earlier turn. */
+/* Return: true if the cancel to fetch next has canceled its transfer in an earlier turn. */
 static bool fetch_cancelling(const struct nhca_channel *ch)
 {
 	return ch->cancelling && ch->cancel_index == ch->fetched;
@@ -501,7 +500,7 @@ static bool fetch_cancelling(const struct nhca_channel *ch)
  */
 static bool fetch_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
-	struct nhca_rcxt *rc = fetch_lock(ch, id, false);
+	struct nhca_rcxt *rc = fetch_lock(ch, id);
 	bool copying = rc && rc->awaited;
 
 	fetch_unlock(ch, id);
@@ -521,12 +520,12 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 		err = fetch_cancel_begin(ch, id, ch->wqe->rcxt[0].tid);
 		if (err)
 			return fetch_late(ch, err);
-		/* the batch may contain packets of the transfer: send it before the cancel completes */
+		/* send packets of the transfer that the batch may contain */
 		nhca_burst_flush(ch->burst);
 		nhca_send_sweep(ch, id);
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
-	/* the end of the copies, or the next release, kicks the channel, which then fetches again */
+	/* the end of the copies or the next release kicks the channel, which fetches again */
 	if (fetch_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
 		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;

@@ -144,8 +144,8 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
  * @ids:   as nhca_channel_acquire() returned them
  * @count: number of ids
  *
- * If a CPU copies payload for one of the rCxts, or the channel has begun a write on one of them that
- * is not complete, or a peer has read by one of them, the function waits for the engines
+ * If a CPU copies payload for one of the rCxts, or the channel has begun a write on one of them
+ * that is not complete, or a peer has read by one of them, the function waits for the engines
  * (nhca_channel_grace()).  If packets may still refer to pages of a write on one of the rCxts
  * (nhca_rcxt.wrote), the function also waits until no packet of the channel refers to pages of the
  * program.  If the channel is in the error state, it waits for that in any case, also if the result

@@ -207,7 +207,12 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		if (!lookup && !verdict)
 			run = nhca_rcxt_run(rc, x, run);
 		spin_unlock(lock);
-		if (verdict != NHCA_RCXT_WAIT)
+		/*
+		 * With PREEMPT_RT, this task may have preempted the copy that it would wait for,
+		 * and the loop might never end.  So there the packet is dropped, as if it were
+		 * lost.
+		 */
+		if (verdict != NHCA_RCXT_WAIT || IS_ENABLED(CONFIG_PREEMPT_RT))
 			break;
 		/* another CPU copies payload of the earlier transfer, one batch at most */
 		cpu_relax();

@@ -41,8 +41,8 @@
  *                       nhca_rcxt_sent(); notice: complete the transfer; challenge: send the
  *                       request again; fence: send a status
  * @NHCA_RCXT_WAIT:      payload: another CPU still copies at most one batch for the earlier
- *                       transfer; the caller must release the lock and try again.  Fence: see
- *                       nhca_rcxt_fence()
+ *                       transfer; the caller must release the lock and try again, or drop the
+ *                       packet.  Fence: see nhca_rcxt_fence()
  * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still being sent;
  *                       nhca_rcxt_sent() returns true when the last one was sent
  * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled
@@ -201,8 +201,8 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EINVAL: the sizes are
  * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING;
- * -EAGAIN: another CPU still copies for an earlier transfer; the caller must release the lock and
- * try again.
+ * -EAGAIN: another CPU still copies for an earlier transfer; the caller calls nhca_rcxt_await() and
+ * tries again when the copies have ended.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);

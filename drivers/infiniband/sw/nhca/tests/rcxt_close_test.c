@@ -116,6 +116,82 @@ static void flush_any_cancel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
+/* ---- work requests that meet a copy ---- */
+
+static void cancel(struct chan *a)
+{
+	chan_wqe(a, NHCA_WR_CH_CANCEL);
+	chan_bell(a);
+}
+
+/*
+ * A cancel that meets a copy gives its turn back, and completes after the copy. If it waited in
+ * place, this test would not end.
+ */
+static void cancel_gives_way(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	rx_meanwhile(test, answer(test, a), cancel);
+	KUNIT_EXPECT_FALSE(test, early);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_IDLE);
+}
+
+static void cancel_and_read(struct chan *a)
+{
+	struct nhca_send_wqe *wqe;
+
+	cancel(a);
+	chan_transfer(a, NHCA_WR_CH_READ, 2, LEN, NHCA_NOTIFY_INITIATOR);
+	/* a work request for another rCxt starts after the earlier ones */
+	wqe = chan_wqe(a, NHCA_WR_CH_FENCE);
+	wqe->chan.local_rcxt = a->ids[1];
+	chan_bell(a);
+}
+
+/* After the copy, the work requests that were posted meanwhile are executed in their order. */
+static void later_work_waits(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct pair_packet *pk = answer(test, a);
+	u32 i;
+
+	rx_meanwhile(test, pk, cancel_and_read);
+	KUNIT_EXPECT_FALSE(test, early);
+	for (i = 1; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+				chan_wr_id(i));
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_READ, IB_WC_SUCCESS).chan.tid, 2);
+}
+
+static void fence_and_write(struct chan *a)
+{
+	struct nhca_rcxt *rc = chan_rcxt(a, 0);
+
+	/* as a fence of the peer does */
+	nhca_rcxt_end(&a->ch->rd->pool, rc, NHCA_RCXT_IDLE);
+	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, NHCA_NOTIFY_INITIATOR);
+}
+
+/* A transfer begins after the copy of a peer's write that a fence has ended. */
+static void transfer_gives_way(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+
+	chan_transfer(b, NHCA_WR_CH_WRITE, 1, LEN, NHCA_NOTIFY_TARGET);
+	rx_meanwhile(test, pair_first(test, NHCA_RX_WRITE), fence_and_write);
+	KUNIT_EXPECT_FALSE(test, early);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_WAITING);
+}
+
 /* ---- release ---- */
 
 static u32 graces;
@@ -270,6 +346,9 @@ static struct kunit_case rcxt_close_cases[] = {
 	KUNIT_CASE(flush_waits_for_copy),
 	KUNIT_CASE(flush_ends_read),
 	KUNIT_CASE(flush_any_cancel),
+	KUNIT_CASE(cancel_gives_way),
+	KUNIT_CASE(later_work_waits),
+	KUNIT_CASE(transfer_gives_way),
 	KUNIT_CASE(release_waits_for_answer),
 	KUNIT_CASE(release_waits_for_copy),
 	KUNIT_CASE(release_after_recovery),
