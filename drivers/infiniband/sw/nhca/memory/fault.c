@@ -11,6 +11,7 @@
 #include <linux/workqueue.h>
 
 #include "backing.h"
+#include "faultq.h"
 #include "mr.h"
 #include "odp.h"
 
@@ -25,13 +26,11 @@
  */
 #define FAULT_MEMORY	(5 * HZ)
 
-/*
- * Prefetches that run at a time on the host.  Prefetches may be many and take long.  They have a
- * separate queue and few workers, so they delay each other, but not the faults of a QP.
- */
-#define PREFETCH_WORKERS	8
-
 struct workqueue_struct *nhca_fault_wq;
+/*
+ * Prefetches may be many and take long.  They have a separate queue and few workers, so they delay
+ * each other, but not the faults of a QP.
+ */
 struct workqueue_struct *nhca_prefetch_wq;
 
 /**
@@ -50,7 +49,7 @@ struct fault_want {
 
 /**
  * struct nhca_fault - see fault.h
- * @work:        the worker; counts in @ref from being queued until it has run
+ * @work:        for a worker; counts in @ref from being queued until it has run
  * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin(), and one for
  *               each nhca_fault_get()
  * @lock:        protects all below; taken with BH disabled
@@ -71,7 +70,7 @@ struct fault_want {
  * @feed:        position in a backing; @lock protects only error and write_op
  */
 struct nhca_fault {
-	struct work_struct work;
+	struct nhca_faultq_work work;
 	refcount_t ref;
 	/* protects all below */
 	spinlock_t lock;
@@ -105,13 +104,14 @@ void nhca_fault_put(struct nhca_fault *f)
 
 static void fault_work(struct work_struct *work)
 {
-	struct nhca_fault *f = container_of(work, struct nhca_fault, work);
+	struct nhca_fault *f = container_of(work, struct nhca_fault, work.work);
 	struct fault_want want;
 	s64 n;
 
 	/* constant while busy, so it needs no lock */
 	want = f->want;
 	n = nhca_odp_fault(want.odp, want.off, want.len, want.mode);
+	nhca_faultq_end(nhca_odp_faultq(want.odp), NHCA_FAULTQ_AWAITED);
 
 	spin_lock_bh(&f->lock);
 	/* -EBUSY: the memory changes all the time, so the owner may retry without a limit */
@@ -136,7 +136,7 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
 
 	if (!f)
 		return NULL;
-	INIT_WORK(&f->work, fault_work);
+	INIT_WORK(&f->work.work, fault_work);
 	refcount_set(&f->ref, 1);
 	spin_lock_init(&f->lock);
 	f->resume = resume;
@@ -371,7 +371,7 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
 		WRITE_ONCE(f->busy, true);
 		WRITE_ONCE(f->tell, true);
 		refcount_inc(&f->ref);
-		queue_work(nhca_fault_wq, &f->work);
+		nhca_faultq_add(nhca_odp_faultq(odp), NHCA_FAULTQ_AWAITED, &f->work);
 	}
 	spin_unlock_bh(&f->lock);
 	return err;
@@ -381,20 +381,21 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
 
 /**
  * struct fault_prefetch - a queued prefetch
- * @work: the worker, which frees the structure
+ * @work: for a worker, which frees the structure
  * @want: the bytes
  */
 struct fault_prefetch {
-	struct work_struct work;
+	struct nhca_faultq_work work;
 	struct fault_want want;
 };
 
 static void prefetch_work(struct work_struct *work)
 {
-	struct fault_prefetch *p = container_of(work, struct fault_prefetch, work);
+	struct fault_prefetch *p = container_of(work, struct fault_prefetch, work.work);
 
 	/* ignore errors: this is advice, and a later access reports the error */
 	nhca_odp_fault(p->want.odp, p->want.off, p->want.len, p->want.mode);
+	nhca_faultq_end(nhca_odp_faultq(p->want.odp), NHCA_FAULTQ_PREFETCH);
 	nhca_odp_prefetch_end(p->want.odp);
 	nhca_odp_put(p->want.odp);
 	kfree(p);
@@ -415,8 +416,8 @@ int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode 
 	p->want.off = off;
 	p->want.len = len;
 	p->want.mode = mode;
-	INIT_WORK(&p->work, prefetch_work);
-	queue_work(nhca_prefetch_wq, &p->work);
+	INIT_WORK(&p->work.work, prefetch_work);
+	nhca_faultq_add(nhca_odp_faultq(odp), NHCA_FAULTQ_PREFETCH, &p->work);
 	return 0;
 }
 
@@ -426,7 +427,8 @@ int nhca_fault_init(void)
 	nhca_fault_wq = alloc_workqueue("nhca_fault", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!nhca_fault_wq)
 		return -ENOMEM;
-	nhca_prefetch_wq = alloc_workqueue("nhca_prefetch", WQ_UNBOUND, PREFETCH_WORKERS);
+	nhca_prefetch_wq = alloc_workqueue("nhca_prefetch", WQ_UNBOUND,
+					   NHCA_FAULTQ_PREFETCHES);
 	if (!nhca_prefetch_wq) {
 		destroy_workqueue(nhca_fault_wq);
 		return -ENOMEM;
@@ -434,7 +436,10 @@ int nhca_fault_init(void)
 	return 0;
 }
 
-/* Destroying a queue waits for all queued work.  The work holds references on all that it uses. */
+/*
+ * Destroying a queue waits for all queued work, and for the work that nhca_faultq_end() queues
+ * meanwhile.  The work holds references on all that it uses.
+ */
 void nhca_fault_exit(void)
 {
 	destroy_workqueue(nhca_prefetch_wq);

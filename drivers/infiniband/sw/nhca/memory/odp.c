@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "faultq.h"
 #include "mr.h"
 #include "odp.h"
 
@@ -53,6 +54,7 @@
  * @ref:        one for the region, and one for each fault in progress
  * @id:         see nhca_odp_id()
  * @mm:         address space of the process; mmgrab() reference, which does not keep its memory
+ * @faultq:     the queue of its page faults; counted reference
  * @start:      address of the region's first byte in the process
  * @length:     bytes; with @start it does not wrap
  * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
@@ -70,6 +72,7 @@ struct nhca_odp {
 	refcount_t ref;
 	u64 id;
 	struct mm_struct *mm;
+	struct nhca_faultq *faultq;
 	u64 start;
 	u64 length;
 	bool writable;
@@ -403,10 +406,7 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
-			/*
-			 * A page of the batch failed: retry only the first page, which the owner
-			 * needs.
-			 */
+			/* a page failed: retry only the first page, which the owner needs */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
 		}
@@ -482,6 +482,11 @@ static struct nhca_odp *odp_create(struct ib_pd *pd, u64 start, u64 length, int 
 
 	if (!odp)
 		return NULL;
+	odp->faultq = nhca_faultq_get_current();
+	if (!odp->faultq) {
+		kfree(odp);
+		return NULL;
+	}
 	refcount_set(&odp->ref, 1);
 	odp->id = atomic64_inc_return(&odp_ids);
 	odp->mm = current->mm;
@@ -520,6 +525,7 @@ void nhca_odp_put(struct nhca_odp *odp)
 	/* only notifiers and chunk users queue this work, and none is left */
 	cancel_delayed_work_sync(&odp->reap);
 	xa_destroy(&odp->chunks);
+	nhca_faultq_put(odp->faultq);
 	mmdrop(odp->mm);
 	kfree(odp);
 }
@@ -550,6 +556,11 @@ bool nhca_odp_prefetch_begin(struct nhca_odp *odp)
 void nhca_odp_prefetch_end(struct nhca_odp *odp)
 {
 	atomic_dec(&odp->prefetches);
+}
+
+struct nhca_faultq *nhca_odp_faultq(const struct nhca_odp *odp)
+{
+	return odp->faultq;
 }
 
 u64 nhca_odp_id(const struct nhca_odp *odp)

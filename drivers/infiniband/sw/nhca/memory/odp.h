@@ -10,6 +10,7 @@
 
 #include "memory.h"
 
+struct nhca_faultq;
 struct nhca_odp;
 
 /**
@@ -100,6 +101,14 @@ bool nhca_odp_prefetch_begin(struct nhca_odp *odp);
  * Context: any.
  */
 void nhca_odp_prefetch_end(struct nhca_odp *odp);
+
+/**
+ * nhca_odp_faultq - get the queue of the page faults of a region
+ * @odp: memory of the region
+ * Context: any.
+ * Return: the queue; valid as long as @odp.
+ */
+struct nhca_faultq *nhca_odp_faultq(const struct nhca_odp *odp);
 
 /**
  * nhca_odp_id - get a number that no other region has or had

@@ -233,10 +233,10 @@ static void prefetch_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, NHCA_ODP_PREFETCHES + 1);
 
 	/* after the prefetches have ended, others can be queued */
-	flush_workqueue(nhca_prefetch_wq);
+	drain_workqueue(nhca_prefetch_wq);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE), 0);
-	flush_workqueue(nhca_prefetch_wq);
+	drain_workqueue(nhca_prefetch_wq);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
@@ -257,7 +257,7 @@ static void prefetch_cancelled_test(struct kunit *test)
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	mmap_write_unlock(current->mm);
-	flush_workqueue(nhca_prefetch_wq);
+	drain_workqueue(nhca_prefetch_wq);
 	flush_workqueue(nhca_fault_wq);
 	after = get_mm_counter(current->mm, MM_ANONPAGES);
 	/* each ends after the list of 64 pages that it has requested */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Limits for the workers that fault in on-demand pages, and the work that waits because of them.
+ *
+ * A page fault takes as long as the memory needs: a FUSE or NFS server may never answer, and the
+ * reclaim of a full memory cgroup may take minutes.  The worker sleeps meanwhile, and the
+ * workqueues have a limited number of workers for the whole host.  So each process and each user
+ * may have only a part of these workers at a time.  Further work of the process or user waits here,
+ * and does not delay that of others.
+ */
+#ifndef NHCA_FAULTQ_H
+#define NHCA_FAULTQ_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct mm_struct;
+
+/* maximum number of workers for which QPs and channels wait: of an address space, of a user */
+#define NHCA_FAULTQ_MM			16u
+#define NHCA_FAULTQ_USER		32u
+/* maximum number of workers that prefetch: of an address space, of a user, of the host */
+#define NHCA_FAULTQ_PREFETCH_MM		1u
+#define NHCA_FAULTQ_PREFETCH_USER	2u
+#define NHCA_FAULTQ_PREFETCHES		32u
+
+/* uid for which only the limits of an address space apply */
+#define NHCA_FAULTQ_NOBODY		U32_MAX
+
+/**
+ * enum nhca_faultq_kind - the workqueue of some work
+ * @NHCA_FAULTQ_AWAITED:  nhca_fault_wq: a QP or channel waits for the page
+ * @NHCA_FAULTQ_PREFETCH: nhca_prefetch_wq: nobody waits
+ * @NHCA_FAULTQ_KINDS:    number of kinds
+ */
+enum nhca_faultq_kind {
+	NHCA_FAULTQ_AWAITED,
+	NHCA_FAULTQ_PREFETCH,
+	NHCA_FAULTQ_KINDS,
+};
+
+/**
+ * struct nhca_faultq_work - work to be done by a worker
+ * @work: the caller initializes it; the function calls nhca_faultq_end()
+ * @list: private
+ */
+struct nhca_faultq_work {
+	struct work_struct work;
+	struct list_head list;
+};
+
+/* the work of one address space */
+struct nhca_faultq;
+
+/**
+ * nhca_faultq_get - find or make the queue of an address space
+ * @mm:  the address space, which exists until nhca_faultq_put(); only its address is used
+ * @uid: uid, in the initial user namespace, of the user who is charged; or NHCA_FAULTQ_NOBODY.  A
+ *       queue that exists keeps its user.
+ * Context: process, sleeps.
+ * Return: the queue with a counted reference; NULL: out of memory.
+ */
+struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, u32 uid);
+
+/**
+ * nhca_faultq_get_current - nhca_faultq_get() for the calling process and its user
+ * Context: process with an address space, sleeps.
+ * Return: as nhca_faultq_get().
+ */
+struct nhca_faultq *nhca_faultq_get_current(void);
+
+/**
+ * nhca_faultq_put - release a reference
+ * @q: the queue; work that was added to it has called nhca_faultq_end() before the last reference
+ *     is released
+ * Context: process, sleeps.
+ */
+void nhca_faultq_put(struct nhca_faultq *q);
+
+/**
+ * nhca_faultq_add - queue work for a worker, now or when the limits permit it
+ * @q:    the queue
+ * @kind: its workqueue
+ * @w:    the work
+ * Context: any, also a live section; not in hard interrupts.
+ */
+void nhca_faultq_add(struct nhca_faultq *q, enum nhca_faultq_kind kind,
+		     struct nhca_faultq_work *w);
+
+/**
+ * nhca_faultq_end - account for the end of work, and queue work that has waited for that
+ * @q:    the queue
+ * @kind: workqueue of the work that ends
+ * Context: the function of the work.
+ */
+void nhca_faultq_end(struct nhca_faultq *q, enum nhca_faultq_kind kind);
+
+#endif /* NHCA_FAULTQ_H */
