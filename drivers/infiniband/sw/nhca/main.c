@@ -451,7 +451,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	xa_init_flags(&dev->stats, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	dev->srq_next = 1;
-	INIT_LIST_HEAD(&dev->mcast.groups);
+	get_random_bytes(&dev->mcast.key, sizeof(dev->mcast.key));
 	INIT_WORK(&dev->gids, nhca_gids_work);
 	nhca_users_init(&dev->users);
 	nhca_dev_describe(dev, name);

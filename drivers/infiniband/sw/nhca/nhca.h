@@ -10,6 +10,7 @@
 
 #include <linux/types.h>
 #include <linux/netdevice.h>
+#include <linux/siphash.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -49,6 +50,8 @@
 #define NHCA_MAX_MCAST_GRP	0x2000
 /* QPs of a multicast group; bounds the cost of a packet, of which each QP gets a copy */
 #define NHCA_MAX_MCAST_QP	0x100
+/* Buckets of the hash table of a device's multicast groups: 32 groups each, if there are 0x2000 */
+#define NHCA_MCAST_BUCKETS	256
 /* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
 /*
@@ -98,7 +101,8 @@ struct nhca_txq;
  * @ah_next:  AH number to try next; under the lock of @ah_ids
  * @srq_ids:  map of SRQ numbers to struct nhca_srq; read under RCU
  * @srq_next: SRQ number to try next; under the lock of @srq_ids
- * @mcast:    multicast groups (transport/mcast.c); written under RTNL, read under RCU
+ * @mcast:    hash table of multicast groups by address, and the random key of its hash
+ *            (transport/mcast.c); written under RTNL, read under RCU
  * @port_state: enum ib_port_state; main.c writes it under RTNL; read with READ_ONCE
  * @mtu:      active path MTU in bytes, computed from the netdev's MTU; written and read as
  *            @port_state
@@ -128,7 +132,8 @@ struct nhca_dev {
 	struct xarray srq_ids;
 	u32 srq_next;
 	struct {
-		struct list_head groups;
+		siphash_key_t key;
+		struct hlist_head groups[NHCA_MCAST_BUCKETS];
 	} mcast;
 	u32 port_state;
 	u32 mtu;

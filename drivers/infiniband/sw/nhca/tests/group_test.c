@@ -3,12 +3,14 @@
  * KUnit: multicast groups: which QPs get a packet, when the netdev joins and leaves a group, and
  * how many QPs a group may have.
  */
+#include <linux/completion.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 
 #include "addr_fixture.h"
+#include "threads.h"
 
 #define GROUP(i)	(0xe0000110 + (i))	/* 224.0.1.16 and the following addresses */
 #define QPS		3
@@ -39,7 +41,6 @@ static int group_init(struct kunit *test)
 		return err;
 	/* a netdev that can join groups */
 	f->dev->netdev = init_net.loopback_dev;
-	INIT_LIST_HEAD(&f->dev->mcast.groups);
 	nhca_users_init(&f->dev->users);
 	members = kunit_kcalloc(test, QPS, sizeof(*members), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, members);
@@ -197,11 +198,9 @@ static void join_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, detach(1, GROUP(0)), 0);
 	KUNIT_EXPECT_EQ(test, joined(GROUP(0)), before);
 	KUNIT_EXPECT_EQ(test, groups(test), 1);
-	/* only UD QPs have attachments that their destruction has to end */
-	members[1].qp->ibqp.qp_type = IB_QPT_RC;
-	nhca_mcast_detach_all(members[1].qp);
+	/* the destruction of a QP ends its own attachments */
+	nhca_mcast_detach_all(members[0].qp);
 	KUNIT_EXPECT_EQ(test, groups(test), 1);
-	members[1].qp->ibqp.qp_type = IB_QPT_UD;
 	nhca_mcast_detach_all(members[1].qp);
 	KUNIT_EXPECT_EQ(test, groups(test), 0);
 	KUNIT_EXPECT_EQ(test, joined(GROUP(1)), 0);
@@ -249,7 +248,6 @@ static void no_join_test(struct kunit *test)
 	f->dev->netdev = f->netdev;
 	KUNIT_EXPECT_EQ(test, attach(0, GROUP(0)), -ENODEV);
 	KUNIT_EXPECT_EQ(test, groups(test), 0);
-	KUNIT_EXPECT_TRUE(test, list_empty(&f->dev->mcast.groups));
 	f->dev->netdev = init_net.loopback_dev;
 	KUNIT_EXPECT_EQ(test, attach(0, GROUP(0)), 0);
 	KUNIT_EXPECT_EQ(test, groups(test), 1);
@@ -292,6 +290,68 @@ static void limit_test(struct kunit *test)
 	nhca_user_put(user);
 }
 
+#define MANY	600u
+
+/* Return: the most groups of a bucket, among which a packet's group is searched. */
+static u32 longest(struct nhca_dev *dev)
+{
+	struct hlist_node *node;
+	u32 i, n, most = 0;
+
+	for (i = 0; i < NHCA_MCAST_BUCKETS; i++) {
+		n = 0;
+		hlist_for_each(node, &dev->mcast.groups[i])
+			n++;
+		most = max(most, n);
+	}
+	return most;
+}
+
+/* A device with many groups finds that of a packet with few comparisons. */
+static void many_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 i;
+
+	for (i = 0; i < MANY; i++)
+		KUNIT_ASSERT_EQ(test, attach(0, GROUP(i)), 0);
+	KUNIT_ASSERT_EQ(test, attach(1, GROUP(MANY - 1)), 0);
+	KUNIT_EXPECT_EQ(test, groups(test), MANY);
+	/* 2.3 on average; the key of the fixture is constant */
+	KUNIT_EXPECT_LE(test, longest(f->dev), 12);
+	expect_members(test, GROUP(0), FIX_QKEY, BIT(0));
+	expect_members(test, GROUP(MANY - 1), FIX_QKEY, BIT(0) | BIT(1));
+	expect_members(test, GROUP(MANY), FIX_QKEY, 0);
+	nhca_mcast_detach_all(members[0].qp);
+	KUNIT_EXPECT_EQ(test, groups(test), 1);
+	KUNIT_EXPECT_EQ(test, joined(GROUP(0)), 0);
+	expect_members(test, GROUP(MANY - 1), FIX_QKEY, BIT(1));
+}
+
+static int detach_thread(void *done)
+{
+	nhca_mcast_detach_all(members[1].qp);
+	complete_all(done);
+	return 0;
+}
+
+/* The destruction of a QP without attachments takes no RTNL, which others may hold for long. */
+static void no_rtnl_test(struct kunit *test)
+{
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct task_struct *t;
+
+	KUNIT_ASSERT_EQ(test, attach(0, GROUP(0)), 0);
+	rtnl_lock();
+	t = test_thread_start(detach_thread, &done, 0);
+	if (!IS_ERR(t))
+		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, HZ), 0);
+	rtnl_unlock();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
+	test_thread_stop(t);
+	KUNIT_EXPECT_EQ(test, groups(test), 1);
+}
+
 static struct kunit_case group_cases[] = {
 	KUNIT_CASE(deliver_test),
 	KUNIT_CASE(join_test),
@@ -300,6 +360,8 @@ static struct kunit_case group_cases[] = {
 #endif
 	KUNIT_CASE(no_join_test),
 	KUNIT_CASE(limit_test),
+	KUNIT_CASE(many_test),
+	KUNIT_CASE(no_rtnl_test),
 	{}
 };
 

@@ -15,21 +15,28 @@
 #include "../observe/stub.h"
 #include "engine.h"
 
+/* maximum number of attachments that one hold of RTNL ends when a QP is destroyed */
+#define NHCA_MCAST_STRIDE	64
+
 /**
  * struct nhca_mcast_qp - a QP's attachment to a group
- * @list: entry in nhca_mcast_group.qps
- * @rcu:  frees the struct after a grace period
- * @qp:   the QP; it outlives its attachments
+ * @list:  entry in nhca_mcast_group.qps
+ * @of_qp: entry in nhca_qp.mcast
+ * @rcu:   frees the struct after a grace period
+ * @qp:    the QP; it outlives its attachments
+ * @group: the group; it exists as long as it has attachments
  */
 struct nhca_mcast_qp {
 	struct list_head list;
+	struct hlist_node of_qp;
 	struct rcu_head rcu;
 	struct nhca_qp *qp;
+	struct nhca_mcast_group *group;
 };
 
 /**
  * struct nhca_mcast_group - a group that a QP of the device is attached to
- * @list:   entry in nhca_dev.mcast.groups
+ * @node:   entry in nhca_dev.mcast.groups
  * @rcu:    frees the struct after a grace period
  * @mgid:   IPv4-mapped or IPv6 address
  * @in_dev: IPv4: the in_device that has joined the group.  A counted reference, because the same
@@ -40,7 +47,7 @@ struct nhca_mcast_qp {
  *          attached first; counted reference; NULL: see nhca_qp.owner
  */
 struct nhca_mcast_group {
-	struct list_head list;
+	struct hlist_node node;
 	struct rcu_head rcu;
 	struct in6_addr mgid;
 	struct in_device *in_dev;
@@ -77,12 +84,21 @@ static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
 	}
 }
 
+/* The key is random, so that no user can choose groups that are all in one bucket. */
+static struct hlist_head *nhca_mcast_bucket(struct nhca_dev *dev, const struct in6_addr *mgid)
+{
+	u64 hash = siphash(mgid, sizeof(*mgid), &dev->mcast.key);
+
+	return &dev->mcast.groups[hash % NHCA_MCAST_BUCKETS];
+}
+
 static struct nhca_mcast_group *nhca_mcast_find(struct nhca_dev *dev,
 						const struct in6_addr *mgid)
 {
+	struct hlist_head *bucket = nhca_mcast_bucket(dev, mgid);
 	struct nhca_mcast_group *g;
 
-	list_for_each_entry_rcu(g, &dev->mcast.groups, list, lockdep_rtnl_is_held())
+	hlist_for_each_entry_rcu(g, bucket, node, lockdep_rtnl_is_held())
 		if (ipv6_addr_equal(&g->mgid, mgid))
 			return g;
 	return NULL;
@@ -119,7 +135,7 @@ static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct
 	if (err)
 		goto err_give;
 	g->user = nhca_user_hold(qp->owner);
-	list_add_rcu(&g->list, &dev->mcast.groups);
+	hlist_add_head_rcu(&g->node, nhca_mcast_bucket(dev, mgid));
 	return g;
 
 err_give:
@@ -136,7 +152,7 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 	if (g->count)
 		return;
 
-	list_del_rcu(&g->list);
+	hlist_del_rcu(&g->node);
 	nhca_pool_give(&dev->users, g->user, NHCA_POOL_GROUPS, 1);
 	nhca_user_put(g->user);
 	nhca_mcast_leave(dev, g);
@@ -192,23 +208,23 @@ static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgi
 	}
 
 	g->count++;
+	m->group = g;
+	hlist_add_head(&m->of_qp, &qp->mcast);
 	list_add_rcu(&m->list, &g->qps);
 	return 0;
 }
 
-/* Detach a QP from a group.  RTNL held.  Return: false if the QP is not attached to the group. */
-static bool nhca_mcast_drop(struct nhca_qp *qp, struct nhca_mcast_group *g)
+/* End an attachment.  RTNL held. */
+static void nhca_mcast_drop(struct nhca_mcast_qp *m)
 {
-	struct nhca_mcast_qp *m = nhca_mcast_member(g, qp);
+	struct nhca_mcast_group *g = m->group;
 
 	ASSERT_RTNL();
-	if (!m)
-		return false;
 	list_del_rcu(&m->list);
-	kfree_rcu(m, rcu);
+	hlist_del(&m->of_qp);
 	g->count--;
-	nhca_mcast_close_if_empty(qp->dev, g);
-	return true;
+	nhca_mcast_close_if_empty(m->qp->dev, g);
+	kfree_rcu(m, rcu);
 }
 
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
@@ -224,27 +240,32 @@ int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;
-	bool found;
+	struct nhca_mcast_qp *m;
 
 	rtnl_lock();
 	g = nhca_mcast_find(qp->dev, mgid);
-	found = g && nhca_mcast_drop(qp, g);
+	m = g ? nhca_mcast_member(g, qp) : NULL;
+	if (m)
+		nhca_mcast_drop(m);
 	rtnl_unlock();
-	return found ? 0 : -EINVAL;
+	return m ? 0 : -EINVAL;
 }
 
 void nhca_mcast_detach_all(struct nhca_qp *qp)
 {
-	struct nhca_mcast_group *g, *next;
+	unsigned int n;
 
-	/* The core attaches only UD QPs, and does not attach a QP that is being destroyed. */
-	if (qp->ibqp.qp_type != IB_QPT_UD || list_empty(&qp->dev->mcast.groups))
-		return;
-
-	rtnl_lock();
-	list_for_each_entry_safe(g, next, &qp->dev->mcast.groups, list)
-		nhca_mcast_drop(qp, g);
-	rtnl_unlock();
+	/*
+	 * The core does not attach a QP that is being destroyed, so the test needs no lock.  A QP
+	 * without attachments takes no RTNL, because any user may destroy QPs in a loop.
+	 */
+	while (!hlist_empty(&qp->mcast)) {
+		rtnl_lock();
+		for (n = 0; n < NHCA_MCAST_STRIDE && !hlist_empty(&qp->mcast); n++)
+			nhca_mcast_drop(hlist_entry(qp->mcast.first, struct nhca_mcast_qp, of_qp));
+		rtnl_unlock();
+		cond_resched();
+	}
 }
 
 u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,

@@ -429,6 +429,7 @@ struct nhca_heard {
  * @sq, @rq: the two halves of the QP
  * @piggyback: ACKs for requests that @rq has received, which are sent with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
+ * @mcast:  UD: its attachments to multicast groups (mcast.c); RTNL
  * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
  *           kernel, or a process with CAP_SYS_RESOURCE
  */
@@ -468,6 +469,7 @@ struct nhca_qp {
 	struct nhca_rq rq;
 	struct nhca_piggyback *piggyback;
 	struct mem_cgroup *memcg;
+	struct hlist_head mcast;
 	struct nhca_user *owner;
 };
 
@@ -678,23 +680,21 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * Context: process, takes RTNL.
  * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
  * device's groups, or of the QPs of the group; -ENOMEM: no memory, or the device has
- * NHCA_MAX_MCAST_GRP groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4
- * configuration; -EAFNOSUPPORT: an IPv6 group, and a kernel without IPv6; errors of
- * ipv6_dev_mc_inc().  detach: 0; -EINVAL: the QP is not attached.
+ * NHCA_MAX_MCAST_GRP groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4;
+ * -EAFNOSUPPORT: no IPv6; as ipv6_dev_mc_inc().  detach: 0; -EINVAL: the QP is not attached.
  */
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
 
 /**
- * nhca_mcast_deliver - call @fn for each UD QP that is attached to a multicast group
- * @mgid: the group
+ * nhca_mcast_deliver - call @fn for each UD QP that is attached to the multicast group @mgid
  * Context: RCU read side.
  * Return: number of calls of @fn, at most NHCA_MAX_MCAST_QP.
  */
 u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
 		       void (*fn)(struct nhca_qp *qp, struct nhca_batch *b));
 
-/* detach a QP that is being destroyed from all groups; process, takes RTNL */
+/* detach a QP that is being destroyed from all groups; process, takes RTNL if there are any */
 void nhca_mcast_detach_all(struct nhca_qp *qp);
 
 #endif /* NHCA_QP_H */
