@@ -18,7 +18,6 @@
 #include "job.h"
 #include "live.h"
 #include "map.h"
-#include "pageref.h"
 
 /* protects the list of jobs, nhca_job.users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
@@ -181,13 +180,15 @@ err_free:
 /* Free a region that lookups no longer find.  First wait for the live sections that found it. */
 static void mem_free(struct nhca_job_mem *mem)
 {
-	unsigned long dying = 0;
+	struct nhca_pageref_owner *owner = mem->umem ? &mem->owner : NULL;
 
 	nhca_live_wait();
 	if (READ_ONCE(mem->zcopied))
 		/* channels of every device may have sent pages of the region */
-		nhca_pageref_wait(NULL, &dying);
+		nhca_pageref_wait(NULL, owner);
 	nhca_range_free(&mem->tces);
+	if (owner)
+		nhca_pageref_owner_exit(owner);
 	ib_umem_release(mem->umem);
 	if (mem->dev)
 		put_device(&mem->dev->ibdev.dev);
@@ -245,6 +246,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 	get_device(&dev->ibdev.dev);
 	mem->dev = dev;
 	mem->umem = umem;
+	nhca_pageref_owner_init(&mem->owner);
 	err = nhca_map_sgt(&mem->tces, &umem->sgt_append.sgt, start, length,
 			   umem->writable);
 	if (err) {

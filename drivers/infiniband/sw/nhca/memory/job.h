@@ -16,6 +16,7 @@
 #include <linux/refcount.h>
 #include <linux/uidgid.h>
 
+#include "pageref.h"
 #include "tce.h"
 
 struct ib_umem;
@@ -78,6 +79,7 @@ void nhca_job_put(struct nhca_job *job);
  * @zcopied: packets have referred to pages of the region (pageref.h)
  * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
+ * @owner:   the process that has registered @umem
  * @dev:     device through which @umem was pinned; struct nhca_dev stays allocated, even if the
  *           device is unregistered
  */
@@ -90,6 +92,7 @@ struct nhca_job_mem {
 	bool zcopied;
 	struct nhca_range tces;
 	struct ib_umem *umem;
+	struct nhca_pageref_owner owner;
 	struct nhca_dev *dev;
 };
 

@@ -59,7 +59,7 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 /* Wait for the packets that refer to pages of the region.  The caller has closed the key before. */
 static void mr_pageref_wait(struct nhca_mr *mr)
 {
-	nhca_pageref_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_dying(mr->ibmr.uobject));
+	nhca_pageref_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_uobject_owner(mr->ibmr.uobject));
 }
 
 void nhca_mr_free(struct nhca_mr *mr)

@@ -2,14 +2,18 @@
 /* Page references: lists the references of packets to pages of a consumer, and waits for them. */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
+#include <linux/pid.h>
 #include <linux/rculist.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
 
 #include "pageref.h"
 
-/* limit in jiffies for all waits of a dying process together */
+/* limit in jiffies for all waits together whose owner has died */
 #define NHCA_PAGEREF_DYING	HZ
+/* period in jiffies: how often a task that waits for another process checks if it has died */
+#define NHCA_PAGEREF_CHECK	(HZ / 4)
 
 /* queues of all flows; RCU readers */
 static LIST_HEAD(pageref_queues);
@@ -145,43 +149,81 @@ static bool pageref_over(const struct pageref_wait *w)
 	return over;
 }
 
-static bool pageref_wait_for(const struct pageref_wait *w, unsigned long *dying)
+void nhca_pageref_owner_init(struct nhca_pageref_owner *owner)
+{
+	mmgrab(current->mm);
+	owner->mm = current->mm;
+	owner->tgid = get_pid(task_tgid(current));
+	owner->deadline = 0;
+}
+
+void nhca_pageref_owner_exit(struct nhca_pageref_owner *owner)
+{
+	mmdrop(owner->mm);
+	put_pid(owner->tgid);
+}
+
+/* Return: true if the caller's process is being killed, or exits. */
+static bool pageref_caller_dies(void)
+{
+	return fatal_signal_pending(current) || current->signal->flags & SIGNAL_GROUP_EXIT ||
+	       !atomic_read(&current->signal->live);
+}
+
+/*
+ * Return: true if the owner is dead, or if it is the caller and dies.  A caller that dies may find
+ * that its address space still has users, such as a worker of vhost.  These must not delay its
+ * exit, because they may end only after it.
+ */
+static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
+{
+	return !atomic_read(&owner->mm->mm_users) ||
+	       (owner->tgid == task_tgid(current) && pageref_caller_dies());
+}
+
+static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_owner *owner)
 {
 	long left;
 
 	if (pageref_over(w))
 		return true;
 	might_sleep();
-	if (!dying) {
+	if (!owner) {
 		wait_event(pageref_waiters, pageref_over(w));
 		return true;
 	}
+	/* a process that returns from this call may have pages of the owner */
 	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
 	    !wait_event_killable(pageref_waiters, pageref_over(w)))
 		return true;
 
-	if (!READ_ONCE(*dying))
-		WRITE_ONCE(*dying, (jiffies + NHCA_PAGEREF_DYING) ?: 1);
-	left = (long)(READ_ONCE(*dying) - jiffies);
+	/* the owner may live: this task may remove a device that the owner uses */
+	while (!pageref_owner_dies(owner)) {
+		if (wait_event_idle_timeout(pageref_waiters, pageref_over(w), NHCA_PAGEREF_CHECK))
+			return true;
+	}
+	if (!READ_ONCE(owner->deadline))
+		WRITE_ONCE(owner->deadline, (jiffies + NHCA_PAGEREF_DYING) ?: 1);
+	left = (long)(READ_ONCE(owner->deadline) - jiffies);
 	return wait_event_timeout(pageref_waiters, pageref_over(w), max(left, 0L));
 }
 
-bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying)
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_pageref_owner *owner)
 {
 	const struct pageref_wait w = {
 		.queue = q,
 		.gen = atomic64_inc_return(&pageref_gen),
 	};
 
-	return pageref_wait_for(&w, dying);
+	return pageref_wait_for(&w, owner);
 }
 
-bool nhca_pageref_wait(struct nhca_txq *domain, unsigned long *dying)
+bool nhca_pageref_wait(struct nhca_txq *domain, struct nhca_pageref_owner *owner)
 {
 	const struct pageref_wait w = {
 		.domain = domain,
 		.gen = atomic64_inc_return(&pageref_gen),
 	};
 
-	return pageref_wait_for(&w, dying);
+	return pageref_wait_for(&w, owner);
 }

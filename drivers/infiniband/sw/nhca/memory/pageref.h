@@ -14,7 +14,31 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+struct mm_struct;
 struct nhca_txq;
+struct pid;
+
+/**
+ * struct nhca_pageref_owner - the process whose pages packets refer to
+ * @mm:       its address space; a counted reference to the struct (mmgrab())
+ * @tgid:     the process; counted
+ * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
+ *            the first of these waits
+ */
+struct nhca_pageref_owner {
+	struct mm_struct *mm;
+	struct pid *tgid;
+	unsigned long deadline;
+};
+
+/**
+ * nhca_pageref_owner_init - record that the calling process owns pages
+ * nhca_pageref_owner_exit - release the references of the record; waits for it have ended
+ * @owner: the record
+ * Context: process.
+ */
+void nhca_pageref_owner_init(struct nhca_pageref_owner *owner);
+void nhca_pageref_owner_exit(struct nhca_pageref_owner *owner);
 
 /**
  * struct nhca_pageref - a reference to pages of a consumer
@@ -88,29 +112,30 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
 /**
  * nhca_pageref_wait_queue - wait until the references of a flow that exist now are released
  * @q:     queue of the flow
- * @dying: as nhca_pageref_wait()
+ * @owner: as nhca_pageref_wait()
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the process dies.
+ * Return: false if the wait has timed out because the owner has died.
  */
-bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, unsigned long *dying);
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_pageref_owner *owner);
 
 /**
  * nhca_pageref_wait - wait until the references of a device that exist now are released
  * @domain: the device; NULL: all devices
- * @dying:  for pages of a process: time in jiffies at which all its waits end.  The time is 0 until
- *          the first wait of the dying process sets it.  NULL: for pages of a kernel consumer
+ * @owner:  the process that owns the pages; NULL: a kernel consumer owns them
  *
  * Later references need no wait, because the caller has closed the keys that lead to the pages, and
  * has waited for live sections.
  *
- * As long as the owner could reuse the memory there is no time limit: a kernel consumer waits, and
- * so does a process, which can be killed.  A dying process, and the kernel thread that cleans up
- * after it, wait for at most one second in all.  After that time the packets still hold references
- * to the pages, and nobody writes to these pages, because their owner is gone.
+ * As long as the owner could reuse the memory there is no time limit, also if another task waits: a
+ * kernel thread or an administrator's program that removes the device.  A process that waits for
+ * its own pages can be killed.  After the death of the owner the waits last at most one second in
+ * all.  After that time the packets still hold references to the pages, and nobody writes to these
+ * pages, because their owner is gone.  The exception is memory that the owner has shared with other
+ * processes, or that a process has registered whose context is the owner's (ibv_import_device()).
  *
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the process dies.
+ * Return: false if the wait has timed out because the owner has died.
  */
-bool nhca_pageref_wait(struct nhca_txq *domain, unsigned long *dying);
+bool nhca_pageref_wait(struct nhca_txq *domain, struct nhca_pageref_owner *owner);
 
 #endif /* NHCA_PAGEREF_H */

@@ -112,7 +112,7 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)
 	return nhca_pageref_released(nhca_flow_pagerefs(flow), seq);
 }
 
-bool nhca_zcopy_wait_flow(struct nhca_flow *flow, unsigned long *dying)
+bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_pageref_owner *owner)
 {
-	return nhca_pageref_wait_queue(nhca_flow_pagerefs(flow), dying);
+	return nhca_pageref_wait_queue(nhca_flow_pagerefs(flow), owner);
 }

@@ -129,11 +129,11 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 /**
  * nhca_zcopy_wait_flow - wait until a flow has no references
  * @flow:  the flow; its requester or send engine begins no new reference
- * @dying: as nhca_pageref_wait()
+ * @owner: as nhca_pageref_wait()
  *
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the process dies.
+ * Return: false if the wait has timed out because the owner has died.
  */
-bool nhca_zcopy_wait_flow(struct nhca_flow *flow, unsigned long *dying);
+bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_pageref_owner *owner);
 
 #endif /* NHCA_NET_ZCOPY_H */

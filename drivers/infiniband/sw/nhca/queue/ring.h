@@ -10,6 +10,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
 
+#include "../memory/pageref.h"
+
 struct nhca_user;
 struct nhca_users;
 
@@ -106,25 +108,24 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
  * @user:  account to which amounts are charged that the process takes from the device's pools;
  *         counted; NULL: the process has CAP_SYS_RESOURCE
  * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); written under its lock
- * @dying: deadline in jiffies of all waits for zero-copy references while the process is being
- *         killed; 0 before the first of these waits
+ * @owner: the process, for waits for zero-copy references of its packets
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
 	struct nhca_user *user;
 	struct xarray direct_pools;
-	unsigned long dying;
+	struct nhca_pageref_owner owner;
 };
 
 /**
- * nhca_dying - find the deadline of waits for zero-copy references (nhca_pageref_wait())
+ * nhca_uobject_owner - find the process that a wait for zero-copy references is for
  * @uobject: uobject of the QP, channel or memory for whose references the caller waits; or NULL
  * Context: any.
- * Return: &nhca_ucontext.dying; NULL: a kernel consumer owns the object and waits without a limit.
+ * Return: the owner for nhca_pageref_wait(); NULL: a kernel consumer.
  */
-static inline unsigned long *nhca_dying(const struct ib_uobject *uobject)
+static inline struct nhca_pageref_owner *nhca_uobject_owner(const struct ib_uobject *uobject)
 {
-	return uobject ? &container_of(uobject->context, struct nhca_ucontext, ibuc)->dying : NULL;
+	return uobject ? &container_of(uobject->context, struct nhca_ucontext, ibuc)->owner : NULL;
 }
 
 static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)

@@ -273,12 +273,14 @@ static void order_test(struct kunit *test)
 }
 
 /**
- * struct waiter - a kernel consumer that deregisters memory
- * @end:  the device that it waits for
- * @back: 0: it waits, 1: all references were released, 2: the wait has timed out
+ * struct waiter - a kernel thread that deregisters memory
+ * @end:   the device that it waits for
+ * @owner: the process whose memory it is; NULL: that of a kernel consumer
+ * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
  */
 struct waiter {
 	struct end *end;
+	struct nhca_pageref_owner *owner;
 	int back;
 };
 
@@ -286,7 +288,7 @@ static int wait_thread(void *arg)
 {
 	struct waiter *w = arg;
 
-	WRITE_ONCE(w->back, nhca_pageref_wait(w->end->txq, NULL) ? 1 : 2);
+	WRITE_ONCE(w->back, nhca_pageref_wait(w->end->txq, w->owner) ? 1 : 2);
 	return 0;
 }
 
@@ -328,31 +330,78 @@ static void device_test(struct kunit *test)
 	end_free(other);
 }
 
+/* Return: a process whose address space @mm has @users users; 0: it is dead. */
+static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
+{
+	atomic_set(&mm->mm_users, users);
+	return (struct nhca_pageref_owner) { .mm = mm };
+}
+
+/*
+ * A kernel thread that removes a device waits for the packets of a process that lives, without a
+ * time limit: the process may write to its buffers afterwards.  If the process dies meanwhile, the
+ * wait ends.
+ */
+static void living_test(struct kunit *test)
+{
+	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct end *e = end_make(test);
+	struct nhca_zcopy *z = begin(test, e);
+	struct nhca_pageref_owner owner;
+	struct waiter wait = { e, &owner }, dead = { e, &owner };
+	struct task_struct *tw, *td;
+
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	owner = owner_with(mm, 1);
+	tw = test_thread_start(wait_thread, &wait, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(tw));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wait, 2000));
+	nhca_zcopy_put(z);
+	KUNIT_EXPECT_TRUE(test, comes_back(&wait, 2000));
+	KUNIT_EXPECT_EQ(test, wait.back, 1);
+	test_thread_stop(tw);
+
+	z = begin(test, e);
+	td = test_thread_start(wait_thread, &dead, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(td));
+	KUNIT_EXPECT_FALSE(test, comes_back(&dead, 200));
+	atomic_set(&mm->mm_users, 0);
+	KUNIT_EXPECT_TRUE(test, comes_back(&dead, 5000));
+	KUNIT_EXPECT_EQ(test, dead.back, 2);
+	test_thread_stop(td);
+	nhca_zcopy_put(z);
+	end_free(e);
+}
+
 /*
  * The cleanup after a process, in a kernel thread, stops waiting after about a second in all, for
  * any number of objects.
  */
 static void dying_test(struct kunit *test)
 {
+	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct end *e = end_make(test);
 	struct nhca_zcopy *z = begin(test, e);
-	unsigned long begun = jiffies, dying = 0;
+	struct nhca_pageref_owner owner;
+	unsigned long begun = jiffies;
 	int i;
 
-	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	owner = owner_with(mm, 0);
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
-		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &dying));
+		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
+		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &owner));
 	}
 	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 5 * HZ));
 	/* the cleanup after another process has its own second */
 	begun = jiffies;
-	dying = 0;
-	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &dying));
+	owner = owner_with(mm, 0);
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(e->txq, &dying));
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(e->txq, &owner));
 	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait_flow(e->flow, NULL));
 	end_free(e);
 }
@@ -364,6 +413,7 @@ static struct kunit_case zcopy_cases[] = {
 	KUNIT_CASE(receive_test),
 	KUNIT_CASE(order_test),
 	KUNIT_CASE(device_test),
+	KUNIT_CASE(living_test),
 	KUNIT_CASE(dying_test),
 	{}
 };

@@ -347,14 +347,14 @@ static void nhca_qp_end(struct nhca_qp *qp)
 
 /*
  * Wait until no packet refers to pages of the consumer's buffers.  The caller has stopped the
- * requester.  If the process is dying, the wait has a limit: see nhca_pageref_wait().
+ * requester.  If the owner has died, the wait has a limit: see nhca_pageref_wait().
  */
 static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 {
 	/* XRC targets have no protection domain, but they send nothing by zero-copy reference */
 	const struct ib_pd *pd = qp->ibqp.pd;
 
-	nhca_zcopy_wait_flow(qp->flow, nhca_dying(pd ? pd->uobject : NULL));
+	nhca_zcopy_wait_flow(qp->flow, nhca_uobject_owner(pd ? pd->uobject : NULL));
 }
 
 /*

@@ -186,6 +186,7 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		return err;
 	}
 	to_nhca_uc(ibuc)->user = user;
+	nhca_pageref_owner_init(&to_nhca_uc(ibuc)->owner);
 	xa_init_flags(&to_nhca_uc(ibuc)->direct_pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	return 0;
 }
@@ -201,6 +202,7 @@ int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *att
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	xa_destroy(&to_nhca_uc(ibuc)->direct_pools);
+	nhca_pageref_owner_exit(&to_nhca_uc(ibuc)->owner);
 	nhca_user_put(to_nhca_uc(ibuc)->user);
 }
 
