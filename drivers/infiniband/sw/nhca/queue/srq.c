@@ -28,7 +28,10 @@ static void srq_raise_pending(struct nhca_bh *bh)
 
 void nhca_srq_init(struct nhca_srq *srq)
 {
+	static atomic64_t serials;
+
 	mutex_init(&srq->resize);
+	srq->serial = (u64)atomic64_inc_return(&serials) << NHCA_SRQN_BITS;
 	nhca_bh_init(&srq->event, srq_raise_pending);
 }
 

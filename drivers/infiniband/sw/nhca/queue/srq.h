@@ -18,6 +18,7 @@
  *         the event is not armed; written with @wq.lock held
  * @srqn:  number of the SRQ, its index in nhca_dev.srq_ids; libibverbs returns this number, and
  *         requests of XRC peers contain it
+ * @serial: identifies the SRQ among all that ever have @srqn: a number in the upper 40 bits
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; never
  *         cleared; written with @wq.lock held
@@ -31,6 +32,7 @@ struct nhca_srq {
 	struct nhca_rwq wq;
 	u32 limit;
 	u32 srqn;
+	u64 serial;
 	bool user;
 	bool broken;
 	struct mutex resize;	/* one move at a time */
@@ -38,13 +40,16 @@ struct nhca_srq {
 	struct nhca_bh event;
 };
 
+/* bits of an SRQ's number, and of a serial number that is combined with the number */
+#define NHCA_SRQN_BITS	24
+
 static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 {
 	return container_of(ibsrq, struct nhca_srq, ibsrq);
 }
 
 /**
- * nhca_srq_init - initialize the mutex and the bottom-half work of an SRQ
+ * nhca_srq_init - initialize the mutex, the serial number and the bottom-half work of an SRQ
  * @srq: zeroed, except for members that the caller has set
  * Context: process, before anything can find @srq.
  */

@@ -256,6 +256,32 @@ static void switch_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(p + FIX_MTU, 0, PAGE_SIZE - FIX_MTU));
 }
 
+/*
+ * An SRQ is destroyed while it receives a message, and a new one gets its number. The rest of the
+ * message is refused, and nothing of it is placed.
+ */
+static void reuse_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_srq *srq = &xrc->srq[0];
+	u8 *p = page_address(f->page);
+
+	fix_post_recv(test, &srq->wq, f->mr, 0, 2 * FIX_MTU);
+	fix_deliver(test, request(test, OP(SEND_FIRST), 0, SRQN(0)), FIX_MTU);
+	KUNIT_EXPECT_TRUE(test, f->qp->rq.have_rwr);
+	nhca_srq_stop(srq);
+	nhca_rwq_free(&srq->wq);
+	nhca_srq_init(srq);
+	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&srq->wq, 8, 1, NULL), 0);
+	fix_post_recv(test, &srq->wq, f->mr, 0, 2 * FIX_MTU);
+	fix_deliver(test, request(test, OP(SEND_LAST), 1, SRQN(0)), 10);
+	expect_answer(test, NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ, 1);
+	KUNIT_EXPECT_NULL(test, memchr_inv(p + FIX_MTU, 0, PAGE_SIZE - FIX_MTU));
+	/* the new SRQ completes no request that it has not given out */
+	KUNIT_EXPECT_EQ(test, completions(), 0);
+	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&srq->wq), 1);
+}
+
 /* Keys are those of the domain of the SRQ that the request names. */
 static void domain_test(struct kunit *test)
 {
@@ -365,6 +391,7 @@ static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(refused_test),
 	KUNIT_CASE(rnr_test),
 	KUNIT_CASE(switch_test),
+	KUNIT_CASE(reuse_test),
 	KUNIT_CASE(domain_test),
 	KUNIT_CASE(flush_test),
 	KUNIT_CASE(initiator_test),

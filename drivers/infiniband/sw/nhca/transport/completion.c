@@ -233,10 +233,11 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
  */
 static void nhca_rq_find_xsrq(struct nhca_qp *qp)
 {
+	const u64 number = BIT_ULL(NHCA_SRQN_BITS) - 1;
 	struct nhca_rq *rq = &qp->rq;
 
-	rq->xsrq = nhca_xrc_find(qp, rq->srqn);
-	if (!rq->xsrq)
+	rq->xsrq = nhca_xrc_find(qp, rq->srq_id & number);
+	if (!rq->xsrq || rq->xsrq->serial != (rq->srq_id & ~number))
 		rq->have_rwr = false;
 }
 

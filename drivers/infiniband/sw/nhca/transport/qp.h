@@ -226,7 +226,7 @@ struct nhca_res {
  *           one, and may differ from that of the QP (IBTA 10.2.3)
  * @rwr:     memory for the receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
- * @srqn:    XRC target: the number of that SRQ; @rwr was taken from it
+ * @srq_id:  XRC target: number and serial number of that SRQ; @rwr was taken from it
  * @have_rwr: @rwr is valid
  * @seq:     state of the opcode sequence
  * @psn:     expected PSN
@@ -271,7 +271,7 @@ struct nhca_rq {
 	struct nhca_key_user key_user;
 	struct nhca_rwr *rwr;
 	struct nhca_srq *xsrq;
-	u32 srqn;
+	u64 srq_id;
 	u32 psn;
 	u32 msn;
 	u32 recv_off;

@@ -20,14 +20,19 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_srq *srq = nhca_xrc_find(qp, h->srqn);
 	struct nhca_rq *rq = &qp->rq;
+	u64 id;
 
 	lockdep_assert_held(&rq->lock);
 	if (!srq)
 		return false;
-	/* all packets of a message, and its receive request, are for one SRQ */
-	if (h->srqn != rq->srqn && (rq->have_rwr || !(h->info->flags & NHCA_OPF_FIRST)))
+	/*
+	 * All packets of a message, and its receive request, are for one SRQ.  A later SRQ may have
+	 * the number of one that was destroyed.
+	 */
+	id = srq->serial | h->srqn;
+	if (id != rq->srq_id && (rq->have_rwr || !(h->info->flags & NHCA_OPF_FIRST)))
 		return false;
-	rq->srqn = h->srqn;
+	rq->srq_id = id;
 	rq->xsrq = srq;
 	qp->key_user.pd = srq->ibsrq.pd;
 	rq->key_user.pd = srq->ibsrq.pd;
