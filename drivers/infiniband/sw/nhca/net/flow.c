@@ -466,6 +466,10 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 void nhca_flow_drain(void)
 {
 	wait_event(nhca_flows_gone, !atomic_read(&nhca_flows));
-	/* the destructor that woke this thread may still run code of the module */
+	/*
+	 * The destructor that woke this thread may still run code of the module: in a softirq, or
+	 * in a task that was preempted there, when a process has read or dropped the packet.
+	 */
 	synchronize_rcu();
+	synchronize_rcu_tasks();
 }
