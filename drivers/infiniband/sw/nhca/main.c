@@ -409,9 +409,9 @@ static int nhca_netdev_check(struct net_device *ndev)
 	return nhca_netdev_taken(ndev) ? -EEXIST : 0;
 }
 
-static struct nhca_net *nhca_dev_net(struct net_device *ndev)
+static struct nhca_net *nhca_dev_net(struct net_device *ndev, struct net *net)
 {
-	struct nhca_net *nn = nhca_net_get(dev_net(ndev));
+	struct nhca_net *nn = nhca_net_get(net);
 
 	if (PTR_ERR(nn) == -EADDRINUSE)
 		netdev_err(ndev, "UDP port %u is in use in this network namespace: if rdma_rxe uses it, delete its devices and unload rdma_rxe\n",
@@ -438,7 +438,8 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 }
 
 /* Prepare a device for registration.  After an error nhca_dealloc_driver() undoes what was done. */
-static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const char *name)
+static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, struct net *net,
+			  const char *name)
 {
 	struct nhca_net *nn;
 	int err;
@@ -476,7 +477,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, const c
 	if (err)
 		return err;
 
-	nn = nhca_dev_net(ndev);
+	nn = nhca_dev_net(ndev, net);
 	if (IS_ERR(nn))
 		return PTR_ERR(nn);
 	dev->nn = nn;
@@ -534,7 +535,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 	int err;
 
 	rtnl_lock();
-	err = nhca_netdev_check(ndev);
+	err = net_eq(dev_net(ndev), nhca_net_ns(dev->nn)) ? nhca_netdev_check(ndev) : -ENODEV;
 	if (!err) {
 		dev->port_state = nhca_netdev_state(ndev);
 		nhca_mtu_update(dev);
@@ -549,8 +550,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 }
 
 /*
- * Apply changes of the netdev that happened before its nhca device was registered: the notifier
- * could not find the device then.
+ * Apply changes of the netdev that the notifier saw before it could find the nhca device.
  * Return: 0; -ENODEV: the netdev is being unregistered or has changed its network namespace, and
  * the device was unregistered.
  */
@@ -576,9 +576,8 @@ static int nhca_dev_catch_up(struct net_device *ndev, struct net *net)
 	return leaving ? -ENODEV : 0;
 }
 
-static int nhca_add_dev(const char *name, struct net_device *ndev)
+static int nhca_add_dev(const char *name, struct net_device *ndev, struct net *net)
 {
-	struct net *net = dev_net(ndev);
 	struct nhca_dev *dev;
 	int err;
 
@@ -590,7 +589,7 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 	ib_set_device_ops(&dev->ibdev, &nhca_main_ops);
 	ib_mark_name_assigned_by_user(&dev->ibdev);
 
-	err = nhca_dev_setup(dev, ndev, name);
+	err = nhca_dev_setup(dev, ndev, net, name);
 	if (!err)
 		err = nhca_dev_register(dev, name);
 	if (err) {
@@ -603,28 +602,32 @@ static int nhca_add_dev(const char *name, struct net_device *ndev)
 
 static int nhca_newlink(const char *name, struct net_device *ndev)
 {
+	struct net *net;
 	int err;
 
 	mutex_lock(&nhca_link_mutex);
 	/* Check before the sockets are opened; nhca_dev_register() repeats this check. */
 	rtnl_lock();
-	err = nhca_netdev_check(ndev);
+	/* The netdev may leave its namespace, which must stay while this function uses it. */
+	net = maybe_get_net(dev_net(ndev));
+	err = net ? nhca_netdev_check(ndev) : -ENODEV;
 	rtnl_unlock();
 	if (!err) {
 		nhca_netdev_shared(ndev);
 		if (!nhca_is_ether(ndev))
 			netdev_info(ndev, "is not an Ethernet netdev: rdma_cm cannot use %s, but programs that exchange GIDs without rdma_cm can (perftest without -R, MPI, NCCL); for rdma_cm on one host, add an nhca device to a dummy netdev\n",
 				    name);
-		err = nhca_add_dev(name, ndev);
+		err = nhca_add_dev(name, ndev, net);
 	}
+	if (net)
+		put_net(net);
 	mutex_unlock(&nhca_link_mutex);
 	return err;
 }
 
 /*
- * There is no dellink function.  Linux 7.x has this operation for drivers whose sockets outlive
- * their devices.  nhca_dealloc_driver() frees everything that belongs to an nhca device, whatever
- * the reason of its removal.
+ * There is no dellink function, which Linux 7.x has for drivers whose sockets outlive their
+ * devices: nhca_dealloc_driver() frees all of an nhca device, whatever the reason of its removal.
  */
 static struct rdma_link_ops nhca_link_ops = {
 	.type = "nhca",
@@ -676,10 +679,7 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/*
-	 * The order: first no device can be added, then all devices are unregistered, then netdev
-	 * events end.
-	 */
+	/* First no device can be added, then all are unregistered, then netdev events end. */
 	rdma_link_unregister(&nhca_link_ops);
 	nhca_addr_unnotify();
 	ib_unregister_driver(nhca_driver_id);
