@@ -126,7 +126,7 @@ int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
  * Return: 0; -EACCES: the domains differ, or the region does not grant the rights or the range;
  * -EINVAL: a key, the rights or the length is invalid.
  */
-int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
+int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
 
 /**
  * nhca_reg_fast - execute IB_WR_REG_MR: open a fast-registered region
@@ -272,7 +272,7 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);
  * struct nhca_mw - a memory window
  * @ibmw:  the core's part
  * @mkey:  its key; while the key is open, the window counts in nhca_mr.windows of its region
- * @by_qp: entry among the bound type 2 windows of the QP; private to memory/mw.c
+ * @by_qp: entry in nhca_key_user.windows of the QP that has bound it; private to memory/mw.c
  */
 struct nhca_mw {
 	struct ib_mw ibmw;
@@ -302,7 +302,7 @@ void nhca_mw_fini(struct nhca_mw *mw);
  *            responder have stopped, so it binds no more windows.
  * Context: process, sleeps.
  */
-void nhca_mw_qp_gone(const struct nhca_key_user *key_user);
+void nhca_mw_qp_gone(struct nhca_key_user *key_user);
 
 /**
  * nhca_mw_device_cap - get the kind of type 2 windows that module parameter mw_type selects

@@ -38,10 +38,12 @@ enum nhca_mkey_type {
  * struct nhca_key_user - the QP that uses a key
  * @pd:  its protection domain
  * @qpn: its number
+ * @windows: the type 2 windows that it has bound; private to memory/mw.c; empty if all is 0
  */
 struct nhca_key_user {
 	struct ib_pd *pd;
 	u32 qpn;
+	struct hlist_head windows;
 };
 
 /**

@@ -3,7 +3,7 @@
  * Memory windows (IBTA 10.6.7.2): binding them to regions, and the invalidation of windows and
  * fast-registered regions by the requester and the responder.
  */
-#include <linux/hashtable.h>
+#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/string.h>
 
@@ -53,26 +53,24 @@ u64 nhca_mw_device_cap(void)
 
 /* ---- the bound type 2 windows of each QP ---- */
 
-#define NHCA_MW_HASH_BITS	10
-
-static DEFINE_HASHTABLE(mw_by_qp, NHCA_MW_HASH_BITS);
 /*
- * Protects all buckets, and by_qp of every window.  Taken with BH disabled.  Nests inside the lock
- * of a window's key.
+ * Protects nhca_key_user.windows of every QP, and by_qp of every window.  Taken with BH disabled,
+ * and held for one window at a time, because all users share it.  Nests inside the lock of a
+ * window's key.
  */
 static DEFINE_SPINLOCK(mw_by_qp_lock);
 
-static void mw_qp_link(struct nhca_mw *mw)
+static void mw_qp_link(struct nhca_key_user *key_user, struct nhca_mw *mw)
 {
 	spin_lock(&mw_by_qp_lock);
-	hash_add(mw_by_qp, &mw->by_qp, mw->mkey.qpn);
+	hlist_add_head(&mw->by_qp, &key_user->windows);
 	spin_unlock(&mw_by_qp_lock);
 }
 
 static void mw_qp_unlink(struct nhca_mw *mw)
 {
 	spin_lock(&mw_by_qp_lock);
-	hash_del(&mw->by_qp);
+	hlist_del_init(&mw->by_qp);
 	spin_unlock(&mw_by_qp_lock);
 }
 
@@ -130,28 +128,17 @@ void nhca_mw_fini(struct nhca_mw *mw)
 	spin_unlock_bh(&mw->mkey.lock);
 }
 
-void nhca_mw_qp_gone(const struct nhca_key_user *key_user)
+void nhca_mw_qp_gone(struct nhca_key_user *key_user)
 {
-	HLIST_HEAD(mine);
-	struct hlist_node *next;
 	struct nhca_mkey *mk;
 	struct nhca_mw *mw;
 	u32 key;
 
 	NHCA_STUB(nhca_mw_qp_gone, key_user);
-	/*
-	 * Move the windows of this QP to a list first, because the lock is released while a window
-	 * is unbound.  This QP binds no more windows meanwhile.
-	 */
+	/* the lock is released while a window is unbound, but this QP binds no more windows */
 	spin_lock_bh(&mw_by_qp_lock);
-	hash_for_each_possible_safe(mw_by_qp, mw, next, by_qp, key_user->qpn) {
-		if (mw->mkey.qpn != key_user->qpn)
-			continue;
-		hash_del(&mw->by_qp);
-		hlist_add_head(&mw->by_qp, &mine);
-	}
-	while (!hlist_empty(&mine)) {
-		mw = hlist_entry(mine.first, struct nhca_mw, by_qp);
+	while (!hlist_empty(&key_user->windows)) {
+		mw = hlist_entry(key_user->windows.first, struct nhca_mw, by_qp);
 		hlist_del_init(&mw->by_qp);
 		key = mw->mkey.key;
 		spin_unlock(&mw_by_qp_lock);
@@ -256,7 +243,7 @@ unlock:
 }
 
 /* Open the window @mk.  Its key is closed, and the region of @rk counts the window (mw_take()). */
-static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
+static void mw_open(struct nhca_key_user *key_user, struct nhca_mkey *mk,
 		    struct nhca_mkey *rk, const struct nhca_send_wqe *wqe)
 {
 	lockdep_assert_held(&mk->lock);
@@ -268,10 +255,10 @@ static void mw_open(const struct nhca_key_user *key_user, struct nhca_mkey *mk,
 	mk->mr = rk->mr;
 	nhca_mkey_open(mk, wqe->mw.new_rkey);
 	if (mk->type != NHCA_MKEY_MW1)
-		mw_qp_link(mkey_mw(mk));
+		mw_qp_link(key_user, mkey_mw(mk));
 }
 
-int nhca_mw_bind(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
+int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
 {
 	struct nhca_mkey *mk, *rk = NULL;
 	int err = -EINVAL;

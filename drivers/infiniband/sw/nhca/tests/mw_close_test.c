@@ -4,6 +4,9 @@
  */
 #include "mw_fixture.h"
 
+/* windows of a QP in many_test() */
+#define MANY		5
+
 /* ---- binding again and closing ---- */
 
 static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
@@ -284,12 +287,45 @@ static void ends_test(struct kunit *test)
 	f->mrs[0] = NULL;
 }
 
+/* As many windows as a QP has, in any number, are closed; those of other QPs are not visited. */
+static void many_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr = region(test, f->pd, BINDABLE | REMOTE);
+	struct nhca_mw *mine[MANY], *theirs[MANY];
+	struct nhca_key_user *other = &f->sibling;
+	struct nhca_send_wqe wqe;
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		mine[i] = window(test, types[1 + i % 2]);
+		KUNIT_ASSERT_EQ(test, bind(f, mine[i], mr, IOVA, 64, REMOTE), 0);
+		theirs[i] = window(test, NHCA_MKEY_MW2B);
+		wqe = bind_wqe(theirs[i], mr, IOVA, 64, REMOTE);
+		KUNIT_ASSERT_EQ(test, bind_as(other, &wqe), 0);
+	}
+	/* windows leave the list of their QP in any order */
+	for (i = 0; i < MANY; i += 3)
+		KUNIT_EXPECT_EQ(test, local_inv(&f->qp, mine[i]->mkey.key, true), 0);
+	nhca_mw_qp_gone(&f->qp);
+	KUNIT_EXPECT_TRUE(test, hlist_empty(&f->qp.windows));
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), MANY);
+	for (i = 0; i < MANY; i++) {
+		KUNIT_EXPECT_FALSE(test, opens(&f->qp, mine[i]->mkey.key, IOVA, 64, REMOTE));
+		KUNIT_EXPECT_TRUE(test, opens(other, theirs[i]->mkey.key, IOVA, 64, REMOTE));
+	}
+	nhca_mw_qp_gone(other);
+	KUNIT_EXPECT_TRUE(test, hlist_empty(&other->windows));
+	KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
+}
+
 static struct kunit_case mw_close_cases[] = {
 	KUNIT_CASE(move_test),
 	KUNIT_CASE(others_test),
 	KUNIT_CASE(invalidate_test),
 	KUNIT_CASE(regions_test),
 	KUNIT_CASE(ends_test),
+	KUNIT_CASE(many_test),
 	{}
 };
 

@@ -158,7 +158,7 @@ static inline struct nhca_send_wqe bind_wqe(const struct nhca_mw *mw, const stru
 	};
 }
 
-static inline int bind_as(const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
+static inline int bind_as(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe)
 {
 	int err;
 

@@ -108,7 +108,7 @@ static void who_test(struct kunit *test)
 	struct fixture *f = test->priv;
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	const struct {
-		const struct nhca_key_user *key_user;
+		struct nhca_key_user *key_user;
 		bool may[3];
 	} cases[] = {
 		{ &f->qp, { true, true, true } },
@@ -234,7 +234,7 @@ static void wrong_regions(struct kunit *test)
 
 /* Expect that @wqe fails with @err and changes nothing. @open: the window is bound and stays so. */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
-			   const struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,
+			   struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,
 			   int err)
 {
 	struct fixture *f = test->priv;

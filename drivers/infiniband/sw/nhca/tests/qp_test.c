@@ -242,7 +242,7 @@ static void owed_at_the_end_test(struct kunit *test)
 static u32 number_taken;
 
 /* Replaces nhca_mw_qp_gone(): checks that the QP still has its number. */
-static void windows_gone(const struct nhca_key_user *key_user)
+static void windows_gone(struct nhca_key_user *key_user)
 {
 	struct kunit *test = kunit_get_current_test();
 
