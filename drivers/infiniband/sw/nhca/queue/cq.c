@@ -93,7 +93,11 @@ void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 	unsigned long flags;
 	u8 armed;
 
+	*res = (struct nhca_res_cq) { .size = sizeof(*res) };
 	spin_lock_irqsave(&cq->lock, flags);
+	/* `rdma resource' may find a CQ that is being destroyed, and has no ring any more */
+	if (cq->arm.stopped)
+		goto out;
 	ring = cq_arm_ring(cq);
 	armed = nhca_arm_kinds(&cq->arm, ring.seq);
 	*res = (struct nhca_res_cq) {
@@ -105,6 +109,7 @@ void nhca_cq_dump(struct nhca_cq *cq, struct nhca_res_cq *res)
 	};
 	/* A hostile consumer may have stored any index. */
 	res->unpolled = min(ring.prod - ring.cons, res->entries);
+out:
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 

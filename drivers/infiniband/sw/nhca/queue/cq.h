@@ -210,7 +210,7 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq) __must_hold(&cq->lock);
 
 /**
  * nhca_cq_dump - copy the state of a CQ for `rdma resource'
- * @cq: the CQ
+ * @cq: the CQ; after nhca_cq_stop() its state is all 0
  * @res: filled in
  * Context: any.
  */

@@ -26,7 +26,16 @@ int nhca_rwq_init(struct nhca_rwq *q, u32 max_wr, u32 max_sge, struct nhca_ring_
 
 void nhca_rwq_free(struct nhca_rwq *q)
 {
-	nhca_ring_free(&q->ring);
+	struct nhca_ring ring = q->ring;
+
+	/* a queue without a ring was not initialized */
+	if (!ring.hdr)
+		return;
+	/* nhca_rwq_level() may still be called */
+	spin_lock_irq(&q->lock);
+	memset(&q->ring, 0, sizeof(q->ring));
+	spin_unlock_irq(&q->lock);
+	nhca_ring_free(&ring);
 }
 
 /*
@@ -189,10 +198,12 @@ int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
 u32 nhca_rwq_level(struct nhca_rwq *q)
 {
 	unsigned long flags;
-	int n;
+	int n = 0;
 
 	spin_lock_irqsave(&q->lock, flags);
-	n = nhca_ring_produced(&q->ring, q->cons);
+	/* `rdma resource' may find an SRQ that is being destroyed */
+	if (q->ring.hdr)
+		n = nhca_ring_produced(&q->ring, q->cons);
 	spin_unlock_irqrestore(&q->lock, flags);
 	return max(n, 0);
 }

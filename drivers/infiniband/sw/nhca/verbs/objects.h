@@ -217,12 +217,14 @@ void nhca_qp_uncount(struct nhca_qp *qp);
  * @modify: called by nhca_modify_qp()
  * @query:  called by nhca_query_qp(): fill in all attributes except capabilities and current state
  * @destroy: called by nhca_destroy_qp(): undo @create except the count; no steering rule refers to
- *          the QP any more
+ *          the QP any more.  @query and @dump may still be running: before the function frees what
+ *          these use, it waits for an RCU grace period
  * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.
  *          Return: 0, -EMSGSIZE; -EOPNOTSUPP: this kind of QP has no struct.
  *
- * All these functions run in process context and may sleep.  Posts, doorbells and packets do not
- * call functions of the table, because an indirect call costs more than a branch.
+ * All these functions run in process context.  @query and @dump run in RCU read-side sections; the
+ * others may sleep.  Posts, doorbells and packets do not call functions of the table, because an
+ * indirect call costs more than a branch.
  */
 struct nhca_qp_ops {
 	int (*create)(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);

@@ -293,6 +293,25 @@ const struct nhca_qp_ops nhca_transport_qp_ops = {
 	.dump = nhca_transport_dump,
 };
 
+static void gone_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
+{
+	*attr = (struct ib_qp_attr) { .qp_state = IB_QPS_RESET, .port_num = NHCA_PORT };
+}
+
+static int gone_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)
+{
+	return 0;
+}
+
+/*
+ * A QP that is being destroyed.  `rdma resource' may find it until nhca_destroy_qp() has returned,
+ * because only new kernels have rdma_restrack_begin_del().
+ */
+static const struct nhca_qp_ops gone_qp_ops = {
+	.query = gone_query,
+	.dump = gone_dump,
+};
+
 static const struct nhca_qp_ops *qp_ops_of(const struct ib_qp_init_attr *init)
 {
 	if (init->qp_type == IB_QPT_DRIVER)
@@ -335,7 +354,10 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 
-	qp->ops->query(qp, attr);
+	/* see nhca_destroy_qp() */
+	rcu_read_lock();
+	READ_ONCE(qp->ops)->query(qp, attr);
+	rcu_read_unlock();
 	attr->cur_qp_state = attr->qp_state;
 	nhca_qp_cap(qp, &attr->cap);
 
@@ -357,8 +379,11 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
+	const struct nhca_qp_ops *ops = qp->ops;
 
-	qp->ops->destroy(qp);
+	/* destroy() waits for readers that have found the old operations, before it frees memory */
+	WRITE_ONCE(qp->ops, &gone_qp_ops);
+	ops->destroy(qp);
 	nhca_qp_uncount(qp);
 	mutex_destroy(&qp->modify);
 	return 0;

@@ -179,18 +179,25 @@ int nhca_transport_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)
 	return res_table(msg, qp_fields, ARRAY_SIZE(qp_fields), &res);
 }
 
+static int qp_dump(struct sk_buff *msg, struct nhca_qp *qp, bool raw)
+{
+	int err;
+
+	/* nhca_destroy_qp() may be running: see there */
+	rcu_read_lock();
+	err = READ_ONCE(qp->ops)->dump(qp, msg, raw);
+	rcu_read_unlock();
+	return err;
+}
+
 int nhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
-
-	return qp->ops->dump(qp, msg, false);
+	return qp_dump(msg, to_nhca_qp(ibqp), false);
 }
 
 int nhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
-	struct nhca_qp *qp = to_nhca_qp(ibqp);
-
-	return qp->ops->dump(qp, msg, true);
+	return qp_dump(msg, to_nhca_qp(ibqp), true);
 }
 
 /* ---- completion queues ---- */
