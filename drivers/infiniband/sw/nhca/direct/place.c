@@ -7,6 +7,9 @@
  * an engine has written without that call, because the packet was not complete, never reaches the
  * disk.  When the block is full, or the operation goes on elsewhere or ends, the bytes are DIRTY:
  * no engine has the block any more, and drain.c writes it.
+ *
+ * One packet may have bytes for several SGEs in one block of the region.  Each of these SGEs has an
+ * ARR, because nhca_arr_key.op has the SGE (nhca_backing_op()).
  */
 #include <linux/mm.h>
 
@@ -103,7 +106,7 @@ int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 o
 		err = -EACCES;
 		goto out;
 	}
-	nhca_fault_write_op(f, op);
+	nhca_fault_write_op(f, nhca_backing_whole_op(op));
 	arr = place_get(pool, &key, in);
 	if (arr) {
 		seg->addr = page_address(nhca_arr_page(pool, arr)) + in;
@@ -152,7 +155,7 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 		return -EACCES;
 	}
 	if (nhca_fault_begin(f)) {
-		nhca_fault_write_op(f, op);
+		nhca_fault_write_op(f, nhca_backing_whole_op(op));
 		arr = place_find(pool, &key, offset_in_page(off));
 		if (!arr) {
 			arr = place_take(pool, &key, offset_in_page(off), true);

@@ -264,7 +264,8 @@ void nhca_arr_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr, int e
 	lockdep_assert_held(&pool->lock);
 	if (WARN_ON_ONCE(arr->state != NHCA_ARR_DRAINING))
 		return;
-	if (store->sync && nhca_fault_write_end(arr->key.fault, arr->key.op, err))
+	if (store->sync &&
+	    nhca_fault_write_end(arr->key.fault, nhca_backing_whole_op(arr->key.op), err))
 		owner_wake(pool, arr->key.fault);
 	arr_unbind_drained(pool, arr);
 	store->ndirty--;
@@ -278,7 +279,7 @@ bool nhca_arr_abandoned(const struct nhca_arr *arr)
 	struct nhca_fault *f = arr->key.fault;
 
 	return nhca_fault_aborts(f) != arr->aborts ||
-	       READ_ONCE(nhca_fault_feed(f)->write_op) != arr->key.op;
+	       READ_ONCE(nhca_fault_feed(f)->write_op) != nhca_backing_whole_op(arr->key.op);
 }
 
 void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got)

@@ -121,7 +121,7 @@ enum nhca_arr_state {
  * struct nhca_arr_key - the block of a region, and the operation that needs it
  * @store: the region
  * @fault: requester or responder; counted while the ARR is not free
- * @op:    number of its operation
+ * @op:    number of its operation; of one that writes, with the SGE: nhca_backing_op()
  * @index: number of the block in the region: offset / PAGE_SIZE (FIG. 19a)
  */
 struct nhca_arr_key {

@@ -17,6 +17,20 @@
 
 struct nhca_backing;
 
+/*
+ * One packet may write to several SGEs in one block, also to the same bytes.  So the number of an
+ * operation that writes has the SGE in its upper bits when a backing gets it: how many SGEs follow
+ * in the list.  A backing then has a block for each of these SGEs at the same time, and gets them
+ * in the order of the list.
+ */
+#define NHCA_OP_SGE_SHIFT	56
+
+/* Return: the number of the operation alone.  @op: from nhca_backing_op() */
+static inline u64 nhca_backing_whole_op(u64 op)
+{
+	return op & (BIT_ULL(NHCA_OP_SGE_SHIFT) - 1);
+}
+
 /**
  * struct nhca_feed - where the current operation of a requester or responder is in a backing
  * @line:    in a list of the backing while the owner waits; under a lock of the backing
@@ -45,8 +59,9 @@ struct nhca_feed {
 
 /**
  * struct nhca_backing_ops - functions of a backing
- * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation; @f is NULL if the caller
- *         cannot wait.  Bytes that the caller writes to the segment do not count before @placed.
+ * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation, and the SGE that is
+ *         written (nhca_backing_op()); @f is NULL if the caller cannot wait.  Bytes that the caller
+ *         writes to the segment do not count before @placed.
  *         Context: live section.
  *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len bytes of the
@@ -54,8 +69,8 @@ struct nhca_feed {
  *         Context: the live section of @seg.
  *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
- *         returned for them.  The bytes are those of a verified packet.  @end: no bytes of the
- *         operation will follow directly after these.
+ *         returned for them and this @op.  The bytes are those of a verified packet.  @end: no
+ *         bytes of the operation will follow directly after these in the same SGE.
  *         Context: the live section of @seg.
  *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
  *         -EACCES.

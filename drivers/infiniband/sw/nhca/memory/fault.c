@@ -331,7 +331,7 @@ static int backing_want(const struct nhca_iter *it, u32 ahead, struct nhca_fault
 
 	if (it->fault != f)
 		return -EACCES;
-	return b->ops->want(b, f, it->op, it->at, len, nhca_iter_writes(it));
+	return b->ops->want(b, f, nhca_backing_op(it), it->at, len, nhca_iter_writes(it));
 }
 
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)

@@ -138,7 +138,8 @@ static int iter_seg(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 	if (likely(mr->kind != NHCA_MR_BACKED))
 		return nhca_mr_seg(mr, it->at, max, write, seg);
 	it->backed = true;
-	return mr->backing->ops->seg(mr->backing, it->fault, it->op, it->at, max, write, seg);
+	return mr->backing->ops->seg(mr->backing, it->fault, nhca_backing_op(it), it->at, max,
+				     write, seg);
 }
 
 bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
@@ -207,7 +208,7 @@ static int iter_placed(struct nhca_iter *it, u32 len, bool last)
 	for (; len; len -= n) {
 		n = min_t(u32, len, PAGE_SIZE - offset_in_page(it->at));
 		end = it->left == n || (last && len == n);
-		err = b->ops->placed(b, it->fault, it->op, it->at, n, end);
+		err = b->ops->placed(b, it->fault, nhca_backing_op(it), it->at, n, end);
 		if (err)
 			return err;
 		it->at += n;

@@ -5,10 +5,10 @@
 
 #include <linux/atomic.h>
 
+#include "backing.h"
 #include "memory.h"
 #include "tce.h"
 
-struct nhca_backing;
 struct nhca_odp;
 struct nhca_dmabuf;
 struct nhca_mr;
@@ -249,6 +249,18 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
 {
 	return it->access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 			     IB_ACCESS_REMOTE_ATOMIC);
+}
+
+/**
+ * nhca_backing_op - get the number that an iterator passes to a backing: see NHCA_OP_SGE_SHIFT
+ * @it: the iterator
+ * Context: any.
+ * Return: the number.
+ */
+static inline u64 nhca_backing_op(const struct nhca_iter *it)
+{
+	BUILD_BUG_ON(NHCA_MAX_SGE >> (64 - NHCA_OP_SGE_SHIFT));
+	return nhca_iter_writes(it) ? it->op | (u64)it->left_sges << NHCA_OP_SGE_SHIFT : it->op;
 }
 
 /**

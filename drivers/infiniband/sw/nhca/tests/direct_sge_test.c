@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: one packet whose bytes go to several SGEs of one region of a file.  Two executions of the
+ * packet are enough: one that waits for blocks, and one that has them.
+ */
+#include "fake_disk.h"
+#include "regions.h"
+
+#define SGE_IOVA	0x10000ULL
+#define SGES		3
+#define SGE_BLOCKS	16
+#define PACKET_MAX	4096
+
+/**
+ * struct scatter - where the bytes of a packet go
+ * @num: number of SGEs
+ * @at:  offset in the region of each
+ * @len: its length
+ * @sync: the region is written before an operation ends
+ */
+struct scatter {
+	u32 num;
+	u32 at[SGES];
+	u32 len[SGES];
+	bool sync;
+};
+
+static const struct scatter scatters[] = {
+	/* adjacent, in one block */
+	{ 2, { 0, 512 }, { 512, 512 } },
+	{ 2, { 0, 512 }, { 512, 512 }, true },
+	/* apart, in one block, upwards and downwards, and not at units of direct I/O */
+	{ 2, { 0, 1024 }, { 512, 512 } },
+	{ 2, { 1024, 0 }, { 512, 512 } },
+	{ 3, { 100, 2000, 900 }, { 33, 500, 70 } },
+	{ 3, { 100, 2000, 900 }, { 33, 500, 70 }, true },
+	/* over a boundary of blocks, and back into the first block */
+	{ 3, { 4000, 100, 4200 }, { 200, 300, 100 } },
+	/* the same bytes twice, and bytes in common: as in memory, those of the later SGE remain */
+	{ 2, { 0, 0 }, { 512, 512 } },
+	{ 2, { 0, 256 }, { 512, 512 } },
+	{ 3, { 256, 0, 300 }, { 512, 512, 8 } },
+};
+
+/* The region outlives the key: its disk is freed by disk_free(). */
+static void keep(struct nhca_backing *b)
+{
+}
+
+/**
+ * struct region - a region of a fake disk
+ * @d:   the disk
+ * @ops: its functions, without free()
+ * @mr:  the region
+ */
+struct region {
+	struct fake_disk *d;
+	struct nhca_backing_ops ops;
+	struct ib_mr *mr;
+};
+
+static void region_make(struct kunit *test, struct region *r, bool sync)
+{
+	struct fixture *f = test->priv;
+
+	r->d = disk_make(test, SGE_BLOCKS, sync);
+	r->ops = nhca_store_ops;
+	r->ops.free = keep;
+	r->d->store.backing.ops = &r->ops;
+	r->mr = nhca_mr_backed(f->dev, f->key_user.pd, &r->d->store.backing, DISK_BYTES, SGE_IOVA,
+			       IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(r->mr));
+}
+
+/* Start an iterator for byte @skip of a message of @len bytes, as an engine does. */
+static void start(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
+		  u32 skip, u32 len, u64 op, struct nhca_iter *it)
+{
+	struct fixture *f = test->priv;
+
+	nhca_iter_sges(it, &f->key_user, sge, num, skip, len - skip, IB_ACCESS_LOCAL_WRITE);
+	nhca_iter_for(it, r->d->f[0], op);
+}
+
+/* Execute the packet that has bytes @skip to @skip + @n - 1.  Return: as nhca_iter_placed(). */
+static int execute(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
+		   const u8 *data, u32 skip, u32 n, u32 len, u64 op)
+{
+	struct nhca_iter it;
+	int err;
+
+	enter();
+	start(test, r, sge, num, skip, len, op, &it);
+	err = nhca_iter_write(&it, data + skip, n);
+	if (!err) {
+		start(test, r, sge, num, skip, len, op, &it);
+		err = nhca_iter_placed(&it, n, skip + n == len);
+	}
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, r->d->f[0]);
+	leave();
+	return err;
+}
+
+/* Scatter a message to one of the lists in packets of @mtu bytes, and compare the disk with memory. */
+static void scatter(struct kunit *test, const struct scatter *s, u32 mtu)
+{
+	struct fixture *f = test->priv;
+	u8 *model = kunit_kzalloc(test, DISK_BYTES, GFP_KERNEL);
+	u8 *data = kunit_kzalloc(test, PACKET_MAX, GFP_KERNEL);
+	struct nhca_sge sge[SGES];
+	struct region r;
+	u32 i, n, len = 0, skip;
+	int err;
+
+	KUNIT_ASSERT_TRUE(test, model && data);
+	region_make(test, &r, s->sync);
+	for (i = 0; i < PACKET_MAX; i++)
+		data[i] = i % 251 + 1;
+	for (i = 0; i < s->num; i++) {
+		sge[i] = (struct nhca_sge) {
+			.addr = SGE_IOVA + s->at[i],
+			.length = s->len[i],
+			.lkey = r.mr->lkey,
+		};
+		memcpy(model + s->at[i], data + len, s->len[i]);
+		len += s->len[i];
+	}
+	for (skip = 0; skip < len; skip += n) {
+		n = min(mtu, len - skip);
+		err = execute(test, &r, sge, s->num, data, skip, n, len, 1);
+		if (err == -EAGAIN) {
+			disk_end_all(r.d);
+			err = execute(test, &r, sge, s->num, data, skip, n, len, 1);
+		}
+		KUNIT_EXPECT_EQ_MSG(test, err, 0, "list %td, MTU %u", s - scatters, mtu);
+	}
+	if (s->sync)
+		KUNIT_EXPECT_EQ(test, nhca_fault_sync(r.d->f[0]), -EAGAIN);
+	disk_end_all(r.d);
+	if (s->sync)
+		KUNIT_EXPECT_EQ(test, nhca_fault_sync(r.d->f[0]), 0);
+	KUNIT_EXPECT_EQ(test, r.d->store.ndirty, 0);
+	KUNIT_EXPECT_EQ_MSG(test, memcmp(model, r.d->bytes, DISK_BYTES), 0, "list %td, MTU %u",
+			    s - scatters, mtu);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, r.mr), 0);
+	disk_free(test, r.d);
+}
+
+static void scatter_test(struct kunit *test)
+{
+	static const u32 mtus[] = { 256, 1024, PACKET_MAX };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(scatters); i++)
+		for (k = 0; k < ARRAY_SIZE(mtus); k++)
+			scatter(test, &scatters[i], mtus[k]);
+}
+
+static struct kunit_case direct_sge_cases[] = {
+	KUNIT_CASE(scatter_test),
+	{}
+};
+
+static struct kunit_suite direct_sge_suite = {
+	.name = "nhca_direct_sge",
+	.init = fixture_init,
+	.exit = fixture_exit,
+	.test_cases = direct_sge_cases,
+};
+
+kunit_test_suite(direct_sge_suite);
