@@ -18,17 +18,49 @@
 /* ARRs that nhca_store_stop() drops before it releases the lock for a moment */
 #define STOP_BATCH	256
 
-void nhca_direct_more(struct nhca_direct_pool *pool)
+void nhca_store_wait(struct nhca_store *store)
+{
+	lockdep_assert_held(&store->pool->lock);
+	if (list_empty(&store->list))
+		list_add_tail(&store->list, &store->pool->waiting);
+}
+
+/* Kick the first regions of a list, at most NHCA_MORE_BATCH. */
+static void kick_some(struct list_head *waiting)
 {
 	struct nhca_store *store;
+	u32 n;
 
+	for (n = 0; n < NHCA_MORE_BATCH && !list_empty(waiting); n++) {
+		store = list_first_entry(waiting, struct nhca_store, list);
+		list_del_init(&store->list);
+		nhca_store_kick(store);
+	}
+}
+
+void nhca_direct_more(struct nhca_direct_pool *pool)
+{
 	lockdep_assert_held(&pool->lock);
 	if (!pool->short_of)
 		return;
+	kick_some(&pool->waiting);
+	pool->short_of = !list_empty(&pool->waiting);
+}
+
+/* Kick all regions that wait now.  Those that are short again wait for the next time. */
+static void kick_all(struct nhca_direct_pool *pool)
+{
+	LIST_HEAD(all);
+
+	lockdep_assert_held(&pool->lock);
 	pool->short_of = false;
-	list_for_each_entry(store, &pool->stores, list)
-		if (!list_empty(&store->queued) || !list_empty(&store->dirty))
-			nhca_store_kick(store);
+	list_splice_init(&pool->waiting, &all);
+	while (!list_empty(&all)) {
+		kick_some(&all);
+		spin_unlock_bh(&pool->lock);
+		cond_resched();
+		spin_lock_bh(&pool->lock);
+	}
 }
 
 static void pool_poll(struct work_struct *work)
@@ -43,9 +75,8 @@ static void pool_poll(struct work_struct *work)
 		nhca_pool_wake(pool);
 		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
 	}
-	/* also blocks that nhca_store_placed() has left to this work */
-	pool->short_of = true;
-	nhca_direct_more(pool);
+	/* also regions whose blocks nhca_store_placed() has left to this work */
+	kick_all(pool);
 	spin_unlock_bh(&pool->lock);
 }
 
@@ -234,8 +265,8 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 }
 
 /*
- * The pool is short: try again when a block was sent, when an I/O request has ended, or after
- * NHCA_POLL_TIME.
+ * The pool is short: try again when a block was sent, when an I/O request has ended, or at the
+ * latest after NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {
@@ -243,6 +274,7 @@ static void store_short(struct nhca_store *store)
 
 	spin_lock_bh(&pool->lock);
 	if (!list_empty(&store->queued) || !list_empty(&store->dirty)) {
+		nhca_store_wait(store);
 		pool->short_of = true;
 		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
 	}
@@ -364,6 +396,7 @@ void nhca_store_init(struct nhca_store *store)
 	struct nhca_direct_pool *pool = store->pool;
 
 	store->backing.ops = &nhca_store_ops;
+	INIT_LIST_HEAD(&store->list);
 	INIT_LIST_HEAD(&store->queued);
 	INIT_LIST_HEAD(&store->dirty);
 	INIT_LIST_HEAD(&store->merged);
@@ -372,9 +405,6 @@ void nhca_store_init(struct nhca_store *store)
 	nhca_flush_init(store);
 	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
 			       pool->num / 2);
-	spin_lock_bh(&pool->lock);
-	list_add_tail(&store->list, &pool->stores);
-	spin_unlock_bh(&pool->lock);
 }
 
 static bool store_idle(struct nhca_store *store)
@@ -427,8 +457,9 @@ void nhca_store_stop(struct nhca_store *store)
 	spin_unlock_bh(&pool->lock);
 	nhca_store_kick(store);
 	wait_event(pool->idle, store_idle(store));
+	/* nothing is queued or DIRTY, so the region does not wait again */
 	spin_lock_bh(&pool->lock);
-	list_del(&store->list);
+	list_del_init(&store->list);
 	spin_unlock_bh(&pool->lock);
 	cancel_work_sync(&store->work);
 	cancel_work_sync(&store->flush_work);

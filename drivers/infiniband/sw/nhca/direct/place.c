@@ -180,10 +180,12 @@ static void place_kick(struct nhca_store *store, bool end)
 	struct nhca_direct_pool *pool = store->pool;
 
 	if (end || store->ndirty % NHCA_DIRTY_RUN == 0 ||
-	    pool->num - pool->allocated <= pool->num / 4)
+	    pool->num - pool->allocated <= pool->num / 4) {
 		nhca_store_kick(store);
-	else
+	} else {
+		nhca_store_wait(store);
 		queue_delayed_work(nhca_direct_wq, &pool->poll, 1);
+	}
 }
 
 int nhca_store_placed(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 len,

@@ -429,7 +429,7 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->free_pmbs);
 	INIT_LIST_HEAD(&pool->resting);
-	INIT_LIST_HEAD(&pool->stores);
+	INIT_LIST_HEAD(&pool->waiting);
 	INIT_LIST_HEAD(&pool->line);
 	INIT_LIST_HEAD(&pool->woken);
 	for (i = 0; i < NHCA_ARR_STATES; i++)

@@ -204,10 +204,11 @@ struct nhca_arr {
  * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
  * @turns:     ARRs that are the first in the order of their block, by region and block; owned
  * @hash_bits: size of @hash and @turns
- * @stores:    struct nhca_store
+ * @waiting:   struct nhca_store that have blocks to read or to write, and wait for a kick: because
+ *             they were short of something, or because more blocks will follow
  * @line:      struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
- * @short_of:  regions wait for PMBs or I/O requests: see nhca_direct_more()
+ * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @tell:      handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
@@ -242,7 +243,7 @@ struct nhca_direct_pool {
 	struct hlist_head *hash;
 	struct hlist_head *turns;
 	u32 hash_bits;
-	struct list_head stores;
+	struct list_head waiting;
 	struct list_head line;
 	struct list_head woken;
 	bool short_of;

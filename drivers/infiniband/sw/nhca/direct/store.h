@@ -82,7 +82,7 @@ struct nhca_flush_group {
  * struct nhca_store - a region of a file
  * @backing: memory/'s part
  * @pool:   its pool; counted; its lock protects what is not constant below
- * @list:   in nhca_direct_pool.stores
+ * @list:   in nhca_direct_pool.waiting, or empty
  * @queued: ARRs in the state QUEUED, in the order in which they are read
  * @dirty:  ARRs in the state DIRTY whose turn it is, in the order in which they are written
  * @merged: I/O requests of the kind MERGED that have to begin
@@ -397,9 +397,21 @@ void nhca_store_run(struct nhca_store *store);
 void nhca_pool_tell(struct nhca_direct_pool *pool);
 
 /**
+ * nhca_store_wait - let a region wait for nhca_direct_more(), or for nhca_direct_pool.poll
+ * @store: the region
+ * Context: pool's lock held.
+ */
+void nhca_store_wait(struct nhca_store *store);
+
+/* regions that one call of nhca_direct_more() kicks, to bound the time with the lock held */
+#define NHCA_MORE_BATCH		8
+
+/**
  * nhca_direct_more - let regions that were short of PMBs, ARRs or I/O requests try again
  * @pool: the pool
- * Context: pool's lock held.
+ *
+ * At most NHCA_MORE_BATCH regions are kicked, those first that have waited longest.
+ * Context: pool's lock held; also in a live section.
  */
 void nhca_direct_more(struct nhca_direct_pool *pool);
 

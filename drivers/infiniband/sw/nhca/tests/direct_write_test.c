@@ -9,6 +9,8 @@
 #include "fake_disk.h"
 
 #define HISTORY_STEPS	4000
+/* regions that wait in more_test() */
+#define WAITERS		(4 * NHCA_MORE_BATCH)
 /* the history's owners write different parts of the disk, which begin and end inside blocks */
 #define PART		5300
 #define PARTS		(DISK_BYTES / PART)
@@ -380,6 +382,60 @@ static void flush_error_test(struct kunit *test)
 	disk_free(test, d);
 }
 
+static atomic_t kicked;
+
+static void count_kick(struct work_struct *work)
+{
+	atomic_inc(&kicked);
+}
+
+/*
+ * When a block was sent, or an I/O request has ended, a bounded number of the regions that wait for
+ * room in the pool try again: this may happen in a live section. The work item of the pool lets all
+ * of them try.
+ */
+static void more_test(struct kunit *test)
+{
+	struct nhca_store *stores = kunit_kcalloc(test, WAITERS, sizeof(*stores), GFP_KERNEL);
+	struct fake_disk *d = disk_make(test, 16, false);
+	struct nhca_direct_pool *pool = d->pool;
+	u32 i, n;
+
+	KUNIT_ASSERT_NOT_NULL(test, stores);
+	atomic_set(&kicked, 0);
+	spin_lock_bh(&pool->lock);
+	for (i = 0; i < WAITERS; i++) {
+		stores[i].pool = pool;
+		INIT_LIST_HEAD(&stores[i].list);
+		INIT_WORK(&stores[i].work, count_kick);
+		nhca_store_wait(&stores[i]);
+		nhca_store_wait(&stores[i]);
+	}
+	/* a pool that is not short has not been asked for anything */
+	nhca_direct_more(pool);
+	KUNIT_EXPECT_FALSE(test, list_empty(&stores[0].list));
+	for (n = 0; n < WAITERS; n += NHCA_MORE_BATCH) {
+		pool->short_of = true;
+		nhca_direct_more(pool);
+		for (i = 0; i < WAITERS; i++)
+			KUNIT_EXPECT_EQ(test, list_empty(&stores[i].list), i < n + NHCA_MORE_BATCH);
+	}
+	KUNIT_EXPECT_FALSE(test, pool->short_of);
+	spin_unlock_bh(&pool->lock);
+	flush_workqueue(nhca_direct_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kicked), WAITERS);
+
+	spin_lock_bh(&pool->lock);
+	for (i = 0; i < WAITERS; i++)
+		nhca_store_wait(&stores[i]);
+	spin_unlock_bh(&pool->lock);
+	mod_delayed_work(nhca_direct_wq, &pool->poll, 0);
+	flush_delayed_work(&pool->poll);
+	flush_workqueue(nhca_direct_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&kicked), 2 * WAITERS);
+	disk_free(test, d);
+}
+
 /* ---- random histories ---- */
 
 /**
@@ -541,6 +597,7 @@ static struct kunit_case direct_write_cases[] = {
 	KUNIT_CASE(stop_test),
 	KUNIT_CASE(flush_test),
 	KUNIT_CASE(flush_error_test),
+	KUNIT_CASE(more_test),
 	KUNIT_CASE(history_test),
 	KUNIT_CASE(history_sync_test),
 	{}
