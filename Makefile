@@ -62,7 +62,9 @@ PARTS_verbs_api := verbs_api_events verbs_api_queues
 PARTS_verify_xfer := xfer
 PARTS_windows := windows_refused
 PARTS := $(foreach list,$(filter PARTS_%,$(.VARIABLES)),$($(list)))
-PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(filter-out $(PARTS),\
+# Sources that are libraries for LD_PRELOAD
+PRELOADS := cm_order
+PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(PRELOADS:=.so) $(filter-out $(PARTS) $(PRELOADS),\
 	$(basename $(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))))
 
 .PHONY: all module provider providers messages tools man install install-tools install-providers prebuilt deb \
@@ -215,6 +217,10 @@ $(BUILD)/selftests/%: %.c $$(addsuffix .c,$$(PARTS_$$*)) $(TEST_HEADERS) $(TEST_
 	$(TEST_CC) -o $@ $(filter %.c,$^) $(TEST_LIB) \
 		-L$(BUILD)/userspace/lib -L$(BUILD)/userspace/libnhcamsg -Wl,--as-needed -lnhcamsg -lnhca \
 		-libverbs -lrdmacm -lpthread
+
+$(PRELOADS:%=$(BUILD)/selftests/%.so): $(BUILD)/selftests/%.so: %.c
+	@mkdir -p $(@D)
+	$(TEST_CC) -fvisibility=default -shared -fPIC -o $@ $< -ldl
 
 # Files that the packages are built from
 DEB_PARTS := Makefile dkms.conf debian drivers include userspace README.md Documentation \

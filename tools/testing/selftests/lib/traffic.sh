@@ -3,6 +3,7 @@
 # Functions that run traffic: . "$LAB_SRC/selftests/lib/traffic.sh" (reads lib.sh)
 #
 #   perf TOOL ARGS...	run perftest's ib_TOOL with ARGS, the server on node 1 and the client on node 2
+#   perf_cm TOOL ARGS...	the same, connected by rdma_cm
 #   xfer ARGS...		run verify_xfer with ARGS, the server on node 1 and the client on node 2
 #   PREFIX		text in front of each result's name
 
@@ -18,7 +19,7 @@ TRAFFIC_PORT=18600
 
 # After a timeout the requester of rdma_rxe (6.12) restarts the message one PSN late, and the responder refuses the
 # message because it is too long. So raise its local ACK timeout from 67 ms to 1 s (-u 18, -T 18).
-PERF_PATIENCE='' XFER_PATIENCE=''
+PERF_ENV='' PERF_PATIENCE='' XFER_PATIENCE=''
 if [ "$LAB_DRIVER" = rxe ]; then
 	PERF_PATIENCE='-u 18' XFER_PATIENCE='-T 18'
 fi
@@ -28,31 +29,15 @@ perf() {
 	shift
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
 	# -F: ignore the CPU frequency, which is not constant on an emulated CPU.
-	command="ib_$tool -d $RDMA_DEV -x $TRAFFIC_GID -p $TRAFFIC_PORT -F $PERF_PATIENCE $*"
+	command="$PERF_ENV ib_$tool -d $RDMA_DEV -x $TRAFFIC_GID -p $TRAFFIC_PORT -F $PERF_PATIENCE $*"
 	pair "$PREFIX$tool $*" "$command" "$command $IP_1"
 }
 
-# Like perf, connected by rdma_cm. perftest connects twice, and its client may connect the second time before the
-# server listens again. It is then rejected and exits, with any driver. In this case try again, up to 6 times. On
-# fast user-mode guests each attempt may fail in this way; the result is then a skip.
+# Like perf, connected by rdma_cm. perftest connects twice. cm_order.so lets the client wait until the server listens
+# for the respective connection.
 perf_cm() {
-	local tries raced
-	ktap_mark
-	for tries in 1 2 3 4 5 6; do
-		ktap_reset
-		perf "$@" -R > "$LIB_TMP/attempt"
-		raced=$LAB_CTL/raced.$TRAFFIC_PORT
-		if [ "$NODE" = 2 ] && grep -qE 'EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)' "$LIB_TMP/client"; then
-			: > "$raced"
-		fi
-		barrier
-		if [ ! -e "$raced" ]; then
-			cat "$LIB_TMP/attempt"
-			return
-		fi
-	done
-	ktap_reset
-	skip "$PREFIX$* -R" "perftest's client connected before its server listened, in each attempt"
+	local PERF_ENV="LD_PRELOAD=/usr/local/bin/cm_order.so CM_ORDER=$LAB_CTL/cm.$((TRAFFIC_PORT + 1))"
+	perf "$@" -R
 }
 
 xfer() {
