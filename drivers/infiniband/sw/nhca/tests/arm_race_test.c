@@ -287,6 +287,21 @@ static bool race_round(struct arm_race *r)
 	return !nhca_cq_arm(&r->f->cq, IB_CQ_NEXT_COMP) || r->how == BY_COMMAND;
 }
 
+/*
+ * Wait for the event that follows event @seen. The limit is a number of sleeps and not a time: in
+ * each of them the poster runs, also on a machine that has just paused for seconds.
+ * Return: false if no event came.
+ */
+static bool race_wait(struct arm_race *r, int seen)
+{
+	int i;
+
+	for (i = 0; i < 50; i++)
+		if (wait_event_timeout(r->wait, atomic_read(&r->events) != seen, HZ / 10))
+			return true;
+	return false;
+}
+
 /* The consumer: sleeps until the event after each arming. */
 static int race_consumer(void *arg)
 {
@@ -296,8 +311,7 @@ static int race_consumer(void *arg)
 	while (r->polled < RACE_POSTS && !r->lost) {
 		seen = atomic_read(&r->events);
 		if (race_round(r) && r->polled < RACE_POSTS)
-			r->lost += !wait_event_timeout(r->wait, atomic_read(&r->events) != seen,
-						       5 * HZ);
+			r->lost += !race_wait(r, seen);
 	}
 	complete(&r->done);
 	return 0;

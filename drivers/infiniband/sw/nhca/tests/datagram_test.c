@@ -423,6 +423,7 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_hdr h = datagram(test, SEND_ONLY);
+	unsigned long before = peer->here_until;
 	struct sk_buff *skb;
 
 	h.qpn = peer->qpn;
@@ -430,6 +431,9 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 	skb = fix_skb(test, &h, 10, 1);
 	skb->skb_iif = LOOPBACK_IFINDEX;
 	fix_deliver_skb(test, skb);
+	/* if the path was opened, keep it open for longer than the test takes */
+	if (peer->here_until != before)
+		peer->here_until = jiffies + 1000 * HZ;
 }
 
 /* Send 50 bytes from offset 0 to the other QP. */

@@ -3,7 +3,6 @@
  * KUnit: operations that write to a region of a file: what reaches the disk, in which order, and
  * when an operation ends; and random histories beside a plain copy of the disk.
  */
-#include <linux/delay.h>
 #include <linux/prandom.h>
 
 #include "fake_disk.h"
@@ -155,6 +154,18 @@ static void aborted_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 0));
 }
 
+/*
+ * Let the blocks that collect bytes have got their last bytes @age jiffies ago. If @age is far
+ * below 0, they stay young for as long as the test takes. The caller holds the lock of the pool.
+ */
+static void age_blocks(struct fake_disk *d, long age)
+{
+	struct nhca_arr *arr;
+
+	list_for_each_entry(arr, &d->pool->arrs_in[NHCA_ARR_COLLECTING], list)
+		arr->stamp = jiffies - age;
+}
+
 /* A pool that is short takes a block whose peer is silent; the operation goes on in another one. */
 static void split_test(struct kunit *test)
 {
@@ -164,11 +175,12 @@ static void split_test(struct kunit *test)
 	memset(data, 5, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
 	spin_lock_bh(&d->pool->lock);
+	age_blocks(d, NHCA_READY_AGE - 1000 * HZ);
 	nhca_pool_release(d->pool, 1);
 	spin_unlock_bh(&d->pool->lock);
 	KUNIT_EXPECT_EQ(test, d->store.splits, 0);
-	msleep(jiffies_to_msecs(2 * NHCA_READY_AGE));
 	spin_lock_bh(&d->pool->lock);
+	age_blocks(d, NHCA_READY_AGE);
 	nhca_pool_release(d->pool, 1);
 	spin_unlock_bh(&d->pool->lock);
 	KUNIT_EXPECT_EQ(test, d->store.splits, 1);

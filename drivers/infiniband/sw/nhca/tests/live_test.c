@@ -21,6 +21,8 @@
 #define LIVE_TIME	(2 * HZ)
 #define LIVE_POISON	0xa5
 #define LIVE_BYTES	64
+/* microseconds after which another CPU is taken for hung; a busy host may pause a virtual CPU */
+#define LIVE_HUNG_US	10000000
 
 static u32 *live_view(struct kunit *test)
 {
@@ -207,7 +209,7 @@ static void live_holder_round(struct live_pair *p, int r)
 	nhca_live_enter();
 	/* pairs with live_waiter(), which then waits for this section and no earlier one */
 	smp_store_release(&p->begun, r);
-	for (us = 0; us < 500000 && !live_am_in_snapshot(p); us++)
+	for (us = 0; us < LIVE_HUNG_US && !live_am_in_snapshot(p); us++)
 		udelay(1);
 	/* the wait must last as long as this delay */
 	udelay(r % 8 * 25);
@@ -216,7 +218,7 @@ static void live_holder_round(struct live_pair *p, int r)
 
 	/* this section begins during the wait, and ends after the wait has ended */
 	nhca_live_enter();
-	for (us = 0; us < 500000 && READ_ONCE(p->done) != r; us++)
+	for (us = 0; us < LIVE_HUNG_US && READ_ONCE(p->done) != r; us++)
 		udelay(1);
 	if (READ_ONCE(p->done) != r)
 		WRITE_ONCE(p->late, p->late + 1);
@@ -365,7 +367,7 @@ static void live_race_timer(struct timer_list *t)
 	struct live_race *race = timer_container_of(race, t, timer);
 
 	nhca_live_wait();
-	race->waits++;
+	WRITE_ONCE(race->waits, race->waits + 1);
 	mod_timer(t, jiffies + 1);
 }
 
@@ -398,7 +400,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
  */
 static void live_nothing_is_written_after_a_wait(struct kunit *test)
 {
-	unsigned long end = jiffies + LIVE_TIME, looks = 0;
+	unsigned long begun = jiffies, looks = 0;
 	unsigned int cpu, i, round;
 	struct live_race *race;
 
@@ -416,7 +418,8 @@ static void live_nothing_is_written_after_a_wait(struct kunit *test)
 		race->n++;
 	}
 
-	for (round = 0; round < LIVE_CLOSES && time_before(jiffies, end); round++) {
+	for (round = 0; round < LIVE_CLOSES &&
+	     test_goes_on(begun, LIVE_TIME, race->dirty && READ_ONCE(race->waits)); round++) {
 		live_race_close(race, round);
 		live_let_use(round);
 	}

@@ -464,13 +464,15 @@ static void one_way_test(struct kunit *test)
 static void heard_again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
+	unsigned long before;
 	struct nhca_hdr h;
 	u32 i;
 
 	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
 	f->qp->peer_mark = loop->peer->mark;
 	for (i = 0; i < 2; i++) {
-		f->qp->here_until = i ? jiffies + 2 : jiffies - 1;
+		before = i ? jiffies + 1000 * HZ : jiffies - 1;
+		f->qp->here_until = before;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
 		h.caps = HERE | NHCA_CAP_NO_ICRC;
@@ -478,7 +480,7 @@ static void heard_again_test(struct kunit *test)
 		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
 		KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
 		/* not before it is necessary, because it costs two routes */
-		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, jiffies + 10), !i);
+		KUNIT_EXPECT_EQ(test, f->qp->here_until != before, !i);
 	}
 	/* a packet socket or queueing discipline watches by now */
 	watched = true;
@@ -560,6 +562,7 @@ static void found_test(struct kunit *test)
 		{ CHECKSUM_PARTIAL, 0, NHCA_CAP_NO_ICRC, false, true },
 	};
 	struct qp_fixture *f = test->priv;
+	unsigned long before;
 	struct sk_buff *skb;
 	struct nhca_hdr h;
 	u32 i;
@@ -567,8 +570,9 @@ static void found_test(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		f->qp->peer = HERE;
 		f->qp->peer_mark = 0;
-		f->qp->here_until = jiffies;
-		f->qp->watched_until = jiffies;
+		before = jiffies;
+		f->qp->here_until = before;
+		f->qp->watched_until = before;
 		watched = rows[i].watched;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
@@ -581,7 +585,7 @@ static void found_test(struct kunit *test)
 		if (rows[i].found)
 			KUNIT_EXPECT_EQ(test, le32_to_cpu(f->qp->peer_mark),
 					le32_to_cpu(loop->peer->mark));
-		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, jiffies), rows[i].found);
+		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, before), rows[i].found);
 	}
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RECVS), ARRAY_SIZE(rows));
 }
@@ -610,20 +614,28 @@ static void watched_test(struct kunit *test)
 {
 	struct ib_qp_attr attr = { };
 	struct qp_fixture *f = test->priv;
+	unsigned long before;
 	u32 i;
 
 	f->qp->peer = HERE;
 	watched = true;
 	asked = 0;
-	for (i = 0; i < 5; i++)
+	before = jiffies;
+	marked(test);
+	KUNIT_EXPECT_TRUE(test, time_after(f->qp->watched_until, before));
+	KUNIT_EXPECT_TRUE(test, time_before(f->qp->watched_until, jiffies + HZ));
+	/* the half second lasts for as long as the test wants */
+	f->qp->watched_until = jiffies + 1000 * HZ;
+	for (i = 0; i < 4; i++)
 		marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 1);
 	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
-	KUNIT_EXPECT_TRUE(test, time_before(f->qp->watched_until, jiffies + HZ));
 
 	/* half a second later: it is asked again, and again not before another half */
 	f->qp->watched_until = jiffies - 1;
 	marked(test);
+	KUNIT_EXPECT_EQ(test, asked, 2);
+	f->qp->watched_until = jiffies + 1000 * HZ;
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
 	/* nobody watches any more: the path opens when the half second is over */
@@ -634,7 +646,7 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
 
-	f->qp->watched_until = jiffies + HZ;
+	f->qp->watched_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_EQ(test, nhca_qp_modify(f->qp, IB_QPS_RESET, &attr, IB_QP_STATE), 0);
 	KUNIT_EXPECT_FALSE(test, time_before(jiffies, f->qp->watched_until));
 }

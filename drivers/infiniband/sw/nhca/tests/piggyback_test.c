@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit: ACKs that wait for a request which carries them. */
-#include <linux/sched/clock.h>
-
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -10,9 +8,13 @@
 /* number of quick replies after which an ACK waits */
 #define NEEDED		8
 
-static u32 now(void)
+/* the clock, in units of 1,024 ns; it only moves when a test changes it */
+static u32 now;
+
+/* Replaces nhca_piggyback_clock(). */
+static u32 fake_clock(void)
 {
-	return (u32)(local_clock() >> 10) | 1;
+	return now | 1;
 }
 
 /* Deliver a SEND of the peer with AckReq. */
@@ -27,24 +29,31 @@ static void receive(struct kunit *test, u32 i)
 	fix_deliver(test, h, 10);
 }
 
-/* The consumer replies @age units of 1,024 ns after the SEND. */
+/* The consumer replies @age units of the clock after the SEND. */
 static void reply(struct kunit *test, u32 age)
 {
 	struct qp_fixture *f = test->priv;
 
-	if (f->qp->piggyback->asked)
-		f->qp->piggyback->asked = (now() - age) | 1;
+	now += age;
 	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
 	/* the congestion window stays large */
 	f->qp->sq.window.cwnd = NHCA_CWND_MAX;
 }
 
-/* Set the timer to a time so late that it expires only when a test calls its function. */
+/* Set the timer to a time long after the end of the test. */
 static void hold_timer(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
 	mod_timer(&f->qp->piggyback->timer, jiffies + 1000 * HZ);
+}
+
+/* The timer was set to the next jiffy since hold_timer(). It may have expired meanwhile. */
+static void expect_timer_set(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	KUNIT_EXPECT_TRUE(test, time_before(f->qp->piggyback->timer.expires, jiffies + HZ));
 }
 
 /* Set a round-trip time with which replies count as quick up to the longest time. */
@@ -55,6 +64,9 @@ static int piggyback_init(struct kunit *test)
 
 	if (err)
 		return err;
+	/* the clock wraps within a test */
+	now = -500;
+	kunit_activate_static_stub(test, nhca_piggyback_clock, fake_clock);
 	f->qp->sq.rtx->rtt = 10000 << 3;
 	hold_timer(test);
 	return 0;
@@ -118,12 +130,12 @@ static void missing_reply_test(struct kunit *test)
 	struct sent sent;
 
 	/* the timer expires too early, so it sends nothing */
-	f->qp->piggyback->asked = now();
+	now += 2000;
 	expire(test);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), NEEDED);
-	KUNIT_EXPECT_TRUE(test, time_before(f->qp->piggyback->timer.expires, jiffies + HZ));
+	expect_timer_set(test);
 	hold_timer(test);
-	f->qp->piggyback->asked = (now() - 3000) | 1;
+	now += 2;
 	expire(test);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), NEEDED + 1);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN + next - 1);
@@ -150,7 +162,7 @@ static void late_reply_test(struct kunit *test)
 	/* the peer sends another request although no reply has been sent for long */
 	receive(test, i + 1);
 	f->qp->piggyback->quick = 5;
-	f->qp->piggyback->asked = (now() - 5000) | 1;
+	now += 5000;
 	receive(test, i + 2);
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->quick, 0);
 }
@@ -166,7 +178,7 @@ static void unsent_test(struct kunit *test)
 	f->fail_at = 1;
 	reply(test, 100);
 	KUNIT_EXPECT_NE(test, atomic_read(&f->qp->piggyback->pending), 0);
-	KUNIT_EXPECT_TRUE(test, timer_delete(&f->qp->piggyback->timer));
+	expect_timer_set(test);
 	nhca_send_doorbell(f->qp);
 	fix_sent(f, SEND_ONLY, &sent);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.caps & NHCA_CAP_ACKS);

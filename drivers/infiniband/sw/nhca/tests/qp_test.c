@@ -462,10 +462,10 @@ static void event_call_chain_test(struct kunit *test)
 /* A rate limit also applies to datagrams. */
 static void datagram_rate_test(struct kunit *test)
 {
-	struct ib_qp_attr attr = { .rate_limit = 8 };	/* kbit/s: 500 bytes in half a second */
+	struct ib_qp_attr attr = { .rate_limit = 1 };	/* kbit/s: 1,000 bytes in eight seconds */
 	struct qp_fixture *f = test->priv;
 	struct nhca_qp *qp = fix_qp(test, IB_QPT_UD, NULL);
-	struct ib_sge sge = { .length = 500, .lkey = f->mr->ibmr.lkey };
+	struct ib_sge sge = { .length = 1000, .lkey = f->mr->ibmr.lkey };
 	struct nhca_ah ah = { .av = fix_av(FIX_SADDR, FIX_DADDR) };
 	struct ib_ud_wr wr = {
 		.wr = { .opcode = IB_WR_SEND, .sg_list = &sge, .num_sge = 1 },

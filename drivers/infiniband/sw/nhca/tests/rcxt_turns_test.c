@@ -267,12 +267,11 @@ static void late_drop(struct work_struct *work)
 		pair_drop(pk);
 }
 
-static void late_start(struct kunit *test, struct late *late)
+static void late_init(struct kunit *test, struct late *late)
 {
 	late->test = test;
 	late->done = false;
 	INIT_DELAYED_WORK_ONSTACK(&late->work, late_drop);
-	schedule_delayed_work(&late->work, HZ / 2);
 }
 
 static void late_end(struct late *late)
@@ -296,12 +295,17 @@ static void release_waits_for_pages(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		chan_transfer(a, NHCA_WR_CH_WRITE, 1, 2 * PAIR_SEG, BOTH);
 		chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
-		late_start(test, &late);
+		late_init(test, &late);
 		if (i) {
+			schedule_delayed_work(&late.work, HZ / 2);
 			chan_destroy(a);
 		} else {
+			/* if this waits for the packets of the write, it waits for a minute */
+			schedule_delayed_work(&late.work, 60 * HZ);
 			KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids + 1, 1), 0);
 			KUNIT_EXPECT_FALSE(test, READ_ONCE(late.done));
+			cancel_delayed_work_sync(&late.work);
+			schedule_delayed_work(&late.work, HZ / 2);
 			KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 1), 0);
 			KUNIT_EXPECT_EQ(test, nhca_channel_acquire(a->ch, a->ids, 2), 0);
 		}

@@ -22,7 +22,7 @@
 #define RACE_POISON	0x5a
 #define RACE_QPN	0xac000000
 #define RACE_HOLDS	20000
-#define RACE_SWEEPS	50
+#define RACE_SWEEPS	1000
 #define RACE_OPS	16
 
 static struct ib_pd race_pd;
@@ -163,7 +163,7 @@ static int race_worker_run(void *arg)
 		if (race_open(w, k)) {
 			for (packets = n % 7; packets; packets--) {
 				if (!race_packet(w, k, n)) {
-					w->stopped++;
+					WRITE_ONCE(w->stopped, w->stopped + 1);
 					break;
 				}
 				local_bh_enable();
@@ -203,10 +203,21 @@ static void race_close(struct race *race, unsigned int round)
 	smp_store_release(&race->open[k], true);
 }
 
+/* Return: number of operations that were revoked while in progress. */
+static unsigned long race_stopped(const struct race *race)
+{
+	unsigned long stopped = 0;
+	unsigned int i;
+
+	for (i = 0; i < race->n; i++)
+		stopped += READ_ONCE(race->worker[i].stopped);
+	return stopped;
+}
+
 /* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a hold of the closed key. */
 static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 {
-	unsigned long end = jiffies + RACE_TIME, stopped = 0, late = 0;
+	unsigned long begun = jiffies, stopped, late = 0;
 	unsigned int cpu, i, round;
 	struct race *race;
 
@@ -226,16 +237,17 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 		}
 	}
 
-	for (round = 0; round < RACE_CLOSES && time_before(jiffies, end); round++) {
+	for (round = 0; round < RACE_CLOSES &&
+	     test_goes_on(begun, RACE_TIME, race->dirty && race_stopped(race)); round++) {
 		race_close(race, round);
 		race_let_use(round);
 	}
 
 	for (i = 0; i < race->n; i++) {
 		test_thread_stop(race->worker[i].task);
-		stopped += race->worker[i].stopped;
 		late += race->worker[i].late;
 	}
+	stopped = race_stopped(race);
 	kunit_info(test, "%u closes, %lu after writes; %lu holds revoked, %lu stopped, %lu late",
 		   round, race->dirty, race->revoked, stopped, late);
 	KUNIT_EXPECT_EQ(test, race->broken, 0);

@@ -300,7 +300,8 @@ static int race_writer_run(void *arg)
 	while (!kthread_should_stop()) {
 		race_write(w, &w->slots[prandom_u32_state(&w->rnd) % RACE_SLOTS], false);
 		/* sometimes free all ranges, so that a table can get another page size */
-		if (++w->steps % 128 == 0)
+		WRITE_ONCE(w->steps, w->steps + 1);
+		if (w->steps % 128 == 0)
 			for (i = 0; i < RACE_SLOTS; i++)
 				race_write(w, &w->slots[i], true);
 		cond_resched();
@@ -326,7 +327,7 @@ static void race_read_slot(struct race_reader *rd, struct race_slot *slot)
 	if (nhca_tce_find(at, &shift) != tce_value(&slot->r, tce_pfn(at, slot->r.shift), RW) ||
 	    shift != slot->r.shift)
 		rd->errors++;
-	rd->hits++;
+	WRITE_ONCE(rd->hits, rd->hits + 1);
 	rd->stale[rd->hits % RACE_STALE] = pvo;
 }
 
@@ -371,6 +372,20 @@ static int race_reader_run(void *arg)
 	return 0;
 }
 
+/* Return: true if each reader and each writer has had its share. */
+static bool race_enough(const struct race *race, unsigned int readers)
+{
+	unsigned int i;
+
+	for (i = 0; i < readers; i++)
+		if (READ_ONCE(race->reader[i].hits) <= 100)
+			return false;
+	for (i = 0; i < RACE_WRITERS; i++)
+		if (READ_ONCE(race->writer[i].steps) <= 500)
+			return false;
+	return true;
+}
+
 /* Return: the @n-th online CPU, starting again after the last one. */
 static int race_cpu(unsigned int n)
 {
@@ -389,6 +404,7 @@ static void tce_race_test(struct kunit *test)
 {
 	struct race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
 	unsigned int i, readers, cpu = 0, failed = 0;
+	unsigned long begun;
 
 	KUNIT_ASSERT_NOT_NULL(test, race);
 	tce_expect_unused(test);
@@ -408,7 +424,10 @@ static void tce_race_test(struct kunit *test)
 		rd->task = test_thread_start(race_reader_run, rd, race_cpu(cpu++));
 		failed += IS_ERR(rd->task);
 	}
-	msleep(RACE_MS);
+	begun = jiffies;
+	do {
+		msleep(20);
+	} while (test_goes_on(begun, msecs_to_jiffies(RACE_MS), race_enough(race, readers)));
 	for (i = 0; i < readers; i++)
 		test_thread_stop(race->reader[i].task);
 	for (i = 0; i < RACE_WRITERS; i++)

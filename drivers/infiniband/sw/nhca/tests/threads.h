@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads of tests, each bound to a CPU. */
+/* Threads of tests, each bound to a CPU, and how long they race. */
 #ifndef NHCA_TEST_THREADS_H
 #define NHCA_TEST_THREADS_H
 
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 
@@ -29,6 +30,17 @@ static inline void test_thread_stop(struct task_struct *t)
 		return;
 	kthread_stop(t);
 	put_task_struct(t);
+}
+
+/*
+ * Return: true if a race that began at @begun is to go on. It lasts @time jiffies, and longer until
+ * the test has seen @enough: on a busy machine the threads may get little CPU time in @time. After
+ * a minute the race ends in any case, and the test fails.
+ */
+static inline bool test_goes_on(unsigned long begun, unsigned long time, bool enough)
+{
+	return time_before(jiffies, begun + time) ||
+	       (!enough && time_before(jiffies, begun + 60 * HZ));
 }
 
 #endif /* NHCA_TEST_THREADS_H */

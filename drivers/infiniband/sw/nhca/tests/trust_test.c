@@ -299,8 +299,9 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
 	marked(test, peer->mark);
 	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
-	/* the peer has received packets, too */
-	peer->here_until = jiffies + HZ;
+	/* the peer has received packets, too; the path stays open for longer than the test takes */
+	f->qp->here_until = jiffies + 1000 * HZ;
+	peer->here_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
 
 	/* the peer is connected again: same-host copies end, and the old mark is invalid */
@@ -309,7 +310,7 @@ static void same_host_test(struct kunit *test)
 	fix_connect(test, peer);
 	swap(peer->av->saddr, peer->av->daddr);
 	peer->attr.dest_qp_num = f->qp->qpn;
-	peer->here_until = jiffies + HZ;
+	peer->here_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_FALSE(test, way_is_open(test, peer));
 	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
 	marked(test, old);

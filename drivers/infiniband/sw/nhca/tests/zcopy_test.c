@@ -276,11 +276,13 @@ static void order_test(struct kunit *test)
  * struct waiter - a kernel thread that deregisters memory
  * @end:   the device that it waits for
  * @owner: the process whose memory it is; NULL: that of a kernel consumer
+ * @begun: the thread runs
  * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
  */
 struct waiter {
 	struct end *end;
 	struct nhca_pageref_owner *owner;
+	bool begun;
 	int back;
 };
 
@@ -288,17 +290,35 @@ static int wait_thread(void *arg)
 {
 	struct waiter *w = arg;
 
+	/* pairs with the load acquire of waits() */
+	smp_store_release(&w->begun, true);
 	WRITE_ONCE(w->back, nhca_pageref_wait(w->end->txq, w->owner) ? 1 : 2);
 	return 0;
 }
 
-static bool comes_back(struct waiter *w, unsigned int ms)
+/*
+ * Return: true if the thread comes back. The limit is a number of sleeps: the thread can run in
+ * each of them, also on a machine that has just paused for seconds.
+ */
+static bool comes_back(struct waiter *w, int sleeps)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(ms);
-
-	while (!READ_ONCE(w->back) && time_before(jiffies, end))
+	while (!READ_ONCE(w->back) && sleeps--)
 		msleep(20);
 	return READ_ONCE(w->back);
+}
+
+/* Return: true if the thread @t waits for the references that exist now. */
+static bool waits(struct waiter *w, struct task_struct *t)
+{
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		/* pairs with the store release of wait_thread() */
+		if (smp_load_acquire(&w->begun) && READ_ONCE(t->__state) == TASK_UNINTERRUPTIBLE)
+			return true;
+		msleep(20);
+	}
+	return false;
 }
 
 /* A reference that is never released blocks deregistrations of its device, but not of others. */
@@ -312,16 +332,18 @@ static void device_test(struct kunit *test)
 	ts = test_thread_start(wait_thread, &ws, 0);
 	to = test_thread_start(wait_thread, &wo, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ts) || IS_ERR(to));
-	KUNIT_EXPECT_FALSE(test, comes_back(&wo, 200));
+	KUNIT_EXPECT_TRUE(test, waits(&ws, ts));
+	KUNIT_EXPECT_TRUE(test, waits(&wo, to));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wo, 10));
 	later = begin(test, other);
 	nhca_zcopy_put(z);
 	/* a later reference is not waited for */
-	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 2000));
+	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 1000));
 	KUNIT_EXPECT_EQ(test, wo.back, 1);
 	/* a kernel consumer waits without a time limit */
-	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 2500));
+	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 125));
 	nhca_zcopy_put(old);
-	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 2000));
+	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 1000));
 	KUNIT_EXPECT_EQ(test, ws.back, 1);
 	nhca_zcopy_put(later);
 	test_thread_stop(ts);
@@ -355,18 +377,18 @@ static void living_test(struct kunit *test)
 	owner = owner_with(mm, 1);
 	tw = test_thread_start(wait_thread, &wait, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(tw));
-	KUNIT_EXPECT_FALSE(test, comes_back(&wait, 2000));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wait, 100));
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_TRUE(test, comes_back(&wait, 2000));
+	KUNIT_EXPECT_TRUE(test, comes_back(&wait, 1000));
 	KUNIT_EXPECT_EQ(test, wait.back, 1);
 	test_thread_stop(tw);
 
 	z = begin(test, e);
 	td = test_thread_start(wait_thread, &dead, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(td));
-	KUNIT_EXPECT_FALSE(test, comes_back(&dead, 200));
+	KUNIT_EXPECT_FALSE(test, comes_back(&dead, 10));
 	atomic_set(&mm->mm_users, 0);
-	KUNIT_EXPECT_TRUE(test, comes_back(&dead, 5000));
+	KUNIT_EXPECT_TRUE(test, comes_back(&dead, 1000));
 	KUNIT_EXPECT_EQ(test, dead.back, 2);
 	test_thread_stop(td);
 	nhca_zcopy_put(z);
@@ -383,18 +405,21 @@ static void dying_test(struct kunit *test)
 	struct end *e = end_make(test);
 	struct nhca_zcopy *z = begin(test, e);
 	struct nhca_pageref_owner owner;
-	unsigned long begun = jiffies;
+	unsigned long begun = jiffies, end;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, mm);
 	owner = owner_with(mm, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
+	/* the time is over, and is not set again, so nothing waits any more */
+	end = owner.deadline;
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, end));
 	for (i = 0; i < 100; i++) {
 		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
 		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &owner));
 	}
-	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 5 * HZ));
+	KUNIT_EXPECT_EQ(test, owner.deadline, end);
 	/* the cleanup after another process has its own second */
 	begun = jiffies;
 	owner = owner_with(mm, 0);

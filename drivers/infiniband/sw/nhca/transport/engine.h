@@ -604,6 +604,13 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes);
 void nhca_piggyback_drop(struct nhca_qp *qp);
 void nhca_piggyback_settle(struct nhca_qp *qp);
 
+/**
+ * nhca_piggyback_clock - read the clock of nhca_piggyback.asked
+ * Context: any.  KUnit replaces this function.
+ * Return: time in units of 1,024 ns, never 0.
+ */
+u32 nhca_piggyback_clock(void);
+
 /* nhca_piggyback.timer; softirq, takes rq.lock */
 void nhca_piggyback_timer(struct timer_list *t);
 
